@@ -11,6 +11,7 @@
 #include "report/inventory.h"
 #include "report/lock.h"
 #include "report/plan.h"
+#include "report/report_tables.h"
 #include "report/vocabulary.h"
 #include "view/audit_out.h"
 #include "view/findings_out.h"
@@ -21,7 +22,7 @@
 static const struct json_document *const DOCUMENTS[] = {
     &AUDIT_DOCUMENT, &LINT_DOCUMENT,      &VOCABULARY_DOCUMENT, &DATASET_DOCUMENT,
     &IMAGE_DOCUMENT, &INVENTORY_DOCUMENT, &RESULT_DOCUMENT,     &LOCK_DOCUMENT,
-    &PLAN_DOCUMENT,  &REPORT_DOCUMENT,    &HISTORY_DOCUMENT,
+    &PLAN_DOCUMENT,  &REPORT_DOCUMENT,    &HISTORY_DOCUMENT,    &REPORT_TABLES_DOCUMENT,
 };
 
 int main(int argc, char **argv)

@@ -369,10 +369,20 @@ int json_hex(const struct json *at, const char *key, struct str hex, struct json
 
 void jw_json(struct json_out *out, const char *key, const struct json *at)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *text;
-    parsed_into = &arena; /* what cJSON prints, too */
-    text = cJSON_PrintUnformatted(node_of(at));
-    ASSERT(text);
-    jw_raw(out, key, str_of(text));
+    const cJSON *node = node_of(at);
+    struct json item;
+    bool is_list = json_is_array(at);
+    if (is_list || json_is_object(at)) {
+        (is_list ? jw_array : jw_object)(out, key);
+        for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+            jw_json(out, item.key, &item);
+        }
+        (is_list ? jw_end_array : jw_end_object)(out);
+    } else if (cJSON_IsNumber(node)) {
+        jw_f64(out, key, node->valuedouble);
+    } else if (cJSON_IsBool(node)) {
+        jw_bool(out, key, cJSON_IsTrue(node));
+    } else {
+        jw_z(out, key, node->valuestring); /* NULL: null */
+    }
 }

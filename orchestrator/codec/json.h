@@ -91,8 +91,8 @@ MUST_CHECK int json_str_list(const struct json *at, struct arena *arena, size_t 
 struct json_out {
     struct strbuf *buf; /* borrowed */
     int depth;
-    bool has_item[JSON_DEPTH_MAX];
-    bool is_compact; /* no line breaks */
+    bool has_item[JSON_DEPTH_MAX + 8]; /* what was parsed may be written somewhat deeper */
+    bool is_compact;                   /* no line breaks */
 };
 void jw_begin(struct json_out *out, struct strbuf *buf, bool is_compact);
 void jw_object(struct json_out *out, const char *key);
@@ -108,7 +108,7 @@ void jw_bool(struct json_out *out, const char *key, bool value);
 void jw_null(struct json_out *out, const char *key);
 /* Text that is JSON already. */
 void jw_raw(struct json_out *out, const char *key, struct str json);
-/* Anything that was parsed, on one line. */
+/* Anything that was parsed; its depth is at most JSON_DEPTH_MAX (json_parse). */
 void jw_json(struct json_out *out, const char *key, const struct json *at);
 
 #endif

@@ -91,7 +91,7 @@ static void open_with(struct json_out *out, const char *key, char bracket)
     lead(out, key);
     strbuf_add_char(out->buf, bracket);
     out->depth++;
-    ASSERT(out->depth < JSON_DEPTH_MAX);
+    ASSERT(out->depth < (int)ARRAY_LEN(out->has_item));
     out->has_item[out->depth] = false;
 }
 

@@ -75,7 +75,7 @@ static const char TIME_WORDS[] = "time timing took duration cost dt latency";
 
 static bool is_step_time_name(struct str name)
 {
-    return is_word_of(name, "time dt sec time/iter time/step time/batch step duration") ||
+    return is_word_of(name, "time dt sec time/iter time/step time/batch step duration took") ||
            (survey_name_has(name, TIME_WORDS) && !survey_name_has(name, EPOCHS) &&
             (survey_name_has(name, STEPS) || survey_name_has(name, SURVEY_TRAIN)));
 }
@@ -225,12 +225,9 @@ static bool is_of_eval(const struct survey_number *n, struct str name)
 {
     static const char EVALS[] = "eval val valid validation evaluation";
     bool is_of_tokens = str_starts(n->unit, STR_LIT("tok"));
-    bool is_of_scores = n->is_bar && n->n_points > 0;
-    for (size_t idx = 0; idx < n->n_points; idx++) {
-        is_of_scores = is_of_scores && n->points[idx].is_before_scores;
-    }
     return (!is_of_tokens && (n->is_eval || survey_name_has(name, EVALS))) ||
-           (is_of_scores && n->n > 1);
+           (n->n_before_scores == n->n && n->n > 1) ||
+           (n->is_bar && n->n_before_eval >= (n->steps.n_full ? n->steps.n_full : n->n));
 }
 
 static void classify_words(const struct vocabulary *v, struct suggestion *s)
@@ -434,6 +431,24 @@ static bool has_alike(const struct survey_number *n, const struct survey_number 
     return false;
 }
 
+/* "s/it" for "it/s": tqdm prints which of both is over 1. The number that has the bar's end stands for both. */
+static void join_flipped(const struct survey_number *numbers, struct suggestions *list)
+{
+    char buf[NAME_BYTES];
+    for (size_t idx = 0; idx < list->n; idx++) {
+        struct suggestion *s = &list->items[idx];
+        for (size_t at = 0; s->number->is_bar && at < list->n; at++) {
+            const struct survey_number *other = &numbers[at];
+            if (other->is_bar && other->steps.total == s->number->steps.total &&
+                str_eq(other->lead, s->number->lead) && str_eq(other->key, s->number->key) &&
+                str_eq(other->unit, suggest_flip(s->number->unit, buf, sizeof(buf)))) {
+                s->is_flipped = true;
+                s->kind = other->steps.last > s->number->steps.last ? SUGGEST_NONE : s->kind;
+            }
+        }
+    }
+}
+
 /* Whether frames are those of a game that is played: not images. Sources: the tables of Stable-Baselines3 and of RLlib. */
 static bool has_episodes(const struct survey_number *all, size_t n_all)
 {
@@ -447,20 +462,28 @@ static bool has_episodes(const struct survey_number *all, size_t n_all)
     return false;
 }
 
-/* Whether another number of the same lines counts them: "Processed 1000 documents", 2000, ... */
+/* Another number of the same lines, whole and without a unit, that counts them ("Processed 1000 documents", 2000, ...) or, if is_case, tells
+   cases apart: one that goes up and down, or grows more each time, as sizes do. */
 static bool has_counter(const struct survey_number *n, const struct survey_number *all,
-                        size_t n_all)
+                        size_t n_all, bool is_case)
 {
     for (size_t idx = 0; n->unit.len && idx < n_all; idx++) {
         const struct survey_number *other = &all[idx];
-        bool counts = other != n && other->n_points == n->n_points && n->n_points >= COUNTER_MIN &&
-                      other->key.len > 0 && other->unit.len == 0 && !suggest_is_key(other);
-        for (size_t at = 0; counts && at < n->n_points; at++) {
+        bool is_whole = other != n && other->n_points == n->n_points &&
+                        n->n_points >= COUNTER_MIN && other->key.len > 0 && other->unit.len == 0;
+        size_t n_up = 0;
+        size_t n_faster = 0;
+        for (size_t at = 0; is_whole && at < n->n_points; at++) {
             const struct survey_point *p = &other->points[at];
-            counts = p->line == n->points[at].line && floor(p->value) >= p->value &&
-                     (at == 0 || p->value > other->points[at - 1].value);
+            is_whole = p->line == n->points[at].line && floor(p->value) >= p->value;
+            n_up += at > 0 && p->value > p[-1].value;
+            n_faster += at > 1 && p->value - p[-1].value > p[-1].value - p[-2].value;
         }
-        if (counts) {
+        bool are_sizes = n_up + 1 < n->n_points || n_faster + 2 == n->n_points;
+        bool is_alike = other->max <= other->min;
+        if (is_whole &&
+            (is_case ? are_sizes && !is_alike
+                     : n_up + 1 == n->n_points && !are_sizes && !suggest_is_key(other))) {
             return true;
         }
     }
@@ -493,6 +516,21 @@ static bool has_eval(const struct survey_number *n, const struct survey_number *
     return false;
 }
 
+/* Two summaries that could be meant alike ("baseline throughput", "optimized throughput"): neither stands for the log. */
+static void mark_rivals(struct suggestions *list)
+{
+    struct suggestion *first = list->items;
+    struct suggestion *second = first + 1;
+    bool are_rivals =
+        list->n > 1 && first->score == second->score && first->kind == SUGGEST_RATE &&
+        second->kind == SUGGEST_RATE && first->number->n == 1 && second->number->n == 1 &&
+        str_eq(first->unit, second->unit) &&
+        (first->number->last < second->number->last || first->number->last > second->number->last);
+    if (are_rivals) {
+        first->kind = second->kind = SUGGEST_TABLE;
+    }
+}
+
 int suggest_rank(struct arena *arena, const struct survey *survey, const struct vocabulary *v,
                  struct str unit, struct suggestions *ret, struct err *err)
 {
@@ -508,15 +546,22 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
             s->kind = SUGGEST_RATE_NO_UNIT;
             s->unit = STR_EMPTY;
         }
-        if (s->kind == SUGGEST_TABLE && has_counter(&numbers[idx], numbers, list.n)) {
+        if (s->kind == SUGGEST_TABLE && has_counter(&numbers[idx], numbers, list.n, false)) {
             s->kind = suggest_is_enough(&numbers[idx]) ? SUGGEST_RATE : SUGGEST_NONE;
+        } else if (s->kind == SUGGEST_RATE && suggest_has_cases(&numbers[idx]) &&
+                   has_counter(&numbers[idx], numbers, list.n, true)) {
+            s->kind = SUGGEST_TABLE;
         }
         s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
         s->not_after = longer_key(&numbers[idx], numbers, list.n);
         s->has_eval = has_eval(&numbers[idx], numbers, list.n);
-        s->score = score_of(s);
+    }
+    join_flipped(numbers, &list);
+    for (size_t idx = 0; idx < list.n; idx++) {
+        list.items[idx].score = score_of(&list.items[idx]);
     }
     qsort(list.items, list.n, sizeof(list.items[0]), compare);
+    mark_rivals(&list);
     if (unit.len && take_unit(&list, v, unit, err) < 0) {
         return -1;
     }

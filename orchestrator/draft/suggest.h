@@ -32,9 +32,10 @@ struct suggestion {
         is_beside; /* a bandwidth or arithmetic rate, which training logs print in addition to their own */
     bool has_eval; /* lines of an evaluation have the same figure */
     struct str
-        not_after;  /* "prompt " before "eval rate", where "prompt eval rate" is another's key */
-    bool is_of_one; /* a rate of each device, not of the job */
-    bool is_plain;  /* its pattern reads only the number: no step, and unfinished bars too */
+        not_after;   /* "prompt " before "eval rate", where "prompt eval rate" is another's key */
+    bool is_of_one;  /* a rate of each device, not of the job */
+    bool is_flipped; /* of a bar, whose other lines have the unit upside down: "s/it" for "it/s" */
+    bool is_plain;   /* its pattern reads only the number: no step, and unfinished bars too */
     int64_t
         total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
     int score; /* the higher, the likelier it is the log's main figure */
@@ -48,6 +49,8 @@ bool suggest_is_table(const struct survey_number *number);
 /* Whether every line names its writer, and there are several; whether the number counts cases by its key. */
 bool suggest_is_of_writers(const struct survey_number *number);
 bool suggest_is_key(const struct survey_number *number);
+/* Whether its lines are in no order and far from each other, as those of cases are. */
+bool suggest_has_cases(const struct survey_number *number);
 /* Whether a program printed enough of its lines: three in the order of time, or one that sums up. */
 bool suggest_is_enough(const struct survey_number *number);
 /* Whether each figure is of all steps so far. */
@@ -69,6 +72,8 @@ MUST_CHECK int suggest_rank(struct arena *arena, const struct survey *survey,
 const struct suggestion *suggest_best(const struct suggestions *list);
 /* "a rate, images/s", for people. */
 const char *suggest_says(const struct suggestion *suggestion);
+/* "s/it" of "it/s", in buf; empty for a unit without a slash. */
+struct str suggest_flip(struct str unit, char *buf, size_t size);
 /* False if no pattern can be made. */
 bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out);
 

@@ -15,6 +15,7 @@
     ".*?(?<!val[_/.])(?<!eval[_/.])(?<!test[_/.])(?<!dev[_/.])(?<!valid[_/.])(?<!validation[_/.])" \
     "[lL]oss['\"]?\\s*[:=]?\\s*(?<value>[-+]?(?i:nan|inf)|" NUMBER ")"
 #define WORDS_BYTES   96
+#define UNIT_BYTES    64
 #define STEPS_MANY    8    /* lines with a step, so that a few without are of something else */
 #define PATTERN_BYTES 2048 /* of manifests/schema/format.json */
 
@@ -161,6 +162,29 @@ static void add_not_eval(struct strbuf *out)
     strbuf_add_z(out, ")");
 }
 
+struct str suggest_flip(struct str unit, char *buf, size_t size)
+{
+    int64_t slash = str_find(unit, STR_LIT("/"));
+    struct str over = str_sub(unit, 0, slash > 0 ? (size_t)slash : 0);
+    struct str per = str_sub(unit, over.len + 1, unit.len);
+    int len = snprintf(buf, size, "%.*s/%.*s", STR_ARG(per), STR_ARG(over));
+    return (struct str){buf, over.len && len < (int)size ? (size_t)len : 0};
+}
+
+/* "it/s", and "s/it" where the bar has that too. */
+static void add_unit(struct strbuf *out, const struct suggestion *s)
+{
+    char buf[UNIT_BYTES];
+    strbuf_add_z(out, "\\s?");
+    strbuf_add_z(out, s->is_flipped ? "(?:" : "");
+    add_text(out, s->number->unit, "\\s+");
+    if (s->is_flipped) {
+        strbuf_add_z(out, "|(?<inverse>");
+        add_text(out, suggest_flip(s->number->unit, buf, sizeof(buf)), "\\s+");
+        strbuf_add_z(out, "))");
+    }
+}
+
 bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
 {
     const struct survey_number *n = suggestion->number;
@@ -220,12 +244,11 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
     if (n->is_scaled) {
         strbuf_add_z(out, "(?:(?<kilo>[kK])|(?<mega>M))?");
     }
-    if (str_find(n->example, STR_LIT("+/-")) >= 0) {
-        strbuf_add_z(out, "(?: \\+/- [\\d.]+)?");
+    if (n->has_spread) {
+        strbuf_add_z(out, "(?: (?:\\+/- |\xc2\xb1 |\\()[\\d.]+\\)?)?");
     }
     if (n->unit.len) {
-        strbuf_add_z(out, "\\s?");
-        add_text(out, n->unit, "\\s+");
+        add_unit(out, suggestion);
     }
     strbuf_add_z(out, "(?![\\w/])");
     return !out->is_full && out->len <= PATTERN_BYTES;
@@ -237,7 +260,8 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
 static struct str literal_of(const struct suggestion *suggestion)
 {
     const struct survey_number *n = suggestion->number;
-    const struct str texts[] = {n->unit, n->is_clock ? STR_EMPTY : n->key,
+    const struct str texts[] = {suggestion->is_flipped ? STR_EMPTY : n->unit,
+                                n->is_clock ? STR_EMPTY : n->key,
                                 n->is_clock && has_steps(n) ? n->steps.key : STR_EMPTY};
     struct str best = STR_EMPTY;
     for (size_t idx = 0; idx < ARRAY_LEN(texts); idx++) {

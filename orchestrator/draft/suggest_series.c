@@ -11,6 +11,7 @@
 #define ALIKE_FAR   2.0 /* lines without an order that are of one thing */
 #define LINES_MIN   3
 #define CASES_MAX   64
+#define CASES_FAR   1.25
 #define RUNNING_MIN 4
 #define RUNNING_FAR 2.0 /* from the first to the last */
 #define WORD_BYTES  32
@@ -63,6 +64,12 @@ static bool are_alike(const struct survey_number *n)
     return 4 * near >= 3 * n->n_points;
 }
 
+bool suggest_has_cases(const struct survey_number *n)
+{
+    return !n->is_bar && !n->head.ptr && !has_order(n) && !suggest_is_of_writers(n) &&
+           n->max > CASES_FAR * n->min;
+}
+
 /* Each line in words of its own: phases, tests. */
 static bool are_all_different(const struct survey_number *n)
 {
@@ -79,8 +86,14 @@ static bool are_all_different(const struct survey_number *n)
 
 bool suggest_is_key(const struct survey_number *n)
 {
-    char buf[WORD_BYTES];
-    return is_key_word(survey_last_word(n->key, buf, sizeof(buf)));
+    char buf[WORD_BYTES * 4];
+    struct str name = survey_snake(n->key, buf, sizeof(buf));
+    for (struct str word; str_next(&name, '_', &word);) { /* "seq_len" */
+        if (is_key_word(word)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* "Link 3: 25 GB/s", "Size = 1000 bytes": the figure's key or another word of its line counts cases. */
@@ -125,10 +138,10 @@ bool suggest_is_table(const struct survey_number *n)
 bool suggest_is_enough(const struct survey_number *n)
 {
     static const char SUMS[] = "total average avg mean overall throughput performance speed rate "
-                               "result final ips trained tps per";
+                               "result final ips trained tps per generated";
     struct str text = n->example;
     bool is_listed =
-        text.len > 0 && (strchr("#*>", text.ptr[0]) || str_starts(text, STR_LIT("- ")));
+        text.len > 0 && (strchr("#*>$", text.ptr[0]) || str_starts(text, STR_LIT("- ")));
     size_t least = suggest_is_of_writers(n) || n->is_bar || has_order(n) ? 1 : LINES_MIN;
     char buf[WORD_BYTES * 4];
     struct str key = survey_words(n->key, buf, sizeof(buf));

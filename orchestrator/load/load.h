@@ -6,6 +6,7 @@
 #include "base/opt.h"
 #include "judge/rule.h"
 #include "report/report.h"
+#include "report/report_tables.h"
 
 #define VOCABULARY_FILE "manifests/vocabulary.json"
 /* Below the data folder; the program's own where there is none. */
@@ -47,7 +48,8 @@ struct report_file {
     const struct vocabulary *vocabulary; /* it, where it is loaded already */
     struct str id;                       /* that it must have, as it is named; NULL: read by path */
     const char *place; /* of the user's, where it lies; NULL: the program's, or no place */
-    struct str text;   /* its bytes */
+    struct str text;   /* form 1 of it (report/report_tables.h) */
+    struct spelled spelled;
 };
 MUST_CHECK int load_report_file(struct arena *arena, const char *root, const char *name,
                                 struct report_file *ret_file, struct err *err);

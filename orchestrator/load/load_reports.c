@@ -57,7 +57,7 @@ int load_report_decode(struct arena *arena, const struct report_file *file,
     doc.context = vocabulary;
     root = json_root(&doc);
     if (report_decode(&root, arena, ret_report, err) < 0) {
-        return -1;
+        return report_fail_there(&file->spelled, err);
     }
     if (file->id.ptr && !str_eq(ret_report->id, file->id)) {
         return err_set(err, ERR_MANIFEST,
@@ -69,6 +69,17 @@ int load_report_decode(struct arena *arena, const struct report_file *file,
     return 0;
 }
 
+static int read_text(struct arena *arena, struct report_file *file, struct err *err)
+{
+    struct str text;
+    if (json_read_text(arena, file->path, &text, err) < 0 ||
+        report_spell_out(arena, text, file->path, &file->spelled, err) < 0) {
+        return -1;
+    }
+    file->text = file->spelled.text;
+    return 0;
+}
+
 /* The program's own are named relative to the data folder, others by their path. */
 static int read_stored(struct arena *arena, const char *root, const struct placed *at,
                        struct report_file *ret_file, struct err *err)
@@ -77,7 +88,7 @@ static int read_stored(struct arena *arena, const char *root, const struct place
                                      .root = root,
                                      .id = str_of(at->stem),
                                      .place = at->is_own ? at->place : NULL};
-    return json_read_text(arena, at->path, &ret_file->text, err);
+    return read_text(arena, ret_file, err);
 }
 
 /* Of "PLACE/reports/ID.json", the place; of another path, NULL. */
@@ -106,7 +117,7 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
         if (!fs_exists(name)) {
             return err_set(err, ERR_NOT_FOUND, "%s: no such report", name);
         }
-        return json_read_text(arena, name, &ret_file->text, err);
+        return read_text(arena, ret_file, err);
     }
     if (places_find(arena, root, &places, err) < 0 ||
         places_list(arena, root, KIND, REPORTS_MAX, &files, err) < 0) {

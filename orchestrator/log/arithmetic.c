@@ -85,7 +85,7 @@ static struct role_of_name role_of_number(const struct survey_number *n)
     static const char BATCH[] = "batch";
     char buf[NAME_BYTES];
     struct str name = survey_words(words_before(n), buf, sizeof(buf));
-    bool is_whole = survey_has_word(name, "total num number global");
+    bool is_whole = survey_has_word(name, "total num number global processed");
     struct role_of_name m = {PART_NONE, OF_NOTHING};
     char unit[NAME_BYTES]; /* "Throughput: 200.0 samples/s" */
     m.object = object_of(name);
@@ -258,8 +258,8 @@ struct arithmetic arithmetic_check(struct arena *arena, const struct survey *sur
 
 bool arithmetic_is_likely(struct str text)
 {
-    static const char *const WORDS[] = {"uration (s)", "_runtime", "lapsed",
-                                        "total time",  "uration:", NULL};
+    static const char *const WORDS[] = {"uration (s)", "_runtime", "lapsed",    "otal time",
+                                        "otal_time",   "uration:", "uration_s", NULL};
     for (const char *const *word = WORDS; *word; word++) {
         if (str_find(text, str_of(*word)) >= 0) {
             return true;

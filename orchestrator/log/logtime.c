@@ -229,7 +229,7 @@ struct str lognumber_ungroup(struct str text, char *buf, size_t size)
     while (whole < text.len && text.ptr[whole] != '.') {
         whole++;
     }
-    bool has_comma = memchr(text.ptr, ',', whole) != NULL;
+    bool has_comma = memchr(text.ptr, ',', whole) != NULL && text.ptr[0] != '0';
     for (size_t idx = 0; idx < text.len; idx++) {
         char c = text.ptr[idx];
         bool is_place = has_comma && idx < whole && (whole - idx) % 4 == 0;

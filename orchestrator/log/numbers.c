@@ -281,22 +281,26 @@ int64_t survey_rank(struct str text)
 /* Spellings of programs that no report uses. */
 static const struct {
     const char *printed, *unit;
-} SPELLINGS[] = {{"tks/s", "tokens/s"},      {"Tok/s", "tokens/s"},      {"Tokens/s", "tokens/s"},
-                 {"Tokens/sec", "tokens/s"}, {"Gflop/s", "GFLOP/s"},     {"GFlop/s", "GFLOP/s"},
-                 {"Gflops/s", "GFLOP/s"},    {"Tflop/s", "TFLOP/s"},     {"TFlop/s", "TFLOP/s"},
-                 {"Images/sec", "images/s"}, {"Samples/s", "samples/s"}, {"secs", "s"},
-                 {"fps", "images/s"},        {"FPS", "images/s"},        {"docs/s", "items/s"},
-                 {"rows/s", "items/s"},      {"req/s", "items/s"},       {"MiB/sec", "MiB/s"}};
+} SPELLINGS[] = {{"tks/s", "tokens/s"},       {"gflop/s", "GFLOP/s"},   {"gflops/s", "GFLOP/s"},
+                 {"tflop/s", "TFLOP/s"},      {"fps", "images/s"},      {"docs/s", "items/s"},
+                 {"rows/s", "items/s"},       {"req/s", "items/s"},     {"infer/sec", "items/s"},
+                 {"inferences/s", "items/s"}, {"queries/s", "items/s"}, {"prompts/s", "items/s"}};
 
+/* As the vocabulary has it, or as programs spell it in capitals or small letters. */
 static const struct word *find_unit(const struct vocabulary *v, struct str text)
 {
+    char buf[UNIT_BYTES];
     const struct word *unit = words_find(&v->units, text);
-    for (size_t idx = 0; !unit && idx < ARRAY_LEN(SPELLINGS); idx++) {
-        if (str_eq_z(text, SPELLINGS[idx].printed)) {
-            return words_find(&v->units, str_of(SPELLINGS[idx].unit));
-        }
+    bool is_rate = !unit && text.len <= sizeof(buf) && text.len > 2;
+    for (size_t idx = 0; is_rate && idx < text.len; idx++) {
+        buf[idx] = text.ptr[idx] >= 'A' && text.ptr[idx] <= 'Z' ? (char)(text.ptr[idx] | 0x20)
+                                                                : text.ptr[idx];
     }
-    return unit;
+    struct str small = {buf, is_rate ? text.len : 0};
+    for (size_t idx = 0; small.len && idx < ARRAY_LEN(SPELLINGS); idx++) {
+        small = str_eq_z(small, SPELLINGS[idx].printed) ? str_of(SPELLINGS[idx].unit) : small;
+    }
+    return small.len ? words_find(&v->units, small) : unit;
 }
 
 /* "s/it", "ms/step", "sec/batch": a time of the vocabulary over a step. */
@@ -325,7 +329,7 @@ struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one)
     return unit;
 }
 
-static const char *const SECONDS[] = {" per second", " per sec", NULL};
+static const char *const SECONDS[] = {" per second", " per sec", "_per_second", "_per_sec", NULL};
 
 const struct word *survey_unit(const struct vocabulary *v, struct str text)
 {
@@ -340,18 +344,21 @@ const struct word *survey_unit(const struct vocabulary *v, struct str text)
     return find_unit(v, text);
 }
 
-/* " +/- 0.008" between a mean and its unit: its end, or `at`. */
+/* " +/- 0.008" between a mean and its unit, or " (640.1)", the mean beside the last: its end, or `at`. */
 static size_t spread_from(struct str text, size_t at)
 {
     struct str rest = str_sub(text, at, text.len);
-    size_t mark = str_starts(rest, STR_LIT(" +/- "))        ? 5
+    bool is_mean = str_starts(rest, STR_LIT(" ("));
+    size_t mark = is_mean                                   ? 2
+                  : str_starts(rest, STR_LIT(" +/- "))      ? 5
                   : str_starts(rest, STR_LIT(" \xc2\xb1 ")) ? 4
                                                             : 0;
     size_t end = at + mark;
     while (mark && (is_digit(char_at(text, end)) || char_at(text, end) == '.')) {
         end++;
     }
-    return mark && end > at + mark ? end : at;
+    bool is_whole = mark && end > at + mark && (!is_mean || char_at(text, end) == ')');
+    return is_whole ? end + is_mean : at;
 }
 
 /* "sec / batch", "s / it": the whole, if it is a time over a step; else empty. */
@@ -407,7 +414,7 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
         }
     }
     if (word.len == 0 || is_word(char_at(text, from + word.len)) ||
-        (!find_unit(v, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
+        (!survey_unit(v, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
         return STR_EMPTY;
     }
     for (const char *const *end = ENDS_OF_ONE; *end; end++) { /* "img/s per GPU" */
@@ -486,7 +493,8 @@ static size_t number_from(struct str text, size_t at)
     size_t end = at + (text.ptr[at] == '-' || text.ptr[at] == '+');
     size_t from = end;
     end = digits_from(text, end);
-    bool may_be_grouped = end - from <= 3; /* "1234,567" has a decimal comma */
+    bool may_be_grouped = /* "1234,567" and "0,125" have a decimal comma */
+        end - from <= 3 && char_at(text, from) != '0';
     while (may_be_grouped && char_at(text, end) == ',' && has_shape(text, end + 1, "999") &&
            !is_digit(char_at(text, end + 4))) {
         end += 4;
@@ -505,7 +513,8 @@ static bool begins_number(struct str text, size_t at)
 {
     char c = text.ptr[at];
     char before = at > 0 ? text.ptr[at - 1] : ' ';
-    bool is_free = !is_word(before) && before != '.';
+    bool is_grouped = before == '\'' && at > 1 && is_digit(text.ptr[at - 2]); /* "12'345" */
+    bool is_free = !is_word(before) && before != '.' && !is_grouped;
     if (is_digit(c)) { /* not the 95 of "mAP50-95" */
         return is_free && (before != '-' || at < 2 || !is_word(text.ptr[at - 2]));
     }
@@ -575,6 +584,7 @@ static void take_number(const struct vocabulary *v, struct str text, size_t at, 
         end = t->end = end + 1;
     }
     t->unit = unit_after(v, text, end, &t->end);
+    t->has_spread = t->unit.len > 0 && spread_from(text, end) != end;
 }
 
 /* "I1126 10:00:00.5" of Google's loggers: the time at `at` is no span. */
@@ -694,7 +704,19 @@ static void give_unit_away(const struct vocabulary *v, struct str text, struct t
                str_trim(t->gap).len == 0 && str_find(t->unit, STR_LIT("/")) > 0 &&
                unit_after(v, text, number_from(text, next), &ignored).len == 0) {
         t->unit = STR_EMPTY; /* whose they are cannot be told */
+        t->end = t->has_spread ? t->at + t->text.len : t->end;
     }
+}
+
+/* "rate 12 345.5": thousands apart, unless the first counts steps. */
+static bool is_grouped_apart(struct str text, const struct token *before, const struct token *t)
+{
+    char buf[WORD_BYTES];
+    struct str word = survey_last_word(before->key, buf, sizeof(buf));
+    return before->kind == TOKEN_NUMBER && before->is_whole && before->text.len <= 3 &&
+           before->unit.len == 0 && before->key.len > 0 && t->at == before->end + 1 &&
+           text.ptr[before->end] == ' ' && digits_from(text, t->at) == t->at + 3 &&
+           !survey_is_step_word(word) && !survey_is_epoch_word(word);
 }
 
 size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struct token *ret_tokens)
@@ -711,6 +733,9 @@ size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struc
         give_unit_away(vocabulary, text, &ret_tokens[n]);
         if (n > 0) {
             take_over_key(text, &ret_tokens[n - 1], &ret_tokens[n]);
+            ret_tokens[n].kind = is_grouped_apart(text, &ret_tokens[n - 1], &ret_tokens[n])
+                                     ? TOKEN_OTHER
+                                     : ret_tokens[n].kind;
         }
         at = ret_tokens[n].end > at ? ret_tokens[n].end : at + 1;
         floor = at;

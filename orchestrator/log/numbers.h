@@ -22,7 +22,7 @@ struct token {
     struct str text;
     struct str key, gap, unit;
     int64_t step, total; /* of a fraction; step also of a whole number */
-    bool is_whole;
+    bool is_whole, has_spread;
     char si; /* 'K' of "436K", "1.2K tok/s"; 0: none */
 };
 

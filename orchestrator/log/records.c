@@ -42,8 +42,7 @@ struct records {
     const struct vocabulary *vocabulary; /* borrowed */
     struct column columns[FIELDS_MAX];   /* of a CSV */
     size_t n_columns;                    /* 0: no header yet */
-    bool is_table;                       /* its rows have no order */
-    uint64_t cells[FIELDS_MAX];          /* of a table: a hash of each column's last key */
+    uint64_t cells[FIELDS_MAX];          /* without an order: a hash of each column's last key */
     uint64_t settings[SETTINGS_MAX];     /* a hash of each one's last text; 0: none yet */
     char delimiter;
 };
@@ -246,18 +245,6 @@ static void join_twins(struct field *fields, size_t twin, struct str value)
     }
 }
 
-/* Rows of a series have a step, an epoch or a time. */
-static bool has_order(const struct records *r)
-{
-    for (size_t idx = 0; idx < r->n_columns; idx++) {
-        enum role role = r->columns[idx].role;
-        if (role == ROLE_STEP || role == ROLE_EPOCH || role == ROLE_TIME) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A header names at least one figure, and has at least two columns. */
 static bool take_header(struct records *r, struct str text)
 {
@@ -278,7 +265,6 @@ static bool take_header(struct records *r, struct str text)
         if (has_figure && is_header && n > 1 && !rest.ptr) {
             r->n_columns = n;
             r->delimiter = *d;
-            r->is_table = !has_order(r);
         }
     }
     return r->n_columns > 0;
@@ -404,14 +390,27 @@ static bool is_key(struct str value)
            (lognumber_parse(value, &number) == NUMBER_NONE || floor(number) >= number);
 }
 
+/* Records of a series have a step, an epoch, a time or a loss. */
+static bool has_order(const struct field *fields, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        enum role role = fields[idx].column.role;
+        if (role == ROLE_STEP || role == ROLE_EPOCH || role == ROLE_TIME || role == ROLE_LOSS) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Keeps the record's settings; true if one differs from what an earlier record states. */
 static bool has_other_settings(struct records *records, const struct field *fields, size_t n)
 {
     bool is_other = false;
+    bool is_table = !has_order(fields, n);
     for (size_t idx = 0; idx < n; idx++) {
         const struct field *f = &fields[idx];
         bool is_setting = f->column.role == ROLE_SETTING && f->value.len > 0;
-        bool is_cell = f->column.role == ROLE_NONE && records->is_table && is_key(f->value);
+        bool is_cell = f->column.role == ROLE_NONE && is_table && is_key(f->value);
         uint64_t *kept = is_setting ? &records->settings[f->column.setting] : &records->cells[idx];
         uint64_t hash = hash_of(f->value);
         if (!is_setting && !is_cell) {

@@ -391,6 +391,7 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         number->last_seen = s->n_lines;
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
         number->is_scaled = number->is_scaled || scale > 1;
+        number->has_spread = number->has_spread || t->has_spread;
         note_value(number, scale > 0 ? scale * value : value);
         add_point(s, number, scene, number->last);
         note_rank(number, scene);
@@ -678,18 +679,19 @@ static void follow_phase(struct survey *s, struct scene *scene)
     scene->is_eval = s->is_in_eval;
 }
 
-/* A bar above a line of accuracies is the evaluation's. */
+/* A bar above a line of accuracies or of an evaluation's figures ("eval_loss") is the evaluation's. */
 static void mark_bars(struct survey *s, const struct scene *scene)
 {
     static const char SCORES[] = "accuracy acc top1 map miou f1";
-    if (scene->is_bar || !survey_has_word(scene->text, SCORES)) {
+    bool has_eval = str_find(scene->text, STR_LIT("eval_")) >= 0;
+    if (scene->is_bar || (!has_eval && !survey_has_word(scene->text, SCORES))) {
         return;
     }
     for (size_t idx = 0; idx < s->n; idx++) {
         struct survey_number *n = &s->items[idx];
-        if (n->is_bar && n->n_points > 0 && n->last_seen + 1 == s->n_lines) {
-            n->points[n->n_points - 1].is_before_scores = true;
-        }
+        bool is_above = n->is_bar && n->last_seen + 1 == s->n_lines;
+        n->n_before_scores += is_above;
+        n->n_before_eval += is_above && has_eval;
     }
 }
 
@@ -725,8 +727,9 @@ static void take_log_line(void *ctx, const struct line *line)
                           .elapsed_s = (double)NAN,
                           .time_s = (double)NAN,
                           .rank = -1};
+    bool is_closed = text.len > 0 && text.ptr[text.len - 1] == '}'; /* a document is whole */
     s->counts.n_cut += line->text.len > SURVEY_LINE_BYTES;
-    if (line->is_cut || text.len == 0) {
+    if ((line->is_cut && !is_closed) || text.len == 0) {
         return;
     }
     s->n_lines++;

@@ -47,7 +47,6 @@ struct survey_point {
     struct str text;                  /* the line, cut; of the first points of a number */
     uint32_t shape;                   /* a hash of the line without its digits */
     bool is_full;                     /* of a bar: it reached its end */
-    bool is_before_scores;            /* of a bar: the line below it says an accuracy */
 };
 #define SURVEY_TEXTS_MAX  64         /* points of a number that keep it */
 #define SURVEY_POINTS_MAX (1u << 18) /* of all numbers; later ones are counted in n, and left out */
@@ -63,6 +62,7 @@ struct survey_number {
     bool is_bar;     /* progress bars: a figure of all steps so far */
     bool is_open;    /* of bars without a length: "400it [00:04, 94.50it/s]" */
     bool is_grouped; /* "1,234.5" */
+    bool has_spread; /* "1,234.5 +/- 6.7 images/s" */
     char si;         /* 'G' of "436G", which value, min and max leave out; 0: none */
     bool is_scaled;  /* "436K", "1.05M" on some or all lines: value, min and max are in ones */
     struct str lead; /* of a bar: its first word, or empty */
@@ -70,6 +70,7 @@ struct survey_number {
     int64_t n_up;                             /* more than the one before it */
     int64_t n_moments;                        /* lines that begin with a date and a time */
     int64_t n_epoch_only;                     /* lines that count epochs and no steps */
+    int64_t n_before_scores, n_before_eval;   /* of bars: the line below says an accuracy */
     int64_t first_rank, last_rank, rank_step; /* of its lines; -1: none */
     int64_t last_step_rank;
     bool is_of_ranks;  /* several ranks print it, each for the same steps */

@@ -21,7 +21,6 @@ struct case_names { /* what a case may name: struct environment by id, struct st
 #define PRINTED_BYTES_MAX 22
 #define ENVIRONMENTS_MAX  1024
 #define STACKS_MAX        256
-#define NULLABLE_FIELD    (JSON_REQUIRED | JSON_NULLABLE)
 
 static const char *const METRIC_NAMES[] = {"throughput", "run_throughput", "speedup",
                                            "time_to_train", "accuracy"};
@@ -337,10 +336,10 @@ static const struct json_field CELL_ROWS[] = {
     ROW("printed", struct cell, printed, JSON_REQUIRED, .form = &PRINTED),
     ROW("unit", struct cell, unit, JSON_REQUIRED, .vocabulary = "units"),
     ROW("table", struct cell, table, JSON_REQUIRED, .form = &FORM_LINE),
-    ROW_INSIDE("derive", DERIVE_ROWS, NULLABLE_FIELD, .check = check_derive, .rules = DERIVE_RULES),
-    ROW("rule", struct cell, rule, NULLABLE_FIELD, .form = &RULE),
-    ROW("format", struct cell, format, NULLABLE_FIELD, .form = &FORM_SLUG),
-    ROW_LIST("also_printed", struct cell, also, n_also, ALSO_ROWS, JSON_REQUIRED, .max = ALSO_MAX),
+    ROW_INSIDE("derive", DERIVE_ROWS, JSON_NULLABLE, .check = check_derive, .rules = DERIVE_RULES),
+    ROW("rule", struct cell, rule, JSON_NULLABLE, .form = &RULE),
+    ROW("format", struct cell, format, JSON_NULLABLE, .form = &FORM_SLUG),
+    ROW_LIST("also_printed", struct cell, also, n_also, ALSO_ROWS, 0, .max = ALSO_MAX),
     ROW("footnote", struct cell, footnote, JSON_OMIT, .form = &FORM_LINE,
         .about = "what the report says of this number beside it"),
 };
@@ -366,11 +365,20 @@ static int check_cell(const struct json *at, struct arena *arena UNUSED, void *o
                : 0;
 }
 
-/* The case's id and format are read already: their rows come before. */
-static int check_cells(const struct json *at, struct arena *arena UNUSED, void *out,
-                       struct err *err)
+/* The format is the rule's, where it is not named. */
+static void set_format(struct report_case *c, struct arena *arena)
 {
-    const struct report_case *c = out;
+    int64_t slash = c->rule.ptr ? str_find(c->rule, STR_LIT("/")) : -1;
+    if (!c->format.ptr && slash > 0) {
+        c->format = str_of(str_z(arena, str_sub(c->rule, 0, (size_t)slash)));
+    }
+}
+
+/* The case's id, format and rule are read already: their rows come before. */
+static int check_cells(const struct json *at, struct arena *arena, void *out, struct err *err)
+{
+    struct report_case *c = out;
+    set_format(c, arena);
     struct json item;
     size_t idx = 0;
     for (bool more = json_first(at, &item); more; more = json_next(&item)) {
@@ -402,18 +410,17 @@ static const struct json_field CASE_ROWS[] = {
     ROW_ANY("id", JSON_REQUIRED, .get = get_id, .put = put_id,
             .schema = "\"type\": \"string\", \"maxLength\": 192, \"pattern\": \"" CASE_ID "$\""),
     ROW("stack", struct report_case, stack_id, JSON_REQUIRED, .form = &FORM_SLUG),
-    ROW("environment", struct report_case, environment_id, NULLABLE_FIELD, .form = &FORM_SLUG),
-    ROW("group", struct report_case, group, JSON_REQUIRED, .form = &FORM_SLUG),
-    ROW("format", struct report_case, format, NULLABLE_FIELD, .form = &FORM_SLUG),
-    ROW("rule", struct report_case, rule, NULLABLE_FIELD, .form = &RULE),
-    ROW("baseline", struct report_case, baseline, NULLABLE_FIELD, .form = &CASE),
-    ROW_STRS("logs", struct report_case, logs, n_logs, JSON_REQUIRED, .max = LOGS_MAX,
-             .form = &FORM_FILE_PATH),
+    ROW("environment", struct report_case, environment_id, JSON_NULLABLE, .form = &FORM_SLUG),
+    ROW("group", struct report_case, group, 0, .form = &FORM_SLUG),
+    ROW("format", struct report_case, format, JSON_NULLABLE, .form = &FORM_SLUG),
+    ROW("rule", struct report_case, rule, JSON_NULLABLE, .form = &RULE),
+    ROW("baseline", struct report_case, baseline, JSON_NULLABLE, .form = &CASE),
+    ROW_STRS("logs", struct report_case, logs, n_logs, 0, .max = LOGS_MAX, .form = &FORM_FILE_PATH),
     ROW("logged_steps", struct report_case, logged_steps, JSON_OMIT, .min = 1, .max = INT32_MAX,
         .about = "training steps that the published log ran, for run --steps as-logged"),
     ROW_CONDITIONS(struct report_case),
-    ROW_LIST("cells", struct report_case, cells, n_cells, CELL_ROWS, JSON_REQUIRED,
-             .max = CELLS_MAX, .check = check_cell, .get = check_cells, .vocabulary = "cells"),
+    ROW_LIST("cells", struct report_case, cells, n_cells, CELL_ROWS, 0, .max = CELLS_MAX,
+             .check = check_cell, .get = check_cells, .vocabulary = "cells"),
     ROW_OBJECT("factor", struct report_case, factor, FACTOR_ROWS, JSON_OMIT, .check = check_factor),
     ROW("matched", struct report_case, matched, JSON_OMIT, .form = &FORM_TEXT),
 };
@@ -422,9 +429,13 @@ static const struct json_field CASE_ROWS[] = {
     "\"if\": {\"properties\": {\"logs\": {\"minItems\": 1}}}, \"then\": {\"properties\": "         \
     "{\"format\": {\"type\": \"string\"}, \"rule\": {\"type\": \"string\"}}}"
 
-static int check_case(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
+static int check_case(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
-    const struct report_case *c = out;
+    struct report_case *c = out;
+    set_format(c, arena);
+    if (!c->group.ptr) {
+        c->group = str_dup(arena, c->model);
+    }
     if (c->n_logs && (!c->format.ptr || !c->rule.ptr)) {
         return json_fail(at, err, "a case with logs needs a format and a rule, found null");
     }
@@ -681,8 +692,8 @@ static const struct json_field ROWS[] = {
     ROW("id", struct report, id, JSON_REQUIRED, .form = &FORM_SLUG),
     ROW("title", struct report, title, JSON_REQUIRED, .form = &FORM_LINE),
     ROW("unpublished", struct report, is_unpublished, JSON_OMIT),
-    ROW_OBJECT("source", struct report, source, SOURCE_ROWS, NULLABLE_FIELD),
-    ROW_INSIDE("logs", LOGS_ROWS, NULLABLE_FIELD),
+    ROW_OBJECT("source", struct report, source, SOURCE_ROWS, JSON_NULLABLE),
+    ROW_INSIDE("logs", LOGS_ROWS, JSON_NULLABLE),
     ROW("own_logs", struct report, own_logs, JSON_OMIT, .form = &FORM_PATH,
         .about =
             "the folder beside manifests/ with the raw logs; then source and logs may be null"),
@@ -690,10 +701,10 @@ static const struct json_field ROWS[] = {
         .about = "nobody stated the rules: each was chosen because it gives numbers of its table"),
     ROW_LIST("not_printed", struct report, not_printed, n_not_printed, NOT_PRINTED_ROWS, JSON_OMIT,
              .about = "where a table has no number"),
-    ROW_LIST("environments", struct report, environments, n_environments, ENVIRONMENT_ROWS,
-             JSON_REQUIRED, .max = ENVIRONMENTS_MAX, .check = check_environment),
+    ROW_LIST("environments", struct report, environments, n_environments, ENVIRONMENT_ROWS, 0,
+             .max = ENVIRONMENTS_MAX, .check = check_environment),
     ROW_LIST("stacks", struct report, stacks, n_stacks, STACK_ROWS, JSON_REQUIRED, .min = 1,
-             .max = STACKS_MAX),
+             .max = STACKS_MAX, .check = check_stack),
     ROW_LIST("cases", struct report, cases, n_cases, CASE_ROWS, JSON_REQUIRED, .min = 1,
              .max = CASES_MAX, .check = check_case, .rules = CASE_RULES),
 };

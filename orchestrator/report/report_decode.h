@@ -35,11 +35,13 @@ MUST_CHECK int get_conditions(const struct json *at, struct arena *arena, void *
                               struct err *err);
 #define CONDITIONS_MAX 128
 #define ROW_CONDITIONS(T)                                                                          \
-    ROW_PAIRS("conditions", T, conditions.items, conditions.n, JSON_REQUIRED | JSON_NULLABLE,      \
+    ROW_PAIRS("conditions", T, conditions.items, conditions.n, JSON_NULLABLE,                      \
               .max = CONDITIONS_MAX, .form = &FORM_LINE, .get = get_conditions,                    \
               .vocabulary = "conditions")
 extern const struct json_field ENVIRONMENT_ROWS[6], STACK_ROWS[13];
+/* Where a name is absent, it is the id or the framework. */
 MUST_CHECK int check_environment(const struct json *at, struct arena *arena, void *out,
                                  struct err *err);
+MUST_CHECK int check_stack(const struct json *at, struct arena *arena, void *out, struct err *err);
 
 #endif

@@ -19,7 +19,6 @@
 #define DIGEST_DIGITS  64
 #define DIGEST_PREFIX  "sha256:"
 #define DATE_BYTES     10
-#define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
 
 static const char *const PURPOSES[] = {"pull", "build",   "container", "code",
                                        "data", "install", "run",       "log"};
@@ -230,20 +229,23 @@ static int check_env(const struct json *at, struct arena *arena, void *out UNUSE
 
 /* ---- environments, sources, commands ---- */
 
-#define COUNT(most) JSON_REQUIRED, .max = (most)
+#define COUNT(most) 0, .max = (most)
 const struct json_field ENVIRONMENT_ROWS[6] = {
     ROW("id", struct environment, id, JSON_REQUIRED, .form = &FORM_SLUG),
-    ROW("title", struct environment, title, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("title", struct environment, title, 0, .form = &FORM_LINE),
     ROW("nodes", struct environment, nodes, COUNT(NODES_MAX)),
     ROW("gpus_per_node", struct environment, gpus_per_node, COUNT(GPUS_PER_NODE_MAX)),
     ROW_CONDITIONS(struct environment),
-    ROW_OBJECT("source", struct environment, source, SOURCE_ROWS, NULLABLE_FIELD),
+    ROW_OBJECT("source", struct environment, source, SOURCE_ROWS, JSON_NULLABLE),
 };
 
 int check_environment(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
-    const struct environment *e = out;
+    struct environment *e = out;
     struct json nodes;
+    if (!e->title.ptr) {
+        e->title = e->id;
+    }
     if (e->nodes > 0 || e->gpus_per_node == 0) {
         return 0;
     }
@@ -255,9 +257,9 @@ int check_environment(const struct json *at, struct arena *arena UNUSED, void *o
 
 static const struct json_field PIN_ROWS[] = {
     ROW("repository", struct pin_source, repository, JSON_REQUIRED, .form = &FORM_URL),
-    ROW("commit", struct pin_source, commit, NULLABLE_FIELD, .form = &FORM_COMMIT),
-    ROW("ref", struct pin_source, ref, NULLABLE_FIELD, .form = &FORM_LINE),
-    ROW("printed_url", struct pin_source, printed_url, NULLABLE_FIELD, .form = &FORM_URL),
+    ROW("commit", struct pin_source, commit, JSON_NULLABLE, .form = &FORM_COMMIT),
+    ROW("ref", struct pin_source, ref, JSON_NULLABLE, .form = &FORM_LINE),
+    ROW("printed_url", struct pin_source, printed_url, JSON_NULLABLE, .form = &FORM_URL),
 };
 
 static int check_pin(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
@@ -280,11 +282,11 @@ static const struct json_field COMMAND_ROWS[] = {
     ROW("nodes", struct command, nodes, COUNT(NODES_MAX)),
     ROW("gpus", struct command, gpus, COUNT((int64_t)NODES_MAX *GPUS_PER_NODE_MAX)),
     ROW("batch", struct command, batch, JSON_OMIT, .max = BATCH_MAX),
-    ROW("precision", struct command, precision, NULLABLE_FIELD, .form = &PRECISION,
+    ROW("precision", struct command, precision, JSON_NULLABLE, .form = &PRECISION,
         .vocabulary = "precisions"),
     ROW("per", struct command, per, JSON_REQUIRED, .names = PER, .n_names = ARRAY_LEN(PER)),
-    ROW("printed", struct command, printed, NULLABLE_FIELD, .form = &FORM_TEXT),
-    ROW("works", struct command, works, NULLABLE_FIELD, .form = &FORM_TEXT),
+    ROW("printed", struct command, printed, JSON_NULLABLE, .form = &FORM_TEXT),
+    ROW("works", struct command, works, JSON_NULLABLE, .form = &FORM_TEXT),
 };
 #define COMMAND_RULES                                                                              \
     "\"anyOf\": [{\"properties\": {\"printed\": {\"type\": \"string\"}}}, {\"properties\": "       \
@@ -501,21 +503,31 @@ static const struct json_form IMAGE_DIGEST = {.pattern = "^sha256:[0-9a-f]{64}$"
                                               .what = "sha256: and 64 hex digits"};
 static const struct json_form IMAGE_TAG = {
     .pattern = "^[a-z0-9./-]+:[A-Za-z0-9_.-]+$", .max = 255, .check = check_line};
+int check_stack(const struct json *at UNUSED, struct arena *arena UNUSED, void *out,
+                struct err *err UNUSED)
+{
+    struct stack *stack = out;
+    if (!stack->label.ptr) {
+        stack->label = stack->framework;
+    }
+    return 0;
+}
+
 const struct json_field STACK_ROWS[13] = {
     ROW("id", struct stack, id, JSON_REQUIRED, .form = &FORM_SLUG),
     ROW("framework", struct stack, framework, JSON_REQUIRED, .form = &FORM_SLUG),
-    ROW("label", struct stack, label, JSON_REQUIRED, .form = &FORM_LINE),
-    ROW("image", struct stack, image, NULLABLE_FIELD, .form = &FORM_SLUG),
-    ROW("image_tag", struct stack, image_tag, NULLABLE_FIELD, .form = &IMAGE_TAG),
-    ROW("image_digest", struct stack, image_digest, NULLABLE_FIELD, .form = &IMAGE_DIGEST),
-    ROW("dataset", struct stack, dataset, NULLABLE_FIELD, .form = &FORM_SLUG),
-    ROW_LIST("sources", struct stack, sources, n_sources, PIN_ROWS, JSON_REQUIRED,
-             .max = SOURCES_MAX, .check = check_pin),
+    ROW("label", struct stack, label, 0, .form = &FORM_LINE),
+    ROW("image", struct stack, image, JSON_NULLABLE, .form = &FORM_SLUG),
+    ROW("image_tag", struct stack, image_tag, JSON_NULLABLE, .form = &IMAGE_TAG),
+    ROW("image_digest", struct stack, image_digest, JSON_NULLABLE, .form = &IMAGE_DIGEST),
+    ROW("dataset", struct stack, dataset, JSON_NULLABLE, .form = &FORM_SLUG),
+    ROW_LIST("sources", struct stack, sources, n_sources, PIN_ROWS, 0, .max = SOURCES_MAX,
+             .check = check_pin),
     ROW_CONDITIONS(struct stack),
-    ROW_PAIRS("env", struct stack, env, n_env, NULLABLE_FIELD, .max = ENV_MAX, .get = check_env,
+    ROW_PAIRS("env", struct stack, env, n_env, JSON_NULLABLE, .max = ENV_MAX, .get = check_env,
               .schema = ENV_RULES),
-    ROW_LIST("commands", struct stack, commands, n_commands, COMMAND_ROWS, JSON_REQUIRED,
-             .max = COMMANDS_MAX, .check = check_command, .rules = COMMAND_RULES),
+    ROW_LIST("commands", struct stack, commands, n_commands, COMMAND_ROWS, 0, .max = COMMANDS_MAX,
+             .check = check_command, .rules = COMMAND_RULES),
     ROW_LIST("smoke", struct stack, smoke.items, smoke.n, RECIPE_ROWS, 0, .max = RECIPES_MAX,
              .check = check_recipe, .get = check_smoke, .rules = RECIPE_RULES),
     ROW_LIST("full", struct stack, full.items, full.n, RECIPE_ROWS, 0, .max = RECIPES_MAX,

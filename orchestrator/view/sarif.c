@@ -7,6 +7,7 @@
 #include "codec/digest.h"
 #include "codec/json.h"
 #include "codec/json_region.h"
+#include "report/report_tables.h"
 #include "view/address.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 struct manifest { /* of one report */
     const struct report *report;
     struct str text; /* empty: it could not be read, and no line of it is known */
+    struct spelled spelled;
     struct str uri;
     const char *base; /* NULL: the uri is absolute */
 };
@@ -74,8 +76,9 @@ static void manifest_of(struct arena *arena, const char *root, struct str checko
     struct str path = real_path(arena, is_own ? own : typed);
     struct str rest = below(path, checkout);
     struct err ignored = {0};
-    *ret = (struct manifest){report, STR_EMPTY, report->path, BASE_PROGRAM};
-    if (path.ptr && json_read_text(arena, str_z(arena, path), &ret->text, &ignored) < 0) {
+    *ret = (struct manifest){.report = report, .uri = report->path, .base = BASE_PROGRAM};
+    if (path.ptr && (json_read_text(arena, str_z(arena, path), &ret->text, &ignored) < 0 ||
+                     report_spell_out(arena, ret->text, typed, &ret->spelled, &ignored) < 0)) {
         ret->text = STR_EMPTY;
     }
     if (rest.ptr) {
@@ -224,12 +227,21 @@ static void write_place(struct json_out *out, struct str uri, const char *base,
     jw_end_object(out);
 }
 
-static void write_location(struct json_out *out, const struct manifest *manifest,
-                           const struct spot *spot)
+/* Of a table's row the row, whatever of it is meant. */
+static struct str written_at(struct arena *arena, const struct manifest *manifest, struct str place)
+{
+    struct str at = str_of(report_written_at(arena, &manifest->spelled, place));
+    int64_t row = str_find(at, STR_LIT("].rows["));
+    int64_t end = row < 0 ? -1 : str_find(str_sub(at, (size_t)row + 1, SIZE_MAX), STR_LIT("]"));
+    return end < 0 ? at : str_sub(at, 0, (size_t)(row + end) + 2);
+}
+
+static void write_location(struct arena *arena, struct json_out *out,
+                           const struct manifest *manifest, const struct spot *spot)
 {
     struct json_region region = {0};
     if (manifest->text.len) {
-        region = json_region_of(manifest->text, spot->place);
+        region = json_region_of(manifest->text, written_at(arena, manifest, spot->place));
     }
     jw_array(out, "locations");
     jw_object(out, NULL);
@@ -317,7 +329,7 @@ static void write_results(struct arena *arena, struct json_out *out,
         jw_i64(out, "ruleIndex", rule_index(f->id));
         jw_z(out, "level", finding_level_name(f->level));
         write_text(out, "message", f->message);
-        write_location(out, manifest, &spots[idx]);
+        write_location(arena, out, manifest, &spots[idx]);
         if (spots[idx].log.ptr) {
             write_log(arena, out, report, &spots[idx]);
         }

@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "lint/lint.h"
 #include "report/report.h"
+#include "report/report_tables.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,8 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct json root;
     struct report report = {0};
     struct findings findings = {0};
+    struct spelled spelled;
     struct err err = {0};
-    if (json_parse((struct str){(const char *)data, size}, "fuzz", &doc, &err) < 0) {
+    if (report_spell_out(&arena, (struct str){(const char *)data, size}, "fuzz", &spelled, &err) <
+            0 ||
+        json_parse(spelled.text, "fuzz", &doc, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
         return 0;
     }
@@ -37,6 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     root = json_root(&doc);
     if (report_decode(&root, &arena, &report, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && strstr(err.msg, "fuzz:$"));
+        ASSERT(report_fail_there(&spelled, &err) < 0 && strstr(err.msg, "fuzz:$"));
         return 0;
     }
     for (size_t idx = 0; idx < report.n_cases; idx++) {

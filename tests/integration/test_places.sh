@@ -41,7 +41,7 @@ like "$(cat "$T/err")" "$T/first/reports/other.json" "is named where it lies"
 # The kept series of a user's report are next to it
 exits 0 "kept series are written" "$REPERF" audit my-report --logs "$T/example/logs" --write-series "$T/home/.local/share/reperf/manifests/series"
 sha=$(grep -o '[0-9a-f]\{64\}' "$T/err")
-sed -i "s/\"path\": \"mine\", /\"path\": \"mine\", \"series_sha256\": \"$sha\", /" "$T/home/.local/share/reperf/manifests/reports/my-report.json"
+sed -i "s/\"path\": \"mine\"/&, \"series_sha256\": \"$sha\"/" "$T/home/.local/share/reperf/manifests/reports/my-report.json"
 exits 0 "and the audit needs no logs" "$REPERF" audit my-report
 like "$(cat "$T/out")" '1 cells: 1 exact' "it is exact by them"
 cd "$ROOT" || exit 1

@@ -37,7 +37,13 @@ for f in "$S"/*.json; do
     names+=("${f##*/} is a JSON Schema 2020-12, and refuses an empty list")
     printf '%s\t%s\n' "$f" "$T/empty.json" >>"$T/each"
 done
-valid report manifests/reports/*.json
+mapfile -t tables < <(grep -l '"schema_version": 2' manifests/reports/*.json)
+mapfile -t spelled < <(grep -L '"schema_version": 2' manifests/reports/*.json)
+valid report-2 "${tables[@]}"
+for f in "${tables[@]}"; do
+    "$B/servers/spell_out" . "$f" >"$T/${f##*/}" && spelled+=("$T/${f##*/}")
+done
+valid report "${spelled[@]}"
 valid format manifests/formats/*.json
 valid image images/*/image.json
 valid dataset datasets/*/dataset.json

@@ -39,13 +39,14 @@ K06-megatron-first-iteration.log|-|0 ok 5.411 job
 K06-mmcls-first-line.log|-|0 ok 0.1687 job
 K07-dllogger-tacotron.log|-|0 ok 3.037e+05 job
 K08-dt-seconds.log|suggest|9 no_metric null None
-K08-espnet.log|suggest|9 no_metric null None
+K08-espnet.log|-|0 ok 0.0135 job
 K08-latency-of-step.log|suggest|11 proposed 0.001902 job
 K08-oneflow-bert.log|suggest|9 no_metric null None
 K08-sec-per-batch.log|-|9 ambiguous null None
 K09-gpu-burn.log|-|9 ambiguous null None
 K09-osu-bw.log|-|9 ambiguous null None
 K09-stream.log|-|9 ambiguous null None
+K10-epoch-time.log|-|0 ok 31.4 job
 K10-lightgbm.log|suggest|11 proposed 0.3854 job
 K10-llamafactory-elapsed.jsonl|suggest|11 proposed 5.886 job
 K11-epochs-not-runs.log|-|9 incomplete 411.3 job

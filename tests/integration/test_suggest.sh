@@ -37,7 +37,7 @@ suggested home-grouped '12364.9913 tokens/s 12 rate'
 suggested home-time '54000 tokens/s 12 rate'
 suggested home-took '0.3103 s 29 step_time'
 suggested detectron2 '0.3543 s 29 step_time' --unit s
-suggested espnet '0.4403 s 12 step_time' --unit s
+suggested train-time '0.4403 s 12 step_time' --unit s
 suggested home-speed '101.9804 images/s 15 rate' --unit images/s
 exits 0 "the formats are valid against the schema" "${V[@]}" manifests/schema/format.json "${formats[@]}"
 is "${#formats[@]}" 14 "all of them"
@@ -57,7 +57,7 @@ not_written() { # LOG TEXT ARGS...
     ok $? "$log: no format is written"
 }
 not_written home-speed 'does not say in what "speed" is'
-not_written espnet 'does not say in what'
+not_written train-time 'does not say in what'
 not_written xgboost 'None of them is a rate'
 not_written fastai 'spans of time alone'
 exits 2 "a unit for what has one" "$REPERF" measure "$L/home-rate.log" --unit s
@@ -397,4 +397,69 @@ for i in 1 2 3 4 5 6; do echo "pass $i: copied 1024 blocks, bandwidth: $((100 + 
 exits 11 "a bandwidth" "$REPERF" measure "$T/copy.log" --suggest "$T/copy.json"
 is "$("$REPERF" measure "$T/copy.log" --format "$T/copy.json" --json 2>"$T/err" | jq -r '[.verdict, .value, .unit] | map(tostring) | join(" ")')" "ok 103.9719495946927 MB/s" "in its own unit"
 exits 0 "and by a pattern" "$REPERF" measure "$T/copy.log" --pattern 'copied (?<value>\d+) blocks' --unit IOPS
+
+# Lines of one shape, as programs print them, and what follows: status, verdict, value in four digits, unit, scope.
+shapes() { # NAME WANTED [known]: the log is $T/shape.log
+    local args=(--suggest "$T/shape.json")
+    [ $# -eq 2 ] || args=()
+    "$REPERF" measure "$T/shape.log" "${args[@]}" --json >"$T/out" 2>"$T/err"
+    set -- "$?" "$@"
+    is "$1 $(jq -r '"\(.verdict) \(.value) \(.unit) \(.series[0].scope)"' "$T/out" | awk '{ if ($2 != "null") $2 = sprintf("%.4g", $2); print }')" "$3" "$2"
+}
+steps() { # FORMAT of the step and a digit
+    # shellcheck disable=SC2059
+    for i in $(seq 12); do printf "$1\n" "$i" $((i % 3)); done >"$T/shape.log"
+}
+{
+    for i in 10 20 30; do printf '%d%%|#  | %d/60 [00:%d<00:30,  1.03s/it]\r' $((i * 100 / 60)) "$i" "$i"; done
+    printf '100%%|####| 60/60 [00:58<00:00,  1.03it/s]\n'
+} >"$T/shape.log"
+shapes "a bar that changes from s/it to it/s" "11 proposed 1.03 steps/s job"
+{
+    printf '%s\n' '***** Running Evaluation *****' '  Num examples = 800'
+    printf '100%%|####| 100/100 [00:20<00:00,  5.00it/s]\n'
+    echo "{'eval_loss': 0.5, 'eval_runtime': 20.0, 'eval_steps_per_second': 5.0}"
+} >"$T/shape.log"
+shapes "the bar above an evaluation's figures" "9 no_metric null  null"
+steps '[Epoch %d / Train]: throughput=8.%d sample_per_sec, 7.5 Tflops'
+shapes "a unit in words" "11 proposed 8.099 samples/s null"
+steps 'step %d 64%d.0 Samples/Sec'
+shapes "a unit in capitals" "11 proposed 641 samples/s null"
+steps 'step %d: 0,12%d s/step'
+shapes "a decimal comma after a zero" "9 no_metric null  null"
+steps 'step %d rate 12 34%d.0 tokens/s'
+shapes "thousands apart" "9 no_metric null  null"
+steps "step %d rate 12'34%d.0 tokens/s"
+shapes "thousands by an apostrophe" "9 no_metric null  null"
+steps 'step %d speed 64%d.0 (641.0) samples/s'
+shapes "the mean beside the last" "11 proposed 641 samples/s null"
+echo "Result: 1234.5 ± 12.3 images/sec" >"$T/shape.log"
+shapes "one result with its spread" "11 proposed 1234 images/s null"
+for m in 1024 2048 4096 8192; do echo "M=$m N=$m K=$m: $((m / 100)).5 TFLOPS"; done >"$T/shape.log"
+shapes "a size in a name of one letter" "9 ambiguous null  null"
+for m in 128 256 512 1024; do echo "seq_len $m: $((2000000 / m)).5 tokens/s"; done >"$T/shape.log"
+shapes "a size in a name of two words" "9 ambiguous null  null"
+echo '$ train --target-throughput 1000 samples/s' >"$T/shape.log"
+shapes "a command" "9 no_metric null  null"
+printf '%s\n' "Tokens processed: 1000000" "Duration (s): 50.0" "Throughput (tok/s): 2000.0" >"$T/shape.log"
+shapes "tokens over time" "9 contradicts_itself null tokens/s null"
+for m in 1 2 4 8; do echo "{\"batch\": $m, \"images_per_sec\": $((m * 30)).5}"; done >"$T/shape.log"
+shapes "records of several cases" "9 ambiguous null images/s null"
+printf '{"total_time_s": 10.0, "num_samples": 1000, "samples_per_second": 1000.0}' >"$T/shape.log"
+shapes "a document whose last line does not end" "9 contradicts_itself null samples/s null"
+for e in 1 2 3; do
+    printf '%s\n' "        $e/3      4.1G      1.1      0.9      1.2        33        640: 100% ━━━━━━━━━━━━ 78/78 3.${e}it/s 26.1s" \
+        "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100% ━━━━━━━━━━━━ 10/10 5.2it/s 1.9s"
+done >"$T/shape.log"
+shapes "a bar of Ultralytics without brackets" "0 ok 3.3 steps/s job" known
+for e in 1 2 3; do printf '%s\n' "Epoch $e/3" "60000/60000 [==============================] - 5s 80us/sample - loss: 0.3$e"; done >"$T/shape.log"
+shapes "Keras by the sample" "0 ok 1.25e+04 samples/s job" known
+for i in $(seq 3 20); do echo "[2023-07-25 21:03:$((i + 10)),269] [INFO] [timer.py:215:stop] epoch=0/micro_step=$i/global_step=$i, RunningAvgSamplesPerSec=7.8, CurrSamplesPerSec=7.$i, MemAllocated=59.65GB"; done >"$T/shape.log"
+shapes "DeepSpeed from its third step on" "0 ok 7.315 samples/s job" known
+printf '%s\n' "Baseline throughput: 100.0 samples/s" "Optimized throughput: 150.0 samples/s" >"$T/shape.log"
+shapes "two results that could be meant" "9 ambiguous null  null"
+echo "Output generated in 10.00 seconds (20.00 tokens/s, 200 tokens, context 100)" >"$T/shape.log"
+shapes "one answer of a model" "11 proposed 20 tokens/s null"
+steps 'step %d took 25%d.0us'
+shapes "what a step took" "11 proposed 0.000251 s job"
 tap_done
