@@ -42,7 +42,7 @@ static void add_taint(const struct checking *c, const char *text)
 /* The hex digits of a digest that begins there; ptr NULL: none does. */
 static struct str digest_at(struct str word, size_t at)
 {
-    const struct str hex = str_sub(word, at, 2 * SHA256_BYTES);
+    const struct str hex = str_sub(word, at, SHA256_HEX_SIZE - 1);
     uint8_t sha256[SHA256_BYTES];
     struct err no_digest = {0};
     return hex_decode(hex, SHA256_BYTES, sha256, &no_digest) == 0 ? hex : STR_EMPTY;
@@ -52,7 +52,7 @@ static struct str digest_at(struct str word, size_t at)
 static struct str image_in(struct str word)
 {
     const struct str algorithm = STR_LIT("sha256:");
-    return str_starts(word, algorithm) && word.len == algorithm.len + 2 * SHA256_BYTES
+    return str_starts(word, algorithm) && word.len == algorithm.len + SHA256_HEX_SIZE - 1
                ? digest_at(word, algorithm.len)
                : STR_EMPTY;
 }
