@@ -579,31 +579,19 @@ const struct suggestion *suggest_best(const struct suggestions *list)
 
 const char *suggest_says(const struct suggestion *s)
 {
-    switch (s->kind) {
-    case SUGGEST_RATE:
-        return s->number->is_of_ranks && s->is_of_one ? "a rate that each rank prints"
-               : s->is_of_one                         ? "a rate of one device"
-                                                      : "a rate";
-    case SUGGEST_RATE_NO_UNIT:
-        return "a rate of unknown items: --unit";
-    case SUGGEST_TIME:
-        return "time of a step";
-    case SUGGEST_TIME_NO_UNIT:
-        return "a step's time by its name, in an unknown unit: --unit";
-    case SUGGEST_CLOCK:
-        return "moments of the steps";
-    case SUGGEST_SCALED:
-        return "in billions or more: not read";
-    case SUGGEST_SPAN:
-        return "a span of time; its content is unknown";
-    case SUGGEST_PREPARING:
-        return "of what comes before the steps";
-    case SUGGEST_TABLE:
-        return "of several cases: a table";
-    case SUGGEST_ELAPSED:
-        return "the time since the beginning, at each step";
-    case SUGGEST_NONE:
-        break;
-    }
-    return "";
+    static const char *const WORDS[] = {
+        [SUGGEST_RATE] = "a rate",
+        [SUGGEST_RATE_NO_UNIT] = "a rate of unknown items: --unit",
+        [SUGGEST_TIME] = "time of a step",
+        [SUGGEST_TIME_NO_UNIT] = "a step's time by its name, in an unknown unit: --unit",
+        [SUGGEST_CLOCK] = "moments of the steps",
+        [SUGGEST_SCALED] = "in billions or more: not read",
+        [SUGGEST_SPAN] = "a span of time; its content is unknown",
+        [SUGGEST_PREPARING] = "of what comes before the steps",
+        [SUGGEST_TABLE] = "of several cases: a table",
+        [SUGGEST_ELAPSED] = "the time since the beginning, at each step",
+        [SUGGEST_NONE] = ""};
+    return s->kind != SUGGEST_RATE || !s->is_of_one ? WORDS[s->kind]
+           : s->number->is_of_ranks                 ? "a rate that each rank prints"
+                                                    : "a rate of one device";
 }

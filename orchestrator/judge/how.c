@@ -253,7 +253,7 @@ static void add_combined(const struct made *made, const struct how *how,
         }
         add_step(made, combined,
                  arena_str(made->arena, "%s of the numbers of %zu logs%s",
-                           rule->repeats == REPEATS_OLYMPIC ? "mean" : repeats_name(rule->repeats),
+                           rule->repeats == REPEATS_OLYMPIC ? "mean" : REPEATS_NAMES[rule->repeats],
                            cell->n_logs,
                            rule->repeats == REPEATS_OLYMPIC
                                ? ", without the fastest and the slowest"
