@@ -554,7 +554,7 @@ static int apply_scale(const struct rule *rule, const struct measurement *m,
                                         [SCALE_NODES] = "number of nodes",
                                         [SCALE_GLOBAL_BATCH_OVER] = "batch and the number of GPUs",
                                         [SCALE_GLOBAL_BATCH] = "batch and the number of GPUs"};
-    bool is_fact = rule->scale == SCALE_FACT || rule->scale == SCALE_FACT_OVER;
+    bool is_fact = rule_is_by_fact(rule);
     bool is_over = rule->scale == SCALE_GLOBAL_BATCH_OVER || rule->scale == SCALE_FACT_OVER;
     bool is_known = of->gpus > 0 && of->batch_per_gpu > 0;
     double operand = is_fact                      ? stated_items(m, rule->fact, rule_run(rule, m))
