@@ -96,6 +96,8 @@ NO_NCCL   := $(if $(HAVE_NCCL),,workloads/dist/nccl.c workloads/dist/nccl_api.c 
 WL_SRC    := $(sort $(filter-out workloads/train/train_main.c workloads/bench/bench_main.c $(NO_CUDA) $(NO_NCCL),$(wildcard workloads/*/*.c)))
 CU_SRC    := $(if $(HAVE_CUDA),$(sort $(wildcard workloads/backend_cuda/*.cu)))
 CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
+# Compiled once more for processors with AVX2, under names of their own (backend_cpu/cpu.h).
+AVX2_SRC  := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(addprefix workloads/backend_cpu/,cpu_f32.c optim_cpu.c))
 # The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which replace the toolkit's; what calls cuDNN and cuBLASLt is
 # compiled with the real headers, and opens tests/cuda_fake's libraries.
 EMU_REAL  := $(sort $(wildcard workloads/backend_cuda/dnn*.c workloads/backend_cuda/lt*.c))
@@ -169,7 +171,10 @@ build/$(1)/tests/unit/test_wl_cuda_%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAG
 build/$(1)/tests/unit/test_emu_%.c.o: EXTRA := -Itests/cuda_emu -Iworkloads -I.
 build/$(1)/prep.a: $(patsubst %,build/$(1)/%.o,$(PREP_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
-build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC)) $(CU_OBJ)
+build/$(1)/%.c.avx2.o: %.c build/$(1)/flags
+	@mkdir -p $$(@D)
+	@echo "CC $(1) avx2 $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(WL_CFLAGS) -DREPERF_AVX2=1 -mavx2 -mfma -MMD -MP -c $$< -o $$@
+build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC)) $(patsubst %,build/$(1)/%.avx2.o,$(AVX2_SRC)) $(CU_OBJ)
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/cuda_emu/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
@@ -182,7 +187,7 @@ build/$(1)/held.a: $(patsubst %,build/$(1)/%.o,$(HELD_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/emu_probe.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_PROBE))
 	@rm -f $$@; ar rcsD $$@ $$^
-build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(EMU_REAL) $(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
+build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(EMU_REAL) $(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC))) $(patsubst %,build/$(1)/%.avx2.o,$(AVX2_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orchestrator/guests.c.o $(call archives,$(1),cmd)
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@

@@ -52,7 +52,7 @@ locked_base() {
     for file in "$here"/*/image.json; do
         [ "$(sed -n 's/^ *"name": "\(.*\)",/\1/p' "$file"):$(sed -n 's/^ *"tag": "\(.*\)",/\1/p' "$file")" = "$base" ] || continue
         id=$(basename "${file%/image.json}")
-        for folder in manifests "${XDG_DATA_HOME:-$HOME/.local/share}/reperf/manifests" "$here/../manifests"; do
+        for folder in ${REPERF_ROOT:+"$REPERF_ROOT/manifests"} manifests "${XDG_DATA_HOME:-$HOME/.local/share}/reperf/manifests" "$here/../manifests"; do
             [ -e "$folder/locks/image/$id.json" ] || continue
             digest=$(tr -d ' \n' <"$folder/locks/image/$id.json" | sed -n 's/.*"name":"manifest"[^}]*"sha256":"\([0-9a-f]*\)".*/\1/p')
             echo "${base%:*}@sha256:$digest"
@@ -64,14 +64,15 @@ locked_base() {
 # On top of another image, by this machine's engine or that of DOCKER_HOST, which must reach that image's registry. BASE: another image to start from. What
 # the environment says of proxies and of the Python index holds for the build, and is not kept in the image.
 from_dockerfile() {
-    local engine what=${push:-reperf/$name}:latest word given=()
+    local engine what=${push:-reperf/$name}:latest word context=$own given=()
     : "${BASE=$(locked_base)}"
     for word in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL PIP_TRUSTED_HOST; do
         [ -z "${!word:-}" ] || given+=(--build-arg "$word")
     done
     [ -z "$relock$cached" ] || die "images/$name is made from its Dockerfile: it has no --relock and no --cached" 2
     engine=$(command -v docker || command -v podman) || die "images/$name is made from its Dockerfile: neither docker nor podman is installed"
-    "$engine" build ${BASE:+--build-arg BASE="$BASE"} "${given[@]}" -f "$own/Dockerfile" -t "$what" "$here/.." >&2 || die "images/$name: its Dockerfile cannot be built here"
+    ! grep -q '^COPY' "$own/Dockerfile" || context=$here/..
+    "$engine" build ${BASE:+--build-arg BASE="$BASE"} "${given[@]}" -f "$own/Dockerfile" -t "$what" "$context" >&2 || die "images/$name: its Dockerfile cannot be built here"
     if [ -n "$store" ]; then
         lacks skopeo
         work=$(mktemp -d)

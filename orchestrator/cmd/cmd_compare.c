@@ -208,6 +208,16 @@ static void find_changes(struct arena *arena, struct compare *c)
     }
 }
 
+static void find_claims(struct arena *arena, struct compare *c)
+{
+    if (!c->log_a) {
+        columns_of(arena, &c->a.frozen, &c->a.result, c->a.audit, &c->columns_a);
+    }
+    if (!c->log_b) {
+        columns_of(arena, &c->b.frozen, &c->b.result, c->b.audit, &c->columns_b);
+    }
+}
+
 struct compare_args {
     struct outputs outputs;
     const char *limits, *format;
@@ -360,6 +370,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return -1;
     }
     find_changes(&arena, &compare);
+    find_claims(&arena, &compare);
     compare_rows(&arena, &compare);
     if (outputs_put(&args.outputs, write_form, &compare, false, err) < 0) {
         return -1;

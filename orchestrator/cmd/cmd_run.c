@@ -192,8 +192,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (args.gate && check_gate(ctx, &args, &prepared.inventory, err) < 0) {
         return -1;
     }
-    if (!args.is_dry_run && !args.net.is_offline &&
-        run_get(ctx, &args, &opts, &prepared, err) < 0) {
+    if (!args.is_dry_run && run_get(ctx, &args, &opts, &prepared, err) < 0) {
         return -1;
     }
     if (run_plan(&arena, &opts, &prepared, err) < 0) {

@@ -4,6 +4,7 @@
 #define CMD_COMPARE_PARTS_H
 
 #include "base/vec.h"
+#include "evidence/columns.h"
 #include "view/run_health.h"
 
 /* How likely a difference is to change a throughput. */
@@ -70,6 +71,8 @@ struct compare {
     const struct compare_log *log_a, *log_b; /* NULL: a run */
     bool is_verbose;
     struct changes changes;
+    struct columns columns_a,
+        columns_b;            /* of runs: their frameworks side by side, and the claims */
     struct compare_row *rows; /* in the arena */
     size_t n_rows;
     struct compare_gate gate;

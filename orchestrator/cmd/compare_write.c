@@ -57,6 +57,59 @@ static void add_row(struct table *table, const struct compare *c, const struct c
     }
 }
 
+/* ---- claims ---- */
+
+/* The same two frameworks of the same row in another run; NULL: it has not both. */
+static const struct column_cell *same_claim(const struct columns *columns,
+                                            const struct column_row *row,
+                                            const struct column_cell *at)
+{
+    for (size_t idx = 0; idx < columns->n_rows; idx++) {
+        const struct column_row *other = &columns->rows[idx];
+        for (size_t cell = 0; cell < other->n_cells && str_eq(other->reference, row->reference);
+             cell++) {
+            if (str_eq(other->cells[cell].cell->of_case->id, at->cell->of_case->id)) {
+                return &other->cells[cell];
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Each claim of A, and what B says of it. */
+static void fill_claims(struct arena *arena, const struct compare *c, struct table *claims)
+{
+    static const struct table_column COLUMNS[] = {
+        {"claim of the report", false}, {"A", false}, {"B", false}};
+    table_init(claims, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < c->columns_a.n_rows; idx++) {
+        const struct column_row *row = &c->columns_a.rows[idx];
+        for (size_t at = 0; at < row->n_cells; at++) {
+            const struct column_cell *cell = &row->cells[at];
+            const struct column_cell *other = same_claim(&c->columns_b, row, cell);
+            if (other && (cell->claim.published > 0 || other->claim.published > 0)) {
+                table_addf(claims, "%.*s against %.*s", STR_ARG(cell->cell->of_case->id),
+                           STR_ARG(row->reference));
+                table_add(claims, columns_claim_text(arena, cell));
+                table_add(claims, columns_claim_text(arena, other));
+            }
+        }
+    }
+}
+
+/* render: table_render or table_render_markdown. */
+static void add_claims(const struct compare *c,
+                       void (*render)(const struct table *, struct strbuf *), struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(table) struct table claims;
+    fill_claims(&arena, c, &claims);
+    if (claims.n_cells) {
+        strbuf_add_char(out, '\n');
+        render(&claims, out);
+    }
+}
+
 static void add_short(struct table *table, struct str value)
 {
     if (!value.ptr) {
@@ -159,6 +212,7 @@ void compare_text(const struct compare *c, struct strbuf *out)
     strbuf_printf(out, "A  %.*s\nB  %.*s\n\n", STR_ARG(c->a.frozen.run_id),
                   STR_ARG(c->b.frozen.run_id));
     table_render(&cells, out);
+    add_claims(c, table_render, out);
     add_outliers(c, out);
     strbuf_add_char(out, '\n');
     if (c->changes.n > n_hidden(c)) {
@@ -179,6 +233,7 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
     strbuf_printf(out, "A: `%.*s`, B: `%.*s`\n\n", STR_ARG(c->a.frozen.run_id),
                   STR_ARG(c->b.frozen.run_id));
     table_render_markdown(&cells, out);
+    add_claims(c, table_render_markdown, out);
     add_outliers(c, &outliers);
     rest = strbuf_str(&outliers);
     while (rest.len && str_next(&rest, '\n', &line)) {
@@ -276,7 +331,7 @@ static void put_row(struct json_out *json, const struct compare *c, const struct
 }
 
 static void put_run(struct json_out *json, const char *key, const struct run_view *view,
-                    const struct compare_log *log)
+                    const struct columns *columns, const struct compare_log *log)
 {
     jw_object(json, key);
     if (log) {
@@ -293,6 +348,7 @@ static void put_run(struct json_out *json, const char *key, const struct run_vie
     if (view->frozen.plan.is_rehearsal) {
         jw_bool(json, "rehearsal", true);
     }
+    json_encode(json, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), columns);
     jw_end_object(json);
 }
 
@@ -308,8 +364,8 @@ void compare_json(const struct compare *c, struct strbuf *out)
 {
     struct json_out json;
     jw_document(&json, out);
-    put_run(&json, "a", &c->a, c->log_a);
-    put_run(&json, "b", &c->b, c->log_b);
+    put_run(&json, "a", &c->a, &c->columns_a, c->log_a);
+    put_run(&json, "b", &c->b, &c->columns_b, c->log_b);
     if (c->gate.is_asked) {
         put_gate(&json, c);
     }

@@ -30,13 +30,15 @@ static void want(struct wanted_case *wanted, const struct step_need *need)
     VEC_PUSH(&wanted->items, *need);
 }
 
-/* Needs of the cases that could otherwise run. */
-static void collect(const struct plan *plan, struct wanted_case *wanted)
+/* Needs of the cases that could otherwise run; offline those that the store itself meets, such as a dataset out of a bundle. */
+static void collect(const struct plan *plan, bool is_offline, struct wanted_case *wanted)
 {
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         const struct plan_step *step = &plan->steps[idx];
         for (size_t at = 0; at < step->n_needs && plan_can_get(step); at++) {
-            want(wanted, &step->needs[at]);
+            if (!is_offline || step->needs[at].is_here) {
+                want(wanted, &step->needs[at]);
+            }
         }
     }
 }
@@ -112,7 +114,7 @@ int run_get(const struct cmd_ctx *ctx, const struct run_args *args, const struct
         if (run_plan(&arena, &asked, &looked, err) < 0) {
             return -1;
         }
-        collect(&looked.plan, &wanted);
+        collect(&looked.plan, net.is_offline, &wanted);
         status = get_new(ctx, &net, &arena, &wanted, err);
     }
     if (status <= 0) { /* else the signal is still held back, and we end */

@@ -440,7 +440,7 @@ static const struct json_field ROW_ROWS_OF[] = {
     ROW("model", struct column_row, model, JSON_REQUIRED),
     ROW("precision", struct column_row, precision, JSON_REQUIRED),
     ROW("nodes", struct column_row, nodes, JSON_REQUIRED, .min = 1),
-    ROW("gpus", struct column_row, gpus, JSON_REQUIRED, .min = 1),
+    ROW("gpus", struct column_row, gpus, JSON_REQUIRED),
     ROW("reference", struct column_row, reference, REQUIRED_OR_NULL),
     ROW_LIST("columns", struct column_row, cells, n_cells, CELL_ROWS, JSON_REQUIRED, .min = 2),
 };

@@ -38,6 +38,7 @@ struct step_need {
         artifact; /* that `reperf data fetch` provides, or `reperf data lock` if is_lock; or NULL */
     bool is_lock;
     bool needs_login; /* available to registered users only */
+    bool is_here;     /* in the store, packed: nobody need be asked for it */
 };
 
 /* Of a source of which only some paths are mounted. */

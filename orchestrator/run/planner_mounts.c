@@ -166,7 +166,8 @@ static int find_dataset(struct planner *p, const struct recipe_mount *mount,
         .command = str_of(arena_printf(p->arena, "reperf data fetch %s%s", mount->name.ptr,
                                        mount->is_synthetic ? " --synthetic" : "")),
         .artifact = str_of(arena_printf(p->arena, "dataset:%s", here.name)),
-        .needs_login = needs_login};
+        .needs_login = needs_login,
+        .is_here = state == DATASET_ARCHIVES};
     return 0;
 }
 

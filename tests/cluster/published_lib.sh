@@ -100,7 +100,7 @@ published_down() {
     local i
     [ -n "${PUBLISHED_PIDS:-}" ] || return 0
     # shellcheck disable=SC2086 # one word each
-    kill $PUBLISHED_PIDS
+    kill $PUBLISHED_PIDS 2>/dev/null # a test may have ended them
     PUBLISHED_PIDS=
     for i in $CLUSTER_NODES; do node_is_itself "$i"; done
 }
@@ -249,7 +249,7 @@ images_up() { # sets $GIVEN: what --image takes for those that are built and not
     STANDIN=$(EXTRA=$P/root cluster_image standin/framework /usr/bin/python3.11 /usr/bin/git /bin/bash) || return 1
     rm -rf "$P/root"
     GIVEN=()
-    for id in $(jq -r '.stacks[] | select(.framework != "reperf") | .full[]?.image | values' manifests/reports/*.json | sort -u); do
+    for id in $(jq -r '.stacks[] | select(.framework != "reperf") | .image, .full[]?.image | values' manifests/reports/*.json | sort -u); do
         name=$(jq -r '.name' "images/$id/image.json")
         if [ "$(jq -r .tag "images/$id/image.json")" = null ]; then
             tag "$id" latest standin/framework

@@ -300,8 +300,9 @@ static void attention_results(struct held_call *call, const struct attention_geo
                 dot += rows[i * 3 * width + c] * rows[j * 3 * width + width + c];
             }
             double part = mask[n * g->s + j] != 0.0 ? exp(dot / sqrt((double)g->d)) : 0.0;
-            bool is_kept = g->dropout.rate <= 0.0 ||
-                           dropout_keeps(&g->dropout, 17, g->dropout.first + at * g->s + j);
+            const struct dropout_draw draw = dropout_draw_of(&g->dropout, 17);
+            bool is_kept =
+                g->dropout.rate <= 0.0 || dropout_keeps(&draw, g->dropout.first + at * g->s + j);
             total += part;
             for (int64_t c = 0; c < g->d; c++) {
                 context[c] += is_kept ? part * rows[j * 3 * width + 2 * width + c] : 0.0;

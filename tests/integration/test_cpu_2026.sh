@@ -23,6 +23,14 @@ is "$(jq -r '.cells[].verdict' "$T/again/result.json" | sort | uniq -c | xargs)"
 is "$(jq -r .address "$T/again/manifest/plan.json")" "$("$REPERF" run "$R/" 2>&1 | sed -n 's/.*then --trust //p')" "of exactly this folder"
 exits 0 "report RUN" "$REPERF" report "$A"
 is "$(grep -c 'claim holds' "$T/out")" 2 "and both claims hold: the ratios of PyTorch's rates to ours"
+exits 0 "compare with the published run" "$REPERF" compare "$(find "$R/archives" -name '*.tar.zst')" "$A"
+is "$(grep -c '^[a-z0-9/-]* against reperf .*no claim: the report prints no number for both  *holds: published' "$T/out")" 2 "says what each run says of the claims"
+exits 0 "compare as JSON" "$REPERF" compare "$A" "$A" --json
+is "$(jq -r '[.a, .b][].rows[].columns[].claim | values | .verdict' "$T/out" | xargs)" "holds holds holds holds" "has the claims of both runs"
+cp "$T/out" "$T/compare.json"
+exits 0 "which is valid" tests/integration/validate.py manifests/schema/compare-output.json "$T/compare.json"
+"$REPERF" compare "$A" "$A" --markdown "$T/compare.md" >/dev/null
+is "$(grep -c '| *holds: published' "$T/compare.md")" 2 "and a Markdown document"
 
 # The other way round: logs of eight processes are not of this row.
 cp -R "$R" "$T/eight"

@@ -275,7 +275,8 @@ static double context_at(const struct attention_case *c, const struct attention_
     }
     for (int64_t j = 0; j < c->s; j++) {
         int64_t element = ((at[0] * c->heads + at[1]) * c->s + at[2]) * c->s + j;
-        bool is_kept = !(c->rate > 0.0) || dropout_keeps(&g->dropout, 5, element);
+        const struct dropout_draw draw = dropout_draw_of(&g->dropout, 5);
+        bool is_kept = !(c->rate > 0.0) || dropout_keeps(&draw, element);
         double value = rows[j * 3 * width + 2 * width + column];
         sum += is_kept ? weights[j] / (1.0 - c->rate) * value : 0.0;
     }

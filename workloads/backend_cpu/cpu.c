@@ -94,12 +94,12 @@ struct cpu_moments cpu_join_moments(const struct cpu_moments *moments, int n_ran
     return all;
 }
 
-/* Shares of a query and, backward, their slopes and the gradients of a head's rows, in double for each thread. */
+/* Shares of a query and, backward, their slopes and the gradients of a head's rows, for each thread. */
 static int64_t attention_workspace(const struct cpu *cpu, const struct kernel_args *args)
 {
     const struct attention_geom *g = &args->geom.attention;
     int64_t count = args->id == K_ATTENTION_FWD ? g->s + g->d : 2 * g->s + 3 * g->s * g->d;
-    return count * (int64_t)sizeof(double) * cpu->n_threads;
+    return count * dtype_bytes(args->dtype) * cpu->n_threads;
 }
 
 static int64_t plain_workspace(const struct cpu *cpu, const struct kernel_args *args)
@@ -164,7 +164,7 @@ static void run_bias_grad(const struct cpu *cpu, const struct kernel_args *args)
     struct kernel_args bias = *args;
     bias.out[0] = NULL;
     if ((args->id == K_CONV_BWD_WEIGHT || args->id == K_LINEAR_BWD_WEIGHT) && args->out[1]) {
-        cpu_kernels_f32[args->id](cpu, &bias);
+        cpu->kernels_f32[args->id](cpu, &bias);
     }
 }
 
@@ -181,7 +181,7 @@ static void run_kernel(void *self, const struct kernel_args *args)
         cpu_kernels_f64[args->id](cpu, args);
     } else {
         ASSERT(args->dtype == DT_F32);
-        cpu_kernels_f32[args->id](cpu, args);
+        cpu->kernels_f32[args->id](cpu, args);
     }
 }
 
@@ -189,7 +189,8 @@ int cpu_init(struct cpu *cpu, enum cpu_flavour flavour, int n_threads, struct ba
              struct err *err)
 {
     *cpu = (struct cpu){.n_threads = n_threads > 0 ? n_threads : omp_get_max_threads(),
-                        .micro = gemm_micro_best()};
+                        .micro = gemm_micro_best(),
+                        .kernels_f32 = cpu_kernels_f32};
     if (cpu->n_threads > CPU_THREADS_MAX) {
         return err_set(err, ERR_USAGE, "%d threads, expected at most %d", cpu->n_threads,
                        CPU_THREADS_MAX);
@@ -216,6 +217,13 @@ int cpu_init(struct cpu *cpu, enum cpu_flavour flavour, int n_threads, struct ba
         .update = cpu_update,
         .async = {.n_streams = 1},
     };
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        cpu->kernels_f32 = cpu_kernels_f32_avx2;
+        ret_backend->add_gradients = cpu_add_gradients_avx2;
+        ret_backend->update = cpu_update_avx2;
+    }
+#endif
     for (int id = 0; id < K_COUNT; id++) {
         ret_backend->run[id] = cpu_kernels_f64[id] ? run_kernel : NULL;
     }

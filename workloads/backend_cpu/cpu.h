@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU backend: plain C with OpenMP, float and double. Every sum is in double, but float's products of attention's rows. In
-   double it is the oracle the other backends are checked against; it is what runs where there is no GPU. Activations are
-   stored as PyTorch has them (NCHW). */
+/* The CPU backend: plain C with OpenMP, float and double. Every sum is in double, but attention's of float. In double it is the
+   oracle the other backends are checked against; it is what runs where there is no GPU. Activations are stored as PyTorch has them
+   (NCHW). */
 #ifndef BACKEND_CPU_CPU_H
 #define BACKEND_CPU_CPU_H
 
@@ -13,9 +13,13 @@ enum cpu_flavour {
     CPU_ONEDNN, /* "cpu-onednn": float convolutions and linear layers by oneDNN, the rest plain */
 };
 
+struct cpu;
+typedef void (*cpu_kernel_fn)(const struct cpu *cpu, const struct kernel_args *args);
+
 struct cpu {
     int n_threads;
     gemm_micro_fn micro;
+    const cpu_kernel_fn *kernels_f32;
     void *onednn; /* owned engine of backend_cpu/onednn.c, or NULL */
 };
 
@@ -56,9 +60,13 @@ struct cpu_moments cpu_join_moments(const struct cpu_moments *moments, int n_ran
 /* Bytes of workspace that a matrix product needs; what else a call keeps there comes after them. */
 int64_t cpu_gemm_bytes(const struct cpu *cpu);
 
-/* One table of kernels a type. */
-typedef void (*cpu_kernel_fn)(const struct cpu *cpu, const struct kernel_args *args);
-extern const cpu_kernel_fn cpu_kernels_f32[K_COUNT];
+/* One table of kernels a type. What CPU_NAME names is compiled a second time on x86-64, for processors with AVX2 (Makefile). */
+#ifdef REPERF_AVX2
+#define CPU_NAME(name) name##_avx2
+#else
+#define CPU_NAME(name) name
+#endif
+extern const cpu_kernel_fn cpu_kernels_f32[K_COUNT], cpu_kernels_f32_avx2[K_COUNT];
 extern const cpu_kernel_fn cpu_kernels_f64[K_COUNT];
 
 /* The optimiser (optim.c), as in struct backend. */
@@ -66,7 +74,9 @@ MUST_CHECK int cpu_prepare_update(void *self, struct opt_args *args, struct err 
 void cpu_unprepare_update(void *self, struct opt_args *args);
 void cpu_set_hyper(void *self, const struct opt_args *args, const struct opt_hyper *hyper);
 void cpu_add_gradients(void *self, const struct opt_args *args, bool is_first);
+void cpu_add_gradients_avx2(void *self, const struct opt_args *args, bool is_first);
 void cpu_update(void *self, const struct opt_args *args);
+void cpu_update_avx2(void *self, const struct opt_args *args);
 
 /* oneDNN: prepare sets args->prepared where it takes the call over, and leaves it NULL where it does not. */
 MUST_CHECK int onednn_init(void **ret_engine, struct err *err);

@@ -9,6 +9,10 @@
 
 #define REAL      float
 #define IS_ORACLE 0
+/* The sums of the loop that follows: the compiler may split each into as many parts as a vector has. */
+#define SPLIT(...)   PRAGMA(omp simd reduction(+ : __VA_ARGS__))
+#define LARGEST(of)  PRAGMA(omp simd reduction(max : of))
+#define PRAGMA(text) _Pragma(#text)
 #include "backend_cpu/batch_norm.inc"
 #include "backend_cpu/conv.inc"
 #include "backend_cpu/linear.inc"
@@ -18,4 +22,4 @@
 
 #include "backend_cpu/fused.inc"
 
-const cpu_kernel_fn cpu_kernels_f32[K_COUNT] = KERNEL_TABLE;
+const cpu_kernel_fn CPU_NAME(cpu_kernels_f32)[K_COUNT] = KERNEL_TABLE;

@@ -9,6 +9,8 @@
 
 #define REAL      double
 #define IS_ORACLE 1
+#define SPLIT(...)
+#define LARGEST(of)
 #include "backend_cpu/batch_norm.inc"
 #include "backend_cpu/conv.inc"
 #include "backend_cpu/linear.inc"

@@ -114,13 +114,14 @@ static void scan(const struct opt_args *args, struct block *block, double factor
 {
     double grad[BLOCK];
     double squares = 0.0;
-    bool has_inf = false;
+    double nothing = 0.0; /* NaN where a gradient is not finite */
     load_grad(args, block, factor, grad);
+#pragma omp simd reduction(+ : squares, nothing)
     for (int i = 0; i < block->count; i++) {
-        has_inf = has_inf || !isfinite(grad[i]);
+        nothing += grad[i] * 0.0;
         squares += grad[i] * grad[i];
     }
-    block->has_inf = has_inf;
+    block->has_inf = isnan(nothing);
     block->grad_squares = squares;
 }
 
@@ -175,6 +176,13 @@ static void moments(const struct opt_args *args, const struct step *step, const 
     }
     store(args->moment1, segment->wide, wide_type(segment), block, first);
     store(args->moment2, segment->wide, wide_type(segment), block, second);
+    if (wide_type(segment) == DT_F32) {
+        for (int i = 0; i < block->count; i++) {
+            float root = sqrtf((float)(second[i] * step->whole2)) + (float)rule->eps;
+            ret_step[i] = (double)((float)(first[i] * step->whole1) / root);
+        }
+        return;
+    }
     for (int i = 0; i < block->count; i++) {
         ret_step[i] = first[i] * step->whole1 / (sqrt(second[i] * step->whole2) + rule->eps);
     }
@@ -195,7 +203,7 @@ static void adamw(const struct opt_args *args, const struct step *step, const st
 
 /* ---- as in struct backend ---- */
 
-void cpu_update(void *self, const struct opt_args *args)
+void CPU_NAME(cpu_update)(void *self, const struct opt_args *args)
 {
     const struct cpu *cpu = self;
     const struct update *update = args->prepared;
@@ -227,7 +235,7 @@ void cpu_update(void *self, const struct opt_args *args)
     }
 }
 
-void cpu_add_gradients(void *self, const struct opt_args *args, bool is_first)
+void CPU_NAME(cpu_add_gradients)(void *self, const struct opt_args *args, bool is_first)
 {
     const struct cpu *cpu = self;
     const struct update *update = args->prepared;
@@ -248,6 +256,7 @@ void cpu_add_gradients(void *self, const struct opt_args *args, bool is_first)
     }
 }
 
+#ifndef REPERF_AVX2
 void cpu_set_hyper(void *self UNUSED, const struct opt_args *args, const struct opt_hyper *hyper)
 {
     args->state->lr = hyper->lr;
@@ -285,3 +294,4 @@ void cpu_unprepare_update(void *self UNUSED, struct opt_args *args)
         args->prepared = NULL;
     }
 }
+#endif

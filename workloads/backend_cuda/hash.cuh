@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decision of dropout_keeps (core/kernel.c) on the device: the same for every element. */
+/* The decision of dropout_keeps (core/geom.h) on the device: the same for every element. */
 #ifndef BACKEND_CUDA_HASH_CUH
 #define BACKEND_CUDA_HASH_CUH
 

@@ -73,8 +73,25 @@ struct upsample_loss_geom {
 };
 #define LOSS_IGNORE_NONE INT64_MIN
 
+/* What one step's draws have in common: run idx is kept where its hash is not below the threshold. */
+struct dropout_draw {
+    uint64_t base, threshold;
+};
+struct dropout_draw dropout_draw_of(const struct dropout_geom *geom, int64_t step);
+
 /* Source of the mixing steps: Steele et al., "Fast splittable pseudorandom number generators" (2014), as splitmix64. */
-bool dropout_keeps(const struct dropout_geom *geom, int64_t step, int64_t run_idx);
+static inline uint64_t dropout_mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15ULL;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31);
+}
+
+static inline bool dropout_keeps(const struct dropout_draw *draw, int64_t run_idx)
+{
+    return dropout_mix(draw->base ^ (uint64_t)run_idx) >> 11 >= draw->threshold;
+}
 
 struct embed_geom {
     int64_t n, s, d;

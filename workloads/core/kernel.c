@@ -3,6 +3,8 @@
 
 #include "core/kernel.h"
 
+#include <math.h>
+
 static const char *const NAMES[K_COUNT] = {
     [K_CONV_FWD] = "conv_fwd",
     [K_CONV_BWD_DATA] = "conv_bwd_data",
@@ -53,18 +55,11 @@ static const char *const NAMES[K_COUNT] = {
     [K_UPSAMPLE_LOSS_BWD] = "upsample_loss_bwd",
 };
 
-static uint64_t mix(uint64_t x)
+struct dropout_draw dropout_draw_of(const struct dropout_geom *geom, int64_t step)
 {
-    x += 0x9e3779b97f4a7c15ULL;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-}
-
-bool dropout_keeps(const struct dropout_geom *geom, int64_t step, int64_t run_idx)
-{
-    uint64_t hash = mix(mix(mix(geom->stream) ^ (uint64_t)step) ^ (uint64_t)run_idx);
-    return (double)(hash >> 11) * 0x1p-53 >= geom->rate;
+    /* hash * 2^-53 >= rate, in whole numbers: scaling by a power of two is exact. */
+    return (struct dropout_draw){.base = dropout_mix(dropout_mix(geom->stream) ^ (uint64_t)step),
+                                 .threshold = (uint64_t)ceil(geom->rate * 0x1p53)};
 }
 
 const char *kernel_name(enum kernel_id id)
