@@ -45,6 +45,11 @@ const char *const REPEATS_NAMES[] = {[REPEATS_SINGLE] = "single",
                                      [REPEATS_OLYMPIC] = "olympic"};
 static const char *const ORIGIN_NAMES[] = {"stated", "inferred", "own"};
 
+bool rule_is_by_fact(const struct rule *rule)
+{
+    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
+}
+
 static int get_steps(const struct json *list, struct arena *arena UNUSED, void *out,
                      struct err *err)
 {

@@ -188,10 +188,7 @@ MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, do
                             struct err *err);
 /* The value at `decimals` places under the rule's rounding. */
 double rule_round(enum rounding rounding, double value, int decimals);
-static inline bool rule_is_by_fact(const struct rule *rule)
-{
-    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
-}
+bool rule_is_by_fact(const struct rule *rule);
 extern const char *const STATISTIC_NAMES[STAT_COUNT]; /* each by its enum */
 extern const char *const ROUNDING_NAMES[], *const REPEATS_NAMES[], *const SCALE_NAMES[],
                                                                        *const RUN_CHOICE_NAMES[];
