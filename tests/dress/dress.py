@@ -142,10 +142,10 @@ class Stage(object):
             found.append((path, mount["inside"], "mounted"))
         image = case.recipe["image"]
         for url, commit, path in lists_of(image):
-            repo, found = mirror_of(self.sources, url, commit)
+            repo, full = mirror_of(self.sources, url, commit)
             if repo is None:
                 return None, "no mirror of %s@%s, whose list of packages the image installs" % (url, commit[:12])
-            if subprocess.run(["git", "--git-dir", repo, "cat-file", "-e", "%s:%s" % (found, path)], stderr=subprocess.DEVNULL).returncode != 0:
+            if subprocess.run(["git", "--git-dir", repo, "cat-file", "-e", "%s:%s" % (full, path)], stderr=subprocess.DEVNULL).returncode != 0:
                 return (), "the image installs what %s lists, which %s does not have at %s" % (path, url, commit[:12])
         if image in IMAGE_CODE:
             for where, url, commit, paths in IMAGE_CODE[image]:

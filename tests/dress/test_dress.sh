@@ -85,13 +85,14 @@ wanted = [("n1g2", launch + right, "holds"), ("n1g2", launch + right.replace("8"
 recipe = {"title": "own", "image": "none", "mounts": [{"kind": "source", "name": "https://example.org/made-up.git", "commit": commit, "inside": "/reperf/source"},
                                                       {"kind": "dataset", "name": "few", "inside": "/reperf/data"}]}
 listed = dict(recipe, title="listed", image="own")
+right_list = dict(recipe, title="right", image="right")
 lost = dict(recipe, title="lost", mounts=[{"kind": "source", "name": "https://example.org/lost.git", "commit": commit, "inside": "/reperf/source"}])
 dry = {"report": "made", "steps": [], "commands": []}
-report = {"id": "made", "stacks": [{"id": "own", "framework": "torch", "sources": [], "full": [recipe, lost, listed]}], "cases": []}
+report = {"id": "made", "stacks": [{"id": "own", "framework": "torch", "sources": [], "full": [recipe, lost, listed, right_list]}], "cases": []}
 for at, (size, command, name) in enumerate(wanted + [("n1g2", "true", "mirror"), ("n1g2", "true", "list")]):
     case = "net/torch/fp32/%s/bs8/%s" % (size, name)
     report["cases"].append({"id": case, "stack": "own"})
-    dry["steps"].append({"case": case, "recipe": {"mirror": "lost", "list": "listed"}.get(name, "own"), "conditions": {"batch_per_gpu": "8"}})
+    dry["steps"].append({"case": case, "recipe": {"mirror": "lost", "list": "listed", "holds": "right"}.get(name, "own"), "conditions": {"batch_per_gpu": "8"}})
     for node in range(int(size[1])):
         env = ["NODE_RANK=%d" % node, "NODE_IPS=10.11.0.2" + (",10.11.0.3" if size == "n2g2" else "")]
         argv = ["docker", "run"] + sum((["--env", word] for word in env), []) + ["image", "/bin/sh", "-c", "set -e\ncd /reperf/source\n" + command]
@@ -100,9 +101,10 @@ json.dump(report, open(folder + "/reports/made.json", "w"))
 json.dump(dry, open(folder + "/dry.json", "w"))
 json.dump({"made/own": {"batch": "args.batch", "missing": "lacks(args.data)"}}, open(folder + "/asks.json", "w"))
 EOF
-mkdir -p "$T/work" "$T/images/own"
+mkdir -p "$T/work" "$T/images/own" "$T/images/right"
 # shellcheck disable=SC2016 # for the Dockerfile
 printf 'ARG CODE=%s\nRUN git clone https://example.org/made-up.git /code \\\n && git -C /code checkout ${CODE} \\\n && pip install -r /code/requirements.txt\n' "$commit" >"$T/images/own/Dockerfile"
+sed 's/requirements.txt/train.py/' "$T/images/own/Dockerfile" >"$T/images/right/Dockerfile"
 ONLY='' DRESS_IMAGES="$T/images" DRESS_REPORTS="$T/reports" DRESS_ASKS_OF="$T/asks.json" tests/dress/nodes.sh python3 -B tests/dress/dress.py "$T/work" "$T/made" "$T/data" "$T/dry.json" >"$T/said" 2>"$T/err"
 is "$?" 1 "a rehearsal with faults fails"
 said() { grep -P "\tmade net/torch/fp32/n.g2/bs8/$1\t" "$T/said" | cut -f1,3; }
