@@ -160,7 +160,7 @@ const char *const PAGE_CSS[] = {
     ".heat td{padding:.34rem .5rem;background:color-mix(in srgb,var(--differs) var(--p,0%),"
     "transparent);-webkit-print-color-adjust:exact;print-color-adjust:exact}"
     "@media(max-width:40rem){table.heat{font-size:.72rem}.heat thead th{white-space:normal;"
-    "overflow-wrap:normal}.heat td,.heat thead th{padding:.3rem .25rem}.heat tbody "
+    "overflow-wrap:anywhere;hyphens:auto}.heat td,.heat thead th{padding:.3rem .2rem}.heat tbody "
     "th[scope=row]{min-width:5.5rem;max-width:6.5rem}}"
     ".runs{display:block;width:11.25rem;min-width:11.25rem;height:1rem}.runs "
     "circle{fill:var(--c0);opacity:.8}"
