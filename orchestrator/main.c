@@ -168,18 +168,21 @@ static int take_manifests(int argc, char **argv, const char **ret_named)
 
 /* Where manifests are looked for next to the program's own (load/places.h), first to last: named, the variable's, and unless the data folder is
    named too, ./manifests and the user's data folder. */
-static void set_places(struct arena *arena, const char *named)
+static const char *set_places(struct arena *arena, const char *named)
 {
     const char *variable = getenv("REPERF_MANIFESTS");
+    const char *given = named ? named : variable && variable[0] ? variable : NULL;
     const char *root = getenv("REPERF_ROOT");
     const char *user =
         places_user(arena, getenv("XDG_DATA_HOME"), ".local/share", "reperf/manifests");
     bool is_alone = root && root[0];
+    given = given ? arena_printf(arena, "%s", given) : NULL; /* the variable is changed */
     const char *list =
         arena_printf(arena, "%s:%s:%s:%s", named ? named : "", variable ? variable : "",
                      !is_alone && fs_is_dir("manifests") ? "./manifests" : "",
                      !is_alone && user && fs_is_dir(user) ? user : "");
     (void)setenv(PLACES_ENV, list, 1);
+    return given;
 }
 
 static const char *find_self(struct arena *arena)
@@ -221,14 +224,16 @@ static int run_command(const struct cmd *c, int argc, char **argv, const char *m
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
-    set_places(&arena, manifests);
+    manifests = set_places(&arena, manifests);
     const char *self = find_self(&arena);
-    struct cmd_ctx ctx = {clock_system(), find_root(&arena, self),
+    struct cmd_ctx ctx = {clock_system(),
+                          find_root(&arena, self),
                           find_folder(&arena, getenv("REPERF_STATE"), getenv("XDG_STATE_HOME"),
                                       ".local/state", "reperf"),
                           find_folder(&arena, getenv("REPERF_STORE"), getenv("XDG_DATA_HOME"),
                                       ".local/share", "reperf/store"),
-                          self};
+                          self,
+                          manifests};
     temp_sweep_root(TEMP_STATE, ctx.state);
     temp_sweep_root(TEMP_SCRATCH, NULL);
     int status = set_log_level(&err) < 0 ? -1 : c->run(&ctx, argc, argv, &err);

@@ -20,7 +20,8 @@ struct cmd_ctx {
         state; /* where runs live: $REPERF_STATE, else $XDG_STATE_HOME/reperf, else ~/.local/state/reperf */
     const char *
         store; /* what was fetched: $REPERF_STORE, else $XDG_DATA_HOME/reperf/store, else ~/.local/share/reperf/store */
-    const char *self; /* path of this program's file */
+    const char *self;      /* path of this program's file */
+    const char *manifests; /* what --manifests or $REPERF_MANIFESTS names; NULL: neither */
 };
 
 struct cmd {

@@ -187,3 +187,23 @@ int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
     jw_end_object(&out);
     return end(job, want_json ? &document : &text, &first, err);
 }
+
+int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx, const char *verb,
+                      const char *as, const struct opt_list *operands, struct err *err)
+{
+    struct artifact artifact;
+    if (operands->n != 1) {
+        return err_set(err, ERR_USAGE, "%s --as %.100s: expected one PATH", verb, as);
+    }
+    if (artifact_resolve(arena, ctx->root, as, &artifact, err) < 0) {
+        return -1;
+    }
+    if (artifact.kind != ARTIFACT_DATASET) {
+        return err_set(err, ERR_USAGE, "%s --as %.100s: that is %s, expected a dataset", verb, as,
+                       artifact_kind_name(artifact.kind));
+    }
+    return fs_exists(operands->items[0])
+               ? 0
+               : err_set(err, ERR_NOT_FOUND, "%s: %s: no such file or folder", verb,
+                         operands->items[0]);
+}

@@ -18,7 +18,8 @@ struct artifact_job { /* what was asked, the same for all names of a command */
     const char *locks; /* --locks, which must be there, but for lock; NULL: as lock_folder has it */
     const struct opt_list *samples; /* --samples SPLIT=N of synthetic datasets; may be NULL */
     enum artifact_depth depth;      /* verify */
-    const char *folder;             /* verify: where the data lies; NULL: in the store */
+    const char *folder;             /* verify, repair: where the data lies; NULL: in the store */
+    const char *from;               /* repair: a second copy of a dataset's files; or NULL */
     bool wants_tree;                /* fetch: unpack datasets, too */
     bool removes_extra;             /* repair: files that no list names */
     bool is_aside; /* of another command: its lines are logged, stdout is not touched */
@@ -42,6 +43,10 @@ struct artifact_ops {
 };
 
 extern const struct artifact_ops ARTIFACT_OPS[ARTIFACT_KINDS]; /* by enum artifact_kind */
+
+/* `PATH --as NAME`: that the one operand is there, and NAME a dataset's. */
+MUST_CHECK int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx, const char *verb,
+                                 const char *as, const struct opt_list *operands, struct err *err);
 
 enum artifact_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORESEE };
 

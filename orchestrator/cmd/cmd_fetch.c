@@ -2,13 +2,14 @@
 /* `data fetch`, `repair` and `lock` of names: what each does with a name of each kind is in artifact_ops.c. */
 #include "base/base.h"
 
+#include "base/fs.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/net_args.h"
 
 struct get_args {
     struct net_args net; /* first: NET_ARGS_OPTS */
     struct opt_list samples;
-    const char *locks;
+    const char *locks, *as, *from;
     bool is_synthetic;
     bool keeps_packed;
     bool removes_extra;
@@ -39,6 +40,10 @@ static const struct opt FETCH_OPTS[] = {
 };
 
 static const struct opt REPAIR_OPTS[] = {
+    OPT(struct get_args, as, "as", "the operand is a folder, which is repaired as this dataset",
+        .value = "NAME"),
+    OPT(struct get_args, from, "from", "a copy of the dataset's files, which are taken first",
+        .value = "FOLDER"),
     OPT(struct get_args, is_synthetic, "synthetic", "the synthetic dataset"),
     OPT(struct get_args, removes_extra, "remove-extra",
         "remove files of a dataset's tree that none of its archives has"),
@@ -60,6 +65,7 @@ static int get(const struct cmd_ctx *ctx, const struct cmd *of, int argc, char *
 {
     CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(get_args) struct get_args args = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct net_opts net;
     if (opt_parse(of->opts, argc, argv, &args, &names, err) < 0) {
         return -1;
@@ -69,6 +75,7 @@ static int get(const struct cmd_ctx *ctx, const struct cmd *of, int argc, char *
                                .locks = args.locks,
                                .samples = &args.samples,
                                .wants_tree = !args.keeps_packed,
+                               .from = args.from,
                                .removes_extra = args.removes_extra};
     enum artifact_verb verb = of == &CMD_REPAIR ? VERB_REPAIR
                               : of == &CMD_LOCK ? VERB_LOCK
@@ -80,6 +87,16 @@ static int get(const struct cmd_ctx *ctx, const struct cmd *of, int argc, char *
     }
     if (args.samples.n && !args.is_synthetic) {
         return err_set(err, ERR_USAGE, "fetch: --samples goes with --synthetic");
+    }
+    if (args.from && !fs_is_dir(args.from)) {
+        return err_set(err, ERR_NOT_FOUND, "--from %s: no such folder", args.from);
+    }
+    if (args.as) {
+        if (artifact_check_as(&arena, ctx, of->name, args.as, &names, err) < 0) {
+            return -1;
+        }
+        job.folder = names.items[0];
+        names.items[0] = args.as;
     }
     return net_args_opts(ctx, &args.net, &net, err) < 0
                ? -1
@@ -106,8 +123,8 @@ const struct cmd CMD_FETCH = {
     "get datasets, images and sources into the store, or all that a report needs", FETCH_OPTS,
     run_fetch};
 const struct cmd CMD_REPAIR = {
-    "repair", "NAME...",
-    "fetch or unpack what the store's datasets and images lack, and nothing else", REPAIR_OPTS,
+    "repair", "NAME... | FOLDER --as NAME",
+    "fetch, unpack or copy what datasets and images lack, and nothing else", REPAIR_OPTS,
     run_repair};
 const struct cmd CMD_LOCK = {
     "lock", "NAME...",

@@ -443,9 +443,11 @@ static void add_table(const struct publish *p, struct strbuf *out)
     for (size_t idx = 0; idx < p->report.n_cases; idx++) {
         const struct report_case *c = p->of[idx]->of_case;
         const struct summary *summary = &p->of[idx]->summary;
-        strbuf_printf(out, "| %.*s | %.*s | %.*s | %" PRId64 " | %" PRId64 " | %.*s | ",
-                      STR_ARG(c->model), STR_ARG(c->stack->label), STR_ARG(c->precision), c->gpus,
-                      c->batch_per_gpu, STR_ARG(p->report.cases[idx].cells[0].printed));
+        strbuf_printf(out, "| %.*s | %.*s | %.*s | ", STR_ARG(c->model), STR_ARG(c->stack->label),
+                      STR_ARG(c->precision));
+        strbuf_printf(out, c->gpus > 0 ? "%" PRId64 " | " : "- | ", c->gpus);
+        strbuf_printf(out, c->batch_per_gpu > 0 ? "%" PRId64 " | " : "- | ", c->batch_per_gpu);
+        strbuf_printf(out, "%.*s | ", STR_ARG(p->report.cases[idx].cells[0].printed));
         if (summary->n > 1) {
             strbuf_printf(out, "± %.2f %%",
                           100 * stats_half95(summary->std, summary->n) / summary->mean);
@@ -462,8 +464,8 @@ static int add_readme(struct publish *p, struct strbuf *out, struct err *err)
     strbuf_add_z(out,
                  "\n## Reproduce it\n\n```sh\nreperf run URL@COMMIT --nodes INVENTORY   # this "
                  "repository's address and commit; --trust COMMIT\nreperf audit .   # the numbers "
-                 "again, from the raw logs in logs/\nreperf verify archives/RUN.tar.zst --key "
-                 "PUBLIC_KEY\n```\n\nA key that lies beside its archive proves nothing about who "
+                 "again, from the raw logs in logs/\n```\n\nA key that lies beside its archive "
+                 "proves nothing about who "
                  "signed it: take the key's fingerprint from somewhere else.\n\n");
     for (size_t idx = 0; idx < p->n; idx++) {
         const struct verify_opts opts = {
@@ -472,7 +474,8 @@ static int add_readme(struct publish *p, struct strbuf *out, struct err *err)
         if (verify_archive(p->arena, &opts, &info, err) < 0) {
             return -1;
         }
-        strbuf_printf(out, "- archives/%.*s.tar.zst: %s%s\n", STR_ARG(info.run_id),
+        strbuf_printf(out, "- `reperf verify archives/%.*s.tar.zst %s`: %s%s\n",
+                      STR_ARG(info.run_id), info.key_id[0] ? "--key PUBLIC_KEY" : "--unsigned",
                       info.key_id[0] ? "signed by the key of fingerprint\n  " : "not signed",
                       info.key_id);
     }
@@ -572,14 +575,19 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     p.args = &args;
     p.root = ctx->root;
     p.folder = args.output;
-    if (open_runs(ctx, &names, &p, err) < 0 || put_cases(&p, err) < 0 || put_report(&p, err) < 0 ||
-        put_archives(&p, err) < 0 || put_rest(ctx, &p, err) < 0) {
+    if (open_runs(ctx, &names, &p, err) < 0) {
+        return -1;
+    }
+    if (put_cases(&p, err) < 0 || put_report(&p, err) < 0 || put_archives(&p, err) < 0 ||
+        put_rest(ctx, &p, err) < 0) {
+        struct err ignored = {0}; /* what was written is of no use to anybody */
+        (void)!fs_remove_tree(p.folder, &ignored);
         return -1;
     }
     log_line(LOG_INFO,
-             "%s: %zu numbers, %" PRIu64 " bytes; git init, commit and push it, then "
+             "%s: %zu number%s, %" PRIu64 " bytes; git init, commit and push it, then "
              "anybody runs URL@COMMIT",
-             args.output, p.report.n_cases, p.bytes);
+             args.output, p.report.n_cases, p.report.n_cases == 1 ? "" : "s", p.bytes);
     return 0;
 }
 

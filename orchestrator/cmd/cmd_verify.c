@@ -174,20 +174,8 @@ static int verify_as(const struct cmd_ctx *ctx, const struct verify_args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct opt_list names = {.items = (const char *[]){args->as}, .n = 1};
-    struct artifact artifact;
-    if (operands->n != 1) {
-        return err_set(err, ERR_USAGE, "verify --as %.100s: expected one PATH", args->as);
-    }
-    if (artifact_resolve(&arena, ctx->root, args->as, &artifact, err) < 0) {
+    if (artifact_check_as(&arena, ctx, "verify", args->as, operands, err) < 0) {
         return -1;
-    }
-    if (artifact.kind != ARTIFACT_DATASET) {
-        return err_set(err, ERR_USAGE, "verify --as %.100s: that is %s, expected a dataset",
-                       args->as, artifact_kind_name(artifact.kind));
-    }
-    if (!fs_exists(operands->items[0])) {
-        return err_set(err, ERR_NOT_FOUND, "verify: %s: no such file or folder",
-                       operands->items[0]);
     }
     return verify_names(ctx, args, &names, operands->items[0], err);
 }

@@ -45,7 +45,6 @@ struct describing {
     const struct describe_args *args;
     struct store *store;
     struct net *net;
-    const char *place;  /* of manifests */
     const char *folder; /* of the description */
     struct dataset dataset;
     struct tree_list list; /* of a folder that was given */
@@ -281,15 +280,13 @@ static int make(struct describing *m, const struct opt_list *operands, struct er
                : print_made(m, &fetched, err);
 }
 
-/* Where --manifests or $REPERF_MANIFESTS says, else ./manifests, which is made. */
-static int find_place(struct describing *m, struct err *err)
+static int find_folder(struct describing *m, struct err *err)
 {
-    struct places places;
-    if (places_find(m->arena, m->ctx->root, &places, err) < 0) {
+    const char *place;
+    if (places_to_write(m->arena, m->ctx, &place, err) < 0) {
         return -1;
     }
-    m->place = places.n > 1 ? places.items[0] : "manifests";
-    m->folder = fs_join(m->arena, fs_join(m->arena, m->place, "datasets"), m->dataset.id.ptr);
+    m->folder = fs_join(m->arena, fs_join(m->arena, place, "datasets"), m->dataset.id.ptr);
     return fs_exists(m->folder) ? err_set(err, ERR_USAGE, "%s is there already", m->folder) : 0;
 }
 
@@ -334,7 +331,7 @@ static int run(const struct cmd_ctx *ctx, const struct describe_args *args,
         .pack = {.short_side = -1, .n_classes = -1, .sequence = -1, .predictions = -1},
         .synthetic = {.width = -1, .height = -1},
         .layout_source = STR_LIT("the tree itself, by reperf data new")};
-    if (find_place(&m, err) < 0) {
+    if (find_folder(&m, err) < 0) {
         return -1;
     }
     stop_hold();

@@ -406,11 +406,12 @@ static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
 static int wrong(const struct artifact_job *job, const struct dataset_here *here,
                  const struct dataset_verified *v, struct err *err)
 {
-    const char *hint = arena_printf(job->arena, "; reperf data repair %s%s", here->dataset.id.ptr,
-                                    here->is_synthetic ? " --synthetic" : "");
+    const char *hint = arena_printf(job->arena, "; reperf data repair %s%s%s%s",
+                                    job->folder ? job->folder : "", job->folder ? " --as " : "",
+                                    here->dataset.id.ptr, here->is_synthetic ? " --synthetic" : "");
     return err_set(err, ERR_INTEGRITY, "%s does not hold: %s%s",
                    job->folder ? job->folder : here->name, dataset_faults_text(job->arena, v->n_of),
-                   job->folder ? "" : hint);
+                   hint);
 }
 
 static int check_tree(struct artifact_job *job, const struct dataset_here *here,
@@ -485,8 +486,12 @@ static void print_repaired(struct artifact_job *job, struct strbuf *text,
     strbuf_printf(
         text, "%s%s: %s\n", here->dataset.id.ptr, here->is_synthetic ? " (synthetic)" : "",
         done->was_whole ? "nothing to repair"
-        : done->is_anew ? "its tree was made again"
-                        : arena_printf(job->arena, "%zu files unpacked again", done->n_files));
+        : done->is_anew
+            ? "its tree was made again"
+            : arena_printf(job->arena, "%zu files unpacked again%s", done->n_files - done->n_copied,
+                           done->n_copied ? arena_printf(job->arena, ", %zu copied from %s",
+                                                         done->n_copied, job->from)
+                                          : ""));
     if (done->n_bad_archives) {
         strbuf_printf(text, "  %zu archives were corrupt in the store\n", done->n_bad_archives);
     }
@@ -521,10 +526,11 @@ int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
         return -1;
     }
     /* Without the cache: bit rot is only noticed by reading. */
-    const struct dataset_verify_opts verify = verify_opts(job, DEPTH_NORMAL, NULL);
+    struct dataset_verify_opts verify = verify_opts(job, DEPTH_NORMAL, NULL);
+    verify.folder = job->folder;
     const struct dataset_fetch_opts fetch = {.net = job->net, .self = job->ctx->self};
     const struct dataset_repair_opts opts = {
-        .fetch = &fetch, .verify = &verify, .removes_extra = job->removes_extra};
+        .fetch = &fetch, .verify = &verify, .from = job->from, .removes_extra = job->removes_extra};
     result = dataset_repair(job->arena, job->store, &here, &opts, &done, err);
     put_repaired(sink->out, &here, &done);
     print_repaired(job, sink->text, &here, &done);

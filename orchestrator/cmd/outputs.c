@@ -4,6 +4,7 @@
 #include "cmd/outputs.h"
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "cmd/cmd.h"
 
 #define TEXT_BYTES_MAX (1u << 30)
@@ -60,6 +61,9 @@ int outputs_put(const struct outputs *outputs, outputs_write write, const void *
                                        : cmd_print(strbuf_str(&text), err);
         if (rc < 0) {
             return -1;
+        }
+        if (strcmp(places[form], "-") != 0) {
+            log_line(LOG_INFO, "%s: written", places[form]);
         }
     }
     return 0;

@@ -36,27 +36,6 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-/* The user's first --manifests folder, else the user's data folder. */
-static int find_folder(struct arena *arena, const char *root, const char **ret, struct err *err)
-{
-    struct places places;
-    const char *user =
-        places_user(arena, getenv("XDG_DATA_HOME"), ".local/share", "reperf/manifests");
-    if (places_find(arena, root, &places, err) < 0) {
-        return -1;
-    }
-    if (places.n > 1) {
-        *ret = places.items[0];
-        return 0;
-    }
-    if (!user) {
-        return err_set(err, ERR_USAGE,
-                       "neither XDG_DATA_HOME nor HOME: --manifests DIR says where");
-    }
-    *ret = user;
-    return 0;
-}
-
 static int begin(const struct cmd_ctx *ctx, const struct new_args *args, const char *name,
                  struct err *err)
 {
@@ -72,8 +51,8 @@ static int begin(const struct cmd_ctx *ctx, const struct new_args *args, const c
                                       .precision = str_of(args->precision),
                                       .framework = str_of(args->framework),
                                       .model = str_of(args->model)}};
-    return find_folder(&arena, ctx->root, &from.folder, err) < 0 ? -1
-                                                                 : new_from_clone(ctx, &from, err);
+    return places_to_write(&arena, ctx, &from.folder, err) < 0 ? -1
+                                                               : new_from_clone(ctx, &from, err);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

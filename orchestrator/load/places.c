@@ -58,6 +58,40 @@ int places_find(struct arena *arena, const char *root, struct places *ret, struc
     return 0;
 }
 
+void places_prefer(struct arena *arena, const char *folder)
+{
+    const char *before = getenv(PLACES_ENV);
+    (void)setenv(PLACES_ENV, arena_printf(arena, "%s:%s", folder, before ? before : ""), 1);
+}
+
+int places_to_write(struct arena *arena, const struct cmd_ctx *ctx, const char **ret,
+                    struct err *err)
+{
+    const char *own = fs_join(arena, ctx->root, "manifests");
+    const char *folder =
+        !is_same("manifests", own)
+            ? "manifests"
+            : places_user(arena, getenv("XDG_DATA_HOME"), ".local/share", "reperf/manifests");
+    struct places places;
+    if (places_find(arena, ctx->root, &places, err) < 0) {
+        return -1;
+    }
+    if (ctx->manifests && places.n > 1) {
+        *ret = places.items[0];
+        return 0;
+    }
+    if (!folder) {
+        return err_set(err, ERR_USAGE,
+                       "neither XDG_DATA_HOME nor HOME: --manifests DIR says where");
+    }
+    if (fs_mkdir_p(folder, err) < 0) {
+        return -1;
+    }
+    places_prefer(arena, folder);
+    *ret = folder;
+    return 0;
+}
+
 const struct placed *placed_find(const struct placed_list *list, struct str stem)
 {
     for (size_t idx = 0; idx < list->n; idx++) {

@@ -5,6 +5,7 @@
 #ifndef LOAD_PLACES_H
 #define LOAD_PLACES_H
 
+#include "base/command.h"
 #include "base/fs.h"
 
 #define PLACES_ENV "REPERF_MANIFESTS"
@@ -48,6 +49,12 @@ const char *places_beside(struct arena *arena, const char *root, const char *kin
 /* What lies below a kind's folders, each name once, sorted. */
 MUST_CHECK int places_names(struct arena *arena, const char *root, const char *kind,
                             struct fs_names *ret, struct err *err);
+/* From here on it is looked in first. */
+void places_prefer(struct arena *arena, const char *folder);
+/* Where something new of the user's is written: the first folder that is named, else ./manifests, which is made and preferred; where that is
+   the program's own, the user's data folder. */
+MUST_CHECK int places_to_write(struct arena *arena, const struct cmd_ctx *ctx, const char **ret,
+                               struct err *err);
 /* "A, B and C", for messages. */
 const char *places_said(struct arena *arena, const struct places *places, const char *kind);
 

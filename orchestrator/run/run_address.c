@@ -3,7 +3,6 @@
 
 #include "run/run_address.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/temp.h"
@@ -106,13 +105,6 @@ static int find_report(struct arena *arena, const char *folder, const char *name
     return 0;
 }
 
-static void look_there_first(struct arena *arena, const char *folder)
-{
-    const char *before = getenv(PLACES_ENV);
-    (void)setenv(PLACES_ENV, arena_printf(arena, "%s/manifests:%s", folder, before ? before : ""),
-                 1);
-}
-
 int address_open(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline, const char *name,
                  struct address *ret, struct err *err)
 {
@@ -153,7 +145,7 @@ int address_open(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline
     if (find_report(arena, folder, parts.paths, &address.report, err) < 0) {
         return -1;
     }
-    look_there_first(arena, folder);
+    places_prefer(arena, fs_join(arena, folder, "manifests"));
     *ret = address;
     return 0;
 }

@@ -11,8 +11,14 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/publish.h"
+#include "store/bundle_copy.h"
 #include "store/store_verify.h"
 #include "store/unpack_tree.h"
+
+struct wanted_file {
+    const struct tree_file *file;
+    bool is_back;
+};
 
 struct repairing {
     struct arena *arena;
@@ -20,9 +26,9 @@ struct repairing {
     const struct dataset_here *here;
     const struct dataset_repair_opts *opts;
     struct dataset_repaired *out;
-    const char *work;  /* STORE/tmp/repair-NAME */
+    const char *work;  /* STORE/tmp/repair-NAME, or in the user's folder */
     const char *into;  /* of the archive that is being unpacked; NULL: the top */
-    struct map wanted; /* path to its tree_file, until it is back */
+    struct map wanted; /* path to a struct wanted_file */
 };
 
 /* ---- what is to be done ---- */
@@ -35,7 +41,9 @@ static size_t collect_wanted(struct repairing *r, const struct dataset_verified 
         const struct tree_file *file = tree_list_find(&before->list, fault->path);
         if (file && fault->kind != FAULT_EXTRA && fault->kind != FAULT_COUNT &&
             (fault->kind == FAULT_MISSING || fault->expected)) {
-            n += map_add(&r->wanted, str_of(file->path), (void *)(uintptr_t)file);
+            struct wanted_file *wanted = arena_new(r->arena, struct wanted_file);
+            wanted->file = file;
+            n += map_add(&r->wanted, str_of(file->path), wanted);
         }
     }
     return n;
@@ -116,16 +124,22 @@ static const char *tree_path_of(const struct repairing *r, const char *path)
     return r->into ? arena_printf(r->arena, "%s/%s", r->into, path) : path;
 }
 
+/* NULL: it is there. */
+static struct wanted_file *find_wanted(const struct repairing *r, const char *path)
+{
+    struct wanted_file *wanted = map_get(&r->wanted, str_of(tree_path_of(r, path)));
+    return wanted && !wanted->is_back ? wanted : NULL;
+}
+
 static bool wants(void *ctx, const char *path)
 {
-    struct repairing *r = ctx;
-    return map_get(&r->wanted, str_of(tree_path_of(r, path))) != NULL;
+    return find_wanted(ctx, path) != NULL;
 }
 
 /* Replaces the existing file in one step. If that fails, the tree is made again. */
-static void place(struct repairing *r, const char *from, const struct tree_file *file)
+static void place(struct repairing *r, const char *from, struct wanted_file *wanted)
 {
-    const char *to = fs_join(r->arena, dataset_tree_path(r->store, r->here->name), file->path);
+    const char *to = fs_join(r->arena, r->out->verified.tree_path, wanted->file->path);
     char *above = arena_printf(r->arena, "%s", to);
     struct err ignored = {0};
     *strrchr(above, '/') = '\0';
@@ -133,17 +147,17 @@ static void place(struct repairing *r, const char *from, const struct tree_file 
         log_line(LOG_DEBUG, "%s: %s", to, ignored.code ? ignored.msg : err_errno_text(errno));
         return;
     }
-    r->out->files[r->out->n_files++] = file->path;
+    wanted->is_back = true;
+    r->out->files[r->out->n_files++] = wanted->file->path;
 }
 
 /* Those of the archive's files whose digest is the list's. */
 static void place_all(struct repairing *r, const struct tree_list *list)
 {
     for (size_t idx = 0; idx < list->n; idx++) {
-        const struct tree_file *file =
-            map_get(&r->wanted, str_of(tree_path_of(r, list->files[idx].path)));
-        if (file && memcmp(file->sha256, list->files[idx].sha256, SHA256_BYTES) == 0) {
-            place(r, fs_join(r->arena, r->work, list->files[idx].path), file);
+        struct wanted_file *wanted = find_wanted(r, list->files[idx].path);
+        if (wanted && memcmp(wanted->file->sha256, list->files[idx].sha256, SHA256_BYTES) == 0) {
+            place(r, fs_join(r->arena, r->work, list->files[idx].path), wanted);
         }
     }
 }
@@ -178,17 +192,47 @@ static int copy_again(struct repairing *r, const struct dataset_file *file,
                       const struct lock_item *item, struct err *err)
 {
     const char *to = fs_join(r->arena, r->work, "file");
-    const struct tree_file *listed = map_get(&r->wanted, str_of(tree_path_of(r, file->name.ptr)));
-    if (!listed) {
+    struct wanted_file *wanted = find_wanted(r, file->name.ptr);
+    if (!wanted) {
         return 0;
     }
     if (fs_remove_tree(r->work, err) < 0 || fs_mkdir_p(r->work, err) < 0 ||
         dataset_copy_blob(r->store, item, to, err) < 0) {
         return -1;
     }
-    if (memcmp(listed->sha256, item->sha256, SHA256_BYTES) == 0) {
-        place(r, to, listed);
+    if (memcmp(wanted->file->sha256, item->sha256, SHA256_BYTES) == 0) {
+        place(r, to, wanted);
     }
+    return 0;
+}
+
+/* Those of the other copy that are what the list says; what is placed is what was digested. */
+static int take_copies(struct repairing *r, struct err *err)
+{
+    const char *work = fs_join(r->arena, r->work, "copy");
+    for (size_t idx = 0; idx < r->wanted.n; idx++) {
+        struct wanted_file *wanted = r->wanted.entries[idx].value;
+        const char *from = fs_join(r->arena, r->opts->from, wanted->file->path);
+        struct digest_value value;
+        struct err why = {0};
+        if (!fs_exists(from)) {
+            continue;
+        }
+        if (fs_remove_tree(r->work, err) < 0) {
+            return -1;
+        }
+        if (copy_file(from, work, r->opts->verify->should_stop, &why) < 0 ||
+            digest_file(work, DIGEST_SHA256, &value, &why) < 0) {
+            if (why.code == ERR_INTERRUPTED) {
+                *err = why;
+                return -1;
+            }
+            log_line(LOG_WARN, "%s", why.msg);
+        } else if (memcmp(value.sha256, wanted->file->sha256, SHA256_BYTES) == 0) {
+            place(r, work, wanted);
+        }
+    }
+    r->out->n_copied = r->out->n_files;
     return 0;
 }
 
@@ -232,20 +276,20 @@ static int make_anew(struct repairing *r, struct dataset_fetch_opts *fetch, stru
 static int mend(struct repairing *r, size_t n_wanted, bool is_anew, struct err *err)
 {
     struct dataset_fetch_opts fetch = *r->opts->fetch;
-    struct err dropped = {0};
-    int result;
-    if (check_archives(r, &fetch, err) < 0 || get_archives(r, &fetch, err) < 0) {
+    r->out->files = arena_array(r->arena, const char *, n_wanted + 1);
+    if (r->opts->from && !is_anew && take_copies(r, err) < 0) {
         return -1;
     }
-    if (is_anew) {
-        return make_anew(r, &fetch, err);
+    if (!is_anew && r->out->n_files == n_wanted) {
+        return r->opts->verify->folder ? 0 : publish_all(r->store->lock_fd, r->store->folder, err);
     }
-    r->out->files = arena_array(r->arena, const char *, n_wanted + 1);
-    result = mend_files(r, err);
-    if (fs_remove_tree(r->work, &dropped) < 0) {
-        log_line(LOG_WARN, "%s", dropped.msg);
+    if (check_archives(r, &fetch, err) < 0 || get_archives(r, &fetch, err) < 0 ||
+        (!is_anew && mend_files(r, err) < 0)) {
+        return -1;
     }
-    return result < 0 || r->out->n_files == n_wanted ? result : make_anew(r, &fetch, err);
+    return r->out->n_files == n_wanted && !is_anew ? 0
+           : r->opts->verify->folder               ? 0 /* it is verified again */
+                                                   : make_anew(r, &fetch, err);
 }
 
 static int verify_again(struct repairing *r, struct err *err)
@@ -257,7 +301,8 @@ static int verify_again(struct repairing *r, struct err *err)
     return after->verdict != VERDICT_WRONG
                ? 0
                : err_set(err, ERR_INTEGRITY, "%s does not hold after the repair: %s%s",
-                         r->here->name, dataset_faults_text(r->arena, after->n_of),
+                         r->opts->verify->folder ? r->opts->verify->folder : r->here->name,
+                         dataset_faults_text(r->arena, after->n_of),
                          after->n_of[FAULT_EXTRA] && !r->opts->removes_extra
                              ? "; --remove-extra removes files that are not part of it"
                              : "");
@@ -267,10 +312,11 @@ static int repair(struct repairing *r, struct err *err)
 {
     struct dataset_verified *before = &r->out->verified;
     struct err why = {0};
+    struct err dropped = {0};
     bool is_anew = false;
     size_t n_wanted = 0;
     if (dataset_verify(r->arena, r->store, r->here, r->opts->verify, before, &why) < 0) {
-        is_anew = why.code == ERR_INTEGRITY || why.code == ERR_FETCH;
+        is_anew = !r->opts->verify->folder && (why.code == ERR_INTEGRITY || why.code == ERR_FETCH);
         if (!is_anew) {
             *err = why;
             return -1;
@@ -285,10 +331,11 @@ static int repair(struct repairing *r, struct err *err)
             return -1;
         }
     }
-    if ((is_anew || n_wanted) && mend(r, n_wanted, is_anew, err) < 0) {
-        return -1;
+    int result = is_anew || n_wanted ? mend(r, n_wanted, is_anew, err) : 0;
+    if (fs_remove_tree(r->work, &dropped) < 0) {
+        log_line(LOG_WARN, "%s", dropped.msg);
     }
-    return verify_again(r, err);
+    return result < 0 ? -1 : verify_again(r, err);
 }
 
 int dataset_repair(struct arena *arena, struct store *store, const struct dataset_here *here,
@@ -301,8 +348,10 @@ int dataset_repair(struct arena *arena, struct store *store, const struct datase
         .here = here,
         .opts = opts,
         .out = repaired,
-        .work =
-            store_path(store, arena_printf(arena, "tmp/repair-%s-%d", here->name, (int)getpid())),
+        .work = opts->verify->folder ? arena_printf(arena, "%s/.reperf-repair-%d",
+                                                    opts->verify->folder, (int)getpid())
+                                     : store_path(store, arena_printf(arena, "tmp/repair-%s-%d",
+                                                                      here->name, (int)getpid())),
     };
     int result;
     *repaired = (struct dataset_repaired){0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repairs a damaged tree of the store: lost or corrupt archives are fetched again, missing or corrupt files are unpacked again from
-   them, everything else stays as it is. If the tree's own list or record is damaged, or an archive has links, the tree is made
-   again. */
+/* Repairs a damaged tree, of the store or in a folder of the user's (verify->folder): lost or corrupt archives are fetched again, missing or corrupt files are unpacked again from
+   them, everything else stays as it is. If the list or record of the store's tree is damaged, or an archive has links, the
+   tree is made again. */
 #ifndef STORE_DATASET_REPAIR_H
 #define STORE_DATASET_REPAIR_H
 
@@ -10,12 +10,13 @@
 struct dataset_repair_opts {
     const struct dataset_fetch_opts *fetch;
     const struct dataset_verify_opts *verify;
+    const char *from;   /* a copy of the tree, whose files are taken first; or NULL */
     bool removes_extra; /* files that the list does not name */
 };
 
 struct dataset_repaired {
-    const char **files; /* unpacked again, sorted; empty where is_anew */
-    size_t n_files;
+    const char **files; /* put back, those of opts->from first; empty where is_anew */
+    size_t n_files, n_copied;
     size_t n_removed;
     size_t n_bad_archives; /* in the store, now in its quarantine */
     bool was_whole, is_anew;

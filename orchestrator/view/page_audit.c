@@ -604,6 +604,9 @@ static void add_source(struct page *page, const char *what, const struct source_
 static void add_sections(struct page *page, const struct report_audit *audit)
 {
     bool has_results = is_results(audit);
+    if (!has_results) {
+        add_heat_of_cells(page, audit);
+    }
     if (audit->n_cells > 0) {
         add_cells(page, audit, has_results);
     }

@@ -156,6 +156,12 @@ const char *const PAGE_CSS[] = {
     "details::details-content{content-visibility:visible;display:block;height:auto}"
     "details.machine>.scroll{display:none}details.machine>summary::after{content:\": not printed;"
     " open it on the page\";font-weight:400}}",
+    "table.heat{width:auto}.heat td,.heat thead th{text-align:right;white-space:nowrap}"
+    ".heat td{padding:.34rem .5rem;background:color-mix(in srgb,var(--differs) var(--p,0%),"
+    "transparent);-webkit-print-color-adjust:exact;print-color-adjust:exact}"
+    "@media(max-width:40rem){table.heat{font-size:.72rem}.heat thead th{white-space:normal;"
+    "overflow-wrap:normal}.heat td,.heat thead th{padding:.3rem .25rem}.heat tbody "
+    "th[scope=row]{min-width:5.5rem;max-width:6.5rem}}"
     ".runs{display:block;width:11.25rem;min-width:11.25rem;height:1rem}.runs "
     "circle{fill:var(--c0);opacity:.8}"
     ".runs circle.out{fill:none;stroke:var(--soft);stroke-width:1.2}.runs .mid{stroke:var(--line)}"

@@ -77,6 +77,11 @@ void like_scale(const struct like_row *rows, size_t n, struct chart_ratios *scal
 void add_findings(struct page *page, const struct report_audit *audit);
 void add_conditions(struct page *page, const struct report *report);
 
+/* page_heat.c: a section each, where there is something to show */
+struct run_result;
+void add_heat_of_cells(struct page *page, const struct report_audit *audit);
+void add_heat_of_links(struct page *page, const struct run_result *result);
+
 /* page_curves.c */
 void add_scaling(struct page *page, const struct report_audit *audit);
 void add_series(struct page *page, const struct report_audit *audit);

@@ -486,6 +486,7 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
          text_of(&page, "%" PRId64, plan->repeats), plan->repeats == 1 ? STR_EMPTY : STR_LIT("s"));
     add_headline(&page, view);
     strbuf_add_z(out, "</header>\n<main id=\"main\">\n");
+    add_heat_of_links(&page, &view->result);
     add_cells(&page, view);
     add_columns(&page, view);
     add_conditions_of(&page, &view->result);

@@ -20,9 +20,6 @@ replaced() { # REPORT: into SETTINGS
         | (if $trains and $own != "" then $source | values | "stacks[\($id)].full[0].mounts[\(.)].paths=\($paths | split(",") | tojson)"
            else (.sources | to_entries[] | select(.value.commit) | "stacks[\($id)].sources[\(.key)].commit=\($code)"),
                (.full[0].mounts | to_entries[] | select(.value.commit) | "stacks[\($id)].full[0].mounts[\(.key)].commit=\($code)") end),
-          (.full[0].before // "" | gsub("dllogger.git@[0-9a-f]{40}"; "dllogger.git@\($code)") as $before
-               | (if $trains and $own != "" then $before | gsub("-r requirements.txt scipy"; "scipy git+https://github.com/NVIDIA/dllogger.git@\($code)") else $before end)
-               | select(test("git[+]")) | "stacks[\($id)].full[0].before=\(tojson)"),
           (if $clamped == "" then empty elif .full[0].container then .full[0].container | "stacks[\($id)].full[0].container=\(gsub("--ulimit memlock=-1"; "") | tojson)"
                else .commands | to_entries[] | select(.value.purpose == "container") | "stacks[\($id)].commands[\(.key)].works=\(.value.works // .value.printed | gsub("--ulimit memlock=-1"; "") | tojson)" end),
           "stacks[\($id)].full[0].conditions=\((.full[0].conditions // {}) + (if $trains then .smoke[$by].conditions + {training_ranks: $ranks}

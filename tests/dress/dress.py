@@ -92,6 +92,19 @@ def script_of(command):
     return env, words[-1]
 
 
+def lists_of(image):
+    """(repository, commit, path) of each list of packages that the image's Dockerfile installs from a clone."""
+    path = os.path.join(os.environ.get("DRESS_IMAGES", os.path.join(ROOT, "images")), image, "Dockerfile")
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as file:
+        text = file.read().replace("\\\n", " ")
+    pins = dict(re.findall(r"^ARG (\w+)=(\S+)$", text, re.M))
+    for url, folder, pin, rest in re.findall(r"git clone (\S+) (\S+) +&& git -C \S+ checkout \$\{(\w+)\}(.*)", text):
+        for listed in re.findall(r"-r %s/(\S+)" % re.escape(folder), rest):
+            yield url, pins[pin], listed
+
+
 class Stage(object):
     """Where cases play: checkouts that they share, and for each a root of its own on each node."""
 
@@ -113,7 +126,7 @@ class Stage(object):
         return self.checkouts[key]
 
     def mounts(self, case):
-        """(what, where) of a recipe; or what is lacking, in words."""
+        """(what, where) of a recipe; or None and what this machine lacks, or () and what cannot be right, in words."""
         found = []
         for mount in case.recipe["mounts"]:
             if mount["kind"] == "source":
@@ -128,6 +141,12 @@ class Stage(object):
                     return None, "the synthetic dataset %s is not here" % mount["name"]
             found.append((path, mount["inside"], "mounted"))
         image = case.recipe["image"]
+        for url, commit, path in lists_of(image):
+            repo, full = mirror_of(self.sources, url, commit)
+            if repo is None:
+                return None, "no mirror of %s@%s, whose list of packages the image installs" % (url, commit[:12])
+            if subprocess.run(["git", "--git-dir", repo, "cat-file", "-e", "%s:%s" % (full, path)], stderr=subprocess.DEVNULL).returncode != 0:
+                return (), "the image installs what %s lists, which %s does not have at %s" % (path, url, commit[:12])
         if image in IMAGE_CODE:
             for where, url, commit, paths in IMAGE_CODE[image]:
                 path = self.code(case, {"name": url, "commit": commit, "paths": paths})
@@ -289,8 +308,8 @@ def main():
                 verdict = "skip", case.step.get("why") or case.step.get("cause") or "nothing would be started"
             else:
                 mounts, why = stage.mounts(case)
-                if mounts is None:
-                    verdict = "skip", why
+                if why:
+                    verdict = "skip" if mounts is None else "not ok", why
                 else:
                     notes, said = stage.run(case, mounts)
                     faults = list(faults_of(case, notes, said))

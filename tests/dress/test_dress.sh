@@ -84,13 +84,15 @@ wanted = [("n1g2", launch + right, "holds"), ("n1g2", launch + right.replace("8"
           ("n2g2", launch + "--ips $NODE_IPS " + right, "address"), ("n2g2", launch + "--ips $NODE_IPS --host $(echo $NODE_IPS | cut -d, -f$((NODE_RANK + 1))) " + right, "host")]
 recipe = {"title": "own", "image": "none", "mounts": [{"kind": "source", "name": "https://example.org/made-up.git", "commit": commit, "inside": "/reperf/source"},
                                                       {"kind": "dataset", "name": "few", "inside": "/reperf/data"}]}
+listed = dict(recipe, title="listed", image="own")
+right_list = dict(recipe, title="right", image="right")
 lost = dict(recipe, title="lost", mounts=[{"kind": "source", "name": "https://example.org/lost.git", "commit": commit, "inside": "/reperf/source"}])
 dry = {"report": "made", "steps": [], "commands": []}
-report = {"id": "made", "stacks": [{"id": "own", "framework": "torch", "sources": [], "full": [recipe, lost]}], "cases": []}
-for at, (size, command, name) in enumerate(wanted + [("n1g2", "true", "mirror")]):
+report = {"id": "made", "stacks": [{"id": "own", "framework": "torch", "sources": [], "full": [recipe, lost, listed, right_list]}], "cases": []}
+for at, (size, command, name) in enumerate(wanted + [("n1g2", "true", "mirror"), ("n1g2", "true", "list")]):
     case = "net/torch/fp32/%s/bs8/%s" % (size, name)
     report["cases"].append({"id": case, "stack": "own"})
-    dry["steps"].append({"case": case, "recipe": "lost" if name == "mirror" else "own", "conditions": {"batch_per_gpu": "8"}})
+    dry["steps"].append({"case": case, "recipe": {"mirror": "lost", "list": "listed", "holds": "right"}.get(name, "own"), "conditions": {"batch_per_gpu": "8"}})
     for node in range(int(size[1])):
         env = ["NODE_RANK=%d" % node, "NODE_IPS=10.11.0.2" + (",10.11.0.3" if size == "n2g2" else "")]
         argv = ["docker", "run"] + sum((["--env", word] for word in env), []) + ["image", "/bin/sh", "-c", "set -e\ncd /reperf/source\n" + command]
@@ -99,8 +101,11 @@ json.dump(report, open(folder + "/reports/made.json", "w"))
 json.dump(dry, open(folder + "/dry.json", "w"))
 json.dump({"made/own": {"batch": "args.batch", "missing": "lacks(args.data)"}}, open(folder + "/asks.json", "w"))
 EOF
-mkdir "$T/work"
-ONLY='' DRESS_REPORTS="$T/reports" DRESS_ASKS_OF="$T/asks.json" tests/dress/nodes.sh python3 -B tests/dress/dress.py "$T/work" "$T/made" "$T/data" "$T/dry.json" >"$T/said" 2>"$T/err"
+mkdir -p "$T/work" "$T/images/own" "$T/images/right"
+# shellcheck disable=SC2016 # for the Dockerfile
+printf 'ARG CODE=%s\nRUN git clone https://example.org/made-up.git /code \\\n && git -C /code checkout ${CODE} \\\n && pip install -r /code/requirements.txt\n' "$commit" >"$T/images/own/Dockerfile"
+sed 's/requirements.txt/train.py/' "$T/images/own/Dockerfile" >"$T/images/right/Dockerfile"
+ONLY='' DRESS_IMAGES="$T/images" DRESS_REPORTS="$T/reports" DRESS_ASKS_OF="$T/asks.json" tests/dress/nodes.sh python3 -B tests/dress/dress.py "$T/work" "$T/made" "$T/data" "$T/dry.json" >"$T/said" 2>"$T/err"
 is "$?" 1 "a rehearsal with faults fails"
 said() { grep -P "\tmade net/torch/fp32/n.g2/bs8/$1\t" "$T/said" | cut -f1,3; }
 like "$(said holds)" "^ok.2 programs to torch.nn.Linear at source/train.py:13, .*\"batch\": 8" "what holds passes, and says how far it came"
@@ -113,7 +118,8 @@ like "$(said data)" "^not ok.there is no /reperf/data/none$" "data that are not 
 like "$(said address)" "^not ok.*Can't find your local ip .127.0.1.1." "Paddle's nodes whose name is 127.0.1.1"
 like "$(said host)" "^ok.4 programs" "which --host mends"
 like "$(said mirror)" "^skip.no mirror of https://example.org/lost.git@" "a case without a mirror is skipped, and says why"
-is "$(tail -n 1 "$T/said")" "$(printf 'counted\t2 ok, 7 not ok, 1 skipped')" "all are counted"
+like "$(said list)" "^not ok.the image installs what requirements.txt lists, which https://example.org/made-up.git does not have" "an image that installs a list which is not there"
+is "$(tail -n 1 "$T/said")" "$(printf 'counted\t2 ok, 8 not ok, 1 skipped')" "all are counted"
 [ "$tap_bad" = 0 ] || sed 's/^/# /' "$T/said" "$T/err" | cut -c1-400
 if ! in_test_all "each case of the published frameworks by its own script over mirrors of their repositories (SOURCES=DIR)"; then tap_done; fi
 

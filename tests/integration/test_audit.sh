@@ -224,6 +224,7 @@ like "$(head -c 100 "$T/out")" "^<svg" "and nothing before it"
 exits 1 "JUnit beside a page" "$REPERF" audit paddle-perf-deeplabv3p --junit --html "$T/c.html"
 like "$(head -n 2 "$T/out")" "<testsuites" "JUnit for standard output"
 exits 0 "is both" cmp "$T/b.html" "$T/c.html"
+is "$(grep -c '^<tr><th scope="row">' "$T/b.html") $(grep -c 'style="--p:45%">+123.89' "$T/b.html") $(grep -o 'style="--p:0%"' "$T/b.html" | wc -l)" "6 1 8" "the page has its cells at a glance, shaded where they differ"
 exits 2 "two forms for standard output" "$REPERF" audit paddle-perf-deeplabv3p --sarif --csv -
 like "$(cat "$T/err")" "two forms for standard output" "are refused"
 exits 2 "a picture of two reports" "$REPERF" audit paddle-perf-deeplabv3p paddle-perf-hrnetw18 --svg "$T/d.svg"

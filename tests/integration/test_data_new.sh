@@ -70,6 +70,41 @@ exits 0 "an archive as it is" "$REPERF" data new flat flat.tar.gz --licence unst
 exits 0 "holds" "$REPERF" data verify flat
 is "$(python3 -c 'import json; print(sorted((g["glob"], g["files"]) for g in json.load(open("manifests/datasets/flat/dataset.json"))["groups"]))')" \
     "[('*', 1), ('*.txt', 1), ('deep/**/*.bin', 1)]" "a group for each folder and kind of file"
+# --- repair from a second copy, of the store's tree and of a folder ---
+cp -R birds copy
+rm store/trees/birds/train/class1/3.png && echo spoilt >store/trees/birds/train/class2/1.png
+rm -rf store/blobs && mkdir -p store/blobs/sha256 # no archive is there
+exits 0 "the store's tree from a second copy" "$REPERF" data repair birds --from copy --offline
+like "$(cat out)" 'birds: 0 files unpacked again, 2 copied from copy' "is mended by what it lacks"
+exits 0 "and holds" "$REPERF" data verify birds
+rm copy/train/class1/3.png && echo spoilt >copy/train/class2/1.png && mv copy/train/class3/0.png copy/train/class3/zero.png && echo note >copy/notes.txt
+exits 5 "a folder that does not hold" "$REPERF" data verify copy --as birds
+like "$(cat err)" 'copy does not hold: .*; reperf data repair copy --as birds' "names what repairs it"
+exits 4 "a copy that is damaged the same way does not help" "$REPERF" data repair copy --as birds --from copy --offline
+ok "$([ -e copy/train/class1/3.png ]; [ $? = 1 ]; echo $?)" "and puts no wrong file there"
+exits 5 "from a whole copy" "$REPERF" data repair copy --as birds --from store/trees/birds
+like "$(cat out)" '0 files unpacked again, 3 copied from store/trees/birds' "what is missing or damaged"
+like "$(cat err)" '2 extra, 1 wrong counts; --remove-extra removes files that are not part of it' "what is not part of it stays unless asked"
+exits 0 "which it is" "$REPERF" data repair copy --as birds --remove-extra
+exits 0 "the folder holds" "$REPERF" data verify copy --as birds
+is "$(diff -r copy birds && find copy store/tmp -name '*repair*' | wc -l)" 0 "as the first does, and nothing is left beside it"
+exits 0 "the archive comes back" "$REPERF" data add "$(mkdir -p made && tar cf made/x.tar birds && echo made/x.tar)"
+exits 0 "described anew it is the same" env REPERF_MANIFESTS="$T/anew" sh -c "mkdir -p anew && '$REPERF' data new birds birds --licence CC0"
+rm copy/val/class0/1.png
+exits 0 "a folder from the store's archives" "$REPERF" data repair copy --as birds
+like "$(cat out)" '^birds: 1 files unpacked again$' "one file of them"
+exits 2 "an image is no folder of files" "$REPERF" data repair copy --as paddle-cpu
+exits 2 "a second copy that is not there" "$REPERF" data repair birds --from nowhere
+
+# --- where nothing of one's own is yet ---
+mkdir bare && cp -R flat bare/ && cd bare || exit 1
+exits 0 "without ./manifests and home" env HOME="$T/nobody" "$REPERF" data new plain ./flat --licence CC0
+is "$(find manifests -name dataset.json)" manifests/datasets/plain/dataset.json "it is described in ./manifests"
+exits 0 "and found there" env HOME="$T/nobody" "$REPERF" data verify flat --as plain
+mkdir -p "$T/nobody/.local/share/reperf/manifests"
+exits 0 "not in a folder that nobody sees" env HOME="$T/nobody" "$REPERF" data new plainer ./flat --licence CC0
+ok "$([ -e manifests/datasets/plainer/dataset.json ]; echo $?)" "that is there"
+cd "$T" || exit 1
 exits 2 "an empty folder is no dataset" sh -c "mkdir empty && '$REPERF' data new empty empty --licence CC0"
 ok "$([ ! -e manifests/datasets/empty ]; echo $?)" "and leaves no description"
 exits 2 "a name that is none" "$REPERF" data new 'Not a name' flat --licence CC0

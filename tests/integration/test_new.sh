@@ -60,7 +60,7 @@ git clone -q --bare "$T/repo" "$T/bare"
 cd "$T" || exit 1
 exits 11 "a draft" "$REPERF" new mine --from "$T/bare" --repository https://example.org/mine.git
 cp out said
-R="$T/home/.local/share/reperf/manifests/reports/mine.json"
+R="$T/manifests/reports/mine.json"
 cell() { jq -r --arg id "$1" '.cases[] | select(.id == $id) | "\(.cells[0].printed) \(.cells[0].unit) \(.rule) \(.logs | join(","))"' "$R"; }
 is "$(cell resnet50/pytorch/fp32/n1g1/bs64)" "1234 images/s mine-1/window resnet50/logs/a100/fp32_bs64_gpu1.log" "a number with a thousands separator, a log of no known kind"
 is "$(cell resnet50/pytorch/amp/n1g1/bs64)" "2500.0 images/s mine-1/window resnet50/logs/a100/amp_bs64_gpu1.log" "a cell that links its log"
@@ -74,7 +74,7 @@ like "$(cat said)" 'no log +docs/results.csv:1 +512.5 samples/s +vit/unstated/un
 like "$(cat said)" '^3 numbers fit, 1 differ, 5 without log, 0 without a row' "what fits, what does not, what was not found"
 like "$(cat said)" '^of those that fit 2 stand on a proposed format, which nothing confirms' "and what is only proposed"
 like "$(cat said)" 'fits .* 2500.0 images/s .* by mine-1/window \(proposed\) of' "beside each number"
-is "$(jq .proposed "$T/home/.local/share/reperf/manifests/formats/mine-1.json")" true "its format says so itself"
+is "$(jq .proposed "$T/manifests/formats/mine-1.json")" true "its format says so itself"
 is "$(jq -r '.source | "\(.repository) \(.commit)"' "$R")" "https://example.org/mine.git $(git -C "$T/repo" rev-parse HEAD)" "repository and commit"
 exits 0 "the draft is valid against its schema" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
 "$REPERF" lint mine >out 2>err
@@ -96,14 +96,14 @@ exits 9 "cells without a log are not checked" "$REPERF" audit mine --case 'vit/*
 exits 1 "and from the clone" "$REPERF" audit mine --logs "$T/bare"
 like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"
 exits 2 "a report that is there is not overwritten" "$REPERF" new mine --from "$T/bare"
-exits 0 "what the tables do not say can be said" "$REPERF" new other --from "$T/repo" --below docs --framework pytorch --precision amp --gpus 8 --manifests "$T/home/.local/share/reperf/manifests"
-is "$(jq -r '.cases[].id' "$T/home/.local/share/reperf/manifests/reports/other.json")" vit/pytorch/amp/n1g8/bs128 "and makes a row"
+exits 0 "what the tables do not say can be said" "$REPERF" new other --from "$T/repo" --below docs --framework pytorch --precision amp --gpus 8 --manifests "$T/manifests"
+is "$(jq -r '.cases[].id' "$T/manifests/reports/other.json")" vit/pytorch/amp/n1g8/bs128 "and makes a row"
 like "$(cat err)" 'names no https remote' "an unknown address is stated as unknown"
 exits 1 "nothing below a folder" "$REPERF" new none --from "$T/repo" --below nowhere
-[ ! -e "$T/home/.local/share/reperf/manifests/reports/none.json" ]
+[ ! -e "$T/manifests/reports/none.json" ]
 ok $? "and nothing is written"
-exits 11 "a repository by its URL" "$REPERF" new by-url --from "file://$T/bare" --manifests "$T/home/.local/share/reperf/manifests"
-is "$(jq '.cases | length' "$T/home/.local/share/reperf/manifests/reports/by-url.json")" 9 "gives the same rows"
+exits 11 "a repository by its URL" "$REPERF" new by-url --from "file://$T/bare" --manifests "$T/manifests"
+is "$(jq '.cases | length' "$T/manifests/reports/by-url.json")" 9 "gives the same rows"
 mkdir "$T/many"
 yes $'+-+\n' | head -n 20000 >"$T/many/many.rst"
 git -C "$T/many" init -q && git -C "$T/many" add . && git -C "$T/many" commit -qm one
@@ -112,7 +112,7 @@ exits 1 "ten thousand empty tables take no memory each" bash -c "ulimit -v $limi
 printf '# BERT\n\nPyTorch, FP16, batch size 32\n\n| Nodes | GPUs/node | sequences/s |\n|---|---|---|\n| 2449029 | 8 | 99.5 |\n| 2 | 8 | 98.5 |\n' >"$T/many/README.md"
 git -C "$T/many" add . && git -C "$T/many" commit -qm two
 exits 0 "a row of more nodes than a report has" "$REPERF" new many --from "$T/many"
-is "$(jq -c '[.cases[].id | split("/")[3]]' "$T/home/.local/share/reperf/manifests/reports/many.json")" '["n0g0","n2g8"]' "is one whose GPUs are not known, and the others are there"
+is "$(jq -c '[.cases[].id | split("/")[3]]' "$T/manifests/reports/many.json")" '["n0g0","n2g8"]' "is one whose GPUs are not known, and the others are there"
 is "$(ls -A "$TMPDIR")" "" "nothing is left behind"
 
 # Tables as other projects print them: two rows of heads, a row for a section, rates of one GPU, numbers that are none, a file that is only
@@ -151,7 +151,7 @@ printf 'name_gpu,num_gpu,resnet50\nRTX 3090,2.0,905.0\n' >"$T/two/train-throughp
 git -C "$T/two" init -q && git -C "$T/two" add . && git -C "$T/two" commit -qm one
 exits 11 "another" "$REPERF" new two --from "$T/two" --repository https://example.org/pytorch-two.git --unit images/s
 cp out said
-R="$T/home/.local/share/reperf/manifests/reports/two.json"
+R="$T/manifests/reports/two.json"
 is "$(jq -r '[.cases[].cells[0] | "\(.printed) \(.metric)"] | join(", ")' "$R")" \
     "812.5 throughput, 1500 throughput, 401 throughput, 800 throughput, 6100 throughput, 812.5 throughput, 640 throughput, 333 throughput, 1234.5 throughput, 2345 throughput, 4567 throughput, 999 throughput, 905.0 throughput, 31.5 step_time" \
     "the rates of all six documents' tables, a time, and neither dates, steps, zeros nor rates of one GPU"
@@ -284,7 +284,7 @@ cat >"$T/heads/README.md" <<'END'
 END
 git -C "$T/heads" init -q && git -C "$T/heads" add . && git -C "$T/heads" commit -qm one
 exits 0 "tables of three more kinds" "$REPERF" new heads --from "$T/heads"
-is "$(jq -r '[.cases[] | (.id | split("/") | "\(.[0])/\(.[2])") + " \(.cells[0].printed) \(.cells[0].unit)"] | join("; ")' "$T/home/.local/share/reperf/manifests/reports/heads.json")" \
+is "$(jq -r '[.cases[] | (.id | split("/") | "\(.[0])/\(.[2])") + " \(.cells[0].printed) \(.cells[0].unit)"] | join("; ")' "$T/manifests/reports/heads.json")" \
     "llama-70b/unstated 185 tokens/s; llama-70b/unstated 208 tokens/s; 8b-q4/unstated 138.31 tokens/s; 8b-f16/unstated 54.56 tokens/s; resnet50/fp32 56.17 ms; vgg16/fp32 72.85 ms; resnet50/fp16 29.08 ms; vgg16/fp16 36.03 ms; streaming/unstated 41 ms" \
     "each number is of its own row and column"
 # Numbers that no rate, time or accuracy can be are counted, and one is named; so are rows of nothing else, also right below the header.
@@ -316,7 +316,7 @@ END
 git -C "$T/nones" init -q && git -C "$T/nones" add . && git -C "$T/nones" commit -qm one
 exits 0 "a draft of tables with NaN, zero and below" "$REPERF" new nones --from "$T/nones"
 cp out said
-is "$(jq -r '[.cases[].cells[0] | "\(.printed) \(.unit)"] | sort | join(", ")' "$T/home/.local/share/reperf/manifests/reports/nones.json")" "5 images/s, 5.2 ms, 6 samples/s, 6100 images/s, 76.1 %" "what can be one is taken"
+is "$(jq -r '[.cases[].cells[0] | "\(.printed) \(.unit)"] | sort | join(", ")' "$T/manifests/reports/nones.json")" "5 images/s, 5.2 ms, 6 samples/s, 6100 images/s, 76.1 %" "what can be one is taken"
 like "$(cat said)" 'left out: 17 numbers that are NaN, infinite, not over 0, over 1e\+12 or malformed, the first "nan" of README.md:3' "the others are counted"
 sed -i '/6100\|^| 5 /d' "$T/nones/README.md" && git -C "$T/nones" commit -qam two
 exits 1 "where there is nothing else" "$REPERF" new nothing --from "$T/nones"
@@ -353,7 +353,7 @@ like "$(cat out)" 'megatron/median \(inferred: gives 2 of 3\)' "in the table"
 like "$(cat out)" 'rules inferred from the numbers give 3 of 4' "and in the headline"
 "$REPERF" report whose2 --svg page.svg --markdown page.md --html page.html >out 2>err
 is "$(grep -c 'rules inferred from the numbers give 3 of 4' page.svg page.md | cut -d: -f2 | xargs) $(grep -c 'by rules inferred from 4 numbers' page.html | sed 's/[1-9].*/some/')" "1 1 some" "in the picture, in Markdown, on the page"
-D="$T/home/.local/share/reperf/manifests/reports"
+D="$T/manifests/reports"
 jq --arg rule "$(jq -r '.cases[] | select(.cells[0].printed == "2791.0") | .rule' "$D/whose2.json")" '.id = "whose3" | .logs |= del(.series_sha256) | (.cases[] | select(.cells[0].printed == "2790.0")) |= (.logs = ["results/alpha_H100_80GB_v2/resnet50/bs8_fp32_gpu1.log"] | .format = "paddleseg" | .rule = $rule | .cells[0].rule = null)' "$D/whose2.json" >"$D/whose3.json"
 mkdir -p logs3 && cp -r "$W" logs3/whose2
 "$REPERF" audit whose3 --logs logs3 --json >out 2>err

@@ -200,6 +200,7 @@ cp "$T/out" "$T/plan.json"
 "$B/servers/plan_commands" "${ask[@]}" >"$T/dry.json"
 is "$(jq -cS 'del(.commands)' "$T/dry.json")" "$(jq -cS . "$T/plan.json")" "what would be started is of the same plan"
 is "$(jq '[.steps[] | select(.cause == null)] | length' "$T/dry.json")" 18 "all 18 cases are ready"
+is "$(jq -r '.steps[] | select(.case | test("/paddle/")) | .conditions | "\(.dataset_images) x \(.dataset_repeats)"' "$T/dry.json" | sort -u)" "2975 x 1" "on how many images is a declared condition: logs of the report have 300, 500 times"
 /usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/plan.json" >"$T/valid" 2>&1
 ok $? "the document validates"
 is "$(jq -c 'first(.steps[].mounts[] | select(.kind == "source")) | .version, .part.files, .part.left_out' "$T/dry.json" | xargs)" "$commit:tools 1 1" "it says what part of the code it is, and how much is left out"

@@ -21,8 +21,7 @@ python3 train.py >one.log 2>/dev/null
 exits 0 "a run" "$REPERF" run --name one --repeats 2 --format mine.json -- python3 train.py
 exits 2 "a command's files are not in its run" "$REPERF" publish one -o "$T/pub"
 like "$(cat "$T/err")" '--files FOLDER names the files' "says what is missing"
-is "$([ -e "$T/pub/manifests/reports" ] && echo there)" "" "and no report is written"
-rm -rf "$T/pub"
+is "$([ -e "$T/pub" ] && echo there)" "" "and nothing is written"
 exits 0 "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours" --author "A. Author"
 for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.yml manifests/reports/python3.json manifests/formats/mine.json \
     manifests/overlays/code/train.py logs/python3/command/unstated/n1g0/bs0/repeat-2.log; do
@@ -30,7 +29,7 @@ for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.y
 done
 like "$(cat "$T/pub/README.md")" 'A key that lies beside its archive proves nothing' "what a key proves is said"
 like "$(cat "$T/pub/README.md")" 'archives/.*: not signed' "and that nobody signed this run"
-like "$(cat "$T/pub/README.md")" '^. python3 . command . unstated . 0 . 0 . 10[01][.].* . ± [0-9.]+ % . samples/s . 2 .$' "its table has value and interval"
+like "$(cat "$T/pub/README.md")" '^. python3 . command . unstated . - . - . 10[01][.].* . ± [0-9.]+ % . samples/s . 2 .$' "its table has value and interval"
 is "$(jq -r '.files[].name' "$T"/pub/locks/*.json | grep -c manifest/report.json)" 1 "what ran is pinned by digest"
 like "$(cat "$T/pub/picture.svg")" '1 exact|exact' "the picture is of the folder's own audit"
 exits 0 "its archive verifies" "$REPERF" verify --unsigned "$(find "$T/pub/archives" -name '*.tar.zst')"
@@ -74,7 +73,8 @@ like "$(cat "$T/err")" "dataset seeds: its description is another than when it w
 mkdir leak && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789" >leak/notes.txt
 exits 2 "a secret among the files" "$REPERF" publish one -o "$T/leaked" --files leak
 like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret' "is named, and not published"
-is "$(grep -rc ghp_ "$T/leaked" --include=notes.txt | grep -c ':1')" 0 "nor written"
+is "$([ -e "$T/leaked" ] && echo there)" "" "nor is anything else left"
+exits 0 "so that it is tried again in the same folder" "$REPERF" publish one -o "$T/leaked" --files code
 
 mkdir long && { head -c 1048570 /dev/zero | tr '\0' ' ' && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789"; } >long/notes.txt
 exits 2 "a secret across the end of what is read at a time" "$REPERF" publish one -o "$T/leaked2" --files long
