@@ -417,14 +417,17 @@ static int take_unit(struct suggestions *list, const struct vocabulary *v, struc
                               unit.ptr);
 }
 
-/* Whether another loop's bar looks like this one except for its length. */
-static bool has_alike(const struct survey_number *n, const struct survey_number *all, size_t n_all)
+/* Whether another number has the same words: lines of an evaluation, which the pattern then leaves out, or, of a bar, another loop's bar of
+   another length. */
+static bool has_twin(const struct survey_number *n, const struct survey_number *all, size_t n_all,
+                     bool is_eval)
 {
-    for (size_t idx = 0; n->is_bar && idx < n_all; idx++) {
+    for (size_t idx = 0; is_eval ? !n->is_eval && idx < n_all : n->is_bar && idx < n_all; idx++) {
         const struct survey_number *other = &all[idx];
-        if (other != n && other->is_bar && str_eq(other->key, n->key) &&
-            str_eq(other->unit, n->unit) && str_eq(other->lead, n->lead) &&
-            other->steps.total != n->steps.total) {
+        if (str_eq(other->key, n->key) && str_eq(other->unit, n->unit) &&
+            (is_eval ? other->is_eval
+                     : other->is_bar && str_eq(other->lead, n->lead) &&
+                           other->steps.total != n->steps.total)) {
             return true;
         }
     }
@@ -504,18 +507,6 @@ static struct str longer_key(const struct survey_number *n, const struct survey_
     return STR_EMPTY;
 }
 
-/* Whether lines of an evaluation have the same figure, which the pattern then leaves out. */
-static bool has_eval(const struct survey_number *n, const struct survey_number *all, size_t n_all)
-{
-    for (size_t idx = 0; !n->is_eval && idx < n_all; idx++) {
-        const struct survey_number *other = &all[idx];
-        if (other->is_eval && str_eq(other->key, n->key) && str_eq(other->unit, n->unit)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Two summaries that could be meant alike ("baseline throughput", "optimized throughput"): neither stands for the log. */
 static void mark_rivals(struct suggestions *list)
 {
@@ -552,9 +543,9 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
                    has_counter(&numbers[idx], numbers, list.n, true)) {
             s->kind = SUGGEST_TABLE;
         }
-        s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
+        s->total = has_twin(&numbers[idx], numbers, list.n, false) ? numbers[idx].steps.total : 0;
         s->not_after = longer_key(&numbers[idx], numbers, list.n);
-        s->has_eval = has_eval(&numbers[idx], numbers, list.n);
+        s->has_eval = has_twin(&numbers[idx], numbers, list.n, true);
     }
     join_flipped(numbers, &list);
     for (size_t idx = 0; idx < list.n; idx++) {
@@ -579,31 +570,19 @@ const struct suggestion *suggest_best(const struct suggestions *list)
 
 const char *suggest_says(const struct suggestion *s)
 {
-    switch (s->kind) {
-    case SUGGEST_RATE:
-        return s->number->is_of_ranks && s->is_of_one ? "a rate that each rank prints"
-               : s->is_of_one                         ? "a rate of one device"
-                                                      : "a rate";
-    case SUGGEST_RATE_NO_UNIT:
-        return "a rate of unknown items: --unit";
-    case SUGGEST_TIME:
-        return "time of a step";
-    case SUGGEST_TIME_NO_UNIT:
-        return "a step's time by its name, in an unknown unit: --unit";
-    case SUGGEST_CLOCK:
-        return "moments of the steps";
-    case SUGGEST_SCALED:
-        return "in billions or more: not read";
-    case SUGGEST_SPAN:
-        return "a span of time; its content is unknown";
-    case SUGGEST_PREPARING:
-        return "of what comes before the steps";
-    case SUGGEST_TABLE:
-        return "of several cases: a table";
-    case SUGGEST_ELAPSED:
-        return "the time since the beginning, at each step";
-    case SUGGEST_NONE:
-        break;
-    }
-    return "";
+    static const char *const WORDS[] = {
+        [SUGGEST_RATE] = "a rate",
+        [SUGGEST_RATE_NO_UNIT] = "a rate of unknown items: --unit",
+        [SUGGEST_TIME] = "time of a step",
+        [SUGGEST_TIME_NO_UNIT] = "a step's time by its name, in an unknown unit: --unit",
+        [SUGGEST_CLOCK] = "moments of the steps",
+        [SUGGEST_SCALED] = "in billions or more: not read",
+        [SUGGEST_SPAN] = "a span of time; its content is unknown",
+        [SUGGEST_PREPARING] = "of what comes before the steps",
+        [SUGGEST_TABLE] = "of several cases: a table",
+        [SUGGEST_ELAPSED] = "the time since the beginning, at each step",
+        [SUGGEST_NONE] = ""};
+    return s->kind != SUGGEST_RATE || !s->is_of_one ? WORDS[s->kind]
+           : s->number->is_of_ranks                 ? "a rate that each rank prints"
+                                                    : "a rate of one device";
 }

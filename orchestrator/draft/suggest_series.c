@@ -15,13 +15,12 @@
 #define RUNNING_MIN 4
 #define RUNNING_FAR 2.0 /* from the first to the last */
 #define WORD_BYTES  32
+#define WORDS_BYTES 256
 
-/* Something that a case is told from another by, beside the figure. */
-static bool is_key_word(struct str word)
-{
-    return is_word_of(word, "size bytes link kernel threads nodes channel len length message "
-                            "clients seqlen bs batch_size");
-}
+/* Words for something that a case is told from another by, beside the figure. */
+static const char KEYS[] =
+    "size bytes link kernel threads nodes channel len length message clients "
+    "seqlen bs";
 
 /* Steps or moments that go on, from one line of a writer to the next. */
 static bool has_order(const struct survey_number *n)
@@ -86,33 +85,15 @@ static bool are_all_different(const struct survey_number *n)
 
 bool suggest_is_key(const struct survey_number *n)
 {
-    char buf[WORD_BYTES * 4];
-    struct str name = survey_snake(n->key, buf, sizeof(buf));
-    for (struct str word; str_next(&name, '_', &word);) { /* "seq_len" */
-        if (is_key_word(word)) {
-            return true;
-        }
-    }
-    return false;
+    char buf[WORDS_BYTES];
+    return survey_name_has(survey_snake(n->key, buf, sizeof(buf)), KEYS);
 }
 
 /* "Link 3: 25 GB/s", "Size = 1000 bytes": the figure's key or another word of its line counts cases. */
 static bool has_key_word(const struct survey_number *n)
 {
-    char buf[WORD_BYTES];
-    struct str text = n->example;
-    for (size_t at = 0; at < text.len;) {
-        size_t from = at;
-        while (at < text.len && ((text.ptr[at] | 0x20) >= 'a' && (text.ptr[at] | 0x20) <= 'z')) {
-            at++;
-        }
-        if (at > from &&
-            is_key_word(survey_last_word(str_sub(text, from, at - from), buf, sizeof(buf)))) {
-            return true;
-        }
-        at += at == from;
-    }
-    return false;
+    char buf[WORDS_BYTES];
+    return survey_has_word(survey_words(n->example, buf, sizeof(buf)), KEYS);
 }
 
 bool suggest_is_table(const struct survey_number *n)
@@ -143,7 +124,7 @@ bool suggest_is_enough(const struct survey_number *n)
     bool is_listed =
         text.len > 0 && (strchr("#*>$", text.ptr[0]) || str_starts(text, STR_LIT("- ")));
     size_t least = suggest_is_of_writers(n) || n->is_bar || has_order(n) ? 1 : LINES_MIN;
-    char buf[WORD_BYTES * 4];
+    char buf[WORDS_BYTES];
     struct str key = survey_words(n->key, buf, sizeof(buf));
     return !is_listed && (n->n_points >= least || n->head.ptr || survey_has_word(text, SUMS) ||
                           survey_has_word(key, SUMS));

@@ -60,7 +60,7 @@ static void find_rule(struct audit *audit, const struct cell_audit *a)
     if (!fits_scope(rule, series)) {
         finding_add(list, audit->arena, "rule-scale-differs", cell_where(audit, a),
                     "%s: %.*s scales by %s, but a value of %.*s is per %s", a->cell->id.ptr,
-                    STR_ARG(rule->id), scale_name(rule->scale), STR_ARG(series->name),
+                    STR_ARG(rule->id), SCALE_NAMES[rule->scale], STR_ARG(series->name),
                     scope_name(series->scope));
     }
 }

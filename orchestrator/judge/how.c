@@ -164,31 +164,19 @@ static void add_scale(const struct made *made, const struct rule *rule, const st
 {
     struct arena *arena = made->arena;
     double before = value->statistic;
-    struct str words = STR_EMPTY;
-    switch (rule->scale) {
-    case SCALE_NONE:
-        return;
-    case SCALE_GPUS:
-    case SCALE_NODES:
-        words = arena_str(arena, "%.9g x %.0f %s", before, value->operand,
-                          rule->scale == SCALE_GPUS ? "GPUs" : "nodes");
-        break;
-    case SCALE_GLOBAL_BATCH:
-        words = arena_str(arena, "%.9g x %.0f samples a step (%" PRId64 " GPUs x %" PRId64 ")",
-                          before, value->operand, of->gpus, of->batch_per_gpu);
-        break;
-    case SCALE_GLOBAL_BATCH_OVER:
-        words = arena_str(arena, "%.0f samples a step (%" PRId64 " GPUs x %" PRId64 ") / %.9g",
-                          value->operand, of->gpus, of->batch_per_gpu, before);
-        break;
-    case SCALE_FACT_OVER:
-        words = arena_str(arena, "%.9g %.*s / %.9g", value->operand, STR_ARG(rule->fact), before);
-        break;
-    case SCALE_FACT:
-        words = arena_str(arena, "%.9g x %.9g %.*s", before, value->operand, STR_ARG(rule->fact));
-        break;
+    bool is_over = rule->scale == SCALE_GLOBAL_BATCH_OVER || rule->scale == SCALE_FACT_OVER;
+    struct str what = rule->scale == SCALE_GPUS    ? STR_LIT("GPUs")
+                      : rule->scale == SCALE_NODES ? STR_LIT("nodes")
+                      : rule_is_by_fact(rule)
+                          ? rule->fact
+                          : arena_str(arena, "samples a step (%" PRId64 " GPUs x %" PRId64 ")",
+                                      of->gpus, of->batch_per_gpu);
+    if (rule->scale != SCALE_NONE) {
+        add_step(made, value->value,
+                 is_over
+                     ? arena_str(arena, "%.9g %.*s / %.9g", value->operand, STR_ARG(what), before)
+                     : arena_str(arena, "%.9g x %.9g %.*s", before, value->operand, STR_ARG(what)));
     }
-    add_step(made, value->value, words);
 }
 
 static void how_log_of(struct arena *arena, const struct rule *rule, const struct format *format,
@@ -253,7 +241,7 @@ static void add_combined(const struct made *made, const struct how *how,
         }
         add_step(made, combined,
                  arena_str(made->arena, "%s of the numbers of %zu logs%s",
-                           rule->repeats == REPEATS_OLYMPIC ? "mean" : repeats_name(rule->repeats),
+                           rule->repeats == REPEATS_OLYMPIC ? "mean" : REPEATS_NAMES[rule->repeats],
                            cell->n_logs,
                            rule->repeats == REPEATS_OLYMPIC
                                ? ", without the fastest and the slowest"

@@ -15,62 +15,39 @@
 #define S_PER_H       3600.0
 #define COUNT_MAX     1000000000
 
-static const char *const STATISTIC_NAMES[STAT_COUNT] = {[STAT_MEAN] = "mean",
-                                                        [STAT_MEDIAN] = "median",
-                                                        [STAT_TRIMMED_MEAN] = "trimmed_mean",
-                                                        [STAT_OLYMPIC_MEAN] = "olympic_mean",
-                                                        [STAT_HARMONIC_MEAN] = "harmonic_mean",
-                                                        [STAT_TIME_WEIGHTED_MEAN] =
-                                                            "time_weighted_mean",
-                                                        [STAT_MIN] = "min",
-                                                        [STAT_MAX] = "max",
-                                                        [STAT_FIRST] = "first",
-                                                        [STAT_LAST] = "last",
-                                                        [STAT_TIMESTAMPS] = "timestamps",
-                                                        [STAT_TOOL] = "tool",
-                                                        [STAT_ELAPSED] = "elapsed",
-                                                        [STAT_ENGINE] = "engine"};
-static const char *const SCALE_NAMES[] = {[SCALE_NONE] = "none",
-                                          [SCALE_GPUS] = "gpus",
-                                          [SCALE_NODES] = "nodes",
-                                          [SCALE_GLOBAL_BATCH_OVER] = "global_batch_over",
-                                          [SCALE_GLOBAL_BATCH] = "global_batch",
-                                          [SCALE_FACT_OVER] = "fact_over",
-                                          [SCALE_FACT] = "fact"};
-static const char *const ROUNDING_NAMES[] = {
-    [ROUND_NEAREST] = "nearest", [ROUND_TRUNCATE] = "truncate"};
-static const char *const RUN_NAMES[] = {
+const char *const STATISTIC_NAMES[STAT_COUNT] = {[STAT_MEAN] = "mean",
+                                                 [STAT_MEDIAN] = "median",
+                                                 [STAT_TRIMMED_MEAN] = "trimmed_mean",
+                                                 [STAT_OLYMPIC_MEAN] = "olympic_mean",
+                                                 [STAT_HARMONIC_MEAN] = "harmonic_mean",
+                                                 [STAT_TIME_WEIGHTED_MEAN] = "time_weighted_mean",
+                                                 [STAT_MIN] = "min",
+                                                 [STAT_MAX] = "max",
+                                                 [STAT_FIRST] = "first",
+                                                 [STAT_LAST] = "last",
+                                                 [STAT_TIMESTAMPS] = "timestamps",
+                                                 [STAT_TOOL] = "tool",
+                                                 [STAT_ELAPSED] = "elapsed",
+                                                 [STAT_ENGINE] = "engine"};
+const char *const SCALE_NAMES[] = {[SCALE_NONE] = "none",
+                                   [SCALE_GPUS] = "gpus",
+                                   [SCALE_NODES] = "nodes",
+                                   [SCALE_GLOBAL_BATCH_OVER] = "global_batch_over",
+                                   [SCALE_GLOBAL_BATCH] = "global_batch",
+                                   [SCALE_FACT_OVER] = "fact_over",
+                                   [SCALE_FACT] = "fact"};
+const char *const ROUNDING_NAMES[] = {[ROUND_NEAREST] = "nearest", [ROUND_TRUNCATE] = "truncate"};
+const char *const RUN_CHOICE_NAMES[] = {
     [RUN_ONLY] = "only", [RUN_FIRST] = "first", [RUN_LAST] = "last"};
-static const char *const REPEATS_NAMES[] = {[REPEATS_SINGLE] = "single",
-                                            [REPEATS_MEAN] = "mean",
-                                            [REPEATS_MEDIAN] = "median",
-                                            [REPEATS_OLYMPIC] = "olympic"};
+const char *const REPEATS_NAMES[] = {[REPEATS_SINGLE] = "single",
+                                     [REPEATS_MEAN] = "mean",
+                                     [REPEATS_MEDIAN] = "median",
+                                     [REPEATS_OLYMPIC] = "olympic"};
 static const char *const ORIGIN_NAMES[] = {"stated", "inferred", "own"};
 
-const char *statistic_name(enum statistic statistic)
+bool rule_is_by_fact(const struct rule *rule)
 {
-    ASSERT((unsigned)statistic < STAT_COUNT);
-    return STATISTIC_NAMES[statistic];
-}
-
-const char *scale_name(enum scale scale)
-{
-    return SCALE_NAMES[scale];
-}
-
-const char *rounding_name(enum rounding rounding)
-{
-    return ROUNDING_NAMES[rounding];
-}
-
-const char *repeats_name(enum repeats repeats)
-{
-    return REPEATS_NAMES[repeats];
-}
-
-const char *run_choice_name(enum run_choice run)
-{
-    return RUN_NAMES[run];
+    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
 }
 
 static int get_steps(const struct json *list, struct arena *arena UNUSED, void *out,
@@ -265,7 +242,7 @@ static int check_scale(const struct json *at, const struct rule *rule, struct er
     bool is_elapsed = rule->statistic == STAT_ELAPSED;
     if ((rule->statistic == STAT_TIMESTAMPS || is_elapsed) && rule->scale != SCALE_NONE) {
         return json_fail(at, err, "statistic %s is for the whole job: expected scale none",
-                         statistic_name(rule->statistic));
+                         STATISTIC_NAMES[rule->statistic]);
     }
     if (is_by_fact != (rule->fact.len > 0) || is_by_fact != (rule->unit.len > 0 && !is_elapsed)) {
         return json_fail(at, err, "\"fact\" and \"unit\" belong to scales fact and fact_over only");
@@ -310,7 +287,7 @@ static const struct json_field TARGETS_ROWS[] = {
 static const struct json_field RULE_ROWS[] = {
     ROW("name", struct rule, id, JSON_REQUIRED),
     ROW("series", struct rule, series, JSON_REQUIRED),
-    ROW_WORD("run", struct rule, run, RUN_NAMES, 0),
+    ROW_WORD("run", struct rule, run, RUN_CHOICE_NAMES, 0),
     ROW("match_gpus", struct rule, match_gpus, 0),
     ROW("warmup", struct rule, window.skips_warmup, 0),
     ROW("skip", struct rule, window.skip, 0, .max = COUNT_MAX),
@@ -374,7 +351,7 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
                                          [SCALE_FACT_OVER] = ", a step's items over it",
                                          [SCALE_FACT] = ", x a step's items"};
     char words[32];
-    snprintf(words, sizeof(words), "%s", statistic_name(rule->statistic));
+    snprintf(words, sizeof(words), "%s", STATISTIC_NAMES[rule->statistic]);
     for (char *c = words; *c; c++) {
         if (*c == '_') {
             *c = ' ';
@@ -402,7 +379,7 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
         strbuf_add_z(out, ", row of the GPU count");
     }
     if (rule->run != RUN_ONLY) {
-        strbuf_printf(out, ", %s run", RUN_NAMES[rule->run]);
+        strbuf_printf(out, ", %s run", RUN_CHOICE_NAMES[rule->run]);
     }
     strbuf_add_z(out, SCALES[rule->scale]);
     if (rule->rounding == ROUND_TRUNCATE) {

@@ -188,11 +188,10 @@ MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, do
                             struct err *err);
 /* The value at `decimals` places under the rule's rounding. */
 double rule_round(enum rounding rounding, double value, int decimals);
-const char *statistic_name(enum statistic statistic);
-const char *rounding_name(enum rounding rounding);
-const char *repeats_name(enum repeats repeats);
-const char *scale_name(enum scale scale);
-const char *run_choice_name(enum run_choice run);
+bool rule_is_by_fact(const struct rule *rule);
+extern const char *const STATISTIC_NAMES[STAT_COUNT]; /* each by its enum */
+extern const char *const ROUNDING_NAMES[], *const REPEATS_NAMES[], *const SCALE_NAMES[],
+                                                                       *const RUN_CHOICE_NAMES[];
 
 /* "mean of ips, skip 2, trim 5+5, x GPUs": for people. */
 void rule_describe(const struct rule *rule, struct strbuf *out);

@@ -508,10 +508,10 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
         apply_time_weighted(picked, ret);
         return 0;
     case STAT_MIN:
-        ret->value = stats_min(values, n);
+        ret->value = picked_sorted(picked, &own)[0];
         return 0;
     case STAT_MAX:
-        ret->value = stats_max(values, n);
+        ret->value = picked_sorted(picked, &own)[n - 1];
         return 0;
     case STAT_FIRST:
         ret->value = values[0];
@@ -550,55 +550,28 @@ static double stated_items(const struct measurement *m, struct str name, int32_t
 static int apply_scale(const struct rule *rule, const struct measurement *m,
                        const struct rule_case *of, struct rule_value *ret, struct err *err)
 {
-    double global_batch = (double)of->gpus * (double)of->batch_per_gpu;
-    switch (rule->scale) {
-    case SCALE_NONE:
-        ret->operand = 1;
-        return 0;
-    case SCALE_GPUS:
-        if (of->gpus <= 0) {
-            break;
-        }
-        ret->operand = (double)of->gpus;
-        ret->value *= ret->operand;
-        return 0;
-    case SCALE_NODES:
-        if (of->nodes <= 0) {
-            break;
-        }
-        ret->operand = (double)of->nodes;
-        ret->value *= ret->operand;
-        return 0;
-    case SCALE_GLOBAL_BATCH_OVER:
-        if (of->gpus <= 0 || of->batch_per_gpu <= 0) {
-            break;
-        }
-        ret->operand = global_batch;
-        ret->value = global_batch / ret->value;
-        return 0;
-    case SCALE_GLOBAL_BATCH:
-        if (of->gpus <= 0 || of->batch_per_gpu <= 0) {
-            break;
-        }
-        ret->operand = global_batch;
-        ret->value *= global_batch;
-        return 0;
-    case SCALE_FACT_OVER:
-    case SCALE_FACT:
-        ret->operand = stated_items(m, rule->fact, rule_run(rule, m));
-        if (!(ret->operand > 0)) {
-            return err_set(err, ERR_PARSE, "rule %.*s: the log does not state one %.*s",
-                           STR_ARG(rule->id), STR_ARG(rule->fact));
-        }
-        ret->value =
-            rule->scale == SCALE_FACT ? ret->operand * ret->value : ret->operand / ret->value;
-        return 0;
+    static const char *const NEEDS[] = {[SCALE_GPUS] = "number of GPUs",
+                                        [SCALE_NODES] = "number of nodes",
+                                        [SCALE_GLOBAL_BATCH_OVER] = "batch and the number of GPUs",
+                                        [SCALE_GLOBAL_BATCH] = "batch and the number of GPUs"};
+    bool is_fact = rule_is_by_fact(rule);
+    bool is_over = rule->scale == SCALE_GLOBAL_BATCH_OVER || rule->scale == SCALE_FACT_OVER;
+    bool is_known = of->gpus > 0 && of->batch_per_gpu > 0;
+    double operand = is_fact                      ? stated_items(m, rule->fact, rule_run(rule, m))
+                     : rule->scale == SCALE_NONE  ? 1
+                     : rule->scale == SCALE_GPUS  ? (double)of->gpus
+                     : rule->scale == SCALE_NODES ? (double)of->nodes
+                     : is_known                   ? (double)of->gpus * (double)of->batch_per_gpu
+                                                  : 0;
+    if (!(operand > 0)) {
+        return is_fact ? err_set(err, ERR_PARSE, "rule %.*s: the log does not state one %.*s",
+                                 STR_ARG(rule->id), STR_ARG(rule->fact))
+                       : err_set(err, ERR_PARSE, "rule %.*s has scale %s and needs to know the %s",
+                                 STR_ARG(rule->id), SCALE_NAMES[rule->scale], NEEDS[rule->scale]);
     }
-    return err_set(err, ERR_PARSE, "rule %.*s has scale %s and needs to know the %s",
-                   STR_ARG(rule->id), scale_name(rule->scale),
-                   rule->scale == SCALE_NODES  ? "number of nodes"
-                   : rule->scale == SCALE_GPUS ? "number of GPUs"
-                                               : "batch and the number of GPUs");
+    ret->operand = operand;
+    ret->value = is_over ? operand / ret->value : operand * ret->value;
+    return 0;
 }
 
 struct str rule_unit(const struct rule *rule, struct str series_unit)

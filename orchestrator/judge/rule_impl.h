@@ -7,10 +7,6 @@
 
 /* Seconds in the unit; 0: not a unit of time that a rule may use. */
 double rule_unit_s(struct str unit);
-static inline bool rule_is_by_fact(const struct rule *rule)
-{
-    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
-}
 /* NULL if the run states none, or several that differ. */
 const struct fact *rule_one_fact(const struct measurement *m, struct str name, int32_t run);
 

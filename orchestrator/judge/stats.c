@@ -36,24 +36,6 @@ double stats_harmonic_mean(const double *values, size_t n)
     return (double)n / sum;
 }
 
-double stats_min(const double *values, size_t n)
-{
-    double least = values[0];
-    for (size_t idx = 1; idx < n; idx++) {
-        least = values[idx] < least ? values[idx] : least;
-    }
-    return least;
-}
-
-double stats_max(const double *values, size_t n)
-{
-    double most = values[0];
-    for (size_t idx = 1; idx < n; idx++) {
-        most = values[idx] > most ? values[idx] : most;
-    }
-    return most;
-}
-
 static int compare_f64(const void *a, const void *b)
 {
     double x = *(const double *)a;

@@ -9,8 +9,6 @@
 double stats_sum(const double *values, size_t n);
 double stats_mean(const double *values, size_t n);
 double stats_harmonic_mean(const double *values, size_t n); /* of values over 0 */
-double stats_min(const double *values, size_t n);
-double stats_max(const double *values, size_t n);
 
 void stats_sort(double *values, size_t n); /* ascending */
 

@@ -137,49 +137,50 @@ static int get_facts(const struct json *list, struct arena *arena, void *out, st
     return 0;
 }
 
+/* The bits of literals, NULL at the end, that no series has. */
+static int add_mask(const struct json *root, struct format *f, const char *const *texts,
+                    uint64_t *ret_mask, struct err *err)
+{
+    for (; *texts; texts++) {
+        struct probe probe = {.literal = str_of(*texts)};
+        if (add_literal(root, f, &probe, err) < 0) {
+            return -1;
+        }
+        *ret_mask |= 1ull << probe.bit;
+    }
+    return 0;
+}
+
 /* Messages with which any Python or CUDA program breaks off, or with which the kernel, Slurm or mpirun ends it. TensorFlow's
    allocator says "ran out of memory" without failing. */
 static int add_crashes(const struct json *root, struct format *f, struct err *err)
 {
-    static const struct {
-        const char *text;
-        size_t mask; /* member of struct format */
-    } CRASHES[] = {{"Traceback (most recent call last)", offsetof(struct format, crash_mask)},
-                   {"CUDA out of memory", offsetof(struct format, crash_mask)},
-                   {"OutOfMemoryError", offsetof(struct format, crash_mask)},
-                   {"ResourceExhaustedError", offsetof(struct format, crash_mask)},
-                   {"RESOURCE_EXHAUSTED", offsetof(struct format, crash_mask)},
-                   {"Segmentation fault", offsetof(struct format, crash_mask)},
-                   {"RuntimeError: ", offsetof(struct format, crash_mask)},
-                   {"CUDA error", offsetof(struct format, crash_mask)},
-                   {"NCCL error", offsetof(struct format, crash_mask)},
-                   {"core dumped", offsetof(struct format, crash_mask)},
-                   {"terminate called ", offsetof(struct format, crash_mask)},
-                   {"Fatal Python error", offsetof(struct format, crash_mask)},
-                   {"Watchdog caught collective", offsetof(struct format, crash_mask)},
-                   {"ChildFailedError", offsetof(struct format, crash_mask)},
-                   {"slurmstepd: error: ", offsetof(struct format, crash_mask)},
-                   {"oom-kill", offsetof(struct format, crash_mask)},
-                   {"mpirun noticed that process", offsetof(struct format, crash_mask)},
-                   {"FAIL ]", offsetof(struct format, failed_mask)},
-                   {"FAILED", offsetof(struct format, failed_mask)},
-                   {"failed to meet", offsetof(struct format, failed_mask)},
-                   {"Killed", offsetof(struct format, killed_mask)}};
-    for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
-        struct probe probe = {.literal = str_of(CRASHES[idx].text)};
-        if (add_literal(root, f, &probe, err) < 0) {
-            return -1;
-        }
-        *(uint64_t *)(void *)((char *)f + CRASHES[idx].mask) |= 1ull << probe.bit;
-    }
-    for (const char *const *text = LAUNCH_LITERALS; *text; text++) {
-        struct probe probe = {.literal = str_of(*text)};
-        if (add_literal(root, f, &probe, err) < 0) {
-            return -1;
-        }
-        f->launch_mask |= 1ull << probe.bit;
-    }
-    return 0;
+    static const char *const CRASHES[] = {"Traceback (most recent call last)",
+                                          "CUDA out of memory",
+                                          "OutOfMemoryError",
+                                          "ResourceExhaustedError",
+                                          "RESOURCE_EXHAUSTED",
+                                          "Segmentation fault",
+                                          "RuntimeError: ",
+                                          "CUDA error",
+                                          "NCCL error",
+                                          "core dumped",
+                                          "terminate called ",
+                                          "Fatal Python error",
+                                          "Watchdog caught collective",
+                                          "ChildFailedError",
+                                          "slurmstepd: error: ",
+                                          "oom-kill",
+                                          "mpirun noticed that process",
+                                          NULL};
+    static const char *const FAILED[] = {"FAIL ]", "FAILED", "failed to meet", NULL};
+    static const char *const KILLED[] = {"Killed", NULL};
+    return add_mask(root, f, CRASHES, &f->crash_mask, err) < 0 ||
+                   add_mask(root, f, FAILED, &f->failed_mask, err) < 0 ||
+                   add_mask(root, f, KILLED, &f->killed_mask, err) < 0 ||
+                   add_mask(root, f, LAUNCH_LITERALS, &f->launch_mask, err) < 0
+               ? -1
+               : 0;
 }
 
 /* "total_from" and "epochs_from" name facts. */

@@ -136,6 +136,8 @@ void parser_end_run(struct parser *parser);
 void parser_judge(struct parser *parser, struct measurement *m);
 bool parser_is_done(const struct parser *parser); /* it has made all steps that it was to make */
 size_t parser_primary(const struct parser *parser);
+/* A series of what has been read so far. */
+struct series parser_series(const struct parser *parser, size_t idx);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);
 
 #endif

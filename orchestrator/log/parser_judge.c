@@ -52,18 +52,23 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .knows_epochs = p->of_epochs > 0};
 }
 
-static struct series series_of(const struct parser *p, size_t idx)
+struct series parser_series(const struct parser *p, size_t idx)
 {
-    return (struct series){.scope = p->format->series[idx].scope,
-                           .quantity = p->format->series[idx].quantity,
-                           .samples = p->series[idx].items,
-                           .n = p->series[idx].n};
+    const struct series_spec *spec = &p->format->series[idx];
+    const struct series_state *state = &p->series[idx];
+    return (struct series){.name = spec->name,
+                           .unit = spec->unit,
+                           .scope = spec->scope,
+                           .quantity = spec->quantity,
+                           .samples = state->n ? state->items : NULL,
+                           .n = state->n,
+                           .lines = state->lines};
 }
 
 bool parser_is_done(const struct parser *p)
 {
     size_t first = parser_primary(p);
-    const struct series primary = series_of(p, first);
+    const struct series primary = parser_series(p, first);
     int64_t step =
         primary.n ? primary.samples[primary.n - 1].step + 1 - p->format->series[first].step_from
                   : 0;
@@ -93,10 +98,10 @@ static void merge(struct causes *into, const struct causes *from)
 /* If a run has only one figure, its steps come from its series of quantity progress. */
 static void look_at_run(struct parser *p, size_t first)
 {
-    const struct series primary = series_of(p, first);
+    const struct series primary = parser_series(p, first);
     struct run_seen run = run_of(p, first, &primary);
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
-        const struct series progress = series_of(p, idx);
+        const struct series progress = parser_series(p, idx);
         struct run_seen told = run_of(p, idx, &progress);
         if (p->format->series[idx].quantity == QTY_PROGRESS && progress.n > 0 &&
             progress.samples[progress.n - 1].run == p->run) {
@@ -133,7 +138,7 @@ static void name_writers(struct series_state *s, int32_t run)
 void parser_end_run(struct parser *p)
 {
     size_t first = parser_primary(p);
-    const struct series primary = series_of(p, first);
+    const struct series primary = parser_series(p, first);
     bool has_samples = primary.n > 0 && primary.samples[primary.n - 1].run == p->run;
     enum parse_verdict verdict;
     if (p->format->series[first].step >= 0 && !p->format->series[first].repeats) {

@@ -837,16 +837,8 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
                 arena_adopt(p->arena, state->lines);
             }
         }
-        m.series[idx] = (struct series){
-            .name = f->series[idx].name,
-            .unit = f->series[idx].unit,
-            .scope = f->series[idx].scope,
-            .quantity = f->series[idx].quantity,
-            .is_primary = idx == first,
-            .samples = state->n ? state->items : NULL,
-            .n = state->n,
-            .lines = state->lines,
-        };
+        m.series[idx] = parser_series(p, idx);
+        m.series[idx].is_primary = idx == first;
         m.n_runs = state->n ? p->run + 1 : m.n_runs;
         state->items = NULL; /* given away, or never allocated */
         state->lines = NULL;

@@ -50,17 +50,17 @@ void explain_rule_text(const struct rule *rule, const struct explain_users *user
     strbuf_printf(out, "%.*s (rule)\n  ", STR_ARG(rule->id));
     rule_describe(rule, out);
     strbuf_printf(out, "\n  series      %.*s\n  run         %s%s\n  window      ",
-                  STR_ARG(rule->series), run_choice_name(rule->run),
+                  STR_ARG(rule->series), RUN_CHOICE_NAMES[rule->run],
                   rule->match_gpus ? ", the samples of the row's number of GPUs" : "");
     add_window(&rule->window, out);
-    strbuf_printf(out, "\n  statistic   %s", statistic_name(rule->statistic));
+    strbuf_printf(out, "\n  statistic   %s", STATISTIC_NAMES[rule->statistic]);
     if (rule->trim_count || rule->trim_share > 0) {
         strbuf_printf(out, ", %" PRId64 " or %g %% dropped at each end, whichever is more",
                       rule->trim_count, 100 * rule->trim_share);
     }
     strbuf_printf(out, "\n  scale       %s%s%.*s\n  rounding    %s\n  repeats     %s\n",
-                  scale_name(rule->scale), rule->fact.len ? " " : "", STR_ARG(rule->fact),
-                  rounding_name(rule->rounding), repeats_name(rule->repeats));
+                  SCALE_NAMES[rule->scale], rule->fact.len ? " " : "", STR_ARG(rule->fact),
+                  ROUNDING_NAMES[rule->rounding], REPEATS_NAMES[rule->repeats]);
     if (rule->success.fact.ptr) {
         strbuf_printf(out, "  success     %.*s is %.*s\n", STR_ARG(rule->success.fact),
                       STR_ARG(rule->success.value));
@@ -97,16 +97,16 @@ void explain_put_rule(const struct rule *rule, const struct explain_users *users
     jw_str(out, "rule", rule->id);
     jw_str(out, "words", strbuf_str(&words));
     jw_str(out, "series", rule->series);
-    jw_z(out, "run", run_choice_name(rule->run));
+    jw_z(out, "run", RUN_CHOICE_NAMES[rule->run]);
     jw_bool(out, "match_gpus", rule->match_gpus);
     put_window(&rule->window, out);
-    jw_z(out, "statistic", statistic_name(rule->statistic));
+    jw_z(out, "statistic", STATISTIC_NAMES[rule->statistic]);
     jw_i64(out, "trim_count", rule->trim_count);
     jw_f64(out, "trim_share", rule->trim_share);
-    jw_z(out, "scale", scale_name(rule->scale));
+    jw_z(out, "scale", SCALE_NAMES[rule->scale]);
     jw_str(out, "fact", rule->fact);
-    jw_z(out, "rounding", rounding_name(rule->rounding));
-    jw_z(out, "repeats", repeats_name(rule->repeats));
+    jw_z(out, "rounding", ROUNDING_NAMES[rule->rounding]);
+    jw_z(out, "repeats", REPEATS_NAMES[rule->repeats]);
     jw_str(out, "origin", rule->origin);
     jw_str(out, "source", rule->source);
     json_encode(out, USERS_ROWS, ARRAY_LEN(USERS_ROWS), users);
