@@ -28,5 +28,6 @@ static int cancel(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
     return 0;
 }
 
-const struct cmd CMD_CANCEL = {
-    "cancel", "RUN", "give up a run: stop its jobs, whichever process started it", OPTS, cancel};
+const struct cmd CMD_CANCEL = {"cancel", "RUN",
+                               "stop a run's jobs and give it up, whichever process started it",
+                               OPTS, cancel};

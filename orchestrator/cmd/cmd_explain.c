@@ -91,11 +91,11 @@ static void offer_words(struct nearest *nearest)
 }
 
 static const struct opt OPTS[] = {
-    OPT(struct explain_args, logs_folder, "logs", "of cells: read the raw logs, as audit does",
+    OPT(struct explain_args, logs_folder, "logs", "for cells: read the raw logs, as audit does",
         .value = "DIR"),
     OPT(struct explain_args, want_json, "json", "one JSON document"),
     OPT(struct explain_args, is_verbose, "verbose",
-        "of cells: every sample, and every fact that their logs state", .letter = 'v'),
+        "for cells: show every sample, and every fact in their logs", .letter = 'v'),
     OPT_END,
 };
 

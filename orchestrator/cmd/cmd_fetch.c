@@ -40,7 +40,7 @@ static const struct opt FETCH_OPTS[] = {
 };
 
 static const struct opt REPAIR_OPTS[] = {
-    OPT(struct get_args, as, "as", "the operand is a folder, which is repaired as this dataset",
+    OPT(struct get_args, as, "as", "repair the operand, a folder, as this dataset",
         .value = "NAME"),
     OPT(struct get_args, from, "from", "a copy of the dataset's files, which are taken first",
         .value = "FOLDER"),

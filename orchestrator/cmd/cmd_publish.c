@@ -45,12 +45,15 @@ struct publish_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct publish_args, output, "output", "where it is written; not there yet, or empty",
-        .letter = 'o', .value = "FOLDER"),
-    OPT(struct publish_args, title, "title", "of the report (default: the run's)", .value = "TEXT"),
+    OPT(struct publish_args, output, "output", "a new or empty folder to write to", .letter = 'o',
+        .value = "FOLDER"),
+    OPT(struct publish_args, title, "title", "title of the report (default: the run's)",
+        .value = "TEXT"),
     OPT(struct publish_args, files, "files",
-        "of a command's run: the files that it needs, which are published too", .value = "FOLDER"),
-    OPT(struct publish_args, author, "author", "writes CITATION.cff", .value = "NAME"),
+        "for a run of a command: the files that it needs, which are published too",
+        .value = "FOLDER"),
+    OPT(struct publish_args, author, "author", "also write CITATION.cff, with this author",
+        .value = "NAME"),
     OPT_END,
 };
 
@@ -252,8 +255,8 @@ static int put_dataset(struct publish *p, struct str id, struct str list, struct
     if (list.ptr && here.dataset.has_list_sha256 &&
         !str_eq(list, hex_dup(p->arena, here.dataset.list_sha256, SHA256_BYTES))) {
         return err_set(err, ERR_INTEGRITY,
-                       "dataset %s: its description is another than when it was run with: its "
-                       "list of files had the digest %.*s",
+                       "dataset %s: its description has changed since the run: the digest of its "
+                       "list of files was %.*s",
                        name, STR_ARG(list));
     }
     return put_folder(p, here.folder, fs_join(p->arena, "manifests/datasets", name), err);

@@ -53,7 +53,7 @@ static const struct opt OPTS[] = {
     OPT(struct run_args, repeats_max, "repeats-max", "with --within: at most so many (20)",
         .value = "N", .min = 1, .max = REPEATS_RUN_MAX),
     OPT(struct run_args, tolerance, "tolerance",
-        "how far from the published number is still reproduced (5%)", .value = "SHARE"),
+        "how far from the published number still counts as reproduced (5%)", .value = "SHARE"),
     OPT(struct run_args, format, "format",
         "of a command's log, by name or file (default: whichever reads it)", .letter = 'f',
         .value = "FORMAT"),

@@ -42,7 +42,7 @@ static const struct opt OPTS[] = {
         "of a NAME: read every byte, and every checksum within the files"),
     OPT(struct verify_args, is_synthetic, "synthetic", "of a NAME: the synthetic dataset"),
     OPT(struct verify_args, locks, "locks",
-        "of a NAME: check against these locks (default manifests/locks)", .value = "DIR"),
+        "for a NAME: check against these locks (default manifests/locks)", .value = "DIR"),
     OPT(struct verify_args, want_json, "json", "print one JSON document, also on failure"),
     OPT_END,
 };

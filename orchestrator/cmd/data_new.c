@@ -34,7 +34,7 @@ static const struct opt OPTS[] = {
     OPT(struct describe_args, title, "title", "what it is, in words (default: its name)",
         .value = "TEXT"),
     OPT(struct describe_args, needs_login, "login",
-        "its addresses want a login: --netrc or --cookies"),
+        "its addresses require a login (--netrc or --cookies)"),
     NET_ARGS_OPTS,
     OPT_END,
 };
@@ -299,7 +299,7 @@ static int check(const struct describe_args *args, const struct opt_list *operan
     if (!is_slug(str_of(operands->items[0]))) {
         return err_set(
             err, ERR_USAGE,
-            "data new: a NAME is of small letters and digits joined by - or ., at most 64, "
+            "data new: a NAME has at most 64 lower-case letters and digits, joined by - or ., "
             "not \"%.100s\"",
             operands->items[0]);
     }

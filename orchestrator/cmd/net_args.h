@@ -30,28 +30,27 @@ static inline void net_args_cleanup(struct net_args *args)
 #define NET_ARGS_ASK_OPTS                                                                          \
     OPT(struct net_args, connections, "connections", "connections for each file (default 8)",      \
         .value = "N", .min = 1, .max = FETCH_CONNECTIONS_MAX),                                     \
-        OPT(struct net_args, rate, "rate", "a second at most, of one file; k, M or G may follow",  \
-            .value = "BYTES"),                                                                     \
+        OPT(struct net_args, rate, "rate",                                                         \
+            "at most so many a second for one file; k, M or G may follow", .value = "BYTES"),      \
         OPT(struct net_args, retries, "retries", "of a piece from one mirror; default 5",          \
             .value = "N", .min = 1, .max = 100),                                                   \
         OPT(struct net_args, netrc, "netrc", "logins by host; must not be readable by others",     \
             .value = "FILE"),                                                                      \
         OPT(struct net_args, cookies, "cookies",                                                   \
-            "a browser's cookies in Netscape's format; likewise", .value = "FILE"),                \
+            "a browser's cookies in Netscape's format; not readable by others", .value = "FILE"),  \
         OPT(struct net_args, proxy, "proxy", "proxy instead of http_proxy and https_proxy",        \
             .value = "URL"),                                                                       \
         OPT(struct net_args, ca, "ca", "certificates to trust instead of the system's",            \
             .value = "FILE"),                                                                      \
         OPT(struct net_args, mirror, "mirror",                                                     \
-            "another place; files of datasets are asked for there first, images last",             \
-            .value = "URL|DIR"),                                                                   \
+            "look here first for dataset files, last for images", .value = "URL|DIR"),             \
         OPT(struct net_args, auth_file, "auth-file",                                               \
             "logins of registries as in docker's config.json; not readable by others",             \
             .value = "FILE"),                                                                      \
         OPT(struct net_args, plain_hosts, "insecure-registry",                                     \
             "may be contacted over plain HTTP; may be repeated", .value = "HOST"),                 \
         OPT(struct net_args, layouts, "layout",                                                    \
-            "OCI layout or docker save's tar that may hold an image; likewise", .value = "PATH")
+            "a local OCI layout or docker-save tar with the image; repeatable", .value = "PATH")
 #define NET_ARGS_OPTS                                                                              \
     NET_ARGS_ASK_OPTS, OPT(struct net_args, is_offline, "offline",                                 \
                            "only what is in the store or in --mirror DIR")

@@ -235,4 +235,4 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 }
 
 const struct cmd NODES_CLEAN = {"clean", "INVENTORY [RUN]",
-                                "end and remove what dead runs have left on nodes", OPTS, run};
+                                "stop and remove what dead runs left on nodes", OPTS, run};

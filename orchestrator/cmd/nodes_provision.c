@@ -285,9 +285,10 @@ static int choose_runtime(struct provision *p, struct err *err)
                        "--runtime %.60s: expected docker, podman, apptainer or enroot", option);
     }
     if (p->args->images.n && p->runtime == RUNTIME_NONE) {
-        return err_set(err, ERR_USAGE,
-                       "inventory %.*s has runtime none: --runtime says what takes the images",
-                       STR_ARG(inventory->id));
+        return err_set(
+            err, ERR_USAGE,
+            "inventory %.*s has runtime none: --runtime names the engine that takes the images",
+            STR_ARG(inventory->id));
     }
     return 0;
 }

@@ -53,7 +53,8 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
         }
     }
     if (args->is_rehearsal && opts.plan.profile != PROFILE_FULL) {
-        return err_set(err, ERR_USAGE, "--rehearse: is of the full profile, not of --profile %s",
+        return err_set(err, ERR_USAGE,
+                       "--rehearse goes with the full profile, not with --profile %s",
                        args->profile);
     }
     if (args->within > 0 && args->repeats < 2) {
@@ -64,10 +65,10 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                        (long long)args->repeats_max, (long long)args->repeats);
     }
     if (args->takes_turns && args->is_packed) {
-        return err_set(err, ERR_USAGE, "--columns and --no-columns: which of them?");
+        return err_set(err, ERR_USAGE, "--columns and --no-columns exclude each other");
     }
     if (args->is_each_node && !args->nodes) {
-        return err_set(err, ERR_USAGE, "--each-node: of which nodes? give --nodes");
+        return err_set(err, ERR_USAGE, "--each-node needs --nodes INVENTORY");
     }
     if (args->cases.n > PLAN_GLOBS_MAX) {
         return err_set(err, ERR_USAGE, "--case: more than %d", PLAN_GLOBS_MAX);

@@ -57,10 +57,9 @@ int run_trust(const struct run_args *args, const struct address *address,
     char answer[ANSWER_MAX] = "";
     bool can_ask = plan->runtime != RUNTIME_NONE && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     if (args->net.netrc || args->net.cookies) {
-        return err_set(
-            err, ERR_USAGE,
-            "--netrc and --cookies: no login goes to what a report from elsewhere names; "
-            "reperf data fetch it first");
+        return err_set(err, ERR_USAGE,
+                       "--netrc and --cookies: a report from elsewhere is given no login; "
+                       "reperf data fetch it first");
     }
     if (args->trust && strcmp(args->trust, address->pin) == 0) {
         return 0;

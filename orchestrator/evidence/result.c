@@ -19,6 +19,7 @@
 struct named { /* what was in force when we measured */
     struct str name;
     struct str value;
+    bool is_of_node; /* it alone says so */
 };
 
 struct result_names {
@@ -31,12 +32,12 @@ static void put_name(struct result_names *names, struct str name, struct str val
 {
     for (size_t idx = 0; idx < names->n; idx++) {
         if (str_eq(names->items[idx].name, name)) {
-            names->items[idx].value = value;
+            names->items[idx] = (struct named){.name = name, .value = value};
             return;
         }
     }
     ASSERT(names->n < names->n_max);
-    names->items[names->n++] = (struct named){name, value};
+    names->items[names->n++] = (struct named){.name = name, .value = value};
 }
 
 /* The log says "ID.synthetic" of a synthetic dataset's shards; where that is the synthetic dataset that was planned with, it is said in words. */
@@ -57,6 +58,8 @@ static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
 {
     for (size_t idx = 0; idx < frozen->n_machine; idx++) {
         put_name(names, frozen->machine[idx].name, frozen->machine[idx].value);
+        names->items[names->n - 1].is_of_node =
+            !frozen->inventory.is_local && frozen->machine[idx].value.ptr;
     }
     for (size_t idx = 0; idx < cell->step->n_conditions; idx++) {
         put_name(names, cell->step->conditions[idx].name, cell->step->conditions[idx].value);
@@ -131,9 +134,13 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
     cell->differs =
         arena_array(arena, struct run_difference, names->n + frozen->plan.n_overrides + 1);
     cell->not_stated = arena_array(arena, struct str, names->n + 1);
+    cell->by_node = arena_array(arena, struct str, names->n + 2);
     for (size_t idx = 0; idx < names->n; idx++) {
         struct str ours = names->items[idx].value;
         struct str theirs = STR_EMPTY;
+        if (names->items[idx].is_of_node) {
+            cell->by_node[cell->n_by_node++] = names->items[idx].name;
+        }
         bool is_named = published_value(arena, cell->baseline, names->items[idx].name, &theirs);
         if (!is_named || !theirs.ptr) {
             /* Neither has one: nothing to say. */
@@ -144,6 +151,10 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
             cell->differs[cell->n_differs++] =
                 (struct run_difference){names->items[idx].name, theirs, ours};
         }
+    }
+    if (!frozen->inventory.is_local && cell->step->image_digest.ptr &&
+        !cell->step->image_id.ptr) { /* their engines say which of theirs it is */
+        cell->by_node[cell->n_by_node++] = STR_LIT("image");
     }
     /* Whether or not they affect this case, its report is not the published one. */
     for (size_t idx = 0; idx < frozen->plan.n_overrides; idx++) {
@@ -565,6 +576,8 @@ static const struct json_field CELL_ROWS[] = {
             .about = "why nothing is read by also: the recipe's reason, or that of --data"),
     ROW_LIST("differs", struct cell_result, differs, n_differs, DIFFERENCE_ROWS, JSON_REQUIRED),
     ROW_STRS("not_stated", struct cell_result, not_stated, n_not_stated, JSON_REQUIRED),
+    ROW_STRS("by_node", struct cell_result, by_node, n_by_node, JSON_OMIT, .form = &JSON_FILLED,
+             .about = "conditions that nothing but the nodes' own word supports"),
     ROW_LIST("repeats", struct cell_result, repeats, n_repeats, REPEAT_ROWS, JSON_REQUIRED),
 };
 

@@ -114,6 +114,9 @@ struct cell_result {
     size_t n_differs;
     struct str *not_stated; /* conditions of ours that the published case does not state */
     size_t n_not_stated;
+    struct str
+        *by_node; /* conditions that nothing but the nodes' own word supports: no log states them */
+    size_t n_by_node;
 };
 
 struct run_result {
@@ -142,9 +145,11 @@ MUST_CHECK int result_check_outcome(struct arena *arena, const struct frozen *fr
 /* What rules must know of the step, as it was run. */
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step);
 
-/* From its record, from what its log states against what the machine says of itself, and from the monitors' logs of all nodes. */
+/* From its record, from what its log states against what the machine says of itself and what the case states, from what was started
+   against what was staged, and from the monitors' logs of all nodes. */
 MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
-                             struct repeat_result *repeat, struct err *err);
+                             const struct plan_step *step, struct repeat_result *repeat,
+                             struct err *err);
 
 /* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log only
    what the result needs stays in the arena. */
@@ -164,6 +169,8 @@ MUST_CHECK int result_choose_format(struct arena *arena, const struct frozen *fr
 /* Where a repeat has its place among those of the plan, of which there are result_n_repeats, each run or not. */
 size_t result_n_repeats(const struct plan *plan);
 size_t result_repeat_at(const struct plan *plan, const struct plan_step *step, int64_t repeat);
+/* What the plan's step states of a condition; else `otherwise`. */
+struct str result_planned(const struct plan_step *step, const char *name, struct str otherwise);
 /* Whether the first n repeats of a step are all that it needs: `repeats`, or more until the interval is narrow enough. */
 bool result_has_enough(const struct plan *plan, const struct repeat_result *repeats, int64_t n);
 /* result.json, from the repeats of all steps that were run, each at its place; borrowed by the result. */

@@ -209,7 +209,7 @@ static void judge_end(struct arena *arena, const struct frozen *frozen,
     }
 }
 
-static struct str planned(const struct plan_step *step, const char *name, struct str otherwise)
+struct str result_planned(const struct plan_step *step, const char *name, struct str otherwise)
 {
     for (size_t idx = 0; idx < step->n_conditions; idx++) {
         if (str_eq_z(step->conditions[idx].name, name)) {
@@ -223,7 +223,7 @@ static int64_t planned_number(const struct plan_step *step, const char *name, in
 {
     struct err not_a_number = {0};
     int64_t value = otherwise;
-    struct str text = planned(step, name, STR_EMPTY);
+    struct str text = result_planned(step, name, STR_EMPTY);
     return text.ptr && str_to_i64(text, 1, INT32_MAX, &value, &not_a_number) == 0 ? value
                                                                                   : otherwise;
 }
@@ -259,7 +259,7 @@ static struct identity identity_in(struct arena *arena, const struct plan_step *
                                      .nodes = of->nodes,
                                      .gpus_per_node = of->gpus / of->nodes,
                                      .batch_per_gpu = of->batch_per_gpu,
-                                     .precision = planned(step, "precision", c->precision),
+                                     .precision = result_planned(step, "precision", c->precision),
                                      .model = c->model};
     return identity_of(arena, log->format, log->m, &row, step->bound.rule);
 }
@@ -497,7 +497,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     repeat.counts = repeat.cause == ERR_NONE;
     repeat.n_also = repeat.counts ? repeat.n_also : 0;
     keep_facts(arena, &m, &repeat);
-    if (result_taints(arena, frozen, &repeat, err) < 0) {
+    if (result_taints(arena, frozen, step, &repeat, err) < 0) {
         return -1;
     }
     encode_series(&text, &repeat, &m);

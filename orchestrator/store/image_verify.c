@@ -82,7 +82,7 @@ static int unpack_all(struct blob_check *check, struct digest_value *ret_value, 
         }
         digest_update(&unpacked, ptr, len);
         if (unpacked.size_bytes / RATIO_MAX > check->size_bytes) {
-            return err_set(err, ERR_INTEGRITY, "more than %d times as many bytes unpacked as read",
+            return err_set(err, ERR_INTEGRITY, "it unpacks to more than %d times its own size",
                            RATIO_MAX);
         }
     }

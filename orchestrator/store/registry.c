@@ -414,7 +414,7 @@ static int check_whole(struct pull *pull, struct err *err)
 {
     for (size_t idx = 0; idx < pull->n_blobs; idx++) {
         if (!store_has_blob(pull, &pull->blobs[idx])) {
-            return err_set(err, ERR_INTEGRITY, "%s: skopeo ended well, and %s did not come",
+            return err_set(err, ERR_INTEGRITY, "%s: skopeo reported success, but %s is missing",
                            oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref),
                            oci_digest_of(pull->blobs[idx].sha256).text);
         }

@@ -263,7 +263,8 @@ static int fetch_refs(struct sources *sources, const char *url, const struct sou
                          is_part ? "--filter=blob:none" : "--quiet", "--", is_part ? "part" : url,
                          "+refs/heads/*:refs/reperf-heads/*", "+refs/tags/*:refs/reperf-tags/*"),
         .deadline_ns = FETCH_DEADLINE_NS};
-    log_line(LOG_INFO, "%s gives no single commits: its branches and tags are fetched whole", url);
+    log_line(LOG_INFO, "%s does not serve single commits: fetching its branches and tags instead",
+             url);
     if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
         return -1;
     }

@@ -206,7 +206,13 @@ static void add_differences(struct page *page, const struct cell_result *of, boo
     for (size_t idx = 0; idx < of->n_not_stated; idx++) {
         HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, of->not_stated[idx]);
     }
-    strbuf_add_z(page->out, of->n_not_stated ? ".</p>\n</details>\n" : "</details>\n");
+    strbuf_add_z(page->out, of->n_not_stated ? ".</p>\n" : "");
+    strbuf_add_z(page->out,
+                 of->n_by_node ? "<p class=\"soft\">By the nodes' own word alone: " : "");
+    for (size_t idx = 0; idx < of->n_by_node; idx++) {
+        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, of->by_node[idx]);
+    }
+    strbuf_add_z(page->out, of->n_by_node ? ".</p>\n</details>\n" : "</details>\n");
 }
 
 static void add_conditions_of(struct page *page, const struct run_result *result)

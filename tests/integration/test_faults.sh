@@ -133,4 +133,38 @@ sweep() { # COMMAND
     ok $((n_bad != 0 || n_tried == 0)) "$1: $n_tried faults, each healed by another try, none of them a false success"
 }
 for command in ${FAULTS_ONLY:-run resume seal unpack fetch bundle import}; do sweep "$command"; done
+
+# --- one fault after another ------------------------------------------------------------------------------
+# A command that is killed, whose repair meets a full disk, and whose repair is killed in turn: the next one heals all of it.
+repair_before() { fetch && chmod -R u+w "$REPERF_STORE/trees/tiny" && echo damaged >"$REPERF_STORE/trees/tiny/tree/a/1.bin"; }
+repair() { "$REPERF" repair tiny --offline --mirror "$T/www"; }
+repair_right() { fetch_right; }
+dies() { # CALL AT COMMAND
+    LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_AT="$2" REPERF_FAULT_SIGNAL=9 REPERF_FAULT_DONE="$T/mark" "$3"
+}
+chain() { # COMMAND
+    local n at again=$1 call n_tried=0 n_bad=0
+    chmod -R u+w "$W" "$T/carried" 2>/dev/null
+    rm -rf "$W" "$T/before" "$T/carried"
+    mkdir -p "$W"
+    "$1_before" >"$T/log" 2>&1
+    mv "$W" "$T/before"
+    declare -F "$1_again" >/dev/null && again=$1_again
+    for call in write rename; do
+        n=$(counted "$call" "$1") || { bad "$1: cannot be counted"; continue; }
+        for at in 1 $((n / 2)) $((n - 1)); do
+            [ "$at" -gt 0 ] || continue
+            fresh
+            dies "$call" "$at" "$1" >"$T/log" 2>&1
+            rm -f "$T/mark"
+            faulty write $((1 + at % 3)) ENOSPC "$again" >>"$T/log" 2>&1
+            rm -f "$T/mark"
+            dies rename 1 "$again" >>"$T/log" 2>&1
+            n_tried=$((n_tried + 1))
+            "$again" >>"$T/log" 2>&1 && "$1_right" >>"$T/log" 2>&1 || bad "$1: killed at $call $at, then a full disk, then killed: not healed"
+        done
+    done
+    ok $((n_bad != 0 || n_tried == 0)) "$1: $n_tried chains of a kill, a full disk in its repair and a kill in that: nothing is lost"
+}
+for command in ${FAULTS_ONLY:-run resume seal unpack fetch repair bundle import}; do chain "$command"; done 2>"$T/said" # bash says "Killed"
 tap_done

@@ -31,6 +31,25 @@ sed -i 's/"value":8,/"value":9,/; s/"value": 8,/"value": 9,/' "$forged/result.js
 exits 1 "with another value in result.json it does not" "$REPERF" replay "$forged"
 like "$(cat "$T/out")" 'value +result.json:[$].cells.1..*: kept 9, today.s rules derive 8' "which is said with both"
 
+# What was started on the nodes is held against what was pinned and locked.
+rm -rf "$T/started" && mkdir "$T/started" && tar -C "$T/started" --zstd -xf tests/golden/cluster.tar.zst
+commands=$(find "$T/started/logs/commands" -path '*/n4g8/*' -name repeat-1.json)
+cp "$commands" "$T/commands.json"
+started() { # JQ-EDIT of the commands' words: what the replay says of taints
+    jq --indent 2 ".jobs[1].argv |= map($1)" "$T/commands.json" >"$commands"
+    cmp -s "$commands" "$T/commands.json" && echo "no edit"
+    "$REPERF" replay "$T/started" --json 2>"$T/err" | jq -r '.differences[].text' | grep taints
+}
+"$REPERF" report "$T/started" --html "$T/started.html" >"$T/out" 2>&1
+like "$(tr -d '\n' <"$T/started.html")" "By the nodes' own word alone: [^.]*cpu[^.]*image" "what the nodes alone say is marked, the engines' image among it"
+started 'if startswith("sha256:") then "sha256:" + "7" * 64 else . end' >"$T/said"
+like "$(cat "$T/said")" 'taints' "another image on one node is a doubt"
+"$REPERF" report "$T/started" >"$T/out" 2>&1
+like "$(cat "$T/out")" 'its commands name two images' "which says so"
+started 'if . == "reperf-train" then "/work/bin/" + "0" * 64 + "/reperf-train" else . end' >"$T/said"
+"$REPERF" report "$T/started" >"$T/out" 2>&1
+like "$(cat "$T/out")" 'its command names a reperf-train of SHA-256 0{64}, locked was' "so is another program"
+
 # Another wording, and a key that was added since, differ and are no failure. A number of rules, as archives of old have it, means nothing.
 sed -i 's/claims no number/claims nothing/' "$T/old/result.json"
 jq --indent 2 '{derivation: 4} + del(.files)' "$T/old/lock/lock.json" >"$T/lock.json" && cp "$T/lock.json" "$T/old/lock/lock.json"

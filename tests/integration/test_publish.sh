@@ -68,7 +68,7 @@ echo "$(printf x | sha256sum | cut -c1-64)  train/b/9.txt" >>"$S/tree.sha256"
 jq --arg d "$(sha256sum <"$S/tree.sha256" | cut -c1-64)" '.list.sha256 = $d' "$S/dataset.json" >"$T/changed.json"
 mv "$T/changed.json" "$S/dataset.json"
 exits 5 "a description that was changed since is another" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded2"
-like "$(cat "$T/err")" "dataset seeds: its description is another than when it was run with" "and is not published"
+like "$(cat "$T/err")" "dataset seeds: its description has changed since the run" "and is not published"
 
 mkdir leak && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789" >leak/notes.txt
 exits 2 "a secret among the files" "$REPERF" publish one -o "$T/leaked" --files leak
