@@ -23,8 +23,9 @@ esac
 # Threads that wait must not spin: tests share the machine with other work.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
-# A make that a test starts is independent of this one.
+# A make that a test starts is independent of this one, and so is a runner.
 unset MAKEFLAGS MFLAGS MAKELEVEL
+export -n TAP_RETRIES
 export TAP_OWNER=$$
 sums=$(mktemp -d) || exit 1
 lanes=()

@@ -14,15 +14,14 @@
 
 #define UNPACKED_MAX (4ull << 30)
 
-bool log_is_compressed(const char *path)
+static bool is_compressed(int fd)
 {
     static const struct str MAGIC[] = {
         {"\x1f\x8b", 2}, {"\x28\xb5\x2f\xfd", 4}, {"\xfd\x37zXZ", 5}, {"BZh", 3}};
     char first[5];
     struct stat st;
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t len =
-        fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, first, sizeof(first)) : -1;
+        fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, first, sizeof(first), 0) : -1;
     bool is_one = false;
     for (size_t idx = 0; len > 0 && idx < ARRAY_LEN(MAGIC); idx++) {
         is_one = is_one || str_starts((struct str){first, (size_t)len}, MAGIC[idx]);
@@ -30,27 +29,32 @@ bool log_is_compressed(const char *path)
     return is_one;
 }
 
+bool log_is_compressed(const char *path)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd >= 0 && is_compressed(fd);
+}
+
 int log_open(const char *path, int *ret_fd, struct err *err)
 {
     struct stat st;
     struct err why = {0};
     CLEANUP(fd) int spool = -1;
-    if (log_is_compressed(path) && temp_spool(&spool, &why) == 0 &&
-        unpack_raw(path, UNPACKED_MAX, spool, &why) == 0 && lseek(spool, 0, SEEK_SET) == 0) {
-        *ret_fd = spool;
-        spool = -1;
-        return 0;
-    }
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int *found = &fd;
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
     }
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
-        close(fd);
         return err_set(err, ERR_IO, "%s: expected a file, found a folder", path);
     }
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* only a hint */
-    *ret_fd = fd;
+    if (is_compressed(fd) && temp_spool(&spool, &why) == 0 &&
+        unpack_raw(path, UNPACKED_MAX, spool, &why) == 0 && lseek(spool, 0, SEEK_SET) == 0) {
+        found = &spool;
+    }
+    (void)posix_fadvise(*found, 0, 0, POSIX_FADV_SEQUENTIAL); /* only a hint */
+    *ret_fd = *found;
+    *found = -1;
     return 0;
 }
 

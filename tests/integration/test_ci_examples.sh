@@ -53,7 +53,7 @@ CI_JOB_ID=1 exits 0 "gitlab: as fast passes" in_checkout gitlab
 is "$(grep -c ',within' "$C/compare.csv") $(xmllint --xpath 'string(/testsuites/@failures)' "$C/reperf.xml")" "1 0" "with its reports"
 at_rates 9 9.1 8.9 9.05 8.95
 CI_JOB_ID=2 exits 1 "gitlab: slower fails" in_checkout gitlab
-sed -i 's/"printed": "1025"/"printed": "1100"/' "$C/manifests/reports/my-report.json"
+sed -i 's/"1025"/"1100"/' "$C/manifests/reports/my-report.json"
 exits 1 "github: a number that does not follow fails" github 4 10 10 10 10 10
 is "$(jq -r '.runs[0].results[] | select(.ruleId == "cell-differs").locations[0].physicalLocation.artifactLocation.uri' "$C/reperf.sarif")" manifests/reports/my-report.json "and is a place in the checkout"
 tap_done

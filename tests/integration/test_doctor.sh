@@ -238,7 +238,7 @@ valid "valid"
 
 # --- a file system that answers nothing ------------------------------------------------------------------------
 mkdir "$T/dead"
-REPERF_STATE="$T/dead/work" /usr/bin/python3 tests/servers/dead_mount.py "$T/dead" timeout -s KILL 100 "$REPERF" nodes doctor local --json >"$T/out" 2>"$T/err"
+REPERF_STATE="$T/dead/work" /usr/bin/python3 tests/servers/dead_mount.py "$T/dead" timeout -s KILL 300 "$REPERF" nodes doctor local --json >"$T/out" 2>"$T/err"
 status=$?
 if [ $status = 77 ]; then
     skip "a work folder on a dead file system" "this machine mounts no FUSE: $(head -1 "$T/err")"
