@@ -97,7 +97,7 @@ WL_SRC    := $(sort $(filter-out workloads/train/train_main.c workloads/bench/be
 CU_SRC    := $(if $(HAVE_CUDA),$(sort $(wildcard workloads/backend_cuda/*.cu)))
 CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
 # Compiled once more for processors with AVX2, under names of their own (backend_cpu/cpu.h).
-AVX2_SRC  := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(addprefix workloads/backend_cpu/,cpu_f32.c optim_cpu.c))
+AVX2_SRC  := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine 2>/dev/null)),$(addprefix workloads/backend_cpu/,cpu_f32.c optim_cpu.c))
 # The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which replace the toolkit's; what calls cuDNN and cuBLASLt is
 # compiled with the real headers, and opens tests/cuda_fake's libraries.
 EMU_REAL  := $(sort $(wildcard workloads/backend_cuda/dnn*.c workloads/backend_cuda/lt*.c))

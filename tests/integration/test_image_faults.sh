@@ -199,7 +199,7 @@ like "$(cat "$T/err")" "what came for sha256:$layer has other bytes" "names it"
 is "$(find "$REPERF_STORE" -name "$layer")" "" "and it is nowhere in the store"
 sed -i 's/echo x >>/rm -f /' "$T/bin/skopeo"
 exits 5 "a skopeo that ends well without a layer" env PATH="$T/bin:$PATH" "$REPERF" fetch --locks "$LOCKS" "image:$R/good:v1"
-like "$(cat "$T/err")" "sha256:$layer did not come" "names it"
+like "$(cat "$T/err")" "sha256:$layer is missing" "names it"
 exits 2 "--rate" img fetch "$R/good:v1" --rate 5M
 like "$(cat "$T/err")" "skopeo, which has no such limit" "is refused, not ignored"
 exits 2 "--connections" img fetch "$R/good:v1" --connections 2

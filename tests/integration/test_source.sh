@@ -142,7 +142,7 @@ fetch "source:$H/v2/top.git@$tip" >/dev/null 2>&1
 is "$(git -C "$REPERF_STORE"/sources/*top*.git rev-list --count "$tip")" 1 "v2: one commit deep"
 fresh
 fetch "source:$H/v0/top.git@$old" >"$T/out" 2>"$T/err"
-like "$(cat "$T/err")" 'gives no single commits' "v0 refuses a commit by its id: the branches are fetched, and it is said"
+like "$(cat "$T/err")" 'does not serve single commits' "v0 refuses a commit by its id: the branches are fetched, and it is said"
 
 # --- not a commit, or missing
 fresh
