@@ -4,6 +4,7 @@
 #include "prep/pack_file.h"
 
 #include "base/fs.h"
+#include "codec/json_override.h"
 #include "codec/json_table.h"
 
 static const char *const KINDS[] = {
@@ -143,15 +144,17 @@ static const struct json_field ROWS[] = {
 static int cut_recipe(struct str text, struct arena *arena, struct str *ret_recipe,
                       const char *name, struct err *err)
 {
-    const struct str key = STR_LIT("\n  \"recipe\": ");
-    int64_t at = str_find(text, key);
-    struct str rest = at < 0 ? STR_EMPTY : str_sub(text, (size_t)at + key.len, SIZE_MAX);
-    struct str line;
-    if (at < 0 || !str_next(&rest, '\n', &line) || !str_ends(line, STR_LIT("},"))) {
+    const struct json_path_part key = {.key = STR_LIT("recipe")};
+    int64_t brace = str_find(text, STR_LIT("{"));
+    struct json_span at = {.from = brace < 0 ? 0 : (size_t)brace, .to = text.len};
+    struct str recipe = json_place_step(text, &key, &at) && !at.is_absent
+                            ? str_sub(text, at.from, at.to - at.from)
+                            : STR_EMPTY;
+    if (!recipe.len || str_find(recipe, STR_LIT("\n")) >= 0) {
         return err_set(err, ERR_INTEGRITY, "%s: the recipe does not stand in a line of its own",
                        name);
     }
-    *ret_recipe = str_dup(arena, str_sub(line, 0, line.len - 1));
+    *ret_recipe = str_dup(arena, recipe);
     return 0;
 }
 
