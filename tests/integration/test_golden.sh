@@ -46,7 +46,7 @@ started 'if startswith("sha256:") then "sha256:" + "7" * 64 else . end' >"$T/sai
 like "$(cat "$T/said")" 'taints' "another image on one node is a doubt"
 "$REPERF" report "$T/started" >"$T/out" 2>&1
 like "$(cat "$T/out")" 'its commands name two images' "which says so"
-started 'if . == "reperf-train" then "/work/bin/" + "0" * 64 + "/reperf-train" else . end' >"$T/said"
+started 'if . == "reperf-train" then "/srv/reperf/bin/" + "0" * 64 + "/reperf-train" else . end' >"$T/said"
 "$REPERF" report "$T/started" >"$T/out" 2>&1
 like "$(cat "$T/out")" 'its command names a reperf-train of SHA-256 0{64}, locked was' "so is another program"
 
