@@ -257,28 +257,19 @@ static int put_logs(struct spelling *s, const struct json *logs)
 
 /* These make its id. */
 static const char *const ID_PARTS[] = {"id",    "model",         "framework",     "precision",
-                                       "nodes", "gpus_per_node", "batch_per_gpu", "variant"};
+                                       "nodes", "gpus_per_node", "batch_per_gpu", "variant",
+                                       NULL};
 /* These are members of form 1. */
-static const char *const AS_THEY_ARE[] = {"group",   "format",       "rule",  "baseline",
-                                          "matched", "logged_steps", "factor"};
+static const char *const AS_THEY_ARE[] = {"group",   "format",       "rule",   "baseline",
+                                          "matched", "logged_steps", "factor", NULL};
 /* These are written in a place of their own; all else is a metric. */
-static const char *const PLACED[] = {"stack", "environment", "logs", "cells", "unit", "table"};
-
-static bool is_of(const char *const *keys, size_t n, const char *key)
-{
-    for (size_t idx = 0; idx < n; idx++) {
-        if (strcmp(keys[idx], key) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
+static const char *const PLACED[] = {"stack", "environment", "logs", "cells",
+                                     "unit",  "table",       NULL};
 
 static bool is_metric(const char *key)
 {
-    return !is_of(ID_PARTS, ARRAY_LEN(ID_PARTS), key) &&
-           !is_of(AS_THEY_ARE, ARRAY_LEN(AS_THEY_ARE), key) &&
-           !is_of(PLACED, ARRAY_LEN(PLACED), key);
+    return !str_eq_any(str_of(key), ID_PARTS) && !str_eq_any(str_of(key), AS_THEY_ARE) &&
+           !str_eq_any(str_of(key), PLACED);
 }
 
 static bool has_metric(const struct members *members)
@@ -434,7 +425,7 @@ static int put_case(struct spelling *s, const struct json *at)
     } else if (of.environment) {
         jw_str(&s->out, "environment", of.environment->id);
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(AS_THEY_ARE); idx++) {
+    for (size_t idx = 0; AS_THEY_ARE[idx]; idx++) {
         const struct json *member = find(&s->members, AS_THEY_ARE[idx]);
         if (member) {
             jw_json(&s->out, AS_THEY_ARE[idx], member);
