@@ -19,8 +19,8 @@ struct figure {
     double value;
     enum figure_by by;
     size_t n_used;
-    size_t n_skipped; /* lines of each rank at the beginning: a slow start */
-    size_t n_dropped; /* at the end: a part of an interval */
+    size_t n_skipped;     /* lines of each rank at the beginning: a slow start */
+    size_t n_dropped;     /* at the end: a part of an interval */
     double plain, median; /* of the same lines, where they are far from the value; else 0 */
 };
 
