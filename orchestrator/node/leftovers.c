@@ -107,8 +107,7 @@ static void scan_lease(struct left_scan *scan)
     struct str holder;
     int64_t age_s;
     if (lease_read(scan->arena, scan->work, &holder, &age_s)) {
-        strbuf_printf(scan->text, "lease\t%" PRId64 "\t%.*s\n", age_s,
-                      STR_ARG(holder));
+        strbuf_printf(scan->text, "lease\t%" PRId64 "\t%.*s\n", age_s, STR_ARG(holder));
     }
 }
 

@@ -109,7 +109,7 @@ if have_images; then
     wait_port "$PORT" $!
     printf '{"auths":{"127.0.0.1:%s":{"auth":"%s"}}}' "$PORT" "$(printf 'reader:4711' | base64)" >"$T/auth.json"
     chmod 600 "$T/auth.json"
-    "$REPERF" fetch --locks "$LOCKS" "image:127.0.0.1:$PORT/team/img:v1" --auth-file "$T/auth.json" --insecure-registry "127.0.0.1:$PORT" >"$T/out" 2>"$T/err" &
+    "$REPERF" fetch --locks "$LOCKS" "image:127.0.0.1:$PORT/team/img:v1" --auth-file "$T/auth.json" --insecure-registry "127.0.0.1:$PORT" >"$T/login.out" 2>"$T/login.err" &
     fetching=$!
     has_login() { grep -rqs "$(printf 'reader:4711' | base64)" "$REPERF_STORE/tmp"; }
     served "$fetching" "a fetch with a login" has_login
