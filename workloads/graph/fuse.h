@@ -19,6 +19,7 @@ enum fuse_pattern {
                        then never stored */
     FUSE_CONV_BN_BWD, /* convolution: its data gradient is masked and summed for the preceding batch norm */
     FUSE_BN_PAIR, /* batch norm that adds: also normalises what it adds */
+    FUSE_DROP_ADD_NORM, /* layer norm: with the addition before it, and the dropout of what is added */
     FUSE_PATTERN_COUNT
 };
 
