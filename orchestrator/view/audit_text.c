@@ -307,8 +307,8 @@ static void write_like(const struct report_audit *audit, table_writer render, st
 static void write_findings(const struct report_audit *audit, const struct audit_text_opts *opts,
                            struct strbuf *out)
 {
-    struct findings own = {audit->findings.items, audit->n_from_logs, audit->findings.n_max};
-    struct findings lint = {audit->findings.items + own.n, audit->findings.n - own.n, 0};
+    struct findings own = {.items = audit->findings.items, .n = audit->n_from_logs};
+    struct findings lint = {.items = audit->findings.items + own.n, .n = audit->findings.n - own.n};
     if (own.n) {
         strbuf_add_char(out, '\n');
         findings_out_text(&own, opts->is_colored, out);
