@@ -159,7 +159,7 @@ JSON
         wait "$cleaning" 2>/dev/null
         rm -f "$T/work-n3/stopped" "$T/work-n3/cut"
         [ -z "$was_cut" ] || "$REPERF" nodes clean "$INV:n3" >"$T/out" 2>"$T/err" || n_bad=$((n_bad + 1))
-        [ "$(n_left)" -eq 0 ] || { n_bad=$((n_bad + 1)); echo "# cut $at leaves $(cd "$T/work-n3" && find jobs lease data/.reperf-partial -type f | xargs)"; }
+        [ "$(n_left)" -eq 0 ] || { n_bad=$((n_bad + 1)); echo "# cut $at leaves $(cd "$T/work-n3" && find jobs lease data/.reperf-partial -type f | tr "\n" " ")"; }
     done 2>"$T/said" # bash says "Killed"
     ok $((n_bad != 0 || at < 10)) "$((at - 1)) cuts in clean, one at each removal: the next call removes the rest"
     unset REPERF_NODE
