@@ -267,25 +267,27 @@ static const struct layer_norm_geom *geom_of(const struct kernel_args *args)
     return is_added(args) ? &args->geom.drop_add_norm.norm : &args->geom.layer_norm;
 }
 
-template <typename T> static struct norm_add<T> add_of(const struct kernel_args *args)
+template <typename T>
+static void find_add(const struct kernel_args *args, struct norm_add<T> *ret_add)
 {
     const struct dropout_geom *g = &args->geom.drop_add_norm.dropout;
-    struct norm_add<T> add = {
-    };
-    if (is_added(args)) {
-        bool is_backward = args->id == K_DROP_ADD_NORM_BWD;
-        add.step =
-            (const int64_t *)args->in[is_backward ? (int)NORM_BWD_STEP_IN : (int)NORM_STEP_IN];
-        add.a = is_backward ? NULL : (const T *)args->in[NORM_A_IN];
-        add.sum = is_backward ? NULL : (T *)args->out[NORM_SUM_OUT];
-        add.da = is_backward ? (T *)args->out[NORM_BWD_DA_OUT] : NULL;
-        add.first = g->first;
-        add.stream_hash = hash_mix(g->stream);
-        add.threshold = dropout_threshold(g->rate);
-        add.scale = (float)(1.0 / (1.0 - g->rate));
-        add.has_sum = (args->accumulate & OPERAND_BIT(NORM_BWD_DA_OUT)) != 0;
+    bool is_backward = args->id == K_DROP_ADD_NORM_BWD;
+    if (!is_added(args)) {
+        return;
     }
-    return add;
+    if (is_backward) {
+        ret_add->step = (const int64_t *)args->in[NORM_BWD_STEP_IN];
+        ret_add->da = (T *)args->out[NORM_BWD_DA_OUT];
+    } else {
+        ret_add->step = (const int64_t *)args->in[NORM_STEP_IN];
+        ret_add->a = (const T *)args->in[NORM_A_IN];
+        ret_add->sum = (T *)args->out[NORM_SUM_OUT];
+    }
+    ret_add->first = g->first;
+    ret_add->stream_hash = hash_mix(g->stream);
+    ret_add->threshold = dropout_threshold(g->rate);
+    ret_add->scale = (float)(1.0 / (1.0 - g->rate));
+    ret_add->has_sum = (args->accumulate & OPERAND_BIT(NORM_BWD_DA_OUT)) != 0;
 }
 
 static struct norm_span span_of(const struct kernel_args *args)
@@ -351,24 +353,30 @@ static unsigned blocks_of(const struct kernel_args *args, const struct norm_span
 template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel_args *args)
 {
     struct norm_span s = span_of(args);
+    struct norm_add<T> add = {
+    };
+    find_add(args, &add);
     CUDA_LAUNCH(norm_fwd<T>, dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
                 cuda_stream(cuda, args), (const T *)args->in[NORM_X_IN],
                 (const float *)args->in[NORM_GAMMA_IN], (const float *)args->in[NORM_BETA_IN],
                 (T *)args->out[NORM_Y_OUT], (float *)args->out[NORM_MEAN_OUT],
-                (float *)args->out[NORM_RSTD_OUT], s, add_of<T>(args));
+                (float *)args->out[NORM_RSTD_OUT], s, add);
     CUDA_LAUNCHED(cuda);
 }
 
 template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel_args *args)
 {
     struct norm_span s = span_of(args);
+    struct norm_add<T> add = {
+    };
+    find_add(args, &add);
     CUDA_LAUNCH(norm_bwd<T>, dim3(blocks_of(args, s)), dim3(WARPS * WARP),
                 (size_t)(2 * s.c) * sizeof(float), cuda_stream(cuda, args),
                 (const T *)args->in[NORM_BWD_DY_IN], (const T *)args->in[NORM_BWD_X_IN],
                 (const float *)args->in[NORM_BWD_GAMMA_IN],
                 (const float *)args->in[NORM_BWD_MEAN_IN],
                 (const float *)args->in[NORM_BWD_RSTD_IN], (T *)args->out[NORM_BWD_DX_OUT],
-                (float *)args->workspace, s, add_of<T>(args));
+                (float *)args->workspace, s, add);
     CUDA_LAUNCHED(cuda);
     struct part_sums<float> sums = {
         (const float *)args->workspace, (int)blocks_of(args, s), 2 * s.c, s.c,
