@@ -439,48 +439,6 @@ int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret
                                                   : publish_file(temp->fd, temp->path, path, err);
 }
 
-/* ---- comparing ---- */
-
-static bool is_same(const struct tree_list *a, size_t at, const struct tree_list *b, size_t bt)
-{
-    if (!a->lacks_sha256 && !b->lacks_sha256) {
-        return memcmp(a->files[at].sha256, b->files[bt].sha256, SHA256_BYTES) == 0;
-    }
-    return memcmp(a->md5[at], b->md5[bt], MD5_BYTES) == 0;
-}
-
-void tree_compare(struct arena *arena, const struct tree_list *expected,
-                  const struct tree_list *found, struct tree_differences *ret_differences)
-{
-    struct {
-        struct tree_difference *items;
-        size_t n;
-        size_t n_max;
-    } differences = {0};
-    size_t at = 0, bt = 0;
-    ASSERT((!expected->lacks_sha256 && !found->lacks_sha256) || (expected->md5 && found->md5) ||
-           expected->n == 0 || found->n == 0);
-    while (at < expected->n || bt < found->n) {
-        int order = at == expected->n ? 1
-                    : bt == found->n  ? -1
-                                      : strcmp(expected->files[at].path, found->files[bt].path);
-        if (order < 0) {
-            VEC_PUSH(&differences, (struct tree_difference){.fault = TREE_MISSING,
-                                                            .path = expected->files[at].path});
-        } else if (order > 0) {
-            VEC_PUSH(&differences,
-                     (struct tree_difference){.fault = TREE_EXTRA, .path = found->files[bt].path});
-        } else if (!is_same(expected, at, found, bt)) {
-            VEC_PUSH(&differences, (struct tree_difference){.fault = TREE_CORRUPT,
-                                                            .path = expected->files[at].path});
-        }
-        at += order <= 0;
-        bt += order >= 0;
-    }
-    arena_adopt(arena, differences.items);
-    *ret_differences = (struct tree_differences){differences.items, differences.n};
-}
-
 const char *tree_fault_name(enum tree_fault fault)
 {
     static const char *const NAMES[] = {[TREE_MISSING] = "missing",
