@@ -173,9 +173,9 @@ static struct pack_file describe(const struct packer *p, struct str recipe)
                              .n_samples = opts->samples->n,
                              .n_classes = opts->samples->n_classes,
                              .recipe = recipe};
-    pack.has_source = opts->source->listing != NULL;
+    pack.has_source = opts->source->list != NULL;
     if (pack.has_source) {
-        memcpy(pack.source_sha256, opts->source->listing->sha256, SHA256_BYTES);
+        memcpy(pack.source_sha256, opts->source->list_sha256, SHA256_BYTES);
     }
     memcpy(pack.order_sha256, opts->samples->order_sha256, SHA256_BYTES);
     return pack;

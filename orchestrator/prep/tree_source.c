@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "prep/listing.h"
+#include "prep/tree_source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,87 +10,20 @@
 
 #include "base/fs.h"
 
-#define HEX_LEN    64
-#define LINE_START (HEX_LEN + 2)
-
-static struct str line_at(const struct listing *listing, size_t idx)
+int tree_source_list(struct arena *arena, const char *path, struct tree_source *source,
+                     struct err *err)
 {
-    const char *end =
-        idx + 1 < listing->n ? listing->lines[idx + 1] : listing->text.ptr + listing->text.len;
-    return (struct str){listing->lines[idx], (size_t)(end - listing->lines[idx]) - 1};
-}
-
-static struct str path_at(const struct listing *listing, size_t idx)
-{
-    return str_sub(line_at(listing, idx), LINE_START, SIZE_MAX);
-}
-
-static int check_line(const struct listing *listing, size_t idx, const char *name, struct err *err)
-{
-    struct str line = line_at(listing, idx);
-    struct err ignored = {0}; /* said with the line instead */
-    uint8_t digest[SHA256_BYTES];
-    if (line.len <= LINE_START || line.ptr[HEX_LEN] != ' ' || line.ptr[HEX_LEN + 1] != ' ' ||
-        hex_decode(str_sub(line, 0, HEX_LEN), SHA256_BYTES, digest, &ignored) < 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: line %zu: expected a SHA-256, two blanks, a path",
-                       name, idx + 1);
-    }
-    if (idx && str_cmp(path_at(listing, idx - 1), path_at(listing, idx)) >= 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: line %zu: not sorted by path", name, idx + 1);
-    }
-    return 0;
-}
-
-int listing_read(struct arena *arena, const char *path, struct listing *ret_listing,
-                 struct err *err)
-{
-    CLEANUP(listing) struct listing listing = LISTING_EMPTY;
-    size_t n_lines = 0;
-    if (fs_read(arena, path, LISTING_BYTES_MAX, &listing.text, err) < 0) {
+    struct tree_list *list = arena_new(arena, struct tree_list);
+    if (tree_list_read(arena, path, list, err) < 0) {
+        err->code = err->code == ERR_PARSE ? ERR_INTEGRITY : err->code;
         return -1;
     }
-    sha256_of(listing.text, listing.sha256);
-    for (size_t idx = 0; idx < listing.text.len; idx++) {
-        n_lines += listing.text.ptr[idx] == '\n';
+    if (!list->n) {
+        return err_set(err, ERR_INTEGRITY, "%s: it is empty", path);
     }
-    if (!n_lines || listing.text.ptr[listing.text.len - 1] != '\n') {
-        return err_set(err, ERR_INTEGRITY, "%s: empty, or its last line is truncated", path);
-    }
-    listing.lines = xcalloc(n_lines, sizeof(*listing.lines));
-    const char *end = listing.text.ptr + listing.text.len;
-    for (const char *at = listing.text.ptr; listing.n < n_lines;) {
-        listing.lines[listing.n++] = at;
-        at = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
-    }
-    for (size_t idx = 0; idx < listing.n; idx++) {
-        if (check_line(&listing, idx, path, err) < 0) {
-            return -1;
-        }
-    }
-    *ret_listing = listing;
-    listing = LISTING_EMPTY;
+    tree_list_sha256(list, source->list_sha256);
+    source->list = list;
     return 0;
-}
-
-void listing_release(struct listing *listing)
-{
-    free(listing->lines);
-    *listing = LISTING_EMPTY;
-}
-
-const char *listing_find(const struct listing *listing, struct str path)
-{
-    size_t low = 0, high = listing->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = str_cmp(path_at(listing, middle), path);
-        if (order == 0) {
-            return listing->lines[middle];
-        }
-        low = order < 0 ? middle + 1 : low;
-        high = order < 0 ? high : middle;
-    }
-    return NULL;
 }
 
 void file_bytes_release(struct file_bytes *bytes)
@@ -151,14 +84,13 @@ static int read_into(int fd, const char *path, size_t n, struct file_bytes *byte
 static int hold_against(const struct tree_source *source, const char *path,
                         const struct digest_value *value, struct err *err)
 {
-    const char *line = listing_find(source->listing, str_of(path));
-    const struct hex found = sha256_hex_of(value->sha256);
-    if (!line) {
+    const struct tree_file *file = tree_list_find(source->list, path);
+    if (!file) {
         return err_set(err, ERR_INTEGRITY, "%s: not in the tree's list", path);
     }
-    if (memcmp(line, found.text, HEX_LEN) != 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: SHA-256 %s, the tree's list says %.*s", path,
-                       found.text, HEX_LEN, line);
+    if (memcmp(file->sha256, value->sha256, SHA256_BYTES) != 0) {
+        return err_set(err, ERR_INTEGRITY, "%s: SHA-256 %s, the tree's list says %s", path,
+                       sha256_hex_of(value->sha256).text, sha256_hex_of(file->sha256).text);
     }
     return 0;
 }
@@ -180,7 +112,7 @@ int tree_source_read(const struct tree_source *source, const char *path, size_t 
     if (read_into(fd, path, (size_t)size, bytes, err) < 0) {
         return -1;
     }
-    if (!source->listing) {
+    if (!source->list) {
         return 0;
     }
     digest_start(&bytes->digest, DIGEST_SHA256);
@@ -208,7 +140,7 @@ int tree_source_check(const struct tree_source *source, const char *path, struct
     CLEANUP(fd) int fd = -1;
     uint64_t size = 0;
     struct digest_value value;
-    if (!source->listing) {
+    if (!source->list) {
         return 0;
     }
     if (open_file(source, path, &fd, &size, err) < 0 ||
