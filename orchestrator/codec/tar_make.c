@@ -6,7 +6,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,17 +121,12 @@ static int put_bytes(struct tar_maker *maker, int fd, const char *path, int64_t 
 
 int tar_make_file(struct tar_maker *maker, const char *name, const char *path, struct err *err)
 {
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(fd) int fd = -1;
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    if (fs_open(path, &fd, &st, err) < 0 || put_header(maker, name, st.st_size, err) < 0) {
+        return -1;
     }
-    if (!S_ISREG(st.st_mode)) {
-        return err_set(err, ERR_INTEGRITY, "%s: no regular file", path);
-    }
-    return put_header(maker, name, st.st_size, err) < 0
-               ? -1
-               : put_bytes(maker, fd, path, st.st_size, err);
+    return put_bytes(maker, fd, path, st.st_size, err);
 }
 
 int tar_make_bytes(struct tar_maker *maker, struct str name, const void *ptr, size_t len,

@@ -61,24 +61,15 @@ static void make_room(struct file_bytes *bytes, size_t n)
     }
 }
 
-/* Exactly n bytes, or up to n where the file may be longer. */
+/* Exactly n bytes. */
 static int read_into(int fd, const char *path, size_t n, struct file_bytes *bytes, struct err *err)
 {
-    bytes->len = 0;
-    while (bytes->len < n) {
-        ssize_t got = read(fd, bytes->ptr + bytes->len, n - bytes->len);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return err_set(err, ERR_IO, "read %s: %s", path, err_errno_text(errno));
-        }
-        if (got == 0) {
-            return err_set(err, ERR_INTEGRITY, "%s: it became shorter while it was read", path);
-        }
-        bytes->len += (size_t)got;
+    if (fs_fill(fd, bytes->ptr, n, path, &bytes->len, err) < 0) {
+        return -1;
     }
-    return 0;
+    return bytes->len == n
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: it became shorter while it was read", path);
 }
 
 static int hold_against(const struct tree_source *source, const char *path,

@@ -21,22 +21,6 @@ static int fail_path(struct err *err, const char *what, const char *path)
                    err_errno_text(errno));
 }
 
-/* As much as there is, up to BLOCK_BYTES. */
-static int read_block(int fd, const char *name, uint8_t *block, size_t *ret_len, struct err *err)
-{
-    size_t len = 0;
-    ssize_t got = 1;
-    while (len < BLOCK_BYTES && got != 0) {
-        got = read(fd, block + len, BLOCK_BYTES - len);
-        if (got < 0 && errno != EINTR) {
-            return fail_path(err, "read", name);
-        }
-        len += got > 0 ? (size_t)got : 0;
-    }
-    *ret_len = len;
-    return 0;
-}
-
 /* --- the archive -------------------------------------------------------------------------------------------------------------- */
 
 static int hash_block(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err UNUSED)
@@ -79,7 +63,7 @@ int archive_reader_next(struct archive_reader *reader, const void **ret_ptr, siz
     uint8_t *block = reader->blocks[reader->next];
     size_t len = 0;
     reader->next = (reader->next + 1) % ARCHIVE_BLOCKS;
-    if (read_block(reader->fd, reader->name, block, &len, err) < 0) {
+    if (fs_fill(reader->fd, block, BLOCK_BYTES, reader->name, &len, err) < 0) {
         return -1;
     }
     if (wait_block(reader, err) < 0) {

@@ -268,16 +268,12 @@ static int read_stream(struct list_reader *reader, int fd, char *buf, struct err
     size_t len = 0;
     uint64_t total = 0;
     for (;;) {
-        ssize_t got = read(fd, buf + len, READ_BYTES - len);
-        if (got < 0 && errno == EINTR) {
-            continue;
+        size_t got;
+        if (fs_fill(fd, buf + len, READ_BYTES - len, reader->name, &got, err) < 0) {
+            return -1;
         }
-        if (got < 0) {
-            return err_set(err, err_code_of_errno(errno), "read %s: %s", reader->name,
-                           err_errno_text(errno));
-        }
-        len += (size_t)got;
-        total += (uint64_t)got;
+        len += got;
+        total += got;
         if (total > TREE_LIST_BYTES_MAX) {
             return err_set(err, ERR_IO, "%s: expected at most %u bytes", reader->name,
                            TREE_LIST_BYTES_MAX);
@@ -301,16 +297,12 @@ static int read_stream(struct list_reader *reader, int fd, char *buf, struct err
 
 static int read_file(struct list_reader *reader, struct tree_list *ret_list, struct err *err)
 {
-    CLEANUP(fd) int fd = open(reader->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(fd) int fd = -1;
     CLEANUP(free) char *buf = xmalloc(READ_BYTES);
     struct stat info;
     int result;
-    if (fd < 0 || fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", reader->name,
-                       err_errno_text(errno));
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return err_set(err, ERR_IO, "open %s: expected a regular file", reader->name);
+    if (fs_open(reader->name, &fd, &info, err) < 0) {
+        return -1;
     }
     result = read_stream(reader, fd, buf, err);
     if (result == 0) {
