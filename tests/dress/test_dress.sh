@@ -149,6 +149,8 @@ while IFS=$'\t' read -r verdict name why; do
     *) echo "# $name $why" ;;
     esac
 done <"$T/said"
-is "$(grep -cP '^(ok|not ok|skip)\t' "$T/said")" "$(jq -s '[.[].steps[] | select(.case | contains("/reperf/") | not)] | length' "$T"/dry-*.json)" "every case of a published framework was tried, or says why not"
+is "$(grep -cP '^(ok|not ok|skip)\t' "$T/said")" \
+    "$(jq -sr --arg only "${ONLY:-}" '[.[] | .report as $report | .steps[].case | select(contains("/reperf/") | not) | "\($report) \(.)" | select(test($only))] | length' "$T"/dry-*.json)" \
+    "every case of a published framework${ONLY:+ that ONLY names} was tried, or says why not"
 sed 's/^/# /' "$T/err" | tail -n 5
 tap_done
