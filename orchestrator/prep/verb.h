@@ -17,7 +17,7 @@ struct verb {
     int (*run)(int argc, char **argv, struct err *err);
 };
 
-extern const struct verb VERB_SYNTH, VERB_PACK, VERB_VERIFY, VERB_DESCRIBE;
+extern const struct verb VERB_SYNTH, VERB_PACK, VERB_RECORDS, VERB_VERIFY, VERB_DESCRIBE;
 
 /* ^C and SIGTERM ask for a stop between two jobs. */
 bool verb_is_stopped(void);
