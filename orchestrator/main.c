@@ -10,7 +10,6 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "base/temp.h"
 #include "cmd/cmd.h"
 #include "load/places.h"
 
@@ -234,10 +233,6 @@ static int run_command(const struct cmd *c, int argc, char **argv, const char *m
                                       ".local/share", "reperf/store"),
                           self,
                           manifests};
-    if (strcmp(c->name, "nodes") != 0) { /* whose doctor says whether that folder answers */
-        temp_sweep_root(TEMP_STATE, ctx.state);
-    }
-    temp_sweep_root(TEMP_SCRATCH, NULL);
     int status = set_log_level(&err) < 0 ? -1 : c->run(&ctx, argc, argv, &err);
     if (status < 0) {
         log_line(LOG_ERROR, "%s", err.msg);

@@ -28,6 +28,11 @@ int64_t clock_now_ns(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t clock_boot_ns(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
 void clock_rfc3339(int64_t wall_ns, char *ret_text)
 {
     time_t seconds = (time_t)(wall_ns / NS_PER_S);

@@ -20,6 +20,8 @@ struct clock_src {
 struct clock_src clock_system(void);
 /* Monotonic, for programs that measure and wait by themselves and have no clock passed in. */
 int64_t clock_now_ns(void);
+/* Since the machine began, its sleep included: nobody sets it, and every process there sees the same. */
+int64_t clock_boot_ns(void);
 
 /* "2026-11-21T10:00:00.123Z" (milliseconds) into ret_text, which has RFC3339_MAX bytes. */
 void clock_rfc3339(int64_t wall_ns, char *ret_text);

@@ -79,19 +79,13 @@ void temp_sweep(const char *folder, const char *of)
     }
 }
 
-static const char *scratch_folder(void)
-{
-    const char *folder = getenv("TMPDIR");
-    return folder && folder[0] ? folder : "/tmp";
-}
-
 void temp_sweep_root(enum temp_root root, const char *folder)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *top = root == TEMP_SCRATCH ? scratch_folder() : folder;
     for (size_t idx = 0; idx < ARRAY_LEN(PLACES); idx++) {
         if (PLACES[idx].root == root) {
-            temp_sweep(PLACES[idx].below[0] ? fs_join(&arena, top, PLACES[idx].below) : top, NULL);
+            temp_sweep(PLACES[idx].below[0] ? fs_join(&arena, folder, PLACES[idx].below) : folder,
+                       NULL);
         }
     }
 }
@@ -174,7 +168,8 @@ int temp_folder(const char *name, struct temp **ret, struct err *err)
 static int make_scratch(mode_t mode, bool is_folder, struct temp **ret, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *in = fs_join(&arena, scratch_folder(), "");
+    const char *folder = getenv("TMPDIR");
+    const char *in = fs_join(&arena, folder && folder[0] ? folder : "/tmp", "");
     return make(in, mode, is_folder, ret) < 0
                ? err_set(err, err_code_of_errno(errno), "make a file or folder in %s: %s", in,
                          err_errno_text(errno))

@@ -514,6 +514,7 @@ static int store_gc_now(struct store_cmd *cmd, struct err *err)
     if (rundir_list(cmd->arena, cmd->ctx->state, &runs, err) < 0) {
         return -1;
     }
+    temp_sweep_root(TEMP_STATE, cmd->ctx->state);
     for (size_t idx = 0; idx < runs.n; idx++) {
         temp_sweep(arena_printf(cmd->arena, "%s/runs/%s", cmd->ctx->state, runs.items[idx]), NULL);
     }

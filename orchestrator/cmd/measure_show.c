@@ -68,6 +68,9 @@ static void add_notes(struct strbuf *text, const struct finding_of_log *f)
         if (by->plain > 0) {
             strbuf_printf(text, "the plain mean of the same lines is %.6g %.*s: they differ much\n",
                           by->plain, STR_ARG(f->unit));
+        } else if (by->median > 0) {
+            strbuf_printf(text, "the median of the same lines is %.6g %.*s: a few weigh much\n",
+                          by->median, STR_ARG(f->unit));
         }
     }
     if (f->arithmetic.state != ARITHMETIC_SILENT) {

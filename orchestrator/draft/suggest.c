@@ -75,7 +75,10 @@ static const char TIME_WORDS[] = "time timing took duration cost dt latency";
 
 static bool is_step_time_name(struct str name)
 {
-    return is_word_of(name, "time dt sec time/iter time/step time/batch step duration took") ||
+    char buf[NAME_BYTES];
+    bool is_over_step = str_starts(name, STR_LIT("time/")) &&
+                        survey_is_step_word(survey_last_word(name, buf, sizeof(buf)));
+    return is_over_step || is_word_of(name, "time dt sec step iter iteration duration took") ||
            (survey_name_has(name, TIME_WORDS) && !survey_name_has(name, EPOCHS) &&
             (survey_name_has(name, STEPS) || survey_name_has(name, SURVEY_TRAIN)));
 }

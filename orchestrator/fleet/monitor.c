@@ -42,6 +42,7 @@ struct reader {
     struct port_state *ports;
     size_t n_ports;
     double first_s, last_s;
+    double began_s[2]; /* of the machine by its clock: the earliest, the latest; 0: not known */
     double cpu_first[2], cpu_last[2]; /* all, stolen */
     bool has_cpu;
     int64_t line_no;
@@ -73,9 +74,14 @@ static bool read_numbers(struct str text, size_t n, double *ret_values)
 
 static int read_time(struct reader *reader, struct str rest, struct err *err)
 {
-    double now_s;
-    if (!read_numbers(rest, 1, &now_s)) {
+    double values[3];
+    if (!read_numbers(rest, 1, values)) {
         return bad_line(reader, "expected seconds since boot", err);
+    }
+    double now_s = values[0], *began_s = reader->began_s;
+    if (read_numbers(rest, 3, values)) {
+        began_s[0] = began_s[0] > 0 && began_s[0] < values[2] ? began_s[0] : values[2];
+        began_s[1] = began_s[1] > values[2] ? began_s[1] : values[2];
     }
     reader->first_s = reader->report->n_samples ? reader->first_s : now_s;
     reader->last_s = now_s;
@@ -426,6 +432,11 @@ static void judge(struct reader *reader, const struct monitor_opts *opts)
         add_taint(reader, "cpu-steal",
                   arena_printf(reader->arena, "%.1f %% of its CPU time went to others (steal)",
                                100 * stolen / ticks));
+    }
+    if (reader->began_s[1] - reader->began_s[0] > MONITOR_SET_MAX_S) {
+        add_taint(reader, "clock-set",
+                  arena_printf(reader->arena, "its clock was set, by %.0f s between the extremes",
+                               reader->began_s[1] - reader->began_s[0]));
     }
     report->span_s = reader->last_s > reader->first_s ? reader->last_s - reader->first_s : 0;
 }

@@ -3,7 +3,7 @@
    a repeat's number; it never changes the number. Pure; everything lives in the arena.
 
    The log, between "reperf-monitor 1 begin SECONDS" and "reperf-monitor 1 end WHY", a line a reading:
-       h HEAD          of nvidia-smi's CSV           t UPTIME ...     a sample begins (/proc/uptime)
+       h HEAD          of nvidia-smi's CSV           t UPTIME IDLE BEGAN  a sample begins (/proc/uptime); when the machine did, by its clock
        g ROW           one GPU, under that head      c cpu ...        /proc/stat
        p BUS-ID, PID   a process on a GPU            l ..., m KB, f KHZ   load, available memory, clock of a core
        n IF 8 COUNTERS rx, then tx: bytes, packets, errors, drops (/proc/net/dev)
@@ -17,7 +17,7 @@
 #define MONITOR_TEXT_MAX   (64u << 20)
 #define MONITOR_GPUS_MAX   64
 #define MONITOR_PORTS_MAX  256
-#define MONITOR_TAINTS_MAX (6 * MONITOR_GPUS_MAX + 2 * MONITOR_PORTS_MAX + 1)
+#define MONITOR_TAINTS_MAX (6 * MONITOR_GPUS_MAX + 2 * MONITOR_PORTS_MAX + 2)
 
 /* A GPU counts as busy from this utilisation on. Our choice: below it clocks drop by themselves. */
 #define MONITOR_BUSY_PERCENT 50
@@ -26,13 +26,15 @@
 #define MONITOR_CLOCK_MIN_PERCENT 90
 /* Of CPU time that the hypervisor gave to others. Our choice. */
 #define MONITOR_STEAL_MAX_PERCENT 2
+/* Of the wall clock, in one step or several. Our choice: a leap second is none, and slewing does not count. */
+#define MONITOR_SET_MAX_S 1.5
 /* Of packets. Our choice: a healthy switch drops none, a few are unwanted multicast. */
 #define MONITOR_DROPS_MAX_PERMILLE 1
 #define MONITOR_DROPS_MIN          100
 
 struct taint {
     const char *
-        id; /* gpu-thermal, gpu-power, gpu-clock, gpu-ecc, gpu-shared, nic-errors, nic-drops, infiniband, cpu-steal */
+        id; /* gpu-thermal, gpu-power, gpu-clock, gpu-ecc, gpu-shared, nic-errors, nic-drops, infiniband, cpu-steal, clock-set */
     struct str text;
 };
 

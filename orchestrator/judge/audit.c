@@ -25,13 +25,14 @@ struct str arena_str(struct arena *arena, const char *fmt, ...)
     return (struct str){arena_strndup(arena, text, (size_t)len), (size_t)len};
 }
 
-struct str cell_where(const struct audit *audit, const struct cell_audit *cell)
+struct spot log_spot(const struct audit *audit, const struct cell_audit *cell, size_t log,
+                     int64_t line)
 {
-    if (cell->n_logs) {
-        return cell->logs[0].path;
-    }
-    return arena_str(audit->arena, "%.*s:%.*s", STR_ARG(audit->report->path),
-                     STR_ARG(cell->cell->id));
+    return (struct spot){.report = audit->report,
+                         .of_case = cell->of_case,
+                         .cell = cell->cell,
+                         .log = cell->n_logs ? cell->logs[log].path : STR_EMPTY,
+                         .line = line};
 }
 
 /* ---- the verdict on each cell ---- */
@@ -203,9 +204,9 @@ static void judge_none(struct cell_audit *a, enum log_state state, struct str wh
     }
 }
 
-static enum log_state state_of(struct audit *audit, struct cell_audit *a,
-                               const struct audit_log *log)
+static enum log_state state_of(struct audit *audit, struct cell_audit *a, size_t idx)
 {
+    const struct audit_log *log = a->bound->logs[idx];
     const struct rule *rule = a->bound->rule;
     if (!log->measurement) {
         return log->is_unreadable ? LOG_UNREADABLE : LOG_ABSENT;
@@ -216,9 +217,9 @@ static enum log_state state_of(struct audit *audit, struct cell_audit *a,
     const struct judgement j = judgement_of(audit->arena, log->measurement, rule, DEMAND_ANY);
     a->refuted = a->refuted.ptr || j.gives ? a->refuted : j.why;
     if (j.causes.doubt.ptr) {
-        finding_add(&audit->out->findings, audit->arena,
-                    j.gives ? "two-levels" : "log-contradicts-itself", log->ref.path, "%.*s: %.*s",
-                    STR_ARG(a->cell->id), STR_ARG(j.causes.doubt));
+        finding_add(audit->found, j.gives ? "two-levels" : "log-contradicts-itself",
+                    log_spot(audit, a, idx, 0), "%.*s: %.*s", STR_ARG(a->cell->id),
+                    STR_ARG(j.causes.doubt));
     }
     return j.state;
 }
@@ -236,7 +237,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
             m ? identity_of(audit->arena, format, m, &row, rule)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
                                                  : STR_LIT("the log is missing"));
-        enum log_state state = state_of(audit, a, log);
+        enum log_state state = state_of(audit, a, idx);
         identity_see_path(audit->arena, &one, &row, log->path);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
@@ -462,8 +463,8 @@ struct str audit_inferred_words(struct arena *arena, const struct report_audit *
 
 void audit_judge(struct arena *arena, const struct binding *binding, struct report_audit *ret_audit)
 {
-    struct audit audit = {arena, binding->report, binding, ret_audit};
-    *ret_audit = (struct report_audit){.report = binding->report};
+    struct audit audit = {arena, binding->report, binding, ret_audit, &ret_audit->findings};
+    *ret_audit = (struct report_audit){.report = binding->report, .findings = {.arena = arena}};
     judge_cells(&audit);
     count_inferred(ret_audit);
     audit_explain(&audit);

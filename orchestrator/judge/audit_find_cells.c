@@ -24,12 +24,12 @@ static void find_verdicts(struct audit *audit, const struct cell_audit *a)
         return;
     }
     if (a->cell->derive == DERIVE_RATIO) {
-        finding_add(&audit->out->findings, audit->arena, "speedup-mismatch", cell_where(audit, a),
+        finding_add(audit->found, "speedup-mismatch", cell_spot(audit, a),
                     "%s: printed %s, and %s over %s is %.*s%s%s", a->cell->id.ptr,
                     a->cell->printed.ptr, a->cell->of[0].ptr, a->cell->of[1].ptr, STR_ARG(found),
                     a->note.ptr ? "; " : "", a->note.ptr ? a->note.ptr : "");
     } else {
-        finding_add(&audit->out->findings, audit->arena, "cell-differs", cell_where(audit, a),
+        finding_add(audit->found, "cell-differs", cell_spot(audit, a),
                     "%s: printed %s, and %s gives %.*s (%.*s)%s%s", a->cell->id.ptr,
                     a->cell->printed.ptr, a->rule.ptr, STR_ARG(found), STR_ARG(diff),
                     a->note.ptr ? "; " : "", a->note.ptr ? a->note.ptr : "");
@@ -57,8 +57,7 @@ static void find_single(struct audit *audit, const struct cell_audit *a)
     const struct explanation *e = &a->explanation;
     if (is_rate(a) && a->verdict == AUDIT_DIFFERS && e->n_matching > 0 &&
         e->n_matching == e->n_single && significant_digits(a->cell->printed) >= DIGITS_MIN) {
-        finding_add(&audit->out->findings, audit->arena, "samples-hand-picked",
-                    cell_where(audit, a),
+        finding_add(audit->found, "samples-hand-picked", cell_spot(audit, a),
                     "%s: %s is %s and nothing else in the log; the rule gives %.6g",
                     a->cell->id.ptr, a->cell->printed.ptr, e->best.ptr, a->recomputed);
     }
@@ -87,7 +86,7 @@ static void find_best(struct audit *audit, const struct cell_audit *a)
     }
     if (verdict_audit(best, a->cell->published, a->cell->decimals, ROUND_NEAREST) == AUDIT_EXACT ||
         verdict_audit(best, a->cell->published, a->cell->decimals, ROUND_TRUNCATE) == AUDIT_EXACT) {
-        finding_add(&audit->out->findings, audit->arena, "best-of", cell_where(audit, a),
+        finding_add(audit->found, "best-of", cell_spot(audit, a),
                     "%s: %s is the best of %zu intervals, whose mean is %.6g", a->cell->id.ptr,
                     a->cell->printed.ptr, pace.n, sum / (double)pace.n);
     }
@@ -106,7 +105,7 @@ static void find_few(struct audit *audit, const struct cell_audit *a)
         n_steps += pace.items[idx].n_steps;
     }
     if (n_steps < FEW_STEPS && a->n_used > 1) {
-        finding_add(&audit->out->findings, audit->arena, "few-samples", cell_where(audit, a),
+        finding_add(audit->found, "few-samples", cell_spot(audit, a),
                     "%s is based on %zu intervals, %" PRId64 " steps", a->cell->id.ptr, a->n_used,
                     n_steps);
     }
@@ -158,7 +157,7 @@ static void find_old(struct audit *audit, const struct span *spans, size_t at)
     if (newest - spans[at].from > OLD_DAYS * DAY_S) {
         day_of(spans[at].from, day, sizeof(day));
         day_of(newest, newest_day, sizeof(newest_day));
-        finding_add(&audit->out->findings, audit->arena, "log-older", cell_where(audit, a),
+        finding_add(audit->found, "log-older", cell_spot(audit, a),
                     "%s is based on a log of %s, next to one of %s in the same table",
                     a->cell->id.ptr, day, newest_day);
     }
@@ -180,11 +179,11 @@ static void find_time(struct audit *audit, const struct cell_audit *a)
         rate = (double)m->last_step * (double)c->batch_per_gpu * (double)c->gpus /
                c->cells[idx].published;
         if (fabs(rel_diff(rate, a->cell->published)) > TIME_REL_MAX) {
-            finding_add(
-                &audit->out->findings, audit->arena, "rate-contradicts-time", cell_where(audit, a),
-                "%s: %" PRId64 " steps of %" PRId64 " items in %s s are %.4g a second, not %s",
-                a->cell->id.ptr, m->last_step, c->batch_per_gpu * c->gpus,
-                c->cells[idx].printed.ptr, rate, a->cell->printed.ptr);
+            finding_add(audit->found, "rate-contradicts-time", cell_spot(audit, a),
+                        "%s: %" PRId64 " steps of %" PRId64
+                        " items in %s s are %.4g a second, not %s",
+                        a->cell->id.ptr, m->last_step, c->batch_per_gpu * c->gpus,
+                        c->cells[idx].printed.ptr, rate, a->cell->printed.ptr);
         }
     }
 }
@@ -203,7 +202,7 @@ static void find_clock(struct audit *audit, const struct span *spans, size_t at)
         }
         day_of(spans[at].from, day, sizeof(day));
         day_of(spans[idx].from, b_day, sizeof(b_day));
-        finding_add(&audit->out->findings, audit->arena, "clock-implausible", cell_where(audit, a),
+        finding_add(audit->found, "clock-implausible", cell_spot(audit, a),
                     "lines of format %.*s are of %s, but those of %.*s of %s",
                     STR_ARG(a->measurements[0]->format), day, STR_ARG(b->measurements[0]->format),
                     b_day);
@@ -242,17 +241,21 @@ static void find_step_work(struct audit *audit, const struct cell_audit *a)
     items /= (double)(last->step - first->step);
     stated = (double)a->of_case->gpus * (double)a->of_case->batch_per_gpu * (double)accumulated;
     if (items > STEP_WORK_FACTOR * stated) {
-        finding_add(&audit->out->findings, audit->arena, "step-work-differs", cell_where(audit, a),
+        finding_add(audit->found, "step-work-differs", cell_spot(audit, a),
                     "%s: a step of the log processes %.0f items, but %.0f are stated: %.0f batches "
                     "per step",
                     a->cell->id.ptr, items, stated, items / stated * (double)accumulated);
     }
 }
 
-static bool is_noted(const struct findings *list, const char *id, struct str where)
+/* What is said of a log once, whichever cell stands on it. */
+static bool is_noted(const struct audit *audit, const char *id, struct spot at)
 {
+    const struct findings *list = audit->found;
     for (size_t idx = 0; idx < list->n; idx++) {
-        if (strcmp(list->items[idx].id, id) == 0 && str_eq(list->items[idx].where, where)) {
+        const struct spot *other = &list->items[idx].at;
+        if (strcmp(list->items[idx].id, id) == 0 && str_eq(other->log, at.log) &&
+            (at.log.ptr || other->cell == at.cell)) {
             return true;
         }
     }
@@ -266,14 +269,13 @@ static bool is_told_apart(const struct cell_audit *a)
 }
 
 /* The raw log is not the one whose digest logs/published has: even if the numbers follow from it, it is another log. */
-static void find_log_changed(struct audit *audit, const struct cell_audit *a, struct str path)
+static void find_log_changed(struct audit *audit, const struct cell_audit *a, struct spot at)
 {
-    struct findings *list = &audit->out->findings;
     for (size_t idx = 0; idx < a->of_case->n_logs; idx++) {
         const struct audit_log *log = a->bound->logs ? a->bound->logs[idx] : NULL;
-        if (log && str_eq(log->ref.path, path) && log->kept_sha256.ptr && log->ref.sha256.ptr &&
-            !str_eq(log->kept_sha256, log->ref.sha256) && !is_noted(list, "log-changed", path)) {
-            finding_add(list, audit->arena, "log-changed", path,
+        if (log && str_eq(log->ref.path, at.log) && log->kept_sha256.ptr && log->ref.sha256.ptr &&
+            !str_eq(log->kept_sha256, log->ref.sha256) && !is_noted(audit, "log-changed", at)) {
+            finding_add(audit->found, "log-changed", at,
                         "expected sha256 %.*s as logs/published records it, found %.*s",
                         STR_ARG(log->kept_sha256), STR_ARG(log->ref.sha256));
         }
@@ -287,38 +289,34 @@ static bool is_unreadable(const struct cell_audit *a, size_t idx)
 
 static void find_log_states(struct audit *audit, const struct cell_audit *a)
 {
-    struct findings *list = &audit->out->findings;
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         const struct measurement *m = a->measurements[idx];
-        struct str path = a->logs[idx].path;
+        struct spot at = log_spot(audit, a, idx, 0);
         if (is_unreadable(a, idx)) {
-            if (!is_noted(list, "log-without-number", path)) {
-                finding_add(list, audit->arena, "log-without-number", path, "%s: %s",
-                            a->cell->id.ptr, a->note.ptr);
+            if (!is_noted(audit, "log-without-number", at)) {
+                finding_add(audit->found, "log-without-number", at, "%s: %s", a->cell->id.ptr,
+                            a->note.ptr);
             }
-        } else if (!m && !is_noted(list, "log-missing", path)) {
-            finding_add(list, audit->arena, "log-missing", path, "%s needs it: %s", a->cell->id.ptr,
+        } else if (!m && !is_noted(audit, "log-missing", at)) {
+            finding_add(audit->found, "log-missing", at, "%s needs it: %s", a->cell->id.ptr,
                         a->note.ptr ? a->note.ptr : "it is missing");
-        } else if (m && judgement_lacks_run(m) && !is_noted(list, "log-incomplete", path)) {
-            finding_add(list, audit->arena, "log-incomplete", path, "%.*s (read as %.*s)",
-                        STR_ARG(m->why), STR_ARG(m->format));
+        } else if (m && judgement_lacks_run(m) && !is_noted(audit, "log-incomplete", at)) {
+            finding_add(audit->found, "log-incomplete", at, "%.*s (read as %.*s)", STR_ARG(m->why),
+                        STR_ARG(m->format));
         } else if (m && m->n_runs > 1 && !is_told_apart(a) &&
-                   !is_noted(list, "log-ambiguous", path)) {
-            finding_add(list, audit->arena, "log-ambiguous", path, "the file holds %d runs",
-                        m->n_runs);
+                   !is_noted(audit, "log-ambiguous", at)) {
+            finding_add(audit->found, "log-ambiguous", at, "the file holds %d runs", m->n_runs);
         }
-        find_log_changed(audit, a, path);
+        find_log_changed(audit, a, at);
     }
 }
 
 /* A cell with logs and a rule but without a number was not checked, which must be visible. */
 static void find_unread(struct audit *audit, const struct cell_audit *a)
 {
-    struct findings *list = &audit->out->findings;
-    struct str where = cell_where(audit, a);
+    struct spot at = cell_spot(audit, a);
     if (a->log_state == LOG_NO_RULE && a->cell->derive == DERIVE_NONE) {
-        finding_add(list, audit->arena, "rule-missing", where, "%s: %s", a->cell->id.ptr,
-                    a->note.ptr);
+        finding_add(audit->found, "rule-missing", at, "%s: %s", a->cell->id.ptr, a->note.ptr);
         return;
     }
     for (size_t idx = 0; idx < a->n_logs; idx++) {
@@ -327,10 +325,9 @@ static void find_unread(struct audit *audit, const struct cell_audit *a)
         }
     }
     if (a->n_logs && a->rule.ptr && a->verdict == AUDIT_NO_LOG &&
-        !is_noted(list, "log-without-number", where)) {
-        finding_add(list, audit->arena, "log-without-number", where, "%s by %.*s: %s",
-                    a->cell->id.ptr, STR_ARG(a->rule),
-                    a->note.ptr ? a->note.ptr : "the rule finds no number");
+        !is_noted(audit, "log-without-number", at)) {
+        finding_add(audit->found, "log-without-number", at, "%s by %.*s: %s", a->cell->id.ptr,
+                    STR_ARG(a->rule), a->note.ptr ? a->note.ptr : "the rule finds no number");
     }
 }
 
@@ -347,9 +344,8 @@ static void find_unpublished(struct audit *audit, const struct stack *stack)
         }
     }
     if (n) {
-        finding_add(&audit->out->findings, audit->arena, "log-not-published",
-                    arena_str(audit->arena, "%s:$.stacks[%zu]", audit->report->path.ptr,
-                              (size_t)(stack - audit->report->stacks)),
+        finding_add(audit->found, "log-not-published",
+                    (struct spot){.report = audit->report, .stack = stack},
                     "%s: no log is published for %zu of %zu numbers", stack->label.ptr, n, n_all);
     }
 }

@@ -103,21 +103,11 @@ bool fact_contradicts(struct str name, struct str stated, struct str fact)
 }
 
 /* Repeats of one case give the same finding: once is enough. */
-static void add_once(struct audit *audit, const char *id, struct str where, struct str message)
+static void add_once(struct audit *audit, const char *id, struct spot at, struct str message)
 {
-    const struct findings *list = &audit->out->findings;
-    for (size_t idx = 0; idx < list->n; idx++) {
-        if (strcmp(list->items[idx].id, id) == 0 && str_eq(list->items[idx].message, message)) {
-            return;
-        }
+    if (!findings_say(audit->found, id, message, true)) {
+        finding_add(audit->found, id, at, "%.*s", STR_ARG(message));
     }
-    finding_add(&audit->out->findings, audit->arena, id, where, "%.*s", STR_ARG(message));
-}
-
-static struct str fact_where(struct audit *audit, const struct cell_audit *a, size_t log,
-                             const struct fact *fact)
-{
-    return arena_str(audit->arena, "%.*s:%" PRId64, STR_ARG(a->logs[log].path), fact->line);
 }
 
 /* The run of the log whose samples the cell's rule takes; < 0: any. */
@@ -150,7 +140,7 @@ static void find_batch(struct audit *audit, const struct cell_audit *a, size_t l
         (is_gpu && c->gpus > 1 && fabs(batch - node) < 0.5)) {
         return;
     }
-    add_once(audit, "batch-differs", fact_where(audit, a, log, fact),
+    add_once(audit, "batch-differs", log_spot(audit, a, log, fact->line),
              arena_str(audit->arena, "%s: the row's %s is %.0f, but the log's is %.*s",
                        a->cell->id.ptr, is_gpu ? "batch per GPU" : "batch of all GPUs", row,
                        STR_ARG(fact->value)));
@@ -167,11 +157,11 @@ static void find_fact(struct audit *audit, const struct cell_audit *a, size_t lo
         find_batch(audit, a, log, fact);
     } else if (str_eq_z(fact->name, "dataset_repeats") && !has_stated &&
                to_number(fact->value, &repeats) && repeats > 1) {
-        finding_add(
-            &audit->out->findings, audit->arena, "data-repeated", fact_where(audit, a, log, fact),
-            "%s: the list of images is repeated %.*s times", a->cell->id.ptr, STR_ARG(fact->value));
+        finding_add(audit->found, "data-repeated", log_spot(audit, a, log, fact->line),
+                    "%s: the list of images is repeated %.*s times", a->cell->id.ptr,
+                    STR_ARG(fact->value));
     } else if (has_stated && fact_contradicts(fact->name, stated, fact->value)) {
-        add_once(audit, "log-contradicts-condition", fact_where(audit, a, log, fact),
+        add_once(audit, "log-contradicts-condition", log_spot(audit, a, log, fact->line),
                  arena_str(audit->arena, "%s: %.*s is stated as %s, but the log says %.*s",
                            a->cell->id.ptr, STR_ARG(fact->name), stated.ptr, STR_ARG(fact->value)));
     }
@@ -213,7 +203,7 @@ static void find_software(struct audit *audit, size_t first, const char *name)
             return; /* reported for the first of them */
         }
         if (!str_eq(x->value, y->value)) {
-            add_once(audit, "software-differs", fact_where(audit, b, 0, y),
+            add_once(audit, "software-differs", log_spot(audit, b, 0, y->line),
                      arena_str(audit->arena,
                                "%s, %s: %s is %.*s on %" PRId64 " GPUs and %.*s on %" PRId64,
                                a->of_case->stack->label.ptr, a->cell->table.ptr, name,

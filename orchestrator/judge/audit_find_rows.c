@@ -4,22 +4,14 @@
 
 #include "judge/audit_parts.h"
 
-static struct str where_of(const struct audit *audit, const struct cell_audit *a, int64_t line)
-{
-    if (a->n_logs == 0 || line == 0) {
-        return cell_where(audit, a);
-    }
-    return arena_str(audit->arena, "%.*s:%" PRId64, STR_ARG(a->logs[a->identity_log].path), line);
-}
-
 static void find_other_row(struct audit *audit, const struct cell_audit *a)
 {
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         const struct identity_item *item = &a->identity.items[fact];
         if (item->state == ID_CONTRADICTED) {
-            finding_add(&audit->out->findings, audit->arena, "row-differs",
-                        where_of(audit, a, item->line), "%s: %.*s", a->cell->id.ptr,
-                        STR_ARG(item->why));
+            finding_add(audit->found, "row-differs",
+                        log_spot(audit, a, item->line ? a->identity_log : 0, item->line),
+                        "%s: %.*s", a->cell->id.ptr, STR_ARG(item->why));
         }
     }
 }
@@ -45,7 +37,6 @@ static bool fits_scope(const struct rule *rule, const struct series *series)
    product. */
 static void find_rule(struct audit *audit, const struct cell_audit *a)
 {
-    struct findings *list = &audit->out->findings;
     const struct rule *rule = a->by;
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
     const struct series *series = rule && m ? measurement_series(m, rule->series) : NULL;
@@ -53,12 +44,12 @@ static void find_rule(struct audit *audit, const struct cell_audit *a)
         return;
     }
     if (picks_sample(rule, a, series)) {
-        finding_add(list, audit->arena, "rule-picks-sample", cell_where(audit, a),
+        finding_add(audit->found, "rule-picks-sample", cell_spot(audit, a),
                     "%s: %.*s takes one of %zu samples, but the report does not say so",
                     a->cell->id.ptr, STR_ARG(rule->id), series->n);
     }
     if (!fits_scope(rule, series)) {
-        finding_add(list, audit->arena, "rule-scale-differs", cell_where(audit, a),
+        finding_add(audit->found, "rule-scale-differs", cell_spot(audit, a),
                     "%s: %.*s scales by %s, but a value of %.*s is per %s", a->cell->id.ptr,
                     STR_ARG(rule->id), SCALE_NAMES[rule->scale], STR_ARG(series->name),
                     scope_name(series->scope));

@@ -35,9 +35,8 @@ static void find_running_mean(struct audit *audit, const struct cell_audit *a,
 {
     const struct series *s = measurement_series(a->measurements[0], rule->series);
     if (s && s->quantity == QTY_RUNNING_MEAN && is_average(rule) && a->n_used > 1) {
-        finding_add(&audit->out->findings, audit->arena, "running-mean-averaged",
-                    cell_where(audit, a), "%s: %s averages %zu running means", a->cell->id.ptr,
-                    rule->id.ptr, a->n_used);
+        finding_add(audit->found, "running-mean-averaged", cell_spot(audit, a),
+                    "%s: %s averages %zu running means", a->cell->id.ptr, rule->id.ptr, a->n_used);
     }
 }
 
@@ -88,7 +87,7 @@ static void find_warmup(struct audit *audit, const struct cell_audit *a, const s
     }
     median = median_step_s(audit, &pace);
     if (step_s(&pace.items[0]) > COLD_FACTOR * median) {
-        finding_add(&audit->out->findings, audit->arena, "warmup-included", cell_where(audit, a),
+        finding_add(audit->found, "warmup-included", cell_spot(audit, a),
                     "%s: the first interval takes %.3g times the median and is counted",
                     a->cell->id.ptr, step_s(&pace.items[0]) / median);
     }
@@ -109,8 +108,7 @@ static void find_checkpoint(struct audit *audit, const struct cell_audit *a,
     from = (size_t)rule->window.skip;
     factor = pace_last_over_slowest(&pace, from);
     if (factor > CHECKPOINT_FACTOR) {
-        finding_add(&audit->out->findings, audit->arena, "checkpoint-in-window",
-                    cell_where(audit, a),
+        finding_add(audit->found, "checkpoint-in-window", cell_spot(audit, a),
                     "%s: the run's last interval takes %.2f times the slowest of the other %zu and "
                     "is averaged with them",
                     a->cell->id.ptr, factor, pace.n - 1 - from);
@@ -152,9 +150,9 @@ static void find_mixed_rules(struct audit *audit, size_t first)
         }
     }
     if (n > 1) {
-        finding_add(&audit->out->findings, audit->arena, "rule-differs-within-table",
-                    cell_where(audit, a), "%.*s, %s: its cells follow %zu rules: %s",
-                    STR_ARG(a->of_case->model), a->of_case->stack->label.ptr, n, list.ptr);
+        finding_add(audit->found, "rule-differs-within-table", cell_spot(audit, a),
+                    "%.*s, %s: its cells follow %zu rules: %s", STR_ARG(a->of_case->model),
+                    a->of_case->stack->label.ptr, n, list.ptr);
     }
 }
 
@@ -179,22 +177,11 @@ static int64_t skipped_steps(struct audit *audit, const struct cell_audit *a,
     return n;
 }
 
-static bool is_said(const struct findings *list, const char *id, struct str part)
-{
-    for (size_t idx = 0; idx < list->n; idx++) {
-        if (strcmp(list->items[idx].id, id) == 0 && str_starts(list->items[idx].message, part)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Compares both frameworks of a row, once for each pair of stacks and rules. */
 static void find_row(struct audit *audit, const struct like_row *row)
 {
     const struct rule *a = row->a->by;
     const struct rule *b = row->b->by;
-    struct findings *list = &audit->out->findings;
     struct str pair;
     int64_t skipped_a;
     int64_t skipped_b;
@@ -203,14 +190,16 @@ static void find_row(struct audit *audit, const struct like_row *row)
     }
     pair = arena_str(audit->arena, "%s by %s and %s by %s:", row->a->of_case->stack->label.ptr,
                      a->id.ptr, row->b->of_case->stack->label.ptr, b->id.ptr);
-    if (is_trimmed(a) != is_trimmed(b) && !is_said(list, "trimming-differs", pair)) {
-        finding_add(list, audit->arena, "trimming-differs", cell_where(audit, row->a),
+    if (is_trimmed(a) != is_trimmed(b) &&
+        !findings_say(audit->found, "trimming-differs", pair, false)) {
+        finding_add(audit->found, "trimming-differs", cell_spot(audit, row->a),
                     "%s only %s is trimmed", pair.ptr, (is_trimmed(a) ? a : b)->id.ptr);
     }
     skipped_a = skipped_steps(audit, row->a, a);
     skipped_b = skipped_steps(audit, row->b, b);
-    if ((skipped_a == 0) != (skipped_b == 0) && !is_said(list, "warmup-differs", pair)) {
-        finding_add(list, audit->arena, "warmup-differs", cell_where(audit, row->a),
+    if ((skipped_a == 0) != (skipped_b == 0) &&
+        !findings_say(audit->found, "warmup-differs", pair, false)) {
+        finding_add(audit->found, "warmup-differs", cell_spot(audit, row->a),
                     "%s %" PRId64 " and %" PRId64 " first steps are left out", pair.ptr, skipped_a,
                     skipped_b);
     }

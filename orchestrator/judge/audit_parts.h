@@ -10,6 +10,7 @@ struct audit {
     const struct report *report;
     const struct binding *binding;
     struct report_audit *out;
+    struct findings *found; /* of out */
 };
 
 /* audit.c */
@@ -48,8 +49,13 @@ void audit_find_cells(struct audit *audit);
 void audit_find_windows(struct audit *audit);
 void audit_find_facts(struct audit *audit);
 
-/* The cell's first log, such as "paddle-perf-8903782/ResNet50V1.5/logs/x.txt", else its place in the manifest. */
-struct str cell_where(const struct audit *audit, const struct cell_audit *cell);
+/* One of the cell's logs, at a line or as a whole (0); a cell without logs in the manifest. */
+struct spot log_spot(const struct audit *audit, const struct cell_audit *cell, size_t log,
+                     int64_t line);
+static inline struct spot cell_spot(const struct audit *audit, const struct cell_audit *cell)
+{
+    return log_spot(audit, cell, 0, 0);
+}
 struct str arena_str(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

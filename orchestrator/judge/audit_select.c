@@ -15,67 +15,22 @@ static bool is_selected(const struct selection *s, const struct report_case *c)
     return plan_selects(s->globs, s->n_globs, c->id);
 }
 
-/* The number after `start`, as in "$.cases[N]..."; false for every other place. */
-static bool number_of_place(struct str place, const char *start, size_t n, size_t *ret_idx)
+/* Logs are named below the folder of the report's logs. */
+static bool has_log(const struct report *report, const struct report_case *c, struct str log)
 {
-    struct str rest = str_sub(place, strlen(start), SIZE_MAX);
-    int64_t end = str_find(rest, STR_LIT("]"));
-    int64_t idx = 0;
-    struct err ignored = {0};
-    if (!str_starts(place, str_of(start)) || end < 0 || n == 0 ||
-        str_to_i64(str_sub(rest, 0, (size_t)end), 0, (int64_t)n - 1, &idx, &ignored) < 0) {
-        return false;
-    }
-    *ret_idx = (size_t)idx;
-    return true;
-}
-
-/* "logs_source/PATH" or "logs_source/PATH:LINE". */
-static bool is_log_of(const struct report *report, const struct report_case *c, struct str where)
-{
-    struct str folder = report->logs_source.path;
-    if (!folder.ptr || !str_starts(where, folder) || where.len <= folder.len ||
-        where.ptr[folder.len] != '/') {
-        return false;
-    }
-    where = str_sub(where, folder.len + 1, SIZE_MAX);
-    for (size_t idx = 0; idx < c->n_logs; idx++) {
-        struct str log = c->logs[idx];
-        if (str_starts(where, log) && (where.len == log.len || where.ptr[log.len] == ':')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_cell_of(const struct report_case *c, struct str place)
-{
-    for (size_t idx = 0; idx < c->n_cells; idx++) {
-        if (str_eq(c->cells[idx].id, place)) {
-            return true;
-        }
-    }
-    return false;
+    size_t folder = report->logs_source.path.ptr ? report->logs_source.path.len + 1 : 0;
+    return str_is_in(str_sub(log, folder, SIZE_MAX), c->logs, c->n_logs);
 }
 
 /* A finding about cases, none of which is selected. */
 static bool is_of_others(const struct selection *s, const struct finding *finding)
 {
-    const struct report *report = s->report;
-    struct str where = finding->where;
-    struct str place = STR_EMPTY;
+    const struct spot *at = &finding->at;
     size_t n_of = 0;
-    size_t case_idx = 0;
-    size_t stack_idx = 0;
-    if (str_starts(where, report->path) && where.len > report->path.len) {
-        place = str_sub(where, report->path.len + 1, SIZE_MAX);
-    }
-    bool is_case = number_of_place(place, "$.cases[", report->n_cases, &case_idx);
-    bool is_stack = number_of_place(place, "$.stacks[", report->n_stacks, &stack_idx);
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        if ((is_case && idx == case_idx) || (is_stack && c->stack == &report->stacks[stack_idx]) ||
-            is_log_of(report, c, where) || is_cell_of(c, place)) {
+    for (size_t idx = 0; idx < s->report->n_cases; idx++) {
+        const struct report_case *c = &s->report->cases[idx];
+        if (c == at->of_case || (at->stack && c->stack == at->stack) ||
+            (at->log.ptr && has_log(s->report, c, at->log))) {
             if (is_selected(s, c)) {
                 return false;
             }

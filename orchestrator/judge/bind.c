@@ -214,11 +214,11 @@ static void find_in_recipe(struct arena *arena, const struct rules_of *of,
         struct str id = recipe->rule.ptr ? rule_id_format(recipe->rule) : c->format;
         if (c->stack == stack &&
             is_missing(arena, &asked, id.ptr ? format_find(of->formats, id) : NULL, &bound)) {
-            finding_add(
-                of->findings, arena, "recipe-rule-missing",
-                str_of(arena_printf(arena, "%s:$.stacks[%zu].%s.%s", of->report->path.ptr,
-                                    (size_t)(stack - of->report->stacks), place, bound.key)),
-                "%.*s: %s", STR_ARG(recipe->title), bound.why);
+            finding_add(of->findings, "recipe-rule-missing",
+                        (struct spot){.report = of->report,
+                                      .stack = stack,
+                                      .below = arena_printf(arena, ".%s.%s", place, bound.key)},
+                        "%.*s: %s", STR_ARG(recipe->title), bound.why);
             return;
         }
     }
@@ -250,10 +250,9 @@ void bind_findings(struct arena *arena, const struct report *report,
     for (size_t idx = 0; idx < binding.n_cells; idx++) {
         const struct bound_cell *b = &binding.cells[idx];
         if (b->missing) {
-            finding_add(findings, arena, "rule-missing",
-                        str_of(arena_printf(arena, "%s:$.cases[%zu].cells[%zu]", report->path.ptr,
-                                            (size_t)(b->of_case - report->cases),
-                                            (size_t)(b->cell - b->of_case->cells))),
+            finding_add(findings, "rule-missing",
+                        (struct spot){
+                            .report = report, .of_case = b->of_case, .cell = b->cell, .below = ""},
                         "%s: %s", b->cell->id.ptr, b->missing);
         }
     }

@@ -23,8 +23,47 @@ static const struct finding_rule *find_rule(const char *id)
     return NULL;
 }
 
-void finding_add(struct findings *list, struct arena *arena, const char *id, struct str where,
-                 const char *fmt, ...)
+bool findings_say(const struct findings *list, const char *id, struct str message, bool is_whole)
+{
+    for (size_t idx = 0; idx < list->n; idx++) {
+        const struct finding *f = &list->items[idx];
+        if (strcmp(f->id, id) == 0 && str_starts(f->message, message) &&
+            (!is_whole || f->message.len == message.len)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *spot_path(struct arena *arena, const struct spot *at, bool is_lasting)
+{
+    const struct report_case *c = at->of_case;
+    const char *cell = "";
+    if (!c && !at->stack) {
+        return arena_printf(arena, "$%s", at->below ? at->below : "");
+    }
+    struct str id = c ? c->id : at->stack->id;
+    size_t idx = c ? (size_t)(c - at->report->cases) : (size_t)(at->stack - at->report->stacks);
+    if (at->cell && at->below) {
+        cell = arena_printf(arena, ".cells[%zu]", (size_t)(at->cell - c->cells));
+    }
+    const char *below = at->below ? at->below : c ? ".id" : "";
+    return is_lasting
+               ? arena_printf(arena, "%s %.*s %s%s", c ? "case" : "stack", STR_ARG(id), cell, below)
+               : arena_printf(arena, "$.%s[%zu]%s%s", c ? "cases" : "stacks", idx, cell, below);
+}
+
+static struct str spot_words(struct arena *arena, const struct spot *at)
+{
+    const char *line = at->line ? arena_printf(arena, ":%" PRId64, at->line) : "";
+    return str_of(
+        at->log.ptr ? arena_printf(arena, "%.*s%s", STR_ARG(at->log), line)
+        : at->cell && !at->below
+            ? arena_printf(arena, "%s:%s", at->report->path.ptr, at->cell->id.ptr)
+            : arena_printf(arena, "%s:%s", at->report->path.ptr, spot_path(arena, at, false)));
+}
+
+void finding_add(struct findings *list, const char *id, struct spot at, const char *fmt, ...)
 {
     const struct finding_rule *rule = find_rule(id);
     struct finding *f;
@@ -36,7 +75,7 @@ void finding_add(struct findings *list, struct arena *arena, const char *id, str
     va_end(args);
     if (list->n == list->n_max) {
         size_t n_max = list->n_max ? 2 * list->n_max : 16;
-        struct finding *items = arena_array(arena, struct finding, n_max);
+        struct finding *items = arena_array(list->arena, struct finding, n_max);
         if (list->n) {
             memcpy(items, list->items, list->n * sizeof(items[0]));
         }
@@ -46,6 +85,7 @@ void finding_add(struct findings *list, struct arena *arena, const char *id, str
     f = &list->items[list->n++];
     f->id = rule->id;
     f->level = rule->level;
-    f->message = str_dup(arena, str_of(text));
-    f->where = str_dup(arena, where);
+    f->message = str_dup(list->arena, str_of(text));
+    f->at = at;
+    f->where = spot_words(list->arena, &at);
 }

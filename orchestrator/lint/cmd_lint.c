@@ -34,7 +34,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(strbuf) struct strbuf text;
     struct lint_args args = {0};
     struct report_set reports = {0};
-    struct findings all = {0};
+    struct findings all = {.arena = &arena};
     struct findings *lists;
     CLEANUP(format_set) struct format_set formats = {0};
     strbuf_init(&text, TEXT_BYTES_MAX);

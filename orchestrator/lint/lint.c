@@ -15,47 +15,22 @@ static size_t stack_index(const struct report *report, const struct stack *stack
     return (size_t)(stack - report->stacks);
 }
 
-static void add_once(struct lint *lint, const char *id, const struct stack *stack,
-                     const char *place, const char *text)
+void lint_add(struct lint *lint, const char *id, struct spot at, const char *fmt, ...)
 {
-    char *where;
-    if (stack) {
-        where = arena_printf(lint->arena, "%s:$.stacks[%zu]%s", lint->report->path.ptr,
-                             stack_index(lint->report, stack), place);
-    } else {
-        where = arena_printf(lint->arena, "%s:$%s", lint->report->path.ptr, place);
-    }
-    for (size_t idx = lint->first; idx < lint->findings->n; idx++) {
+    char text[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    for (size_t idx = 0; idx < lint->findings->n; idx++) {
         const struct finding *f = &lint->findings->items[idx];
-        const char *head = strchr(where, ']');
-        size_t len = stack && head ? (size_t)(head - where) + 1 : 0;
-        if (strcmp(f->id, id) == 0 && str_eq_z(f->message, text) &&
-            (f->where.len >= len && memcmp(f->where.ptr, where, len) == 0)) {
+        if (f->at.report == lint->report && strcmp(f->id, id) == 0 && str_eq_z(f->message, text) &&
+            (!at.stack || at.stack == f->at.stack)) {
             return;
         }
     }
-    finding_add(lint->findings, lint->arena, id, str_of(where), "%s", text);
-}
-
-void lint_add(struct lint *lint, const char *id, const struct stack *stack, const char *place,
-              const char *fmt, ...)
-{
-    char text[MESSAGE_BYTES];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    add_once(lint, id, stack, place, text);
-}
-
-void lint_say(const struct lint_command *c, const char *id, const char *fmt, ...)
-{
-    char text[MESSAGE_BYTES];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    add_once(c->lint, id, c->stack, c->place, text);
+    at.report = lint->report;
+    finding_add(lint->findings, id, at, "%s", text);
 }
 
 const struct report_case *stack_next_case(const struct lint *lint, const struct stack *stack,
@@ -111,11 +86,9 @@ bool lint_next_command(struct lint_command *c)
     if (idx == c->stack->n_commands) {
         return false;
     }
-    char **place = &lint->places[lint->first_command[stack_index(lint->report, c->stack)] + idx];
-    *place = *place ? *place : arena_printf(lint->arena, ".commands[%zu].printed", idx);
     c->command = &c->stack->commands[idx];
     c->script = script_of(lint, c->stack, c->command, true);
-    c->place = *place;
+    c->at = in_stack(c->stack, arena_printf(lint->arena, ".commands[%zu].printed", idx));
     c->run = NULL;
     return true;
 }
@@ -162,8 +135,7 @@ bool ends_in_any(struct str s, const char *const *suffixes)
 
 void lint_report(struct arena *arena, const struct report *report, struct findings *findings)
 {
-    struct lint lint = {
-        .arena = arena, .report = report, .findings = findings, .first = findings->n};
+    struct lint lint = {.arena = arena, .report = report, .findings = findings};
     size_t n = 0;
     lint.first_command = arena_array(arena, size_t, report->n_stacks + 1);
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
@@ -171,7 +143,6 @@ void lint_report(struct arena *arena, const struct report *report, struct findin
         n += report->stacks[idx].n_commands;
     }
     lint.scripts = arena_array(arena, struct shell_script *, 2 * n + 1);
-    lint.places = arena_array(arena, char *, n + 1);
     lint_pins(&lint);
     lint_commands(&lint);
     lint_conditions(&lint);

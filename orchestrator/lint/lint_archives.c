@@ -5,9 +5,8 @@
 #include "lint/lint_parts.h"
 
 struct step { /* one run that has to do with archives */
-    const struct shell_run *run;
+    struct lint_command c;
     const struct shell_run *before; /* what is piped into it, or NULL */
-    const char *place;
 };
 
 struct steps {
@@ -81,9 +80,9 @@ static bool has_letter(const struct shell_run *run, const char *letter)
 /* The archive that is piped or redirected into the step, or NULL. */
 static struct str piped_file(const struct step *step)
 {
-    for (size_t idx = 0; idx < step->run->n_files; idx++) {
-        if (step->run->files[idx].role == SHELL_FROM) {
-            return step->run->files[idx].text;
+    for (size_t idx = 0; idx < step->c.run->n_files; idx++) {
+        if (step->c.run->files[idx].role == SHELL_FROM) {
+            return step->c.run->files[idx].text;
         }
     }
     for (size_t idx = 1; step->before && idx < step->before->n; idx++) {
@@ -96,7 +95,7 @@ static struct str piped_file(const struct step *step)
 
 static struct unpacking unpacking_of(const struct step *step)
 {
-    const struct shell_run *run = step->run;
+    const struct shell_run *run = step->c.run;
     struct unpacking u = {.flags = run->n > 1 ? run->words[1].text : STR_EMPTY};
     bool is_tar = shell_is(run, "tar");
     bool unpacks = is_tar ? has_letter(run, "x") || shell_run_flag(run, "--extract")
@@ -117,20 +116,20 @@ static struct unpacking unpacking_of(const struct step *step)
     return u;
 }
 
-static void lint_filter(struct lint *lint, const struct stack *s, const struct step *step)
+static void lint_filter(const struct step *step)
 {
     struct unpacking u = unpacking_of(step);
     struct str wanted = u.file.ptr && !is_unknown(u.file) ? filter_of_name(u.file) : STR_EMPTY;
-    struct str program = shell_program(step->run);
+    struct str program = shell_program(step->c.run);
     if (!u.filter.ptr || !wanted.ptr || str_eq(u.filter, wanted)) {
         return;
     }
     if (str_eq_z(wanted, "none")) {
-        lint_add(lint, "tar-wrong-filter", s, step->place,
+        lint_add(step->c.lint, "tar-wrong-filter", step->c.at,
                  "%.*s %.*s of %.*s: by its name it is not compressed", STR_ARG(program),
                  STR_ARG(u.flags), STR_ARG(u.file));
     } else {
-        lint_add(lint, "tar-wrong-filter", s, step->place,
+        lint_add(step->c.lint, "tar-wrong-filter", step->c.at,
                  "%.*s %.*s expects %.*s of %.*s: by its name it is %.*s", STR_ARG(program),
                  STR_ARG(u.flags), STR_ARG(u.filter), STR_ARG(u.file), STR_ARG(wanted));
     }
@@ -146,8 +145,8 @@ static bool checks_file(const struct step *step, struct str file)
     if (piped.ptr && str_eq(path_base(piped), path_base(file))) {
         return true;
     }
-    for (size_t at = 1; at < step->run->n; at++) {
-        struct str word = step->run->words[at].text;
+    for (size_t at = 1; at < step->c.run->n; at++) {
+        struct str word = step->c.run->words[at].text;
         if (str_eq(path_base(word), path_base(file))) {
             return true;
         }
@@ -161,21 +160,20 @@ static bool checks_file(const struct step *step, struct str file)
         }
     }
     return !names_other && (!piped.ptr || !is_archive(piped)) &&
-           (shell_run_flag(step->run, "-c") || shell_run_flag(step->run, "--check") ||
-            shell_run_flag(step->run, "-sc"));
+           (shell_run_flag(step->c.run, "-c") || shell_run_flag(step->c.run, "--check") ||
+            shell_run_flag(step->c.run, "-sc"));
 }
 
-static void lint_check(struct lint *lint, const struct stack *s, const struct steps *steps,
-                       size_t unpack_idx, struct str file)
+static void lint_check(const struct steps *steps, size_t unpack_idx, struct str file)
 {
     bool is_checked = false;
     for (size_t idx = 0; idx < steps->n && !is_checked; idx++) {
         const struct step *step = &steps->items[idx];
-        if (!is_checksum(step->run) || !checks_file(step, file)) {
+        if (!is_checksum(step->c.run) || !checks_file(step, file)) {
             continue;
         }
         if (idx > unpack_idx) {
-            lint_add(lint, "checksum-after-use", s, step->place,
+            lint_add(step->c.lint, "checksum-after-use", step->c.at,
                      "%.*s is unpacked first and checked afterwards", STR_ARG(file));
         }
         is_checked = true;
@@ -216,23 +214,22 @@ static bool moves(const struct shell_run *run, struct str name)
     return false;
 }
 
-static void lint_moving(struct lint *lint, const struct stack *s, const struct steps *steps,
-                        size_t unpack_idx, struct str file)
+static void lint_moving(const struct steps *steps, size_t unpack_idx, struct str file)
 {
-    const char *place = NULL;
+    const struct step *mover = NULL;
     struct str folder = without_suffix(path_base(file));
     for (size_t idx = unpack_idx + 1; idx < steps->n; idx++) {
-        const struct shell_run *run = steps->items[idx].run;
+        const struct shell_run *run = steps->items[idx].c.run;
         if (!is_mover(run)) {
             continue;
         }
         if (moves(run, folder)) {
             return;
         }
-        place = !place && moves(run, path_base(file)) ? steps->items[idx].place : place;
+        mover = !mover && moves(run, path_base(file)) ? &steps->items[idx] : mover;
     }
-    if (place) {
-        lint_add(lint, "archive-not-folder", s, place,
+    if (mover) {
+        lint_add(mover->c.lint, "archive-not-folder", mover->c.at,
                  "%.*s is unpacked, and then the archive itself is moved", STR_ARG(file));
     }
 }
@@ -294,7 +291,7 @@ static bool collect_saved(const struct steps *steps, struct names *saved)
 {
     bool may_be_other = false;
     for (size_t idx = 0; idx < steps->n; idx++) {
-        const struct shell_run *run = steps->items[idx].run;
+        const struct shell_run *run = steps->items[idx].c.run;
         bool is_unknown_name = false;
         struct str name = saved_name(run, &is_unknown_name);
         struct str url = url_of(run);
@@ -311,29 +308,26 @@ static bool collect_saved(const struct steps *steps, struct names *saved)
 }
 
 /* The archive that a working command downloads although the printed one has no download; NULL if none does. */
-static struct str working_download(struct lint *lint, const struct stack *s,
-                                   const struct step *step)
+static struct str working_download(const struct lint_command *c)
 {
-    for (struct lint_command c = lint_walk(lint, s); lint_next_command(&c);) {
-        const struct shell_script *works = working_script(lint, s, c.command);
-        for (size_t run = 0; strcmp(c.place, step->place) == 0 && run < works->n; run++) {
-            struct str url = url_of(&works->runs[run]);
-            if (is_archive(url)) {
-                return path_base(url);
-            }
+    const struct shell_script *works = working_script(c->lint, c->stack, c->command);
+    for (size_t run = 0; run < works->n; run++) {
+        struct str url = url_of(&works->runs[run]);
+        if (is_archive(url)) {
+            return path_base(url);
         }
     }
     return STR_EMPTY;
 }
 
-static void lint_name(struct lint *lint, const struct stack *s, const struct step *step,
-                      const struct names *saved, struct str file)
+static void lint_name(const struct step *step, const struct names *saved, struct str file)
 {
-    struct str got = saved->n ? saved->items[0] : working_download(lint, s, step);
+    struct str got = saved->n ? saved->items[0] : working_download(&step->c);
     /* data.tar may be what gunzip made of data.tar.gz. */
     if (got.ptr && !str_eq(got, path_base(file)) && !has_name(saved, path_base(file)) &&
-        !has_name(saved, str_of(arena_printf(lint->arena, "%.*s.gz", STR_ARG(path_base(file)))))) {
-        lint_add(lint, "archive-name-mismatch", s, step->place,
+        !has_name(saved,
+                  str_of(arena_printf(step->c.lint->arena, "%.*s.gz", STR_ARG(path_base(file)))))) {
+        lint_add(step->c.lint, "archive-name-mismatch", step->c.at,
                  "%.*s is unpacked, but the download is saved as %.*s", STR_ARG(file),
                  STR_ARG(got));
     }
@@ -341,34 +335,29 @@ static void lint_name(struct lint *lint, const struct stack *s, const struct ste
 
 /* ---- the whole ---- */
 
-static void collect_steps(struct lint *lint, const struct stack *s, struct steps *steps)
-{
-    for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
-        bool is_piped = c.run > c.script->runs && c.run->before == '|';
-        if (c.run->n) {
-            VEC_PUSH(steps, (struct step){c.run, is_piped ? c.run - 1 : NULL, c.place});
-        }
-    }
-}
-
 void lint_archives(struct lint *lint, const struct stack *s)
 {
     struct steps steps = {.n = 0};
     struct names saved = {.n = 0};
     bool may_be_other;
-    collect_steps(lint, s, &steps);
+    for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
+        bool is_piped = c.run > c.script->runs && c.run->before == '|';
+        if (c.run->n) {
+            VEC_PUSH(&steps, (struct step){c, is_piped ? c.run - 1 : NULL});
+        }
+    }
     may_be_other = collect_saved(&steps, &saved);
     for (size_t idx = 0; idx < steps.n; idx++) {
         struct unpacking u = unpacking_of(&steps.items[idx]);
         bool is_piped = steps.items[idx].before != NULL;
-        lint_filter(lint, s, &steps.items[idx]);
+        lint_filter(&steps.items[idx]);
         if (!u.file.ptr || is_unknown(u.file) || !is_archive(u.file)) {
             continue;
         }
-        lint_check(lint, s, &steps, idx, u.file);
-        lint_moving(lint, s, &steps, idx, u.file);
+        lint_check(&steps, idx, u.file);
+        lint_moving(&steps, idx, u.file);
         if (!may_be_other && !is_piped) {
-            lint_name(lint, s, &steps.items[idx], &saved, u.file);
+            lint_name(&steps.items[idx], &saved, u.file);
         }
     }
     VEC_RELEASE(&steps);

@@ -58,7 +58,7 @@ static void lint_changed(struct lint *lint, const struct stack *s)
         n_changed += s->commands[idx].printed.ptr && s->commands[idx].works.ptr;
     }
     if (n_changed) {
-        lint_add(lint, "command-changed", s, ".commands",
+        lint_add(lint, "command-changed", in_stack(s, ".commands"),
                  "%zu of %zu commands had to be changed to work", n_changed, s->n_commands);
     }
 }

@@ -69,7 +69,7 @@ static void lint_not_stated(struct lint *lint, const struct stack *s)
         strbuf_printf(&list, "%s%.*s", idx ? ", " : "", STR_ARG(unstated.names[idx]));
     }
     if (unstated.n) {
-        lint_add(lint, "not-stated", s, ".conditions", "not stated: %s", list.ptr);
+        lint_add(lint, "not-stated", in_stack(s, ".conditions"), "not stated: %s", list.ptr);
     }
 }
 
@@ -177,11 +177,11 @@ static double needed_bytes(struct lint *lint, const struct report_case *c, struc
 
 /* A container without --shm-size has 64 MiB, which loaders and NCCL share. Source: docker container run, --shm-size; NCCL user guide,
    "Shared memory" (both read 2026-11). */
-static void lint_no_shm(struct lint *lint, const struct stack *s, const char *place)
+static void lint_no_shm(struct lint *lint, struct spot at)
 {
-    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, at.stack, c));) {
         if (c->gpus_per_node > 1 || workers_of(lint, c) > 0) {
-            lint_add(lint, "shm-too-small", s, place,
+            lint_add(lint, "shm-too-small", at,
                      "neither --shm-size nor --ipc=host: %" PRId64
                      " ranks a node and their loaders share 64 MiB",
                      c->gpus_per_node);
@@ -202,7 +202,7 @@ static void lint_shm_of(struct lint *lint, const struct stack *s, struct str pri
         }
         needed = needed_bytes(lint, c, &image);
         if (size_bytes(shm) > 0 && needed > size_bytes(shm)) {
-            lint_add(lint, "shm-too-small", s, ".conditions.shm_size",
+            lint_add(lint, "shm-too-small", in_stack(s, ".conditions.shm_size"),
                      "--shm-size=%.*s for %" PRId64 " ranks x %.0f workers x %d batches of %" PRId64
                      " images of %s: %.1f GiB",
                      STR_ARG(shm), c->gpus_per_node, workers_of(lint, c), PREFETCH,
@@ -214,10 +214,10 @@ static void lint_shm_of(struct lint *lint, const struct stack *s, struct str pri
 
 static void lint_shm(struct lint *lint, const struct stack *s)
 {
-    struct lint_container container = {.place = NULL};
+    struct lint_container container = {.is_host_ipc = false};
     bool is_printed = lint_container_of(lint, s, &container);
     if (is_printed && !container.shm.ptr && !container.is_host_ipc) {
-        lint_no_shm(lint, s, container.place);
+        lint_no_shm(lint, container.at);
     }
     if (container.shm.ptr) {
         lint_shm_of(lint, s, container.shm);
@@ -240,21 +240,21 @@ static bool has_runs(const struct lint *lint, const struct stack *s)
     return has_some;
 }
 
-static void lint_case_batch(struct lint *lint, const struct report_case *c, size_t idx)
+static void lint_case_batch(struct lint *lint, const struct report_case *c)
 {
     struct err err = {0};
     struct str text = STR_EMPTY;
     int64_t batch = 0;
     if (c->n_cells && case_condition(c, "batch_per_gpu", &text) && text.ptr &&
         str_to_i64(text, 1, INT32_MAX, &batch, &err) == 0 && batch != c->batch_per_gpu) {
-        lint_add(lint, "batch-differs", NULL,
-                 arena_printf(lint->arena, ".cases[%zu].conditions.batch_per_gpu", idx),
+        lint_add(lint, "batch-differs",
+                 (struct spot){.of_case = c, .below = ".conditions.batch_per_gpu"},
                  "%s: a batch of %" PRId64 " is stated, and the row is for %" PRId64, c->id.ptr,
                  batch, c->batch_per_gpu);
     }
 }
 
-static void lint_also(struct lint *lint, const struct report_case *c, size_t case_idx)
+static void lint_also(struct lint *lint, const struct report_case *c)
 {
     for (size_t idx = 0; idx < c->n_cells; idx++) {
         const struct cell *cell = &c->cells[idx];
@@ -263,9 +263,9 @@ static void lint_also(struct lint *lint, const struct report_case *c, size_t cas
             double other = 0;
             if (str_to_f64(cell->also[also].printed, &other, &err) == 0 &&
                 (other < cell->published || other > cell->published)) {
-                lint_add(lint, "number-conflict", NULL,
-                         arena_printf(lint->arena, ".cases[%zu].cells[%zu].also_printed[%zu]",
-                                      case_idx, idx, also),
+                const char *below = arena_printf(lint->arena, ".also_printed[%zu]", also);
+                lint_add(lint, "number-conflict",
+                         (struct spot){.of_case = c, .cell = cell, .below = below},
                          "%s is printed as %s, but as %s in %s", cell->id.ptr, cell->printed.ptr,
                          cell->also[also].printed.ptr, cell->also[also].source.path.ptr);
             }
@@ -282,16 +282,16 @@ void lint_conditions(struct lint *lint)
         }
         lint_not_stated(lint, s);
         if (!states(lint, s, "seed") && !prints_seed(lint, s)) {
-            lint_add(lint, "seed-not-stated", s, ".conditions.seed", "no seed is stated");
+            lint_add(lint, "seed-not-stated", in_stack(s, ".conditions.seed"), "no seed is stated");
         }
         if (!states(lint, s, "repeats") && !has_runs(lint, s)) {
-            lint_add(lint, "repeats-not-stated", s, ".conditions.repeats",
+            lint_add(lint, "repeats-not-stated", in_stack(s, ".conditions.repeats"),
                      "no number of repeats is stated, and no spread");
         }
         lint_shm(lint, s);
     }
     for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        lint_case_batch(lint, &lint->report->cases[idx], idx);
-        lint_also(lint, &lint->report->cases[idx], idx);
+        lint_case_batch(lint, &lint->report->cases[idx]);
+        lint_also(lint, &lint->report->cases[idx]);
     }
 }

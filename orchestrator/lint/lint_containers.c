@@ -86,7 +86,7 @@ static void lint_image(const struct lint_command *c, const struct shell_run *run
         is_made(c->lint, c->stack, image)) {
         return;
     }
-    lint_say(c, "image-name-mismatch",
+    lint_add(c->lint, "image-name-mismatch", c->at,
              "image \"%.*s\" is run, but no printed command pulls, builds or tags it",
              STR_ARG(image));
 }
@@ -119,7 +119,8 @@ static void lint_path_word(const struct lint_command *c, const char *option,
         keeps_path(word, value)) {
         return;
     }
-    lint_say(c, "library-path-overwritten", "%sLD_LIBRARY_PATH=%.*s", option, STR_ARG(value));
+    lint_add(c->lint, "library-path-overwritten", c->at, "%sLD_LIBRARY_PATH=%.*s", option,
+             STR_ARG(value));
 }
 
 static void lint_library_path(const struct lint_command *c, const struct shell_run *run)
@@ -140,7 +141,7 @@ static void lint_library_path(const struct lint_command *c, const struct shell_r
         }
     }
     if (shell_is(run, "unset") && shell_run_flag(run, "LD_LIBRARY_PATH")) {
-        lint_say(c, "library-path-overwritten", "unset LD_LIBRARY_PATH");
+        lint_add(c->lint, "library-path-overwritten", c->at, "unset LD_LIBRARY_PATH");
     }
 }
 
@@ -166,8 +167,9 @@ static void lint_name(const struct lint_command *c, const char *what, struct str
 {
     for (const char *const *family = FAMILIES; name.ptr && *family; family++) {
         if (holds_text(name, *family) && !is_own_family(c->lint, c->stack, *family)) {
-            lint_say(c, "copied-from-other-model", "%s \"%.*s\" is of another model than %.*s",
-                     what, STR_ARG(name), STR_ARG(c->lint->report->cases[0].model));
+            lint_add(c->lint, "copied-from-other-model", c->at,
+                     "%s \"%.*s\" is of another model than %.*s", what, STR_ARG(name),
+                     STR_ARG(c->lint->report->cases[0].model));
         }
     }
 }
@@ -223,7 +225,7 @@ bool lint_container_of(struct lint *lint, const struct stack *s, struct lint_con
     struct lint_command c = lint_walk(lint, s);
     while (lint_next_run(&c)) {
         const struct shell_run *run = c.run;
-        struct lint_container of = {.place = c.place};
+        struct lint_container of = {.at = c.at};
         struct shell_word value = {.text = STR_EMPTY};
         size_t from = 1;
         if (!shell_engine_does(run, "run") || !image_of(run).ptr) {

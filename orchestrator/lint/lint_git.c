@@ -15,19 +15,18 @@ struct git_step {
     bool is_commit, has_ref,
         stays; /* stays: in the folder of an earlier clone, not in the one that it made */
     const struct command *command;
-    const char *place;
+    struct spot at;
 };
 
 struct git_walk {
     struct lint *lint;
-    const struct stack *stack;
     struct {
         struct git_step *items;
         size_t n, n_max;
     } steps;
     struct str folder; /* where commands are typed; NULL: unknown */
     const struct command *command;
-    const char *place;
+    struct spot at;
 };
 
 /* ---- folders ---- */
@@ -101,8 +100,7 @@ static struct str operand(const struct shell_run *run, size_t at, size_t nth)
 
 static struct git_step *add_step(struct git_walk *w, enum git_kind kind, struct str folder)
 {
-    struct git_step step = {
-        .kind = kind, .folder = folder, .command = w->command, .place = w->place};
+    struct git_step step = {.kind = kind, .folder = folder, .command = w->command, .at = w->at};
     for (size_t idx = 0; kind != GIT_CLONE && idx < w->steps.n; idx++) {
         const struct git_step *clone = &w->steps.items[idx];
         step.stays =
@@ -155,8 +153,7 @@ static void read_clone(struct git_walk *w, const struct shell_run *run, size_t a
     step->stays = false;
     if (!url_can_be_cloned(url)) {
         step->has_ref = true;
-        lint_add(w->lint, "url-not-cloneable", w->stack, w->place, "git cannot clone %.*s",
-                 STR_ARG(url));
+        lint_add(w->lint, "url-not-cloneable", w->at, "git cannot clone %.*s", STR_ARG(url));
     }
     if (branch.text.ptr && !is_commit(branch.text) && !is_unknown(branch.text)) {
         folder = step->folder;
@@ -281,24 +278,24 @@ static void judge_step(const struct git_walk *w, size_t idx)
     const struct git_step *step = &w->steps.items[idx];
     bool is_pinned = is_pinned_later(w, idx);
     if (step->stays) {
-        lint_add(w->lint, "git-pull-moving", w->stack, step->place,
+        lint_add(w->lint, "git-pull-moving", step->at,
                  "a checkout is typed where git clone was, not in the folder that it made: the "
                  "clone stays on its default branch");
     } else if (step->kind == GIT_MOVE && !is_pinned) {
-        lint_add(w->lint, "git-pull-moving", w->stack, step->place, "%.*s", STR_ARG(step->text));
+        lint_add(w->lint, "git-pull-moving", step->at, "%.*s", STR_ARG(step->text));
     } else if (step->kind == GIT_CLONE && !step->has_ref && !is_pinned && !has_later_ref(w, idx)) {
-        lint_add(w->lint, "git-pull-moving", w->stack, step->place,
+        lint_add(w->lint, "git-pull-moving", step->at,
                  "git clone of %.*s is followed by no checkout of a commit", STR_ARG(step->text));
     }
 }
 
 void lint_git(struct lint *lint, const struct stack *s)
 {
-    struct git_walk w = {.lint = lint, .stack = s};
+    struct git_walk w = {.lint = lint};
     for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
         w.folder = c.command == w.command ? w.folder : STR_LIT("");
         w.command = c.command;
-        w.place = c.place;
+        w.at = c.at;
         if (shell_is(c.run, "cd") || shell_is(c.run, "pushd")) {
             follow_cd(&w, c.run);
         } else if (shell_is(c.run, "popd")) {

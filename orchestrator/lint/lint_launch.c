@@ -39,10 +39,11 @@ static void lint_size(const struct lint_command *c, unsigned fits, struct str sp
         return;
     }
     if (fits == FITS_NODES) {
-        lint_say(c, "nodes-differ", "%.*s is %" PRId64 " for cases of %" PRId64 " nodes",
-                 STR_ARG(spelled), n, like->nodes);
+        lint_add(c->lint, "nodes-differ", c->at,
+                 "%.*s is %" PRId64 " for cases of %" PRId64 " nodes", STR_ARG(spelled), n,
+                 like->nodes);
     } else {
-        lint_say(c, "nodes-differ",
+        lint_add(c->lint, "nodes-differ", c->at,
                  "%.*s is %" PRId64 " for cases of %" PRId64 " x %" PRId64 " GPUs",
                  STR_ARG(spelled), n, like->nodes, like->gpus_per_node);
     }
@@ -70,7 +71,7 @@ static void lint_nodes(const struct lint_command *c, const struct option_found *
         return;
     }
     if (assigned_number(c->script, "NUM_NODES", &stated) && stated != n) {
-        lint_say(c, "nodes-differ", "%.*s is %" PRId64 " and NUM_NODES is %" PRId64,
+        lint_add(c->lint, "nodes-differ", c->at, "%.*s is %" PRId64 " and NUM_NODES is %" PRId64,
                  STR_ARG(o->spelled), n, stated);
     } else {
         lint_size(c, FITS_NODES, o->spelled, n);
@@ -142,7 +143,7 @@ static void lint_devices(const struct lint_command *c, struct str spelled, struc
     bool is_plain;
     int64_t n = read_devices(list, &is_plain);
     if (n && !is_plain) {
-        lint_say(c, "device-hard-coded", "%.*s=%.*s", STR_ARG(spelled), STR_ARG(list));
+        lint_add(c->lint, "device-hard-coded", c->at, "%.*s=%.*s", STR_ARG(spelled), STR_ARG(list));
     }
     if (n && fits && c->command->gpus) {
         lint_size(c, fits, spelled, n);
@@ -172,7 +173,8 @@ static void lint_cuda_words(const struct lint_command *c, const struct shell_run
             len++;
         }
         if (len && number.ptr[0] != '0' && (len == number.len || number.ptr[len] != '.')) {
-            lint_say(c, "device-hard-coded", "cuda:%.*s", STR_ARG(str_sub(number, 0, len)));
+            lint_add(c->lint, "device-hard-coded", c->at, "cuda:%.*s",
+                     STR_ARG(str_sub(number, 0, len)));
         }
     }
 }
@@ -257,10 +259,11 @@ static void lint_node_value(const struct lint_command *c, struct str name, struc
     }
     if (is_first_of_family(c->script, raw)) {
         int64_t equals = str_find(raw, STR_LIT("="));
-        lint_say(c, "node-hard-coded", "%.*s=%.*s on every node", STR_ARG(name),
+        lint_add(c->lint, "node-hard-coded", c->at, "%.*s=%.*s on every node", STR_ARG(name),
                  STR_ARG(str_sub(raw, (size_t)(equals + 1), SIZE_MAX)));
     } else if (!is_unknown(raw) && (to_count(value, GPUS_NAME_MAX, &rank) || is_address(value))) {
-        lint_say(c, "node-hard-coded", "%.*s=%.*s on every node", STR_ARG(name), STR_ARG(value));
+        lint_add(c->lint, "node-hard-coded", c->at, "%.*s=%.*s on every node", STR_ARG(name),
+                 STR_ARG(value));
     }
 }
 
@@ -397,7 +400,7 @@ void lint_launches(const struct lint_command *c)
     }
     if (is_last && str_eq_z(c->command->purpose, "run") && c->command->nodes > 1 &&
         str_eq_z(c->command->per, "node")) {
-        lint_say(c, "command-typed-on-nodes",
+        lint_add(c->lint, "command-typed-on-nodes", c->at,
                  "the command for %" PRId64 " nodes is typed on each of them", c->command->nodes);
     }
 }
@@ -428,7 +431,7 @@ void lint_not_printed(struct lint *lint, const struct stack *s)
         }
     }
     if (n) {
-        lint_add(lint, "command-not-printed", s, ".commands",
+        lint_add(lint, "command-not-printed", in_stack(s, ".commands"),
                  "no launch is printed for %zu cases: %s%s", n, list.ptr,
                  list.is_full ? ", ..." : "");
     }

@@ -95,7 +95,7 @@ static void lint_link(const struct lint_command *c, struct str line)
     if (read_link(line, &label, &path) &&
         ((says_full(label) && !says_half(label) && says_half(path) && !says_full(path)) ||
          (says_half(label) && !says_full(label) && says_full(path) && !says_half(path)))) {
-        lint_say(c, "log-links-swapped", "the link \"%.*s\"", STR_ARG(str_trim(line)));
+        lint_add(c->lint, "log-links-swapped", c->at, "the link \"%.*s\"", STR_ARG(str_trim(line)));
     }
 }
 
@@ -105,8 +105,8 @@ static void lint_name(const struct lint_command *c, struct str word)
     struct str name = path_base(word);
     if (ends_in_any(name, LOGS) && !printed_mentions(c->stack, name) &&
         !is_case_log(c->lint, c->stack, name)) {
-        lint_say(c, "log-name-unknown", "log %.*s is listed, but no printed command writes it",
-                 STR_ARG(name));
+        lint_add(c->lint, "log-name-unknown", c->at,
+                 "log %.*s is listed, but no printed command writes it", STR_ARG(name));
     }
 }
 

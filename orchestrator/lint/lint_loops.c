@@ -109,7 +109,7 @@ static void lint_count(const struct lint_command *c, int64_t n)
         int64_t repeats = 0;
         if (case_condition(of, "repeats", &stated) && to_count(stated, INT32_MAX, &repeats) &&
             repeats != n) {
-            lint_say(c, "repeats-differ",
+            lint_add(c->lint, "repeats-differ", c->at,
                      "the loop runs %" PRId64 " times, and %" PRId64 " repeats are stated", n,
                      repeats);
         }

@@ -187,8 +187,9 @@ static void lint_download(const struct lint_command *c, const struct shell_run *
         return;
     }
     if (!d.is_tag && !is_commit(d.ref) && !is_release(d.ref) && !is_unknown(d.ref)) {
-        lint_say(c, "download-from-branch", "files of %.*s/%.*s are downloaded from branch %.*s",
-                 STR_ARG(d.owner), STR_ARG(d.name), STR_ARG(d.ref));
+        lint_add(c->lint, "download-from-branch", c->at,
+                 "files of %.*s/%.*s are downloaded from branch %.*s", STR_ARG(d.owner),
+                 STR_ARG(d.name), STR_ARG(d.ref));
     }
 }
 
@@ -209,12 +210,13 @@ static void lint_git_package(const struct lint_command *c, struct str word)
     }
     ref_at = str_find(rest, STR_LIT("@"));
     if (ref_at < 0) {
-        lint_say(c, "git-pull-moving", "%.*s is installed from its default branch", STR_ARG(url));
+        lint_add(c->lint, "git-pull-moving", c->at, "%.*s is installed from its default branch",
+                 STR_ARG(url));
         return;
     }
     rest = str_sub(rest, (size_t)ref_at + 1, SIZE_MAX);
     if (!is_commit(rest) && !is_unknown(rest)) {
-        lint_say(c, "git-pull-moving", "%.*s is installed from branch or tag %.*s",
+        lint_add(c->lint, "git-pull-moving", c->at, "%.*s is installed from branch or tag %.*s",
                  STR_ARG(str_sub(url, 0, url.len - rest.len - 1)), STR_ARG(rest));
     }
 }
@@ -240,7 +242,7 @@ static void lint_bare_package(const struct lint_command *c, struct str word)
                                            "tensorflow-cpu",
                                            NULL};
     if (str_eq_any(word, PACKAGES)) {
-        lint_say(c, "framework-version-moving", "%.*s is installed without a version",
+        lint_add(c->lint, "framework-version-moving", c->at, "%.*s is installed without a version",
                  STR_ARG(word));
     }
 }
@@ -275,7 +277,7 @@ static void lint_package_cuda(const struct lint_command *c, struct str word)
         str_find(word, version) >= 0 && package_cuda(version, other, sizeof(other))) {
         return; /* reported for the stated version */
     }
-    lint_say(c, "cuda-of-wheel-differs",
+    lint_add(c->lint, "cuda-of-wheel-differs", c->at,
              "package %.*s is built for CUDA %s, but CUDA %.*s is stated", STR_ARG(word), built,
              STR_ARG(cuda));
 }

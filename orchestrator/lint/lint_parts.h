@@ -12,11 +12,9 @@ struct lint {
     struct arena *arena;
     const struct report *report;
     struct findings *findings;
-    size_t first;          /* of this report's findings */
     size_t *first_command; /* by stack: how many commands precede its own */
     struct shell_script *
-        *scripts;  /* by command: the working one, the printed one; NULL until asked for */
-    char **places; /* by command; NULL until asked for */
+        *scripts; /* by command: the working one, the printed one; NULL until asked for */
 };
 
 /* A printed command, or one of a recipe, parsed. */
@@ -25,7 +23,7 @@ struct lint_command {
     const struct stack *stack;
     const struct command *command;
     const struct shell_script *script;
-    const char *place;           /* ".commands[3].printed" */
+    struct spot at;              /* below the stack: ".commands[3].printed" */
     const struct recipe *recipe; /* that it is of; NULL: the stack's own */
     const struct shell_run *run; /* the one that a walk has come to; NULL: none yet */
 };
@@ -45,11 +43,14 @@ const struct report_case *command_next_case(const struct lint_command *c,
 const struct shell_script *working_script(struct lint *lint, const struct stack *stack,
                                           const struct command *command);
 
-/* Adds a finding once: the same id and message in the same stack (or report, stack NULL) is left out. */
-void lint_add(struct lint *lint, const char *id, const struct stack *stack, const char *place,
-              const char *fmt, ...) PRINTF_LIKE(5, 6);
-/* A finding at a command. */
-void lint_say(const struct lint_command *c, const char *id, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Adds a finding once: the same id and message in the same stack (or report, without a stack) is left out. */
+void lint_add(struct lint *lint, const char *id, struct spot at, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+/* Below a stack, or below the report. */
+static inline struct spot in_stack(const struct stack *stack, const char *below)
+{
+    return (struct spot){.stack = stack, .below = below};
+}
 
 void lint_pins(struct lint *lint);       /* images, sources, data, versions */
 void lint_commands(struct lint *lint);   /* printed commands, stack by stack, by the following */
@@ -92,7 +93,7 @@ bool package_cuda(struct str version, char *ret, size_t size);
 bool same_cuda(const char *built, struct str stated);
 /* The stack's printed `docker run`: false if none is printed. */
 struct lint_container {
-    const char *place;
+    struct spot at;
     bool is_host_ipc;
     struct str shm; /* NULL: not given */
 };

@@ -25,7 +25,7 @@ static bool is_by_digest(struct lint *lint, const struct stack *s)
 static void lint_image(struct lint *lint, const struct stack *s)
 {
     if (s->image_tag.ptr && !s->image_digest.ptr && !is_by_digest(lint, s)) {
-        lint_add(lint, "image-tag-mutable", s, ".image_digest",
+        lint_add(lint, "image-tag-mutable", in_stack(s, ".image_digest"),
                  "image %s is named by its tag, without a digest", s->image_tag.ptr);
     }
 }
@@ -94,7 +94,7 @@ static void lint_image_version(struct lint *lint, const struct stack *s)
     run = version_in(stated);
     for (size_t idx = 0; idx < run.n && idx < of_tag.n; idx++) {
         if (run.parts[idx] != of_tag.parts[idx]) {
-            lint_add(lint, "image-version-differs", s, ".image_tag",
+            lint_add(lint, "image-version-differs", in_stack(s, ".image_tag"),
                      "the image is tagged %.*s, but the framework is stated as %s", STR_ARG(tag),
                      stated.ptr);
             return;
@@ -106,9 +106,9 @@ static void lint_sources(struct lint *lint, const struct stack *s)
 {
     for (size_t idx = 0; idx < s->n_sources; idx++) {
         const struct pin_source *source = &s->sources[idx];
-        const char *place = arena_printf(lint->arena, ".sources[%zu]", idx);
+        struct spot at = in_stack(s, arena_printf(lint->arena, ".sources[%zu]", idx));
         if (!source->commit.ptr) {
-            lint_add(lint, "source-not-pinned", s, place, "%s is named by %s%s, without a commit",
+            lint_add(lint, "source-not-pinned", at, "%s is named by %s%s, without a commit",
                      source->repository.ptr,
                      source->ref.ptr ? "branch or tag " : "nothing but its URL",
                      source->ref.ptr ? source->ref.ptr : "");
@@ -116,8 +116,7 @@ static void lint_sources(struct lint *lint, const struct stack *s)
         /* Files that are downloaded one by one need no clone. */
         if (source->printed_url.ptr && str_find(source->printed_url, STR_LIT("://raw.")) < 0 &&
             !url_can_be_cloned(source->printed_url)) {
-            lint_add(lint, "url-not-cloneable", s, place, "git cannot clone %s",
-                     source->printed_url.ptr);
+            lint_add(lint, "url-not-cloneable", at, "git cannot clone %s", source->printed_url.ptr);
         }
     }
 }
@@ -155,7 +154,7 @@ static void lint_version(struct lint *lint, const struct stack *s)
         is_moving = is_moving || holds_word(version, *name);
     }
     if (is_moving && !names_commit(version)) {
-        lint_add(lint, "framework-version-moving", s, ".conditions.framework_version",
+        lint_add(lint, "framework-version-moving", in_stack(s, ".conditions.framework_version"),
                  "the framework's version is stated as \"%s\", without a commit", version.ptr);
     }
 }
@@ -248,7 +247,7 @@ static void lint_wheel(struct lint *lint, const struct stack *s)
             continue;
         }
         if (!same_cuda(built, cuda)) {
-            lint_add(lint, "cuda-of-wheel-differs", s, ".conditions.framework_version",
+            lint_add(lint, "cuda-of-wheel-differs", in_stack(s, ".conditions.framework_version"),
                      "package %s is built for CUDA %s, but CUDA %s is stated", version.ptr, built,
                      cuda.ptr);
         }
@@ -265,7 +264,7 @@ static void lint_data(struct lint *lint, const struct stack *s)
             return;
         }
     }
-    lint_add(lint, "dataset-no-checksum", s, ".dataset",
+    lint_add(lint, "dataset-no-checksum", in_stack(s, ".dataset"),
              "dataset %s is used, but no printed command checks it", s->dataset.ptr);
 }
 

@@ -47,7 +47,7 @@ static void lint_network(struct lint *lint, const struct report_case *a,
         struct str y = STR_EMPTY;
         double times = both_state(a, b, NAMES[idx], &x, &y) ? claim_network_times(x, y) : 1;
         if (times < 1 || times > 1) {
-            lint_add(lint, "network-differs", NULL, ".cases",
+            lint_add(lint, "network-differs", in_stack(NULL, ".cases"),
                      "%s have %s and %s %s: %.2f times as many", pair_of(lint, a, b), x.ptr, y.ptr,
                      idx ? "multiply-adds per sample" : "parameters", times);
         }
@@ -82,8 +82,8 @@ static void lint_texts(struct lint *lint, const struct report_case *a, const str
         struct str x = STR_EMPTY;
         struct str y = STR_EMPTY;
         if (both_state(a, b, row->name, &x, &y) && !row->are_alike(x, y)) {
-            lint_add(lint, row->id, NULL, ".cases", "%s %s %s and %s", pair_of(lint, a, b),
-                     row->what, x.ptr, y.ptr);
+            lint_add(lint, row->id, in_stack(NULL, ".cases"), "%s %s %s and %s",
+                     pair_of(lint, a, b), row->what, x.ptr, y.ptr);
         }
     }
 }
@@ -111,7 +111,7 @@ static void lint_mode(struct lint *lint, const struct report_case *a, const stru
     struct str x = STR_EMPTY;
     struct str y = STR_EMPTY;
     if (both_state(a, b, "precision_mode", &x, &y) && !str_eq(x, y)) {
-        lint_add(lint, "precision-mode-mixed", NULL, ".cases",
+        lint_add(lint, "precision-mode-mixed", in_stack(NULL, ".cases"),
                  "%s, %s, column %s: %s on %" PRId64 " GPUs and %s on %" PRId64,
                  str_z(lint->arena, a->model), a->stack->label.ptr,
                  str_z(lint->arena, a->precision), x.ptr, a->gpus, y.ptr, b->gpus);
@@ -145,14 +145,14 @@ static void lint_scaling(struct lint *lint, const struct report_case *a,
     }
     list_differences(a, b, HARDWARE, &list);
     if (list.len) {
-        lint_add(lint, "scaling-mixes-hardware", NULL, ".cases",
+        lint_add(lint, "scaling-mixes-hardware", in_stack(NULL, ".cases"),
                  "%s, %s: %" PRId64 " and %" PRId64 " node(s) ran on different machines: %s",
                  str_z(lint->arena, a->model), a->stack->label.ptr, a->nodes, b->nodes, list.ptr);
     }
     strbuf_clear(&list);
     list_differences(a, b, SOFTWARE, &list);
     if (list.len) {
-        lint_add(lint, "software-differs", NULL, ".cases",
+        lint_add(lint, "software-differs", in_stack(NULL, ".cases"),
                  "%s, %s: %" PRId64 " and %" PRId64 " GPUs: %s", str_z(lint->arena, a->model),
                  a->stack->label.ptr, a->gpus, b->gpus, list.ptr);
     }

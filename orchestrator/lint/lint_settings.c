@@ -40,7 +40,7 @@ static void lint_batch(const struct lint_command *c, struct str value)
         }
     }
     if (command_next_case(c, NULL)) {
-        lint_say(c, "batch-differs",
+        lint_add(c->lint, "batch-differs", c->at,
                  "the command's batch is %" PRId64 ", and no row that it is for has that", batch);
     }
 }
@@ -90,7 +90,7 @@ static void lint_condition(const struct lint_command *c, const struct option_fou
     for (const struct report_case *of = NULL; name && (of = command_next_case(c, of));) {
         struct str stated = STR_EMPTY;
         if (stated_of(c, of, name, &stated) && contradicts(o, stated)) {
-            lint_say(c, "condition-contradicts-command",
+            lint_add(c->lint, "condition-contradicts-command", c->at,
                      "%.*s is %.*s in the command, and %s is stated as %.*s", STR_ARG(o->spelled),
                      STR_ARG(o->value), name, STR_ARG(stated));
         }
@@ -110,7 +110,7 @@ static void lint_loader(const struct lint_command *c, const struct shell_run *ru
     for (const struct report_case *of = NULL; has_switches && (of = command_next_case(c, of));) {
         struct str stated = STR_EMPTY;
         if (stated_of(c, of, "data_loader", &stated) && str_eq_z(stated, "dali")) {
-            lint_say(c, "condition-contradicts-command",
+            lint_add(c->lint, "condition-contradicts-command", c->at,
                      "data_loader is stated as dali, and the command has no --use_dali");
         }
     }
@@ -166,9 +166,9 @@ static void lint_precision(const struct lint_command *c, enum width width, struc
         precision = of->precision;
     }
     if (precision.ptr) {
-        lint_say(c, "condition-contradicts-command", "%.*s asks for %s precision, for rows of %.*s",
-                 STR_ARG(spelled), width == WIDTH_HALF ? "half or mixed" : "full",
-                 STR_ARG(precision));
+        lint_add(c->lint, "condition-contradicts-command", c->at,
+                 "%.*s asks for %s precision, for rows of %.*s", STR_ARG(spelled),
+                 width == WIDTH_HALF ? "half or mixed" : "full", STR_ARG(precision));
     }
 }
 
@@ -225,8 +225,8 @@ static void lint_config(const struct lint_command *c, struct str word)
     struct str name = path_base(word);
     int64_t scale = scale_in_name(name);
     if (c->command->gpus > 0 && scale > 0 && scale != c->command->gpus) {
-        lint_say(c, "config-of-other-scale", "%.*s is used on %" PRId64 " GPUs", STR_ARG(name),
-                 c->command->gpus);
+        lint_add(c->lint, "config-of-other-scale", c->at, "%.*s is used on %" PRId64 " GPUs",
+                 STR_ARG(name), c->command->gpus);
     }
 }
 
@@ -279,13 +279,14 @@ static void lint_recipe(struct lint *lint, const struct stack *s, const struct r
     for (size_t idx = 0; idx < n; idx++) {
         const struct command *command = is_own ? &recipe->commands[idx] : &s->commands[idx];
         struct shell_script script = {0};
-        struct lint_command c = {
-            .lint = lint,
-            .stack = s,
-            .command = command,
-            .script = &script,
-            .place = arena_printf(lint->arena, "%s.commands[%zu].works", is_own ? place : "", idx),
-            .recipe = recipe};
+        struct lint_command c = {.lint = lint,
+                                 .stack = s,
+                                 .command = command,
+                                 .script = &script,
+                                 .at =
+                                     in_stack(s, arena_printf(lint->arena, "%s.commands[%zu].works",
+                                                              is_own ? place : "", idx)),
+                                 .recipe = recipe};
         struct option_found o;
         if (!command->works.ptr || !str_eq_z(command->purpose, "run")) {
             continue; /* as printed, and so looked at before */

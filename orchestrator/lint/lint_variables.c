@@ -121,7 +121,7 @@ static void lint_misspelt_known(const struct lint_command *c, const struct names
         struct str name = here->items[idx];
         for (size_t at = 0; !has_name(used, name) && !str_eq_any(name, KNOWN) && KNOWN[at]; at++) {
             if (are_alike(name, str_of(KNOWN[at]))) {
-                lint_say(c, "variable-misspelt",
+                lint_add(c->lint, "variable-misspelt", c->at,
                          "%.*s is set, but nothing reads it; the started program reads %s",
                          STR_ARG(name), KNOWN[at]);
             }
@@ -139,7 +139,7 @@ static void lint_misspelt(const struct lint_command *c, const struct names *set,
     for (size_t u = 0; u < here.n; u++) {
         for (size_t a = 0; !has_name(set, here.items[u]) && a < set->n; a++) {
             if (!has_name(used, set->items[a]) && are_alike(set->items[a], here.items[u])) {
-                lint_say(c, "variable-misspelt",
+                lint_add(c->lint, "variable-misspelt", c->at,
                          "%.*s is set, but $%.*s is used, which nothing sets",
                          STR_ARG(set->items[a]), STR_ARG(here.items[u]));
             }
@@ -185,7 +185,7 @@ static void lint_list(const struct lint_command *c, struct str list, char sep)
             if (pass == 0 && shell_next_use(part, &cursor, &name, &has_default)) {
                 sibling = has_default ? sibling : name;
             } else if (pass == 1 && sibling.ptr && lacks_dollar(before_colon(part), sibling)) {
-                lint_say(c, "variable-without-dollar",
+                lint_add(c->lint, "variable-without-dollar", c->at,
                          "%.*s is used as a name in a list next to $%.*s",
                          STR_ARG(before_colon(part)), STR_ARG(sibling));
             }
@@ -213,10 +213,11 @@ static void lint_value(const struct lint_command *c, struct str value, const str
 {
     struct str fallback = default_of(value);
     if (fallback.ptr != value.ptr && is_identifier(fallback) && has_name(set, fallback)) {
-        lint_say(c, "variable-without-dollar", "%.*s falls back to the name %.*s, not to its value",
-                 STR_ARG(value), STR_ARG(fallback));
+        lint_add(c->lint, "variable-without-dollar", c->at,
+                 "%.*s falls back to the name %.*s, not to its value", STR_ARG(value),
+                 STR_ARG(fallback));
     } else if (is_capital(value) && has_name(set, value)) {
-        lint_say(c, "variable-without-dollar",
+        lint_add(c->lint, "variable-without-dollar", c->at,
                  "%.*s is used literally, but is the name of a variable that is set",
                  STR_ARG(value));
     }

@@ -15,11 +15,12 @@
 #define UNAWAITED   (-0.5) /* slowness of a step that a program did not wait for */
 #define TAIL_FAR    0.2    /* of the level: a last line off the grid that is as far from it */
 #define PLAIN_FAR   0.05
+#define MEDIAN_FAR  0.2
 #define FIRST_STEPS                                                                                \
     4.0 /* the first line stands for its step, if that is at most so many usual intervals */
 #define CLOCK_FINE_S 5.0  /* between lines, for a clock of whole seconds to weigh them */
 #define ITEMS_FAR    3.0  /* times the usual items of a line */
-#define LEVELS_MIN   12   /* lines that show two levels, */
+#define LEVELS_MIN   12   /* lines that show two levels, or a median, */
 #define LEVEL_MIN    5    /* each of at least so many lines, */
 #define LEVEL_SHARE  7    /* and of a seventh of all */
 #define LEVELS_FAR   1.25 /* the slower over the faster */
@@ -281,6 +282,9 @@ static void over_time(const struct series *s, const struct profile *p, struct fi
     f->value = f->has_value ? from + top / bottom : 0;
     sum = f->n_used ? sum / (double)f->n_used : 0;
     f->plain = fabs(sum - f->value) >= PLAIN_FAR * f->value ? sum : 0;
+    double median =
+        f->n_used >= LEVELS_MIN ? median_of(p->values + f->n_skipped, p->n - f->n_skipped) : 0;
+    f->median = median > 0 && fabs(median - f->value) >= MEDIAN_FAR * f->value ? median : 0;
 }
 
 /* The last of each count of steps: of a rank, of an epoch. */

@@ -19,10 +19,9 @@ struct figure {
     double value;
     enum figure_by by;
     size_t n_used;
-    size_t n_skipped; /* lines of each rank at the beginning: a slow start */
-    size_t n_dropped; /* at the end: a part of an interval */
-    double
-        plain; /* the arithmetic mean of the same lines, where it is far from the value; else 0 */
+    size_t n_skipped;     /* lines of each rank at the beginning: a slow start */
+    size_t n_dropped;     /* at the end: a part of an interval */
+    double plain, median; /* of the same lines, where they are far from the value; else 0 */
 };
 
 /* Of the series' only run. No value if it has no usable sample, or tables of several GPU counts. */

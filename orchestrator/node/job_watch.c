@@ -21,6 +21,8 @@
 #define PROCESSES_N 5 /* samples between two looks at who is on the GPUs */
 #define LOOK_MS     1000
 #define SMI_LIMIT   (30 * NS_PER_S)
+#define SET_WITHIN  (100 * NS_PER_MS) /* between two readings that count as one */
+#define SET_TRIES   10
 #define TEXT_MAX    (1u << 20)
 #define SELF        "reperf-monitor 1"
 #define NET_WORDS   13 /* of a line of /proc/net/dev, the name included */
@@ -181,6 +183,24 @@ static void put_first(struct job_watcher *watch, char mark, const char *path)
     put(watch, mark, text);
 }
 
+/* The uptime; and when the machine began by its wall clock, which changes only when somebody sets that. It is left out where this process
+   does not get to read both clocks at once. */
+static void put_time(struct job_watcher *watch)
+{
+    const struct clock_src clock = clock_system();
+    char text[FACTS_TEXT];
+    (void)facts_line("/proc/uptime", text);
+    strbuf_printf(&watch->out, "t %s", text);
+    for (int tries = 0; tries < SET_TRIES; tries++) {
+        const int64_t before_ns = clock_boot_ns(), wall_ns = clock.wall_ns(clock.ctx);
+        if (clock_boot_ns() - before_ns < SET_WITHIN) {
+            strbuf_printf(&watch->out, " %.3f", (double)(wall_ns - before_ns) / NS_PER_S);
+            break;
+        }
+    }
+    strbuf_add_char(&watch->out, '\n');
+}
+
 static void put_memory(struct job_watcher *watch)
 {
     static const char LABEL[] = "MemAvailable:";
@@ -272,7 +292,7 @@ static void put_infiniband(struct job_watcher *watch)
 static void sample(struct job_watcher *watch, size_t n)
 {
     static const char CLOCK[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq";
-    put_first(watch, 't', "/proc/uptime");
+    put_time(watch);
     put_first(watch, 'l', "/proc/loadavg");
     put_first(watch, 'c', "/proc/stat");
     put_memory(watch);
@@ -311,6 +331,7 @@ NORETURN void job_watch(const char *dir)
             break;
         }
     }
+    put_time(&watch); /* a clock that was set since the last sample */
     strbuf_printf(&watch.out, SELF " end %s\n", watch.why ? watch.why : "enough samples");
     flush(&watch);
     _exit(0);

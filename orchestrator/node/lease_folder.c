@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WORK/lease: holder ("RUN SECONDS", this node's own clock) and who ("USER@HOST" of that run). Whoever created the folder holds
-   the lease. */
+/* WORK/lease: holder ("RUN SECONDS UPTIME BOOT_ID") and who ("USER@HOST" of that run). Whoever created the folder holds the lease. Its
+   age is counted by the uptime, since a clock may be set in mid-run, by hours and either way; by the seconds since 1970 only where another
+   machine, another boot or an earlier version wrote it. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -10,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/owner.h"
 #include "node/job.h"
@@ -24,47 +26,72 @@ struct lease {
     struct arena arena;
     const char *work_folder, *folder;
     struct str run;
-    int64_t ttl_s, now_s;
+    int64_t ttl_s;
     struct str holder; /* UNKNOWN: it left no name, or there is no holder */
-    int64_t since_s;
+    int64_t age_s;
 };
 
+/* "SECONDS UPTIME BOOT_ID", or the first of them. */
+static int64_t age_of(struct str since)
+{
+    char boot[TEXT_MAX];
+    struct err ignored = {0};
+    struct str wall, uptime = STR_EMPTY;
+    int64_t from_s;
+    (void)str_next(&since, ' ', &wall);
+    if (str_next(&since, ' ', &uptime) && job_read_boot_id(boot, sizeof(boot)) &&
+        str_eq_z(since, boot) && str_to_i64(uptime, INT64_MIN, INT64_MAX, &from_s, &ignored) == 0) {
+        return clock_boot_ns() / NS_PER_S - from_s;
+    }
+    return str_to_i64(wall, 0, INT64_MAX, &from_s, &(struct err){0}) < 0 ? INT64_MAX
+                                                                         : time(NULL) - from_s;
+}
+
 static void read_holder(struct arena *arena, const char *folder, struct str *ret_holder,
-                        int64_t *ret_since_s)
+                        int64_t *ret_age_s)
 {
     char text[TEXT_MAX];
-    struct err ignored = {0};
     struct str rest, name;
     *ret_holder = STR_LIT(UNKNOWN);
-    *ret_since_s = 0;
+    *ret_age_s = INT64_MAX;
     if (!job_read_small(arena_printf(arena, "%s/holder", folder), text, sizeof(text))) {
         return;
     }
     rest = str_of(text);
     if (str_next(&rest, ' ', &name) && name.len) {
         *ret_holder = str_dup(arena, name);
-        if (str_to_i64(str_trim(rest), 0, INT64_MAX, ret_since_s, &ignored) < 0) {
-            *ret_since_s = 0;
-        }
+        *ret_age_s = age_of(rest);
     }
 }
 
 bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,
-                int64_t *ret_since_s)
+                int64_t *ret_age_s)
 {
     const char *folder = arena_printf(arena, "%s/lease", work_folder);
-    read_holder(arena, folder, ret_holder, ret_since_s);
+    read_holder(arena, folder, ret_holder, ret_age_s);
     return fs_is_dir(folder);
+}
+
+/* Half of it is never left under its name: nobody would know whose it was. */
+static const char *stale_name(struct arena *arena, const char *work_folder)
+{
+    return arena_printf(arena, "%s/lease.stale.%d", work_folder, (int)getpid());
 }
 
 int lease_remove(const struct server *server, struct str run, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *folder = arena_printf(&arena, "%s/lease", server->work_folder);
+    const char *stale = stale_name(&arena, server->work_folder);
     struct str holder;
     int64_t unused;
-    return lease_read(&arena, server->work_folder, &holder, &unused) && str_eq(holder, run)
-               ? fs_remove_tree(arena_printf(&arena, "%s/lease", server->work_folder), err)
-               : 0;
+    if (!lease_read(&arena, server->work_folder, &holder, &unused) || !str_eq(holder, run)) {
+        return 0;
+    }
+    if (rename(folder, stale) < 0 && errno != ENOENT) { /* or somebody else has removed it */
+        return err_set(err, err_code_of_errno(errno), "%s: %s", folder, err_errno_text(errno));
+    }
+    return fs_remove_tree(stale, err);
 }
 
 static int say_held(struct lease *lease, struct strbuf *text)
@@ -112,20 +139,20 @@ static bool may_be_taken_over(struct lease *lease)
 {
     struct stat info;
     if (str_eq_z(lease->holder, UNKNOWN)) {
-        return stat(lease->folder, &info) == 0 && lease->now_s - info.st_mtime > NAMELESS_OLD;
+        return stat(lease->folder, &info) == 0 && time(NULL) - info.st_mtime > NAMELESS_OLD;
     }
-    return lease->now_s - lease->since_s >= lease->ttl_s && !has_job(lease);
+    return lease->age_s >= lease->ttl_s && !has_job(lease);
 }
 
 /* Removes the lease, unless another run took it meanwhile. 1: it may be created again; 0: it is held; -1: error. */
 static int take_away(struct lease *lease, struct err *err)
 {
-    const char *stale = arena_printf(&lease->arena, "%s.stale.%d", lease->folder, (int)getpid());
+    const char *stale = stale_name(&lease->arena, lease->work_folder);
     struct str before = lease->holder;
     if (rename(lease->folder, stale) < 0) {
         return 0;
     }
-    read_holder(&lease->arena, stale, &lease->holder, &lease->since_s);
+    read_holder(&lease->arena, stale, &lease->holder, &lease->age_s);
     if (!str_eq(lease->holder, before)) {
         (void)rename(stale, lease->folder);
         return 0;
@@ -163,7 +190,10 @@ static int take(struct lease *lease, struct err *err)
 static int sign(struct lease *lease, struct str who, struct err *err)
 {
     struct arena *arena = &lease->arena;
-    const char *line = arena_printf(arena, "%.*s %" PRId64 "\n", STR_ARG(lease->run), lease->now_s);
+    char boot[TEXT_MAX] = "";
+    (void)job_read_boot_id(boot, sizeof(boot));
+    const char *line = arena_printf(arena, "%.*s %lld %lld %s\n", STR_ARG(lease->run),
+                                    (long long)time(NULL), clock_boot_ns() / NS_PER_S, boot);
     return job_put(arena_printf(arena, "%s/who", lease->folder),
                    str_of(arena_printf(arena, "%.*s\n", STR_ARG(who))), false, err) < 0 ||
                    job_put(arena_printf(arena, "%s/holder", lease->folder), str_of(line), false,
@@ -189,7 +219,7 @@ static int serve(const struct server *server, struct lease *lease, bool is_take,
 
 int serve_lease(struct server *server, const struct node_request *request, struct strbuf *text)
 {
-    struct lease lease = {.work_folder = server->work_folder, .now_s = (int64_t)time(NULL)};
+    struct lease lease = {.work_folder = server->work_folder};
     bool is_take = request->n_fields == 4 && str_eq_z(request->fields[2], "take");
     int status;
     if (request->n_fields != 4 || !serve_is_plain_id(request->fields[0]) ||
@@ -199,7 +229,7 @@ int serve_lease(struct server *server, const struct node_request *request, struc
     }
     lease.run = request->fields[0];
     lease.folder = arena_printf(&lease.arena, "%s/lease", server->work_folder);
-    read_holder(&lease.arena, lease.folder, &lease.holder, &lease.since_s);
+    read_holder(&lease.arena, lease.folder, &lease.holder, &lease.age_s);
     status = serve(server, &lease, is_take, request->fields[3], text);
     arena_release(&lease.arena);
     return status;

@@ -105,10 +105,9 @@ static int scan_containers(struct left_scan *scan, const char *engine, const cha
 static void scan_lease(struct left_scan *scan)
 {
     struct str holder;
-    int64_t since_s;
-    if (lease_read(scan->arena, scan->work, &holder, &since_s)) {
-        strbuf_printf(scan->text, "lease\t%" PRId64 "\t%.*s\n", scan->now_s - since_s,
-                      STR_ARG(holder));
+    int64_t age_s;
+    if (lease_read(scan->arena, scan->work, &holder, &age_s)) {
+        strbuf_printf(scan->text, "lease\t%" PRId64 "\t%.*s\n", age_s, STR_ARG(holder));
     }
 }
 

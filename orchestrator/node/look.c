@@ -136,9 +136,9 @@ void job_look(const char *dir, struct job_look *ret_look)
         snprintf(claim, sizeof(claim), "%s/claim", dir);
         if (stat(claim, &info) == 0) {
             clock_gettime(CLOCK_REALTIME, &now);
-            look.state = (now.tv_sec - info.st_mtim.tv_sec) * NS_PER_S > CLAIM_OLD_NS
+            look.state = llabs(now.tv_sec - info.st_mtim.tv_sec) * NS_PER_S > CLAIM_OLD_NS
                              ? LOOK_LOST
-                             : LOOK_RUNNING;
+                             : LOOK_RUNNING; /* from later than now: the clock was set back */
         }
     }
     /* Read again last: a wrapper that was alive a moment ago may have written it since. */

@@ -45,7 +45,7 @@ MUST_CHECK int slurm_scancel(const char *number, struct err *err);
 
 /* lease_folder.c. False: nobody holds the node. A holder that left no name is "unknown". */
 bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,
-                int64_t *ret_since_s);
+                int64_t *ret_age_s);
 /* Removes that run's lease; another's stays. */
 MUST_CHECK int lease_remove(const struct server *server, struct str run, struct err *err);
 

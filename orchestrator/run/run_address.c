@@ -14,6 +14,15 @@
 
 #define ARCHIVE_BYTES_MAX (64ULL << 30)
 
+/* Swept first, of all names: of a commit, none may ever be made again. */
+static int make_folder(struct arena *arena, const struct cmd_ctx *ctx, const char **ret,
+                       struct err *err)
+{
+    *ret = fs_join(arena, ctx->state, "addresses/");
+    temp_sweep(*ret, NULL);
+    return fs_mkdir_p(*ret, err);
+}
+
 /* "URL@COMMIT:PATH": a URL that git takes, else a folder. */
 static bool is_repository(struct str name)
 {
@@ -27,14 +36,14 @@ static int check_out(struct arena *arena, const struct cmd_ctx *ctx, bool is_off
     const struct net_opts net = {.is_offline = is_offline, .clock = ctx->clock};
     struct sources sources;
     struct source_tree tree;
-    const char *folder = arena_printf(arena, "%s/addresses/%s", ctx->state, name->commit);
+    const char *in;
     if (store_open(arena, ctx->store, &store, err) < 0 ||
         sources_init(&sources, arena, &store, &net, err) < 0 ||
         source_fetch(&sources, name->url, name->commit, &tree, err) < 0 ||
-        fs_mkdir_p(fs_join(arena, ctx->state, "addresses"), err) < 0) {
+        make_folder(arena, ctx, &in, err) < 0) {
         return -1;
     }
-    *ret_folder = folder;
+    const char *folder = *ret_folder = arena_printf(arena, "%s%s", in, name->commit);
     return fs_is_dir(folder) ? source_check_folder(&sources, &tree, folder, err)
                              : source_checkout(&sources, &tree, folder, err);
 }
@@ -47,14 +56,15 @@ static int unpack(struct arena *arena, const struct cmd_ctx *ctx, const char *ar
     struct digest_value value;
     struct unpack_tree_result result;
     struct fs_names names = {0};
-    if (fs_mkdir_p(fs_join(arena, ctx->state, "addresses"), err) < 0 ||
+    const char *in;
+    if (make_folder(arena, ctx, &in, err) < 0 ||
         digest_file(archive, DIGEST_SHA256, &value, err) < 0 ||
         pool_new(POOL_THREADS_MIN, &pool, err) < 0) {
         return -1;
     }
     CLEANUP(temp) struct temp *made = NULL;
     const struct hex hex = sha256_hex_of(value.sha256);
-    if (temp_folder(fs_join(arena, ctx->state, "addresses/"), &made, err) < 0) {
+    if (temp_folder(in, &made, err) < 0) {
         return -1;
     }
     const char *folder = fs_join(arena, made->path, hex.text);

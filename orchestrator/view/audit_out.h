@@ -25,8 +25,13 @@ struct audit_text_opts {
 };
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
                     struct strbuf *out);
-/* A row a cell; and a heading, a table and the counts a report. */
+/* What explains a number that its log does not give, the most telling first: it is printed otherwise elsewhere, its log is of another
+   row, or another rule gives it. */
+void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const char *before,
+                       const char *after, struct strbuf *out);
+/* A row for each cell, and one for each finding, whose verdict is `finding`. */
 void audit_out_csv(const struct audit_set *set, struct strbuf *out);
+/* For each report the counts, its tables under their captions, the reasons, like for like, and every finding. */
 void audit_out_markdown(const struct audit_set *set, struct strbuf *out);
 /* JUnit XML: a suite a report, a case a cell; differs is a failure, a log that is not there an error, no_log is skipped. */
 void audit_out_junit(const struct audit_set *set, struct strbuf *out);

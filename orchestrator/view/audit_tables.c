@@ -29,6 +29,19 @@ static void add_logs(struct table *table, const struct cell_audit *a)
     table_add(table, strbuf_str(&text));
 }
 
+/* The reasons of a number that does not follow; else what is said of it. */
+static void add_note(struct table *table, const struct cell_audit *a)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 1u << 20);
+    if (a->verdict == AUDIT_DIFFERS) {
+        audit_out_reasons(&table->arena, a, "; ", "", &text);
+        table_add(table, str_sub(strbuf_str(&text), strlen("; "), SIZE_MAX));
+    } else {
+        table_add(table, a->note.ptr ? a->note : STR_EMPTY);
+    }
+}
+
 static void add_row(struct table *table, const struct report *report, const struct cell_audit *a)
 {
     const struct report_case *c = a->of_case;
@@ -52,28 +65,48 @@ static void add_row(struct table *table, const struct report *report, const stru
     table_addf(table, "%s", log_state_name(a->log_state));
     table_add(table, a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
     add_logs(table, a);
-    table_add(table, a->note.ptr ? a->note : STR_EMPTY);
+    add_note(table, a);
     table_add(table, a->cell->footnote.ptr ? a->cell->footnote : STR_EMPTY);
 }
 
+struct said {
+    const char *head;
+    struct str text;
+};
+
 /* A row of the columns that it has. */
-static void add_not_printed(struct table *table, const struct report *report,
-                            const struct not_printed *at)
+static void add_said(struct table *table, const struct said *said, size_t n_said)
 {
-    const struct {
-        const char *head;
-        struct str text;
-    } cells[] = {{"report", report->id}, {"framework", at->column},
-                 {"table", at->table},   {"printed", at->printed},
-                 {"note", at->row},      {"verdict", STR_LIT("not_printed")}};
     for (size_t column = 0; column < table->n_columns; column++) {
         struct str text = STR_EMPTY;
-        for (size_t idx = 0; idx < ARRAY_LEN(cells); idx++) {
-            text = str_eq_z(str_of(table->columns[column].head), cells[idx].head) ? cells[idx].text
-                                                                                  : text;
+        for (size_t idx = 0; idx < n_said; idx++) {
+            text = str_eq_z(str_of(table->columns[column].head), said[idx].head) ? said[idx].text
+                                                                                 : text;
         }
         table_add(table, text);
     }
+}
+
+static void add_not_printed(struct table *table, const struct report *report,
+                            const struct not_printed *at)
+{
+    const struct said said[] = {{"report", report->id}, {"framework", at->column},
+                                {"table", at->table},   {"printed", at->printed},
+                                {"note", at->row},      {"verdict", STR_LIT("not_printed")}};
+    add_said(table, said, ARRAY_LEN(said));
+}
+
+static void add_finding(struct table *table, const struct report *report,
+                        const struct finding *finding)
+{
+    const char *note =
+        arena_printf(&table->arena, "%s %s: %.*s", finding_level_name(finding->level), finding->id,
+                     STR_ARG(finding->message));
+    const struct said said[] = {{"report", report->id},
+                                {"verdict", STR_LIT("finding")},
+                                {"note", str_of(note)},
+                                {"logs", finding->where}};
+    add_said(table, said, ARRAY_LEN(said));
 }
 
 void audit_out_csv(const struct audit_set *set, struct strbuf *out)
@@ -94,6 +127,9 @@ void audit_out_csv(const struct audit_set *set, struct strbuf *out)
         const struct report *report = set->items[idx].report;
         for (size_t at = 0; at < report->n_not_printed; at++) {
             add_not_printed(&table, report, &report->not_printed[at]);
+        }
+        for (size_t at = 0; at < set->items[idx].findings.n; at++) {
+            add_finding(&table, report, &set->items[idx].findings.items[at]);
         }
     }
     table_render_csv(&table, out);

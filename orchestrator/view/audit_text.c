@@ -8,9 +8,13 @@
 #include "view/audit_out.h"
 #include "view/findings_out.h"
 
-#define BOLD       "\033[1m"
-#define PLAIN      "\033[0m"
-#define WORD_BYTES 16
+#define BOLD            "\033[1m"
+#define PLAIN           "\033[0m"
+#define WORD_BYTES      16
+#define ITEM_INDENT_MAX 4
+#define LIKE_HEADING    "like for like: one rule for both frameworks of a row"
+
+typedef void (*table_writer)(const struct table *table, struct strbuf *out);
 
 struct paint { /* a verdict's colour: green, yellow, red, grey */
     enum audit_verdict verdict;
@@ -150,24 +154,24 @@ static void write_table(const struct report_audit *audit, struct str heading,
     write_beside(audit, heading, out);
 }
 
-/* What explains a number that its log does not give, the most telling first: it is printed otherwise elsewhere, its log is of another
-   row, or another rule gives it. */
-static void write_reason(struct arena *arena, const struct cell_audit *a, struct strbuf *out)
+void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const char *before,
+                       const char *after, struct strbuf *out)
 {
     const struct explanation *e = &a->explanation;
     for (size_t idx = 0; idx < a->cell->n_also; idx++) {
         const struct also_printed *also = &a->cell->also[idx];
-        strbuf_printf(out, "      it is printed as %.*s in %.*s\n", STR_ARG(also->printed),
-                      STR_ARG(also->source.path));
+        strbuf_printf(out, "%sit is printed as %.*s in %.*s%s", before, STR_ARG(also->printed),
+                      STR_ARG(also->source.path), after);
     }
     if (a->note.len) {
-        strbuf_printf(out, "      %.*s\n", STR_ARG(a->note));
+        strbuf_printf(out, "%s%.*s%s", before, STR_ARG(a->note), after);
     }
     if (!a->note.len || a->proof == PROOF_CONTRADICTED) { /* else the note is about other rules */
         strbuf_printf(
-            out, "      %zu of %zu other rules give it%s\n", e->n_matching, e->n_tried,
+            out, "%s%zu of %zu other rules give it%s%s", before, e->n_matching, e->n_tried,
             explains(e) ? arena_printf(arena, ", and %.*s gives its whole group", STR_ARG(e->best))
-                        : "");
+                        : "",
+            after);
     }
 }
 
@@ -187,7 +191,7 @@ static void write_differing(const struct report_audit *audit, bool is_brief, str
                       cell_number_words(&arena, a).ptr);
         has_any = true;
         if (!is_brief) {
-            write_reason(&arena, a, out);
+            audit_out_reasons(&arena, a, "      ", "\n", out);
         }
     }
 }
@@ -278,7 +282,7 @@ static void write_matches(const struct report_audit *audit, struct strbuf *out)
     }
 }
 
-static void write_like(const struct report_audit *audit, struct strbuf *out)
+static void write_like(const struct report_audit *audit, table_writer render, struct strbuf *out)
 {
     static const struct table_column LIKE[] = {
         {"row", false},  {"against", false},  {"rate", true},           {"other's", true},
@@ -296,20 +300,15 @@ static void write_like(const struct report_audit *audit, struct strbuf *out)
         table_add(&table, row->rule);
         table_add(&table, row->note.ptr ? row->note : STR_LIT(""));
     }
-    strbuf_add_z(out, "\nlike for like: one rule for both frameworks of a row\n");
-    if (audit->n_rows == 0) {
-        strbuf_add_z(out, "no row of two frameworks\n");
-        return;
-    }
-    table_render(&table, out);
+    render(&table, out);
 }
 
 /* The audit's own in full; what lint finds in the manifest is counted, as `reperf lint` shows it, or told. */
 static void write_findings(const struct report_audit *audit, const struct audit_text_opts *opts,
                            struct strbuf *out)
 {
-    struct findings own = {audit->findings.items, audit->n_from_logs, audit->findings.n_max};
-    struct findings lint = {audit->findings.items + own.n, audit->findings.n - own.n, 0};
+    struct findings own = {.items = audit->findings.items, .n = audit->n_from_logs};
+    struct findings lint = {.items = audit->findings.items + own.n, .n = audit->findings.n - own.n};
     if (own.n) {
         strbuf_add_char(out, '\n');
         findings_out_text(&own, opts->is_colored, out);
@@ -364,7 +363,12 @@ static void write_report(const struct report_audit *audit, const struct audit_te
     write_matches(audit, out);
     write_unproven(audit, out);
     if (opts->want_like) {
-        write_like(audit, out);
+        strbuf_add_z(out, "\n" LIKE_HEADING "\n");
+        if (audit->n_rows) {
+            write_like(audit, table_render, out);
+        } else {
+            strbuf_add_z(out, "no row of two frameworks\n");
+        }
     }
     write_findings(audit, opts, out);
 }
@@ -425,30 +429,81 @@ void audit_out_text(const struct audit_set *set, const struct audit_text_opts *o
     write_summary(set, out);
 }
 
-/* The cells as in the text, with their ids. */
+/* A section of the text as Markdown: a line without indent is a heading, a line below it an item, one that is indented further an item
+   of that item. */
+static void add_lists(struct strbuf *out, struct str text)
+{
+    struct str line;
+    while (str_next(&text, '\n', &line)) {
+        size_t indent = 0;
+        while (indent < line.len && line.ptr[indent] == ' ') {
+            indent++;
+        }
+        if (line.len) {
+            strbuf_add_z(out, indent == 0 ? "\n### " : indent <= ITEM_INDENT_MAX ? "- " : "  - ");
+            markdown_text(out, str_sub(line, indent, SIZE_MAX));
+            strbuf_add_z(out, indent == 0 ? "\n\n" : "\n");
+        }
+    }
+}
+
+static void add_markdown_table(const struct report_audit *audit, struct str heading,
+                               struct strbuf *out)
+{
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t cell = 0; cell < audit->n_cells; cell++) {
+        if (str_eq(audit->cells[cell].cell->table, heading)) {
+            add_cell(&table.arena, &table, &audit->cells[cell], true);
+        }
+    }
+    strbuf_add_z(out, "\n### ");
+    markdown_text(out, heading);
+    strbuf_add_z(out, "\n\n");
+    table_render_markdown(&table, out);
+}
+
+/* What the text says below its tables, and every finding, of the logs and of the manifest. */
+static void add_reasons(const struct report_audit *audit, struct strbuf *out)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, out->cap_bytes);
+    write_differing(audit, false, &text);
+    write_matches(audit, &text);
+    write_unproven(audit, &text);
+    add_lists(out, strbuf_str(&text));
+    if (audit->n_rows) {
+        add_lists(out, STR_LIT(LIKE_HEADING));
+        write_like(audit, table_render_markdown, out);
+    }
+    strbuf_clear(&text);
+    findings_out_blocks(&audit->findings, false, &text);
+    add_lists(out, strbuf_str(&text));
+}
+
 void audit_out_markdown(const struct audit_set *set, struct strbuf *out)
 {
     for (size_t idx = 0; idx < set->n; idx++) {
         const struct report_audit *audit = &set->items[idx];
         struct counts counts = {0};
-        CLEANUP(table) struct table table;
-        table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-        for (size_t cell = 0; cell < audit->n_cells; cell++) {
-            add_cell(&table.arena, &table, &audit->cells[cell], true);
-        }
         strbuf_add_z(out, idx ? "\n## " : "## ");
         markdown_text(out, audit->report->title);
         strbuf_printf(out, "\n\n`%.*s`: ", STR_ARG(audit->report->id));
         count_cells(audit, &counts);
         write_counts("", &counts, out);
         write_inferred(audit, out);
-        strbuf_add_z(out, "\n\n");
-        table_render_markdown(&table, out);
+        strbuf_add_char(out, '\n');
+        for (size_t cell = 0; cell < audit->n_cells; cell++) {
+            if (is_first_of_table(audit, cell)) {
+                add_markdown_table(audit, audit->cells[cell].cell->table, out);
+            }
+        }
         CLEANUP(strbuf) struct strbuf beside;
         strbuf_init(&beside, 1 << 20);
         write_beside(audit, STR_EMPTY, &beside);
         if (beside.len) {
             strbuf_printf(out, "%.*s\n", STR_ARG(strbuf_str(&beside)));
         }
+        add_reasons(audit, out);
     }
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/vec.h"
 #include "report/each_node.h"
 #include "view/page_parts.h"
 

@@ -17,20 +17,11 @@
 #define BASE_PROGRAM  "%REPERF%"
 #define BASE_LOGS     "%LOGS%"
 
-struct manifest { /* of one report */
-    const struct report *report;
+struct manifest {    /* of one report */
     struct str text; /* empty: it could not be read, and no line of it is known */
     struct spelled spelled;
     struct str uri;
     const char *base; /* NULL: the uri is absolute */
-};
-
-/* Where a finding is. */
-struct spot {
-    struct str place;             /* in the manifest: "$.cases[3]" */
-    const struct report_case *of; /* the case that it is of; NULL: of none alone */
-    struct str log;               /* path in the logs' repository; NULL: no log shows it */
-    int64_t log_line;             /* 0: not known */
 };
 
 /* ---- where things are ---- */
@@ -76,7 +67,7 @@ static void manifest_of(struct arena *arena, const char *root, struct str checko
     struct str path = real_path(arena, is_own ? own : typed);
     struct str rest = below(path, checkout);
     struct err ignored = {0};
-    *ret = (struct manifest){.report = report, .uri = report->path, .base = BASE_PROGRAM};
+    *ret = (struct manifest){.uri = report->path, .base = BASE_PROGRAM};
     if (path.ptr && (json_read_text(arena, str_z(arena, path), &ret->text, &ignored) < 0 ||
                      report_spell_out(arena, ret->text, typed, &ret->spelled, &ignored) < 0)) {
         ret->text = STR_EMPTY;
@@ -88,73 +79,6 @@ static void manifest_of(struct arena *arena, const char *root, struct str checko
         ret->uri = str_of(arena_printf(arena, "file://%.*s", STR_ARG(path)));
         ret->base = NULL;
     }
-}
-
-static bool has_cell(const struct report_case *c, struct str id)
-{
-    for (size_t idx = 0; idx < c->n_cells; idx++) {
-        if (str_eq(c->cells[idx].id, id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* "LOG:LINE" or "LOG", below the folder of the report's logs. */
-static void spot_log(const struct report *report, struct str where, struct spot *spot)
-{
-    struct str path = address_log_path(report, where);
-    struct err ignored = {0};
-    size_t end = path.len;
-    while (end > 0 && path.ptr[end - 1] >= '0' && path.ptr[end - 1] <= '9') {
-        end--;
-    }
-    spot->log = path;
-    if (end > 0 && end < path.len && path.ptr[end - 1] == ':' &&
-        str_to_i64(str_sub(path, end, SIZE_MAX), 1, INT32_MAX, &spot->log_line, &ignored) == 0) {
-        spot->log = str_sub(path, 0, end - 1);
-    }
-}
-
-static bool has_log(const struct report_case *c, struct str log)
-{
-    for (size_t idx = 0; idx < c->n_logs; idx++) {
-        if (str_eq(c->logs[idx], log)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The finding's cell begins its message ("CELL: ..."), where several cases share a log. */
-static bool is_said_of(const struct report_case *c, struct str message)
-{
-    return str_starts(message, c->id) && message.len > c->id.len && message.ptr[c->id.len] == '#';
-}
-
-/* "MANIFEST:$.place", "MANIFEST:CELL", "LOG:LINE" or "LOG". */
-static struct spot spot_of(struct arena *arena, const struct report *report,
-                           const struct finding *finding)
-{
-    struct spot spot = {.place = STR_LIT("$")};
-    struct str rest = str_sub(finding->where, report->path.len + 1, SIZE_MAX);
-    bool is_manifest = str_starts(finding->where, report->path);
-    if (is_manifest && str_starts(rest, STR_LIT("$"))) {
-        spot.place = rest;
-        return spot;
-    }
-    if (!is_manifest) {
-        spot_log(report, finding->where, &spot);
-    }
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        bool is_of = is_manifest ? has_cell(c, rest) : has_log(c, spot.log);
-        if (is_of && (!spot.of || is_said_of(c, finding->message))) {
-            spot.of = c;
-            spot.place = str_of(arena_printf(arena, "$.cases[%zu].id", idx));
-        }
-    }
-    return spot;
 }
 
 /* ---- writing ---- */
@@ -237,103 +161,79 @@ static struct str written_at(struct arena *arena, const struct manifest *manifes
 }
 
 static void write_location(struct arena *arena, struct json_out *out,
-                           const struct manifest *manifest, const struct spot *spot)
+                           const struct manifest *manifest, const struct spot *at)
 {
     struct json_region region = {0};
+    struct str place = str_of(spot_path(arena, at, false));
     if (manifest->text.len) {
-        region = json_region_of(manifest->text, written_at(arena, manifest, spot->place));
+        region = json_region_of(manifest->text, written_at(arena, manifest, place));
     }
     jw_array(out, "locations");
     jw_object(out, NULL);
     write_place(out, manifest->uri, manifest->base, region);
     jw_array(out, "logicalLocations");
     jw_object(out, NULL);
-    jw_str(out, "fullyQualifiedName", spot->of ? spot->of->id : spot->place);
+    jw_str(out, "fullyQualifiedName", at->of_case && !at->below ? at->of_case->id : place);
     jw_end_object(out);
     jw_end_array(out);
     jw_end_object(out);
     jw_end_array(out);
 }
 
-static void write_log(struct arena *arena, struct json_out *out, const struct report *report,
-                      const struct spot *spot)
+static void write_log(struct arena *arena, struct json_out *out, const struct spot *at)
 {
-    struct str url = address_file(arena, &report->logs_source, spot->log, 0);
+    struct str log = address_log_path(at->report, at->log);
+    struct str url = address_file(arena, &at->report->logs_source, log, 0);
     jw_array(out, "relatedLocations");
     jw_object(out, NULL);
-    write_place(out, url.len ? url : spot->log, url.len ? NULL : BASE_LOGS,
-                (struct json_region){.line = spot->log_line});
+    write_place(out, url.len ? url : log, url.len ? NULL : BASE_LOGS,
+                (struct json_region){.line = at->line});
     write_text(out, "message", STR_LIT("the log that shows it"));
     jw_end_object(out);
     jw_end_array(out);
 }
 
-/* The place with the id of its case or stack for the index: these come and go as a report grows. */
-static const char *lasting_place(struct arena *arena, const struct report *report, struct str place)
+/* What stays while lines move and numbers change: the rule, the report, the case or place, and the log. */
+static const char *lasting_name(struct arena *arena, const struct finding *f)
 {
-    const struct str cases = STR_LIT("$.cases["), stacks = STR_LIT("$.stacks[");
-    bool is_case = str_starts(place, cases);
-    size_t from = is_case ? cases.len : stacks.len;
-    int64_t end = str_find(place, STR_LIT("]"));
-    size_t n = is_case ? report->n_cases : report->n_stacks;
-    int64_t idx = 0;
-    struct err ignored = {0};
-    if ((!is_case && !str_starts(place, stacks)) || end < 0 || n == 0 ||
-        str_to_i64(str_sub(place, from, (size_t)end - from), 0, (int64_t)n - 1, &idx, &ignored) <
-            0) {
-        return str_z(arena, place);
-    }
-    struct str id = is_case ? report->cases[idx].id : report->stacks[idx].id;
-    struct str rest = str_sub(place, (size_t)end + 1, SIZE_MAX);
-    return arena_printf(arena, "%s %.*s %.*s", is_case ? "case" : "stack", STR_ARG(id),
-                        STR_ARG(rest));
+    return arena_printf(arena, "%s\n%.*s\n%s\n%.*s", f->id, STR_ARG(f->at.report->id),
+                        spot_path(arena, &f->at, true),
+                        STR_ARG(address_log_path(f->at.report, f->at.log)));
 }
 
-/* What stays while lines move and numbers change: the rule, the report, the case or place, the log; and the index among equal
-   ones. */
-static void write_fingerprint(struct arena *arena, struct json_out *out, const char *rule,
-                              const struct report *report, const struct spot *spot, size_t nth)
+/* nth: of those with the same name. */
+static void write_fingerprint(struct arena *arena, struct json_out *out, const char *name,
+                              size_t nth)
 {
-    const char *of =
-        arena_printf(arena, "%s\n%.*s\n%s\n%.*s\n%zu", rule, STR_ARG(report->id),
-                     lasting_place(arena, report, spot->place), STR_ARG(spot->log), nth);
     uint8_t sha256[SHA256_BYTES];
-    sha256_of(str_of(of), sha256);
+    sha256_of(str_of(arena_printf(arena, "%s\n%zu", name, nth)), sha256);
     jw_object(out, "partialFingerprints");
     jw_z(out, "primaryLocationLineHash",
          sha256_hex_of(sha256).text); /* the one key that GitHub's code scanning reads */
     jw_end_object(out);
 }
 
-/* How many findings before it have the same rule, place and log. */
-static size_t nth_of(const struct findings *list, const struct spot *spots, size_t idx)
-{
-    size_t n = 0;
-    for (size_t at = 0; at < idx; at++) {
-        n += list->items[at].id == list->items[idx].id && spots[at].of == spots[idx].of &&
-             str_eq(spots[at].place, spots[idx].place) && str_eq(spots[at].log, spots[idx].log);
-    }
-    return n;
-}
-
 static void write_results(struct arena *arena, struct json_out *out,
                           const struct manifest *manifest, const struct findings *list)
 {
-    const struct report *report = manifest->report;
-    struct spot *spots = arena_array(arena, struct spot, list->n + 1);
+    const char **names = arena_array(arena, const char *, list->n + 1);
     for (size_t idx = 0; idx < list->n; idx++) {
         const struct finding *f = &list->items[idx];
-        spots[idx] = spot_of(arena, report, f);
+        size_t nth = 0;
+        names[idx] = lasting_name(arena, f);
+        for (size_t before = 0; before < idx; before++) {
+            nth += strcmp(names[before], names[idx]) == 0;
+        }
         jw_object(out, NULL);
         jw_z(out, "ruleId", f->id);
         jw_i64(out, "ruleIndex", rule_index(f->id));
         jw_z(out, "level", finding_level_name(f->level));
         write_text(out, "message", f->message);
-        write_location(arena, out, manifest, &spots[idx]);
-        if (spots[idx].log.ptr) {
-            write_log(arena, out, report, &spots[idx]);
+        write_location(arena, out, manifest, &f->at);
+        if (f->at.log.ptr) {
+            write_log(arena, out, &f->at);
         }
-        write_fingerprint(arena, out, f->id, report, &spots[idx], nth_of(list, spots, idx));
+        write_fingerprint(arena, out, names[idx], nth);
         jw_end_object(out);
     }
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: fleet
-# The monitor of a run's jobs on remote nodes: its log is evidence, its findings are listed with the repeat, the number does not change; and a
-# monitor that fails loses no repeat.
+# The monitor of a run's jobs on remote nodes: its log is evidence, its findings, a clock that was set among them, are listed with the repeat, the
+# number does not change; and a monitor that fails loses no repeat.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
@@ -32,9 +32,14 @@ until [ \$i -ge 1500 ]; do
     sleep 0.2
     i=\$((i + 1))
 done
+for by in \$(cat "$T/jumps" 2>/dev/null); do # the clock of the node is set, and a sample taken since
+    echo "\$by" >"$T/work-n1/clock"
+    log=\$(find "$T/work-n1/jobs" -path '*/monitor/log' -newer "\$dir/count") seen=\$(grep -c '^t ' "\$log") i=0
+    until [ "\$(grep -c '^t ' "\$log")" -gt \$((seen + 1)) ] || [ \$((i += 1)) -gt 1500 ]; do sleep 0.2; done
+done
 EOF
 sed -i "/^echo \"\\$\\*\" >>/r $T/wait" "$T/fake/train.sh"
-ok "$(grep -c monitor/log "$T/fake/train.sh" | grep -qx 1; echo $?)" "the workload waits for its monitor"
+ok "$(grep -c monitor/log "$T/fake/train.sh" | grep -qx 2; echo $?)" "the workload waits for its monitor"
 watched() { smoke --nodes "$T/one.json" --repeats 1 "$@"; }
 
 exits 0 "a run on a node whose GPUs are well" watched
@@ -62,6 +67,22 @@ exits 0 "and replays" "$REPERF" replay "$archive"
 none_runs() { ! pgrep -f "$T/work-n1/jobs" >/dev/null; }
 waiting_for 120 none_runs
 ok $? "nothing is left running on the node"
+
+# ---- a clock that is set in mid-run ----
+export REPERF_NODE="$B/servers/faulty_node"
+rm "$T/node1/set"
+for row in '7200 -7200|14400' '-18000|18000' '7200 0|7200'; do
+    forget_runs
+    rm -f "$T/work-n1/clock"
+    echo "${row%|*}" >"$T/jumps"
+    exits 0 "a node whose clock is set by ${row%|*} s in mid-run" watched
+    is "$(jq -c '.cells[0] | [.value, (.repeats[0].taints | map(select(contains("clock"))))]' "$(run_folder)/evidence/result.json")" \
+        "[$value,[\"n1: its clock was set, by ${row#*|} s between the extremes\"]]" "its number is what it was, with that reason to doubt it"
+    exits 0 "which verifies" "$REPERF" verify last --unsigned
+    is "$(cd "$T/work-n1" && find jobs lease -type f 2>/dev/null)" "" "nothing of it is left there"
+done
+unset REPERF_NODE
+rm "$T/jumps"
 
 forget_runs
 touch "$T/node1/broken"

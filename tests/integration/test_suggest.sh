@@ -108,6 +108,8 @@ a rate of a device and of all|Train throughput/samples_per_sec: 11@.5|samples/s 
 a time in other words|step @ sec_per_step: 0.4@ loss 2|s 0.41 time of a step
 the time of a line that counts epochs|Epoch [0@/30] TrainLoss=0.5 Time=45@.2s|null 451.2 a span of time; its content is unknown
 the time of a training|step @0 loss 0.5, train time: 15@.5 s|null 151.5 a span of time; its content is unknown
+a time over an iteration|[step: @0] loss: 1e-1, time/iteration: 2.3@e+01 ms|s 23.1 time of a step
+an iteration's number before its time|iter @: 12.5 ms|s 12.5 time of a step
 words that belong to the number before|on:train @0it/400it rate:1.2@it/s|steps/s 1.21 a rate
 END
 # A prefix that changes from line to line, a value below 0, the last step of a count from 0, a second run, figures beside a bar.
@@ -314,6 +316,10 @@ for i in 1 2 3 4; do echo "Now evaluating on dev"; echo "done in 2.5s, throughpu
 form "an evaluation's figures" "9 no_metric null null" "$T/dev.log" --suggest "$T/form.json"
 for i in 1 2 3 4; do echo "[$i] throughput: 10$i.5 sample per second"; done >"$T/own.log"
 form "figures of several writers" "11 proposed 102.98786316242041 rank" "$T/own.log" --suggest "$T/form.json"
+
+for i in $(seq 30); do echo "step $i: 0.5 s per step" | sed '/^step \(10\|20\):/s/0.5/6.5/'; done >"$T/aside.log"
+form "times of which a few hold something else" "11 proposed 0.9 job" "$T/aside.log" --suggest "$T/form.json"
+like "$(jq -r '.notes[]' "$T/out")" 'the median of the same lines is 0.5 s: a few weigh much' "are said to"
 
 # Two values under one name are none.
 for i in 1 2 3; do echo "{\"step\": $i, \"images_per_sec\": 100.0, \"images_per_sec\": 900.0}"; done >"$T/twice.jsonl"

@@ -87,7 +87,6 @@ TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
     struct lease_op op = {0};
     struct str holder = STR_EMPTY;
     enum step step;
-    const char *folder = fs_join(&texts, *state, "lease");
     bool is_root = geteuid() == 0;
     char node[] = "/tmp/reperf-node.XXXXXX";
     const char *built = str_z(&texts, str_of(getenv("REPERF_NODE")));
@@ -98,8 +97,7 @@ TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
     remote_free(remote);
     assert_int_equal(chmod(scratch_folder, 0755), 0);
-    assert_int_equal(chmod(*state, 0755), 0);
-    assert_int_equal(chmod(folder, 0555), 0);
+    assert_int_equal(chmod(*state, 0555), 0);
     assert_int_equal(is_root ? seteuid(65534) : 0, 0);
     remote = remote_local_new(&loop, *state);
     while ((step = lease_step(&op, remote, "run-a", LEASE_DROP, &holder, ERR)) == STEP_AGAIN) {
@@ -108,7 +106,7 @@ TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
     assert_int_equal(is_root ? seteuid(0) : 0, 0);
     assert_int_equal(setenv("REPERF_NODE", built, 1), 0);
     assert_int_equal(unlink(node), 0);
-    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(chmod(*state, 0755), 0);
     assert_int_equal(step, STEP_FAIL);
     assert_int_equal(ERR->code, ERR_DISK);
     SAYS("lease cannot be written");
@@ -204,6 +202,38 @@ TEST_IN_SCRATCH(a_lease_of_the_dead_is_taken_over_unless_a_job_lives)
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         take_over(fs_join(&texts, *state, NAMES[idx]));
     }
+}
+
+/* A clock that is set by hours, either way, makes no lease old and none young: its age is counted by the uptime of the boot it was
+   written in, and by the clock where that is another. */
+TEST_IN_SCRATCH(a_lease_ages_by_the_uptime)
+{
+    static const struct {
+        int64_t wall_ago_s, uptime_ago_s;
+        const char *boot; /* NULL: this one */
+        bool is_held;
+    } ROWS[] = {{7200, 5, NULL, true},     {-7200, 5, NULL, true},   {5, 7200, NULL, false},
+                {-7200, 121, NULL, false}, {5, 7200, "other", true}, {7200, 5, "other", false}};
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    char boot[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    assert_true(file && fgets(boot, sizeof(boot), file));
+    fclose(file);
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+        write_holder(*state,
+                     arena_printf(&texts, "run-a %lld %lld %s\n",
+                                  (long long)time(NULL) - ROWS[idx].wall_ago_s,
+                                  (long long)clock_boot_ns() / NS_PER_S - ROWS[idx].uptime_ago_s,
+                                  ROWS[idx].boot ? ROWS[idx].boot : boot));
+        if (strcmp(ask(&loop, remote, "run-b", LEASE_TAKE), ROWS[idx].is_held ? "run-a" : "")) {
+            fail_msg("row %zu", idx);
+        }
+        ask(&loop, remote, ROWS[idx].is_held ? "run-a" : "run-b", LEASE_DROP);
+    }
+    remote_free(remote);
 }
 
 /* After a reboot, or much later, its number belongs to another process. */

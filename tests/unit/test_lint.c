@@ -119,16 +119,17 @@ TEST(distances_are_least)
 
 TEST(rules_are_sorted_and_complete)
 {
-    struct findings list = {0};
+    struct findings list = {.arena = ARENA};
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         const struct finding_rule *rule = &FINDING_RULES[idx];
         assert_true(idx == 0 || strcmp(FINDING_RULES[idx - 1].id, rule->id) < 0);
         assert_true(rule->title[0] && rule->help[0]);
         assert_int_equal(rule->title[strlen(rule->title) - 1] == '.', false);
-        finding_add(&list, ARENA, rule->id, str_of("here"), "%zu", idx);
+        finding_add(&list, rule->id, (struct spot){.log = STR_LIT("here")}, "%zu", idx);
     }
     assert_int_equal(list.n, N_FINDING_RULES);
     assert_ptr_equal(list.items[3].id, FINDING_RULES[3].id);
     assert_int_equal(list.items[3].level, FINDING_RULES[3].level);
     assert_true(str_eq_z(list.items[3].message, "3"));
+    assert_true(str_eq_z(list.items[3].where, "here"));
 }
