@@ -54,6 +54,8 @@ struct making { /* of one group */
 struct record_room {
     struct file_bytes file;
     struct strbuf record, index;
+    const char *path; /* of the file that is being written */
+    int fd;
 };
 
 static void release_room(void *slot)
@@ -112,8 +114,8 @@ static const char *name_of(struct arena *arena, const struct making *m, size_t p
                               m->n_parts);
 }
 
-static int write_records(const struct making *m, size_t part, struct record_room *room, int fd,
-                         const char *path, const atomic_bool *is_cancelled, struct err *err)
+static int write_records(const struct making *m, size_t part, struct record_room *room,
+                         const atomic_bool *is_cancelled, struct err *err)
 {
     uint64_t offset = 0;
     for (size_t idx = part; idx < m->samples->n && !*is_cancelled; idx += m->n_parts) {
@@ -129,7 +131,7 @@ static int write_records(const struct making *m, size_t part, struct record_room
             tfrecord_append_image(&room->record, file, (uint64_t)sample->label + 1);
         }
         offset += room->record.len;
-        if (fs_write_all(fd, room->record.ptr, room->record.len, path, err) < 0) {
+        if (fs_write_all(room->fd, room->record.ptr, room->record.len, room->path, err) < 0) {
             return -1;
         }
         strbuf_clear(&room->record);
@@ -153,7 +155,9 @@ static int write_part(void *ctx, size_t part, void *slot, const atomic_bool *is_
         strbuf_init(&room->index, INDEX_BYTES_MAX);
     }
     strbuf_clear(&room->index);
-    if (write_records(m, part, room, fd, path, is_cancelled, err) < 0) {
+    room->path = path;
+    room->fd = fd;
+    if (write_records(m, part, room, is_cancelled, err) < 0) {
         return -1;
     }
     return m->recipe == RECIPE_RECORDIO

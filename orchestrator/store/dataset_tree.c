@@ -418,10 +418,12 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
 /* Unpacked, whether just now or before. */
 static int get_other(struct arena *arena, struct store *store, const struct dataset_here *here,
                      const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
-                     struct dataset_fetched *from, struct err *err)
+                     struct err *err)
 {
+    struct dataset_fetched *from = arena_new(arena, struct dataset_fetched);
     struct dataset_fetch_opts fetch = *opts;
     struct err absent = {0};
+    fetched->from = from;
     if (!opts->n_samples &&
         dataset_tree_read(arena, store, here->from->name, &from->tree, &absent) == 0) {
         return 0;
@@ -454,7 +456,6 @@ static int get_made(struct arena *arena, struct store *store, const struct datas
                     const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
                     struct err *err)
 {
-    struct dataset_fetched *from = arena_new(arena, struct dataset_fetched);
     struct dataset_record *record = &fetched->record;
     struct err absent = {0};
     if (!opts->makes_anew && !opts->n_samples &&
@@ -462,14 +463,13 @@ static int get_made(struct arena *arena, struct store *store, const struct datas
         dataset_tree_read(arena, store, here->name, record, &absent) == 0) {
         return 0; /* the other one has been dropped since */
     }
-    if (get_other(arena, store, here, opts, fetched, from, err) < 0) {
+    if (get_other(arena, store, here, opts, fetched, err) < 0) {
         return -1;
     }
     if (!opts->wants_tree) {
         return 0;
     }
-    fetched->from = from;
-    *record = from->tree;
+    *record = fetched->from->tree;
     record->seen = (struct lock){.kind = LOCK_DATASET,
                                  .id = here->dataset.id,
                                  .items = arena_new(arena, struct lock_item),
@@ -477,7 +477,7 @@ static int get_made(struct arena *arena, struct store *store, const struct datas
                                  .file_bytes = -1};
     record->recipe = str_of(arena_printf(arena, PACK_PROGRAM " records %d; list of %s sha256:%s",
                                          RECIPE_REVISION, here->from->name,
-                                         sha256_hex_of(from->tree.seen.list_sha256).text));
+                                         sha256_hex_of(fetched->from->tree.seen.list_sha256).text));
     count_files(arena, here, record);
     return dataset_ref_write(store, here->name, record, err);
 }
