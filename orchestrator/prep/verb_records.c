@@ -42,7 +42,7 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-struct making { /* of one group */
+struct record_group { /* of one group */
     const char *folder;
     const struct tree_source *source;
     const struct samples *samples;
@@ -105,7 +105,7 @@ static void recordio_append(struct strbuf *out, struct str file, float label, ui
     strbuf_add(out, "\0\0\0", -whole.len & 3);
 }
 
-static const char *name_of(struct arena *arena, const struct making *m, size_t part,
+static const char *name_of(struct arena *arena, const struct record_group *m, size_t part,
                            const char *end)
 {
     return m->recipe == RECIPE_RECORDIO
@@ -114,7 +114,7 @@ static const char *name_of(struct arena *arena, const struct making *m, size_t p
                               m->n_parts);
 }
 
-static int write_records(const struct making *m, size_t part, struct record_room *room,
+static int write_records(const struct record_group *m, size_t part, struct record_room *room,
                          const atomic_bool *is_cancelled, struct err *err)
 {
     uint64_t offset = 0;
@@ -143,7 +143,7 @@ static int write_part(void *ctx, size_t part, void *slot, const atomic_bool *is_
                       struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct making *m = ctx;
+    const struct record_group *m = ctx;
     struct record_room *room = slot;
     const char *path = name_of(&arena, m, part, "rec");
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -178,7 +178,7 @@ static void shuffle(struct samples *samples)
 }
 
 /* The stem is what stands before "-*" or, of RecordIO, whose index has a line a record, before ".idx". */
-static int make_group(struct arena *arena, struct making *m, struct samples_opts *from,
+static int make_group(struct arena *arena, struct record_group *m, struct samples_opts *from,
                       const struct dataset_group *group, struct err *err)
 {
     CLEANUP(samples) struct samples samples = {0};
@@ -214,27 +214,27 @@ static int make_group(struct arena *arena, struct making *m, struct samples_opts
 
 static int make(struct arena *arena, const struct records_args *args, struct err *err)
 {
-    CLEANUP(listing) struct listing listing = LISTING_EMPTY;
+    struct tree_source tree = {.folder = args->tree};
     struct dataset dataset = {0}, source = {0};
     if (!args->source || !args->tree || !args->list || !args->out) {
         return err_set(err, ERR_USAGE, "--source, --tree, --list and --out are needed");
     }
     if (verb_dataset(arena, args->dataset, &dataset, err) < 0 ||
         verb_dataset(arena, args->source, &source, err) < 0 ||
-        listing_read(arena, args->list, &listing, err) < 0) {
+        tree_source_list(arena, args->list, &tree, err) < 0) {
         return -1;
     }
     if (!str_eq(dataset.made_from.dataset, source.id)) {
         return err_set(err, ERR_USAGE, "%s is not made from %s", dataset.id.ptr, source.id.ptr);
     }
-    const struct tree_source tree = {args->tree, &listing};
-    struct making m = {.folder = args->out, .source = &tree, .recipe = dataset.made_from.recipe};
+    struct record_group m = {
+        .folder = args->out, .source = &tree, .recipe = dataset.made_from.recipe};
     struct samples_opts from = {.dataset = &source,
                                 .source = &tree,
                                 .is_synthetic = args->is_synthetic,
                                 .is_brief = true,
                                 .n_threads = ordered_cores(),
-                                .should_stop = verb_is_stopped};
+                                .should_stop = stop_is_asked};
     for (size_t idx = 0; idx < dataset.n_groups; idx++) {
         if (dataset.groups[idx].role == ROLE_RECORDS &&
             make_group(arena, &m, &from, &dataset.groups[idx], err) < 0) {
