@@ -140,7 +140,7 @@ if [ -n "${SOURCES:-}" ]; then
     "$REPERF" data gc >"$T/out" 2>&1
     while read -r id flag; do
         [ -n "$flag" ] || made_up_original "$id" "$T/original/$id"
-        exits 0 "$id is made${flag:+, synthetic}" "$REPERF" data fetch "$id" $flag
+        exits 0 "$id is made${flag:+, synthetic}" "$REPERF" data fetch "$id" ${flag:+"$flag"}
     done < <(jq -r '.stacks[].full[]?.mounts[]? | select(.kind == "dataset") | "\(.name) \(if .original then "" else "--synthetic" end)"' manifests/reports/*.json | sort -u)
 fi
 rm -rf "$T/work" && mkdir "$T/work"
