@@ -139,7 +139,7 @@ void page_card(struct strbuf *out, const struct report_audit *audit)
                   WIDTH, height, WIDTH, height);
     HTML(out, "<title id=\"t\">{}: of {} published numbers, {}</title>\n", audit->report->title,
          count_text(&page, counts.n), follow_text(&page, &counts));
-    html_style(out, EMBEDDED(card_css));
+    html_style(out, embedded_body(EMBEDDED(card_css)));
     strbuf_printf(out,
                   "<rect class=\"b\" x=\"0.5\" y=\"0.5\" width=\"%.0f\" height=\"%.0f\" "
                   "rx=\"9\"/>\n",
