@@ -208,9 +208,9 @@ build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a $(call archi
 build/$(1)/servers/%: build/$(1)/tests/servers/%.c.o $(call archives,$(1),cmd)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
-build/$(1)/servers/jumping_node: build/$(1)/tests/servers/jumping_node.c.o $(patsubst %,build/$(1)/%.o,$(NODE_MAIN) $(NODE_SRC) $(NODE_USES)) build/$(1)/base.a
+build/$(1)/servers/faulty_node: build/$(1)/tests/servers/faulty_node.c.o $(patsubst %,build/$(1)/%.o,$(NODE_MAIN) $(NODE_SRC) $(NODE_USES)) build/$(1)/base.a
 	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$(if $$(filter asan tsan,$(1)),,-static -s) -Wl,--wrap=clock_gettime,--wrap=time $$^ -lm -o $$@
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$(if $$(filter asan tsan,$(1)),,-static -s) -Wl,--wrap=clock_gettime,--wrap=time,--wrap=remove $$^ -lm -o $$@
 # Loaded before the C library: without sanitizers in every mode.
 build/$(1)/faults/%.so: tests/faults/%.c
 	@mkdir -p $$(@D)

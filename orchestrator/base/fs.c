@@ -24,46 +24,81 @@ void fd_close(int *fd)
     *fd = -1;
 }
 
-static int read_fd(int fd, char *dst, size_t size, const char *path, size_t *ret_len,
-                   struct err *err)
+int fs_open(const char *path, int *ret_fd, struct stat *ret_info, struct err *err)
 {
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, ret_info) < 0) {
+        return FS_FAIL(err, "open", path);
+    }
+    if (!S_ISREG(ret_info->st_mode)) {
+        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+int fs_fill(int fd, void *dst, size_t size, const char *name, size_t *ret_len, struct err *err)
+{
+    char *bytes = dst;
     size_t len = 0;
-    while (len < size) {
-        ssize_t got = read(fd, dst + len, size - len);
-        if (got < 0 && errno == EINTR) {
-            continue;
+    ssize_t got = 1;
+    while (len < size && got != 0) {
+        got = read(fd, bytes + len, size - len);
+        if (got < 0 && errno != EINTR) {
+            return FS_FAIL(err, "read", name);
         }
-        if (got < 0) {
-            return FS_FAIL(err, "read", path);
-        }
-        if (got == 0) {
-            break;
-        }
-        len += (size_t)got;
+        len += got > 0 ? (size_t)got : 0;
     }
     *ret_len = len;
+    return 0;
+}
+
+int fs_read_at(int fd, void *dst, size_t len, uint64_t offset, const char *name, struct err *err)
+{
+    char *bytes = dst;
+    for (size_t done = 0; done < len;) {
+        ssize_t got = pread(fd, bytes + done, len - done, (off_t)(offset + done));
+        if (got < 0 && errno != EINTR) {
+            return FS_FAIL(err, "read", name);
+        }
+        if (got == 0) {
+            return err_set(err, ERR_INTEGRITY, "%s: ends before byte %" PRIu64, name, offset + len);
+        }
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return 0;
+}
+
+int fs_write_at(int fd, const void *ptr, size_t len, uint64_t offset, const char *name,
+                struct err *err)
+{
+    const char *bytes = ptr;
+    for (size_t done = 0; done < len;) {
+        ssize_t put = pwrite(fd, bytes + done, len - done, (off_t)(offset + done));
+        if (put < 0 && errno != EINTR) {
+            return FS_FAIL(err, "write", name);
+        }
+        done += put > 0 ? (size_t)put : 0;
+    }
     return 0;
 }
 
 int fs_read(struct arena *arena, const char *path, size_t max_bytes, struct str *ret_text,
             struct err *err)
 {
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(fd) int fd = -1;
     struct stat info;
     size_t len = 0;
     char *text;
-    if (fd < 0 || fstat(fd, &info) < 0) {
-        return FS_FAIL(err, "open", path);
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
+    if (fs_open(path, &fd, &info, err) < 0) {
+        return -1;
     }
     if ((uint64_t)info.st_size > max_bytes) {
         return err_set(err, ERR_IO, "%s: %lld bytes, expected at most %zu", path,
                        (long long)info.st_size, max_bytes);
     }
     text = arena_alloc(arena, (size_t)info.st_size + 1, 1);
-    if (read_fd(fd, text, (size_t)info.st_size, path, &len, err) < 0) {
+    if (fs_fill(fd, text, (size_t)info.st_size, path, &len, err) < 0) {
         return -1;
     }
     *ret_text = (struct str){text, len};

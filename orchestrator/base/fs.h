@@ -19,6 +19,10 @@ static inline int take_fd(int *fd)
     return taken;
 }
 
+/* Opens a regular file for reading, without waiting for a pipe's other end. Anything else is ERR_IO. */
+struct stat;
+MUST_CHECK int fs_open(const char *path, int *ret_fd, struct stat *ret_info, struct err *err);
+
 /* The whole file, NUL-terminated after its end, in the arena. Over max_bytes, or not a regular file: an error. */
 MUST_CHECK int fs_read(struct arena *arena, const char *path, size_t max_bytes,
                        struct str *ret_text, struct err *err);
@@ -36,6 +40,14 @@ MUST_CHECK int fs_replace(const char *path, struct str content, struct err *err)
 /* The last FS_TAIL_BYTES of a file; ptr NULL where it cannot be read. */
 #define FS_TAIL_BYTES 8192
 struct str fs_read_tail(struct arena *arena, const char *path);
+/* Fewer than size bytes only at the end of the file. */
+MUST_CHECK int fs_fill(int fd, void *dst, size_t size, const char *name, size_t *ret_len,
+                       struct err *err);
+/* All of len bytes from there on; ERR_INTEGRITY where the file ends before. */
+MUST_CHECK int fs_read_at(int fd, void *dst, size_t len, uint64_t offset, const char *name,
+                          struct err *err);
+MUST_CHECK int fs_write_at(int fd, const void *ptr, size_t len, uint64_t offset, const char *name,
+                           struct err *err);
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);
 /* The parent of each folder that it makes is synced. */
 MUST_CHECK int fs_mkdir_p(const char *path, struct err *err);

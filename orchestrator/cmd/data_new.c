@@ -78,11 +78,12 @@ static void set_digest(struct dataset_file *file, const struct digest_value *val
     memcpy(file->sha256, value->sha256, SHA256_BYTES);
 }
 
-static int fill_tar(struct describing *m, int fd, const char *folder, struct err *err)
+static int fill_tar(struct describing *m, int fd, const char *folder,
+                    struct digest_value *ret_value, struct err *err)
 {
     CLEANUP(tar_maker) struct tar_maker maker = TAR_MAKER_EMPTY;
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    if (tar_make_open(&maker, fd, err) < 0) {
+    if (tar_make_open(&maker, fd, false, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < m->list.n; idx++) {
@@ -94,7 +95,7 @@ static int fill_tar(struct describing *m, int fd, const char *folder, struct err
             return -1;
         }
     }
-    return tar_make_close(&maker, err);
+    return tar_make_close(&maker, ret_value, err);
 }
 
 /* The tar is made next to the store's blobs and becomes one of them: the data is copied once. */
@@ -121,11 +122,8 @@ static int add_folder(struct describing *m, const char *folder, struct err *err)
     if (fd < 0) {
         return err_set(err, ERR_IO, "create %s: %s", temp, err_errno_text(errno));
     }
-    result = fill_tar(m, fd, folder, err);
-    if (result == 0 && (digest_file(temp, DIGEST_MD5 | DIGEST_SHA256, &value, err) < 0 ||
-                        store_adopt(m->store, temp, &value, err) < 0)) {
-        result = -1;
-    }
+    result = fill_tar(m, fd, folder, &value, err);
+    result = result < 0 ? -1 : store_adopt(m->store, temp, &value, err);
     if (result < 0) {
         (void)unlink(temp);
         return -1;

@@ -6,7 +6,6 @@
 #include "codec/digest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,15 +67,9 @@ int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret
 
 int digest_file(const char *path, unsigned kinds, struct digest_value *ret_value, struct err *err)
 {
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(fd) int fd = -1;
     struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
-    }
-    return digest_fd(fd, path, kinds, ret_value, err);
+    return fs_open(path, &fd, &info, err) < 0 ? -1 : digest_fd(fd, path, kinds, ret_value, err);
 }
 
 void hex_encode(const uint8_t *bytes, size_t n, char *ret_text)

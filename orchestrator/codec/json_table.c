@@ -20,12 +20,14 @@ const struct json_form JSON_COMMIT = {.pattern = "^[0-9a-f]{40}$"};
 struct json_members {
     struct json items[JSON_FIELDS_MAX]; /* node NULL: absent */
     size_t n, at;                       /* at: the next that is decoded */
+    bool takes_others;
 };
 
 static void list_keys(const struct json *at, const struct json_field *rows, size_t n_rows,
                       struct json_members *members)
 {
     for (size_t idx = 0; idx < n_rows; idx++) {
+        members->takes_others |= (rows[idx].flags & JSON_OTHERS) != 0;
         if (rows[idx].kind == JSON_HERE) {
             list_keys(at, rows[idx].rows, rows[idx].n_rows, members);
         } else {
@@ -45,10 +47,11 @@ static int find_members(const struct json *at, struct json_members *members, str
                                     strcmp(members->items[idx].key, child.key) != 0)) {
             idx++;
         }
-        if (idx == members->n) {
+        if (idx < members->n) {
+            members->items[idx].node = child.node;
+        } else if (!members->takes_others) {
             return json_fail(at, err, "unknown key \"%.100s\"", child.key);
         }
-        members->items[idx].node = child.node;
     }
     return 0;
 }

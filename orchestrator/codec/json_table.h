@@ -56,11 +56,12 @@ enum {
     JSON_REQUIRED = 1,
     JSON_NULLABLE = 2, /* of JSON_PAIRS: their values may be null */
     JSON_OMIT = 4,
-    JSON_MINUS = 8,   /* -1 is "none" */
-    JSON_BLANK = 16,  /* empty text is "none" too */
-    JSON_TEXT = 32,   /* "none" is written as "" */
-    JSON_UNREAD = 64, /* ROW_OUT */
-    JSON_UNIQUE = 128 /* of JSON_STRS: no text is there twice */
+    JSON_MINUS = 8,    /* -1 is "none" */
+    JSON_BLANK = 16,   /* empty text is "none" too */
+    JSON_TEXT = 32,    /* "none" is written as "" */
+    JSON_UNREAD = 64,  /* ROW_OUT */
+    JSON_UNIQUE = 128, /* of JSON_STRS: no text is there twice */
+    JSON_OTHERS = 256  /* ROW_OTHERS */
 };
 
 /* A form of text. Without is_valid and check, pattern and max are what the writer keeps to, and readers may rely on. */
@@ -135,6 +136,8 @@ struct json_field {
 #define ROW_INSIDE(name, of, ...)                                                                  \
     {.key = (name), .kind = JSON_OBJECT, ROW_ROWS(of), .flags = __VA_ARGS__}
 #define ROW_HERE(T, member, of) {ROW_AT(NULL, JSON_HERE, T, member), ROW_ROWS(of)}
+/* The object may have members that no row names: a document of another program. */
+#define ROW_OTHERS {.kind = JSON_HERE, .flags = JSON_OTHERS}
 /* Those of the struct that a member points to; only written. */
 #define ROW_THERE(T, ptr, of) {.kind = JSON_HERE, .via = {1 + offsetof(T, ptr)}, ROW_ROWS(of)}
 #define ROW_LIST(name, T, items, n, of, ...)                                                       \

@@ -3,6 +3,8 @@
 
 #include "codec/oci.h"
 
+#include "codec/json_table.h"
+
 #define TYPE_BYTES_MAX 255
 
 enum type_kind { TYPE_OTHER, TYPE_MANIFEST, TYPE_INDEX, TYPE_SCHEMA1 };
@@ -52,150 +54,128 @@ static bool packing_of(struct str type, enum oci_packing *ret_packing)
     return false;
 }
 
-/* ---- members that may be absent or null ---- */
+/* ---- descriptors ---- */
 
-static int optional_str(const struct json *at, const char *key, struct arena *arena,
-                        struct str *ret_value, struct err *err)
-{
-    struct json member;
-    *ret_value = STR_EMPTY;
-    if (!json_find(at, key, &member) || json_is_null(&member)) {
-        return 0;
-    }
-    return json_str(&member, arena, ret_value, err);
-}
-
-static int read_digest(const struct json *at, struct arena *arena, uint8_t *ret_sha256,
-                       struct err *err)
+static int get_digest(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
     struct err why = {0};
     struct str text;
     if (json_str(at, arena, &text, err) < 0) {
         return -1;
     }
-    if (oci_digest_parse(text, ret_sha256, &why) < 0) {
-        return json_fail(at, err, "%s", why.msg);
-    }
-    return 0;
+    return oci_digest_parse(text, out, &why) < 0 ? json_fail(at, err, "%s", why.msg) : 0;
 }
 
-/* ---- descriptors ---- */
-
-static int read_platform(const struct json *at, struct arena *arena, struct oci_descriptor *out,
-                         struct err *err)
+static void put_digest(struct json_out *out, const char *key, const void *of)
 {
-    struct json platform;
-    if (!json_find(at, "platform", &platform) || json_is_null(&platform)) {
-        return 0;
-    }
-    if (optional_str(&platform, "os", arena, &out->platform.os, err) < 0 ||
-        optional_str(&platform, "architecture", arena, &out->platform.architecture, err) < 0 ||
-        optional_str(&platform, "variant", arena, &out->platform.variant, err) < 0) {
-        return -1;
-    }
-    if (out->platform.variant.len == 0) {
-        out->platform.variant = STR_EMPTY;
-    }
-    out->has_platform = out->platform.os.len > 0 && out->platform.architecture.len > 0;
-    return 0;
+    jw_z(out, key, oci_digest_of(((const struct oci_descriptor *)of)->sha256).text);
 }
 
-static int read_ref_name(const struct json *at, struct arena *arena, struct oci_descriptor *out,
-                         struct err *err)
+static const struct json_field PLATFORM_ROWS[] = {
+    ROW("architecture", struct oci_platform, architecture, JSON_OMIT | JSON_NULLABLE),
+    ROW("os", struct oci_platform, os, JSON_OMIT | JSON_NULLABLE),
+    ROW("variant", struct oci_platform, variant, JSON_OMIT | JSON_NULLABLE | JSON_BLANK),
+    ROW_OTHERS,
+};
+static const struct json_field ANNOTATION_ROWS[] = {
+    ROW(OCI_REF_NAME, struct oci_descriptor, ref_name, JSON_OMIT | JSON_NULLABLE),
+    ROW_OTHERS,
+};
+static const struct json_field DESCRIPTOR_ROWS[] = {
+    ROW("mediaType", struct oci_descriptor, media_type, JSON_REQUIRED),
+    {ROW_AT("digest", JSON_ANY, struct oci_descriptor, sha256), .get = get_digest,
+     .put = put_digest, .flags = JSON_REQUIRED},
+    ROW("size", struct oci_descriptor, size_bytes, JSON_REQUIRED, .max = OCI_LAYER_BYTES_MAX),
+    ROW_INSIDE("annotations", ANNOTATION_ROWS, JSON_OMIT | JSON_NULLABLE),
+    ROW_OBJECT("platform", struct oci_descriptor, platform, PLATFORM_ROWS,
+               JSON_OMIT | JSON_NULLABLE),
+    ROW_OTHERS,
+};
+
+static int check_descriptor(const struct json *at, const struct oci_descriptor *descriptor,
+                            uint64_t max_bytes, struct err *err)
 {
-    struct json annotations;
-    if (!json_find(at, "annotations", &annotations) || json_is_null(&annotations)) {
-        return 0;
+    size_t len = descriptor->media_type.len;
+    if (len == 0 || len > TYPE_BYTES_MAX) {
+        return json_fail(at, err, "mediaType: expected 1 to %d bytes", TYPE_BYTES_MAX);
     }
-    return optional_str(&annotations, OCI_REF_NAME, arena, &out->ref_name, err);
+    return descriptor->size_bytes <= max_bytes
+               ? 0
+               : json_fail(at, err, "size: expected at most %" PRIu64 ", found %" PRIu64, max_bytes,
+                           descriptor->size_bytes);
 }
 
-static int read_descriptor(const struct json *at, struct arena *arena, uint64_t max_bytes,
-                           struct oci_descriptor *ret_descriptor, struct err *err)
+static int check_config(const struct json *at, struct arena *arena UNUSED, void *out,
+                        struct err *err)
 {
-    struct oci_descriptor out = {0};
-    struct json type, digest, size;
-    int64_t size_bytes;
-    if (json_member(at, "mediaType", &type, err) < 0 ||
-        json_str(&type, arena, &out.media_type, err) < 0 ||
-        json_member(at, "digest", &digest, err) < 0 ||
-        read_digest(&digest, arena, out.sha256, err) < 0 ||
-        json_member(at, "size", &size, err) < 0 ||
-        json_i64(&size, 0, (int64_t)max_bytes, &size_bytes, err) < 0) {
+    const struct oci_descriptor *config = out;
+    if (check_descriptor(at, config, OCI_CONFIG_BYTES_MAX, err) < 0) {
         return -1;
     }
-    if (out.media_type.len == 0 || out.media_type.len > TYPE_BYTES_MAX) {
-        return json_fail(&type, err, "expected a media type of 1 to %d bytes", TYPE_BYTES_MAX);
-    }
-    out.size_bytes = (uint64_t)size_bytes;
-    if (read_platform(at, arena, &out, err) < 0 || read_ref_name(at, arena, &out, err) < 0) {
+    return str_eq_z(config->media_type, OCI_TYPE_CONFIG) ||
+                   str_eq_z(config->media_type, "application/vnd.docker.container.image.v1+json")
+               ? 0
+               : json_fail(at, err, "is not a container image: its config is of type \"%.*s\"",
+                           STR_ARG(str_sub(config->media_type, 0, 100)));
+}
+
+static int check_layer(const struct json *at, struct arena *arena UNUSED, void *out,
+                       struct err *err)
+{
+    struct oci_descriptor *layer = out;
+    if (check_descriptor(at, layer, OCI_LAYER_BYTES_MAX, err) < 0) {
         return -1;
     }
-    *ret_descriptor = out;
-    return 0;
+    return packing_of(layer->media_type, &layer->packing)
+               ? 0
+               : json_fail(at, err,
+                           "layers of type \"%.*s\" are not supported: expected a tar, packed "
+                           "with gzip, zstd or not at all",
+                           STR_ARG(str_sub(layer->media_type, 0, 100)));
+}
+
+static int check_entry(const struct json *at, struct arena *arena UNUSED, void *out,
+                       struct err *err)
+{
+    return check_descriptor(at, out, OCI_MANIFEST_BYTES_MAX, err);
+}
+
+void oci_descriptor_write(struct json_out *out, const struct oci_descriptor *descriptor)
+{
+    jw_object(out, NULL);
+    json_encode(out, DESCRIPTOR_ROWS, ARRAY_LEN(DESCRIPTOR_ROWS), descriptor);
+    jw_end_object(out);
 }
 
 /* ---- manifests ---- */
 
-static int read_layers(const struct json *root, struct arena *arena, struct oci_manifest *out,
-                       struct err *err)
-{
-    struct json list, item;
-    uint64_t total_bytes = 0;
-    if (json_member(root, "layers", &list, err) < 0 ||
-        json_expect_array(&list, OCI_LAYERS_MAX, &out->n_layers, err) < 0) {
-        return -1;
-    }
-    out->layers = arena_array(arena, struct oci_descriptor, out->n_layers);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct oci_descriptor *layer = &out->layers[item.idx];
-        if (read_descriptor(&item, arena, OCI_LAYER_BYTES_MAX, layer, err) < 0) {
-            return -1;
-        }
-        if (!packing_of(layer->media_type, &layer->packing)) {
-            return json_fail(&item, err,
-                             "layers of type \"%.*s\" are not supported: expected a tar, packed "
-                             "with gzip, zstd or not at all",
-                             STR_ARG(str_sub(layer->media_type, 0, 100)));
-        }
-        total_bytes += layer->size_bytes; /* 2^9 times 2^40 at most */
-    }
-    ASSERT(total_bytes <= OCI_LAYERS_MAX * OCI_LAYER_BYTES_MAX);
-    return 0;
-}
+static const struct json_field HEAD_ROWS[] = {
+    ROW("schemaVersion", struct oci_manifest, schema, JSON_REQUIRED, .min = 1, .max = 2),
+    ROW("mediaType", struct oci_manifest, media_type, JSON_NULLABLE),
+    ROW_OTHERS,
+};
+static const struct json_field IMAGE_ROWS[] = {
+    ROW("schemaVersion", struct oci_manifest, schema, JSON_REQUIRED, .min = 2, .max = 2),
+    ROW("mediaType", struct oci_manifest, media_type, JSON_NULLABLE),
+    ROW_OBJECT("config", struct oci_manifest, config, DESCRIPTOR_ROWS, JSON_REQUIRED,
+               .check = check_config),
+    ROW_LIST("layers", struct oci_manifest, layers, n_layers, DESCRIPTOR_ROWS, JSON_REQUIRED,
+             .max = OCI_LAYERS_MAX, .check = check_layer),
+    ROW_OTHERS,
+};
+static const struct json_field INDEX_ROWS[] = {
+    ROW_LIST("manifests", struct oci_manifest, manifests, n_manifests, DESCRIPTOR_ROWS,
+             JSON_REQUIRED, .max = OCI_PLATFORMS_MAX, .check = check_entry),
+    ROW_OTHERS,
+};
 
-static int read_image(const struct json *root, struct arena *arena, struct oci_manifest *out,
-                      struct err *err)
+void oci_image_write(struct strbuf *buf, const struct oci_manifest *manifest)
 {
-    struct json config;
-    if (json_member(root, "config", &config, err) < 0 ||
-        read_descriptor(&config, arena, OCI_CONFIG_BYTES_MAX, &out->config, err) < 0) {
-        return -1;
-    }
-    if (!str_eq_z(out->config.media_type, OCI_TYPE_CONFIG) &&
-        !str_eq_z(out->config.media_type, "application/vnd.docker.container.image.v1+json")) {
-        return json_fail(&config, err, "is not a container image: its config is of type \"%.*s\"",
-                         STR_ARG(str_sub(out->config.media_type, 0, 100)));
-    }
-    return read_layers(root, arena, out, err);
-}
-
-static int read_index(const struct json *root, struct arena *arena, struct oci_manifest *out,
-                      struct err *err)
-{
-    struct json list, item;
-    if (json_member(root, "manifests", &list, err) < 0 ||
-        json_expect_array(&list, OCI_PLATFORMS_MAX, &out->n_manifests, err) < 0) {
-        return -1;
-    }
-    out->manifests = arena_array(arena, struct oci_descriptor, out->n_manifests);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (read_descriptor(&item, arena, OCI_MANIFEST_BYTES_MAX, &out->manifests[item.idx], err) <
-            0) {
-            return -1;
-        }
-    }
-    return 0;
+    struct json_out out;
+    jw_begin(&out, buf, true);
+    jw_object(&out, NULL);
+    json_encode(&out, IMAGE_ROWS, ARRAY_LEN(IMAGE_ROWS), manifest);
+    jw_end_object(&out);
 }
 
 /* The part before a ";" (charset and the like). */
@@ -207,22 +187,24 @@ static struct str bare_type(struct str type)
 
 /* The kind must be unambiguous: a document that could be read both ways has two meanings under one digest
    (CVE-2021-41190). */
-static int decide_kind(const struct json *root, struct arena *arena, struct str content_type,
-                       struct oci_manifest *out, struct err *err)
+static int decide_kind(const struct json *root, struct str said, struct oci_manifest *out,
+                       struct err *err)
 {
     struct json member;
     bool has_layers = json_find(root, "layers", &member) || json_find(root, "config", &member);
     bool has_manifests = json_find(root, "manifests", &member);
-    struct str said = bare_type(content_type);
     enum type_kind kind;
-    if (optional_str(root, "mediaType", arena, &out->media_type, err) < 0) {
-        return -1;
+    if (out->schema == 1 || kind_of(said) == TYPE_SCHEMA1) {
+        return json_fail(
+            root, err,
+            "is a Docker manifest of schema 1, which is not supported: its digest does not cover "
+            "the image's config; push the image again with a tool from after 2017");
     }
     if (has_layers && has_manifests) {
         return json_fail(root, err, "has layers and manifests: it would mean two things");
     }
     if (out->media_type.len == 0) {
-        out->media_type = kind_of(said) != TYPE_OTHER ? str_dup(arena, said)
+        out->media_type = kind_of(said) != TYPE_OTHER ? said
                           : has_manifests             ? STR_LIT(OCI_TYPE_INDEX)
                                                       : STR_LIT(OCI_TYPE_MANIFEST);
     }
@@ -239,29 +221,13 @@ static int decide_kind(const struct json *root, struct arena *arena, struct str 
     return 0;
 }
 
-static int check_schema(const struct json *root, struct str content_type, struct err *err)
-{
-    struct json version;
-    int64_t schema;
-    if (json_member(root, "schemaVersion", &version, err) < 0 ||
-        json_i64(&version, 1, 2, &schema, err) < 0) {
-        return -1;
-    }
-    if (schema == 1 || kind_of(bare_type(content_type)) == TYPE_SCHEMA1) {
-        return json_fail(
-            root, err,
-            "is a Docker manifest of schema 1, which is not supported: its digest does not cover "
-            "the image's config; push the image again with a tool from after 2017");
-    }
-    return 0;
-}
-
 static int parse_manifest(struct arena *arena, struct str text, struct str content_type,
                           const char *name, struct oci_manifest *ret_manifest, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct oci_manifest out = {0};
     struct json root;
+    struct str type;
     if (text.len > OCI_MANIFEST_BYTES_MAX) {
         return err_set(err, ERR_PARSE, "%s: %zu bytes, a manifest may have at most %u", name,
                        text.len, OCI_MANIFEST_BYTES_MAX);
@@ -270,16 +236,17 @@ static int parse_manifest(struct arena *arena, struct str text, struct str conte
         return -1;
     }
     root = json_root(&doc);
-    if (!json_is_object(&root)) {
-        return json_fail(&root, err, "expected an object");
-    }
-    if (check_schema(&root, content_type, err) < 0 ||
-        decide_kind(&root, arena, content_type, &out, err) < 0) {
+    if (json_decode(&root, arena, HEAD_ROWS, ARRAY_LEN(HEAD_ROWS), &out, err) < 0 ||
+        decide_kind(&root, str_dup(arena, bare_type(content_type)), &out, err) < 0) {
         return -1;
     }
-    if ((out.is_index ? read_index : read_image)(&root, arena, &out, err) < 0) {
+    type = out.media_type;
+    if ((out.is_index
+             ? json_decode(&root, arena, INDEX_ROWS, ARRAY_LEN(INDEX_ROWS), &out, err)
+             : json_decode(&root, arena, IMAGE_ROWS, ARRAY_LEN(IMAGE_ROWS), &out, err)) < 0) {
         return -1;
     }
+    out.media_type = type; /* which the document may leave to the server */
     *ret_manifest = out;
     return 0;
 }
@@ -311,41 +278,33 @@ uint64_t oci_manifest_bytes(const struct oci_manifest *manifest)
 
 /* ---- config ---- */
 
-static int read_diff_ids(const struct json *root, struct arena *arena, struct oci_config *out,
-                         struct err *err)
-{
-    struct json rootfs, type, list, item;
-    struct str text;
-    if (json_member(root, "rootfs", &rootfs, err) < 0 ||
-        json_member(&rootfs, "type", &type, err) < 0 || json_str(&type, arena, &text, err) < 0) {
-        return -1;
-    }
-    if (!str_eq_z(text, "layers")) {
-        return json_fail(&type, err, "expected \"layers\", found \"%.*s\"",
-                         STR_ARG(str_sub(text, 0, 80)));
-    }
-    if (json_find(&rootfs, "diff_ids", &list) && json_is_null(&list)) {
-        return 0; /* docker writes this for an image without layers */
-    }
-    if (json_member(&rootfs, "diff_ids", &list, err) < 0 ||
-        json_expect_array(&list, OCI_LAYERS_MAX, &out->n_diff_ids, err) < 0) {
-        return -1;
-    }
-    out->diff_ids = arena_alloc_array(arena, SHA256_BYTES, out->n_diff_ids, 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (read_digest(&item, arena, out->diff_ids[item.idx], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
+struct config_text {
+    struct oci_platform platform;
+    struct str *diff_ids;
+    size_t n;
+};
+
+/* docker writes null for an image without layers. */
+static const struct json_field ROOTFS_ROWS[] = {
+    ROW_SAYS("type", "layers"),
+    ROW_STRS("diff_ids", struct config_text, diff_ids, n, JSON_REQUIRED | JSON_NULLABLE,
+             .max = OCI_LAYERS_MAX),
+    ROW_OTHERS,
+};
+static const struct json_field CONFIG_ROWS[] = {
+    ROW("os", struct config_text, platform.os, JSON_REQUIRED),
+    ROW("architecture", struct config_text, platform.architecture, JSON_REQUIRED),
+    ROW("variant", struct config_text, platform.variant, JSON_NULLABLE),
+    ROW_INSIDE("rootfs", ROOTFS_ROWS, JSON_REQUIRED),
+    ROW_OTHERS,
+};
 
 static int parse_config(struct arena *arena, struct str text, size_t n_layers, const char *name,
                         struct oci_config *ret_config, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct oci_config out = {0};
-    struct json root, os, architecture;
+    struct config_text read = {0};
+    struct json root;
     if (text.len > OCI_CONFIG_BYTES_MAX) {
         return err_set(err, ERR_PARSE, "%s: %zu bytes, a config may have at most %u", name,
                        text.len, OCI_CONFIG_BYTES_MAX);
@@ -354,21 +313,20 @@ static int parse_config(struct arena *arena, struct str text, size_t n_layers, c
         return -1;
     }
     root = json_root(&doc);
-    if (!json_is_object(&root)) {
-        return json_fail(&root, err, "expected an object");
-    }
-    if (json_member(&root, "os", &os, err) < 0 || json_str(&os, arena, &out.platform.os, err) < 0 ||
-        json_member(&root, "architecture", &architecture, err) < 0 ||
-        json_str(&architecture, arena, &out.platform.architecture, err) < 0 ||
-        optional_str(&root, "variant", arena, &out.platform.variant, err) < 0 ||
-        read_diff_ids(&root, arena, &out, err) < 0) {
+    if (json_decode(&root, arena, CONFIG_ROWS, ARRAY_LEN(CONFIG_ROWS), &read, err) < 0) {
         return -1;
     }
-    if (out.n_diff_ids != n_layers) {
+    if (read.n != n_layers) {
         return err_set(err, ERR_PARSE, "%s: the config has %zu diff_ids, the manifest %zu layers",
-                       name, out.n_diff_ids, n_layers);
+                       name, read.n, n_layers);
     }
-    *ret_config = out;
+    *ret_config = (struct oci_config){
+        read.platform, arena_alloc_array(arena, SHA256_BYTES, read.n + 1, 1), read.n};
+    for (size_t idx = 0; idx < read.n; idx++) {
+        if (oci_digest_parse(read.diff_ids[idx], ret_config->diff_ids[idx], err) < 0) {
+            return err_wrap(err, "%s: diff_ids[%zu]", name, idx);
+        }
+    }
     return 0;
 }
 
@@ -411,13 +369,13 @@ int oci_platform_parse(struct arena *arena, struct str text, struct oci_platform
 char *oci_platform_text(struct arena *arena, const struct oci_platform *platform)
 {
     return arena_printf(arena, "%.*s/%.*s%s%.*s", STR_ARG(platform->os),
-                        STR_ARG(platform->architecture), platform->variant.ptr ? "/" : "",
+                        STR_ARG(platform->architecture), platform->variant.len ? "/" : "",
                         STR_ARG(platform->variant));
 }
 
 static bool is_of(const struct oci_descriptor *entry, const struct oci_platform *want)
 {
-    return entry->has_platform && str_eq(entry->platform.os, want->os) &&
+    return str_eq(entry->platform.os, want->os) &&
            str_eq(entry->platform.architecture, want->architecture) &&
            (!want->variant.ptr || str_eq(entry->platform.variant, want->variant));
 }
@@ -430,7 +388,7 @@ static int no_platform(const struct oci_manifest *list, const struct oci_platfor
     strbuf_init(&there, 200);
     for (size_t idx = 0; idx < list->n_manifests; idx++) {
         const struct oci_descriptor *entry = &list->manifests[idx];
-        if (entry->has_platform && !str_eq_z(entry->platform.os, "unknown")) {
+        if (entry->platform.os.len && !str_eq_z(entry->platform.os, "unknown")) {
             strbuf_printf(&there, "%s%s", there.len ? ", " : "",
                           oci_platform_text(&arena, &entry->platform));
         }

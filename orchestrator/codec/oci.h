@@ -37,13 +37,13 @@ struct oci_descriptor {
     uint8_t sha256[SHA256_BYTES];
     uint64_t size_bytes;
     enum oci_packing packing;     /* of a layer */
-    bool has_platform;            /* in a list */
-    struct oci_platform platform; /* likewise */
+    struct oci_platform platform; /* in a list; os empty: none */
     struct str ref_name;          /* annotation OCI_REF_NAME, or NULL */
 };
 
 struct oci_manifest {
     bool is_index;
+    int64_t schema; /* 2 */
     struct str media_type;
     struct oci_descriptor config;  /* of a manifest */
     struct oci_descriptor *layers; /* likewise: lowest first */
@@ -63,6 +63,9 @@ struct oci_config {
 MUST_CHECK int oci_manifest_parse(struct arena *arena, struct str text, struct str content_type,
                                   const char *name, struct oci_manifest *ret_manifest,
                                   struct err *err);
+/* The manifest of an image in one line; a descriptor as a member of an array. */
+void oci_image_write(struct strbuf *buf, const struct oci_manifest *manifest);
+void oci_descriptor_write(struct json_out *out, const struct oci_descriptor *descriptor);
 /* n_layers is the manifest's: there must be as many diff_ids. */
 MUST_CHECK int oci_config_parse(struct arena *arena, struct str text, size_t n_layers,
                                 const char *name, struct oci_config *ret_config, struct err *err);

@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tar of regular files, in the order in which they are given: its bytes are a function of the names and contents alone.
-   pax where ustar cannot hold a name; owner 0, mode 0644, the time of every archive of ours. One thread uses it. */
+/* A tar of regular files, in the order in which they are given: its bytes are a function of the names and contents alone, and of the
+   version of zlib where gzip packs it. pax where ustar cannot hold a name; owner 0, mode 0644, the time of every archive of ours. One
+   thread uses it. */
 #ifndef CODEC_TAR_MAKE_H
 #define CODEC_TAR_MAKE_H
 
-#include "base/err.h"
+#include "base/strbuf.h"
+#include "codec/digest.h"
 
 struct tar_maker {
-    void *archive; /* libarchive's */
+    void *archive;      /* libarchive's */
+    int fd;             /* borrowed */
+    struct strbuf *buf; /* borrowed; instead of fd */
+    struct digest digest;
+    struct err err; /* of writing */
 };
-#define TAR_MAKER_EMPTY ((struct tar_maker){0})
+#define TAR_MAKER_EMPTY ((struct tar_maker){.fd = -1})
 
-/* Writes to fd, which stays the caller's. */
-MUST_CHECK int tar_make_open(struct tar_maker *maker, int fd, struct err *err);
+/* Writes to fd. */
+MUST_CHECK int tar_make_open(struct tar_maker *maker, int fd, bool is_gzip, struct err *err);
+/* Into a buffer, whose cap bounds it: an archive inside another. */
+MUST_CHECK int tar_make_open_inner(struct tar_maker *maker, struct strbuf *buf, struct err *err);
 /* The file at `path` as the member `name`. ERR_IO, ERR_NOT_FOUND; ERR_INTEGRITY where its size changes meanwhile. */
 MUST_CHECK int tar_make_file(struct tar_maker *maker, const char *name, const char *path,
                              struct err *err);
-MUST_CHECK int tar_make_close(struct tar_maker *maker, struct err *err);
+MUST_CHECK int tar_make_bytes(struct tar_maker *maker, struct str name, const void *ptr, size_t len,
+                              struct err *err);
+/* MD5 and SHA-256 of what was written to fd. */
+MUST_CHECK int tar_make_close(struct tar_maker *maker, struct digest_value *ret_value,
+                              struct err *err);
 void tar_maker_cleanup(struct tar_maker *maker);
 
 #endif

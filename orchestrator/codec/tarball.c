@@ -33,27 +33,6 @@ static uint32_t get_u32(const uint8_t *src)
            (uint32_t)src[3] << 24;
 }
 
-static int read_at(int fd, void *dst, size_t len, uint64_t offset, struct err *err)
-{
-    uint8_t *bytes = dst;
-    while (len) {
-        ssize_t got = pread(fd, bytes, len, (off_t)offset);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return err_set(err, err_code_of_errno(errno), "read: %s", err_errno_text(errno));
-        }
-        if (got == 0) {
-            return err_set(err, ERR_INTEGRITY, "the file became shorter while it was read");
-        }
-        bytes += got;
-        len -= (size_t)got;
-        offset += (uint64_t)got;
-    }
-    return 0;
-}
-
 /* --- writing ---------------------------------------------------------------------------------- */
 
 static int set_parameters(ZSTD_CCtx *zstd, struct err *err)
@@ -308,7 +287,7 @@ static int open_file(const char *path, struct tarball_source *source, struct err
 static int check_frame_header(int fd, struct err *err)
 {
     uint8_t head[5];
-    if (read_at(fd, head, sizeof(head), 0, err) < 0) {
+    if (fs_read_at(fd, head, sizeof(head), 0, "the archive", err) < 0) {
         return -1;
     }
     if (get_u32(head) != FRAME_MAGIC || head[4] != FRAME_DESCRIPTOR) {
@@ -322,7 +301,8 @@ static int open_parts(const char *path, struct tarball_source *source, struct er
 {
     uint8_t closing[TARBALL_CLOSING_BYTES];
     if (open_file(path, source, err) < 0 ||
-        read_at(source->fd, closing, sizeof(closing), source->container_bytes, err) < 0 ||
+        fs_read_at(source->fd, closing, sizeof(closing), source->container_bytes, "the archive",
+                   err) < 0 ||
         parse_closing(closing, &source->closing, err) < 0 ||
         check_frame_header(source->fd, err) < 0 ||
         check_closing_signature(&source->closing, err) < 0) {
@@ -365,7 +345,7 @@ static int refill(struct tarball_source *source, struct err *err)
         return err_set(err, ERR_INTEGRITY, "the zstd frame is truncated at byte %" PRIu64,
                        source->read_bytes);
     }
-    if (read_at(source->fd, source->in, len, source->read_bytes, err) < 0) {
+    if (fs_read_at(source->fd, source->in, len, source->read_bytes, "the archive", err) < 0) {
         return -1;
     }
     digest_update(&source->container, source->in, len);

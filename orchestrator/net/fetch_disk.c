@@ -255,28 +255,9 @@ int disk_open(struct fetch *fetch, struct err *err)
 
 /* --- the state -------------------------------------------------------------------------------------- */
 
-static int write_at(int fd, uint64_t pos, const void *bytes, size_t len, const char *path,
-                    struct err *err)
-{
-    const uint8_t *ptr = bytes;
-    while (len) {
-        ssize_t put = pwrite(fd, ptr, len, (off_t)pos);
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put < 0) {
-            return DISK_FAIL(err, "write", path);
-        }
-        ptr += put;
-        pos += (uint64_t)put;
-        len -= (size_t)put;
-    }
-    return 0;
-}
-
 int disk_write(struct fetch *fetch, uint64_t pos, const uint8_t *ptr, size_t len, struct err *err)
 {
-    return write_at(fetch->data_fd, pos, ptr, len, fetch->data_path, err);
+    return fs_write_at(fetch->data_fd, ptr, len, pos, fetch->data_path, err);
 }
 
 static int write_state(struct fetch *fetch, struct err *err)
@@ -327,8 +308,8 @@ int disk_flush(struct fetch *fetch, struct err *err)
     fetch->dirty_from = SIZE_MAX;
     fetch->dirty_end = 0;
     return fetch->has_stale_head ? write_state(fetch, err)
-                                 : write_at(fetch->state_fd, fetch->map_at + from,
-                                            fetch->map + from, end - from, fetch->state_path, err);
+                                 : fs_write_at(fetch->state_fd, fetch->map + from, end - from,
+                                               fetch->map_at + from, fetch->state_path, err);
 }
 
 int disk_forget(struct fetch *fetch, struct err *err)

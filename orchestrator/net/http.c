@@ -47,12 +47,8 @@ static int check_secret(const char *path, struct err *err)
     if (!path) {
         return 0;
     }
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
+    if (fs_open(path, &fd, &info, err) < 0) {
+        return -1;
     }
     if (info.st_mode & (S_IRWXG | S_IRWXO)) {
         return err_set(err, ERR_AUTH, "%s holds secrets and has mode %04o: expected 0600", path,

@@ -72,14 +72,26 @@ bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_ho
     return fs_is_dir(folder);
 }
 
+/* Half of it is never left under its name: nobody would know whose it was. */
+static const char *stale_name(struct arena *arena, const char *work_folder)
+{
+    return arena_printf(arena, "%s/lease.stale.%d", work_folder, (int)getpid());
+}
+
 int lease_remove(const struct server *server, struct str run, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *folder = arena_printf(&arena, "%s/lease", server->work_folder);
+    const char *stale = stale_name(&arena, server->work_folder);
     struct str holder;
     int64_t unused;
-    return lease_read(&arena, server->work_folder, &holder, &unused) && str_eq(holder, run)
-               ? fs_remove_tree(arena_printf(&arena, "%s/lease", server->work_folder), err)
-               : 0;
+    if (!lease_read(&arena, server->work_folder, &holder, &unused) || !str_eq(holder, run)) {
+        return 0;
+    }
+    if (rename(folder, stale) < 0 && errno != ENOENT) { /* or somebody else has removed it */
+        return err_set(err, err_code_of_errno(errno), "%s: %s", folder, err_errno_text(errno));
+    }
+    return fs_remove_tree(stale, err);
 }
 
 static int say_held(struct lease *lease, struct strbuf *text)
@@ -135,7 +147,7 @@ static bool may_be_taken_over(struct lease *lease)
 /* Removes the lease, unless another run took it meanwhile. 1: it may be created again; 0: it is held; -1: error. */
 static int take_away(struct lease *lease, struct err *err)
 {
-    const char *stale = arena_printf(&lease->arena, "%s.stale.%d", lease->folder, (int)getpid());
+    const char *stale = stale_name(&lease->arena, lease->work_folder);
     struct str before = lease->holder;
     if (rename(lease->folder, stale) < 0) {
         return 0;

@@ -354,6 +354,22 @@ static int serve_signal(struct asked_job *job, const struct node_request *reques
     return 0;
 }
 
+/* The claim goes last: what a kill leaves of the folder is a job still, which `nodes clean` finds. */
+static int remove_job(struct asked_job *job, struct err *err)
+{
+    struct fs_names names = {0};
+    if (fs_is_dir(job->dir) && fs_list(&job->arena, job->dir, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        if (strcmp(names.items[idx], "claim") != 0 &&
+            fs_remove_tree(fs_join(&job->arena, job->dir, names.items[idx]), err) < 0) {
+            return -1;
+        }
+    }
+    return fs_remove_tree(job->dir, err);
+}
+
 static int serve_forget(const struct server *server, struct asked_job *job, struct strbuf *text)
 {
     struct err err = {0};
@@ -363,7 +379,7 @@ static int serve_forget(const struct server *server, struct asked_job *job, stru
     if (look.state == LOOK_RUNNING) {
         return serve_failed(text, arena_printf(&job->arena, "%s: it still runs", job->dir), NULL);
     }
-    if (fs_remove_tree(job->dir, &err) < 0) {
+    if (remove_job(job, &err) < 0) {
         return serve_failed(text, "", &err);
     }
     for (;;) { /* also the folders above it, as long as they are empty */

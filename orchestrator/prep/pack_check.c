@@ -286,9 +286,9 @@ static int find_samples(struct checker *c, bool *ret_is_same, struct err *err)
         add_fault(c, fault.msg);
         return 0;
     }
-    if (c->opts->source->listing &&
+    if (c->opts->source->list &&
         (!pack->has_source ||
-         memcmp(pack->source_sha256, c->opts->source->listing->sha256, SHA256_BYTES) != 0)) {
+         memcmp(pack->source_sha256, c->opts->source->list_sha256, SHA256_BYTES) != 0)) {
         add_fault(c, PACK_NAME ": source_sha256 is not that of the tree's list");
     }
     if (c->samples.kind != pack->kind || c->samples.n != pack->n_samples ||

@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include "base/log.h"
-#include "prep/pack_stop.h"
 #include "prep/verb.h"
 
 static const struct verb *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_SYNTH, &VERB_VERIFY};
@@ -46,14 +45,14 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
         return status;
     }
     log_line(LOG_ERROR, "%s", err.msg);
-    return err.code == ERR_INTERRUPTED && stop_signal() ? 128 + stop_signal()
-                                                        : err_exit_status(err.code);
+    return err.code == ERR_INTERRUPTED && stop_is_asked() ? stop_status()
+                                                          : err_exit_status(err.code);
 }
 
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
-    stop_catch();
+    stop_hold();
     log_set_program("reperf-pack");
     if (argc < 2) {
         print_usage(stderr);

@@ -173,9 +173,9 @@ static struct pack_file describe(const struct packer *p, struct str recipe)
                              .n_samples = opts->samples->n,
                              .n_classes = opts->samples->n_classes,
                              .recipe = recipe};
-    pack.has_source = opts->source->listing != NULL;
+    pack.has_source = opts->source->list != NULL;
     if (pack.has_source) {
-        memcpy(pack.source_sha256, opts->source->listing->sha256, SHA256_BYTES);
+        memcpy(pack.source_sha256, opts->source->list_sha256, SHA256_BYTES);
     }
     memcpy(pack.order_sha256, opts->samples->order_sha256, SHA256_BYTES);
     return pack;
@@ -234,25 +234,6 @@ static int chunk_prepare(void *ctx, size_t job, void *slot, struct err *err)
                : 0;
 }
 
-static int put_at(int fd, const void *ptr, size_t len, uint64_t offset, struct err *err)
-{
-    const uint8_t *at = ptr;
-    while (len) {
-        ssize_t put = pwrite(fd, at, len, (off_t)offset);
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put < 0) {
-            return err_set(err, err_code_of_errno(errno), "write a shard: %s",
-                           err_errno_text(errno));
-        }
-        at += put;
-        offset += (uint64_t)put;
-        len -= (size_t)put;
-    }
-    return 0;
-}
-
 static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled,
                       struct err *err)
 {
@@ -278,7 +259,7 @@ static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_ca
             return -1;
         }
         entry->crc32c = crc32c(0, slot->sample, sample->bytes);
-        if (put_at(fd, slot->sample, sample->bytes, entry->offset, err) < 0) {
+        if (fs_write_at(fd, slot->sample, sample->bytes, entry->offset, "a shard", err) < 0) {
             return -1;
         }
     }
@@ -307,8 +288,9 @@ static int finish_shard(struct packer *p, uint32_t idx, struct err *err)
     memcpy(header.magic, SHARD_MAGIC, sizeof(header.magic));
     shard_seal(&header, entries);
     shard_sha256(&header, entries, shard->sha256);
-    if (put_at(p->fds[idx], &header, sizeof(header), 0, err) < 0 ||
-        put_at(p->fds[idx], entries, shard->n * sizeof(*entries), SHARD_ALIGN, err) < 0) {
+    if (fs_write_at(p->fds[idx], &header, sizeof(header), 0, "a shard", err) < 0 ||
+        fs_write_at(p->fds[idx], entries, shard->n * sizeof(*entries), SHARD_ALIGN, "a shard",
+                    err) < 0) {
         return -1;
     }
     if (publish_file(p->fds[idx], temp, shard_path(p, idx, ""), err) < 0) {

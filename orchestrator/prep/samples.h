@@ -5,8 +5,8 @@
 #define PREP_SAMPLES_H
 
 #include "prep/bert_tokens.h"
-#include "prep/listing.h"
 #include "prep/pixels.h"
+#include "prep/tree_source.h"
 #include "report/dataset.h"
 
 #define SAMPLES_MAX UINT32_MAX

@@ -36,27 +36,6 @@ void shard_file_release(struct shard_file *shard)
     *shard = SHARD_FILE_EMPTY;
 }
 
-static int read_at(const struct shard_file *shard, void *dst, size_t len, uint64_t offset,
-                   struct err *err)
-{
-    size_t done = 0;
-    while (done < len) {
-        ssize_t got = pread(shard->fd, (uint8_t *)dst + done, len - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return err_set(err, ERR_IO, "%s: read: %s", shard->name, err_errno_text(errno));
-        }
-        if (got == 0) {
-            return err_set(err, ERR_INTEGRITY, "%s: ends before byte %" PRIu64, shard->name,
-                           offset + len);
-        }
-        done += (size_t)got;
-    }
-    return 0;
-}
-
 static int check_header(const struct shard_file *shard, uint64_t file_bytes, struct err *err)
 {
     const struct shard_header *h = &shard->header;
@@ -132,7 +111,7 @@ static int check_zeros(const struct shard_file *shard, uint64_t from, uint64_t t
 {
     uint8_t bytes[SHARD_ALIGN];
     ASSERT(to >= from && to - from <= sizeof(bytes));
-    if (read_at(shard, bytes, (size_t)(to - from), from, err) < 0) {
+    if (fs_read_at(shard->fd, bytes, (size_t)(to - from), from, shard->name, err) < 0) {
         return -1;
     }
     for (uint64_t idx = 0; idx < to - from; idx++) {
@@ -159,13 +138,13 @@ int shard_file_open(struct shard_file *shard, const char *path, const char *name
         return err_set(err, ERR_INTEGRITY, "%s: not a regular file of at least %d bytes", name,
                        SHARD_ALIGN);
     }
-    if (read_at(shard, &shard->header, sizeof(shard->header), 0, err) < 0 ||
+    if (fs_read_at(shard->fd, &shard->header, sizeof(shard->header), 0, shard->name, err) < 0 ||
         check_header(shard, (uint64_t)info.st_size, err) < 0) {
         return -1;
     }
     entries_bytes = shard->header.n_samples * sizeof(*shard->entries); /* inside of the file */
     shard->entries = xmalloc(entries_bytes);
-    if (read_at(shard, shard->entries, entries_bytes, SHARD_ALIGN, err) < 0) {
+    if (fs_read_at(shard->fd, shard->entries, entries_bytes, SHARD_ALIGN, shard->name, err) < 0) {
         return -1;
     }
     if (crc32c(0, shard->entries, entries_bytes) != shard->header.entries_crc32c) {
@@ -199,7 +178,8 @@ int shard_file_check(const struct shard_file *shard, uint32_t idx, uint32_t n_cl
     const struct shard_entry *entry = &shard->entries[idx];
     const struct tokens_shape shape = {shard->header.sequence, shard->header.predictions};
     uint64_t next = idx + 1 < shard->header.n_samples ? entry[1].offset : shard->header.total_bytes;
-    if (read_at(shard, buf, (size_t)(next - entry->offset), entry->offset, err) < 0) {
+    if (fs_read_at(shard->fd, buf, (size_t)(next - entry->offset), entry->offset, shard->name,
+                   err) < 0) {
         return -1;
     }
     if (crc32c(0, buf, entry->bytes) != entry->crc32c) {

@@ -3,10 +3,14 @@
 
 #include "prep/synth.h"
 
+#include <errno.h>
+
 #include "base/fs.h"
 #include "base/progress.h"
+#include "base/publish.h"
+#include "base/temp.h"
+#include "codec/tar_make.h"
 #include "prep/ordered.h"
-#include "prep/tarfile.h"
 
 #define INNER_BYTES_MAX ((size_t)1 << 33)
 
@@ -23,7 +27,7 @@ struct synth_writer {
     struct str prefix; /* of the tree's paths that this archive holds; it does not say it itself */
     struct synth_entry *entries;
     size_t n_entries;
-    struct tarfile tar;
+    struct tar_maker tar;
     struct progress *progress;
     size_t n_done;
 };
@@ -49,8 +53,13 @@ static struct str name_inside(const struct synth_writer *w, struct str path)
 static int make_inner(const struct synth_writer *w, const struct synth_entry *entry,
                       struct synth_slot *slot, const atomic_bool *is_cancelled, struct err *err)
 {
+    CLEANUP(tar_maker) struct tar_maker tar = TAR_MAKER_EMPTY;
+    struct digest_value ignored;
     strbuf_release(&slot->inner);
     strbuf_init(&slot->inner, INNER_BYTES_MAX);
+    if (tar_make_open_inner(&tar, &slot->inner, err) < 0) {
+        return -1;
+    }
     for (size_t idx = entry->first; idx < entry->first + entry->n; idx++) {
         const struct synth_member *member = &w->plan->members[idx];
         struct str name = name_inside(w, member->path);
@@ -64,15 +73,13 @@ static int make_inner(const struct synth_writer *w, const struct synth_entry *en
         if (synth_make(member, &w->opts->dataset->pack, &bytes, &len, err) < 0) {
             return err_wrap(err, "%.*s", STR_ARG(member->path));
         }
-        result = tarfile_append(&slot->inner, str_sub(name, (size_t)slash + 1, SIZE_MAX), bytes,
-                                len, err);
+        result = tar_make_bytes(&tar, str_sub(name, (size_t)slash + 1, SIZE_MAX), bytes, len, err);
         free(bytes);
         if (result < 0) {
             return -1;
         }
     }
-    tarfile_append_end(&slot->inner);
-    return 0;
+    return tar_make_close(&tar, &ignored, err);
 }
 
 /* libhdf5 is for one thread: the caller's. */
@@ -117,8 +124,8 @@ static int done(void *ctx, size_t job, void *ptr, struct err *err)
     struct synth_slot *slot = ptr;
     const struct synth_entry *entry = &w->entries[job];
     int result = entry->is_inner
-                     ? tarfile_add(&w->tar, entry->name, slot->inner.ptr, slot->inner.len, err)
-                     : tarfile_add(&w->tar, entry->name, slot->bytes, slot->len, err);
+                     ? tar_make_bytes(&w->tar, entry->name, slot->inner.ptr, slot->inner.len, err)
+                     : tar_make_bytes(&w->tar, entry->name, slot->bytes, slot->len, err);
     free(slot->bytes);
     slot->bytes = NULL;
     w->n_done += entry->n;
@@ -186,10 +193,19 @@ static int write_file(struct synth_writer *w, struct arena *arena, const struct 
         return err_set(err, ERR_MANIFEST, "%.*s: only tar and tar.gz can be made, not %.*s",
                        STR_ARG(file->name), STR_ARG(file->unpack));
     }
-    int result = tarfile_open(&w->tar, path, is_gzip, err);
+    CLEANUP(temp) struct temp *temp = NULL;
+    int result;
+    if (fs_check_target(path, err) < 0) {
+        return -1;
+    }
+    if (temp_file(path, 0644, &temp) < 0) {
+        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
+    }
+    result = tar_make_open(&w->tar, temp->fd, is_gzip, err);
     result = result < 0 ? -1 : ordered_run(&spec, err);
-    result = result < 0 ? -1 : tarfile_close(&w->tar, &ret_file->value, err);
-    tarfile_release(&w->tar);
+    result = result < 0 ? -1 : tar_make_close(&w->tar, &ret_file->value, err);
+    result = result < 0 ? -1 : publish_file(temp->fd, temp->path, path, err);
+    tar_maker_cleanup(&w->tar);
     ret_file->name = file->name;
     return result;
 }
@@ -206,7 +222,7 @@ int synth_write(struct arena *arena, const struct synth_opts *opts, struct synth
     struct synth_result result = {arena_array(arena, struct synth_file, n_files + 1), n_files};
     size_t n_placed = 0;
     struct synth_writer w = {
-        .opts = opts, .plan = &plan, .tar = TARFILE_EMPTY, .progress = &progress};
+        .opts = opts, .plan = &plan, .tar = TAR_MAKER_EMPTY, .progress = &progress};
     if (!dataset->synthetic.is_there || !n_files) {
         return err_set(err, ERR_MANIFEST, "%.*s has no synthetic version", STR_ARG(dataset->id));
     }

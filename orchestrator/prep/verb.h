@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "codec/json.h"
 #include "report/dataset.h"
+#include "sys/stop.h"
 
 struct verb {
     const char *name;
@@ -18,9 +19,6 @@ struct verb {
 };
 
 extern const struct verb VERB_SYNTH, VERB_PACK, VERB_VERIFY, VERB_DESCRIBE;
-
-/* ^C and SIGTERM ask for a stop between two jobs. */
-bool verb_is_stopped(void);
 
 /* path of a dataset.json; missing is ERR_USAGE. */
 MUST_CHECK int verb_dataset(struct arena *arena, const char *path, struct dataset *ret_dataset,

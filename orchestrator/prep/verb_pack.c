@@ -81,7 +81,6 @@ static void say_size(const struct packing_opts *opts)
 
 static int pack(struct arena *arena, const struct pack_verb_args *args, struct err *err)
 {
-    CLEANUP(listing) struct listing listing = LISTING_EMPTY;
     CLEANUP(samples) struct samples samples = {0};
     struct tree_source source = {.folder = args->tree};
     struct dataset dataset = {0};
@@ -90,17 +89,16 @@ static int pack(struct arena *arena, const struct pack_verb_args *args, struct e
         return err_set(err, ERR_USAGE, "--tree, --split and --out are needed");
     }
     if (verb_dataset(arena, args->dataset, &dataset, err) < 0 ||
-        (args->list && listing_read(arena, args->list, &listing, err) < 0)) {
+        (args->list && tree_source_list(arena, args->list, &source, err) < 0)) {
         return -1;
     }
-    source.listing = args->list ? &listing : NULL;
     struct samples_opts samples_opts = {.dataset = &dataset,
                                         .split = str_of(args->split),
                                         .source = &source,
                                         .is_synthetic = args->is_synthetic,
                                         .n_threads = args->n_threads ? (size_t)args->n_threads
                                                                      : ordered_cores(),
-                                        .should_stop = verb_is_stopped};
+                                        .should_stop = stop_is_asked};
     if (samples_find(arena, &samples_opts, &samples, err) < 0) {
         return -1;
     }
@@ -113,7 +111,7 @@ static int pack(struct arena *arena, const struct pack_verb_args *args, struct e
                                 .source = &source,
                                 .samples = &samples,
                                 .n_threads = samples_opts.n_threads,
-                                .should_stop = verb_is_stopped};
+                                .should_stop = stop_is_asked};
     say_size(&opts);
     if (packing_write(arena, &opts, &result, err) < 0) {
         return -1;

@@ -101,7 +101,7 @@ static int synth(struct arena *arena, const struct synth_args *args, struct err 
                               .seed = args->seed >= 0 ? args->seed : dataset.synthetic.seed,
                               .n_threads =
                                   args->n_threads ? (size_t)args->n_threads : ordered_cores(),
-                              .should_stop = verb_is_stopped};
+                              .should_stop = stop_is_asked};
     if (read_samples(&args->samples, &dataset.synthetic, counts, err) < 0 ||
         synth_write(arena, &opts, &result, err) < 0) {
         return -1;

@@ -77,24 +77,22 @@ static int print(const char *folder, const struct check_result *result, bool wan
 static int verify(struct arena *arena, const char *folder, const struct verify_verb_args *args,
                   struct err *err)
 {
-    CLEANUP(listing) struct listing listing = LISTING_EMPTY;
     struct tree_source source = {.folder = args->tree};
     struct dataset dataset = {0};
     struct check_result result = {0};
     struct check_opts opts = {.folder = folder,
                               .n_threads =
                                   args->n_threads ? (size_t)args->n_threads : ordered_cores(),
-                              .should_stop = verb_is_stopped};
+                              .should_stop = stop_is_asked};
     if (args->is_deep != (args->tree != NULL) || args->is_deep != (args->dataset != NULL) ||
         (args->list && !args->is_deep)) {
         return err_set(err, ERR_USAGE, "--deep needs --dataset and --tree, and they need --deep");
     }
     if (args->is_deep) {
         if (verb_dataset(arena, args->dataset, &dataset, err) < 0 ||
-            (args->list && listing_read(arena, args->list, &listing, err) < 0)) {
+            (args->list && tree_source_list(arena, args->list, &source, err) < 0)) {
             return -1;
         }
-        source.listing = args->list ? &listing : NULL;
         opts.dataset = &dataset;
         opts.source = &source;
     }

@@ -170,8 +170,12 @@ static void show_bytes(void *ctx, uint64_t bytes_done)
 int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
                         bool (*should_stop)(void), struct digest_value *ret_value, struct err *err)
 {
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(fd) int fd = -1;
     struct progress progress;
+    struct stat info;
+    if (fs_open(path, &fd, &info, err) < 0) {
+        return -1;
+    }
     const struct digest_copy copy = {.from_fd = fd,
                                      .to_fd = -1,
                                      .name = path,
@@ -179,14 +183,7 @@ int dataset_digest_file(const char *path, const char *what, struct clock_src clo
                                      .should_stop = should_stop,
                                      .on_bytes = show_bytes,
                                      .ctx = &progress};
-    struct stat info;
     int result;
-    if (fd < 0 || fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return err_set(err, ERR_IO, "%s: expected a regular file", path);
-    }
     progress_start(&progress, clock, what, "bytes", (uint64_t)info.st_size);
     result = digest_copy(&copy, ret_value, err);
     progress_end(&progress);

@@ -27,9 +27,16 @@ MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct imag
                                 const char *where, struct err *err);
 
 /* The manifest by which OCI tools find an image in a layout: its own, or, for one in Docker's types, which they ignore, the same in
-   OCI's types: same config, same layers, another digest. Equal images give equal bytes. *ret_is_made: the latter. */
-void image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
-                           bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256);
+   OCI's types: same config, same layers, another digest. Equal images give equal bytes. */
+struct layout_manifest {
+    bool is_made;    /* the latter */
+    struct str text; /* of one that is made */
+    struct oci_descriptor descriptor;
+};
+/* own: the image's own manifest. */
+struct layout_manifest image_layout_manifest(struct arena *arena,
+                                             const struct oci_manifest *manifest,
+                                             const struct oci_descriptor *own);
 
 struct layout_from {
     const struct image_spec *spec;

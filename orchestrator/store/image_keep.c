@@ -9,15 +9,6 @@
 
 #define REF_TEXT_MAX (1u << 20)
 
-static void write_descriptor(struct json_out *out, const char *key, struct str type,
-                             const uint8_t *sha256, uint64_t size_bytes)
-{
-    jw_object(out, key);
-    jw_str(out, "mediaType", type);
-    jw_z(out, "digest", oci_digest_of(sha256).text);
-    jw_i64(out, "size", (int64_t)size_bytes);
-}
-
 static struct str oci_layer_type(enum oci_packing packing)
 {
     switch (packing) {
@@ -31,35 +22,40 @@ static struct str oci_layer_type(enum oci_packing packing)
     return STR_LIT(OCI_TYPE_LAYER);
 }
 
-void image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
-                           bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256)
+static struct oci_descriptor retyped(const struct oci_descriptor *blob, struct str type)
+{
+    struct oci_descriptor made = {.media_type = type, .size_bytes = blob->size_bytes};
+    memcpy(made.sha256, blob->sha256, SHA256_BYTES);
+    return made;
+}
+
+struct layout_manifest image_layout_manifest(struct arena *arena,
+                                             const struct oci_manifest *manifest,
+                                             const struct oci_descriptor *own)
 {
     CLEANUP(strbuf) struct strbuf buf;
-    struct json_out out;
+    struct layout_manifest layout = {.descriptor = retyped(own, STR_LIT(OCI_TYPE_MANIFEST))};
+    struct oci_manifest made = {
+        .schema = 2,
+        .media_type = STR_LIT(OCI_TYPE_MANIFEST),
+        .config = retyped(&manifest->config, STR_LIT(OCI_TYPE_CONFIG)),
+        .layers = arena_array(arena, struct oci_descriptor, manifest->n_layers + 1),
+        .n_layers = manifest->n_layers};
     strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
-    *ret_is_made = !str_eq_z(manifest->media_type, OCI_TYPE_MANIFEST);
-    if (!*ret_is_made) {
-        return;
+    layout.is_made = !str_eq_z(manifest->media_type, OCI_TYPE_MANIFEST);
+    if (!layout.is_made) {
+        return layout;
     }
-    jw_begin(&out, &buf, true);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schemaVersion", 2);
-    jw_z(&out, "mediaType", OCI_TYPE_MANIFEST);
-    write_descriptor(&out, "config", STR_LIT(OCI_TYPE_CONFIG), manifest->config.sha256,
-                     manifest->config.size_bytes);
-    jw_end_object(&out);
-    jw_array(&out, "layers");
-    for (size_t idx = 0; idx < manifest->n_layers; idx++) {
+    for (size_t idx = 0; idx < made.n_layers; idx++) {
         const struct oci_descriptor *layer = &manifest->layers[idx];
-        write_descriptor(&out, NULL, oci_layer_type(layer->packing), layer->sha256,
-                         layer->size_bytes);
-        jw_end_object(&out);
+        made.layers[idx] = retyped(layer, oci_layer_type(layer->packing));
     }
-    jw_end_array(&out);
-    jw_end_object(&out);
+    oci_image_write(&buf, &made);
     ASSERT(!buf.is_full);
-    *ret_text = str_dup(arena, strbuf_str(&buf));
-    sha256_of(*ret_text, ret_sha256);
+    layout.text = str_dup(arena, strbuf_str(&buf));
+    layout.descriptor.size_bytes = layout.text.len;
+    sha256_of(layout.text, layout.descriptor.sha256);
+    return layout;
 }
 
 /* ---- index.json ---- */
@@ -93,33 +89,8 @@ static int copy_entries(struct json_out *out, const struct json *root, struct ar
     return 0;
 }
 
-struct layout_manifest { /* image_layout_manifest's */
-    bool is_made;
-    struct str text;
-    uint8_t sha256[SHA256_BYTES];
-};
-
-struct kept_entry { /* always in OCI's types */
-    const uint8_t *sha256;
-    uint64_t size_bytes;
-    struct oci_platform platform;
-};
-
-static void add_entry(struct json_out *out, const char *name, const struct kept_entry *entry)
-{
-    write_descriptor(out, NULL, STR_LIT(OCI_TYPE_MANIFEST), entry->sha256, entry->size_bytes);
-    jw_object(out, "annotations");
-    jw_z(out, OCI_REF_NAME, name);
-    jw_end_object(out);
-    jw_object(out, "platform");
-    jw_str(out, "architecture", entry->platform.architecture);
-    jw_str(out, "os", entry->platform.os);
-    jw_end_object(out);
-    jw_end_object(out);
-}
-
 /* entry NULL: it goes. */
-static int change_index(struct store *store, const char *name, const struct kept_entry *entry,
+static int change_index(struct store *store, const char *name, const struct oci_descriptor *entry,
                         struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -146,7 +117,7 @@ static int change_index(struct store *store, const char *name, const struct kept
         return -1;
     }
     if (entry) {
-        add_entry(&out, name, entry);
+        oci_descriptor_write(&out, entry);
     }
     jw_end_array(&out);
     jw_end_object(&out);
@@ -154,6 +125,17 @@ static int change_index(struct store *store, const char *name, const struct kept
         return err_set(err, ERR_IO, "%s: would be longer than %u bytes", path, IMAGE_INDEX_MAX);
     }
     return fs_write_atomic(path, strbuf_str(&buf), err);
+}
+
+/* Always in OCI's types. */
+static int list_entry(struct store *store, const char *name, const struct layout_manifest *layout,
+                      const struct oci_platform *platform, struct err *err)
+{
+    struct oci_descriptor entry = layout->descriptor;
+    entry.ref_name = str_of(name);
+    entry.platform =
+        (struct oci_platform){.os = platform->os, .architecture = platform->architecture};
+    return change_index(store, name, &entry, err);
 }
 
 /* ---- the reference ---- */
@@ -200,7 +182,7 @@ static void list_blobs(struct arena *arena, const struct image_docs *docs,
     }
     ref->blobs[ref->n_blobs++] = digest_text(arena, docs->doc.sha256);
     if (layout_manifest->is_made) {
-        ref->blobs[ref->n_blobs++] = digest_text(arena, layout_manifest->sha256);
+        ref->blobs[ref->n_blobs++] = digest_text(arena, layout_manifest->descriptor.sha256);
     }
     ref->blobs[ref->n_blobs++] = digest_text(arena, docs->manifest.config.sha256);
     for (size_t idx = 0; idx < docs->manifest.n_layers; idx++) {
@@ -223,13 +205,13 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf buf;
-    struct layout_manifest layout_manifest;
+    struct layout_manifest layout;
+    struct oci_descriptor own = {.size_bytes = docs->doc.text.len};
     char date[RFC3339_MAX];
     strbuf_init(&buf, REF_TEXT_MAX);
-    image_layout_manifest(&arena, &docs->manifest, &layout_manifest.is_made, &layout_manifest.text,
-                          layout_manifest.sha256);
-    if (layout_manifest.is_made &&
-        store_add_text(store, layout_manifest.text, layout_manifest.sha256, err) < 0) {
+    memcpy(own.sha256, docs->doc.sha256, SHA256_BYTES);
+    layout = image_layout_manifest(&arena, &docs->manifest, &own);
+    if (layout.is_made && store_add_text(store, layout.text, layout.descriptor.sha256, err) < 0) {
         return -1;
     }
     if (add_doc(store, &docs->doc, err) < 0 ||
@@ -247,17 +229,14 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
                            .bytes = (int64_t)all_bytes(docs),
                            .from = str_of(from),
                            .date = str_of(date)};
-    list_blobs(&arena, docs, &layout_manifest, &ref);
+    list_blobs(&arena, docs, &layout, &ref);
     json_encode_document(&buf, REF_ROWS, ARRAY_LEN(REF_ROWS), &ref);
     ASSERT(!buf.is_full);
     /* The reference first: an entry of index.json whose blobs nothing keeps would lie. */
     if (store_ref_put(store, IMAGE_KIND, spec->name, strbuf_str(&buf), err) < 0) {
         return -1;
     }
-    const struct kept_entry entry = {
-        layout_manifest.is_made ? layout_manifest.sha256 : docs->doc.sha256,
-        layout_manifest.is_made ? layout_manifest.text.len : docs->doc.text.len, spec->platform};
-    return change_index(store, spec->name, &entry, err);
+    return list_entry(store, spec->name, &layout, &spec->platform, err);
 }
 
 int image_remove(struct store *store, const char *name, struct err *err)
@@ -360,16 +339,12 @@ int image_list_again(struct store *store, const char *name, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct image_info info;
-    struct kept_entry entry = {0};
-    struct layout_manifest layout_manifest;
+    struct oci_platform platform;
+    struct layout_manifest layout;
     if (image_open(&arena, store, name, &info, err) < 0 ||
-        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0) {
+        oci_platform_parse(&arena, info.platform, &platform, err) < 0) {
         return -1;
     }
-    image_layout_manifest(&arena, &info.manifest, &layout_manifest.is_made, &layout_manifest.text,
-                          layout_manifest.sha256);
-    entry.sha256 = layout_manifest.is_made ? layout_manifest.sha256 : info.descriptor.sha256;
-    entry.size_bytes =
-        layout_manifest.is_made ? layout_manifest.text.len : info.descriptor.size_bytes;
-    return change_index(store, name, &entry, err);
+    layout = image_layout_manifest(&arena, &info.manifest, &info.descriptor);
+    return list_entry(store, name, &layout, &platform, err);
 }

@@ -202,12 +202,14 @@ static int make_docs(struct layout *layout, struct oci_manifest *made, struct im
                      struct err *err)
 {
     struct image_docs docs = {.top.content_type = STR_LIT(OCI_TYPE_MANIFEST)};
-    bool is_made;
+    struct layout_manifest layout_manifest;
     for (size_t idx = 0; idx < made->n_layers; idx++) {
         made->layers[idx].packing = packing_of(layout, made->layers[idx].sha256);
     }
-    image_layout_manifest(layout->arena, made, &is_made, &docs.top.text, docs.top.sha256);
-    if (!is_made) {
+    layout_manifest = image_layout_manifest(layout->arena, made, &made->config);
+    docs.top.text = layout_manifest.text;
+    memcpy(docs.top.sha256, layout_manifest.descriptor.sha256, SHA256_BYTES);
+    if (!layout_manifest.is_made) {
         return err_set(err, ERR_FETCH, "%s: skopeo made another manifest than docker's",
                        layout->shown);
     }

@@ -245,9 +245,8 @@ static int list_blobs(struct verify *v, struct err *err)
 {
     const struct image_info *info = &v->out.info;
     struct oci_descriptor list = {0};
-    struct oci_descriptor made = {0};
-    struct str text = STR_EMPTY;
-    bool is_made;
+    struct layout_manifest layout =
+        image_layout_manifest(v->arena, &info->manifest, &info->descriptor);
     struct oci_config config;
     bool is_good;
     v->checks = arena_array(v->arena, struct blob_check, info->manifest.n_layers + 4);
@@ -263,10 +262,8 @@ static int list_blobs(struct verify *v, struct err *err)
         add_blob(v, "list", &list, NULL);
     }
     add_blob(v, "manifest", &info->descriptor, NULL);
-    image_layout_manifest(v->arena, &info->manifest, &is_made, &text, made.sha256);
-    if (is_made) {
-        made.size_bytes = text.len;
-        add_blob(v, "manifest in OCI's types", &made, NULL);
+    if (layout.is_made) {
+        add_blob(v, "manifest in OCI's types", &layout.descriptor, NULL);
     }
     add_blob(v, "config", &info->manifest.config, NULL);
     for (size_t idx = 0; idx < info->manifest.n_layers; idx++) {

@@ -119,18 +119,13 @@ static bool is_same_file_state(const struct stat *a, const struct stat *b)
 int store_add_file(struct store *store, const char *path, const struct store_hooks *hooks,
                    struct digest_value *ret_value, struct err *err)
 {
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(fd) int fd = -1;
     CLEANUP(temp) struct temp *temp = NULL;
     struct stat before, after;
     struct digest_value value = {0};
     ASSERT(store->lock_fd >= 0);
-    if (fd < 0 || fstat(fd, &before) < 0) {
-        return STORE_FAIL(err, "open", path);
-    }
-    if (!S_ISREG(before.st_mode)) {
-        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
-    }
-    if (check_space(store, (uint64_t)before.st_size, err) < 0 ||
+    if (fs_open(path, &fd, &before, err) < 0 ||
+        check_space(store, (uint64_t)before.st_size, err) < 0 ||
         store_temp(store, &temp, err) < 0) {
         return -1;
     }

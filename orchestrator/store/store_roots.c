@@ -3,7 +3,7 @@
    image there). What cannot be read is an error: then nobody knows what it names. */
 #include "base/base.h"
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 #include "codec/oci_ref.h"
 #include "store/store_gc.h"
 #include "store/store_impl.h"
@@ -89,62 +89,49 @@ static int mark_ref(void *ctx, const struct store_ref *ref, struct err *err UNUS
 
 /* ---- the image layout ---- */
 
-/* Manifests and indexes lead on; a media type that is missing is taken for one that may. */
-static int leads_on(const struct json *descriptor, struct arena *arena, bool *ret_leads,
-                    struct err *err)
-{
-    struct json type;
-    struct str text = STR_EMPTY;
-    if (json_find(descriptor, "mediaType", &type) && json_str(&type, arena, &text, err) < 0) {
-        return -1;
-    }
-    *ret_leads = text.len == 0 || str_find(text, STR_LIT("manifest")) >= 0 ||
-                 str_find(text, STR_LIT("image.index")) >= 0;
-    return 0;
-}
+struct mark_entry { /* a descriptor, as far as it matters here */
+    struct str type, digest;
+};
+struct mark_list {
+    struct mark_entry config;
+    struct mark_entry *layers, *manifests;
+    size_t n_layers, n_manifests;
+};
+static const struct json_field ENTRY_ROWS[] = {
+    ROW("digest", struct mark_entry, digest, JSON_REQUIRED),
+    ROW("mediaType", struct mark_entry, type, 0),
+    ROW_OTHERS,
+};
+static const struct json_field LIST_ROWS[] = {
+    ROW_OBJECT("config", struct mark_list, config, ENTRY_ROWS, 0),
+    ROW_LIST("layers", struct mark_list, layers, n_layers, ENTRY_ROWS, 0, .max = DESCRIPTORS_MAX),
+    ROW_LIST("manifests", struct mark_list, manifests, n_manifests, ENTRY_ROWS, 0,
+             .max = DESCRIPTORS_MAX),
+    ROW_OTHERS,
+};
 
-static int mark_descriptor(struct marking *marking, const struct json *descriptor, struct err *err)
+/* Manifests and indexes lead on; a media type that is missing is taken for one that may. Another algorithm's blobs lie elsewhere,
+   where nothing is dropped. */
+static int mark_entries(struct marking *marking, const struct mark_entry *entries, size_t n,
+                        const char *path, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    uint8_t sha256[SHA256_BYTES];
-    struct json digest;
-    struct str text;
-    bool leads;
-    if (json_member(descriptor, "digest", &digest, err) < 0 ||
-        json_str(&digest, &arena, &text, err) < 0 ||
-        leads_on(descriptor, &arena, &leads, err) < 0) {
-        return -1;
+    marking->n_descriptors += n;
+    if (marking->n_descriptors > DESCRIPTORS_MAX) {
+        return err_set(err, ERR_MANIFEST, "%s: more than %d descriptors", path, DESCRIPTORS_MAX);
     }
-    if (++marking->n_descriptors > DESCRIPTORS_MAX) {
-        return json_fail(descriptor, err, "more than %d descriptors", DESCRIPTORS_MAX);
-    }
-    if (!str_starts(text, STR_LIT("sha256:"))) {
-        return 0; /* another algorithm's blobs lie elsewhere, where nothing is dropped */
-    }
-    if (oci_digest_parse(text, sha256, err) < 0) {
-        return -1;
-    }
-    push(&marking->found, sha256);
-    if (leads) {
-        push(&marking->todo, sha256);
-    }
-    return 0;
-}
-
-static int mark_list(struct marking *marking, const struct json *root, const char *key,
-                     struct err *err)
-{
-    struct json list, item;
-    size_t n;
-    if (!json_find(root, key, &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, DESCRIPTORS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (mark_descriptor(marking, &item, err) < 0) {
-            return -1;
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct mark_entry *entry = &entries[idx];
+        uint8_t sha256[SHA256_BYTES];
+        if (!str_starts(entry->digest, STR_LIT("sha256:"))) {
+            continue;
+        }
+        if (oci_digest_parse(entry->digest, sha256, err) < 0) {
+            return err_wrap(err, "%s", path);
+        }
+        push(&marking->found, sha256);
+        if (entry->type.len == 0 || str_find(entry->type, STR_LIT("manifest")) >= 0 ||
+            str_find(entry->type, STR_LIT("image.index")) >= 0) {
+            push(&marking->todo, sha256);
         }
     }
     return 0;
@@ -152,20 +139,20 @@ static int mark_list(struct marking *marking, const struct json *root, const cha
 
 static int mark_document(struct marking *marking, const char *path, struct err *err)
 {
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root, config;
+    struct mark_list list = {0};
+    struct json root;
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
-    if (json_find(&root, "config", &config) && mark_descriptor(marking, &config, err) < 0) {
+    if (json_decode(&root, &arena, LIST_ROWS, ARRAY_LEN(LIST_ROWS), &list, err) < 0 ||
+        mark_entries(marking, &list.config, list.config.digest.ptr != NULL, path, err) < 0 ||
+        mark_entries(marking, list.layers, list.n_layers, path, err) < 0) {
         return -1;
     }
-    if (mark_list(marking, &root, "layers", err) < 0 ||
-        mark_list(marking, &root, "manifests", err) < 0) {
-        return -1;
-    }
-    return 0;
+    return mark_entries(marking, list.manifests, list.n_manifests, path, err);
 }
 
 static int mark_layout(struct marking *marking, struct err *err)

@@ -10,7 +10,6 @@
 
 #include "base/beneath.h"
 #include "base/fs.h"
-#include "base/sha256_pair.h"
 
 #define BLOCK_BYTES (1u << 20)
 #define BATCH_BYTES (4u << 20) /* a batch is sent once it has so many, */
@@ -20,22 +19,6 @@ static int fail_path(struct err *err, const char *what, const char *path)
 {
     return err_set(err, err_code_of_errno(errno), "%s %.300s: %s", what, path,
                    err_errno_text(errno));
-}
-
-/* As much as there is, up to BLOCK_BYTES. */
-static int read_block(int fd, const char *name, uint8_t *block, size_t *ret_len, struct err *err)
-{
-    size_t len = 0;
-    ssize_t got = 1;
-    while (len < BLOCK_BYTES && got != 0) {
-        got = read(fd, block + len, BLOCK_BYTES - len);
-        if (got < 0 && errno != EINTR) {
-            return fail_path(err, "read", name);
-        }
-        len += got > 0 ? (size_t)got : 0;
-    }
-    *ret_len = len;
-    return 0;
 }
 
 /* --- the archive -------------------------------------------------------------------------------------------------------------- */
@@ -80,7 +63,7 @@ int archive_reader_next(struct archive_reader *reader, const void **ret_ptr, siz
     uint8_t *block = reader->blocks[reader->next];
     size_t len = 0;
     reader->next = (reader->next + 1) % ARCHIVE_BLOCKS;
-    if (read_block(reader->fd, reader->name, block, &len, err) < 0) {
+    if (fs_fill(reader->fd, block, BLOCK_BYTES, reader->name, &len, err) < 0) {
         return -1;
     }
     if (wait_block(reader, err) < 0) {
@@ -110,87 +93,20 @@ int archive_reader_finish(struct archive_reader *reader, struct digest_value *re
 
 struct hash_batch {
     struct pool_job job;
-    int root_fd; /* borrowed */
-    unsigned kinds;
-    size_t first, n; /* of writer->files, which moves while this runs: */
-    struct written files[BATCH_FILES];
+    struct tree_batch of;
+    size_t first; /* of writer->files, which moves while this runs */
+    struct tree_file files[BATCH_FILES];
+    struct digest_value values[BATCH_FILES];
 };
 
-/* Two small files at a time, where the processor gains by it (base/sha256_pair.h). */
-struct hash_pair {
-    struct written *files[2];
-    uint8_t *bytes[2]; /* owned; BLOCK_BYTES */
-    size_t len[2];
-    size_t n;
-};
-
-static void hash_pair_cleanup(struct hash_pair *pair)
+static void keep_value(void *ctx, size_t idx, const struct digest_value *value)
 {
-    free(pair->bytes[0]);
-    free(pair->bytes[1]);
-}
-
-static void hash_pair(struct hash_pair *pair)
-{
-    struct sha256_lane lanes[2];
-    size_t both = 0;
-    for (size_t idx = 0; idx < pair->n; idx++) {
-        sha256_lane_start(&lanes[idx]);
-    }
-    if (pair->n == 2) {
-        both = pair->len[0] < pair->len[1] ? pair->len[0] : pair->len[1];
-        sha256_pair_add(&lanes[0], pair->bytes[0], both, &lanes[1], pair->bytes[1], both);
-    }
-    for (size_t idx = 0; idx < pair->n; idx++) {
-        sha256_lane_add(&lanes[idx], pair->bytes[idx] + both, pair->len[idx] - both);
-        sha256_lane_finish(&lanes[idx], pair->files[idx]->value.sha256);
-    }
-    pair->n = 0;
-}
-
-/* From a file that is read from its start. A larger one is digested alone. */
-static int pair_up(struct hash_pair *pair, int fd, struct written *file, struct err *err)
-{
-    uint8_t **bytes = &pair->bytes[pair->n];
-    size_t *len = &pair->len[pair->n];
-    *bytes = *bytes ? *bytes : xmalloc(BLOCK_BYTES);
-    if (read_block(fd, file->path, *bytes, len, err) < 0) {
-        return -1;
-    }
-    if (*len == BLOCK_BYTES) {
-        return lseek(fd, 0, SEEK_SET) < 0
-                   ? fail_path(err, "read", file->path)
-                   : digest_fd(fd, file->path, DIGEST_SHA256, &file->value, err);
-    }
-    file->value.size_bytes = *len;
-    pair->files[pair->n++] = file;
-    if (pair->n == 2) {
-        hash_pair(pair);
-    }
-    return 0;
+    ((struct hash_batch *)ctx)->values[idx] = *value;
 }
 
 static int hash_files(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
-    struct hash_batch *batch = arg;
-    CLEANUP(hash_pair) struct hash_pair pair = {0};
-    bool has_pairs = batch->kinds == DIGEST_SHA256 && sha256_pair_is_there();
-    for (size_t idx = 0; idx < batch->n; idx++) {
-        struct written *file = &batch->files[idx];
-        CLEANUP(fd) int fd = beneath_open(batch->root_fd, file->path, O_RDONLY, 0);
-        if (fd < 0) {
-            return fail_path(err, "open", file->path);
-        }
-        if (atomic_load(is_cancelled)) {
-            return err_set(err, ERR_INTERRUPTED, "unpacking was stopped");
-        }
-        if ((has_pairs ? pair_up(&pair, fd, file, err)
-                       : digest_fd(fd, file->path, batch->kinds, &file->value, err)) < 0) {
-            return -1;
-        }
-    }
-    hash_pair(&pair);
-    return 0;
+    return tree_batch_digest(&((struct hash_batch *)arg)->of, is_cancelled, err);
 }
 
 void writer_init(struct unpack_writer *writer, int root_fd, unsigned kinds, struct pool *pool)
@@ -203,8 +119,8 @@ static int end_oldest(struct unpack_writer *writer, struct err *err)
 {
     struct hash_batch *batch = writer->batches[writer->first];
     int result = pool_wait(writer->pool, &batch->job, err);
-    for (size_t idx = 0; result == 0 && idx < batch->n; idx++) {
-        writer->files.items[batch->first + idx] = batch->files[idx];
+    for (size_t idx = 0; result == 0 && idx < batch->of.n; idx++) {
+        writer->files.items[batch->first + idx].value = batch->values[idx];
     }
     writer->first = (writer->first + 1) % HASHES_MAX;
     writer->n_flying--;
@@ -238,11 +154,16 @@ static int send(struct unpack_writer *writer, struct err *err)
     }
     batch = writer->batches[slot];
     batch->job = (struct pool_job){.fn = hash_files, .arg = batch};
-    batch->root_fd = writer->root_fd;
-    batch->kinds = writer->kinds;
     batch->first = writer->n_sent;
-    batch->n = writer->files.n - writer->n_sent;
-    memcpy(batch->files, writer->files.items + batch->first, batch->n * sizeof(batch->files[0]));
+    batch->of = (struct tree_batch){.root_fd = writer->root_fd,
+                                    .files = batch->files,
+                                    .n = writer->files.n - writer->n_sent,
+                                    .kinds = writer->kinds,
+                                    .on_value = keep_value,
+                                    .ctx = batch};
+    for (size_t idx = 0; idx < batch->of.n; idx++) {
+        batch->files[idx].path = writer->files.items[batch->first + idx].path;
+    }
     writer->n_sent = writer->files.n;
     writer->waiting_bytes = 0;
     pool_submit(writer->pool, &batch->job);

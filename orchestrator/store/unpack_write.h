@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "codec/digest.h"
 #include "sys/pool.h"
+#include "sys/tree.h"
 
 #define ARCHIVE_BLOCKS 2 /* one that libarchive reads, and the next */
 #define HASHES_MAX     8 /* jobs that digest files */

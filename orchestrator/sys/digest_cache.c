@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -22,8 +23,8 @@
 #define DIGEST_CACHE_BYTES_MAX (DIGEST_CACHE_RECORDS_MAX * (size_t)DIGEST_CACHE_LINE_BYTES + 64)
 #define CRC_CHARS              9 /* with the line end */
 
-/* Where the columns of a line begin or end. */
-enum { ID_END = 35, CTIME_AT = 70, KEY_END = 86, DAY_AT = 87, DIGEST_AT = 92 };
+/* Where the columns of a line begin or end; ctime and day are the age of what it says. */
+enum { ID_END = 35, AGE_AT = 70, KEY_END = 86, DAY_AT = 87, AGE_END = 91, DIGEST_AT = 92 };
 
 struct digest_line {
     char text[DIGEST_CACHE_LINE_BYTES];
@@ -39,6 +40,7 @@ struct digest_cache {
     char *path; /* owned */
     struct clock_src clock;
     struct digest_lines saved;
+    atomic_flag is_adding; /* held for the length of one VEC_PUSH */
     struct {
         struct digest_line *items;
         size_t n;
@@ -60,11 +62,6 @@ static void put_key(const struct digest_key *key, unsigned kind, char ret_text[K
 static void put_crc(uint32_t crc, char ret_text[CRC_CHARS + 1])
 {
     snprintf(ret_text, CRC_CHARS + 1, "%08" PRIx32 "\n", crc);
-}
-
-static int by_id(const struct digest_line *a, const struct digest_line *b)
-{
-    return memcmp(a->text, b->text, ID_END);
 }
 
 /* NULL, or why it cannot be used. */
@@ -124,16 +121,6 @@ void digest_cache_free(struct digest_cache *cache)
     VEC_RELEASE(&cache->pending);
     free(cache->path);
     free(cache);
-}
-
-size_t digest_cache_n_pending(const struct digest_cache *cache)
-{
-    return cache->pending.n;
-}
-
-void digest_cache_forget_pending(struct digest_cache *cache)
-{
-    cache->pending.n = 0;
 }
 
 static int64_t timespec_ns(const struct timespec *time)
@@ -259,31 +246,20 @@ void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, 
         put_key(key, kind, text);
         snprintf(text + KEY_END, sizeof(text) - KEY_END, " %s %-64s\n", day, digest);
         memcpy(line.text, text, sizeof(line.text));
+        while (atomic_flag_test_and_set(&cache->is_adding)) {
+            continue;
+        }
         VEC_PUSH(&cache->pending, line);
+        atomic_flag_clear(&cache->is_adding);
     }
 }
 
-/* A file with two names was added twice; of the same times, the digests are the same. Later times come last. */
+/* Of what is said of one file, the latest comes last. */
 static int by_age(const void *a, const void *b)
 {
     const struct digest_line *left = a, *right = b;
-    int order = by_id(left, right);
-    return order ? order
-                 : memcmp(left->text + CTIME_AT, right->text + CTIME_AT, KEY_END - CTIME_AT);
-}
-
-static void sort_pending(struct digest_cache *cache)
-{
-    struct digest_line *items = cache->pending.items;
-    size_t n = 0;
-    qsort(items, cache->pending.n, sizeof(*items), by_age);
-    for (size_t idx = 0; idx < cache->pending.n; idx++) {
-        if (n && by_id(&items[n - 1], &items[idx]) == 0) {
-            n--;
-        }
-        items[n++] = items[idx];
-    }
-    cache->pending.n = n;
+    int order = memcmp(left->text, right->text, ID_END);
+    return order ? order : memcmp(left->text + AGE_AT, right->text + AGE_AT, AGE_END - AGE_AT);
 }
 
 static int lock(const struct digest_cache *cache, int *ret_fd, struct err *err)
@@ -302,42 +278,43 @@ static int lock(const struct digest_cache *cache, int *ret_fd, struct err *err)
     return 0;
 }
 
-/* Of a pair, the fresh one; old ones that nobody may use any more are left out. */
-static size_t merge(const struct digest_cache *cache, struct digest_line *ret_lines)
+/* The latest of each file, unless nobody may use it any more. */
+static size_t keep_latest(const struct digest_cache *cache, struct digest_line *lines, size_t n)
 {
-    const struct digest_line *old = cache->saved.items, *fresh = cache->pending.items;
-    size_t at = 0, bt = 0, n = 0;
     char oldest[5];
+    size_t n_kept = 0;
     put_day(min_day(cache), oldest);
-    while (at < cache->saved.n || bt < cache->pending.n) {
-        int order = at == cache->saved.n     ? 1
-                    : bt == cache->pending.n ? -1
-                                             : by_id(&old[at], &fresh[bt]);
-        const struct digest_line *line = order < 0 ? &old[at] : &fresh[bt];
-        at += order <= 0;
-        bt += order >= 0;
-        if (memcmp(line->text + DAY_AT, oldest, sizeof(oldest) - 1) >= 0) {
-            ret_lines[n++] = *line;
+    qsort(lines, n, sizeof(*lines), by_age);
+    for (size_t idx = 0; idx < n; idx++) {
+        bool is_latest = idx + 1 == n || memcmp(lines[idx].text, lines[idx + 1].text, ID_END) != 0;
+        if (is_latest && memcmp(lines[idx].text + DAY_AT, oldest, sizeof(oldest) - 1) >= 0) {
+            lines[n_kept++] = lines[idx];
         }
     }
-    return n;
+    return n_kept;
 }
 
 /* What is on the disk now may be newer than what was read. */
 static int save_locked(struct digest_cache *cache, struct err *err)
 {
     const size_t head = sizeof(DIGEST_CACHE_MAGIC) - 1;
+    struct digest_lines *saved = &cache->saved;
     CLEANUP(free) char *text = NULL;
+    struct digest_line *lines;
     size_t len;
     read_lines(cache);
-    if (cache->saved.n + cache->pending.n > DIGEST_CACHE_RECORDS_MAX) {
+    if (saved->n + cache->pending.n > DIGEST_CACHE_RECORDS_MAX) {
         log_line(LOG_INFO, "digest cache %s: full; begun anew", cache->path);
-        cache->saved.n = 0;
+        saved->n = 0;
     }
-    text = xmalloc(head + (cache->saved.n + cache->pending.n) * sizeof(struct digest_line) +
-                   CRC_CHARS + 1);
+    text = xmalloc(head + (saved->n + cache->pending.n) * sizeof(*lines) + CRC_CHARS + 1);
+    lines = (struct digest_line *)(text + head);
     memcpy(text, DIGEST_CACHE_MAGIC, head);
-    len = head + merge(cache, (struct digest_line *)(text + head)) * sizeof(struct digest_line);
+    if (saved->n) {
+        memcpy(lines, saved->items, saved->n * sizeof(*lines));
+    }
+    memcpy(lines + saved->n, cache->pending.items, cache->pending.n * sizeof(*lines));
+    len = head + keep_latest(cache, lines, saved->n + cache->pending.n) * sizeof(*lines);
     put_crc(crc32c(0, text, len), text + len);
     if (fs_replace(cache->path, (struct str){text, len + CRC_CHARS}, err) < 0) {
         return -1;
@@ -354,7 +331,6 @@ int digest_cache_save(struct digest_cache *cache, struct err *err)
         return 0;
     }
     ASSERT(cache->pending.n <= DIGEST_CACHE_RECORDS_MAX);
-    sort_pending(cache);
     if (lock(cache, &fd, err) < 0 || save_locked(cache, err) < 0) {
         return err_wrap(err, "digest cache");
     }

@@ -19,7 +19,6 @@
 
 #define DIGEST_CACHE_DAYS        365
 #define DIGEST_CACHE_RECORDS_MAX 8000000
-#define DIGEST_CACHE_PENDING_MAX (1u << 18) /* then it is time to save */
 #define DIGEST_CACHE_MAGIC       "reperf-digests 2\n"
 #define DIGEST_CACHE_LINE_BYTES  157
 
@@ -41,7 +40,7 @@ static inline void digest_cache_cleanup(struct digest_cache **cache)
     digest_cache_free(*cache);
 }
 
-/* Finds all of `kinds`, or false. Any thread, concurrently only with find and settled. */
+/* Finds all of `kinds`, or false. Any thread, concurrently with all but save. */
 bool digest_cache_find(const struct digest_cache *cache, const struct digest_key *key,
                        unsigned kinds, struct digest_value *ret_value);
 /* True when a file with these times, read from now on, could not change without new times. fd_slack_ns is of its file system. */
@@ -50,11 +49,10 @@ bool digest_cache_is_settled(const struct digest_cache *cache, const struct dige
 /* 2 s where this kernel's clock stamps the files, 2 min where another machine's may. fd: any on that file system. */
 int64_t digest_cache_slack_ns(int fd);
 
-/* The caller has asked digest_cache_is_settled before it read the file. Found from the next save on. */
+/* The caller has asked digest_cache_is_settled before it read the file. Found from the next save on. Any thread, concurrently with all
+   but save. */
 void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, unsigned kinds,
                       const struct digest_value *value);
-size_t digest_cache_n_pending(const struct digest_cache *cache);
-void digest_cache_forget_pending(struct digest_cache *cache);
 /* Adds what is pending to what is on the disk now. Nothing pending: nothing is written. */
 MUST_CHECK int digest_cache_save(struct digest_cache *cache, struct err *err);
 

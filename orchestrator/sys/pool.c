@@ -222,11 +222,6 @@ int pool_many(const struct pool_many *many, struct err *err)
                : result;
 }
 
-int pool_fd(const struct pool *pool)
-{
-    return pool->done_fd;
-}
-
 static void on_done(void *ctx UNUSED, int fd, short events UNUSED)
 {
     uint64_t n_done;

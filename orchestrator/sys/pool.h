@@ -52,10 +52,7 @@ struct pool_many {
     void *ctx;
 };
 MUST_CHECK int pool_many(const struct pool_many *many, struct err *err);
-/* Becomes readable (eventfd) when a job has ended, for poll(2); the owner reads it empty. */
-int pool_fd(const struct pool *pool);
-/* The end of a job ends the loop's wait; counted, so that several users of one pool may ask for it. The loop then reads
-   pool_fd. */
+/* The end of a job ends the loop's wait; counted, so that several users of one pool may ask for it. */
 MUST_CHECK int pool_attach(struct pool *pool, struct loop *loop, struct err *err);
 void pool_detach(struct pool *pool, struct loop *loop);
 

@@ -71,8 +71,9 @@ enum { FOUND_NOT, FOUND_WANTED, FOUND_SAME, FOUND_OTHER, FOUND_UNREADABLE };
 struct tree_check {
     struct arena *arena;
     const struct tree_list *expected;
-    uint8_t *states;             /* parallel to expected->files */
-    struct digest_value **found; /* next to them: of those that differ; on the heap */
+    unsigned kinds;              /* that decide */
+    uint8_t *states;             /* owned; parallel to expected->files */
+    struct digest_value **found; /* owned; next to them: of those that differ, from malloc */
     size_t next_idx;
     struct {
         const char **items;
@@ -81,64 +82,75 @@ struct tree_check {
     } extra;
 };
 
+static void tree_check_cleanup(struct tree_check *check)
+{
+    for (size_t idx = 0; idx < check->expected->n; idx++) {
+        free(check->found[idx]);
+    }
+    free(check->states);
+    free(check->found);
+    VEC_RELEASE(&check->extra);
+}
+
+static struct tree_check check_begin(struct arena *arena, const struct tree_list *expected,
+                                     unsigned kinds)
+{
+    return (struct tree_check){.arena = arena,
+                               .expected = expected,
+                               .kinds = kinds,
+                               .states = xcalloc(expected->n, 1),
+                               .found = xcalloc(expected->n, sizeof(struct digest_value *))};
+}
+
 /* Files come in the list's order: one walk along both. */
+static bool match(struct tree_check *check, const char *path, size_t len)
+{
+    const struct tree_list *expected = check->expected;
+    int order = 1;
+    while (check->next_idx < expected->n &&
+           (order = strcmp(expected->files[check->next_idx].path, path)) < 0) {
+        check->next_idx++;
+    }
+    if (order == 0) {
+        check->states[check->next_idx++] = FOUND_WANTED;
+    } else {
+        VEC_PUSH(&check->extra, arena_strndup(check->arena, path, len));
+    }
+    return order == 0;
+}
+
 static int match_file(void *ctx, const char *path, size_t len, struct err *err UNUSED)
 {
-    struct tree_check *verifying = ctx;
-    const struct tree_list *expected = verifying->expected;
-    int order = 1;
-    while (verifying->next_idx < expected->n &&
-           (order = strcmp(expected->files[verifying->next_idx].path, path)) < 0) {
-        verifying->next_idx++;
-    }
-    if (verifying->next_idx < expected->n && order == 0) {
-        verifying->states[verifying->next_idx++] = FOUND_WANTED;
-    } else {
-        VEC_PUSH(&verifying->extra, arena_strndup(verifying->arena, path, len));
-    }
+    (void)match(ctx, path, len);
     return 0;
 }
 
 static void judge_value(void *ctx, size_t idx, const struct digest_value *value)
 {
-    struct tree_check *verifying = ctx;
-    const struct tree_list *expected = verifying->expected;
-    bool is_same = true;
-    if (!expected->lacks_sha256) {
-        is_same = memcmp(expected->files[idx].sha256, value->sha256, SHA256_BYTES) == 0;
-    }
-    if (expected->md5) {
-        is_same = is_same && memcmp(expected->md5[idx], value->md5, MD5_BYTES) == 0;
-    }
-    verifying->states[idx] = is_same ? FOUND_SAME : FOUND_OTHER;
+    struct tree_check *check = ctx;
+    const struct tree_list *expected = check->expected;
+    bool is_same =
+        (!(check->kinds & DIGEST_SHA256) ||
+         memcmp(expected->files[idx].sha256, value->sha256, SHA256_BYTES) == 0) &&
+        (!(check->kinds & DIGEST_MD5) || memcmp(expected->md5[idx], value->md5, MD5_BYTES) == 0);
+    check->states[idx] = is_same ? FOUND_SAME : FOUND_OTHER;
     if (!is_same) {
-        verifying->found[idx] = xcalloc(1, sizeof(*value));
-        *verifying->found[idx] = *value;
+        check->found[idx] = xmalloc(sizeof(*value));
+        *check->found[idx] = *value;
     }
 }
 
 static void note_unreadable(void *ctx, size_t idx)
 {
-    struct tree_check *verifying = ctx;
-    verifying->states[idx] = FOUND_UNREADABLE;
+    ((struct tree_check *)ctx)->states[idx] = FOUND_UNREADABLE;
 }
 
-static const struct digest_value *kept_value(const struct tree_check *verifying, size_t idx)
-{
-    struct digest_value *kept = NULL;
-    if (verifying->found[idx]) {
-        kept = arena_new(verifying->arena, struct digest_value);
-        *kept = *verifying->found[idx];
-    }
-    return kept;
-}
-
-static void collect(const struct tree_check *verifying, struct tree_differences *ret_differences)
+static void collect(struct tree_check *check, struct tree_differences *ret_differences)
 {
     static const enum tree_fault FAULTS[] = {[FOUND_NOT] = TREE_MISSING,
                                              [FOUND_OTHER] = TREE_CORRUPT,
                                              [FOUND_UNREADABLE] = TREE_UNREADABLE};
-    const struct tree_list *expected = verifying->expected;
+    const struct tree_list *expected = check->expected;
     struct {
         struct tree_difference *items;
         size_t n;
@@ -146,66 +158,74 @@ static void collect(const struct tree_check *verifying, struct tree_differences 
     } differences = {0};
     size_t at = 0;
     for (size_t idx = 0; idx <= expected->n; idx++) {
-        while (at < verifying->extra.n &&
-               (idx == expected->n ||
-                strcmp(verifying->extra.items[at], expected->files[idx].path) < 0)) {
+        while (
+            at < check->extra.n &&
+            (idx == expected->n || strcmp(check->extra.items[at], expected->files[idx].path) < 0)) {
             VEC_PUSH(&differences, (struct tree_difference){.fault = TREE_EXTRA,
-                                                            .path = verifying->extra.items[at++]});
+                                                            .path = check->extra.items[at++]});
         }
-        if (idx < expected->n && verifying->states[idx] != FOUND_SAME) {
-            ASSERT(verifying->states[idx] != FOUND_WANTED);
+        if (idx < expected->n && check->states[idx] != FOUND_SAME) {
+            ASSERT(check->states[idx] != FOUND_WANTED);
             const struct tree_file *file = &expected->files[idx];
             VEC_PUSH(&differences,
-                     (struct tree_difference){FAULTS[verifying->states[idx]], file->path,
+                     (struct tree_difference){FAULTS[check->states[idx]], file->path,
                                               expected->lacks_sha256 ? NULL : file->sha256,
-                                              kept_value(verifying, idx)});
+                                              check->found[idx]});
+            arena_adopt(check->arena, check->found[idx]);
+            check->found[idx] = NULL;
         }
     }
-    arena_adopt(verifying->arena, differences.items);
+    arena_adopt(check->arena, differences.items);
     *ret_differences = (struct tree_differences){differences.items, differences.n};
 }
 
-static int verify_states(const struct tree_opts *opts, struct tree_check *verifying,
-                         struct tree_verify_result *ret_result, struct err *err)
+void tree_compare(struct arena *arena, const struct tree_list *expected,
+                  const struct tree_list *found, struct tree_differences *ret_differences)
 {
-    const struct tree_list *expected = verifying->expected;
-    struct tree_run run = {.opts = opts,
-                           .files = expected->files,
-                           .n = expected->n,
-                           .is_wanted = verifying->states,
-                           .on_value = judge_value,
-                           .on_unreadable = note_unreadable,
-                           .ctx = verifying};
-    struct tree_verify_result result = {0};
-    run.kinds = (expected->lacks_sha256 ? 0u : DIGEST_SHA256) | (expected->md5 ? DIGEST_MD5 : 0u);
-    if (tree_walk(opts->folder, opts->should_stop, match_file, verifying, err) < 0 ||
-        (expected->n && tree_run(&run, err) < 0)) {
-        return -1;
+    bool has_sha256 = !expected->lacks_sha256 && !found->lacks_sha256;
+    CLEANUP(tree_check)
+    struct tree_check check = check_begin(arena, expected, has_sha256 ? DIGEST_SHA256 : DIGEST_MD5);
+    ASSERT(has_sha256 || (expected->md5 && found->md5) || expected->n == 0 || found->n == 0);
+    for (size_t idx = 0; idx < found->n; idx++) {
+        struct digest_value value = {0};
+        memcpy(value.sha256, found->files[idx].sha256, SHA256_BYTES);
+        if (found->md5) {
+            memcpy(value.md5, found->md5[idx], MD5_BYTES);
+        }
+        if (match(&check, found->files[idx].path, strlen(found->files[idx].path))) {
+            judge_value(&check, check.next_idx - 1, &value);
+        }
     }
-    for (size_t idx = 0; idx < expected->n; idx++) {
-        result.n_checked +=
-            verifying->states[idx] == FOUND_SAME || verifying->states[idx] == FOUND_OTHER;
-    }
-    collect(verifying, &result.differences);
-    result.n_cached = atomic_load(&run.n_cached);
-    result.n_bytes_read = atomic_load(&run.bytes_read);
-    *ret_result = result;
-    return 0;
+    collect(&check, ret_differences);
 }
 
 int tree_verify(struct arena *arena, const struct tree_opts *opts, const struct tree_list *expected,
                 struct tree_verify_result *ret_result, struct err *err)
 {
-    CLEANUP(free) uint8_t *states = xcalloc(expected->n, 1);
-    CLEANUP(free) struct digest_value **found = xcalloc(expected->n, sizeof(struct digest_value *));
-    struct tree_check verifying = {
-        .arena = arena, .expected = expected, .states = states, .found = found};
-    int result = verify_states(opts, &verifying, ret_result, err);
-    for (size_t idx = 0; idx < expected->n; idx++) {
-        free(found[idx]);
+    const unsigned kinds =
+        (expected->lacks_sha256 ? 0u : DIGEST_SHA256) | (expected->md5 ? DIGEST_MD5 : 0u);
+    CLEANUP(tree_check) struct tree_check check = check_begin(arena, expected, kinds);
+    struct tree_run run = {.opts = opts,
+                           .kinds = kinds,
+                           .files = expected->files,
+                           .n = expected->n,
+                           .is_wanted = check.states,
+                           .on_value = judge_value,
+                           .on_unreadable = note_unreadable,
+                           .ctx = &check};
+    struct tree_verify_result result = {0};
+    if (tree_walk(opts->folder, opts->should_stop, match_file, &check, err) < 0 ||
+        (expected->n && tree_run(&run, err) < 0)) {
+        return -1;
     }
-    VEC_RELEASE(&verifying.extra);
-    return result;
+    for (size_t idx = 0; idx < expected->n; idx++) {
+        result.n_checked += check.states[idx] == FOUND_SAME || check.states[idx] == FOUND_OTHER;
+    }
+    collect(&check, &result.differences);
+    result.n_cached = atomic_load(&run.n_cached);
+    result.n_bytes_read = atomic_load(&run.bytes_read);
+    *ret_result = result;
+    return 0;
 }
 
 /* ---- a small one ---- */

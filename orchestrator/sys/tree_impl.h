@@ -34,35 +34,18 @@ struct tree_run {
     atomic_size_t next_idx;
     atomic_size_t n_done, n_cached;
     atomic_uint_fast64_t bytes_read;
-    atomic_bool must_stop;
 };
 
 MUST_CHECK int tree_run(struct tree_run *run, struct err *err);
 
 /* ---- tree_worker.c, tree_lanes.c: one thread's side ---- */
 
-/* A job ends when it has this many new digests for the cache; the owner takes them and submits it again. */
-#define TREE_FRESH_MAX 16384
-
-struct tree_fresh { /* for the cache */
-    struct digest_key key;
-    struct digest_value value;
-};
-
-enum tree_worker_state { WORKER_RUNNING, WORKER_PAUSED, WORKER_OVER };
 struct tree_worker {
     struct tree_run *run;
-    struct pool_job job;
-    enum tree_worker_state state; /* the owner's */
-    size_t err_idx;               /* of the file that the error is about */
-    size_t at, end;               /* of its part of the files */
-    struct {
-        struct tree_fresh *items;
-        size_t n;
-        size_t n_max;
-    } fresh;
+    const atomic_bool *is_stopped; /* it ends early, with what it has; borrowed */
+    size_t at, end;                /* of its part of the files */
 };
-int tree_work(void *arg, const atomic_bool *is_cancelled, struct err *err);
+MUST_CHECK int tree_work(struct tree_worker *worker, struct err *err);
 
 struct tree_open { /* a file that is being read */
     int fd;

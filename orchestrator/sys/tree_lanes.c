@@ -223,7 +223,7 @@ static bool feed(struct tree_lanes *lanes)
 static int work(struct tree_lanes *lanes, struct err *err)
 {
     do {
-        if (atomic_load_explicit(&lanes->worker->run->must_stop, memory_order_relaxed)) {
+        if (atomic_load_explicit(lanes->worker->is_stopped, memory_order_relaxed)) {
             return 0;
         }
         for (size_t idx = 0; idx < lanes->way->n_lanes; idx++) {

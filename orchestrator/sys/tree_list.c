@@ -268,16 +268,12 @@ static int read_stream(struct list_reader *reader, int fd, char *buf, struct err
     size_t len = 0;
     uint64_t total = 0;
     for (;;) {
-        ssize_t got = read(fd, buf + len, READ_BYTES - len);
-        if (got < 0 && errno == EINTR) {
-            continue;
+        size_t got;
+        if (fs_fill(fd, buf + len, READ_BYTES - len, reader->name, &got, err) < 0) {
+            return -1;
         }
-        if (got < 0) {
-            return err_set(err, err_code_of_errno(errno), "read %s: %s", reader->name,
-                           err_errno_text(errno));
-        }
-        len += (size_t)got;
-        total += (uint64_t)got;
+        len += got;
+        total += got;
         if (total > TREE_LIST_BYTES_MAX) {
             return err_set(err, ERR_IO, "%s: expected at most %u bytes", reader->name,
                            TREE_LIST_BYTES_MAX);
@@ -301,16 +297,12 @@ static int read_stream(struct list_reader *reader, int fd, char *buf, struct err
 
 static int read_file(struct list_reader *reader, struct tree_list *ret_list, struct err *err)
 {
-    CLEANUP(fd) int fd = open(reader->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(fd) int fd = -1;
     CLEANUP(free) char *buf = xmalloc(READ_BYTES);
     struct stat info;
     int result;
-    if (fd < 0 || fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", reader->name,
-                       err_errno_text(errno));
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return err_set(err, ERR_IO, "open %s: expected a regular file", reader->name);
+    if (fs_open(reader->name, &fd, &info, err) < 0) {
+        return -1;
     }
     result = read_stream(reader, fd, buf, err);
     if (result == 0) {
@@ -437,48 +429,6 @@ int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret
     struct list_sink sink = {.fd = temp->fd, .name = path};
     return emit(&sink, list, ret_sha256, err) < 0 ? -1
                                                   : publish_file(temp->fd, temp->path, path, err);
-}
-
-/* ---- comparing ---- */
-
-static bool is_same(const struct tree_list *a, size_t at, const struct tree_list *b, size_t bt)
-{
-    if (!a->lacks_sha256 && !b->lacks_sha256) {
-        return memcmp(a->files[at].sha256, b->files[bt].sha256, SHA256_BYTES) == 0;
-    }
-    return memcmp(a->md5[at], b->md5[bt], MD5_BYTES) == 0;
-}
-
-void tree_compare(struct arena *arena, const struct tree_list *expected,
-                  const struct tree_list *found, struct tree_differences *ret_differences)
-{
-    struct {
-        struct tree_difference *items;
-        size_t n;
-        size_t n_max;
-    } differences = {0};
-    size_t at = 0, bt = 0;
-    ASSERT((!expected->lacks_sha256 && !found->lacks_sha256) || (expected->md5 && found->md5) ||
-           expected->n == 0 || found->n == 0);
-    while (at < expected->n || bt < found->n) {
-        int order = at == expected->n ? 1
-                    : bt == found->n  ? -1
-                                      : strcmp(expected->files[at].path, found->files[bt].path);
-        if (order < 0) {
-            VEC_PUSH(&differences, (struct tree_difference){.fault = TREE_MISSING,
-                                                            .path = expected->files[at].path});
-        } else if (order > 0) {
-            VEC_PUSH(&differences,
-                     (struct tree_difference){.fault = TREE_EXTRA, .path = found->files[bt].path});
-        } else if (!is_same(expected, at, found, bt)) {
-            VEC_PUSH(&differences, (struct tree_difference){.fault = TREE_CORRUPT,
-                                                            .path = expected->files[at].path});
-        }
-        at += order <= 0;
-        bt += order >= 0;
-    }
-    arena_adopt(arena, differences.items);
-    *ret_differences = (struct tree_differences){differences.items, differences.n};
 }
 
 const char *tree_fault_name(enum tree_fault fault)

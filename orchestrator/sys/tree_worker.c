@@ -16,8 +16,7 @@
 static bool take_idx(struct tree_worker *worker, size_t *ret_idx)
 {
     struct tree_run *run = worker->run;
-    if (worker->fresh.n >= TREE_FRESH_MAX ||
-        atomic_load_explicit(&run->must_stop, memory_order_relaxed)) {
+    if (atomic_load_explicit(worker->is_stopped, memory_order_relaxed)) {
         return false;
     }
     if (worker->at == worker->end) {
@@ -42,7 +41,6 @@ MUST_CHECK static int unreadable(struct tree_worker *worker, const char *op, siz
         run->on_unreadable(run->ctx, idx);
         return 0;
     }
-    worker->err_idx = idx;
     return err_set(err, err_code_of_errno(errno), "%s %s/%s: %s", op, run->opts->folder,
                    run->files[idx].path, err_errno_text(errno));
 }
@@ -139,8 +137,7 @@ void tree_done(struct tree_worker *worker, struct tree_open *open, const struct 
     fd_close(&open->fd);
     /* Where the size is another than before, it grew or shrank meanwhile: its times are new, and it would not be found. */
     if (open->is_settled && value->size_bytes == open->key.size_bytes) {
-        struct tree_fresh fresh = {open->key, *value};
-        VEC_PUSH(&worker->fresh, fresh);
+        digest_cache_add(run->opts->cache, &open->key, run->kinds, value);
     }
     run->on_value(run->ctx, open->idx, value);
 }
@@ -156,7 +153,7 @@ int tree_digest(struct tree_worker *worker, struct tree_open *open, struct diges
         if (result != 0) {
             return result < 0 ? -1 : 0;
         }
-        if (atomic_load_explicit(&worker->run->must_stop, memory_order_relaxed)) {
+        if (atomic_load_explicit(worker->is_stopped, memory_order_relaxed)) {
             fd_close(&open->fd); /* the owner has its reason already */
             return 0;
         }
@@ -182,12 +179,27 @@ static int work_plainly(struct tree_worker *worker, struct err *err)
     return result;
 }
 
-int tree_work(void *arg, const atomic_bool *is_cancelled, struct err *err)
+int tree_work(struct tree_worker *worker, struct err *err)
 {
-    struct tree_worker *worker = arg;
-    if (atomic_load(is_cancelled)) {
-        return err_set(err, ERR_INTERRUPTED, "%s: interrupted", worker->run->opts->folder);
-    }
     return tree_has_lanes(worker->run->kinds) ? tree_work_lanes(worker, err)
                                               : work_plainly(worker, err);
+}
+
+int tree_batch_digest(const struct tree_batch *batch, const atomic_bool *is_stopped,
+                      struct err *err)
+{
+    const struct tree_opts opts = {.folder = "."};
+    struct tree_run run = {.opts = &opts,
+                           .kinds = batch->kinds,
+                           .files = batch->files,
+                           .n = batch->n,
+                           .on_value = batch->on_value,
+                           .ctx = batch->ctx,
+                           .root_fd = batch->root_fd,
+                           .chunk = batch->n};
+    struct tree_worker worker = {.run = &run, .is_stopped = is_stopped};
+    if (tree_work(&worker, err) < 0) {
+        return -1;
+    }
+    return atomic_load(is_stopped) ? err_set(err, ERR_INTERRUPTED, "interrupted") : 0;
 }

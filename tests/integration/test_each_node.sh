@@ -73,6 +73,14 @@ sed 's/"share": 0.1,/"share": 2,/' manifests/node-health.json >"$T/bad.json"
 exits 3 "invalid limits" "$REPERF" compare sick --limits "$T/bad.json"
 like "$(cat "$T/err")" 'bad.json:\$.limits\[0\]' "name the place"
 
+# ---- without containers: what the README says to an operator who has nothing but nodes ----
+jq '.limits[].share = 0.98' manifests/node-health.json >"$T/busy.json" # the nodes are one busy machine
+exits 0 "node-quick" "$REPERF" run node-quick --profile smoke --nodes "$T/four.json" --each-node --columns --repeats 1 --limits "$T/busy.json" --json
+is "$(q '[.cells[] | select(.value > 0) | .case | split("/") | .[0] + " " + .[-1]] | sort | join(", ")')" \
+    "disk-write n1, disk-write n2, disk-write n3, disk-write n4, memory n1, memory n2, memory n3, memory n4, processor n1, processor n2, processor n3, processor n4" \
+    "measures each node's disk, memory and processor by dd"
+is "$(q '[.health.figures[].verdict] | unique | join(" ")')" within "and compares all of them"
+
 # ---- a run that fails on one node ----
 echo fails >"$T/fake/mode"
 sed -i "s,^mode=.*,case \$0 in *work-n2*) mode=fails ;; esac," "$T/fake/train.sh"

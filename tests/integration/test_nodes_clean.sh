@@ -133,6 +133,37 @@ JSON
     exits 0 "and then" "$REPERF" nodes clean "$INV:n[1-2]"
     is "$(cat "$T/out")" "nothing is left there" "nothing is left"
 
+    # The head is killed in mid-removal, and the node with it: at each removal in turn, and the next call does the rest.
+    left_there() { # a job with a monitor, a lease, half a file; all old
+        local dir="$T/work-n3/jobs/$run1/e/repeat-1/attempt-1"
+        mkdir -p "$dir/claim" "$dir/monitor/claim" "$T/work-n3/lease" "$T/work-n3/data/.reperf-partial"
+        echo "1 2 not-this-boot" | tee "$dir/pid" "$dir/monitor/pid" >"$dir/log"
+        echo "touch $T/cleaned-n3-e" >"$dir/cleanup"
+        echo "$run1 1000000000" >"$T/work-n3/lease/holder"
+        echo x >"$T/work-n3/lease/who"
+        touch -d '2 hours ago' "$dir/claim" "$dir/monitor/claim" "$T/work-n3/data/.reperf-partial/old"
+    }
+    n_left() { find "$T/work-n3/jobs/$run1" "$T/work-n3/lease" "$T/work-n3/data/.reperf-partial" -type f 2>/dev/null | wc -l; }
+    is_cut() { [ -s "$T/work-n3/stopped" ] || ! kill -0 "$cleaning" 2>/dev/null; }
+    export REPERF_NODE="$B/servers/faulty_node"
+    at=0 n_bad=0 was_cut=1
+    while [ -n "$was_cut" ]; do
+        left_there
+        echo $((at += 1)) >"$T/work-n3/cut"
+        "$REPERF" nodes clean "$INV:n3" >"$T/cut.out" 2>"$T/cut.err" &
+        cleaning=$!
+        await is_cut
+        was_cut=$(cat "$T/work-n3/stopped" 2>/dev/null)
+        # shellcheck disable=SC2086
+        [ -z "$was_cut" ] || kill -9 "$cleaning" $was_cut
+        wait "$cleaning" 2>/dev/null
+        rm -f "$T/work-n3/stopped" "$T/work-n3/cut"
+        [ -z "$was_cut" ] || "$REPERF" nodes clean "$INV:n3" >"$T/out" 2>"$T/err" || n_bad=$((n_bad + 1))
+        [ "$(n_left)" -eq 0 ] || { n_bad=$((n_bad + 1)); echo "# cut $at leaves $(cd "$T/work-n3" && find jobs lease data/.reperf-partial -type f | tr "\n" " ")"; }
+    done 2>"$T/said" # bash says "Killed"
+    ok $((n_bad != 0 || at < 10)) "$((at - 1)) cuts in clean, one at each removal: the next call removes the rest"
+    unset REPERF_NODE
+
     # A real run on a node: its orchestrator is killed, what it left is cleaned up, and it is resumed.
     sed "s#^mode=.*#mode=; [ -e '$T/go' ] || mode=hangs#" "$ROOT/tests/integration/fake_train.sh" >"$T/fake/waits.sh"
     chmod +x "$T/fake/waits.sh"

@@ -69,7 +69,7 @@ waiting_for 120 none_runs
 ok $? "nothing is left running on the node"
 
 # ---- a clock that is set in mid-run ----
-export REPERF_NODE="$B/servers/jumping_node"
+export REPERF_NODE="$B/servers/faulty_node"
 rm "$T/node1/set"
 for row in '7200 -7200|14400' '-18000|18000' '7200 0|7200'; do
     forget_runs

@@ -87,7 +87,6 @@ TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
     struct lease_op op = {0};
     struct str holder = STR_EMPTY;
     enum step step;
-    const char *folder = fs_join(&texts, *state, "lease");
     bool is_root = geteuid() == 0;
     char node[] = "/tmp/reperf-node.XXXXXX";
     const char *built = str_z(&texts, str_of(getenv("REPERF_NODE")));
@@ -98,8 +97,7 @@ TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
     remote_free(remote);
     assert_int_equal(chmod(scratch_folder, 0755), 0);
-    assert_int_equal(chmod(*state, 0755), 0);
-    assert_int_equal(chmod(folder, 0555), 0);
+    assert_int_equal(chmod(*state, 0555), 0);
     assert_int_equal(is_root ? seteuid(65534) : 0, 0);
     remote = remote_local_new(&loop, *state);
     while ((step = lease_step(&op, remote, "run-a", LEASE_DROP, &holder, ERR)) == STEP_AGAIN) {
@@ -108,7 +106,7 @@ TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
     assert_int_equal(is_root ? seteuid(0) : 0, 0);
     assert_int_equal(setenv("REPERF_NODE", built, 1), 0);
     assert_int_equal(unlink(node), 0);
-    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(chmod(*state, 0755), 0);
     assert_int_equal(step, STEP_FAIL);
     assert_int_equal(ERR->code, ERR_DISK);
     SAYS("lease cannot be written");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include "sys/pool.h"
@@ -52,22 +51,23 @@ TEST(every_job_gives_its_own_result)
     }
 }
 
-TEST(the_descriptor_says_that_a_job_ended)
+TEST(the_end_of_a_job_ends_the_loops_wait)
 {
     CLEANUP(pool) struct pool *pool = NULL;
+    struct loop loop;
     struct square arg = {12};
     struct pool_job job = {.fn = square, .arg = &arg};
+    loop_init(&loop, clock_system());
     PASSES(pool_new(1, &pool, ERR));
-    struct pollfd wait = {pool_fd(pool), POLLIN, 0};
-    uint64_t count = 0;
-    assert_int_equal(poll(&wait, 1, 0), 0);
+    PASSES(pool_attach(pool, &loop, ERR));
     pool_submit(pool, &job);
-    assert_int_equal(poll(&wait, 1, 60000), 1);
-    assert_int_equal(read(wait.fd, &count, sizeof(count)), sizeof(count));
-    assert_int_equal(count, 1);
-    assert_true(pool_is_done(pool, &job));
+    while (!pool_is_done(pool, &job)) {
+        PASSES(loop_once(&loop, 60000000000, ERR));
+    }
     PASSES(pool_wait(pool, &job, ERR));
     assert_int_equal(arg.value, 144);
+    pool_detach(pool, &loop);
+    loop_release(&loop);
 }
 
 TEST(freeing_cancels_what_runs_and_drops_what_waits)

@@ -2,9 +2,9 @@
 #include "unit.h"
 
 #include "prep/hdf5.h"
-#include "prep/listing.h"
 #include "prep/meta_mat.h"
 #include "prep/tfrecord.h"
+#include "prep/tree_source.h"
 #include "scratch.h"
 
 static const struct tokens_shape SHAPE = {32, 5};
@@ -205,16 +205,16 @@ TEST(lists_are_strict)
                  {"", false}};
     const char *path = scratch_path("list");
     for (size_t idx = 0; idx < ARRAY_LEN(cases); idx++) {
-        CLEANUP(listing) struct listing listing = LISTING_EMPTY;
+        struct tree_source source = {0};
         struct err err = {0};
         scratch_write(path, str_of(cases[idx].text));
-        assert_int_equal(listing_read(&scratch_arena, path, &listing, &err),
+        assert_int_equal(tree_source_list(&scratch_arena, path, &source, &err),
                          cases[idx].is_good ? 0 : -1);
         assert_int_equal(err.code, cases[idx].is_good ? ERR_NONE : ERR_INTEGRITY);
         if (cases[idx].is_good) {
-            assert_non_null(listing_find(&listing, STR_LIT("a")));
-            assert_null(listing_find(&listing, STR_LIT("c")));
-            assert_null(listing_find(&listing, STR_LIT("")));
+            assert_non_null(tree_list_find(source.list, "a"));
+            assert_null(tree_list_find(source.list, "c"));
+            assert_null(tree_list_find(source.list, ""));
         }
     }
 }
