@@ -325,6 +325,12 @@ static int store_path_of(struct store_cmd *cmd, struct err *err)
 
 /* ---- drop ---- */
 
+static void put_dropped(struct json_out *out, const char *kind, const char *name)
+{
+    jw_z(out, "kind", kind);
+    jw_z(out, "name", name);
+}
+
 static int store_drop(struct store_cmd *cmd, struct err *err)
 {
     const char *operand = cmd->operands[0];
@@ -348,8 +354,7 @@ static int store_drop(struct store_cmd *cmd, struct err *err)
         return -1;
     }
     if (cmd->out) {
-        jw_z(cmd->out, "kind", kind);
-        jw_z(cmd->out, "name", slash + 1);
+        put_dropped(cmd->out, kind, slash + 1);
     } else {
         strbuf_printf(cmd->buf, "%s is dropped; the next gc drops blobs that nothing else names\n",
                       operand);
@@ -657,6 +662,13 @@ static const struct verb PATH = {
     "path", JSON_OPTS, 1, 1, "sha256:HEX, md5:HEX, NAME or KIND/NAME", store_path_of};
 static const struct verb DROP = {"drop", JSON_OPTS, 1, 1, "KIND/NAME", store_drop};
 
+static void put_head(const struct store_cmd *cmd, const char *verb)
+{
+    jw_document(cmd->out, cmd->buf);
+    jw_z(cmd->out, "command", verb);
+    jw_z(cmd->out, "store", cmd->store->folder);
+}
+
 /* operands: those after the verb. */
 static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
                      const struct store_args *args, const char *const *operands, size_t n,
@@ -680,9 +692,7 @@ static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
         return -1;
     }
     if (cmd.out) {
-        jw_document(&out, &buf);
-        jw_z(&out, "command", verb->name);
-        jw_z(&out, "store", store.folder);
+        put_head(&cmd, verb->name);
     }
     status = verb->run(&cmd, err);
     if (status < 0) {
