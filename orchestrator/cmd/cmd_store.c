@@ -647,20 +647,20 @@ static const struct opt OPTS[] = {
 };
 #define JSON_OPTS (OPTS + 2)
 
-struct verb {
+struct store_verb {
     const char *name;
     const struct opt *opts;
     size_t operands_min, operands_max;
     const char *expected;
     int (*run)(struct store_cmd *cmd, struct err *err);
 };
-static const struct verb LS = {"ls", JSON_OPTS, 0, 0, "no operand", store_ls};
-static const struct verb GC = {"gc", OPTS, 0, 0, "no operand", store_gc_now};
-static const struct verb VERIFY = {"verify", JSON_OPTS, 0, 0, "no operand", store_check};
-static const struct verb ADD = {"add", JSON_OPTS, 1, SIZE_MAX, "FILE...", store_add};
-static const struct verb PATH = {
+static const struct store_verb LS = {"ls", JSON_OPTS, 0, 0, "no operand", store_ls};
+static const struct store_verb GC = {"gc", OPTS, 0, 0, "no operand", store_gc_now};
+static const struct store_verb VERIFY = {"verify", JSON_OPTS, 0, 0, "no operand", store_check};
+static const struct store_verb ADD = {"add", JSON_OPTS, 1, SIZE_MAX, "FILE...", store_add};
+static const struct store_verb PATH = {
     "path", JSON_OPTS, 1, 1, "sha256:HEX, md5:HEX, NAME or KIND/NAME", store_path_of};
-static const struct verb DROP = {"drop", JSON_OPTS, 1, 1, "KIND/NAME", store_drop};
+static const struct store_verb DROP = {"drop", JSON_OPTS, 1, 1, "KIND/NAME", store_drop};
 
 static void put_head(const struct store_cmd *cmd, const char *verb)
 {
@@ -670,7 +670,7 @@ static void put_head(const struct store_cmd *cmd, const char *verb)
 }
 
 /* operands: those after the verb. */
-static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
+static int carry_out(const struct cmd_ctx *ctx, const struct store_verb *verb,
                      const struct store_args *args, const char *const *operands, size_t n,
                      struct err *err)
 {
@@ -708,7 +708,7 @@ static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
     return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : status;
 }
 
-static int run_verb(const struct cmd_ctx *ctx, const struct verb *verb,
+static int run_verb(const struct cmd_ctx *ctx, const struct store_verb *verb,
                     const struct store_args *args, const char *const *operands, size_t n,
                     struct err *err)
 {
@@ -727,8 +727,8 @@ int store_verify_all(const struct cmd_ctx *ctx, bool is_quick, bool want_json, s
     return run_verb(ctx, &VERIFY, &args, NULL, 0, err);
 }
 
-static int run_parsed(const struct cmd_ctx *ctx, const struct verb *verb, int argc, char **argv,
-                      struct err *err)
+static int run_parsed(const struct cmd_ctx *ctx, const struct store_verb *verb, int argc,
+                      char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct store_args args = {.grace_s = -1};
