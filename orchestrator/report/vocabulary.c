@@ -3,27 +3,19 @@
 
 #include "report/vocabulary.h"
 
+#include "base/embed.h"
 #include "codec/json_table.h"
 
 #define WORDS_MAX      128
 #define ALIASES_MAX    64
 #define DIMENSIONS_MAX 32
 
-/* The bytes of the data file, for archives and documents that carry none of their own. */
-__asm__(".section .rodata\n"
-        ".global vocabulary_json\n"
-        ".global vocabulary_json_end\n"
-        "vocabulary_json:\n"
-        ".incbin \"manifests/vocabulary.json\"\n"
-        "vocabulary_json_end:\n"
-        ".byte 0\n"
-        ".previous\n");
-extern const char vocabulary_json[];
-extern const char vocabulary_json_end[];
+/* The data file, for archives and documents that carry none of their own. */
+EMBED(vocabulary_json, "manifests/vocabulary.json");
 
 struct str vocabulary_builtin_text(void)
 {
-    return (struct str){vocabulary_json, (size_t)(vocabulary_json_end - vocabulary_json)};
+    return EMBEDDED(vocabulary_json);
 }
 
 const struct vocabulary *vocabulary_builtin(struct arena *arena)
