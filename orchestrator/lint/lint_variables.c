@@ -13,12 +13,7 @@
 
 bool has_name(const struct names *names, struct str name)
 {
-    for (size_t idx = 0; idx < names->n; idx++) {
-        if (str_eq(names->items[idx], name)) {
-            return true;
-        }
-    }
-    return false;
+    return str_is_in(name, names->items, names->n);
 }
 
 static void add_name(struct names *names, struct str name)
