@@ -3,8 +3,6 @@
 
 #include "evidence/evidence.h"
 
-#include "codec/json_table.h"
-
 #define TEXT_SHOWN  80 /* bytes of a foreign text that a message quotes */
 #define VERSION_MAX 64
 
@@ -26,67 +24,77 @@ static const struct {
     {"not_run", EVIDENCE_WARNED},    {"not_comparable", EVIDENCE_WARNED},
 };
 
-struct read_cell {
-    struct str cell, of_case, verdict;
-};
-struct read_result {
-    struct str run_id, report, finished_at;
-    struct read_cell *cells;
-    size_t n_cells;
-};
-static const struct json_field CELL_ROWS[] = {
-    ROW("cell", struct read_cell, cell, JSON_OMIT),
-    ROW("case", struct read_cell, of_case, JSON_OMIT),
-    ROW("verdict", struct read_cell, verdict, JSON_REQUIRED),
-    ROW_OTHERS,
-};
-static const struct json_field RESULT_ROWS[] = {
-    ROW("run_id", struct read_result, run_id, JSON_REQUIRED),
-    ROW("report", struct read_result, report, JSON_REQUIRED),
-    ROW("finished_at", struct read_result, finished_at, JSON_OMIT | JSON_NULLABLE),
-    ROW_LIST("cells", struct read_result, cells, n_cells, CELL_ROWS, JSON_REQUIRED, .min = 1,
-             .max = EVIDENCE_CELLS_MAX),
-    ROW_OTHERS,
-};
-
-static int judge_cell(const struct json *root, const struct read_cell *from,
-                      struct evidence_cell *ret_cell, struct err *err)
+static int read_str(const struct json *at, const char *key, struct arena *arena,
+                    struct str *ret_value, struct err *err)
 {
-    ret_cell->name = from->cell.ptr ? from->cell : from->of_case;
-    for (size_t idx = 0; ret_cell->name.ptr && idx < ARRAY_LEN(VERDICTS); idx++) {
-        if (str_eq_z(from->verdict, VERDICTS[idx].verdict)) {
+    struct json member;
+    if (json_member(at, key, &member, err) < 0) {
+        return -1;
+    }
+    return json_str(&member, arena, ret_value, err);
+}
+
+static int read_cell(const struct json *at, struct arena *arena, struct evidence_cell *ret_cell,
+                     struct err *err)
+{
+    struct json ignored;
+    struct str verdict;
+    const char *key = json_find(at, "cell", &ignored) ? "cell" : "case";
+    if (read_str(at, key, arena, &ret_cell->name, err) < 0 ||
+        read_str(at, "verdict", arena, &verdict, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
+        if (str_eq_z(verdict, VERDICTS[idx].verdict)) {
             ret_cell->outcome = VERDICTS[idx].outcome;
             return 0;
         }
     }
-    return json_fail(root, err, "a cell without a name, or with the unknown verdict \"%.*s\"",
-                     STR_ARG(str_sub(from->verdict, 0, 40)));
+    return json_fail(at, err, "unknown verdict \"%.40s\"", verdict.ptr);
+}
+
+static int read_cells(const struct json *at, struct arena *arena, struct evidence_facts *facts,
+                      struct err *err)
+{
+    struct json list, item;
+    if (json_member(at, "cells", &list, err) < 0 ||
+        json_expect_array(&list, EVIDENCE_CELLS_MAX, &facts->n_cells, err) < 0) {
+        return -1;
+    }
+    if (facts->n_cells == 0) {
+        return json_fail(&list, err, "expected at least one cell");
+    }
+    facts->cells = arena_array(arena, struct evidence_cell, facts->n_cells);
+    facts->outcome = EVIDENCE_PASSED;
+    facts->n_cells = 0;
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        struct evidence_cell *cell = &facts->cells[facts->n_cells++];
+        if (read_cell(&item, arena, cell, err) < 0) {
+            return -1;
+        }
+        facts->outcome = cell->outcome > facts->outcome ? cell->outcome : facts->outcome;
+    }
+    return 0;
 }
 
 int evidence_facts(struct arena *arena, struct str result_json, const char *name,
                    struct evidence_facts *ret_facts, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct read_result from = {0};
+    struct evidence_facts facts = {0};
+    struct json root, finished;
     if (json_parse(result_json, name, &doc, err) < 0) {
         return -1;
     }
-    const struct json root = json_root(&doc);
-    if (json_decode(&root, arena, RESULT_ROWS, ARRAY_LEN(RESULT_ROWS), &from, err) < 0) {
+    root = json_root(&doc);
+    if (read_str(&root, "run_id", arena, &facts.run_id, err) < 0 ||
+        read_str(&root, "report", arena, &facts.report, err) < 0 ||
+        read_cells(&root, arena, &facts, err) < 0) {
         return -1;
     }
-    struct evidence_facts facts = {.run_id = from.run_id,
-                                   .report = from.report,
-                                   .finished_at = from.finished_at,
-                                   .cells = arena_array(arena, struct evidence_cell, from.n_cells),
-                                   .n_cells = from.n_cells,
-                                   .outcome = EVIDENCE_PASSED};
-    for (size_t idx = 0; idx < from.n_cells; idx++) {
-        struct evidence_cell *cell = &facts.cells[idx];
-        if (judge_cell(&root, &from.cells[idx], cell, err) < 0) {
-            return -1;
-        }
-        facts.outcome = cell->outcome > facts.outcome ? cell->outcome : facts.outcome;
+    if (json_find(&root, "finished_at", &finished) && !json_is_null(&finished) &&
+        json_str(&finished, arena, &facts.finished_at, err) < 0) {
+        return -1;
     }
     *ret_facts = facts;
     return 0;
@@ -299,44 +307,46 @@ void evidence_statement(struct strbuf *buf, enum evidence_kind kind,
     jw_end_object(&out);
 }
 
-/* What a provenance says that does not follow from files and result: the program that sealed it, which may be another than this one; and
-   the journal, which statements from before it was signed, and those of folders without one, do not name. */
-struct provenance {
-    struct str version;
-    struct byproduct {
-        uint8_t sha256[SHA256_BYTES];
-        bool has_sha256;
-    } * items;
+/* The program that sealed it, which may be another than this one. */
+static int read_version(const struct json *root, struct arena *arena, struct str *ret_version,
+                        struct err *err)
+{
+    static const char *const WAY[] = {"predicate", "runDetails", "builder", "version"};
+    struct json at[ARRAY_LEN(WAY) + 1];
+    at[0] = *root;
+    for (size_t idx = 0; idx < ARRAY_LEN(WAY); idx++) {
+        if (json_member(&at[idx], WAY[idx], &at[idx + 1], err) < 0) {
+            return -1;
+        }
+    }
+    return read_str(&at[ARRAY_LEN(WAY)], "reperf", arena, ret_version, err);
+}
+
+/* Statements from before it was signed, and those of folders without a journal, have none. */
+static int read_journal(const struct json *root, struct arena *arena, struct str *ret_hex,
+                        struct err *err)
+{
+    struct json predicate, details, list, item, digest;
+    uint8_t sha256[SHA256_BYTES];
     size_t n;
-};
-static const struct json_field VERSION_ROWS[] = {
-    ROW("reperf", struct provenance, version, JSON_REQUIRED),
-};
-static const struct json_field BUILDER_ROWS[] = {
-    ROW_INSIDE("version", VERSION_ROWS, JSON_REQUIRED),
-    ROW_OTHERS,
-};
-static const struct json_field DIGEST_ROWS[] = {
-    ROW_HEX("sha256", struct byproduct, sha256, has_sha256, JSON_REQUIRED),
-};
-static const struct json_field BYPRODUCT_ROWS[] = {
-    ROW_INSIDE("digest", DIGEST_ROWS, JSON_REQUIRED),
-    ROW_OTHERS,
-};
-static const struct json_field DETAIL_ROWS[] = {
-    ROW_INSIDE("builder", BUILDER_ROWS, JSON_REQUIRED),
-    ROW_LIST("byproducts", struct provenance, items, n, BYPRODUCT_ROWS, JSON_OMIT, .min = 1,
-             .max = 1),
-    ROW_OTHERS,
-};
-static const struct json_field PREDICATE_ROWS[] = {
-    ROW_INSIDE("runDetails", DETAIL_ROWS, JSON_REQUIRED),
-    ROW_OTHERS,
-};
-static const struct json_field PROVENANCE_ROWS[] = {
-    ROW_INSIDE("predicate", PREDICATE_ROWS, JSON_REQUIRED),
-    ROW_OTHERS,
-};
+    if (json_member(root, "predicate", &predicate, err) < 0 ||
+        json_member(&predicate, "runDetails", &details, err) < 0) {
+        return -1;
+    }
+    if (!json_find(&details, "byproducts", &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, 1, &n, err) < 0) {
+        return -1;
+    }
+    if (!json_first(&list, &item)) {
+        return json_fail(&list, err, "expected the journal");
+    }
+    return json_member(&item, "digest", &digest, err) < 0 ||
+                   read_str(&digest, "sha256", arena, ret_hex, err) < 0
+               ? -1
+               : hex_decode(*ret_hex, SHA256_BYTES, sha256, err);
+}
 
 int evidence_version_check(struct str version, const char *name, struct err *err)
 {
@@ -374,22 +384,20 @@ int evidence_statement_check(struct arena *arena, struct str payload, enum evide
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(strbuf) struct strbuf wanted = {0};
     const char *name = evidence_statement_name(kind);
-    struct provenance says = {.version = STR_LIT(REPERF_VERSION)};
+    struct str version = STR_LIT(REPERF_VERSION);
+    struct json root;
     strbuf_init(&wanted, JSON_TEXT_MAX);
     if (json_parse(payload, name, &doc, err) < 0) {
         err->code = ERR_INTEGRITY;
         return -1;
     }
-    const struct json root = json_root(&doc);
-    if (kind == EVIDENCE_PROVENANCE &&
-        (json_decode(&root, arena, PROVENANCE_ROWS, ARRAY_LEN(PROVENANCE_ROWS), &says, err) < 0 ||
-         evidence_version_check(says.version, name, err) < 0)) {
+    root = json_root(&doc);
+    if (kind == EVIDENCE_PROVENANCE && (read_version(&root, arena, &version, err) < 0 ||
+                                        evidence_version_check(version, name, err) < 0 ||
+                                        read_journal(&root, arena, &facts->journal, err) < 0)) {
         err->code = ERR_INTEGRITY;
         return -1;
     }
-    if (says.n) {
-        facts->journal = hex_dup(arena, says.items[0].sha256, SHA256_BYTES);
-    }
-    evidence_statement(&wanted, kind, facts, files, says.version);
+    evidence_statement(&wanted, kind, facts, files, version);
     return evidence_same_text(payload, strbuf_str(&wanted), name, err);
 }

@@ -18,26 +18,36 @@ static int sign_payload(struct str payload, const struct sign_key *key,
     return sign_message(key, strbuf_str(&pae), ret_signature, err);
 }
 
+struct dsse_text { /* as it stands there */
+    struct str payload;
+    struct dsse_signature {
+        struct str key_id, sig;
+    } * items;
+    size_t n;
+};
+static const struct json_field SIGNATURE_ROWS[] = {
+    ROW("keyid", struct dsse_signature, key_id, JSON_REQUIRED),
+    ROW("sig", struct dsse_signature, sig, JSON_REQUIRED),
+};
+static const struct json_field ROWS[] = {
+    ROW_ALONE("payloadType", JSON_CONST, JSON_REQUIRED, .is = EVIDENCE_PAYLOAD_TYPE),
+    ROW("payload", struct dsse_text, payload, JSON_REQUIRED),
+    ROW_LIST("signatures", struct dsse_text, items, n, SIGNATURE_ROWS, JSON_REQUIRED, .max = 1),
+};
+
 static void write_envelope(struct strbuf *buf, const struct evidence_envelope *envelope)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf payload, sig;
+    strbuf_init(&payload, 2 * (size_t)JSON_TEXT_MAX);
+    strbuf_init(&sig, 4 * SIGN_BYTES);
+    base64_encode(&payload, envelope->payload);
+    base64_encode(&sig, (struct str){(const char *)envelope->signature, SIGN_BYTES});
+    struct dsse_signature signature = {str_of(envelope->key_id), strbuf_str(&sig)};
+    const struct dsse_text text = {strbuf_str(&payload), &signature, envelope->is_signed};
     struct json_out out;
-    strbuf_init(&text, 2 * (size_t)JSON_TEXT_MAX);
-    base64_encode(&text, envelope->payload);
     jw_begin(&out, buf, true);
     jw_object(&out, NULL);
-    jw_z(&out, "payloadType", EVIDENCE_PAYLOAD_TYPE);
-    jw_str(&out, "payload", strbuf_str(&text));
-    jw_array(&out, "signatures");
-    if (envelope->is_signed) {
-        strbuf_clear(&text);
-        base64_encode(&text, (struct str){(const char *)envelope->signature, SIGN_BYTES});
-        jw_object(&out, NULL);
-        jw_z(&out, "keyid", envelope->key_id);
-        jw_str(&out, "sig", strbuf_str(&text));
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
+    json_encode(&out, ROWS, ARRAY_LEN(ROWS), &text);
     jw_end_object(&out);
     strbuf_add_char(buf, '\n');
 }
@@ -60,35 +70,18 @@ int evidence_envelope(struct strbuf *buf, struct str payload, const struct sign_
     return 0;
 }
 
-struct written { /* as it stands there */
-    struct str payload;
-    struct written_signature {
-        struct str key_id, sig;
-    } * items;
-    size_t n;
-};
-static const struct json_field SIGNATURE_ROWS[] = {
-    ROW("keyid", struct written_signature, key_id, JSON_REQUIRED),
-    ROW("sig", struct written_signature, sig, JSON_REQUIRED),
-};
-static const struct json_field ROWS[] = {
-    ROW_ALONE("payloadType", JSON_CONST, JSON_REQUIRED, .is = EVIDENCE_PAYLOAD_TYPE),
-    ROW("payload", struct written, payload, JSON_REQUIRED),
-    ROW_LIST("signatures", struct written, items, n, SIGNATURE_ROWS, JSON_REQUIRED, .max = 1),
-};
-
 static int read_envelope(const struct json *root, struct arena *arena,
                          struct evidence_envelope *envelope, struct err *err)
 {
-    struct written written = {0};
+    struct dsse_text text = {0};
     struct str bytes;
-    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), &written, err) < 0 ||
-        base64_decode(arena, written.payload, &envelope->payload, err) < 0) {
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), &text, err) < 0 ||
+        base64_decode(arena, text.payload, &envelope->payload, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < written.n; idx++) {
-        struct str id = written.items[idx].key_id;
-        if (base64_decode(arena, written.items[idx].sig, &bytes, err) < 0) {
+    for (size_t idx = 0; idx < text.n; idx++) {
+        struct str id = text.items[idx].key_id;
+        if (base64_decode(arena, text.items[idx].sig, &bytes, err) < 0) {
             return -1;
         }
         if (bytes.len != SIGN_BYTES || id.len != SIGN_KEY_ID_SIZE - 1) {
