@@ -39,7 +39,7 @@ static void write_envelope(struct strbuf *buf, const struct evidence_envelope *e
 {
     CLEANUP(strbuf) struct strbuf payload, sig;
     strbuf_init(&payload, 2 * (size_t)JSON_TEXT_MAX);
-    strbuf_init(&sig, 4 * SIGN_BYTES);
+    strbuf_init(&sig, (size_t)4 * SIGN_BYTES);
     base64_encode(&payload, envelope->payload);
     base64_encode(&sig, (struct str){(const char *)envelope->signature, SIGN_BYTES});
     struct dsse_signature signature = {str_of(envelope->key_id), strbuf_str(&sig)};
