@@ -143,7 +143,7 @@ static int put_file(struct publish *p, const char *from, const char *name, struc
         (str_ends(str_of(name), STR_LIT(PACKED))
              ? fs_mkdir_p(arena_strndup(p->arena, to, (size_t)(strrchr(to, '/') - to)), err) < 0 ||
                    pack_raw(from, to, err) < 0
-             : copy_file(from, to, stop_is_asked, err) < 0)) {
+             : copy_file(from, to, stop_is_asked, NULL, err) < 0)) {
         return -1;
     }
     p->bytes += stat(to, &st) == 0 ? (uint64_t)st.st_size : 0;

@@ -6,6 +6,7 @@
 
 #include "log/logtime.h"
 #include "log/numbers.h"
+#include "report/shell_text.h"
 
 #define HEAD_ROWS_MAX   3
 #define HEAD_MAX        300 /* bytes */
@@ -179,17 +180,9 @@ static void read_row(struct draft_reader *r, const struct draft_page *page,
 
 static struct str folder_name(struct str path)
 {
-    size_t end = path.len;
-    size_t from;
-    while (end > 0 && path.ptr[end - 1] != '/') {
-        end--;
-    }
-    end -= end > 0;
-    from = end;
-    while (from > 0 && path.ptr[from - 1] != '/') {
-        from--;
-    }
-    return str_sub(path, from, end - from);
+    path.len -= path_base(path).len;
+    path.len -= path.len > 0;
+    return path_base(path);
 }
 
 /* The last line with words above the table: "- FP32". */

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "judge/identity.h"
 #include "log/logtime.h"
+#include "report/shell_text.h"
 
 #include <math.h>
 
@@ -71,28 +72,9 @@ static int64_t shared_folders(struct str a, struct str b)
 
 /* ---- links ---- */
 
-/* Appends the parts of a path to one without "." and "..". */
-static void walk(char *path, size_t *len, struct str parts)
-{
-    struct str part;
-    while (parts.len && str_next(&parts, '/', &part)) {
-        if (str_eq_z(part, "..")) {
-            while (*len > 0 && path[--*len] != '/') {
-            }
-        } else if (part.len && !str_eq_z(part, ".") && *len + part.len + 2 < DRAFT_PATH_MAX) {
-            path[*len] = '/';
-            *len += *len > 0;
-            memcpy(path + *len, part.ptr, part.len);
-            *len += part.len;
-        }
-    }
-}
-
 struct str draft_link_path(struct arena *arena, struct str document, struct str link)
 {
     static const char *const PLACES[] = {"/blob/", "/tree/", "/raw/"};
-    char path[DRAFT_PATH_MAX];
-    size_t len = 0;
     struct str ignored;
     for (size_t idx = 0; idx < link.len; idx++) {
         link.len = strchr("?#\" ", link.ptr[idx]) ? idx : link.len;
@@ -108,12 +90,9 @@ struct str draft_link_path(struct arena *arena, struct str document, struct str 
     if (!link.len || str_find(link, STR_LIT(":")) >= 0) {
         return STR_EMPTY;
     }
-    if (link.ptr[0] != '/') {
-        const char *slash = memrchr(document.ptr, '/', document.len);
-        walk(path, &len, str_sub(document, 0, slash ? (size_t)(slash - document.ptr) : 0));
-    }
-    walk(path, &len, link);
-    return len ? str_dup(arena, (struct str){path, len}) : STR_EMPTY;
+    document.len -= path_base(document).len;
+    struct str path = path_resolve(arena, document, link);
+    return str_sub(path, 1, path.len);
 }
 
 /* Whether it is that file, or lies in that folder. */
@@ -261,6 +240,20 @@ bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, 
     return false;
 }
 
+/* NaN where the rule gives the number nothing. */
+static double by_rule(const struct draft_number *n, const struct draft_log *log,
+                      const struct rule *rule)
+{
+    const struct rule *rules;
+    const struct series *series = measurement_series(log->m, rule->series);
+    double ratio =
+        series && series->n > 0 ? unit_ratio(log, rule_unit(rule, series->unit), n->unit) : 0;
+    double value;
+    (void)format_rules(log->format, &rules);
+    return ratio > 0 && value_of(n, log, (size_t)(rule - rules), &value) ? value * ratio
+                                                                         : (double)NAN;
+}
+
 /* How far a value may be from the printed one and still match, as in audit. NaN: it does not match. */
 static double width_of(const struct draft_number *number, const struct rule *rule, double value)
 {
@@ -317,14 +310,10 @@ static void try_log(const struct draft_number *number, const struct draft_log *l
                           .nearness = nearness_of(number, log, known),
                           .score = score_of(number, log, known->names)};
     for (size_t idx = 0; idx < n && c.nearness > NEAR_NOT; idx++) {
-        const struct series *series = measurement_series(log->m, rules[idx].series);
-        double ratio = series && series->n > 0
-                           ? unit_ratio(log, rule_unit(&rules[idx], series->unit), number->unit)
-                           : 0;
-        if (!(ratio > 0) || !value_of(number, log, idx, &c.value)) {
+        c.value = by_rule(number, log, &rules[idx]);
+        if (!isfinite(c.value)) {
             continue;
         }
-        c.value *= ratio;
         tries->n[c.nearness]++;
         c.rule = &rules[idx];
         c.width = width_of(number, c.rule, c.value);
@@ -385,20 +374,6 @@ static bool same_table(const struct draft_number *a, const struct draft_number *
 {
     return a->line == b->line && str_eq(a->document, b->document) && str_eq(a->metric, b->metric) &&
            str_eq(a->unit, b->unit);
-}
-
-/* NaN where the rule gives the number nothing. */
-static double by_rule(const struct draft_number *n, const struct draft_log *log,
-                      const struct rule *rule)
-{
-    const struct rule *rules;
-    const struct series *series = measurement_series(log->m, rule->series);
-    double ratio =
-        series && series->n > 0 ? unit_ratio(log, rule_unit(rule, series->unit), n->unit) : 0;
-    double value;
-    (void)format_rules(log->format, &rules);
-    return ratio > 0 && value_of(n, log, (size_t)(rule - rules), &value) ? value * ratio
-                                                                         : (double)NAN;
 }
 
 static bool gives(const struct draft_number *n, const struct draft_log *log,

@@ -82,19 +82,26 @@ static int read_docs(struct new_maker *m, struct draft_reader *reader, struct er
     return 0;
 }
 
-/* The first format of a set that reads something of the log; NULL: none. */
-static const struct format *first_that_reads(struct new_maker *m, const struct format_set *set,
+/* The first format that reads something of the log; NULL: none. */
+static const struct format *first_that_reads(struct new_maker *m,
+                                             const struct format *const *formats, size_t n,
                                              const char *file, struct measurement *ret)
 {
-    for (size_t idx = 0; idx < set->n; idx++) {
+    for (size_t idx = 0; idx < n; idx++) {
         struct err ignored = {0};
-        if (measure_file_rates(m->arena, set->items[idx], &(struct rates_of){.path = file}, ret,
+        if (measure_file_rates(m->arena, formats[idx], &(struct rates_of){.path = file}, ret,
                                &ignored) == 0 &&
             measurement_primary(ret)->n > 0) {
-            return set->items[idx];
+            return formats[idx];
         }
     }
     return NULL;
+}
+
+static const struct format *made_that_reads(struct new_maker *m, const struct format_set *made,
+                                            const char *file, struct measurement *ret)
+{
+    return first_that_reads(m, (const struct format *const *)made->items, made->n, file, ret);
 }
 
 /* A format from the log's own lines, if they are self-explanatory: the one that measure proposes. */
@@ -112,7 +119,7 @@ static const struct format *make_format(struct new_maker *m, const char *path, c
     struct err ignored = {0};
     bool is_made = m->made.n < ARRAY_LEN(m->made_text) &&
                    propose_format(m->arena, &want, &proposal, &one, &ignored) == 0 &&
-                   first_that_reads(m, &one, file, ret);
+                   made_that_reads(m, &one, file, ret);
     proposal_release(&proposal);
     if (!is_made) {
         return NULL;
@@ -133,19 +140,8 @@ static const struct format *format_of(struct new_maker *m, const struct new_file
     if (measure_guess(m->guesser, file, &head, &guess, &ignored) < 0) {
         return NULL;
     }
-    for (size_t idx = 0; idx < guess.n; idx++) {
-        struct format_set one = {(struct format *[]){NULL}, 1};
-        one.items[0] = m->formats.items[0];
-        for (size_t f = 0; f < m->formats.n; f++) {
-            one.items[0] =
-                m->formats.items[f] == guess.formats[idx] ? m->formats.items[f] : one.items[0];
-        }
-        found = first_that_reads(m, &one, file, ret);
-        if (found) {
-            return found;
-        }
-    }
-    found = first_that_reads(m, &m->made, file, ret);
+    found = first_that_reads(m, guess.formats, guess.n, file, ret);
+    found = found ? found : made_that_reads(m, &m->made, file, ret);
     return found || of->rank == RANK_TEXT ? found : make_format(m, of->path, file, ret);
 }
 
@@ -473,7 +469,12 @@ static int take_given(struct new_maker *m, struct draft_attrs *given, struct str
     const struct word *unit =
         m->from->unit ? words_find(&words->units, str_of(m->from->unit)) : NULL;
     const struct word *precision;
-    *given = m->from->given;
+    *given = (struct draft_attrs){.gpus = m->from->gpus,
+                                  .batch = m->from->batch,
+                                  .gpus_per_node = m->from->gpus_per_node,
+                                  .precision = str_of(m->from->precision),
+                                  .framework = str_of(m->from->framework),
+                                  .model = str_of(m->from->model)};
     precision = given->precision.ptr ? words_find(&words->precisions, given->precision) : NULL;
     if (m->from->unit && !(unit && str_eq_z(unit->dimension, "rate"))) {
         return err_set(err, ERR_USAGE,

@@ -4,7 +4,6 @@
 #define DRAFT_NEW_FROM_H
 
 #include "base/command.h"
-#include "draft/draft.h"
 
 struct new_from {
     const char *id;         /* of the report */
@@ -13,7 +12,9 @@ struct new_from {
     const char *below;      /* only documents and logs below this folder; NULL: all */
     const char *folder;     /* where reports/, formats/ and series/ go */
     const char *unit;       /* of numbers of speed whose table names none; or NULL */
-    struct draft_attrs given;
+    /* Of rows that do not state it; NULL or 0: not given. */
+    const char *model, *framework, *precision;
+    int64_t gpus, batch, gpus_per_node;
 };
 extern const struct cmd CMD_NEW;
 

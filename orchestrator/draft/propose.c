@@ -3,10 +3,13 @@
 
 #include "draft/propose.h"
 
+#include "base/charset.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/table.h"
+#include "draft/draft.h"
 #include "log/engine.h"
+#include "report/shell_text.h"
 
 #define FORMAT_BYTES  (256u << 10)
 #define PATTERN_BYTES 4096
@@ -16,27 +19,10 @@
 
 static struct str id_of(struct arena *arena, const char *file)
 {
-    const char *slash = strrchr(file, '/');
-    struct str stem = str_of(slash ? slash + 1 : file);
-    char *id;
-    size_t len = 0;
-    if (str_ends(stem, STR_LIT(".json"))) {
-        stem.len -= 5;
-    }
-    id = arena_strndup(arena, stem.ptr, stem.len);
-    for (size_t idx = 0; idx < stem.len; idx++) {
-        char c = stem.ptr[idx];
-        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
-            id[len++] = c;
-        } else if (len > 0 && id[len - 1] != '-') {
-            id[len++] = '-';
-        }
-    }
-    while (len > 0 && id[len - 1] == '-') {
-        len--;
-    }
-    return len ? (struct str){id, len} : STR_LIT("suggested");
+    struct str stem = path_base(str_of(file));
+    stem.len -= ends_with_any(stem, ".json");
+    struct str id = draft_slug(arena, stem);
+    return id.len ? id : STR_LIT("suggested");
 }
 
 /* Its text into p->text, and read again into ret_set. */

@@ -18,34 +18,18 @@
 /* Short names of rates. Sources: fairseq's wps and ups, video's fps, Megatron's tgs, requests' qps. */
 static struct str short_rate(struct str word)
 {
-    static const struct {
-        const char *word;
-        struct str unit;
-    } RATES[] = {{"fps", {"images/s", 8}},  {"wps", {"words/s", 7}},   {"ups", {"steps/s", 7}},
-                 {"sps", {"samples/s", 9}}, {"qps", {"samples/s", 9}}, {"tps", {"tokens/s", 8}},
-                 {"tgs", {"tokens/s", 8}}};
-    for (size_t idx = 0; idx < ARRAY_LEN(RATES); idx++) {
-        if (str_eq_z(word, RATES[idx].word)) {
-            return RATES[idx].unit;
-        }
-    }
-    return STR_EMPTY;
+    static const char *const UNITS[] = {"images/s",  "words/s",  "steps/s", "samples/s",
+                                        "samples/s", "tokens/s", "tokens/s"};
+    int at = word_at(word, "fps wps ups sps qps tps tgs");
+    return at < 0 ? STR_EMPTY : str_of(UNITS[at]);
 }
 
 bool suggest_factor(const struct word *unit, double *ret)
 {
-    static const struct {
-        const char *name;
-        double factor;
-    } TIMES[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"h", 3600}};
-    *ret = 1;
-    for (size_t idx = 0; unit && idx < ARRAY_LEN(TIMES); idx++) {
-        if (str_eq_z(unit->name, TIMES[idx].name)) {
-            *ret = TIMES[idx].factor;
-            return true;
-        }
-    }
-    return false;
+    static const double FACTORS[] = {1, 1e-3, 1e-6, 60, 3600};
+    int at = unit ? word_at(unit->name, "s ms us min h") : -1;
+    *ret = at < 0 ? 1 : FACTORS[at];
+    return at >= 0;
 }
 
 /* The time in "s/it", "sec_per_step", "time (ms)/step": a unit of time, then its object. */

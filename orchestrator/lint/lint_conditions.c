@@ -21,21 +21,8 @@ static bool has_own_rule(struct str name)
     return is_word_of(name, "seed repeats log_date statistic");
 }
 
-struct unstated {
-    struct str names[CONDITION_NAMES_MAX];
-    size_t n;
-};
-
-static void add_unstated(struct unstated *list, struct str name)
-{
-    if (!str_is_in(name, list->names, list->n)) {
-        ASSERT(list->n < CONDITION_NAMES_MAX);
-        list->names[list->n++] = name;
-    }
-}
-
 /* Names whose value in force is null, and essential ones that are missing. */
-static void collect_unstated(const struct report_case *c, struct unstated *list)
+static void collect_unstated(const struct report_case *c, struct names *list)
 {
     const struct conditions *lists[] = {&c->conditions, &c->stack->conditions,
                                         c->environment ? &c->environment->conditions : NULL};
@@ -44,13 +31,13 @@ static void collect_unstated(const struct report_case *c, struct unstated *list)
         for (size_t item = 0; lists[at] && item < lists[at]->n; item++) {
             struct str name = lists[at]->items[item].name;
             if (case_condition(c, name.ptr, &value) && !value.ptr && !has_own_rule(name)) {
-                add_unstated(list, name);
+                add_name(list, name);
             }
         }
     }
     for (const char *const *name = ESSENTIAL; *name; name++) {
         if (!case_condition(c, *name, &value)) {
-            add_unstated(list, str_of(*name));
+            add_name(list, str_of(*name));
         }
     }
 }
@@ -59,17 +46,18 @@ static void collect_unstated(const struct report_case *c, struct unstated *list)
 static void lint_not_stated(struct lint *lint, const struct stack *s)
 {
     CLEANUP(strbuf) struct strbuf list;
-    struct unstated unstated = {.n = 0};
+    struct names unstated = {.n = 0};
     strbuf_init(&list, LIST_BYTES);
     for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         collect_unstated(c, &unstated);
     }
     for (size_t idx = 0; idx < unstated.n; idx++) {
-        strbuf_printf(&list, "%s%.*s", idx ? ", " : "", STR_ARG(unstated.names[idx]));
+        strbuf_printf(&list, "%s%.*s", idx ? ", " : "", STR_ARG(unstated.items[idx]));
     }
     if (unstated.n) {
         lint_add(lint, "not-stated", in_stack(s, ".conditions"), "not stated: %s", list.ptr);
     }
+    VEC_RELEASE(&unstated);
 }
 
 static bool states(const struct lint *lint, const struct stack *s, const char *name)

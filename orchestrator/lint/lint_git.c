@@ -2,7 +2,6 @@
 /* Clones and checkouts in a stack's printed commands: what moves, what is never pinned, what is typed in the wrong folder. */
 #include "base/base.h"
 
-#include "base/strbuf.h"
 #include "lint/lint_parts.h"
 
 enum git_kind { GIT_CLONE, GIT_PIN, GIT_MOVE };
@@ -14,48 +13,26 @@ struct git_step {
     struct str text;     /* of GIT_MOVE: the message; of GIT_CLONE: the URL */
     bool is_commit, has_ref,
         stays; /* stays: in the folder of an earlier clone, not in the one that it made */
-    const struct command *command;
-    struct spot at;
+    struct lint_command c;
 };
 
 struct git_walk {
-    struct lint *lint;
+    struct lint_command c; /* where it has come to */
     struct {
         struct git_step *items;
         size_t n, n_max;
     } steps;
     struct str folder; /* where commands are typed; NULL: unknown */
-    const struct command *command;
-    struct spot at;
 };
 
 /* ---- folders ---- */
 
-/* base/more without "." and ".."; NULL if either is unknown. */
+/* NULL if either is unknown. */
 static struct str folder_join(struct arena *arena, struct str base, struct str more)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    struct str part;
-    strbuf_init(&out, 4096);
-    if (!base.ptr || !more.ptr || is_unknown(more) || str_eq_z(more, "-") ||
-        str_starts(more, STR_LIT("~"))) {
-        return STR_EMPTY;
-    }
-    if (!str_starts(more, STR_LIT("/"))) {
-        strbuf_add_str(&out, base);
-    }
-    while (str_next(&more, '/', &part)) {
-        if (str_eq_z(part, "..")) {
-            while (out.len && strbuf_str(&out).ptr[out.len - 1] != '/') {
-                out.len--;
-            }
-            out.len -= out.len > 0;
-        } else if (part.len && !str_eq_z(part, ".")) {
-            strbuf_add_char(&out, '/');
-            strbuf_add_str(&out, part);
-        }
-    }
-    return out.len ? str_dup(arena, strbuf_str(&out)) : STR_LIT("");
+    bool is_known = base.ptr && more.ptr && !is_unknown(more) && !str_eq_z(more, "-") &&
+                    !str_starts(more, STR_LIT("~"));
+    return is_known ? path_resolve(arena, base, more) : STR_EMPTY;
 }
 
 static bool is_inside(struct str folder, struct str outer)
@@ -71,7 +48,7 @@ static void follow_cd(struct git_walk *w, const struct shell_run *run)
         at++;
     }
     w->folder =
-        at < run->n ? folder_join(w->lint->arena, w->folder, run->words[at].text) : STR_EMPTY;
+        at < run->n ? folder_join(w->c.lint->arena, w->folder, run->words[at].text) : STR_EMPTY;
 }
 
 /* ---- verbs ---- */
@@ -99,12 +76,12 @@ static struct str operand(const struct shell_run *run, size_t at, size_t nth)
 
 static struct git_step *add_step(struct git_walk *w, enum git_kind kind, struct str folder)
 {
-    struct git_step step = {.kind = kind, .folder = folder, .command = w->command, .at = w->at};
+    struct git_step step = {.kind = kind, .folder = folder, .c = w->c};
     for (size_t idx = 0; kind != GIT_CLONE && idx < w->steps.n; idx++) {
         const struct git_step *clone = &w->steps.items[idx];
         step.stays =
-            step.stays || (clone->kind == GIT_CLONE && clone->command == w->command && folder.ptr &&
-                           clone->clone_at.ptr && str_eq(folder, clone->clone_at));
+            step.stays || (clone->kind == GIT_CLONE && clone->c.command == w->c.command &&
+                           folder.ptr && clone->clone_at.ptr && str_eq(folder, clone->clone_at));
     }
     for (size_t idx = 0; idx < w->steps.n; idx++) {
         const struct git_step *clone = &w->steps.items[idx];
@@ -145,20 +122,20 @@ static void read_clone(struct git_walk *w, const struct shell_run *run, size_t a
         from = at;
         (void)(shell_run_option(run, "-b", &from, &branch));
     }
-    step = add_step(w, GIT_CLONE, folder_join(w->lint->arena, folder, name));
+    step = add_step(w, GIT_CLONE, folder_join(w->c.lint->arena, folder, name));
     step->clone_at = folder;
     step->text = url;
     step->has_ref = branch.text.ptr != NULL;
     step->stays = false;
     if (!url_can_be_cloned(url)) {
         step->has_ref = true;
-        lint_add(w->lint, "url-not-cloneable", w->at, "git cannot clone %.*s", STR_ARG(url));
+        lint_add(w->c.lint, "url-not-cloneable", w->c.at, "git cannot clone %.*s", STR_ARG(url));
     }
     if (branch.text.ptr && !is_commit(branch.text) && !is_unknown(branch.text)) {
         folder = step->folder;
         step = add_step(w, GIT_MOVE, folder);
         step->stays = false;
-        step->text = str_of(arena_printf(w->lint->arena, "git clone uses branch or tag %.*s",
+        step->text = str_of(arena_printf(w->c.lint->arena, "git clone uses branch or tag %.*s",
                                          STR_ARG(branch.text)));
     }
 }
@@ -186,7 +163,7 @@ static void read_checkout(struct git_walk *w, const struct shell_run *run, size_
         return;
     }
     step = add_step(w, GIT_MOVE, folder);
-    step->text = str_of(arena_printf(w->lint->arena, "git %.*s uses branch or tag %.*s",
+    step->text = str_of(arena_printf(w->c.lint->arena, "git %.*s uses branch or tag %.*s",
                                      STR_ARG(verb), STR_ARG(ref)));
 }
 
@@ -195,7 +172,7 @@ static void read_moving(struct git_walk *w, struct str folder, struct str verb)
     struct git_step *step = add_step(w, GIT_MOVE, folder);
     step->text = str_eq_z(verb, "pull")
                      ? STR_LIT("git pull fetches whatever the branch holds that day")
-                     : str_of(arena_printf(w->lint->arena,
+                     : str_of(arena_printf(w->c.lint->arena,
                                            "git %.*s fetches whatever the branch holds that day",
                                            STR_ARG(verb)));
 }
@@ -209,7 +186,7 @@ static void read_git(struct git_walk *w, const struct shell_run *run)
     while (at < run->n && run->words[at].text.len && run->words[at].text.ptr[0] == '-') {
         bool is_folder = str_eq_z(run->words[at].text, "-C");
         if (is_folder && at + 1 < run->n) {
-            folder = folder_join(w->lint->arena, folder, run->words[at + 1].text);
+            folder = folder_join(w->c.lint->arena, folder, run->words[at + 1].text);
         }
         at += is_folder || str_eq_z(run->words[at].text, "-c") ? 2 : 1;
     }
@@ -231,9 +208,10 @@ static void read_git(struct git_walk *w, const struct shell_run *run)
 static void read_bare_checkout(struct git_walk *w, const struct shell_run *run)
 {
     struct git_step *step = add_step(w, GIT_MOVE, STR_EMPTY);
-    step->text = str_of(arena_printf(
-        w->lint->arena, "checkout %.*s is not a command, so the clone stays on its default branch",
-        STR_ARG(run->n > 1 ? run->words[1].text : STR_EMPTY)));
+    step->text = str_of(
+        arena_printf(w->c.lint->arena,
+                     "checkout %.*s is not a command, so the clone stays on its default branch",
+                     STR_ARG(run->n > 1 ? run->words[1].text : STR_EMPTY)));
     for (size_t idx = 0; idx + 1 < w->steps.n; idx++) {
         w->steps.items[idx].has_ref = true;
     }
@@ -249,7 +227,7 @@ static bool is_pinned_later(const struct git_walk *w, size_t from)
         const struct git_step *pin = &w->steps.items[idx];
         bool may_be_there = !pin->folder.ptr || !step->folder.ptr ||
                             is_inside(pin->folder, step->folder) ||
-                            (pin->command != step->command && pin->folder.len == 0);
+                            (pin->c.command != step->c.command && pin->folder.len == 0);
         if (pin->kind == GIT_PIN && !pin->stays && may_be_there) {
             return true;
         }
@@ -275,24 +253,23 @@ static void judge_step(const struct git_walk *w, size_t idx)
     const struct git_step *step = &w->steps.items[idx];
     bool is_pinned = is_pinned_later(w, idx);
     if (step->stays) {
-        lint_add(w->lint, "git-pull-moving", step->at,
+        lint_add(w->c.lint, "git-pull-moving", step->c.at,
                  "a checkout is typed where git clone was, not in the folder that it made: the "
                  "clone stays on its default branch");
     } else if (step->kind == GIT_MOVE && !is_pinned) {
-        lint_add(w->lint, "git-pull-moving", step->at, "%.*s", STR_ARG(step->text));
+        lint_add(w->c.lint, "git-pull-moving", step->c.at, "%.*s", STR_ARG(step->text));
     } else if (step->kind == GIT_CLONE && !step->has_ref && !is_pinned && !has_later_ref(w, idx)) {
-        lint_add(w->lint, "git-pull-moving", step->at,
+        lint_add(w->c.lint, "git-pull-moving", step->c.at,
                  "git clone of %.*s is followed by no checkout of a commit", STR_ARG(step->text));
     }
 }
 
 void lint_git(struct lint *lint, const struct stack *s)
 {
-    struct git_walk w = {.lint = lint};
+    struct git_walk w = {.c = {.lint = lint}};
     for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
-        w.folder = c.command == w.command ? w.folder : STR_LIT("");
-        w.command = c.command;
-        w.at = c.at;
+        w.folder = c.command == w.c.command ? w.folder : STR_LIT("");
+        w.c = c;
         if (shell_is(c.run, "cd") || shell_is(c.run, "pushd")) {
             follow_cd(&w, c.run);
         } else if (shell_is(c.run, "popd")) {

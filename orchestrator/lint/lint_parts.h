@@ -105,5 +105,6 @@ struct names { /* a VEC */
     size_t n_max;
 };
 bool has_name(const struct names *names, struct str name);
+void add_name(struct names *names, struct str name); /* once */
 
 #endif

@@ -16,7 +16,7 @@ bool has_name(const struct names *names, struct str name)
     return str_is_in(name, names->items, names->n);
 }
 
-static void add_name(struct names *names, struct str name)
+void add_name(struct names *names, struct str name)
 {
     if (!has_name(names, name)) {
         VEC_PUSH(names, name);

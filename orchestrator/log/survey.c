@@ -467,6 +467,23 @@ static bool cell_value(struct str word, bool *ret_is_span, double *ret_value)
     return *ret_is_span ? logspan_parse(word, ret_value) : value_of(word, ret_value);
 }
 
+/* The number of a table's column, with this cell; column -1: of the one that names its unit. */
+static struct survey_number *cell_at(struct survey *s, const struct scene *scene, int column,
+                                     struct str name, double value)
+{
+    char identity[IDENTITY_BYTES];
+    int len = snprintf(identity, sizeof(identity), "\x03%d\x01%.*s", column, STR_ARG(name));
+    struct survey_number *number = len < (int)sizeof(identity)
+                                       ? number_of(s, (struct str){identity, (size_t)len}, scene)
+                                       : NULL;
+    if (number) {
+        number->key = number->n ? number->key : str_dup(&s->arena, name);
+        note_value(number, value);
+        add_point(s, number, scene, value);
+    }
+    return number;
+}
+
 /* A row has as many words as the header, most of them numbers. */
 static bool take_row(struct survey *s, const struct scene *scene)
 {
@@ -485,22 +502,16 @@ static bool take_row(struct survey *s, const struct scene *scene)
         return false;
     }
     for (size_t idx = 0; idx < n; idx++) {
-        char identity[IDENTITY_BYTES];
         struct survey_number *number;
-        int len = snprintf(identity, sizeof(identity), "\x03%zu\x01%.*s", idx,
-                           STR_ARG(s->head.words[idx]));
-        if (len >= (int)sizeof(identity) || !cell_value(words[idx], &is_span, &value) ||
-            !(number = number_of(s, (struct str){identity, (size_t)len}, scene))) {
+        if (!cell_value(words[idx], &is_span, &value) ||
+            !(number = cell_at(s, scene, (int)idx, s->head.words[idx], value))) {
             continue;
         }
-        if (number->n == 0) {
-            number->key = str_dup(&s->arena, s->head.words[idx]);
+        if (number->n == 1) {
             number->head = str_dup(&s->arena, s->head.text);
             number->column = idx;
             number->is_span = is_span;
         }
-        note_value(number, value);
-        add_point(s, number, scene, value);
     }
     return true;
 }
@@ -585,26 +596,6 @@ static void keep_unit_head(struct survey *s, struct str text)
     }
 }
 
-static void add_cell(struct survey *s, const struct scene *scene, double value)
-{
-    const struct unit_head *head = &s->unit_head;
-    char identity[IDENTITY_BYTES];
-    int len = snprintf(identity, sizeof(identity), "\x04%.*s", STR_ARG(head->name));
-    struct survey_number *number = len < (int)sizeof(identity)
-                                       ? number_of(s, (struct str){identity, (size_t)len}, scene)
-                                       : NULL;
-    if (!number) {
-        return;
-    }
-    if (number->n == 0) {
-        number->key = str_dup(&s->arena, head->name);
-        number->unit = head->unit;
-        number->is_cell = true;
-    }
-    note_value(number, value);
-    add_point(s, number, scene, value);
-}
-
 /* A row has a number where the head has its unit; below a head of all columns, several. */
 static bool take_unit_row(struct survey *s, const struct scene *scene)
 {
@@ -622,7 +613,11 @@ static bool take_unit_row(struct survey *s, const struct scene *scene)
     for (size_t idx = from; idx < to; idx++) {
         if (memchr(words[idx].ptr, '.', words[idx].len) &&
             cell_value(words[idx], &is_span, &value) && !is_span) {
-            add_cell(s, scene, value);
+            struct survey_number *number = cell_at(s, scene, -1, head->name, value);
+            if (number) {
+                number->unit = head->unit;
+                number->is_cell = true;
+            }
             is_row = true;
         }
     }

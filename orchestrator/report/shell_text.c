@@ -320,6 +320,26 @@ struct str path_base(struct str path)
     return slash ? str_sub(path, (size_t)(slash - path.ptr) + 1, SIZE_MAX) : path;
 }
 
+struct str path_resolve(struct arena *arena, struct str folder, struct str path)
+{
+    bool is_whole = str_starts(path, STR_LIT("/"));
+    struct str rest = str_of(
+        arena_printf(arena, "%.*s/%.*s", STR_ARG(is_whole ? STR_LIT("") : folder), STR_ARG(path)));
+    char *out = arena_array(arena, char, rest.len + 1);
+    size_t len = 0;
+    for (struct str part; str_next(&rest, '/', &part);) {
+        if (str_eq_z(part, "..")) {
+            while (len > 0 && out[--len] != '/') {
+            }
+        } else if (part.len && !str_eq_z(part, ".")) {
+            out[len++] = '/';
+            memcpy(out + len, part.ptr, part.len);
+            len += part.len;
+        }
+    }
+    return (struct str){out, len};
+}
+
 size_t edit_distance(struct str a, struct str b)
 {
     size_t row[DISTANCE_BYTES_MAX + 1];

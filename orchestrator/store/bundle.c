@@ -230,7 +230,7 @@ static int for_files(struct maker *m,
 static int copy(struct maker *m, const char *from, const char *to, struct err *err)
 {
     return fs_is_dir(from) ? copy_folder(m->arena, from, below(m, to), m->opts->should_stop, err)
-                           : copy_file(from, below(m, to), m->opts->should_stop, err);
+                           : copy_file(from, below(m, to), m->opts->should_stop, NULL, err);
 }
 
 static int by_text(const void *a, const void *b)

@@ -221,8 +221,7 @@ static int take_copies(struct repairing *r, struct err *err)
         if (fs_remove_tree(r->work, err) < 0) {
             return -1;
         }
-        if (copy_file(from, work, r->opts->verify->should_stop, &why) < 0 ||
-            digest_file(work, DIGEST_SHA256, &value, &why) < 0) {
+        if (copy_file(from, work, r->opts->verify->should_stop, &value, &why) < 0) {
             if (why.code == ERR_INTERRUPTED) {
                 *err = why;
                 return -1;

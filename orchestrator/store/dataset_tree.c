@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/publish.h"
+#include "store/bundle_copy.h"
 #include "store/pack_program.h"
 #include "store/unpack_tree.h"
 
@@ -149,16 +150,8 @@ int dataset_copy_blob(const struct store *store, const struct lock_item *item, c
                       struct err *err)
 {
     const char *from = store_blob_path(store, item->sha256);
-    CLEANUP(fd) int in = open(from, O_RDONLY | O_CLOEXEC);
-    CLEANUP(fd) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     struct digest_value value;
-    if (in < 0 || out < 0) {
-        return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
-                       err_errno_text(errno));
-    }
-    const struct digest_copy copy = {
-        .from_fd = in, .to_fd = out, .name = to, .kinds = DIGEST_SHA256};
-    if (digest_copy(&copy, &value, err) < 0) {
+    if (copy_file(from, to, NULL, &value, err) < 0) {
         return -1;
     }
     return memcmp(value.sha256, item->sha256, SHA256_BYTES) == 0
