@@ -32,7 +32,6 @@ extern const struct cmd CMD_RESUME;
 extern const struct cmd CMD_RUN;
 extern const struct cmd CMD_SEAL;
 extern const struct cmd CMD_STATUS;
-extern const struct cmd CMD_STORE;
 extern const struct cmd CMD_TREE;
 extern const struct cmd CMD_UNPACK;
 extern const struct cmd CMD_VERIFY;

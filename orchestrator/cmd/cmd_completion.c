@@ -2,6 +2,7 @@
 /* Shell completion: a shell's script asks `reperf completion complete -- WORD...` what the last word may be. What a command takes is read
    from the names in its synopsis ("REPORT...") and of its options' values ("DIR"). */
 #include "base/base.h"
+#include "base/embed.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
 
@@ -36,44 +37,12 @@ static const struct offer {
 };
 
 /* An answer is a word a line, behind a tab what it means; <files> and <dirs> are the shell's own to offer. */
-static const char BASH[] =
-    "# bash completion of reperf; made by: reperf completion bash\n"
-    "_reperf() {\n"
-    "    local cur=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]/#\\~/$HOME} words\n"
-    "    [ \"$cur\" != \"=\" ] || cur=\n"
-    "    words=$(\"$program\" completion " ASKED
-    " -- \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null | cut -f1)\n"
-    "    mapfile -t COMPREPLY < <(compgen -W \"${words//<*>/}\" -- \"$cur\")\n"
-    "    case $words in\n"
-    "    *'<files>'*)\n"
-    "        compopt -o filenames 2>/dev/null\n"
-    "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\") ;;\n"
-    "    *'<dirs>'*)\n"
-    "        compopt -o filenames 2>/dev/null\n"
-    "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- \"$cur\") ;;\n"
-    "    esac\n"
-    "}\n"
-    "complete -F _reperf reperf\n";
+EMBED(completion_bash, "orchestrator/cmd/completion.bash");
+EMBED(completion_fish, "orchestrator/cmd/completion.fish");
 
 /* zsh runs bash's completion functions, with its own arrays made to look like bash's. */
 static const char ZSH_HEAD[] = "#compdef reperf\nautoload -U +X compinit && compinit -u\n"
                                "autoload -U +X bashcompinit && bashcompinit\n";
-
-static const char FISH[] = "# fish completion of reperf; made by: reperf completion fish\n"
-                           "function __reperf_offer\n"
-                           "    set -l words (commandline -opc)[2..-1] (commandline -ct)\n"
-                           "    for word in (reperf completion " ASKED " -- $words 2>/dev/null)\n"
-                           "        switch $word\n"
-                           "            case '<files>'\n"
-                           "                __fish_complete_path (commandline -ct)\n"
-                           "            case '<dirs>'\n"
-                           "                __fish_complete_directories (commandline -ct)\n"
-                           "            case '*'\n"
-                           "                echo $word\n"
-                           "        end\n"
-                           "    end\n"
-                           "end\n"
-                           "complete -c reperf -f -a '(__reperf_offer)'\n";
 
 /* ---- what a word may be ---- */
 
@@ -201,7 +170,9 @@ static int run_completion(const struct cmd_ctx *ctx, int argc, char **argv, stru
     static const struct {
         const char *shell;
         const char *head, *script;
-    } SHELLS[] = {{"bash", "", BASH}, {"fish", "", FISH}, {"zsh", ZSH_HEAD, BASH}};
+    } SHELLS[] = {{"bash", "", completion_bash_begin},
+                  {"fish", "", completion_fish_begin},
+                  {"zsh", ZSH_HEAD, completion_bash_begin}};
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, OFFERS_BYTES_MAX);

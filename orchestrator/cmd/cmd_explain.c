@@ -129,5 +129,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 }
 
 const struct cmd CMD_EXPLAIN = {
-    "explain", "[CELL | REPORT CELL | RULE | FORMAT | CODE]...",
+    "explain", "[CELL | GLOB | REPORT CELL | RULE | FORMAT | CODE]...",
     "how a cell follows from its log; what a rule, a format or a term means", OPTS, run};

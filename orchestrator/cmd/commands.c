@@ -17,6 +17,9 @@ static const struct cmd CMD_DATA = {
     "data", "VERB",
     "datasets, images and sources in the store: fetch, verify, repair, lock, pack, bundle, ...",
     NO_OPTS, run_data};
+static const struct cmd CMD_STORE = {
+    "store", "VERB", "list, check and extend what was fetched, drop what nothing references",
+    NO_OPTS, run_data};
 static const struct cmd CMD_NODES = {
     "nodes", "VERB", "work on the nodes of an inventory, without a report", NO_OPTS, run_nodes};
 
@@ -112,7 +115,7 @@ const struct cmd_row *cmd_find(const char *name)
 
 const struct cmd *const *cmd_verbs(const struct cmd *c)
 {
-    return c == &CMD_DATA ? DATA_VERBS : c == &CMD_NODES ? NODES_VERBS : NULL;
+    return c == &CMD_DATA || c == &CMD_STORE ? DATA_VERBS : c == &CMD_NODES ? NODES_VERBS : NULL;
 }
 
 static int fail_verb(const char *of, const struct cmd *const *verbs, const char *found,

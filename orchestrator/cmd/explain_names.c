@@ -3,6 +3,8 @@
 
 #include "cmd/explain_names.h"
 
+#include <fnmatch.h>
+
 #include "cmd/guests.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
@@ -306,6 +308,27 @@ static int explain_found(struct explainer *e, const struct names_found *found, c
     return explain_cell(e, found->report, found->cell, err);
 }
 
+/* Each cell whose id the pattern matches; *ret_n: how many. */
+static int explain_matching(struct explainer *e, const char *glob, size_t *ret_n, struct err *err)
+{
+    *ret_n = 0;
+    for (size_t idx = 0; idx < e->reports.n; idx++) {
+        const struct report *r = &e->reports.items[idx];
+        for (size_t at = 0; at < r->n_cases; at++) {
+            for (size_t cell = 0; cell < r->cases[at].n_cells; cell++) {
+                const struct cell *c = &r->cases[at].cells[cell];
+                if (fnmatch(glob, c->id.ptr, 0) == 0) {
+                    ++*ret_n;
+                    if (explain_cell(e, idx, c, err) < 0) {
+                        return -1;
+                    }
+                }
+            }
+        }
+    }
+    return 0;
+}
+
 int explain_names(struct explainer *e, const char *const *items, size_t n, struct nearest *nearest,
                   size_t *ret_n, struct err *err)
 {
@@ -332,6 +355,13 @@ int explain_names(struct explainer *e, const char *const *items, size_t n, struc
             *ret_n = n > 1 ? 2 : 1;
             return explain_of_report(e, idx, n > 1 ? items[1] : NULL, err);
         }
+    }
+    size_t n_matching = 0;
+    if (strpbrk(items[0], "*?[") && explain_matching(e, items[0], &n_matching, err) < 0) {
+        return -1;
+    }
+    if (n_matching) {
+        return 0;
     }
     found = find_cell(e, items[0]);
     if (found.n) {

@@ -26,7 +26,7 @@ struct explained *explain_words(struct arena *arena, size_t *ret_n)
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         const struct finding_rule *rule = &FINDING_RULES[idx];
         words[n++] = (struct explained){"finding", rule->id, finding_level_name(rule->level),
-                                        rule->title, rule->help};
+                                        rule->title, str_z(arena, finding_help(rule))};
     }
     for (size_t idx = 0; idx < EV_COUNT; idx++) {
         const struct event_row *row = &EVENTS[idx];

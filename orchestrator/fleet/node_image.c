@@ -3,73 +3,15 @@
 
 #include "fleet/node_image.h"
 
+#include "base/embed.h"
 #include "fleet/node_image_impl.h"
 
 #define OUTPUT_MAX    (64u << 10)
 #define SHOWN_MAX     300
 #define STATUS_ABSENT 3
 
-/* $1 engine, $2 and $3 ids that it may be known by or "", $4 REGISTRY/NAME@sha256:... or "", $5 tries. Prints "there ID" or "pulled ID";
-   status 3: not there, and no registry to get it from; 127: no engine; else its last lines say why. A registry that is pinned by
-   digest needs no certificate of its own for podman: what comes is checked against the digest. */
-static const char PROVIDE[] =
-    "engine=$1 ref=$4 tries=$5\n"
-    "command -v \"$engine\" >/dev/null 2>&1 || { echo \"$engine: not found on this node\"; exit "
-    "127; }\n"
-    /* Folders of this machine are mounted: an engine that is reached over a network would look for them where it is. */
-    "at= from=\n"
-    "if [ \"$engine\" = podman ]; then\n"
-    "  at=$CONTAINER_HOST from=CONTAINER_HOST\n"
-    "  [ -n \"$at\" ] || [ -z \"$CONTAINER_CONNECTION\" ] || {\n"
-    "    from=CONTAINER_CONNECTION\n"
-    "    at=$(podman system connection list --format '{{.URI}} {{.Name}}' 2>/dev/null | while read "
-    "-r uri name; do [ \"${name%\\*}\" != \"$CONTAINER_CONNECTION\" ] || echo \"$uri\"; done)\n"
-    "  }\n"
-    "elif [ -n \"$DOCKER_HOST\" ]; then\n"
-    "  at=$DOCKER_HOST from=DOCKER_HOST\n"
-    "elif [ -n \"$DOCKER_CONTEXT\" ] || grep -qs currentContext "
-    "\"${DOCKER_CONFIG:-$HOME/.docker}/config.json\"; then\n"
-    "  at=$(docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null)\n"
-    "  from=\"docker's context\"\n"
-    "fi\n"
-    "case $at in '' | unix:* | fd:* | /*) ;; *) echo \"the engine at $at ($from) would look "
-    "for this run's folders on its own machine: use one on a unix socket here, or that machine as "
-    "a node by ssh\"; exit 1 ;; esac\n"
-    "show() { case $2 in sha256:*) echo \"$1 $2\" ;; *) echo \"$1 sha256:$2\" ;; esac; }\n"
-    "ask() { id=$(\"$engine\" image inspect --format '{{.Id}}' \"$1\" 2>/dev/null); }\n"
-    "for name in \"$2\" \"$3\" \"$4\"; do\n"
-    "  [ -n \"$name\" ] && ask \"$name\" && { show there \"$id\"; exit 0; }\n"
-    "done\n"
-    "format='{{.Server.Version}}' insecure=\n"
-    "[ \"$engine\" != podman ] || { format='{{.Client.Version}}' insecure=--tls-verify=false; }\n"
-    "out=$(\"$engine\" version --format \"$format\" 2>&1) || { printf '%s\\n' \"$out\"; exit 1; }\n"
-    "[ -n \"$ref\" ] || exit 3\n"
-    "n=1\n"
-    "until out=$(\"$engine\" pull --quiet $insecure \"$ref\" 2>&1); do\n"
-    "  case $out in\n"
-    "  *'deadline exceeded'* | *Client.Timeout*) n=$tries ;;\n" /* it was silent: waited for long enough */
-    "  *refused* | *imeout* | *'connection reset'* | *EOF* | *'no route'* | *unreachable* | "
-    "*toomanyrequests* | *'imed out'*) ;;\n"
-    "  *) n=$tries ;;\n"
-    "  esac\n"
-    "  [ \"$n\" -lt \"$tries\" ] || { printf '%s\\n' \"$out\" | tail -n 3; exit 1; }\n"
-    "  sleep $n\n"
-    "  n=$((n + 1))\n"
-    "done\n"
-    "ask \"$ref\" || { echo \"$ref was pulled and is not there\"; exit 1; }\n"
-    "show pulled \"$id\"\n";
-
-/* An engine that keeps an image in a file: $6 the file, $7 the digest. The site makes it, and FILE.sha256, as sha256sum writes it, says that
-   it is still what was made. */
-static const char FIND_FILE[] =
-    "engine=$1 file=$6 id=$7\n"
-    "command -v \"$engine\" >/dev/null 2>&1 || { echo \"$engine: not found on this node\"; exit "
-    "127; }\n"
-    "[ -f \"$file\" ] && [ -f \"$file.sha256\" ] || { echo \"$file and its .sha256 are not there: "
-    "reperf does not make images for $engine\"; exit 1; }\n"
-    "(cd \"${file%/*}\" && sha256sum -c \"${file##*/}.sha256\" >/dev/null 2>&1) || { echo "
-    "\"$file is not what its .sha256 says: layer verification failed\"; exit 1; }\n"
-    "echo \"there $id\"\n";
+EMBED(provide_image_sh, "orchestrator/fleet/provide_image.sh");
+EMBED(find_image_sh, "orchestrator/fleet/find_image.sh");
 
 const char *node_image_way_name(enum node_image_way way)
 {
@@ -253,7 +195,9 @@ static enum step step_ask(void *ctx, struct fleet_node *node, size_t node_idx, s
                                 provide->files ? provide->files[node_idx] : "",
                                 provide->report.image.digest.ptr,
                                 NULL};
-    const struct remote_exec exec = {.script = provide->files ? FIND_FILE : PROVIDE,
+    const struct remote_exec exec = {.script = provide->files
+                                                   ? embedded_body(EMBEDDED(find_image_sh)).ptr
+                                                   : embedded_body(EMBEDDED(provide_image_sh)).ptr,
                                      .args = args,
                                      .output = &ask->results[node_idx].output,
                                      .deadline_ns = provide->deadline_ns};

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/embed.h"
 #include "base/fs.h"
 #include "base/rng.h"
 #include "fleet/remote_node_impl.h"
@@ -181,68 +182,9 @@ static enum step run(struct remote_ssh *r, const struct script_opts *opts, int *
 
 /* ---- reperf-node there ---- */
 
-/* Sets w to the work folder, as $1 or the default, and $@ to the folders in which the program may lie, the first that lets programs run
-   has it; sum FILE prints its SHA-256. Those outside the work folder must be ours alone: others may write where they are. */
-static const char PRELUDE[] =
-    "LC_ALL=C; export LC_ALL\n"
-    "w=$1 sum=$2 word=$3\n"
-    "if [ -z \"$w\" ]; then\n"
-    "  if [ -z \"$XDG_STATE_HOME$HOME\" ]; then echo 'HOME is not set there'; exit 74; fi\n"
-    "  w=${XDG_STATE_HOME:-$HOME/.local/state}/reperf\n"
-    "fi\n"
-    "name=reperf-node-$sum uid=$(id -u 2>/dev/null)\n"
-    "set -- \"$w/bin\" ${HOME:+\"$HOME/.cache/reperf\"} "
-    "${XDG_RUNTIME_DIR:+\"$XDG_RUNTIME_DIR/reperf\"} \"/var/tmp/reperf-$uid\" "
-    "\"/dev/shm/reperf-$uid\"\n"
-    "is_ours() { [ \"$1\" = \"$w/bin\" ] || { [ -d \"$1\" ] && [ ! -L \"$1\" ] && [ -O \"$1\" ]; "
-    "}; "
-    "}\n"
-    "sum() {\n"
-    "  if command -v sha256sum >/dev/null 2>&1; then r=$(sha256sum <\"$1\")\n"
-    "  elif command -v openssl >/dev/null 2>&1; then r=$(openssl dgst -sha256 -r <\"$1\")\n"
-    "  elif command -v busybox >/dev/null 2>&1; then r=$(busybox sha256sum <\"$1\")\n"
-    "  else\n"
-    "    [ -z \"${came-}\" ] || rm -f \"$came\"\n"
-    "    echo 'the node has nothing that computes SHA-256 to check it with: install coreutils, "
-    "openssl or busybox'; exit 74\n"
-    "  fi\n"
-    "  [ \"${r%% *}\" = \"$sum\" ]\n"
-    "}\n"
-    "runs() { \"$1\" --version >/dev/null 2>&1; }\n";
-
-/* $3: what machine it is for. A shell takes a program of another machine for a script: it is not even tried. */
-static const char LAUNCH[] =
-    "m=$(uname -m 2>/dev/null)\n"
-    "if [ \"${m:-$word}\" != \"$word\" ]; then\n"
-    "  echo \"the node is a $m, reperf-node is for $word: name one for it (REPERF_NODE)\"; exit "
-    "74\n"
-    "fi\n"
-    "for d; do\n"
-    "  [ -f \"$d/$name\" ] && is_ours \"$d\" && sum \"$d/$name\" && runs \"$d/$name\" && exec "
-    "\"$d/$name\" \"$w\"\n"
-    "done\n"
-    "exit 75\n";
-
-/* $3: a word of this put's own; stdin: the file. What puts that were cut off leave, reperf-node removes (node_main.c). */
-static const char PUT[] =
-    "mkdir -p \"$w/bin\" || exit 74\n"
-    "came=$w/bin/.reperf-node-$word.$$ tried=''\n"
-    "bad() { rm -f \"$came\"; exit 74; }\n"
-    "(umask 077; cat >\"$came\") || bad\n"
-    "sum \"$came\" || { echo 'it did not come whole'; bad; }\n"
-    "for d; do\n"
-    "  part=$d/.reperf-node-$word.$$\n"
-    "  (umask 077; [ -d \"$d\" ] || mkdir -p \"$d\"; is_ours \"$d\" && { [ \"$part\" = \"$came\" ] "
-    "|| cat \"$came\" >\"$part\"; }) 2>/dev/null &&\n"
-    "    chmod 700 \"$part\" && runs \"$part\" && mv -f \"$part\" \"$d/$name\" && { rm -f "
-    "\"$came\"; "
-    "exit 0; }\n"
-    "  [ \"$part\" = \"$came\" ] || rm -f \"$part\"\n"
-    "  tried=\"$tried $d\"\n"
-    "done\n"
-    "echo \"no folder lets it run there (tried$tried): name a work folder that is not mounted "
-    "noexec\"\n"
-    "bad\n";
+EMBED(remote_prelude_sh, "orchestrator/fleet/remote_prelude.sh");
+EMBED(remote_launch_sh, "orchestrator/fleet/remote_launch.sh");
+EMBED(remote_put_sh, "orchestrator/fleet/remote_put.sh");
 
 static const char *ssh_label(const struct served *base)
 {
@@ -267,11 +209,11 @@ static int ssh_prepare(struct served *base, struct err *err)
     return 0;
 }
 
-static void begin_script(struct remote_ssh *r, const char *text)
+static void begin_script(struct remote_ssh *r, struct str script)
 {
     strbuf_clear(&r->script);
-    strbuf_add_z(&r->script, PRELUDE);
-    strbuf_add_z(&r->script, text);
+    strbuf_add_str(&r->script, embedded_body(EMBEDDED(remote_prelude_sh)));
+    strbuf_add_str(&r->script, embedded_body(script));
     strbuf_clear(&r->base.node.feed);
     strbuf_clear(&r->base.node.said);
 }
@@ -290,7 +232,7 @@ static enum step ssh_turn(struct served *base, int *ret_status, bool *ret_again,
     const struct script_opts opts = {&script, true, base->op.what};
     enum step step;
     if (!node->is_open) {
-        begin_script(r, LAUNCH);
+        begin_script(r, EMBEDDED(remote_launch_sh));
     }
     script.text = r->script.ptr;
     step = run(r, &opts, ret_status, ret_again, err);
@@ -317,7 +259,7 @@ static enum step ssh_put(struct served *base, struct err *err)
             return remote_node_never(base, node->program, str_of(err_errno_text(errno)), err);
         }
         snprintf(r->nonce, sizeof(r->nonce), "%016" PRIx64, rng_u64(&r->rng));
-        begin_script(r, PUT);
+        begin_script(r, EMBEDDED(remote_put_sh));
     }
     const struct ssh_script script = {.text = r->script.ptr,
                                       .args = args,

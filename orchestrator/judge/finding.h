@@ -38,8 +38,9 @@ struct finding_rule {
     const char *id;
     enum finding_level level;
     const char *title;
-    const char *help; /* why it matters, what to do */
 };
+/* Why it matters, and what to do. */
+struct str finding_help(const struct finding_rule *rule);
 extern const struct finding_rule FINDING_RULES[];
 extern const size_t N_FINDING_RULES;
 

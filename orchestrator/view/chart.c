@@ -50,7 +50,7 @@ static void widen(double value, double *low, double *high)
 /* Ranges over all points; false where there is nothing to draw. */
 static bool find_axes(const struct chart *chart, struct axis *x, struct axis *y, double *ret_step)
 {
-    double low = INFINITY;
+    double low = 0; /* an axis that is cut makes a small difference look large */
     double high = 0;
     double gpus_low = INFINITY;
     double gpus_high = 0;
@@ -65,11 +65,9 @@ static bool find_axes(const struct chart *chart, struct axis *x, struct axis *y,
     if (high <= 0) {
         return false;
     }
-    /* Half the range below, so that a small difference is not drawn as a large one; never below 0. */
-    double span = fmax(high - low, high * 0.1);
-    *ret_step = step_of(span * 1.8 / 5);
+    *ret_step = step_of(high / 5);
     *x = (struct axis){gpus_low / 1.35, gpus_high * 1.35, LEFT, WIDTH - RIGHT};
-    *y = (struct axis){fmax(0, low - span * 0.5), high + span * 0.3, HEIGHT - BOTTOM, TOP};
+    *y = (struct axis){low, high * 1.1, HEIGHT - BOTTOM, TOP};
     return true;
 }
 
@@ -180,9 +178,9 @@ static void add_description(struct strbuf *out, const struct chart *chart)
         for (size_t idx = 0; idx < chart->lines[line].n; idx++) {
             const struct chart_point *p = &chart->lines[line].points[idx];
             HTML(out, "{} GPUs {} published", str_of(arena_printf(&arena, "%g", p->gpus)),
-                 str_of(arena_printf(&arena, "%.6g", p->published)));
+                 p->printed);
             if (isfinite(p->recomputed)) {
-                HTML(out, ", {} recomputed", str_of(arena_printf(&arena, "%.6g", p->recomputed)));
+                HTML(out, ", {} recomputed", p->computed);
             }
             strbuf_add_z(out, idx + 1 < chart->lines[line].n ? "; " : ". ");
         }

@@ -8,8 +8,9 @@
 
 struct chart_point {
     double gpus;
-    double published;  /* NAN: none */
-    double recomputed; /* NAN: none */
+    double published;             /* NAN: none */
+    double recomputed;            /* NAN: none */
+    struct str printed, computed; /* the same as they are spelled elsewhere */
 };
 
 struct chart_line {

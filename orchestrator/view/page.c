@@ -19,7 +19,7 @@ void page_begin(struct page *page, struct str title)
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
          "style-src 'unsafe-inline'\">\n<title>{} \xc2\xb7 reperf</title>\n",
          title);
-    html_style(page->out, EMBEDDED(page_css));
+    html_style(page->out, embedded_body(EMBEDDED(page_css)));
     HTML(page->out,
          "</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n"
          "<header><h1>{}</h1>\n",

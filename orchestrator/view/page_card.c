@@ -117,19 +117,25 @@ void page_card(struct strbuf *out, const struct report_audit *audit)
     CLEANUP(strbuf) struct strbuf body;
     struct page page = {.out = &body};
     struct verdict_counts counts = {0};
+    const struct source_ref *source = &audit->report->source;
     size_t n_rows = audit->n_rows < ROWS_MAX ? audit->n_rows : ROWS_MAX;
     strbuf_init(&body, HTML_BYTES_MAX);
     count_verdicts(audit, &counts);
     add_text(&page, "t", MARGIN, 38, audit->report->title);
     add_text(&page, "s", MARGIN, 58,
              text_of(&page,
-                     "%zu published numbers, printed against computed from the published "
+                     "%zu published numbers%s%.*s, printed against computed from the published "
                      "logs%.*s",
-                     counts.n, STR_ARG(audit_inferred_words(&page.arena, audit))));
+                     counts.n, n_rows ? " in " : "",
+                     STR_ARG(n_rows ? audit->rows[0].a->cell->unit : STR_EMPTY),
+                     STR_ARG(audit_inferred_words(&page.arena, audit))));
     add_counts(&page, &counts);
     double height = FOOT_HEIGHT + (n_rows ? add_rows(&page, audit, n_rows) : 120);
     add_text(&page, "s", MARGIN, height - 14,
-             text_of(&page, "reperf report %.*s --svg FILE%s", STR_ARG(audit->report->id),
+             text_of(&page, "%.*s%s%.*s%sreperf report %.*s --svg FILE%s",
+                     STR_ARG(source->repository), source->date.ptr ? ", " : "",
+                     STR_ARG(source->date), source->repository.ptr ? "; " : "",
+                     STR_ARG(audit->report->id),
                      n_rows < audit->n_rows
                          ? arena_printf(&page.arena, " (%zu of %zu rows)", n_rows, audit->n_rows)
                          : ""));
@@ -139,7 +145,7 @@ void page_card(struct strbuf *out, const struct report_audit *audit)
                   WIDTH, height, WIDTH, height);
     HTML(out, "<title id=\"t\">{}: of {} published numbers, {}</title>\n", audit->report->title,
          count_text(&page, counts.n), follow_text(&page, &counts));
-    html_style(out, EMBEDDED(card_css));
+    html_style(out, embedded_body(EMBEDDED(card_css)));
     strbuf_printf(out,
                   "<rect class=\"b\" x=\"0.5\" y=\"0.5\" width=\"%.0f\" height=\"%.0f\" "
                   "rx=\"9\"/>\n",

@@ -62,14 +62,15 @@ static struct chart_line *find_line(struct page *page, struct chart *chart, size
 }
 
 /* Points stay sorted by GPUs. */
-static void add_chart_point(struct chart_line *line, const struct cell_audit *ca)
+static void add_chart_point(struct page *page, struct chart_line *line, const struct cell_audit *ca)
 {
     size_t at = line->n++;
     for (; at > 0 && line->points[at - 1].gpus > (double)ca->of_case->gpus; at--) {
         line->points[at] = line->points[at - 1];
     }
     line->points[at] =
-        (struct chart_point){(double)ca->of_case->gpus, ca->cell->published, ca->recomputed};
+        (struct chart_point){(double)ca->of_case->gpus, ca->cell->published, ca->recomputed,
+                             ca->cell->printed, cell_number_words(&page->arena, ca)};
 }
 
 /* Markers of the lines; and throughput per GPU at the most GPUs, as a share of that at the fewest. */
@@ -107,7 +108,7 @@ static bool find_chart(struct page *page, struct scaling *s, size_t first, struc
     for (size_t idx = first; idx < audit->n_cells; idx++) {
         const struct cell_audit *ca = &audit->cells[idx];
         if (same_chart(s, first, idx)) {
-            add_chart_point(find_line(page, &chart, audit->n_cells, ca->of_case), ca);
+            add_chart_point(page, find_line(page, &chart, audit->n_cells, ca->of_case), ca);
             s->is_shown[idx] = true;
             scales = scales || ca->of_case->gpus != c->gpus;
         }

@@ -53,7 +53,7 @@ static void add_rule(struct page *page, const struct findings *findings,
     HTML(page->out,
          " {} <span class=\"soft\">({}, <code>{}</code>)</span></summary>\n"
          "<p class=\"soft\">{}</p><ul>\n",
-         str_of(rule->title), count_text(page, n), str_of(rule->id), str_of(rule->help));
+         str_of(rule->title), count_text(page, n), str_of(rule->id), finding_help(rule));
     for (size_t idx = 0; idx < findings->n; idx++) {
         if (strcmp(findings->items[idx].id, rule->id) == 0) {
             add_alike(page, findings, idx);

@@ -98,8 +98,8 @@ static void write_rules(struct json_out *out)
         jw_object(out, NULL);
         jw_z(out, "id", rule->id);
         write_text(out, "shortDescription", str_of(rule->title));
-        write_text(out, "fullDescription", str_of(rule->help));
-        write_text(out, "help", str_of(rule->help));
+        write_text(out, "fullDescription", finding_help(rule));
+        write_text(out, "help", finding_help(rule));
         jw_object(out, "defaultConfiguration");
         jw_z(out, "level", finding_level_name(rule->level));
         jw_end_object(out);

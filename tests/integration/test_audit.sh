@@ -81,6 +81,9 @@ like "$(cat "$T/one.md")" '^- deeplabv3p/mmseg/fp32/n4g8/bs4#throughput: 60\.95 
 like "$(cat "$T/one.md")" "^  - the log is of another row: the row's batch of a GPU is 4, and the log states 8$" "and why"
 like "$(cat "$T/one.md")" '\| 1\.270 \| 2\.888 \| .* \| not alike: batch 4 / 8;' "the ratio by one rule, and what makes the rows not alike"
 is "$(sed -n '/^### error row-differs/,$p' "$T/one.md" | grep -c '^- ')" "$(jq '.reports[] | select(.report == "paddle-perf-deeplabv3p").findings | length' "$T/kept.json")" "and each finding"
+like "$(cat "$T/one.md")" 'multiply-adds per sample: 1\.63 times as many' "that two rows of one model ran two networks"
+like "$(cat "$T/one.md")" 'is printed as 60\.95, but as 243 in DeepLabV3P/OtherReports/PyTorch/README\.md' "and the authors' own page that says otherwise"
+like "$("$REPERF" report paddle-perf-deeplabv3p --svg - | tr '\n' ' ')" '12 published numbers in samples/s, .*https://github\.com/PaddlePaddle/Perf, 2022-02-14; reperf report' "the picture has the unit, its source and the date"
 is "$( ("$REPERF" audit paddle-perf-deeplabv3p -q; "$REPERF" report paddle-perf-deeplabv3p --svg -; cat "$T/one.md") 2>/dev/null | grep -ohE '\b174(\.[0-9]+)?\b' | sort -u)" 174.74 "a number has one spelling in text, picture and Markdown"
 is "$(/usr/bin/python3 -c 'import csv,json,sys
 rows = list(csv.DictReader(open(sys.argv[1], newline="", encoding="utf-8"), strict=True))
@@ -240,6 +243,12 @@ exits 1 "JUnit beside a page" "$REPERF" audit paddle-perf-deeplabv3p --junit --h
 like "$(head -n 2 "$T/out")" "<testsuites" "JUnit for standard output"
 exits 0 "is both" cmp "$T/b.html" "$T/c.html"
 is "$(grep -c '^<tr><th scope="row">' "$T/b.html") $(grep -c 'style="--p:45%">+123.89' "$T/b.html") $(grep -o 'style="--p:0%"' "$T/b.html" | wc -l)" "6 1 8" "the page has its cells at a glance, shaded where they differ"
+is "$(/usr/bin/python3 -c 'import re,sys
+page = open(sys.argv[1], encoding="utf-8").read()
+links = re.findall(r"<li><a href=\"#([^\"]+)\">([^<]+)</a></li>", page)
+print(len(links) > 4, [n for t, n in links if not re.search(r"id=\"%s\"[^>]*>(<h[23][^>]*>)?%s<" % (re.escape(t), re.escape(n)), page)])' "$T/b.html")" "True []" "a part is called in the list of them what its heading says"
+is "$(grep -o '<text class="tick"[^>]*text-anchor="end">[^<]*<' "$T/b.html" | grep -c '>0<')" "$(grep -c 'svg class="scaling"' "$T/b.html")" "the charts' axes begin at zero"
+is "$(grep -oE '<desc id="[^"]*">[^<]*' "$T/b.html" | grep -oE '\b174[.0-9]*\b')" 174.74 "and their descriptions spell numbers as the tables do"
 exits 2 "two forms for standard output" "$REPERF" audit paddle-perf-deeplabv3p --sarif --csv -
 like "$(cat "$T/err")" "two forms for standard output" "are refused"
 exits 2 "a picture of two reports" "$REPERF" audit paddle-perf-deeplabv3p paddle-perf-hrnetw18 --svg "$T/d.svg"

@@ -81,6 +81,22 @@ is "$(q '[.cells[] | select(.value > 0) | .case | split("/") | .[0] + " " + .[-1
     "measures each node's disk, memory and processor by dd"
 is "$(q '[.health.figures[].verdict] | unique | join(" ")')" within "and compares all of them"
 
+# ---- the links between nodes on the page: a row for each node from which, a column for each to which ----
+cat >"$T/link.sh" <<'SH'
+[ "$NODE_RANK" = 0 ] || exit 0
+case $REPERF_JOB in *n1+n2*) rate=100 ;; *n2+n3*) rate=50 ;; *) rate=80 ;; esac
+echo "1000 bytes copied, 1 s, $rate MB/s"
+SH
+jq --rawfile works "$T/link.sh" '.id = "links" | .stacks = [.stacks[0] | .smoke[0].commands[0].works = $works] |
+    .cases = [.cases[0] | .id = "network/dd/unstated/n2g0/bs0"]' manifests/reports/node-quick.json >"$T/links.json"
+exits 1 "a slow link" "$REPERF" run "$T/links.json" --profile smoke --nodes "$T/four.json" --each-node --columns --repeats 1 --name links --json
+exits 0 "its page" "$REPERF" report links --html "$T/links.html"
+is "$(grep -o '<th scope="col">n[1-4]</th>' "$T/links.html" | tr -d '\n' | sed 's/<[^>]*>/ /g' | xargs)" "n2 n3 n4" "has a column for each node that was measured to"
+is "$(grep -oE '<tr><th scope="row">n[1-4]</th>(<td[^>]*>[^<]*</td>)+' "$T/links.html" | sed -E 's/<[^>]*--p:([0-9]+)%[^>]*>/ \1:/g; s/<[^>]*>//g')" \
+    "n1 0:100 0: 9:80
+n2 0: 22:50 0:
+n3 0: 0: 9:80" "and each link's rate in its place, shaded by how much less it is than the best"
+
 # ---- a run that fails on one node ----
 echo fails >"$T/fake/mode"
 sed -i "s,^mode=.*,case \$0 in *work-n2*) mode=fails ;; esac," "$T/fake/train.sh"

@@ -138,4 +138,7 @@ if need_shared "lines of the published logs"; then
     is "$(jq -c '[.items[0].logs[0].samples[].line]' "$T/mine.json")" "[570,571,572,573,575]" "of a published log"
     exits 0 "each is its line" "${C[@]}" lines "$T/mine.json" "$SHARED/published/logs/paddle-perf-e7a07c4"
 fi
+exits 0 "a pattern" "$REPERF" explain 'deeplabv3p/mmseg/fp32/*'
+is "$(grep -c '^paddle-perf-deeplabv3p deeplabv3p/mmseg/fp32/.*(cell)$' "$T/out")" 3 "explains each cell that it matches"
+exits 2 "one that matches none" "$REPERF" explain 'deeplabv4p/*'
 tap_done

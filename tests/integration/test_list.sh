@@ -25,4 +25,5 @@ exits 2 "an unknown kind" "$REPERF" list nothing
 exits 2 "an operand too many" "$REPERF" list reports paddle-perf-hrnetw18
 exits 2 "--ids and --json" "$REPERF" list --ids --json
 exits 2 "cases of a report that is not there" "$REPERF" list cases no-such-report
+is "$("$REPERF" list reports --json | jq -c '[.reports[].title | select(test("[0-9a-f]{40}"))]')" '[]' "no title has a digest"
 tap_done

@@ -377,4 +377,12 @@ is "$? $(jq -r .verdict "$T/out")" "9 contradicts_itself" "samples and seconds r
 printf 'Total samples: 10000\nElapsed time: 50.0 s\nThroughput: %s.0 samples/s\n' 200 >"$T/sum.log"
 "$REPERF" measure "$T/sum.log" --suggest "$T/sum.json" --json >"$T/out" 2>"$T/err"
 is "$? $(jq -r .verdict "$T/out")" "0 ok" "and confirm one that is theirs"
+# A known format leaves a slow start out as an unknown one does, and says so; a batch that no number takes is refused.
+for step in $(seq 0 40); do echo "{\"step\": $step, \"samples_per_sec\": $((step ? 15000 : 900))}"; done >"$T/warm.jsonl"
+exits 0 "a slow first record" "$REPERF" measure "$T/warm.jsonl"
+like "$(cat "$T/out")" ' 15000 +samples/s +40 +ok' "is not in the number"
+like "$(cat "$T/out")" '^skip 1 of 41: slow start$' "which is said"
+for step in $(seq 10 10 50); do echo "iter $step: loss 2.3, time 98.5ms, mfu 20.00%"; done >"$T/nano.log"
+exits 2 "a batch for a time" "$REPERF" measure "$T/nano.log" --batch 12 --gpus 1
+like "$(cat "$T/err")" '--batch 12 is not used: a number without a rule takes no batch' "is not taken silently"
 tap_done
