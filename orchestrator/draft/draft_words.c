@@ -339,6 +339,18 @@ static bool is_harmless(struct draft_reader *r, struct str rest)
     return (attrs.batch || attrs.precision.ptr) && letters < NAME_BYTES / 4;
 }
 
+/* Of the text after a number, the unit that a second number follows: "h" of "h9min"; else 0. */
+static size_t first_of_two_units(struct str rest)
+{
+    size_t len = 0;
+    while (len < rest.len && is_letter(rest.ptr[len])) {
+        len++;
+    }
+    struct str second = str_trim(str_sub(rest, len, rest.len));
+    bool is_unit = len > 0 && strchr("dhm", rest.ptr[0]) != NULL;
+    return is_unit && second.len && is_digit(second.ptr[0]) ? len : 0;
+}
+
 bool draft_printed_with(struct draft_reader *r, struct str text, struct str *ret,
                         struct str *ret_rest)
 {
@@ -351,12 +363,14 @@ bool draft_printed_with(struct draft_reader *r, struct str text, struct str *ret
         len++;
     }
     digits = lognumber_ungroup(str_sub(text, 0, len), buf, sizeof(buf));
+    digits.len -= digits.len > 1 && digits.ptr[digits.len - 1] == '.'; /* "1463." of a table */
+    *ret_rest = str_trim(str_sub(text, len, text.len));
     if (digits.len == 0 || digits.len > 20 || memchr(digits.ptr, ',', digits.len) ||
-        digits.ptr[0] == '.' || digits.ptr[digits.len - 1] == '.') {
+        digits.ptr[0] == '.' || digits.ptr[digits.len - 1] == '.' ||
+        first_of_two_units(*ret_rest)) {
         return false;
     }
     *ret = str_dup(r->arena, digits);
-    *ret_rest = str_trim(str_sub(text, len, text.len));
     return lognumber_parse(*ret, &value) == NUMBER_OK && value > 0 && value <= DRAFT_PRINTED_MAX;
 }
 
@@ -395,7 +409,10 @@ bool draft_is_unusable(struct draft_reader *r, struct str text, struct str *ret_
     if (n_named + n_digits == 0 || draft_printed_with(r, text, &printed, &rest)) {
         return false;
     }
-    *ret_as_if = str_of(arena_printf(r->arena, "50%.*s", STR_ARG(str_sub(text, end, text.len))));
+    rest = str_sub(text, end, text.len);
+    size_t n_unit = first_of_two_units(rest);
+    *ret_as_if = str_of(
+        arena_printf(r->arena, "50%.*s", STR_ARG(str_sub(rest, 0, n_unit ? n_unit : rest.len))));
     return true;
 }
 

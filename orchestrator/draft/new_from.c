@@ -351,7 +351,8 @@ static void say_left_out(struct new_maker *m, struct strbuf *text)
         [LEFT_UNKNOWN_UNIT] = "numbers whose unit is not known",
         [LEFT_SCALED] = "rates in thousands or millions",
         [LEFT_PER_GPU] = "rates of one GPU of several",
-        [LEFT_UNUSABLE] = "numbers that are NaN, infinite, not over 0, over 1e+12 or malformed"};
+        [LEFT_UNUSABLE] =
+            "numbers that are NaN, infinite, not over 0, over 1e+12, in two units or malformed"};
     if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
         strbuf_printf(text,
                       "not looked at, over the limits of %d documents, %d logs and %d numbers: %zu "

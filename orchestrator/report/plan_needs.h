@@ -20,7 +20,8 @@ struct plan_need {   /* what a run of the cases' stacks needs from the store */
     enum need_state state;
     int64_t download_bytes; /* still to be fetched; -1: its authors did not say */
     int64_t disk_bytes;     /* of archives and tree, estimated; -1: likewise */
-    int64_t n_unpinned;     /* files without any digest; of an image: 1 if its tag is not locked */
+    int64_t least_download_bytes, least_disk_bytes; /* of its files whose size is stated */
+    int64_t n_unpinned; /* files without any digest; of an image: 1 if its tag is not locked */
     bool needs_login;
 };
 

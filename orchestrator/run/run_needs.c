@@ -17,9 +17,10 @@ struct needs {
 };
 
 /* Sums, -1 as soon as one part is not known. */
-static void add(int64_t *sum, int64_t bytes)
+static void add(int64_t *sum, int64_t *least, int64_t bytes)
 {
     *sum = *sum < 0 || bytes < 0 ? -1 : *sum + bytes;
+    *least += bytes > 0 ? bytes : 0;
 }
 
 /* What is made from another dataset takes as much again as that one's tree, and no download. */
@@ -37,13 +38,14 @@ static void sizes_of(const struct dataset_here *here, const struct store *store,
         bool has =
             store && ((file->has_sha256 && store_has(store, file->sha256, NULL)) ||
                       (file->has_md5 && store_find_md5(store, file->md5, sha256, &none) == 0));
-        add(&need->disk_bytes, tree);
+        add(&need->disk_bytes, &need->least_disk_bytes, tree);
         if (is_made) {
             continue;
         }
         need->n_unpinned += !file->has_md5 && !file->has_sha256;
-        add(&need->download_bytes, need->state == NEED_READY || has ? 0 : file->size_bytes);
-        add(&need->disk_bytes, file->size_bytes);
+        add(&need->download_bytes, &need->least_download_bytes,
+            need->state == NEED_READY || has ? 0 : file->size_bytes);
+        add(&need->disk_bytes, &need->least_disk_bytes, file->size_bytes);
     }
     if (n == 0) {
         need->download_bytes = need->disk_bytes = -1;

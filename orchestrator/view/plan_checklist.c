@@ -43,8 +43,9 @@ static struct site site_of(const struct plan *plan)
         add_step(&site, &plan->steps[idx]);
     }
     for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        site.known_bytes += plan->needs[idx].disk_bytes > 0 ? plan->needs[idx].disk_bytes : 0;
-        site.has_login |= plan->needs[idx].needs_login;
+        const struct plan_need *need = &plan->needs[idx];
+        site.known_bytes += need->disk_bytes > 0 ? need->disk_bytes : need->least_disk_bytes;
+        site.has_login |= need->needs_login;
     }
     return site;
 }

@@ -91,14 +91,17 @@ static const struct plan_need *stored_of(const struct plan *plan, const struct s
     return NULL;
 }
 
-static void print_bytes(struct strbuf *out, int64_t bytes)
+/* -1: not all of it is stated, but as much as `least`. */
+static void print_bytes(struct strbuf *out, int64_t bytes, int64_t least)
 {
-    if (bytes < 0) {
+    if (bytes < 0 && !least) {
         strbuf_add_z(out, "size not stated");
-    } else {
-        strbuf_printf(out, bytes < 1000000000 ? "%.1f MB" : "%.1f GB",
-                      (double)bytes / (bytes < 1000000000 ? 1e6 : 1e9));
+        return;
     }
+    strbuf_add_z(out, bytes < 0 ? "at least " : "");
+    bytes = bytes < 0 ? least : bytes;
+    strbuf_printf(out, bytes < 1000000000 ? "%.1f MB" : "%.1f GB",
+                  (double)bytes / (bytes < 1000000000 ? 1e6 : 1e9));
 }
 
 static void print_todo(const struct plan_text *t, size_t idx)
@@ -117,11 +120,11 @@ static void print_todo(const struct plan_text *t, size_t idx)
                   STR_ARG(need->what), cases);
     if (stored && !need->is_lock && stored->download_bytes != 0) {
         strbuf_add_z(t->out, "; to fetch: ");
-        print_bytes(t->out, stored->download_bytes);
-        strbuf_add_z(t->out, stored->disk_bytes < 0 ? "" : "; disk, about: ");
+        print_bytes(t->out, stored->download_bytes, stored->least_download_bytes);
     }
-    if (stored && !need->is_lock && stored->disk_bytes >= 0) {
-        print_bytes(t->out, stored->disk_bytes);
+    if (stored && !need->is_lock && (stored->disk_bytes >= 0 || stored->least_disk_bytes)) {
+        strbuf_add_z(t->out, stored->disk_bytes < 0 ? "; disk: " : "; disk, about: ");
+        print_bytes(t->out, stored->disk_bytes, stored->least_disk_bytes);
     }
     strbuf_add_char(t->out, '\n');
 }
@@ -289,9 +292,9 @@ static void print_store(struct strbuf *out, const struct plan *plan)
         strbuf_printf(
             out, "%s%.*s %.*s: %s in the store; to fetch: ", idx == 0 ? "store    " : "         ",
             STR_ARG(need->kind), STR_ARG(need->name), need_state_name(need->state));
-        print_bytes(out, need->download_bytes);
+        print_bytes(out, need->download_bytes, need->least_download_bytes);
         strbuf_add_z(out, "; disk, about: ");
-        print_bytes(out, need->disk_bytes);
+        print_bytes(out, need->disk_bytes, need->least_disk_bytes);
         if (need->n_unpinned && str_eq_z(need->kind, "image")) {
             strbuf_add_z(out, "; its tag is not locked");
         } else if (need->n_unpinned) {

@@ -49,6 +49,9 @@ is "$(jq -n --slurpfile r manifests/reports/paddle-perf-2020.json --slurpfile s 
     '($s[0].logs | map({key: .log, value: ([.series[].step // [] | _nwise(3) | select(length == 3) | .[0] + .[1] * (.[2] - 1)] | max)}) | from_entries) as $last
     | [$r[0].cases[] | select(.logged_steps) | select((.logged_steps - $last[.logs[0]]) | . != 0 and . != 1) | .id] | length')" 0 "the numbers of steps are those of the published series"
 
+exits 0 "what is known of the sizes" "$REPERF" plan paddle-perf-2020 --nodes v100-4x8 --checklist --case 'resnet50/ngc-tf/*'
+like "$(cat "$T/out")" "imagenet-2012-tfrecord, made from imagenet-2012, for registered users only; 9 cases; disk: at least 154.6 GB" "of data that are made from others"
+like "$(cat "$T/out")" "disk: 464 GB of images and data whose size is stated" "and of all, though one file's size is not stated"
 exits 0 "a checklist, whatever is missing" "$REPERF" plan paddle-perf-hrnetw18 --nodes v100-4x8 --checklist
 for line in 'nodes: 4 of the 4 of v100-4x8, 8 GPUs each' 'ports open between them' 'driver 525.60.13 or newer for image reperf-cuda12 .CUDA 12.9.' \
     'driver 450.80.02 or newer for image mmseg-0.30.0' '32 GB of memory' 'LimitMEMLOCK=infinity' '/dev/infiniband' '[$] images/build.sh mmseg-0.30.0 --store' \
