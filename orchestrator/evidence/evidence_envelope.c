@@ -4,6 +4,8 @@
 
 #include "evidence/evidence.h"
 
+#include "codec/json_table.h"
+
 #define PAE_MAX (JSON_TEXT_MAX + SIGN_DSSE_TYPE_MAX)
 
 static int sign_payload(struct str payload, const struct sign_key *key,
@@ -16,26 +18,36 @@ static int sign_payload(struct str payload, const struct sign_key *key,
     return sign_message(key, strbuf_str(&pae), ret_signature, err);
 }
 
+struct dsse_text { /* as it stands there */
+    struct str payload;
+    struct dsse_signature {
+        struct str key_id, sig;
+    } * items;
+    size_t n;
+};
+static const struct json_field SIGNATURE_ROWS[] = {
+    ROW("keyid", struct dsse_signature, key_id, JSON_REQUIRED),
+    ROW("sig", struct dsse_signature, sig, JSON_REQUIRED),
+};
+static const struct json_field ROWS[] = {
+    ROW_ALONE("payloadType", JSON_CONST, JSON_REQUIRED, .is = EVIDENCE_PAYLOAD_TYPE),
+    ROW("payload", struct dsse_text, payload, JSON_REQUIRED),
+    ROW_LIST("signatures", struct dsse_text, items, n, SIGNATURE_ROWS, JSON_REQUIRED, .max = 1),
+};
+
 static void write_envelope(struct strbuf *buf, const struct evidence_envelope *envelope)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf payload, sig;
+    strbuf_init(&payload, 2 * (size_t)JSON_TEXT_MAX);
+    strbuf_init(&sig, (size_t)4 * SIGN_BYTES);
+    base64_encode(&payload, envelope->payload);
+    base64_encode(&sig, (struct str){(const char *)envelope->signature, SIGN_BYTES});
+    struct dsse_signature signature = {str_of(envelope->key_id), strbuf_str(&sig)};
+    const struct dsse_text text = {strbuf_str(&payload), &signature, envelope->is_signed};
     struct json_out out;
-    strbuf_init(&text, 2 * (size_t)JSON_TEXT_MAX);
-    base64_encode(&text, envelope->payload);
     jw_begin(&out, buf, true);
     jw_object(&out, NULL);
-    jw_z(&out, "payloadType", EVIDENCE_PAYLOAD_TYPE);
-    jw_str(&out, "payload", strbuf_str(&text));
-    jw_array(&out, "signatures");
-    if (envelope->is_signed) {
-        strbuf_clear(&text);
-        base64_encode(&text, (struct str){(const char *)envelope->signature, SIGN_BYTES});
-        jw_object(&out, NULL);
-        jw_z(&out, "keyid", envelope->key_id);
-        jw_str(&out, "sig", strbuf_str(&text));
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
+    json_encode(&out, ROWS, ARRAY_LEN(ROWS), &text);
     jw_end_object(&out);
     strbuf_add_char(buf, '\n');
 }
@@ -58,49 +70,28 @@ int evidence_envelope(struct strbuf *buf, struct str payload, const struct sign_
     return 0;
 }
 
-static int read_bytes(const struct json *at, const char *key, struct arena *arena,
-                      struct str *ret_bytes, struct err *err)
+static int read_envelope(const struct json *root, struct arena *arena,
+                         struct evidence_envelope *envelope, struct err *err)
 {
-    struct json member;
-    struct str text;
-    if (json_member(at, key, &member, err) < 0 || json_str(&member, arena, &text, err) < 0) {
+    struct dsse_text text = {0};
+    struct str bytes;
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), &text, err) < 0 ||
+        base64_decode(arena, text.payload, &envelope->payload, err) < 0) {
         return -1;
     }
-    return base64_decode(arena, text, ret_bytes, err);
-}
-
-static int read_signature(const struct json *list, struct arena *arena,
-                          struct evidence_envelope *envelope, struct err *err)
-{
-    struct json item, key_id;
-    struct str bytes, id;
-    if (!json_first(list, &item)) {
-        return 0;
+    for (size_t idx = 0; idx < text.n; idx++) {
+        struct str id = text.items[idx].key_id;
+        if (base64_decode(arena, text.items[idx].sig, &bytes, err) < 0) {
+            return -1;
+        }
+        if (bytes.len != SIGN_BYTES || id.len != SIGN_KEY_ID_SIZE - 1) {
+            return json_fail(root, err, "expected an Ed25519 signature and a key id");
+        }
+        envelope->is_signed = true;
+        memcpy(envelope->signature, bytes.ptr, SIGN_BYTES);
+        memcpy(envelope->key_id, id.ptr, id.len);
     }
-    if (json_member(&item, "keyid", &key_id, err) < 0 || json_str(&key_id, arena, &id, err) < 0 ||
-        read_bytes(&item, "sig", arena, &bytes, err) < 0) {
-        return -1;
-    }
-    if (bytes.len != SIGN_BYTES || id.len != SIGN_KEY_ID_SIZE - 1) {
-        return json_fail(&item, err, "expected an Ed25519 signature and a key id");
-    }
-    envelope->is_signed = true;
-    memcpy(envelope->signature, bytes.ptr, SIGN_BYTES);
-    memcpy(envelope->key_id, id.ptr, id.len);
     return 0;
-}
-
-static int read_members(const struct json *root, struct arena *arena,
-                        struct evidence_envelope *envelope, struct err *err)
-{
-    struct json list;
-    size_t n = 0;
-    if (read_bytes(root, "payload", arena, &envelope->payload, err) < 0 ||
-        json_member(root, "signatures", &list, err) < 0 ||
-        json_expect_array(&list, 1, &n, err) < 0) {
-        return -1;
-    }
-    return read_signature(&list, arena, envelope, err);
 }
 
 int evidence_envelope_read(struct arena *arena, struct str text, const char *name,
@@ -109,28 +100,19 @@ int evidence_envelope_read(struct arena *arena, struct str text, const char *nam
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(strbuf) struct strbuf wanted = {0};
     struct evidence_envelope envelope = {0};
-    struct json root;
-    size_t at = 0;
     strbuf_init(&wanted, 2 * (size_t)JSON_TEXT_MAX);
     if (json_parse(text, name, &doc, err) < 0) {
         err->code = ERR_INTEGRITY;
         return -1;
     }
-    root = json_root(&doc);
-    if (read_members(&root, arena, &envelope, err) < 0) {
+    const struct json root = json_root(&doc);
+    if (read_envelope(&root, arena, &envelope, err) < 0) {
         err->code = ERR_INTEGRITY;
         return -1;
     }
     write_envelope(&wanted, &envelope);
-    while (at < text.len && at < wanted.len && text.ptr[at] == wanted.ptr[at]) {
-        at++;
-    }
-    if (at < text.len || at < wanted.len) {
-        return err_set(err, ERR_INTEGRITY, "%s: byte %zu is not as reperf writes an envelope", name,
-                       at);
-    }
     *ret_envelope = envelope;
-    return 0;
+    return evidence_same_text(text, strbuf_str(&wanted), name, err);
 }
 
 int evidence_envelope_check(const struct evidence_envelope *envelope, const struct sign_key *key,
