@@ -80,6 +80,20 @@ static void add_cell(struct page *page, const struct run_view *view, const struc
     add_beside(page, at);
 }
 
+/* The one unit of all numbers, or empty. */
+static struct str unit_of(const struct run_result *result)
+{
+    struct str unit = STR_EMPTY;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        struct str own = result->cells[idx].unit;
+        if (unit.ptr && own.ptr && !str_eq(unit, own)) {
+            return STR_EMPTY;
+        }
+        unit = own.ptr ? own : unit;
+    }
+    return unit;
+}
+
 static void add_cells(struct page *page, const struct run_view *view)
 {
     static const struct page_column COLUMNS[] = {
@@ -89,9 +103,12 @@ static void add_cells(struct page *page, const struct run_view *view)
     const struct run_result *result = &view->result;
     bool has_also = false;
     page_section(page, "cells", STR_LIT("Published, audited and measured"));
+    struct str unit = unit_of(result);
     page_table(page,
-               STR_LIT("Samples per second, whole job: published, recomputed from the published "
-                       "log, and measured here (mean and standard deviation of the repeats)"),
+               text_of(page,
+                       "Rates of the whole job%s%.*s: published, recomputed from the published "
+                       "log, and measured here (mean and standard deviation of the repeats)",
+                       unit.len ? ", in " : "", STR_ARG(unit)),
                COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < 2 * result->n_cells; idx++) { /* what has no number first */
         const struct cell_result *at = &result->cells[idx % result->n_cells];
@@ -472,6 +489,9 @@ static void add_headline(struct page *page, const struct run_view *view)
             "{} ran in a rehearsal: the commands were the report's, what they ran on was not (each "
             "case says what differs), so nothing is claimed about any published number.</p>\n",
             others);
+    } else if (n_of[RUN_NOT_COMPARABLE] + n_bad == result->n_cells) {
+        HTML(page->out, "{} measured; nothing comparable was published.</p>\n",
+             count_text(page, n_of[RUN_NOT_COMPARABLE]));
     } else {
         HTML(page->out, "{} reproduced the published number, {} were faster and {} slower.</p>\n",
              count_text(page, n_of[RUN_REPRODUCED]), count_text(page, n_of[RUN_FASTER]),

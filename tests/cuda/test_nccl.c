@@ -85,8 +85,11 @@ static bool open_bed(struct bed *bed)
         tap_report(false, "%s", err.msg);
         return false;
     }
-    const struct nccl_opts opts = {
-        .gpu = "the only one", .watch = bed->watch, .open_ns = WAIT_NS, .stall_ns = WAIT_NS};
+    const struct nccl_opts opts = {.gpu = "the only one",
+                                   .watch = bed->watch,
+                                   .open_ns = WAIT_NS,
+                                   .stall_ns = WAIT_NS,
+                                   .abort_ns = WAIT_NS};
     bool is_open = nccl_open(&bed->nccl, &bed->comm, &opts, &is_alike, &err) == 0;
     tap_report(is_open, "a communicator of one rank%s%s", is_open ? "" : ": ", err.msg);
     return is_open &&

@@ -55,6 +55,9 @@ exits 0 "an uncommitted change" sh -c 'echo "# more" >>train.py'
 exits 0 "a log of a known format needs no --format" "$REPERF" run --name known --repeats 1 --json -- cat "$ROOT/tests/integration/formats/timm.log"
 is "$(jq '.cells[0].value | floor' "$T/out")" 113 "and gives what measure gives"
 is "$(jq .command.is_changed_since_commit "$(jq -r .folder "$T/out")/evidence/environment/local.json")" true "a changed tree is said"
+exits 0 "its page" "$REPERF" report known --html "$T/known.html"
+like "$(cat "$T/known.html")" '<p class="headline">.*1 measured; nothing comparable was published' "does not speak of reproducing"
+like "$(cat "$T/known.html")" '<caption>Rates of the whole job, in samples/s: ' "and names its unit"
 exits 0 "its archive is whole" "$REPERF" verify --unsigned known
 
 # More repeats until the interval is narrow

@@ -137,7 +137,7 @@ like "$(cat "$T/err.0")" 'rank 1 has no NCCL that it can use' "which the other h
 job 2 "${words[@]}" --steps 4 --batch 1 --lr 1e300
 is "$statuses" "8 8" "a loss that is not finite ends both alike"
 
-long=("${words[@]}" --steps 100000 --batch 1 --comm-timeout 120)
+long=("${words[@]}" --steps 100000 --batch 1 --comm-timeout 360) # a third of it for NCCL's abort
 begin() { # NAME
     port=$(free_port)
     start 0 2 "${long[@]}"

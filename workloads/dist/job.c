@@ -94,6 +94,15 @@ void job_ends_alike(struct job *job)
 }
 
 #ifdef REPERF_HAVE_NCCL
+#define ABORT_LEAST_NS (10 * NS_PER_S)
+
+/* What is on the device must end first: a slow one is given longer by whoever waits longer for it. */
+static int64_t abort_ns(int64_t timeout_ns)
+{
+    int64_t third_ns = timeout_ns / 3;
+    return third_ns > ABORT_LEAST_NS ? third_ns : ABORT_LEAST_NS;
+}
+
 int job_use_cuda(struct job *job, const struct job_device *device, const struct job_opts *opts,
                  struct err *err)
 {
@@ -102,7 +111,8 @@ int job_use_cuda(struct job *job, const struct job_device *device, const struct 
                              .watch = job->watch,
                              .stop = opts->stop,
                              .open_ns = opts->rendezvous_ns,
-                             .stall_ns = opts->timeout_ns * JOB_STALLS_A_TIMEOUT};
+                             .stall_ns = opts->timeout_ns * JOB_STALLS_A_TIMEOUT,
+                             .abort_ns = abort_ns(opts->timeout_ns)};
     bool is_alike = false;
     if (opts->ranks->n_ranks == 1) {
         return 0;

@@ -16,7 +16,6 @@
 #define NAP_NS      50000          /* between two looks at what is in progress */
 #define GRACE_NS    (2 * NS_PER_S) /* for the watch to see a death that NCCL has seen */
 #define FINALIZE_NS (5 * NS_PER_S)
-#define ABORT_NS    (10 * NS_PER_S)
 #define RUNS_MAX    65536
 #define ONE_GPU     "REPERF_NCCL_ONE_GPU" /* for tests, "1": ranks may share a GPU */
 
@@ -190,7 +189,7 @@ static void abort_it(void *self)
     drop_programs(nccl);
     nccl->comm = NULL;
     (void)clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += ABORT_NS / NS_PER_S;
+    end.tv_sec += nccl->opts.abort_ns / NS_PER_S;
     if (pthread_create(&thread, NULL, abort_comm, &it) != 0) {
         abort_comm(&it);
     } else if (pthread_timedjoin_np(thread, NULL, &end) != 0) {

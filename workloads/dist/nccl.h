@@ -22,6 +22,7 @@ struct nccl_opts {
     const volatile sig_atomic_t *stop; /* borrowed; may be NULL */
     int64_t open_ns;                   /* for all ranks to come */
     int64_t stall_ns;                  /* that the host waits for its device at most */
+    int64_t abort_ns; /* that the library's abort may take before the process ends as it is */
 };
 
 /* comm is the ring's and gets what devices need. *ret_is_alike: all ranks have found the same error and end by
