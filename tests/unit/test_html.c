@@ -62,11 +62,12 @@ TEST(scaling_shows_every_point_once)
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 1 << 20);
     chart.lines[0] = (struct chart_line){.label = STR_LIT("one"), .points = points[0], .n = 3};
-    chart.lines[0].points[0] = (struct chart_point){1, 100, 100, STR_LIT("100"), STR_LIT("100")};
-    chart.lines[0].points[1] = (struct chart_point){8, 700, 690, STR_LIT("700"), STR_LIT("690")};
-    chart.lines[0].points[2] = (struct chart_point){32, 2500, NAN, STR_LIT("2500"), STR_EMPTY};
+    chart.lines[0].points[0] = (struct chart_point){.gpus = 1, .published = 100, .recomputed = 100};
+    chart.lines[0].points[1] = (struct chart_point){.gpus = 8, .published = 700, .recomputed = 690};
+    chart.lines[0].points[2] = (struct chart_point){
+        .gpus = 32, .published = 2500, .recomputed = NAN, .printed = STR_LIT("2500")};
     chart.lines[1] = (struct chart_line){.label = STR_LIT("two"), .points = points[1], .n = 1};
-    chart.lines[1].points[0] = (struct chart_point){8, NAN, 650, STR_EMPTY, STR_LIT("650")};
+    chart.lines[1].points[0] = (struct chart_point){.gpus = 8, .published = NAN, .recomputed = 650};
     chart_scaling(&out, &chart);
     assert_int_equal(count(&out, "<circle class=\"c0 solid\""), 3);
     assert_int_equal(count(&out, "<circle class=\"c0 hollow\""), 2);
@@ -89,7 +90,7 @@ TEST(nothing_to_draw_draws_nothing)
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 1024);
     chart.lines[0] = (struct chart_line){.points = &point, .n = 1};
-    chart.lines[0].points[0] = (struct chart_point){1, NAN, NAN, STR_EMPTY, STR_EMPTY};
+    chart.lines[0].points[0] = (struct chart_point){.gpus = 1, .published = NAN, .recomputed = NAN};
     chart_scaling(&out, &chart);
     assert_string_equal(out.ptr, "");
 }
