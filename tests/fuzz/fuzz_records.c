@@ -27,7 +27,7 @@ static void example(struct str data)
     tfrecord_append(&text, &shape, row);
     const uint8_t *bytes = (const uint8_t *)text.ptr;
     ASSERT(tfrecord_header(bytes, &len, &err) == 0 && len + TFRECORD_FRAME_BYTES == text.len);
-    bytes += TFRECORD_HEADER_BYTES;
+    bytes += RECORD_HEAD_BYTES;
     ASSERT(tfrecord_check(bytes, (size_t)len, &err) == 0);
     ASSERT(tfrecord_example((struct str){(const char *)bytes, (size_t)len}, &shape, again, &err) ==
            0);
@@ -38,7 +38,7 @@ static void frame(const uint8_t *data, size_t size)
 {
     struct err err = {0};
     uint64_t len = 0;
-    if (size < TFRECORD_HEADER_BYTES) {
+    if (size < RECORD_HEAD_BYTES) {
         return;
     }
     if (tfrecord_header(data, &len, &err) < 0) {
@@ -47,8 +47,8 @@ static void frame(const uint8_t *data, size_t size)
     }
     ASSERT(len <= TFRECORD_BYTES_MAX);
     if (len + TFRECORD_FRAME_BYTES <= size &&
-        tfrecord_check(data + TFRECORD_HEADER_BYTES, (size_t)len, &err) == 0) {
-        example((struct str){(const char *)data + TFRECORD_HEADER_BYTES, (size_t)len});
+        tfrecord_check(data + RECORD_HEAD_BYTES, (size_t)len, &err) == 0) {
+        example((struct str){(const char *)data + RECORD_HEAD_BYTES, (size_t)len});
     }
 }
 
