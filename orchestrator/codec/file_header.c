@@ -4,24 +4,12 @@
 
 #include "codec/file_header.h"
 
-#include "base/crc32c.h"
+#include "codec/proto.h"
 
 #define HDF5_SIGNATURE "\x89HDF\r\n\x1a\n"
 #define SIGNATURE_SIZE 8
-#define TFRECORD_HEAD  12 /* length, its checksum */
-#define TFRECORD_TAIL  4
-#define CRC_MASK_DELTA 0xa282ead8u
 
 static const struct file_header NOTHING = {-1, -1, -1, -1};
-
-static uint64_t little(const uint8_t *ptr, size_t n)
-{
-    uint64_t value = 0;
-    for (size_t idx = n; idx > 0; idx--) {
-        value = value << 8 | ptr[idx - 1];
-    }
-    return value;
-}
 
 /* The superblock may be at offset 0, 512, 1024, 2048, ... */
 static bool find_superblock(const uint8_t *ptr, size_t len, size_t *ret_at)
@@ -75,8 +63,8 @@ int file_header_hdf5(const uint8_t *ptr, size_t len, bool deep UNUSED, struct fi
                        "byte %zu: expected addresses of 4 or 8 bytes, found %zu", at + width_at,
                        size);
     }
-    base = little(ptr + at + addresses_at, size);
-    end = little(ptr + at + addresses_at + 2 * size, size);
+    base = little_endian(ptr + at + addresses_at, size);
+    end = little_endian(ptr + at + addresses_at + 2 * size, size);
     if (base != at || end > len || end < at) {
         return err_set(err, ERR_INTEGRITY,
                        "the superblock says that the file ends at byte %llu, but it ends at %zu",
@@ -86,16 +74,10 @@ int file_header_hdf5(const uint8_t *ptr, size_t len, bool deep UNUSED, struct fi
     return 0;
 }
 
-static uint32_t masked_crc(const uint8_t *ptr, size_t len)
-{
-    uint32_t crc = crc32c(0, ptr, len);
-    return ((crc >> 15) | (crc << 17)) + CRC_MASK_DELTA;
-}
-
 static int check_crc(const uint8_t *ptr, size_t len, size_t at, const char *what, struct err *err)
 {
-    uint32_t wanted = (uint32_t)little(ptr + len, 4);
-    uint32_t found = masked_crc(ptr, len);
+    uint32_t wanted = (uint32_t)little_endian(ptr + len, 4);
+    uint32_t found = record_crc(ptr, len);
     return wanted == found ? 0
                            : err_set(err, ERR_INTEGRITY,
                                      "byte %zu: the record's %s has checksum %08x, expected %08x",
@@ -108,23 +90,23 @@ int file_header_tfrecord(const uint8_t *ptr, size_t len, bool deep, struct file_
     int64_t n = 0;
     for (size_t at = 0; at < len; n++) {
         uint64_t bytes;
-        if (len - at < TFRECORD_HEAD + TFRECORD_TAIL) {
+        if (len - at < RECORD_HEAD_BYTES + RECORD_CRC_BYTES) {
             return err_set(err, ERR_INTEGRITY, "byte %zu: record %lld is truncated", at,
                            (long long)n);
         }
         if (check_crc(ptr + at, 8, at, "length", err) < 0) {
             return -1;
         }
-        bytes = little(ptr + at, 8);
-        if (bytes > len - at - TFRECORD_HEAD - TFRECORD_TAIL) {
+        bytes = little_endian(ptr + at, 8);
+        if (bytes > len - at - RECORD_HEAD_BYTES - RECORD_CRC_BYTES) {
             return err_set(err, ERR_INTEGRITY,
                            "byte %zu: record %lld has %llu bytes, the file has %zu more", at,
-                           (long long)n, (unsigned long long)bytes, len - at - TFRECORD_HEAD);
+                           (long long)n, (unsigned long long)bytes, len - at - RECORD_HEAD_BYTES);
         }
-        if (deep && check_crc(ptr + at + TFRECORD_HEAD, (size_t)bytes, at, "data", err) < 0) {
+        if (deep && check_crc(ptr + at + RECORD_HEAD_BYTES, (size_t)bytes, at, "data", err) < 0) {
             return -1;
         }
-        at += TFRECORD_HEAD + (size_t)bytes + TFRECORD_TAIL;
+        at += RECORD_HEAD_BYTES + (size_t)bytes + RECORD_CRC_BYTES;
     }
     if (n == 0) {
         return err_set(err, ERR_INTEGRITY, "expected records, found an empty file");

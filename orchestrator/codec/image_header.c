@@ -4,11 +4,12 @@
 
 #include "codec/file_header.h"
 
+#include <zlib.h>
+
 #define PNG_SIGNATURE "\x89PNG\r\n\x1a\n"
 #define PNG_HEAD      8
 #define CHUNK_EXTRA   12 /* length, type, checksum */
 #define IHDR_BYTES    13
-#define CRC32_POLY    0xedb88320u
 
 enum { M_SOF0 = 0xC0, M_DHT = 0xC4, M_JPG = 0xC8, M_DAC = 0xCC, M_SOF15 = 0xCF };
 enum { M_RST0 = 0xD0, M_RST7 = 0xD7, M_SOI = 0xD8, M_EOI = 0xD9, M_SOS = 0xDA, M_TEM = 0x01 };
@@ -166,33 +167,10 @@ int file_header_jpeg(const uint8_t *ptr, size_t len, bool deep, struct file_head
 
 /* ---- PNG ---- */
 
-static void make_table(uint32_t *table)
-{
-    for (uint32_t idx = 0; idx < 256; idx++) {
-        uint32_t crc = idx;
-        for (int bit = 0; bit < 8; bit++) {
-            crc = crc >> 1 ^ (crc & 1 ? CRC32_POLY : 0);
-        }
-        table[idx] = crc;
-    }
-}
-
-/* Making the table again for each chunk is cheap next to a chunk with a picture in it, and no threads share it. */
-static uint32_t crc32_of(const uint8_t *ptr, size_t len)
-{
-    uint32_t table[256];
-    uint32_t crc = ~0u;
-    make_table(table);
-    for (size_t idx = 0; idx < len; idx++) {
-        crc = table[(crc ^ ptr[idx]) & 0xFF] ^ crc >> 8;
-    }
-    return ~crc;
-}
-
 static int check_chunk(const uint8_t *ptr, size_t bytes, size_t at, struct err *err)
 {
     uint32_t wanted = big32(ptr + 8 + bytes);
-    uint32_t found = crc32_of(ptr + 4, bytes + 4);
+    uint32_t found = (uint32_t)crc32_z(0, ptr + 4, bytes + 4);
     return wanted == found ? 0
                            : err_set(err, ERR_INTEGRITY,
                                      "byte %zu: chunk %.4s has checksum %08x, expected %08x", at,

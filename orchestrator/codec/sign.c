@@ -122,7 +122,7 @@ static int check_private_file(int fd, const char *path, struct err *err)
 {
     struct stat info;
     if (fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "stat %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "stat", path);
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_AUTH, "%s: expected a regular file", path);
@@ -147,14 +147,14 @@ int sign_load_private(const char *path, struct sign_key *ret_key, struct err *er
     EVP_PKEY *pkey;
     ssize_t got;
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "open", path);
     }
     if (check_private_file(fd, path, err) < 0) {
         return -1;
     }
     got = read(fd, text, sizeof(text));
     if (got < 0) {
-        return err_set(err, err_code_of_errno(errno), "read %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "read", path);
     }
     bio = BIO_new_mem_buf(text, (int)got);
     pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
@@ -231,72 +231,33 @@ void dsse_pae(struct strbuf *buf, struct str type, struct str payload)
     strbuf_add_str(buf, payload);
 }
 
-static const char BASE64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+#define ENCODED_AT_ONCE 3072 /* bytes, a multiple of 3 */
 
 void base64_encode(struct strbuf *buf, struct str bytes)
 {
-    const uint8_t *in = (const uint8_t *)bytes.ptr;
-    char text[1024];
-    size_t len = 0;
-    for (size_t idx = 0; idx < bytes.len; idx += 3) {
-        size_t n = bytes.len - idx < 3 ? bytes.len - idx : 3;
-        uint32_t word = (uint32_t)in[idx] << 16 | (n > 1 ? (uint32_t)in[idx + 1] << 8 : 0) |
-                        (n > 2 ? (uint32_t)in[idx + 2] : 0);
-        text[len++] = BASE64[word >> 18];
-        text[len++] = BASE64[word >> 12 & 63];
-        text[len++] = (char)(n > 1 ? BASE64[word >> 6 & 63] : '=');
-        text[len++] = (char)(n > 2 ? BASE64[word & 63] : '=');
-        if (len == sizeof(text)) {
-            strbuf_add(buf, text, len);
-            len = 0;
-        }
+    uint8_t text[ENCODED_AT_ONCE / 3 * 4 + 1];
+    for (size_t at = 0; at < bytes.len; at += ENCODED_AT_ONCE) {
+        struct str part = str_sub(bytes, at, ENCODED_AT_ONCE);
+        int len = EVP_EncodeBlock(text, (const uint8_t *)part.ptr, (int)part.len);
+        strbuf_add(buf, text, (size_t)len);
     }
-    strbuf_add(buf, text, len);
-}
-
-static int base64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
 int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes, struct err *err)
 {
+    CLEANUP(strbuf) struct strbuf again = {0};
     uint8_t *out = arena_alloc(arena, text.len / 4 * 3 + 1, 1);
-    size_t n_pad = 0;
-    size_t len = 0;
-    if (text.len % 4 != 0) {
-        return err_set(err, ERR_PARSE, "base64: length %zu is not a multiple of 4", text.len);
+    int len = text.len % 4 == 0 && text.len < INT32_MAX
+                  ? EVP_DecodeBlock(out, (const uint8_t *)text.ptr, (int)text.len)
+                  : -1;
+    int n_pad = str_ends(text, STR_LIT("==")) ? 2 : str_ends(text, STR_LIT("="));
+    struct str bytes = {(const char *)out, len > n_pad ? (size_t)(len - n_pad) : 0};
+    strbuf_init(&again, text.len + 1);
+    base64_encode(&again, bytes);
+    /* Only what encoding gives: OpenSSL passes over spaces, and unused bits could hide something. */
+    if (len < 0 || !str_eq(strbuf_str(&again), text)) {
+        return err_set(err, ERR_PARSE, "expected base64 with its padding");
     }
-    while (n_pad < 2 && n_pad < text.len && text.ptr[text.len - 1 - n_pad] == '=') {
-        n_pad++;
-    }
-    for (size_t idx = 0; idx < text.len; idx += 4) {
-        size_t n_here = idx + 4 == text.len ? 4 - n_pad : 4;
-        uint32_t word = 0;
-        for (size_t k = 0; k < 4; k++) {
-            int value = k < n_here ? base64_value(text.ptr[idx + k]) : 0;
-            if (value < 0) {
-                return err_set(err, ERR_PARSE, "base64: unexpected byte at %zu", idx + k);
-            }
-            word = word << 6 | (uint32_t)value;
-        }
-        for (size_t k = 0; k + 1 < n_here; k++) {
-            out[len++] = (uint8_t)(word >> (16 - 8 * k));
-        }
-        /* Bits that encode nothing could hide something. */
-        if (n_here < 4 && (word & (n_here == 3 ? 0xffu : 0xffffu))) {
-            return err_set(err, ERR_PARSE, "base64: unused bits are set at the end");
-        }
-    }
-    *ret_bytes = (struct str){(const char *)out, len};
+    *ret_bytes = bytes;
     return 0;
 }

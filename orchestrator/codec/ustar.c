@@ -262,27 +262,12 @@ static uint64_t read_size(const struct ustar_raw *raw)
 
 static const char *type_name(char type)
 {
-    switch (type) {
-    case '1':
-        return "a hard link";
-    case '2':
-        return "a symbolic link";
-    case '3':
-    case '4':
-        return "a device";
-    case '5':
-        return "a folder";
-    case '6':
-        return "a FIFO";
-    case 'x':
-    case 'g':
-        return "a pax header";
-    case 'L':
-    case 'K':
-        return "a GNU long name";
-    default:
-        return "of an unknown type";
-    }
+    static const char *const NAMES[] = {"a hard link", "a symbolic link", "a device",
+                                        "a device",    "a folder",        "a FIFO"};
+    return type >= '1' && type <= '6'   ? NAMES[type - '1']
+           : type == 'x' || type == 'g' ? "a pax header"
+           : type == 'L' || type == 'K' ? "a GNU long name"
+                                        : "of an unknown type";
 }
 
 static int compare_header(const uint8_t *found, const uint8_t *wanted, struct err *err)

@@ -203,27 +203,14 @@ static enum step step_hop(struct ssh_hop *hop, struct err *err)
     }
 }
 
-static const char *state_text(enum hop_state state)
-{
-    switch (state) {
-    case HOP_RESOLVE:
-        return "its name was not resolved";
-    case HOP_CONNECT:
-        return "the connection was not accepted";
-    case HOP_HANDSHAKE:
-        return "something accepts connections there, but there was no SSH handshake";
-    case HOP_AGENT:
-        return "the agent gave no answer";
-    case HOP_TUNNEL:
-        return "it did not open a channel to the next stop";
-    case HOP_HOST_KEY:
-    case HOP_METHODS:
-    case HOP_KEYS:
-    case HOP_UP:
-    default:
-        return "it refused the login";
-    }
-}
+/* What is the matter with a hop that stays there; of the others: "it refused the login". */
+static const char *const STATE_TEXTS[HOP_UP + 1] = {
+    [HOP_RESOLVE] = "its name was not resolved",
+    [HOP_CONNECT] = "the connection was not accepted",
+    [HOP_HANDSHAKE] = "something accepts connections there, but there was no SSH handshake",
+    [HOP_AGENT] = "the agent gave no answer",
+    [HOP_TUNNEL] = "it did not open a channel to the next stop",
+};
 
 static int pump_all(struct ssh *ssh, struct err *err)
 {
@@ -255,9 +242,10 @@ static enum step bring_up(struct ssh *ssh, struct err *err)
             if (loop_now_ns(ssh->loop) < hop->until_ns) {
                 return pump_all(ssh, err) < 0 ? STEP_FAIL : STEP_AGAIN;
             }
-            return step_fail(err_set(err, ERR_NET, "%s: %s within %.3g s", hop->target->label,
-                                     state_text(hop->state),
-                                     (double)hop->target->connect_timeout_ns / NS_PER_S));
+            return step_fail(
+                err_set(err, ERR_NET, "%s: %s within %.3g s", hop->target->label,
+                        STATE_TEXTS[hop->state] ? STATE_TEXTS[hop->state] : "it refused the login",
+                        (double)hop->target->connect_timeout_ns / NS_PER_S));
         }
         if (hop->state == HOP_UP) {
             ssh->at++;

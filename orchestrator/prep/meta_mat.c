@@ -3,7 +3,7 @@
 
 #include "prep/meta_mat.h"
 
-#include "base/strbuf.h"
+#include "codec/proto.h"
 #include "prep/deflate.h"
 
 #define HEADER_BYTES 128
@@ -22,12 +22,6 @@ struct element {
     struct str bytes;
 };
 
-static uint32_t le32(const char *at)
-{
-    const uint8_t *b = (const uint8_t *)at;
-    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
 static int cut(struct err *err)
 {
     return err_set(err, ERR_INTEGRITY, "meta.mat: an element is truncated");
@@ -40,7 +34,7 @@ static int next_element(struct str *rest, struct element *ret_element, struct er
     if (rest->len < 8) {
         return cut(err);
     }
-    type = le32(rest->ptr);
+    type = (uint32_t)little_endian(rest->ptr, 4);
     if (type >> 16) {
         len = type >> 16;
         if (len > 4) {
@@ -50,7 +44,7 @@ static int next_element(struct str *rest, struct element *ret_element, struct er
         *rest = str_sub(*rest, 8, SIZE_MAX);
         return 0;
     }
-    len = le32(rest->ptr + 4);
+    len = (uint32_t)little_endian(rest->ptr + 4, 4);
     if (len > rest->len - 8) {
         return cut(err);
     }
@@ -82,10 +76,11 @@ static int open_matrix(const struct element *element, struct matrix *ret_matrix,
     if (flags.bytes.len != 8 || dims.bytes.len < 8 || dims.bytes.len % 4) {
         return cut(err);
     }
-    matrix.class = le32(flags.bytes.ptr) & 0xFF;
+    matrix.class = (uint32_t)little_endian(flags.bytes.ptr, 4) & 0xFF;
     matrix.name = name.bytes;
     for (size_t idx = 0; idx < dims.bytes.len; idx += 4) {
-        if (__builtin_mul_overflow(matrix.n, le32(dims.bytes.ptr + idx), &matrix.n)) {
+        if (__builtin_mul_overflow(matrix.n, (uint32_t)little_endian(dims.bytes.ptr + idx, 4),
+                                   &matrix.n)) {
             return cut(err);
         }
     }
@@ -158,7 +153,7 @@ static int read_fields(struct str *rest, struct fields *ret_fields, struct err *
     if (next_element(rest, &name_len, err) < 0 || next_element(rest, &names, err) < 0) {
         return -1;
     }
-    len = name_len.bytes.len == 4 ? le32(name_len.bytes.ptr) : 0;
+    len = name_len.bytes.len == 4 ? (uint32_t)little_endian(name_len.bytes.ptr, 4) : 0;
     if (len == 0 || len > 64 || names.bytes.len % len || names.bytes.len / len > FIELDS_MAX) {
         return err_set(err, ERR_INTEGRITY, "meta.mat: the names of the fields cannot be read");
     }
@@ -239,17 +234,10 @@ int meta_mat_parse(struct arena *arena, struct str bytes, struct meta_mat *ret_m
 
 /* ---- writing ---- */
 
-static void add_le32(struct strbuf *out, uint32_t value)
-{
-    for (int idx = 0; idx < 4; idx++, value >>= 8) {
-        strbuf_add_char(out, (char)(value & 255));
-    }
-}
-
 static void add_element(struct strbuf *out, uint32_t type, struct str bytes)
 {
-    add_le32(out, type);
-    add_le32(out, (uint32_t)bytes.len);
+    add_little_endian(out, type, 4);
+    add_little_endian(out, (uint32_t)bytes.len, 4);
     strbuf_add_str(out, bytes);
     while (out->len % 8) {
         strbuf_add_char(out, '\0');
@@ -259,14 +247,14 @@ static void add_element(struct strbuf *out, uint32_t type, struct str bytes)
 /* Flags, dimensions and name of an array of 1 x n. */
 static void add_opening(struct strbuf *out, uint32_t class, uint32_t n, const char *name)
 {
-    add_le32(out, MI_UINT32);
-    add_le32(out, 8);
-    add_le32(out, class);
-    add_le32(out, 0);
-    add_le32(out, MI_INT32);
-    add_le32(out, 8);
-    add_le32(out, 1);
-    add_le32(out, n);
+    add_little_endian(out, MI_UINT32, 4);
+    add_little_endian(out, 8, 4);
+    add_little_endian(out, class, 4);
+    add_little_endian(out, 0, 4);
+    add_little_endian(out, MI_INT32, 4);
+    add_little_endian(out, 8, 4);
+    add_little_endian(out, 1, 4);
+    add_little_endian(out, n, 4);
     add_element(out, MI_INT8, str_of(name));
 }
 
@@ -296,8 +284,8 @@ int meta_mat_make(const struct meta_mat *meta, uint8_t **ret_bytes, size_t *ret_
     strbuf_init(&array, META_BYTES_MAX);
     strbuf_init(&whole, META_BYTES_MAX);
     add_opening(&array, MX_STRUCT, (uint32_t)meta->n, "synsets");
-    add_le32(&array, 4u << 16 | MI_INT32);
-    add_le32(&array, 16);
+    add_little_endian(&array, 4u << 16 | MI_INT32, 4);
+    add_little_endian(&array, 16, 4);
     add_element(&array, MI_INT8, (struct str){names, sizeof(names)});
     for (size_t idx = 0; idx < meta->n; idx++) {
         add_synset(&array, &meta->synsets[idx]);
@@ -316,8 +304,8 @@ int meta_mat_make(const struct meta_mat *meta, uint8_t **ret_bytes, size_t *ret_
     bytes = xmalloc(*ret_len);
     memcpy(bytes, header, HEADER_BYTES);
     strbuf_clear(&whole);
-    add_le32(&whole, MI_COMPRESSED);
-    add_le32(&whole, (uint32_t)packed_len);
+    add_little_endian(&whole, MI_COMPRESSED, 4);
+    add_little_endian(&whole, (uint32_t)packed_len, 4);
     memcpy(bytes + HEADER_BYTES, whole.ptr, 8);
     memcpy(bytes + HEADER_BYTES + 8, packed, packed_len);
     *ret_bytes = bytes;

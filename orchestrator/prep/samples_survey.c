@@ -200,7 +200,7 @@ static int index_records(struct stream *stream, struct record_slot *slot,
 {
     uint64_t offset = 0;
     for (;;) {
-        uint8_t header[TFRECORD_HEADER_BYTES];
+        uint8_t header[RECORD_HEAD_BYTES];
         uint64_t len = 0;
         size_t got = 0;
         if (stream_take(stream, header, sizeof(header), &got, err) < 0) {
@@ -225,7 +225,7 @@ static int index_records(struct stream *stream, struct record_slot *slot,
             return err_wrap(err, "offset %" PRIu64, offset);
         }
         struct image_sample sample = *file;
-        sample.place = offset + TFRECORD_HEADER_BYTES;
+        sample.place = offset + RECORD_HEAD_BYTES;
         sample.len = (uint32_t)len;
         VEC_PUSH(&slot->found, sample);
         offset += len + TFRECORD_FRAME_BYTES;

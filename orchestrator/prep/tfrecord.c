@@ -3,36 +3,19 @@
 
 #include "prep/tfrecord.h"
 
-#include "base/crc32c.h"
+#include "codec/proto.h"
 
-#define MASK_DELTA  0xa282ead8u
 #define KEY_MAX     64
 #define EXAMPLE_MAX (1u << 20)
 
-enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 /* Field numbers of Example.features, Features.feature, the map's key and value, Feature.int64_list and float_list, .value. */
 enum { FIELD_FEATURES = 1, FIELD_FEATURE = 1, FIELD_KEY = 1, FIELD_VALUE = 2 };
 enum { FIELD_FLOATS = 2, FIELD_INTS = 3, FIELD_VALUES = 1 };
 
-static uint32_t masked(uint32_t crc)
-{
-    return ((crc >> 15) | (crc << 17)) + MASK_DELTA;
-}
-
-static uint64_t little_endian(const uint8_t *at, int n)
-{
-    uint64_t value = 0;
-    for (int idx = n - 1; idx >= 0; idx--) {
-        value = value << 8 | at[idx];
-    }
-    return value;
-}
-
 int tfrecord_header(const uint8_t *header, uint64_t *ret_len, struct err *err)
 {
     uint64_t len = little_endian(header, 8);
-    uint32_t found = (uint32_t)little_endian(header + 8, 4);
-    if (masked(crc32c(0, header, 8)) != found) {
+    if (!record_holds(header, 8)) {
         return err_set(err, ERR_INTEGRITY, "the CRC of a record's length does not match");
     }
     if (len > TFRECORD_BYTES_MAX) {
@@ -45,7 +28,7 @@ int tfrecord_header(const uint8_t *header, uint64_t *ret_len, struct err *err)
 
 int tfrecord_check(const uint8_t *data, size_t len, struct err *err)
 {
-    if (masked(crc32c(0, data, len)) != (uint32_t)little_endian(data + len, 4)) {
+    if (!record_holds(data, len)) {
         return err_set(err, ERR_INTEGRITY, "the CRC of a record's %zu bytes does not match", len);
     }
     return 0;
@@ -53,85 +36,10 @@ int tfrecord_check(const uint8_t *data, size_t len, struct err *err)
 
 /* ---- reading ---- */
 
-static int varint(struct str *rest, uint64_t *ret_value, struct err *err)
-{
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t byte;
-        if (!rest->len) {
-            return err_set(err, ERR_INTEGRITY, "the message is truncated within a number");
-        }
-        byte = (uint8_t)*rest->ptr;
-        *rest = str_sub(*rest, 1, SIZE_MAX);
-        if (shift == 63 && byte > 1) {
-            break;
-        }
-        value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) {
-            *ret_value = value;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_INTEGRITY, "a number of more than 64 bits");
-}
-
-struct proto_field {
-    uint64_t number;
-    enum wire wire;
-    uint64_t value;   /* WIRE_VARINT */
-    struct str bytes; /* of the others */
-};
-
-static int cut(struct str *rest, uint64_t len, struct str *ret_bytes, struct err *err)
-{
-    if (len > rest->len) {
-        return err_set(err, ERR_INTEGRITY,
-                       "the message is truncated: %" PRIu64 " bytes wanted, %zu left", len,
-                       rest->len);
-    }
-    *ret_bytes = str_sub(*rest, 0, (size_t)len);
-    *rest = str_sub(*rest, (size_t)len, SIZE_MAX);
-    return 0;
-}
-
-static int next_field(struct str *rest, struct proto_field *ret_field, struct err *err)
-{
-    uint64_t tag = 0, len = 0;
-    struct proto_field field = {0};
-    if (varint(rest, &tag, err) < 0) {
-        return -1;
-    }
-    field.number = tag >> 3;
-    field.wire = (enum wire)(tag & 7);
-    switch (field.wire) {
-    case WIRE_VARINT:
-        if (varint(rest, &field.value, err) < 0) {
-            return -1;
-        }
-        break;
-    case WIRE_BYTES:
-        if (varint(rest, &len, err) < 0 || cut(rest, len, &field.bytes, err) < 0) {
-            return -1;
-        }
-        break;
-    case WIRE_FIXED32:
-    case WIRE_FIXED64:
-        if (cut(rest, field.wire == WIRE_FIXED32 ? 4 : 8, &field.bytes, err) < 0) {
-            return -1;
-        }
-        break;
-    default:
-        return err_set(err, ERR_INTEGRITY, "field %" PRIu64 " of wire type %d", field.number,
-                       (int)field.wire);
-    }
-    *ret_field = field;
-    return 0;
-}
-
 /* A message field of that number and nothing else. */
 static int expect_message(const struct proto_field *field, uint64_t number, struct err *err)
 {
-    if (field->number != number || field->wire != WIRE_BYTES) {
+    if (field->number != number || field->wire != PROTO_BYTES) {
         return err_set(err, ERR_INTEGRITY,
                        "field %" PRIu64 " of wire type %d, expected the message %" PRIu64,
                        field->number, (int)field->wire, number);
@@ -162,20 +70,21 @@ static int read_ints(struct str list, struct numbers *numbers, struct err *err)
 {
     while (list.len) {
         struct proto_field field = {0};
-        if (next_field(&list, &field, err) < 0) {
+        if (proto_next(&list, &field, err) < 0) {
             return -1;
         }
         if (field.number != FIELD_VALUES ||
-            (field.wire != WIRE_BYTES && field.wire != WIRE_VARINT)) {
+            (field.wire != PROTO_BYTES && field.wire != PROTO_VARINT)) {
             return err_set(err, ERR_INTEGRITY, "field %" PRIu64 " in a list of numbers",
                            field.number);
         }
-        if (field.wire == WIRE_VARINT && add_number(numbers, field.value, err) < 0) {
+        if (field.wire == PROTO_VARINT && add_number(numbers, field.value, err) < 0) {
             return -1;
         }
         while (field.bytes.len) {
             uint64_t value = 0;
-            if (varint(&field.bytes, &value, err) < 0 || add_number(numbers, value, err) < 0) {
+            if (proto_varint(&field.bytes, &value, err) < 0 ||
+                add_number(numbers, value, err) < 0) {
                 return -1;
             }
         }
@@ -197,7 +106,7 @@ static int read_feature(struct str key, struct str value, const struct tokens_sh
             return err_set(err, ERR_INTEGRITY, "%s occurs twice", tokens_part_name(part));
         }
         *seen |= 1u << part;
-        if (next_field(&value, &field, err) < 0 || expect_message(&field, FIELD_INTS, err) < 0 ||
+        if (proto_next(&value, &field, err) < 0 || expect_message(&field, FIELD_INTS, err) < 0 ||
             read_ints(field.bytes, &numbers, err) < 0) {
             return err_wrap(err, "%s", tokens_part_name(part));
         }
@@ -219,8 +128,8 @@ static int read_entry(struct str entry, const struct tokens_shape *shape, int32_
                       unsigned *seen, struct err *err)
 {
     struct proto_field key = {0}, value = {0};
-    if (next_field(&entry, &key, err) < 0 || expect_message(&key, FIELD_KEY, err) < 0 ||
-        next_field(&entry, &value, err) < 0 || expect_message(&value, FIELD_VALUE, err) < 0) {
+    if (proto_next(&entry, &key, err) < 0 || expect_message(&key, FIELD_KEY, err) < 0 ||
+        proto_next(&entry, &value, err) < 0 || expect_message(&value, FIELD_VALUE, err) < 0) {
         return -1;
     }
     if (entry.len) {
@@ -234,7 +143,7 @@ int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t 
 {
     struct proto_field features = {0};
     unsigned seen = 0;
-    if (next_field(&data, &features, err) < 0 ||
+    if (proto_next(&data, &features, err) < 0 ||
         expect_message(&features, FIELD_FEATURES, err) < 0) {
         return -1;
     }
@@ -243,7 +152,7 @@ int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t 
     }
     while (features.bytes.len) {
         struct proto_field entry = {0};
-        if (next_field(&features.bytes, &entry, err) < 0 ||
+        if (proto_next(&features.bytes, &entry, err) < 0 ||
             expect_message(&entry, FIELD_FEATURE, err) < 0 ||
             read_entry(entry.bytes, shape, row, &seen, err) < 0) {
             return -1;
@@ -259,21 +168,6 @@ int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t 
 
 /* ---- writing ---- */
 
-static void add_varint(struct strbuf *out, uint64_t value)
-{
-    for (; value >= 128; value >>= 7) {
-        strbuf_add_char(out, (char)(value | 128));
-    }
-    strbuf_add_char(out, (char)value);
-}
-
-static void add_message(struct strbuf *out, unsigned number, struct str bytes)
-{
-    add_varint(out, number << 3 | WIRE_BYTES);
-    add_varint(out, bytes.len);
-    strbuf_add_str(out, bytes);
-}
-
 /* One entry of the map: key and a feature with a list, whose packed values are given. */
 static void add_feature(struct strbuf *out, const char *key, unsigned list_field, struct str packed)
 {
@@ -281,11 +175,11 @@ static void add_feature(struct strbuf *out, const char *key, unsigned list_field
     strbuf_init(&list, EXAMPLE_MAX);
     strbuf_init(&feature, EXAMPLE_MAX);
     strbuf_init(&entry, EXAMPLE_MAX);
-    add_message(&list, FIELD_VALUES, packed);
-    add_message(&feature, list_field, strbuf_str(&list));
-    add_message(&entry, FIELD_KEY, str_of(key));
-    add_message(&entry, FIELD_VALUE, strbuf_str(&feature));
-    add_message(out, FIELD_FEATURE, strbuf_str(&entry));
+    proto_add_bytes(&list, FIELD_VALUES, packed);
+    proto_add_bytes(&feature, list_field, strbuf_str(&list));
+    proto_add_bytes(&entry, FIELD_KEY, str_of(key));
+    proto_add_bytes(&entry, FIELD_VALUE, strbuf_str(&feature));
+    proto_add_bytes(out, FIELD_FEATURE, strbuf_str(&entry));
 }
 
 static void add_features(struct strbuf *out, const struct tokens_shape *shape, const int32_t *row)
@@ -297,7 +191,7 @@ static void add_features(struct strbuf *out, const struct tokens_shape *shape, c
         const int32_t *at = row + tokens_part_at(shape, part);
         strbuf_clear(&packed);
         for (size_t idx = 0; idx < tokens_part_len(shape, part); idx++) {
-            add_varint(&packed, (uint64_t)(int64_t)at[idx]);
+            proto_add_varint(&packed, (uint64_t)(int64_t)at[idx]);
         }
         add_feature(out, tokens_part_name(part), FIELD_INTS, strbuf_str(&packed));
     }
@@ -308,24 +202,17 @@ static void add_features(struct strbuf *out, const struct tokens_shape *shape, c
     add_feature(out, "masked_lm_weights", FIELD_FLOATS, strbuf_str(&packed));
 }
 
-static void add_little_endian(struct strbuf *out, uint64_t value, int n)
-{
-    for (int idx = 0; idx < n; idx++, value >>= 8) {
-        strbuf_add_char(out, (char)(value & 255));
-    }
-}
-
 void tfrecord_append(struct strbuf *out, const struct tokens_shape *shape, const int32_t *row)
 {
     CLEANUP(strbuf) struct strbuf features = {0}, example = {0}, header = {0};
     strbuf_init(&features, EXAMPLE_MAX);
     strbuf_init(&example, EXAMPLE_MAX);
-    strbuf_init(&header, TFRECORD_HEADER_BYTES + 1);
+    strbuf_init(&header, RECORD_HEAD_BYTES + 1);
     add_features(&features, shape, row);
-    add_message(&example, FIELD_FEATURES, strbuf_str(&features));
+    proto_add_bytes(&example, FIELD_FEATURES, strbuf_str(&features));
     add_little_endian(&header, example.len, 8);
     strbuf_add_str(out, strbuf_str(&header));
-    add_little_endian(out, masked(crc32c(0, header.ptr, 8)), 4);
+    add_little_endian(out, record_crc(header.ptr, 8), 4);
     strbuf_add_str(out, strbuf_str(&example));
-    add_little_endian(out, masked(crc32c(0, example.ptr, example.len)), 4);
+    add_little_endian(out, record_crc(example.ptr, example.len), 4);
 }

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TFRecord files with tf.Example messages of BERT's inputs. Frames: length (u64), its masked CRC-32C, data, its masked CRC-32C; all
-   little endian. Of protocol buffers only what an Example needs, read strictly: a field that does not belong there, a length past the
+/* TFRecord files with tf.Example messages of BERT's inputs. Of protocol buffers only what an Example needs, read strictly: a field that does not belong there, a length past the
    end or a feature of another kind is ERR_INTEGRITY.
-   Source: tensorflow/core/lib/io/record_writer.h (frames and mask), tensorflow/core/example/{example,feature}.proto. */
+   Source: tensorflow/core/example/{example,feature}.proto. */
 #ifndef PREP_TFRECORD_H
 #define PREP_TFRECORD_H
 
-#include "base/strbuf.h"
+#include "codec/proto.h"
 #include "prep/bert_tokens.h"
 
-#define TFRECORD_BYTES_MAX    (1u << 20) /* of one record */
-#define TFRECORD_HEADER_BYTES 12
-#define TFRECORD_FRAME_BYTES  16 /* header, and the data's CRC after the data */
+#define TFRECORD_BYTES_MAX   (1u << 20) /* of one record */
+#define TFRECORD_FRAME_BYTES (RECORD_HEAD_BYTES + RECORD_CRC_BYTES)
 
-/* The length out of a header of TFRECORD_HEADER_BYTES. */
+/* The length out of a header of RECORD_HEAD_BYTES. */
 MUST_CHECK int tfrecord_header(const uint8_t *header, uint64_t *ret_len, struct err *err);
 /* data: len bytes, then the four of its CRC. */
 MUST_CHECK int tfrecord_check(const uint8_t *data, size_t len, struct err *err);

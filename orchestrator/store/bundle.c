@@ -166,8 +166,7 @@ static int copy_source(struct maker *m, struct store *to, const struct bundle_pa
     for (size_t idx = 0; idx < files.n; idx++) {
         const char *path = fs_join(m->arena, folder, files.items[idx]);
         if (!bundle_may_have(files.items[idx]) && unlink(path) < 0) {
-            return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                           err_errno_text(errno));
+            return err_errno(err, "remove", path);
         }
     }
     return 0;
@@ -230,7 +229,7 @@ static int for_files(struct maker *m,
 static int copy(struct maker *m, const char *from, const char *to, struct err *err)
 {
     return fs_is_dir(from) ? copy_folder(m->arena, from, below(m, to), m->opts->should_stop, err)
-                           : copy_file(from, below(m, to), m->opts->should_stop, err);
+                           : copy_file(from, below(m, to), m->opts->should_stop, NULL, err);
 }
 
 static int by_text(const void *a, const void *b)

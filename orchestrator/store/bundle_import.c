@@ -30,14 +30,22 @@ struct importer {
     struct bundle_info info;
 };
 
-static bool starts(const char *path, const char *prefix)
-{
-    return strncmp(path, prefix, strlen(prefix)) == 0;
-}
-
 static char *in_bundle(const struct importer *im, const char *path)
 {
     return fs_join(im->arena, im->folder, path);
+}
+
+/* Every file of the bundle whose path begins so. */
+static int for_below(struct importer *im, const char *prefix,
+                     int (*fn)(struct importer *im, const struct tree_file *file, struct err *err),
+                     struct err *err)
+{
+    int result = 0;
+    for (size_t idx = 0; result == 0 && idx < im->list.n; idx++) {
+        const struct tree_file *file = &im->list.files[idx];
+        result = str_starts(str_of(file->path), str_of(prefix)) ? fn(im, file, err) : 0;
+    }
+    return result;
 }
 
 /* ---- the bundle holds ---- */
@@ -89,25 +97,22 @@ static int check_bundle(struct importer *im, struct err *err)
 
 /* ---- locks ---- */
 
-static int for_locks(struct importer *im,
-                     int (*fn)(struct importer *, const char *, const char *, struct err *),
-                     struct err *err)
+/* Where it belongs; NULL: not a lock. */
+static const char *lock_of(const struct importer *im, const char *path)
 {
-    for (size_t idx = 0; idx < im->list.n; idx++) {
-        const char *path = im->list.files[idx].path;
-        if (starts(path, LOCKS_BELOW) && str_ends(str_of(path), STR_LIT(".json")) &&
-            fn(im, in_bundle(im, path),
-               fs_join(im->arena, im->opts->locks, path + strlen(LOCKS_BELOW)), err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return str_ends(str_of(path), STR_LIT(".json"))
+               ? fs_join(im->arena, im->opts->locks, path + strlen(LOCKS_BELOW))
+               : NULL;
 }
 
-static int check_lock(struct importer *im, const char *from, const char *to, struct err *err)
+static int check_lock(struct importer *im, const struct tree_file *file, struct err *err)
 {
+    const char *from = in_bundle(im, file->path), *to = lock_of(im, file->path);
     struct str ours;
     struct str theirs;
+    if (!to) {
+        return 0;
+    }
     if (bundle_check_lock(im->arena, from, err) < 0) {
         return err_wrap(err, "bundle %s", im->folder);
     }
@@ -124,34 +129,21 @@ static int check_lock(struct importer *im, const char *from, const char *to, str
                          "%s: the lock of the bundle differs; compare both, then remove one", to);
 }
 
-static int put_lock(struct importer *im, const char *from, const char *to, struct err *err)
+static int put_lock(struct importer *im, const struct tree_file *file, struct err *err)
 {
     struct str text;
-    const char *slash = strrchr(to, '/');
-    if (fs_exists(to)) {
+    const char *to = lock_of(im, file->path);
+    if (!to || fs_exists(to)) {
         return 0;
     }
-    if (fs_read(im->arena, from, STORE_TEXT_MAX, &text, err) < 0 ||
-        fs_mkdir_p(arena_strndup(im->arena, to, (size_t)(slash - to)), err) < 0) {
+    if (fs_read(im->arena, in_bundle(im, file->path), STORE_TEXT_MAX, &text, err) < 0 ||
+        fs_mkdir_above(to, err) < 0) {
         return -1;
     }
     return fs_write_atomic(to, text, err);
 }
 
 /* ---- into the store ---- */
-
-static int for_refs(struct importer *im,
-                    int (*fn)(struct importer *im, const char *path, struct err *err),
-                    struct err *err)
-{
-    for (size_t idx = 0; idx < im->list.n; idx++) {
-        if (starts(im->list.files[idx].path, REFS_BELOW) &&
-            fn(im, im->list.files[idx].path, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
 
 static int import_blob(struct importer *im, const struct tree_file *file, struct err *err)
 {
@@ -239,8 +231,9 @@ static int check_blobs_there(const struct importer *im, const char *path, const 
 }
 
 /* A bundle fills the store; it does not change what a name means here. */
-static int check_ref(struct importer *im, const char *path, struct err *err)
+static int check_ref(struct importer *im, const struct tree_file *file, struct err *err)
 {
+    const char *path = file->path;
     const char *kind, *name;
     struct str ours, theirs;
     struct err absent = {0};
@@ -266,13 +259,13 @@ static int check_ref(struct importer *im, const char *path, struct err *err)
                      kind, name);
 }
 
-static int import_ref(struct importer *im, const char *path, struct err *err)
+static int import_ref(struct importer *im, const struct tree_file *file, struct err *err)
 {
     const char *kind, *name;
     struct str text, ours;
     struct err absent = {0};
     bool is_new;
-    if (ref_of(im, path, &kind, &name, &text, err) < 0 ||
+    if (ref_of(im, file->path, &kind, &name, &text, err) < 0 ||
         bundle_check_claims(im->arena, im->store, kind, name, text, err) < 0) {
         return -1;
     }
@@ -293,15 +286,12 @@ static int import_ref(struct importer *im, const char *path, struct err *err)
 }
 
 /* Before anything is changed: no file that could make git run or read something else. */
-static int check_sources(struct importer *im, struct err *err)
+static int check_source(struct importer *im UNUSED, const struct tree_file *file, struct err *err)
 {
-    for (size_t idx = 0; idx < im->list.n; idx++) {
-        const char *path = im->list.files[idx].path;
-        if (starts(path, SOURCES_BELOW) && !bundle_may_have(path + strlen(SOURCES_BELOW))) {
-            return err_set(err, ERR_INTEGRITY, "%s: not a file that a bundle may contain", path);
-        }
-    }
-    return 0;
+    return bundle_may_have(file->path + strlen(SOURCES_BELOW))
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: not a file that a bundle may contain",
+                         file->path);
 }
 
 /* The bundle is a mirror for every source that it says it has: git checks each object on its way (store/source_store.h). */
@@ -323,17 +313,6 @@ static int import_sources(struct importer *im, struct err *err)
     return 0;
 }
 
-static int import_files(struct importer *im, struct err *err)
-{
-    for (size_t idx = 0; idx < im->list.n; idx++) {
-        if (starts(im->list.files[idx].path, BLOBS_BELOW) &&
-            import_blob(im, &im->list.files[idx], err) < 0) {
-            return -1;
-        }
-    }
-    return import_sources(im, err) < 0 ? -1 : for_refs(im, import_ref, err);
-}
-
 int bundle_import(struct arena *arena, const struct import_opts *opts, struct bundle_info *ret_info,
                   struct err *err)
 {
@@ -345,9 +324,12 @@ int bundle_import(struct arena *arena, const struct import_opts *opts, struct bu
     if (!fs_is_dir(opts->folder)) {
         return err_set(err, ERR_NOT_FOUND, "%s: no such folder", opts->folder);
     }
-    if (check_bundle(&im, err) < 0 || check_sources(&im, err) < 0 ||
-        for_refs(&im, check_ref, err) < 0 || for_locks(&im, check_lock, err) < 0 ||
-        import_files(&im, err) < 0 || for_locks(&im, put_lock, err) < 0) {
+    if (check_bundle(&im, err) < 0 || for_below(&im, SOURCES_BELOW, check_source, err) < 0 ||
+        for_below(&im, REFS_BELOW, check_ref, err) < 0 ||
+        for_below(&im, LOCKS_BELOW, check_lock, err) < 0 ||
+        for_below(&im, BLOBS_BELOW, import_blob, err) < 0 || import_sources(&im, err) < 0 ||
+        for_below(&im, REFS_BELOW, import_ref, err) < 0 ||
+        for_below(&im, LOCKS_BELOW, put_lock, err) < 0) {
         return -1;
     }
     im.info.n_files = im.list.n;

@@ -9,13 +9,13 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/publish.h"
+#include "store/bundle_copy.h"
 #include "store/unpack_tree.h"
 
 #define DIFFER_SHOW 20
@@ -54,9 +54,7 @@ static bool same_archives(const struct dataset_record *a, const struct dataset_r
    then. */
 static int check_space(const struct making *m, struct err *err)
 {
-    struct statvfs info;
     uint64_t needed = 0;
-    uint64_t free_bytes;
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(m->here, &n);
     for (size_t idx = 0; idx < n; idx++) {
@@ -65,16 +63,8 @@ static int check_space(const struct making *m, struct err *err)
         file.size_bytes = item ? item->size_bytes : 0;
         needed += (uint64_t)dataset_unpacked_bytes(&file);
     }
-    if (statvfs(m->store->folder, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "free space of %s: %s", m->store->folder,
-                       err_errno_text(errno));
-    }
-    free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    return free_bytes >= needed
-               ? 0
-               : err_set(err, ERR_DISK, "%s: %.1f GB free, about %.1f GB needed to unpack %s",
-                         m->store->folder, (double)free_bytes / 1e9, (double)needed / 1e9,
-                         m->here->name);
+    return fs_expect_room(m->store->lock_fd, needed,
+                          arena_printf(m->arena, "the tree of %s", m->here->name), err);
 }
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total UNUSED)
@@ -144,16 +134,8 @@ int dataset_copy_blob(const struct store *store, const struct lock_item *item, c
                       struct err *err)
 {
     const char *from = store_blob_path(store, item->sha256);
-    CLEANUP(fd) int in = open(from, O_RDONLY | O_CLOEXEC);
-    CLEANUP(fd) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     struct digest_value value;
-    if (in < 0 || out < 0) {
-        return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
-                       err_errno_text(errno));
-    }
-    const struct digest_copy copy = {
-        .from_fd = in, .to_fd = out, .name = to, .kinds = DIGEST_SHA256};
-    if (digest_copy(&copy, &value, err) < 0) {
+    if (copy_file(from, to, NULL, &value, err) < 0) {
         return -1;
     }
     return memcmp(value.sha256, item->sha256, SHA256_BYTES) == 0
@@ -247,7 +229,7 @@ static int place(struct making *m, struct err *err)
     const char *old =
         store_path(m->store, arena_printf(m->arena, "tmp/old-%s-%d", m->here->name, (int)getpid()));
     if (fs_exists(to) && rename(to, old) < 0) {
-        return err_set(err, err_code_of_errno(errno), "rename %s: %s", to, err_errno_text(errno));
+        return err_errno(err, "rename", to);
     }
     return publish_tree(m->work, to, err) < 0 ? -1 : fs_remove_tree(old, err);
 }
@@ -305,7 +287,7 @@ static int lock_work(struct making *m, int *ret_fd, struct err *err)
         store_path(m->store, arena_printf(m->arena, "tmp/tree-%s.lock", m->here->name));
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "create", path);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         return err_set(err, ERR_IO, "%s: its tree is being made by another process", m->here->name);

@@ -222,19 +222,11 @@ static int pull_pinned(struct image_search *s, const struct oci_ref *place, stru
 
 static const char *word_for(enum err_code code)
 {
-    switch ((int)code) { /* the others do not come this far, or say "failed" */
-    case ERR_NOT_FOUND:
-        return "gone";
-    case ERR_AUTH:
-        return "not allowed";
-    case ERR_NET:
-    case ERR_TIMEOUT:
-        return "unreachable";
-    case ERR_INTEGRITY:
-        return "corrupt";
-    default:
-        return "failed";
-    }
+    static const char *const WORDS[ERR_CODE_COUNT] = {
+        [ERR_NOT_FOUND] = "gone",      [ERR_AUTH] = "not allowed",  [ERR_NET] = "unreachable",
+        [ERR_TIMEOUT] = "unreachable", [ERR_INTEGRITY] = "corrupt",
+    };
+    return WORDS[code] ? WORDS[code] : "failed";
 }
 
 /* Whether another place may help: not if the cause is our own disk, the user or an option. */

@@ -61,9 +61,9 @@ check() { # FILE ROOM
     done < <(sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$file")
     while IFS= read -r inc; do
         case "$inc" in
-        zlib.h) # unpacking here, writing there
-            case "$file" in orchestrator/prep/deflate*) ;; *)
-                echo "# $file: <$inc> belongs to prep/deflate.c"
+        zlib.h) # unpacking here, a checksum there
+            case "$file" in orchestrator/prep/deflate* | orchestrator/codec/image_header*) ;; *)
+                echo "# $file: <$inc> belongs to prep/deflate.c and codec/image_header.c"
                 bad=$((bad + 1))
                 ;;
             esac

@@ -44,7 +44,7 @@ static int read_record(const uint8_t *bytes, size_t len, int32_t *row, struct er
     if (data_len + TFRECORD_FRAME_BYTES != len) {
         return err_set(err, ERR_INTEGRITY, "length");
     }
-    bytes += TFRECORD_HEADER_BYTES;
+    bytes += RECORD_HEAD_BYTES;
     return tfrecord_check(bytes, (size_t)data_len, err) < 0
                ? -1
                : tfrecord_example((struct str){(const char *)bytes, (size_t)data_len}, &SHAPE, row,
