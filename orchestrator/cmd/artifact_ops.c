@@ -57,21 +57,20 @@ static int resolve_all(struct artifact_job *job, const struct opt_list *names, b
             return -1;
         }
         if (one.kind == ARTIFACT_REPORT) {
-            if (artifact_of_report(job->arena, job->ctx->root, one.name.ptr, &some, err) < 0) {
+            if (artifact_of_report(job->arena, job->ctx->root, one.name.ptr, is_synthetic, &some,
+                                   err) < 0) {
                 return -1;
             }
         } else {
             some = (struct artifacts){&one, 1};
+            one.is_synthetic |= is_synthetic && one.kind == ARTIFACT_DATASET;
         }
         if (artifacts.n + some.n > ARTIFACTS_MAX) {
             return err_set(err, ERR_USAGE, "more than %d datasets, images and sources at once",
                            ARTIFACTS_MAX);
         }
         for (size_t at = 0; at < some.n; at++) {
-            artifacts.items[artifacts.n] = some.items[at];
-            artifacts.items[artifacts.n].is_synthetic |=
-                is_synthetic && some.items[at].kind == ARTIFACT_DATASET;
-            artifacts.n++;
+            artifacts.items[artifacts.n++] = some.items[at];
         }
         if (is_synthetic && one.kind != ARTIFACT_DATASET && one.kind != ARTIFACT_REPORT) {
             return err_set(err, ERR_USAGE,

@@ -8,6 +8,7 @@
 #include "report/dataset.h"
 #include "store/artifact.h"
 #include "store/bundle.h"
+#include "store/dataset_store.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX (8u << 20)
@@ -127,6 +128,25 @@ static void add_part(struct arena *arena, const struct artifact *artifact,
     VEC_PUSH(parts, (struct bundle_part){kind, name, arena_printf(arena, "%s %s", kind, name)});
 }
 
+/* What is made from another dataset is made again of that one's archives. */
+static int add_origin(const struct cmd_ctx *ctx, struct arena *arena, const struct artifact *made,
+                      struct bundle_parts *parts, struct err *err)
+{
+    struct dataset_here here;
+    if (dataset_load(
+            arena,
+            &(struct dataset_which){ctx->root, NULL, str_z(arena, made->name), made->is_synthetic},
+            &here, err) < 0) {
+        return -1;
+    }
+    if (here.from) {
+        add_part(arena,
+                 &(struct artifact){ARTIFACT_DATASET, here.from->dataset.id, made->is_synthetic},
+                 parts);
+    }
+    return 0;
+}
+
 static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *name,
                     bool is_synthetic, struct bundle_parts *parts, struct err *err)
 {
@@ -136,11 +156,16 @@ static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *
         return -1;
     }
     if (artifact.kind == ARTIFACT_REPORT &&
-        artifact_of_report(arena, ctx->root, str_z(arena, artifact.name), &needs, err) < 0) {
+        artifact_of_report(arena, ctx->root, str_z(arena, artifact.name), is_synthetic, &needs,
+                           err) < 0) {
         return -1;
     }
+    artifact.is_synthetic |= is_synthetic && artifact.kind == ARTIFACT_DATASET;
     for (size_t idx = 0; idx < needs.n; idx++) {
-        needs.items[idx].is_synthetic |= is_synthetic && needs.items[idx].kind == ARTIFACT_DATASET;
+        if (needs.items[idx].kind == ARTIFACT_DATASET &&
+            add_origin(ctx, arena, &needs.items[idx], parts, err) < 0) {
+            return -1;
+        }
         add_part(arena, &needs.items[idx], parts);
     }
     return 0;

@@ -256,7 +256,9 @@ static int put_dataset(struct publish *p, struct str id, struct str list, struct
                        "list of files was %.*s",
                        name, STR_ARG(list));
     }
-    return put_folder(p, here.folder, fs_join(p->arena, "manifests/datasets", name), err);
+    return (here.from && put_dataset(p, here.from->dataset.id, STR_EMPTY, err) < 0)
+               ? -1
+               : put_folder(p, here.folder, fs_join(p->arena, "manifests/datasets", name), err);
 }
 
 static int put_datasets(struct publish *p, const struct run_view *view,

@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "prep/verb.h"
 
-static const struct verb *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_SYNTH, &VERB_VERIFY};
+static const struct verb *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_RECORDS, &VERB_SYNTH,
+                                           &VERB_VERIFY};
 
 static void print_usage(FILE *out)
 {

@@ -162,7 +162,7 @@ static int find(struct arena *arena, const struct samples_opts *opts, struct sam
     if (samples->kind == SHARD_CLASSES && samples_label(arena, opts, group, samples, err) < 0) {
         return -1;
     }
-    if (samples_survey(arena, opts, group, samples, err) < 0) {
+    if (!opts->is_brief && samples_survey(arena, opts, group, samples, err) < 0) {
         return -1;
     }
     return digest_order(samples, err);

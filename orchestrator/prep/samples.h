@@ -41,6 +41,7 @@ struct samples_opts {
     struct str split;
     const struct tree_source *source;
     bool is_synthetic; /* numbers are those of the tree: a synthetic dataset may be of any size */
+    bool is_brief;     /* paths and labels are asked for; no file is opened for its size */
     size_t n_threads;
     bool (*should_stop)(void);
 };

@@ -6,11 +6,11 @@
 #include "codec/proto.h"
 
 #define KEY_MAX     64
-#define EXAMPLE_MAX (1u << 20)
+#define EXAMPLE_MAX (1u << 28)
 
-/* Field numbers of Example.features, Features.feature, the map's key and value, Feature.int64_list and float_list, .value. */
+/* Field numbers of Example.features, Features.feature, the map's key and value, Feature's lists, .value. */
 enum { FIELD_FEATURES = 1, FIELD_FEATURE = 1, FIELD_KEY = 1, FIELD_VALUE = 2 };
-enum { FIELD_FLOATS = 2, FIELD_INTS = 3, FIELD_VALUES = 1 };
+enum { FIELD_BYTES = 1, FIELD_FLOATS = 2, FIELD_INTS = 3, FIELD_VALUES = 1 };
 
 int tfrecord_header(const uint8_t *header, uint64_t *ret_len, struct err *err)
 {
@@ -168,7 +168,7 @@ int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t 
 
 /* ---- writing ---- */
 
-/* One entry of the map: key and a feature with a list, whose packed values are given. */
+/* One entry of the map: key and a feature with a list, whose values are given: packed, or one of bytes. */
 static void add_feature(struct strbuf *out, const char *key, unsigned list_field, struct str packed)
 {
     CLEANUP(strbuf) struct strbuf list = {0}, feature = {0}, entry = {0};
@@ -202,17 +202,35 @@ static void add_features(struct strbuf *out, const struct tokens_shape *shape, c
     add_feature(out, "masked_lm_weights", FIELD_FLOATS, strbuf_str(&packed));
 }
 
-void tfrecord_append(struct strbuf *out, const struct tokens_shape *shape, const int32_t *row)
+/* One framed record with an Example of these features. */
+static void append_record(struct strbuf *out, struct str features)
 {
-    CLEANUP(strbuf) struct strbuf features = {0}, example = {0}, header = {0};
-    strbuf_init(&features, EXAMPLE_MAX);
+    CLEANUP(strbuf) struct strbuf example = {0}, header = {0};
     strbuf_init(&example, EXAMPLE_MAX);
     strbuf_init(&header, RECORD_HEAD_BYTES + 1);
-    add_features(&features, shape, row);
-    proto_add_bytes(&example, FIELD_FEATURES, strbuf_str(&features));
+    proto_add_bytes(&example, FIELD_FEATURES, features);
     add_little_endian(&header, example.len, 8);
     strbuf_add_str(out, strbuf_str(&header));
     add_little_endian(out, record_crc(header.ptr, 8), 4);
     strbuf_add_str(out, strbuf_str(&example));
     add_little_endian(out, record_crc(example.ptr, example.len), 4);
+}
+
+void tfrecord_append(struct strbuf *out, const struct tokens_shape *shape, const int32_t *row)
+{
+    CLEANUP(strbuf) struct strbuf features = {0};
+    strbuf_init(&features, EXAMPLE_MAX);
+    add_features(&features, shape, row);
+    append_record(out, strbuf_str(&features));
+}
+
+void tfrecord_append_image(struct strbuf *out, struct str file, uint64_t label)
+{
+    CLEANUP(strbuf) struct strbuf features = {0}, number = {0};
+    strbuf_init(&features, EXAMPLE_MAX);
+    strbuf_init(&number, RECORD_HEAD_BYTES);
+    proto_add_varint(&number, label);
+    add_feature(&features, "image/encoded", FIELD_BYTES, file);
+    add_feature(&features, "image/class/label", FIELD_INTS, strbuf_str(&number));
+    append_record(out, strbuf_str(&features));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TFRecord files with tf.Example messages of BERT's inputs. Of protocol buffers only what an Example needs, read strictly: a field that does not belong there, a length past the
-   end or a feature of another kind is ERR_INTEGRITY.
+/* TFRecord files with tf.Example messages of BERT's inputs, or of images. Of protocol buffers only what an Example needs, read strictly:
+   a field that does not belong there, a length past the end or a feature of another kind is ERR_INTEGRITY.
    Source: tensorflow/core/example/{example,feature}.proto. */
 #ifndef PREP_TFRECORD_H
 #define PREP_TFRECORD_H
@@ -20,7 +20,8 @@ MUST_CHECK int tfrecord_check(const uint8_t *data, size_t len, struct err *err);
 MUST_CHECK int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t *row,
                                 struct err *err);
 
-/* One framed record with the sample. */
+/* One framed record with the sample, or with an image's file as it is and its class. */
 void tfrecord_append(struct strbuf *out, const struct tokens_shape *shape, const int32_t *row);
+void tfrecord_append_image(struct strbuf *out, struct str file, uint64_t label);
 
 #endif

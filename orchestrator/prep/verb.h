@@ -18,7 +18,7 @@ struct verb {
     int (*run)(int argc, char **argv, struct err *err);
 };
 
-extern const struct verb VERB_SYNTH, VERB_PACK, VERB_VERIFY, VERB_DESCRIBE;
+extern const struct verb VERB_SYNTH, VERB_PACK, VERB_RECORDS, VERB_VERIFY, VERB_DESCRIBE;
 
 /* path of a dataset.json; missing is ERR_USAGE. */
 MUST_CHECK int verb_dataset(struct arena *arena, const char *path, struct dataset *ret_dataset,

@@ -24,6 +24,8 @@ static const char *const PACKS[] = {
     [PACK_SEGMENTS] = "segments",
     [PACK_TOKENS] = "tokens",
 };
+static const char *const RECIPES[] = {
+    [RECIPE_TFRECORD] = "tfrecord", [RECIPE_RECORDIO] = "recordio"};
 static const char *const ROLES[] = {
     [ROLE_IMAGE] = "image", [ROLE_LABEL] = "label", [ROLE_RECORDS] = "records",
     [ROLE_LIST] = "list",   [ROLE_OTHER] = "other",
@@ -275,11 +277,15 @@ static int check_groups(const struct json *at, struct arena *arena UNUSED, void 
     return 0;
 }
 
-/* ---- list, pack ---- */
+/* ---- list, recipe, pack ---- */
 
 static const struct json_field LIST_ROWS[] = {
     ROW("path", struct dataset, list_path, JSON_REQUIRED, .form = &FORM_PATH),
     ROW_HEX("sha256", struct dataset, list_sha256, has_list_sha256, JSON_REQUIRED),
+};
+static const struct json_field MADE_FROM_ROWS[] = {
+    ROW("dataset", struct dataset_made_from, dataset, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW_WORD("recipe", struct dataset_made_from, recipe, RECIPES, JSON_REQUIRED),
 };
 static const struct json_field PACK_ROWS[] = {
     ROW_WORD("kind", struct dataset_pack, kind, PACKS, JSON_REQUIRED),
@@ -391,6 +397,7 @@ static const struct json_field ROWS[] = {
              .max = DATASET_GROUPS_MAX, .get = check_groups),
     ROW("others", struct dataset, allows_others, JSON_REQUIRED),
     ROW_INSIDE("list", LIST_ROWS, NULLABLE_FIELD),
+    ROW_OBJECT("made_from", struct dataset, made_from, MADE_FROM_ROWS, JSON_OMIT),
     ROW_OBJECT("pack", struct dataset, pack, PACK_ROWS, NULLABLE_FIELD, .check = check_pack),
     ROW_OBJECT("twin", struct dataset, synthetic, MADE_ROWS, NULLABLE_FIELD, .check = check_made),
     ROW("note", struct dataset, note, NULLABLE_FIELD, .form = &FORM_LINE),

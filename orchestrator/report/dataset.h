@@ -93,6 +93,14 @@ struct dataset_synthetic { /* how the synthetic dataset is made: the same layout
     size_t n_files;
 };
 
+enum dataset_recipe { RECIPE_NONE, RECIPE_TFRECORD, RECIPE_RECORDIO };
+
+struct
+    dataset_made_from { /* files that reperf-pack makes of another dataset's images, which it does not decode */
+    struct str dataset;
+    enum dataset_recipe recipe; /* RECIPE_NONE: it is fetched */
+};
+
 struct dataset {
     struct str id, title, licence, derived_from, note;
     bool is_synthetic;
@@ -108,6 +116,7 @@ struct dataset {
         list_path; /* tree.sha256 next to dataset.json; NULL: no digests of single files are known */
     bool has_list_sha256;
     uint8_t list_sha256[SHA256_BYTES];
+    struct dataset_made_from made_from;
     struct dataset_pack pack;
     struct dataset_synthetic synthetic;
     struct source_ref source; /* strings NULL: none */

@@ -105,7 +105,7 @@ struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe)
     const char *names = NULL;
     for (size_t idx = 0; idx < recipe->n_mounts; idx++) {
         const struct recipe_mount *mount = &recipe->mounts[idx];
-        if (mount->kind == MOUNT_DATASET) {
+        if (mount->kind == MOUNT_DATASET && !mount->is_original) {
             names = names ? arena_printf(arena, "%s, %.*s", names, STR_ARG(mount->name))
                           : arena_printf(arena, "synthetic twin of %.*s", STR_ARG(mount->name));
         }

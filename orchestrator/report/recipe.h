@@ -42,6 +42,7 @@ struct recipe_mount {
     struct str commit; /* of a source, any repository's; NULL: the one that the stack pins */
     struct str paths;  /* of a source: the part that is mounted, as in report/source.h; NULL: all */
     bool is_synthetic; /* of a dataset: the synthetic one */
+    bool is_original;  /* of a dataset: of a rehearsal, too, such as pretrained weights */
     struct str inside; /* absolute path there */
 };
 

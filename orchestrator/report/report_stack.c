@@ -361,6 +361,7 @@ static const struct json_field MOUNT_ROWS[] = {
                 "\"items\": {\"type\": \"string\", \"maxLength\": 200, \"pattern\": "
                 "\"^(?!.*\\\\.\\\\.)(?!.*(^|/)\\\\.?(/|$))[A-Za-z0-9_.+][A-Za-z0-9_.+/-]*$\"}"),
     ROW("synthetic", struct recipe_mount, is_synthetic, JSON_OMIT),
+    ROW("original", struct recipe_mount, is_original, JSON_OMIT),
     ROW("inside", struct recipe_mount, inside, JSON_REQUIRED, .form = &INSIDE),
 };
 
@@ -378,8 +379,8 @@ static int check_mount(const struct json *at, struct arena *arena UNUSED, void *
     if (mount->commit.ptr && source_check_url(mount->name, &why) < 0) {
         return json_fail(at, err, "name: %s", why.msg);
     }
-    return mount->is_synthetic && mount->kind != MOUNT_DATASET
-               ? json_fail(at, err, "synthetic: only a dataset has a synthetic version")
+    return mount->is_synthetic + mount->is_original > (mount->kind == MOUNT_DATASET)
+               ? json_fail(at, err, "synthetic, original: a dataset is one of them, if at all")
                : 0;
 }
 

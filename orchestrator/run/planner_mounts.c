@@ -161,8 +161,9 @@ static int find_dataset(struct planner *p, const struct recipe_mount *mount,
         here.dataset.needs_login && !mount->is_synthetic && state != DATASET_ARCHIVES;
     found->need = (struct step_need){
         .cause = ERR_FETCH,
-        .what = str_of(arena_printf(p->arena, "dataset %s%s", here.name,
-                                    needs_login ? ", for registered users only" : "")),
+        .what = str_of(arena_printf(
+            p->arena, "dataset %s%s%s%s", here.name, here.from ? ", made from " : "",
+            here.from ? here.from->name : "", needs_login ? ", for registered users only" : "")),
         .command = str_of(arena_printf(p->arena, "reperf data fetch %s%s", mount->name.ptr,
                                        mount->is_synthetic ? " --synthetic" : "")),
         .artifact = str_of(arena_printf(p->arena, "dataset:%s", here.name)),
@@ -194,7 +195,8 @@ static const struct plan_found *found_once(struct planner *p, const struct stack
 {
     struct recipe_mount synthetic = *mount;
     synthetic.is_synthetic =
-        mount->is_synthetic || (p->opts->is_rehearsal && mount->kind == MOUNT_DATASET);
+        mount->is_synthetic ||
+        (p->opts->is_rehearsal && mount->kind == MOUNT_DATASET && !mount->is_original);
     mount = &synthetic;
     struct str key = str_of(
         arena_printf(p->arena, "%d %d %.*s %.*s@%.*s:%.*s", (int)mount->kind, mount->is_synthetic,

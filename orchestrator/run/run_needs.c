@@ -22,11 +22,13 @@ static void add(int64_t *sum, int64_t bytes)
     *sum = *sum < 0 || bytes < 0 ? -1 : *sum + bytes;
 }
 
+/* What is made from another dataset takes as much again as that one's tree, and no download. */
 static void sizes_of(const struct dataset_here *here, const struct store *store,
                      struct plan_need *need)
 {
     size_t n = 0;
-    const struct dataset_file *files = dataset_files_of(here, &n);
+    bool is_made = here->from != NULL;
+    const struct dataset_file *files = dataset_files_of(is_made ? here->from : here, &n);
     for (size_t idx = 0; idx < n; idx++) {
         const struct dataset_file *file = &files[idx];
         int64_t tree = dataset_unpacked_bytes(file);
@@ -35,10 +37,13 @@ static void sizes_of(const struct dataset_here *here, const struct store *store,
         bool has =
             store && ((file->has_sha256 && store_has(store, file->sha256, NULL)) ||
                       (file->has_md5 && store_find_md5(store, file->md5, sha256, &none) == 0));
+        add(&need->disk_bytes, tree);
+        if (is_made) {
+            continue;
+        }
         need->n_unpinned += !file->has_md5 && !file->has_sha256;
         add(&need->download_bytes, need->state == NEED_READY || has ? 0 : file->size_bytes);
         add(&need->disk_bytes, file->size_bytes);
-        add(&need->disk_bytes, tree);
     }
     if (n == 0) {
         need->download_bytes = need->disk_bytes = -1;
@@ -97,6 +102,11 @@ static int add_dataset(struct needs *n, struct str id, bool is_synthetic, struct
     need.state =
         n->opts->store ? STATES[dataset_state(n->arena, n->opts->store, &here)] : NEED_ABSENT;
     sizes_of(&here, n->opts->store, &need);
+    if (here.from && need.state != NEED_READY &&
+        !find_need(n->plan, "dataset", str_of(here.from->name)) &&
+        add_dataset(n, here.dataset.made_from.dataset, is_synthetic, err) < 0) {
+        return -1;
+    }
     return add_need(n->plan, &need, err);
 }
 

@@ -230,18 +230,18 @@ int artifact_resolve(struct arena *arena, const char *root, const char *name,
 
 /* ---- what a report needs ---- */
 
-static int add_once(struct artifacts *artifacts, enum artifact_kind kind, struct str name,
-                    struct err *err)
+static int add_once(struct artifacts *artifacts, struct artifact artifact, struct err *err)
 {
     for (size_t idx = 0; idx < artifacts->n; idx++) {
-        if (artifacts->items[idx].kind == kind && str_eq(artifacts->items[idx].name, name)) {
+        if (artifacts->items[idx].kind == artifact.kind &&
+            str_eq(artifacts->items[idx].name, artifact.name)) {
             return 0;
         }
     }
     if (artifacts->n == NAMES_MAX) {
         return err_set(err, ERR_MANIFEST, "more than %d datasets, images and sources", NAMES_MAX);
     }
-    artifacts->items[artifacts->n++] = (struct artifact){kind, name, false};
+    artifacts->items[artifacts->n++] = artifact;
     return 0;
 }
 
@@ -257,7 +257,8 @@ static int add_source(struct arena *arena, struct artifacts *artifacts, struct s
                       struct str pin, struct err *err)
 {
     const char *name = arena_printf(arena, "%.*s@%.*s", STR_ARG(repository), STR_ARG(pin));
-    return add_once(artifacts, ARTIFACT_SOURCE, str_of(name), err);
+    return add_once(artifacts, (struct artifact){.kind = ARTIFACT_SOURCE, .name = str_of(name)},
+                    err);
 }
 
 /* In addition to the stack's own: sources that its recipes name by commit. */
@@ -280,21 +281,46 @@ static int add_recipes(struct arena *arena, struct artifacts *artifacts,
     return 0;
 }
 
+/* Those that its full recipes mount: what they are made from is fetched with them. */
+static int add_data(struct artifacts *artifacts, const struct recipes *recipes, bool is_synthetic,
+                    struct err *err)
+{
+    for (size_t idx = 0; idx < recipes->n; idx++) {
+        const struct recipe *recipe = &recipes->items[idx];
+        for (size_t at = 0; at < recipe->n_mounts; at++) {
+            const struct recipe_mount *mount = &recipe->mounts[at];
+            if (mount->kind == MOUNT_DATASET &&
+                add_once(artifacts,
+                         (struct artifact){ARTIFACT_DATASET, mount->name,
+                                           is_synthetic && !mount->is_original},
+                         err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
 /* Those that its full recipes run in; without one, the report's own. */
 static int add_images(struct artifacts *artifacts, const struct stack *stack, struct err *err)
 {
     size_t n = 0;
     for (size_t idx = 0; idx < stack->full.n; idx++) {
         struct str image = stack->full.items[idx].image;
-        if (image.ptr && add_once(artifacts, ARTIFACT_IMAGE, image, err) < 0) {
+        if (image.ptr &&
+            add_once(artifacts, (struct artifact){.kind = ARTIFACT_IMAGE, .name = image}, err) <
+                0) {
             return -1;
         }
         n += image.ptr != NULL;
     }
-    return n || !stack->image.ptr ? 0 : add_once(artifacts, ARTIFACT_IMAGE, stack->image, err);
+    return n || !stack->image.ptr
+               ? 0
+               : add_once(artifacts,
+                          (struct artifact){.kind = ARTIFACT_IMAGE, .name = stack->image}, err);
 }
 
-int artifact_of_report(struct arena *arena, const char *root, const char *report,
+int artifact_of_report(struct arena *arena, const char *root, const char *report, bool is_synthetic,
                        struct artifacts *ret_artifacts, struct err *err)
 {
     struct artifacts artifacts = {arena_array(arena, struct artifact, NAMES_MAX), 0};
@@ -305,7 +331,8 @@ int artifact_of_report(struct arena *arena, const char *root, const char *report
     for (size_t idx = 0; idx < r.n_stacks; idx++) {
         const struct stack *stack = &r.stacks[idx];
         if (stack->dataset.ptr && !str_eq_z(stack->dataset, "synthetic") &&
-            add_once(&artifacts, ARTIFACT_DATASET, stack->dataset, err) < 0) {
+            add_once(&artifacts, (struct artifact){ARTIFACT_DATASET, stack->dataset, is_synthetic},
+                     err) < 0) {
             return -1;
         }
         if (add_images(&artifacts, stack, err) < 0) {
@@ -319,7 +346,8 @@ int artifact_of_report(struct arena *arena, const char *root, const char *report
             }
         }
         if (add_recipes(arena, &artifacts, &stack->smoke, err) < 0 ||
-            add_recipes(arena, &artifacts, &stack->full, err) < 0) {
+            add_recipes(arena, &artifacts, &stack->full, err) < 0 ||
+            add_data(&artifacts, &stack->full, is_synthetic, err) < 0) {
             return -1;
         }
     }

@@ -30,9 +30,11 @@ char *artifact_text(struct arena *arena, const struct artifact *artifact);
 /* ERR_USAGE if the name is unknown or ambiguous. */
 MUST_CHECK int artifact_resolve(struct arena *arena, const char *root, const char *name,
                                 struct artifact *ret_artifact, struct err *err);
-/* What the stacks of a report need, each once: datasets, then images, then sources, by name. Datasets generated on the
-   device, and sources without commit, branch or tag, are left out: they cannot be fetched. */
+/* What the stacks of a report need, each once: datasets (is_synthetic: their synthetic versions, but of what a rehearsal takes as it is),
+   then images, then sources, by name. Datasets generated on the device, and sources without commit, branch or tag, are left out: they
+   cannot be fetched. */
 MUST_CHECK int artifact_of_report(struct arena *arena, const char *root, const char *report,
-                                  struct artifacts *ret_artifacts, struct err *err);
+                                  bool is_synthetic, struct artifacts *ret_artifacts,
+                                  struct err *err);
 
 #endif

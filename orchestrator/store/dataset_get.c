@@ -411,6 +411,9 @@ int dataset_foresee(struct arena *arena, struct store *store, const struct datas
     const char *urls[FETCH_MIRRORS_MAX];
     struct err none = {0};
     size_t n = 0;
+    if (here->from && dataset_state(arena, store, here) != DATASET_TREE) {
+        return dataset_foresee(arena, store, here->from, opts, ret_list, err);
+    }
     const struct dataset_file *files = dataset_files_of(here, &n);
     struct dataset_foreseen *foreseen = arena_array(arena, struct dataset_foreseen, n + 1);
     if (dataset_ref_read(arena, store, here->name, &g.earlier, &none) < 0 &&

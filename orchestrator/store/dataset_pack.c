@@ -50,22 +50,6 @@ static int choose_splits(struct arena *arena, const struct dataset_here *here,
     return 0;
 }
 
-/* The list that the packed files are checked against is the one that the tree's record names. */
-static int check_list(struct arena *arena, const char *list, const struct dataset_record *tree,
-                      struct err *err)
-{
-    struct digest_value value;
-    (void)arena;
-    if (digest_file(list, DIGEST_SHA256, &value, err) < 0) {
-        err->code = ERR_INTEGRITY;
-        return -1;
-    }
-    return memcmp(value.sha256, tree->seen.list_sha256, SHA256_BYTES) == 0
-               ? 0
-               : err_set(err, ERR_INTEGRITY, "%s: not the list that %s names: it was changed", list,
-                         DATASET_TREE_JSON);
-}
-
 struct splitting {
     const struct store *store;
     const struct dataset_here *here;
@@ -137,8 +121,7 @@ int dataset_pack(struct arena *arena, const struct store *store, const struct da
     }
     if (choose_splits(arena, here, &tree, opts, &packed, err) < 0 ||
         pack_program_find(arena, opts->self, &by.program, err) < 0 ||
-        check_list(arena, fs_join(arena, dataset_tree_path(store, here->name), DATASET_TREE_LIST),
-                   &tree, err) < 0) {
+        dataset_list_holds(store, here->name, &tree, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < packed.n; idx++) {

@@ -255,9 +255,7 @@ static int get_archives(struct repairing *r, const struct dataset_fetch_opts *fe
 {
     struct dataset_fetched *fetched = &r->out->fetched;
     fetched->tree_path = dataset_tree_path(r->store, r->here->name);
-    return r->here->is_synthetic
-               ? dataset_synth_files(r->arena, r->store, r->here, fetch, fetched, err)
-               : dataset_get_files(r->arena, r->store, r->here, fetch, fetched, err);
+    return dataset_get_parts(r->arena, r->store, r->here, fetch, fetched, err);
 }
 
 static int make_anew(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
@@ -273,6 +271,7 @@ static int mend(struct repairing *r, size_t n_wanted, bool is_anew, struct err *
 {
     struct dataset_fetch_opts fetch = *r->opts->fetch;
     r->out->files = arena_array(r->arena, const char *, n_wanted + 1);
+    fetch.wants_tree = r->here->from != NULL; /* it is made of the other one's tree */
     if (r->opts->from && !is_anew && take_copies(r, err) < 0) {
         return -1;
     }

@@ -50,9 +50,20 @@ int dataset_load(struct arena *arena, const struct dataset_which *which,
     if (read_description(arena, root, id, &here, err) < 0) {
         return -1;
     }
+    if (here.dataset.made_from.recipe) {
+        struct dataset_here *from = arena_new(arena, struct dataset_here);
+        const struct dataset_which other = {root, which->locks, here.dataset.made_from.dataset.ptr,
+                                            is_synthetic};
+        if (strcmp(other.id, id) == 0 || dataset_load(arena, &other, from, err) < 0 || from->from) {
+            return err->code ? err_wrap(err, "%s", id)
+                             : err_set(err, ERR_MANIFEST,
+                                       "%s: made_from: expected a dataset that is fetched", id);
+        }
+        here.from = from;
+    }
     here.locks = lock_folder(arena, root, which->locks, LOCK_DATASET, id);
     here.name = dataset_tree_name(arena, &here.dataset, is_synthetic);
-    if (is_synthetic && !here.dataset.synthetic.is_there) {
+    if (is_synthetic && !here.from && !here.dataset.synthetic.is_there) {
         return err_set(err, ERR_USAGE, "%s: this dataset has no synthetic version%s", id,
                        here.dataset.is_synthetic ? "; it is synthetic itself" : "");
     }
@@ -192,6 +203,21 @@ int dataset_tree_read(struct arena *arena, const struct store *store, const char
                          path);
 }
 
+int dataset_list_holds(const struct store *store, const char *name,
+                       const struct dataset_record *tree, struct err *err)
+{
+    const char *list = fs_join(store->arena, dataset_tree_path(store, name), DATASET_TREE_LIST);
+    struct digest_value value;
+    if (digest_file(list, DIGEST_SHA256, &value, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    return memcmp(value.sha256, tree->seen.list_sha256, SHA256_BYTES) == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: not the list that %s names: it was changed", list,
+                         DATASET_TREE_JSON);
+}
+
 /* ---- state ---- */
 
 enum dataset_state dataset_state(struct arena *arena, const struct store *store,
@@ -204,6 +230,10 @@ enum dataset_state dataset_state(struct arena *arena, const struct store *store,
     const struct dataset_file *files = dataset_files_of(here, &n_files);
     if (dataset_tree_read(arena, store, here->name, &record, &ignored) == 0) {
         return DATASET_TREE;
+    }
+    if (here->from) { /* made without a network once the other one is here */
+        return dataset_state(arena, store, here->from) >= DATASET_ARCHIVES ? DATASET_ARCHIVES
+                                                                           : DATASET_ABSENT;
     }
     ignored = (struct err){0};
     if (dataset_ref_read(arena, store, here->name, &record, &ignored) == 0) {
@@ -237,7 +267,7 @@ int dataset_no_tree(struct arena *arena, const struct store *store, const struct
     *err = (struct err){0};
     return err_set(
         err, ERR_FETCH,
-        has_archives ? "%s is in the store %s, but not unpacked: reperf data fetch %s%s first"
+        has_archives ? "%s is in the store %s, but has no tree yet: reperf data fetch %s%s first"
                      : "%s is not in the store %s: reperf data fetch %s%s first",
         here->name, store->folder, here->dataset.id.ptr, here->is_synthetic ? " --synthetic" : "");
 }

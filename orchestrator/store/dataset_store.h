@@ -22,6 +22,7 @@ struct dataset_here {       /* a description, and where its parts are */
     const char *folder; /* of dataset.json */
     const char *locks;  /* folder of locks */
     bool has_lock;
+    const struct dataset_here *from; /* what it is made from; NULL: it is fetched */
 };
 
 struct dataset_which {
@@ -40,7 +41,8 @@ const struct dataset_file *dataset_files_of(const struct dataset_here *here, siz
 
 struct dataset_record { /* of a reference, and of tree.json */
     bool is_synthetic;
-    struct str recipe; /* of a synthetic dataset: what it was made from; else NULL */
+    struct str
+        recipe; /* of a synthetic dataset, or one made from another: what it was made from; else NULL */
     struct str date;
     struct dataset_synthetic_split *splits; /* of a synthetic dataset: what was made; else NULL */
     size_t n_splits;
@@ -55,6 +57,9 @@ MUST_CHECK int dataset_ref_write(struct store *store, const char *name,
 /* ERR_NOT_FOUND where there is no whole tree. */
 MUST_CHECK int dataset_tree_read(struct arena *arena, const struct store *store, const char *name,
                                  struct dataset_record *ret_record, struct err *err);
+/* The list that files are checked against is the one that the tree's record names. */
+MUST_CHECK int dataset_list_holds(const struct store *store, const char *name,
+                                  const struct dataset_record *tree, struct err *err);
 MUST_CHECK int dataset_record_parse(struct arena *arena, struct str text, const char *name,
                                     struct dataset_record *ret_record, struct err *err);
 void dataset_record_encode(const struct dataset_record *record, struct strbuf *out);
@@ -111,6 +116,7 @@ struct dataset_fetched { /* filled also on failure, as far as it came */
     bool has_tree, was_there;     /* was_there: the tree needed no work */
     const char *tree_path;
     struct dataset_record tree;
+    const struct dataset_fetched *from; /* of what it is made from; NULL: of its archives */
 };
 
 const char *dataset_origin_name(enum dataset_origin origin);
@@ -135,7 +141,12 @@ MUST_CHECK int dataset_foresee(struct arena *arena, struct store *store,
                                const struct dataset_fetch_opts *opts,
                                struct dataset_foreseen_list *ret_list, struct err *err);
 
-/* The parts of it, for dataset_fetch and dataset_repair alone. */
+/* The parts of it, for dataset_fetch and dataset_repair alone. dataset_get_parts: what its tree is made from, which is its archives or
+   the other dataset's tree. */
+MUST_CHECK int dataset_get_parts(struct arena *arena, struct store *store,
+                                 const struct dataset_here *here,
+                                 const struct dataset_fetch_opts *opts,
+                                 struct dataset_fetched *fetched, struct err *err);
 MUST_CHECK int dataset_get_files(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,

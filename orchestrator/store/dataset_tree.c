@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From archives in the store to trees/NAME: unpacked and digested in one pass into tmp/tree-NAME, listed, renamed. If the
-   process dies on the way there is no tree; the next call starts this part again. */
+/* From archives in the store to trees/NAME: unpacked and digested in one pass into tmp/tree-NAME, listed, renamed; or made of another
+   dataset's tree by reperf-pack. If the process dies on the way there is no tree; the next call starts this part again. */
 #include "base/base.h"
 
 #include "store/dataset_store.h"
@@ -16,9 +16,11 @@
 #include "base/progress.h"
 #include "base/publish.h"
 #include "store/bundle_copy.h"
+#include "store/pack_program.h"
 #include "store/unpack_tree.h"
 
-#define DIFFER_SHOW 20
+#define DIFFER_SHOW     20
+#define RECIPE_REVISION 1 /* grows when the same tree would give other bytes */
 
 struct making {
     struct arena *arena;
@@ -26,7 +28,8 @@ struct making {
     const struct dataset_here *here;
     const struct dataset_fetch_opts *opts;
     const struct dataset_record *from;
-    const char *work; /* STORE/tmp/tree-NAME */
+    const struct dataset_fetched *parts; /* of what it is made from; NULL: of archives */
+    const char *work;                    /* STORE/tmp/tree-NAME */
     struct progress progress;
     uint64_t done_bytes; /* of the archives before this one */
     struct {
@@ -38,7 +41,8 @@ struct making {
 
 static bool same_archives(const struct dataset_record *a, const struct dataset_record *b)
 {
-    if (a->seen.n_items != b->seen.n_items || a->is_synthetic != b->is_synthetic) {
+    if (a->seen.n_items != b->seen.n_items || a->is_synthetic != b->is_synthetic ||
+        (!a->seen.n_items && !str_eq(a->recipe, b->recipe))) {
         return false;
     }
     for (size_t idx = 0; idx < a->seen.n_items; idx++) {
@@ -63,6 +67,7 @@ static int check_space(const struct making *m, struct err *err)
         file.size_bytes = item ? item->size_bytes : 0;
         needed += (uint64_t)dataset_unpacked_bytes(&file);
     }
+    needed += m->here->from ? (uint64_t)m->parts->tree.seen.file_bytes : 0;
     return fs_expect_room(m->store->lock_fd, needed,
                           arena_printf(m->arena, "the tree of %s", m->here->name), err);
 }
@@ -251,6 +256,59 @@ static int unpack_all(struct making *m, struct err *err)
     return 0;
 }
 
+/* ---- from another dataset ---- */
+
+static int add_made(struct making *m, struct err *err)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    struct tree_list list;
+    struct tree_opts opts = {.folder = m->work,
+                             .n_threads = POOL_THREADS_MIN + 1,
+                             .kinds = DIGEST_SHA256,
+                             .should_stop = m->opts->net->opts->should_stop};
+    struct tree_hash_stats stats = {0};
+    opts.ret_stats = &stats;
+    if (pool_new(opts.n_threads, &pool, err) < 0) {
+        return -1;
+    }
+    opts.pool = pool;
+    if (tree_hash(m->arena, &opts, &list, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < list.n; idx++) {
+        add_file(m, list.files[idx].path, list.files[idx].sha256);
+    }
+    m->file_bytes = stats.n_bytes_read;
+    return 0;
+}
+
+static int make_records(struct making *m, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf said = {0};
+    const struct dataset_here *from = m->here->from;
+    const char *tree = dataset_tree_path(m->store, from->name);
+    const char *argv[] = {NULL,
+                          "records",
+                          "--dataset",
+                          fs_join(m->arena, m->here->folder, "dataset.json"),
+                          "--source",
+                          fs_join(m->arena, from->folder, "dataset.json"),
+                          "--tree",
+                          tree,
+                          "--list",
+                          fs_join(m->arena, tree, DATASET_TREE_LIST),
+                          "--out",
+                          m->work,
+                          m->here->is_synthetic ? "--synthetic" : NULL,
+                          NULL};
+    strbuf_init(&said, 1u << 16);
+    return dataset_list_holds(m->store, from->name, &m->parts->tree, err) < 0 ||
+                   pack_program_find(m->arena, m->opts->self, &argv[0], err) < 0 ||
+                   pack_program_run(m->arena, m->store, m->opts->net->opts, argv, &said, err) < 0
+               ? -1
+               : add_made(m, err);
+}
+
 static int make(struct making *m, struct dataset_record *ret_record, struct err *err)
 {
     struct tree_list list;
@@ -264,8 +322,9 @@ static int make(struct making *m, struct dataset_record *ret_record, struct err 
         fs_mkdir_p(m->work, err) < 0) {
         return -1;
     }
-    progress_start(&m->progress, m->opts->net->opts->clock, "unpack", "bytes", total);
-    result = unpack_all(m, err);
+    progress_start(&m->progress, m->opts->net->opts->clock, m->here->from ? "make" : "unpack",
+                   "bytes", total);
+    result = m->here->from ? make_records(m, err) : unpack_all(m, err);
     progress_end(&m->progress);
     if (result < 0 || check_names(m, err) < 0) {
         return -1;
@@ -306,6 +365,7 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
                        .here = here,
                        .opts = opts,
                        .from = &fetched->record,
+                       .parts = fetched->from,
                        .work = store_path(store, arena_printf(arena, "tmp/tree-%s", here->name))};
     struct err ignored = {0};
     struct dataset_record tree;
@@ -337,6 +397,82 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
     return 0;
 }
 
+/* Unpacked, whether just now or before. */
+static int get_other(struct arena *arena, struct store *store, const struct dataset_here *here,
+                     const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+                     struct err *err)
+{
+    struct dataset_fetched *from = arena_new(arena, struct dataset_fetched);
+    struct dataset_fetch_opts fetch = *opts;
+    struct err absent = {0};
+    fetched->from = from;
+    if (!opts->n_samples &&
+        dataset_tree_read(arena, store, here->from->name, &from->tree, &absent) == 0) {
+        return 0;
+    }
+    fetch.makes_anew = false;
+    int result = dataset_fetch(arena, store, here->from, &fetch, from, err);
+    fetched->files = from->files;
+    fetched->n_files = from->n_files;
+    fetched->wanted = from->wanted;
+    fetched->n_wanted = from->n_wanted;
+    return result < 0 ? err_wrap(err, "%s", here->name) : 0;
+}
+
+static void count_files(struct arena *arena, const struct dataset_here *here,
+                        struct dataset_record *record)
+{
+    const struct dataset_synthetic_split *splits = record->splits;
+    record->splits = arena_array(arena, struct dataset_synthetic_split, record->n_splits + 1);
+    for (size_t idx = 0; idx < record->n_splits; idx++) {
+        const struct dataset_group *group =
+            dataset_group_find(&here->dataset, splits[idx].name, ROLE_RECORDS);
+        int64_t n = group ? group->n_files : 1;
+        record->splits[idx] = splits[idx];
+        record->splits[idx].n_folders = n < splits[idx].n_samples ? n : splits[idx].n_samples;
+    }
+}
+
+/* Its files follow from the other one's list of files and the recipe; what is made of a synthetic dataset is one. */
+static int get_made(struct arena *arena, struct store *store, const struct dataset_here *here,
+                    const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+                    struct err *err)
+{
+    struct dataset_record *record = &fetched->record;
+    struct err absent = {0};
+    if (!opts->makes_anew && !opts->n_samples &&
+        dataset_state(arena, store, here->from) != DATASET_TREE &&
+        dataset_tree_read(arena, store, here->name, record, &absent) == 0) {
+        return 0; /* the other one has been dropped since */
+    }
+    if (get_other(arena, store, here, opts, fetched, err) < 0) {
+        return -1;
+    }
+    if (!opts->wants_tree) {
+        return 0;
+    }
+    *record = fetched->from->tree;
+    record->seen = (struct lock){.kind = LOCK_DATASET,
+                                 .id = here->dataset.id,
+                                 .items = arena_new(arena, struct lock_item),
+                                 .n_files = -1,
+                                 .file_bytes = -1};
+    record->recipe = str_of(arena_printf(arena, PACK_PROGRAM " records %d; list of %s sha256:%s",
+                                         RECIPE_REVISION, here->from->name,
+                                         sha256_hex_of(fetched->from->tree.seen.list_sha256).text));
+    count_files(arena, here, record);
+    return dataset_ref_write(store, here->name, record, err);
+}
+
+int dataset_get_parts(struct arena *arena, struct store *store, const struct dataset_here *here,
+                      const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+                      struct err *err)
+{
+    return here->from           ? get_made(arena, store, here, opts, fetched, err)
+           : here->is_synthetic ? dataset_synth_files(arena, store, here, opts, fetched, err)
+                                : dataset_get_files(arena, store, here, opts, fetched, err);
+}
+
 int dataset_fetch(struct arena *arena, struct store *store, const struct dataset_here *here,
                   const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
                   struct err *err)
@@ -348,7 +484,7 @@ int dataset_fetch(struct arena *arena, struct store *store, const struct dataset
         return err_set(err, ERR_USAGE, "%s is generated on the device: there is nothing to fetch",
                        here->name);
     }
-    if (n == 0) {
+    if (n == 0 && !here->from) {
         return err_set(err, ERR_FETCH, "%s: there is nothing that could be fetched: %.300s",
                        here->name,
                        here->dataset.note.ptr ? here->dataset.note.ptr : "no file is named");
@@ -356,8 +492,7 @@ int dataset_fetch(struct arena *arena, struct store *store, const struct dataset
     if (!here->is_synthetic && opts->n_samples) {
         return err_set(err, ERR_USAGE, "--samples: only for synthetic datasets");
     }
-    if ((here->is_synthetic ? dataset_synth_files(arena, store, here, opts, fetched, err)
-                            : dataset_get_files(arena, store, here, opts, fetched, err)) < 0) {
+    if (dataset_get_parts(arena, store, here, opts, fetched, err) < 0) {
         return -1;
     }
     return opts->wants_tree ? dataset_make_tree(arena, store, here, opts, fetched, err) : 0;

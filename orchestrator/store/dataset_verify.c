@@ -83,12 +83,13 @@ static int read_list(struct dataset_verifying *v, struct err *err)
                              v->here->name, v->here->has_lock ? "its lock" : "its description");
     }
     verify_note(
-        v, arena_printf(v->arena,
-                        "that the list of files is right: it was made here when the archives were "
-                        "unpacked on %.10s, and no %s has its digest",
-                        v->out->tree.date.ptr,
-                        v->here->is_synthetic ? "description of a synthetic dataset"
-                                              : "lock or description"));
+        v,
+        arena_printf(
+            v->arena,
+            "that the list of files is right: it was made here with the tree on %.10s, and "
+            "no %s has its digest",
+            v->out->tree.date.ptr,
+            v->here->is_synthetic ? "description of a synthetic dataset" : "lock or description"));
     return 0;
 }
 

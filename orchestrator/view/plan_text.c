@@ -115,7 +115,7 @@ static void print_todo(const struct plan_text *t, size_t idx)
     }
     strbuf_printf(t->out, "%4zu  $ %.*s\n      %.*s; %s", idx + 1, STR_ARG(need->command),
                   STR_ARG(need->what), cases);
-    if (stored && !need->is_lock) {
+    if (stored && !need->is_lock && stored->download_bytes != 0) {
         strbuf_add_z(t->out, "; to fetch: ");
         print_bytes(t->out, stored->download_bytes);
         strbuf_add_z(t->out, stored->disk_bytes < 0 ? "" : "; disk, about: ");

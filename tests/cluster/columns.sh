@@ -13,7 +13,7 @@ if no_docker "frameworks on four nodes in containers"; then tap_done; fi
 fetch_synthetic cityscapes
 one=$T/one.json
 jq '.nodes[0] += {name: "node1", address: "10.11.0.2"}' "$S/inventory.json" >"$one"
-fetch_synthetic imagenet-2012 imagenet-54289 bert-sample bert-hdf5-sample bert-tfrecord-sample
+fetch_synthetic imagenet-2012 imagenet-2012-tfrecord imagenet-54289 bert-sample bert-hdf5-sample bert-tfrecord-sample
 column paddle-perf-hrnetw18 paddle-cpu PaddleSeg 'hrnetw18/paddle/fp32/*' 3 3 'paddleseg 2.8.0'
 nodes=$one
 column paddle-perf-deeplabv3p paddle-cpu "PaddleSeg's DeepLabV3+" 'deeplabv3p/paddle/fp32/n1g1/*' 1

@@ -156,7 +156,7 @@ scipy() { # FOLDER: as far as ImageNet's development kit is read by it
 }
 frameworks() { # FOLDER: what an image of theirs has installed
     scipy "$1"
-    cp "$CLUSTER_DIR/published/standin.py" "$CLUSTER_DIR/published/option_value.py" "$CLUSTER_DIR/published/tensorflow.py" "$1/"
+    cp "$CLUSTER_DIR/published/standin.py" "$CLUSTER_DIR/published/option_value.py" "$1/"
     paddle "$1" 0.0.0
     program "$1/torch/__init__.py" ''
     program "$1/torch/distributed/__init__.py" ''
@@ -195,6 +195,8 @@ code_up() {
         git -C "$P/github/$name" config uploadpack.allowAnySHA1InWant true
         [ "$name" != "${name%.git}" ] || ln -s "${name##*/}" "$P/github/$name.git"
     done < <({ jq -r '.stacks[] | .full[]? | .mounts[]? | select(.kind == "source") | .name' manifests/reports/*.json && echo https://github.com/NVIDIA/dllogger.git; } | sort -u)
+    "$REPERF" data gc >"$T/out" 2>&1
+    while read -r name; do made_up_original "$name" "$P/original/$name"; done < <(jq -r '.stacks[] | .full[]? | .mounts[]? | select(.original) | .name' manifests/reports/*.json | sort -u)
 }
 
 # --- images -------------------------------------------------------------------------------------------

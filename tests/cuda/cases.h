@@ -47,6 +47,8 @@ bool case_embed_fwd(struct held_call *call, int idx);
 bool case_embed_bwd(struct held_call *call, int idx);
 bool case_layer_norm_fwd(struct held_call *call, int idx);
 bool case_layer_norm_bwd(struct held_call *call, int idx);
+bool case_drop_add_norm_fwd(struct held_call *call, int idx);
+bool case_drop_add_norm_bwd(struct held_call *call, int idx);
 bool case_gelu_fwd(struct held_call *call, int idx);
 bool case_gelu_bwd(struct held_call *call, int idx);
 bool case_tanh_fwd(struct held_call *call, int idx);

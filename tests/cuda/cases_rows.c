@@ -191,6 +191,57 @@ bool case_layer_norm_bwd(struct held_call *call, int idx)
     return true;
 }
 
+/* Also as a later rank's part of the batch. */
+static struct shape drop_add_begin(struct held_call *call, enum kernel_id id, int idx, int step_idx)
+{
+    struct shape shape = norm_rows_begin(call, id, idx);
+    const struct layer_norm_geom norm = call->args.geom.layer_norm;
+    const int64_t count = shape_count(&shape);
+    call->args.geom.drop_add_norm = (struct drop_add_norm_geom){
+        .norm = norm,
+        .dropout = {.count = count, .run = 1, .first = idx % 3 * count, .rate = 0.1, .stream = 5}};
+    held_integers(call, held_in(call, step_idx, HELD_I64, ROLE_PLAIN, SHAPE_SCALAR), 17, 0, 0);
+    return shape;
+}
+
+bool case_drop_add_norm_fwd(struct held_call *call, int idx)
+{
+    if (idx >= (int)ARRAY_LEN(NORM_ROWS)) {
+        return false;
+    }
+    struct shape shape = drop_add_begin(call, K_DROP_ADD_NORM_FWD, idx, 4);
+    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.7, 2.0);
+    held_in(call, 1, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
+    held_in(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
+    held_in(call, 3, HELD_ELEM, ROLE_PLAIN, shape);
+    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, shape);
+    held_out(call, 1, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0]));
+    held_out(call, 2, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0]));
+    held_out(call, 3, HELD_ELEM, ROLE_PLAIN, shape)->may_lie_in = idx % 2 == 0 ? 1 : 4;
+    return true;
+}
+
+/* Where a has no gradient, too. */
+bool case_drop_add_norm_bwd(struct held_call *call, int idx)
+{
+    if (idx >= (int)ARRAY_LEN(NORM_ROWS)) {
+        return false;
+    }
+    struct shape shape = drop_add_begin(call, K_DROP_ADD_NORM_BWD, idx, 5);
+    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.3, 1.0);
+    held_in(call, 1, HELD_ELEM, ROLE_PLAIN, shape);
+    held_in(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
+    held_normal(call, held_in(call, 3, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0])), 0.2, 0.3);
+    held_above(held_in(call, 4, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0])), 0.5);
+    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, shape)->may_lie_in = 1;
+    held_grad(call, 1, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]), 0);
+    held_grad(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]), 0);
+    if (idx % 3 != 2) {
+        held_grad(call, 3, HELD_ELEM, ROLE_PLAIN, shape, 0);
+    }
+    return true;
+}
+
 static bool map_fwd(struct held_call *call, enum kernel_id id, int idx)
 {
     if (idx >= N_ROWS) {

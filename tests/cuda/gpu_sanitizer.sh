@@ -50,7 +50,7 @@ is $? $FOUND "memcheck finds a write past the end"
 sanitize racecheck "$B/gpu/plant" race
 is $? $FOUND "racecheck finds a missing barrier"
 
-for kernel in bn_fwd bn_bwd bn_add_bwd upsample_loss_fwd upsample_loss_bwd attention_fwd attention_bwd layer_norm_bwd embed_bwd row_loss maxpool_bwd; do
+for kernel in bn_fwd bn_bwd bn_add_bwd upsample_loss_fwd upsample_loss_bwd attention_fwd attention_bwd layer_norm_bwd drop_add_norm_bwd embed_bwd row_loss maxpool_bwd; do
     clean memcheck "$kernel" "$B/gpu/test_device" "$kernel"
     [ "$SECONDS" -gt "${SANITIZER_LIMIT_S:-70}" ] && break
 done

@@ -95,12 +95,11 @@ static void hold_whole(const struct held_model *m, const struct variant *how,
 {
     const char *name = MODELS[m->idx].name;
     const char *mode = m->sides->mode;
-    bool has_sites = how->is_fused && got->model->kind == MODEL_IMAGES;
     const struct trial_allowed *allowed = is_amp(m) ? &ALLOWED_AMP : &ALLOWED;
     const struct trial *yardstick = is_amp(m) ? &m->want : &m->yardstick;
     struct trial_distance d = trial_compare(got, &m->want, yardstick, allowed);
     tap_report(d.loss <= LOSS_ALLOWED[is_amp(m)] && d.median <= MEDIAN_ALLOWED[is_amp(m)] &&
-                   d.n_compared > 10 && (got->n_fused > 0) == has_sites,
+                   d.n_compared > 10 && (got->n_fused > 0) == how->is_fused,
                "%s %s, %s: %d sites fused, loss %.9g off by %.2g; of %d gradients and statistics "
                "the median is off by %.2g",
                mode, name, how->name, got->n_fused, net_loss(&m->want.net), d.loss, d.n_compared,

@@ -136,9 +136,10 @@ class Stage(object):
             elif mount["kind"] == "overlay":
                 path = os.path.join(ROOT, "workloads/competitors", mount["name"])
             else:
-                path = os.path.join(self.data, "trees", mount["name"] + ".synthetic")
+                name = mount["name"] + ("" if mount.get("original") else ".synthetic")
+                path = os.path.join(self.data, "trees", name)
                 if not os.path.isdir(path):
-                    return None, "the synthetic dataset %s is not here" % mount["name"]
+                    return None, "the dataset %s is not here" % name
             found.append((path, mount["inside"], "mounted"))
         image = case.recipe["image"]
         for url, commit, path in lists_of(image):

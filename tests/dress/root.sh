@@ -12,8 +12,6 @@ cp -R "$here/boot/." "$root/dress/boot/"
 # shellcheck source=tests/dress/bin.sh
 . "$here/bin.sh"
 for name in standin option_value scipy_io; do cp "$here/../cluster/published/$name.py" "$root/dress/boot/"; done
-mkdir -p "$root/opt/mxnet/tools"
-cp "$here/im2rec.py" "$root/opt/mxnet/tools/im2rec.py"
 echo "import sys; sys.path.append('/dress/boot'); import dress_boot" >"$root/usr/lib/python3/dist-packages/dress.pth"
 printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >"$root/etc/hosts"
 echo 'hosts: files' >"$root/etc/nsswitch.conf"

@@ -135,9 +135,13 @@ for report in "${REPORTS[@]}"; do
     cp "$T/out" "$T/dry-$report.json"
 done
 if [ -n "${SOURCES:-}" ]; then
-    for id in $(jq -r '[.stacks[].full[]?.mounts[]? | select(.kind == "dataset") | .name] | unique | .[]' manifests/reports/*.json | sort -u); do
-        exits 0 "synthetic $id" "$REPERF" fetch "$id" --synthetic
-    done
+    # shellcheck source=tests/integration/made_up_code.sh
+    . tests/integration/made_up_code.sh
+    "$REPERF" data gc >"$T/out" 2>&1
+    while read -r id flag; do
+        [ -n "$flag" ] || made_up_original "$id" "$T/original/$id"
+        exits 0 "$id is made${flag:+, synthetic}" "$REPERF" data fetch "$id" ${flag:+"$flag"}
+    done < <(jq -r '.stacks[].full[]?.mounts[]? | select(.kind == "dataset") | "\(.name) \(if .original then "" else "--synthetic" end)"' manifests/reports/*.json | sort -u)
 fi
 rm -rf "$T/work" && mkdir "$T/work"
 ONLY="${ONLY:-}" tests/dress/nodes.sh python3 -B tests/dress/dress.py "$T/work" "${SOURCES:--}" "$REPERF_STORE" "$T"/dry-*.json >"$T/said" 2>"$T/err"

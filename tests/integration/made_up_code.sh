@@ -36,14 +36,22 @@ SH
 }
 made_up_code() { # FOLDER
     local S=$1 D="$1/official/vision/image_classification/configs/examples/resnet/imagenet" name
-    mkdir -p "$S/PaddleNLP/benchmark/bert" "$S"/{TensorFlow,PyTorch}/Classification/ConvNets "$S"/{TensorFlow,PyTorch}/LanguageModeling/BERT/{scripts,data} "$S/MxNet/Classification/RN50v1.5/scripts"
+    mkdir -p "$S/PaddleNLP/benchmark/bert" "$S"/{TensorFlow,PyTorch}/Classification/ConvNets "$S"/{TensorFlow,PyTorch}/LanguageModeling/BERT/{scripts,data} "$S/MxNet/Classification/RN50v1.5"
     mkdir -p "$S/result_v0.1/software/train/pytorch_samples/linux/deeplabv3plus/code/mmsegmentation/tools" "$D" "$S/ResNet50V1.5/scripts" "$S/Tensorflow/resnet50v1.5/scripts"
-    touch "$S/requirements.txt" "$S"/PaddleNLP/requirements.txt "$S"/{TensorFlow,PyTorch}/Classification/ConvNets/requirements.txt "$S/official/requirements.txt"
+    touch "$S/MxNet/Classification/RN50v1.5/benchmark.py" "$S/requirements.txt" "$S"/PaddleNLP/requirements.txt "$S"/{TensorFlow,PyTorch}/Classification/ConvNets/requirements.txt "$S/official/requirements.txt"
     touch "$S/ResNet50V1.5/scripts/ResNet50_1gpu_fp32_bs96.yaml" "$D/gpu.yaml"
     touch "$S"/{TensorFlow,PyTorch}/LanguageModeling/BERT/data/README.md # git keeps no empty folder
-    # shellcheck disable=SC2016 # for the script
-    printf '#!/bin/sh\n[ -d "$1/train" ] && [ -d "$2" ]\n' >"$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
-    chmod +x "$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
     for name in two_node_gpu multi_node_gpu; do echo "  worker_hosts: 'nobody'" >"$S/Tensorflow/resnet50v1.5/scripts/$name.yaml"; done
     made_up_bert "$S"
+}
+# What a rehearsal, too, takes as it is, such as weights: put where a person would put the file, since no network has it here.
+made_up_original() { # DATASET FOLDER: "$REPERF_STORE" has been used before
+    local about=datasets/$1/dataset.json name path
+    name=$(jq -r '.files[0].name' "$about") path=$2/$(jq -r '.groups[0].glob' "$about")
+    mkdir -p "${path%/*}" && echo "made up for a test" >"$path"
+    if [ "$(jq -r '.files[0].unpack' "$about")" = null ]; then
+        cp "$path" "$REPERF_STORE/incoming/$name"
+    else
+        tar -C "$2" -czf "$REPERF_STORE/incoming/$name" .
+    fi
 }

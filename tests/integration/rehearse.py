@@ -56,6 +56,9 @@ def run(env, script):
     # What its image holds, and the data that it asks for.
     if "cd /workspace/mmsegmentation" in script:
         shutil.copytree(os.path.join(root, "mmsegmentation"), os.path.join(root, "workspace/mmsegmentation"))
+    for sign, place in (("--data_dir=/data/tfrecords", "data/tfrecords"), ("RN50v1.5", "data/imagenet/train-val-recordio-passthrough")):
+        if sign in script:
+            os.makedirs(os.path.join(root, place))
     data = os.path.join(root, "reperf/data")
     os.path.islink(data) and os.unlink(data)
     os.symlink("cityscapes-data" if "/cityscapes" in script else "bert-data", data)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
-# Overlays, without the frameworks: ImageNet laid out, TFRecords and OFRecords of it, DeepLearningExamples without a GPU, one MPI job over nodes without sshd.
+# Overlays, without the frameworks: ImageNet laid out, OFRecords of it, DeepLearningExamples without a GPU, one MPI job over nodes without sshd.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 O=workloads/competitors
@@ -35,17 +35,6 @@ like "$(cat "$T/err")" "3 images in .*, the development kit knows 4" "is said"
 mkdir -p "$I/val/n03"
 exits 1 "a validation class without training images" layout "$I" "$T/out3"
 like "$(cat "$T/err")" "no training images of n03" "is said"
-
-# --- imagenet/tfrecords.py ---
-# TensorFlow is a fake that records what it should write.
-cp tests/cluster/published/tensorflow.py "$T/lib/"
-records() { PYTHONPATH="$T/lib" /usr/bin/python3 "$O/imagenet/tfrecords.py" "$T/laid" "$1"; }
-exits 0 "records are written" records "$T/records"
-is "$(cd "$T/records" && echo *)" "train-00000-of-00003 train-00001-of-00003 train-00002-of-00003 validation-00000-of-00003 validation-00001-of-00003 validation-00002-of-00003" "under the names that are looked for"
-is "$(sort "$T"/records/train-* | tr '\n' ';')" "image/class/label=[1] image/encoded=[b'n01/n01_1\\n'];image/class/label=[1] image/encoded=[b'n01/n01_2\\n'];image/class/label=[2] image/encoded=[b'n02/n02_1\\n'];" \
-    "each image once, its own bytes, classes from 1"
-records "$T/again" >/dev/null && diff -r "$T/records" "$T/again"
-ok $? "the same order again"
 
 # --- oneflow/ofrecord.py ---
 # What is not a JPEG of three channels is made one: OneFlow's decoder writes past its memory otherwise. Pillow and OneFlow are fakes; a picture is its format and mode, as text.

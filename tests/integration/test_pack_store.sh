@@ -17,7 +17,7 @@ like "$(cat "$T/err")" 'reperf data fetch imagenet-2012 --synthetic first' "says
 exits 0 "its archives alone" "$REPERF" fetch imagenet-2012 --synthetic --no-unpack
 for command in pack verify; do
     exits 4 "$command of what is not unpacked" "$REPERF" "$command" imagenet-2012 --synthetic
-    like "$(cat "$T/err")" 'is in the store .*, but not unpacked: reperf data fetch imagenet-2012 --synthetic first' "does not say that it is missing"
+    like "$(cat "$T/err")" 'is in the store .*, but has no tree yet: reperf data fetch imagenet-2012 --synthetic first' "does not say that it is missing"
 done
 exits 0 "fetch a synthetic dataset" "$REPERF" fetch imagenet-2012 --synthetic
 exits 0 "verify it" "$REPERF" verify imagenet-2012.synthetic --deep

@@ -24,7 +24,7 @@ is "$(sort -u "$T/as-text")" "$(jq -r '[.[].needs[].command | values] | unique |
 
 # --- how it reads, and how long it takes ---
 "$REPERF" plan paddle-perf-hrnetw18 --nodes v100-4x8 >"$T/out" 2>/dev/null
-is "$(grep -c '^ *[0-9]*  [$] ' "$T/out") $(grep -c '^hrnetw18/.* needs [1-5]' "$T/out")" "5 18" "what to do is said once, then a line a case"
+is "$(grep -c '^ *[0-9]*  [$] ' "$T/out") $(grep -c '^hrnetw18/.* needs [1-6]' "$T/out")" "6 18" "what to do is said once, then a line a case"
 is "$(($(wc -l <"$T/out") < 45))" 1 "and no more"
 is "$("$REPERF" plan paddle-perf-hrnetw18 --nodes v100-4x8 -v 2>/dev/null | grep -c '^           deadline 86400 s')" 18 "details on demand"
 is "$(jq '[.[] | select(.estimate_s == null)] | length' "$T/steps")" 0 "each case has an estimate from a published rate"
@@ -124,7 +124,7 @@ while read -r command; do
         ;;
     esac
 done < <(jq -r '[.[].needs[].command | values] | unique | .[]' "$T/steps")
-is "$n" 31 "commands in all"
+is "$n" 37 "commands in all"
 if [ "$has_skopeo" = 0 ]; then
     for report in paddle-perf-hrnetw18 paddle-perf-2020; do "$REPERF" plan $report --profile full --nodes v100-4x8 --json 2>/dev/null; done >"$T/out"
     is "$(jq -r '.steps[].needs[].what | select(test("is built"))' "$T/out" | wc -l)" 0 "what was built once is found by its id"

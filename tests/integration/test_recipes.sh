@@ -7,7 +7,7 @@
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
 R="$T/root"
-mkdir -p "$R"/{dev,stubs,etc,reperf/{source,cityscapes-data/cityscapes,bert-data/top/training,imagenet,mpi}} "$R"/mmsegmentation/configs/_base_/models
+mkdir -p "$R"/{dev,stubs,etc,reperf/{source,cityscapes-data/cityscapes,bert-data/top/training,imagenet,mpi,vocab,weights/resnet50_vd_ssld_v2}} "$R"/mmsegmentation/configs/_base_/models
 if ! unshare -m true 2>/dev/null; then
     skip "recipes' scripts" "needs root and mount namespaces"
     tap_done
@@ -27,7 +27,6 @@ case "${0##*/} $*" in
     ;;
 "git "*) ;;
 *"/reperf/imagenet/layout.py "*) mkdir -p "$3/train" ;;
-*"/reperf/imagenet/tfrecords.py "*) [ -d "$2/train" ] && mkdir -p "$3" ;;
 *) exec /usr/bin/python3 -S /stubs/note.py "${0##*/}" "$@" ;;
 esac
 EOF
@@ -52,7 +51,7 @@ for name in perf dlperf; do ln -s source "$R/reperf/$name"; done
 
 # --- data ---
 # As reperf keeps them: the tree's own two files are next to what was unpacked.
-touch "$R"/reperf/{cityscapes,bert}-data/{tree.json,tree.sha256} "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,training/sequences} "$R"/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
+touch "$R"/reperf/{cityscapes,bert}-data/{tree.json,tree.sha256} "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,training/sequences} "$R"/reperf/{bert-data/{train,validation}-00000-of-00001,vocab/bert-base-uncased-vocab.txt,weights/some.pth} "$R"/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
 
 # --- what would be started ---
 jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/nodes.json"

@@ -174,7 +174,7 @@ TEST(a_report_needs_each_thing_once)
 {
     struct artifacts artifacts;
     size_t n_datasets = 0;
-    PASSES(artifact_of_report(ARENA, ".", "paddle-perf-hrnetw18", &artifacts, ERR));
+    PASSES(artifact_of_report(ARENA, ".", "paddle-perf-hrnetw18", false, &artifacts, ERR));
     for (size_t idx = 0; idx < artifacts.n; idx++) {
         n_datasets += artifacts.items[idx].kind == ARTIFACT_DATASET;
         assert_false(str_eq_z(artifacts.items[idx].name, "synthetic"));

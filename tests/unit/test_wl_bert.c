@@ -2,6 +2,7 @@
 /* BERT: its size, its names, its gradient as a whole, its inputs, and that it learns. */
 #include "wl_gradient.h"
 
+#include "graph/traffic.h"
 #include "models/bert.h"
 #include "models/tokens.h"
 #include "train/train.h"
@@ -125,6 +126,110 @@ TEST(loss_falls_on_a_fixed_batch)
     assert_true(two[1] < two[0] - 0.5);
     assert_true(two[0] == one[0]);
     assert_true(two[1] == one[1]);
+}
+
+/* ---- dropout, addition and layer norm in one ---- */
+
+static bool wants_all(void *self UNUSED, const struct graph *graph UNUSED,
+                      enum fuse_pattern pattern UNUSED, int op UNUSED)
+{
+    return true;
+}
+
+static const struct fuse_policy ALL = {.wants = wants_all};
+
+/* The largest relative difference of a gradient. */
+static double off_by(const struct fixture *f, const struct fixture *from)
+{
+    double worst = 0.0;
+    for (int i = 0; i < f->graph->n_params; i++) {
+        int param = f->graph->params[i];
+        double *got = read_doubles(f, f->graph->values[param].grad);
+        double *want = read_doubles(from, from->graph->values[param].grad);
+        double off = rel_error(got, want, count_of(f, param));
+        worst = off <= worst ? worst : off; /* NaN is the worst */
+        free(got);
+        free(want);
+    }
+    return worst;
+}
+
+static void make_either(struct fixture *f, const struct fuse_policy *policy)
+{
+    struct fuse_report report;
+    fixture_init(f, DT_F64, CPU_PLAIN, 2);
+    bert_build(
+        f->graph, &SMALL,
+        &(struct model_opts){.batch = 3, .sequence = 13, .predictions = 4, .has_dropout = true});
+    PASSES(graph_finish(f->graph, ERR));
+    PASSES(graph_fuse(f->graph, policy, &report, ERR));
+    assert_int_equal(report.n_sites[FUSE_DROP_ADD_NORM], 2 * SMALL.layers);
+    PASSES(net_plan(&f->net, &f->arena, f->graph, &f->backend, ERR));
+    PASSES(net_alloc(&f->net, ERR));
+    for (int i = 0; i < f->graph->n_params; i++) {
+        fill_spread(f, f->graph->params[i], 50 + (uint64_t)i);
+    }
+    synthetic_batch(&f->net, &SMALL_MODEL, 3, 0);
+    set_step(&f->net, 4);
+}
+
+TEST(one_call_for_dropout_addition_and_layer_norm_gives_the_same)
+{
+    const struct fuse_policy none = fuse_none();
+    struct fixture plain;
+    struct fixture fused;
+    int n_faults = 0;
+    make_either(&plain, &none);
+    make_either(&fused, &ALL);
+    double loss = loss_now(&plain);
+    assert_true(fabs(loss_now(&fused) - loss) <= 1e-12 * loss);
+    assert_true(off_by(&fused, &plain) <= 1e-12);
+    for (int i = 0; i < fused.graph->n_calls; i++) {
+        struct kernel_args *args = &fused.net.calls[i].args;
+        assert_true(args->id != K_ADD_FWD && args->id != K_ADD_BWD);
+        if (args->id == K_DROP_ADD_NORM_FWD || args->id == K_DROP_ADD_NORM_BWD) {
+            args->geom.drop_add_norm.dropout.stream++; /* other elements are dropped */
+            (void)loss_now(&fused);
+            assert_true(off_by(&fused, &plain) > 1e-7);
+            args->geom.drop_add_norm.dropout.stream--;
+            n_faults++;
+        }
+    }
+    assert_int_equal(n_faults, 4 * SMALL.layers);
+    fixture_release(&fused);
+    fixture_release(&plain);
+}
+
+static int64_t bytes_of(void *self UNUSED, const struct tensor_desc *desc)
+{
+    return shape_count(&desc->shape) * dtype_bytes(desc->dtype);
+}
+
+/* Of each of the 24: three calls forward and four backward become one each, and of the 7 and 9 times that one of their tensors is
+   moved, 4 and 4 are left. */
+TEST(a_fused_step_has_fewer_kernels_and_moves_less)
+{
+    const struct fuse_policy policies[2] = {fuse_none(), ALL};
+    const int64_t tensor_bytes = INT64_C(96) * 128 * 768 * 2;
+    int n_calls[2];
+    int64_t bytes[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        struct graph *graph = graph_new_typed(
+            ARENA, &(struct graph_types){.dtype = DT_F16, .norm = DT_F32, .stat = DT_F32});
+        model_bert_base.build(
+            graph, &(struct model_opts){
+                       .batch = 96, .sequence = 128, .predictions = 20, .has_dropout = true});
+        PASSES(graph_finish(graph, ERR));
+        PASSES(graph_fuse(graph, &policies[i], NULL, ERR));
+        n_calls[i] = graph->n_calls;
+        for (int k = 0; k < graph->n_calls; k++) {
+            bytes[i] += traffic_of_call(graph, &graph->calls[k], bytes_of, NULL).floor_bytes;
+        }
+    }
+    print_message("# %d calls that move %.2f GB become %d that move %.2f GB\n", n_calls[0],
+                  1e-9 * (double)bytes[0], n_calls[1], 1e-9 * (double)bytes[1]);
+    assert_int_equal(n_calls[0] - n_calls[1], 24 * (7 - 2));
+    assert_int_equal(bytes[0] - bytes[1], 24 * (7 + 9 - 4 - 4) * tensor_bytes);
 }
 
 TEST(dropout_goes_by_the_step)

@@ -57,7 +57,7 @@ void cuda_gelu_bwd(void *self, const struct kernel_args *args);
 void cuda_tanh_fwd(void *self, const struct kernel_args *args);
 void cuda_tanh_bwd(void *self, const struct kernel_args *args);
 
-/* layer_norm.cu; the workspace is of backward */
+/* layer_norm.cu, also with dropout and addition; the workspace is of backward */
 int64_t cuda_layer_norm_workspace(const struct cuda *cuda, const struct kernel_args *args);
 MUST_CHECK int cuda_layer_norm_check(const struct cuda *cuda, const struct kernel_args *args,
                                      struct err *err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layer norm, a warp a row, which is read once and stays in registers: whole vectors, up to LANE_ELEMENTS a lane. Bytes an element
-   of E bytes: forward 2E, backward 3E; bound by memory.
+   of E bytes: forward 2E, backward 3E; with dropout and addition 4E each; bound by memory.
 
    Backward: a warp goes over many rows and keeps its columns' sums of dgamma and dbeta; a block adds its warps' in order, sum_parts
    the blocks'. */
+#include "backend_cuda/hash.cuh"
 #include "backend_cuda/rows.cuh"
 
 extern "C" {
@@ -24,6 +25,34 @@ struct norm_span {
     bool has_sum; /* of dx */
 };
 
+/* What K_DROP_ADD_NORM_* has besides: sum = dropout of x, plus a. All zeros for a layer norm alone. */
+template <typename T> struct norm_add {
+    const int64_t *step; /* NULL: a layer norm alone */
+    const T *a;
+    T *sum, *da; /* of forward; of backward, or NULL */
+    int64_t first;
+    uint64_t stream_hash, threshold;
+    float scale;
+    bool has_sum; /* of da */
+};
+
+template <typename T> static __device__ inline uint64_t base_of(const struct norm_add<T> &add)
+{
+    return add.step ? dropout_base(add.stream_hash, *add.step) : 0;
+}
+
+/* Dropout of a vector, whose first element is number i. */
+template <typename T>
+static __device__ inline void drop(const struct norm_add<T> &add, uint64_t base, int64_t i,
+                                   float value[LANES<T>])
+{
+#pragma unroll
+    for (int lane = 0; lane < LANES<T>; lane++) {
+        bool is_kept = dropout_is_kept(base, add.threshold, add.first + i + lane);
+        value[lane] = is_kept ? value[lane] * add.scale : 0.0f;
+    }
+}
+
 struct row_at {
     int64_t row;
     int lane;
@@ -36,10 +65,25 @@ static __device__ inline struct row_at row_here(void)
 
 /* ---- forward ---- */
 
+/* x becomes the sum, which is stored; its statistics are of what it was before it was rounded. */
+template <typename T>
+static __device__ inline void drop_and_add(const struct norm_add<T> &add, uint64_t base, int64_t i,
+                                           float value[LANES<T>])
+{
+    float a[LANES<T>];
+    load(add.a + i, a);
+    drop(add, base, i, value);
+#pragma unroll
+    for (int lane = 0; lane < LANES<T>; lane++) {
+        value[lane] += a[lane];
+    }
+    store(add.sum + i, value);
+}
+
 template <typename T>
 static __global__ void __launch_bounds__(WARPS *WARP)
     norm_fwd(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,
-             struct norm_span s)
+             struct norm_span s, struct norm_add<T> add)
 {
     struct row_at at = row_here();
     float value[VECTORS<T>][LANES<T>];
@@ -48,11 +92,15 @@ static __global__ void __launch_bounds__(WARPS *WARP)
         return;
     }
     const T *from = x + at.row * s.c;
+    uint64_t base = base_of(add);
 #pragma unroll
     for (int v = 0; v < VECTORS<T>; v++) {
         int c = (v * WARP + at.lane) * LANES<T>;
         if (c < s.c) {
             load(from + c, value[v]);
+            if (add.step) {
+                drop_and_add(add, base, at.row * s.c + c, value[v]);
+            }
         }
 #pragma unroll
         for (int i = 0; i < LANES<T>; i++) {
@@ -100,22 +148,40 @@ template <typename T> struct norm_sums {
     float hat[VECTORS<T>][LANES<T>], grad[VECTORS<T>][LANES<T>];
 };
 
-/* dx of one row, and its contribution to the sums. */
+/* The gradient of the sum, from number i on, goes into da as it is, and into dx as dropout lets it. */
+template <typename T>
+static __device__ inline void store_both(const struct norm_add<T> &add, uint64_t base, int64_t i,
+                                         float grad[LANES<T>])
+{
+    if (add.da) {
+        float whole[LANES<T>];
+#pragma unroll
+        for (int lane = 0; lane < LANES<T>; lane++) {
+            whole[lane] = grad[lane];
+        }
+        store(add.da + i, whole, add.has_sum);
+    }
+    drop(add, base, i, grad);
+}
+
+/* dx of row `row`, and its contribution to the sums. */
 template <typename T>
 static __device__ inline void norm_row(const T *dy, const T *x, const float *gamma, T *dx,
-                                       const float stat[2], const struct norm_span &s, int lane,
-                                       struct norm_sums<T> *sums)
+                                       const float stat[2], const struct norm_span &s,
+                                       const struct norm_add<T> &add, uint64_t base,
+                                       const struct row_at &at, struct norm_sums<T> *sums)
 {
+    int64_t first = at.row * s.c;
     float hat[VECTORS<T>][LANES<T>];
     float slope[VECTORS<T>][LANES<T>];
     float total[2] = {0.0f, 0.0f};
 #pragma unroll
     for (int v = 0; v < VECTORS<T>; v++) {
-        int c = (v * WARP + lane) * LANES<T>;
+        int c = (v * WARP + at.lane) * LANES<T>;
         float g[LANES<T>];
         if (c < s.c) {
-            load(x + c, hat[v]);
-            load(dy + c, slope[v]);
+            load(x + first + c, hat[v]);
+            load(dy + first + c, slope[v]);
             load_channels<T>(gamma + c, g);
         }
 #pragma unroll
@@ -134,13 +200,16 @@ static __device__ inline void norm_row(const T *dy, const T *x, const float *gam
     float along = warp_sum(total[1]) / (float)s.c;
 #pragma unroll
     for (int v = 0; v < VECTORS<T>; v++) {
-        int c = (v * WARP + lane) * LANES<T>;
+        int c = (v * WARP + at.lane) * LANES<T>;
         if (dx && c < s.c) {
 #pragma unroll
             for (int i = 0; i < LANES<T>; i++) {
                 slope[v][i] = stat[1] * (slope[v][i] - grad - hat[v][i] * along);
             }
-            store(dx + c, slope[v], s.has_sum);
+            if (add.step) {
+                store_both(add, base, first + c, slope[v]);
+            }
+            store(dx + first + c, slope[v], s.has_sum);
         }
     }
 }
@@ -149,16 +218,16 @@ static __device__ inline void norm_row(const T *dy, const T *x, const float *gam
 template <typename T>
 static __global__ void __launch_bounds__(WARPS *WARP)
     norm_bwd(const T *dy, const T *x, const float *gamma, const float *mean, const float *rstd,
-             T *dx, float *parts, struct norm_span s)
+             T *dx, float *parts, struct norm_span s, struct norm_add<T> add)
 {
     CUDA_SHARED(float, shared);
     struct norm_sums<T> sums = {
     };
     struct row_at at = row_here();
-    for (int64_t row = at.row; row < s.rows; row += (int64_t)gridDim.x * WARPS) {
-        const float stat[2] = {mean[row], rstd[row]};
-        norm_row<T>(dy + row * s.c, x + row * s.c, gamma, dx ? dx + row * s.c : NULL, stat, s,
-                    at.lane, &sums);
+    uint64_t base = base_of(add);
+    for (; at.row < s.rows; at.row += (int64_t)gridDim.x * WARPS) {
+        const float stat[2] = {mean[at.row], rstd[at.row]};
+        norm_row<T>(dy, x, gamma, dx, stat, s, add, base, at, &sums);
     }
     for (int warp = 0; warp < WARPS; warp++) {
         if ((int)threadIdx.x / WARP == warp) {
@@ -188,16 +257,49 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 /* ---- calls ---- */
 
+static bool is_added(const struct kernel_args *args)
+{
+    return args->id == K_DROP_ADD_NORM_FWD || args->id == K_DROP_ADD_NORM_BWD;
+}
+
+static const struct layer_norm_geom *geom_of(const struct kernel_args *args)
+{
+    return is_added(args) ? &args->geom.drop_add_norm.norm : &args->geom.layer_norm;
+}
+
+template <typename T>
+static void find_add(const struct kernel_args *args, struct norm_add<T> *ret_add)
+{
+    const struct dropout_geom *g = &args->geom.drop_add_norm.dropout;
+    bool is_backward = args->id == K_DROP_ADD_NORM_BWD;
+    if (!is_added(args)) {
+        return;
+    }
+    if (is_backward) {
+        ret_add->step = (const int64_t *)args->in[NORM_BWD_STEP_IN];
+        ret_add->da = (T *)args->out[NORM_BWD_DA_OUT];
+    } else {
+        ret_add->step = (const int64_t *)args->in[NORM_STEP_IN];
+        ret_add->a = (const T *)args->in[NORM_A_IN];
+        ret_add->sum = (T *)args->out[NORM_SUM_OUT];
+    }
+    ret_add->first = g->first;
+    ret_add->stream_hash = hash_mix(g->stream);
+    ret_add->threshold = dropout_threshold(g->rate);
+    ret_add->scale = (float)(1.0 / (1.0 - g->rate));
+    ret_add->has_sum = (args->accumulate & OPERAND_BIT(NORM_BWD_DA_OUT)) != 0;
+}
+
 static struct norm_span span_of(const struct kernel_args *args)
 {
-    const struct layer_norm_geom *g = &args->geom.layer_norm;
+    const struct layer_norm_geom *g = geom_of(args);
     return {g->rows, (int)g->c, (float)g->eps, (args->accumulate & 1U) != 0};
 }
 
 extern "C" int cuda_layer_norm_check(const struct cuda *cuda UNUSED, const struct kernel_args *args,
                                      struct err *err)
 {
-    int64_t c = args->geom.layer_norm.c;
+    int64_t c = geom_of(args)->c;
     int64_t lanes = 16 / dtype_bytes(args->dtype);
     return c % lanes == 0 && c <= ROW_MAX
                ? 0
@@ -251,24 +353,30 @@ static unsigned blocks_of(const struct kernel_args *args, const struct norm_span
 template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel_args *args)
 {
     struct norm_span s = span_of(args);
+    struct norm_add<T> add = {
+    };
+    find_add(args, &add);
     CUDA_LAUNCH(norm_fwd<T>, dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
                 cuda_stream(cuda, args), (const T *)args->in[NORM_X_IN],
                 (const float *)args->in[NORM_GAMMA_IN], (const float *)args->in[NORM_BETA_IN],
                 (T *)args->out[NORM_Y_OUT], (float *)args->out[NORM_MEAN_OUT],
-                (float *)args->out[NORM_RSTD_OUT], s);
+                (float *)args->out[NORM_RSTD_OUT], s, add);
     CUDA_LAUNCHED(cuda);
 }
 
 template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel_args *args)
 {
     struct norm_span s = span_of(args);
+    struct norm_add<T> add = {
+    };
+    find_add(args, &add);
     CUDA_LAUNCH(norm_bwd<T>, dim3(blocks_of(args, s)), dim3(WARPS * WARP),
                 (size_t)(2 * s.c) * sizeof(float), cuda_stream(cuda, args),
                 (const T *)args->in[NORM_BWD_DY_IN], (const T *)args->in[NORM_BWD_X_IN],
                 (const float *)args->in[NORM_BWD_GAMMA_IN],
                 (const float *)args->in[NORM_BWD_MEAN_IN],
                 (const float *)args->in[NORM_BWD_RSTD_IN], (T *)args->out[NORM_BWD_DX_OUT],
-                (float *)args->workspace, s);
+                (float *)args->workspace, s, add);
     CUDA_LAUNCHED(cuda);
     struct part_sums<float> sums = {
         (const float *)args->workspace, (int)blocks_of(args, s), 2 * s.c, s.c,

@@ -101,6 +101,11 @@ struct layer_norm_geom {
     int64_t rows, c;
     double eps;
 };
+/* Dropout of single elements, of rows without padding. */
+struct drop_add_norm_geom {
+    struct layer_norm_geom norm;
+    struct dropout_geom dropout;
+};
 /* Of qkv's row, columns [0, heads * d) are the queries, then come the keys, then the values; head h has d of each from h * d on.
    Scores are divided by sqrt(d). */
 struct attention_geom {
@@ -125,6 +130,7 @@ union geom {
     struct upsample_loss_geom upsample_loss;
     struct embed_geom embed;
     struct layer_norm_geom layer_norm;
+    struct drop_add_norm_geom drop_add_norm;
     struct attention_geom attention;
     struct gather_geom gather;
 };

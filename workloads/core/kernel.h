@@ -87,6 +87,8 @@ enum kernel_id {
                            hat = (x - mean) * rstd */
     K_BN_BWD_APPLY, /* dz, x, gamma, mean, rstd, sum_dz, sum_hat -> dx ~dz: gamma * rstd * (dz - (sum_dz + hat * sum_hat) / count), dgamma +=
                        sum_hat, dbeta += sum_dz   (dx with the sums and the count over bn.n_ranks ranks) */
+    K_DROP_ADD_NORM_FWD, /* x (T,C), gamma, beta, a, step -> y, mean, rstd, sum ~x ~a: dropout of x, plus a, and its layer norm y */
+    K_DROP_ADD_NORM_BWD, /* dy, sum, gamma, mean, rstd, step -> dx ~dy, dgamma +=, dbeta +=, [da +=] */
     K_NORM_CONV_BWD_WEIGHT, /* dy, x (normalised first), scale, shift -> dw += */
     /* geom.upsample_loss. The upsampled logits are never stored. lse is the logarithm of the sum of their exponentials at each
        pixel, n_labels how many labels count (those of all ranks); both have the type of mean. */

@@ -26,11 +26,19 @@ enum { DATA_DX_OUT, DATA_DZ_OUT = 0, DATA_SUM_DZ_OUT, DATA_SUM_HAT_OUT };
 enum { WEIGHT_DY_IN, WEIGHT_X_IN, WEIGHT_SCALE_IN, WEIGHT_SHIFT_IN };
 enum { WEIGHT_DW_OUT, WEIGHT_DBIAS_OUT };
 
-/* K_BN_FWD, K_BN_ADD_FWD, K_LAYER_NORM_FWD */
-enum { NORM_X_IN, NORM_GAMMA_IN, NORM_BETA_IN, NORM_A_IN };
-enum { NORM_Y_OUT, NORM_MEAN_OUT, NORM_RSTD_OUT, NORM_RUNNING_MEAN_OUT, NORM_RUNNING_VAR_OUT };
+/* K_BN_FWD, K_BN_ADD_FWD, K_LAYER_NORM_FWD; K_DROP_ADD_NORM_FWD with the sum in the place of the running mean. */
+enum { NORM_X_IN, NORM_GAMMA_IN, NORM_BETA_IN, NORM_A_IN, NORM_STEP_IN };
+enum {
+    NORM_Y_OUT,
+    NORM_MEAN_OUT,
+    NORM_RSTD_OUT,
+    NORM_RUNNING_MEAN_OUT,
+    NORM_RUNNING_VAR_OUT,
+    NORM_SUM_OUT = NORM_RUNNING_MEAN_OUT
+};
 
-/* K_BN_BWD, K_BN_ADD_BWD, K_LAYER_NORM_BWD; K_BN_BWD_APPLY with dz in the place of dy, and two sums. */
+/* K_BN_BWD, K_BN_ADD_BWD, K_LAYER_NORM_BWD; K_BN_BWD_APPLY with dz in the place of dy, and two sums; K_DROP_ADD_NORM_BWD with the
+   sum in the place of x, and the step. */
 enum {
     NORM_BWD_DY_IN,
     NORM_BWD_X_IN,
@@ -39,6 +47,7 @@ enum {
     NORM_BWD_RSTD_IN,
     NORM_BWD_Y_IN,
     NORM_BWD_BETA_IN,
+    NORM_BWD_STEP_IN = 5,
     NORM_BWD_DZ_IN = 0,
     NORM_BWD_SUM_DZ_IN = 5,
     NORM_BWD_SUM_HAT_IN

@@ -15,6 +15,7 @@ const char *fuse_pattern_name(enum fuse_pattern pattern)
         [FUSE_NORM_CONV] = "norm_conv",
         [FUSE_CONV_BN_BWD] = "conv_bn_bwd",
         [FUSE_BN_PAIR] = "bn_pair",
+        [FUSE_DROP_ADD_NORM] = "drop_add_norm",
     };
     return names[pattern];
 }
@@ -156,6 +157,8 @@ bool fuse_at(struct graph *graph, enum fuse_pattern pattern, int op, bool keeps_
         return fuse_conv_bn_bwd(graph, op, do_it);
     case FUSE_BN_PAIR:
         return fuse_bn_pair(graph, op, do_it);
+    case FUSE_DROP_ADD_NORM:
+        return fuse_drop_add_norm(graph, op, do_it);
     case FUSE_PATTERN_COUNT:
         break;
     }

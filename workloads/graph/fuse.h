@@ -18,7 +18,8 @@ enum fuse_pattern {
     FUSE_NORM_CONV, /* convolution: normalises its input, in forward and in its weight gradient; the normalised value is
                        then never stored */
     FUSE_CONV_BN_BWD, /* convolution: its data gradient is masked and summed for the preceding batch norm */
-    FUSE_BN_PAIR, /* batch norm that adds: also normalises what it adds */
+    FUSE_BN_PAIR,       /* batch norm that adds: also normalises what it adds */
+    FUSE_DROP_ADD_NORM, /* layer norm: with the addition before it, and the dropout of what is added */
     FUSE_PATTERN_COUNT
 };
 

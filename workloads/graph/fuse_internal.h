@@ -50,5 +50,6 @@ bool fuse_conv_bn_bwd(struct graph *graph, int op, bool do_it);
 /* Whether the fused call would read another gradient, or what was added before the ReLU. */
 bool fuse_conv_bn_bwd_adds(const struct graph *graph, int op);
 bool fuse_bn_pair(struct graph *graph, int op, bool do_it);
+bool fuse_drop_add_norm(struct graph *graph, int op, bool do_it);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patterns of batch norm and of the loss: what our own kernels do in one pass. */
+/* The patterns of the norms and of the loss: what our own kernels do in one pass. */
 #include "base/base.h"
 
 #include "graph/fuse_internal.h"
@@ -203,6 +203,113 @@ bool fuse_bn_add(struct graph *graph, int op, bool do_it)
     graph->calls[at.add_fwd] = fused;
     fuse_remove(graph, at.bn_fwd);
     graph->values[bn.out[NORM_Y_OUT]].grad = NO_VALUE;
+    return true;
+}
+
+/* ---- dropout, addition and layer norm ---- */
+
+struct drop_add_calls {
+    int drop_fwd, add_fwd, norm_fwd, norm_bwd, add_bwd, other_bwd, drop_bwd;
+    int other; /* value that is added */
+};
+
+/* The dropout of single elements whose result only that addition reads, or NO_CALL. */
+static int drop_for_addition(const struct graph *graph, int y, int add_fwd)
+{
+    int drop = fuse_writer(graph, y, add_fwd);
+    bool is_fit = drop != NO_CALL && graph->calls[drop].args.id == K_DROPOUT_FWD &&
+                  graph->calls[drop].args.geom.dropout.run == 1 &&
+                  graph->calls[drop].args.geom.dropout.plane == 0 && !graph->values[y].is_kept &&
+                  fuse_count_reads(graph, y, 0) == 1;
+    return is_fit ? drop : NO_CALL;
+}
+
+static bool find_drop_add_bwd(const struct graph *graph, int sum, struct drop_add_calls *at)
+{
+    const struct call *add = &graph->calls[at->add_fwd];
+    const struct call *drop = &graph->calls[at->drop_fwd];
+    at->add_bwd = add_bwd_to(graph, add->op, graph->values[drop->out[0]].grad);
+    at->other_bwd = add_bwd_to(graph, add->op, graph->values[at->other].grad);
+    at->drop_bwd = fuse_call_of(graph, K_DROPOUT_BWD, drop->op);
+    int n_reads = 1 + (at->other_bwd != NO_CALL);
+    /* What the other gradient adds to is there when the layer norm's turn comes. */
+    bool is_begun = at->other_bwd == NO_CALL ||
+                    (graph->calls[at->other_bwd].args.accumulate & 1U) == 0 ||
+                    fuse_writer(graph, graph->values[at->other].grad, at->norm_bwd) != NO_CALL;
+    return is_begun && at->add_bwd != NO_CALL && at->drop_bwd != NO_CALL &&
+           fuse_count_reads(graph, graph->values[sum].grad, 0) == n_reads &&
+           (graph->calls[at->norm_bwd].args.accumulate & OPERAND_BIT(NORM_BWD_DX_OUT)) == 0 &&
+           (graph->calls[at->drop_bwd].args.accumulate & 1U) == 0;
+}
+
+static bool find_drop_add(const struct graph *graph, int op, struct drop_add_calls *ret_calls)
+{
+    struct drop_add_calls at = {.norm_fwd = fuse_call_of(graph, K_LAYER_NORM_FWD, op),
+                                .norm_bwd = fuse_call_of(graph, K_LAYER_NORM_BWD, op),
+                                .drop_fwd = NO_CALL};
+    if (at.norm_fwd == NO_CALL || at.norm_bwd == NO_CALL) {
+        return false;
+    }
+    int sum = graph->calls[at.norm_fwd].in[NORM_X_IN];
+    at.add_fwd = fuse_writer(graph, sum, at.norm_fwd);
+    if (at.add_fwd == NO_CALL || graph->calls[at.add_fwd].args.id != K_ADD_FWD ||
+        graph->calls[at.add_fwd].args.geom.elem.has_relu || graph->values[sum].is_kept ||
+        fuse_count_reads(graph, sum, 0) != 2) {
+        return false;
+    }
+    const int *in = graph->calls[at.add_fwd].in;
+    for (int slot = 0; slot < 2 && at.drop_fwd == NO_CALL; slot++) {
+        at.drop_fwd = drop_for_addition(graph, in[slot], at.add_fwd);
+        at.other = in[1 - slot];
+    }
+    if (at.drop_fwd == NO_CALL || !find_drop_add_bwd(graph, sum, &at)) {
+        return false;
+    }
+    *ret_calls = at;
+    return true;
+}
+
+bool fuse_drop_add_norm(struct graph *graph, int op, bool do_it)
+{
+    struct drop_add_calls at;
+    if (graph->ops[op].kind != OP_LAYER_NORM || !find_drop_add(graph, op, &at)) {
+        return false;
+    }
+    if (!do_it) {
+        return true;
+    }
+    const struct call drop = graph->calls[at.drop_fwd];
+    const struct call add = graph->calls[at.add_fwd];
+    const struct call norm = graph->calls[at.norm_fwd];
+    const struct call norm_bwd = graph->calls[at.norm_bwd];
+    struct call fused = fuse_call(K_DROP_ADD_NORM_FWD, &norm);
+    fused.args.geom.drop_add_norm = (struct drop_add_norm_geom){.norm = norm.args.geom.layer_norm,
+                                                                .dropout = drop.args.geom.dropout};
+    struct call fused_bwd = fuse_call(K_DROP_ADD_NORM_BWD, &norm_bwd);
+    fused_bwd.args.geom = fused.args.geom;
+    memcpy(fused.in, norm.in, sizeof(fused.in));
+    fused.in[NORM_X_IN] = drop.in[0];
+    fused.in[NORM_A_IN] = at.other;
+    fused.in[NORM_STEP_IN] = drop.in[1];
+    memcpy(fused.out, norm.out, sizeof(fused.out));
+    fuse_take_out(&fused, NORM_SUM_OUT, &add, 0);
+    fused.inplace[NORM_SUM_OUT] = OPERAND_BIT(NORM_X_IN) | OPERAND_BIT(NORM_A_IN);
+    memcpy(fused_bwd.in, norm_bwd.in, sizeof(fused_bwd.in));
+    fused_bwd.in[NORM_BWD_STEP_IN] = drop.in[1];
+    for (int j = NORM_BWD_DGAMMA_OUT; j <= NORM_BWD_DBETA_OUT; j++) {
+        fuse_take_out(&fused_bwd, j, &norm_bwd, j);
+    }
+    fuse_take_out(&fused_bwd, NORM_BWD_DX_OUT, &graph->calls[at.drop_bwd], 0);
+    if (at.other_bwd != NO_CALL) {
+        fuse_take_out(&fused_bwd, NORM_BWD_DA_OUT, &graph->calls[at.other_bwd], 0);
+    }
+    fused_bwd.inplace[NORM_BWD_DX_OUT] = OPERAND_BIT(NORM_BWD_DY_IN);
+    graph->calls[at.norm_bwd] = fused_bwd;
+    remove_calls(graph, at.add_bwd, at.other_bwd, at.drop_bwd);
+    graph->calls[at.norm_fwd] = fused;
+    remove_calls(graph, at.add_fwd, at.drop_fwd, NO_CALL);
+    graph->values[add.out[0]].grad = NO_VALUE;
+    graph->values[drop.out[0]].grad = NO_VALUE;
     return true;
 }
 
