@@ -165,7 +165,11 @@ build/$(1)/%.c.o: %.c build/$(1)/flags
 	@echo "CC $(1) $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EXTRA) -MMD -MP -c $$< -o $$@
 build/$(1)/workloads/%.c.o: EXTRA := $$(WL_CFLAGS)
 build/$(1)/orchestrator/prep/%.c.o: EXTRA := -O3 $$(PREP_CFLAGS)
-build/$(1)/orchestrator/report/vocabulary.c.o: manifests/vocabulary.json # its bytes are in it
+# The bytes of a file that EMBED names are in the object.
+build/$(1)/orchestrator/report/vocabulary.c.o: manifests/vocabulary.json
+build/$(1)/orchestrator/view/page.c.o: orchestrator/view/page.css
+build/$(1)/orchestrator/view/page_card.c.o: orchestrator/view/card.css
+build/$(1)/orchestrator/cmd/explain_words.c.o: orchestrator/cmd/explain.txt
 build/$(1)/tests/%.c.o: EXTRA := -Iworkloads -I.
 build/$(1)/tests/unit/test_wl_cuda_%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAGS)
 build/$(1)/tests/unit/test_emu_%.c.o: EXTRA := -Itests/cuda_emu -Iworkloads -I.

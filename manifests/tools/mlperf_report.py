@@ -100,16 +100,14 @@ class Round:
             self.environments[key] = {
                 "id": self.ids.unique("environment", name), "title": f"{row['submitter']}: {row['system']}", "nodes": nodes,
                 "gpus_per_node": count // nodes, "conditions": {name: words[name] for name in sorted(words) if words[name]},
-                "source": self.source | ({"path": path} if path else {})}
+                **({"source": {"path": path}} if path else {})}
         return self.environments[key]["id"], nodes
 
     def stack(self, framework):
         if framework not in self.stacks:
             name = self.ids.unique("stack", self.ids.slug(framework))
-            self.stacks[framework] = {
-                "id": name, "framework": name, "label": framework or "not stated", "image": None, "image_tag": None,
-                "image_digest": None, "dataset": None, "sources": [],
-                "conditions": {"framework_version": one_line(framework)} if framework else {}, "env": {}, "commands": []}
+            self.stacks[framework] = {"id": name, "label": framework or "not stated",
+                                      **({"conditions": {"framework_version": one_line(framework)}} if framework else {})}
         return self.stacks[framework]["id"]
 
     def absent_folder(self, row):
@@ -140,11 +138,9 @@ class Round:
         per_node = int(printed["accelerators"]) // nodes
         name = self.ids.unique("case", f"{row['benchmark']}/{stack}/unstated/n{nodes}g{per_node}/bs0/{variant}")
         logs, matched = self.logs(row)
-        case = {"id": name, "stack": stack, "environment": environment, "group": row["benchmark"], "format": "mlperf-training",
-                "rule": RULE, "baseline": None, "logs": logs, "conditions": {},
-                "cells": [{"cell": f"{name}#time_to_train", "metric": "time_to_train", "printed": printed["result_min"], "unit": "min",
-                           "table": f"{printed['division']}, {printed['availability']}", "derive": None, "rule": RULE, "format": None,
-                           "also_printed": []}]}
+        case = {"model": row["benchmark"], "stack": stack, "environment": environment, "precision": "unstated", "variant": name.split("/")[-1],
+                "rule": RULE, "unit": "min", "table": f"{printed['division']}, {printed['availability']}", "time_to_train": printed["result_min"],
+                "logs": logs}
         factor = self.checkout / (row["folder"] or "none") / "scaling.json"
         if factor.exists():
             text = factor.read_bytes()
@@ -155,9 +151,9 @@ class Round:
     def report(self):
         cases = [self.case(row, printed) for row, printed in zip(self.measured["rows"], self.printed)]
         version = self.id.removeprefix("mlperf-training-")
-        return {"schema_version": 1, "id": self.id,
+        return {"schema_version": 2, "id": self.id,
                 "title": f"MLPerf Training {version}: {len(cases)} results of the table with sha256 {self.table_sha256}",
-                "source": self.source, "logs": self.source | {"path": self.name},
+                "source": self.source, "logs": {"path": self.name},
                 "environments": list(self.environments.values()), "stacks": list(self.stacks.values()), "cases": cases}
 
 

@@ -24,3 +24,27 @@ bool str_is_made_of(struct str s, const char *set)
     }
     return s.len > 0;
 }
+
+int word_at(struct str word, const char *words)
+{
+    for (int n = 0;; n++) {
+        size_t len = strcspn(words, " ");
+        if (len == word.len && memcmp(words, word.ptr, len) == 0) {
+            return n;
+        }
+        if (!words[len]) {
+            return -1;
+        }
+        words += len + 1;
+    }
+}
+
+size_t ends_with_any(struct str text, const char *words)
+{
+    for (struct str rest = str_of(words), word; str_next(&rest, ' ', &word);) {
+        if (str_ends(text, word)) {
+            return word.len;
+        }
+    }
+    return 0;
+}

@@ -7,16 +7,10 @@
 #include "cmd/explain_names.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
-#include "judge/finding.h"
 #include "load/load.h"
-#include "run/events.h"
 
 #define OUTPUT_MAX (1u << 30)
 
-/* A word of any of the three lists: of statuses and verdicts, of findings, of events. */
-struct explained {
-    const char *kind, *name, *level, *title, *text; /* level and title may be NULL */
-};
 static const struct json_field TERM_ROWS[] = {
     ROW("kind", struct explained, kind, 0),
     ROW("name", struct explained, name, 0),
@@ -24,24 +18,6 @@ static const struct json_field TERM_ROWS[] = {
     ROW("title", struct explained, title, JSON_OMIT),
     ROW("text", struct explained, text, 0),
 };
-
-/* The idx-th of all; false after the last. */
-static bool term_at(size_t idx, struct explained *ret)
-{
-    size_t finding = idx - N_MEANINGS, event = finding - N_FINDING_RULES;
-    if (idx < N_MEANINGS) {
-        const struct meaning *word = &MEANINGS[idx];
-        *ret = (struct explained){word->kind, word->name, NULL, NULL, word->text};
-    } else if (finding < N_FINDING_RULES) {
-        const struct finding_rule *rule = &FINDING_RULES[finding];
-        *ret = (struct explained){"finding", rule->id, finding_level_name(rule->level), rule->title,
-                                  rule->help};
-    } else if (event < EV_COUNT) {
-        const struct event_row *row = &EVENTS[event];
-        *ret = (struct explained){"event", row->name, row->level, NULL, row->help};
-    }
-    return idx < N_MEANINGS + N_FINDING_RULES + EV_COUNT;
-}
 
 static void add_term(struct explainer *e, const struct explained *term)
 {
@@ -70,24 +46,16 @@ static bool is_signal_status(const char *code)
 /* code NULL: all. */
 static size_t add_matching(struct explainer *e, const char *code)
 {
-    struct explained term;
     size_t n = 0;
-    for (size_t idx = 0; term_at(idx, &term); idx++) {
-        if (!code || strcmp(term.name, code) == 0 ||
-            (strcmp(term.name, "128+n") == 0 && is_signal_status(code))) {
-            add_term(e, &term);
+    for (size_t idx = 0; idx < e->n_words; idx++) {
+        const char *name = e->words[idx].name;
+        if (!code || strcmp(name, code) == 0 ||
+            (strcmp(name, "128+n") == 0 && is_signal_status(code))) {
+            add_term(e, &e->words[idx]);
             n++;
         }
     }
     return n;
-}
-
-static void offer_words(struct nearest *nearest)
-{
-    struct explained term;
-    for (size_t idx = 0; term_at(idx, &term); idx++) {
-        nearest_offer(nearest, term.name);
-    }
 }
 
 static const struct opt OPTS[] = {
@@ -115,7 +83,9 @@ static int explain(struct explainer *e, const char *const *items, size_t n, size
     if (*ret_n > 0) {
         return 0;
     }
-    offer_words(&nearest);
+    for (size_t idx = 0; idx < e->n_words; idx++) {
+        nearest_offer(&nearest, e->words[idx].name);
+    }
     return err_set(err, ERR_USAGE,
                    "%.100s: no exit status, verdict, finding, event, cell, rule or format of that "
                    "name%s; reperf explain alone lists the words, reperf list rules, formats and "
@@ -133,6 +103,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(explainer)
     struct explainer e = {.arena = &arena, .ctx = ctx, .args = &args, .text = &buf, .json = &json};
     size_t taken = 0;
+    e.words = explain_words(&arena, &e.n_words);
     strbuf_init(&buf, OUTPUT_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;

@@ -19,6 +19,8 @@ struct explainer {
     const struct explain_args *args;
     struct strbuf *text;   /* unless want_json */
     struct json_out *json; /* the open list of what is explained */
+    const struct explained *words;
+    size_t n_words;
     struct format_set formats;
     struct report_set reports;
     struct report_audit *audits; /* of the reports; those that were needed */
@@ -38,12 +40,9 @@ MUST_CHECK int explain_names(struct explainer *e, const char *const *items, size
                              struct nearest *nearest, size_t *ret_n, struct err *err);
 
 /* A word that commands print, and what it means: `explain WORD`. One word may have several, of different kinds. */
-struct meaning {
-    const char *name;
-    const char *kind; /* "audit verdict" */
-    const char *text;
+struct explained {
+    const char *kind, *name, *level, *title, *text; /* level and title may be NULL */
 };
-extern const struct meaning MEANINGS[];
-extern const size_t N_MEANINGS;
+struct explained *explain_words(struct arena *arena, size_t *ret_n);
 
 #endif

@@ -6,145 +6,84 @@
 
 #include "base/map.h"
 
-struct writer {
-    struct arena *arena;
-    const struct draft *draft;
-    const struct draft_source *source;
-    struct json_out json;
-};
-
 static bool has_row(const struct draft_number *n)
 {
     return n->state != DRAFT_UNPLACED && !n->is_repeated;
 }
 
-static void put_source(struct writer *w, const char *key, struct str path, bool is_logs)
+static struct source_ref source_of(const struct draft_source *source, struct str path)
 {
-    jw_object(&w->json, key);
-    jw_str(&w->json, "repository", w->source->repository);
-    jw_str(&w->json, "commit", w->source->commit);
-    jw_str(&w->json, "path", path);
-    jw_str(&w->json, "date", w->source->date);
-    if (is_logs && w->source->series_sha256.len) {
-        jw_str(&w->json, "series_sha256", w->source->series_sha256);
-    }
-    jw_end_object(&w->json);
+    return (struct source_ref){source->repository, source->commit, path, source->date};
 }
 
-static void put_environments(struct writer *w)
+static struct report_case case_of(struct arena *arena, const struct draft_number *n)
 {
-    CLEANUP(map) struct map seen = {0};
-    jw_array(&w->json, "environments");
-    for (size_t idx = 0; idx < w->draft->n; idx++) {
-        const struct draft_number *n = &w->draft->items[idx];
-        if (!has_row(n) || !map_add(&seen, n->grid, w)) {
-            continue;
-        }
-        jw_object(&w->json, NULL);
-        jw_str(&w->json, "id", n->grid);
-        jw_str(&w->json, "title", n->grid);
-        jw_i64(&w->json, "nodes", n->attrs.nodes);
-        jw_i64(&w->json, "gpus_per_node", n->attrs.nodes ? n->attrs.gpus / n->attrs.nodes : 0);
-        jw_object(&w->json, "conditions");
-        jw_end_object(&w->json);
-        put_source(w, "source", n->document, false);
-        jw_end_object(&w->json);
-    }
-    jw_end_array(&w->json);
-}
-
-static void put_stacks(struct writer *w)
-{
-    static const char *const NULLS[] = {"image", "image_tag", "image_digest", "dataset"};
-    static const char *const LISTS[] = {"sources", "commands"};
-    static const char *const OBJECTS[] = {"conditions", "env"};
-    CLEANUP(map) struct map seen = {0};
-    jw_array(&w->json, "stacks");
-    for (size_t idx = 0; idx < w->draft->n; idx++) {
-        const struct draft_number *n = &w->draft->items[idx];
-        if (!has_row(n) || !map_add(&seen, n->attrs.framework, w)) {
-            continue;
-        }
-        jw_object(&w->json, NULL);
-        jw_str(&w->json, "id", n->attrs.framework);
-        jw_str(&w->json, "framework", n->attrs.framework);
-        jw_str(&w->json, "label", n->attrs.framework);
-        for (size_t k = 0; k < ARRAY_LEN(NULLS); k++) {
-            jw_null(&w->json, NULLS[k]);
-        }
-        for (size_t k = 0; k < ARRAY_LEN(LISTS); k++) {
-            jw_array(&w->json, LISTS[k]);
-            jw_end_array(&w->json);
-            jw_object(&w->json, OBJECTS[k]);
-            jw_end_object(&w->json);
-        }
-        jw_end_object(&w->json);
-    }
-    jw_end_array(&w->json);
-}
-
-static void put_case(struct writer *w, const struct draft_number *n)
-{
-    const char *table = arena_printf(w->arena, "line-%" PRId64, n->line);
-    struct json_out *out = &w->json;
-    jw_object(out, NULL);
-    jw_str(out, "id", n->id);
-    jw_str(out, "stack", n->attrs.framework);
-    jw_str(out, "environment", n->grid);
-    jw_z(out, "group", arena_printf(w->arena, "%s-%.*s", table, STR_ARG(n->attrs.framework)));
-    jw_str(out, "format", n->log ? n->log->id : STR_EMPTY);
-    jw_str(out, "rule", n->log ? n->rule->id : STR_EMPTY);
-    jw_null(out, "baseline");
-    jw_array(out, "logs");
-    if (n->log) {
-        jw_str(out, NULL, n->log->path);
-    }
-    jw_end_array(out);
-    jw_object(out, "conditions");
-    if (n->attrs.machine.ptr) {
-        jw_str(out, "machine", n->attrs.machine);
-    }
-    jw_end_object(out);
-    jw_array(out, "cells");
-    jw_object(out, NULL);
-    jw_z(out, "cell", arena_printf(w->arena, "%.*s#%.*s", STR_ARG(n->id), STR_ARG(n->metric)));
-    jw_str(out, "metric", n->metric);
-    jw_str(out, "printed", n->printed);
-    jw_str(out, "unit", n->unit);
-    jw_z(out, "table", table);
-    jw_null(out, "derive");
-    /* A case's own rule is the one for its throughput. */
-    jw_str(out, "rule", n->log && !str_eq_z(n->metric, "throughput") ? n->rule->id : STR_EMPTY);
-    jw_null(out, "format");
-    jw_array(out, "also_printed");
-    jw_end_array(out);
-    jw_end_object(out);
-    jw_end_array(out);
-    jw_end_object(out);
+    const char *table = arena_printf(arena, "line-%" PRId64, n->line);
+    struct cell *cell = arena_new(arena, struct cell);
+    struct condition *machine = arena_new(arena, struct condition);
+    struct str *log = arena_new(arena, struct str);
+    struct str rule = n->log ? n->rule->id : STR_EMPTY;
+    *cell = (struct cell){
+        .id = str_of(arena_printf(arena, "%.*s#%.*s", STR_ARG(n->id), STR_ARG(n->metric))),
+        .metric_name = n->metric,
+        .printed = n->printed,
+        .unit = n->unit,
+        .table = str_of(table),
+        /* A case's own rule is the one for its throughput. */
+        .rule = str_eq_z(n->metric, "throughput") ? STR_EMPTY : rule};
+    *machine = (struct condition){STR_LIT("machine"), n->attrs.machine};
+    *log = n->log ? n->log->path : STR_EMPTY;
+    return (struct report_case){
+        .id = n->id,
+        .stack_id = n->attrs.framework,
+        .environment_id = n->grid,
+        .group = str_of(arena_printf(arena, "%s-%.*s", table, STR_ARG(n->attrs.framework))),
+        .format = n->log ? n->log->id : STR_EMPTY,
+        .rule = rule,
+        .logs = log,
+        .n_logs = n->log != NULL,
+        .conditions = {machine, n->attrs.machine.ptr != NULL},
+        .cells = cell,
+        .n_cells = 1};
 }
 
 void draft_write(struct arena *arena, const struct draft *draft, const struct draft_source *source,
                  struct strbuf *out)
 {
-    struct writer w = {arena, draft, source, {0}};
-    jw_begin(&w.json, out, false);
-    jw_object(&w.json, NULL);
-    jw_i64(&w.json, "schema_version", 1);
-    jw_str(&w.json, "id", source->id);
-    jw_z(&w.json, "title", arena_printf(arena, "draft from %.*s", STR_ARG(source->repository)));
-    jw_bool(&w.json, "rules_inferred", true);
-    put_source(&w, "source", source->document, false);
-    put_source(&w, "logs", source->id, true);
-    put_environments(&w);
-    put_stacks(&w);
-    jw_array(&w.json, "cases");
+    CLEANUP(map) struct map grids = {0};
+    CLEANUP(map) struct map frameworks = {0};
+    struct report report = {
+        .id = source->id,
+        .title = str_of(arena_printf(arena, "draft from %.*s", STR_ARG(source->repository))),
+        .rules_inferred = true,
+        .source = source_of(source, source->document),
+        .logs_source = source_of(source, source->id),
+        .series_sha256 = source->series_sha256,
+        .environments = arena_array(arena, struct environment, draft->n + 1),
+        .stacks = arena_array(arena, struct stack, draft->n + 1),
+        .cases = arena_array(arena, struct report_case, draft->n + 1)};
     for (size_t idx = 0; idx < draft->n; idx++) {
-        if (has_row(&draft->items[idx])) {
-            put_case(&w, &draft->items[idx]);
+        const struct draft_number *n = &draft->items[idx];
+        struct str framework = n->attrs.framework;
+        int64_t nodes = n->attrs.nodes;
+        if (!has_row(n)) {
+            continue;
         }
+        if (map_add(&grids, n->grid, &report)) {
+            report.environments[report.n_environments++] =
+                (struct environment){.id = n->grid,
+                                     .title = n->grid,
+                                     .nodes = nodes,
+                                     .gpus_per_node = nodes ? n->attrs.gpus / nodes : 0,
+                                     .source = source_of(source, n->document)};
+        }
+        if (map_add(&frameworks, framework, &report)) {
+            report.stacks[report.n_stacks++] =
+                (struct stack){.id = framework, .framework = framework, .label = framework};
+        }
+        report.cases[report.n_cases++] = case_of(arena, n);
     }
-    jw_end_array(&w.json);
-    jw_end_object(&w.json);
+    json_encode_document(out, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &report);
     strbuf_add_z(out, "\n");
 }
 

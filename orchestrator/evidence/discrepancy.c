@@ -23,47 +23,26 @@ static bool is_retired(const struct json *member)
     return !member->parent->parent && str_eq_z(str_of(member->key), "derivation");
 }
 
-static const char *shown(struct arena *arena, const struct json *at)
+static struct str text_of(struct arena *arena, const struct json *at)
 {
-    struct err ignored = {0};
-    struct str text;
-    double number;
-    bool is_true;
-    if (json_is_object(at) || json_is_array(at)) {
-        return json_is_array(at) ? "a list" : "an object";
-    }
-    if (json_is_str(at) && json_str(at, arena, &text, &ignored) == 0) {
-        return arena_printf(arena, "\"%.*s\"", STR_ARG(str_sub(text, 0, 200)));
-    }
-    if (json_is_null(at)) {
-        return "null";
-    }
-    if (json_bool(at, &is_true, &ignored) == 0) {
-        return is_true ? "true" : "false";
-    }
-    ignored = (struct err){0};
-    return json_f64(at, &number, &ignored) == 0 ? arena_printf(arena, "%.12g", number) : "?";
+    CLEANUP(strbuf) struct strbuf text;
+    struct json_out out;
+    strbuf_init(&text, JSON_TEXT_MAX);
+    jw_begin(&out, &text, true);
+    jw_json(&out, NULL, at);
+    return str_dup(arena, str_trim(strbuf_str(&text)));
 }
 
-static bool is_equal(struct arena *arena, const struct json *a, const struct json *b)
+static const char *shown(struct arena *arena, const struct json *at)
 {
-    struct err other_kind = {0};
-    struct err either_kind = {0};
-    struct str text[2];
-    double number[2];
-    bool is_true[2];
-    if (json_is_str(a) || json_is_str(b)) {
-        return json_str(a, arena, &text[0], &other_kind) == 0 &&
-               json_str(b, arena, &text[1], &other_kind) == 0 && str_eq(text[0], text[1]);
+    struct err no_number = {0};
+    double number;
+    if (json_is_array(at) || json_is_object(at)) {
+        return json_is_array(at) ? "a list" : "an object";
     }
-    if (json_f64(a, &number[0], &other_kind) == 0) {
-        return json_f64(b, &number[1], &either_kind) == 0 && number[0] == number[1];
-    }
-    if (json_bool(a, &is_true[0], &either_kind) == 0) {
-        struct err no_bool = {0};
-        return json_bool(b, &is_true[1], &no_bool) == 0 && is_true[0] == is_true[1];
-    }
-    return json_is_null(a) && json_is_null(b);
+    return json_f64(at, &number, &no_number) == 0
+               ? arena_printf(arena, "%.12g", number)
+               : arena_printf(arena, "%.*s", STR_ARG(str_sub(text_of(arena, at), 0, 200)));
 }
 
 static void add(struct comparing *c, bool is_value, const char *text)
@@ -149,7 +128,7 @@ static void compare(struct comparing *c, const struct json *kept, const struct j
         compare_objects(c, kept, derived, is_worded);
     } else if (json_is_array(kept) && json_is_array(derived)) {
         compare_lists(c, kept, derived, is_worded);
-    } else if (!is_equal(c->arena, kept, derived)) {
+    } else if (!str_eq(text_of(c->arena, kept), text_of(c->arena, derived))) {
         note_values(c, !is_worded, kept, derived);
     }
 }

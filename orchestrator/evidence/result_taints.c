@@ -140,7 +140,6 @@ int result_taints(struct arena *arena, const struct frozen *frozen, const struct
                   struct repeat_result *repeat, struct err *err)
 {
     const struct outcome_record *outcome = &repeat->outcome;
-    const struct monitor_opts opts = {.ranks_per_gpu = 1};
     struct taint_list taints = {0};
     const struct checking c = {arena, frozen, step, repeat, &taints};
     int rc = 0;
@@ -161,7 +160,7 @@ int result_taints(struct arena *arena, const struct frozen *frozen, const struct
             rc = -1;
             break;
         }
-        if (monitor_judge(arena, text, &opts, &report, &bad) < 0) {
+        if (monitor_judge(arena, text, &report, &bad) < 0) {
             report = (struct monitor_report){0};
             add_taint(&c,
                       arena_printf(arena, "%.*s: not watched: %s", STR_ARG(node->name), bad.msg));

@@ -41,7 +41,6 @@ struct reader {
     struct gpu_state *gpus;
     struct port_state *ports;
     size_t n_ports;
-    double first_s, last_s;
     double began_s[2]; /* of the machine by its clock: the earliest, the latest; 0: not known */
     double cpu_first[2], cpu_last[2]; /* all, stolen */
     bool has_cpu;
@@ -78,13 +77,11 @@ static int read_time(struct reader *reader, struct str rest, struct err *err)
     if (!read_numbers(rest, 1, values)) {
         return bad_line(reader, "expected seconds since boot", err);
     }
-    double now_s = values[0], *began_s = reader->began_s;
+    double *began_s = reader->began_s;
     if (read_numbers(rest, 3, values)) {
         began_s[0] = began_s[0] > 0 && began_s[0] < values[2] ? began_s[0] : values[2];
         began_s[1] = began_s[1] > values[2] ? began_s[1] : values[2];
     }
-    reader->first_s = reader->report->n_samples ? reader->first_s : now_s;
-    reader->last_s = now_s;
     reader->report->n_samples++;
     for (size_t idx = 0; idx < reader->report->n_gpus; idx++) {
         reader->gpus[idx].n_processes = 0;
@@ -180,7 +177,7 @@ static struct gpu_state *gpu_of(struct reader *reader, int64_t index)
         return NULL;
     }
     struct gpu_state *gpu = &reader->gpus[reader->report->n_gpus++];
-    *gpu = (struct gpu_state){.out = {.index = index, .temperature_max_c = -1, .power_max_w = -1}};
+    *gpu = (struct gpu_state){.out = {.index = index, .temperature_max_c = -1}};
     return gpu;
 }
 
@@ -265,9 +262,6 @@ static int read_gpu(struct reader *reader, struct str row, struct err *err)
     if (number_of(cells, n, "temperature.gpu", &value) && value > gpu->out.temperature_max_c) {
         gpu->out.temperature_max_c = value;
     }
-    if (number_of(cells, n, "power.draw", &value) && value > gpu->out.power_max_w) {
-        gpu->out.power_max_w = value;
-    }
     take_errors(gpu, cells, n);
     take_work(reader, gpu, cells, n);
     return 0;
@@ -287,16 +281,6 @@ static int read_process(struct reader *reader, struct str rest, struct err *err)
                 gpu->n_processes > gpu->processes_most ? gpu->n_processes : gpu->processes_most;
         }
     }
-    return 0;
-}
-
-static int read_unknown(struct reader *reader, struct str rest, struct err *err)
-{
-    struct monitor_report *report = reader->report;
-    if (report->n_unknown == MONITOR_PORTS_MAX) {
-        return bad_line(reader, "too much that is not known", err);
-    }
-    report->unknown[report->n_unknown++] = str_dup(reader->arena, str_sub(str_trim(rest), 0, 512));
     return 0;
 }
 
@@ -323,7 +307,6 @@ static int read_line(struct reader *reader, struct str line, struct err *err)
     case 'p':
         return read_process(reader, rest, err);
     case '?':
-        return read_unknown(reader, rest, err);
     case 'l':
     case 'm':
     case 'f':
@@ -342,7 +325,7 @@ static void add_taint(struct reader *reader, const char *id, char *text)
     report->taints[report->n_taints++] = (struct taint){id, str_of(text)};
 }
 
-static void judge_gpu(struct reader *reader, struct gpu_state *gpu, int64_t ranks)
+static void judge_gpu(struct reader *reader, struct gpu_state *gpu)
 {
     struct arena *arena = reader->arena;
     long long index = (long long)gpu->out.index;
@@ -384,10 +367,10 @@ static void judge_gpu(struct reader *reader, struct gpu_state *gpu, int64_t rank
                                    idx ? "corrected" : "uncorrected"));
         }
     }
-    if (gpu->processes_most > (size_t)ranks) {
+    if (gpu->processes_most > 1) { /* a rank has a GPU of its own */
         add_taint(reader, "gpu-shared",
-                  arena_printf(arena, "GPU %lld: %zu processes on it, %lld are ours", index,
-                               gpu->processes_most, (long long)ranks));
+                  arena_printf(arena, "GPU %lld: %zu processes on it, 1 are ours", index,
+                               gpu->processes_most));
     }
 }
 
@@ -416,13 +399,13 @@ static void judge_port(struct reader *reader, const struct port_state *port)
     }
 }
 
-static void judge(struct reader *reader, const struct monitor_opts *opts)
+static void judge(struct reader *reader)
 {
     double ticks = reader->cpu_last[0] - reader->cpu_first[0];
     double stolen = reader->cpu_last[1] - reader->cpu_first[1];
     struct monitor_report *report = reader->report;
     for (size_t idx = 0; idx < report->n_gpus; idx++) {
-        judge_gpu(reader, &reader->gpus[idx], opts->ranks_per_gpu ? opts->ranks_per_gpu : 1);
+        judge_gpu(reader, &reader->gpus[idx]);
         report->gpus[idx] = reader->gpus[idx].out;
     }
     for (size_t idx = 0; idx < reader->n_ports; idx++) {
@@ -438,18 +421,16 @@ static void judge(struct reader *reader, const struct monitor_opts *opts)
                   arena_printf(reader->arena, "its clock was set, by %.0f s between the extremes",
                                reader->began_s[1] - reader->began_s[0]));
     }
-    report->span_s = reader->last_s > reader->first_s ? reader->last_s - reader->first_s : 0;
 }
 
-int monitor_judge(struct arena *arena, struct str text, const struct monitor_opts *opts,
-                  struct monitor_report *ret_report, struct err *err)
+int monitor_judge(struct arena *arena, struct str text, struct monitor_report *ret_report,
+                  struct err *err)
 {
     static const char BEGIN[] = "reperf-monitor 1 begin ";
     static const char END[] = "reperf-monitor 1 end ";
     struct monitor_report report = {.gpus =
                                         arena_array(arena, struct monitor_gpu, MONITOR_GPUS_MAX),
-                                    .taints = arena_array(arena, struct taint, MONITOR_TAINTS_MAX),
-                                    .unknown = arena_array(arena, struct str, MONITOR_PORTS_MAX)};
+                                    .taints = arena_array(arena, struct taint, MONITOR_TAINTS_MAX)};
     struct reader reader = {.arena = arena,
                             .report = &report,
                             .gpus = arena_array(arena, struct gpu_state, MONITOR_GPUS_MAX),
@@ -467,12 +448,11 @@ int monitor_judge(struct arena *arena, struct str text, const struct monitor_opt
         }
         if (str_starts(line, STR_LIT(END))) {
             report.is_whole = true;
-            report.end = str_dup(arena, str_sub(line, sizeof(END) - 1, line.len));
         } else if (read_line(&reader, line, err) < 0) {
             return -1;
         }
     }
-    judge(&reader, opts);
+    judge(&reader);
     *ret_report = report;
     return 0;
 }

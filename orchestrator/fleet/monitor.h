@@ -42,30 +42,22 @@ struct monitor_gpu {
     int64_t index;
     struct str bus_id;
     size_t n_samples, n_busy;
-    double clock_median_mhz;               /* of the busy samples; 0: none, or not known */
-    double clock_max_mhz;                  /* the card's; 0: not known */
-    double temperature_max_c, power_max_w; /* -1: not known */
+    double clock_median_mhz;  /* of the busy samples; 0: none, or not known */
+    double clock_max_mhz;     /* the card's; 0: not known */
+    double temperature_max_c; /* -1: not known */
 };
 
 struct monitor_report {
     size_t n_samples;
-    double span_s;
-    bool is_whole;  /* its last line is present */
-    struct str end; /* why it ended: "job ended" */
+    bool is_whole; /* its last line is present */
     struct monitor_gpu *gpus;
     size_t n_gpus;
     struct taint *taints;
     size_t n_taints;
-    struct str *unknown; /* what could not be watched, and why */
-    size_t n_unknown;
-};
-
-struct monitor_opts {
-    int64_t ranks_per_gpu; /* our processes on one GPU; 0 means 1 */
 };
 
 /* ERR_PARSE for a text that is not such a log. A truncated one is judged as far as it goes (is_whole false). */
-MUST_CHECK int monitor_judge(struct arena *arena, struct str text, const struct monitor_opts *opts,
+MUST_CHECK int monitor_judge(struct arena *arena, struct str text,
                              struct monitor_report *ret_report, struct err *err);
 
 #endif

@@ -7,8 +7,7 @@
 
 #define MESSAGE_BYTES 1024
 
-const char *const ARCHIVE_SUFFIXES[] = {".tar",  ".tar.gz", ".tgz", ".zip",     ".tar.bz2",
-                                        ".tbz2", ".tar.xz", ".txz", ".tar.zst", NULL};
+const char ARCHIVE_SUFFIXES[] = ".tar.gz .tgz .zip .tar.bz2 .tbz2 .tar.xz .txz .tar.zst .tar";
 
 static size_t stack_index(const struct report *report, const struct stack *stack)
 {
@@ -117,16 +116,6 @@ bool stack_condition(const struct stack *stack, const char *name, struct str *re
     for (size_t idx = 0; idx < stack->conditions.n; idx++) {
         if (str_eq_z(stack->conditions.items[idx].name, name)) {
             *ret_value = stack->conditions.items[idx].value;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool ends_in_any(struct str s, const char *const *suffixes)
-{
-    for (; *suffixes; suffixes++) {
-        if (str_ends(s, str_of(*suffixes))) {
             return true;
         }
     }

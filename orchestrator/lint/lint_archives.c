@@ -22,20 +22,19 @@ struct unpacking {
 
 bool is_checksum(const struct shell_run *run)
 {
-    static const char *const CHECKERS[] = {"md5sum", "sha1sum", "sha256sum", "sha512sum",
-                                           "shasum", "b2sum",   "md5",       NULL};
-    static const char *const OPENSSL[] = {"dgst", "md5", "sha1", "sha256", "sha512", NULL};
+    static const char CHECKERS[] = "md5sum sha1sum sha256sum sha512sum shasum b2sum md5";
     struct shell_word value;
     size_t at = 1;
     return shell_is_any(run, CHECKERS) ||
-           (shell_is(run, "openssl") && run->n > 1 && str_eq_any(run->words[1].text, OPENSSL)) ||
+           (shell_is(run, "openssl") && run->n > 1 &&
+            is_word_of(run->words[1].text, "dgst md5 sha1 sha256 sha512")) ||
            (shell_is(run, "aria2c") && shell_run_option(run, "--checksum", &at, &value));
 }
 
 static bool is_archive(struct str name)
 {
     int64_t query = str_find(name, STR_LIT("?"));
-    return ends_in_any(query > 0 ? str_sub(name, 0, (size_t)query) : name, ARCHIVE_SUFFIXES);
+    return ends_with_any(query > 0 ? str_sub(name, 0, (size_t)query) : name, ARCHIVE_SUFFIXES);
 }
 
 /* ---- unpacking ---- */
@@ -182,20 +181,9 @@ static void lint_check(const struct steps *steps, size_t unpack_idx, struct str 
 
 /* ---- moving ---- */
 
-static struct str without_suffix(struct str file)
-{
-    for (const char *const *suffix = ARCHIVE_SUFFIXES; *suffix; suffix++) {
-        if (str_ends(file, str_of(*suffix))) {
-            file = str_sub(file, 0, file.len - strlen(*suffix));
-        }
-    }
-    return file;
-}
-
 static bool is_mover(const struct shell_run *run)
 {
-    static const char *const MOVERS[] = {"mv", "cp", "ln", "rsync", "scp", NULL};
-    return shell_is_any(run, MOVERS);
+    return shell_is_any(run, "mv cp ln rsync scp");
 }
 
 /* Whether the run moves something of this name: an operand other than the last, or any if -t names the target. */
@@ -217,7 +205,8 @@ static bool moves(const struct shell_run *run, struct str name)
 static void lint_moving(const struct steps *steps, size_t unpack_idx, struct str file)
 {
     const struct step *mover = NULL;
-    struct str folder = without_suffix(path_base(file));
+    struct str folder = path_base(file);
+    folder.len -= ends_with_any(folder, ARCHIVE_SUFFIXES);
     for (size_t idx = unpack_idx + 1; idx < steps->n; idx++) {
         const struct shell_run *run = steps->items[idx].c.run;
         if (!is_mover(run)) {
@@ -249,8 +238,6 @@ static struct str url_of(const struct shell_run *run)
 /* The name under which a download is saved; NULL: none, or the text does not tell, which sets *ret_is_unknown. */
 static struct str saved_name(const struct shell_run *run, bool *ret_is_unknown)
 {
-    static const char *const OTHERS[] = {"gdown", "kaggle", "gsutil", "aws",
-                                         "axel",  "bypy",   "rclone", NULL};
     static const struct {
         const char *program, *option;
     } NAMED[] = {{"wget", "-O"},   {"wget", "--output-document"},
@@ -259,7 +246,7 @@ static struct str saved_name(const struct shell_run *run, bool *ret_is_unknown)
     struct str url = url_of(run);
     struct str name = STR_EMPTY;
     bool is_curl = shell_is(run, "curl");
-    *ret_is_unknown = shell_is_any(run, OTHERS);
+    *ret_is_unknown = shell_is_any(run, "gdown kaggle gsutil aws axel bypy rclone");
     if (!is_curl && !shell_is(run, "wget") && !shell_is(run, "aria2c")) {
         return STR_EMPTY;
     }

@@ -11,28 +11,38 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool holds(struct str text, const char *part, bool is_bounded)
+static bool holds_one(struct str text, struct str part, bool is_bounded)
 {
-    size_t len = strlen(part);
-    for (size_t at = 0; at + len <= text.len; at++) {
-        if ((text.ptr[at] | 0x20) == (part[0] | 0x20) &&
-            strncasecmp(text.ptr + at, part, len) == 0 &&
+    for (size_t at = 0; at + part.len <= text.len; at++) {
+        size_t end = at + part.len;
+        if ((text.ptr[at] | 0x20) == (part.ptr[0] | 0x20) &&
+            strncasecmp(text.ptr + at, part.ptr, part.len) == 0 &&
             !(is_bounded && ((at && is_letter(text.ptr[at - 1])) ||
-                             (at + len < text.len && is_letter(text.ptr[at + len]))))) {
+                             (end < text.len && is_letter(text.ptr[end]))))) {
             return true;
         }
     }
     return false;
 }
 
-bool holds_text(struct str text, const char *part)
+static bool holds(struct str text, const char *words, bool is_bounded)
 {
-    return holds(text, part, false);
+    for (struct str rest = str_of(words), word; str_next(&rest, ' ', &word);) {
+        if (holds_one(text, word, is_bounded)) {
+            return true;
+        }
+    }
+    return false;
 }
 
-bool holds_word(struct str text, const char *word)
+bool holds_text(struct str text, const char *parts)
 {
-    return holds(text, word, true);
+    return holds(text, parts, false);
+}
+
+bool holds_word(struct str text, const char *words)
+{
+    return holds(text, words, true);
 }
 
 bool to_count(struct str text, int64_t max, int64_t *ret)

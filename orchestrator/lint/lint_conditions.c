@@ -18,8 +18,7 @@ static const char *const ESSENTIAL[] = {
 
 static bool has_own_rule(struct str name)
 {
-    static const char *const NAMES[] = {"seed", "repeats", "log_date", "statistic", NULL};
-    return str_eq_any(name, NAMES);
+    return is_word_of(name, "seed repeats log_date statistic");
 }
 
 struct unstated {

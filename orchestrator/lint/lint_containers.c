@@ -41,11 +41,9 @@ static bool same_image(struct str a, struct str b)
 
 static bool makes(const struct shell_run *run, struct str image)
 {
-    static const char *const VERBS[] = {"pull", "build", "tag", "load", "import", "commit", NULL};
-    bool is_made = false;
-    for (const char *const *verb = VERBS; *verb; verb++) {
-        is_made = is_made || shell_engine_does(run, *verb);
-    }
+    size_t verb = shell_engine_verb(run);
+    bool is_made =
+        verb < run->n && is_word_of(run->words[verb].text, "pull build tag load import commit");
     if (is_made && shell_engine_does(run, "load")) {
         return true;
     }
@@ -148,25 +146,19 @@ static void lint_library_path(const struct lint_command *c, const struct shell_r
 /* ---- names of other models ---- */
 
 /* Words of well-known model families; a name that holds one is about that model. */
-static const char *const FAMILIES[] = {
-    "transformer",  "bert",     "resnet",    "mobilenet", "yolo",      "hrnet", "deeplab",
-    "gpt",          "wavenet",  "tacotron",  "ernie",     "vgg",       "gnmt",  "dlrm",
-    "efficientnet", "densenet", "mask_rcnn", "maskrcnn",  "inception", NULL};
-
-static bool is_own_family(const struct lint *lint, const struct stack *s, const char *family)
-{
-    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
-        if (holds_text(c->model, family)) {
-            return true;
-        }
-    }
-    return false;
-}
+static const char FAMILIES[] =
+    "transformer bert resnet mobilenet yolo hrnet deeplab gpt wavenet tacotron ernie vgg gnmt dlrm "
+    "efficientnet densenet mask_rcnn maskrcnn inception";
 
 static void lint_name(const struct lint_command *c, const char *what, struct str name)
 {
-    for (const char *const *family = FAMILIES; name.ptr && *family; family++) {
-        if (holds_text(name, *family) && !is_own_family(c->lint, c->stack, *family)) {
+    struct str rest = str_of(name.ptr ? FAMILIES : "");
+    for (struct str word; str_next(&rest, ' ', &word);) {
+        const char *family = str_z(c->lint->arena, word);
+        const struct report_case *own = NULL;
+        while ((own = stack_next_case(c->lint, c->stack, own)) && !holds_text(own->model, family)) {
+        }
+        if (!own && holds_text(name, family)) {
             lint_add(c->lint, "copied-from-other-model", c->at,
                      "%s \"%.*s\" is of another model than %.*s", what, STR_ARG(name),
                      STR_ARG(c->lint->report->cases[0].model));

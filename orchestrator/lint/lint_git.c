@@ -78,10 +78,9 @@ static void follow_cd(struct git_walk *w, const struct shell_run *run)
 
 static bool takes_value(struct str option)
 {
-    static const char *const OPTIONS[] = {"-b", "--branch", "--depth",       "-o",       "--origin",
-                                          "-c", "-u",       "--reference",   "--config", "-j",
-                                          "-m", "-s",       "--upload-pack", "-B",       NULL};
-    return str_eq_any(option, OPTIONS);
+    static const char OPTIONS[] =
+        "-b --branch --depth -o --origin -c -u --reference --config -j -m -s --upload-pack -B";
+    return is_word_of(option, OPTIONS);
 }
 
 /* The `nth` operand from words[at] on; NULL if there are fewer. */
@@ -166,9 +165,7 @@ static void read_clone(struct git_walk *w, const struct shell_run *run, size_t a
 
 static bool is_file_name(struct str ref)
 {
-    static const char *const SUFFIXES[] = {".py",  ".sh", ".txt",  ".yml", ".yaml",
-                                           ".cfg", ".md", ".json", NULL};
-    return ends_in_any(ref, SUFFIXES) || str_eq_z(ref, ".");
+    return ends_with_any(ref, ".py .sh .txt .yml .yaml .cfg .md .json") || str_eq_z(ref, ".");
 }
 
 /* checkout, switch and reset: a commit pins, another name moves. */

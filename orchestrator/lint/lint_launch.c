@@ -2,7 +2,6 @@
 /* Compares printed launches with their cases: how many nodes, processes and GPUs, and which ones. */
 #include "base/base.h"
 
-#include "base/charset.h"
 #include "base/strbuf.h"
 #include "lint/lint_parts.h"
 
@@ -181,35 +180,25 @@ static void lint_cuda_words(const struct lint_command *c, const struct shell_run
 
 static bool is_device_variable(struct str name)
 {
-    static const char *const NAMES[] = {"CUDA_VISIBLE_DEVICES",
-                                        "NVIDIA_VISIBLE_DEVICES",
-                                        "HIP_VISIBLE_DEVICES",
-                                        "ROCR_VISIBLE_DEVICES",
-                                        "NV_GPU",
-                                        "GPU_ID",
-                                        "GPU_IDS",
-                                        "CUDA_DEVICE",
-                                        "FLAGS_selected_gpus",
-                                        NULL};
-    return str_eq_any(name, NAMES);
+    static const char NAMES[] =
+        "CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES "
+        "NV_GPU GPU_ID GPU_IDS CUDA_DEVICE FLAGS_selected_gpus";
+    return is_word_of(name, NAMES);
 }
 
 /* ---- what differs from node to node ---- */
 
 static bool is_node_variable(struct str name)
 {
-    static const char *const NAMES[] = {
-        "NODE_RANK", "RANK",     "MACHINE_RANK",    "GROUP_RANK",   "PADDLE_TRAINER_ID",
-        "NODEID",    "NODE_ID",  "POD_IP",          "CURRENT_NODE", "NODE_IP",
-        "HOST_IP",   "LOCAL_IP", "CURRENT_NODE_IP", "SLURM_NODEID", NULL};
-    return str_eq_any(name, NAMES);
+    static const char NAMES[] =
+        "NODE_RANK RANK MACHINE_RANK GROUP_RANK PADDLE_TRAINER_ID NODEID NODE_ID POD_IP "
+        "CURRENT_NODE NODE_IP HOST_IP LOCAL_IP CURRENT_NODE_IP SLURM_NODEID";
+    return is_word_of(name, NAMES);
 }
 
 static bool is_of_head(struct str name)
 {
-    return holds_text(name, "master") || holds_text(name, "head") || holds_text(name, "server") ||
-           holds_text(name, "coordinator") || holds_text(name, "rdzv") ||
-           holds_text(name, "main") || holds_text(name, "scheduler");
+    return holds_text(name, "master head server coordinator rdzv main scheduler");
 }
 
 static size_t count_family(const struct shell_script *script, struct str stem)
@@ -378,7 +367,6 @@ static void lint_container_devices(const struct lint_command *c, const struct sh
 
 void lint_launches(const struct lint_command *c)
 {
-    static const char *const SCRIPTS[] = {"dist_train.sh", "dist_test.sh", NULL};
     const struct shell_run *run = c->run;
     bool is_last = run + 1 == c->script->runs + c->script->n;
     bool has_launcher = !is_last && run[1].is_inner && option_is_launcher(run + 1);
@@ -390,7 +378,7 @@ void lint_launches(const struct lint_command *c)
     if (shell_engine_verb(run) < run->n) {
         lint_container_devices(c, run);
     }
-    if (shell_is_any(run, SCRIPTS) && run->n > 2 &&
+    if (shell_is_any(run, "dist_train.sh dist_test.sh") && run->n > 2 &&
         to_count(run->words[run->n - 1].text, GPUS_NAME_MAX, &n)) {
         lint_size(c, FITS_NODE | FITS_JOB, shell_program(run), n);
     }

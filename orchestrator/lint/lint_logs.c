@@ -28,26 +28,14 @@ static bool is_case_log(const struct lint *lint, const struct stack *s, struct s
     return false;
 }
 
-static bool says_any(struct str text, const char *const *words)
-{
-    for (; *words; words++) {
-        if (holds_word(text, *words)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool says_half(struct str text)
 {
-    static const char *const WORDS[] = {"fp16", "amp", "float16", "half", "bf16", "mixed", NULL};
-    return says_any(text, WORDS);
+    return holds_word(text, "fp16 amp float16 half bf16 mixed");
 }
 
 static bool says_full(struct str text)
 {
-    static const char *const WORDS[] = {"fp32", "float32", NULL};
-    return says_any(text, WORDS);
+    return holds_word(text, "fp32 float32");
 }
 
 /* The text before `open`, and the text between `open` and `close`. False if the line lacks either. */
@@ -101,9 +89,8 @@ static void lint_link(const struct lint_command *c, struct str line)
 
 static void lint_name(const struct lint_command *c, struct str word)
 {
-    static const char *const LOGS[] = {".txt", ".log", NULL};
     struct str name = path_base(word);
-    if (ends_in_any(name, LOGS) && !printed_mentions(c->stack, name) &&
+    if (ends_with_any(name, ".txt .log") && !printed_mentions(c->stack, name) &&
         !is_case_log(c->lint, c->stack, name)) {
         lint_add(c->lint, "log-name-unknown", c->at,
                  "log %.*s is listed, but no printed command writes it", STR_ARG(name));

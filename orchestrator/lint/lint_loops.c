@@ -7,14 +7,7 @@
 /* A variable that is something other than the number of the run. */
 static bool counts_other_things(struct str name)
 {
-    static const char *const PARTS[] = {"bs",   "batch", "gpu",  "node", "host",  "rank",
-                                        "card", "size",  "prec", "amp",  "model", NULL};
-    for (const char *const *part = PARTS; *part; part++) {
-        if (holds_text(name, *part)) {
-            return true;
-        }
-    }
-    return false;
+    return holds_text(name, "bs batch gpu node host rank card size prec amp model");
 }
 
 /* {2..6}: how many; 0 for anything else. */
@@ -67,8 +60,7 @@ static bool first_value(const struct shell_script *script, struct str name, int6
 /* while [ $NAME -le 6 ], until [ $NAME -gt 6 ]: from the first value that the text gives NAME. */
 static int64_t count_while(const struct shell_script *script, const struct shell_run *run)
 {
-    static const char *const OPEN[] = {"-lt", "-ge", NULL};
-    static const char *const CLOSED[] = {"-le", "-gt", NULL};
+    static const char CLOSED[] = "-le -gt";
     struct shell_cursor cursor = {0};
     struct str name;
     bool has_default;
@@ -79,8 +71,8 @@ static int64_t count_while(const struct shell_script *script, const struct shell
         !to_count(run->words[4].text, INT32_MAX, &limit)) {
         return 0;
     }
-    limit += str_eq_any(run->words[3].text, CLOSED);
-    return (str_eq_any(run->words[3].text, CLOSED) || str_eq_any(run->words[3].text, OPEN)) &&
+    limit += is_word_of(run->words[3].text, CLOSED);
+    return (is_word_of(run->words[3].text, CLOSED) || is_word_of(run->words[3].text, "-lt -ge")) &&
                    limit > first
                ? limit - first
                : 0;
@@ -89,11 +81,10 @@ static int64_t count_while(const struct shell_script *script, const struct shell
 /* Whether a launch stands between a loop's head and its end. */
 static bool launches(const struct shell_script *script, size_t first)
 {
-    static const char *const SCRIPTS[] = {".py", ".sh", NULL};
     for (size_t idx = first; idx < script->n && !shell_is(&script->runs[idx], "done"); idx++) {
         const struct shell_run *run = &script->runs[idx];
         struct str program = shell_program(run);
-        if (run->n && (option_is_launcher(run) || ends_in_any(program, SCRIPTS) ||
+        if (run->n && (option_is_launcher(run) || ends_with_any(program, ".py .sh") ||
                        (option_is_training(run) &&
                         (!str_eq(program, run->words[0].text) || program.ptr[0] == '$')))) {
             return true;

@@ -2,7 +2,6 @@
 /* Code that is downloaded or installed: from a branch, without a version, for another CUDA. */
 #include "base/base.h"
 
-#include "base/charset.h"
 #include "lint/lint_parts.h"
 
 #define COMMIT_DIGITS_MIN 7
@@ -37,20 +36,15 @@ static bool url_parts(struct str url, struct str *ret_host, struct str *ret_path
 
 static bool is_code_host(struct str host)
 {
-    static const char *const HOSTS[] = {"github.com",    "www.github.com", "gitee.com",
-                                        "bitbucket.org", "codeberg.org",   NULL};
-    return str_eq_any(host, HOSTS) || str_starts(host, STR_LIT("gitlab."));
+    static const char HOSTS[] = "github.com www.github.com gitee.com bitbucket.org codeberg.org";
+    return is_word_of(host, HOSTS) || str_starts(host, STR_LIT("gitlab."));
 }
 
 static bool is_raw_host(struct str host)
 {
-    static const char *const HOSTS[] = {"raw.githubusercontent.com",
-                                        "raw.github.com",
-                                        "rawgit.com",
-                                        "cdn.rawgit.com",
-                                        "raw.gitmirror.com",
-                                        NULL};
-    return str_eq_any(host, HOSTS);
+    static const char HOSTS[] =
+        "raw.githubusercontent.com raw.github.com rawgit.com cdn.rawgit.com raw.gitmirror.com";
+    return is_word_of(host, HOSTS);
 }
 
 static size_t count_parts(struct str path)
@@ -78,7 +72,7 @@ bool url_can_be_cloned(struct str url)
             return false;
         }
     }
-    return !is_raw_host(host) && !ends_in_any(url, ARCHIVE_SUFFIXES) &&
+    return !is_raw_host(host) && !ends_with_any(url, ARCHIVE_SUFFIXES) &&
            !(is_code_host(host) && !str_starts(host, STR_LIT("gitlab.")) && count_parts(path) > 2);
 }
 
@@ -99,19 +93,14 @@ static void read_ref(struct str rest, struct download *d)
         (void)str_next(&rest, '/', &part);
     }
     (void)str_next(&rest, '/', &d->ref);
-    for (const char *const *suffix = ARCHIVE_SUFFIXES; d->ref.ptr && *suffix; suffix++) {
-        if (str_ends(d->ref, str_of(*suffix))) {
-            d->ref = str_sub(d->ref, 0, d->ref.len - strlen(*suffix));
-        }
-    }
+    d->ref.len -= ends_with_any(d->ref, ARCHIVE_SUFFIXES);
 }
 
 /* The part of a code host's page below OWNER/NAME/: skips the words before the ref. False if it names no state. */
 static bool read_page(struct str path, struct download *d)
 {
-    static const char *const KINDS[] = {"raw",    "archive",    "tarball",       "zipball", "zip",
-                                        "tar.gz", "legacy.zip", "legacy.tar.gz", "resolve", "get",
-                                        "blob",   "tree",       "trunk",         NULL};
+    static const char KINDS[] = "raw archive tarball zipball zip tar.gz legacy.zip legacy.tar.gz "
+                                "resolve get blob tree trunk";
     struct str part = STR_EMPTY;
     if (str_starts(path, STR_LIT("-/"))) {
         path = str_sub(path, 2, SIZE_MAX);
@@ -123,7 +112,7 @@ static bool read_page(struct str path, struct download *d)
     if (!str_next(&path, '/', &part)) {
         return false;
     }
-    if (!str_eq_any(part, KINDS)) {
+    if (!is_word_of(part, KINDS)) {
         return false;
     }
     read_ref(str_eq_z(part, "trunk") ? part : path, d);
@@ -179,10 +168,8 @@ static void lint_download(const struct lint_command *c, const struct shell_run *
 {
     struct download d = {.is_tag = false};
     bool is_page = str_find(word, STR_LIT("/blob/")) > 0 || str_find(word, STR_LIT("/tree/")) > 0;
-    static const char *const FETCHERS[] = {"wget", "curl", "aria2c", "axel",
-                                           "pip",  "pip3", "svn",    NULL};
     int64_t scheme = str_find(word, STR_LIT("://"));
-    if (scheme < 0 || (is_page && !shell_is_any(run, FETCHERS)) ||
+    if (scheme < 0 || (is_page && !shell_is_any(run, "wget curl aria2c axel pip pip3 svn")) ||
         str_find(word, STR_LIT("git+")) == 0 || !read_download(word, &d)) {
         return;
     }
@@ -224,24 +211,10 @@ static void lint_git_package(const struct lint_command *c, struct str word)
 /* A framework's package by its bare name, which means the newest. */
 static void lint_bare_package(const struct lint_command *c, struct str word)
 {
-    static const char *const PACKAGES[] = {"torch",
-                                           "tensorflow",
-                                           "tensorflow-gpu",
-                                           "tf-nightly",
-                                           "tf-nightly-gpu",
-                                           "paddlepaddle",
-                                           "paddlepaddle-gpu",
-                                           "mxnet",
-                                           "mxnet-cu",
-                                           "oneflow",
-                                           "jax",
-                                           "jaxlib",
-                                           "mindspore",
-                                           "mindspore-gpu",
-                                           "pytorch",
-                                           "tensorflow-cpu",
-                                           NULL};
-    if (str_eq_any(word, PACKAGES)) {
+    static const char PACKAGES[] =
+        "torch tensorflow tensorflow-gpu tf-nightly tf-nightly-gpu paddlepaddle paddlepaddle-gpu "
+        "mxnet mxnet-cu oneflow jax jaxlib mindspore mindspore-gpu pytorch tensorflow-cpu";
+    if (is_word_of(word, PACKAGES)) {
         lint_add(c->lint, "framework-version-moving", c->at, "%.*s is installed without a version",
                  STR_ARG(word));
     }

@@ -3,6 +3,7 @@
 #ifndef LINT_LINT_PARTS_H
 #define LINT_LINT_PARTS_H
 
+#include "base/charset.h"
 #include "base/vec.h"
 #include "lint/lint.h"
 #include "report/launch_options.h"
@@ -71,12 +72,11 @@ void lint_logs(struct lint *lint, const struct stack *s);        /* names of and
 
 /* The value stated by the stack itself; false if it does not name it. */
 bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value);
-bool ends_in_any(struct str s, const char *const *suffixes); /* list ended by NULL */
-extern const char *const ARCHIVE_SUFFIXES[];
+extern const char ARCHIVE_SUFFIXES[];
 
-/* Ignoring case; bounded: not inside a longer word ("amp" is not in "sample"). */
-bool holds_text(struct str text, const char *part);
-bool holds_word(struct str text, const char *word);
+/* One of them, ignoring case; a word not inside a longer one ("amp" is not in "sample"). */
+bool holds_text(struct str text, const char *parts);
+bool holds_word(struct str text, const char *words);
 bool to_count(struct str text, int64_t max, int64_t *ret);
 bool is_commit(struct str s);  /* 7 to 40 hex digits */
 bool is_release(struct str s); /* "v1.2", "1.2.3-rc1": a tag that by convention does not move */

@@ -139,9 +139,9 @@ static bool names_commit(struct str version)
 
 static void lint_version(struct lint *lint, const struct stack *s)
 {
-    static const char *const MOVING[] = {"develop", "development", "dev",  "master", "main",
-                                         "nightly", "latest",      "head", "trunk",  "tip",
-                                         "newest",  "unreleased",  NULL};
+    static const char MOVING[] =
+        "develop development dev master main nightly latest head trunk tip "
+        "newest unreleased";
     struct str version = STR_EMPTY;
     struct str commit = STR_EMPTY;
     if (!stack_condition(s, "framework_version", &version) || !version.ptr ||
@@ -149,10 +149,7 @@ static void lint_version(struct lint *lint, const struct stack *s)
         return;
     }
     /* Paddle built from its branch calls itself 0.0.0. */
-    bool is_moving = str_starts(version, STR_LIT("0.0.0"));
-    for (const char *const *name = MOVING; *name; name++) {
-        is_moving = is_moving || holds_word(version, *name);
-    }
+    bool is_moving = str_starts(version, STR_LIT("0.0.0")) || holds_word(version, MOVING);
     if (is_moving && !names_commit(version)) {
         lint_add(lint, "framework-version-moving", in_stack(s, ".conditions.framework_version"),
                  "the framework's version is stated as \"%s\", without a commit", version.ptr);

@@ -3,8 +3,10 @@
 #include "base/base.h"
 
 #include "lint/lint_parts.h"
+#include "log/numbers.h"
 
 #define GPUS_NAME_MAX 4096
+#define WIDTH_BYTES   32
 
 /* ---- batch ---- */
 
@@ -122,22 +124,12 @@ enum width { WIDTH_NONE, WIDTH_FULL, WIDTH_HALF };
 
 static enum width width_of_name(struct str name)
 {
-    static const char *const FULL[] = {"fp32", "float32", "32",      "float",  "o0",
-                                       "no",   "false",   "32-true", "single", NULL};
-    static const char *const HALF[] = {
-        "fp16", "float16", "16", "16-mixed", "bf16",       "bfloat16", "half",          "amp",
-        "o1",   "o2",      "o3", "mixed",    "bf16-mixed", "16-true",  "mixed_float16", NULL};
-    for (const char *const *known = FULL; *known; known++) {
-        if (strlen(*known) == name.len && holds_text(name, *known)) {
-            return WIDTH_FULL;
-        }
-    }
-    for (const char *const *known = HALF; *known; known++) {
-        if (strlen(*known) == name.len && holds_text(name, *known)) {
-            return WIDTH_HALF;
-        }
-    }
-    return WIDTH_NONE;
+    static const char FULL[] = "fp32 float32 32 float o0 no false 32-true single";
+    static const char HALF[] = "fp16 float16 16 16-mixed bf16 bfloat16 half amp o1 o2 o3 mixed "
+                               "bf16-mixed 16-true mixed_float16";
+    char buf[WIDTH_BYTES];
+    struct str small = survey_snake(name, buf, sizeof(buf));
+    return is_word_of(small, FULL) ? WIDTH_FULL : is_word_of(small, HALF) ? WIDTH_HALF : WIDTH_NONE;
 }
 
 static enum width width_of_option(const struct option_found *o)
@@ -148,8 +140,7 @@ static enum width width_of_option(const struct option_found *o)
     if (o->means != MEANS_HALF || (o->value.ptr && is_unknown(o->value))) {
         return WIDTH_NONE;
     }
-    return o->value.ptr && (holds_word(o->value, "false") || holds_word(o->value, "no") ||
-                            str_eq_z(o->value, "0"))
+    return o->value.ptr && (holds_word(o->value, "false no") || str_eq_z(o->value, "0"))
                ? WIDTH_FULL
                : WIDTH_HALF;
 }
@@ -232,11 +223,10 @@ static void lint_config(const struct lint_command *c, struct str word)
 
 static void lint_configs(const struct lint_command *c, const struct shell_run *run)
 {
-    static const char *const CONFIGS[] = {".py",  ".yaml", ".yml",      ".json", ".toml",
-                                          ".cfg", ".ini",  ".prototxt", ".sh",   NULL};
+    static const char CONFIGS[] = ".py .yaml .yml .json .toml .cfg .ini .prototxt .sh";
     for (size_t idx = 0; idx < run->n_own; idx++) {
         struct str word = run->words[idx].text;
-        if (ends_in_any(word, CONFIGS)) {
+        if (ends_with_any(word, CONFIGS)) {
             lint_config(c, word);
         }
     }

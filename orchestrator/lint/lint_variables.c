@@ -5,7 +5,6 @@
 
 #include <strings.h>
 
-#include "base/charset.h"
 #include "lint/lint_parts.h"
 
 #define DISTANCE_MAX   2
@@ -14,12 +13,7 @@
 
 bool has_name(const struct names *names, struct str name)
 {
-    for (size_t idx = 0; idx < names->n; idx++) {
-        if (str_eq(names->items[idx], name)) {
-            return true;
-        }
-    }
-    return false;
+    return str_is_in(name, names->items, names->n);
 }
 
 static void add_name(struct names *names, struct str name)
@@ -262,19 +256,16 @@ static void lint_sets(const struct lint_command *c, const struct shell_run *run,
 static void lint_arguments(const struct lint_command *c, const struct shell_run *run,
                            const struct names *set)
 {
-    static const char *const NAMING[] = {"export",   "declare", "typeset", "readonly",
-                                         "local",    "setenv",  "read",    "unset",
-                                         "printenv", "let",     NULL};
-    static const char *const HANDING[] = {"-x",    "-e",       "-v", "-u",
-                                          "--env", "--export", "-E", "--build-arg",
-                                          "-genv", "-envlist", NULL};
+    static const char NAMING[] =
+        "export declare typeset readonly local setenv read unset printenv let";
+    static const char HANDING[] = "-x -e -v -u --env --export -E --build-arg -genv -envlist";
     for (size_t idx = 1; !shell_is_any(run, NAMING) && idx < run->n; idx++) {
         struct str word = plain(c->lint, run->words[idx].raw);
         struct str before = run->words[idx - 1].text;
         int64_t equals = str_find(word, STR_LIT("="));
         if (word.len > 2 && word.ptr[0] == '-' && equals > 0) {
             lint_value(c, str_sub(word, (size_t)equals + 1, SIZE_MAX), set);
-        } else if (!str_eq_any(before, HANDING) && before.len > 1 && before.ptr[0] == '-' &&
+        } else if (!is_word_of(before, HANDING) && before.len > 1 && before.ptr[0] == '-' &&
                    str_find(before, STR_LIT("=")) < 0) {
             lint_value(c, word, set);
         } else if (str_find(word, STR_LIT(",")) >= 0 && str_find(word, STR_LIT("$")) >= 0) {

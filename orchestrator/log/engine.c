@@ -10,7 +10,8 @@
 #include <math.h>
 
 #define SLOW_START  0.2    /* slower than the level of the second half by more than this share */
-#define START_FEW   3      /* of so few lines the first, if it takes twice the time */
+#define START_FEW   3      /* of at most so few lines the first, */
+#define START_FAR   0.5    /* if it takes so much more time */
 #define START_SHARE 4      /* at most a quarter of the lines */
 #define UNAWAITED   (-0.5) /* slowness of a step that a program did not wait for */
 #define TAIL_FAR    0.2    /* of the level: a last line off the grid that is as far from it */
@@ -142,7 +143,7 @@ static size_t slow_start(const struct series *s, const struct profile *p)
     double level = median_of(p->values + half, p->n - half);
     size_t skip = 0;
     size_t most = p->n / START_SHARE;
-    if (p->n == START_FEW && slowness(s, p->values[0], level) > 1) {
+    if (p->n > 1 && p->n <= START_FEW && slowness(s, p->values[0], level) > START_FAR) {
         most = 1;
     }
     if (!is_settled(p->values + half, p->n - half, level)) {

@@ -3,16 +3,8 @@
 #ifndef LOG_NUMBERS_H
 #define LOG_NUMBERS_H
 
+#include "base/charset.h"
 #include "log/survey.h"
-
-/* The place of a word in a list of words with one blank between, from 0; -1: it is not there. */
-int word_at(struct str word, const char *words);
-static inline bool is_word_of(struct str word, const char *words)
-{
-    return word_at(word, words) >= 0;
-}
-/* The length of the one of them with which the text ends; 0: none. */
-size_t ends_with_any(struct str text, const char *words);
 
 enum token_kind { TOKEN_NUMBER, TOKEN_FRACTION, TOKEN_SPAN, TOKEN_MOMENT, TOKEN_OTHER };
 

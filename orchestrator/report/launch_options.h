@@ -61,7 +61,7 @@ extern const size_t N_LAUNCHER_NAMES;
 const struct launcher_name *launcher_of(struct str program);
 
 /* Programs whose options are not among these, */
-extern const char *const OTHER_PROGRAMS[]; /* in addition to container engines */
+extern const char OTHER_PROGRAMS[]; /* in addition to container engines */
 
 struct option_found {
     enum meaning means;

@@ -38,12 +38,10 @@ const struct launcher_name LAUNCHER_NAMES[] = {
 };
 const size_t N_LAUNCHER_NAMES = ARRAY_LEN(LAUNCHER_NAMES);
 
-const char *const OTHER_PROGRAMS[] = {
-    "pip",  "pip3", "conda", "make",   "cmake",  "ninja",      "apt",   "apt-get",  "yum",
-    "git",  "wget", "curl",  "tar",    "unzip",  "nvidia-smi", "xargs", "parallel", "seq",
-    "head", "tail", "sort",  "echo",   "printf", "awk",        "sed",   "grep",     "ssh",
-    "scp",  "cd",   "mkdir", "export", "cat",    "tee",        "rsync", "ncu",      "test",
-    "[",    "[[",   "sleep", "for",    "while",  "until",      "done",  NULL};
+const char OTHER_PROGRAMS[] =
+    "pip pip3 conda make cmake ninja apt apt-get yum git wget curl tar unzip nvidia-smi xargs "
+    "parallel seq head tail sort echo printf awk sed grep ssh scp cd mkdir export cat tee rsync "
+    "ncu test [ [[ sleep for while until done";
 
 const struct option_spelling OPTION_SPELLINGS[] = {
     {MEANS_RANKS, OF_MPI | OF_HOROVOD, "np"},

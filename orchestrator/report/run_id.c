@@ -54,22 +54,8 @@ void run_id_time(struct str id, char *ret_time)
 
 int64_t run_id_wall_s(struct str id)
 {
-    static const struct {
-        size_t at, len;
-    } PARTS[] = {{0, 4}, {4, 2}, {6, 2}, {9, 2}, {11, 2}, {13, 2}};
-    int values[ARRAY_LEN(PARTS)] = {0};
     struct tm tm = {0};
     ASSERT(run_id_is_valid(id));
-    for (size_t idx = 0; idx < ARRAY_LEN(PARTS); idx++) {
-        for (size_t at = 0; at < PARTS[idx].len; at++) {
-            values[idx] = 10 * values[idx] + (id.ptr[PARTS[idx].at + at] - '0');
-        }
-    }
-    tm.tm_year = values[0] - 1900;
-    tm.tm_mon = values[1] - 1;
-    tm.tm_mday = values[2];
-    tm.tm_hour = values[3];
-    tm.tm_min = values[4];
-    tm.tm_sec = values[5];
-    return timegm(&tm);
+    const char *end = strptime(id.ptr, "%Y%m%dT%H%M%S", &tm);
+    return end ? timegm(&tm) : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "report/shell_script.h"
 
+#include "base/charset.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "report/container.h"
@@ -243,9 +244,9 @@ bool shell_is(const struct shell_run *run, const char *program)
     return str_eq_z(shell_program(run), program);
 }
 
-bool shell_is_any(const struct shell_run *run, const char *const *programs)
+bool shell_is_any(const struct shell_run *run, const char *programs)
 {
-    return run->n && str_eq_any(shell_program(run), programs);
+    return run->n && is_word_of(shell_program(run), programs);
 }
 
 size_t shell_engine_verb(const struct shell_run *run)

@@ -35,8 +35,7 @@ void shell_script_read(struct arena *arena, struct str text, struct shell_script
 /* The program's name without its folder: "tar"; of `python -m a.b` the module, of `python x/train.py` the file. */
 struct str shell_program(const struct shell_run *run);
 bool shell_is(const struct shell_run *run, const char *program);
-bool shell_is_any(const struct shell_run *run,
-                  const char *const *programs); /* list ended by NULL */
+bool shell_is_any(const struct shell_run *run, const char *programs); /* "mv cp" */
 
 /* For docker, nvidia-docker and podman: index of the verb, after `container`, `image` and `buildx`. n for other programs. */
 size_t shell_engine_verb(const struct shell_run *run);

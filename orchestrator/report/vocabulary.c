@@ -3,27 +3,19 @@
 
 #include "report/vocabulary.h"
 
+#include "base/embed.h"
 #include "codec/json_table.h"
 
 #define WORDS_MAX      128
 #define ALIASES_MAX    64
 #define DIMENSIONS_MAX 32
 
-/* The bytes of the data file, for archives and documents that carry none of their own. */
-__asm__(".section .rodata\n"
-        ".global vocabulary_json\n"
-        ".global vocabulary_json_end\n"
-        "vocabulary_json:\n"
-        ".incbin \"manifests/vocabulary.json\"\n"
-        "vocabulary_json_end:\n"
-        ".byte 0\n"
-        ".previous\n");
-extern const char vocabulary_json[];
-extern const char vocabulary_json_end[];
+/* The data file, for archives and documents that carry none of their own. */
+EMBED(vocabulary_json, "manifests/vocabulary.json");
 
 struct str vocabulary_builtin_text(void)
 {
-    return (struct str){vocabulary_json, (size_t)(vocabulary_json_end - vocabulary_json)};
+    return EMBEDDED(vocabulary_json);
 }
 
 const struct vocabulary *vocabulary_builtin(struct arena *arena)
@@ -45,16 +37,6 @@ const struct vocabulary *vocabulary_of(const struct json *at)
     const struct vocabulary *vocabulary = json_context(at);
     ASSERT(vocabulary);
     return vocabulary;
-}
-
-static bool is_one_of(struct str name, const struct str *items, size_t n)
-{
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(items[idx], name)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* FNV-1a, folded. */
@@ -88,7 +70,7 @@ const struct word *words_find(const struct words *words, struct str name)
     }
     for (size_t idx = 0; idx < words->n; idx++) {
         const struct word *word = &words->items[idx];
-        if (str_eq(word->name, name) || is_one_of(name, word->aliases, word->n_aliases)) {
+        if (str_eq(word->name, name) || str_is_in(name, word->aliases, word->n_aliases)) {
             return word;
         }
     }
@@ -135,7 +117,7 @@ bool word_is_rate(const struct word *unit)
 
 bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str name)
 {
-    return is_one_of(name, vocabulary->conditions, vocabulary->n_conditions);
+    return str_is_in(name, vocabulary->conditions, vocabulary->n_conditions);
 }
 
 int check_precision(const struct json *at, const char *key, struct str value, struct err *err)
@@ -296,7 +278,7 @@ static int check_dimensions(const struct json *root, const struct vocabulary_tex
 {
     for (size_t idx = 0; idx < words->n; idx++) {
         const struct word *word = &words->items[idx];
-        if (!is_one_of(word->dimension, text->dimensions, text->n_dimensions)) {
+        if (!str_is_in(word->dimension, text->dimensions, text->n_dimensions)) {
             return json_fail(root, err,
                              "dimensions: \"%.40s\" has dimension \"%.40s\", which is unknown",
                              word->name.ptr, word->dimension.ptr);

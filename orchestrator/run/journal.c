@@ -78,7 +78,6 @@ static int decode_record(struct arena *arena, struct str line, const char *path,
     if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &record, err) < 0) {
         return -1;
     }
-    record.state_name = str_of(STATE_NAMES[record.state]);
     *ret_record = record;
     return 0;
 }

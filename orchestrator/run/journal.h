@@ -42,7 +42,6 @@ struct journal_file {
 struct journal_record {
     int64_t seq; /* from 1 */
     struct str time;
-    struct str state_name;
     enum journal_state state;
     struct str case_id; /* NULL: of the whole run */
     int64_t repeat;     /* from 1; 0: of the whole case or run */
@@ -96,7 +95,7 @@ MUST_CHECK int journal_open(struct journal *journal, struct arena *arena, const 
                             struct clock_src clock, struct journal_records *ret_records,
                             struct err *err);
 
-/* Fills seq, time and state_name, writes, syncs. After a failure the file is cut back to its last record that was synced; where
+/* Fills seq and time, writes, syncs. After a failure the file is cut back to its last record that was synced; where
    that fails too, the handle is dead: no later record may follow bytes in an unknown state. */
 MUST_CHECK int journal_append(struct journal *journal, const struct journal_record *record,
                               struct err *err);

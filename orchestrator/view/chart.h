@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small SVG pictures that stand inside a page and take its colours (classes c0 .. c5 and the variables of page_css.c). Each
+/* Small SVG pictures that stand inside a page and take its colours (classes c0 .. c5 and the variables of page.css). Each
    has a title and a description for those who cannot see it. Pure; equal data, equal bytes. */
 #ifndef VIEW_CHART_H
 #define VIEW_CHART_H

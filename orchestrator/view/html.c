@@ -73,3 +73,16 @@ void html_fill(struct strbuf *out, const char *markup, const struct str *args, s
     ASSERT(n_used == n_args);
     strbuf_add_z(out, markup);
 }
+
+void html_style(struct strbuf *out, struct str css)
+{
+    struct str line;
+    do {
+        (void)str_next(&css, '\n', &line);
+    } while (str_find(line, STR_LIT("*/")) < 0);
+    strbuf_add_z(out, "<style>");
+    while (str_next(&css, '\n', &line)) {
+        strbuf_add_str(out, line);
+    }
+    strbuf_add_z(out, "</style>\n");
+}

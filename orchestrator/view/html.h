@@ -9,6 +9,8 @@
 #define HTML_BYTES_MAX (256u << 20)
 
 void html_text(struct strbuf *out, struct str text);
+/* A style sheet without the comment that it begins with, in one line. */
+void html_style(struct strbuf *out, struct str css);
 
 /* `markup` is ours; each {} in it takes the next argument, escaped. As many {} as arguments. */
 void html_fill(struct strbuf *out, const char *markup, const struct str *args, size_t n_args);

@@ -6,6 +6,10 @@
 
 #include <math.h>
 
+#include "base/embed.h"
+
+EMBED(page_css, "orchestrator/view/page.css");
+
 void page_begin(struct page *page, struct str title)
 {
     HTML(page->out,
@@ -13,13 +17,11 @@ void page_begin(struct page *page, struct str title)
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
          "<meta name=\"color-scheme\" content=\"light dark\">\n"
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-         "style-src 'unsafe-inline'\">\n<title>{} \xc2\xb7 reperf</title>\n<style>",
+         "style-src 'unsafe-inline'\">\n<title>{} \xc2\xb7 reperf</title>\n",
          title);
-    for (const char *const *piece = PAGE_CSS; *piece; piece++) {
-        strbuf_add_z(page->out, *piece);
-    }
+    html_style(page->out, EMBEDDED(page_css));
     HTML(page->out,
-         "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n"
+         "</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n"
          "<header><h1>{}</h1>\n",
          title);
 }

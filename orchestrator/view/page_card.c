@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "base/embed.h"
+
 #define WIDTH       880.0
 #define MARGIN      28.0
 #define HEAD_HEIGHT 150.0
@@ -15,21 +17,7 @@
 #define FOOT_HEIGHT 40.0
 #define ROWS_MAX    16
 
-static const char STYLE[] =
-    "<style>text{font:14px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif;fill:#1b1f24}"
-    ".b{fill:#fff;stroke:#d5dae0}.t{font-size:19px;font-weight:600}.s{fill:#57606a;font-size:12."
-    "5px}"
-    ".n{text-anchor:end}.h{font-weight:600}.exact{fill:#116329}.match{fill:#0b5c77}"
-    ".differs{fill:#b42318}.no_log{fill:#57606a}.line{stroke:#e0e4e9}.one{stroke:#8b949e;"
-    "stroke-dasharray:3 "
-    "3}.bar{stroke:#57606a;stroke-width:2}.r{font-weight:600}.r,.o{paint-order:stroke;stroke:#fff;"
-    "stroke-width:5px}.was{fill:#fff;stroke:#c44e00;"
-    "stroke-width:2.2}.is{fill:#0067b1}"
-    "@media(prefers-color-scheme:dark){text{fill:#e6e9ee}.b{fill:#171b21;stroke:#353c46}"
-    ".s{fill:#a2acb8}.exact{fill:#5fd184}.match{fill:#63c8e6}.differs{fill:#ff8b7f}"
-    ".no_log{fill:#a2acb8}.line{stroke:#2b323c}.one{stroke:#6e7781}.bar{stroke:#a2acb8}"
-    ".r,.o{stroke:#171b21}"
-    ".was{fill:#171b21;stroke:#ff9a57}.is{fill:#5eb1ff}}</style>\n";
+EMBED(card_css, "orchestrator/view/card.css");
 
 static void add_counts(struct page *page, const struct verdict_counts *counts)
 {
@@ -56,24 +44,16 @@ static void add_text(struct page *page, const char *css, double x, double y, str
     strbuf_add_z(page->out, "</text>\n");
 }
 
-/* The value as the verdict compared it: rounded as the cell's rule rounds. */
-static struct str rounded_text(struct page *page, const struct cell_audit *ca)
-{
-    enum rounding rounding = ca->by ? ca->by->rounding : ROUND_NEAREST;
-    return ca->verdict == AUDIT_NO_LOG ? STR_LIT("no log")
-           : ca->verdict == AUDIT_EXACT
-               ? ca->cell->printed
-               : fixed_text(page, rule_round(rounding, ca->recomputed, ca->cell->decimals),
-                            ca->cell->decimals);
-}
-
 /* "4.25 = 4.25": printed, verdict, computed. */
 static void add_value(struct page *page, const struct cell_audit *ca, double x, double y)
 {
     add_text(page, "n", x + 62, y, ca->cell->printed);
     add_text(page, arena_printf(&page->arena, "%s h", audit_verdict_name(ca->verdict)), x + 71, y,
              str_of(ca->is_proposed ? "?" : VERDICT_LOOKS[ca->verdict].icon));
-    add_text(page, "n", x + 150, y, rounded_text(page, ca));
+    add_text(page, "n", x + 150, y,
+             ca->verdict == AUDIT_NO_LOG  ? STR_LIT("no log")
+             : ca->verdict == AUDIT_EXACT ? ca->cell->printed
+                                          : cell_number_words(&page->arena, ca));
 }
 
 static void add_ratio(struct page *page, const struct like_row *row,
@@ -159,10 +139,11 @@ void page_card(struct strbuf *out, const struct report_audit *audit)
                   WIDTH, height, WIDTH, height);
     HTML(out, "<title id=\"t\">{}: of {} published numbers, {}</title>\n", audit->report->title,
          count_text(&page, counts.n), follow_text(&page, &counts));
+    html_style(out, EMBEDDED(card_css));
     strbuf_printf(out,
-                  "%s<rect class=\"b\" x=\"0.5\" y=\"0.5\" width=\"%.0f\" height=\"%.0f\" "
+                  "<rect class=\"b\" x=\"0.5\" y=\"0.5\" width=\"%.0f\" height=\"%.0f\" "
                   "rx=\"9\"/>\n",
-                  STYLE, WIDTH - 1, height - 1);
+                  WIDTH - 1, height - 1);
     strbuf_add_str(out, strbuf_str(&body));
     strbuf_add_z(out, "</svg>\n");
     arena_release(&page.arena);

@@ -26,8 +26,6 @@ struct page {
 /* A formatted text in the page's arena. */
 #define text_of(page, ...) str_of(arena_printf(&(page)->arena, __VA_ARGS__))
 
-extern const char *const PAGE_CSS[]; /* ended by NULL */
-
 /* page.c */
 void page_begin(struct page *page, struct str title);
 void page_end(struct page *page); /* releases it */

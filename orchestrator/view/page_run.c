@@ -18,7 +18,7 @@
 static void add_verdict(struct page *page, enum run_verdict verdict)
 {
     static const struct {
-        const char *css; /* a class of page_css.c */
+        const char *css; /* a class of page.css */
         const char *icon, *word;
     } LOOKS[] = {[RUN_REPRODUCED] = {"exact", "=", "reproduced"},
                  [RUN_FASTER] = {"match", "\xe2\x86\x91", "faster"},

@@ -37,7 +37,7 @@ rehearse_once() { # REPORT GLOB...
     for glob in "${@:2}"; do cases+=(--case "$glob"); done
     replaced "$report"
     given "$report"
-    published "$REPERF" run "$report" --rehearse --nodes "$T/nodes.json" "${OWN[@]}" "${SETTINGS[@]}" "${cases[@]}" --repeats 1 --deadline "${DEADLINE_S:-300}" --json
+    published "$REPERF" run "$report" --rehearse --nodes "$T/nodes.json" "${OWN[@]}" "${SETTINGS[@]}" "${cases[@]}" --repeats "${REPEATS:-1}" --deadline "${DEADLINE_S:-300}" --json
 }
 rehearse() { # STATUS REPORT NAME GLOB...
     exits "$1" "$3" rehearse_once "$2" "${@:4}"

@@ -41,10 +41,9 @@ static void look_at(struct arena *arena, const struct node_facts *facts)
 
 static void read_monitor(struct arena *arena, struct str text)
 {
-    struct monitor_opts opts = {0};
     struct monitor_report report;
     struct err err = {0};
-    if (monitor_judge(arena, text, &opts, &report, &err) < 0) {
+    if (monitor_judge(arena, text, &report, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
         return;
     }

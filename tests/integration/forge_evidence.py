@@ -5,7 +5,7 @@
 forge_evidence.py --list: "CASE<TAB>what it does<TAB>where" of each; where: folder (before sealing), journal (STATE/runs/RUN beside it), archive (written by
 hand with sums, crate and statements made good again, by forge_archive).
 forge_evidence.py --repack FOLDER OUT KEY: an archive of that folder as a forger writes it without reperf, SHA256SUMS, crate and statements in order, signed
-by KEY."""
+by KEY; --container KIND FOLDER OUT KEY: in a container of that kind (--list-containers), which no folder has."""
 import base64
 import hashlib
 import json
@@ -386,6 +386,21 @@ def leftover_name(run): run.write("result.json.aB3dE6", "x")
 
 
 @case("folder")
+def lookalike_beside(run): run.write("r\u0435sult.json", run.read("result.json"))
+
+
+@case("folder")
+def lookalike_instead(run): os.rename(run.path(run.log()), run.path(run.log().replace("repeat", "r\u0435peat")))
+
+
+@case("archive")
+def run_id_throughout(run):
+    old = json.loads(run.read("result.json"))["run_id"]
+    for name in run.find("."):
+        run.write(name, run.read(name).replace(old.encode(), b"20261121T000009.000Z-0000000c"))
+
+
+@case("folder")
 def case_differs(run): run.write("Result.json", run.read("result.json"))
 
 
@@ -418,6 +433,10 @@ def journal_case(function):
         journal.write()
     forge.__name__ = function.__name__
     CASES[function.__name__] = (forge, "journal")
+
+
+@journal_case
+def journal_without_a_parse(run, journal): journal.records.remove(journal.of("parsed")[0])
 
 
 @journal_case
@@ -599,9 +618,20 @@ def public_raw(key):
     return der[-32:], hashlib.sha256(der).hexdigest()
 
 
-def repack(folder, out, key):
+def member(name, data, kind=b"0", link="", mtime=315532800):
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime, info.mode, info.type, info.linkname = len(data), mtime, 0o644, kind, link
+    header = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
+    header[329:345] = b"0000000\0" * 2  # of no device, which Python leaves empty
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + data + b"\0" * (-len(data) % 512)
+
+
+def members(folder, key):
+    """Sums and statements made good; each member's name and bytes."""
     run = Run(folder)
-    raw, key_id = public_raw(key)
+    _, key_id = public_raw(key)
     names = [n for n in run.find(".") if n not in CLOSING]
     names = sorted(os.path.normpath(n) for n in names)
     digests = {n: hashlib.sha256(run.read(n)).hexdigest() for n in names}
@@ -616,30 +646,83 @@ def repack(folder, out, key):
         pae = f"DSSEv1 28 application/vnd.in-toto+json {len(payload.encode())} ".encode() + payload.encode()
         signature = base64.b64encode(sign(key, pae)).decode()
         text = run.read(name).decode()
-        for member, value in [("payload", base64.b64encode(payload.encode()).decode()), ("keyid", key_id), ("sig", signature)]:
-            text = re.sub(rf'("{member}": *")[^"]*', r"\g<1>" + value, text)
+        for part, value in [("payload", base64.b64encode(payload.encode()).decode()), ("keyid", key_id), ("sig", signature)]:
+            text = re.sub(rf'("{part}": *")[^"]*', r"\g<1>" + value, text)
         run.write(name, text)
-    tar = b""
-    for name in names + list(CLOSING):
-        member = tarfile.TarInfo(name)
-        data = run.read(name)
-        member.size, member.mtime, member.mode = len(data), 315532800, 0o644
-        header = bytearray(member.tobuf(tarfile.USTAR_FORMAT))
-        header[329:345] = b"0000000\0" * 2  # of no device, which Python leaves empty
-        header[148:156] = b" " * 8
-        header[148:156] = b"%06o\0 " % sum(header)
-        tar += bytes(header) + data + b"\0" * (-len(data) % 512)
-    end = tar + b"\0" * 1024
-    frame = subprocess.run(["zstd", "-q", "--no-content-size", "-c"], input=end, check=True, capture_output=True).stdout
+    return [(name, run.read(name)) for name in names + list(CLOSING)]
+
+
+def zstd(data, *options):
+    return subprocess.run(["zstd", "-q", "--no-content-size", *options, "-c"], input=data, check=True, capture_output=True).stdout
+
+
+def closing(frame, key):
     message = b"reperf-closing 1\nsha256 " + hashlib.sha256(frame).hexdigest().encode() + b"\n"
+    return (bytes.fromhex("5d2a4d1829010000") + message + b"key " + public_raw(key)[0].hex().encode() + b"\nsignature "
+            + sign(key, message).hex().encode() + b"\n")
+
+
+def repack(folder, out, key):
+    frame = zstd(b"".join(member(*m) for m in members(folder, key)) + b"\0" * 1024)
     with open(out, "wb") as file:
-        file.write(frame + bytes.fromhex("5d2a4d1829010000") + message + b"key " + raw.hex().encode() + b"\nsignature "
-                   + sign(key, message).hex().encode() + b"\n")
+        file.write(frame + closing(frame, key))
+
+
+# ---- the same, but for its container: what cannot be in a folder ----
+SKIPPED = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"  # a frame that every zstd skips
+END = b"\0" * 1024
+
+
+def in_order(parts): return b"".join(member(*p) for p in parts)
+
+
+TARS = {  # of the members, a tar
+    "a_link_as_a_member": lambda p: in_order(p[:-4]) + member(p[-4][0], b"", b"2", "/etc/passwd") + in_order(p[-3:]) + END,
+    "a_hard_link_as_a_member": lambda p: in_order(p[:-4]) + member(p[-4][0], b"", b"1", p[0][0]) + in_order(p[-3:]) + END,
+    "a_member_twice": lambda p: in_order(p[:1] + p) + END,
+    "a_sparse_member": lambda p: member(p[0][0], p[0][1], b"S") + in_order(p[1:]) + END,
+    "a_header_of_pax": lambda p: member("x", b"19 path=result.json\n", b"x") + in_order(p) + END,
+    "a_header_of_pax_for_all": lambda p: member("x", b"13 comment=x\n", b"g") + in_order(p) + END,
+    "members_out_of_order": lambda p: in_order([p[1], p[0]] + p[2:]) + END,
+    "another_time": lambda p: member(*p[0], mtime=315532801) + in_order(p[1:]) + END,
+    "bytes_in_the_padding": lambda p: in_order(p[:1])[:-1] + b"x" + in_order(p[1:]) + END,
+    "bytes_behind_the_end": lambda p: in_order(p) + END + b"hidden".ljust(512, b"\0"),
+    "half_an_end": lambda p: in_order(p) + END[:512],
+    "a_folder_as_a_member": lambda p: member("x/", b"", b"5") + in_order(p) + END,
+}
+FILES = {  # of a frame and the key, the file
+    "two_frames": lambda f, key: f + f + closing(f + f, key),
+    "a_frame_to_skip_before": lambda f, key: SKIPPED + f + closing(SKIPPED + f, key),
+    "a_frame_to_skip_behind": lambda f, key: f + SKIPPED + closing(f + SKIPPED, key),
+    "a_frame_to_skip_between": lambda f, key: f + SKIPPED + closing(f, key),
+    "a_second_closing": lambda f, key: f + closing(f, key) + closing(f + closing(f, key), key),
+    "bytes_behind": lambda f, key: f + closing(f, key) + b"hidden",
+    "no_closing": lambda f, key: f,
+    "a_closing_of_another": lambda f, key: f + closing(f[:-1], key),
+}
+
+
+def repack_as(kind, folder, out, key):
+    plain = in_order(members(folder, key)) + END
+    if kind in TARS:
+        frame = zstd(TARS[kind](members(folder, key)))
+        data = frame + closing(frame, key)
+    elif kind == "no_checksum":
+        frame = zstd(plain, "--no-check")
+        data = frame + closing(frame, key)
+    else:
+        data = FILES[kind](zstd(plain), key)
+    with open(out, "wb") as file:
+        file.write(data)
 
 
 if sys.argv[1] == "--list":
     print("\n".join(f"{name} {where}" for name, (_, where) in CASES.items()))
+elif sys.argv[1] == "--list-containers":
+    print("\n".join([*TARS, *FILES, "no_checksum"]))
 elif sys.argv[1] == "--repack":
     repack(*sys.argv[2:5])
+elif sys.argv[1] == "--container":
+    repack_as(*sys.argv[2:6])
 else:
     CASES[sys.argv[1]][0](Run(sys.argv[2]))

@@ -81,6 +81,7 @@ like "$(cat "$T/one.md")" '^- deeplabv3p/mmseg/fp32/n4g8/bs4#throughput: 60\.95 
 like "$(cat "$T/one.md")" "^  - the log is of another row: the row's batch of a GPU is 4, and the log states 8$" "and why"
 like "$(cat "$T/one.md")" '\| 1\.270 \| 2\.888 \| .* \| not alike: batch 4 / 8;' "the ratio by one rule, and what makes the rows not alike"
 is "$(sed -n '/^### error row-differs/,$p' "$T/one.md" | grep -c '^- ')" "$(jq '.reports[] | select(.report == "paddle-perf-deeplabv3p").findings | length' "$T/kept.json")" "and each finding"
+is "$( ("$REPERF" audit paddle-perf-deeplabv3p -q; "$REPERF" report paddle-perf-deeplabv3p --svg -; cat "$T/one.md") 2>/dev/null | grep -ohE '\b174(\.[0-9]+)?\b' | sort -u)" 174.74 "a number has one spelling in text, picture and Markdown"
 is "$(/usr/bin/python3 -c 'import csv,json,sys
 rows = list(csv.DictReader(open(sys.argv[1], newline="", encoding="utf-8"), strict=True))
 report = [r for r in json.load(open(sys.argv[2]))["reports"] if r["report"] == "paddle-perf-deeplabv3p"][0]

@@ -71,6 +71,13 @@ while read -r name where; do
     esac
 done < <("${F[@]}" --list)
 
+# What no folder has: members, frames and closings as reperf writes none, with the forger's own closing.
+while read -r name; do
+    rm -rf "$T/forged" && cp -r "$T/sealed" "$T/forged" && "${F[@]}" --container "$name" "$T/forged" "$T/forged.tar.zst" "$T/forger" || ok 1 "$name: cannot be forged"
+    refused "$name: not verified, by its signer's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
+    refused "$name: nor its bytes alone" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub" --bytes-only
+done < <("${F[@]}" --list-containers)
+
 # The same for status, history and replay of an edited result next to an untouched journal, and of a journal without its evidence's run.
 rm -rf "$REPERF_STATE/runs" && mkdir "$REPERF_STATE/runs" && cp -r "$T/run" "$R"
 cp -r "$T/run" "$REPERF_STATE/runs/20200101T000000.000Z-00000000"

@@ -42,7 +42,7 @@ is "$(jq -c '[.results[].value]' "$T/out")" "[12,30.5625,40.5625]" "are three re
 exits 2 "a table belongs to one checkout" "$REPERF" measure "$MADE" "$T/made" --results "$T/made/results.csv"
 exits 2 "and to no log" "$REPERF" measure "$MADE/LICENSE.md" --results "$T/made/results.csv"
 exits 0 "a report of a round" make_report
-exits 0 "the report is valid" "${V[@]}" manifests/schema/report.json "$R"
+exits 0 "the report is valid" "${V[@]}" manifests/schema/report-2.json "$R"
 like "$(jq -r '.cases[3].logs[0] + " " + .cases[4].logs[0]' "$R")" '^Bolt_Co/results/b2/.* Bolt_Co/results/b1/' "of two folders of one name the score decides, in whatever order they stand"
 like "$(jq -r '.cases[5].matched' "$R")" 'a4/resnet.*the system has another name there' "a system under another name is found by its score"
 like "$(jq -r '.cases[6].matched' "$R")" 'a2/resnet.*its score is another' "a row whose folder has another score says so"
@@ -100,15 +100,16 @@ mv "$T/keep.txt" "$L/result_2.txt"
 jq 'del(.cases[0].logs[4])' "$R" >"$T/four.json" && cp "$T/four.json" "$R"
 exits 1 "a run left out of the row" "$REPERF" audit "$ID" --json
 is "$(first)" "differs contradicted runs" "the benchmark asks for five"
-jq '.cases[0].id |= sub("g8"; "g9") | .cases[0].cells[0].cell |= sub("g8"; "g9")' "$T/first.json" >"$R"
+jq '.cases[0].gpus_per_node = 9' "$T/first.json" >"$R"
 exits 3 "another accelerator count than the system's" "$REPERF" audit "$ID"
+like "$(cat "$T/err")" "1 nodes of 9 GPUs, but environment \"acme-acme-8\" has 1 of 8" "which is said"
 cp "$T/first.json" "$R"
 sed -i 's/"success"/"successes"/' "$S/series.json"
 exits 5 "an edited series is found without the raw log" "$REPERF" audit "$ID"
 new_root
 sed -i '2s/,8,A1/,16,A1/' "$T/made/results.csv"
 exits 0 "a table with another accelerator count" make_report
-is "$(jq -c '[.cases[0].id, (.environments[0] | .nodes, .gpus_per_node)] | map(tostring | sub(".*/n"; "n"))' "$R")" '["n1g16/bs0/acme-acme-8","1","16"]' "the row's count stands, on one node"
+is "$("$REPERF" audit "$ID" --json | jq -c '.reports[0].cells[0].case | sub(".*/n"; "n")') $(jq -c '.environments[0] | [.nodes, .gpus_per_node]' "$R")" '"n1g16/bs0/acme-acme-8" [1,16]' "the row's count stands, on one node"
 
 # --- a user's submission -------------------------------------------------------------------------------
 A=$T/made/training_results_v9.9/Acme/results

@@ -62,9 +62,9 @@ is "$(jq -c '[.steps[] | select(.nodes == 4) | [.image.flags.devices, .image.fla
     "every column on several nodes gets the site's InfiniBand, and may lock memory for it"
 is "$(jq -c '[.steps[] | select(.nodes == 1) | .image.flags.devices] | unique' "$T/out")" '[[]]' "on one node there is no use for it"
 is "$(jq -c '[.steps[] | .image.flags | [.shm_bytes > 1e9, .memlock_bytes]] | unique' "$T/out")" '[[true,-1]]' "our own column has what its rivals have"
-site() { # JQ: the cluster, changed
+site() { # JQ [OPTION]...: the cluster, changed
     jq "$1" manifests/inventories/v100-4x8.json >"$T/site.json"
-    "$REPERF" plan paddle-perf-hrnetw18 --nodes "$T/site.json" --case '*/fp32/n4g8/*' --json >"$T/out" 2>"$T/err"
+    "$REPERF" plan paddle-perf-hrnetw18 --nodes "$T/site.json" --case '*/fp32/n4g8/*' --json "${@:2}" >"$T/out" 2>"$T/err"
 }
 site 'del(.devices) | .env = {"NCCL_SOCKET_IFNAME": "eth1"} | .proxy = "http://proxy.example:3128" | .engine_flags = ["--cap-add=IPC_LOCK", "--shm-size=2g"]'
 is "$(jq -c '[.steps[] | .env | [.NCCL_SOCKET_IFNAME, .https_proxy, (.no_proxy | contains("10.11.0.3"))]] | unique' "$T/out")" '[["eth1","http://proxy.example:3128",true]]' "a site's environment and proxy reach every job"
@@ -82,6 +82,13 @@ site '.nodes[0].driver = "390.46"'
 is "$(jq -r '[.steps[].needs[].what | select(contains("too old"))] | unique | .[]' "$T/out")" "driver 390.46 is too old for image mmseg-0.30.0, which needs 450.80.02
 driver 390.46 is too old for image paddleseg-f3cec79, which needs 450.80.02
 driver 390.46 is too old for image reperf-cuda12, which needs 525.60.13" "one that runs none is told so, of every column"
+# The same for later GPUs, of a manifest of one's own that names the image with CUDA 13.
+mkdir -p "$T/later/reports"
+sed 's/"image": "reperf-cuda12"/"image": "reperf-cuda13"/' manifests/reports/paddle-perf-hrnetw18.json >"$T/later/reports/paddle-perf-hrnetw18.json"
+for row in '580.65.06 reperf-cuda13' '525.60.13 reperf-cuda12' '450.80.02 reperf-cuda11'; do
+    site ".nodes[0].driver = \"${row% *}\"" --manifests "$T/later"
+    is "$(ours)" "${row#* }" "driver ${row% *} of newer images: the newest that it runs"
+done
 
 # --- each command, as it is printed ---
 # An engine that records its calls, prints a digest, and saves an image of one small file; nothing is built.

@@ -42,7 +42,7 @@ exits 0 "a run with a log of megabytes" "$REPERF" run --name megabytes --format 
 mkdir code && cp long.py code/
 exits 0 "is published" "$REPERF" publish megabytes -o "$T/big" --files code
 L=$T/big/logs/python3/command/unstated/n1g0/bs0/repeat-1.log
-is "$([ -e "$L" ] && echo plain) $(head -c 4 "$L.zst" | xxd -p)" " 28b52ffd" "its log with zstd"
+is "$([ -e "$L" ] && echo plain) $(od -An -tx1 -N4 "$L.zst" | tr -d " ")" " 28b52ffd" "its log with zstd"
 R=$(find "$REPERF_STATE/runs" -path '*logs/raw*' -name repeat-1.log -size +1M)
 exits 0 "byte for byte" cmp <(zstd -dcq "$L.zst") "$R"
 exits 0 "audit reads it" "$REPERF" audit "$T/big/" --json

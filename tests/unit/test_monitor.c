@@ -19,9 +19,8 @@
 static struct monitor_report judged(struct arena *arena, const char *text)
 {
     struct monitor_report report;
-    struct monitor_opts opts = {0};
     struct err err = {0};
-    int status = monitor_judge(arena, str_of(text), &opts, &report, &err);
+    int status = monitor_judge(arena, str_of(text), &report, &err);
     assert_string_equal(err.msg, "");
     assert_int_equal(status, 0);
     return report;
@@ -30,8 +29,7 @@ static struct monitor_report judged(struct arena *arena, const char *text)
 static void is_refused(const char *text, const char *why)
 {
     struct monitor_report report;
-    struct monitor_opts opts = {0};
-    FAILS(monitor_judge(ARENA, str_of(text), &opts, &report, ERR), ERR_PARSE);
+    FAILS(monitor_judge(ARENA, str_of(text), &report, ERR), ERR_PARSE);
     if (!strstr(ERR->msg, why)) {
         fail_msg("\"%s\" does not say \"%s\"", ERR->msg, why);
     }
@@ -61,12 +59,10 @@ TEST(a_clean_run)
     assert_int_equal(report.n_taints, 0);
     assert_int_equal(report.n_samples, 3);
     assert_true(report.is_whole);
-    assert_true(str_eq_z(report.end, "job ended"));
     assert_int_equal(report.n_gpus, 1);
     assert_int_equal(report.gpus[0].n_busy, 3);
     assert_true(report.gpus[0].clock_median_mhz == 1500);
-    assert_true(report.gpus[0].power_max_w == 280 && report.gpus[0].temperature_max_c == 65);
-    assert_true(report.span_s > 3.99 && report.span_s < 4.01);
+    assert_true(report.gpus[0].temperature_max_c == 65);
 }
 
 TEST(taints)
@@ -168,8 +164,6 @@ TEST(logs_that_are_cut_or_none)
         judged(ARENA, "reperf-monitor 1 begin 2\n? gpu Failed to initialize NVML\nt 1.0 1\nt 3.");
     assert_false(report.is_whole);
     assert_int_equal(report.n_samples, 1);
-    assert_int_equal(report.n_unknown, 1);
-    assert_true(str_eq_z(report.unknown[0], "gpu Failed to initialize NVML"));
     is_refused("", "begin");
     is_refused("hello\n", "begin");
     is_refused("reperf-monitor 1 begin 2\nx 1\nt 1\n", "line 2: no such reading");
@@ -191,8 +185,9 @@ TEST(more_than_a_node_has_is_refused)
 {
     static const struct {
         const char *line, *why;
-    } ROWS[] = {{"n e%d 0 0 0 0 0 0 0 0\n", "line 258: too many interfaces"},
-                {"? gpu%d lost\n", "line 258: too much that is not known"}};
+    } ROWS[] = {
+        {"n e%d 0 0 0 0 0 0 0 0\n", "line 258: too many interfaces"},
+    };
     for (size_t row = 0; row < ARRAY_LEN(ROWS); row++) {
         CLEANUP(strbuf) struct strbuf text;
         strbuf_init(&text, 1 << 16);
@@ -252,7 +247,6 @@ TEST(the_sampler)
     }
     struct monitor_report report = judged(ARENA, text.ptr);
     assert_true(report.is_whole);
-    assert_true(str_eq_z(report.end, "job ended"));
     assert_true(report.n_samples >= 2);
     assert_int_equal(report.n_gpus, 2);
     assert_int_equal(report.gpus[1].n_busy, report.n_samples - 1); /* the last is the time alone */

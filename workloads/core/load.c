@@ -59,11 +59,6 @@ static load_fn symbol_of(void *handle, const char *name)
     return fn;
 }
 
-load_fn load_symbol(const struct load *load, const char *name)
-{
-    return symbol_of(load->handle, name);
-}
-
 /* Every symbol present and the version right, or the reason in why. */
 static bool fits(struct search *search, void *handle, char *why, size_t why_bytes)
 {

@@ -32,8 +32,6 @@ struct load {
 /* In this order: the folder that folder_variable names, then nothing else; the loader's own path; $CUDA_HOME and
    /usr/local/cuda; the wheels (nvidia/NAME/lib) of $VIRTUAL_ENV, of the python3 on PATH, of ~/.local, /usr/local and /usr. */
 MUST_CHECK int load_open(const struct load_want *want, struct load *ret_load, struct err *err);
-/* NULL: it has none of that name. */
-load_fn load_symbol(const struct load *load, const char *name);
 
 /* For lists of functions in the form LIST(X) = X(f1) X(f2) ...: their names, a struct's fields, and the fields from a table in that order. */
 #define LOAD_NAME(name)  #name,
