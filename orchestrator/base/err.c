@@ -68,6 +68,12 @@ const char *err_errno_text(int errnum)
     return text ? text : "unknown error";
 }
 
+int err_errno(struct err *err, const char *op, const char *path)
+{
+    int saved = errno;
+    return err_set(err, err_code_of_errno(saved), "%s %.400s: %s", op, path, err_errno_text(saved));
+}
+
 const char *const ERR_CODE_NAMES[ERR_CODE_COUNT] = {
     [ERR_USAGE] = "usage",
     [ERR_MANIFEST] = "manifest",

@@ -43,6 +43,9 @@ MUST_CHECK int err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3)
 /* The code for an errno of a file operation: ERR_DISK for ENOSPC, EDQUOT, EROFS and EFBIG, ERR_NOT_FOUND for ENOENT, else ERR_IO. */
 enum err_code err_code_of_errno(int errnum);
 
+/* "OP PATH: why", of errno and with its code. */
+MUST_CHECK int err_errno(struct err *err, const char *op, const char *path);
+
 /* Text of an errno, thread-safe, never NULL. */
 const char *err_errno_text(int errnum);
 

@@ -5,16 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/publish.h"
 #include "base/temp.h"
 
 #define PATH_LEN_MAX 4096
-
-#define FS_FAIL(err, op, path)                                                                     \
-    err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
+#define LOCK_WAIT_NS 100000000
 
 void fd_close(int *fd)
 {
@@ -28,7 +29,7 @@ int fs_open(const char *path, int *ret_fd, struct stat *ret_info, struct err *er
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, ret_info) < 0) {
-        return FS_FAIL(err, "open", path);
+        return err_errno(err, "open", path);
     }
     if (!S_ISREG(ret_info->st_mode)) {
         return err_set(err, ERR_IO, "open %s: expected a regular file", path);
@@ -45,7 +46,7 @@ int fs_fill(int fd, void *dst, size_t size, const char *name, size_t *ret_len, s
     while (len < size && got != 0) {
         got = read(fd, bytes + len, size - len);
         if (got < 0 && errno != EINTR) {
-            return FS_FAIL(err, "read", name);
+            return err_errno(err, "read", name);
         }
         len += got > 0 ? (size_t)got : 0;
     }
@@ -59,7 +60,7 @@ int fs_read_at(int fd, void *dst, size_t len, uint64_t offset, const char *name,
     for (size_t done = 0; done < len;) {
         ssize_t got = pread(fd, bytes + done, len - done, (off_t)(offset + done));
         if (got < 0 && errno != EINTR) {
-            return FS_FAIL(err, "read", name);
+            return err_errno(err, "read", name);
         }
         if (got == 0) {
             return err_set(err, ERR_INTEGRITY, "%s: ends before byte %" PRIu64, name, offset + len);
@@ -76,10 +77,44 @@ int fs_write_at(int fd, const void *ptr, size_t len, uint64_t offset, const char
     for (size_t done = 0; done < len;) {
         ssize_t put = pwrite(fd, bytes + done, len - done, (off_t)(offset + done));
         if (put < 0 && errno != EINTR) {
-            return FS_FAIL(err, "write", name);
+            return err_errno(err, "write", name);
         }
         done += put > 0 ? (size_t)put : 0;
     }
+    return 0;
+}
+
+int fs_expect_room(int fd, uint64_t bytes, const char *what, struct err *err)
+{
+    struct statvfs room;
+    if (fstatvfs(fd, &room) < 0) {
+        return err_errno(err, "free space for", what);
+    }
+    uint64_t is_free = (uint64_t)room.f_bavail * room.f_frsize;
+    return bytes <= is_free
+               ? 0
+               : err_set(err, ERR_DISK,
+                         "%s needs %" PRIu64 " bytes more on its disk, and %" PRIu64 " are free",
+                         what, bytes, is_free);
+}
+
+int fs_lock(const char *path, bool (*should_stop)(void), int *ret_fd, struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    const struct timespec wait = {0, LOCK_WAIT_NS};
+    if (fd < 0) {
+        return err_errno(err, "open", path);
+    }
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return err_errno(err, "lock", path);
+        }
+        if (should_stop && should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "waiting for %s was stopped", path);
+        }
+        nanosleep(&wait, NULL);
+    }
+    *ret_fd = take_fd(&fd);
     return 0;
 }
 
@@ -124,7 +159,7 @@ int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct e
             continue;
         }
         if (put < 0) {
-            return FS_FAIL(err, "write", name);
+            return err_errno(err, "write", name);
         }
         bytes += put;
         len -= (size_t)put;
@@ -143,7 +178,7 @@ static int write_through(const char *path, struct str content, struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0) {
-        return FS_FAIL(err, "open", path);
+        return err_errno(err, "open", path);
     }
     return fs_write_all(fd, content.ptr, content.len, path, err);
 }
@@ -164,7 +199,7 @@ static int replace(const char *path, struct str content, bool is_synced, struct 
         return write_through(path, content, err);
     }
     if (temp_file(path, 0644, &temp) < 0) {
-        return FS_FAIL(err, "create", path);
+        return err_errno(err, "create", path);
     }
     if (fs_write_all(temp->fd, content.ptr, content.len, temp->path, err) < 0) {
         return -1;
@@ -172,7 +207,7 @@ static int replace(const char *path, struct str content, bool is_synced, struct 
     if (is_synced) {
         return publish_file(temp->fd, temp->path, path, err);
     }
-    return rename(temp->path, path) < 0 ? FS_FAIL(err, "rename to", path) : 0;
+    return rename(temp->path, path) < 0 ? err_errno(err, "rename to", path) : 0;
 }
 
 int fs_write_atomic(const char *path, struct str content, struct err *err)
@@ -190,7 +225,7 @@ int fs_replace(const char *path, struct str content, struct err *err)
 static int make_folder(const char *path, struct err *err)
 {
     if (mkdir(path, 0755) < 0) {
-        return errno == EEXIST ? 0 : FS_FAIL(err, "mkdir", path);
+        return errno == EEXIST ? 0 : err_errno(err, "mkdir", path);
     }
     if (publish_folder(path, err) < 0 || publish_parent(path, err) < 0) {
         (void)rmdir(path);
@@ -229,6 +264,15 @@ static int remove_one(const char *path, const struct stat *info UNUSED, int kind
     return remove(path);
 }
 
+int fs_mkdir_above(const char *path, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *slash = strrchr(path, '/');
+    return slash && slash != path
+               ? fs_mkdir_p(arena_strndup(&arena, path, (size_t)(slash - path)), err)
+               : 0;
+}
+
 int fs_remove_tree(const char *path, struct err *err)
 {
     struct stat info;
@@ -236,7 +280,7 @@ int fs_remove_tree(const char *path, struct err *err)
         return 0;
     }
     if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
-        return FS_FAIL(err, "remove", path);
+        return err_errno(err, "remove", path);
     }
     return 0;
 }
@@ -321,7 +365,7 @@ static int list_into(struct arena *arena, const char *folder, const char *rel,
     struct dirent *entry;
     size_t n = 0;
     if (!dir) {
-        return FS_FAIL(err, "open folder", folder);
+        return err_errno(err, "open folder", folder);
     }
     for (errno = 0; (entry = readdir(dir)); errno = 0) {
         mode_t mode = S_IFREG;
@@ -342,7 +386,7 @@ static int list_into(struct arena *arena, const char *folder, const char *rel,
             VEC_PUSH(&found->others, path);
         }
     }
-    return errno ? FS_FAIL(err, "read folder", folder) : 0;
+    return errno ? err_errno(err, "read folder", folder) : 0;
 }
 
 int fs_list(struct arena *arena, const char *folder, struct fs_names *ret_names, struct err *err)

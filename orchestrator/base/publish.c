@@ -11,19 +11,16 @@
 #include "base/fs.h"
 
 #define PATH_LEN_MAX 4096
-#define PUBLISH_FAIL(err, op, path)                                                                \
-    err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
-
 int publish_data(int fd, const char *name, struct err *err)
 {
     /* Some file systems cannot sync a folder and return EINVAL: nothing more can be done there. */
-    return fsync(fd) < 0 && errno != EINVAL ? PUBLISH_FAIL(err, "sync", name) : 0;
+    return fsync(fd) < 0 && errno != EINVAL ? err_errno(err, "sync", name) : 0;
 }
 
 int publish_folder(const char *path, struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? PUBLISH_FAIL(err, "open", path) : publish_data(fd, path, err);
+    return fd < 0 ? err_errno(err, "open", path) : publish_data(fd, path, err);
 }
 
 int publish_parent(const char *path, struct err *err)
@@ -45,13 +42,12 @@ int publish_parent(const char *path, struct err *err)
 
 int publish_all(int fd, const char *name, struct err *err)
 {
-    return syncfs(fd) < 0 ? PUBLISH_FAIL(err, "sync", name) : 0;
+    return syncfs(fd) < 0 ? err_errno(err, "sync", name) : 0;
 }
 
 int publish_name(const char *temp, const char *path, struct err *err)
 {
-    return rename(temp, path) < 0 ? PUBLISH_FAIL(err, "rename to", path)
-                                  : publish_parent(path, err);
+    return rename(temp, path) < 0 ? err_errno(err, "rename to", path) : publish_parent(path, err);
 }
 
 int publish_file(int fd, const char *temp, const char *path, struct err *err)
@@ -63,7 +59,7 @@ int publish_tree(const char *made, const char *path, struct err *err)
 {
     CLEANUP(fd) int fd = open(made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
-        return PUBLISH_FAIL(err, "open", made);
+        return err_errno(err, "open", made);
     }
     if (publish_all(fd, made, err) < 0) {
         return -1;
@@ -71,7 +67,7 @@ int publish_tree(const char *made, const char *path, struct err *err)
     /* Some file systems (NFS) do not know "not over another": there a rename replaces an empty folder at most. */
     if (renameat2(AT_FDCWD, made, AT_FDCWD, path, RENAME_NOREPLACE) < 0 &&
         (errno != EINVAL || rename(made, path) < 0)) {
-        return PUBLISH_FAIL(err, "rename to", path);
+        return err_errno(err, "rename to", path);
     }
     return publish_parent(path, err);
 }

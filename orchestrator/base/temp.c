@@ -159,10 +159,7 @@ int temp_file(const char *name, mode_t mode, struct temp **ret)
 
 int temp_folder(const char *name, struct temp **ret, struct err *err)
 {
-    return make(name, 0755, true, ret) < 0
-               ? err_set(err, err_code_of_errno(errno), "make a folder for %s: %s", name,
-                         err_errno_text(errno))
-               : 0;
+    return make(name, 0755, true, ret) < 0 ? err_errno(err, "make a folder for", name) : 0;
 }
 
 static int make_scratch(mode_t mode, bool is_folder, struct temp **ret, struct err *err)
@@ -170,10 +167,7 @@ static int make_scratch(mode_t mode, bool is_folder, struct temp **ret, struct e
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *folder = getenv("TMPDIR");
     const char *in = fs_join(&arena, folder && folder[0] ? folder : "/tmp", "");
-    return make(in, mode, is_folder, ret) < 0
-               ? err_set(err, err_code_of_errno(errno), "make a file or folder in %s: %s", in,
-                         err_errno_text(errno))
-               : 0;
+    return make(in, mode, is_folder, ret) < 0 ? err_errno(err, "make a file or folder in", in) : 0;
 }
 
 int temp_scratch(struct temp **ret, struct err *err)

@@ -122,10 +122,8 @@ static int check_file(const char *from, const char *name, struct err *err)
 static int put_text(struct publish *p, const char *name, struct str text, struct err *err)
 {
     const char *path = fs_join(p->arena, p->folder, name);
-    char *slash = strrchr(path, '/');
     p->bytes += text.len;
-    return (text.len && check_secrets(name, 0, text, err) < 0) ||
-                   fs_mkdir_p(arena_strndup(p->arena, path, (size_t)(slash - path)), err) < 0
+    return (text.len && check_secrets(name, 0, text, err) < 0) || fs_mkdir_above(path, err) < 0
                ? -1
                : fs_write_atomic(path, text, err);
 }
@@ -141,8 +139,7 @@ static int put_file(struct publish *p, const char *from, const char *name, struc
     }
     if ((!is_archive && check_file(from, name, err) < 0) ||
         (str_ends(str_of(name), STR_LIT(PACKED))
-             ? fs_mkdir_p(arena_strndup(p->arena, to, (size_t)(strrchr(to, '/') - to)), err) < 0 ||
-                   pack_raw(from, to, err) < 0
+             ? fs_mkdir_above(to, err) < 0 || pack_raw(from, to, err) < 0
              : copy_file(from, to, stop_is_asked, NULL, err) < 0)) {
         return -1;
     }

@@ -36,8 +36,7 @@ int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value, 
             continue;
         }
         if (got < 0) {
-            return err_set(err, err_code_of_errno(errno), "read %s: %s", copy->name,
-                           err_errno_text(errno));
+            return err_errno(err, "read", copy->name);
         }
         if (copy->should_stop && copy->should_stop()) {
             return err_set(err, ERR_INTERRUPTED, "%s: interrupted", copy->name);

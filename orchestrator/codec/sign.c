@@ -122,7 +122,7 @@ static int check_private_file(int fd, const char *path, struct err *err)
 {
     struct stat info;
     if (fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "stat %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "stat", path);
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_AUTH, "%s: expected a regular file", path);
@@ -147,14 +147,14 @@ int sign_load_private(const char *path, struct sign_key *ret_key, struct err *er
     EVP_PKEY *pkey;
     ssize_t got;
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "open", path);
     }
     if (check_private_file(fd, path, err) < 0) {
         return -1;
     }
     got = read(fd, text, sizeof(text));
     if (got < 0) {
-        return err_set(err, err_code_of_errno(errno), "read %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "read", path);
     }
     bio = BIO_new_mem_buf(text, (int)got);
     pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;

@@ -105,8 +105,7 @@ static int put_bytes(struct tar_maker *maker, int fd, const char *path, int64_t 
     while (n > 0) {
         n = read(fd, buf, READ_BYTES);
         if (n < 0) {
-            return err_set(err, err_code_of_errno(errno), "read %s: %s", path,
-                           err_errno_text(errno));
+            return err_errno(err, "read", path);
         }
         done += n;
         if (done > size_bytes || (n == 0 && done != size_bytes)) {

@@ -14,20 +14,15 @@
 static int unpack_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, struct err *err)
 {
     struct tarball_unpacker *u = ctx;
-    char *slash;
     arena_release(&u->arena);
     u->path = arena_printf(&u->arena, "%s/%.*s", u->folder, STR_ARG(name));
-    slash = strrchr(u->path, '/');
-    *slash = '\0';
-    if (fs_mkdir_p(u->path, err) < 0) {
+    if (fs_mkdir_above(u->path, err) < 0) {
         return -1;
     }
-    *slash = '/';
     /* The folder is new and ours, names are checked and unique: O_EXCL makes sure once more. */
     u->fd = open(u->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (u->fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", u->path,
-                       err_errno_text(errno));
+        return err_errno(err, "create", u->path);
     }
     return 0;
 }
@@ -43,8 +38,7 @@ static int unpack_end(void *ctx, struct err *err)
     struct tarball_unpacker *u = ctx;
     /* Network file systems report a full disk here. */
     if (close(take_fd(&u->fd)) < 0) {
-        return err_set(err, err_code_of_errno(errno), "close %s: %s", u->path,
-                       err_errno_text(errno));
+        return err_errno(err, "close", u->path);
     }
     return 0;
 }

@@ -87,7 +87,7 @@ int pack_raw(const char *from, const char *to, struct err *err)
         is_written = archive_write_data(writer, window, (size_t)len) == len;
     }
     if (len < 0) {
-        return err_set(err, err_code_of_errno(errno), "read %s: %s", from, err_errno_text(errno));
+        return err_errno(err, "read", from);
     }
     return is_written && archive_write_close(writer) == ARCHIVE_OK
                ? 0

@@ -304,17 +304,11 @@ const struct rundir_file *rundir_file(struct str name)
     return NULL;
 }
 
-int rundir_make_way(struct arena *arena, const char *path, struct err *err)
-{
-    const char *slash = strrchr(path, '/');
-    return fs_mkdir_p(arena_printf(arena, "%.*s", (int)(slash - path), path), err);
-}
-
 int rundir_write(struct arena *arena, const char *folder, const char *name, struct str content,
                  struct err *err)
 {
     const char *path = fs_join(arena, folder, name);
-    return rundir_make_way(arena, path, err) < 0 ? -1 : fs_write_atomic(path, content, err);
+    return fs_mkdir_above(path, err) < 0 ? -1 : fs_write_atomic(path, content, err);
 }
 
 int rundir_settle(struct arena *arena, const char *folder, const char *name, struct str content,
@@ -325,7 +319,7 @@ int rundir_settle(struct arena *arena, const char *folder, const char *name, str
     struct err ignored = {0};
     struct str there;
     struct stat info;
-    if (rundir_make_way(arena, path, err) < 0) {
+    if (fs_mkdir_above(path, err) < 0) {
         return -1;
     }
     if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||

@@ -109,8 +109,6 @@ char *rundir_name(struct arena *arena, enum rundir_kind kind, struct rundir_of o
 /* The kind of a name, by what stands before its first hole; NULL: no run leaves such a file. */
 const struct rundir_file *rundir_file(struct str name);
 
-/* The folders on the way to a file. */
-MUST_CHECK int rundir_make_way(struct arena *arena, const char *path, struct err *err);
 /* fs_write_atomic after making the folders on the way. */
 MUST_CHECK int rundir_write(struct arena *arena, const char *folder, const char *name,
                             struct str content, struct err *err);

@@ -160,10 +160,8 @@ static int gather_items(struct gathering *g, size_t n_items, struct err *err)
 static void make_cache_folder(struct staging *staging)
 {
     const char *path = staging->opts->cache_path;
-    const char *slash = path ? strrchr(path, '/') : NULL;
     struct err why = {0};
-    if (slash &&
-        fs_mkdir_p(arena_strndup(staging->arena, path, (size_t)(slash - path)), &why) < 0) {
+    if (path && fs_mkdir_above(path, &why) < 0) {
         log_line(LOG_WARN, "%s", why.msg);
     }
 }

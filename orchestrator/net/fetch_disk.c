@@ -8,7 +8,6 @@
 #include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -20,48 +19,36 @@
 #define DIVISOR_MAX     4096u
 #define BOOT_ID         "/proc/sys/kernel/random/boot_id"
 
-#define DISK_FAIL(err, op, path)                                                                   \
-    err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
-
 static int take_lock(struct fetch *fetch, struct err *err)
 {
     fetch->lock_fd = open(fetch->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fetch->lock_fd < 0) {
-        return DISK_FAIL(err, "open", fetch->lock_path);
+        return err_errno(err, "open", fetch->lock_path);
     }
     if (flock(fetch->lock_fd, LOCK_EX | LOCK_NB) == 0) {
         return 0;
     }
     return errno == EWOULDBLOCK
                ? err_set(err, ERR_IO, "%s is being fetched by another process", fetch->spec->name)
-               : DISK_FAIL(err, "lock", fetch->lock_path);
+               : err_errno(err, "lock", fetch->lock_path);
 }
 
 static int check_space(const struct fetch *fetch, struct err *err)
 {
-    struct statvfs room;
     struct stat info;
-    uint64_t wanted, is_there, is_free;
+    uint64_t wanted, is_there;
     if (fetch->size_bytes < 0) {
         return 0;
     }
-    if (statvfs(fetch->spec->folder, &room) < 0 || fstat(fetch->data_fd, &info) < 0) {
-        return DISK_FAIL(err, "look at the disk of", fetch->spec->folder);
+    if (fstat(fetch->data_fd, &info) < 0) {
+        return err_errno(err, "look at the disk of", fetch->spec->folder);
     }
     is_there = (uint64_t)info.st_blocks * 512;
-    is_free = (uint64_t)room.f_bavail * room.f_frsize;
     if (__builtin_add_overflow((uint64_t)fetch->size_bytes, fetch->spec->spare_bytes, &wanted)) {
         wanted = UINT64_MAX;
     }
     wanted -= is_there < wanted ? is_there : wanted;
-    if (wanted > is_free) {
-        return err_set(err, ERR_DISK,
-                       "%s needs %" PRIu64 " bytes more on the disk of %s (%" PRIu64
-                       " of them for what comes after), and %" PRIu64 " are free",
-                       fetch->spec->name, wanted, fetch->spec->folder, fetch->spec->spare_bytes,
-                       is_free);
-    }
-    return 0;
+    return fs_expect_room(fetch->data_fd, wanted, fetch->spec->name, err);
 }
 
 /* Blocks are small compared with the file, and a piece is a whole number of them. */
@@ -128,13 +115,13 @@ static int set_length(struct fetch *fetch, struct err *err)
     struct statfs kind;
     off_t size = (off_t)fetch->size_bytes;
     if (ftruncate(fetch->data_fd, size) < 0 || fstatfs(fetch->data_fd, &kind) < 0) {
-        return DISK_FAIL(err, "set the length of", fetch->data_path);
+        return err_errno(err, "set the length of", fetch->data_path);
     }
     if (size == 0 || kind.f_type == TMPFS_MAGIC || fallocate(fetch->data_fd, 0, 0, size) == 0 ||
         errno == EOPNOTSUPP || errno == ENOSYS) {
         return 0;
     }
-    return DISK_FAIL(err, "make room for", fetch->data_path);
+    return err_errno(err, "make room for", fetch->data_path);
 }
 
 int disk_set_size(struct fetch *fetch, uint64_t size_bytes, struct err *err)
@@ -241,14 +228,14 @@ int disk_open(struct fetch *fetch, struct err *err)
     }
     fetch->data_fd = open(fetch->data_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fetch->data_fd < 0) {
-        return DISK_FAIL(err, "open", fetch->data_path);
+        return err_errno(err, "open", fetch->data_path);
     }
     fetch->size_bytes = fetch->spec->size_bytes;
     if (take_state(fetch, err) < 0) {
         return -1;
     }
     if (!fetch->map && ftruncate(fetch->data_fd, 0) < 0) {
-        return DISK_FAIL(err, "empty", fetch->data_path);
+        return err_errno(err, "empty", fetch->data_path);
     }
     return check_space(fetch, err);
 }
@@ -295,7 +282,7 @@ static int write_state(struct fetch *fetch, struct err *err)
     fetch->map_at = text.len - fetch->n_blocks;
     fetch->has_stale_head = false;
     fetch->state_fd = open(fetch->state_path, O_WRONLY | O_CLOEXEC);
-    return fetch->state_fd < 0 ? DISK_FAIL(err, "open", fetch->state_path) : 0;
+    return fetch->state_fd < 0 ? err_errno(err, "open", fetch->state_path) : 0;
 }
 
 int disk_flush(struct fetch *fetch, struct err *err)
@@ -318,10 +305,10 @@ int disk_forget(struct fetch *fetch, struct err *err)
     fetch->map = NULL;
     fetch->has_stale_head = false;
     if (unlink(fetch->state_path) < 0 && errno != ENOENT) {
-        return DISK_FAIL(err, "remove", fetch->state_path);
+        return err_errno(err, "remove", fetch->state_path);
     }
     if (ftruncate(fetch->data_fd, 0) < 0) {
-        return DISK_FAIL(err, "empty", fetch->data_path);
+        return err_errno(err, "empty", fetch->data_path);
     }
     return 0;
 }

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -44,6 +43,7 @@ struct packer {
     struct packing_rows rows;
     struct progress progress;
     size_t n_done;
+    int folder_fd;
 };
 
 /* ---- plan ---- */
@@ -225,8 +225,7 @@ static int chunk_prepare(void *ctx, size_t job, void *slot, struct err *err)
         const char *path = shard_path(p, chunk->shard, ".part");
         int fd = p->fds[chunk->shard] = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         if (fd < 0 || ftruncate(fd, (off_t)shard->total_bytes) < 0) {
-            return err_set(err, err_code_of_errno(errno), "create %s: %s", path,
-                           err_errno_text(errno));
+            return err_errno(err, "create", path);
         }
     }
     return p->opts->samples->kind == SHARD_TOKENS && p->opts->samples->format == FILE_HDF5
@@ -398,8 +397,7 @@ static int remove_ours(struct packer *p, bool is_all, struct err *err)
         if (is_torn(name) || (is_all && is_ours(name))) {
             const char *path = fs_join(p->arena, p->opts->folder, names.items[idx]);
             if (unlink(path) < 0) {
-                return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                               err_errno_text(errno));
+                return err_errno(err, "remove", path);
             }
         }
     }
@@ -436,19 +434,11 @@ static int look(struct packer *p, struct str head, enum found *ret_found, struct
 
 static int check_disk(const struct packer *p, struct err *err)
 {
-    struct statvfs info;
-    uint64_t wanted = SPARE_BYTES, free_bytes;
+    uint64_t wanted = SPARE_BYTES;
     for (size_t idx = 0; idx < p->plan.n_shards; idx++) {
         wanted += p->is_kept[idx] ? 0 : p->plan.shards[idx].total_bytes;
     }
-    if (statvfs(p->opts->folder, &info) < 0) {
-        return err_set(err, ERR_IO, "%s: %s", p->opts->folder, err_errno_text(errno));
-    }
-    free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    return wanted <= free_bytes
-               ? 0
-               : err_set(err, ERR_DISK, "%s: %" PRIu64 " bytes are needed, %" PRIu64 " are free",
-                         p->opts->folder, wanted, free_bytes);
+    return fs_expect_room(p->folder_fd, wanted, p->opts->folder, err);
 }
 
 /* ---- all ---- */
@@ -568,6 +558,7 @@ int packing_write(struct arena *arena, const struct packing_opts *opts,
         return err_set(err, ERR_IO, "%s: another reperf-pack is writing here, or: %s", opts->folder,
                        err_errno_text(errno));
     }
+    p.folder_fd = folder_fd;
     if (packing_plan_make(opts->samples, opts->shard_bytes, &p.plan, err) < 0) {
         return -1;
     }

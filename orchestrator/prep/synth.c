@@ -199,7 +199,7 @@ static int write_file(struct synth_writer *w, struct arena *arena, const struct 
         return -1;
     }
     if (temp_file(path, 0644, &temp) < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "create", path);
     }
     result = tar_make_open(&w->tar, temp->fd, is_gzip, err);
     result = result < 0 ? -1 : ordered_run(&spec, err);

@@ -69,7 +69,7 @@ static int sync_logs(struct attempt *a, struct err *err)
 static int keep_log(struct attempt *a, struct rank_job *m, const char *name, struct err *err)
 {
     const char *path = fs_join(a->r->arena, a->r->dir.evidence, name);
-    if (rundir_make_way(a->r->arena, path, err) < 0) {
+    if (fs_mkdir_above(path, err) < 0) {
         return -1;
     }
     if (rename(m->part, path) < 0) {
@@ -345,7 +345,7 @@ static int set_file_aside(struct runner *r, const char *name, const char *aside,
     }
     struct journal_file *kept = &record->files[record->n_files++];
     kept->name = str_of(aside);
-    if (rundir_make_way(r->arena, to, err) < 0 ||
+    if (fs_mkdir_above(to, err) < 0 ||
         (link(path, to) < 0 && errno != EEXIST &&
          err_set(err, err_code_of_errno(errno), "link %s: %s", to, err_errno_text(errno)) < 0) ||
         digest_file_hex(r->arena, to, &kept->sha256, err) < 0) {

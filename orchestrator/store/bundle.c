@@ -166,8 +166,7 @@ static int copy_source(struct maker *m, struct store *to, const struct bundle_pa
     for (size_t idx = 0; idx < files.n; idx++) {
         const char *path = fs_join(m->arena, folder, files.items[idx]);
         if (!bundle_may_have(files.items[idx]) && unlink(path) < 0) {
-            return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                           err_errno_text(errno));
+            return err_errno(err, "remove", path);
         }
     }
     return 0;

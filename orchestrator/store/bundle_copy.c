@@ -8,15 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int make_parent(const char *path, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *slash = strrchr(path, '/');
-    return slash && slash != path
-               ? fs_mkdir_p(arena_strndup(&arena, path, (size_t)(slash - path)), err)
-               : 0;
-}
-
 int copy_file(const char *from, const char *to, copy_stop_fn should_stop,
               struct digest_value *ret_value, struct err *err)
 {
@@ -25,17 +16,17 @@ int copy_file(const char *from, const char *to, copy_stop_fn should_stop,
     struct digest_value ignored;
     struct stat st;
     if (from_fd < 0 || fstat(from_fd, &st) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", from, err_errno_text(errno));
+        return err_errno(err, "open", from);
     }
     if (!S_ISREG(st.st_mode)) {
         return err_set(err, ERR_INTEGRITY, "%s: expected a regular file", from);
     }
-    if (make_parent(to, err) < 0) {
+    if (fs_mkdir_above(to, err) < 0) {
         return -1;
     }
     to_fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (st.st_mode & S_IXUSR) ? 0755 : 0644);
     if (to_fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", to, err_errno_text(errno));
+        return err_errno(err, "create", to);
     }
     return digest_copy(&(struct digest_copy){.from_fd = from_fd,
                                              .to_fd = to_fd,

@@ -137,7 +137,7 @@ static int put_lock(struct importer *im, const struct tree_file *file, struct er
         return 0;
     }
     if (fs_read(im->arena, in_bundle(im, file->path), STORE_TEXT_MAX, &text, err) < 0 ||
-        fs_mkdir_p(arena_strndup(im->arena, to, (size_t)(strrchr(to, '/') - to)), err) < 0) {
+        fs_mkdir_above(to, err) < 0) {
         return -1;
     }
     return fs_write_atomic(to, text, err);

@@ -30,7 +30,7 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
     char *buf = arena_array(p->arena, char, READ_BYTES);
     ssize_t n = 1;
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "open", path);
     }
     while (n > 0) {
         digest_start(&digest, DIGEST_SHA256);
@@ -52,9 +52,7 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
             strbuf_printf(lines, "%s\n", sha256_hex_of(value.sha256).text);
         }
     }
-    return n < 0
-               ? err_set(err, err_code_of_errno(errno), "read %s: %s", path, err_errno_text(errno))
-               : 0;
+    return n < 0 ? err_errno(err, "read", path) : 0;
 }
 
 static int write_pieces(struct piecing *p, const struct store *store,

@@ -58,8 +58,7 @@ static int remove_extra(struct repairing *r, const struct dataset_verified *befo
             continue;
         }
         if (unlink(path) < 0) {
-            return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                           err_errno_text(errno));
+            return err_errno(err, "remove", path);
         }
         r->out->n_removed++;
     }
@@ -140,10 +139,8 @@ static bool wants(void *ctx, const char *path)
 static void place(struct repairing *r, const char *from, struct wanted_file *wanted)
 {
     const char *to = fs_join(r->arena, r->out->verified.tree_path, wanted->file->path);
-    char *above = arena_printf(r->arena, "%s", to);
     struct err ignored = {0};
-    *strrchr(above, '/') = '\0';
-    if (fs_mkdir_p(above, &ignored) < 0 || rename(from, to) < 0) {
+    if (fs_mkdir_above(to, &ignored) < 0 || rename(from, to) < 0) {
         log_line(LOG_DEBUG, "%s: %s", to, ignored.code ? ignored.msg : err_errno_text(errno));
         return;
     }

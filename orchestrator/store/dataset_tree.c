@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -59,9 +58,7 @@ static bool same_archives(const struct dataset_record *a, const struct dataset_r
    then. */
 static int check_space(const struct making *m, struct err *err)
 {
-    struct statvfs info;
     uint64_t needed = 0;
-    uint64_t free_bytes;
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(m->here, &n);
     for (size_t idx = 0; idx < n; idx++) {
@@ -71,16 +68,8 @@ static int check_space(const struct making *m, struct err *err)
         needed += (uint64_t)dataset_unpacked_bytes(&file);
     }
     needed += m->here->from ? (uint64_t)m->parts->tree.seen.file_bytes : 0;
-    if (statvfs(m->store->folder, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "free space of %s: %s", m->store->folder,
-                       err_errno_text(errno));
-    }
-    free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    return free_bytes >= needed
-               ? 0
-               : err_set(err, ERR_DISK, "%s: %.1f GB free, about %.1f GB needed to unpack %s",
-                         m->store->folder, (double)free_bytes / 1e9, (double)needed / 1e9,
-                         m->here->name);
+    return fs_expect_room(m->store->lock_fd, needed,
+                          arena_printf(m->arena, "the tree of %s", m->here->name), err);
 }
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total UNUSED)
@@ -245,7 +234,7 @@ static int place(struct making *m, struct err *err)
     const char *old =
         store_path(m->store, arena_printf(m->arena, "tmp/old-%s-%d", m->here->name, (int)getpid()));
     if (fs_exists(to) && rename(to, old) < 0) {
-        return err_set(err, err_code_of_errno(errno), "rename %s: %s", to, err_errno_text(errno));
+        return err_errno(err, "rename", to);
     }
     return publish_tree(m->work, to, err) < 0 ? -1 : fs_remove_tree(old, err);
 }
@@ -357,7 +346,7 @@ static int lock_work(struct making *m, int *ret_fd, struct err *err)
         store_path(m->store, arena_printf(m->arena, "tmp/tree-%s.lock", m->here->name));
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "create", path);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         return err_set(err, ERR_IO, "%s: its tree is being made by another process", m->here->name);

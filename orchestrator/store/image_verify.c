@@ -48,8 +48,7 @@ static int next_packed(void *ctx, const void **ret_ptr, size_t *ret_len, struct 
         got = read(check->fd, check->buf, READ_BYTES);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
-        return err_set(err, err_code_of_errno(errno), "read %s: %s", check->path,
-                       err_errno_text(errno));
+        return err_errno(err, "read", check->path);
     }
     atomic_fetch_add(&check->at_bytes, (uint64_t)got);
     *ret_ptr = check->buf;
@@ -134,8 +133,7 @@ static int check_blob(struct blob_check *check, struct err *err)
     CLEANUP(fd) int fd = open(check->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         return errno == ENOENT ? err_set(err, ERR_INTEGRITY, "missing")
-                               : err_set(err, err_code_of_errno(errno), "open %s: %s", check->path,
-                                         err_errno_text(errno));
+                               : err_errno(err, "open", check->path);
     }
     check->fd = fd;
     check->buf = buf;

@@ -112,17 +112,9 @@ static int read_report(const struct clone_reader *in, const struct report *repor
     for (size_t c = 0; c < report->n_cases; c++) {
         for (size_t log = 0; report->cases[c].n_cells && log < report->cases[c].n_logs; log++) {
             const char *path = str_z(arena, report->cases[c].logs[log]);
-            char *target = fs_join(arena, below, path);
-            char *slash = strrchr(target, '/');
-            if (fs_exists(target)) {
-                continue;
-            }
-            *slash = '\0';
-            if (fs_mkdir_p(target, err) < 0) {
-                return -1;
-            }
-            *slash = '/';
-            if (read_blob(in, commit, path, target, err) < 0) {
+            const char *target = fs_join(arena, below, path);
+            if (!fs_exists(target) &&
+                (fs_mkdir_above(target, err) < 0 || read_blob(in, commit, path, target, err) < 0)) {
                 return -1;
             }
         }

@@ -281,9 +281,7 @@ static int take(struct pull *pull, const struct oci_descriptor *blob, bool *ret_
         return store_adopt(pull->store, path, &value, err);
     }
     *ret_is_false = true;
-    return unlink(path) < 0 ? err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                                      err_errno_text(errno))
-                            : 0;
+    return unlink(path) < 0 ? err_errno(err, "remove", path) : 0;
 }
 
 static int take_all(struct pull *pull, struct err *err)
@@ -344,8 +342,7 @@ static int prepare(struct pull *pull, struct err *err)
         if (link(store_blob_path(pull->store, blob->sha256), path) == 0) {
             pull->kept_bytes += blob->size_bytes;
         } else if (errno != EEXIST) { /* one layer may stand twice in an image */
-            return err_set(err, err_code_of_errno(errno), "link %s: %s", path,
-                           err_errno_text(errno));
+            return err_errno(err, "link", path);
         }
     }
     return 0;
@@ -473,8 +470,7 @@ int registry_pull(struct registry *r, const struct oci_ref *ref,
         return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);
     }
     if (fs_mkdir_p(pull.blob_folder, err) < 0 ||
-        store_wait_lock(fs_join(&arena, pull.folder, "lock"), r->settings.should_stop, &lock_fd,
-                        err) < 0) {
+        fs_lock(fs_join(&arena, pull.folder, "lock"), r->settings.should_stop, &lock_fd, err) < 0) {
         return -1;
     }
     (void)fcntl(lock_fd, F_SETFD, 0); /* not FD_CLOEXEC: invariant 3 */

@@ -184,8 +184,8 @@ static int make_repo(struct sources *sources, const char *repo, struct err *err)
 /* One process at a time works on a repository. */
 static int lock_repo(const struct sources *sources, const char *repo, int *ret_fd, struct err *err)
 {
-    return store_wait_lock(fs_join(sources->git.arena, repo, "reperf.lock"),
-                           sources->git.should_stop, ret_fd, err);
+    return fs_lock(fs_join(sources->git.arena, repo, "reperf.lock"), sources->git.should_stop,
+                   ret_fd, err);
 }
 
 static const char *ref_of(struct arena *arena, const char *commit)

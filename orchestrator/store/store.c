@@ -22,7 +22,6 @@
     "vnd.oci.image.index.v1+json\",\"manifests\":["                                                \
     "]}"
 #define LAYOUT_BYTES_MAX 4096
-#define LOCK_WAIT_NS     (100 * NS_PER_MS)
 
 static const char *const FOLDERS[] = {"blobs/sha256", "md5",   "refs",      "partial",
                                       "incoming",     "trees", "packed",    "tmp",
@@ -33,7 +32,7 @@ static const char *const FOLDERS[] = {"blobs/sha256", "md5",   "refs",      "par
 int store_temp(const struct store *store, struct temp **ret_temp, struct err *err)
 {
     return temp_file(store_path(store, "tmp/"), 0644, ret_temp) < 0
-               ? STORE_FAIL(err, "create a file in", store->folder)
+               ? err_errno(err, "create a file in", store->folder)
                : 0;
 }
 
@@ -89,12 +88,12 @@ static int take_lock(struct store *store, struct err *err)
     const char *path = store_path(store, ".lock");
     CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) {
-        return STORE_FAIL(err, "open", path);
+        return err_errno(err, "open", path);
     }
     sweep(store, fd);
     while (flock(fd, LOCK_SH) < 0) { /* waits for a gc, which is short */
         if (errno != EINTR) {
-            return STORE_FAIL(err, "lock", path);
+            return err_errno(err, "lock", path);
         }
     }
     store->lock_fd = take_fd(&fd);
@@ -116,7 +115,7 @@ static int make_file(const struct store *store, const char *name, const char *te
     if (publish_data(temp->fd, path, err) < 0) {
         return -1;
     }
-    return link(temp->path, path) < 0 && errno != EEXIST ? STORE_FAIL(err, "create", path)
+    return link(temp->path, path) < 0 && errno != EEXIST ? err_errno(err, "create", path)
                                                          : publish_folder(store->folder, err);
 }
 
@@ -170,7 +169,7 @@ int store_open(struct arena *arena, const char *folder, struct store *ret_store,
     }
     whole = realpath(folder, NULL);
     if (!whole) {
-        return STORE_FAIL(err, "store", folder);
+        return err_errno(err, "store", folder);
     }
     store.arena = arena;
     store.folder = arena_strndup(arena, whole, strlen(whole));
@@ -191,27 +190,7 @@ void store_close(struct store *store)
 
 int store_index_lock(const struct store *store, int *ret_fd, struct err *err)
 {
-    return store_wait_lock(store_path(store, "cache/index.lock"), NULL, ret_fd, err);
-}
-
-int store_wait_lock(const char *path, bool (*should_stop)(void), int *ret_fd, struct err *err)
-{
-    CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    const struct timespec wait = {0, LOCK_WAIT_NS};
-    if (fd < 0) {
-        return STORE_FAIL(err, "open", path);
-    }
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) {
-            return STORE_FAIL(err, "lock", path);
-        }
-        if (should_stop && should_stop()) {
-            return err_set(err, ERR_INTERRUPTED, "waiting for %s was stopped", path);
-        }
-        nanosleep(&wait, NULL);
-    }
-    *ret_fd = take_fd(&fd);
-    return 0;
+    return fs_lock(store_path(store, "cache/index.lock"), NULL, ret_fd, err);
 }
 
 /* ---- what is there ---- */

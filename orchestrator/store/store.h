@@ -94,9 +94,6 @@ MUST_CHECK int store_ref_kinds(const struct store *store, struct fs_names *ret_k
 /* Hold this from reading index.json to replacing it (fs_write_atomic); closing the fd gives it back. Waits for another
    process that holds it. */
 MUST_CHECK int store_index_lock(const struct store *store, int *ret_fd, struct err *err);
-/* A lock file of any name, made if it is not there. should_stop (or NULL) ends the wait with ERR_INTERRUPTED. */
-MUST_CHECK int store_wait_lock(const char *path, bool (*should_stop)(void), int *ret_fd,
-                               struct err *err);
 
 /* The digests that a reference's text names: ret_sha256 is in the arena. */
 MUST_CHECK int store_ref_blobs(struct arena *arena, struct str text, const char *name,

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/publish.h"
@@ -18,7 +17,7 @@ static int place_blob(struct store *store, const char *path, const uint8_t *sha2
 {
     const char *place = store_blob_path(store, sha256);
     if (chmod(path, BLOB_MODE) < 0) {
-        return STORE_FAIL(err, "chmod", path);
+        return err_errno(err, "chmod", path);
     }
     /* One that is there already is replaced: it may be damaged, and these bytes are known to be correct. Another process may
        place the same bytes now: the second rename replaces the first. The rename makes the ctime now, so that a gc of another
@@ -55,7 +54,7 @@ static int check_adoptable(const char *path, uint64_t size_bytes, struct err *er
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0) {
-        return STORE_FAIL(err, "open", path);
+        return err_errno(err, "open", path);
     }
     if (!S_ISREG(info.st_mode) || info.st_nlink != 1) {
         return err_set(err, ERR_IO, "%s: expected a regular file with one name", path);
@@ -79,21 +78,6 @@ int store_adopt(struct store *store, const char *path, const struct digest_value
 }
 
 /* ---- copies ---- */
-
-static int check_space(const struct store *store, uint64_t size_bytes, struct err *err)
-{
-    struct statvfs info;
-    uint64_t free_bytes;
-    if (statvfs(store->folder, &info) < 0) {
-        return STORE_FAIL(err, "free space of", store->folder);
-    }
-    free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    if (free_bytes < size_bytes) {
-        return err_set(err, ERR_DISK, "store %s: %llu bytes free, %llu needed", store->folder,
-                       (unsigned long long)free_bytes, (unsigned long long)size_bytes);
-    }
-    return 0;
-}
 
 /* The caller's hook wants the total, too. */
 struct blob_adding {
@@ -124,9 +108,8 @@ int store_add_file(struct store *store, const char *path, const struct store_hoo
     struct stat before, after;
     struct digest_value value = {0};
     ASSERT(store->lock_fd >= 0);
-    if (fs_open(path, &fd, &before, err) < 0 ||
-        check_space(store, (uint64_t)before.st_size, err) < 0 ||
-        store_temp(store, &temp, err) < 0) {
+    if (fs_open(path, &fd, &before, err) < 0 || store_temp(store, &temp, err) < 0 ||
+        fs_expect_room(temp->fd, (uint64_t)before.st_size, path, err) < 0) {
         return -1;
     }
     struct blob_adding adding = {hooks, (uint64_t)before.st_size};

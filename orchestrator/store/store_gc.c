@@ -73,7 +73,7 @@ static int gc_blob(struct gc *gc, const char *hex, struct err *err)
         return 0; /* another tool's: it may be writing it now, without our lock */
     }
     if (lstat(path, &info) < 0) {
-        return STORE_FAIL(err, "stat", path);
+        return err_errno(err, "stat", path);
     }
     if (store_roots_have(&gc->roots, sha256)) {
         gc->result.n_kept++;
@@ -126,7 +126,7 @@ static int add_extent(struct extent *extent, const char *path, struct err *err)
 {
     struct stat info;
     if (lstat(path, &info) < 0) {
-        return STORE_FAIL(err, "stat", path);
+        return err_errno(err, "stat", path);
     }
     extent->size_bytes += S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0;
     extent->changed_s =

@@ -7,9 +7,6 @@
 #include "store/store.h"
 
 /* The folder of blobs, for errors that name a path. */
-#define STORE_FAIL(err, op, path)                                                                  \
-    err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
-
 /* A new file in tmp/. */
 MUST_CHECK int store_temp(const struct store *store, struct temp **ret_temp, struct err *err);
 

@@ -194,7 +194,7 @@ int store_ref_drop(struct store *store, const char *kind, const char *name, stru
         return -1;
     }
     if (unlink(path) < 0) {
-        return STORE_FAIL(err, "remove", path);
+        return err_errno(err, "remove", path);
     }
     return publish_parent(path, err);
 }

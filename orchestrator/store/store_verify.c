@@ -51,7 +51,7 @@ static int list_blobs(struct arena *arena, const struct store *store, struct tre
             continue; /* the walk will name it as extra */
         }
         if (lstat(fs_join(arena, folder, file.path), &info) < 0) {
-            return STORE_FAIL(err, "stat", file.path);
+            return err_errno(err, "stat", file.path);
         }
         bytes += (uint64_t)info.st_size;
         list.files[list.n++] = file;
@@ -84,7 +84,7 @@ static int quarantine(struct verifying *v, const char *hex, struct err *err)
     from = store_path(v->store, arena_printf(v->arena, "blobs/sha256/%s", hex));
     name = arena_printf(v->arena, "quarantine/%s.%s", hex, time);
     if (rename(from, store_path(v->store, name)) < 0) {
-        return STORE_FAIL(err, "move to quarantine", from);
+        return err_errno(err, "move to quarantine", from);
     }
     note(v, STORE_CORRUPT, arena_printf(v->arena, "sha256:%s", hex), name);
     return publish_folder(store_path(v->store, "blobs/sha256"), err);

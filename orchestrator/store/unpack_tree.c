@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
@@ -45,12 +44,6 @@ static int check_stop(const struct job *job, struct err *err)
                : 0;
 }
 
-static int fail_errno(struct err *err, const char *what, const char *path)
-{
-    return err_set(err, err_code_of_errno(errno), "%s %.300s: %s", what, path,
-                   err_errno_text(errno));
-}
-
 /* --- reading ------------------------------------------------------------------------------------------------------------------ */
 
 static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
@@ -67,16 +60,9 @@ static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct
 
 static int check_space(const struct job *job, const struct unpack_entry *entry, struct err *err)
 {
-    struct statvfs info;
-    uint64_t free_bytes;
-    if (!entry->is_size_known || entry->size_bytes < LARGE_BYTES ||
-        fstatvfs(job->root_fd, &info) < 0) {
-        return 0; /* the write itself will fail */
-    }
-    free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    return entry->size_bytes > free_bytes
-               ? err_set(err, ERR_DISK, "%.*s needs %" PRIu64 " bytes, %" PRIu64 " are free",
-                         STR_ARG(str_sub(entry->path, 0, 200)), entry->size_bytes, free_bytes)
+    return entry->is_size_known && entry->size_bytes >= LARGE_BYTES
+               ? fs_expect_room(job->root_fd, entry->size_bytes,
+                                str_z(job->arena, str_sub(entry->path, 0, 200)), err)
                : 0;
 }
 
@@ -168,7 +154,7 @@ static int take_entry(struct job *job, const struct unpack_entry *entry, struct 
         path[entry->path.len] = '\0';
         job->n_folders++;
         return beneath_mkdir(job->root_fd, path, FOLDER_MODE) < 0
-                   ? fail_errno(err, "make folder", path)
+                   ? err_errno(err, "make folder", path)
                    : 0;
     }
     case UNPACK_SYMLINK:
@@ -236,7 +222,7 @@ static int make_links(const struct job *job, struct err *err)
         int result = link->text ? beneath_symlink(job->root_fd, link->path, link->text)
                                 : beneath_link(job->root_fd, link->target, link->path);
         if (result < 0) {
-            return fail_errno(err, "make link", link->path);
+            return err_errno(err, "make link", link->path);
         }
     }
     return 0;
@@ -363,7 +349,7 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
     struct stat info;
     int result;
     if (archive_fd < 0 || fstat(archive_fd, &info) < 0) {
-        return fail_errno(err, "open", opts->archive);
+        return err_errno(err, "open", opts->archive);
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_USAGE, "%s: not a regular file", opts->archive);
@@ -405,7 +391,7 @@ static int unpack_new_folder(struct arena *arena, const struct unpack_tree_opts 
         return -1;
     }
     if (fchmod(made->fd, FOLDER_MODE) < 0) { /* modes do not hang on the umask */
-        return fail_errno(err, "mode of", made->path);
+        return err_errno(err, "mode of", made->path);
     }
     if (run_job(arena, opts, made->fd, &result, err) < 0 ||
         publish_tree(made->path, opts->new_folder, err) < 0) {
@@ -425,7 +411,7 @@ int unpack_tree(struct arena *arena, const struct unpack_tree_opts *opts,
     }
     root_fd = open(opts->into, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0) {
-        return fail_errno(err, "open", opts->into);
+        return err_errno(err, "open", opts->into);
     }
     return run_job(arena, opts, root_fd, ret_result, err);
 }

@@ -15,12 +15,6 @@
 #define BATCH_BYTES (4u << 20) /* a batch is sent once it has so many, */
 #define BATCH_FILES 256u       /* or so many files */
 
-static int fail_path(struct err *err, const char *what, const char *path)
-{
-    return err_set(err, err_code_of_errno(errno), "%s %.300s: %s", what, path,
-                   err_errno_text(errno));
-}
-
 /* --- the archive -------------------------------------------------------------------------------------------------------------- */
 
 static int hash_block(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err UNUSED)
@@ -189,7 +183,7 @@ int writer_begin(struct unpack_writer *writer, const char *path, bool is_executa
     }
     /* Unlike open, this ignores the umask. */
     if (writer->fd < 0 || fchmod(writer->fd, mode) < 0) {
-        return fail_path(err, "create", path);
+        return err_errno(err, "create", path);
     }
     VEC_PUSH(&writer->files, (struct written){.path = path});
     return 0;
@@ -209,7 +203,7 @@ int writer_end(struct unpack_writer *writer, struct err *err)
     struct written *file = &writer->files.items[writer->files.n - 1];
     int closing = take_fd(&writer->fd);
     if (close(closing) < 0) {
-        return fail_path(err, "write", file->path);
+        return err_errno(err, "write", file->path);
     }
     if (writer->is_large) {
         file->value = digest_finish(&writer->digest);

@@ -100,8 +100,7 @@ int child_run(struct arena *arena, struct clock_src clock, const struct child_ca
     };
     int status;
     if (call->input_path && input_fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", call->input_path,
-                       err_errno_text(errno));
+        return err_errno(err, "open", call->input_path);
     }
     loop_init(&loop, clock);
     status = proc_start(&proc, &loop, &spec, err);

@@ -265,17 +265,7 @@ static int by_age(const void *a, const void *b)
 static int lock(const struct digest_cache *cache, int *ret_fd, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *path = arena_printf(&arena, "%s.lock", cache->path);
-    CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    int result = fd < 0 ? -1 : flock(fd, LOCK_EX);
-    while (fd >= 0 && result < 0 && errno == EINTR) {
-        result = flock(fd, LOCK_EX);
-    }
-    if (result < 0) {
-        return err_set(err, err_code_of_errno(errno), "lock %s: %s", path, err_errno_text(errno));
-    }
-    *ret_fd = take_fd(&fd);
-    return 0;
+    return fs_lock(arena_printf(&arena, "%s.lock", cache->path), NULL, ret_fd, err);
 }
 
 /* The latest of each file, unless nobody may use it any more. */

@@ -424,7 +424,7 @@ int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret
         return -1;
     }
     if (temp_file(path, 0644, &temp) < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "create", path);
     }
     struct list_sink sink = {.fd = temp->fd, .name = path};
     return emit(&sink, list, ret_sha256, err) < 0 ? -1

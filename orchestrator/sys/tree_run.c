@@ -44,8 +44,7 @@ int tree_run(struct tree_run *run, struct err *err)
     ASSERT(opts->n_threads >= 1 && opts->n_threads <= POOL_THREADS_MAX);
     ASSERT(run->kinds != 0);
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open folder %s: %s", opts->folder,
-                       err_errno_text(errno));
+        return err_errno(err, "open folder", opts->folder);
     }
     run->root_fd = fd;
     run->slack_ns = digest_cache_slack_ns(fd);
