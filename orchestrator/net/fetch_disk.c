@@ -33,7 +33,7 @@ static int take_lock(struct fetch *fetch, struct err *err)
                : err_errno(err, "lock", fetch->lock_path);
 }
 
-static int check_space(const struct fetch *fetch, struct err *err)
+static int check_space(struct fetch *fetch, struct err *err)
 {
     struct stat info;
     uint64_t wanted, is_there;
@@ -48,7 +48,11 @@ static int check_space(const struct fetch *fetch, struct err *err)
         wanted = UINT64_MAX;
     }
     wanted -= is_there < wanted ? is_there : wanted;
-    return fs_expect_room(fetch->data_fd, wanted, fetch->spec->name, err);
+    const char *what =
+        fetch->spec->spare_bytes
+            ? arena_printf(&fetch->arena, "%s, and what comes after it,", fetch->spec->name)
+            : fetch->spec->name;
+    return fs_expect_room(fetch->data_fd, wanted, what, err);
 }
 
 /* Blocks are small compared with the file, and a piece is a whole number of them. */

@@ -106,7 +106,7 @@ bad 4 'Content-Encoding' "encoded, and nothing to check it against" url="$base/g
 bad 4 'net: ' "no server" url=http://127.0.0.1:1/f retries=1
 bad 2 'usage: ' "no URL" url=hush
 bad 10 'disk: .*needs 9000000000000000000 bytes' "more than the disk has" size=9000000000000000000 url="$base/ok/0/f"
-bad 10 'of them for what comes after' "no room for what comes after" spare=9000000000000000000 url="$base/ok/0/f"
+bad 10 'and what comes after it, needs' "no room for what comes after" spare=9000000000000000000 url="$base/ok/0/f"
 bad 5 'auth: .*mode 0644' "a netrc that others may read" netrc="$T/port" url="$base/ok/0/f"
 bad 4 'fetch: .*gone' "user info and query are not said" url="http://ann:hush@127.0.0.1:$(cat "$T/port")/gone/0/f?key=hush"
 grep -q hush "$T/err"
