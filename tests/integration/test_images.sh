@@ -49,6 +49,7 @@ problems() { # FOLDER: one line a problem
         done
     done < <(lines "$file" | grep -oE 'pip install [^&]*' | sed 's/pip install //')
     lines "$file" | grep -E '(curl|wget) ' | grep -vE 'sha256sum -c' | sed 's/^/a download that is not checked: /'
+    lines "$file" | grep 'MMCV_WITH_OPS=1' | grep -v 'FORCE_CUDA=1' | sed 's/^/operators of mmcv for a CPU alone, where no GPU is in sight: /'
     while read -r value; do
         for word in $value; do
             [ -e "$ROOT/$word" ] || echo "copies $word, which is not in the repository"
@@ -94,6 +95,7 @@ planted "latest" 's#^FROM .*#FROM ubuntu:latest#'
 planted "a short commit" 's/^(ARG MMSEG=.{10}).*/\1/'
 planted "a branch" 's/^ARG MMSEG=.*/ARG MMSEG=master/'
 planted "a clone without a checkout" 's/^ && git -C .workspace.mmcv.*//'
+planted "operators without CUDA" 's/ FORCE_CUDA=1//'
 planted "an unpinned package" 's/pip install --no-cache-dir/pip install numpy --no-cache-dir/'
 # shellcheck disable=SC2016 # for the Dockerfile
 planted "a package of no commit" 's#^WORKDIR.*#ARG X=master\nRUN pip install git+https://example.org/x.git@${X}#'
