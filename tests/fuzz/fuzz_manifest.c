@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
     struct report report = {0};
-    struct findings findings = {0};
+    struct findings findings = {.arena = &arena};
     struct spelled spelled;
     struct err err = {0};
     if (report_spell_out(&arena, (struct str){(const char *)data, size}, "fuzz", &spelled, &err) <
