@@ -18,6 +18,7 @@
 
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
 #define FETCH_DEADLINE_NS (6LL * 3600 * NS_PER_S)
+#define REPO_LOCK         "reperf.lock"
 #define REF_PREFIX        "refs/reperf/"
 #define FSCK_MISSING                                                                               \
     2 /* Source: git's builtin/fsck.c, ERROR_REACHABLE: an object that another names is not there */
@@ -181,11 +182,32 @@ static int make_repo(struct sources *sources, const char *repo, struct err *err)
     return publish_tree(made->path, repo, err) < 0 && !fs_is_dir(repo) ? -1 : 0;
 }
 
+/* Git's own locks below a folder that nobody but us works on are of a git that was killed, or whose machine lost power. */
+static void drop_dead_locks(struct arena *arena, const char *folder)
+{
+    struct fs_names names = {0};
+    struct err absent = {0};
+    if (fs_list(arena, folder, &names, &absent) < 0) {
+        return;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        const struct str name = str_of(names.items[idx]);
+        if (str_ends(name, STR_LIT(".lock")) && !str_eq_z(name, REPO_LOCK)) {
+            (void)unlink(fs_join(arena, folder, names.items[idx]));
+        }
+    }
+}
+
 /* One process at a time works on a repository. */
 static int lock_repo(const struct sources *sources, const char *repo, int *ret_fd, struct err *err)
 {
-    return fs_lock(fs_join(sources->git.arena, repo, "reperf.lock"), sources->git.should_stop,
-                   ret_fd, err);
+    struct arena *arena = sources->git.arena;
+    if (fs_lock(fs_join(arena, repo, REPO_LOCK), sources->git.should_stop, ret_fd, err) < 0) {
+        return -1;
+    }
+    drop_dead_locks(arena, repo);
+    drop_dead_locks(arena, fs_join(arena, repo, REF_PREFIX));
+    return 0;
 }
 
 static const char *ref_of(struct arena *arena, const char *commit)

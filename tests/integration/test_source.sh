@@ -280,6 +280,7 @@ exits 0 "when it is back, the rest is fetched" fetch "source:$D/top.git@$old"
 git -C "$T/work-top" rm -q --cached .gitmodules
 git -C "$T/work-top" commit -qm "no .gitmodules"
 publish top
+for repo in "$REPERF_STORE"/sources/*top*.git; do touch "$repo/shallow.lock" "$repo/refs/reperf/$old.lock"; done # of a git that a power cut ended
 exits 0 "a submodule without an address stays an empty folder, as git leaves it" fetch --json "source:$D/top.git@$(git -C "$T/work-top" rev-parse HEAD)"
 like "$(cat "$T/err")" '.gitmodules does not say' "and it is said"
 valid "its document, too"
