@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
-#include <errno.h>
 #include <math.h>
 
 #define NUMBER_LEN_MAX 64

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Things that can be named on a command line. Each kind fills rows of text; one printer makes a table, plain ids or JSON of
    them. */
-#include <errno.h>
 
 #include "base/base.h"
 #include "base/fs.h"

@@ -3,7 +3,6 @@
    the runs, its logs the raw ones, its recipes what ran; nothing is written that was not frozen or collected with the runs. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -114,9 +113,8 @@ static int check_file(const char *from, const char *name, struct err *err)
         at += whole;
         n -= whole;
     }
-    return fd < 0 || got < 0
-               ? err_set(err, err_code_of_errno(errno), "read %s: %s", from, err_errno_text(errno))
-               : check_secrets(name, at, (struct str){chunk, n}, err);
+    return fd < 0 || got < 0 ? err_errno(err, "read", from)
+                             : check_secrets(name, at, (struct str){chunk, n}, err);
 }
 
 static int put_text(struct publish *p, const char *name, struct str text, struct err *err)

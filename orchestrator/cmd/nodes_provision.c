@@ -2,7 +2,6 @@
 /* `nodes provision`: puts what a run needs on the nodes in advance: images, the bundled workload's program, packed data, sources. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/fs.h"

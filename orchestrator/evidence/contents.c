@@ -3,7 +3,6 @@
 
 #include "evidence/contents.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 
 #include "base/map.h"
@@ -184,8 +183,7 @@ int contents_regular(struct arena *arena, const char *folder, struct contents_fo
     for (size_t idx = 0; idx < found.files.n; idx++) {
         const char *path = fs_join(arena, folder, found.files.items[idx]);
         if (lstat(path, &info) < 0) {
-            return err_set(err, err_code_of_errno(errno), "stat %s: %s", path,
-                           err_errno_text(errno));
+            return err_errno(err, "stat", path);
         }
         if (!S_ISREG(info.st_mode)) {
             return wrong(path, "expected a regular file", err);

@@ -124,7 +124,7 @@ int rundir_give_name(struct arena *arena, const char *state, const char *name,
     }
     /* What is there still is the link of a run that is gone. */
     if ((unlink(path) < 0 && errno != ENOENT) || symlink(dir->id.ptr, path) < 0) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "make", path);
     }
     return publish_parent(path, err);
 }
@@ -216,8 +216,7 @@ int rundir_lock(const struct rundir *dir, int *ret_fd, struct err *err)
     char text[LOCK_TEXT_MAX];
     CLEANUP(fd) int fd = open(dir->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", dir->lock,
-                       err_errno_text(errno));
+        return err_errno(err, "open", dir->lock);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         return err_set(err, ERR_USAGE,
@@ -226,8 +225,7 @@ int rundir_lock(const struct rundir *dir, int *ret_fd, struct err *err)
     }
     snprintf(text, sizeof(text), "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, text, strlen(text), 0) != (ssize_t)strlen(text)) {
-        return err_set(err, err_code_of_errno(errno), "write %s: %s", dir->lock,
-                       err_errno_text(errno));
+        return err_errno(err, "write", dir->lock);
     }
     *ret_fd = take_fd(&fd);
     return 0;

@@ -46,13 +46,10 @@ static int add_name(struct sealing *s, const char *name, struct err *err)
     struct stat info;
     bool is_half = seal_makes(temp_of(file.name));
     if (is_half || seal_makes(file.name)) {
-        return !is_half || unlink(path) == 0
-                   ? 0
-                   : err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                             err_errno_text(errno));
+        return !is_half || unlink(path) == 0 ? 0 : err_errno(err, "remove", path);
     }
     if (lstat(path, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "stat %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "stat", path);
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_INTEGRITY, "%s: expected a regular file: an archive holds no other",
@@ -239,7 +236,7 @@ static int seal_file(struct sealing *s, struct evidence_file *file, struct err *
     const char *path = fs_join(s->arena, s->opts->folder, file->name.ptr);
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "open", path);
     }
     digest_start(&s->digest, DIGEST_SHA256);
     if (tarball_begin(&s->writer, file->name, file->size_bytes, err) < 0 ||
@@ -333,15 +330,13 @@ static int open_partial(const char *partial, struct err *err)
 {
     CLEANUP(fd) int fd = open(partial, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", partial,
-                       err_errno_text(errno));
+        return err_errno(err, "create", partial);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         return err_set(err, ERR_USAGE, "%s: another seal is writing it", partial);
     }
     if (ftruncate(fd, 0) < 0) {
-        return err_set(err, err_code_of_errno(errno), "truncate %s: %s", partial,
-                       err_errno_text(errno));
+        return err_errno(err, "truncate", partial);
     }
     return take_fd(&fd);
 }

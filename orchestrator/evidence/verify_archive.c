@@ -230,7 +230,7 @@ static int read_file(struct checking *c, const char *name, struct ustar_names *s
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     }
     if (lstat(path, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "stat %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "stat", path);
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_INTEGRITY, "%s: expected a regular file", path);

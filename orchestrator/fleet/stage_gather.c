@@ -87,7 +87,7 @@ static int digest_of(struct gathering *g, const char *path, struct digest_value 
     struct stat info;
     bool is_settled;
     if (fd < 0 || fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "open", path);
     }
     digest_key_of(&info, &key);
     if (g->cache && digest_cache_find(g->cache, &key, DIGEST_SHA256, ret_value)) {

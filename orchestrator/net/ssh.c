@@ -3,7 +3,6 @@
 
 #include "net/ssh_impl.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 
 #include "node/facts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>

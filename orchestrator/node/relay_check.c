@@ -70,8 +70,7 @@ static int look_at_own(struct relay *relay, const struct relay_item *item, struc
     bool has_any = false;
     CLEANUP(fd) int fd = open(item->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno != ENOENT) {
-        return err_set(err, err_code_of_errno(errno), "open folder %s: %s", item->root,
-                       err_errno_text(errno));
+        return err_errno(err, "open folder", item->root);
     }
     for (size_t idx = 0; fd >= 0 && idx < item->n; idx++) {
         if (relay_beat(relay, err) < 0) {

@@ -81,8 +81,7 @@ int relay_root(struct relay *relay, size_t item, const struct relay_root **ret_r
         root->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     if (root->fd < 0 || (root->partials_fd < 0 && lock_partials(root) < 0)) {
-        return err_set(err, err_code_of_errno(errno), "open folder %s: %s", path,
-                       err_errno_text(errno));
+        return err_errno(err, "open folder", path);
     }
     *ret_root = root;
     return 0;
@@ -223,8 +222,7 @@ int relay_incoming_take(struct relay_incoming *incoming, const uint8_t *bytes, s
     while (len > 0) {
         ssize_t n = pwrite(incoming->fd, bytes, len, (off_t)incoming->have_bytes);
         if (n < 0 && errno != EINTR) {
-            return err_set(err, err_code_of_errno(errno), "write %s: %s", incoming->file->path,
-                           err_errno_text(errno));
+            return err_errno(err, "write", incoming->file->path);
         }
         if (n > 0) {
             /* Starts writing to disk at once, so that the end of a large file does not mean a long wait. */
@@ -251,8 +249,7 @@ static int make_parents(int root_fd, const char *path, struct err *err)
         parent[len] = '\0';
         there = beneath_open(root_fd, parent, O_PATH | O_DIRECTORY, 0);
         if (there < 0 && beneath_mkdir(root_fd, parent, 0755) < 0) {
-            return err_set(err, err_code_of_errno(errno), "make folder %s: %s", parent,
-                           err_errno_text(errno));
+            return err_errno(err, "make folder", parent);
         }
     }
     return 0;
@@ -278,7 +275,7 @@ static int name_it(struct relay_incoming *incoming, struct err *err)
     if (folder_fd < 0 || fchmod(incoming->fd, incoming->file->is_executable ? 0755 : 0644) < 0 ||
         renameat(incoming->root->partials_fd, incoming->partial, folder_fd,
                  slash ? slash + 1 : path) < 0) {
-        return err_set(err, err_code_of_errno(errno), "name %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "name", path);
     }
     return incoming->is_synced ? publish_data(folder_fd, path, err) : 0;
 }

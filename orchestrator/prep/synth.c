@@ -3,8 +3,6 @@
 
 #include "prep/synth.h"
 
-#include <errno.h>
-
 #include "base/fs.h"
 #include "base/progress.h"
 #include "base/publish.h"

@@ -6,7 +6,6 @@
    Source: dmlc-core, src/recordio.cc and include/dmlc/recordio.h; MXNet, python/mxnet/recordio.py (IRHeader). */
 #include "base/base.h"
 
-#include <errno.h>
 #include <fcntl.h>
 
 #include "base/fs.h"
@@ -148,7 +147,7 @@ static int write_part(void *ctx, size_t part, void *slot, const atomic_bool *is_
     const char *path = name_of(&arena, m, part, "rec");
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "create", path);
     }
     if (!room->record.cap_bytes) {
         strbuf_init(&room->record, RECORD_BYTES_MAX);

@@ -3,7 +3,6 @@
 
 #include "run/events.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -43,7 +42,7 @@ int events_open(struct events *events, const char *path, struct clock_src clock,
     char last = '\n';
     off_t size;
     if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "open", path);
     }
     size = lseek(fd, 0, SEEK_END);
     if (size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n' &&

@@ -3,7 +3,6 @@
 
 #include "run/journal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -230,7 +229,7 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
 
     /* What later records build upon must be on the disk, even if a killed process left it only in memory. */
     if (fd < 0 || (ret_records->torn_bytes && ftruncate(fd, (off_t)opened.end.bytes) < 0)) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+        return err_errno(err, "open", path);
     }
     if (publish_data(fd, path, err) < 0 || publish_parent(path, err) < 0) {
         return -1;

@@ -3,7 +3,6 @@
 
 #include "run/journal_check.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -84,8 +83,7 @@ int run_tidy(struct arena *arena, const char *folder, const struct map *files, s
     for (size_t idx = 0; idx < names.n; idx++) {
         const char *path = fs_join(arena, folder, names.items[idx]);
         if (is_left(files, str_of(names.items[idx])) && unlink(path) < 0) {
-            return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                           err_errno_text(errno));
+            return err_errno(err, "remove", path);
         }
     }
     for (size_t idx = folders.n; idx > 0; idx--) {

@@ -21,7 +21,6 @@
 #include "run/run_attempt.h"
 #include "run/run_data.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -86,8 +85,7 @@ static int open_part(struct attempt *a, struct rank_job *m, struct err *err)
                            (size_t)(a->unit - r->units), (size_t)(m - a->jobs));
     m->fd = open(m->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (m->fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", m->part,
-                       err_errno_text(errno));
+        return err_errno(err, "create", m->part);
     }
     digest_start(&m->digest, DIGEST_SHA256);
     return 0;

@@ -73,8 +73,7 @@ static int keep_log(struct attempt *a, struct rank_job *m, const char *name, str
         return -1;
     }
     if (rename(m->part, path) < 0) {
-        return err_set(err, err_code_of_errno(errno), "rename to %s: %s", path,
-                       err_errno_text(errno));
+        return err_errno(err, "rename to", path);
     }
     close(m->fd);
     m->fd = -1;
@@ -346,8 +345,7 @@ static int set_file_aside(struct runner *r, const char *name, const char *aside,
     struct journal_file *kept = &record->files[record->n_files++];
     kept->name = str_of(aside);
     if (fs_mkdir_above(to, err) < 0 ||
-        (link(path, to) < 0 && errno != EEXIST &&
-         err_set(err, err_code_of_errno(errno), "link %s: %s", to, err_errno_text(errno)) < 0) ||
+        (link(path, to) < 0 && errno != EEXIST && err_errno(err, "link", to) < 0) ||
         digest_file_hex(r->arena, to, &kept->sha256, err) < 0) {
         return -1;
     }

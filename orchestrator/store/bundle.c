@@ -5,7 +5,6 @@
 
 #include "store/bundle.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -3,7 +3,6 @@
 
 #include "store/bundle_copy.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
    existing one. An import that was interrupted is simply done again: blobs that came in stay, references come last. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

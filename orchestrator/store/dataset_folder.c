@@ -3,7 +3,6 @@
    digests that its tree can be checked against. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

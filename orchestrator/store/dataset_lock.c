@@ -3,7 +3,6 @@
 
 #include "store/dataset_lock.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 
 #include "store/dataset_store.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>

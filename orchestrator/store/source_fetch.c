@@ -3,7 +3,6 @@
 
 #include "store/source_impl.h"
 
-#include <errno.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 /* How a file becomes a blob. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

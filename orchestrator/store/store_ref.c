@@ -2,7 +2,6 @@
 /* Names from outside as path components, and references. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/publish.h"

@@ -3,7 +3,6 @@
 
 #include "store/store_verify.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

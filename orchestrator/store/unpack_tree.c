@@ -3,7 +3,6 @@
 
 #include "store/unpack_tree.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

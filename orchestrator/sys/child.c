@@ -3,7 +3,6 @@
 
 #include "sys/child.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 
 #include "sys/digest_cache.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/file.h>

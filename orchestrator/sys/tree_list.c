@@ -3,7 +3,6 @@
    \\, \n, \r in the name. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

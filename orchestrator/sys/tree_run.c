@@ -2,7 +2,6 @@
 /* The owner's side of hashing on the pool. What is here and below (tree_worker, tree_lanes) is in reperf-node, too. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
