@@ -12,6 +12,8 @@ TRAIN="$B/reperf-train"
 SHARED="${REPERF_SHARED:-$ROOT/../shared}"
 T=$(mktemp -d "${TMPDIR:-/tmp}/reperf-test.XXXXXX") || exit 1
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" XDG_DATA_HOME="$T/data" # no manifests but those of the test
+# Who commits, where a machine has nobody's name.
+export GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@example.invalid GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@example.invalid
 tap_n=0 tap_bad=0
 # A sanitizer's report counts in any process: also in a child whose status is not checked.
 case $B in */asan)

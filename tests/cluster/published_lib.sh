@@ -185,7 +185,7 @@ code_up() {
     trains "$code" ngc-pytorch-bert PyTorch/LanguageModeling/BERT/run_pretraining.py
     trains "$code" tf2 official/vision/image_classification/classifier_trainer.py
     trains "$code" mmseg result_v0.1/software/train/pytorch_samples/linux/deeplabv3plus/code/mmsegmentation/tools/train.py
-    git init -q "$code" && git -C "$code" add -A && git -C "$code" -c user.name=t -c user.email=t@localhost commit -q -m standin
+    git init -q "$code" && git -C "$code" add -A && git -C "$code" commit -q -m standin
     CODE=$(git -C "$code" rev-parse HEAD)
     while read -r url; do
         name=${url#https://github.com/}

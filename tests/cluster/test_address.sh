@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 export HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
 mkdir -p "$T/home" "$S/shared/ours"
-git config --global user.email t@example.invalid && git config --global user.name t && git config --global init.defaultBranch main
+git config --global init.defaultBranch main
 jq '.nodes |= map(.gpus = 0)' "$S/inventory-none.json" >"$T/nodes.json"
 cat >"$S/shared/ours/train.sh" <<'SH'
 echo "node $NODE_RANK of $NNODES is $(cat /etc/hostname), home $HOME, omp ${OMP_NUM_THREADS:-none}"

@@ -29,7 +29,7 @@ rm "$S/shared/file"
 head -c 100000 /dev/zero | tr '\0' x >"$S/http/file.bin"
 is "$(run_on 2 "curl -s -r 10-19 http://$HEAD_IP/file.bin")" xxxxxxxxxx "the data server serves ranges"
 git init -q -b main "$T/work"
-git -C "$T/work" -c user.name=a -c user.email=a@a commit -q --allow-empty -m first
+git -C "$T/work" commit -q --allow-empty -m first
 rm -rf "$S/git/probe.git"
 git clone -q --bare "$T/work" "$S/git/probe.git"
 commit=$(git -C "$T/work" rev-parse HEAD)

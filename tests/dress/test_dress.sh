@@ -70,7 +70,7 @@ if args.strange:
     torch.something_of_tomorrow()
 nn.Linear(config["width"], 2)
 EOF
-git init -q "$T/code" && git -C "$T/code" add . && git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q -m 1
+git init -q "$T/code" && git -C "$T/code" add . && git -C "$T/code" commit -q -m 1
 git clone -q --bare "$T/code" "$T/made/sources/example.org-made-up-0.git"
 commit=$(git -C "$T/code" rev-parse HEAD)
 python3 - "$T" "$commit" <<'EOF'

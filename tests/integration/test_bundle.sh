@@ -51,13 +51,13 @@ else
 fi
 
 git init -q "$T/code"
-git -C "$T/code" -c user.name=t -c user.email=t@example.invalid commit -q --allow-empty -m one
+git -C "$T/code" commit -q --allow-empty -m one
 echo 'int main(void) { return 0; }' >"$T/code/main.c"
 git -C "$T/code" add main.c
-git -C "$T/code" -c user.name=t -c user.email=t@example.invalid commit -q -m two
+git -C "$T/code" commit -q -m two
 SOURCE="source:file://$T/code@$(git -C "$T/code" rev-parse HEAD)"
 mkdir -p "$T/mono"/{a,b} && git init -q "$T/mono" && touch "$T/mono/a/1" && echo large >"$T/mono/b/2"
-git -C "$T/mono" add . && git -C "$T/mono" -c user.name=t -c user.email=t@example.invalid commit -q -m one
+git -C "$T/mono" add . && git -C "$T/mono" commit -q -m one
 PART="source:file://$T/mono@$(git -C "$T/mono" rev-parse HEAD):a"
 exits 0 "fetch a source, and of another a part" "$REPERF" fetch "$SOURCE" "$PART"
 

@@ -108,7 +108,7 @@ like "$(cat "$T/out")" "absent nodes: the program counts GPUs, not nodes" "what 
 like "$(cat "$T/out")" "report paddle-perf-hrnetw18: 6 cells" "and who uses it"
 
 # --- lines of a raw log --------------------------------------------------------------------------------
-git() { command git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=main "$@"; }
+git() { command git -c init.defaultBranch=main "$@"; }
 mkdir -p "$T/made/runs/a" "$T/m/reports" "$T/m/formats"
 {
     echo "a heading"

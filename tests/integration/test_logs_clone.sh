@@ -6,7 +6,7 @@
 source "$(dirname "$0")/../tap_lib.sh"
 export HOME="$T" TMPDIR="$T/tmp" GIT_CONFIG_NOSYSTEM=1
 mkdir "$TMPDIR"
-git() { command git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=main "$@"; }
+git() { command git -c init.defaultBranch=main "$@"; }
 
 mkdir -p "$T/made/runs/a" "$T/m/reports" "$T/m/formats"
 for step in 10 20 30 40; do echo "step $step/40 | loss 0.5 | $((1000 + step)) img/s"; done >"$T/made/runs/a/train.log"

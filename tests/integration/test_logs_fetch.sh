@@ -7,7 +7,7 @@ source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
 source "$ROOT/tests/integration/nginx_lib.sh"
 export HOME="$T" GIT_CONFIG_NOSYSTEM=1 REPERF_STORE="$T/store" no_proxy='*'
-git() { command git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=main "$@"; }
+git() { command git -c init.defaultBranch=main "$@"; }
 pids=()
 stop() {
     [ "${#pids[@]}" -eq 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null

@@ -10,7 +10,7 @@ export TMPDIR="$T/tmp" # what is left there is no other script's
 mkdir "$TMPDIR"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
 mkdir -p "$T/home" "$T/repo/resnet50/logs/a100" "$T/repo/bert/logs" "$T/repo/docs"
-git() { command git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=main "$@"; }
+git() { command git -c init.defaultBranch=main "$@"; }
 
 loop() { # FILE RATE: a home-made loop's log whose mean rate is RATE
     for i in 1 2 3 4; do printf 'step %d/40 | loss 0.5 | %s img/s\n' "$((10 * i))" "$(awk -v r="$2" -v i="$i" 'BEGIN {print r + (i % 2 ? 1 : -1)}')"; done >"$1"

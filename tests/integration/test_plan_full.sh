@@ -185,7 +185,7 @@ like "$(cat "$T/out")" '[$] reperf data lock source:https://github.com/tensorflo
 mkdir -p "$T/data"
 for name in images datasets workloads; do ln -s "$ROOT/$name" "$T/data/$name"; done
 cp -R manifests "$T/data/manifests"
-git init -q "$T/models" && git -C "$T/models" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m 1 && git -C "$T/models" branch -M main
+git init -q "$T/models" && git -C "$T/models" commit -q --allow-empty -m 1 && git -C "$T/models" branch -M main
 "$REPERF" lock --locks "$T/locks" "source:file://$T/models@main" >/dev/null 2>&1
 mkdir -p "$T/data/manifests/locks/source"
 jq '.id = "https://github.com/tensorflow/models.git@r2.3.0"' "$T"/locks/source/*.json >"$T/data/manifests/locks/source/https%3A%2F%2Fgithub.com%2Ftensorflow%2Fmodels.git%40r2.3.0.json"
@@ -195,7 +195,7 @@ like "$(cat "$T/out")" "[$] reperf data fetch source:https://github.com/tensorfl
 # --- fake pins, code and data: what would be started ---
 git init -q "$T/code"
 mkdir "$T/code/tools" "$T/code/docs" && touch "$T/code/tools/train.py" "$T/code/docs/picture"
-git -C "$T/code" add . && git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q -m 1
+git -C "$T/code" add . && git -C "$T/code" commit -q -m 1
 commit=$(git -C "$T/code" rev-parse HEAD)
 source="{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"paths\":[\"tools\"],\"inside\":\"/reperf/source\"}"
 data='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/reperf/data"}'

@@ -63,7 +63,7 @@ usable() { # KIND: else why not
 # NAME_before, from an empty disk to where it is tried; NAME; NAME_again, the repair (default: NAME); NAME_right, whether all is there; NAME_said, what
 # a good end said besides.
 tiny_dataset 3
-git init -q -b main "$T/git" && cp "$T"/in/tree/a/* "$T/git" && git -C "$T/git" add . && git -C "$T/git" -c user.name=a -c user.email=a@a commit -qm x
+git init -q -b main "$T/git" && cp "$T"/in/tree/a/* "$T/git" && git -C "$T/git" add . && git -C "$T/git" commit -qm x
 SOURCE="source:file://$T/git@$(git -C "$T/git" rev-parse HEAD)"
 on_disk() { export REPERF_STATE="$W/state" REPERF_STORE="$W/store"; }
 same_tree() { diff -r "$T/in/tree" "$1" >/dev/null; } # FOLDER

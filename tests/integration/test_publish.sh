@@ -8,7 +8,7 @@ source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
 mkdir -p "$T/home" "$T/work" && cd "$T/work" || exit 1
-git config --global user.email t@example.invalid && git config --global user.name t && git config --global init.defaultBranch main
+git config --global init.defaultBranch main
 cat >train.py <<'PY'
 import os, sys
 print("home", os.environ.get("HOME"), "omp", os.environ.get("OMP_NUM_THREADS"), file=sys.stderr)

@@ -8,7 +8,6 @@ source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
 mkdir -p "$T/home" "$T/own folder" && cd "$T/own folder" || exit 1
-git config --global user.email t@example.invalid && git config --global user.name t
 cat >train.py <<'PY'
 import os, sys
 print("data from", os.getcwd(), file=sys.stderr)

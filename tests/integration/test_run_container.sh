@@ -23,7 +23,7 @@ jq --arg registry "127.0.0.1:$PORT" '.id = "here" | .runtime = "docker" | .regis
 
 git init -q "$T/code"
 echo "the code" >"$T/code/file"
-git -C "$T/code" add file && git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q -m 1
+git -C "$T/code" add file && git -C "$T/code" commit -q -m 1
 commit=$(git -C "$T/code" rev-parse HEAD)
 recipe='"image":"mmseg-cpu","env":{"LD_LIBRARY_PATH":null,"GIVEN":"a  b"},"before":"cd /tmp\ncat /reperf/source/file >own\necho installed",'
 recipe+="\"mounts\":[{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"inside\":\"/reperf/source\"},{\"kind\":\"overlay\",\"name\":\"mmseg\",\"inside\":\"/reperf/overlay\"},"

@@ -9,7 +9,7 @@
 . "$ROOT/tests/integration/nginx_lib.sh"
 V=(/usr/bin/python3 tests/integration/validate.py)
 export REPERF_STORE="$T/store" no_proxy='*'
-export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a
+export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null
 pids=()
 cleanup() {
     chmod -R u+w "$T"

@@ -195,7 +195,7 @@ exits 2 "nothing" provision
 git -c init.defaultBranch=main init -q "$T/repository"
 printf '#!/bin/sh\necho from the source\n' >"$T/repository/run.sh"
 chmod +x "$T/repository/run.sh"
-git -C "$T/repository" add . && git -C "$T/repository" -c user.name=t -c user.email=t@example.org commit -qm one
+git -C "$T/repository" add . && git -C "$T/repository" commit -qm one
 commit=$(git -C "$T/repository" rev-parse HEAD)
 git_port=$(free_port)
 git daemon --reuseaddr --export-all --base-path="$T" --listen=127.0.0.1 --port="$git_port" "$T" 2>/dev/null &
