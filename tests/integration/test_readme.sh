@@ -58,7 +58,7 @@ done
 [ "$n" -ge 10 ]
 ok $? "commands with their output: $n"
 # --- what a stranger has is enough: no skip names a folder beside the repository, and what sets up is quick and says how long it takes ---
-skipped=$(SHARED="$T/nowhere" && need_shared "the raw logs")
+skipped=$(export SHARED="$T/nowhere" && need_shared "the raw logs")
 like "$skipped" "# SKIP the published logs are not here: 'reperf data fetch logs:[a-z0-9-]+' fetches" "a skip says how to come by what is not here"
 exits 0 "which works" "$REPERF" data fetch "$(grep -oE 'logs:[a-z0-9-]+' <<<"$skipped" | head -n 1)" --dry-run
 is "$(grep -rnE 'skip "[^"]*" "[^"]*\.\./|# SKIP [^"]*\.\./' tests/*.sh tests/*/*.sh | grep -v 'test_readme.sh')" "" "none names a folder that only its authors have"
