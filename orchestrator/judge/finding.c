@@ -66,7 +66,6 @@ static struct str spot_words(struct arena *arena, const struct spot *at)
 void finding_add(struct findings *list, const char *id, struct spot at, const char *fmt, ...)
 {
     const struct finding_rule *rule = find_rule(id);
-    struct finding *f;
     char text[MESSAGE_BYTES];
     va_list args;
     ASSERT(rule);
@@ -82,7 +81,7 @@ void finding_add(struct findings *list, const char *id, struct spot at, const ch
         list->items = items;
         list->n_max = n_max;
     }
-    f = &list->items[list->n++];
+    struct finding *f = &list->items[list->n++];
     f->id = rule->id;
     f->level = rule->level;
     f->message = str_dup(list->arena, str_of(text));

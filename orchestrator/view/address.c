@@ -74,12 +74,11 @@ struct str address_log_path(const struct report *report, struct str path)
 struct source_ref address_of_row(const struct report *report, const struct report_case *c)
 {
     struct source_ref source = report->logs_source;
-    const char *slash;
     if (!c->matched.ptr || c->n_logs == 0 || !source.repository.ptr) {
         return report->source;
     }
     source.path = address_log_path(report, c->logs[0]);
-    slash = memrchr(source.path.ptr, '/', source.path.len);
+    const char *slash = memrchr(source.path.ptr, '/', source.path.len);
     source.path.len = slash ? (size_t)(slash - source.path.ptr) : source.path.len;
     return source;
 }
