@@ -350,7 +350,7 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     const struct judgement j =
         judgement_of(arena, log->m, step->bound.rule,
                      plan_claims_none(&frozen->plan) ? DEMAND_RAN : DEMAND_WHOLE);
-    if (j.verdict != PARSE_OK) {
+    if (!judgement_is_ok(j.verdict)) {
         repeat->doubt = str_of(arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(j.verdict),
                                             j.why.len ? ": " : "", STR_ARG(j.why)));
     }
