@@ -251,7 +251,10 @@ static void lint_also(struct lint *lint, const struct report_case *c)
                 (other < cell->published || other > cell->published)) {
                 const char *below = arena_printf(lint->arena, ".also_printed[%zu]", also);
                 lint_add(lint, "number-conflict",
-                         (struct spot){.of_case = c, .cell = cell, .below = below},
+                         (struct spot){.of_case = c,
+                                       .cell = cell,
+                                       .below = below,
+                                       .page = cell->also[also].source.path},
                          "%s is printed as %s, but as %s in %s", cell->id.ptr, cell->printed.ptr,
                          cell->also[also].printed.ptr, cell->also[also].source.path.ptr);
             }
