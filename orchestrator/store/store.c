@@ -90,6 +90,11 @@ static int take_lock(struct store *store, struct err *err)
     if (fd < 0) {
         return err_errno(err, "open", path);
     }
+    /* It is what says that a folder is a store (check_folder): on the disk before anything else is in it. */
+    if (!fs_exists(store_path(store, "oci-layout")) &&
+        (publish_data(fd, path, err) < 0 || publish_folder(store->folder, err) < 0)) {
+        return -1;
+    }
     sweep(store, fd);
     while (flock(fd, LOCK_SH) < 0) { /* waits for a gc, which is short */
         if (errno != EINTR) {
