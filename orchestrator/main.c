@@ -294,7 +294,6 @@ static void keep_no_core(void)
 
 int main(int argc, char **argv)
 {
-    const struct cmd_row *row;
     const char *manifests = NULL;
     open_standard_fds();
     signal(SIGPIPE, SIG_IGN);
@@ -323,7 +322,7 @@ int main(int argc, char **argv)
         printf("reperf %s\n", REPERF_VERSION);
         return flushed();
     }
-    row = cmd_find(argv[1]);
+    const struct cmd_row *row = cmd_find(argv[1]);
     if (!row) {
         return fail_command(argv[1]);
     }

@@ -75,7 +75,7 @@ served() { # PID WHAT COMMAND...: waits until it holds; where that process has e
 }
 need_shared() { # NAME: false, and a named skip, where the published logs are absent
     [ -d "$SHARED/published/logs" ] && return 0
-    skip "$1" "the published logs (../shared/published/logs) are not here"
+    skip "$1" "the published logs are not here: 'reperf data fetch logs:paddle-perf-deeplabv3p' fetches a report's, 'reperf audit --logs store' reads them"
     return 1
 }
 tap_done() {

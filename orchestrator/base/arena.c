@@ -149,14 +149,12 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 {
     va_list args;
     va_list again;
-    int len;
-    char *text;
     va_start(args, fmt);
     va_copy(again, args);
-    len = vsnprintf(NULL, 0, fmt, args);
+    int len = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
     ASSERT(len >= 0);
-    text = arena_alloc(arena, (size_t)len + 1, 1);
+    char *text = arena_alloc(arena, (size_t)len + 1, 1);
     vsnprintf(text, (size_t)len + 1, fmt, again);
     va_end(again);
     return text;

@@ -20,7 +20,6 @@ static int walk(int root_fd, const char *path, int flags, mode_t mode)
     char part[PATH_BYTES];
     for (;;) {
         size_t len = strcspn(path, "/");
-        int next;
         if (len == 0 || len >= sizeof(part)) {
             errno = len ? ENAMETOOLONG : EINVAL;
             return -1;
@@ -34,7 +33,8 @@ static int walk(int root_fd, const char *path, int flags, mode_t mode)
         if (path[len] == '\0') {
             return openat(at < 0 ? root_fd : at, part, flags | O_NOFOLLOW | O_CLOEXEC, mode);
         }
-        next = openat(at < 0 ? root_fd : at, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int next =
+            openat(at < 0 ? root_fd : at, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (next < 0) {
             return -1;
         }

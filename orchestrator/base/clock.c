@@ -38,9 +38,8 @@ void clock_rfc3339(int64_t wall_ns, char *ret_text)
     time_t seconds = (time_t)(wall_ns / NS_PER_S);
     int millis = (int)(wall_ns % NS_PER_S / NS_PER_MS);
     struct tm parts;
-    size_t len;
     ASSERT(wall_ns >= 0);
     ASSERT(gmtime_r(&seconds, &parts));
-    len = strftime(ret_text, RFC3339_MAX, "%Y-%m-%dT%H:%M:%S", &parts);
+    size_t len = strftime(ret_text, RFC3339_MAX, "%Y-%m-%dT%H:%M:%S", &parts);
     snprintf(ret_text + len, RFC3339_MAX - len, ".%03dZ", millis);
 }

@@ -124,7 +124,6 @@ int fs_read(struct arena *arena, const char *path, size_t max_bytes, struct str 
     CLEANUP(fd) int fd = -1;
     struct stat info;
     size_t len = 0;
-    char *text;
     if (fs_open(path, &fd, &info, err) < 0) {
         return -1;
     }
@@ -132,7 +131,7 @@ int fs_read(struct arena *arena, const char *path, size_t max_bytes, struct str 
         return err_set(err, ERR_IO, "%s: %lld bytes, expected at most %zu", path,
                        (long long)info.st_size, max_bytes);
     }
-    text = arena_alloc(arena, (size_t)info.st_size + 1, 1);
+    char *text = arena_alloc(arena, (size_t)info.st_size + 1, 1);
     if (fs_fill(fd, text, (size_t)info.st_size, path, &len, err) < 0) {
         return -1;
     }
@@ -369,7 +368,6 @@ static int list_into(struct arena *arena, const char *folder, const char *rel,
     }
     for (errno = 0; (entry = readdir(dir)); errno = 0) {
         mode_t mode = S_IFREG;
-        char *path;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
             continue;
         }
@@ -379,8 +377,8 @@ static int list_into(struct arena *arena, const char *folder, const char *rel,
         if (tells_apart && mode_of(dir, entry, folder, &mode, err) < 0) {
             return -1;
         }
-        path = rel[0] ? fs_join(arena, rel, entry->d_name)
-                      : arena_strndup(arena, entry->d_name, strlen(entry->d_name));
+        char *path = rel[0] ? fs_join(arena, rel, entry->d_name)
+                            : arena_strndup(arena, entry->d_name, strlen(entry->d_name));
         VEC_PUSH(S_ISDIR(mode) ? &found->folders : &found->files, path);
         if (!S_ISDIR(mode) && !S_ISREG(mode)) {
             VEC_PUSH(&found->others, path);

@@ -82,17 +82,14 @@ void log_line(enum log_level level, const char *fmt, ...)
     static const char *const LEVELS[] = {"error: ", "warning: ", "", "debug: "};
     char line[LINE_MAX_BYTES];
     va_list args;
-    int start;
-    int len;
-    int added;
     if (level > current_level) {
         return;
     }
-    start = (int)log_take_unended(line, sizeof(line) / 2);
-    len = start +
-          snprintf(line + start, sizeof(line) - (size_t)start, "%s: %s", program, LEVELS[level]);
+    int start = (int)log_take_unended(line, sizeof(line) / 2);
+    int len = start + snprintf(line + start, sizeof(line) - (size_t)start, "%s: %s", program,
+                               LEVELS[level]);
     va_start(args, fmt);
-    added = vsnprintf(line + len, sizeof(line) - (size_t)len - 1, fmt, args);
+    int added = vsnprintf(line + len, sizeof(line) - (size_t)len - 1, fmt, args);
     va_end(args);
     len += added < 0 ? 0 : added;
     if (len > (int)sizeof(line) - 2) {

@@ -31,11 +31,10 @@ static uint32_t *slot_of(const struct map *map, struct str key)
 
 void *map_get(const struct map *map, struct str key)
 {
-    uint32_t *slot;
     if (map->n == 0) {
         return NULL;
     }
-    slot = slot_of(map, key);
+    uint32_t *slot = slot_of(map, key);
     return *slot ? map->entries[*slot - 1].value : NULL;
 }
 
@@ -51,13 +50,12 @@ static void rehash(struct map *map)
 
 bool map_add(struct map *map, struct str key, void *value)
 {
-    uint32_t *slot;
     ASSERT(value);
     ASSERT(map->n < UINT32_MAX / 4);
     if (map->n_slots == 0 || map->n * 2 >= map->n_slots) {
         rehash(map);
     }
-    slot = slot_of(map, key);
+    uint32_t *slot = slot_of(map, key);
     if (*slot) {
         return false;
     }

@@ -35,11 +35,10 @@ void nearest_offer(struct nearest *nearest, const char *name)
 {
     size_t n_wanted = strlen(nearest->wanted);
     size_t n_name = strlen(name);
-    size_t distance;
     if (n_wanted < 2 || n_wanted > NEAREST_NAME_MAX || n_name > NEAREST_NAME_MAX) {
         return;
     }
-    distance = distance_of(nearest->wanted, n_wanted, name, n_name);
+    size_t distance = distance_of(nearest->wanted, n_wanted, name, n_name);
     if (distance > (n_wanted + 2) / 3) {
         if (n_wanted < 3 || strncmp(name, nearest->wanted, n_wanted) != 0) {
             return;

@@ -15,10 +15,9 @@ uint64_t rng_u64(struct rng *rng)
 
 uint64_t rng_below(struct rng *rng, uint64_t n)
 {
-    uint64_t limit;
     uint64_t value;
     ASSERT(n > 0);
-    limit = UINT64_MAX - UINT64_MAX % n;
+    uint64_t limit = UINT64_MAX - UINT64_MAX % n;
     do {
         value = rng_u64(rng);
     } while (value >= limit);

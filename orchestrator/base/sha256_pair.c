@@ -266,10 +266,9 @@ void sha256_pair_add(struct sha256_lane *one, const void *one_ptr, size_t one_le
                      struct sha256_lane *other, const void *other_ptr, size_t other_len)
 {
     const uint8_t *one_at = one_ptr, *other_at = other_ptr;
-    size_t n_blocks;
     align(one, &one_at, &one_len);
     align(other, &other_at, &other_len);
-    n_blocks = (one_len < other_len ? one_len : other_len) / SHA256_BLOCK;
+    size_t n_blocks = (one_len < other_len ? one_len : other_len) / SHA256_BLOCK;
     if (n_blocks > 0) {
         compress_two(one->state, one_at, other->state, other_at, n_blocks);
         one->n_bytes += n_blocks * SHA256_BLOCK;

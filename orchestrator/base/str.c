@@ -81,24 +81,22 @@ struct str str_sub(struct str s, size_t from, size_t len)
 
 int64_t str_find(struct str haystack, struct str needle)
 {
-    const char *hit;
     if (needle.len == 0) {
         return 0;
     }
     if (haystack.len < needle.len) {
         return -1;
     }
-    hit = memmem(haystack.ptr, haystack.len, needle.ptr, needle.len);
+    const char *hit = memmem(haystack.ptr, haystack.len, needle.ptr, needle.len);
     return hit ? hit - haystack.ptr : -1;
 }
 
 bool str_next(struct str *rest, char sep, struct str *ret_part)
 {
-    const char *hit;
     if (!rest->ptr) {
         return false;
     }
-    hit = rest->len ? memchr(rest->ptr, sep, rest->len) : NULL;
+    const char *hit = rest->len ? memchr(rest->ptr, sep, rest->len) : NULL;
     if (!hit) {
         *ret_part = *rest;
         *rest = STR_EMPTY;
@@ -169,14 +167,13 @@ int str_to_f64(struct str s, double *ret_value, struct err *err)
 {
     char buf[NUMBER_LEN_MAX + 1];
     char *end;
-    double value;
     if (s.len > NUMBER_LEN_MAX || !is_plain_decimal(s)) {
         return err_set(err, ERR_PARSE, "expected a finite decimal number, found \"%.*s\"",
                        STR_ARG(str_sub(s, 0, NUMBER_LEN_MAX)));
     }
     memcpy(buf, s.ptr, s.len);
     buf[s.len] = '\0';
-    value = strtod(buf, &end);
+    double value = strtod(buf, &end);
     if (end != buf + s.len || !isfinite(value)) {
         return err_set(err, ERR_PARSE, "expected a finite decimal number, found \"%.*s\"",
                        STR_ARG(s));

@@ -89,10 +89,9 @@ void strbuf_printf(struct strbuf *buf, const char *fmt, ...)
 {
     va_list args;
     va_list again;
-    int len;
     va_start(args, fmt);
     va_copy(again, args);
-    len = vsnprintf(NULL, 0, fmt, args);
+    int len = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
     if (len > 0 && reserve(buf, (size_t)len)) {
         vsnprintf(buf->ptr + buf->len, (size_t)len + 1, fmt, again);
@@ -151,12 +150,11 @@ static bool add_short_f64(struct strbuf *buf, double value)
         return false;
     }
     for (int decimals = 1; decimals <= 9; decimals++) {
-        double whole;
         power *= 10;
         if (size * power >= 1e15) {
             return false;
         }
-        whole = (double)(uint64_t)(size * power + 0.5);
+        double whole = (double)(uint64_t)(size * power + 0.5);
         if (whole / power == size) {
             add_decimal(buf, value < 0, (uint64_t)whole, decimals);
             return true;

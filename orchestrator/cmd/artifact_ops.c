@@ -89,12 +89,11 @@ static bool run_one(struct artifact_job *job, enum artifact_verb verb,
     struct err err = {0};
     const char *name = artifact_text(job->arena, artifact);
     artifact_fn fn = function_of(artifact->kind, verb);
-    int result;
     jw_object(sink->out, NULL);
     jw_z(sink->out, "noun", name);
-    result = fn ? fn(job, artifact, sink, &err)
-                : err_set(&err, ERR_USAGE, "%s: this version cannot %s a %s", name, VERBS[verb],
-                          artifact_kind_name(artifact->kind));
+    int result = fn ? fn(job, artifact, sink, &err)
+                    : err_set(&err, ERR_USAGE, "%s: this version cannot %s a %s", name, VERBS[verb],
+                              artifact_kind_name(artifact->kind));
     jw_err(sink->out, "error", &err);
     jw_end_object(sink->out);
     if (result == 0) {

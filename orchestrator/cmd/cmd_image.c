@@ -197,7 +197,6 @@ static int run_verb(struct image_job *job, size_t verb, struct strbuf *json, str
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct json_out out;
-    int result;
     if (store_open(job->arena, job->ctx->store, &store, err) < 0) {
         return -1;
     }
@@ -205,7 +204,7 @@ static int run_verb(struct image_job *job, size_t verb, struct strbuf *json, str
     job->out = &out;
     jw_document(&out, json);
     jw_z(&out, "command", VERBS[verb].verb);
-    result = VERBS[verb].run(job, err);
+    int result = VERBS[verb].run(job, err);
     if (result == 0) {
         jw_end_object(&out);
     }

@@ -40,7 +40,6 @@ static int run_keygen(const struct cmd_ctx *ctx UNUSED, int argc, char **argv, s
     CLEANUP(strbuf) struct strbuf buf = {0};
     struct keygen_args args = {0};
     char key_id[SIGN_KEY_ID_SIZE];
-    const char *public_path;
     strbuf_init(&buf, OUTPUT_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
@@ -48,7 +47,7 @@ static int run_keygen(const struct cmd_ctx *ctx UNUSED, int argc, char **argv, s
     if (operands.n != 1) {
         return err_set(err, ERR_USAGE, "keygen: expected one FILE for the private key");
     }
-    public_path = arena_printf(&arena, "%s.pub", operands.items[0]);
+    const char *public_path = arena_printf(&arena, "%s.pub", operands.items[0]);
     if (sign_keygen(operands.items[0], public_path, key_id, err) < 0) {
         return -1;
     }

@@ -605,7 +605,6 @@ static int store_check(struct store_cmd *cmd, struct err *err)
     struct store_verify_result result;
     struct err cache_err = {0};
     uint64_t n_blobs, bytes;
-    int rc;
     if (store_extent(cmd->store, &n_blobs, &bytes, err) < 0 ||
         pool_new(opts.n_threads, &pool, err) < 0) {
         return -1;
@@ -614,7 +613,7 @@ static int store_check(struct store_cmd *cmd, struct err *err)
     opts.pool = pool;
     opts.cache = cache;
     progress_start(&progress, cmd->ctx->clock, "verify", "bytes", bytes);
-    rc = store_verify(cmd->arena, cmd->store, &opts, &result, err);
+    int rc = store_verify(cmd->arena, cmd->store, &opts, &result, err);
     progress_end(&progress);
     /* What was read before a ^C or a full disk is worth keeping; a cache that cannot be written only costs time. */
     if (digest_cache_save(cache, &cache_err) < 0) {
@@ -686,7 +685,6 @@ static int carry_out(const struct cmd_ctx *ctx, const struct store_verb *verb,
                             .n_operands = n,
                             .buf = &buf,
                             .out = args->want_json ? &out : NULL};
-    int status;
     strbuf_init(&buf, OUTPUT_MAX);
     if (store_open(&arena, ctx->store, &store, err) < 0) {
         return -1;
@@ -694,7 +692,7 @@ static int carry_out(const struct cmd_ctx *ctx, const struct store_verb *verb,
     if (cmd.out) {
         put_head(&cmd, verb->name);
     }
-    status = verb->run(&cmd, err);
+    int status = verb->run(&cmd, err);
     if (status < 0) {
         return -1;
     }

@@ -76,13 +76,12 @@ static int with_cache(struct treeing *t, struct err *err)
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
     struct err cache_err = {0};
-    int result;
     if (store_open(&t->arena, t->ctx->store, &store, err) < 0) {
         return -1;
     }
     cache = digest_cache_open(store_path(&store, "cache/digests"), t->ctx->clock);
     t->opts.cache = cache;
-    result = work(t, err);
+    int result = work(t, err);
     t->opts.cache = NULL;
     if (digest_cache_save(cache, &cache_err) < 0) { /* only costs time */
         log_line(LOG_WARN, "%s", cache_err.msg);
@@ -185,7 +184,6 @@ static int run_tree(const struct cmd_ctx *ctx, int argc, char **argv, struct err
     CLEANUP(pool) struct pool *pool = NULL;
     struct tree_args args = {0};
     struct treeing t = {.ctx = ctx, .args = &args};
-    int result;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
@@ -205,7 +203,7 @@ static int run_tree(const struct cmd_ctx *ctx, int argc, char **argv, struct err
                                 .should_stop = stop_is_asked,
                                 .on_progress = show_progress,
                                 .progress_ctx = &t};
-    result = report(&t, args.is_quick ? with_cache(&t, err) : work(&t, err), err);
+    int result = report(&t, args.is_quick ? with_cache(&t, err) : work(&t, err), err);
     arena_release(&t.arena);
     return result;
 }

@@ -236,7 +236,6 @@ static int run_unpack(const struct cmd_ctx *ctx, int argc, char **argv, struct e
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct unpack_args args = {0};
     struct unpack_run u = {0};
-    int result;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
@@ -246,7 +245,7 @@ static int run_unpack(const struct cmd_ctx *ctx, int argc, char **argv, struct e
     u.archive = operands.items[0];
     u.folder = operands.items[1];
     stop_hold();
-    result = report(&u, &args, unpack_it(ctx, &u, &args, err), err);
+    int result = report(&u, &args, unpack_it(ctx, &u, &args, err), err);
     free(u.differences.items);
     arena_release(&u.arena);
     return result;

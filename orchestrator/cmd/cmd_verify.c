@@ -187,7 +187,6 @@ static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct
     CLEANUP(strbuf) struct strbuf buf = {0};
     struct verify_info info = {0};
     struct err print_err = {0};
-    int result;
     strbuf_init(&buf, OUTPUT_MAX);
     if (args->is_quick || args->is_deep || args->is_synthetic || args->locks) {
         return err_set(err, ERR_USAGE,
@@ -199,7 +198,7 @@ static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct
         return err_set(err, ERR_USAGE, "verify: --key and --unsigned exclude each other");
     }
     stop_hold();
-    result = verify_it(ctx, &arena, path, args, &info, err);
+    int result = verify_it(ctx, &arena, path, args, &info, err);
     if (args->want_json) {
         print_json(&buf, path, &info, err);
     } else if (result == 0) {
@@ -223,7 +222,6 @@ static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct e
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct verify_args args = {0};
-    const char *first;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
@@ -235,7 +233,7 @@ static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct e
     if (args.as) {
         return verify_as(ctx, &args, &operands, err);
     }
-    first = operands.items[0];
+    const char *first = operands.items[0];
     if (operands.n == 1 && (fs_exists(first) || first[0] == '/' || first[0] == '.' ||
                             str_ends(str_of(first), STR_LIT(".tar.zst")))) {
         const char *path = first;

@@ -109,7 +109,6 @@ static int add_folder(struct describing *m, const char *folder, struct err *err)
                                    .should_stop = stop_is_asked};
     char *temp = store_partial(m->store, name);
     struct digest_value value;
-    int result;
     CLEANUP(fd) int fd = -1;
     if (tree_hash(m->arena, &opts, &m->list, err) < 0) {
         return -1;
@@ -122,7 +121,7 @@ static int add_folder(struct describing *m, const char *folder, struct err *err)
     if (fd < 0) {
         return err_set(err, ERR_IO, "create %s: %s", temp, err_errno_text(errno));
     }
-    result = fill_tar(m, fd, folder, &value, err);
+    int result = fill_tar(m, fd, folder, &value, err);
     result = result < 0 ? -1 : store_adopt(m->store, temp, &value, err);
     if (result < 0) {
         (void)unlink(temp);

@@ -30,7 +30,6 @@ int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact
     const struct dataset_fetch_opts opts = {.net = job->net};
     struct dataset_foreseen_list list;
     struct dataset_here here;
-    bool has_tree;
     int64_t to_get = 0;
     size_t n_open = 0;
     size_t n_to_get = 0;
@@ -41,7 +40,7 @@ int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact
         dataset_foresee(job->arena, job->store, &here, &opts, &list, err) < 0) {
         return -1;
     }
-    has_tree = dataset_state(job->arena, job->store, &here) == DATASET_TREE;
+    bool has_tree = dataset_state(job->arena, job->store, &here) == DATASET_TREE;
     strbuf_printf(sink->text, "%s%s\n", here.dataset.id.ptr,
                   here.is_synthetic ? " (synthetic)" : "");
     jw_bool(sink->out, "synthetic", here.is_synthetic || here.dataset.is_synthetic);

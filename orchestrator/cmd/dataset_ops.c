@@ -166,11 +166,10 @@ int dataset_op_fetch(struct artifact_job *job, const struct artifact *artifact,
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
-    int result;
     if (load(job, artifact, &here, err) < 0) {
         return -1;
     }
-    result = fetch(job, &here, job->wants_tree, &fetched, err);
+    int result = fetch(job, &here, job->wants_tree, &fetched, err);
     if (result == 0 && fetched.was_there) {
         result = check_there(job, &here, err);
         fetched.was_there = result == 0;
@@ -420,14 +419,13 @@ static int check_tree(struct artifact_job *job, const struct dataset_here *here,
 {
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
     struct dataset_verify_opts opts;
-    int result;
     if (net_open(job->net, err) < 0) {
         return -1;
     }
     cache = digest_cache_open(store_path(job->store, "cache/digests"), job->ctx->clock);
     opts = verify_opts(job, depth, cache);
     opts.folder = job->folder;
-    result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
+    int result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
     save_cache(cache);
     return result;
 }
@@ -521,7 +519,6 @@ int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
 {
     struct dataset_here here;
     struct dataset_repaired done;
-    int result;
     if (load(job, artifact, &here, err) < 0 || net_open(job->net, err) < 0) {
         return -1;
     }
@@ -531,7 +528,7 @@ int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
     const struct dataset_fetch_opts fetch = {.net = job->net, .self = job->ctx->self};
     const struct dataset_repair_opts opts = {
         .fetch = &fetch, .verify = &verify, .from = job->from, .removes_extra = job->removes_extra};
-    result = dataset_repair(job->arena, job->store, &here, &opts, &done, err);
+    int result = dataset_repair(job->arena, job->store, &here, &opts, &done, err);
     put_repaired(sink->out, &here, &done);
     print_repaired(job, sink->text, &here, &done);
     return result;

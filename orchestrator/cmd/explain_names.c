@@ -77,12 +77,11 @@ static int explain_format(struct explainer *e, const struct format *format, stru
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct explain_format of = {.format = format};
     struct placed_list files;
-    const struct placed *file;
     struct json root;
     if (places_list(e->arena, e->ctx->root, "formats", FORMATS_MAX, &files, err) < 0) {
         return -1;
     }
-    file = placed_find(&files, format_id(format));
+    const struct placed *file = placed_find(&files, format_id(format));
     ASSERT(file);
     if (json_read_file(file->path, &doc, err) < 0) {
         return -1;
@@ -245,7 +244,6 @@ static const char *cells_of(struct arena *arena, const struct report_case *c)
 static int explain_of_report(struct explainer *e, size_t idx, const char *name, struct err *err)
 {
     const struct report *r = &e->reports.items[idx];
-    struct nearest nearest;
     char text[NEAREST_TEXT_MAX];
     if (!name) {
         return err_set(err, ERR_USAGE,
@@ -261,7 +259,7 @@ static int explain_of_report(struct explainer *e, size_t idx, const char *name, 
         return err_set(err, ERR_USAGE, "%.100s is a case of %zu cells: %s", name, c->n_cells,
                        cells_of(e->arena, c));
     }
-    nearest = nearest_to(name);
+    struct nearest nearest = nearest_to(name);
     for (size_t at = 0; at < r->n_cases; at++) {
         for (size_t cell_idx = 0; cell_idx < r->cases[at].n_cells; cell_idx++) {
             nearest_offer(&nearest, r->cases[at].cells[cell_idx].id.ptr);
@@ -333,19 +331,16 @@ int explain_names(struct explainer *e, const char *const *items, size_t n, struc
                   size_t *ret_n, struct err *err)
 {
     struct str name = str_of(items[0]);
-    const struct format *format;
-    const struct rule *rule;
-    struct names_found found;
     *ret_n = 1;
     if (load(e, err) < 0) {
         return -1;
     }
     begin(e);
-    format = format_find(&e->formats, name);
+    const struct format *format = format_find(&e->formats, name);
     if (format) {
         return explain_format(e, format, err);
     }
-    rule = find_rule(e, name);
+    const struct rule *rule = find_rule(e, name);
     if (rule) {
         explain_rule(e, rule);
         return 0;
@@ -363,7 +358,7 @@ int explain_names(struct explainer *e, const char *const *items, size_t n, struc
     if (n_matching) {
         return 0;
     }
-    found = find_cell(e, items[0]);
+    struct names_found found = find_cell(e, items[0]);
     if (found.n) {
         return explain_found(e, &found, items[0], err);
     }

@@ -275,7 +275,6 @@ int image_op_lock(struct artifact_job *job, const struct artifact *artifact,
     struct image_spec spec;
     struct image_docs docs;
     bool is_new;
-    const char *from;
     if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
         return -1;
     }
@@ -294,7 +293,7 @@ int image_op_lock(struct artifact_job *job, const struct artifact *artifact,
         image_resolve(job->arena, registry, &spec, &docs, err) < 0) {
         return -1;
     }
-    from = oci_ref_name(job->arena, &spec.ref);
+    const char *from = oci_ref_name(job->arena, &spec.ref);
     clock_rfc3339(clock.wall_ns(clock.ctx), date);
     items[0] = make_item(IMAGE_LOCK_DIGEST, docs.top.sha256, docs.top.text.len, &spec, from, date);
     items[1] =

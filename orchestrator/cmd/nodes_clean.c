@@ -180,13 +180,12 @@ static int clean(struct arena *arena, struct clean_job *job, const struct clean_
                  struct err *err)
 {
     const struct clean_args *args = job->args;
-    int status;
     if (clean_scan(arena, &job->nodes->fleet, opts, &job->list, err) < 0 ||
         (!args->want_json && print_table(job, err) < 0) ||
         (!args->is_dry_run && clean_apply(&job->nodes->fleet, &job->list, err) < 0)) {
         return -1;
     }
-    status = nodes_log_failed(job->nodes);
+    int status = nodes_log_failed(job->nodes);
     if (args->want_json ? print_json(job, status, err) < 0 : print_end(job, err) < 0) {
         return -1;
     }
@@ -217,7 +216,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     struct clean_args args = {0};
     struct clean_job job = {.args = &args, .nodes = &nodes};
     struct clean_opts opts = {.state = ctx->state, .use_of_run = run_use};
-    int status;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
@@ -230,7 +228,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return -1;
     }
     opts.jobs_root = nodes.inventory.is_local ? fs_join(&arena, ctx->state, "runs") : NULL;
-    status = clean(&arena, &job, &opts, err);
+    int status = clean(&arena, &job, &opts, err);
     return status < 0 ? stop_end(err) : status;
 }
 

@@ -34,14 +34,13 @@ static int make_item(struct arena *arena, const char *path, const char *to,
 {
     struct str rest = str_of(path);
     struct stat info;
-    struct str name;
     if (stat(path, &info) < 0) {
         return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
     }
     while (rest.len > 1 && rest.ptr[rest.len - 1] == '/') {
         rest.len--;
     }
-    name = rest;
+    struct str name = rest;
     for (size_t idx = 0; idx < rest.len; idx++) {
         if (rest.ptr[idx] == '/') {
             name = str_sub(rest, idx + 1, rest.len);

@@ -114,12 +114,12 @@ static enum step step_node(void *ctx, struct fleet_node *fleet_node, size_t node
                                .on_output = is_live ? take_output : NULL,
                                .output_ctx = node,
                                .deadline_ns = job->args->timeout_s * NS_PER_S};
-    enum step step;
     if (job->broken_errno) { /* nobody reads it any more */
         fleet_node->remote->ops->abort(fleet_node->remote);
         return STEP_DONE;
     }
-    step = fleet_node->remote->ops->exec(fleet_node->remote, &exec, &node->exit_status, err);
+    enum step step =
+        fleet_node->remote->ops->exec(fleet_node->remote, &exec, &node->exit_status, err);
     if (step != STEP_AGAIN && is_live && node->output.len) {
         flush_line(node); /* without its line break */
     }
@@ -238,14 +238,14 @@ static int exec_on_all(struct exec_job *job, struct err *err)
 {
     size_t n = job->nodes->fleet.n_nodes;
     bool is_live = !job->args->want_gathered && !job->args->want_json;
-    int status;
     job->of = xcalloc(n, sizeof(*job->of));
     for (size_t idx = 0; idx < n; idx++) {
         job->of[idx] = (struct exec_node){
             .job = job, .name = job->nodes->inventory.nodes[idx].name, .exit_status = -1};
         strbuf_init(&job->of[idx].output, is_live ? LINE_MAX_BYTES + 1 : GATHERED_MAX);
     }
-    status = fleet_each(&job->nodes->fleet, 0, step_node, job, err) < 0 ? -1 : print_end(job, err);
+    int status =
+        fleet_each(&job->nodes->fleet, 0, step_node, job, err) < 0 ? -1 : print_end(job, err);
     for (size_t idx = 0; idx < n; idx++) {
         strbuf_release(&job->of[idx].output);
     }
@@ -260,8 +260,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
     struct exec_args args = {.timeout_s = TIMEOUT_DEFAULT_S};
     struct nodes_fleet_opts opts = {0};
-    const char **words;
-    int status;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
@@ -272,14 +270,14 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (args.want_json && args.want_gathered) {
         return err_set(err, ERR_USAGE, "nodes exec: --gather and --json exclude each other");
     }
-    words = arena_array(&arena, const char *, operands.n);
+    const char **words = arena_array(&arena, const char *, operands.n);
     memcpy(words, operands.items + 1, (operands.n - 1) * sizeof(*words));
     opts = (struct nodes_fleet_opts){operands.items[0], args.nodes, args.fanout, OUTAGE_NS};
     if (nodes_open(&arena, ctx, &opts, &nodes, err) < 0) {
         return -1;
     }
     struct exec_job job = {.args = &args, .argv = words, .n_argv = operands.n - 1, .nodes = &nodes};
-    status = exec_on_all(&job, err);
+    int status = exec_on_all(&job, err);
     return status < 0 ? stop_end(err) : status;
 }
 

@@ -29,7 +29,6 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
     struct pinned pin = {.id = str_z(job->arena, artifact->name)};
     const char *commit;
     struct err missing = {0};
-    const struct lock_item *top;
     if (source_parse_name(job->arena, artifact->name, &pin.name, err) < 0) {
         return -1;
     }
@@ -42,7 +41,7 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
         }
     } else {
         pin.is_locked = true;
-        top = lock_find(&pin.lock, STR_LIT("."));
+        const struct lock_item *top = lock_find(&pin.lock, STR_LIT("."));
         if (!top || !source_is_commit(top->commit)) {
             return err_set(err, ERR_MANIFEST, "the lock of %s names no commit", pin.id);
         }
@@ -171,12 +170,11 @@ int source_op_foresee(struct artifact_job *job, const struct artifact *artifact,
     struct source_tree tree;
     struct pinned pin;
     struct err missing = {0};
-    bool is_there;
     if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
         return -1;
     }
-    is_there = source_verify(&sources, pin.name.url, pin.text, false, &tree, &missing) == 0;
+    bool is_there = source_verify(&sources, pin.name.url, pin.text, false, &tree, &missing) == 0;
     jw_z(sink->out, "url", pin.name.url);
     jw_z(sink->out, "commit", pin.commit);
     jw_bool(sink->out, "there", is_there);

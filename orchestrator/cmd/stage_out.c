@@ -24,10 +24,9 @@ void stage_out_init(struct stage_out *out, const struct cmd_ctx *ctx, bool must_
 int stage_out_run(struct arena *arena, struct stage_out *out, struct fleet *fleet,
                   struct stage_list list, struct stage_report *ret_report, struct err *err)
 {
-    int result;
     out->opts.cache_path = fs_join(arena, out->ctx->state, "cache/digests");
     progress_start(&out->progress, out->ctx->clock, "stage", "bytes", 0);
-    result = stage_items(arena, fleet, &out->opts, list, ret_report, err);
+    int result = stage_items(arena, fleet, &out->opts, list, ret_report, err);
     progress_end(&out->progress);
     return result;
 }

@@ -29,9 +29,6 @@ int file_header_hdf5(const uint8_t *ptr, size_t len, bool deep UNUSED, struct fi
     size_t at = 0;
     size_t width_at;
     size_t addresses_at;
-    size_t size;
-    uint64_t base;
-    uint64_t end;
     if (!find_superblock(ptr, len, &at)) {
         return err_set(err, ERR_INTEGRITY, "expected the signature of HDF5, found none");
     }
@@ -57,14 +54,14 @@ int file_header_hdf5(const uint8_t *ptr, size_t len, bool deep UNUSED, struct fi
                        "byte %zu: expected a superblock of version 0 to 3, found %u", at + 8,
                        ptr[at + 8]);
     }
-    size = ptr[at + width_at];
+    size_t size = ptr[at + width_at];
     if ((size != 4 && size != 8) || len - at < addresses_at + 3 * size) {
         return err_set(err, ERR_INTEGRITY,
                        "byte %zu: expected addresses of 4 or 8 bytes, found %zu", at + width_at,
                        size);
     }
-    base = little_endian(ptr + at + addresses_at, size);
-    end = little_endian(ptr + at + addresses_at + 2 * size, size);
+    uint64_t base = little_endian(ptr + at + addresses_at, size);
+    uint64_t end = little_endian(ptr + at + addresses_at + 2 * size, size);
     if (base != at || end > len || end < at) {
         return err_set(err, ERR_INTEGRITY,
                        "the superblock says that the file ends at byte %llu, but it ends at %zu",
@@ -89,7 +86,6 @@ int file_header_tfrecord(const uint8_t *ptr, size_t len, bool deep, struct file_
 {
     int64_t n = 0;
     for (size_t at = 0; at < len; n++) {
-        uint64_t bytes;
         if (len - at < RECORD_HEAD_BYTES + RECORD_CRC_BYTES) {
             return err_set(err, ERR_INTEGRITY, "byte %zu: record %lld is truncated", at,
                            (long long)n);
@@ -97,7 +93,7 @@ int file_header_tfrecord(const uint8_t *ptr, size_t len, bool deep, struct file_
         if (check_crc(ptr + at, 8, at, "length", err) < 0) {
             return -1;
         }
-        bytes = little_endian(ptr + at, 8);
+        uint64_t bytes = little_endian(ptr + at, 8);
         if (bytes > len - at - RECORD_HEAD_BYTES - RECORD_CRC_BYTES) {
             return err_set(err, ERR_INTEGRITY,
                            "byte %zu: record %lld has %llu bytes, the file has %zu more", at,

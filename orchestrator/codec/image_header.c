@@ -107,14 +107,13 @@ static int skip_scan(struct jpeg *jpeg, struct err *err)
 
 static int read_segment(struct jpeg *jpeg, uint8_t marker, struct err *err)
 {
-    size_t bytes;
     if (marker == M_TEM || (marker >= M_RST0 && marker <= M_SOI)) {
         return 0;
     }
     if (jpeg->len - jpeg->at < 2) {
         return cut(jpeg, "a segment's length", err);
     }
-    bytes = big16(jpeg->ptr + jpeg->at);
+    size_t bytes = big16(jpeg->ptr + jpeg->at);
     if (bytes < 2) {
         return err_set(err, ERR_INTEGRITY, "byte %zu: a segment of %zu bytes", jpeg->at, bytes);
     }

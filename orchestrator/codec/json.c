@@ -337,11 +337,10 @@ int json_str_list(const struct json *at, struct arena *arena, size_t max, struct
     struct json item;
     size_t n = 0;
     size_t idx = 0;
-    struct str *items;
     if (json_expect_array(at, max, &n, err) < 0) {
         return -1;
     }
-    items = arena_array(arena, struct str, n ? n : 1);
+    struct str *items = arena_array(arena, struct str, n ? n : 1);
     for (bool more = json_first(at, &item); more; more = json_next(&item)) {
         if (json_str(&item, arena, &items[idx++], err) < 0) {
             return -1;

@@ -46,7 +46,7 @@ static bool next_part(struct str *place, struct json_path_part *part)
 
 struct json_region json_region_of(struct str text, struct str place)
 {
-    struct json_span found = {.to = text.len}, next;
+    struct json_span found = {.to = text.len};
     struct json_path_part part;
     struct json_region ret = {1, 1, 1, 1};
     while (found.from < text.len && strchr(" \t\r\n", text.ptr[found.from]) &&
@@ -55,7 +55,7 @@ struct json_region json_region_of(struct str text, struct str place)
     }
     place = str_sub(place, str_starts(place, STR_LIT("$")), SIZE_MAX);
     while (place.len > 0 && (place.ptr[0] == '.' || place.ptr[0] == '[')) {
-        next = found;
+        struct json_span next = found;
         if (!next_part(&place, &part) || !json_place_step(text, &part, &next)) {
             break;
         }

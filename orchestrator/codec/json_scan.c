@@ -36,7 +36,6 @@ size_t utf8_len(struct str s)
 {
     const unsigned char *b = (const unsigned char *)s.ptr;
     size_t len;
-    uint32_t code;
     if (s.len == 0) {
         return 0;
     }
@@ -47,7 +46,7 @@ size_t utf8_len(struct str s)
     if (b[0] < 0xc2 || b[0] > 0xf4 || len > s.len) {
         return 0;
     }
-    code = b[0] & (0xffu >> (len + 1));
+    uint32_t code = b[0] & (0xffu >> (len + 1));
     for (size_t idx = 1; idx < len; idx++) {
         if ((b[idx] & 0xc0) != 0x80) {
             return 0;
@@ -98,7 +97,6 @@ static int scan_string(struct scan *s, struct err *err)
 {
     s->at++;
     while (s->at < s->end && *s->at != '"') {
-        size_t len;
         if (is_plain(*s->at)) {
             s->at++;
             continue;
@@ -109,7 +107,7 @@ static int scan_string(struct scan *s, struct err *err)
             }
             continue;
         }
-        len = utf8_len((struct str){s->at, (size_t)(s->end - s->at)});
+        size_t len = utf8_len((struct str){s->at, (size_t)(s->end - s->at)});
         if (len == 0 || (unsigned char)*s->at < 0x20) {
             return scan_fail(s, err, "bad UTF-8 or a control character in a string");
         }
@@ -133,13 +131,11 @@ static size_t scan_digits(struct scan *s)
 
 static int scan_number(struct scan *s, struct err *err)
 {
-    const char *from;
-    size_t n_digits;
     if (*s->at == '-') {
         s->at++;
     }
-    from = s->at;
-    n_digits = scan_digits(s);
+    const char *from = s->at;
+    size_t n_digits = scan_digits(s);
     if (n_digits == 0 || (n_digits > 1 && *from == '0') || n_digits > 40) {
         return scan_fail(s, err, "bad number");
     }

@@ -219,11 +219,10 @@ static int decode_list(const struct json *at, struct arena *arena, const struct 
     struct json item;
     size_t max = row->max ? (size_t)row->max : JSON_LIST_MAX;
     size_t n = 0;
-    char *items;
     if (json_expect_array(at, max, &n, err) < 0 || check_least(at, row, n, err) < 0) {
         return -1;
     }
-    items = arena_alloc_array(arena, row->item_size, n + 1, alignof(max_align_t));
+    char *items = arena_alloc_array(arena, row->item_size, n + 1, alignof(max_align_t));
     *(void **)target_of(row, out) = items;
     *count_of(row, out) = 0;
     for (bool more = json_first(at, &item); more; more = json_next(&item)) {
@@ -245,7 +244,6 @@ static int decode_pairs(const struct json *at, struct arena *arena, const struct
                         void *out, struct err *err)
 {
     struct json item;
-    struct str *pairs;
     size_t max = row->max ? (size_t)row->max : JSON_LIST_MAX;
     size_t n = 0;
     if (!json_is_object(at)) {
@@ -257,7 +255,7 @@ static int decode_pairs(const struct json *at, struct arena *arena, const struct
     if (n > max) {
         return json_fail(at, err, "expected at most %zu names, found %zu", max, n);
     }
-    pairs = arena_array(arena, struct str, 2 * n + 2);
+    struct str *pairs = arena_array(arena, struct str, 2 * n + 2);
     *(void **)target_of(row, out) = pairs;
     *count_of(row, out) = n;
     for (bool more = json_first(at, &item); more; more = json_next(&item), pairs += 2) {

@@ -108,7 +108,6 @@ static int read_frame(struct str bytes, uint32_t mark, uint32_t len_max, struct 
 static int read_fields(struct arena *arena, struct str body, struct node_request *request,
                        struct err *err)
 {
-    struct str *fields;
     size_t n = 0;
     for (size_t at = 0; at < body.len; n++) {
         uint32_t len = body.len - at >= 4 ? get_u32(body.ptr + at) : UINT32_MAX;
@@ -121,7 +120,7 @@ static int read_fields(struct arena *arena, struct str body, struct node_request
         }
         at += 4 + (size_t)len;
     }
-    fields = arena_array(arena, struct str, n + 1);
+    struct str *fields = arena_array(arena, struct str, n + 1);
     for (size_t at = 0, idx = 0; at < body.len; idx++) {
         uint32_t len = get_u32(body.ptr + at);
         fields[idx] = (struct str){arena_strndup(arena, body.ptr + at + 4, len), len};

@@ -193,7 +193,6 @@ static int decide_kind(const struct json *root, struct str said, struct oci_mani
     struct json member;
     bool has_layers = json_find(root, "layers", &member) || json_find(root, "config", &member);
     bool has_manifests = json_find(root, "manifests", &member);
-    enum type_kind kind;
     if (out->schema == 1 || kind_of(said) == TYPE_SCHEMA1) {
         return json_fail(
             root, err,
@@ -208,7 +207,7 @@ static int decide_kind(const struct json *root, struct str said, struct oci_mani
                           : has_manifests             ? STR_LIT(OCI_TYPE_INDEX)
                                                       : STR_LIT(OCI_TYPE_MANIFEST);
     }
-    kind = kind_of(out->media_type);
+    enum type_kind kind = kind_of(out->media_type);
     if (kind == TYPE_OTHER) {
         return json_fail(root, err, "is of type \"%.*s\", which is not an image",
                          STR_ARG(str_sub(out->media_type, 0, 100)));
@@ -226,8 +225,6 @@ static int parse_manifest(struct arena *arena, struct str text, struct str conte
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct oci_manifest out = {0};
-    struct json root;
-    struct str type;
     if (text.len > OCI_MANIFEST_BYTES_MAX) {
         return err_set(err, ERR_PARSE, "%s: %zu bytes, a manifest may have at most %u", name,
                        text.len, OCI_MANIFEST_BYTES_MAX);
@@ -235,12 +232,12 @@ static int parse_manifest(struct arena *arena, struct str text, struct str conte
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_decode(&root, arena, HEAD_ROWS, ARRAY_LEN(HEAD_ROWS), &out, err) < 0 ||
         decide_kind(&root, str_dup(arena, bare_type(content_type)), &out, err) < 0) {
         return -1;
     }
-    type = out.media_type;
+    struct str type = out.media_type;
     if ((out.is_index
              ? json_decode(&root, arena, INDEX_ROWS, ARRAY_LEN(INDEX_ROWS), &out, err)
              : json_decode(&root, arena, IMAGE_ROWS, ARRAY_LEN(IMAGE_ROWS), &out, err)) < 0) {
@@ -304,7 +301,6 @@ static int parse_config(struct arena *arena, struct str text, size_t n_layers, c
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct config_text read = {0};
-    struct json root;
     if (text.len > OCI_CONFIG_BYTES_MAX) {
         return err_set(err, ERR_PARSE, "%s: %zu bytes, a config may have at most %u", name,
                        text.len, OCI_CONFIG_BYTES_MAX);
@@ -312,7 +308,7 @@ static int parse_config(struct arena *arena, struct str text, size_t n_layers, c
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_decode(&root, arena, CONFIG_ROWS, ARRAY_LEN(CONFIG_ROWS), &read, err) < 0) {
         return -1;
     }

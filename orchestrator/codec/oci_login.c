@@ -11,8 +11,6 @@
 static struct str plain_key(struct str key)
 {
     static const char *const DOCKER[] = {"index.docker.io", "registry-1.docker.io"};
-    struct str host;
-    int64_t slash;
     int64_t scheme = str_find(key, STR_LIT("://"));
     if (scheme >= 0) {
         key = str_sub(key, (size_t)scheme + 3, key.len);
@@ -23,8 +21,8 @@ static struct str plain_key(struct str key)
     if (str_ends(key, STR_LIT("/v1")) || str_ends(key, STR_LIT("/v2"))) {
         key.len -= 3;
     }
-    slash = str_find(key, STR_LIT("/"));
-    host = slash >= 0 ? str_sub(key, 0, (size_t)slash) : key;
+    int64_t slash = str_find(key, STR_LIT("/"));
+    struct str host = slash >= 0 ? str_sub(key, 0, (size_t)slash) : key;
     for (size_t idx = 0; idx < ARRAY_LEN(DOCKER); idx++) {
         if (slash < 0 && str_eq_z(host, DOCKER[idx])) {
             return STR_LIT("docker.io");
@@ -47,7 +45,6 @@ static int read_login(const struct json *entry, struct arena *arena, struct oci_
     struct json member;
     struct err why = {0};
     struct str packed, bytes;
-    int64_t colon;
     if (json_find(entry, "identitytoken", &member) && !json_is_null(&member)) {
         return json_fail(entry, err,
                          "an identity token is not supported: log in with a name and a password "
@@ -62,7 +59,7 @@ static int read_login(const struct json *entry, struct arena *arena, struct oci_
     if (packed.len > OCI_LOGIN_MAX || base64_decode(arena, packed, &bytes, &why) < 0) {
         return json_fail(&member, err, "expected NAME:PASSWORD in base64");
     }
-    colon = str_find(bytes, STR_LIT(":"));
+    int64_t colon = str_find(bytes, STR_LIT(":"));
     if (colon <= 0 || memchr(bytes.ptr, '\n', bytes.len) || memchr(bytes.ptr, '\0', bytes.len)) {
         return json_fail(&member, err, "expected NAME:PASSWORD in base64");
     }

@@ -211,9 +211,7 @@ int oci_ref_parse(struct arena *arena, struct str text, struct oci_ref *ret_ref,
 {
     struct oci_ref ref = {0};
     struct str name = text;
-    struct str tag;
     int64_t at = str_find(text, STR_LIT("@"));
-    int64_t slash;
     if (text.len == 0 || text.len > OCI_REF_MAX) {
         return bad(err, text, "expected 1 to 512 bytes");
     }
@@ -225,12 +223,12 @@ int oci_ref_parse(struct arena *arena, struct str text, struct oci_ref *ret_ref,
         }
         ref.has_digest = true;
     }
-    tag = cut_tag(&name);
+    struct str tag = cut_tag(&name);
     if (tag.ptr && !is_tag(tag)) {
         return bad(err, text,
                    "expected a tag of letters, digits, \"_\", \".\" and \"-\" after \":\"");
     }
-    slash = str_find(name, STR_LIT("/"));
+    int64_t slash = str_find(name, STR_LIT("/"));
     if (slash > 0 && names_host(str_sub(name, 0, (size_t)slash))) {
         ref.host = str_dup(arena, str_sub(name, 0, (size_t)slash));
         ref.path = str_dup(arena, str_sub(name, (size_t)slash + 1, name.len));

@@ -231,15 +231,14 @@ static int match_counted(struct pattern *pattern, const struct stretch *s,
                          struct match_budget *budget)
 {
     struct counter counter = {budget, s->from};
-    int status;
     if (!make_counted(pattern)) {
         budget->left = 0;
         return PCRE2_ERROR_CALLOUT;
     }
     pcre2_set_callout(pattern->context, count_step, &counter);
     pcre2_set_match_limit(pattern->context, UINT32_MAX);
-    status = pcre2_match(pattern->counted, subject_ptr(s->subject), s->subject.len, s->from,
-                         s->options, pattern->match, pattern->context);
+    int status = pcre2_match(pattern->counted, subject_ptr(s->subject), s->subject.len, s->from,
+                             s->options, pattern->match, pattern->context);
     pcre2_set_callout(pattern->context, NULL, NULL);
     return status;
 }
@@ -323,12 +322,11 @@ int pattern_match(struct pattern *pattern, struct str subject, struct match_budg
                   bool *ret_found, struct err *err)
 {
     const struct stretch whole = {subject, 0, 0};
-    int status;
     make_ready(pattern);
     if (subject.len > 2 * PATTERN_WINDOW && !pattern->is_anchored) {
         return match_by_windows(pattern, subject, budget, ret_found, err);
     }
-    status = match_stretch(pattern, &whole, budget);
+    int status = match_stretch(pattern, &whole, budget);
     if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
         return match_error(status, pattern, subject, err);
     }
@@ -340,9 +338,8 @@ int pattern_match_partial(struct pattern *pattern, struct str subject, size_t mi
                           struct match_budget *budget, bool *ret_partial, struct err *err)
 {
     const struct stretch whole = {subject, 0, PCRE2_PARTIAL_HARD | PCRE2_NO_JIT};
-    int status;
     make_ready(pattern);
-    status = match_counted(pattern, &whole, budget);
+    int status = match_counted(pattern, &whole, budget);
     if (status < 0 && status != PCRE2_ERROR_NOMATCH && status != PCRE2_ERROR_PARTIAL) {
         return match_error(status, pattern, subject, err);
     }

@@ -59,12 +59,12 @@ int proto_varint(struct str *rest, uint64_t *ret_value, struct err *err)
 int proto_next(struct str *rest, struct proto_field *ret_field, struct err *err)
 {
     struct str at = *rest;
-    uint64_t tag, len;
+    uint64_t tag;
     if (proto_varint(&at, &tag, err) < 0) {
         return -1;
     }
     struct proto_field field = {.number = tag >> 3, .wire = (enum proto_wire)(tag & 7)};
-    len = field.wire == PROTO_FIXED64 ? 8 : field.wire == PROTO_FIXED32 ? 4 : 0;
+    uint64_t len = field.wire == PROTO_FIXED64 ? 8 : field.wire == PROTO_FIXED32 ? 4 : 0;
     if (len == 0 && field.wire != PROTO_VARINT && field.wire != PROTO_BYTES) {
         return err_set(err, ERR_INTEGRITY, "field %" PRIu64 " of wire type %d", field.number,
                        (int)field.wire);

@@ -44,13 +44,12 @@ static int finish_key(EVP_PKEY *pkey, bool is_private, struct sign_key *ret_key,
     uint8_t *end = der;
     uint8_t sha256[SHA256_BYTES];
     size_t raw_len = SIGN_PUBLIC_BYTES;
-    int der_len;
     if (EVP_PKEY_get_id(pkey) != EVP_PKEY_ED25519 ||
         EVP_PKEY_get_raw_public_key(pkey, key.public_raw, &raw_len) != 1 ||
         raw_len != SIGN_PUBLIC_BYTES) {
         return err_set(err, ERR_AUTH, "expected an Ed25519 key");
     }
-    der_len = i2d_PUBKEY(pkey, NULL);
+    int der_len = i2d_PUBKEY(pkey, NULL);
     if (der_len <= 0 || der_len > DER_MAX || i2d_PUBKEY(pkey, &end) != der_len) {
         return err_set(err, ERR_INTERNAL, "the public key has no DER form");
     }
@@ -145,14 +144,13 @@ int sign_load_private(const char *path, struct sign_key *ret_key, struct err *er
     CLEANUP(bio) BIO *bio = NULL;
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     EVP_PKEY *pkey;
-    ssize_t got;
     if (fd < 0) {
         return err_errno(err, "open", path);
     }
     if (check_private_file(fd, path, err) < 0) {
         return -1;
     }
-    got = read(fd, text, sizeof(text));
+    ssize_t got = read(fd, text, sizeof(text));
     if (got < 0) {
         return err_errno(err, "read", path);
     }

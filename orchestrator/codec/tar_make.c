@@ -82,7 +82,6 @@ static int put_header(struct tar_maker *maker, const char *name, int64_t size_by
                       struct err *err)
 {
     struct archive_entry *entry = archive_entry_new();
-    int result;
     if (!entry) {
         return err_set(err, ERR_INTERNAL, "tar: no memory");
     }
@@ -91,7 +90,7 @@ static int put_header(struct tar_maker *maker, const char *name, int64_t size_by
     archive_entry_set_perm(entry, FILE_MODE);
     archive_entry_set_size(entry, size_bytes);
     archive_entry_set_mtime(entry, USTAR_MTIME, 0);
-    result = archive_write_header(maker->archive, entry);
+    int result = archive_write_header(maker->archive, entry);
     archive_entry_free(entry);
     return result == ARCHIVE_OK ? 0 : fail(maker, name, err);
 }

@@ -161,14 +161,14 @@ static void closing_text(const struct tarball_closing *closing,
     char sha256[SHA256_HEX_SIZE];
     char key[2 * SIGN_PUBLIC_BYTES + 1] = DASHES_64;
     char signature[2 * SIGN_BYTES + 1] = DASHES_64 DASHES_64;
-    int len;
     hex_encode(closing->sha256, SHA256_BYTES, sha256);
     if (closing->is_signed) {
         hex_encode(closing->public_raw, SIGN_PUBLIC_BYTES, key);
         hex_encode(closing->signature, SIGN_BYTES, signature);
     }
-    len = snprintf(ret_text, TARBALL_CLOSING_TEXT_BYTES + 1,
-                   "reperf-closing 1\nsha256 %s\nkey %s\nsignature %s\n", sha256, key, signature);
+    int len =
+        snprintf(ret_text, TARBALL_CLOSING_TEXT_BYTES + 1,
+                 "reperf-closing 1\nsha256 %s\nkey %s\nsignature %s\n", sha256, key, signature);
     ASSERT(len == TARBALL_CLOSING_TEXT_BYTES);
 }
 
@@ -400,14 +400,13 @@ static int next_bytes(struct tarball_source *source, void *buf, size_t size, siz
     ZSTD_outBuffer out = {buf, size, 0};
     while (out.pos < size && !source->is_frame_done) {
         ZSTD_inBuffer in = {source->in, source->in_len, source->in_pos};
-        size_t code;
         if (in.pos == in.size) {
             if (refill(source, err) < 0) {
                 return -1;
             }
             continue;
         }
-        code = ZSTD_decompressStream(source->zstd, &out, &in);
+        size_t code = ZSTD_decompressStream(source->zstd, &out, &in);
         if (ZSTD_isError(code)) {
             return err_set(err, ERR_INTEGRITY, "zstd, near byte %" PRIu64 ": %s",
                            source->read_bytes - source->in_len + source->in_pos,

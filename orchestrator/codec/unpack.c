@@ -346,7 +346,6 @@ static int advance(struct unpack *unpack, struct err *err)
         struct archive_entry *entry;
         const void *ptr;
         size_t len = 1;
-        int result;
         while (len > 0) {
             if (unpack_pull(unpack, &ptr, &len, err) < 0) {
                 return -1;
@@ -354,7 +353,7 @@ static int advance(struct unpack *unpack, struct err *err)
         }
         unpack->entry = (struct unpack_entry){0};
         unpack->names.n_new = 0;
-        result = archive_read_next_header(layer->a, &entry);
+        int result = archive_read_next_header(layer->a, &entry);
         if (result == ARCHIVE_EOF) {
             result = layer == &unpack->inner ? end_inner(unpack, err) : end_outer(unpack, err);
         } else if (result != ARCHIVE_OK) {

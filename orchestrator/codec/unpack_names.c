@@ -203,7 +203,7 @@ static int check_component(struct str part, struct err *err)
 
 int unpack_path_clean(struct str raw, struct str *ret_path, struct err *err)
 {
-    struct str path = raw, rest, part;
+    struct str path = raw, part;
     size_t depth = 0;
     if (raw.len == 0) {
         return err_set(err, ERR_INTEGRITY, "its name is empty");
@@ -229,7 +229,7 @@ int unpack_path_clean(struct str raw, struct str *ret_path, struct err *err)
             return err_set(err, ERR_INTEGRITY, "its name has an empty part");
         }
     }
-    rest = path;
+    struct str rest = path;
     while (path.len > 0 && str_next(&rest, '/', &part)) {
         if (check_component(part, err) < 0) {
             return -1;

@@ -75,11 +75,10 @@ int unpack_source_pad(struct unpack_source *source, uint64_t from, struct err *e
     size_t len = 0;
     do {
         uint64_t at = from;
-        const uint8_t *bytes;
         if (take_rest(source, &from, &ptr, &len, err) < 0) {
             return -1;
         }
-        bytes = ptr;
+        const uint8_t *bytes = ptr;
         /* All bytes are zero if the first is and each equals the one before it. */
         if (len > 0 && (bytes[0] != 0 || memcmp(bytes, bytes + 1, len - 1) != 0)) {
             size_t first = 0;

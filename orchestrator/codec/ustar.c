@@ -124,7 +124,6 @@ int ustar_header(struct str name, uint64_t size_bytes, uint8_t ret_block[USTAR_B
                  struct err *err)
 {
     struct ustar_raw raw = {.type = '0', .magic = "ustar", .version = {'0', '0'}};
-    int64_t split;
     if (ustar_check_name(name, err) < 0) {
         return -1;
     }
@@ -132,7 +131,7 @@ int ustar_header(struct str name, uint64_t size_bytes, uint8_t ret_block[USTAR_B
         return err_set(err, ERR_INTEGRITY, "%.*s: %" PRIu64 " bytes, expected at most %lld",
                        STR_ARG(name), size_bytes, USTAR_FILE_MAX);
     }
-    split = split_at(name);
+    int64_t split = split_at(name);
     if (split < 0) {
         return err_set(err, ERR_INTEGRITY,
                        "%.*s: no slash divides the name into at most %d and %d bytes",
@@ -206,11 +205,10 @@ int ustar_names_add(struct ustar_names *names, struct str name, uint64_t size_by
                     struct err *err)
 {
     static char is_there;
-    struct str low;
     if (check_order(names, name, err) < 0 || check_caps(names, name, size_bytes, err) < 0) {
         return -1;
     }
-    low = lower(&names->arena, name);
+    struct str low = lower(&names->arena, name);
     if (map_get(&names->folders, low) || !map_add(&names->files, low, &is_there)) {
         return err_set(err, ERR_INTEGRITY,
                        "%.*s: another name differs from it only in case, or lies below it",
@@ -287,14 +285,13 @@ static int read_header(struct ustar_reader *reader, struct err *err)
     uint8_t wanted[USTAR_BLOCK] = {0};
     struct ustar_raw raw;
     struct str prefix, name;
-    uint64_t size_bytes;
     memcpy(&raw, reader->block, sizeof(raw));
     prefix = field_text(raw.prefix, sizeof(raw.prefix));
     name = field_text(raw.name, sizeof(raw.name));
     int len = snprintf(reader->path, sizeof(reader->path), "%.*s%s%.*s", STR_ARG(prefix),
                        prefix.len ? "/" : "", STR_ARG(name));
     name = (struct str){reader->path, (size_t)len};
-    size_bytes = read_size(&raw);
+    uint64_t size_bytes = read_size(&raw);
     if (ustar_check_name(name, err) < 0) {
         return -1;
     }

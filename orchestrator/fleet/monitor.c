@@ -369,8 +369,8 @@ static void judge_gpu(struct reader *reader, struct gpu_state *gpu)
     }
     if (gpu->processes_most > 1) { /* a rank has a GPU of its own */
         add_taint(reader, "gpu-shared",
-                  arena_printf(arena, "GPU %lld: %zu processes on it, 1 are ours", index,
-                               gpu->processes_most));
+                  arena_printf(arena, "GPU %lld: %zu processes on it, and one of them is the rank",
+                               index, gpu->processes_most));
     }
 }
 

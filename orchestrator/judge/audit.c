@@ -14,9 +14,8 @@ struct str arena_str(struct arena *arena, const char *fmt, ...)
 {
     char text[4096];
     va_list args;
-    int len;
     va_start(args, fmt);
-    len = vsnprintf(text, sizeof(text), fmt, args);
+    int len = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     if (len < 0) {
         return STR_LIT("");

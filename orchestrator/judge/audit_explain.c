@@ -72,7 +72,6 @@ static void try_rule(struct search *s, const struct rule *rule)
 {
     struct rule_value value = {0};
     enum rounding rounding = ROUND_NEAREST;
-    size_t n_given;
     if (!audit_apply(rule, s->cell, s->memos, &value)) {
         return;
     }
@@ -86,7 +85,7 @@ static void try_rule(struct search *s, const struct rule *rule)
     }
     s->found.n_matching++;
     s->found.n_single += value.n_used == 1;
-    n_given = count_given(s, rule, rounding);
+    size_t n_given = count_given(s, rule, rounding);
     if (n_given > s->found.best_explains) {
         s->found.best_explains = n_given;
         s->found.best = describe(s, rule, rounding);

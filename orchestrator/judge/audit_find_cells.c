@@ -168,7 +168,6 @@ static void find_time(struct audit *audit, const struct cell_audit *a)
 {
     const struct report_case *c = a->of_case;
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
-    double rate;
     if (!is_rate(a) || !m || m->last_step <= 0) {
         return;
     }
@@ -176,8 +175,8 @@ static void find_time(struct audit *audit, const struct cell_audit *a)
         if (c->cells[idx].metric != METRIC_TIME_TO_TRAIN) {
             continue;
         }
-        rate = (double)m->last_step * (double)c->batch_per_gpu * (double)c->gpus /
-               c->cells[idx].published;
+        double rate = (double)m->last_step * (double)c->batch_per_gpu * (double)c->gpus /
+                      c->cells[idx].published;
         if (fabs(rel_diff(rate, a->cell->published)) > TIME_REL_MAX) {
             finding_add(audit->found, "rate-contradicts-time", cell_spot(audit, a),
                         "%s: %" PRId64 " steps of %" PRId64
@@ -215,18 +214,15 @@ static void find_step_work(struct audit *audit, const struct cell_audit *a)
 {
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
     const struct series *s = m ? measurement_primary(m) : NULL;
-    const struct sample *first;
-    const struct sample *last;
     struct str text = STR_EMPTY;
     struct err err = {0};
     int64_t accumulated = 1;
-    double stated;
     double items = 0;
     if (!is_rate(a) || !s || s->quantity != QTY_RATE || s->scope != SCOPE_JOB || s->n < 3) {
         return;
     }
-    first = &s->samples[0];
-    last = &s->samples[s->n - 1];
+    const struct sample *first = &s->samples[0];
+    const struct sample *last = &s->samples[s->n - 1];
     if (first->run != last->run || !(last->time_s > first->time_s) || last->step <= first->step) {
         return;
     }
@@ -239,7 +235,8 @@ static void find_step_work(struct audit *audit, const struct cell_audit *a)
         items += delta_s > 0 ? s->samples[idx].value * delta_s : 0;
     }
     items /= (double)(last->step - first->step);
-    stated = (double)a->of_case->gpus * (double)a->of_case->batch_per_gpu * (double)accumulated;
+    double stated =
+        (double)a->of_case->gpus * (double)a->of_case->batch_per_gpu * (double)accumulated;
     if (items > STEP_WORK_FACTOR * stated) {
         finding_add(audit->found, "step-work-differs", cell_spot(audit, a),
                     "%s: a step of the log processes %.0f items, but %.0f are stated: %.0f batches "

@@ -79,13 +79,12 @@ static bool is_mean_of_all(const struct cell_audit *a, const struct rule *rule)
 static void find_warmup(struct audit *audit, const struct cell_audit *a, const struct rule *rule)
 {
     struct pace pace;
-    double median;
     if (!((is_average(rule) && rule->statistic != STAT_MEDIAN && keeps_all(rule)) ||
           is_mean_of_all(a, rule)) ||
         !audit_pace(audit, a, &pace) || pace.n < 3) {
         return;
     }
-    median = median_step_s(audit, &pace);
+    double median = median_step_s(audit, &pace);
     if (step_s(&pace.items[0]) > COLD_FACTOR * median) {
         finding_add(audit->found, "warmup-included", cell_spot(audit, a),
                     "%s: the first interval takes %.3g times the median and is counted",
@@ -98,15 +97,13 @@ static void find_checkpoint(struct audit *audit, const struct cell_audit *a,
                             const struct rule *rule)
 {
     struct pace pace;
-    size_t from;
-    double factor;
     if (!is_average(rule) || is_trimmed(rule) || rule->statistic == STAT_MEDIAN ||
         rule->window.drop_last > 0 || rule->window.has_steps || !audit_pace(audit, a, &pace) ||
         pace.series->quantity != QTY_STEP_TIME || (size_t)rule->window.skip + 2 > pace.n) {
         return;
     }
-    from = (size_t)rule->window.skip;
-    factor = pace_last_over_slowest(&pace, from);
+    size_t from = (size_t)rule->window.skip;
+    double factor = pace_last_over_slowest(&pace, from);
     if (factor > CHECKPOINT_FACTOR) {
         finding_add(audit->found, "checkpoint-in-window", cell_spot(audit, a),
                     "%s: the run's last interval takes %.2f times the slowest of the other %zu and "
@@ -182,21 +179,19 @@ static void find_row(struct audit *audit, const struct like_row *row)
 {
     const struct rule *a = row->a->by;
     const struct rule *b = row->b->by;
-    struct str pair;
-    int64_t skipped_a;
-    int64_t skipped_b;
     if (!a || !b) {
         return;
     }
-    pair = arena_str(audit->arena, "%s by %s and %s by %s:", row->a->of_case->stack->label.ptr,
-                     a->id.ptr, row->b->of_case->stack->label.ptr, b->id.ptr);
+    struct str pair =
+        arena_str(audit->arena, "%s by %s and %s by %s:", row->a->of_case->stack->label.ptr,
+                  a->id.ptr, row->b->of_case->stack->label.ptr, b->id.ptr);
     if (is_trimmed(a) != is_trimmed(b) &&
         !findings_say(audit->found, "trimming-differs", pair, false)) {
         finding_add(audit->found, "trimming-differs", cell_spot(audit, row->a),
                     "%s only %s is trimmed", pair.ptr, (is_trimmed(a) ? a : b)->id.ptr);
     }
-    skipped_a = skipped_steps(audit, row->a, a);
-    skipped_b = skipped_steps(audit, row->b, b);
+    int64_t skipped_a = skipped_steps(audit, row->a, a);
+    int64_t skipped_b = skipped_steps(audit, row->b, b);
     if ((skipped_a == 0) != (skipped_b == 0) &&
         !findings_say(audit->found, "warmup-differs", pair, false)) {
         finding_add(audit->found, "warmup-differs", cell_spot(audit, row->a),

@@ -89,11 +89,10 @@ bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *re
     const struct series *s = rule && m ? pace_series(rule, m) : NULL;
     double total_s = 0;
     int64_t first_step = 0;
-    int run;
     if (!s) {
         return false;
     }
-    run = rule_run_of(rule, s);
+    int run = rule_run_of(rule, s);
     *ret = (struct pace){.items = arena_array(audit->arena, struct interval, s->n), .series = s};
     for (size_t idx = 0; idx < s->n; idx++) {
         const struct sample *at = &s->samples[idx];
@@ -210,12 +209,11 @@ static void fill_row(struct audit *audit, struct like_row *row)
     struct side a = {0};
     struct side b = {0};
     int64_t skip = 0;
-    double share;
     strbuf_init(&reasons, REASON_BYTES);
     read_side(audit, row->a, &a);
     read_side(audit, row->b, &b);
     if (a.has_pace && b.has_pace) {
-        share = ceil(WARMUP_SHARE * (double)(a.n_steps < b.n_steps ? a.n_steps : b.n_steps));
+        double share = ceil(WARMUP_SHARE * (double)(a.n_steps < b.n_steps ? a.n_steps : b.n_steps));
         skip = (int64_t)share;
         skip = a.pace.items[0].n_steps > skip ? a.pace.items[0].n_steps : skip;
         skip = b.pace.items[0].n_steps > skip ? b.pace.items[0].n_steps : skip;

@@ -53,20 +53,48 @@ const char *spot_path(struct arena *arena, const struct spot *at, bool is_lastin
                : arena_printf(arena, "$.%s[%zu]%s%s", c ? "cases" : "stacks", idx, cell, below);
 }
 
+/* Whether only the manifest has it: what its authors add to the published text, in order to run it. */
+static bool is_of_manifest(const struct spot *at)
+{
+    struct str below = str_of(at->below ? at->below : "");
+    return !at->report->source.path.ptr || str_starts(below, STR_LIT(".smoke[")) ||
+           str_starts(below, STR_LIT(".full[")) || str_ends(below, STR_LIT(".works"));
+}
+
+/* The authors' page that shows what was done with the stack. */
+static struct str page_of(const struct report *report, const struct stack *stack)
+{
+    for (size_t idx = 0; stack && idx < report->n_cases; idx++) {
+        if (report->cases[idx].stack == stack) {
+            return report_row_source(report, &report->cases[idx]).path;
+        }
+    }
+    return report->source.path;
+}
+
 static struct str spot_words(struct arena *arena, const struct spot *at)
 {
     const char *line = at->line ? arena_printf(arena, ":%" PRId64, at->line) : "";
-    return str_of(
-        at->log.ptr ? arena_printf(arena, "%.*s%s", STR_ARG(at->log), line)
-        : at->cell && !at->below
-            ? arena_printf(arena, "%s:%s", at->report->path.ptr, at->cell->id.ptr)
-            : arena_printf(arena, "%s:%s", at->report->path.ptr, spot_path(arena, at, false)));
+    if (at->log.ptr) {
+        return str_of(arena_printf(arena, "%.*s%s", STR_ARG(at->log), line));
+    }
+    if (at->page.ptr || at->of_case) {
+        return at->page.ptr ? at->page : at->cell ? at->cell->id : at->of_case->id;
+    }
+    if (is_of_manifest(at)) {
+        return str_of(
+            arena_printf(arena, "%s: %s", at->report->path.ptr, spot_path(arena, at, true)));
+    }
+    struct str page = page_of(at->report, at->stack);
+    return at->stack ? str_of(arena_printf(
+                           arena, "%.*s: %.*s", STR_ARG(page),
+                           STR_ARG(at->stack->label.len ? at->stack->label : at->stack->framework)))
+                     : page;
 }
 
 void finding_add(struct findings *list, const char *id, struct spot at, const char *fmt, ...)
 {
     const struct finding_rule *rule = find_rule(id);
-    struct finding *f;
     char text[MESSAGE_BYTES];
     va_list args;
     ASSERT(rule);
@@ -82,7 +110,7 @@ void finding_add(struct findings *list, const char *id, struct spot at, const ch
         list->items = items;
         list->n_max = n_max;
     }
-    f = &list->items[list->n++];
+    struct finding *f = &list->items[list->n++];
     f->id = rule->id;
     f->level = rule->level;
     f->message = str_dup(list->arena, str_of(text));

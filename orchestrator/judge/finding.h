@@ -16,6 +16,7 @@ struct spot {
     const char *below;       /* of the cell, case, stack or report: ".conditions.seed" */
     struct str log;
     int64_t line;
+    struct str page; /* of the authors, other than the one of the row */
 };
 
 struct finding {
@@ -23,8 +24,7 @@ struct finding {
     enum finding_level level;
     struct str message;
     struct spot at;
-    struct str
-        where; /* in words: "MANIFEST:$.stacks[0].image_digest", "MANIFEST:CELL", "LOG:LINE" */
+    struct str where; /* in words: "LOG:LINE", a cell, a case, "PAGE: FRAMEWORK", PAGE */
 };
 
 struct findings {

@@ -86,11 +86,10 @@ static const char *plural(size_t n)
 static double sum_of_inverse(const struct counted *c)
 {
     double *inverse = xcalloc(c->n, sizeof(*inverse));
-    double sum;
     for (size_t idx = 0; idx < c->n; idx++) {
         inverse[idx] = 1 / c->values[idx];
     }
-    sum = stats_sum(inverse, c->n);
+    double sum = stats_sum(inverse, c->n);
     free(inverse);
     return sum;
 }
@@ -185,8 +184,6 @@ static void how_log_of(struct arena *arena, const struct rule *rule, const struc
     const struct measurement *m = cell->measurements[idx];
     const struct made made = {arena, &log->steps};
     struct rule_repeat repeat = {0};
-    struct rule_case of;
-    struct counted counted;
     struct err err = {0};
     log->value = (double)NAN;
     log->series = m ? measurement_series(m, rule->series) : NULL;
@@ -194,7 +191,7 @@ static void how_log_of(struct arena *arena, const struct rule *rule, const struc
         log->why = cell->note.ptr ? cell->note : STR_LIT("the log is missing");
         return;
     }
-    of = audit_case_of_log(cell->of_case, rule, format, m);
+    struct rule_case of = audit_case_of_log(cell->of_case, rule, format, m);
     if (log->series && log->series->n > 0) {
         log->uses = arena_array(arena, enum sample_use, log->series->n);
         if (rule_uses(rule, m, &of, log->uses, &err) < 0) {
@@ -214,7 +211,7 @@ static void how_log_of(struct arena *arena, const struct rule *rule, const struc
     if (!isfinite(repeat.value) || !log->uses) {
         return;
     }
-    counted = counted_of(arena, log);
+    struct counted counted = counted_of(arena, log);
     add_step(&made, repeat.by.statistic,
              words_of_statistic(arena, rule, &of, &repeat.by, &counted));
     add_scale(&made, rule, &of, &repeat.by);

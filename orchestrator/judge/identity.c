@@ -282,13 +282,13 @@ static struct identity_item check_global(struct arena *arena, const struct forma
     struct stated s = stated_of(told, "global_batch");
     int64_t batch = row->batch_per_gpu * row->gpus;
     bool accumulates = format_reads(format, "grad_accumulation");
-    struct identity_item item;
     if (accumulates && s.n == 1 && row->gpus_per_node > 0 &&
         to_count(s.items[0]->value) % (row->batch_per_gpu * row->gpus_per_node) == 0) {
         return unproven(
             STR_LIT("batches are accumulated, and the log does not state the batch per GPU"));
     }
-    item = compare(arena, &s, count_text(arena, batch), same_count, "batch of all GPUs");
+    struct identity_item item =
+        compare(arena, &s, count_text(arena, batch), same_count, "batch of all GPUs");
     return item.state == ID_PROVEN && !knows_gpus
                ? unproven(STR_LIT(
                      "the log states the batch of all GPUs, but not how many GPUs there are"))
@@ -563,7 +563,6 @@ enum identity_state identity_machine(const struct identity_machine_words *row, s
     struct str best = STR_EMPTY;
     char word[NAME_BYTES];
     size_t n_best = 0;
-    size_t n_lacking;
     size_t n;
     while (str_next(&path, '/', &part)) {
         (void)count_lacking(machine, part, &n);
@@ -572,7 +571,7 @@ enum identity_state identity_machine(const struct identity_machine_words *row, s
             best = part;
         }
     }
-    n_lacking = count_lacking(machine, best, &n);
+    size_t n_lacking = count_lacking(machine, best, &n);
     if (n_best == 0 || n_lacking == 0) {
         return n_best == 0 ? ID_UNPROVEN : ID_PROVEN;
     }

@@ -200,7 +200,6 @@ static int gather(const struct rule *rule, const struct measurement *m, const st
                   struct picked *picked, struct err *err)
 {
     const struct series *series = picked->series;
-    int64_t warmup_steps;
     int32_t run = 0;
     if (rule->match_gpus && of->gpus <= 0) {
         return err_set(err, ERR_PARSE, "rule %.*s needs to know how many GPUs", STR_ARG(rule->id));
@@ -208,7 +207,7 @@ static int gather(const struct rule *rule, const struct measurement *m, const st
     if (choose_run(rule, series, &run, err) < 0) {
         return -1;
     }
-    warmup_steps = warmup_of(m, run);
+    int64_t warmup_steps = warmup_of(m, run);
     if (rule->window.skips_warmup && warmup_steps < 0) {
         return err_set(err, ERR_PARSE, "rule %.*s: the log does not state its warm-up steps",
                        STR_ARG(rule->id));

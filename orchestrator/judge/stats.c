@@ -132,8 +132,6 @@ bool stats_is_outlier(const double *values, size_t n, size_t idx)
 {
     CLEANUP(free) double *sorted = xcalloc(n, sizeof(*sorted));
     double median;
-    double mad;
-    double off;
     if (n < 3) {
         return false;
     }
@@ -144,7 +142,7 @@ bool stats_is_outlier(const double *values, size_t n, size_t idx)
         sorted[at] = fabs(values[at] - median);
     }
     stats_sort(sorted, n);
-    mad = stats_sorted_median(sorted, n);
-    off = fabs(values[idx] - median);
+    double mad = stats_sorted_median(sorted, n);
+    double off = fabs(values[idx] - median);
     return off >= OUTLIER_REL_MIN * fabs(median) && MAD_TO_STD * off > OUTLIER_Z * mad;
 }

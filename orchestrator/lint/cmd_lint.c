@@ -35,7 +35,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     struct lint_args args = {0};
     struct report_set reports = {0};
     struct findings all = {.arena = &arena};
-    struct findings *lists;
     CLEANUP(format_set) struct format_set formats = {0};
     strbuf_init(&text, TEXT_BYTES_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
@@ -49,7 +48,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         load_formats(&arena, ctx->root, &formats, err) < 0) {
         return -1;
     }
-    lists = arena_array(&arena, struct findings, reports.n + 1);
+    struct findings *lists = arena_array(&arena, struct findings, reports.n + 1);
     for (size_t idx = 0; idx < reports.n; idx++) {
         lists[idx].n_max = all.n; /* where its part of `all` begins */
         lint_report(&arena, &reports.items[idx], &all);

@@ -326,14 +326,13 @@ void lint_archives(struct lint *lint, const struct stack *s)
 {
     struct steps steps = {.n = 0};
     struct names saved = {.n = 0};
-    bool may_be_other;
     for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
         bool is_piped = c.run > c.script->runs && c.run->before == '|';
         if (c.run->n) {
             VEC_PUSH(&steps, (struct step){c, is_piped ? c.run - 1 : NULL});
         }
     }
-    may_be_other = collect_saved(&steps, &saved);
+    bool may_be_other = collect_saved(&steps, &saved);
     for (size_t idx = 0; idx < steps.n; idx++) {
         struct unpacking u = unpacking_of(&steps.items[idx]);
         bool is_piped = steps.items[idx].before != NULL;

@@ -183,11 +183,10 @@ static void lint_shm_of(struct lint *lint, const struct stack *s, struct str pri
     for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         struct str shm = printed;
         struct str image;
-        double needed;
         if (!printed.ptr && (!case_condition(c, "shm_size", &shm) || !shm.ptr)) {
             continue;
         }
-        needed = needed_bytes(lint, c, &image);
+        double needed = needed_bytes(lint, c, &image);
         if (size_bytes(shm) > 0 && needed > size_bytes(shm)) {
             lint_add(lint, "shm-too-small", in_stack(s, ".conditions.shm_size"),
                      "--shm-size=%.*s for %" PRId64 " ranks x %.0f workers x %d batches of %" PRId64
@@ -252,7 +251,10 @@ static void lint_also(struct lint *lint, const struct report_case *c)
                 (other < cell->published || other > cell->published)) {
                 const char *below = arena_printf(lint->arena, ".also_printed[%zu]", also);
                 lint_add(lint, "number-conflict",
-                         (struct spot){.of_case = c, .cell = cell, .below = below},
+                         (struct spot){.of_case = c,
+                                       .cell = cell,
+                                       .below = below,
+                                       .page = cell->also[also].source.path},
                          "%s is printed as %s, but as %s in %s", cell->id.ptr, cell->printed.ptr,
                          cell->also[also].printed.ptr, cell->also[also].source.path.ptr);
             }

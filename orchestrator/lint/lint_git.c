@@ -113,7 +113,6 @@ static void read_clone(struct git_walk *w, const struct shell_run *run, size_t a
     struct str url = trimmed(operand(run, at, 0));
     struct str name = operand(run, at, 1);
     size_t from = at;
-    struct git_step *step;
     if (!url.ptr) {
         return;
     }
@@ -122,7 +121,7 @@ static void read_clone(struct git_walk *w, const struct shell_run *run, size_t a
         from = at;
         (void)(shell_run_option(run, "-b", &from, &branch));
     }
-    step = add_step(w, GIT_CLONE, folder_join(w->c.lint->arena, folder, name));
+    struct git_step *step = add_step(w, GIT_CLONE, folder_join(w->c.lint->arena, folder, name));
     step->clone_at = folder;
     step->text = url;
     step->has_ref = branch.text.ptr != NULL;
@@ -180,8 +179,6 @@ static void read_moving(struct git_walk *w, struct str folder, struct str verb)
 static void read_git(struct git_walk *w, const struct shell_run *run)
 {
     struct str folder = w->folder;
-    struct str verb;
-    struct str ref;
     size_t at = 1;
     while (at < run->n && run->words[at].text.len && run->words[at].text.ptr[0] == '-') {
         bool is_folder = str_eq_z(run->words[at].text, "-C");
@@ -190,8 +187,8 @@ static void read_git(struct git_walk *w, const struct shell_run *run)
         }
         at += is_folder || str_eq_z(run->words[at].text, "-c") ? 2 : 1;
     }
-    verb = at < run->n ? run->words[at++].text : STR_EMPTY;
-    ref = operand(run, at, 0);
+    struct str verb = at < run->n ? run->words[at++].text : STR_EMPTY;
+    struct str ref = operand(run, at, 0);
     if (str_eq_z(verb, "clone")) {
         read_clone(w, run, at, folder);
     } else if (str_eq_z(verb, "checkout") || str_eq_z(verb, "switch") || str_eq_z(verb, "reset")) {

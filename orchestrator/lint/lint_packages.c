@@ -18,10 +18,9 @@ bool is_commit(struct str s)
 static bool url_parts(struct str url, struct str *ret_host, struct str *ret_path)
 {
     int64_t at = str_find(url, STR_LIT("://"));
-    int64_t slash;
     url = at >= 0 ? str_sub(url, (size_t)at + 3, SIZE_MAX) : url;
     at = str_find(url, STR_LIT("@"));
-    slash = str_find(url, STR_LIT("/"));
+    int64_t slash = str_find(url, STR_LIT("/"));
     if (at >= 0 && (slash < 0 || at < slash)) {
         url = str_sub(url, (size_t)at + 1, SIZE_MAX);
         slash = str_find(url, STR_LIT("/"));
@@ -190,12 +189,11 @@ static void lint_git_package(const struct lint_command *c, struct str word)
     struct str host;
     struct str rest;
     int64_t hash = str_find(url, STR_LIT("#"));
-    int64_t ref_at;
     url = hash > 0 ? str_sub(url, 0, (size_t)hash) : url;
     if (!url_parts(url, &host, &rest)) {
         return;
     }
-    ref_at = str_find(rest, STR_LIT("@"));
+    int64_t ref_at = str_find(rest, STR_LIT("@"));
     if (ref_at < 0) {
         lint_add(c->lint, "git-pull-moving", c->at, "%.*s is installed from its default branch",
                  STR_ARG(url));

@@ -86,12 +86,11 @@ static void lint_image_version(struct lint *lint, const struct stack *s)
     int64_t colon = s->image_tag.ptr ? str_find(s->image_tag, STR_LIT(":")) : -1;
     struct str tag = colon >= 0 ? str_sub(s->image_tag, (size_t)colon + 1, SIZE_MAX) : STR_EMPTY;
     struct version of_tag = version_in(tag);
-    struct version run;
     if (!of_tag.n || is_month(&of_tag) || !stack_condition(s, "framework_version", &stated) ||
         !stated.ptr) {
         return;
     }
-    run = version_in(stated);
+    struct version run = version_in(stated);
     for (size_t idx = 0; idx < run.n && idx < of_tag.n; idx++) {
         if (run.parts[idx] != of_tag.parts[idx]) {
             lint_add(lint, "image-version-differs", in_stack(s, ".image_tag"),

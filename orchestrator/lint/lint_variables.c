@@ -223,7 +223,6 @@ static void lint_value(const struct lint_command *c, struct str value, const str
 /* As written, without double quotes; NULL if there are single ones. */
 static struct str plain(struct lint *lint, struct str raw)
 {
-    char *out;
     size_t len = 0;
     if (memchr(raw.ptr, '\'', raw.len)) {
         return STR_EMPTY;
@@ -231,7 +230,7 @@ static struct str plain(struct lint *lint, struct str raw)
     if (!memchr(raw.ptr, '"', raw.len)) {
         return raw;
     }
-    out = arena_array(lint->arena, char, raw.len);
+    char *out = arena_array(lint->arena, char, raw.len);
     for (size_t idx = 0; idx < raw.len; idx++) {
         if (raw.ptr[idx] != '"') {
             out[len++] = raw.ptr[idx];

@@ -384,12 +384,11 @@ int kept_series_read(struct arena *arena, const char *path, struct kept_series *
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(kept_series) struct kept_series kept = {.n_logs = 0};
     struct str text;
-    struct json root;
     if (fs_read(arena, path, FILE_BYTES_MAX, &text, err) < 0 ||
         json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &kept, err) < 0) {
         return -1;
     }

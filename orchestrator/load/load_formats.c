@@ -17,13 +17,12 @@ static int read_format(struct arena *arena, const struct vocabulary *vocabulary,
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct str id = str_of(file->stem);
     struct str text;
-    struct json at;
     if (json_read_text(&own, file->path, &text, err) < 0 ||
         json_parse(text, file->path, &doc, err) < 0) {
         return -1;
     }
     doc.context = vocabulary;
-    at = json_root(&doc);
+    struct json at = json_root(&doc);
     if (format_read(&at, arena, ret_format, err) < 0) {
         return -1;
     }
@@ -107,13 +106,12 @@ int load_format_text(struct arena *arena, const char *root, struct str text, con
     CLEANUP(json_doc) struct json_doc doc = {0};
     const struct vocabulary *vocabulary;
     struct format_set set = {arena_array(arena, struct format *, 1), 1};
-    struct json at;
     if (load_vocabulary(arena, root, &vocabulary, err) < 0 ||
         json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
     doc.context = vocabulary;
-    at = json_root(&doc);
+    struct json at = json_root(&doc);
     if (format_read(&at, arena, &set.items[0], err) < 0) {
         return -1;
     }

@@ -125,7 +125,6 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
 {
     const char *name = str_z(arena, text);
     struct placed_list files = {0};
-    const struct placed *found;
     if (is_path(text)) {
         *ret_result = fs_exists(name) ? read_inventory(arena, name, ret_inventory, err)
                                       : err_set(err, ERR_NOT_FOUND, "%s: no such inventory", name);
@@ -135,7 +134,7 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
         *ret_result = -1;
         return true;
     }
-    found = placed_find(&files, text);
+    const struct placed *found = placed_find(&files, text);
     if (found) {
         *ret_result = read_stored(arena, found, ret_inventory, err);
         return true;
@@ -156,11 +155,10 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
 static int load_part(struct arena *arena, struct str name, struct str nodeset,
                      struct inventory *inventory, struct err *err)
 {
-    struct str *names;
     if (inventory_select(inventory, arena, nodeset, inventory, err) < 0) {
         return -1;
     }
-    names = arena_array(arena, struct str, inventory->n_nodes);
+    struct str *names = arena_array(arena, struct str, inventory->n_nodes);
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
         names[idx] = inventory->nodes[idx].name;
     }

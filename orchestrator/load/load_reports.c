@@ -26,7 +26,6 @@ int load_vocabulary(struct arena *arena, const char *root, const struct vocabula
     CLEANUP(json_doc) struct json_doc doc = {0};
     const char *path = fs_join(arena, root, VOCABULARY_FILE);
     struct str text = vocabulary_builtin_text();
-    struct json at;
     if (fs_exists(path) && json_read_text(&own, path, &text, err) < 0) {
         return -1;
     }
@@ -37,7 +36,7 @@ int load_vocabulary(struct arena *arena, const char *root, const struct vocabula
     if (json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    at = json_root(&doc);
+    struct json at = json_root(&doc);
     return vocabulary_decode(&at, arena, ret, err);
 }
 
@@ -108,7 +107,6 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
 {
     struct placed_list files;
     struct places places;
-    const struct placed *found;
     struct nearest nearest = nearest_to(name);
     char text[NEAREST_TEXT_MAX];
     if (strchr(name, '/') || str_ends(str_of(name), STR_LIT(SUFFIX))) {
@@ -123,7 +121,7 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
         places_list(arena, root, KIND, REPORTS_MAX, &files, err) < 0) {
         return -1;
     }
-    found = placed_find(&files, str_of(name));
+    const struct placed *found = placed_find(&files, str_of(name));
     if (found) {
         return read_stored(arena, root, found, ret_file, err);
     }

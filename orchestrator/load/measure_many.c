@@ -193,12 +193,11 @@ int measure_many(struct arena *arena, const struct measure_with *with, struct me
     size_t n_lanes = lanes ? lanes->n : 1;
     CLEANUP(free) struct lane *each = xcalloc(n_lanes, sizeof(*each));
     struct many many = {.with = with, .jobs = jobs, .n = n, .each = each};
-    int result;
     for (size_t idx = 0; idx < n_lanes * TURNS; idx++) {
         struct lane *lane = &each[idx / TURNS];
         lane->turns[idx % TURNS] = (struct turn){.arena = &lane->arena, .reader = LOG_READER_EMPTY};
     }
-    result = lanes ? lanes->run(lanes->ctx, n_lanes, work, &many, err) : work(&many, 0, err);
+    int result = lanes ? lanes->run(lanes->ctx, n_lanes, work, &many, err) : work(&many, 0, err);
     for (size_t idx = 0; idx < n_lanes * TURNS; idx++) {
         struct turn *turn = &each[idx / TURNS].turns[idx % TURNS];
         log_reader_cleanup(&turn->reader);

@@ -82,12 +82,11 @@ bool survey_is_open_bar(struct str text)
     int64_t at = str_find(text, STR_LIT(" ["));
     size_t end = at > 0 ? (size_t)at + 2 : text.len;
     size_t n_colons = 0;
-    struct str rest;
     while (end < text.len && (is_digit(text.ptr[end]) || text.ptr[end] == ':')) {
         n_colons += text.ptr[end] == ':';
         end++;
     }
-    rest = str_sub(text, end, text.len);
+    struct str rest = str_sub(text, end, text.len);
     return n_colons > 0 && str_starts(rest, STR_LIT(", ")) &&
            (str_find(rest, STR_LIT("/s")) > 0 || str_find(rest, STR_LIT("s/")) > 0);
 }
@@ -366,7 +365,6 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
     at = spread_from(text, at);
     size_t from = at + (char_at(text, at) == ' ');
     size_t to = from;
-    struct str word;
     bool is_of_one;
     struct str apart = unit_apart(v, text, from);
     if (apart.len > 0) {
@@ -377,7 +375,7 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
            (is_letter(text.ptr[to]) || strchr("/%_", text.ptr[to]))) {
         to++;
     }
-    word = str_sub(text, from, to - from);
+    struct str word = str_sub(text, from, to - from);
     while (word.len > 0 && word.ptr[word.len - 1] == '/') {
         word.len--;
     }
@@ -505,19 +503,17 @@ static bool begins_number(struct str text, size_t at)
 static size_t total_from(struct str text, size_t at, int64_t *ret_total)
 {
     size_t slash = at;
-    size_t from;
-    size_t end;
     while (char_at(text, slash) == ' ') {
         slash++;
     }
     if (char_at(text, slash) != '/') {
         return at;
     }
-    from = slash + 1;
+    size_t from = slash + 1;
     while (char_at(text, from) == ' ') {
         from++;
     }
-    end = digits_from(text, from);
+    size_t end = digits_from(text, from);
     return end > from && !is_word(char_at(text, end)) && char_at(text, end) != '/' &&
                    logwhole_parse(str_sub(text, from, end - from), WHOLE_MAX, ret_total)
                ? end
@@ -635,12 +631,11 @@ static bool is_whole_name(struct str text, size_t to)
 static void find_key(struct str text, size_t floor, struct token *t)
 {
     size_t to = t->at;
-    size_t from;
     while (to > floor && text.ptr[to - 1] != '\0' && strchr(" \t:=|([{<>\"',", text.ptr[to - 1]) &&
            !(text.ptr[to - 1] == ',' && text.ptr[t->at - 1] == ' ')) {
         to--;
     }
-    from = key_from(text, floor, to);
+    size_t from = key_from(text, floor, to);
     if (is_whole_name(text, from) && memchr(text.ptr + to, ':', t->at - to)) {
         from = 0; /* "Peak output token throughput (tok/s): 160" */
     }

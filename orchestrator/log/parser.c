@@ -37,11 +37,10 @@ struct parser *parser_of_lines(const struct format *format, struct arena *arena)
 int parser_new(const struct format *format, struct arena *arena, struct parser **ret_parser,
                struct err *err)
 {
-    struct parser *p;
     if (format->n_literals == 0) {
         return err_set(err, ERR_MANIFEST, "format %.*s has no literal", STR_ARG(format->id));
     }
-    p = parser_of_lines(format, arena);
+    struct parser *p = parser_of_lines(format, arena);
     if (!*format->search) {
         *format->search = literals_new(format->literals, format->n_literals);
     }
@@ -55,13 +54,12 @@ struct parser *parser_new_lines(struct arena *arena, line_visit *visit, void *ct
     struct format *format = arena_new(arena, struct format);
     struct parser *p;
     struct err err = {0};
-    int status;
     format->strips_mpirun = true;
     format->strips_srun = true;
     format->literals[0] = STR_LIT(NO_LINES);
     format->n_literals = 1;
     format->search = arena_new(arena, struct literals *);
-    status = parser_new(format, arena, &p, &err);
+    int status = parser_new(format, arena, &p, &err);
     ASSERT(status == 0);
     p->on_line = visit;
     p->on_line_ctx = ctx;
@@ -141,11 +139,10 @@ static char *scratch_of(struct parser *p, int idx, size_t len)
 static size_t skip_escape(struct str text, size_t at)
 {
     size_t end = at + 1;
-    char kind;
     if (end == text.len || text.ptr[end] == '\n' || text.ptr[end] == '\r') {
         return end;
     }
-    kind = text.ptr[end];
+    char kind = text.ptr[end];
     end++;
     if (kind == '[') {
         while (end < text.len && (unsigned char)text.ptr[end] >= 0x20 &&
@@ -300,14 +297,13 @@ static size_t next_mark(struct str text, size_t from)
 static struct str drop_tags(struct parser *p, struct str text)
 {
     size_t mark = next_mark(text, 0);
-    char *out;
     size_t len = 0;
     size_t at = 0;
     p->tags.n = 0;
     if (mark == text.len) {
         return text;
     }
-    out = scratch_of(p, 1, text.len);
+    char *out = scratch_of(p, 1, text.len);
     while (mark < text.len) {
         size_t mid = mark;
         size_t from;
@@ -406,11 +402,9 @@ static size_t complete_lines(const char *ptr, size_t len, bool has_cr)
 
 static int feed_piece(struct parser *p, const char *ptr, size_t len, struct err *err)
 {
-    size_t whole;
     if (p->carry_len > 0) {
         size_t end = first_break(ptr, len, true);
         size_t take = end < len ? end + 1 : len;
-        size_t carried;
         if (carry_add(p, ptr, take, err) < 0) {
             return -1;
         }
@@ -418,7 +412,7 @@ static int feed_piece(struct parser *p, const char *ptr, size_t len, struct err 
         if (end == len) {
             return 0;
         }
-        carried = p->carry_len;
+        size_t carried = p->carry_len;
         p->carry_len = 0;
         if (take_region(p, (struct str){p->carry, carried}, false, err) < 0) {
             return -1;
@@ -426,7 +420,7 @@ static int feed_piece(struct parser *p, const char *ptr, size_t len, struct err 
         ptr += take;
         len -= take;
     }
-    whole = complete_lines(ptr, len, true);
+    size_t whole = complete_lines(ptr, len, true);
     if (take_region(p, (struct str){ptr, whole}, false, err) < 0) {
         return -1;
     }

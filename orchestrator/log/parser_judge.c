@@ -140,7 +140,6 @@ void parser_end_run(struct parser *p)
     size_t first = parser_primary(p);
     const struct series primary = parser_series(p, first);
     bool has_samples = primary.n > 0 && primary.samples[primary.n - 1].run == p->run;
-    enum parse_verdict verdict;
     if (p->format->series[first].step >= 0 && !p->format->series[first].repeats) {
         name_writers(&p->series[first], p->run);
     }
@@ -154,8 +153,9 @@ void parser_end_run(struct parser *p)
     if (has_samples && p->format->begin.pattern && !p->has_begin) {
         cause_add(&p->run_causes, CAUSE_BEGIN, 0);
     }
-    verdict = causes_verdict(&p->run_causes) == PARSE_OK && !p->is_truncated ? PARSE_OK
-                                                                             : PARSE_INCOMPLETE;
+    enum parse_verdict verdict = causes_verdict(&p->run_causes) == PARSE_OK && !p->is_truncated
+                                     ? PARSE_OK
+                                     : PARSE_INCOMPLETE;
     merge(&p->causes, &p->run_causes);
     p->run_causes = (struct causes){0};
     if (p->run == 0) {

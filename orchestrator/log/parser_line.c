@@ -478,8 +478,6 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
 {
     const struct series_spec *spec = &p->format->series[idx];
     struct series_state *series = &p->series[idx];
-    struct rank_state *state;
-    bool is_stepless;
     struct str time =
         spec->time < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, line->text, spec->time);
     int64_t epoch = group_i64(spec, line->text, spec->epoch, INT64_MAX, -1);
@@ -496,7 +494,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     if (time.ptr && !logtime_parse(time, &sample.time_s) && !logspan_parse(time, &sample.time_s)) {
         sample.time_s = (double)NAN;
     }
-    state = rank_state_of(series, sample.rank, err);
+    struct rank_state *state = rank_state_of(series, sample.rank, err);
     if (!state) {
         return -1;
     }
@@ -509,7 +507,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
             return -1;
         }
     }
-    is_stepless = spec->step >= 0 && sample.step < 0;
+    bool is_stepless = spec->step >= 0 && sample.step < 0;
     p->has_stepless = p->has_stepless || is_stepless;
     if (!is_stepless && begins_run(spec, state, series, &sample, epoch)) {
         if (p->run == RUNS_MAX) {
@@ -816,8 +814,6 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
 {
     const struct format *f = p->format;
     struct measurement m = {.format = f->id, .last_step = -1};
-    const struct series *primary;
-    size_t first;
     if (parser_finish_bytes(p, err) < 0) {
         return -1;
     }
@@ -825,7 +821,7 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
         return -1;
     }
     parser_end_run(p);
-    first = parser_primary(p);
+    size_t first = parser_primary(p);
     m.series = arena_array(p->arena, struct series, f->n_series);
     m.n_series = f->n_series;
     for (size_t idx = 0; idx < f->n_series; idx++) {
@@ -849,7 +845,7 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
             m.facts[m.n_facts++] = p->facts.items[idx];
         }
     }
-    primary = &m.series[first];
+    const struct series *primary = &m.series[first];
     m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;
     m.total_steps = p->total_steps;
     m.epoch_steps = p->epoch_steps;

@@ -117,11 +117,10 @@ static bool label_figure(const struct vocabulary *v, struct str head, const stru
 static bool find_figure(const struct vocabulary *v, struct str name, char *label)
 {
     for (size_t at = 0; at < name.len; at++) {
-        const struct word *unit;
         if (at > 0 && name.ptr[at - 1] != '_') {
             continue;
         }
-        unit = words_find(&v->units, str_sub(name, at, name.len));
+        const struct word *unit = words_find(&v->units, str_sub(name, at, name.len));
         if (unit && label_figure(v, str_sub(name, 0, at ? at - 1 : 0), unit, label)) {
             return true;
         }

@@ -423,11 +423,10 @@ static size_t split_words(struct str text, struct str *ret_words, size_t max)
 {
     size_t n = 0;
     for (size_t at = 0; at < text.len;) {
-        size_t from;
         while (at < text.len && strchr(" \t|", text.ptr[at])) {
             at++;
         }
-        from = at;
+        size_t from = at;
         while (at < text.len && !strchr(" \t|", text.ptr[at])) {
             at++;
         }

@@ -368,8 +368,6 @@ static int start_whole(struct fetch *fetch, struct slot *slot, struct mirror *mi
 static int split_last(struct fetch *fetch, struct slot *idle, struct err *err)
 {
     struct slot *last = NULL;
-    struct mirror *mirror;
-    uint64_t at;
     for (size_t idx = 0; idx < fetch->n_slots; idx++) {
         struct slot *slot = &fetch->slots[idx];
         if (slot->transfer && !slot->is_whole_body &&
@@ -380,9 +378,9 @@ static int split_last(struct fetch *fetch, struct slot *idle, struct err *err)
     if (!last || !fetch->map || last->end - last->pos < SPLIT_MIN_BYTES) {
         return 0;
     }
-    at = last->pos + (last->end - last->pos) / 2;
+    uint64_t at = last->pos + (last->end - last->pos) / 2;
     at = block_end(fetch, (size_t)(at / fetch->block_bytes));
-    mirror = pick_mirror(fetch, n_bad_of(fetch, (size_t)(at / fetch->block_bytes)));
+    struct mirror *mirror = pick_mirror(fetch, n_bad_of(fetch, (size_t)(at / fetch->block_bytes)));
     if (!mirror || mirror->no_ranges || at >= last->end) {
         return 0;
     }
@@ -409,11 +407,11 @@ static bool has_work(const struct fetch *fetch)
 
 static int employ(struct fetch *fetch, struct slot *slot, struct err *err)
 {
-    struct mirror *mirror;
     if (!has_work(fetch)) {
         return split_last(fetch, slot, err);
     }
-    mirror = pick_mirror(fetch, fetch->map ? n_bad_of(fetch, first_missing(fetch)) : 0);
+    struct mirror *mirror =
+        pick_mirror(fetch, fetch->map ? n_bad_of(fetch, first_missing(fetch)) : 0);
     if (!mirror) {
         return 0;
     }

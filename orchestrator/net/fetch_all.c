@@ -32,12 +32,11 @@ static int run_loop(const struct fetch_run *run, struct fetch *fetch, struct pro
 int fetch_all(const struct fetch_run *run, struct fetch *fetch, struct err *err)
 {
     struct progress progress;
-    int result;
     if (!run->wants_progress) {
         return run_loop(run, fetch, NULL, err);
     }
     progress_start(&progress, run->loop->clock, "fetch", "bytes", 0);
-    result = run_loop(run, fetch, &progress, err);
+    int result = run_loop(run, fetch, &progress, err);
     progress_end(&progress);
     return result;
 }

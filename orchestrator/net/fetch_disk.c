@@ -36,14 +36,14 @@ static int take_lock(struct fetch *fetch, struct err *err)
 static int check_space(struct fetch *fetch, struct err *err)
 {
     struct stat info;
-    uint64_t wanted, is_there;
+    uint64_t wanted;
     if (fetch->size_bytes < 0) {
         return 0;
     }
     if (fstat(fetch->data_fd, &info) < 0) {
         return err_errno(err, "look at the disk of", fetch->spec->folder);
     }
-    is_there = (uint64_t)info.st_blocks * 512;
+    uint64_t is_there = (uint64_t)info.st_blocks * 512;
     if (__builtin_add_overflow((uint64_t)fetch->size_bytes, fetch->spec->spare_bytes, &wanted)) {
         wanted = UINT64_MAX;
     }
@@ -182,7 +182,6 @@ static int take_state(struct fetch *fetch, struct err *err)
     struct err ignored = {0};
     struct state state;
     struct str text;
-    bool has_validator;
     if (!fs_exists(fetch->state_path)) {
         return 0;
     }
@@ -192,7 +191,7 @@ static int take_state(struct fetch *fetch, struct err *err)
     if (state_parse(&scratch, text, &state, &ignored) < 0 || !is_of_this_file(fetch, &state)) {
         return 0;
     }
-    has_validator = take_validators(fetch, &state);
+    bool has_validator = take_validators(fetch, &state);
     if (!fetch_has_expectation(fetch) &&
         (!has_validator || !*fetch->boot || !str_eq_z(state.boot, fetch->boot))) {
         return 0;

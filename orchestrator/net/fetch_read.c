@@ -114,12 +114,11 @@ static int drop_piece(struct fetch *fetch, size_t piece_idx, struct err *err)
 static int step_piece(struct fetch *fetch, struct read_job *read, struct err *err)
 {
     if (read->is_busy) {
-        struct digest_value value;
         int ended = poll_job(fetch, read, err);
         if (ended <= 0) {
             return ended;
         }
-        value = digest_finish(&read->digest);
+        struct digest_value value = digest_finish(&read->digest);
         if (memcmp(value.sha256, fetch->spec->pieces->sha256[read->piece_idx], SHA256_BYTES) == 0) {
             fetch->pieces[read->piece_idx].is_good = true;
         } else if (drop_piece(fetch, read->piece_idx, err) < 0) {

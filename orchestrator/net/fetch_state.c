@@ -34,11 +34,10 @@ static int parse(struct arena *arena, struct str text, struct state *state, stru
     const char *end = text.len ? memrchr(text.ptr, '}', text.len) : NULL;
     struct str head = {text.ptr, end ? (size_t)(end - text.ptr) + 1 : 0};
     struct str map = str_sub(text, head.len, text.len);
-    struct json root;
     if (json_parse(head, "state", &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), state, err) < 0) {
         return -1;
     }

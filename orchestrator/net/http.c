@@ -151,7 +151,6 @@ static void read_head(struct http_transfer *transfer)
     struct http_head *head = &transfer->head;
     long status = 0;
     long version = 0;
-    int64_t retry_after_s;
     bool is_chunked = header_of(transfer, "Transfer-Encoding").len > 0;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
@@ -160,7 +159,7 @@ static void read_head(struct http_transfer *transfer)
     head->total_bytes = -1;
     head->is_delimited = head->content_bytes >= 0 || is_chunked || version > CURL_HTTP_VERSION_1_1;
     head->is_encoded = content_encoding_changes(header_of(transfer, "Content-Encoding"));
-    retry_after_s = info_of(transfer, CURLINFO_RETRY_AFTER);
+    int64_t retry_after_s = info_of(transfer, CURLINFO_RETRY_AFTER);
     head->retry_after_ns =
         retry_after_s > 0 && retry_after_s < INT64_MAX / NS_PER_S ? retry_after_s * NS_PER_S : -1;
     head->etag = header_of(transfer, "ETag");

@@ -226,14 +226,13 @@ static enum step bring_up(struct ssh *ssh, struct err *err)
 {
     while (ssh->at < ssh->n_hops) {
         struct ssh_hop *hop = &ssh->hops[ssh->at];
-        enum step step;
         if (hop->until_ns == 0) {
             hop->until_ns = loop_now_ns(ssh->loop) + hop->target->connect_timeout_ns;
         }
         if (pump_all(ssh, err) < 0) {
             return STEP_FAIL;
         }
-        step = step_hop(hop, err);
+        enum step step = step_hop(hop, err);
         if (step == STEP_FAIL) {
             return step;
         }
@@ -255,12 +254,11 @@ static enum step bring_up(struct ssh *ssh, struct err *err)
 
 enum step ssh_connect(struct ssh *ssh, struct err *err)
 {
-    enum step step;
     if (!ssh->is_ready) {
         return STEP_AGAIN;
     }
     ssh->is_ready = false;
-    step = bring_up(ssh, err);
+    enum step step = bring_up(ssh, err);
     if (step == STEP_AGAIN) {
         struct ssh_hop *hop = &ssh->hops[ssh->at];
         /* There is no event for a resolved name. */
@@ -278,13 +276,12 @@ enum step ssh_connect(struct ssh *ssh, struct err *err)
 enum step ssh_run(struct ssh *ssh, const struct ssh_script *script, int *ret_exit_status,
                   bool *ret_has_begun, struct err *err)
 {
-    enum step step;
     if (!ssh->is_ready) {
         *ret_has_begun = ssh->job.stream.has_begun;
         return STEP_AGAIN;
     }
     ssh->is_ready = false;
-    step = pump_all(ssh, err) < 0 ? STEP_FAIL : run_step(ssh, script, err);
+    enum step step = pump_all(ssh, err) < 0 ? STEP_FAIL : run_step(ssh, script, err);
     if (step == STEP_AGAIN && pump_all(ssh, err) < 0) {
         step = STEP_FAIL;
     }

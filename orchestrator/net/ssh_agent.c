@@ -60,12 +60,11 @@ void ssh_agent_release(struct ssh_agent *agent)
 int ssh_agent_connect(struct ssh_agent *agent, const char *path, struct err *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd;
     if (strlen(path) >= sizeof(address.sun_path)) {
         return err_set(err, ERR_AUTH, "agent %s: the path is too long", path);
     }
     memcpy(address.sun_path, path, strlen(path));
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
         int saved = errno;
         if (fd >= 0) {
@@ -109,19 +108,18 @@ static enum step send_rest(struct ssh_agent *agent, struct err *err)
 static enum step receive(struct ssh_agent *agent, uint8_t kind, struct str *ret_body,
                          struct err *err)
 {
-    struct str whole, message;
+    struct str message;
     char bytes[4096];
     enum step step = send_rest(agent, err);
     if (step != STEP_DONE) {
         return step;
     }
     for (;;) {
-        ssize_t len;
-        whole = strbuf_str(&agent->in);
+        struct str whole = strbuf_str(&agent->in);
         if (take_string(&whole, &message)) {
             break;
         }
-        len = recv(agent->fd, bytes, sizeof(bytes), 0);
+        ssize_t len = recv(agent->fd, bytes, sizeof(bytes), 0);
         if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
             return STEP_AGAIN;
         }
@@ -157,13 +155,12 @@ enum step ssh_agent_list(struct ssh_agent *agent, struct arena *arena,
 {
     struct str body = STR_EMPTY;
     uint32_t n = 0;
-    enum step step;
     if (!agent->is_asking) {
         begin(agent);
         add_u32(&agent->out, 1);
         strbuf_add_char(&agent->out, ASK_KEYS);
     }
-    step = receive(agent, ANSWER_KEYS, &body, err);
+    enum step step = receive(agent, ANSWER_KEYS, &body, err);
     if (step != STEP_DONE) {
         return step;
     }
@@ -188,7 +185,6 @@ enum step ssh_agent_sign(struct ssh_agent *agent, struct str blob, struct str da
 {
     struct str body = STR_EMPTY;
     struct str whole, algorithm, signature;
-    enum step step;
     if (!agent->is_asking) {
         begin(agent);
         add_u32(&agent->out, 1 + 4 + blob.len + 4 + data.len + 4);
@@ -197,7 +193,7 @@ enum step ssh_agent_sign(struct ssh_agent *agent, struct str blob, struct str da
         add_string(&agent->out, data);
         add_u32(&agent->out, 0);
     }
-    step = receive(agent, ANSWER_SIGN, &body, err);
+    enum step step = receive(agent, ANSWER_SIGN, &body, err);
     if (step != STEP_DONE) {
         return step;
     }

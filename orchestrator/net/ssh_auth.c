@@ -245,10 +245,10 @@ static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_agent)
     struct ssh_auth *auth = &hop->auth;
     const struct ssh_candidate *candidate = &auth->candidates[auth->at];
     struct err trouble = {0};
-    enum step step;
     (void)session;
-    step = ssh_agent_sign(&auth->agent, candidate->blob, (struct str){(const char *)data, data_len},
-                          sig, sig_len, &trouble);
+    enum step step =
+        ssh_agent_sign(&auth->agent, candidate->blob, (struct str){(const char *)data, data_len},
+                       sig, sig_len, &trouble);
     if (step == STEP_FAIL) {
         note(auth, candidate->name, trouble.msg);
     }
@@ -358,12 +358,10 @@ static enum step not_taken(struct ssh_hop *hop, const struct ssh_candidate *cand
 enum step auth_keys(struct ssh_hop *hop, struct err *err)
 {
     struct ssh_auth *auth = &hop->auth;
-    const struct ssh_candidate *candidate;
-    int rc;
     if (auth->at == auth->n_candidates) {
         return no_key_left(hop, err);
     }
-    candidate = &auth->candidates[auth->at];
+    const struct ssh_candidate *candidate = &auth->candidates[auth->at];
     if (candidate->path && !auth->key_text.ptr) {
         struct err trouble = {0};
         if (read_key(hop, candidate, &trouble) < 0) {
@@ -375,7 +373,7 @@ enum step auth_keys(struct ssh_hop *hop, struct err *err)
             return STEP_DONE;
         }
     }
-    rc = candidate->path ? try_file_key(hop) : try_agent_key(hop, candidate);
+    int rc = candidate->path ? try_file_key(hop) : try_agent_key(hop, candidate);
     if (rc == LIBSSH2_ERROR_EAGAIN) {
         if (auth->agent.is_asking &&
             ssh_want(hop->ssh, &hop->watched_agent, auth->agent.fd, POLLIN, err) < 0) {

@@ -59,9 +59,8 @@ static enum step begin_lookup(struct ssh_hop *hop, struct err *err)
 {
     struct addrinfo hints = hints_of(hop->target);
     struct addrinfo *heap_hints;
-    int status;
     hints.ai_flags = AI_NUMERICHOST;
-    status = getaddrinfo(hop->target->host, NULL, &hints, &hop->addresses);
+    int status = getaddrinfo(hop->target->host, NULL, &hints, &hop->addresses);
     if (status == 0) {
         hop->address = hop->addresses;
         hop->state = HOP_CONNECT;
@@ -78,11 +77,10 @@ static enum step begin_lookup(struct ssh_hop *hop, struct err *err)
 
 enum step hop_resolve(struct ssh_hop *hop, struct err *err)
 {
-    int status;
     if (!hop->lookup) {
         return begin_lookup(hop, err);
     }
-    status = gai_error(hop->lookup);
+    int status = gai_error(hop->lookup);
     if (status == EAI_INPROGRESS) {
         return STEP_AGAIN;
     }
@@ -176,14 +174,13 @@ static LIBSSH2_RECV_FUNC(receive)
 {
     struct ssh_hop *hop = *abstract;
     size_t left = hop->ahead_len - hop->ahead_at;
-    ssize_t len;
     if (is_flood(hop)) {
         return -EPROTO;
     }
     if (left == 0) {
         bool is_ahead = length < sizeof(hop->ahead);
-        len = recv(socket, is_ahead ? hop->ahead : buffer, is_ahead ? sizeof(hop->ahead) : length,
-                   flags | MSG_DONTWAIT);
+        ssize_t len = recv(socket, is_ahead ? hop->ahead : buffer,
+                           is_ahead ? sizeof(hop->ahead) : length, flags | MSG_DONTWAIT);
         if (len < 0) {
             return errno == EINTR || errno == EWOULDBLOCK ? -EAGAIN : -errno;
         }
@@ -239,7 +236,6 @@ static int prefer_known_keys(struct ssh_hop *hop, struct err *err)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf names;
     struct known_answer answer = KNOWN_ANSWER_EMPTY;
-    int rc;
     strbuf_init(&names, 1024);
     if (look_known(hop, hop->target->known_name, STR_EMPTY, &arena, &answer, err) < 0 ||
         (hop->target->known_name_plain && answer.state == KNOWN_UNKNOWN &&
@@ -253,7 +249,7 @@ static int prefer_known_keys(struct ssh_hop *hop, struct err *err)
             }
         }
     }
-    rc = libssh2_session_method_pref(hop->session, LIBSSH2_METHOD_HOSTKEY, names.ptr);
+    int rc = libssh2_session_method_pref(hop->session, LIBSSH2_METHOD_HOSTKEY, names.ptr);
     return rc == 0 ? 0 : ssh_fail(hop, rc, "host key types", err);
 }
 
@@ -277,11 +273,10 @@ static int make_session(struct ssh_hop *hop, struct err *err)
 
 enum step hop_handshake(struct ssh_hop *hop, struct err *err)
 {
-    int rc;
     if (!hop->session && make_session(hop, err) < 0) {
         return STEP_FAIL;
     }
-    rc = libssh2_session_handshake(hop->session, hop->fd);
+    int rc = libssh2_session_handshake(hop->session, hop->fd);
     if (rc == LIBSSH2_ERROR_EAGAIN) {
         return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
     }

@@ -355,8 +355,6 @@ static bool is_jump(const char *text)
 static int take_answer(struct ssh_plan *plan, struct err *err)
 {
     struct ssh_answer answer;
-    const char *comma;
-    struct str stop;
     if (check_end(plan, err) < 0 ||
         ssh_answer_read(&plan->arena, strbuf_str(&plan->said), &answer, err) < 0 ||
         make_target(plan, &answer, &plan->targets[plan->n_targets], err) < 0) {
@@ -376,9 +374,10 @@ static int take_answer(struct ssh_plan *plan, struct err *err)
         }
         plan->rest = str_of(answer.proxy_jump);
     }
-    comma = memrchr(plan->rest.ptr, ',', plan->rest.len);
-    stop = comma ? str_sub(plan->rest, (size_t)(comma + 1 - plan->rest.ptr), plan->rest.len)
-                 : plan->rest;
+    const char *comma = memrchr(plan->rest.ptr, ',', plan->rest.len);
+    struct str stop =
+        comma ? str_sub(plan->rest, (size_t)(comma + 1 - plan->rest.ptr), plan->rest.len)
+              : plan->rest;
     plan->rest = str_sub(plan->rest, 0, comma ? (size_t)(comma - plan->rest.ptr) : 0);
     plan->stop = arena_printf(&plan->arena, "%s%.*s",
                               str_starts(stop, STR_LIT("ssh://")) ? "" : "ssh://", STR_ARG(stop));

@@ -74,7 +74,7 @@ static int read_line(int fd, char *dst, struct err *err)
 
 static int ask(int fd, const char *path, bool is_again, char *dst, struct err *err)
 {
-    struct termios old, quiet;
+    struct termios old;
     CLEANUP(strbuf) struct strbuf line;
     int result;
     strbuf_init(&line, 8192);
@@ -82,7 +82,7 @@ static int ask(int fd, const char *path, bool is_again, char *dst, struct err *e
     if (tcgetattr(fd, &old) < 0) {
         return err_set(err, ERR_AUTH, "/dev/tty: %s", err_errno_text(errno));
     }
-    quiet = old;
+    struct termios quiet = old;
     quiet.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG);
     quiet.c_cc[VMIN] = 1;
     quiet.c_cc[VTIME] = 0;

@@ -122,7 +122,6 @@ static enum step open_channel(struct ssh *ssh, struct err *err)
 {
     struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
-    int rc;
     if (!finish_closing(ssh)) {
         return again(hop, err);
     }
@@ -135,7 +134,7 @@ static enum step open_channel(struct ssh *ssh, struct err *err)
         job->state = RUN_EXEC;
         return STEP_DONE;
     }
-    rc = libssh2_session_last_errno(hop->session);
+    int rc = libssh2_session_last_errno(hop->session);
     if (rc == LIBSSH2_ERROR_CHANNEL_FAILURE) {
         /* MaxSessions: the previous script may still be ending there. */
         job->open_again_ns = loop_now_ns(ssh->loop) + job->open_wait_ns;
@@ -224,17 +223,15 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
     struct ssh_job *job = &ssh->job;
     while (!job->is_eof_sent && !job->stream.has_ended) {
         struct str bytes;
-        ssize_t rc;
-        bool is_end;
         if (next_bytes(job, script, &bytes, err) < 0) {
             return -1;
         }
-        is_end = bytes.len == 0;
+        bool is_end = bytes.len == 0;
         if (is_end && script->feed) {
             return 0; /* nothing to send for now */
         }
-        rc = is_end ? libssh2_channel_send_eof(ssh->channel)
-                    : libssh2_channel_write_ex(ssh->channel, 0, bytes.ptr, bytes.len);
+        ssize_t rc = is_end ? libssh2_channel_send_eof(ssh->channel)
+                            : libssh2_channel_write_ex(ssh->channel, 0, bytes.ptr, bytes.len);
         if (rc == LIBSSH2_ERROR_EAGAIN || (rc == 0 && !is_end)) {
             bool is_half_done = rc != 0 && (libssh2_session_block_directions(hop->session) &
                                             LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;

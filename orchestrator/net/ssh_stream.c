@@ -103,10 +103,10 @@ static void look_for_end(struct ssh_stream *stream, const char *nonce, proc_outp
     struct str mark = {text, (size_t)len};
     int64_t at;
     while ((at = str_find(strbuf_str(&stream->hold), mark)) >= 0) {
-        enum status status;
         give(stream, (size_t)at, on_output, ctx);
-        status = read_status(str_sub(strbuf_str(&stream->hold), (size_t)len, stream->hold.len),
-                             &stream->exit_status);
+        enum status status =
+            read_status(str_sub(strbuf_str(&stream->hold), (size_t)len, stream->hold.len),
+                        &stream->exit_status);
         stream->has_ended = status == STATUS_GOOD;
         if (status != STATUS_NONE) {
             return;
@@ -146,12 +146,11 @@ const char *stream_noise(const struct ssh_stream *stream, struct arena *arena)
 {
     enum { SHOWN_MAX = 160 };
     struct str text = str_trim(strbuf_str(&stream->noise));
-    char *line;
     if (!text.len) {
         return "";
     }
-    line = arena_printf(arena, "; it printed: %.*s",
-                        (int)(text.len < SHOWN_MAX ? text.len : SHOWN_MAX), text.ptr);
+    char *line = arena_printf(arena, "; it printed: %.*s",
+                              (int)(text.len < SHOWN_MAX ? text.len : SHOWN_MAX), text.ptr);
     for (char *c = line; *c; c++) {
         if ((unsigned char)*c < ' ' || *c == 127) {
             *c = ' ';

@@ -28,14 +28,13 @@ static int make_pair(struct ssh_hop *hop, struct err *err)
 enum step tunnel_open(struct ssh_hop *hop, struct err *err)
 {
     const struct ssh_target *next = hop[1].target;
-    int rc;
     hop->tunnel =
         libssh2_channel_direct_tcpip_ex(hop->session, next->host, (int)next->port, "127.0.0.1", 22);
     if (hop->tunnel) {
         hop->state = HOP_UP;
         return make_pair(hop, err) < 0 ? STEP_FAIL : STEP_DONE;
     }
-    rc = libssh2_session_last_errno(hop->session);
+    int rc = libssh2_session_last_errno(hop->session);
     if (rc == LIBSSH2_ERROR_EAGAIN) {
         return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
     }

@@ -13,14 +13,13 @@ static int inflate_all(z_stream *stream, size_t max_bytes, uint8_t **out, size_t
 {
     size_t size = 0;
     for (;;) {
-        int status;
         if (*len == size) {
             size = size ? 2 * size : 4096;
             *out = xrealloc(*out, size);
         }
         stream->next_out = *out + *len;
         stream->avail_out = (uInt)(size - *len);
-        status = inflate(stream, Z_NO_FLUSH);
+        int status = inflate(stream, Z_NO_FLUSH);
         *len = size - stream->avail_out;
         if (*len > max_bytes) {
             return err_set(err, ERR_INTEGRITY, "zlib: more than %zu bytes", max_bytes);
@@ -44,12 +43,11 @@ int zlib_inflate(const uint8_t *from, size_t len, size_t max_bytes, uint8_t **re
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)from, .avail_in = (uInt)len};
     uint8_t *out = NULL;
     size_t out_len = 0;
-    int result;
     ASSERT(len <= UINT32_MAX && max_bytes < (1u << 30));
     if (inflateInit(&stream) != Z_OK) {
         return err_set(err, ERR_INTERNAL, "inflateInit failed");
     }
-    result = inflate_all(&stream, max_bytes, &out, &out_len, err);
+    int result = inflate_all(&stream, max_bytes, &out, &out_len, err);
     (void)inflateEnd(&stream);
     if (result < 0) {
         free(out);

@@ -219,7 +219,6 @@ int hdf5_make(const int32_t *rows, uint32_t n, const struct tokens_shape *shape,
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     hid_t file;
-    int result;
     ASSERT(shape->predictions <= shape->sequence);
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     (void)H5Pset_fapl_core(access, GROW_BYTES, 0); /* in memory, no file behind it */
@@ -228,7 +227,7 @@ int hdf5_make(const int32_t *rows, uint32_t n, const struct tokens_shape *shape,
     if (file < 0) {
         return fail("create", err);
     }
-    result = write_parts(file, rows, n, shape, err);
+    int result = write_parts(file, rows, n, shape, err);
     result = result < 0 ? -1 : take_image(file, ret_bytes, ret_len, err);
     (void)H5Fclose(file);
     return result;

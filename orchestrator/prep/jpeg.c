@@ -41,14 +41,13 @@ bool jpeg_is(struct str bytes)
 /* Orientation of an Exif segment (TIFF, tag 0x0112); 1 where there is none. Source: Exif 2.32, 4.6.4 and 4.6.8. */
 static unsigned exif_orientation(const uint8_t *at, size_t len)
 {
-    bool is_little;
     size_t ifd;
     if (len < 14 || memcmp(at, "Exif\0\0", 6) != 0) {
         return 1;
     }
     at += 6;
     len -= 6;
-    is_little = at[0] == 'I';
+    bool is_little = at[0] == 'I';
 #define GET16(p) (is_little ? (unsigned)(p)[1] << 8 | (p)[0] : be16(p))
 #define GET32(p)                                                                                   \
     (is_little ? (size_t)GET16((p) + 2) << 16 | GET16(p) : (size_t)GET16(p) << 16 | GET16((p) + 2))
@@ -73,13 +72,12 @@ static unsigned exif_orientation(const uint8_t *at, size_t len)
 static int read_frame(const uint8_t *at, size_t len, const char *name, struct pixel_info *info,
                       struct err *err)
 {
-    unsigned n_components;
     if (len < 6) {
         return err_set(err, ERR_INTEGRITY, "%s: the JPEG frame header is truncated", name);
     }
     info->height = be16(at + 1);
     info->width = be16(at + 3);
-    n_components = at[5];
+    unsigned n_components = at[5];
     if (at[0] != 8) {
         return err_set(err, ERR_INTEGRITY, "%s: JPEG of %u bits a sample, expected 8", name, at[0]);
     }
@@ -115,12 +113,11 @@ int jpeg_probe(struct str bytes, bool is_all, const char *name, struct pixel_inf
     size_t pos = 2;
     while (pos + 4 <= bytes.len) {
         unsigned marker = at[pos + 1];
-        size_t len;
         if (at[pos] != 0xFF || marker == 0xFF || marker == 0 || stands_alone(marker)) {
             pos += at[pos] == 0xFF && stands_alone(marker) ? 2 : 1; /* filling, or bytes too many */
             continue;
         }
-        len = be16(at + pos + 2);
+        size_t len = be16(at + pos + 2);
         if (marker == 0xD9 || marker == 0xDA || len < 2) {
             return err_set(err, ERR_INTEGRITY, "%s: JPEG without a frame header", name);
         }
@@ -147,9 +144,8 @@ int jpeg_probe(struct str bytes, bool is_all, const char *name, struct pixel_inf
 static void fail(struct jpeg_decoder *decoder, j_common_ptr cinfo)
 {
     char text[JMSG_LENGTH_MAX];
-    int unused;
     decoder->errors.format_message(cinfo, text);
-    unused = err_set(decoder->err, ERR_INTEGRITY, "JPEG: %s", text);
+    int unused = err_set(decoder->err, ERR_INTEGRITY, "JPEG: %s", text);
     (void)unused; /* the error is in err; the way back is the jump */
     longjmp(decoder->on_error, 1);
 }
@@ -308,9 +304,8 @@ static void on_encode_error(j_common_ptr cinfo)
 {
     struct encoder *encoder = cinfo->client_data;
     char text[JMSG_LENGTH_MAX];
-    int unused;
     encoder->errors.format_message(cinfo, text);
-    unused = err_set(encoder->err, ERR_INTERNAL, "JPEG encoder: %s", text);
+    int unused = err_set(encoder->err, ERR_INTERNAL, "JPEG encoder: %s", text);
     (void)unused;
     longjmp(encoder->on_error, 1);
 }

@@ -30,11 +30,11 @@ static int cut(struct err *err)
 /* Small elements have size and type in four bytes and up to four of data; others are padded to 8, compressed ones are not. */
 static int next_element(struct str *rest, struct element *ret_element, struct err *err)
 {
-    uint32_t type, len;
+    uint32_t len;
     if (rest->len < 8) {
         return cut(err);
     }
-    type = (uint32_t)little_endian(rest->ptr, 4);
+    uint32_t type = (uint32_t)little_endian(rest->ptr, 4);
     if (type >> 16) {
         len = type >> 16;
         if (len > 4) {

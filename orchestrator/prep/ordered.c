@@ -69,12 +69,11 @@ int ordered_run(const struct ordered *spec, struct err *err)
 {
     size_t n_places = spec->n_ahead ? spec->n_ahead : spec->n_threads * AHEAD_PER_THREAD;
     struct order_place *places = xcalloc(n_places, sizeof(*places));
-    int result;
     for (size_t idx = 0; idx < n_places; idx++) {
         places[idx].spec = spec;
         places[idx].slot = xcalloc(1, spec->slot_bytes ? spec->slot_bytes : 1);
     }
-    result = run_places(spec, places, n_places, err);
+    int result = run_places(spec, places, n_places, err);
     for (size_t idx = 0; idx < n_places; idx++) {
         if (spec->slot_release) {
             spec->slot_release(places[idx].slot);

@@ -514,11 +514,10 @@ static int pack_into(struct packer *p, struct packing_result *ret_result, struct
     struct packing_result result = {.n_shards = p->plan.n_shards,
                                     .total_bytes = p->plan.total_bytes};
     enum found found = FOUND_NOTHING;
-    struct pack_file pack;
     strbuf_init(&head, HEAD_MAX);
     strbuf_init(&recipe, HEAD_MAX);
     packing_recipe(p->opts, &recipe);
-    pack = describe(p, strbuf_str(&recipe));
+    struct pack_file pack = describe(p, strbuf_str(&recipe));
     pack_file_head(&pack, &head);
     if (look(p, strbuf_str(&head), &found, err) < 0) {
         return -1;
@@ -549,7 +548,6 @@ int packing_write(struct arena *arena, const struct packing_opts *opts,
 {
     CLEANUP(fd) int folder_fd = -1;
     struct packer p = {opts, {opts->source, opts->samples}, .arena = arena};
-    int result;
     if (fs_mkdir_p(opts->folder, err) < 0) {
         return -1;
     }
@@ -567,7 +565,7 @@ int packing_write(struct arena *arena, const struct packing_opts *opts,
     for (size_t idx = 0; idx < p.plan.n_shards; idx++) {
         p.fds[idx] = -1;
     }
-    result = pack_into(&p, ret_result, err);
+    int result = pack_into(&p, ret_result, err);
     packing_plan_release(&p.plan);
     return result;
 }

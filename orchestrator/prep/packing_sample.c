@@ -51,13 +51,11 @@ static int decode_labels(const struct tree_source *source, const struct samples 
 {
     const char *path = sample->partner;
     struct pixel_info info = {0};
-    struct str file;
     size_t n = (size_t)sample->width * sample->height;
-    size_t bad;
     if (tree_source_read(source, path, IMAGE_FILE_BYTES_MAX, &slot->partner, err) < 0) {
         return -1;
     }
-    file = (struct str){(const char *)slot->partner.ptr, slot->partner.len};
+    struct str file = (struct str){(const char *)slot->partner.ptr, slot->partner.len};
     if (image_probe(file, true, path, &info, err) < 0) {
         return -1;
     }
@@ -68,7 +66,7 @@ static int decode_labels(const struct tree_source *source, const struct samples 
     if (image_decode_labels(file, &info, dst, err) < 0) {
         return err_wrap(err, "%s", path);
     }
-    bad = bad_label(dst, n, samples->n_classes);
+    size_t bad = bad_label(dst, n, samples->n_classes);
     return bad == n
                ? 0
                : err_set(err, ERR_INTEGRITY,

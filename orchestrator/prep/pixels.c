@@ -73,7 +73,6 @@ int image_decode_rgb(struct image_decoder *decoder, struct str file, const struc
     struct resample_size from = {info->width, info->height};
     struct resample_size to;
     unsigned eighths = EIGHTHS;
-    size_t n_bytes;
     image_packed_size(info, short_side, &to.width, &to.height);
     if (to.width == info->width && to.height == info->height) {
         return decode(decoder, file, info, EIGHTHS, dst, err);
@@ -86,7 +85,7 @@ int image_decode_rgb(struct image_decoder *decoder, struct str file, const struc
             return decode(decoder, file, info, eighths, dst, err);
         }
     }
-    n_bytes = (size_t)from.width * from.height * IMAGE_RGB;
+    size_t n_bytes = (size_t)from.width * from.height * IMAGE_RGB;
     if (decoder->scratch_bytes < n_bytes) {
         free(decoder->scratch);
         decoder->scratch = xmalloc(n_bytes);

@@ -34,7 +34,6 @@ int png_probe(struct str bytes, bool is_all, const char *name, struct pixel_info
               struct err *err)
 {
     struct pixel_info info = {.format = IMAGE_PNG};
-    int bits, colour;
     if (bytes.len < HEADER_BYTES) {
         return err_set(err, is_all ? ERR_INTEGRITY : ERR_PARSE,
                        "%s: the PNG header is truncated after %zu bytes", name, bytes.len);
@@ -44,8 +43,8 @@ int png_probe(struct str bytes, bool is_all, const char *name, struct pixel_info
     }
     info.width = be32(bytes.ptr + 16);
     info.height = be32(bytes.ptr + 20);
-    bits = (uint8_t)bytes.ptr[24];
-    colour = (uint8_t)bytes.ptr[25];
+    int bits = (uint8_t)bytes.ptr[24];
+    int colour = (uint8_t)bytes.ptr[25];
     if (!info.width || !info.height || info.width > SHARD_SIDE_MAX ||
         info.height > SHARD_SIDE_MAX) {
         return err_set(err, ERR_INTEGRITY, "%s: PNG of %u x %u pixels, expected 1 to %d", name,
@@ -87,11 +86,10 @@ static int check_end(struct str file, struct err *err)
 static int open_file(spng_ctx *ctx, struct str file, const struct pixel_info *info,
                      struct spng_ihdr *ret_ihdr, struct err *err)
 {
-    int status;
     if (check_end(file, err) < 0) {
         return -1;
     }
-    status = spng_set_image_limits(ctx, SHARD_SIDE_MAX, SHARD_SIDE_MAX);
+    int status = spng_set_image_limits(ctx, SHARD_SIDE_MAX, SHARD_SIDE_MAX);
     status = status ? status : spng_set_chunk_limits(ctx, CHUNK_BYTES, CHUNK_BYTES);
     status = status ? status : spng_set_png_buffer(ctx, file.ptr, file.len);
     status = status ? status : spng_get_ihdr(ctx, ret_ihdr);
@@ -169,7 +167,6 @@ int png_encode(const struct png_picture *picture, uint8_t **ret_bytes, size_t *r
                              .bit_depth = (uint8_t)picture->bits,
                              .color_type = SPNG_COLOR_TYPE_GRAYSCALE};
     int filter = picture->n_channels == 1 ? SPNG_FILTER_CHOICE_NONE : SPNG_FILTER_CHOICE_SUB;
-    int status;
     ASSERT(ctx != NULL);
     if (picture->n_channels != 1) {
         ihdr.color_type =
@@ -177,7 +174,7 @@ int png_encode(const struct png_picture *picture, uint8_t **ret_bytes, size_t *r
     } else if (picture->palette) {
         ihdr.color_type = SPNG_COLOR_TYPE_INDEXED;
     }
-    status = spng_set_option(ctx, SPNG_ENCODE_TO_BUFFER, 1);
+    int status = spng_set_option(ctx, SPNG_ENCODE_TO_BUFFER, 1);
     status = status ? status : spng_set_option(ctx, SPNG_IMG_COMPRESSION_LEVEL, DEFLATE_LEVEL);
     status = status ? status : spng_set_option(ctx, SPNG_FILTER_CHOICE, filter);
     status = status ? status : spng_set_ihdr(ctx, &ihdr);

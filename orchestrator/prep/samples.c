@@ -87,11 +87,10 @@ static int digest_order(struct samples *samples, struct err *err)
     for (size_t idx = 0; idx < samples->n; idx++) {
         char line[ORDER_TEXT_MAX];
         const char *path = samples->items[idx].path;
-        int len;
         row = idx && samples->items[idx - 1].path == path ? row + 1 : 0;
-        len = samples->kind == SHARD_TOKENS
-                  ? snprintf(line, sizeof(line), "%s:%" PRIu64 "\n", path, row)
-                  : snprintf(line, sizeof(line), "%s\n", path);
+        int len = samples->kind == SHARD_TOKENS
+                      ? snprintf(line, sizeof(line), "%s:%" PRIu64 "\n", path, row)
+                      : snprintf(line, sizeof(line), "%s\n", path);
         if (len < 0 || (size_t)len >= sizeof(line)) {
             return err_set(err, ERR_INTEGRITY, "a path longer than %d bytes: %.200s",
                            ORDER_TEXT_MAX, path);

@@ -158,7 +158,6 @@ static int label_by_list(struct arena *arena, const struct samples_opts *opts,
     const struct dataset_group *list = dataset_group_find(opts->dataset, images->split, ROLE_LABEL);
     struct file_bytes bytes = {0};
     struct truth truth = {0};
-    int result;
     if (!list || list->format != FILE_TEXT || str_find(list->glob, STR_LIT("*")) >= 0) {
         return err_set(err, ERR_MANIFEST,
                        "group %.*s: all images lie in one folder and no text names their classes",
@@ -168,7 +167,7 @@ static int label_by_list(struct arena *arena, const struct samples_opts *opts,
     if (read_meta(arena, opts, list->glob, samples->n_classes, &truth, err) < 0) {
         return -1;
     }
-    result = tree_source_read(opts->source, path, TRUTH_BYTES_MAX, &bytes, err);
+    int result = tree_source_read(opts->source, path, TRUTH_BYTES_MAX, &bytes, err);
     if (result == 0) {
         struct str text = {(const char *)bytes.ptr, bytes.len};
         result = read_lines(text, path, &truth, samples, err);

@@ -52,11 +52,10 @@ static int probe(const struct samples_survey *s, struct image_sample *sample,
                  struct file_bytes *bytes, struct err *err)
 {
     bool is_all = false;
-    struct str head;
     if (tree_source_head(s->opts->source, sample->path, HEAD_BYTES, bytes, &is_all, err) < 0) {
         return -1;
     }
-    head = (struct str){(const char *)bytes->ptr, bytes->len};
+    struct str head = (struct str){(const char *)bytes->ptr, bytes->len};
     if (image_probe(head, is_all, sample->path, &sample->info, err) == 0) {
         return 0;
     }
@@ -75,13 +74,12 @@ static int probe(const struct samples_survey *s, struct image_sample *sample,
 static int survey_image(const struct samples_survey *s, struct image_sample *sample,
                         struct file_bytes *bytes, struct err *err)
 {
-    uint64_t pixels;
     if (probe(s, sample, bytes, err) < 0 ||
         check_size(s->group, sample->path, &sample->info, err) < 0) {
         return -1;
     }
     image_packed_size(&sample->info, s->samples->short_side, &sample->width, &sample->height);
-    pixels = (uint64_t)sample->width * sample->height;
+    uint64_t pixels = (uint64_t)sample->width * sample->height;
     sample->bytes = (uint32_t)(pixels * (s->samples->kind == SHARD_SEGMENTS ? 4 : 3));
     return 0;
 }
@@ -239,13 +237,12 @@ static int index_file(const struct samples_survey *s, const struct image_sample 
     CLEANUP(fd)
     int fd = open(fs_join(&arena, s->opts->source->folder, file->path), O_RDONLY | O_CLOEXEC);
     struct stream stream = {.path = file->path, .fd = fd};
-    int result;
     if (fd < 0) {
         return err_set(err, ERR_INTEGRITY, "%s: cannot be opened", file->path);
     }
     slot->data = slot->data ? slot->data : xmalloc(TFRECORD_BYTES_MAX + 4);
     stream.buf = xmalloc(STREAM_BYTES);
-    result = index_records(&stream, slot, file, err);
+    int result = index_records(&stream, slot, file, err);
     free(stream.buf);
     return result < 0 ? err_wrap(err, "%s", file->path) : 0;
 }

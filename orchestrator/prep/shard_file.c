@@ -126,7 +126,6 @@ static int check_zeros(const struct shard_file *shard, uint64_t from, uint64_t t
 int shard_file_open(struct shard_file *shard, const char *path, const char *name, struct err *err)
 {
     struct stat info;
-    size_t entries_bytes;
     *shard = SHARD_FILE_EMPTY;
     shard->name = name;
     shard->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -142,7 +141,8 @@ int shard_file_open(struct shard_file *shard, const char *path, const char *name
         check_header(shard, (uint64_t)info.st_size, err) < 0) {
         return -1;
     }
-    entries_bytes = shard->header.n_samples * sizeof(*shard->entries); /* inside of the file */
+    size_t entries_bytes =
+        shard->header.n_samples * sizeof(*shard->entries); /* inside of the file */
     shard->entries = xmalloc(entries_bytes);
     if (fs_read_at(shard->fd, shard->entries, entries_bytes, SHARD_ALIGN, shard->name, err) < 0) {
         return -1;

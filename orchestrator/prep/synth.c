@@ -64,14 +64,14 @@ static int make_inner(const struct synth_writer *w, const struct synth_entry *en
         int64_t slash = str_find(name, STR_LIT("/"));
         uint8_t *bytes = NULL;
         size_t len = 0;
-        int result;
         if (atomic_load(is_cancelled)) {
             return err_set(err, ERR_INTERRUPTED, "interrupted");
         }
         if (synth_make(member, &w->opts->dataset->pack, &bytes, &len, err) < 0) {
             return err_wrap(err, "%.*s", STR_ARG(member->path));
         }
-        result = tar_make_bytes(&tar, str_sub(name, (size_t)slash + 1, SIZE_MAX), bytes, len, err);
+        int result =
+            tar_make_bytes(&tar, str_sub(name, (size_t)slash + 1, SIZE_MAX), bytes, len, err);
         free(bytes);
         if (result < 0) {
             return -1;

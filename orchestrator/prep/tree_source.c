@@ -91,7 +91,6 @@ int tree_source_read(const struct tree_source *source, const char *path, size_t 
 {
     CLEANUP(fd) int fd = -1;
     uint64_t size = 0;
-    struct digest_value value;
     if (open_file(source, path, &fd, &size, err) < 0) {
         return -1;
     }
@@ -108,7 +107,7 @@ int tree_source_read(const struct tree_source *source, const char *path, size_t 
     }
     digest_start(&bytes->digest, DIGEST_SHA256);
     digest_update(&bytes->digest, bytes->ptr, bytes->len);
-    value = digest_finish(&bytes->digest);
+    struct digest_value value = digest_finish(&bytes->digest);
     return hold_against(source, path, &value, err);
 }
 

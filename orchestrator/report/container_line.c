@@ -74,11 +74,10 @@ static bool size_of(struct str text, int64_t *ret_bytes)
     struct err err = {0};
     int64_t value, scale = 1;
     size_t digits = 0;
-    struct str unit;
     while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9') {
         digits++;
     }
-    unit = str_sub(text, digits, SIZE_MAX);
+    struct str unit = str_sub(text, digits, SIZE_MAX);
     if (str_to_i64(str_sub(text, 0, digits), 1, BYTES_MAX, &value, &err) < 0 || unit.len > 3) {
         return false;
     }
@@ -394,7 +393,6 @@ int container_flags_add(struct arena *arena, const struct str *words, size_t n,
                         struct container_flags *flags, struct err *err)
 {
     struct container_flags both;
-    struct container_flags own;
     const char *line = "docker run";
     for (size_t idx = 0; idx < n; idx++) {
         line = arena_printf(arena, "%s %.*s", line, STR_ARG(words[idx]));
@@ -403,7 +401,7 @@ int container_flags_add(struct arena *arena, const struct str *words, size_t n,
                                    err) < 0) {
         return -1;
     }
-    own = *flags;
+    struct container_flags own = *flags;
     const struct {
         int64_t *site, own;
     } NUMBERS[] = {{&both.shm_bytes, own.shm_bytes},     {&both.memlock_bytes, own.memlock_bytes},

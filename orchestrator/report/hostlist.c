@@ -290,11 +290,10 @@ int hostlist_expand(struct arena *arena, struct str text, enum hostlist_syntax s
                     struct hostlist *ret_list, struct err *err)
 {
     struct expansion e = {.arena = arena, .whole = text, .syntax = syntax, .err = err};
-    int result;
     if (text.len > HOSTLIST_TEXT_MAX) {
         return err_set(err, ERR_USAGE, "a node set of more than %d bytes", HOSTLIST_TEXT_MAX);
     }
-    result = expand_all(&e);
+    int result = expand_all(&e);
     if (result == 0) {
         ASSERT(e.names.n > 0);
         ret_list->names = arena_array(arena, struct str, e.names.n);

@@ -100,11 +100,11 @@ static bool override_of(struct str word, unsigned of, struct option_found *ret)
 {
     int64_t equals = str_find(word, STR_LIT("="));
     struct str key = equals > 0 ? str_sub(word, 0, (size_t)equals) : STR_EMPTY;
-    const struct option_spelling *row;
     if (!key.ptr || key.len > KEY_BYTES_MAX) {
         return false;
     }
-    row = last_part(key).len > 1 ? spelling_of(last_part(key), of & ~(unsigned)OF_SHORT) : NULL;
+    const struct option_spelling *row =
+        last_part(key).len > 1 ? spelling_of(last_part(key), of & ~(unsigned)OF_SHORT) : NULL;
     if (!row) {
         return false;
     }
@@ -127,11 +127,10 @@ static bool is_claim_value(struct str s)
 /* -b128 and -j8: one letter with its number. */
 static bool attached(struct str word, unsigned of, struct option_found *ret)
 {
-    const struct option_spelling *row;
     if (word.len < 3 || word.ptr[1] == '-' || word.ptr[2] < '0' || word.ptr[2] > '9') {
         return false;
     }
-    row = spelling_of(str_sub(word, 0, 2), of);
+    const struct option_spelling *row = spelling_of(str_sub(word, 0, 2), of);
     if (row) {
         *ret = (struct option_found){row->means, str_sub(word, 0, 2), str_sub(word, 2, SIZE_MAX)};
     }

@@ -313,7 +313,6 @@ static int add_gpu(struct arena *arena, struct node_facts *facts, const struct s
                    size_t n, struct err *err)
 {
     int64_t gpu;
-    bool is_there;
     if (n == 0 || !str_eq_z(cells[0].field, "index") || !cells[0].value.ptr ||
         str_to_i64(cells[0].value, 0, FACT_GPUS_MAX - 1, &gpu, &(struct err){0}) < 0) {
         return err_set(err, ERR_NODE, "nvidia-smi: a line does not begin with a GPU's index");
@@ -323,7 +322,7 @@ static int add_gpu(struct arena *arena, struct node_facts *facts, const struct s
         const char *key =
             arena_printf(arena, "gpu.%lld.%.*s%s%.*s", (long long)gpu, STR_ARG(cell->field),
                          cell->unit.ptr ? "_" : "", STR_ARG(cell->unit));
-        is_there = facts_find(facts, key) != NULL;
+        bool is_there = facts_find(facts, key) != NULL;
         if (!is_there &&
             facts_add(arena, facts, (struct node_fact){str_of(key), cell->value, cell->why}, err) <
                 0) {

@@ -724,3 +724,25 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
     *ret_report = report;
     return 0;
 }
+
+/* ---- where it is published ---- */
+
+struct str report_log_path(const struct report *report, struct str path)
+{
+    struct str folder = report->logs_source.path;
+    bool is_below = folder.len && str_starts(path, folder) && path.len > folder.len &&
+                    path.ptr[folder.len] == '/';
+    return is_below ? str_sub(path, folder.len + 1, SIZE_MAX) : path;
+}
+
+struct source_ref report_row_source(const struct report *report, const struct report_case *c)
+{
+    struct source_ref source = report->logs_source;
+    if (!c->matched.ptr || c->n_logs == 0 || !source.repository.ptr) {
+        return report->source;
+    }
+    source.path = report_log_path(report, c->logs[0]);
+    const char *slash = memrchr(source.path.ptr, '/', source.path.len);
+    source.path.len = slash ? (size_t)(slash - source.path.ptr) : source.path.len;
+    return source;
+}

@@ -171,6 +171,11 @@ const struct report_case *report_case_find(const struct report *report, struct s
 const struct cell *report_cell_find(const struct report *report, struct str id,
                                     const struct report_case **ret_case);
 
+/* A log's path in its repository: without the folder below --logs that the report calls the clone. */
+struct str report_log_path(const struct report *report, struct str path);
+/* Where a row is published: the page of its table, or, where none is and its logs were matched to it, their folder. */
+struct source_ref report_row_source(const struct report *report, const struct report_case *c);
+
 /* Whether they are columns of one row: model, precision, nodes, GPUs and variant; the batch may differ. */
 bool report_same_row(const struct report_case *a, const struct report_case *b);
 

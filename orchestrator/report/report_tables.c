@@ -209,18 +209,18 @@ static int put_plain(struct spelling *s, const struct json *at UNUSED)
 /* "run_{0..9}.txt" is ten paths. */
 static int put_log(struct spelling *s, const struct json *at)
 {
-    struct str path, numbers;
-    int64_t open, dots, close, from = 0, to = 0;
+    struct str path;
+    int64_t from = 0, to = 0;
     struct err why = {0};
     if (json_str(at, s->arena, &path, s->err) < 0) {
         return -1;
     }
-    open = str_find(path, STR_LIT("{"));
-    close = str_find(path, STR_LIT("}"));
-    numbers = open >= 0 && close > open
-                  ? str_sub(path, (size_t)open + 1, (size_t)(close - open - 1))
-                  : STR_EMPTY;
-    dots = str_find(numbers, STR_LIT(".."));
+    int64_t open = str_find(path, STR_LIT("{"));
+    int64_t close = str_find(path, STR_LIT("}"));
+    struct str numbers = open >= 0 && close > open
+                             ? str_sub(path, (size_t)open + 1, (size_t)(close - open - 1))
+                             : STR_EMPTY;
+    int64_t dots = str_find(numbers, STR_LIT(".."));
     if (dots < 0) {
         jw_str(&s->out, NULL, path);
         return 0;
@@ -564,8 +564,6 @@ int report_spell_out(struct arena *arena, struct str text, const char *name,
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(strbuf) struct strbuf buf;
     struct spelling s = {.arena = arena, .err = err};
-    struct json root;
-    int rc;
     *ret_spelled = (struct spelled){.text = text};
     strbuf_init(&buf, JSON_TEXT_MAX);
     if (!is_form_2(text)) {
@@ -574,10 +572,10 @@ int report_spell_out(struct arena *arena, struct str text, const char *name,
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     s.root = &root;
     jw_begin(&s.out, &buf, false);
-    rc = put_document(&s, ret_spelled);
+    int rc = put_document(&s, ret_spelled);
     VEC_RELEASE(&s.members);
     VEC_RELEASE(&s.conditions);
     VEC_RELEASE(&s.source);
@@ -598,11 +596,10 @@ const char *report_written_at(struct arena *arena, const struct spelled *spelled
         const struct spelled_list *of = &spelled->lists[list];
         const char *key = of->n ? arena_printf(arena, "$.%s[", of->key) : "";
         char *end;
-        unsigned long idx;
         if (!of->n || !str_starts(place, str_of(key))) {
             continue;
         }
-        idx = strtoul(place.ptr + strlen(key), &end, 10);
+        unsigned long idx = strtoul(place.ptr + strlen(key), &end, 10);
         if (idx >= of->n || *end != ']') {
             break;
         }

@@ -83,13 +83,12 @@ static struct str value_of(struct script_reader *r, struct str text, size_t *ret
     struct str rest = str_sub(text, 1 + is_braced, SIZE_MAX);
     size_t len = name_len(rest);
     const struct variable *v = variable_of(r, str_sub(rest, 0, len));
-    int64_t end;
     *ret_len = len ? 1 + is_braced + len : 1;
     if (!is_braced || !len) {
         return v ? v->value : STR_EMPTY;
     }
     rest = str_sub(rest, len, SIZE_MAX);
-    end = str_find(rest, STR_LIT("}"));
+    int64_t end = str_find(rest, STR_LIT("}"));
     if (end < 0 || (end > 0 && !str_starts(rest, STR_LIT(":-")))) {
         return STR_EMPTY;
     }
@@ -403,17 +402,14 @@ static void read_simple(struct script_reader *r, struct shell_word *words, size_
 {
     struct shell_run run = {.before = words[0].before, .is_inner = is_inner};
     struct str text = STR_EMPTY;
-    struct shell_word *all;
-    struct shell_word *sets;
     struct shell_word *files = arena_array(r->arena, struct shell_word, n);
     size_t n_max = n;
     size_t n_all = 0;
-    size_t front;
     for (size_t idx = 0; idx < n; idx++) {
         words[idx].text = expand(r, words[idx].raw, words[idx].text);
         n_max += is_split(&words[idx]) ? words[idx].text.len : 0;
     }
-    all = arena_array(r->arena, struct shell_word, n_max);
+    struct shell_word *all = arena_array(r->arena, struct shell_word, n_max);
     for (size_t idx = 0; idx < n; idx++) {
         if (words[idx].role != SHELL_ARGUMENT) {
             files[run.n_files++] = words[idx];
@@ -421,8 +417,8 @@ static void read_simple(struct script_reader *r, struct shell_word *words, size_
             n_all += put_words(&words[idx], all + n_all);
         }
     }
-    sets = arena_array(r->arena, struct shell_word, 2 * n_all + 1);
-    front = take_front(r, all, n_all, sets, &run.n_sets);
+    struct shell_word *sets = arena_array(r->arena, struct shell_word, 2 * n_all + 1);
+    size_t front = take_front(r, all, n_all, sets, &run.n_sets);
     run.words = all + front;
     run.n = run.n_own = n_all - front;
     run.files = files;

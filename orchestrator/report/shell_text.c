@@ -148,12 +148,11 @@ static bool is_opener(struct str word)
 static void read_redirection(struct splitter *s)
 {
     bool is_from = peek(s, 0) == '<';
-    bool copies;
     struct shell_word word;
     while (peek(s, 0) == '&' || peek(s, 0) == '<' || peek(s, 0) == '>') {
         s->at++;
     }
-    copies = s->text.ptr[s->at - 1] == '&';
+    bool copies = s->text.ptr[s->at - 1] == '&';
     while (is_blank(peek(s, 0))) {
         s->at++;
     }
@@ -291,7 +290,6 @@ bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name
         struct str rest = str_sub(raw, c->at, SIZE_MAX);
         bool is_braced = str_starts(rest, STR_LIT("${"));
         size_t from = c->at + 1 + is_braced;
-        size_t to;
         if (skip_quoting(raw, c)) {
             continue;
         }
@@ -302,7 +300,7 @@ bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name
         if (is_braced && from < raw.len && (raw.ptr[from] == '#' || raw.ptr[from] == '!')) {
             from++;
         }
-        to = name_end(raw, from);
+        size_t to = name_end(raw, from);
         c->at = to > c->at ? to : c->at + 1;
         if (to > from && !is_digit(raw.ptr[from])) {
             *ret_name = str_sub(raw, from, to - from);

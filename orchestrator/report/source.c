@@ -177,13 +177,13 @@ int source_parse_pin(struct arena *arena, const char *text, struct source_pin *r
 {
     struct source_pin pin = {.commit = arena_strndup(arena, text, strcspn(text, ":"))};
     struct err why = {0};
-    struct str rest, item;
+    struct str item;
     if (!source_is_commit(str_of(pin.commit))) {
         return err_set(err, ERR_MANIFEST, "\"%.60s\" is not a commit: expected 40 hex digits",
                        text);
     }
     if (text[SOURCE_COMMIT_HEX]) {
-        rest = str_of(text + SOURCE_COMMIT_HEX + 1);
+        struct str rest = str_of(text + SOURCE_COMMIT_HEX + 1);
         if (parse_paths(arena, rest, &pin.paths, &why) < 0 || !str_eq_z(rest, pin.paths)) {
             return err_set(err, ERR_MANIFEST, "paths of %.60s: %s", pin.commit,
                            why.code ? why.msg : "not in order");
@@ -217,15 +217,15 @@ static bool is_short_commit(struct str pin)
 int source_parse_name(struct arena *arena, struct str name, struct source_name *ret_name,
                       struct err *err)
 {
-    struct str url = name, pin, paths;
+    struct str url = name;
     const char *joined = NULL;
     while (url.len > 0 && url.ptr[url.len - 1] != '@') {
         url.len--;
     }
-    pin = str_sub(name, url.len, name.len);
+    struct str pin = str_sub(name, url.len, name.len);
     url.len -= url.len > 0;
     int64_t colon = str_find(pin, STR_LIT(":"));
-    paths = colon < 0 ? STR_EMPTY : str_sub(pin, (size_t)colon + 1, pin.len);
+    struct str paths = colon < 0 ? STR_EMPTY : str_sub(pin, (size_t)colon + 1, pin.len);
     pin = colon < 0 ? pin : str_sub(pin, 0, (size_t)colon);
     if (url.len == 0 || !is_ref(pin)) {
         return err_set(err, ERR_USAGE,

@@ -23,10 +23,9 @@ const struct vocabulary *vocabulary_builtin(struct arena *arena)
     CLEANUP(json_doc) struct json_doc doc = {0};
     const struct vocabulary *vocabulary = NULL;
     struct err err = {0};
-    struct json root;
     int status = json_parse(vocabulary_builtin_text(), "manifests/vocabulary.json", &doc, &err);
     ASSERT(status == 0); /* a test makes sure of it */
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     status = vocabulary_decode(&root, arena, &vocabulary, &err);
     ASSERT(status == 0);
     return vocabulary;

@@ -263,12 +263,11 @@ static int import_ref(struct importer *im, const struct tree_file *file, struct 
     const char *kind, *name;
     struct str text, ours;
     struct err absent = {0};
-    bool is_new;
     if (ref_of(im, file->path, &kind, &name, &text, err) < 0 ||
         bundle_check_claims(im->arena, im->store, kind, name, text, err) < 0) {
         return -1;
     }
-    is_new = store_ref_get(im->store, kind, name, &ours, &absent) < 0;
+    bool is_new = store_ref_get(im->store, kind, name, &ours, &absent) < 0;
     if (is_new && store_ref_put(im->store, kind, name, text, err) < 0) {
         return -1;
     }

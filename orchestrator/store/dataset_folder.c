@@ -253,7 +253,6 @@ static bool has_tree(const struct dataset_verifying *v, struct err *err)
 int verify_open_folder(struct dataset_verifying *v, bool *ret_has_tree, struct err *err)
 {
     bool is_file = false;
-    size_t len;
     if (check_archives(v, &is_file, err) < 0) {
         return -1;
     }
@@ -269,7 +268,7 @@ int verify_open_folder(struct dataset_verifying *v, bool *ret_has_tree, struct e
         }
         return err->code == ERR_NONE ? 0 : -1;
     }
-    len = find_start(v);
+    size_t len = find_start(v);
     if (read_record(v, err) < 0 || find_list(v, err) < 0) {
         return -1;
     }

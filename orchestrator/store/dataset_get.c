@@ -182,9 +182,8 @@ int dataset_digest_file(const char *path, const char *what, struct clock_src clo
                                      .should_stop = should_stop,
                                      .on_bytes = show_bytes,
                                      .ctx = &progress};
-    int result;
     progress_start(&progress, clock, what, "bytes", (uint64_t)info.st_size);
-    result = digest_copy(&copy, ret_value, err);
+    int result = digest_copy(&copy, ret_value, err);
     progress_end(&progress);
     return result;
 }
@@ -250,11 +249,10 @@ static int read_pieces(struct getting *g, const struct dataset_file *file,
     struct str line;
     uint8_t(*sha256)[SHA256_BYTES];
     size_t n = 0;
-    size_t room;
     if (fs_read(g->arena, path, PIECES_TEXT_MAX, &rest, err) < 0) {
         return -1;
     }
-    room = rest.len / (SHA256_HEX_SIZE) + 1;
+    size_t room = rest.len / (SHA256_HEX_SIZE) + 1;
     sha256 = arena_alloc_array(g->arena, SHA256_BYTES, room, 1);
     while (str_next(&rest, '\n', &line)) {
         struct err ignored = {0};
@@ -373,7 +371,6 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
                               .n_retries = net->n_retries,
                               .rate_bytes_per_s = net->rate_bytes_per_s,
                               .spare_bytes = spare_bytes(g, idx)};
-    struct fetch_run run;
     if (urls_of(g, file, urls, &spec.n_urls, err) < 0) {
         return -1;
     }
@@ -390,7 +387,7 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
     if (net_open(g->opts->net, err) < 0) {
         return -1;
     }
-    run = net_fetch_run(g->opts->net);
+    struct fetch_run run = net_fetch_run(g->opts->net);
     if (fetch_new(run.http, run.pool, run.loop, &spec, &fetch, err) < 0 ||
         fetch_all(&run, fetch, err) < 0 || adopt(g, file, fetch_result(fetch), err) < 0) {
         return -1;

@@ -98,11 +98,10 @@ static bool is_right_jpeg(const struct headers_opts *opts, struct header_check *
                           size_t len, struct arena *arena)
 {
     struct err ignored = {0};
-    uint8_t *bytes;
     if (len <= HEAD_MAX + TAIL_SIZE) {
         return false;
     }
-    bytes = arena_array(arena, uint8_t, HEAD_MAX + TAIL_SIZE);
+    uint8_t *bytes = arena_array(arena, uint8_t, HEAD_MAX + TAIL_SIZE);
     return pread(fd, bytes, HEAD_MAX, 0) == HEAD_MAX &&
            pread(fd, bytes + HEAD_MAX, TAIL_SIZE, (off_t)(len - TAIL_SIZE)) == TAIL_SIZE &&
            check_bytes(opts, check, bytes, HEAD_MAX + TAIL_SIZE, &ignored) == 0;
@@ -111,12 +110,11 @@ static bool is_right_jpeg(const struct headers_opts *opts, struct header_check *
 static int check_mapped(const struct headers_opts *opts, struct header_check *check, int fd,
                         size_t len, struct err *err)
 {
-    int result;
     void *bytes = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED) {
         return err_set(err, err_code_of_errno(errno), "%s", err_errno_text(errno));
     }
-    result = check_bytes(opts, check, bytes, len, err);
+    int result = check_bytes(opts, check, bytes, len, err);
     munmap(bytes, len);
     return result;
 }
@@ -130,14 +128,13 @@ static int check_file(const struct headers_opts *opts, struct header_check *chec
     bool is_skipped = !opts->is_deep && (format == FILE_HDF5 || format == FILE_TFRECORD);
     struct str text;
     struct stat info;
-    size_t len;
     if (fd < 0 || fstat(fd, &info) < 0) {
         return err_set(err, err_code_of_errno(errno), "%s", err_errno_text(errno));
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_INTEGRITY, "not a regular file");
     }
-    len = (size_t)info.st_size;
+    size_t len = (size_t)info.st_size;
     if (!opts->is_deep && format == FILE_JPEG && is_right_jpeg(opts, check, fd, len, &arena)) {
         return 0;
     }
@@ -187,9 +184,8 @@ int dataset_headers(const struct headers_opts *opts, struct header_check *checks
                                    .should_stop = opts->should_stop,
                                    .on_tick = show,
                                    .ctx = &pass};
-    int result;
     progress_start(&pass.progress, opts->clock, "headers", "files", n);
-    result = pool_many(&many, err);
+    int result = pool_many(&many, err);
     progress_end(&pass.progress);
     return result < 0 ? err_wrap(err, "verify") : 0;
 }

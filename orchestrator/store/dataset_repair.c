@@ -348,9 +348,8 @@ int dataset_repair(struct arena *arena, struct store *store, const struct datase
                                      : store_path(store, arena_printf(arena, "tmp/repair-%s-%d",
                                                                       here->name, (int)getpid())),
     };
-    int result;
     *repaired = (struct dataset_repaired){0};
-    result = repair(&r, err);
+    int result = repair(&r, err);
     map_release(&r.wanted);
     return result;
 }

@@ -19,7 +19,6 @@ static int read_description(struct arena *arena, const char *root, const char *i
     CLEANUP(json_doc) struct json_doc doc = {0};
     const char *folder = places_path(arena, root, "datasets", id);
     const char *path = fs_join(arena, folder, "dataset.json");
-    struct json at;
     if (!fs_exists(path)) {
         return err_set(err, ERR_MANIFEST, "no dataset \"%.100s\"; reperf list datasets names them",
                        id);
@@ -27,7 +26,7 @@ static int read_description(struct arena *arena, const char *root, const char *i
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
-    at = json_root(&doc);
+    struct json at = json_root(&doc);
     if (dataset_decode(&at, arena, &ret->dataset, err) < 0) {
         return -1;
     }

@@ -139,7 +139,6 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
     size_t n_argv = 0;
     size_t n = 0;
     struct err ignored = {0};
-    int result;
     (void)dataset_files_of(here, &n);
     *record = (struct dataset_record){.is_synthetic = true,
                                       .seen = {.kind = LOCK_DATASET,
@@ -170,7 +169,7 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
         return -1;
     }
     strbuf_init(&said, OUTPUT_MAX);
-    result = pack_program_run(arena, store, opts->net->opts, argv, &said, err);
+    int result = pack_program_run(arena, store, opts->net->opts, argv, &said, err);
     clock_rfc3339(clock->wall_ns(clock->ctx), now);
     record->date = str_dup(arena, str_of(now));
     result = result < 0 ? -1 : adopt_all(arena, store, here, folder, fetched, err);

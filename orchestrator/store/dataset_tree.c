@@ -310,10 +310,8 @@ static int make_records(struct making *m, struct err *err)
 
 static int make(struct making *m, struct dataset_record *ret_record, struct err *err)
 {
-    struct tree_list list;
     uint8_t sha256[SHA256_BYTES];
     uint64_t total = 0;
-    int result;
     for (size_t idx = 0; idx < m->from->seen.n_items; idx++) {
         total += (uint64_t)m->from->seen.items[idx].size_bytes;
     }
@@ -323,12 +321,12 @@ static int make(struct making *m, struct dataset_record *ret_record, struct err 
     }
     progress_start(&m->progress, m->opts->net->opts->clock, m->here->from ? "make" : "unpack",
                    "bytes", total);
-    result = m->here->from ? make_records(m, err) : unpack_all(m, err);
+    int result = m->here->from ? make_records(m, err) : unpack_all(m, err);
     progress_end(&m->progress);
     if (result < 0 || check_names(m, err) < 0) {
         return -1;
     }
-    list = (struct tree_list){.files = m->files.items, .n = m->files.n};
+    struct tree_list list = (struct tree_list){.files = m->files.items, .n = m->files.n};
     tree_list_sort(&list);
     if (tree_list_write(&list, fs_join(m->arena, m->work, DATASET_TREE_LIST), sha256, err) < 0 ||
         check_list(m, &list, sha256, err) < 0 ||
@@ -368,7 +366,6 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
                        .work = store_path(store, arena_printf(arena, "tmp/tree-%s", here->name))};
     struct err ignored = {0};
     struct dataset_record tree;
-    int result;
     fetched->tree_path = dataset_tree_path(store, here->name);
     if (lock_work(&m, &lock, err) < 0) {
         return -1;
@@ -382,7 +379,7 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
     if (net_open(opts->net, err) < 0) {
         return -1;
     }
-    result = make(&m, &tree, err);
+    int result = make(&m, &tree, err);
     VEC_RELEASE(&m.files);
     if (result < 0) {
         struct err dropped = {0};

@@ -149,9 +149,8 @@ static int check_digests(struct dataset_verifying *v, struct tree_verify_result 
                                    .should_stop = v->opts->should_stop,
                                    .on_progress = show_progress,
                                    .progress_ctx = v};
-    int result;
     progress_start(&v->progress, v->opts->clock, "verify", "files", v->list.n);
-    result = tree_verify(v->arena, &opts, &v->list, ret, err);
+    int result = tree_verify(v->arena, &opts, &v->list, ret, err);
     progress_end(&v->progress);
     v->out->n_from_cache = ret->n_cached;
     v->out->n_bytes_read = ret->n_bytes_read;
@@ -358,9 +357,8 @@ static int verify_all(struct dataset_verifying *v, bool is_folder, struct err *e
 static int verify(struct dataset_verifying *v, bool is_folder,
                   struct dataset_verified *ret_verified, struct err *err)
 {
-    int result;
     v->out->not_checked = arena_array(v->arena, const char *, NOTES_MAX);
-    result = verify_all(v, is_folder, err);
+    int result = verify_all(v, is_folder, err);
     for (size_t idx = 0; idx < v->n_present; idx++) {
         free(v->present[idx].why);
     }

@@ -105,12 +105,11 @@ int image_export(struct arena *arena, const struct store *store, const struct im
     struct str text = str_of(path);
     CLEANUP(temp) struct temp *made = NULL;
     const char *temp, *target;
-    bool is_tar;
     while (text.len > 1 && text.ptr[text.len - 1] == '/') {
         text.len--;
     }
     path = str_z(arena, text);
-    is_tar = str_ends(text, STR_LIT(".tar"));
+    bool is_tar = str_ends(text, STR_LIT(".tar"));
     if (strchr(path, ':')) {
         return err_set(err, ERR_USAGE, "%s: skopeo writes no path with a colon", path);
     }
@@ -148,11 +147,10 @@ static const char *last_line(struct load *load, struct str rest)
 {
     struct str line = STR_EMPTY;
     struct str part;
-    char *text;
     while (str_next(&rest, '\n', &part)) {
         line = str_trim(part).len ? str_trim(part) : line;
     }
-    text = str_z(load->arena, str_sub(line, 0, SHOWN_MAX));
+    char *text = str_z(load->arena, str_sub(line, 0, SHOWN_MAX));
     for (char *c = text; *c; c++) {
         *c = iscntrl((unsigned char)*c) ? '?' : *c;
     }
@@ -205,7 +203,6 @@ static int ask_id(struct load *load, const char *digest, bool *ret_has, struct s
     const char *const argv[] = {load->program, "image", "inspect", "--format",
                                 "{{.Id}}",     digest,  NULL};
     struct child_result result;
-    struct str id;
     *ret_has = false;
     if (run_client(load, argv, ASK_NS, &result, err) < 0) {
         return -1;
@@ -213,7 +210,7 @@ static int ask_id(struct load *load, const char *digest, bool *ret_has, struct s
     if (result.exit_status != 0) {
         return 0;
     }
-    id = str_trim(strbuf_str(&load->output));
+    struct str id = str_trim(strbuf_str(&load->output));
     /* podman leaves the kind of digest out. */
     *ret_id = str_starts(id, STR_LIT("sha256:"))
                   ? str_dup(load->arena, id)
@@ -300,10 +297,9 @@ int image_load(struct arena *arena, const struct store *store, const struct imag
                         .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL,
                         .should_stop = opts->should_stop};
     struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};
-    int result;
     load.env = engine_env(&load);
     strbuf_init(&load.output, OUTPUT_MAX);
-    result = load_it(&load, &loaded, err);
+    int result = load_it(&load, &loaded, err);
     strbuf_release(&load.output);
     if (result == 0) {
         *ret_loaded = loaded;

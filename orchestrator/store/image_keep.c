@@ -99,7 +99,6 @@ static int change_index(struct store *store, const char *name, const struct oci_
     CLEANUP(fd) int lock_fd = -1;
     const char *path = store_path(store, "index.json");
     struct json_out out;
-    struct json root;
     struct str text;
     strbuf_init(&buf, IMAGE_INDEX_MAX);
     if (store_index_lock(store, &lock_fd, err) < 0 ||
@@ -107,7 +106,7 @@ static int change_index(struct store *store, const char *name, const struct oci_
         json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     jw_begin(&out, &buf, false);
     jw_object(&out, NULL);
     jw_i64(&out, "schemaVersion", 2);
@@ -340,11 +339,10 @@ int image_list_again(struct store *store, const char *name, struct err *err)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct image_info info;
     struct oci_platform platform;
-    struct layout_manifest layout;
     if (image_open(&arena, store, name, &info, err) < 0 ||
         oci_platform_parse(&arena, info.platform, &platform, err) < 0) {
         return -1;
     }
-    layout = image_layout_manifest(&arena, &info.manifest, &info.descriptor);
+    struct layout_manifest layout = image_layout_manifest(&arena, &info.manifest, &info.descriptor);
     return list_entry(store, name, &layout, &platform, err);
 }

@@ -202,11 +202,11 @@ static int make_docs(struct layout *layout, struct oci_manifest *made, struct im
                      struct err *err)
 {
     struct image_docs docs = {.top.content_type = STR_LIT(OCI_TYPE_MANIFEST)};
-    struct layout_manifest layout_manifest;
     for (size_t idx = 0; idx < made->n_layers; idx++) {
         made->layers[idx].packing = packing_of(layout, made->layers[idx].sha256);
     }
-    layout_manifest = image_layout_manifest(layout->arena, made, &made->config);
+    struct layout_manifest layout_manifest =
+        image_layout_manifest(layout->arena, made, &made->config);
     docs.top.text = layout_manifest.text;
     memcpy(docs.top.sha256, layout_manifest.descriptor.sha256, SHA256_BYTES);
     if (!layout_manifest.is_made) {
@@ -291,7 +291,6 @@ int image_from_layout(struct arena *arena, struct store *store, const struct lay
                                     .should_stop = places->should_stop};
     struct unpack_tree_result unpacked;
     struct err ignored = {0};
-    int result;
     if (!fs_exists(path)) {
         return err_set(err, ERR_USAGE, "%s: no such folder or file", path);
     }
@@ -303,7 +302,7 @@ int image_from_layout(struct arena *arena, struct store *store, const struct lay
         return -1;
     }
     layout.folder = opts.new_folder;
-    result = from_folder(&layout, ret_docs, err);
+    int result = from_folder(&layout, ret_docs, err);
     if (fs_remove_tree(opts.new_folder, &ignored) < 0 && result == 0) {
         *err = ignored;
         return -1;

@@ -14,11 +14,10 @@ static int read_image(struct arena *arena, const char *root, const char *name,
     const char *path =
         places_path(arena, root, "images", arena_printf(arena, "%s/image.json", name));
     struct image image;
-    struct json json;
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
-    json = json_root(&doc);
+    struct json json = json_root(&doc);
     if (image_decode(&json, arena, &image, err) < 0) {
         return -1;
     }

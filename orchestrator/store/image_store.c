@@ -304,7 +304,6 @@ static int try_mirror(struct image_search *s, bool *ret_done, struct err *err)
 {
     struct oci_ref ref;
     const char *mirror = s->places->mirror;
-    const char *below;
     if (!mirror) {
         return 0;
     }
@@ -314,7 +313,7 @@ static int try_mirror(struct image_search *s, bool *ret_done, struct err *err)
         }
         return mirror_ref(s, &ref, err) < 0 ? -1 : try_registry(s, &ref, ret_done, err);
     }
-    below = fs_join(s->arena, mirror, s->spec->name);
+    const char *below = fs_join(s->arena, mirror, s->spec->name);
     if (!fs_exists(below)) {
         below = arena_printf(s->arena, "%s.tar", below);
     }

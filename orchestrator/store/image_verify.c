@@ -286,9 +286,8 @@ static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped, struc
 {
     struct verify *v = ctx;
     struct blob_check *check = &v->checks[idx];
-    int result;
     check->is_stopped = is_stopped;
-    result = check_blob(check, &check->fault);
+    int result = check_blob(check, &check->fault);
     digest_release(&check->packed);
     if (result < 0 && check->fault.code != ERR_INTEGRITY) {
         *err = check->fault;
@@ -314,7 +313,6 @@ static int run_checks(struct verify *v, struct err *err)
                              .should_stop = v->opts->should_stop,
                              .on_tick = v->opts->wants_progress ? show : NULL,
                              .ctx = v};
-    int result;
     if (pool_new(many.n_threads, &pool, err) < 0) {
         return -1;
     }
@@ -322,7 +320,7 @@ static int run_checks(struct verify *v, struct err *err)
     if (v->opts->wants_progress) {
         progress_start(&v->progress, clock_system(), "verify", "bytes", v->out.info.bytes);
     }
-    result = pool_many(&many, err);
+    int result = pool_many(&many, err);
     if (v->opts->wants_progress) {
         progress_end(&v->progress);
     }

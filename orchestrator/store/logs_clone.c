@@ -24,12 +24,11 @@ static const char *linked_dir(struct arena *arena, const char *folder)
 {
     struct err ignored = {0};
     struct str text;
-    const char *path;
     if (fs_read(arena, fs_join(arena, folder, ".git"), LINK_BYTES_MAX, &text, &ignored) < 0 ||
         !str_starts(text, STR_LIT(LINK_BEGIN))) {
         return NULL;
     }
-    path = str_z(arena, str_trim(str_sub(text, strlen(LINK_BEGIN), text.len)));
+    const char *path = str_z(arena, str_trim(str_sub(text, strlen(LINK_BEGIN), text.len)));
     return path[0] == '/' ? path : fs_join(arena, folder, path);
 }
 

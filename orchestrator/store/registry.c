@@ -457,7 +457,6 @@ int registry_pull(struct registry *r, const struct oci_ref *ref,
     struct pull pull = {.store = store, .n_blobs = manifest->n_layers + 1};
     struct oci_descriptor *blobs = arena_array(&arena, struct oci_descriptor, pull.n_blobs);
     struct err ignored = {0};
-    int result;
     ASSERT(ref->has_digest);
     blobs[0] = manifest->config;
     memcpy(blobs + 1, manifest->layers, manifest->n_layers * sizeof(blobs[0]));
@@ -474,7 +473,7 @@ int registry_pull(struct registry *r, const struct oci_ref *ref,
         return -1;
     }
     (void)fcntl(lock_fd, F_SETFD, 0); /* not FD_CLOEXEC: invariant 3 */
-    result = ask_open(&pull.ask, r, &arena, ref, err);
+    int result = ask_open(&pull.ask, r, &arena, ref, err);
     result = result < 0 ? result : fetch(&pull, err);
     registry_call_cleanup(&pull.ask);
     if (fs_exists(pull.folder) && fs_remove_tree(pull.folder, &ignored) < 0) {

@@ -73,19 +73,17 @@ static struct str find_reason(struct arena *arena, struct str text)
 {
     static const char MARK[] = "level=fatal msg=\"";
     struct str line, last = STR_EMPTY;
-    char *out;
     size_t n = 0;
-    int64_t at;
     while (str_next(&text, '\n', &line)) {
         line = str_trim(line);
         last = line.len ? line : last;
     }
-    at = str_find(last, str_of(MARK));
+    int64_t at = str_find(last, str_of(MARK));
     if (at < 0) {
         return last;
     }
     last = str_sub(last, (size_t)at + strlen(MARK), last.len);
-    out = arena_alloc(arena, last.len + 1, 1);
+    char *out = arena_alloc(arena, last.len + 1, 1);
     for (size_t idx = 0; idx < last.len && last.ptr[idx] != '"'; idx++) {
         idx += last.ptr[idx] == '\\' && idx + 1 < last.len;
         out[n++] = last.ptr[idx];
@@ -105,9 +103,8 @@ static void add_word(struct strbuf *out, struct str word)
     if (scheme >= 0) {
         struct str rest = str_sub(word, (size_t)scheme + 3, word.len);
         int64_t query = str_find(rest, STR_LIT("?"));
-        int64_t at;
         rest = query >= 0 ? str_sub(rest, 0, (size_t)query) : rest;
-        at = str_find(rest, STR_LIT("@"));
+        int64_t at = str_find(rest, STR_LIT("@"));
         /* An image's digest follows an "@", too. */
         at = at >= 0 && !str_starts(str_sub(rest, (size_t)at, rest.len), STR_LIT("@sha256:"))
                  ? at + 1
@@ -210,7 +207,6 @@ int skopeo_run(const struct skopeo *skopeo, const struct skopeo_call *call, bool
         .alive_ctx = call->alive_ctx,
     };
     struct child_result result;
-    struct str reason, shown;
     if (child_run(skopeo->arena, skopeo->clock, &child, &result, err) < 0) {
         if (err->code == ERR_NOT_FOUND) {
             *err = (struct err){0};
@@ -226,11 +222,11 @@ int skopeo_run(const struct skopeo *skopeo, const struct skopeo_call *call, bool
     if (result.exit_status == 0) {
         return 0;
     }
-    reason = find_reason(skopeo->arena, result.error);
+    struct str reason = find_reason(skopeo->arena, result.error);
     if (ret_is_plain) {
         *ret_is_plain = str_find(reason, STR_LIT("HTTP response to HTTPS client")) >= 0 ||
                         str_find(reason, STR_LIT("does not look like a TLS handshake")) >= 0;
     }
-    shown = clean(skopeo, reason);
+    struct str shown = clean(skopeo, reason);
     return err_set(err, meaning_of(reason), "skopeo %s: %.*s", call->args[0], STR_ARG(shown));
 }

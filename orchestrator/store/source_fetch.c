@@ -238,14 +238,13 @@ static int check_type(struct sources *sources, const char *url, const char *repo
 {
     CLEANUP(strbuf) struct strbuf out = {0};
     struct git_result result;
-    struct str type;
     strbuf_init(&out, 4096);
     if (git_run(&sources->git,
                 &(struct git_call){.git_dir = repo, .args = GIT_ARGS("cat-file", "-t", commit)},
                 &out, &result, err) < 0) {
         return -1;
     }
-    type = str_trim(strbuf_str(&out));
+    struct str type = str_trim(strbuf_str(&out));
     if (result.exit_status != 0) {
         return err_set(err, ERR_FETCH, "%.200s has no commit %s (it is on no branch or tag)", url,
                        commit);
@@ -318,7 +317,6 @@ static int fetch_from(struct sources *sources, const char *url, struct source_pa
 {
     const char *commit = part->commit;
     struct git_result result;
-    bool is_refused, is_dumb;
     const bool is_part = part->paths;
     const struct git_call call = {.git_dir = part->repo,
                                   .part_of = is_part ? url : NULL,
@@ -331,8 +329,8 @@ static int fetch_from(struct sources *sources, const char *url, struct source_pa
     if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
         return -1;
     }
-    is_refused = says(result.error, "unadvertised object");
-    is_dumb = says(result.error, "dumb http");
+    bool is_refused = says(result.error, "unadvertised object");
+    bool is_dumb = says(result.error, "dumb http");
     if (result.exit_status != 0 && says(result.error, "not our ref")) {
         return err_set(err, ERR_FETCH, "%.200s has no commit %s", url, commit);
     }
@@ -530,11 +528,10 @@ static int walk(struct sources *sources, const char *url, const char *text, enum
         (struct source_part){.path = ".", .url = url, .commit = pin.commit, .paths = pin.paths};
     for (size_t idx = 0; idx < tree.n; idx++) {
         struct source_part *part = &tree.parts[idx];
-        int result;
         if (!part->url) {
             continue;
         }
-        result = set_repo(sources, part, err);
+        int result = set_repo(sources, part, err);
         if (result == 0) {
             result = how == HOW_FETCH ? fetch_repo(sources, part, err)
                                       : check_repo(sources, part, how == HOW_VERIFY_DEEP, err);

@@ -73,13 +73,13 @@ int source_gitlinks(struct sources *sources, const struct source_part *part,
                     struct gitlinks *ret_links, struct err *err)
 {
     struct gitlinks links = {arena_array(sources->git.arena, struct gitlink, SOURCE_PARTS_MAX), 0};
-    struct str rest, entry;
+    struct str entry;
     struct source_part selected = *part;
     if (!part->entries.ptr && source_select(sources, &selected, err) < 0) {
         return -1;
     }
     /* "MODE TYPE HEX\tPATH\0" */
-    rest = selected.entries;
+    struct str rest = selected.entries;
     while (str_next(&rest, '\0', &entry)) {
         struct str head = STR_LIT("160000 commit ");
         if (!str_starts(entry, head)) {
@@ -128,7 +128,7 @@ static int name_dirty(struct sources *sources, const struct git_call *index, str
     CLEANUP(strbuf) struct strbuf added = {0};
     struct git_call refresh = *index, diff = *index, others = *index;
     struct git_result result;
-    struct str rest, status, path;
+    struct str status, path;
     size_t n = 0;
     strbuf_init(&changed, GIT_OUTPUT_MAX);
     strbuf_init(&added, GIT_OUTPUT_MAX);
@@ -141,7 +141,7 @@ static int name_dirty(struct sources *sources, const struct git_call *index, str
         git_must(&sources->git, &others, &added, ERR_INTEGRITY, err) < 0) {
         return -1;
     }
-    rest = strbuf_str(&changed);
+    struct str rest = strbuf_str(&changed);
     while (str_next(&rest, '\0', &status) && status.len > 0 && str_next(&rest, '\0', &path)) {
         name_path(names, ++n, path, status.ptr[0] == 'D' ? "is missing" : "was changed");
     }

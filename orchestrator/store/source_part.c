@@ -60,7 +60,7 @@ int source_select(struct sources *sources, struct source_part *part, struct err 
     CLEANUP(strbuf) struct strbuf kept = {0};
     struct arena *arena = sources->git.arena;
     struct source_pin pin = {0};
-    struct str rest, entry, hex, path;
+    struct str entry, hex, path;
     bool is_found[SOURCE_PATHS_MAX] = {0};
     bool has_submodule = false;
     strbuf_init(&all, LISTING_MAX);
@@ -76,7 +76,7 @@ int source_select(struct sources *sources, struct source_part *part, struct err 
         return -1;
     }
     part->n_files = part->n_all = 0;
-    rest = strbuf_str(&all);
+    struct str rest = strbuf_str(&all);
     while (str_next(&rest, '\0', &entry)) {
         if (!split_entry(entry, &hex, &path)) {
             continue; /* what comes after the last NUL */
@@ -161,7 +161,6 @@ int source_fetch_blobs(struct sources *sources, const char *url, struct source_p
                                              source_upload_pack(sources->git.arena, url), "--stdin",
                                              "--", "part"),
                             .deadline_ns = FETCH_MAX_NS};
-    int result;
     *ret_result = (struct git_result){0};
     if (source_find_selection(sources, part, &absent) == 0) {
         return 0; /* from a server without filters */
@@ -174,7 +173,7 @@ int source_fetch_blobs(struct sources *sources, const char *url, struct source_p
         return -1;
     }
     call.input_path = fs_join(sources->git.arena, tmp->path, "ids");
-    result = list_blobs(part, call.input_path, err);
+    int result = list_blobs(part, call.input_path, err);
     result = result < 0 ? result : git_run(&sources->git, &call, NULL, ret_result, err);
     return result < 0 || ret_result->exit_status != 0 ? result
                                                       : source_find_selection(sources, part, err);

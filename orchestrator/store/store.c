@@ -90,6 +90,11 @@ static int take_lock(struct store *store, struct err *err)
     if (fd < 0) {
         return err_errno(err, "open", path);
     }
+    /* It is what says that a folder is a store (check_folder): on the disk before anything else is in it. */
+    if (!fs_exists(store_path(store, "oci-layout")) &&
+        (publish_data(fd, path, err) < 0 || publish_folder(store->folder, err) < 0)) {
+        return -1;
+    }
     sweep(store, fd);
     while (flock(fd, LOCK_SH) < 0) { /* waits for a gc, which is short */
         if (errno != EINTR) {
@@ -124,13 +129,13 @@ static int check_layout(const struct store *store, struct err *err)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     const char *path = store_path(store, "oci-layout");
-    struct json root, version;
+    struct json version;
     struct str text;
     if (fs_read(&arena, path, LAYOUT_BYTES_MAX, &text, err) < 0 ||
         json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_member(&root, "imageLayoutVersion", &version, err) < 0 ||
         json_str(&version, &arena, &text, err) < 0) {
         return -1;
@@ -225,11 +230,10 @@ int store_find_md5(const struct store *store, const uint8_t *md5, uint8_t *ret_s
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     uint8_t sha256[SHA256_BYTES];
-    const char *path;
     struct err ignored = {0};
     struct str text;
     const struct hex hex = md5_hex_of(md5);
-    path = arena_printf(&arena, "%s/md5/%s", store->folder, hex.text);
+    const char *path = arena_printf(&arena, "%s/md5/%s", store->folder, hex.text);
     /* A damaged alias, or one without its blob, does not count: adopting the file again rewrites it. */
     if (fs_read(&arena, path, SHA256_HEX_SIZE, &text, &ignored) < 0 ||
         hex_decode(str_trim(text), SHA256_BYTES, sha256, &ignored) < 0 ||

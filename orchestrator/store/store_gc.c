@@ -260,12 +260,11 @@ int store_gc(struct arena *arena, struct store *store, const struct store_gc_opt
              struct store_gc_result *ret_result, struct err *err)
 {
     struct gc gc = {.arena = arena, .store = store, .opts = opts};
-    int result;
     ASSERT(store->lock_fd >= 0);
     if (!opts->is_dry_run && lock_alone(store, err) < 0) {
         return -1;
     }
-    result = store_roots(arena, store, &gc.roots, err);
+    int result = store_roots(arena, store, &gc.roots, err);
     if (result < 0) {
         result = err_wrap(err, "nothing was dropped");
     } else {

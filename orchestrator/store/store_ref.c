@@ -206,10 +206,9 @@ static int by_bytes(const void *a, const void *b)
 int store_ref_list(const struct store *store, const char *kind, struct fs_names *ret_names,
                    struct err *err)
 {
-    const char *folder;
     struct fs_names names = {0};
     ASSERT(is_kind(kind));
-    folder = store_path(store, arena_printf(store->arena, "refs/%s", kind));
+    const char *folder = store_path(store, arena_printf(store->arena, "refs/%s", kind));
     if (fs_is_dir(folder) && fs_list(store->arena, folder, &names, err) < 0) {
         return -1;
     }

@@ -142,11 +142,10 @@ static int mark_document(struct marking *marking, const char *path, struct err *
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct mark_list list = {0};
-    struct json root;
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_decode(&root, &arena, LIST_ROWS, ARRAY_LEN(LIST_ROWS), &list, err) < 0 ||
         mark_entries(marking, &list.config, list.config.digest.ptr != NULL, path, err) < 0 ||
         mark_entries(marking, list.layers, list.n_layers, path, err) < 0) {

@@ -78,10 +78,9 @@ int store_extent(const struct store *store, uint64_t *ret_n_blobs, uint64_t *ret
 static int quarantine(struct verifying *v, const char *hex, struct err *err)
 {
     char time[RFC3339_MAX];
-    const char *from, *name;
     clock_rfc3339(v->opts->now_ns, time);
-    from = store_path(v->store, arena_printf(v->arena, "blobs/sha256/%s", hex));
-    name = arena_printf(v->arena, "quarantine/%s.%s", hex, time);
+    const char *from = store_path(v->store, arena_printf(v->arena, "blobs/sha256/%s", hex));
+    const char *name = arena_printf(v->arena, "quarantine/%s.%s", hex, time);
     if (rename(from, store_path(v->store, name)) < 0) {
         return err_errno(err, "move to quarantine", from);
     }
@@ -153,10 +152,9 @@ int store_verify(struct arena *arena, struct store *store, const struct store_ve
                  struct store_verify_result *ret_result, struct err *err)
 {
     struct verifying v = {.arena = arena, .store = store, .opts = opts};
-    int result;
     ASSERT(store->lock_fd >= 0);
     /* Blobs first: what goes into quarantine is missing from its references then. */
-    result = check_blobs(&v, err);
+    int result = check_blobs(&v, err);
     if (result == 0) {
         result = store_each_ref(store, check_ref, &v, err);
     }
@@ -181,7 +179,6 @@ int store_verify_some(struct arena *arena, struct store *store,
                                    .should_stop = opts->should_stop};
     struct tree_file *files = arena_array(arena, struct tree_file, n + 1);
     uint8_t *is_right = arena_array(arena, uint8_t, n + 1);
-    int result;
     for (size_t idx = 0; idx < n; idx++) {
         char *hex = arena_array(arena, char, SHA256_HEX_SIZE);
         hex_encode(some.sha256[idx], SHA256_BYTES, hex);
@@ -189,7 +186,7 @@ int store_verify_some(struct arena *arena, struct store *store,
         memcpy(files[idx].sha256, some.sha256[idx], SHA256_BYTES);
         is_right[idx] = store_has(store, some.sha256[idx], NULL);
     }
-    result = tree_pick(&tree, files, n, is_right, err);
+    int result = tree_pick(&tree, files, n, is_right, err);
     for (size_t idx = 0; result == 0 && idx < n; idx++) {
         if (!is_right[idx] && store_has(store, some.sha256[idx], NULL)) {
             result = quarantine(&v, files[idx].path, err);

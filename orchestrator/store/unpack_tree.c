@@ -241,7 +241,6 @@ static int list_links(struct job *job, bool wants_symlinks, struct err *err)
     for (size_t idx = 0; idx < job->links.n; idx++) {
         const struct link *link = &job->links.items[idx];
         const struct written key = {.path = link->target}, *found;
-        struct written copy;
         if ((link->text != NULL) != wants_symlinks) {
             continue;
         }
@@ -252,7 +251,7 @@ static int list_links(struct job *job, bool wants_symlinks, struct err *err)
                            "%s: %.200s is a link to something that is not a file",
                            job->opts->archive, link->path);
         }
-        copy = *found;
+        struct written copy = *found;
         copy.path = link->path;
         VEC_PUSH(&job->writer.files, copy);
     }
@@ -346,7 +345,6 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
     CLEANUP(fd) int archive_fd = open(opts->archive, O_RDONLY | O_CLOEXEC);
     struct job *job; /* too large for the stack */
     struct stat info;
-    int result;
     if (archive_fd < 0 || fstat(archive_fd, &info) < 0) {
         return err_errno(err, "open", opts->archive);
     }
@@ -364,7 +362,7 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
     job->arena = arena;
     job->root_fd = root_fd;
     job->archive_bytes = (uint64_t)info.st_size;
-    result = unpack_and_check(job, archive_fd, ret_result, err);
+    int result = unpack_and_check(job, archive_fd, ret_result, err);
     writer_release(&job->writer);
     unpack_free(job->unpack);
     archive_reader_release(&job->reader);

@@ -138,11 +138,10 @@ void writer_release(struct unpack_writer *writer)
 static int send(struct unpack_writer *writer, struct err *err)
 {
     struct hash_batch *batch;
-    size_t slot;
     if (writer->n_flying == HASHES_MAX && end_oldest(writer, err) < 0) {
         return -1;
     }
-    slot = (writer->first + writer->n_flying++) % HASHES_MAX;
+    size_t slot = (writer->first + writer->n_flying++) % HASHES_MAX;
     if (!writer->batches[slot]) {
         writer->batches[slot] = xmalloc(sizeof(*batch));
     }

@@ -67,10 +67,9 @@ static struct str read_end(struct arena *arena, int fd)
 {
     char *text = arena_alloc(arena, CHILD_ERROR_MAX, 1);
     struct stat st;
-    ssize_t got;
     off_t from =
         fstat(fd, &st) == 0 && st.st_size > CHILD_ERROR_MAX ? st.st_size - CHILD_ERROR_MAX : 0;
-    got = pread(fd, text, CHILD_ERROR_MAX, from);
+    ssize_t got = pread(fd, text, CHILD_ERROR_MAX, from);
     return got > 0 ? (struct str){text, (size_t)got} : STR_EMPTY;
 }
 
@@ -97,12 +96,11 @@ int child_run(struct arena *arena, struct clock_src clock, const struct child_ca
         .output_ctx = call->out,
         .deadline_ns = call->deadline_ns,
     };
-    int status;
     if (call->input_path && input_fd < 0) {
         return err_errno(err, "open", call->input_path);
     }
     loop_init(&loop, clock);
-    status = proc_start(&proc, &loop, &spec, err);
+    int status = proc_start(&proc, &loop, &spec, err);
     status = status < 0 ? status : wait_for(call, &loop, &proc, error->fd, &result, err);
     result.error = status < 0 ? STR_EMPTY : read_end(arena, error->fd);
     if (status < 0) {

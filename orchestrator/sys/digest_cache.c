@@ -183,13 +183,12 @@ bool digest_cache_find(const struct digest_cache *cache, const struct digest_key
     for (unsigned kind = DIGEST_MD5; kind <= DIGEST_SHA256; kind <<= 1) {
         size_t n = kind == DIGEST_MD5 ? MD5_BYTES : SHA256_BYTES;
         char text[KEY_END + 1];
-        const struct digest_line *line;
         struct err ignored = {0};
         if (!(kinds & kind)) {
             continue;
         }
         put_key(key, kind, text);
-        line = find_line(&cache->saved, text);
+        const struct digest_line *line = find_line(&cache->saved, text);
         if (!line || memcmp(line->text + DAY_AT, oldest, sizeof(oldest) - 1) < 0 ||
             hex_decode((struct str){line->text + DIGEST_AT, 2 * n}, n,
                        kind == DIGEST_MD5 ? value.md5 : value.sha256, &ignored) < 0) {
@@ -290,7 +289,6 @@ static int save_locked(struct digest_cache *cache, struct err *err)
     struct digest_lines *saved = &cache->saved;
     CLEANUP(free) char *text = NULL;
     struct digest_line *lines;
-    size_t len;
     read_lines(cache);
     if (saved->n + cache->pending.n > DIGEST_CACHE_RECORDS_MAX) {
         log_line(LOG_INFO, "digest cache %s: full; begun anew", cache->path);
@@ -303,7 +301,7 @@ static int save_locked(struct digest_cache *cache, struct err *err)
         memcpy(lines, saved->items, saved->n * sizeof(*lines));
     }
     memcpy(lines + saved->n, cache->pending.items, cache->pending.n * sizeof(*lines));
-    len = head + keep_latest(cache, lines, saved->n + cache->pending.n) * sizeof(*lines);
+    size_t len = head + keep_latest(cache, lines, saved->n + cache->pending.n) * sizeof(*lines);
     put_crc(crc32c(0, text, len), text + len);
     if (fs_replace(cache->path, (struct str){text, len + CRC_CHARS}, err) < 0) {
         return -1;

@@ -186,7 +186,6 @@ int loop_once(struct loop *loop, int64_t max_wait_ns, struct err *err)
 {
     size_t n_polled = 0;
     struct pollfd *polled CLEANUP(free) = xcalloc(loop->n_fds + 1, sizeof(*polled));
-    int n_ready;
     for (size_t idx = 0; idx < loop->n_fds; idx++) {
         if (loop->fds[idx].fd >= 0) {
             polled[n_polled++] =
@@ -196,7 +195,7 @@ int loop_once(struct loop *loop, int64_t max_wait_ns, struct err *err)
     if (loop->signal_fd >= 0) {
         polled[n_polled++] = (struct pollfd){.fd = loop->signal_fd, .events = POLLIN};
     }
-    n_ready = poll(polled, n_polled, wait_ms(loop, max_wait_ns));
+    int n_ready = poll(polled, n_polled, wait_ms(loop, max_wait_ns));
     if (n_ready < 0 && errno != EINTR) {
         return err_set(err, ERR_INTERNAL, "poll: %s", err_errno_text(errno));
     }

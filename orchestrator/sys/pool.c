@@ -31,12 +31,11 @@ struct pool {
 /* The next job; NULL when the pool ends. */
 static struct pool_job *take_job(struct pool *pool)
 {
-    struct pool_job *job;
     pthread_mutex_lock(&pool->lock);
     while (!pool->first && !pool->is_ending) {
         pthread_cond_wait(&pool->has_job, &pool->lock);
     }
-    job = pool->is_ending ? NULL : pool->first;
+    struct pool_job *job = pool->is_ending ? NULL : pool->first;
     if (job) {
         pool->first = job->next;
         pool->last = pool->first ? pool->last : NULL;

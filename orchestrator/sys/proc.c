@@ -170,7 +170,6 @@ static int watch(struct proc *proc, const struct proc_spec *spec, struct err *er
 int proc_start(struct proc *proc, struct loop *loop, const struct proc_spec *spec, struct err *err)
 {
     int pipe_fds[2] = {-1, -1};
-    int rc;
     *proc = PROC_EMPTY;
     proc->loop = loop;
     proc->on_output = spec->on_output;
@@ -183,7 +182,7 @@ int proc_start(struct proc *proc, struct loop *loop, const struct proc_spec *spe
         proc->out_fd = pipe_fds[0];
         (void)fcntl(proc->out_fd, F_SETFL, O_NONBLOCK);
     }
-    rc = spawn_child(spec, pipe_fds[1], &proc->pid, err);
+    int rc = spawn_child(spec, pipe_fds[1], &proc->pid, err);
     fd_close(&pipe_fds[1]);
     if (rc < 0) {
         proc->pid = 0;

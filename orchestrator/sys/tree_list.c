@@ -299,11 +299,10 @@ static int read_file(struct list_reader *reader, struct tree_list *ret_list, str
     CLEANUP(fd) int fd = -1;
     CLEANUP(free) char *buf = xmalloc(READ_BYTES);
     struct stat info;
-    int result;
     if (fs_open(reader->name, &fd, &info, err) < 0) {
         return -1;
     }
-    result = read_stream(reader, fd, buf, err);
+    int result = read_stream(reader, fd, buf, err);
     if (result == 0) {
         result = finish(reader, ret_list, err);
     }

@@ -92,12 +92,11 @@ int tree_next(struct tree_worker *worker, struct tree_open *ret_open, struct err
     struct tree_run *run = worker->run;
     size_t idx;
     while (take_idx(worker, &idx)) {
-        int result;
         if ((run->is_wanted && !run->is_wanted[idx]) ||
             (run->opts->cache && !run->opts->is_deep && find_cached(worker, idx))) {
             continue;
         }
-        result = open_file(worker, idx, ret_open, err);
+        int result = open_file(worker, idx, ret_open, err);
         if (result != 0) {
             return result;
         }
@@ -145,7 +144,6 @@ void tree_done(struct tree_worker *worker, struct tree_open *open, const struct 
 int tree_digest(struct tree_worker *worker, struct tree_open *open, struct digest *digest,
                 uint8_t *buf, struct err *err)
 {
-    struct digest_value value;
     size_t len = TREE_READ_BYTES;
     digest_start(digest, worker->run->kinds);
     while (len == TREE_READ_BYTES) {
@@ -159,7 +157,7 @@ int tree_digest(struct tree_worker *worker, struct tree_open *open, struct diges
         }
         digest_update(digest, buf, len);
     }
-    value = digest_finish(digest);
+    struct digest_value value = digest_finish(digest);
     tree_done(worker, open, &value);
     return 0;
 }

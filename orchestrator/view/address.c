@@ -62,24 +62,3 @@ struct str address_file(struct arena *arena, const struct source_ref *source, st
     }
     return str_dup(arena, strbuf_str(&url));
 }
-
-struct str address_log_path(const struct report *report, struct str path)
-{
-    struct str folder = report->logs_source.path;
-    bool is_below = folder.len && str_starts(path, folder) && path.len > folder.len &&
-                    path.ptr[folder.len] == '/';
-    return is_below ? str_sub(path, folder.len + 1, SIZE_MAX) : path;
-}
-
-struct source_ref address_of_row(const struct report *report, const struct report_case *c)
-{
-    struct source_ref source = report->logs_source;
-    const char *slash;
-    if (!c->matched.ptr || c->n_logs == 0 || !source.repository.ptr) {
-        return report->source;
-    }
-    source.path = address_log_path(report, c->logs[0]);
-    slash = memrchr(source.path.ptr, '/', source.path.len);
-    source.path.len = slash ? (size_t)(slash - source.path.ptr) : source.path.len;
-    return source;
-}

@@ -36,9 +36,8 @@ static void add_painted(struct strbuf *out, struct str text, bool is_colored)
         struct str word = STR_EMPTY;
         for (size_t idx = 0; idx < ARRAY_LEN(PAINTS) && at == line.len; idx++) {
             char padded[WORD_BYTES];
-            int64_t found;
             snprintf(padded, sizeof(padded), " %s ", audit_verdict_name(PAINTS[idx].verdict));
-            found = str_find(line, str_of(padded));
+            int64_t found = str_find(line, str_of(padded));
             if (found >= 0) {
                 at = (size_t)found;
                 code = PAINTS[idx].code;

@@ -62,7 +62,7 @@ static void write_log(struct arena *arena, const struct explain_cell *of, size_t
     const struct measurement *m = a->measurements[log];
     jw_object(out, NULL);
     write_source(arena, "address", &of->report->logs_source,
-                 address_log_path(of->report, a->logs[log].path), out);
+                 report_log_path(of->report, a->logs[log].path), out);
     jw_str(out, "sha256", a->logs[log].sha256);
     jw_z(out, "read_from", !m ? NULL : a->logs[log].file.ptr ? "log" : "kept_series");
     jw_str(out, "format", m ? m->format : STR_EMPTY);
@@ -97,7 +97,7 @@ static void write_proof(const struct cell_audit *a, struct json_out *out)
 void explain_cell_json(struct arena *arena, const struct explain_cell *of, struct json_out *out)
 {
     const struct cell_audit *a = of->cell;
-    const struct source_ref source = address_of_row(of->report, a->of_case);
+    const struct source_ref source = report_row_source(of->report, a->of_case);
     jw_object(out, NULL);
     jw_z(out, "kind", "cell");
     jw_str(out, "report", of->report->id);

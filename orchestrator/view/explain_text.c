@@ -29,7 +29,7 @@ static void add_source(struct arena *arena, const char *what, const struct sourc
 static void add_head(struct arena *arena, const struct explain_cell *of, struct strbuf *out)
 {
     const struct cell_audit *a = of->cell;
-    const struct source_ref source = address_of_row(of->report, a->of_case);
+    const struct source_ref source = report_row_source(of->report, a->of_case);
     strbuf_printf(out, "%.*s %.*s (cell)\n", STR_ARG(of->report->id), STR_ARG(a->cell->id));
     strbuf_printf(out, "  printed     %.*s %.*s, under \"%.*s\"\n", STR_ARG(a->cell->printed),
                   STR_ARG(a->cell->unit), STR_ARG(a->cell->table));
@@ -148,7 +148,7 @@ static void add_facts(struct arena *arena, const struct explain_cell *of, size_t
                       const struct explain_opts *opts, struct strbuf *out)
 {
     const struct measurement *m = of->cell->measurements[log];
-    struct str path = address_log_path(of->report, of->cell->logs[log].path);
+    struct str path = report_log_path(of->report, of->cell->logs[log].path);
     size_t n_others = 0;
     for (size_t idx = 0; idx < m->n_facts; idx++) {
         const struct fact *fact = &m->facts[idx];
@@ -175,7 +175,7 @@ static void add_address(struct arena *arena, const struct explain_cell *of, size
                         struct strbuf *out)
 {
     const struct how_log *how = &of->how.logs[log];
-    struct str path = address_log_path(of->report, of->cell->logs[log].path);
+    struct str path = report_log_path(of->report, of->cell->logs[log].path);
     int64_t first = 0;
     int64_t last = 0;
     for (size_t idx = 0; how->uses && how->series->lines && idx < how->series->n; idx++) {
@@ -204,7 +204,7 @@ static void add_log(struct arena *arena, const struct explain_cell *of, size_t l
     const struct how_log *how = &of->how.logs[log];
     const struct measurement *m = a->measurements[log];
     strbuf_printf(out, "\n  log %zu of %zu: %.*s\n", log + 1, a->n_logs,
-                  STR_ARG(address_log_path(of->report, a->logs[log].path)));
+                  STR_ARG(report_log_path(of->report, a->logs[log].path)));
     add_address(arena, of, log, out);
     if (a->logs[log].sha256.ptr) {
         strbuf_printf(out, "    sha256 %.*s\n", STR_ARG(a->logs[log].sha256));

@@ -24,7 +24,8 @@ const struct json_field FINDING_ROWS[4] = {
     ROW("message", struct finding, message, JSON_REQUIRED, .form = &JSON_FILLED),
     ROW("where", struct finding, where, JSON_REQUIRED, .form = &JSON_FILLED,
         .about =
-            "FILE:$.place of a manifest, FILE:CELL, or a log's path with :LINE where it is known"),
+            "a log's path with :LINE where it is known, a cell, a case, the authors' page with "
+            ": FRAMEWORK where it is about one, or the manifest's place of what runs it"),
 };
 
 struct lint_of {

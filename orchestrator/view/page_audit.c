@@ -216,7 +216,7 @@ static void add_summary(struct page *page, const struct report_audit *audit)
 
 static void add_log_link(struct page *page, const struct report *report, struct str path)
 {
-    struct str below = address_log_path(report, path);
+    struct str below = report_log_path(report, path);
     page_link(page, address_file(&page->arena, &report->logs_source, below, 0), below);
 }
 

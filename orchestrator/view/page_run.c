@@ -503,7 +503,6 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
 {
     const struct plan *plan = &view->frozen.plan;
     struct page page = {.out = out};
-    int rc;
     page_begin(&page, text_of(&page, "Run %.*s", STR_ARG(view->frozen.run_id)));
     HTML(out,
          "<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} repeat{} per case.</p>\n",
@@ -517,7 +516,7 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
     add_columns(&page, view);
     add_conditions_of(&page, &view->result);
     add_places(&page, view);
-    rc = add_run_series(&page, view, err);
+    int rc = add_run_series(&page, view, err);
     add_machines(&page, view);
     page_end(&page);
     return rc;

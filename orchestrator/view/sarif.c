@@ -182,7 +182,7 @@ static void write_location(struct arena *arena, struct json_out *out,
 
 static void write_log(struct arena *arena, struct json_out *out, const struct spot *at)
 {
-    struct str log = address_log_path(at->report, at->log);
+    struct str log = report_log_path(at->report, at->log);
     struct str url = address_file(arena, &at->report->logs_source, log, 0);
     jw_array(out, "relatedLocations");
     jw_object(out, NULL);
@@ -198,7 +198,7 @@ static const char *lasting_name(struct arena *arena, const struct finding *f)
 {
     return arena_printf(arena, "%s\n%.*s\n%s\n%.*s", f->id, STR_ARG(f->at.report->id),
                         spot_path(arena, &f->at, true),
-                        STR_ARG(address_log_path(f->at.report, f->at.log)));
+                        STR_ARG(report_log_path(f->at.report, f->at.log)));
 }
 
 /* nth: of those with the same name. */

@@ -3,7 +3,8 @@
    that begins with REPERF_FAULT_BELOW and ends with REPERF_FAULT_END (where that is set) fails once with errno REPERF_FAULT_ERRNO,
    in whichever process makes it first; the file REPERF_FAULT_DONE is then created. With REPERF_FAULT_SIGNAL, a number, it does not
    fail: the process first sends itself that signal. Without REPERF_FAULT_AT nothing fails and REPERF_FAULT_DONE gets a byte a
-   call. */
+   call. REPERF_FAULT_RECEIVE is the size in bytes of the receive buffer of each connection: what a killed process had not read
+   is then no more than that, however late it was. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -197,4 +199,14 @@ int mkdirat(int at, const char *path, mode_t mode)
 int mkdir(const char *path, mode_t mode)
 {
     return mkdirat(AT_FDCWD, path, mode);
+}
+
+int connect(int fd, const struct sockaddr *address, socklen_t len)
+{
+    const char *receive = getenv("REPERF_FAULT_RECEIVE");
+    int n_bytes = receive ? (int)strtol(receive, NULL, 10) : 0;
+    if (n_bytes) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &n_bytes, sizeof(n_bytes));
+    }
+    return (int)syscall(SYS_connect, fd, address, len);
 }

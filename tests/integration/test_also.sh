@@ -153,7 +153,7 @@ done
 report reperf/mean-after-warmup reperf/none-such
 exits 1 "lint finds it" "$REPERF" lint "$T/$R.json" --json
 is "$(jq -r '.reports[].findings[] | select(.id == "recipe-rule-missing") | "\(.level) \(.message) \(.where | sub("^.*:"; ""))"' "$T/out")" \
-    "error the bundled workload on the CPU: there is no rule reperf/none-such \$.stacks[$(jq '.stacks | map(.id) | index("reperf")' manifests/reports/$R.json)].smoke[0].also[0]" "with its place in the report"
+    "error the bundled workload on the CPU: there is no rule reperf/none-such  stack reperf .smoke[0].also[0]" "with its place in the report"
 report reperf/mean-after-warmup miou
 exits 3 "what is no rule's name is refused" "$REPERF" plan "$T/$R.json" --profile smoke
 like "$(cat "$T/err")" 'smoke\[0\]\.also\[0\]: expected FORMAT/NAME, found "miou"' "with its place"

@@ -25,6 +25,18 @@ head -n 40 "$T/out" | sed 's/^/# /'
 sed '/\*\*E.5\*\*/,/^- \*\*E.6/s/`number-conflict`/`url-not-cloneable`/' orchestrator/judge/README.md >"$T/readme.md"
 exits 1 "which the check can fail" "${O[@]}" defects "$T/readme.md" "$T/lint.json" "$T/audit.json"
 
+# --- the place of a finding is one that a reader of the report can open: a page, a row, a log; what was only added in order to run it, in the manifest ---
+is "$(jq -s -c '[.[].reports[].findings[].where | select(test("\\$|\\.json: ") and (test("^manifests/reports/[a-z0-9.-]+\\.json: (stack [a-z0-9-]+ \\.(smoke|full)\\[|\\$$|stack [a-z0-9-]+ [^ ]+\\.works$)") | not))]' "$T/lint.json" "$T/audit.json")" '[]' "no place is one inside the manifest of a published report"
+place() { # ID REPORT WHERE
+    is "$(jq -s -r --arg id "$1" --arg report "$2" '[.[].reports[] | select(.report == $report).findings[] | select(.id == $id).where] | .[0]' "$T/lint.json" "$T/audit.json")" "$3" "$1: $3"
+}
+place tar-wrong-filter paddle-perf-deeplabv3p "DeepLabV3P/README.md: Paddle"
+place number-conflict paddle-perf-deeplabv3p "DeepLabV3P/OtherReports/PyTorch/README.md"
+place network-differs paddle-perf-deeplabv3p "DeepLabV3P/README.md"
+place batch-differs paddle-perf-deeplabv3p "deeplabv3p/paddle/fp32/n1g1/bs4"
+place log-not-published dlperf-paddle-resnet50 "PaddlePaddle/resnet50v1.5/Readme.md: Paddle"
+is "$(jq -r '[.reports[] | select(.report | startswith("mlperf")).findings[].where | select(test("LICENSE"))] | length' "$T/lint.json")" 0 "and none is MLPerf's licence"
+
 # --- a clean report ------------------------------------------------------------------------------------------
 G=tests/integration/clean/report.json
 new_log() { # FILE GPUS RATE: 20 intervals of 10 steps that vary a little around the rate of one GPU, first one slow

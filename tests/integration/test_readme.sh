@@ -57,6 +57,18 @@ for i in $(seq "$n"); do
 done
 [ "$n" -ge 10 ]
 ok $? "commands with their output: $n"
+# --- what a stranger has is enough: no skip names a folder beside the repository, and what sets up is quick and says how long it takes ---
+skipped=$(export SHARED="$T/nowhere" && need_shared "the raw logs")
+like "$skipped" "# SKIP the published logs are not here: 'reperf data fetch logs:[a-z0-9-]+' fetches" "a skip says how to come by what is not here"
+exits 0 "which works" "$REPERF" data fetch "$(grep -oE 'logs:[a-z0-9-]+' <<<"$skipped" | head -n 1)" --dry-run
+is "$(grep -rnE 'skip "[^"]*" "[^"]*\.\./|# SKIP [^"]*\.\./' tests/*.sh tests/*/*.sh | grep -v 'test_readme.sh')" "" "none names a folder that only its authors have"
+part() { awk -v head="## $1" '$0 == head { inside = 1; next } /^## / { inside = 0 } inside' README.md; }
+is "$(part Install | grep -c 'make test')" 0 "to install is not to test"
+is "$(part Contributing | grep -oE '`make [a-z]+[^`]*`' | head -n 3 | xargs)" '`make check` `make check ROOM=judge` `make test`' "a contributor reads of the quick tests first"
+for target in check test; do
+    like "$(part Contributing | tr '\n' ' ')" "\`make $target\`[^.]* (minutes|hour)" "make $target: how long it takes"
+done
+
 unknown=
 while IFS= read -r name; do
     "$REPERF" "$name" --help >"$T/help" 2>&1 || unknown="$unknown $name"

@@ -174,6 +174,9 @@ is "$(files_in tmp)" 1 "one that dies leaves its half"
 exits 0 "gc clears up what died" store gc --grace 0
 is "$(files_in tmp)" 0 "nothing is left"
 exits 0 "and the file can be added" store add "$W/big"
+# What says that a folder is a store: after a power cut it is there, or nothing is.
+{ REPERF_STORE="$T/made" at_call KILL fsync 1 "$T/made/.lock" "$REPERF" store ls >/dev/null; } 2>"$T/said"
+is "$? $(ls -A "$T/made")" "137 .lock" "the mark of a new store is synced before anything else is in it"
 
 # --- a stop, a full disk, a closed output ---
 exits 143 "SIGTERM is status 128 + 15" at_call TERM write 3 "$REPERF_STORE/tmp/" "$REPERF" store add "$W/big"

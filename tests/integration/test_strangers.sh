@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../tap_lib.sh"
 S=${REPERF_SHARED:-../shared}/strangers
 if [ ! -d "$S" ]; then
-    echo "1..0 # SKIP the strangers' logs ($S) are not here"
+    echo "1..0 # SKIP the strangers' logs are not part of the repository: REPERF_SHARED=DIR names their folder"
     exit 0
 fi
 while IFS='|' read -r file way wanted; do

@@ -15,7 +15,7 @@
    change   another ETag and other bytes after NUMBER requests
    etags    another ETag at each request, the same bytes and time
    garbage  no header at all                     gone     404        login  401        gzip  Content-Encoding: gzip
-   limit    503 beyond NUMBER connections        rate     NUMBER bytes a second and connection
+   limit    503 beyond NUMBER connections        rate     NUMBER bytes a second and connection, few of them under way
    part     at most NUMBER bytes of a range      ifrange  the whole to any If-Range */
 #include "base/base.h"
 
@@ -36,6 +36,8 @@
 
 #define REQUEST_MAX 16384
 #define WRITE_BYTES 65536u
+#define RATE_BUFFER                                                                                \
+    4096 /* of a connection with a rate: what was sent is soon there, or is not sent */
 
 struct shared {
     atomic_uint_fast64_t n_requests, n_bytes, n_corrupted, n_stalled, n_open;
@@ -140,6 +142,8 @@ static int send_body(const struct server *server, int client, const struct asked
     static uint8_t buf[WRITE_BYTES];
     uint64_t end = answer->first > answer->last ? answer->first : answer->last + 1;
     uint64_t sent = 0;
+    int sent_max = answer->rate ? RATE_BUFFER : WRITE_BYTES;
+    setsockopt(client, SOL_SOCKET, SO_SNDBUF, &sent_max, sizeof(sent_max));
     end += answer->extra_bytes;
     for (uint64_t pos = answer->first; pos < end;) {
         uint64_t left = end - pos;
@@ -353,9 +357,7 @@ static void serve(const struct server *server, int client)
 {
     static char buf[REQUEST_MAX + 1];
     size_t len = 0;
-    int sent_max = 65536;
     int on = 1;
-    setsockopt(client, SOL_SOCKET, SO_SNDBUF, &sent_max, sizeof(sent_max));
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     for (;;) {
         char *end = memmem(buf, len, "\r\n\r\n", 4);
