@@ -32,8 +32,8 @@ int run_audit_today(struct arena *arena, const char *root, const struct frozen *
 
 bool run_may_claim(const struct frozen *frozen)
 {
-    return frozen->plan.takes_turns && frozen->plan.profile == PROFILE_FULL &&
-           !frozen->plan.is_rehearsal && !frozen->report.is_unpublished;
+    return frozen->plan.takes_turns && !plan_claims_none(&frozen->plan) &&
+           !frozen->report.is_unpublished;
 }
 
 /* NULL: not of --each-node. */

@@ -373,6 +373,7 @@ static void add_number(struct draft_reader *r, const struct draft_page *page, si
     struct str link = STR_EMPTY;
     struct draft_attrs said = {0};
     struct draft_number number = {.document = page->document,
+                                  .title = page->title,
                                   .heading = page->table->heading,
                                   .line = page->table->line,
                                   .row = row,

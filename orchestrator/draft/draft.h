@@ -54,9 +54,9 @@ enum draft_state {
 struct draft_number {
     struct str printed, unit; /* digits alone; of the vocabulary */
     struct str metric;
-    struct str document, heading, link;
-    struct str link_path; /* the link as a path of the repository, or empty */
-    int64_t line;         /* of its table */
+    struct str document, title, heading, link; /* title: of the document */
+    struct str link_path;                      /* the link as a path of the repository, or empty */
+    int64_t line;                              /* of its table */
     size_t row, column;
     struct draft_attrs attrs;
     enum draft_state state;
@@ -125,8 +125,8 @@ bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, 
 
 struct draft_source {
     struct str id, repository, commit, date;
-    struct str document;      /* the one with the most numbers */
-    struct str series_sha256; /* or empty */
+    const struct draft_number *first; /* of the document with the most numbers */
+    struct str series_sha256;         /* or empty */
 };
 /* Writes the manifest of the numbers that have a row. */
 void draft_write(struct arena *arena, const struct draft *draft, const struct draft_source *source,

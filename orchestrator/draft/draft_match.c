@@ -427,7 +427,8 @@ static void take_log(struct draft_number *n, const struct draft_logs *logs,
     n->state = gives(n, log, rule) ? DRAFT_FITS : DRAFT_DIFFERS;
 }
 
-/* A table is made by one rule: the one that gives most of its numbers whose logs are there. What it does not give differs. */
+/* A table is made by one rule: the one that gives most of its numbers whose logs are there; of several, the one that its format names
+   first, as `measure` uses it. What it does not give differs. */
 static void settle_table(const struct draft_logs *logs, struct draft *draft, size_t first)
 {
     const struct draft_log *like = draft->items[first].log;
@@ -439,7 +440,7 @@ static void settle_table(const struct draft_logs *logs, struct draft *draft, siz
             n->log && n->log->format == like->format && same_table(n, &draft->items[first])
                 ? count_given(draft, first, like->format, n->rule)
                 : 0;
-        if (n_given > n_best) {
+        if (n_given > n_best || (n_given && n_given == n_best && n->rule < best)) {
             n_best = n_given;
             best = n->rule;
         }

@@ -179,11 +179,11 @@ static int read_logs(struct new_maker *m, struct draft_reader *reader, struct er
 
 /* ---- what is written ---- */
 
-/* The one with the most numbers; those of one document stand together. */
-static struct str main_document(const struct draft *draft)
+/* The first number of the document with the most; those of one document stand together. */
+static const struct draft_number *first_of_main(const struct draft *draft)
 {
     size_t best = 0;
-    struct str document = STR_EMPTY;
+    const struct draft_number *first = NULL;
     for (size_t idx = 0; idx < draft->n;) {
         size_t n = 1;
         while (idx + n < draft->n &&
@@ -192,11 +192,11 @@ static struct str main_document(const struct draft *draft)
         }
         if (n > best) {
             best = n;
-            document = draft->items[idx].document;
+            first = &draft->items[idx];
         }
         idx += n;
     }
-    return document;
+    return first;
 }
 
 static int write_report(struct new_maker *m, struct str series_sha256, const char *path,
@@ -204,7 +204,7 @@ static int write_report(struct new_maker *m, struct str series_sha256, const cha
 {
     CLEANUP(strbuf) struct strbuf text = {0};
     const struct draft_source source = {str_of(m->from->id),      m->repository, m->commit, m->date,
-                                        main_document(&m->draft), series_sha256};
+                                        first_of_main(&m->draft), series_sha256};
     strbuf_init(&text, TEXT_MAX);
     draft_write(m->arena, &m->draft, &source, &text);
     if (text.is_full) {
@@ -406,11 +406,10 @@ static int say(struct new_maker *m, struct err *err)
     table_release(&table);
     strbuf_printf(&text, "(at most %d of each state are shown)\n\n", SHOWN_MAX);
     say_logs(m, &text);
-    strbuf_printf(
-        &text,
-        "%zu documents, %zu logs of which %zu are read and %zu by no format; formats proposed: "
-        "%zu\n",
-        m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
+    strbuf_printf(&text,
+                  "%zu document%s; %zu log%s: %zu read, %zu by no format; formats proposed: %zu\n",
+                  m->docs.n, m->docs.n == 1 ? "" : "s", m->log_files.n,
+                  m->log_files.n == 1 ? "" : "s", m->logs.n, m->n_unread, m->made.n);
     say_left_out(m, &text);
     for (size_t idx = 0; idx < m->draft.n; idx++) {
         n_chance += m->draft.items[idx].is_by_chance;

@@ -4,8 +4,11 @@
 
 #include "draft/suggest.h"
 
+#include "base/charset.h"
 #include "codec/pattern.h"
 #include "log/numbers.h"
+
+#include <math.h>
 
 /* With a sign, so that what is not over 0 is noticed; "9,003" without the comma after it. */
 #define NUMBER "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"
@@ -378,6 +381,66 @@ static void put_loss(struct json_out *out)
     jw_end_object(out);
 }
 
+/* What a log may state of its row, by the words that programs use; "batch" alone is of a GPU or of all. */
+static const struct {
+    const char *fact, *words;
+} STATED[] = {
+    {"gpus", "gpus GPUs num_gpus n_gpus ngpus world_size"},
+    {"nodes", "nodes Nodes num_nodes n_nodes nnodes"},
+    {"batch_per_gpu", "batch_per_gpu batch_size_per_gpu per_gpu_batch_size per_device_batch_size "
+                      "per_device_train_batch_size"},
+    {"global_batch", "global_batch global_batch_size total_batch_size"},
+};
+
+/* The last word of the key: "gpus" of "vit_s16 bf16 gpus". */
+static struct str last_word(struct str key)
+{
+    size_t from = key.len;
+    while (from > 0 && str_is_made_of(str_sub(key, from - 1, from), "a-zA-Z0-9_")) {
+        from--;
+    }
+    return str_sub(key, from, key.len);
+}
+
+static void put_fact(struct json_out *out, const char *fact, struct str word, bool is_in_sample,
+                     const char *value)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    strbuf_printf(&pattern, "(?<![\\w.-])%.*s['\"]?\\s*[=:]?\\s*['\"]?(?<value>%s)(?![\\w.])",
+                  STR_ARG(word), value);
+    jw_object(out, NULL);
+    jw_z(out, "name", fact);
+    jw_str(out, "literal", word);
+    jw_str(out, "pattern", strbuf_str(&pattern));
+    if (is_in_sample) {
+        jw_bool(out, "in_sample", true);
+    }
+    jw_end_object(out);
+}
+
+/* The first number of each fact that stays the same; a model by its word on the lines of the figure. */
+static void put_facts(struct json_out *out, const struct suggestions *list,
+                      const struct suggestion *best)
+{
+    jw_array(out, "facts");
+    for (size_t fact = 0; fact < ARRAY_LEN(STATED); fact++) {
+        for (size_t idx = 0; idx < list->n; idx++) {
+            const struct survey_number *n = list->items[idx].number;
+            struct str word = last_word(n->key);
+            bool is_count = n->min >= 1 && n->min >= n->max && n->min <= floor(n->min);
+            if (is_count && !n->unit.len && !n->head.ptr && is_word_of(word, STATED[fact].words)) {
+                put_fact(out, STATED[fact].fact, word, n->n >= best->number->n, "\\d+");
+                break;
+            }
+        }
+    }
+    if (str_find(best->number->example, STR_LIT("model=")) >= 0) {
+        put_fact(out, "model", STR_LIT("model"), true, "[A-Za-z][\\w.-]*\\w");
+    }
+    jw_end_array(out);
+}
+
 struct rule_text {
     const char *name, *statistic, *scale, *source;
     bool is_default;
@@ -480,6 +543,7 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
     }
     put_loss(&json);
     jw_end_array(&json);
+    put_facts(&json, list, best);
     put_rules(&json, best, as->skip);
     jw_end_object(&json);
 }

@@ -408,14 +408,9 @@ static int make_cell(struct arena *arena, const struct frozen *frozen, const str
     return judge(arena, frozen, cell, err);
 }
 
-static bool claims_none(const struct plan *plan)
-{
-    return plan->profile == PROFILE_SMOKE || plan->is_rehearsal;
-}
-
 const char *result_also_means(const struct plan *plan)
 {
-    return claims_none(plan)
+    return plan_claims_none(plan)
                ? "What is read beside a rate comes from the same log and is not judged. After a "
                  "few "
                  "steps on synthetic data an accuracy shows that the evaluation works, and nothing "
@@ -425,7 +420,7 @@ const char *result_also_means(const struct plan *plan)
 
 static int exit_status_of(const struct run_result *result, const struct frozen *frozen)
 {
-    bool is_unclaimed = frozen->report.is_unpublished || claims_none(&frozen->plan);
+    bool is_unclaimed = frozen->report.is_unpublished || plan_claims_none(&frozen->plan);
     int held = 0;
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];

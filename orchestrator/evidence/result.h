@@ -73,6 +73,7 @@ struct repeat_result {
     struct str unit;
     const struct fact *facts; /* what the log itself states */
     size_t n_facts;
+    struct str doubt;   /* what the judgement of its log says; NULL: nothing */
     struct str *taints; /* "node2: ...": reasons to doubt the number, which they do not change */
     size_t n_taints;
     bool has_target;             /* the step has one */

@@ -236,7 +236,7 @@ struct rule_case result_rule_case(const struct frozen *frozen, const struct plan
     struct rule_case of = {.gpus = step->n_ranks,
                            .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
                            .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu};
-    if (is_smoke || frozen->plan.is_rehearsal) {
+    if (plan_claims_none(&frozen->plan)) {
         of.batch_per_gpu = planned_number(step, "batch_per_gpu", of.batch_per_gpu);
     }
     if (frozen->plan.is_rehearsal) {
@@ -347,11 +347,15 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     struct rule_case of = result_rule_case(frozen, step);
     struct made_number number = {0};
     struct err err = {0};
-    const struct judgement j = judgement_of(arena, log->m, step->bound.rule, DEMAND_WHOLE);
+    const struct judgement j =
+        judgement_of(arena, log->m, step->bound.rule,
+                     plan_claims_none(&frozen->plan) ? DEMAND_RAN : DEMAND_WHOLE);
+    if (!judgement_is_ok(j.verdict)) {
+        repeat->doubt = str_of(arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(j.verdict),
+                                            j.why.len ? ": " : "", STR_ARG(j.why)));
+    }
     if (!j.gives) {
-        does_not_count(repeat, ERR_PARSE,
-                       arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(j.verdict),
-                                    j.why.len ? ": " : "", STR_ARG(j.why)));
+        does_not_count(repeat, ERR_PARSE, repeat->doubt.ptr);
         return;
     }
     if (step->bound.rule) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reasons to doubt a repeat, from what outlived it, its own log and the nodes' monitors. */
+/* Reasons to doubt a repeat, from what outlived it, its own log and its judgement, and the nodes' monitors. */
 #include "base/base.h"
 
 #include "evidence/result.h"
@@ -143,6 +143,9 @@ int result_taints(struct arena *arena, const struct frozen *frozen, const struct
     struct taint_list taints = {0};
     const struct checking c = {arena, frozen, step, repeat, &taints};
     int rc = 0;
+    if (repeat->counts && repeat->doubt.ptr) {
+        add_taint(&c, repeat->doubt.ptr);
+    }
     if (outcome->left.ptr) {
         add_taint(&c, arena_printf(arena, "outlived the job and were ended: %.*s",
                                    STR_ARG(outcome->left)));

@@ -17,7 +17,7 @@ const char *log_state_name(enum log_state state)
 static bool takes_run(const struct measurement *m, const struct rule *rule, enum demand demand)
 {
     const struct series *series = rule ? measurement_series(m, rule->series) : NULL;
-    if (!rule || demand == DEMAND_WHOLE || m->verdict == PARSE_NAN) {
+    if (!rule || demand == DEMAND_WHOLE || demand == DEMAND_RAN || m->verdict == PARSE_NAN) {
         return false;
     }
     if (demand == DEMAND_ANY) {
@@ -99,7 +99,8 @@ struct judgement judgement_of(struct arena *arena, const struct measurement *m,
         j.why = STR_LIT("no line holds what the rule takes");
     }
     j.gives = !is_refuted && (demand == DEMAND_ANY || j.verdict == PARSE_OK ||
-                              (demand == DEMAND_PART && judgement_is_part(j.verdict)));
+                              (demand == DEMAND_PART && judgement_is_part(j.verdict)) ||
+                              (demand == DEMAND_RAN && j.verdict == PARSE_TWO_LEVELS));
     j.state = m->verdict == PARSE_NAN || is_refuted                    ? LOG_UNREADABLE
               : j.verdict == PARSE_OK || j.verdict == PARSE_TWO_LEVELS ? LOG_WHOLE
                                                                        : LOG_INCOMPLETE;

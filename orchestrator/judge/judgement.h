@@ -7,6 +7,7 @@
 
 enum demand {
     DEMAND_WHOLE, /* one whole run and nothing else: a run's log, an MLPerf result */
+    DEMAND_RAN, /* likewise, but its speed may have changed: a log of a run that claims no number */
     DEMAND_PART, /* also a run that lacks its end or lines, and of several the one that the rule names: measure */
     DEMAND_ANY, /* whatever the rule can read; the state of the log is said beside the verdict: audit */
 };

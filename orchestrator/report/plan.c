@@ -22,6 +22,11 @@ const char *plan_kind_name(enum profile profile, bool is_rehearsal)
     return is_rehearsal ? "rehearsal" : profile_name(profile);
 }
 
+bool plan_claims_none(const struct plan *plan)
+{
+    return plan->profile == PROFILE_SMOKE || plan->is_rehearsal;
+}
+
 bool profile_of_name(struct str name, enum profile *ret_profile)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(PROFILE_NAMES); idx++) {

@@ -164,6 +164,8 @@ const char *profile_name(enum profile profile);
 /* For people: "rehearsal" of one, which is not to be taken for a run of its profile. */
 const char *plan_kind_name(enum profile profile, bool is_rehearsal);
 bool profile_of_name(struct str name, enum profile *ret_profile);
+/* A smoke run or a rehearsal: it shows that the way works, and its numbers are held against none. */
+bool plan_claims_none(const struct plan *plan);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);

@@ -166,7 +166,7 @@ static void print_time(const struct plan_text *t)
     int64_t logged_s = 0;
     size_t n_unknown = 0;
     size_t n_long = 0;
-    if (plan->profile == PROFILE_SMOKE || plan->is_rehearsal) {
+    if (plan_claims_none(plan)) {
         return;
     }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
@@ -215,7 +215,7 @@ static void print_cases(const struct plan_text *t)
     static const struct table_column COLUMNS[] = {
         {"case", false}, {"state", false}, {"where", false}, {"a repeat", true}};
     CLEANUP(table) struct table table;
-    bool has_time = t->plan->profile == PROFILE_FULL && !t->plan->is_rehearsal;
+    bool has_time = !plan_claims_none(t->plan);
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !has_time);
     for (size_t idx = 0; idx < t->plan->n_steps; idx++) {
         const struct plan_step *step = &t->plan->steps[idx];

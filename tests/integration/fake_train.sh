@@ -77,6 +77,13 @@ saves) # seconds after it is told to end, by the orchestrator's clock, which is 
     steps 1 5
     while :; do sleep 0.05; done
     ;;
+levels) # the machine gets another load in the midst of the run
+    start
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do step "$i" 8.0; done
+    for i in 13 14 15 16 17 18 19 20; do step "$i" 4.0; done
+    stop
+    exit 0
+    ;;
 ranks) # every tenth step, of two ranks
     start
     for row in '10 8.0 0' '20 8.0 0' '10 0.8 1' '20 8.0 1'; do

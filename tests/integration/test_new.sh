@@ -250,6 +250,31 @@ exits 11 "a draft of logs that are not whole" "$REPERF" new lacks --from "$T/lac
 like "$(cat out)" 'fits .* 640.5 .*gpu8.log, which is unreadable' "says so"
 exits 11 "and so does its audit" "$REPERF" audit lacks --json
 is "$(jq -c '[.reports[].cells[] | [.printed, .verdict, .log_state]]' out)" '[["320.5","exact","incomplete"],["640.5","exact","unreadable"]]' "beside the numbers"
+# `new` and `measure` read one log by one rule: of two rules that give equally many numbers of a table, the one without the slow start. What the log
+# states of its row is read; titles are the document's.
+mkdir -p "$T/slow/logs"
+slow() { # GPUS RATE
+    for i in $(seq 30); do
+        echo "step $((i * 10))/300 | model=vit_s16 gpus=$1 batch_per_gpu=64 | loss 0.5 | $(awk -v i="$i" -v r="$2" 'BEGIN { print i <= 2 ? r * (0.5 + i * 0.05) : r + (i % 2 ? 0.5 : -0.5) }') images/s"
+    done >"$T/slow/logs/run-$1.log"
+}
+slow 8 3107 && slow 1 412
+printf '# A vision transformer #\n\n## Speed in bf16 & more\n\n| GPUs | images/s |\n|---|---|\n| 8 | 3019.0 |\n| 1 | 412 |\n' >"$T/slow/README.md"
+git -C "$T/slow" init -q && git -C "$T/slow" add . && git -C "$T/slow" commit -qm one
+exits 11 "logs that begin slowly" "$REPERF" new slow --from "$T/slow" --repository https://example.org/slow.git
+cp out said
+is "$(awk '$1 == "fits" || $1 == "differs" { print $1, $3, $NF }' said | sed 's/ .*logs/ logs/' | xargs)" "fits logs/run-1.log differs logs/run-8.log" "the number of the window fits, that of the plain mean does not"
+for gpus in 1 8; do
+    is "$(grep "run-$gpus.log" said | grep -oE '[0-9.]+ by' | cut -d' ' -f1)" "$("$REPERF" measure "$T/slow/logs/run-$gpus.log" --suggest "$T/slow.json" --json 2>err | jq -r ".value * 10 | round / 10 | if $gpus == 8 then \"\\(.).0\" else . end")" "run-$gpus.log: new reads what measure reads"
+done
+R="$T/manifests/reports/slow.json"
+is "$(jq -r '.title, (.cases[0].cells[0].table)' "$R" | paste -sd'|')" "A vision transformer: draft from README.md of slow|Speed in bf16 & more" "titles that the document has"
+is "$(jq -r '[.cases[].id] | sort | join(" ")' "$R")" "vit-s16/unstated/bf16/n1g1/bs64 vit-s16/unstated/bf16/n1g8/bs64" "model and batch that the logs state"
+"$REPERF" audit slow >out 2>err
+is "$(sed -n '/^not proven by/,/^$/p' out | grep -c 'of 1 cell')" 1 "which prove that they are the rows'"
+like "$(sed -n '/^not proven by/,/^$/p' out)" 'precision of 1 cell' "but for the precision"
+like "$(cat said)" '^1 document; 2 logs: 2 read, 0 by no format' "one document, and not documents"
+is "$(jq -r '[.cases[].cells[0].table] | unique | join("|")' "$T/manifests/reports/mine.json")" "Speed of Paddle, FP32|Training throughput (images/s), batch size 64|docs/results.csv:1" "a table without a heading is named by its place"
 # A row of figures right below the header is no header; names of columns; a unit in the heading above the heading.
 mkdir "$T/heads"
 cat >"$T/heads/README.md" <<'END'

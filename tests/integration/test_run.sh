@@ -155,6 +155,16 @@ fails_as 'other "model":"resnet50"=>"model":"hrnet_w18"' 9 parse "not of this ca
 fails_as fails 8 workload "exit status 3"
 fails_as killed 8 workload "signal 9"
 fails_as hangs 124 timeout "deadline of 3 s" 3
+
+# A speed that changes for good is no failure of a run that claims no number: the case ran, and the doubt stands beside it.
+forget_runs
+mode levels
+exits 0 "a smoke run on a machine whose load changes" smoke --repeats 1
+like "$(cat "$T/out")" "repeat 1 is tainted: log: two_levels: two levels: " "says what is to be doubted"
+is "$("$REPERF" report last --json | jq -c '.cells[0] | [.verdict, .value > 0, .repeats[0].counts, (.repeats[0].taints[0] | contains("two_levels"))]')" \
+    '["not_comparable",true,true,true]' "it ran, and claims nothing"
+exits 0 "and its archive replays" "$REPERF" replay last
+
 none_runs() { ! pgrep -f "$T/fake/train.sh" >/dev/null; }
 waiting_for 120 none_runs
 ok $? "nothing of a stopped job is left, though it ignores TERM"

@@ -98,6 +98,7 @@ TEST(only_the_window_is_doubted)
     struct judgement any = judgement_of(&arena, &m, &all, DEMAND_ANY);
     assert_int_equal(whole.verdict, PARSE_TWO_LEVELS);
     assert_false(whole.gives);
+    assert_true(judgement_of(&arena, &m, &all, DEMAND_RAN).gives);
     assert_int_equal(whole.causes.n[CAUSE_LEVELS], 1);
     assert_true(any.gives);
     assert_int_equal(any.state, LOG_WHOLE);
