@@ -78,7 +78,7 @@ is "$(awk -F' \\| ' '/^\| / { print NF }' "$T/r.md" | sort -u | xargs)" "14 8" "
 "$REPERF" audit paddle-perf-deeplabv3p --markdown "$T/one.md" --csv "$T/one.csv" 2>/dev/null
 like "$(head -n 4 "$T/one.md")" '^\*\*Most of the numbers follow from the published logs, and some do not\.\*\*' "Markdown: what the numbers mean comes first"
 like "$(cat "$T/one.md")" '^Published in <https://github\.com/PaddlePaddle/Perf/blob/[0-9a-f]{40}/DeepLabV3P/README\.md>, 2022-02-14\. Its logs: <https://github' "where they are published"
-like "$(cat "$T/one.md")" '^`exact`: equal at the printed digits; ' "and what the words of the tables mean"
+like "$(cat "$T/one.md")" '^.exact.: equal at the printed digits; ' "and what the words of the tables mean"
 like "$(cat "$T/one.md")" '^  - \[.*c32.*fp32\.log:119\]\(<https://github\.com/PaddlePaddle/Perf/blob/[0-9a-f]{40}/.*/deeplabv3p_c32_fp32\.log#L119>\)$' "the line of the log that shows a finding is a link"
 like "$(cat "$T/one.md")" '^### FP32$' "Markdown: a table stands under its caption"
 like "$(cat "$T/one.md")" '^- deeplabv3p/mmseg/fp32/n4g8/bs4#throughput: 60\.95 printed, and its log gives 136\.46$' "what differs"
