@@ -189,6 +189,9 @@ int transfer_give_head(struct http_transfer *transfer)
         return err_set(&transfer->err, ERR_FETCH, "%s: more than one Content-Length",
                        transfer->shown);
     }
+    if (transfer->head.status == 407) {
+        return err_set(&transfer->err, ERR_AUTH, HTTP_PROXY_LOGIN, transfer->shown);
+    }
     transfer->drops_body = transfer->head.status >= 400;
     if (transfer->on_head &&
         transfer->on_head(transfer->ctx, &transfer->head, &transfer->err) < 0) {
@@ -446,12 +449,7 @@ static int finish(struct http_transfer *transfer, struct err *err)
         *err = transfer->err;
         return -1;
     }
-    if (transfer->result != CURLE_OK) {
-        return transfer_failed(transfer, err);
-    }
-    return transfer->head.status == 407
-               ? err_set(err, ERR_AUTH, "%s: the proxy requires a login", transfer->shown)
-               : 0;
+    return transfer->result == CURLE_OK ? 0 : transfer_failed(transfer, err);
 }
 
 enum step http_step(struct http_transfer *transfer, struct err *err)

@@ -53,6 +53,8 @@ struct http_transfer {
     void *ctx;
 };
 
+#define HTTP_PROXY_LOGIN "%s: the proxy requires a login" /* ERR_AUTH, with and without a tunnel */
+
 /* Fills *err from libcurl's result. */
 int transfer_failed(struct http_transfer *transfer, struct err *err);
 /* Give head and body to the callbacks; -1: transfer->err is set. */

@@ -153,7 +153,13 @@ int transfer_failed(struct http_transfer *transfer, struct err *err)
     for (char *c = transfer->error_text; *c; c++) {
         *c = *c < ' ' || *c == 0x7f ? '?' : *c;
     }
-    return err_set(err, proxy_status == 407 ? ERR_AUTH : code_of(transfer, result, status),
-                   "%s: %s%s", transfer->shown, transfer->is_redirected ? "redirected: " : "",
+    if (proxy_status == 407) {
+        return err_set(err, ERR_AUTH, HTTP_PROXY_LOGIN, transfer->shown);
+    }
+    if (proxy_status == 403) {
+        return err_set(err, ERR_AUTH, "%s: the proxy does not allow it (403)", transfer->shown);
+    }
+    return err_set(err, code_of(transfer, result, status), "%s: %s%s", transfer->shown,
+                   transfer->is_redirected ? "redirected: " : "",
                    is_long_line ? "a header line is longer than libcurl accepts" : text);
 }

@@ -32,7 +32,7 @@ common() { config="$T/ssh/config"; }
 
 # ---- deadlines ----
 # Of ten minutes, by a clock that goes on for so long once all have begun, and the rest is done: what they had to print has come by then.
-waits="until [ -e '$T/is_over' ]; do sleep 0.2; done"
+waits="while [ -d '$T' ]; do sleep 0.2; done"
 mkdir "$T/dozing" && echo "echo dozing; : >'$T/dozing/begun'; $waits" >"$T/dozing/.bashrc"
 start_sshd dozing "SetEnv HOME=$T/dozing" || exit 1
 late() { CLOCK="$T/late" at_clock remote_one "$B/servers/remote_one" config="$config" port="${ssh_port[a]}" work="$T/work" outage_ms=60000 "$@"; }
@@ -255,6 +255,13 @@ status 0" "noise of a login shell that comes late"
 echo 'echo bye; exit 0' >"$T/home/.bashrc"
 gives 6 'login shell ended \(status 0\) before the script began.*it printed: bye' "a login shell that exits well" 127.0.0.1 exec 'echo x'
 rm "$T/home/.bashrc"
+for weak in 'KexAlgorithms diffie-hellman-group1-sha1,diffie-hellman-group14-sha1,diffie-hellman-group-exchange-sha1' \
+    'MACs hmac-md5,hmac-md5-96,hmac-sha1-96' 'Ciphers 3des-cbc,aes128-cbc'; do
+    kind=${weak%% *}
+    start_sshd "$kind" "$weak" || exit 1
+    gives 6 'nothing in common with the server: expected a key exchange with SHA-2' "a server with $weak is refused" port="${ssh_port[$kind]}" 127.0.0.1 exec true
+    kill_sshd "$kind"
+done
 echo 'A long banner for all who enter' >"$T/banner"
 for shell in fish zsh dash csh; do
     if ! command -v "$shell" >/dev/null; then
@@ -285,6 +292,5 @@ is $? 124 "that of a login shell that sleeps"
 like "$(cat "$T/shell.err")" 'login shell did not begin the script within 600 s.*dozing' "is said, with what it printed"
 wait "$silent_pid"
 is $? 6 "an agent that does not answer"
-touch "$T/is_over"
 like "$(cat "$T/agent.err")" 'the agent gave no answer within 600 s' "is reported"
 tap_done
