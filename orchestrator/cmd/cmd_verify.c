@@ -60,11 +60,11 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_document(&out, buf);
     jw_z(&out, "path", path);
     jw_z(&out, "kind", info->is_folder ? "folder" : "archive");
-    jw_bool(&out, "holds", err->code == ERR_NONE && info->from.discrepancies.n_values == 0);
+    jw_bool(&out, "holds", err->code == ERR_NONE && info->discrepancies.n_values == 0);
     jw_bool(&out, "derived", info->is_derived);
     if (info->is_derived) {
-        jw_str(&out, "program_version", info->from.version);
-        discrepancies_encode(&out, &info->from.discrepancies);
+        jw_str(&out, "program_version", info->version);
+        discrepancies_encode(&out, &info->discrepancies);
     }
     jw_str(&out, "run_id", info->run_id);
     jw_z(&out, "result", info->run_id.ptr ? evidence_outcome_name(info->outcome) : NULL);
@@ -90,8 +90,8 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
             buf,
             "  derived from %zu raw logs and the frozen rules, as today's program judges: "
             "the series and the result are %swhat follows\n",
-            info->from.n, info->from.discrepancies.n_values ? "not " : "");
-        discrepancies_print(buf, &info->from.discrepancies);
+            info->n_logs, info->discrepancies.n_values ? "not " : "");
+        discrepancies_print(buf, &info->discrepancies);
     } else {
         strbuf_add_z(buf, "  derived nothing (--bytes-only): whether the result follows from the "
                           "logs was not checked\n");
@@ -205,9 +205,9 @@ static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct
         print_text(&buf, path, &info);
     }
     if (result == 0) {
-        return cmd_print(strbuf_str(&buf), err) < 0   ? -1
-               : info.from.discrepancies.n_values > 0 ? DIFFERS_STATUS
-                                                      : 0;
+        return cmd_print(strbuf_str(&buf), err) < 0 ? -1
+               : info.discrepancies.n_values > 0    ? DIFFERS_STATUS
+                                                    : 0;
     }
     /* The failure stands, whether or not its document could be written. */
     if (args->want_json && cmd_print(strbuf_str(&buf), &print_err) < 0) {

@@ -313,7 +313,7 @@ static int run(const struct cmd_ctx *ctx, const struct describe_args *args,
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(net) struct net net;
-    struct net_opts net_opts;
+    struct net_opts net_opts = {0};
     struct describing m = {.arena = &arena, .ctx = ctx, .args = args, .store = &store, .net = &net};
     net_init(&net, &net_opts);
     if (check(args, operands, err) < 0 || net_args_opts(ctx, &args->net, &net_opts, err) < 0 ||
