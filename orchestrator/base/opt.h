@@ -49,6 +49,9 @@ struct opt {
 MUST_CHECK int opt_parse(const struct opt *opts, int argc, char **argv, void *args,
                          struct opt_list *ret_operands, struct err *err);
 
+/* Its lists. */
+void opt_release(const struct opt *opts, void *args);
+
 /* "  --name VALUE   help" lines. */
 void opt_print_help(FILE *out, const struct opt *opts);
 

@@ -138,10 +138,6 @@ static int end(const struct artifact_job *job, struct strbuf *text, const struct
     if (print_all(job, text, &print_err) < 0) {
         log_line(LOG_DEBUG, "%s", print_err.msg);
     }
-    if (first->code == ERR_INTERRUPTED && stop_is_asked()) {
-        log_line(LOG_ERROR, "%s", first->msg);
-        return stop_status();
-    }
     *err = *first;
     return -1;
 }

@@ -337,47 +337,45 @@ static int open_both(const struct cmd_ctx *ctx, const struct compare_logs *logs,
     return rc;
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(compare) struct compare compare = {0};
-    struct compare_args args = {.fail_slower = -1};
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 ||
-        outputs_check(&args.outputs, "compare", err) < 0) {
+    struct compare_args *args = call->args;
+    if (outputs_check(&args->outputs, "compare", err) < 0) {
         return -1;
     }
-    if (names.n != 1 && names.n != 2) {
+    if (call->operands.n != 1 && call->operands.n != 2) {
         return err_set(err, ERR_USAGE, "compare: expected two runs, archives or logs, found %zu",
-                       names.n);
+                       call->operands.n);
     }
-    if (args.allows_undecided && args.fail_slower < 0) {
+    if (args->allows_undecided && args->fail_slower < 0) {
         return err_set(err, ERR_USAGE, "--allow-undecided needs --fail-slower");
     }
     compare.gate =
-        (struct compare_gate){args.fail_slower >= 0, args.allows_undecided, args.fail_slower};
-    compare.is_verbose = args.is_verbose;
-    const struct compare_logs logs = {&arena, ctx->root, args.format, &formats};
-    if (open_both(ctx, &logs, &names, &compare, err) < 0 ||
-        judge_nodes(ctx, &arena, &compare.a, args.limits, &compare.health_a, err) < 0) {
+        (struct compare_gate){args->fail_slower >= 0, args->allows_undecided, args->fail_slower};
+    compare.is_verbose = args->is_verbose;
+    const struct compare_logs logs = {call->arena, ctx->root, args->format, &formats};
+    if (open_both(ctx, &logs, &call->operands, &compare, err) < 0 ||
+        judge_nodes(ctx, call->arena, &compare.a, args->limits, &compare.health_a, err) < 0) {
         return -1;
     }
-    if (names.n == 1) {
-        return compare_nodes(&compare, &args, err);
+    if (call->operands.n == 1) {
+        return compare_nodes(&compare, args, err);
     }
-    if (judge_nodes(ctx, &arena, &compare.b, args.limits, &compare.health_b, err) < 0) {
+    if (judge_nodes(ctx, call->arena, &compare.b, args->limits, &compare.health_b, err) < 0) {
         return -1;
     }
-    find_changes(&arena, &compare);
-    find_claims(&arena, &compare);
-    compare_rows(&arena, &compare);
-    if (outputs_put(&args.outputs, write_form, &compare, false, err) < 0) {
+    find_changes(call->arena, &compare);
+    find_claims(call->arena, &compare);
+    compare_rows(call->arena, &compare);
+    if (outputs_put(&args->outputs, write_form, &compare, false, err) < 0) {
         return -1;
     }
-    return args.fail_slower >= 0 ? gate_run(&compare) : 0;
+    return args->fail_slower >= 0 ? gate_run(&compare) : 0;
 }
 
-const struct cmd CMD_COMPARE = {
-    "compare", "RUN|LOG [RUN|LOG]",
-    "two runs or logs side by side: values, what differs; or the nodes of one run", OPTS, run};
+const struct cmd CMD_COMPARE =
+    CMD("compare", "RUN|LOG [RUN|LOG]",
+        "two runs or logs side by side: values, what differs; or the nodes of one run", OPTS, run,
+        CMD_ARGS(struct compare_args), .defaults = &(const struct compare_args){.fail_slower = -1});

@@ -9,8 +9,6 @@
 #include "codec/json_table.h"
 #include "load/load.h"
 
-#define OUTPUT_MAX (1u << 30)
-
 static const struct json_field TERM_ROWS[] = {
     ROW("kind", struct explained, kind, 0),
     ROW("name", struct explained, name, 0),
@@ -93,41 +91,36 @@ static int explain(struct explainer *e, const char *const *items, size_t n, size
                    items[0], nearest_text(&nearest, text));
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct explain_args args = {0};
+    struct explain_args *args = call->args;
     struct json_out json;
     CLEANUP(explainer)
-    struct explainer e = {.arena = &arena, .ctx = ctx, .args = &args, .text = &buf, .json = &json};
+    struct explainer e = {
+        .arena = call->arena, .ctx = ctx, .args = args, .text = call->out, .json = &json};
     size_t taken = 0;
-    e.words = explain_words(&arena, &e.n_words);
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (args.want_json) {
-        jw_document(&json, &buf);
+    e.words = explain_words(call->arena, &e.n_words);
+    if (args->want_json) {
+        jw_document(&json, call->out);
         jw_array(&json, "items");
     }
-    for (size_t idx = 0; idx < operands.n; idx += taken) {
-        if (explain(&e, operands.items + idx, operands.n - idx, &taken, err) < 0) {
+    for (size_t idx = 0; idx < call->operands.n; idx += taken) {
+        if (explain(&e, call->operands.items + idx, call->operands.n - idx, &taken, err) < 0) {
             return -1;
         }
     }
-    if (operands.n == 0) {
+    if (call->operands.n == 0) {
         (void)add_matching(&e, NULL);
     }
-    if (args.want_json) {
+    if (args->want_json) {
         jw_end_array(&json);
         jw_end_object(&json);
-        strbuf_add_char(&buf, '\n');
+        strbuf_add_char(call->out, '\n');
     }
-    return cmd_print(strbuf_str(&buf), err);
+    return 0;
 }
 
-const struct cmd CMD_EXPLAIN = {
-    "explain", "[CELL | GLOB | REPORT CELL | RULE | FORMAT | CODE]...",
-    "how a cell follows from its log; what a rule, a format or a term means", OPTS, run};
+const struct cmd CMD_EXPLAIN =
+    CMD("explain", "[CELL | GLOB | REPORT CELL | RULE | FORMAT | CODE]...",
+        "how a cell follows from its log; what a rule, a format or a term means", OPTS, run,
+        CMD_ARGS(struct explain_args));

@@ -708,25 +708,24 @@ static int measure_rounds(const struct cmd_ctx *ctx, const struct args *args,
     return GUESTS.measure_folders(ctx, &as, err);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct args args = {0};
-    struct opt_list files = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct args *args = call->args;
     size_t n_rounds;
     int status;
-    if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0 ||
-        measure_expand(&arena, &files, &n_rounds, err) < 0) {
+    if (measure_expand(call->arena, &call->operands, &n_rounds, err) < 0) {
         status = -1;
     } else if (n_rounds > 0) {
-        status = measure_rounds(ctx, &args, &files, n_rounds, err);
+        status = measure_rounds(ctx, args, &call->operands, n_rounds, err);
     } else {
-        status = check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
+        status = check_args(args, &call->operands, err) < 0
+                     ? -1
+                     : measure_files(ctx, args, &call->operands, err);
     }
-    VEC_RELEASE(&files);
+    VEC_RELEASE(&call->operands);
     return status;
 }
 
-const struct cmd CMD_MEASURE = {"measure", "FILE... | FOLDER...",
-                                "read logs of any origin: series, number, parse verdict", OPTS,
-                                run};
+const struct cmd CMD_MEASURE =
+    CMD("measure", "FILE... | FOLDER...", "read logs of any origin: series, number, parse verdict",
+        OPTS, run, CMD_ARGS(struct args));

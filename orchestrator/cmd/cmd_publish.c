@@ -558,24 +558,21 @@ static int check_output(struct arena *arena, const char *folder, struct err *err
     return names.n == 0 ? 0 : err_set(err, ERR_USAGE, "%s: not empty", folder);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
-    CLEANUP(publish) struct publish p = {.arena = &arena};
-    struct publish_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 ||
-        check_output(&arena, args.output, err) < 0) {
+    CLEANUP(publish) struct publish p = {.arena = call->arena};
+    struct publish_args *args = call->args;
+    if (check_output(call->arena, args->output, err) < 0) {
         return -1;
     }
-    if (names.n == 0 || names.n > PUBLISH_RUNS_MAX) {
+    if (call->operands.n == 0 || call->operands.n > PUBLISH_RUNS_MAX) {
         return err_set(err, ERR_USAGE, "publish: expected 1 to %d runs, found %zu",
-                       PUBLISH_RUNS_MAX, names.n);
+                       PUBLISH_RUNS_MAX, call->operands.n);
     }
-    p.args = &args;
+    p.args = args;
     p.root = ctx->root;
-    p.folder = args.output;
-    if (open_runs(ctx, &names, &p, err) < 0) {
+    p.folder = args->output;
+    if (open_runs(ctx, &call->operands, &p, err) < 0) {
         return -1;
     }
     if (put_cases(&p, err) < 0 || put_report(&p, err) < 0 || put_archives(&p, err) < 0 ||
@@ -587,9 +584,10 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     log_line(LOG_INFO,
              "%s: %zu number%s, %" PRIu64 " bytes; git init, commit and push it, then "
              "anybody runs URL@COMMIT",
-             args.output, p.report.n_cases, p.report.n_cases == 1 ? "" : "s", p.bytes);
+             args->output, p.report.n_cases, p.report.n_cases == 1 ? "" : "s", p.bytes);
     return 0;
 }
 
-const struct cmd CMD_PUBLISH = {
-    "publish", "RUN...", "a folder that others audit, and reproduce by its address", OPTS, run};
+const struct cmd CMD_PUBLISH =
+    CMD("publish", "RUN...", "a folder that others audit, and reproduce by its address", OPTS, run,
+        CMD_ARGS(struct publish_args));

@@ -21,11 +21,6 @@ struct net_args { /* must be the first member of the command's arguments */
     bool is_offline;
 };
 /* CLEANUP(net_args) of a command whose arguments begin with them. */
-static inline void net_args_cleanup(struct net_args *args)
-{
-    VEC_RELEASE(&args->plain_hosts);
-    VEC_RELEASE(&args->layouts);
-}
 
 #define NET_ARGS_ASK_OPTS                                                                          \
     OPT(struct net_args, connections, "connections", "connections for each file (default 8)",      \

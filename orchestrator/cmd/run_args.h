@@ -35,14 +35,6 @@ struct run_args {
     bool is_verbose, is_checklist;
 };
 
-static inline void run_args_cleanup(struct run_args *args)
-{
-    net_args_cleanup(&args->net);
-    opt_list_cleanup(&args->cases);
-    opt_list_cleanup(&args->images);
-    opt_list_cleanup(&args->overrides);
-}
-
 /* Rows of the option tables. */
 #define RUN_OPT_CASE                                                                               \
     OPT(struct run_args, cases, "case",                                                            \

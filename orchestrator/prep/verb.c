@@ -3,10 +3,6 @@
 
 #include "prep/verb.h"
 
-#include <unistd.h>
-
-#include "base/fs.h"
-
 int verb_dataset(struct arena *arena, const char *path, struct dataset *ret_dataset,
                  struct err *err)
 {
@@ -20,9 +16,4 @@ int verb_dataset(struct arena *arena, const char *path, struct dataset *ret_data
     }
     root = json_root(&doc);
     return dataset_decode(&root, arena, ret_dataset, err);
-}
-
-int verb_print(struct str text, struct err *err)
-{
-    return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "standard output", err);
 }
