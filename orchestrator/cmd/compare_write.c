@@ -226,7 +226,6 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
     CLEANUP(table) struct table cells;
     CLEANUP(table) struct table changes;
     CLEANUP(strbuf) struct strbuf outliers;
-    struct str rest;
     struct str line;
     strbuf_init(&outliers, out->cap_bytes);
     fill_tables(c, &cells, &changes);
@@ -235,7 +234,7 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
     table_render_markdown(&cells, out);
     add_claims(c, table_render_markdown, out);
     add_outliers(c, &outliers);
-    rest = strbuf_str(&outliers);
+    struct str rest = strbuf_str(&outliers);
     while (rest.len && str_next(&rest, '\n', &line)) {
         strbuf_add_z(out, "\n");
         markdown_text(out, line);

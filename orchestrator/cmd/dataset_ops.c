@@ -418,12 +418,11 @@ static int check_tree(struct artifact_job *job, const struct dataset_here *here,
                       struct err *err)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
-    struct dataset_verify_opts opts;
     if (net_open(job->net, err) < 0) {
         return -1;
     }
     cache = digest_cache_open(store_path(job->store, "cache/digests"), job->ctx->clock);
-    opts = verify_opts(job, depth, cache);
+    struct dataset_verify_opts opts = verify_opts(job, depth, cache);
     opts.folder = job->folder;
     int result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
     save_cache(cache);

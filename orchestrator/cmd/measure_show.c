@@ -119,11 +119,10 @@ static void put_counts(struct json_out *out, const struct finding_of_log *f)
 static void put_notes(struct json_out *out, const struct finding_of_log *f)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
-    struct str rest;
     struct str note;
     strbuf_init(&text, NOTES_BYTES);
     add_notes(&text, f);
-    rest = strbuf_str(&text);
+    struct str rest = strbuf_str(&text);
     jw_array(out, "notes");
     while (str_next(&rest, '\n', &note)) {
         if (note.len) {

@@ -134,12 +134,11 @@ int oci_login_find(struct arena *arena, struct str text, const char *name,
                    const struct oci_ref *ref, struct oci_login *ret_login, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     *ret_login = (struct oci_login){0};
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (!json_is_object(&root)) {
         return json_fail(&root, err, "expected an object");
     }

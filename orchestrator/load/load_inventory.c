@@ -19,11 +19,10 @@ static int read_inventory(struct arena *arena, const char *path, struct inventor
                           struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     return inventory_decode(&root, arena, ret_inventory, err);
 }
 

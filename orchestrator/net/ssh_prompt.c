@@ -76,7 +76,6 @@ static int ask(int fd, const char *path, bool is_again, char *dst, struct err *e
 {
     struct termios old;
     CLEANUP(strbuf) struct strbuf line;
-    int result;
     strbuf_init(&line, 8192);
     strbuf_printf(&line, "%sPassphrase of %s: ", is_again ? "Wrong passphrase. " : "", path);
     if (tcgetattr(fd, &old) < 0) {
@@ -89,7 +88,7 @@ static int ask(int fd, const char *path, bool is_again, char *dst, struct err *e
     if (tcsetattr(fd, TCSAFLUSH, &quiet) < 0) {
         return err_set(err, ERR_AUTH, "/dev/tty: %s", err_errno_text(errno));
     }
-    result = fs_write_all(fd, line.ptr, line.len, "/dev/tty", err);
+    int result = fs_write_all(fd, line.ptr, line.len, "/dev/tty", err);
     result = result < 0 ? result : read_line(fd, dst, err);
     (void)tcsetattr(fd, TCSAFLUSH, &old);
     if (result == 0) {

@@ -192,14 +192,13 @@ static int write_file(struct synth_writer *w, struct arena *arena, const struct 
                        STR_ARG(file->name), STR_ARG(file->unpack));
     }
     CLEANUP(temp) struct temp *temp = NULL;
-    int result;
     if (fs_check_target(path, err) < 0) {
         return -1;
     }
     if (temp_file(path, 0644, &temp) < 0) {
         return err_errno(err, "create", path);
     }
-    result = tar_make_open(&w->tar, temp->fd, is_gzip, err);
+    int result = tar_make_open(&w->tar, temp->fd, is_gzip, err);
     result = result < 0 ? -1 : ordered_run(&spec, err);
     result = result < 0 ? -1 : tar_make_close(&w->tar, &ret_file->value, err);
     result = result < 0 ? -1 : publish_file(temp->fd, temp->path, path, err);

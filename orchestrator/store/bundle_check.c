@@ -113,14 +113,13 @@ int bundle_check_claims(struct arena *arena, const struct store *store, const ch
 int bundle_check_lock(struct arena *arena, const char *path, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     struct lock lock;
     char *own = NULL;
     if (json_read_file(path, &doc, err) < 0) {
         err->code = ERR_INTEGRITY;
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (lock_decode(&root, arena, &lock, err) < 0 ||
         lock_path(arena, "locks", lock.kind, lock.id.ptr, &own, err) < 0) {
         err->code = ERR_INTEGRITY;

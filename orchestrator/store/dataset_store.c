@@ -151,11 +151,10 @@ int dataset_record_parse(struct arena *arena, struct str text, const char *name,
                          struct dataset_record *ret, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     *ret = (struct dataset_record){.is_synthetic = false};
     return json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), ret, err);
 }

@@ -196,12 +196,11 @@ int git_hex(const struct git *git, const struct git_call *call, const char **ret
             struct err *err)
 {
     CLEANUP(strbuf) struct strbuf out = {0};
-    struct str hex;
     strbuf_init(&out, 4096);
     if (git_must(git, call, &out, ERR_INTEGRITY, err) < 0) {
         return -1;
     }
-    hex = str_trim(strbuf_str(&out));
+    struct str hex = str_trim(strbuf_str(&out));
     if (!source_is_commit(hex)) {
         return err_set(err, ERR_INTEGRITY, "git %s: expected 40 hex digits, found \"%.*s\"",
                        call->args[0], STR_ARG(str_sub(hex, 0, 80)));

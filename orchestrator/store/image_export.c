@@ -104,7 +104,6 @@ int image_export(struct arena *arena, const struct store *store, const struct im
 {
     struct str text = str_of(path);
     CLEANUP(temp) struct temp *made = NULL;
-    const char *temp, *target;
     while (text.len > 1 && text.ptr[text.len - 1] == '/') {
         text.len--;
     }
@@ -122,10 +121,10 @@ int image_export(struct arena *arena, const struct store *store, const struct im
     if (temp_folder(path, &made, err) < 0) {
         return -1;
     }
-    temp = fs_join(arena, made->path, "image");
-    target = is_tar ? arena_printf(arena, "%s:%s:%s", archive_kind(info), temp,
-                                   image_engine_name(arena, info))
-                    : arena_printf(arena, "oci:%s:%s", temp, info->name);
+    const char *temp = fs_join(arena, made->path, "image");
+    const char *target = is_tar ? arena_printf(arena, "%s:%s:%s", archive_kind(info), temp,
+                                               image_engine_name(arena, info))
+                                : arena_printf(arena, "oci:%s:%s", temp, info->name);
     return copy_to(arena, store, info, target, should_stop, err) < 0 ? -1 : place(temp, path, err);
 }
 

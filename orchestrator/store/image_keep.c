@@ -204,12 +204,11 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf buf;
-    struct layout_manifest layout;
     struct oci_descriptor own = {.size_bytes = docs->doc.text.len};
     char date[RFC3339_MAX];
     strbuf_init(&buf, REF_TEXT_MAX);
     memcpy(own.sha256, docs->doc.sha256, SHA256_BYTES);
-    layout = image_layout_manifest(&arena, &docs->manifest, &own);
+    struct layout_manifest layout = image_layout_manifest(&arena, &docs->manifest, &own);
     if (layout.is_made && store_add_text(store, layout.text, layout.descriptor.sha256, err) < 0) {
         return -1;
     }
@@ -264,11 +263,10 @@ static int read_ref(struct arena *arena, struct str text, const char *name, stru
                     struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     return json_decode(&root, arena, REF_ROWS, ARRAY_LEN(REF_ROWS), ret, err);
 }
 

@@ -116,12 +116,11 @@ int source_find_selection(struct sources *sources, struct source_part *part, str
 {
     struct git_call call = {.git_dir = part->repo, .args = GIT_ARGS("write-tree")};
     CLEANUP(temp) struct temp *tmp = NULL;
-    int result;
     if (source_select(sources, part, err) < 0 || source_make_tmp(sources, &tmp, err) < 0) {
         return -1;
     }
     call.new_objects = tmp->path;
-    result = source_put_index(sources, part, tmp->path, &call.index_path, err);
+    int result = source_put_index(sources, part, tmp->path, &call.index_path, err);
     result = result < 0 ? result : git_hex(&sources->git, &call, &part->selection, err);
     return result < 0 ? err_wrap(err, "part of %.100s at %.12s", part->url, part->commit) : 0;
 }

@@ -105,14 +105,14 @@ int store_ref_blobs(struct arena *arena, struct str text, const char *name,
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root, list;
+    struct json list;
     struct str *items;
     uint8_t(*sha256)[SHA256_BYTES];
     size_t n;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_member(&root, "blobs", &list, err) < 0 ||
         json_str_list(&list, &scratch, STORE_BLOBS_MAX, &items, &n, err) < 0) {
         return -1;

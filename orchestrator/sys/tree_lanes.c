@@ -242,7 +242,6 @@ int tree_work_lanes(struct tree_worker *worker, struct err *err)
     struct tree_lanes lanes = {.worker = worker, .way = way};
     const size_t lane_room = way->buf_bytes + 2 * (size_t)BLOCK_BYTES;
     CLEANUP(free) uint8_t *buf = xmalloc(way->n_lanes * lane_room + TREE_READ_BYTES);
-    int result;
     lanes.other_kinds = worker->run->kinds & ~way->kind;
     if (way == &MD5_WAY) {
         md5_many_init(&lanes.md5, md5_many_way());
@@ -252,7 +251,7 @@ int tree_work_lanes(struct tree_worker *worker, struct err *err)
         lanes.lane[idx].file.fd = -1;
     }
     lanes.buf = buf + way->n_lanes * lane_room;
-    result = work(&lanes, err);
+    int result = work(&lanes, err);
     for (size_t idx = 0; idx < way->n_lanes; idx++) {
         fd_close(&lanes.lane[idx].file.fd);
         digest_release(&lanes.lane[idx].other);

@@ -378,7 +378,6 @@ static int emit(struct list_sink *sink, const struct tree_list *list, uint8_t *r
                 struct err *err)
 {
     CLEANUP(free) char *buf = xmalloc(READ_BYTES);
-    struct digest_value value;
     int result = 0;
     digest_start(&sink->digest, DIGEST_SHA256);
     sink->buf = buf;
@@ -392,7 +391,7 @@ static int emit(struct list_sink *sink, const struct tree_list *list, uint8_t *r
     if (result == 0) {
         result = flush(sink, err);
     }
-    value = digest_finish(&sink->digest);
+    struct digest_value value = digest_finish(&sink->digest);
     digest_release(&sink->digest);
     if (result == 0 && ret_sha256) {
         memcpy(ret_sha256, value.sha256, SHA256_BYTES);
