@@ -8,7 +8,7 @@
 
 static void put_foreseen(struct artifact_sink *sink, const struct dataset_foreseen *one)
 {
-    const char *from = one->is_wanted ? "person" : dataset_origin_name(one->origin);
+    const char *from = one->is_wanted ? "person" : DATASET_ORIGINS[one->origin];
     jw_object(sink->out, NULL);
     jw_str(sink->out, "name", one->file->name);
     jw_known(sink->out, "bytes", one->bytes);

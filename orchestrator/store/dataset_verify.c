@@ -6,24 +6,15 @@
 #include "base/fs.h"
 #include "base/map.h"
 
-const char *dataset_fault_name(enum dataset_fault_kind kind)
-{
-    static const char *const NAMES[FAULT_KINDS] = {"missing", "extra", "corrupt", "unreadable",
-                                                   "count"};
-    return NAMES[kind];
-}
-
-const char *dataset_verdict_name(enum dataset_verdict verdict)
-{
-    static const char *const NAMES[] = {"holds", "partly", "wrong"};
-    return NAMES[verdict];
-}
+const char *const DATASET_FAULTS[FAULT_KINDS] = {"missing", "extra", "corrupt", "unreadable",
+                                                 "count"};
+const char *const DATASET_VERDICTS[DATASET_N_VERDICTS] = {"holds", "partly", "wrong"};
 
 char *dataset_faults_text(struct arena *arena, const size_t n_of[FAULT_KINDS])
 {
     char *text = NULL;
     for (size_t idx = 0; idx < FAULT_KINDS; idx++) {
-        const char *name = idx == FAULT_COUNT ? "wrong counts" : dataset_fault_name(idx);
+        const char *name = idx == FAULT_COUNT ? "wrong counts" : DATASET_FAULTS[idx];
         if (n_of[idx]) {
             text = text ? arena_printf(arena, "%s, %zu %s", text, n_of[idx], name)
                         : arena_printf(arena, "%zu %s", n_of[idx], name);
@@ -357,7 +348,7 @@ static int verify_all(struct dataset_verifying *v, bool is_folder, struct err *e
 static int verify(struct dataset_verifying *v, bool is_folder,
                   struct dataset_verified *ret_verified, struct err *err)
 {
-    v->out->not_checked = arena_array(v->arena, const char *, NOTES_MAX);
+    v->out->not_checked = arena_array(v->arena, const char *, NOTES_MAX + 1);
     int result = verify_all(v, is_folder, err);
     for (size_t idx = 0; idx < v->n_present; idx++) {
         free(v->present[idx].why);
