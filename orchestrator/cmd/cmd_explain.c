@@ -7,7 +7,6 @@
 #include "cmd/explain_names.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
-#include "load/load.h"
 
 static const struct json_field TERM_ROWS[] = {
     ROW("kind", struct explained, kind, 0),

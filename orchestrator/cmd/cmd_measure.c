@@ -12,11 +12,9 @@
 #include "base/strbuf.h"
 #include "base/table.h"
 #include "judge/identity.h"
-#include "judge/stats.h"
 #include "load/load.h"
 #include "load/measure.h"
 #include "log/survey.h"
-#include "log/whole.h"
 #include "store/dataset_store.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "base/log.h"
 #include "cmd/cmd.h"
 #include "codec/json_document.h"
 #include "store/artifact.h"

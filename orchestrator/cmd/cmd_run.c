@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include <inttypes.h>
-
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"

@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "cmd/cmd.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"

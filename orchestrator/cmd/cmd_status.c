@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/table.h"

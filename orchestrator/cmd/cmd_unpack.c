@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include <unistd.h>
-
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/progress.h"

@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
 #include "cmd/store_args.h"

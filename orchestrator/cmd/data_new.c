@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "cmd/net_args.h"
 #include "codec/json_table.h"
 #include "codec/tar_make.h"

@@ -3,8 +3,6 @@
 
 #include "cmd/dataset_ops.h"
 
-#include <unistd.h>
-
 #include "base/log.h"
 #include "cmd/store_args.h"
 #include "codec/json_document.h"

@@ -2,7 +2,6 @@
 /* How `measure` shows what it found in a log. */
 #include "base/base.h"
 
-#include "cmd/cmd.h"
 #include "cmd/measure_parts.h"
 
 #include "base/log.h"

@@ -2,7 +2,6 @@
 /* `nodes clean`: what dead runs have left on nodes, listed, then ended and removed. */
 #include "base/base.h"
 
-#include "base/log.h"
 #include "base/table.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
@@ -10,7 +9,6 @@
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "run/runs.h"
-#include "sys/stop.h"
 
 #define OUTAGE_NS (5 * NS_PER_S)
 

@@ -9,7 +9,6 @@
 #include "cmd/nodes_fleet.h"
 #include "cmd/stage_out.h"
 #include "codec/json_document.h"
-#include "sys/stop.h"
 
 #define OUTAGE_NS (5 * NS_PER_S) /* a user at the terminal wants to know soon */
 

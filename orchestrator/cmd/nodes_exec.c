@@ -11,7 +11,6 @@
 #include "cmd/nodes_fleet.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
-#include "sys/stop.h"
 
 #define TIMEOUT_DEFAULT_S 600
 #define TIMEOUT_MAX_S     (7 * INT64_C(86400))

@@ -2,10 +2,7 @@
 /* `nodes provision`: puts what a run needs on the nodes in advance: images, the bundled workload's program, packed data, sources. */
 #include "base/base.h"
 
-#include <unistd.h>
-
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/temp.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"

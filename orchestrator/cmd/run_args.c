@@ -3,7 +3,6 @@
 
 #include "cmd/run_args.h"
 
-#include "base/log.h"
 #include "view/plan_out.h"
 
 #define OUTPUT_MAX (256u << 20)

@@ -3,8 +3,6 @@
    some fit by chance, so only a candidate that gives every cell of the group counts as an explanation. */
 #include "base/base.h"
 
-#include <math.h>
-
 #include "judge/audit_parts.h"
 
 #define SKIP_MAX        120

@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "judge/audit_parts.h"
-#include "judge/stats.h"
 
 #define WARMUP_SHARE 0.1 /* of the shorter run's steps */
 #define CHECKPOINT_FACTOR                                                                          \

@@ -6,7 +6,6 @@
 
 #include "base/command.h"
 #include "base/log.h"
-#include "base/strbuf.h"
 #include "judge/bind.h"
 #include "lint/lint.h"
 #include "load/load.h"

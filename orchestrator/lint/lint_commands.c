@@ -2,8 +2,6 @@
 /* A stack's printed commands, and helpers that all of these rules use. */
 #include "base/base.h"
 
-#include <strings.h>
-
 #include "lint/lint_parts.h"
 
 static bool is_letter(char c)

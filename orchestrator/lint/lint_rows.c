@@ -2,8 +2,6 @@
 /* What a report's tables compare: rows of several frameworks, and one framework over several GPU counts. */
 #include "base/base.h"
 
-#include <strings.h>
-
 #include "judge/claim.h"
 #include "lint/lint_parts.h"
 

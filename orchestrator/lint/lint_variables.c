@@ -3,8 +3,6 @@
    sign. */
 #include "base/base.h"
 
-#include <strings.h>
-
 #include "lint/lint_parts.h"
 
 #define DISTANCE_MAX   2

@@ -6,7 +6,6 @@
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "net/http_head.h"

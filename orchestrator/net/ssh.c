@@ -4,8 +4,6 @@
 #include "net/ssh_impl.h"
 
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /* ---- waiting ---- */
 

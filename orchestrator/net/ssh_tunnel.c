@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static int make_pair(struct ssh_hop *hop, struct err *err)
 {

@@ -4,11 +4,9 @@
 #include "prep/pack_check.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/progress.h"
-#include "prep/hdf5.h"
 #include "prep/ordered.h"
 #include "prep/packing.h"
 #include "prep/shard_file.h"

@@ -3,8 +3,6 @@
    the development kit's list, whose numbers its meta.mat turns into WordNet ids, and the place of that among those of all classes. */
 #include "base/base.h"
 
-#include "base/map.h"
-#include "base/vec.h"
 #include "prep/meta_mat.h"
 #include "prep/samples.h"
 

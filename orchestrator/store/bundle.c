@@ -5,12 +5,9 @@
 
 #include "store/bundle.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/map.h"
 #include "base/publish.h"
 #include "base/temp.h"

@@ -3,7 +3,6 @@
    again, and a lock decides what every later fetch must deliver. */
 #include "base/base.h"
 
-#include "base/fs.h"
 #include "store/bundle_impl.h"
 #include "store/dataset_store.h"
 #include "store/image_store.h"

@@ -3,12 +3,7 @@
    existing one. An import that was interrupted is simply done again: blobs that came in stay, references come last. */
 #include "base/base.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "base/log.h"
-#include "base/publish.h"
 #include "store/bundle_copy.h"
 #include "store/bundle_impl.h"
 #include "store/image_store.h"

@@ -3,10 +3,6 @@
    digests that its tree can be checked against. */
 #include "base/base.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/fs.h"
 #include "store/dataset_verify_impl.h"
 

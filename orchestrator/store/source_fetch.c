@@ -4,7 +4,6 @@
 #include "store/source_impl.h"
 
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fcntl.h>

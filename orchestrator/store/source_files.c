@@ -3,12 +3,9 @@
 
 #include "store/source_impl.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/publish.h"
 #include "base/temp.h"
 #include "report/source.h"

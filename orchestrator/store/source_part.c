@@ -6,7 +6,6 @@
 #include "store/source_impl.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/temp.h"
 #include "report/source.h"
 

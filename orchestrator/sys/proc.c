@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/pidfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

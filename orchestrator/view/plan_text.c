@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include "base/table.h"
-#include "report/shell_text.h"
 #include "report/source.h"
 #include "view/plan_out.h"
 

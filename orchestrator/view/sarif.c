@@ -10,8 +10,6 @@
 #include "report/report_tables.h"
 #include "view/address.h"
 
-#include <stdlib.h>
-
 /* Names of bases, whose folders the reader knows. Source: SARIF 2.1.0, 3.14.14. */
 #define BASE_CHECKOUT "%SRCROOT%"
 #define BASE_PROGRAM  "%REPERF%"
