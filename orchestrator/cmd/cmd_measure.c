@@ -440,10 +440,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     judge(arena, args, format, f);
-    if (check_used(args, f, err) < 0) {
-        return -1;
-    }
-    if (args->suggest && heed_known(arena, from, f, err) < 0) {
+    if (check_used(args, f, err) < 0 || (args->suggest && heed_known(arena, from, f, err) < 0)) {
         return -1;
     }
     f->is_proposed = format_is_proposed(format) && !is_named(args);

@@ -172,10 +172,8 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
          ask_trust(call->arena, args, &address, &opts, &prepared, err) < 0)) {
         return -1;
     }
-    if (args->gate && check_gate(ctx, args, &prepared.inventory, err) < 0) {
-        return -1;
-    }
-    if (!args->is_dry_run && run_get(ctx, args, &opts, &prepared, err) < 0) {
+    if ((args->gate && check_gate(ctx, args, &prepared.inventory, err) < 0) ||
+        (!args->is_dry_run && run_get(ctx, args, &opts, &prepared, err) < 0)) {
         return -1;
     }
     if (run_plan(call->arena, &opts, &prepared, err) < 0) {

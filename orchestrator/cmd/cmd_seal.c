@@ -108,10 +108,8 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
                        "folders that no run made",
                        folder);
     }
-    if (args->key && sign_load_private(args->key, &key, err) < 0) {
-        return -1;
-    }
-    if (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0) {
+    if ((args->key && sign_load_private(args->key, &key, err) < 0) ||
+        (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0)) {
         return -1;
     }
     if (run_check_folder(folder, err) < 0 ||

@@ -47,10 +47,8 @@ int load_report_decode(struct arena *arena, const struct report_file *file,
     CLEANUP(json_doc) struct json_doc doc = {0};
     const struct vocabulary *vocabulary = file->vocabulary;
     struct json root;
-    if (json_parse(file->text, file->path, &doc, err) < 0) {
-        return -1;
-    }
-    if (!vocabulary && load_vocabulary(arena, file->root, &vocabulary, err) < 0) {
+    if (json_parse(file->text, file->path, &doc, err) < 0 ||
+        (!vocabulary && load_vocabulary(arena, file->root, &vocabulary, err) < 0)) {
         return -1;
     }
     doc.context = vocabulary;

@@ -102,11 +102,9 @@ static int open_all(struct fetch *fetch, struct err *err)
         return -1;
     }
     leave_something_to_ask(fetch);
-    if (!fetch->map && fetch->spec->size_bytes >= 0 &&
-        disk_set_size(fetch, (uint64_t)fetch->spec->size_bytes, err) < 0) {
-        return -1;
-    }
-    if (pool_attach(fetch->pool, fetch->loop, err) < 0) {
+    if ((!fetch->map && fetch->spec->size_bytes >= 0 &&
+         disk_set_size(fetch, (uint64_t)fetch->spec->size_bytes, err) < 0) ||
+        pool_attach(fetch->pool, fetch->loop, err) < 0) {
         return -1;
     }
     fetch->is_attached = true;

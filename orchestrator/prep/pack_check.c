@@ -335,10 +335,8 @@ static int check(struct checker *c, struct err *err)
         add_fault(c, fault.msg);
         return 0;
     }
-    if (find_extra(c, err) < 0 || open_all(c, err) < 0) {
-        return -1;
-    }
-    if (c->opts->source && find_samples(c, &is_same, err) < 0) {
+    if (find_extra(c, err) < 0 || open_all(c, err) < 0 ||
+        (c->opts->source && find_samples(c, &is_same, err) < 0)) {
         return -1;
     }
     c->result.is_deep = is_same;

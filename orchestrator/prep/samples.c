@@ -158,10 +158,8 @@ static int find(struct arena *arena, const struct samples_opts *opts, struct sam
         find_partners(arena, opts, group, &paths, samples, err) < 0) {
         return -1;
     }
-    if (samples->kind == SHARD_CLASSES && samples_label(arena, opts, group, samples, err) < 0) {
-        return -1;
-    }
-    if (!opts->is_brief && samples_survey(arena, opts, group, samples, err) < 0) {
+    if ((samples->kind == SHARD_CLASSES && samples_label(arena, opts, group, samples, err) < 0) ||
+        (!opts->is_brief && samples_survey(arena, opts, group, samples, err) < 0)) {
         return -1;
     }
     return digest_order(samples, err);

@@ -151,10 +151,8 @@ int lock_check_item(const struct lock_item *known, const struct lock_item *found
         (known->has_md5 && found->has_md5 && check_hex(known, what, &md5, err) < 0)) {
         return -1;
     }
-    if (check_text_of(known, what, "commit", known->commit, found->commit, err) < 0) {
-        return -1;
-    }
-    if (check_text_of(known, what, "tree", known->tree, found->tree, err) < 0) {
+    if (check_text_of(known, what, "commit", known->commit, found->commit, err) < 0 ||
+        check_text_of(known, what, "tree", known->tree, found->tree, err) < 0) {
         return -1;
     }
     return check_text_of(known, what, "tree of its part", known->selection, found->selection, err);

@@ -299,10 +299,7 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bund
     if (fs_exists(opts->folder)) {
         return err_set(err, ERR_USAGE, "%s exists already", opts->folder);
     }
-    if (look_up(&m, err) < 0) {
-        return -1;
-    }
-    if (temp_folder(opts->folder, &made, err) < 0) {
+    if (look_up(&m, err) < 0 || temp_folder(opts->folder, &made, err) < 0) {
         return -1;
     }
     m.folder = made->path;

@@ -115,10 +115,7 @@ int image_export(struct arena *arena, const struct store *store, const struct im
     if (!is_tar && fs_exists(path)) {
         return err_set(err, ERR_USAGE, "%s exists already", path);
     }
-    if (is_tar && fs_check_target(path, err) < 0) {
-        return -1;
-    }
-    if (temp_folder(path, &made, err) < 0) {
+    if ((is_tar && fs_check_target(path, err) < 0) || temp_folder(path, &made, err) < 0) {
         return -1;
     }
     const char *temp = fs_join(arena, made->path, "image");

@@ -209,10 +209,8 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
     strbuf_init(&buf, REF_TEXT_MAX);
     memcpy(own.sha256, docs->doc.sha256, SHA256_BYTES);
     struct layout_manifest layout = image_layout_manifest(&arena, &docs->manifest, &own);
-    if (layout.is_made && store_add_text(store, layout.text, layout.descriptor.sha256, err) < 0) {
-        return -1;
-    }
-    if (add_doc(store, &docs->doc, err) < 0 ||
+    if ((layout.is_made && store_add_text(store, layout.text, layout.descriptor.sha256, err) < 0) ||
+        add_doc(store, &docs->doc, err) < 0 ||
         (docs->is_list && add_doc(store, &docs->top, err) < 0)) {
         return -1;
     }

@@ -332,11 +332,9 @@ static int search(struct image_search *s, bool *ret_done, struct err *err)
             return -1;
         }
     }
-    if (!*ret_done && try_mirror(s, ret_done, err) < 0) {
-        return -1;
-    }
-    if (!*ret_done && places->registry && spec->has_fallback &&
-        try_registry(s, &spec->fallback, ret_done, err) < 0) {
+    if ((!*ret_done && try_mirror(s, ret_done, err) < 0) ||
+        (!*ret_done && places->registry && spec->has_fallback &&
+         try_registry(s, &spec->fallback, ret_done, err) < 0)) {
         return -1;
     }
     for (size_t idx = 0; !*ret_done && idx < places->n_layouts; idx++) {

@@ -108,10 +108,8 @@ static int archive_reader_next(struct archive_reader *reader, const void **ret_p
     uint8_t *block = reader->blocks[reader->next];
     size_t len = 0;
     reader->next = (reader->next + 1) % ARCHIVE_BLOCKS;
-    if (fs_fill(reader->fd, block, BLOCK_BYTES, reader->name, &len, err) < 0) {
-        return -1;
-    }
-    if (wait_block(reader, err) < 0) {
+    if (fs_fill(reader->fd, block, BLOCK_BYTES, reader->name, &len, err) < 0 ||
+        wait_block(reader, err) < 0) {
         return -1;
     }
     reader->read_bytes += len;

@@ -155,10 +155,8 @@ static int watch(struct proc *proc, const struct proc_spec *spec, struct err *er
     struct loop *loop = proc->loop;
     proc->pid_fd =
         pidfd_open(proc->pid, 0); /* -1 on old kernels: proc_step is then called by tick */
-    if (proc->pid_fd >= 0 && loop_watch(loop, proc->pid_fd, POLLIN, note_ready, proc, err) < 0) {
-        return -1;
-    }
-    if (proc->out_fd >= 0 && loop_watch(loop, proc->out_fd, POLLIN, note_ready, proc, err) < 0) {
+    if ((proc->pid_fd >= 0 && loop_watch(loop, proc->pid_fd, POLLIN, note_ready, proc, err) < 0) ||
+        (proc->out_fd >= 0 && loop_watch(loop, proc->out_fd, POLLIN, note_ready, proc, err) < 0)) {
         return -1;
     }
     return !spec->deadline_ns ? 0
