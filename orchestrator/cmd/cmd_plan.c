@@ -18,7 +18,7 @@ static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *er
     struct run_opts opts;
     struct run_prepared prepared;
     struct address address;
-    if (address_open(call->arena, ctx, args->net.is_offline, call->operands.items[0], &address,
+    if (address_open(call->arena, ctx, args->net.opts.is_offline, call->operands.items[0], &address,
                      err) < 0 ||
         run_args_opts(ctx, args, address.report, &opts, err) < 0) {
         return -1;

@@ -126,7 +126,7 @@ static int create_and_run(const struct cmd_ctx *ctx, struct arena *arena,
 static int open_address(const struct cmd_ctx *ctx, struct arena *arena, const struct run_args *args,
                         const char *name, struct address *ret, struct err *err)
 {
-    if (address_open(arena, ctx, args->net.is_offline, name, ret, err) < 0) {
+    if (address_open(arena, ctx, args->net.opts.is_offline, name, ret, err) < 0) {
         return -1;
     }
     return args->trust && !ret->pin

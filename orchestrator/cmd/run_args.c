@@ -25,7 +25,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .n_images = args->images.n,
                             .overrides = args->overrides.items,
                             .n_overrides = args->overrides.n,
-                            .is_offline = args->net.is_offline,
+                            .is_offline = args->net.opts.is_offline,
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.is_rehearsal = args->is_rehearsal,
                                       .repeats = args->repeats,

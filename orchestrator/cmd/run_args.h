@@ -81,7 +81,7 @@ struct run_args {
         "packed dataset for the bundled workload; NAME: in the store",                             \
         .value = "synthetic|NAME|PATH")
 #define RUN_OPT_OFFLINE                                                                            \
-    OPT(struct run_args, net.is_offline, "offline",                                                \
+    OPT(struct run_args, net.opts.is_offline, "offline",                                           \
         "do not run a case whose image, data or code the store lacks (status 4)")
 #define RUN_OPT_KEY                                                                                \
     OPT(struct run_args, key, "key", "sign the archive with this private key (without: unsigned)", \

@@ -56,7 +56,7 @@ int run_trust(const struct run_args *args, const struct address *address,
     CLEANUP(strbuf) struct strbuf text = {0};
     char answer[ANSWER_MAX] = "";
     bool can_ask = plan->runtime != RUNTIME_NONE && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-    if (args->net.netrc || args->net.cookies) {
+    if (net_has_login(&args->net.opts)) {
         return err_set(err, ERR_USAGE,
                        "--netrc and --cookies: a report from elsewhere is given no login; "
                        "reperf data fetch it first");
