@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by net/http.c, net/http_lane.c (libcurl), net/http_watch.c and net/http_file.c (file://) only. */
+/* Shared by net/http.c and net/http_lane.c (libcurl) only. */
 #ifndef NET_HTTP_IMPL_H
 #define NET_HTTP_IMPL_H
 
@@ -58,15 +58,5 @@ int transfer_failed(struct http_transfer *transfer, struct err *err);
 /* Give head and body to the callbacks; -1: transfer->err is set. */
 int transfer_give_head(struct http_transfer *transfer);
 int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len);
-
-/* Ends it with ERR_TIMEOUT if for stall_timeout_ns no byte arrives, or fewer than the minimum rate. */
-MUST_CHECK int transfer_watch(struct http_transfer *transfer, struct err *err);
-
-/* path: from the URL, decoded. Errors of the file become answers (404, 403, 416) as from a server. */
-MUST_CHECK int file_start(struct http_transfer *transfer, struct loop *loop, const char *path,
-                          const struct http_request *request, struct err *err);
-/* Gives the head, then a piece of the body each time it is called. */
-void file_step(struct http_transfer *transfer, struct loop *loop);
-void file_release(struct http_transfer *transfer, struct loop *loop);
 
 #endif

@@ -8,12 +8,8 @@
 #include "sys/digest_cache.h"
 #include "sys/tree.h"
 
-/* ---- tree_walk.c ---- */
-
 /* Each file below the folder, in the order of the whole paths' bytes; path is valid during the call. */
 typedef int (*tree_visit_fn)(void *ctx, const char *path, size_t len, struct err *err);
-MUST_CHECK int tree_walk(const char *folder, bool (*should_stop)(void), tree_visit_fn visit,
-                         void *ctx, struct err *err);
 
 /* ---- tree_run.c: the owner's side of hashing a row of files on the pool ---- */
 
