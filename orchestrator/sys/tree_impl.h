@@ -34,7 +34,7 @@ struct tree_run {
 
 MUST_CHECK int tree_run(struct tree_run *run, struct err *err);
 
-/* ---- tree_worker.c, tree_lanes.c: one thread's side ---- */
+/* ---- tree_worker.c: one thread's side ---- */
 
 struct tree_worker {
     struct tree_run *run;
@@ -61,9 +61,5 @@ void tree_done(struct tree_worker *worker, struct tree_open *open,
 MUST_CHECK int tree_digest(struct tree_worker *worker, struct tree_open *open,
                            struct digest *digest, uint8_t *buf, struct err *err);
 #define TREE_READ_BYTES (128u << 10)
-
-/* The job where the processor computes several files at once: MD5 in vectors, SHA-256 with its own instructions. */
-bool tree_has_lanes(unsigned kinds);
-MUST_CHECK int tree_work_lanes(struct tree_worker *worker, struct err *err);
 
 #endif
