@@ -42,6 +42,9 @@ static inline bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 int str_cmp(struct str a, struct str b); /* bytewise; <0, 0, >0 */
+/* For qsort, of struct str and of structs that begin with one; of char *. */
+int str_cmp_first(const void *a, const void *b);
+int str_cmp_z(const void *a, const void *b);
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 struct str str_trim(struct str s);                         /* blanks, tabs, CR, LF at both ends */

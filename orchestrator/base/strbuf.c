@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/strbuf.h"
+#include "base/bytes.h"
 
 #include <math.h>
 
@@ -108,6 +109,12 @@ static char *digits_before(char *end, uint64_t value)
         value /= 10;
     } while (value);
     return end;
+}
+
+void strbuf_add_le32(struct strbuf *buf, uint32_t value)
+{
+    put_le32(&value, value);
+    strbuf_add(buf, &value, sizeof(value));
 }
 
 void strbuf_add_i64(struct strbuf *buf, int64_t value)

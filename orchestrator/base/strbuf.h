@@ -28,6 +28,7 @@ void strbuf_add_str(struct strbuf *buf, struct str s);
 /* Text from outside, so that it cannot steer a terminal (text_plain_line). */
 void strbuf_add_plain(struct strbuf *buf, struct str s);
 void strbuf_add_char(struct strbuf *buf, char c);
+void strbuf_add_le32(struct strbuf *buf, uint32_t value); /* four bytes, the lowest first */
 void strbuf_add_i64(struct strbuf *buf, int64_t value);
 void strbuf_printf(struct strbuf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -196,11 +196,6 @@ int inventory_load(struct arena *arena, const char *root, const char *text,
     return 0;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    return str_cmp(((const struct inventory *)a)->id, ((const struct inventory *)b)->id);
-}
-
 int inventory_load_all(struct arena *arena, const char *root, struct inventory_set *ret_set,
                        struct err *err)
 {
@@ -215,7 +210,7 @@ int inventory_load_all(struct arena *arena, const char *root, struct inventory_s
             return -1;
         }
     }
-    qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
+    qsort(set.items, set.n, sizeof(set.items[0]), str_cmp_first);
     *ret_set = set;
     return 0;
 }

@@ -140,12 +140,6 @@ int load_report(struct arena *arena, const char *root, const char *name, struct 
                : load_report_decode(arena, &file, ret_report, err);
 }
 
-/* File names are not in the order of ids: "a-b.json" comes before "a.json". */
-static int compare_ids(const void *a, const void *b)
-{
-    return str_cmp(((const struct report *)a)->id, ((const struct report *)b)->id);
-}
-
 int load_all_reports(struct arena *arena, const char *root, struct report_set *ret_set,
                      struct err *err)
 {
@@ -173,7 +167,7 @@ int load_all_reports(struct arena *arena, const char *root, struct report_set *r
             return -1;
         }
     }
-    qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
+    qsort(set.items, set.n, sizeof(set.items[0]), str_cmp_first);
     *ret_set = set;
     return 0;
 }

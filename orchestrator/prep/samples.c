@@ -19,12 +19,6 @@ static struct str folder_of(struct str path)
     return path.len ? str_sub(path, 0, path.len - 1) : path;
 }
 
-/* Paths are sorted, and so are whole folder names unless one continues another with a byte below '/': sorted again. */
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 static int check_n_classes(const struct samples *samples, const struct dataset_group *images,
                            size_t n_folders, bool is_synthetic, struct err *err)
 {
@@ -52,7 +46,7 @@ static int label_by_folder(struct arena *arena, const struct samples_opts *opts,
             folders[n_folders++] = last = folder;
         }
     }
-    qsort(folders, n_folders, sizeof(*folders), by_text);
+    qsort(folders, n_folders, sizeof(*folders), str_cmp_first);
     for (size_t idx = 1; idx < n_folders; idx++) {
         if (str_eq(folders[idx - 1], folders[idx])) { /* it is in two places of the sorted paths */
             memmove(folders + idx, folders + idx + 1, (n_folders - idx - 1) * sizeof(*folders));
@@ -65,7 +59,8 @@ static int label_by_folder(struct arena *arena, const struct samples_opts *opts,
     }
     for (size_t idx = 0; idx < samples->n; idx++) {
         struct str folder = folder_of(str_of(samples->items[idx].path));
-        const struct str *at = bsearch(&folder, folders, n_folders, sizeof(*folders), by_text);
+        const struct str *at =
+            bsearch(&folder, folders, n_folders, sizeof(*folders), str_cmp_first);
         ASSERT(at != NULL);
         samples->items[idx].label = (int32_t)(at - folders);
     }

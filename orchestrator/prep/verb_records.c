@@ -65,16 +65,10 @@ static void release_room(void *slot)
     strbuf_release(&room->index);
 }
 
-static void add_u32(struct strbuf *out, uint32_t value)
-{
-    value = htole32(value);
-    strbuf_add(out, &value, sizeof(value));
-}
-
 static void add_part(struct strbuf *out, uint32_t kind, const char *bytes, size_t len)
 {
-    add_u32(out, RECORDIO_MAGIC);
-    add_u32(out, kind << 29 | (uint32_t)len);
+    strbuf_add_le32(out, RECORDIO_MAGIC);
+    strbuf_add_le32(out, kind << 29 | (uint32_t)len);
     strbuf_add(out, bytes, len);
 }
 
@@ -86,11 +80,11 @@ static void recordio_append(struct strbuf *out, struct str file, float label, ui
     size_t from = 0;
     strbuf_init(&whole, RECORD_BYTES_MAX);
     memcpy(&bits, &label, sizeof(bits));
-    add_u32(&whole, 0);
-    add_u32(&whole, bits);
-    add_u32(&whole, (uint32_t)number);
+    strbuf_add_le32(&whole, 0);
+    strbuf_add_le32(&whole, bits);
+    strbuf_add_le32(&whole, (uint32_t)number);
     for (size_t idx = 0; idx < 3; idx++) { /* the number's upper half, and the second number */
-        add_u32(&whole, idx ? 0 : (uint32_t)(number >> 32));
+        strbuf_add_le32(&whole, idx ? 0 : (uint32_t)(number >> 32));
     }
     ASSERT(whole.len == RECORDIO_HEADER);
     strbuf_add_str(&whole, file);

@@ -119,11 +119,6 @@ static bool is_path(struct str path)
     return is_ref(path);
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 bool source_lies_in(struct str path, struct str above)
 {
     return str_starts(path, above) && (path.len == above.len || path.ptr[above.len] == '/');
@@ -147,7 +142,7 @@ int source_join_paths(struct arena *arena, const struct str *paths, size_t n,
                            SHOWN(paths[idx]));
         }
     }
-    qsort(sorted, n, sizeof(sorted[0]), compare_paths);
+    qsort(sorted, n, sizeof(sorted[0]), str_cmp_first);
     for (size_t idx = 0; idx < n; idx++) {
         for (size_t at = 0; at < idx; at++) {
             if (source_lies_in(sorted[idx], sorted[at])) {

@@ -228,11 +228,6 @@ static int copy(struct maker *m, const char *from, const char *to, struct err *e
                            : copy_file(from, below(m, to), m->opts->should_stop, NULL, err);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 static void list_parts(struct maker *m)
 {
     m->info.n_parts = m->parts.n;
@@ -241,7 +236,7 @@ static void list_parts(struct maker *m)
     for (size_t idx = 0; idx < m->parts.n; idx++) {
         m->info.parts[idx] = str_of(m->parts.items[idx].said);
     }
-    qsort(m->info.parts, m->info.n_parts, sizeof(struct str), by_text);
+    qsort(m->info.parts, m->info.n_parts, sizeof(struct str), str_cmp_first);
 }
 
 static int write_about(struct maker *m, struct err *err)

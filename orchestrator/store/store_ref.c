@@ -198,11 +198,6 @@ int store_ref_drop(struct store *store, const char *kind, const char *name, stru
     return publish_parent(path, err);
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int store_ref_list(const struct store *store, const char *kind, struct fs_names *ret_names,
                    struct err *err)
 {
@@ -228,7 +223,7 @@ int store_ref_list(const struct store *store, const char *kind, struct fs_names 
     }
     /* The order of the escaped names differs from that of the names: '%' sorts before letters. */
     if (names.n) {
-        qsort(names.items, names.n, sizeof(*names.items), by_bytes);
+        qsort(names.items, names.n, sizeof(*names.items), str_cmp_z);
     }
     *ret_names = names;
     return 0;
