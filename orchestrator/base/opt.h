@@ -14,10 +14,7 @@ struct opt_list {
     size_t n;
     size_t n_max;
 };
-static inline void opt_list_cleanup(struct opt_list *list)
-{
-    VEC_RELEASE(list);
-}
+CLEANUP_BY(opt_list, struct opt_list, VEC_RELEASE);
 
 struct opt {
     const char *name; /* without the dashes */

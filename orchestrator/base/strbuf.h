@@ -16,10 +16,7 @@ struct strbuf {
 
 void strbuf_init(struct strbuf *buf, size_t cap_bytes);
 void strbuf_release(struct strbuf *buf);
-static inline void strbuf_cleanup(struct strbuf *buf)
-{
-    strbuf_release(buf);
-}
+CLEANUP_BY(strbuf, struct strbuf, strbuf_release);
 void strbuf_clear(struct strbuf *buf);
 
 void strbuf_add(struct strbuf *buf, const void *ptr, size_t len);

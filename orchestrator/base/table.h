@@ -24,10 +24,7 @@ struct table {
 
 void table_init(struct table *table, const struct table_column *columns, size_t n_columns);
 void table_release(struct table *table);
-static inline void table_cleanup(struct table *table)
-{
-    table_release(table);
-}
+CLEANUP_BY(table, struct table, table_release);
 
 /* Cells are added row by row, left to right. */
 void table_add(struct table *table, struct str text);

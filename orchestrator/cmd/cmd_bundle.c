@@ -101,10 +101,7 @@ struct bundle_parts {
     struct bundle_part *items;
     size_t n, n_max;
 };
-static void parts_cleanup(struct bundle_parts *parts)
-{
-    VEC_RELEASE(parts);
-}
+CLEANUP_BY(parts, struct bundle_parts, VEC_RELEASE);
 
 static void add_part(struct arena *arena, const struct artifact *artifact,
                      struct bundle_parts *parts)

@@ -621,15 +621,9 @@ static size_t on_write(char *ptr, size_t size, size_t n, void *ctx)
 
 /* --- URLs ------------------------------------------------------------------------------------------- */
 
-static void url_cleanup(CURLU **url)
-{
-    curl_url_cleanup(*url);
-}
+CLEANUP_POINTER(url, CURLU, curl_url_cleanup);
 
-static void text_cleanup(char **text)
-{
-    curl_free(*text);
-}
+CLEANUP_POINTER(text, char, curl_free);
 
 char *http_url_shown(struct arena *arena, const char *url)
 {

@@ -14,10 +14,7 @@
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
-static inline void spng_ctx_cleanup(spng_ctx **ctx)
-{
-    spng_ctx_free(*ctx);
-}
+CLEANUP_POINTER(spng_ctx, spng_ctx, spng_ctx_free);
 
 bool png_is(struct str bytes)
 {
