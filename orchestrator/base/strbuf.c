@@ -4,11 +4,11 @@
 
 #include <math.h>
 
-static char EMPTY_TEXT[1];
+char STRBUF_NONE[1];
 
 void strbuf_init(struct strbuf *buf, size_t cap_bytes)
 {
-    *buf = (struct strbuf){.ptr = EMPTY_TEXT, .cap_bytes = cap_bytes};
+    *buf = STRBUF(cap_bytes);
 }
 
 void strbuf_release(struct strbuf *buf)
@@ -16,7 +16,7 @@ void strbuf_release(struct strbuf *buf)
     if (buf->size_bytes) {
         free(buf->ptr);
     }
-    *buf = (struct strbuf){.ptr = EMPTY_TEXT};
+    *buf = (struct strbuf){.ptr = STRBUF_NONE};
 }
 
 void strbuf_clear(struct strbuf *buf)

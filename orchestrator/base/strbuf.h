@@ -14,6 +14,8 @@ struct strbuf {
     bool is_full;
 };
 
+extern char STRBUF_NONE[]; /* the empty text */
+#define STRBUF(cap) ((struct strbuf){.ptr = STRBUF_NONE, .cap_bytes = (cap)})
 void strbuf_init(struct strbuf *buf, size_t cap_bytes);
 void strbuf_release(struct strbuf *buf);
 CLEANUP_BY(strbuf, struct strbuf, strbuf_release);

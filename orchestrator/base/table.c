@@ -70,8 +70,7 @@ void table_add_or_dash(struct table *table, struct str text)
 
 void table_add_f64(struct table *table, double value)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(64);
     if (isfinite(value)) {
         strbuf_add_f64(&text, value);
     }

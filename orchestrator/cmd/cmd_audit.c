@@ -124,8 +124,7 @@ static int put_result(struct arena *arena, const char *root, const struct audit_
         isatty(STDOUT_FILENO) && log_wants_color(), args->want_like, args->level,
         args->is_all && !args->want_like && args->level == TEXT_PLAIN};
     const struct audit_set set = {audited->audits, audited->reports.n};
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, TEXT_BYTES_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
     if (args->want_sarif) {
         write_sarif(arena, root, &set, &text);
     } else if (args->want_junit) {

@@ -291,9 +291,8 @@ static int judge_nodes(const struct cmd_ctx *ctx, struct arena *arena, const str
 /* One run alone: its nodes beside each other. The status is 1 with an outlier. */
 static int compare_nodes(const struct compare *c, const struct compare_args *args, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(TEXT_BYTES_MAX);
     struct json_out json;
-    strbuf_init(&out, TEXT_BYTES_MAX);
     if (!c->health_a || args->fail_slower >= 0 || args->outputs.csv || args->outputs.markdown) {
         return err_set(err, ERR_USAGE,
                        "compare: expected two runs, or one with --each-node for text or --json");

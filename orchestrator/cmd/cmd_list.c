@@ -130,11 +130,10 @@ static const struct table_column RULE_COLUMNS[] = {
 static int list_rules(struct rows *rows, struct err *err)
 {
     CLEANUP(format_set) struct format_set set = {0};
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(LIST_BYTES_MAX);
     if (load_formats(rows->arena, rows->root, &set, err) < 0) {
         return -1;
     }
-    strbuf_init(&text, LIST_BYTES_MAX);
     for (size_t idx = 0; idx < set.n; idx++) {
         const struct rule *rules;
         size_t n_rules = format_rules(set.items[idx], &rules);

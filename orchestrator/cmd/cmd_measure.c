@@ -158,14 +158,13 @@ static bool is_named(const struct args *args)
 static int choose_format(struct arena *arena, const struct source *from, struct finding_of_log *f,
                          const struct format **ret_format, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf why = {0};
+    CLEANUP(strbuf) struct strbuf why = STRBUF(WHY_BYTES);
     const struct args *args = from->args;
     struct guess guess;
     if (is_named(args)) {
         *ret_format = from->set->items[0]; /* load_wanted */
         return 0;
     }
-    strbuf_init(&why, WHY_BYTES);
     if (measure_choose(from->guesser, from->set, f->path, from->head, &guess, err) < 0) {
         return -1;
     }
@@ -577,7 +576,7 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
 
 static int print_end(struct measure_sink *sink, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
     if (sink->args->want_json) {
         if (sink->n_files > 1) {
             jw_end_array(&sink->json);
@@ -586,7 +585,6 @@ static int print_end(struct measure_sink *sink, struct err *err)
         strbuf_add_char(&sink->buf, '\n');
         return measure_flush(&sink->buf, 0, err);
     }
-    strbuf_init(&text, TEXT_BYTES_MAX);
     table_render(&sink->table, &text);
     strbuf_add_str(&text, strbuf_str(&sink->buf));
     return cmd_print(strbuf_str(&text), err);
@@ -595,10 +593,9 @@ static int print_end(struct measure_sink *sink, struct err *err)
 static int load_pattern(struct arena *arena, const char *root, const struct args *args,
                         struct format_set *ret_set, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
     struct given_format given = {STR_LIT("pattern"), str_of(args->pattern), str_of(args->unit),
                                  NULL};
-    strbuf_init(&text, TEXT_BYTES_MAX);
     if (load_vocabulary(arena, root, &given.vocabulary, err) < 0 ||
         GUESTS.proposer->given(&given, &text, err) < 0) {
         return -1;

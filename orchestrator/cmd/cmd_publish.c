@@ -379,7 +379,7 @@ static int set_command(struct publish *p, struct err *err)
 
 static int put_report(struct publish *p, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const struct frozen *frozen = &p->views[0].frozen;
     p->report.title = p->args->title ? str_of(p->args->title) : p->report.title;
     p->report.own_logs = STR_LIT(OWN_LOGS);
@@ -391,7 +391,6 @@ static int put_report(struct publish *p, struct err *err)
     if (set_command(p, err) < 0) {
         return -1;
     }
-    strbuf_init(&text, TEXT_MAX);
     json_encode_document(&text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &p->report);
     return put_text(p, arena_printf(p->arena, "manifests/reports/%.*s.json", STR_ARG(p->report.id)),
                     strbuf_str(&text), err);
@@ -420,7 +419,7 @@ static int put_archives(struct publish *p, struct err *err)
 static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err *err)
 {
     CLEANUP(format_set) struct format_set formats = {0};
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const struct audit_opts opts = {.root = ctx->root};
     struct address address;
     struct report report;
@@ -431,7 +430,6 @@ static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err 
         audit_report(p->arena, &report, &formats, &opts, &audit, err) < 0) {
         return err_wrap(err, "what was written to %s", p->folder);
     }
-    strbuf_init(&text, TEXT_MAX);
     page_card(&text, &audit);
     return put_text(p, "picture.svg", strbuf_str(&text), err);
 }
@@ -494,10 +492,8 @@ static int put_rest(const struct cmd_ctx *ctx, struct publish *p, struct err *er
         "# Put reperf in PATH first: it is built from its repository with `make deb`.\n"
         "name: audit\non: [push]\njobs:\n  audit:\n    runs-on: ubuntu-latest\n    steps:\n"
         "      - uses: actions/checkout@v4\n      - run: reperf audit . && reperf lint .\n";
-    CLEANUP(strbuf) struct strbuf text = {0};
-    CLEANUP(strbuf) struct strbuf page = {0};
-    strbuf_init(&text, TEXT_MAX);
-    strbuf_init(&page, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf page = STRBUF(TEXT_MAX);
     if (put_picture(ctx, p, err) < 0 || page_run(&page, &p->views[0], err) < 0 ||
         put_text(p, "index.html", strbuf_str(&page), err) < 0 ||
         put_text(p, ".github/workflows/audit.yml", STR_LIT(CI), err) < 0) {

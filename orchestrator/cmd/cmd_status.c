@@ -240,8 +240,7 @@ static void tell_changes(const struct run_info *before, const struct run_info *n
 
 static int print_end(const struct run_info *info, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     print_repeats(&buf, info);
     for (size_t idx = 0; idx < info->n_cells; idx++) {
         strbuf_printf(&buf, "%.*s: %.*s\n", STR_ARG(info->cells[idx].case_id),

@@ -390,12 +390,11 @@ static const struct json_field REFERENCE_ROWS[] = {
 /* NAME, or NAME@ and the digest's beginning where another file has that name already. */
 static int refer(struct store_cmd *cmd, struct added *added, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(REF_BYTES_MAX);
     const char *blobs[] = {arena_printf(cmd->arena, "sha256:%s", added->sha256), NULL};
     struct str known;
     struct err why = {0};
     added->blobs = blobs;
-    strbuf_init(&buf, REF_BYTES_MAX);
     json_encode_document(&buf, REFERENCE_ROWS, ARRAY_LEN(REFERENCE_ROWS), added);
     if (store_ref_get(cmd->store, FILE_KIND, added->name, &known, &why) == 0 &&
         str_find(known, str_of(blobs[0])) < 0) {

@@ -118,10 +118,9 @@ const struct cmd *const *cmd_verbs(const struct cmd *c)
 static int fail_verb(const char *of, const struct cmd *const *verbs, const char *found,
                      struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf names;
+    CLEANUP(strbuf) struct strbuf names = STRBUF(EXPECTED_MAX);
     struct nearest nearest = nearest_to(found ? found : "");
     char text[NEAREST_TEXT_MAX];
-    strbuf_init(&names, EXPECTED_MAX);
     for (const struct cmd *const *verb = verbs; *verb; verb++) {
         strbuf_printf(&names, "%s%s", verb == verbs ? "" : verb[1] ? ", " : " or ", (*verb)->name);
         nearest_offer(&nearest, (*verb)->name);

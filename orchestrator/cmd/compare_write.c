@@ -179,8 +179,7 @@ static void add_outliers_of(const struct run_view *view, char side, struct strbu
 {
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
         const struct cell_result *cell = &view->result.cells[idx];
-        CLEANUP(strbuf) struct strbuf text;
-        strbuf_init(&text, 65536);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(65536);
         compare_outliers_text(cell, &text);
         if (text.len) {
             strbuf_printf(out, "%.*s: of %c these repeats stand out: %s\n",
@@ -250,8 +249,7 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
 
 static void add_csv_side(struct table *table, const struct cell_result *cell)
 {
-    CLEANUP(strbuf) struct strbuf outliers;
-    strbuf_init(&outliers, 65536);
+    CLEANUP(strbuf) struct strbuf outliers = STRBUF(65536);
     table_add_f64(table, cell ? cell->value : (double)NAN);
     table_addf(table, "%zu", cell ? cell->summary.n : 0);
     table_add_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN);

@@ -185,8 +185,7 @@ static int add_places(struct describing *m, const struct opt_list *operands, str
 
 static int write_description(struct describing *m, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, DOCUMENT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(DOCUMENT_MAX);
     json_encode_document(&text, DATASET_DOCUMENT.rows, DATASET_DOCUMENT.n_rows, &m->dataset);
     return fs_write_atomic(fs_join(m->arena, m->folder, "dataset.json"), strbuf_str(&text), err);
 }

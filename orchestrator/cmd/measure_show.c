@@ -117,9 +117,8 @@ static void put_counts(struct json_out *out, const struct finding_of_log *f)
 /* How the engine made the number, and what it left out. */
 static void put_notes(struct json_out *out, const struct finding_of_log *f)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(NOTES_BYTES);
     struct str note;
-    strbuf_init(&text, NOTES_BYTES);
     add_notes(&text, f);
     struct str rest = strbuf_str(&text);
     jw_array(out, "notes");

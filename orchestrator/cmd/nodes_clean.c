@@ -60,7 +60,7 @@ static int print_table(const struct clean_job *job, struct err *err)
     static const struct table_column COLUMNS[] = {{"node", false}, {"what", false},  {"run", false},
                                                   {"name", false}, {"state", false}, {"", false}};
     CLEANUP(table) struct table table;
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(SIZE_MAX);
     size_t n = 0;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
@@ -79,7 +79,6 @@ static int print_table(const struct clean_job *job, struct err *err)
     if (n == 0) {
         return 0;
     }
-    strbuf_init(&text, SIZE_MAX);
     table_render(&table, &text);
     return cmd_print(strbuf_str(&text), err); /* before anything is removed */
 }

@@ -174,9 +174,8 @@ static void add_node_json(struct json_out *out, const struct exec_job *job, size
 
 static int print_json(const struct exec_job *job, int status, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(OUTPUT_MAX);
     struct json_out out;
-    strbuf_init(&text, OUTPUT_MAX);
     jw_document(&out, &text);
     jw_str(&out, "inventory", job->nodes->inventory.id);
     jw_array(&out, "argv");

@@ -20,8 +20,7 @@ static const struct opt OPTS[] = {
 
 static void add_groups(struct table *table, const struct inventory_node *node)
 {
-    CLEANUP(strbuf) struct strbuf names;
-    strbuf_init(&names, OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf names = STRBUF(OUTPUT_MAX);
     for (size_t idx = 0; idx < node->n_groups; idx++) {
         strbuf_printf(&names, "%s%.*s", idx ? "," : "", STR_ARG(node->groups[idx]));
     }

@@ -88,8 +88,7 @@ int run_print_plan(const struct run_prepared *prepared, const struct run_args *a
                    struct err *err)
 {
     const struct plan *plan = &prepared->plan;
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     if (args->want_json) {
         plan_encode(plan, &buf);
     } else if (args->is_checklist) {

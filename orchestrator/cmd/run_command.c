@@ -36,8 +36,7 @@ static const char *slug_of(struct arena *arena, const char *program)
 
 static const char *quoted(struct arena *arena, const char *folder, const struct opt_list *words)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, REPORT_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(REPORT_TEXT_MAX);
     if (folder) {
         strbuf_add_z(&text, "cd ");
         shq_append(&text, str_of(folder));
@@ -126,7 +125,7 @@ static int find_format(struct arena *arena, const struct run_args *args, const c
 int run_command_report(struct arena *arena, const struct run_args *args, const char *root,
                        const struct opt_list *words, struct run_command *ret, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(REPORT_TEXT_MAX);
     CLEANUP(free) char *folder = getcwd(NULL, 0);
     struct command_case c = {.slug = slug_of(arena, words->items[0])};
     struct run_command command = {0};
@@ -152,7 +151,6 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
     c.typed = quoted(arena, NULL, words);
     c.works = quoted(arena, is_contained ? NULL : folder, words);
     command.folder = arena_strndup(arena, folder, strlen(folder));
-    strbuf_init(&text, REPORT_TEXT_MAX);
     write_report(&text, &c, arena);
     if (text.is_full) {
         return err_set(err, ERR_USAGE, "run: the command has more than %u bytes", REPORT_TEXT_MAX);

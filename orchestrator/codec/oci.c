@@ -380,8 +380,7 @@ static int no_platform(const struct oci_manifest *list, const struct oci_platfor
                        const char *name, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf there;
-    strbuf_init(&there, 200);
+    CLEANUP(strbuf) struct strbuf there = STRBUF(200);
     for (size_t idx = 0; idx < list->n_manifests; idx++) {
         const struct oci_descriptor *entry = &list->manifests[idx];
         if (entry->platform.os.len && !str_eq_z(entry->platform.os, "unknown")) {

@@ -409,9 +409,8 @@ static bool is_printed_for(const struct stack *s, const struct report_case *c)
 
 void lint_not_printed(struct lint *lint, const struct stack *s)
 {
-    CLEANUP(strbuf) struct strbuf list;
+    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_BYTES);
     size_t n = 0;
-    strbuf_init(&list, LIST_BYTES);
     for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         if (!is_printed_for(s, c)) {
             strbuf_printf(&list, "%s%s", n ? ", " : "", c->id.ptr);

@@ -136,8 +136,7 @@ static void lint_scaling(struct lint *lint, const struct report_case *a,
                                            "os",  "driver",        NULL};
     static const char *const SOFTWARE[] = {
         "cuda", "cudnn", "framework_version", "library_version", "code_version", "log_date", NULL};
-    CLEANUP(strbuf) struct strbuf list;
-    strbuf_init(&list, LIST_BYTES);
+    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_BYTES);
     if (a->gpus == b->gpus) {
         return;
     }

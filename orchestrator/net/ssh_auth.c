@@ -78,8 +78,7 @@ static int read_line(int fd, char *dst, struct err *err)
 static int ask(int fd, const char *path, bool is_again, char *dst, struct err *err)
 {
     struct termios old;
-    CLEANUP(strbuf) struct strbuf line;
-    strbuf_init(&line, 8192);
+    CLEANUP(strbuf) struct strbuf line = STRBUF(8192);
     strbuf_printf(&line, "%sPassphrase of %s: ", is_again ? "Wrong passphrase. " : "", path);
     if (tcgetattr(fd, &old) < 0) {
         return err_set(err, ERR_AUTH, "/dev/tty: %s", err_errno_text(errno));
@@ -252,8 +251,7 @@ static bool inspect(struct ssh_hop *hop, size_t idx, struct key_file *key)
 static bool is_usable(struct ssh_auth *auth, const char *name, unsigned type)
 {
     if (type == SSH_KEY_RSA && !libssh2_version(0x010b00)) {
-        CLEANUP(strbuf) struct strbuf text;
-        strbuf_init(&text, 256);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(256);
         strbuf_printf(&text,
                       "an RSA key, for which libssh2 %s has only SHA-1, which servers refuse (1.11 "
                       "has more): use an ed25519 key",

@@ -260,9 +260,8 @@ static void add_opening(struct strbuf *out, uint32_t class, uint32_t n, const ch
 
 static void add_synset(struct strbuf *out, const struct meta_synset *synset)
 {
-    CLEANUP(strbuf) struct strbuf array = {0};
+    CLEANUP(strbuf) struct strbuf array = STRBUF(4096);
     double number = (double)synset->number;
-    strbuf_init(&array, 4096);
     add_opening(&array, MX_DOUBLE, 1, "");
     add_element(&array, MI_DOUBLE, (struct str){(const char *)&number, sizeof(number)});
     add_element(out, MI_MATRIX, strbuf_str(&array));

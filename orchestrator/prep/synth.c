@@ -109,9 +109,8 @@ static void add_component(struct strbuf *path, struct str glob, struct str stem,
 static int expand(const struct synth_planner *p, const struct dataset_group *group,
                   struct str folder, struct str stem, struct str *ret_path, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf path = {0};
+    CLEANUP(strbuf) struct strbuf path = STRBUF(PATH_MAX_);
     struct str rest = group->glob, part;
-    strbuf_init(&path, PATH_MAX_);
     while (str_next(&rest, '/', &part)) {
         if (path.len) {
             strbuf_add_char(&path, '/');
@@ -193,14 +192,13 @@ static int plan_objects(struct synth_planner *p, const struct dataset_synthetic_
 static int plan_ground_truth(struct synth_planner *p, uint64_t n, const struct dataset_group *group,
                              struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     CLEANUP(free) uint8_t *bytes = NULL;
     struct synth_member lines = {.kind = SYNTH_TEXT, .format = FILE_TEXT};
     struct synth_member meta_file = {.kind = SYNTH_TEXT, .format = FILE_ANY};
     struct meta_mat meta = {arena_array(p->arena, struct meta_synset, p->n_classes), p->n_classes};
     size_t len = 0;
     size_t folder_len;
-    strbuf_init(&text, TEXT_MAX);
     for (uint64_t idx = 0; idx < n; idx++) {
         strbuf_printf(&text, "%" PRId64 "\n",
                       devkit_number((uint32_t)(idx % p->n_classes), p->n_classes));

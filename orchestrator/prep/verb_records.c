@@ -74,11 +74,10 @@ static void add_part(struct strbuf *out, uint32_t kind, const char *bytes, size_
 
 static void recordio_append(struct strbuf *out, struct str file, float label, uint64_t number)
 {
-    CLEANUP(strbuf) struct strbuf whole = {0};
+    CLEANUP(strbuf) struct strbuf whole = STRBUF(RECORD_BYTES_MAX);
     const uint32_t magic = htole32(RECORDIO_MAGIC);
     uint32_t bits;
     size_t from = 0;
-    strbuf_init(&whole, RECORD_BYTES_MAX);
     memcpy(&bits, &label, sizeof(bits));
     strbuf_add_le32(&whole, 0);
     strbuf_add_le32(&whole, bits);

@@ -511,9 +511,8 @@ const struct dataset_group *dataset_group_find(const struct dataset *dataset, st
 
 struct str dataset_partner(struct arena *arena, const struct dataset_group *group, struct str path)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 16);
     struct str rest = path;
-    strbuf_init(&text, 1u << 16);
     for (int64_t at = 0; rest.len && (at = str_find(rest, group->pair_from)) >= 0;) {
         strbuf_add(&text, rest.ptr, (size_t)at);
         strbuf_add_str(&text, group->pair_to);

@@ -562,10 +562,9 @@ int report_spell_out(struct arena *arena, struct str text, const char *name,
                      struct spelled *ret_spelled, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(JSON_TEXT_MAX);
     struct spelling s = {.arena = arena, .err = err};
     *ret_spelled = (struct spelled){.text = text};
-    strbuf_init(&buf, JSON_TEXT_MAX);
     if (!is_form_2(text)) {
         return 0;
     }

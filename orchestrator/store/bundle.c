@@ -241,13 +241,12 @@ static void list_parts(struct maker *m)
 
 static int write_about(struct maker *m, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(STORE_TEXT_MAX);
     char date[RFC3339_MAX];
     clock_rfc3339(m->opts->clock.wall_ns(m->opts->clock.ctx), date);
     list_parts(m);
     m->info.made = str_dup(m->arena, str_of(date));
     m->info.version = STR_LIT(REPERF_VERSION);
-    strbuf_init(&text, STORE_TEXT_MAX);
     json_encode_document(&text, BUNDLE_ABOUT_ROWS, BUNDLE_ABOUT_N_ROWS, &m->info);
     return fs_write_atomic(below(m, BUNDLE_ABOUT), strbuf_str(&text), err);
 }

@@ -177,9 +177,8 @@ static int for_below(struct importer *im, const char *prefix,
 static int report_differences(const struct importer *im, const struct tree_differences *found,
                               struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(4096);
     size_t n = 0;
-    strbuf_init(&text, 4096);
     for (size_t idx = 0; idx < found->n; idx++) {
         const struct tree_difference *d = &found->items[idx];
         /* The list cannot hold its own digest. */

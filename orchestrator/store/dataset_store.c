@@ -172,8 +172,7 @@ int dataset_ref_read(struct arena *arena, const struct store *store, const char 
 int dataset_ref_write(struct store *store, const char *name, const struct dataset_record *record,
                       struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, RECORD_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(RECORD_MAX);
     dataset_record_encode(record, &text);
     return store_ref_put(store, DATASET_REF_KIND, name, strbuf_str(&text), err);
 }

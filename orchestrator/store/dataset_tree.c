@@ -60,11 +60,10 @@ static int splits_of(struct arena *arena, const struct dataset_here *here,
 static int recipe_of(struct arena *arena, const struct dataset_here *here, const char *program,
                      struct dataset_record *record, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 16);
     struct digest_value description;
     struct digest_value maker;
     char hex[SHA256_HEX_SIZE];
-    strbuf_init(&text, 1u << 16);
     if (digest_file(fs_join(arena, here->folder, "dataset.json"), DIGEST_SHA256, &description,
                     err) < 0 ||
         digest_file(program, DIGEST_SHA256, &maker, err) < 0) {
@@ -140,7 +139,7 @@ static int dataset_synth_files(struct arena *arena, struct store *store,
                                struct dataset_fetched *fetched, struct err *err)
 {
     struct dataset_record *record = &fetched->record;
-    CLEANUP(strbuf) struct strbuf said = {0}; /* not asked: see adopt_all */
+    CLEANUP(strbuf) struct strbuf said = STRBUF(OUTPUT_MAX); /* not asked: see adopt_all */
     const struct clock_src *clock = &opts->net->opts->clock;
     char now[RFC3339_MAX];
     const char *program = NULL;
@@ -179,7 +178,6 @@ static int dataset_synth_files(struct arena *arena, struct store *store,
     if (fs_remove_tree(folder, err) < 0 || fs_mkdir_p(folder, err) < 0) {
         return -1;
     }
-    strbuf_init(&said, OUTPUT_MAX);
     int result = pack_program_run(arena, store, opts->net->opts, argv, &said, err);
     clock_rfc3339(clock->wall_ns(clock->ctx), now);
     record->date = str_dup(arena, str_of(now));
@@ -379,7 +377,7 @@ static int check_list(struct making *m, const struct tree_list *list, const uint
 static int write_record(struct making *m, const struct tree_list *list, const uint8_t *sha256,
                         struct dataset_record *ret_record, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(4u << 20);
     const struct clock_src *clock = &m->opts->net->opts->clock;
     struct dataset_record record = *m->from;
     char now[RFC3339_MAX];
@@ -389,7 +387,6 @@ static int write_record(struct making *m, const struct tree_list *list, const ui
     memcpy(record.seen.list_sha256, sha256, SHA256_BYTES);
     record.seen.n_files = (int64_t)list->n;
     record.seen.file_bytes = (int64_t)m->file_bytes;
-    strbuf_init(&text, 4u << 20);
     dataset_record_encode(&record, &text);
     *ret_record = record;
     return fs_replace(fs_join(m->arena, m->work, DATASET_TREE_JSON), strbuf_str(&text), err);
@@ -452,7 +449,7 @@ static int add_made(struct making *m, struct err *err)
 
 static int make_records(struct making *m, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf said = {0};
+    CLEANUP(strbuf) struct strbuf said = STRBUF(1u << 16);
     const struct dataset_here *from = m->here->from;
     const char *tree = dataset_tree_path(m->store, from->name);
     const char *argv[] = {NULL,
@@ -469,7 +466,6 @@ static int make_records(struct making *m, struct err *err)
                           m->work,
                           m->here->is_synthetic ? "--synthetic" : NULL,
                           NULL};
-    strbuf_init(&said, 1u << 16);
     return dataset_list_holds(m->store, from->name, &m->parts->tree, err) < 0 ||
                    pack_program_find(m->arena, m->opts->self, &argv[0], err) < 0 ||
                    pack_program_run(m->arena, m->store, m->opts->net->opts, argv, &said, err) < 0

@@ -28,9 +28,8 @@ const char *image_engine_program(enum image_engine engine)
 
 char *image_engine_name(struct arena *arena, const struct image_info *info)
 {
-    CLEANUP(strbuf) struct strbuf slug;
+    CLEANUP(strbuf) struct strbuf slug = STRBUF(128);
     bool was_joint = true;
-    strbuf_init(&slug, 128);
     for (const char *c = info->name; *c && *c != '@' && slug.len < 100; c++) {
         bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9');
         if (is_plain || !was_joint) {

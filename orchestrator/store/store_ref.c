@@ -34,8 +34,7 @@ static void escape_into(struct strbuf *buf, const char *name)
 
 int store_escape(struct arena *arena, const char *name, char **ret_component, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    strbuf_init(&buf, STORE_NAME_MAX);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(STORE_NAME_MAX);
     escape_into(&buf, name);
     if (buf.is_full || buf.len == 0) {
         return err_set(err, ERR_USAGE,

@@ -8,8 +8,7 @@
 /* Facts of the row that its logs do not prove, or the paths of its logs: parted by blanks. */
 static void add_unproven(struct table *table, const struct cell_audit *a)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 256);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(256);
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         if (a->identity.items[fact].state != ID_PROVEN) {
             strbuf_printf(&text, "%s%s", text.len ? " " : "",
@@ -21,8 +20,7 @@ static void add_unproven(struct table *table, const struct cell_audit *a)
 
 static void add_logs(struct table *table, const struct cell_audit *a)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         strbuf_printf(&text, "%s%.*s", idx ? " " : "", STR_ARG(a->logs[idx].path));
     }
@@ -32,8 +30,7 @@ static void add_logs(struct table *table, const struct cell_audit *a)
 /* The reasons of a number that does not follow; else what is said of it. */
 static void add_note(struct table *table, const struct cell_audit *a)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     if (a->verdict == AUDIT_DIFFERS) {
         audit_out_reasons(&table->arena, a, "; ", "", &text);
         table_add(table, str_sub(strbuf_str(&text), strlen("; "), SIZE_MAX));

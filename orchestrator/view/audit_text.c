@@ -497,8 +497,7 @@ void audit_out_markdown(const struct audit_set *set, struct strbuf *out)
                 add_markdown_table(audit, audit->cells[cell].cell->table, out);
             }
         }
-        CLEANUP(strbuf) struct strbuf beside;
-        strbuf_init(&beside, 1 << 20);
+        CLEANUP(strbuf) struct strbuf beside = STRBUF(1 << 20);
         write_beside(audit, STR_EMPTY, &beside);
         if (beside.len) {
             strbuf_printf(out, "%.*s\n", STR_ARG(strbuf_str(&beside)));

@@ -45,8 +45,7 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
         strbuf_printf(out, "              %.*s\n", STR_ARG(a->note));
     }
     if (of->how.rule) {
-        CLEANUP(strbuf) struct strbuf words = {0};
-        strbuf_init(&words, 4096);
+        CLEANUP(strbuf) struct strbuf words = STRBUF(4096);
         rule_describe(of->how.rule, &words);
         strbuf_printf(out, "  rule        %.*s: %s (%.*s)\n", STR_ARG(a->rule), words.ptr,
                       STR_ARG(of->how.rule->origin));

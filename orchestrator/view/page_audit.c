@@ -342,8 +342,7 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
 /* "mean of ips, skip 2", the id, and the note. */
 static void add_rule(struct page *page, const struct cell_audit *ca)
 {
-    CLEANUP(strbuf) struct strbuf words = {0};
-    strbuf_init(&words, 4096);
+    CLEANUP(strbuf) struct strbuf words = STRBUF(4096);
     if (ca->by) {
         rule_describe(ca->by, &words);
         page_cell(page, strbuf_str(&words));
@@ -621,12 +620,10 @@ static void add_sections(struct page *page, const struct report_audit *audit)
 
 static void add_report(struct page *page, const struct report_audit *audit, bool is_alone)
 {
-    CLEANUP(strbuf) struct strbuf sections;
-    CLEANUP(strbuf) struct strbuf nav;
+    CLEANUP(strbuf) struct strbuf sections = STRBUF(HTML_BYTES_MAX);
+    CLEANUP(strbuf) struct strbuf nav = STRBUF(HTML_BYTES_MAX);
     const struct report *report = audit->report;
     struct strbuf *out = page->out;
-    strbuf_init(&sections, HTML_BYTES_MAX);
-    strbuf_init(&nav, HTML_BYTES_MAX);
     page->prefix = report->id;
     HTML(out, "<h2 id=\"{}\" class=\"{}\">{}</h2>\n", report->id,
          is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
