@@ -10,6 +10,26 @@ bool str_eq(struct str a, struct str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+const void *str_named(const void *items, size_t n, size_t size, size_t at, struct str name)
+{
+    const char *item = items;
+    while (n && !str_eq(*(const struct str *)(const void *)(item + at), name)) {
+        item += size;
+        n--;
+    }
+    return n ? item : NULL;
+}
+
+const void *z_named(const void *items, size_t n, size_t size, size_t at, struct str name)
+{
+    const char *item = items;
+    while (n && !str_eq_z(name, *(const char *const *)(const void *)(item + at))) {
+        item += size;
+        n--;
+    }
+    return n ? item : NULL;
+}
+
 bool str_eq_any(struct str a, const char *const *list)
 {
     for (; *list; list++) {

@@ -35,6 +35,15 @@ void text_plain_painted(char *text, size_t len);
 void text_plain_line(char *text, size_t len);
 /* Likewise each byte of the password in "scheme://user:password@host" becomes "*". */
 void text_hide_logins(char *text, size_t len);
+/* The first of n items whose `member`, a struct str (Z_NAMED: a const char *), is that name; NULL: none. */
+#define STR_NAMED(items, n, member, name)                                                          \
+    ((typeof(&(items)[0]))(uintptr_t)str_named((items), (n), sizeof((items)[0]),                   \
+                                               offsetof(typeof((items)[0]), member), (name)))
+#define Z_NAMED(items, n, member, name)                                                            \
+    ((typeof(&(items)[0]))(uintptr_t)z_named((items), (n), sizeof((items)[0]),                     \
+                                             offsetof(typeof((items)[0]), member), (name)))
+const void *str_named(const void *items, size_t n, size_t size, size_t at, struct str name);
+const void *z_named(const void *items, size_t n, size_t size, size_t at, struct str name);
 bool str_eq_any(struct str a, const char *const *list); /* ended by NULL */
 bool str_is_in(struct str s, const struct str *list, size_t n);
 static inline bool is_digit(char c)

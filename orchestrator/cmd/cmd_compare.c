@@ -70,12 +70,7 @@ static void add_change(struct changes *changes, struct str name, struct str a, s
 
 static bool has_node(const struct run_view *view, struct str node)
 {
-    for (size_t idx = 0; idx < view->n_settings; idx++) {
-        if (str_eq(view->settings[idx].node, node)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(view->settings, view->n_settings, node, node) != NULL;
 }
 
 /* A node that only one of the runs had is not compared value by value. */
@@ -132,12 +127,8 @@ static void compare_settings(struct arena *arena, struct compare *c)
 
 static struct str condition_value(const struct condition *items, size_t n, struct str name)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(items[idx].name, name)) {
-            return items[idx].value;
-        }
-    }
-    return STR_EMPTY;
+    const typeof(items[0]) *found = STR_NAMED(items, n, name, name);
+    return found ? found->value : STR_EMPTY;
 }
 
 /* Conditions that the two plans set for one case; the machine's own are among the settings. */

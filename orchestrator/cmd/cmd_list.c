@@ -387,12 +387,7 @@ static int print_rows(struct rows *rows, const struct kind *kind, const struct l
 
 static const struct kind *find_kind(const char *name)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
-        if (strcmp(KINDS[idx].name, name) == 0) {
-            return &KINDS[idx];
-        }
-    }
-    return NULL;
+    return Z_NAMED(KINDS, ARRAY_LEN(KINDS), name, str_of(name));
 }
 
 static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)

@@ -94,12 +94,7 @@ int places_to_write(struct arena *arena, const struct cmd_ctx *ctx, const char *
 
 const struct placed *placed_find(const struct placed_list *list, struct str stem)
 {
-    for (size_t idx = 0; idx < list->n; idx++) {
-        if (str_eq_z(stem, list->items[idx].stem)) {
-            return &list->items[idx];
-        }
-    }
-    return NULL;
+    return Z_NAMED(list->items, list->n, stem, stem);
 }
 
 static int compare_stems(const void *a, const void *b)

@@ -37,12 +37,7 @@ const char *parse_verdict_name(enum parse_verdict verdict)
 
 const struct series *measurement_series(const struct measurement *m, struct str name)
 {
-    for (size_t idx = 0; idx < m->n_series; idx++) {
-        if (str_eq(m->series[idx].name, name)) {
-            return &m->series[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(m->series, m->n_series, name, name);
 }
 
 const struct series *measurement_primary(const struct measurement *m)

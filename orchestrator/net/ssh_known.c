@@ -20,12 +20,8 @@ static const struct {
 
 unsigned ssh_key_type_of_name(struct str name)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(TYPES); idx++) {
-        if (str_eq_z(name, TYPES[idx].name)) {
-            return TYPES[idx].type;
-        }
-    }
-    return SSH_KEY_OTHER;
+    const typeof(TYPES[0]) *found = Z_NAMED(TYPES, ARRAY_LEN(TYPES), name, name);
+    return found ? found->type : SSH_KEY_OTHER;
 }
 
 struct str ssh_key_name_of_blob(struct str blob)

@@ -142,12 +142,7 @@ static const struct json_field SPLIT_ROWS[] = {
 
 static bool has_split(const struct dataset *dataset, size_t n, struct str name)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(dataset->splits[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(dataset->splits, n, name, name) != NULL;
 }
 
 static int check_splits(const struct json *at, struct arena *arena UNUSED, void *out,
@@ -226,12 +221,7 @@ static const struct json_field GROUP_ROWS[] = {
 
 static bool has_group(const struct dataset *dataset, size_t n, struct str name)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(dataset->groups[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(dataset->groups, n, name, name) != NULL;
 }
 
 static int check_group(const struct json *at, const struct dataset *dataset, size_t idx,

@@ -139,12 +139,7 @@ static const struct option_spelling OPTION_SPELLINGS[] = {
 
 const struct launcher_name *launcher_of(struct str program)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(LAUNCHER_NAMES); idx++) {
-        if (str_eq_z(program, LAUNCHER_NAMES[idx].name)) {
-            return &LAUNCHER_NAMES[idx];
-        }
-    }
-    return NULL;
+    return Z_NAMED(LAUNCHER_NAMES, ARRAY_LEN(LAUNCHER_NAMES), name, program);
 }
 
 /* Whose options the run's words are; 0: none of the known ones. */

@@ -99,12 +99,7 @@ void lock_encode(const struct lock *lock, struct strbuf *out)
 
 const struct lock_item *lock_find(const struct lock *lock, struct str name)
 {
-    for (size_t idx = 0; idx < lock->n_items; idx++) {
-        if (str_eq(lock->items[idx].name, name)) {
-            return &lock->items[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(lock->items, lock->n_items, name, name);
 }
 
 struct two_digests {

@@ -194,12 +194,8 @@ static struct str unit_of(struct str head_unit)
     static const struct {
         const char *printed, *ours;
     } UNITS[] = {{"MHz", "mhz"}, {"MiB", "mib"}, {"W", "w"}, {"%", "percent"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(UNITS); idx++) {
-        if (str_eq_z(head_unit, UNITS[idx].printed)) {
-            return str_of(UNITS[idx].ours);
-        }
-    }
-    return STR_EMPTY;
+    const typeof(UNITS[0]) *found = Z_NAMED(UNITS, ARRAY_LEN(UNITS), printed, head_unit);
+    return found ? str_of(found->ours) : STR_EMPTY;
 }
 
 static bool is_not_known(struct str value)

@@ -519,12 +519,7 @@ static int put_list(struct spelling *s, const struct list_kind *kind, struct spe
 
 static bool is_list(const char *key)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(LISTS); idx++) {
-        if (strcmp(LISTS[idx].key, key) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return Z_NAMED(LISTS, ARRAY_LEN(LISTS), key, str_of(key)) != NULL;
 }
 
 static int put_document(struct spelling *s, struct spelled *ret)

@@ -92,12 +92,7 @@ int run_health_status(const struct health *health)
 
 static bool has_node(const struct inventory *inventory, struct str name)
 {
-    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
-        if (str_eq(inventory->nodes[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(inventory->nodes, inventory->n_nodes, name, name) != NULL;
 }
 
 static bool is_measured(const struct health *health, struct str node)

@@ -108,12 +108,8 @@ static void write_rules(struct json_out *out)
 
 static int64_t rule_index(const char *id)
 {
-    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
-        if (strcmp(FINDING_RULES[idx].id, id) == 0) {
-            return (int64_t)idx;
-        }
-    }
-    return -1;
+    const struct finding_rule *rule = Z_NAMED(FINDING_RULES, N_FINDING_RULES, id, str_of(id));
+    return rule ? rule - FINDING_RULES : -1;
 }
 
 /* Of what is not known, 0 and not written. */
