@@ -13,8 +13,6 @@
 
 void table_init(struct table *table, const struct table_column *columns, size_t n_columns)
 {
-    ASSERT(n_columns > 0);
-    ASSERT(n_columns <= TABLE_COLUMNS_MAX);
     *table = (struct table){.columns = columns, .n_columns = n_columns};
 }
 
@@ -333,6 +331,8 @@ void table_render_in(const struct table *table, size_t columns_max, struct strbu
 {
     struct table_layout layout;
     struct str heads[TABLE_COLUMNS_MAX] = {0};
+    ASSERT(table->n_columns > 0);
+    ASSERT(table->n_columns <= TABLE_COLUMNS_MAX);
     ASSERT(table->n_cells % table->n_columns == 0);
     choose_layout(table, columns_max, &layout);
     if (table->n_cells) {

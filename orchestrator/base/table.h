@@ -22,6 +22,7 @@ struct table {
     size_t n_max;
 };
 
+#define TABLE(of) ((struct table){.columns = (of), .n_columns = ARRAY_LEN(of)})
 void table_init(struct table *table, const struct table_column *columns, size_t n_columns);
 void table_release(struct table *table);
 CLEANUP_BY(table, struct table, table_release);

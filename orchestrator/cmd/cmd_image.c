@@ -66,9 +66,8 @@ static int list(struct image_job *job, struct err *err)
     static const struct table_column COLUMNS[] = {{"image", false}, {"platform", false},
                                                   {"layers", true}, {"MB", true},
                                                   {"id", false},    {"from", false}};
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     struct fs_names names;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     if (image_names(job->store, &names, err) < 0) {
         return -1;
     }

@@ -96,8 +96,7 @@ static void print_repeats(struct strbuf *buf, const struct run_info *info)
         {"case", false},  {"repeat", true}, {"state", false}, {"nodes", false}, {"lost", true},
         {"so far", true}, {"step", true},   {"left", true},   {"since", false}, {"why", false},
     };
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     if (info->n_total == 0) {
         strbuf_add_z(buf, "no repeat: none of its cases could run\n");
         return;
@@ -167,8 +166,7 @@ static void print_text(struct strbuf *buf, const struct run_info *infos, size_t 
         {"run", false},   {"report", false}, {"profile", false},
         {"state", false}, {"repeats", true}, {"exit status", true},
     };
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < n; idx++) {
         add_row(&table, &infos[idx]);
     }

@@ -173,8 +173,7 @@ static void print_refs(const struct store_listing *listing)
     static const struct table_column COLUMNS[] = {{"kind", false}, {"name", false},
                                                   {"blobs", true}, {"size", true},
                                                   {"age", true},   {"note", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < listing->refs.n; idx++) {
         const struct listed *ref = &listing->refs.items[idx];
         table_add(&table, str_of(ref->kind));

@@ -267,8 +267,7 @@ void compare_csv(const struct compare *c, struct strbuf *out)
         {"std_a", true},    {"verdict_a", false}, {"outliers_a", false}, {"value_b", true},
         {"n_b", true},      {"std_b", true},      {"verdict_b", false},  {"outliers_b", false},
         {"rel_diff", true}, {"ci95_low", true},   {"ci95_high", true},   {"gate", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < c->n_rows; idx++) {
         const struct compare_row *row = &c->rows[idx];
         table_add(&table, row->case_id);

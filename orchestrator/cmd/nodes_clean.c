@@ -59,10 +59,9 @@ static int print_table(const struct clean_job *job, struct err *err)
 {
     static const struct table_column COLUMNS[] = {{"node", false}, {"what", false},  {"run", false},
                                                   {"name", false}, {"state", false}, {"", false}};
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     CLEANUP(strbuf) struct strbuf text = STRBUF(SIZE_MAX);
     size_t n = 0;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
         const struct clean_node *node = &job->list.nodes[idx];
         for (size_t at = 0; at < node->n_items; at++, n++) {

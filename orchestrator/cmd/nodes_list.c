@@ -32,8 +32,7 @@ static void print_text(struct strbuf *text, const struct inventory *inventory)
     static const struct table_column COLUMNS[] = {
         {"node", false}, {"address", false},      {"port", true},         {"user", false},
         {"gpus", true},  {"fast address", false}, {"work folder", false}, {"groups", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     strbuf_printf(text, "%.*s: %.*s; %s, runtime %s, launcher %s\n", STR_ARG(inventory->id),
                   STR_ARG(inventory->title), inventory->is_local ? "this machine" : "over ssh",
                   runtime_kind_label(inventory->runtime), launcher_kind_name(inventory->launcher));

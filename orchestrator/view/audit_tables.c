@@ -115,8 +115,7 @@ void audit_out_csv(const struct audit_set *set, struct strbuf *out)
         {"recomputed", true},  {"rel_diff", true},   {"verdict", false}, {"proof", false},
         {"not_proven", false}, {"log_state", false}, {"rule", false},    {"logs", false},
         {"note", false},       {"footnote", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < set->n; idx++) {
         for (size_t cell = 0; cell < set->items[idx].n_cells; cell++) {
             add_row(&table, set->items[idx].report, &set->items[idx].cells[cell]);

@@ -286,8 +286,7 @@ static void write_like(const struct report_audit *audit, table_writer render, st
     static const struct table_column LIKE[] = {
         {"row", false},  {"against", false},  {"rate", true},           {"other's", true},
         {"ratio", true}, {"published", true}, {"rule for both", false}, {"still differs", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, LIKE, ARRAY_LEN(LIKE));
+    CLEANUP(table) struct table table = TABLE(LIKE);
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
         const struct like_row *row = &audit->rows[idx];
         table_add(&table, row->a->of_case->id);
@@ -449,8 +448,7 @@ static void add_lists(struct strbuf *out, struct str text)
 static void add_markdown_table(const struct report_audit *audit, struct str heading,
                                struct strbuf *out)
 {
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t cell = 0; cell < audit->n_cells; cell++) {
         if (str_eq(audit->cells[cell].cell->table, heading)) {
             add_cell(&table.arena, &table, &audit->cells[cell], true);

@@ -154,8 +154,7 @@ void run_health_text(const struct health *health, struct strbuf *out)
                                                   {"value", true},
                                                   {"median of its kind", true},
                                                   {"", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < health->n_figures; idx++) {
         const struct health_figure *figure = &health->figures[idx];
         bool is_pair = figure->n_on > 1;
