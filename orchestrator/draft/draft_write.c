@@ -13,8 +13,8 @@ static bool has_row(const struct draft_number *n)
     return n->state != DRAFT_UNPLACED && !n->is_repeated;
 }
 
-/* Without the marks of a heading, and cut. */
-static struct str shortened(struct str text)
+/* A heading as a line of text: without its marks, and cut between two characters. */
+static struct str line_of(struct arena *arena, struct str text)
 {
     text = str_trim(text);
     while (text.len && text.ptr[0] == '#') {
@@ -27,19 +27,22 @@ static struct str shortened(struct str text)
     while (len < text.len && len > 0 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80) {
         len--;
     }
-    return str_trim(str_sub(text, 0, len));
+    text = str_trim(str_sub(text, 0, len));
+    char *line = arena_strndup(arena, text.len ? text.ptr : "", text.len);
+    text_plain_line(line, text.len);
+    return (struct str){line, text.len};
 }
 
 /* Its heading; with its place, where another table has the same one, or there is none. */
 static struct str table_name(struct arena *arena, const struct draft *draft,
                              const struct draft_number *of)
 {
-    struct str heading = shortened(of->heading);
+    struct str heading = line_of(arena, of->heading);
     bool is_only = heading.len > 0;
     for (size_t idx = 0; is_only && idx < draft->n; idx++) {
         const struct draft_number *n = &draft->items[idx];
         is_only = (n->line == of->line && str_eq(n->document, of->document)) ||
-                  !str_eq(shortened(n->heading), heading);
+                  !str_eq(n->heading, of->heading);
     }
     return is_only ? heading
                    : str_of(arena_printf(arena, "%.*s%s%.*s:%" PRId64, STR_ARG(heading),
@@ -48,7 +51,7 @@ static struct str table_name(struct arena *arena, const struct draft *draft,
 
 static struct str title_of(struct arena *arena, const struct draft_source *source)
 {
-    struct str title = shortened(source->first->title);
+    struct str title = line_of(arena, source->first->title);
     struct str name = path_base(source->repository);
     name.len -= str_ends(name, STR_LIT(".git")) ? 4 : 0;
     return str_of(arena_printf(arena, "%.*s%sdraft from %.*s of %.*s", STR_ARG(title),

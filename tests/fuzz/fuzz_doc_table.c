@@ -16,7 +16,7 @@ static void write_and_read(struct arena *arena, const struct vocabulary *vocabul
                                         STR_LIT("https://example.org/a.git"),
                                         STR_LIT("0123456789012345678901234567890123456789"),
                                         STR_LIT("2026-11-25"),
-                                        STR_LIT("docs/a/README.md"),
+                                        &draft->items[0],
                                         STR_EMPTY};
     CLEANUP(strbuf) struct strbuf text = {0};
     CLEANUP(json_doc) struct json_doc doc = {0};
