@@ -365,9 +365,7 @@ static const char *resolve(struct arena *arena, struct str link, struct str text
     CLEANUP(strbuf) struct strbuf path = {0};
     struct str part;
     strbuf_init(&path, (size_t)2 * UNPACK_PATH_MAX);
-    while (link.len > 0 && link.ptr[link.len - 1] != '/') {
-        link.len--;
-    }
+    link = str_rcut(link, 0, "/");
     strbuf_add_str(&path, link);
     while (str_next(&text, '/', &part)) {
         if (part.len == 0 || str_eq_z(part, ".")) {
@@ -375,9 +373,7 @@ static const char *resolve(struct arena *arena, struct str link, struct str text
         }
         if (str_eq_z(part, "..")) {
             struct str above = str_sub(strbuf_str(&path), 0, path.len ? path.len - 1 : 0);
-            while (above.len > 0 && above.ptr[above.len - 1] != '/') {
-                above.len--;
-            }
+            above = str_rcut(above, 0, "/");
             path.len = above.len;
             path.ptr[path.len] = '\0';
             continue;
