@@ -450,14 +450,11 @@ static int read_all(struct job *job, struct err *err)
 static int check_digest(const char *archive, const char *kind, const uint8_t *expected,
                         const uint8_t *found, size_t n, struct err *err)
 {
-    char hex_expected[SHA256_HEX_SIZE], hex_found[SHA256_HEX_SIZE];
     if (!expected || memcmp(expected, found, n) == 0) {
         return 0;
     }
-    hex_encode(expected, n, hex_expected);
-    hex_encode(found, n, hex_found);
-    return err_set(err, ERR_INTEGRITY, "%s: its %s is %s, expected %s", archive, kind, hex_found,
-                   hex_expected);
+    return err_set(err, ERR_INTEGRITY, "%s: its %s is %s, expected %s", archive, kind,
+                   hex_of(found, n).text, hex_of(expected, n).text);
 }
 
 static int check_archive(struct job *job, struct digest_value *ret_value, struct err *err)
