@@ -112,9 +112,7 @@ static const char *find_root(struct arena *arena, const char *self)
     if (named && named[0]) {
         return named;
     }
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
-    }
+    folder = str_rcut(folder, 0, "/");
     for (size_t idx = 0; idx < ARRAY_LEN(places); idx++) {
         char *place = arena_printf(arena, "%.*s%s", STR_ARG(folder), places[idx]);
         char *whole = realpath(place, NULL);

@@ -86,6 +86,43 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+static bool is_in(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
+size_t str_span(struct str s, size_t at, const char *set)
+{
+    while (at < s.len && is_in(s.ptr[at], set)) {
+        at++;
+    }
+    return at;
+}
+
+size_t str_cspan(struct str s, size_t at, const char *set)
+{
+    while (at < s.len && !is_in(s.ptr[at], set)) {
+        at++;
+    }
+    return at;
+}
+
+struct str str_rtrim(struct str s, size_t n_min, const char *set)
+{
+    while (s.len > n_min && is_in(s.ptr[s.len - 1], set)) {
+        s.len--;
+    }
+    return s;
+}
+
+struct str str_rcut(struct str s, size_t n_min, const char *set)
+{
+    while (s.len > n_min && !is_in(s.ptr[s.len - 1], set)) {
+        s.len--;
+    }
+    return s;
+}
+
 struct str str_trim(struct str s)
 {
     while (s.len && is_blank(s.ptr[0])) {

@@ -56,6 +56,13 @@ int str_cmp_first(const void *a, const void *b);
 int str_cmp_z(const void *a, const void *b);
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
+/* From `at` on, where the first byte is that is not in the set, or (str_cspan) is; the end, if there is none. */
+#define DIGITS "0123456789"
+size_t str_span(struct str s, size_t at, const char *set);
+size_t str_cspan(struct str s, size_t at, const char *set);
+/* Without the last bytes that are in the set, or (str_rcut) are not, but for the first n_min. */
+struct str str_rtrim(struct str s, size_t n_min, const char *set);
+struct str str_rcut(struct str s, size_t n_min, const char *set);
 struct str str_trim(struct str s);                         /* blanks, tabs, CR, LF at both ends */
 struct str str_sub(struct str s, size_t from, size_t len); /* clipped to s */
 

@@ -151,10 +151,7 @@ size_t text_fit(struct str text, size_t columns_max, bool keeps_words)
 
 static struct str without_blanks(struct str text)
 {
-    size_t n = 0;
-    while (n < text.len && text.ptr[n] == ' ') {
-        n++;
-    }
+    size_t n = str_span(text, 0, " ");
     return str_sub(text, n, SIZE_MAX);
 }
 

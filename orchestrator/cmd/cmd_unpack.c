@@ -71,9 +71,7 @@ static void note_difference(void *ctx, enum tree_fault fault, const char *path)
 static void print_hex(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
                       bool is_known)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(bytes, n, hex);
-    jw_z(out, key, is_known ? hex : NULL);
+    jw_z(out, key, is_known ? hex_of(bytes, n).text : NULL);
 }
 
 static void print_json(struct strbuf *buf, const struct unpack_run *u, const struct err *err)

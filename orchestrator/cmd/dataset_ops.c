@@ -136,7 +136,6 @@ static void put_fetched(struct json_out *out, const struct dataset_here *here,
 static void print_wanted(struct strbuf *text, struct arena *arena,
                          const struct dataset_wanted *wanted)
 {
-    char hex[SHA256_HEX_SIZE];
     const struct dataset_file *file = wanted->file;
     strbuf_printf(text, "  wanted    %s\n", file->name.ptr);
     if (file->size_bytes >= 0) {
@@ -145,10 +144,10 @@ static void print_wanted(struct strbuf *text, struct arena *arena,
     } else {
         strbuf_add_z(text, "    size    not known\n");
     }
-    hex_encode(file->md5, MD5_BYTES, hex);
-    strbuf_printf(text, "    MD5     %s\n", file->has_md5 ? hex : "not known");
-    hex_encode(file->sha256, SHA256_BYTES, hex);
-    strbuf_printf(text, "    SHA-256 %s\n", file->has_sha256 ? hex : "not known");
+    strbuf_printf(text, "    MD5     %s\n",
+                  file->has_md5 ? md5_hex_of(file->md5).text : "not known");
+    strbuf_printf(text, "    SHA-256 %s\n",
+                  file->has_sha256 ? sha256_hex_of(file->sha256).text : "not known");
     for (size_t idx = 0; idx < file->n_urls; idx++) {
         strbuf_printf(text, "    from    %s\n", file->urls[idx].ptr);
     }
@@ -334,12 +333,10 @@ static void put_verified(struct json_out *out, const struct dataset_here *here,
 
 static void print_digests(struct strbuf *text, const struct dataset_fault *fault)
 {
-    char hex[SHA256_HEX_SIZE];
     if (fault->expected && fault->found) {
-        hex_encode(fault->expected, SHA256_BYTES, hex);
-        strbuf_printf(text, "      expected SHA-256 %s\n", hex);
-        hex_encode(fault->found->sha256, SHA256_BYTES, hex);
-        strbuf_printf(text, "      found    SHA-256 %s, %llu bytes\n", hex,
+        strbuf_printf(text, "      expected SHA-256 %s\n", sha256_hex_of(fault->expected).text);
+        strbuf_printf(text, "      found    SHA-256 %s, %llu bytes\n",
+                      sha256_hex_of(fault->found->sha256).text,
                       (unsigned long long)fault->found->size_bytes);
     }
 }

@@ -166,12 +166,8 @@ static void match_prefix(struct str prefix, struct str line, size_t *ret_of_pref
     size_t j = 0;
     while (i < prefix.len && j < line.len) {
         if (is_digit(prefix.ptr[i]) && is_digit(line.ptr[j])) {
-            while (i < prefix.len && is_digit(prefix.ptr[i])) {
-                i++;
-            }
-            while (j < line.len && is_digit(line.ptr[j])) {
-                j++;
-            }
+            i = str_span(prefix, i, DIGITS);
+            j = str_span(line, j, DIGITS);
         } else if (prefix.ptr[i] == line.ptr[j]) {
             i++;
             j++;
@@ -203,9 +199,7 @@ static struct str find_prefix(struct str text)
         match_prefix(prefix, line, &len, &of_line);
         prefix.len = len;
     }
-    while (prefix.len > 0 && prefix.ptr[prefix.len - 1] != ' ') {
-        prefix.len--;
-    }
+    prefix = str_rcut(prefix, 0, " ");
     return n >= PREFIX_LEAST && prefix.len >= PREFIX_MIN ? prefix : STR_EMPTY;
 }
 

@@ -35,9 +35,7 @@ static int make_item(struct arena *arena, const char *path, const char *to,
     if (stat(path, &info) < 0) {
         return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
     }
-    while (rest.len > 1 && rest.ptr[rest.len - 1] == '/') {
-        rest.len--;
-    }
+    rest = str_rtrim(rest, 1, "/");
     struct str name = rest;
     for (size_t idx = 0; idx < rest.len; idx++) {
         if (rest.ptr[idx] == '/') {

@@ -84,9 +84,7 @@ int json_path_parse(struct str setting, struct json_path_part *parts, size_t *re
 
 static size_t skip_blank(struct str text, size_t at)
 {
-    while (at < text.len && strchr(" \t\r\n", text.ptr[at])) {
-        at++;
-    }
+    at = str_span(text, at, " \t\r\n");
     return at;
 }
 

@@ -15,9 +15,7 @@ static struct str plain_key(struct str key)
     if (scheme >= 0) {
         key = str_sub(key, (size_t)scheme + 3, key.len);
     }
-    while (key.len && key.ptr[key.len - 1] == '/') {
-        key.len--;
-    }
+    key = str_rtrim(key, 0, "/");
     if (str_ends(key, STR_LIT("/v1")) || str_ends(key, STR_LIT("/v2"))) {
         key.len -= 3;
     }

@@ -146,17 +146,15 @@ int tarball_end(struct tarball_writer *w, struct err *err)
 static void closing_text(const struct tarball_closing *closing,
                          char ret_text[TARBALL_CLOSING_TEXT_BYTES + 1])
 {
-    char sha256[SHA256_HEX_SIZE];
     char key[2 * SIGN_PUBLIC_BYTES + 1] = DASHES_64;
     char signature[2 * SIGN_BYTES + 1] = DASHES_64 DASHES_64;
-    hex_encode(closing->sha256, SHA256_BYTES, sha256);
     if (closing->is_signed) {
         hex_encode(closing->public_raw, SIGN_PUBLIC_BYTES, key);
         hex_encode(closing->signature, SIGN_BYTES, signature);
     }
-    int len =
-        snprintf(ret_text, TARBALL_CLOSING_TEXT_BYTES + 1,
-                 "reperf-closing 1\nsha256 %s\nkey %s\nsignature %s\n", sha256, key, signature);
+    int len = snprintf(ret_text, TARBALL_CLOSING_TEXT_BYTES + 1,
+                       "reperf-closing 1\nsha256 %s\nkey %s\nsignature %s\n",
+                       sha256_hex_of(closing->sha256).text, key, signature);
     ASSERT(len == TARBALL_CLOSING_TEXT_BYTES);
 }
 

@@ -92,9 +92,7 @@ static int read_stored(struct arena *arena, const char *root, const struct place
 static const char *place_of(struct arena *arena, const char *path)
 {
     struct str folder = str_of(path);
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
-    }
+    folder = str_rcut(folder, 0, "/");
     return str_ends(folder, STR_LIT("/" KIND "/"))
                ? str_z(arena, str_sub(folder, 0, folder.len - strlen("/" KIND "/")))
                : NULL;

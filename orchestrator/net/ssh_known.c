@@ -64,9 +64,7 @@ static bool glob_matches(struct str pattern, struct str text)
             return false;
         }
     }
-    while (p < pattern.len && pattern.ptr[p] == '*') {
-        p++;
-    }
+    p = str_span(pattern, p, "*");
     return p == pattern.len;
 }
 
@@ -111,11 +109,8 @@ static int hashed_matches(struct str hosts, struct str name, bool *ret_matches, 
 
 static bool next_word(struct str *rest, struct str *ret_word)
 {
-    size_t len = 0;
     *rest = str_trim(*rest);
-    while (len < rest->len && rest->ptr[len] != ' ' && rest->ptr[len] != '\t') {
-        len++;
-    }
+    size_t len = str_cspan(*rest, 0, " \t");
     *ret_word = str_sub(*rest, 0, len);
     *rest = str_sub(*rest, len, rest->len);
     return len > 0;

@@ -13,9 +13,7 @@
 
 static struct str folder_of(struct str path)
 {
-    while (path.len && path.ptr[path.len - 1] != '/') {
-        path.len--;
-    }
+    path = str_rcut(path, 0, "/");
     return path.len ? str_sub(path, 0, path.len - 1) : path;
 }
 

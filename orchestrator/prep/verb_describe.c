@@ -16,7 +16,6 @@ static int describe(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, str
     struct json_out out;
     struct str text;
     uint64_t bytes = 0;
-    char order[SHA256_HEX_SIZE], source[SHA256_HEX_SIZE];
     if (pack_file_read(call->arena, folder, &pack, &text, err) < 0) {
         return -1;
     }
@@ -27,8 +26,6 @@ static int describe(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, str
                            STR_ARG(pack.shards[idx].name));
         }
     }
-    hex_encode(pack.order_sha256, SHA256_BYTES, order);
-    hex_encode(pack.source_sha256, SHA256_BYTES, source);
     jw_document(&out, call->out);
     jw_str(&out, "dataset", pack.dataset);
     jw_bool(&out, "synthetic", pack.is_synthetic);
@@ -42,8 +39,8 @@ static int describe(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, str
     }
     jw_i64(&out, "shards", (int64_t)pack.n_shards);
     jw_i64(&out, "bytes", (int64_t)bytes);
-    jw_z(&out, "source_sha256", pack.has_source ? source : NULL);
-    jw_z(&out, "sample_order_sha256", order);
+    jw_z(&out, "source_sha256", pack.has_source ? sha256_hex_of(pack.source_sha256).text : NULL);
+    jw_z(&out, "sample_order_sha256", sha256_hex_of(pack.order_sha256).text);
     jw_raw(&out, "recipe", pack.recipe);
     jw_end_object(&out);
     return 0;

@@ -47,10 +47,7 @@ static bool is_file_name(struct str name)
 static bool has_login(struct str url)
 {
     struct str rest = str_sub(url, (size_t)str_find(url, STR_LIT("//")) + 2, url.len);
-    size_t n = 0;
-    while (n < rest.len && !strchr("/?#", rest.ptr[n])) {
-        n++;
-    }
+    size_t n = str_cspan(rest, 0, "/?#");
     return memchr(rest.ptr, '@', n) != NULL;
 }
 
@@ -438,9 +435,7 @@ static bool component_matches(struct str glob, struct str name)
             return false;
         }
     }
-    while (g < glob.len && glob.ptr[g] == '*') {
-        g++;
-    }
+    g = str_span(glob, g, "*");
     return g == glob.len;
 }
 

@@ -200,16 +200,11 @@ static struct str unit_of(struct str head_unit)
 
 static bool is_not_known(struct str value)
 {
-    static const char *const WORDS[] = {"N/A", "", "Unknown Error", "ERR!"};
+    static const char *const WORDS[] = {"N/A", "", "Unknown Error", "ERR!", NULL};
     if (value.len && value.ptr[0] == '[') {
         return true;
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
-        if (str_eq_z(value, WORDS[idx])) {
-            return true;
-        }
-    }
-    return false;
+    return str_eq_any(value, WORDS);
 }
 
 /* "clocks.max.sm [MHz]" */

@@ -214,9 +214,7 @@ int source_parse_name(struct arena *arena, struct str name, struct source_name *
 {
     struct str url = name;
     const char *joined = NULL;
-    while (url.len > 0 && url.ptr[url.len - 1] != '@') {
-        url.len--;
-    }
+    url = str_rcut(url, 0, "@");
     struct str pin = str_sub(name, url.len, name.len);
     url.len -= url.len > 0;
     int64_t colon = str_find(pin, STR_LIT(":"));
@@ -305,15 +303,11 @@ int source_resolve_url(struct arena *arena, const char *base, struct str url, ch
     /* Not above the host, or above the colon of user@host:path. */
     if (rest.ptr) {
         host_end = (size_t)(rest.ptr - above.ptr);
-        while (host_end < above.len && above.ptr[host_end] != '/') {
-            host_end++;
-        }
+        host_end = str_cspan(above, host_end, "/");
     } else {
         host_end = (size_t)(str_find(above, STR_LIT(":")) + 1);
     }
-    while (above.len > host_end && above.ptr[above.len - 1] == '/') {
-        above.len--;
-    }
+    above = str_rtrim(above, host_end, "/");
     for (;;) {
         if (str_starts(url, STR_LIT("./"))) {
             url = str_sub(url, 2, url.len);
@@ -323,9 +317,7 @@ int source_resolve_url(struct arena *arena, const char *base, struct str url, ch
                 return err_set(err, ERR_INTEGRITY,
                                "a submodule's address leads above the host of %.200s", base);
             }
-            while (above.len > host_end && above.ptr[above.len - 1] != '/') {
-                above.len--;
-            }
+            above = str_rcut(above, host_end, "/");
             above.len -= above.len > host_end;
         } else {
             break;

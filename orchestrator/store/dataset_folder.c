@@ -92,10 +92,7 @@ static int check_archives(struct dataset_verifying *v, bool *ret_is_file, struct
 
 static struct str first_part(struct str path)
 {
-    size_t len = 0;
-    while (len < path.len && path.ptr[len] != '/') {
-        len++;
-    }
+    size_t len = str_cspan(path, 0, "/");
     return len < path.len ? str_sub(path, 0, len) : STR_EMPTY;
 }
 

@@ -63,16 +63,14 @@ static int recipe_of(struct arena *arena, const struct dataset_here *here, const
     CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 16);
     struct digest_value description;
     struct digest_value maker;
-    char hex[SHA256_HEX_SIZE];
     if (digest_file(fs_join(arena, here->folder, "dataset.json"), DIGEST_SHA256, &description,
                     err) < 0 ||
         digest_file(program, DIGEST_SHA256, &maker, err) < 0) {
         return -1;
     }
-    hex_encode(description.sha256, SHA256_BYTES, hex);
-    strbuf_printf(&text, "%s synth; dataset.json sha256:%s", PACK_PROGRAM, hex);
-    hex_encode(maker.sha256, SHA256_BYTES, hex);
-    strbuf_printf(&text, "; program sha256:%s", hex);
+    strbuf_printf(&text, "%s synth; dataset.json sha256:%s", PACK_PROGRAM,
+                  sha256_hex_of(description.sha256).text);
+    strbuf_printf(&text, "; program sha256:%s", sha256_hex_of(maker.sha256).text);
     for (size_t idx = 0; idx < record->n_splits; idx++) {
         strbuf_printf(&text, "; %s=%lld", record->splits[idx].name.ptr,
                       (long long)record->splits[idx].n_samples);

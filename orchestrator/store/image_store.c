@@ -281,9 +281,7 @@ static int mirror_ref(struct image_search *s, struct oci_ref *ret_ref, struct er
     if (scheme >= 0) {
         mirror = str_sub(mirror, (size_t)scheme + 3, mirror.len);
     }
-    while (mirror.len && mirror.ptr[mirror.len - 1] == '/') {
-        mirror.len--;
-    }
+    mirror = str_rtrim(mirror, 0, "/");
     if (oci_ref_parse(s->arena,
                       str_of(arena_printf(s->arena, "%.*s/%.*s%s%.*s%s", STR_ARG(mirror),
                                           STR_ARG(origin->path), origin->tag.ptr ? ":" : "",

@@ -365,9 +365,7 @@ static const char *resolve(struct arena *arena, struct str link, struct str text
     CLEANUP(strbuf) struct strbuf path = {0};
     struct str part;
     strbuf_init(&path, (size_t)2 * UNPACK_PATH_MAX);
-    while (link.len > 0 && link.ptr[link.len - 1] != '/') {
-        link.len--;
-    }
+    link = str_rcut(link, 0, "/");
     strbuf_add_str(&path, link);
     while (str_next(&text, '/', &part)) {
         if (part.len == 0 || str_eq_z(part, ".")) {
@@ -375,9 +373,7 @@ static const char *resolve(struct arena *arena, struct str link, struct str text
         }
         if (str_eq_z(part, "..")) {
             struct str above = str_sub(strbuf_str(&path), 0, path.len ? path.len - 1 : 0);
-            while (above.len > 0 && above.ptr[above.len - 1] != '/') {
-                above.len--;
-            }
+            above = str_rcut(above, 0, "/");
             path.len = above.len;
             path.ptr[path.len] = '\0';
             continue;
@@ -454,14 +450,11 @@ static int read_all(struct job *job, struct err *err)
 static int check_digest(const char *archive, const char *kind, const uint8_t *expected,
                         const uint8_t *found, size_t n, struct err *err)
 {
-    char hex_expected[SHA256_HEX_SIZE], hex_found[SHA256_HEX_SIZE];
     if (!expected || memcmp(expected, found, n) == 0) {
         return 0;
     }
-    hex_encode(expected, n, hex_expected);
-    hex_encode(found, n, hex_found);
-    return err_set(err, ERR_INTEGRITY, "%s: its %s is %s, expected %s", archive, kind, hex_found,
-                   hex_expected);
+    return err_set(err, ERR_INTEGRITY, "%s: its %s is %s, expected %s", archive, kind,
+                   hex_of(found, n).text, hex_of(expected, n).text);
 }
 
 static int check_archive(struct job *job, struct digest_value *ret_value, struct err *err)

@@ -32,15 +32,11 @@ static const char *const ENV_NAMES[] = {"PATH",
                                         "UBSAN_OPTIONS",
                                         "TSAN_OPTIONS",
                                         "XDG_RUNTIME_DIR",
-                                        ENGINE_ENV};
+                                        ENGINE_ENV,
+                                        NULL};
 static bool may_inherit(struct str name)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(ENV_NAMES); idx++) {
-        if (str_eq_z(name, ENV_NAMES[idx])) {
-            return true;
-        }
-    }
-    return secret_is_condition(name);
+    return str_eq_any(name, ENV_NAMES) || secret_is_condition(name);
 }
 
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n)

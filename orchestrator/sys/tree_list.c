@@ -131,13 +131,10 @@ static int read_path(const struct list_reader *reader, struct str text, bool is_
 /* How many hex digits the line begins with: the kind of a list of others is seen on its first line. */
 static size_t hex_len(const struct list_reader *reader, struct str line)
 {
-    size_t len = 0;
     if (reader->digest_bytes) {
         return 2 * reader->digest_bytes;
     }
-    while (len < line.len && line.ptr[len] != ' ') {
-        len++;
-    }
+    size_t len = str_cspan(line, 0, " ");
     return len;
 }
 

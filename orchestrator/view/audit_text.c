@@ -433,10 +433,7 @@ static void add_lists(struct strbuf *out, struct str text)
 {
     struct str line;
     while (str_next(&text, '\n', &line)) {
-        size_t indent = 0;
-        while (indent < line.len && line.ptr[indent] == ' ') {
-            indent++;
-        }
+        size_t indent = str_span(line, 0, " ");
         if (line.len) {
             strbuf_add_z(out, indent == 0 ? "\n### " : indent <= ITEM_INDENT_MAX ? "- " : "  - ");
             markdown_text(out, str_sub(line, indent, SIZE_MAX));

@@ -270,9 +270,7 @@ static void add_runs(struct page *page, const struct report *report, const struc
                      const struct how *how)
 {
     struct str folder = ca->logs[0].path;
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
-    }
+    folder = str_rcut(folder, 0, "/");
     strbuf_add_z(page->out, "<p>");
     add_log_link(page, report, str_sub(folder, 0, folder.len - (folder.len > 0)));
     strbuf_add_z(page->out, "</p><p>");

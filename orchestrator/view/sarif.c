@@ -41,9 +41,7 @@ static struct str checkout_of(struct arena *arena)
         if (fs_exists(fs_join(arena, folder, ".git"))) {
             return at;
         }
-        while (at.len > 1 && at.ptr[at.len - 1] != '/') {
-            at.len--;
-        }
+        at = str_rcut(at, 1, "/");
     }
     return here;
 }
