@@ -59,6 +59,7 @@ struct http_transfer {
 
 /* libcurl's multi-socket interface on the one loop, and what its results mean to us. */
 
+#define HTTP_PROXY_LOGIN "%s: the proxy requires a login" /* ERR_AUTH, with and without a tunnel */
 #define KEPT_CONNECTIONS 32L
 
 static void transfer_ended(CURL *easy, CURLcode result)
@@ -207,8 +208,14 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
     for (char *c = transfer->error_text; *c; c++) {
         *c = *c < ' ' || *c == 0x7f ? '?' : *c;
     }
-    return err_set(err, proxy_status == 407 ? ERR_AUTH : code_of(transfer, result, status),
-                   "%s: %s%s", transfer->shown, transfer->is_redirected ? "redirected: " : "",
+    if (proxy_status == 407) {
+        return err_set(err, ERR_AUTH, HTTP_PROXY_LOGIN, transfer->shown);
+    }
+    if (proxy_status == 403) {
+        return err_set(err, ERR_AUTH, "%s: the proxy does not allow it (403)", transfer->shown);
+    }
+    return err_set(err, code_of(transfer, result, status), "%s: %s%s", transfer->shown,
+                   transfer->is_redirected ? "redirected: " : "",
                    is_long_line ? "a header line is longer than libcurl accepts" : text);
 }
 
@@ -455,6 +462,9 @@ static int transfer_give_head(struct http_transfer *transfer)
     if (transfer->easy && has_two_lengths(transfer)) {
         return err_set(&transfer->err, ERR_FETCH, "%s: more than one Content-Length",
                        transfer->shown);
+    }
+    if (transfer->head.status == 407) {
+        return err_set(&transfer->err, ERR_AUTH, HTTP_PROXY_LOGIN, transfer->shown);
     }
     transfer->drops_body = transfer->head.status >= 400;
     if (transfer->on_head &&
@@ -823,12 +833,7 @@ static int finish(struct http_transfer *transfer, struct err *err)
         *err = transfer->err;
         return -1;
     }
-    if (transfer->result != CURLE_OK) {
-        return transfer_failed(transfer, err);
-    }
-    return transfer->head.status == 407
-               ? err_set(err, ERR_AUTH, "%s: the proxy requires a login", transfer->shown)
-               : 0;
+    return transfer->result == CURLE_OK ? 0 : transfer_failed(transfer, err);
 }
 
 enum step http_step(struct http_transfer *transfer, struct err *err)

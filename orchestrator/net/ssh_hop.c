@@ -254,8 +254,22 @@ static int prefer_known_keys(struct ssh_hop *hop, struct err *err)
 
 static int make_session(struct ssh_hop *hop, struct err *err)
 {
-    /* The fastest of the secure ones if the processor has AES. */
+    /* What OpenSSH takes of what libssh2 has, and no more: no key exchange with SHA-1, no MAC with MD5 or cut short. Ciphers: the
+       fastest of the secure ones if the processor has AES. */
     static const char CIPHERS[] = "aes128-ctr,aes256-ctr,aes192-ctr";
+    static const char MACS[] = "hmac-sha2-256,hmac-sha2-512,hmac-sha1";
+    static const struct {
+        int kind;
+        const char *names;
+    } METHODS[] = {{LIBSSH2_METHOD_KEX,
+                    "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,"
+                    "ecdh-sha2-nistp384,ecdh-sha2-nistp521,diffie-hellman-group-exchange-sha256,"
+                    "diffie-hellman-group16-sha512,diffie-hellman-group18-sha512,"
+                    "diffie-hellman-group14-sha256"},
+                   {LIBSSH2_METHOD_CRYPT_CS, CIPHERS},
+                   {LIBSSH2_METHOD_CRYPT_SC, CIPHERS},
+                   {LIBSSH2_METHOD_MAC_CS, MACS},
+                   {LIBSSH2_METHOD_MAC_SC, MACS}};
     LIBSSH2_RECV_FUNC((*const function)) = receive;
     void *pointer; /* ISO C has no conversion to it */
     memcpy(&pointer, &function, sizeof(pointer));
@@ -265,8 +279,12 @@ static int make_session(struct ssh_hop *hop, struct err *err)
     }
     libssh2_session_set_blocking(hop->session, 0);
     (void)libssh2_session_callback_set(hop->session, LIBSSH2_CALLBACK_RECV, pointer);
-    (void)libssh2_session_method_pref(hop->session, LIBSSH2_METHOD_CRYPT_CS, CIPHERS);
-    (void)libssh2_session_method_pref(hop->session, LIBSSH2_METHOD_CRYPT_SC, CIPHERS);
+    for (size_t idx = 0; idx < ARRAY_LEN(METHODS); idx++) {
+        int rc = libssh2_session_method_pref(hop->session, METHODS[idx].kind, METHODS[idx].names);
+        if (rc < 0) {
+            return ssh_fail(hop, rc, METHODS[idx].names, err);
+        }
+    }
     return prefer_known_keys(hop, err);
 }
 
@@ -282,6 +300,12 @@ enum step hop_handshake(struct ssh_hop *hop, struct err *err)
     if (is_flood(hop)) {
         return step_fail(err_set(err, ERR_NODE, "%s: more than %d bytes without an SSH handshake",
                                  hop->target->label, SSH_GREETING_MAX));
+    }
+    if (rc == LIBSSH2_ERROR_KEX_FAILURE) {
+        return step_fail(err_set(err, ERR_NODE,
+                                 "%s: nothing in common with the server: expected a key exchange "
+                                 "with SHA-2, AES in CTR mode and an HMAC with SHA-2 or SHA-1",
+                                 hop->target->label));
     }
     if (rc == LIBSSH2_ERROR_HOSTKEY_SIGN || rc == LIBSSH2_ERROR_HOSTKEY_INIT) {
         return step_fail(err_set(err, ERR_INTEGRITY,

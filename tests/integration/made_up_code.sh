@@ -18,12 +18,14 @@ if [ $8 -gt 1 ]; then
    mpi="mpiexec --allow-run-as-root -np $8 --bind-to socket"
 fi
 grep -q '"hidden_size": 768' data/download/nvidia_pretrained/bert_tf_squad11_base_128/bert_config.json || exit 1
- $mpi python /workspace/bert/run_pretraining.py --train_batch_size=$1 --num_accumulation_steps=${13}
 SH
+    at_line "${tf%.sh}_phase1.sh" 81 'input=data/tfrecord/lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5_shard_1472_test_split_10/books_wiki_en_corpus/training'
+    at_line "${tf%.sh}_phase1.sh" 90 ' $mpi python /workspace/bert/run_pretraining.py --train_batch_size=$1 --num_accumulation_steps=${13} --input_files_dir=$input'
     : >"$torch"
+    at_line "$torch" 37 'DATASET=hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5_shard_1472_test_split_10/books_wiki_en_corpus/training'
     at_line "$torch" 39 'BERT_CONFIG=bert_config.json'
     at_line "$torch" 40 'train_batch_size=$1 num_gpus=$4 accumulate=${10} steps=${11}'
-    at_line "$torch" 41 'CMD=" /workspace/bert/run_pretraining.py --train_batch_size=$train_batch_size --config_file=$BERT_CONFIG"'
+    at_line "$torch" 41 'CMD=" /workspace/bert/run_pretraining.py --train_batch_size=$train_batch_size --config_file=$BERT_CONFIG --input_dir=data/$DATASET"'
     at_line "$torch" 42 '[ "$accumulate" != true ] || CMD+=" --gradient_accumulation_steps=$steps"'
     at_line "$torch" 110 'CMD+=" --bert_model=bert-large-uncased"'
     at_line "$torch" 120 'if [ "$num_gpus" -gt 1 ] ; then'

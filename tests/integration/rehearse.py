@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -48,7 +49,17 @@ def batch(words):
     return size // int(steps) if steps else size
 
 
+HOSTS = os.path.join(root, "etc/hosts")
+
+
+def address():
+    """What the host's name resolves to."""
+    return next(line.split()[0] for line in open(HOSTS) if socket.gethostname() in line.split()[1:])
+
+
 def run(env, script):
+    with open(HOSTS, "w") as hosts:
+        hosts.write("127.0.1.1 %s\n" % socket.gethostname())
     for name in OWN:
         shutil.rmtree(os.path.join(root, name), ignore_errors=True)
         if name in ("tmp", "root"):
@@ -86,10 +97,18 @@ def faults_of(command, node_rank):
     asked = value(words, "--rank", "--node_rank") or (re.findall(r"task_index=(\d+)", " ".join(words)) or [None])[0]
     if asked is not None and int(asked) != node_rank:
         yield "node %d says that it is %s" % (node_rank, asked)
+    own = env["NODE_IPS"].split(",")[node_rank]
+    if nodes > 1 and ("paddle.distributed.launch" in words or words[0] == "fleetrun") and (value(words, "--host", "--node_ip") or address()) != own:
+        yield "Paddle's launcher takes %s for the node's address, which is %s" % (address(), own)
     if batch(words) and batch(words) != int(bs[2:]):
         yield "batch %d, expected %s: %s" % (batch(words), bs, words)
     if not batch(words) and not {"tools/train.py", "classifier_trainer.py"} & set(words):
         yield "no batch in %s" % words
+    stated, steps = command["conditions"].get("global_batch"), value(words, "--gradient_accumulation_steps", "--num_accumulation_steps")
+    if stated and steps and batch(words) * int(steps) * found != int(stated):
+        yield "%d steps of accumulation on %d ranks are no batch of %s" % (int(steps), found, stated)
+    if calls[0]["absent"]:
+        yield "told to read %s, which is not there" % calls[0]["absent"]
     if calls[0]["data"] < 1:
         yield "started in %s, where no data are found" % calls[0]["cwd"]
 

@@ -25,6 +25,7 @@ fi
 
 # --- the commands ------------------------------------------------------------------------------
 tiny_dataset 4
+few_manifests
 
 # A command NAME has: NAME_before, from nothing to where it is tried (kept and copied for each try); NAME, the command; NAME_again, the repair (default:
 # NAME); NAME_right, whether the result is right.
@@ -64,7 +65,7 @@ fetch() { "$REPERF" fetch tiny --offline --mirror "$T/www"; }
 fetch_right() { same_tree "$REPERF_STORE/trees/tiny/tree" && "$REPERF" verify tiny --deep && "$REPERF" store verify; }
 
 bundle_before() { fetch; }
-bundle() { "$REPERF" bundle tiny --output "$W/b"; }
+bundle() { REPERF_ROOT="$T/few" "$REPERF" bundle tiny --output "$W/b"; }
 bundle_again() { if [ -e "$W/b" ]; then (cd "$W/b" && sha256sum --quiet -c SHA256SUMS) || return 1; else bundle; fi; }
 bundle_right() { (cd "$W/b" && sha256sum --quiet -c SHA256SUMS) && import_right_from "$W/b"; }
 import_right_from() { # BUNDLE, into a store that nothing else is in

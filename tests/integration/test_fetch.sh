@@ -89,6 +89,7 @@ is "$(value restarts)" 1 "without pieces: everything again, from the next mirror
 
 bad 4 'fetch: .*gone \(404\)' "gone" url="$base/gone/0/f"
 bad 4 'none of 2 mirrors has it.*gone' "gone everywhere" url="$base/gone/0/f" url="$base/gone/1/f"
+bad 5 'auth: .*: the proxy requires a login$' "a proxy wants a login" url="$base/toll/0/f"
 bad 5 'auth: .*login' "a login is needed" url="$base/login/0/f" url="$base/gone/1/f"
 bad 5 'integrity: .*expected SHA-256' "a wrong whole" sha256="$sha" url="$base/corrupt_always/1/f"
 is "$(stat -c %s "$T/f$n/data") $(test -e "$T/f$n/state" && echo state)" "0 " "a wrong whole is not kept"

@@ -165,6 +165,19 @@ for report in "${REPORTS[@]}"; do
 done >"$T/all"
 is "$(jq -s '[.[].steps[] | select(.cause == null)] | length' "$T/all")" 179 "cases that images, code and data alone keep from being run"
 jq -c '.commands[] | [.case, .argv[-1]] | select(.[1] | contains("\n"))' "$T/all" | sort -u >"$T/scripts"
+# What the rows and logs say, where an upstream default, a moving branch or an image without its framework would say otherwise.
+jq -s '[.[] | .report as $report | .steps[] | {case, recipe, conditions, image: .image.id, report: $report}]' "$T/all" >"$T/of"
+is "$(jq -r -s '.[].commands[] | select(.case | test("/mmseg/fp16/")) | .argv[-1] | [scan("data[.]samples_per_gpu=[0-9]+")] | join(" ")' "$T/all" | sort | uniq -c | xargs)" "8 data.samples_per_gpu=4" \
+    "AI-Rank's FP16 rows of 1, 8, 16 and 32 GPUs, eight nodes in all, override the batch of 2 in their configurations"
+for id in mmseg-0.21.1 mmseg-0.30.0; do
+    is "$(sed -n 's/^ARG FORK=//p' "images/$id/Dockerfile")" "$(jq -r '.stacks[] | select(.id == "mmseg").smoke[0].mounts[] | select(.kind == "source").commit' manifests/reports/paddle-perf-hrnetw18.json)" \
+        "$id: the fork of mmsegmentation is at the commit that smoke runs have"
+done
+is "$(jq -r '.[] | select(.report == "paddle-perf-2020" and (.case | test("/paddle/"))) | "\(.image) \(.conditions.framework_version)"' "$T/of" | sort -u)" \
+    "$(for id in paddleclas-b0904fd paddlenlp-5b4aef8; do echo "$id $(sed -n 's/.*"paddlepaddle-gpu==\([^"]*\)".*/\1/p' "images/$id/Dockerfile")"; done)" "Paddle of 2020 is the wheel that its image installs"
+is "$(jq -r -s '[.[] | select(.report == "paddle-perf-2020").commands[] | select(.case | test("/paddle/")) | .argv[-1] | contains("import paddle; print")] | unique[]' "$T/all")" true "and is imported before anything runs"
+is "$(jq -r '.[] | select(.report == "dlperf-paddle-resnet50" and (.case | test("/reperf/") | not)) | "\(.conditions.dataset_images) of \(.conditions.dataset)"' "$T/of" | sort -u)" \
+    "54289 of imagenet-2012, the first 54 or 55 images of each class by name" "DLPerf's subset of ImageNet is a declared condition"
 bad=0
 while read -r row; do
     jq -r '.[1]' <<<"$row" >"$T/script"

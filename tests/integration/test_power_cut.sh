@@ -63,6 +63,7 @@ usable() { # KIND: else why not
 # NAME_before, from an empty disk to where it is tried; NAME; NAME_again, the repair (default: NAME); NAME_right, whether all is there; NAME_said, what
 # a good end said besides.
 tiny_dataset 3
+few_manifests
 git init -q -b main "$T/git" && cp "$T"/in/tree/a/* "$T/git" && git -C "$T/git" add . && git -C "$T/git" commit -qm x
 SOURCE="source:file://$T/git@$(git -C "$T/git" rev-parse HEAD)"
 on_disk() { export REPERF_STATE="$W/state" REPERF_STORE="$W/store"; }
@@ -97,7 +98,7 @@ unpack() { "$REPERF" unpack "$W/tree.tar.gz" "$W/out"; }
 unpack_again() { [ -e "$W/out" ] || unpack; } # what has the name is whole
 unpack_right() { same_tree "$W/out/tree"; }
 bundle_before() { fetch; }
-bundle() { "$REPERF" bundle tiny "$SOURCE" --output "$W/b"; }
+bundle() { REPERF_ROOT="$T/few" "$REPERF" bundle tiny "$SOURCE" --output "$W/b"; }
 bundle_again() { [ -e "$W/b" ] || bundle; }
 bundle_right() { (cd "$W/b" && sha256sum --quiet -c SHA256SUMS); }
 import_before() { [ -d "$T/carried" ] || { fetch && bundle && mv "$W/b" "$T/carried" && chmod -R u+w "$REPERF_STORE" && rm -rf "$REPERF_STORE"; }; }

@@ -36,9 +36,10 @@ hdf5 = "data/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_rando
 places = ["data/cityscapes", "test_tipc/data/cityscapes", "/data/train", "/data/tfrecords", "/data/imagenet/train-val-recordio-passthrough", "/imagenet/train", "/datasets/ImageNet/tfrecord",
           os.environ.get("DATA_DIR", "data") + "/part_training.hdf5", "data/tfrecord/lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5_shard_1472_test_split_10/wikicorpus_en/training/sequences", hdf5 + "/wikicorpus_en/training/part.hdf5"]
 configs = [word.split("=", 1)[1] for word in sys.argv if word.startswith("--config_file=")]
+told = [word.split("=", 1)[1] for word in sys.argv if word.startswith(("--input_dir=", "--input_files_dir="))]
 hosts = sum(line.count(":11111") for name in configs for line in open(name))
 with open("/note", "a") as note:
-    note.write(json.dumps({"words": sys.argv[1:], "cwd": os.getcwd(), "data": sum(map(os.path.exists, places)), "hosts": hosts}) + "\n")
+    note.write(json.dumps({"words": sys.argv[1:], "cwd": os.getcwd(), "data": sum(map(os.path.exists, places)), "absent": [place for place in told if not os.path.exists(place)], "hosts": hosts}) + "\n")
 EOF
 chmod +x "$R/stubs/stub"
 for name in python python3 python3.7 pip3.7 fleetrun mpiexec git; do ln -s stub "$R/stubs/$name"; done
@@ -60,7 +61,7 @@ for report in airank-mmseg-deeplabv3plus dlperf-tf2-resnet50 paddle-perf-2020 pa
     for id in $(jq -r '.stacks[].full[]?.image | values' "manifests/reports/$report.json" | sort -u); do given+=(--image "$id=docker.io/made/up@sha256:$(printf 'c%.0s' {1..64})"); done
     for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
     "$B/servers/plan_commands" "$report" --profile full --nodes "$T/nodes.json" "${given[@]}" 2>/dev/null
-done | jq -s '[.[].commands[]]' >"$T/commands"
+done | jq -s '[.[] | (.steps | map({key: .case, value: .conditions}) | from_entries) as $of | .commands[] | .conditions = $of[.case]]' >"$T/commands"
 cat >"$T/in-root.sh" <<EOF
 mount --bind /dev $R/dev && mkdir -p $R/usr && mount --bind /usr $R/usr || exit 70
 for name in bin lib lib64 sbin; do [ ! -e /\$name ] || { [ -L /\$name ] && cp -P /\$name $R/\$name; } || { mkdir $R/\$name && mount --bind /\$name $R/\$name; }; done

@@ -255,6 +255,13 @@ status 0" "noise of a login shell that comes late"
 echo 'echo bye; exit 0' >"$T/home/.bashrc"
 gives 6 'login shell ended \(status 0\) before the script began.*it printed: bye' "a login shell that exits well" 127.0.0.1 exec 'echo x'
 rm "$T/home/.bashrc"
+for weak in 'KexAlgorithms diffie-hellman-group1-sha1,diffie-hellman-group14-sha1,diffie-hellman-group-exchange-sha1' \
+    'MACs hmac-md5,hmac-md5-96,hmac-sha1-96' 'Ciphers 3des-cbc,aes128-cbc'; do
+    kind=${weak%% *}
+    start_sshd "$kind" "$weak" || exit 1
+    gives 6 'nothing in common with the server: expected a key exchange with SHA-2' "a server with $weak is refused" port="${ssh_port[$kind]}" 127.0.0.1 exec true
+    kill_sshd "$kind"
+done
 echo 'A long banner for all who enter' >"$T/banner"
 for shell in fish zsh dash csh; do
     if ! command -v "$shell" >/dev/null; then

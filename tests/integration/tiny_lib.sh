@@ -16,3 +16,9 @@ tiny_dataset() { # N: files in each of its two folders
  "splits": [], "groups": [], "others": true, "list": null, "pack": null, "twin": null, "note": null, "layout_source": null, "source": null}
 J
 }
+# The same with few manifests, for what packs them all: a sweep of its calls is then of each kind, and not of three hundred files.
+few_manifests() {
+    mkdir -p "$T/few/manifests/formats" "$T/few/images"
+    ln -s "$T/root/datasets" "$T/few/datasets"
+    cp "$ROOT/manifests/formats/reperf.json" "$T/few/manifests/formats/"
+}

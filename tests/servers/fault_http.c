@@ -15,6 +15,7 @@
    change   another ETag and other bytes after NUMBER requests
    etags    another ETag at each request, the same bytes and time
    garbage  no header at all                     gone     404        login  401        gzip  Content-Encoding: gzip
+   toll     407, as a proxy's
    limit    503 beyond NUMBER connections        rate     NUMBER bytes a second and connection, few of them under way
    part     at most NUMBER bytes of a range      ifrange  the whole to any If-Range */
 #include "base/base.h"
@@ -186,6 +187,9 @@ static int answer_error(const struct server *server, int client, const struct as
     }
     if (is_fault(asked, "login")) {
         return send_error(client, "401 Who", "WWW-Authenticate: Basic realm=\"x\"\r\n");
+    }
+    if (is_fault(asked, "toll")) {
+        return send_error(client, "407 Pay", "Proxy-Authenticate: Basic realm=\"x\"\r\n");
     }
     if (is_fault(asked, "busy") && asked->request_idx < asked->number) {
         return send_error(client, "503 Later", "");
