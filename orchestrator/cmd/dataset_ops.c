@@ -15,6 +15,15 @@
 #include "sys/pool_lanes.h"
 #include "sys/stop.h"
 
+static int load(struct artifact_job *job, const struct artifact *artifact,
+                struct dataset_here *ret_here, struct err *err)
+{
+    return dataset_load(job->arena,
+                        &(struct dataset_which){job->ctx->root, job->locks, artifact->name.ptr,
+                                                artifact->is_synthetic},
+                        ret_here, err);
+}
+
 /* `fetch --dry-run` of a dataset. */
 
 static void put_foreseen(struct artifact_sink *sink, const struct dataset_foreseen *one)
@@ -35,56 +44,50 @@ static void put_foreseen(struct artifact_sink *sink, const struct dataset_forese
     strbuf_printf(sink->text, "%s%s\n", one->url ? " from " : "", one->url ? one->url : "");
 }
 
-int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact,
-                       struct artifact_sink *sink, struct err *err)
+static void put_all_foreseen(struct artifact_sink *sink, const struct dataset_here *here,
+                             const struct dataset_foreseen_list *list, bool has_tree)
 {
-    const struct dataset_fetch_opts opts = {.net = job->net};
-    struct dataset_foreseen_list list;
-    struct dataset_here here;
     int64_t to_get = 0;
     size_t n_open = 0;
     size_t n_to_get = 0;
-    if (dataset_load(job->arena,
-                     &(struct dataset_which){job->ctx->root, job->locks, artifact->name.ptr,
-                                             artifact->is_synthetic},
-                     &here, err) < 0 ||
-        dataset_foresee(job->arena, job->store, &here, &opts, &list, err) < 0) {
-        return -1;
-    }
-    bool has_tree = dataset_state(job->arena, job->store, &here) == DATASET_TREE;
-    strbuf_printf(sink->text, "%s%s\n", here.dataset.id.ptr,
-                  here.is_synthetic ? " (synthetic)" : "");
-    jw_bool(sink->out, "synthetic", here.is_synthetic || here.dataset.is_synthetic);
+    strbuf_printf(sink->text, "%s%s\n", here->dataset.id.ptr,
+                  here->is_synthetic ? " (synthetic)" : "");
+    jw_bool(sink->out, "synthetic", here->is_synthetic || here->dataset.is_synthetic);
     jw_array(sink->out, "files");
-    for (size_t idx = 0; idx < list.n; idx++) {
-        bool is_new = list.items[idx].origin != FROM_STORE;
-        put_foreseen(sink, &list.items[idx]);
+    for (size_t idx = 0; idx < list->n; idx++) {
+        bool is_new = list->items[idx].origin != FROM_STORE;
+        put_foreseen(sink, &list->items[idx]);
         n_to_get += is_new;
-        n_open += is_new && list.items[idx].bytes < 0;
-        to_get += is_new && list.items[idx].bytes > 0 ? list.items[idx].bytes : 0;
+        n_open += is_new && list->items[idx].bytes < 0;
+        to_get += is_new && list->items[idx].bytes > 0 ? list->items[idx].bytes : 0;
     }
     jw_end_array(sink->out);
     jw_i64(sink->out, "files_to_get", (int64_t)n_to_get);
     jw_i64(sink->out, "bytes_to_get", to_get);
     jw_i64(sink->out, "files_of_unknown_size", (int64_t)n_open);
     jw_bool(sink->out, "unpacked", has_tree);
-    strbuf_printf(sink->text, "  to get: %zu of %zu files, %lld bytes", n_to_get, list.n,
+    strbuf_printf(sink->text, "  to get: %zu of %zu files, %lld bytes", n_to_get, list->n,
                   (long long)to_get);
     if (n_open) {
         strbuf_printf(sink->text, " and %zu whose size is not known", n_open);
     }
     strbuf_printf(sink->text, "; the tree %s\n",
                   has_tree ? "is there, and would be checked" : "would be unpacked");
-    return 0;
 }
 
-static int load(struct artifact_job *job, const struct artifact *artifact,
-                struct dataset_here *ret_here, struct err *err)
+int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                       struct artifact_sink *sink, struct err *err)
 {
-    return dataset_load(job->arena,
-                        &(struct dataset_which){job->ctx->root, job->locks, artifact->name.ptr,
-                                                artifact->is_synthetic},
-                        ret_here, err);
+    const struct dataset_fetch_opts opts = {.net = job->net};
+    struct dataset_foreseen_list list;
+    struct dataset_here here;
+    if (load(job, artifact, &here, err) < 0 ||
+        dataset_foresee(job->arena, job->store, &here, &opts, &list, err) < 0) {
+        return -1;
+    }
+    put_all_foreseen(sink, &here, &list,
+                     dataset_state(job->arena, job->store, &here) == DATASET_TREE);
+    return 0;
 }
 
 /* ---- fetch ---- */
@@ -223,6 +226,11 @@ int dataset_op_fetch(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- lock ---- */
 
+static const struct json_field LOCKED_ROWS[] = {
+    ROW("lock", struct dataset_locked, path, 0),
+    ROW("lock_changed", struct dataset_locked, is_new, 0),
+};
+
 int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
                     struct artifact_sink *sink, struct err *err)
 {
@@ -247,8 +255,7 @@ int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
     if (dataset_lock(job->arena, &from, &locked, err) < 0) {
         return -1;
     }
-    jw_z(sink->out, "lock", locked.path);
-    jw_bool(sink->out, "lock_changed", locked.is_new);
+    json_encode(sink->out, LOCKED_ROWS, ARRAY_LEN(LOCKED_ROWS), &locked);
     strbuf_printf(sink->text, "%s\n  %s %s: %zu files, a tree of %lld\n", here.name,
                   locked.is_new ? "locked in" : "is as locked in", locked.path, locked.lock.n_items,
                   (long long)locked.lock.n_files);
@@ -507,6 +514,13 @@ static const struct json_field REPAIRED_ROWS[] = {
     ROW_LIST("archives", struct dataset_repaired, fetched.files, fetched.n_files, FILE_ROWS, 0),
 };
 
+static void put_repaired(struct json_out *out, const struct dataset_here *here,
+                         const struct dataset_repaired *done)
+{
+    jw_bool(out, "synthetic", here->is_synthetic);
+    json_encode(out, REPAIRED_ROWS, ARRAY_LEN(REPAIRED_ROWS), done);
+}
+
 static void print_repaired(struct artifact_job *job, struct strbuf *text,
                            const struct dataset_here *here, const struct dataset_repaired *done)
 {
@@ -558,8 +572,7 @@ int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
     const struct dataset_repair_opts opts = {
         .fetch = &fetch, .verify = &verify, .from = job->from, .removes_extra = job->removes_extra};
     int result = dataset_repair(job->arena, job->store, &here, &opts, &done, err);
-    jw_bool(sink->out, "synthetic", here.is_synthetic);
-    json_encode(sink->out, REPAIRED_ROWS, ARRAY_LEN(REPAIRED_ROWS), &done);
+    put_repaired(sink->out, &here, &done);
     print_repaired(job, sink->text, &here, &done);
     return result;
 }
