@@ -37,7 +37,7 @@
 #define PACKED           ".log.zst"
 #define MEASURED         "measured"
 #define CODE_INSIDE      "/published/code"
-#define DIGITS           6 /* of a number */
+#define NUMBER_DIGITS    6 /* of a number */
 
 struct publish_args {
     const char *output, *title, *files, *author;
@@ -285,7 +285,7 @@ static int put_case(struct publish *p, const struct run_view *view, const struct
     struct cell *number = arena_new(p->arena, struct cell);
     const char *rule = NULL;
     p->of[p->report.n_cases++] = cell;
-    int decimals = DIGITS - 1 - (int)floor(log10(fabs(cell->value)));
+    int decimals = NUMBER_DIGITS - 1 - (int)floor(log10(fabs(cell->value)));
     if (put_format(p, view, cell, &rule, err) < 0) {
         return -1;
     }
