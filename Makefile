@@ -64,8 +64,9 @@ EMU_CXXFLAGS := -std=c++17 -g3 -Wall -Wextra -Wno-unknown-pragmas $(WERROR) -ffi
 CUDA_LIBS   := $(if $(HAVE_CUDA),$(addprefix -L,$(wildcard $(addprefix $(CUDA_HOME)/,lib64 lib targets/x86_64-linux/lib))) -lcudart_static -lstdc++ -ldl -lrt -lpthread)
 EMPTY :=
 LT_SONAME   := libcublasLt.so.$(if $(HAVE_CUDA),$(shell sed -n 's/^.define CUDART_VERSION *\([0-9]*\)[0-9][0-9][0-9]$$/\1/p' $(CUDA_HOME)/include/cuda_runtime_api.h),none)
-# The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP.
-WL_OPT      := -O3
+# The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP. Nobody reads the flags of floating point: without that, a loop with a choice in
+# it, as all with an exponential have, is not computed by vectors.
+WL_OPT      := -O3 -fno-trapping-math
 WL_CFLAGS   := -Iworkloads -fopenmp $(WL_OPT) $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1) $(CUDA_CFLAGS)
 ORCH_LIBS   := -Wl,--as-needed -lcurl -larchive -lssh2 -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
 WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -lm

@@ -68,9 +68,9 @@ static int replay(struct arena *arena, const struct cmd_ctx *ctx, struct derived
         return -1;
     }
     r->run_id = is_folder ? derived->frozen.run_id : info.run_id;
-    r->n_logs = is_folder ? derived->n_logs : info.from.n;
+    r->n_logs = is_folder ? derived->n_logs : info.n_logs;
     r->n_files = r->n_logs + 1;
-    r->discrepancies = is_folder ? derived->discrepancies : info.from.discrepancies;
+    r->discrepancies = is_folder ? derived->discrepancies : info.discrepancies;
     r->is_same = r->discrepancies.n_values == 0;
     return run_check(r->path, &(struct run_claim){.run_id = r->run_id}, err) < 0
                ? -1

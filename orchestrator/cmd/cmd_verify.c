@@ -58,11 +58,11 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_document(&out, buf);
     jw_z(&out, "path", path);
     jw_z(&out, "kind", info->is_folder ? "folder" : "archive");
-    jw_bool(&out, "holds", err->code == ERR_NONE && info->from.discrepancies.n_values == 0);
+    jw_bool(&out, "holds", err->code == ERR_NONE && info->discrepancies.n_values == 0);
     jw_bool(&out, "derived", info->is_derived);
     if (info->is_derived) {
-        jw_str(&out, "program_version", info->from.version);
-        discrepancies_encode(&out, &info->from.discrepancies);
+        jw_str(&out, "program_version", info->version);
+        discrepancies_encode(&out, &info->discrepancies);
     }
     jw_str(&out, "run_id", info->run_id);
     jw_z(&out, "result", info->run_id.ptr ? evidence_outcome_name(info->outcome) : NULL);
@@ -88,8 +88,8 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
             buf,
             "  derived from %zu raw logs and the frozen rules, as today's program judges: "
             "the series and the result are %swhat follows\n",
-            info->from.n, info->from.discrepancies.n_values ? "not " : "");
-        discrepancies_print(buf, &info->from.discrepancies);
+            info->n_logs, info->discrepancies.n_values ? "not " : "");
+        discrepancies_print(buf, &info->discrepancies);
     } else {
         strbuf_add_z(buf, "  derived nothing (--bytes-only): whether the result follows from the "
                           "logs was not checked\n");
@@ -200,7 +200,7 @@ static int verify_path(const struct cmd_ctx *ctx, struct cmd_call *call, const c
     } else if (result == 0) {
         print_text(call->out, path, &info);
     }
-    return result < 0 ? -1 : info.from.discrepancies.n_values > 0 ? DIFFERS_STATUS : 0;
+    return result < 0 ? -1 : info.discrepancies.n_values > 0 ? DIFFERS_STATUS : 0;
 }
 
 /* A path with a slash, or an existing one, is an archive; then a run's id or name; anything else names something in the store. */

@@ -66,21 +66,6 @@ int derive_folder(struct arena *arena, const char *folder, struct derived *ret_d
     return 0;
 }
 
-int derive_check(struct arena *arena, const char *folder, struct derived_from *ret_from,
-                 struct err *err)
-{
-    CLEANUP(derived) struct derived derived = {0};
-    struct derived_from from = {0};
-    if (derive_folder(arena, folder, &derived, err) < 0) {
-        return -1;
-    }
-    from.n = derived.n_logs;
-    from.version = derived.frozen.version;
-    from.discrepancies = derived.discrepancies;
-    *ret_from = from;
-    return 0;
-}
-
 void derived_release(struct derived *derived)
 {
     frozen_release(&derived->frozen);

@@ -22,14 +22,6 @@ struct derived {
 MUST_CHECK int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                              struct err *err);
 
-struct derived_from {
-    size_t n;           /* raw logs */
-    struct str version; /* of the program that froze the run; ptr NULL: not stated */
-    struct discrepancies discrepancies;
-};
-MUST_CHECK int derive_check(struct arena *arena, const char *folder, struct derived_from *ret_from,
-                            struct err *err);
-
 void derived_release(struct derived *derived);
 static inline void derived_cleanup(struct derived *derived)
 {

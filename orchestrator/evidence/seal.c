@@ -94,12 +94,12 @@ static int list_files(struct sealing *s, struct err *err)
 /* What is signed must follow from the logs. */
 static int derive(struct sealing *s, struct err *err)
 {
-    struct derived_from from;
+    CLEANUP(derived) struct derived derived = {0};
     if (s->opts->is_bytes_only) {
         return 0;
     }
-    return derive_check(s->arena, s->opts->folder, &from, err) < 0 ||
-                   discrepancies_refuse(&from.discrepancies, err) < 0
+    return derive_folder(s->arena, s->opts->folder, &derived, err) < 0 ||
+                   discrepancies_refuse(&derived.discrepancies, err) < 0
                ? -1
                : 0;
 }

@@ -375,14 +375,18 @@ static int check_members(struct checking *c, struct err *err)
 /* (4) */
 static int check_derived(struct checking *c, struct err *err)
 {
+    CLEANUP(derived) struct derived derived = {0};
     if (c->opts->is_bytes_only) {
         return 0;
     }
-    if (derive_check(c->arena, c->info->is_folder ? c->opts->path : c->unpacker.folder,
-                     &c->info->from, err) < 0) {
+    if (derive_folder(c->arena, c->info->is_folder ? c->opts->path : c->unpacker.folder, &derived,
+                      err) < 0) {
         return -1;
     }
     c->info->is_derived = true;
+    c->info->n_logs = derived.n_logs;
+    c->info->version = derived.frozen.version;
+    c->info->discrepancies = derived.discrepancies;
     return 0;
 }
 

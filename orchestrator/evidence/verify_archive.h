@@ -15,8 +15,6 @@ struct verify_opts {
     bool allows_unsigned;       /* with no key: do not fail for that alone */
     const char *
         unpack_to; /* NULL, or a new folder that gets the files; removed again on failure. Archives only. */
-    /* Archives only: compress the tar again and compare the frame too. Not needed for integrity, since the closing covers the
-       frame; it shows that this libzstd makes the same archive of the same files. */
     /* Derives nothing from the logs (evidence/derive.h): result.json is believed. Otherwise an archive is unpacked below $TMPDIR for
        that if unpack_to is NULL. */
     bool is_bytes_only;
@@ -30,8 +28,10 @@ enum verify_signer { VERIFY_SIGNER_NONE, VERIFY_SIGNER_UNVERIFIED, VERIFY_SIGNER
 /* Filled as far as the check came, also on failure. */
 struct verify_info {
     bool is_folder;
-    bool is_derived; /* series and result.json follow from the raw logs */
-    struct derived_from from;
+    bool is_derived;    /* series and result.json follow from the raw logs */
+    size_t n_logs;      /* raw ones, that it was derived from */
+    struct str version; /* of the program that froze the run; ptr NULL: not stated */
+    struct discrepancies discrepancies;
     struct str run_id;  /* ptr NULL: not reached */
     struct str journal; /* of evidence_facts */
     enum evidence_outcome outcome;

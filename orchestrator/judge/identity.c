@@ -184,8 +184,8 @@ static struct identity_item compare(struct arena *arena, const struct stated *s,
     }
     return (struct identity_item){
         n_same > 0 ? ID_UNPROVEN : ID_CONTRADICTED,
-        str_of(arena_printf(arena, "the row's %s is %.*s, and the log states %s", words,
-                            STR_ARG(row), list)),
+        str_of(arena_printf(arena, "the row's %s is %.*s, but the log says %s", words, STR_ARG(row),
+                            list)),
         n_same > 0 ? 0 : s->items[0]->line};
 }
 
@@ -206,12 +206,12 @@ static struct identity_item follows(struct arena *arena, int64_t row, int64_t fo
     if (row == found) {
         return proven();
     }
-    return (struct identity_item){ID_CONTRADICTED,
-                                  str_of(arena_printf(arena,
-                                                      "the row's %s is %" PRId64
-                                                      ", and by what the log states it is %" PRId64,
-                                                      words, row, found)),
-                                  0};
+    return (struct identity_item){
+        ID_CONTRADICTED,
+        str_of(arena_printf(arena,
+                            "the row's %s is %" PRId64 ", but by what the log says it is %" PRId64,
+                            words, row, found)),
+        0};
 }
 
 static struct identity_item check_count(struct arena *arena, const struct format *format,
@@ -305,7 +305,7 @@ static struct identity_item check_batch(struct arena *arena, const struct format
     }
     if (s.n > 0) {
         return compare(arena, &s, count_text(arena, row->batch_per_gpu), same_count,
-                       "batch of a GPU");
+                       "batch per GPU");
     }
     if (row->nodes == 0) {
         return unproven(STR_LIT("the row does not print its number of GPUs"));

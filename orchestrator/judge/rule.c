@@ -326,26 +326,28 @@ static void describe_window(const struct window *w, struct strbuf *out)
         strbuf_add_z(out, ", after the warm-up");
     }
     if (w->skip) {
-        strbuf_printf(out, ", skip %" PRId64, w->skip);
+        strbuf_printf(out, ", without the first %" PRId64, w->skip);
     }
     if (w->drop_last) {
-        strbuf_printf(out, ", drop the last %" PRId64, w->drop_last);
+        strbuf_printf(out, ", without the last %" PRId64, w->drop_last);
     }
     if (w->last) {
-        strbuf_printf(out, ", the last %" PRId64, w->last);
+        strbuf_printf(out, ", only the last %" PRId64, w->last);
     }
 }
 
 void rule_describe(const struct rule *rule, struct strbuf *out)
 {
     static const char *const SCALES[] = {[SCALE_NONE] = "",
-                                         [SCALE_GPUS] = ", x GPUs",
-                                         [SCALE_NODES] = ", x nodes",
-                                         [SCALE_GLOBAL_BATCH_OVER] = ", global batch over it",
-                                         [SCALE_GLOBAL_BATCH] = ", x global batch",
-                                         [SCALE_FACT_OVER] = ", a step's items over it",
-                                         [SCALE_FACT] = ", x a step's items"};
+                                         [SCALE_GPUS] = ", times the GPUs",
+                                         [SCALE_NODES] = ", times the nodes",
+                                         [SCALE_GLOBAL_BATCH_OVER] = "global batch / ",
+                                         [SCALE_GLOBAL_BATCH] = ", times the global batch",
+                                         [SCALE_FACT_OVER] = "a step's items / ",
+                                         [SCALE_FACT] = ", times a step's items"};
+    bool is_over = rule->scale == SCALE_GLOBAL_BATCH_OVER || rule->scale == SCALE_FACT_OVER;
     char words[32];
+    strbuf_add_z(out, is_over ? SCALES[rule->scale] : "");
     snprintf(words, sizeof(words), "%s", STATISTIC_NAMES[rule->statistic]);
     for (char *c = words; *c; c++) {
         if (*c == '_') {
@@ -376,7 +378,7 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
     if (rule->run != RUN_ONLY) {
         strbuf_printf(out, ", %s run", RUN_CHOICE_NAMES[rule->run]);
     }
-    strbuf_add_z(out, SCALES[rule->scale]);
+    strbuf_add_z(out, is_over ? "" : SCALES[rule->scale]);
     if (rule->rounding == ROUND_TRUNCATE) {
         strbuf_add_z(out, ", truncated");
     }

@@ -408,7 +408,6 @@ enum step hop_check_host_key(struct ssh_hop *hop, struct err *err)
     }
     switch (known.state) {
     case KNOWN_MATCH:
-        hop->is_host_key_checked = true;
         hop->state = HOP_METHODS;
         return STEP_DONE;
     case KNOWN_REVOKED:

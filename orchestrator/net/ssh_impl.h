@@ -73,7 +73,6 @@ struct ssh_hop {
     struct gaicb *lookup; /* owned; under way, or with addresses */
     struct addrinfo *addresses;
     const struct addrinfo *address; /* the one at hand */
-    bool is_host_key_checked;
     struct ssh_auth auth;
     int64_t until_ns; /* for connecting and login */
     int64_t heard_ns;

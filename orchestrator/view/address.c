@@ -61,3 +61,13 @@ struct str address_file(struct arena *arena, const struct source_ref *source, st
     }
     return str_dup(arena, strbuf_str(&url));
 }
+
+struct str address_of_spot(struct arena *arena, const struct spot *at)
+{
+    const struct report *report = at->report;
+    return at->log.ptr ? address_file(arena, &report->logs_source, report_log_path(report, at->log),
+                                      at->line)
+           : at->page.ptr ? address_file(arena, &report->source, at->page, 0)
+           : at->of_case  ? STR_EMPTY
+                          : address_file(arena, &report->source, report->source.path, 0);
+}

@@ -5,12 +5,14 @@
 #define VIEW_ADDRESS_H
 
 #include "base/strbuf.h"
-#include "report/report.h"
+#include "judge/finding.h"
 
 struct str address_commit(struct arena *arena, const struct source_ref *source);
 /* line: from 1; 0 for the file as a whole. */
 struct str address_file(struct arena *arena, const struct source_ref *source, struct str path,
                         int64_t line);
+/* What shows a finding: the log and its line, or the authors' page. */
+struct str address_of_spot(struct arena *arena, const struct spot *at);
 /* Everything but unreserved characters and / percent-encoded (RFC 3986). */
 void address_add_path(struct strbuf *url, struct str path);
 

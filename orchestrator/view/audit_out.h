@@ -10,6 +10,18 @@ struct audit_set {
     size_t n;
 };
 
+struct verdict_counts { /* of cells */
+    size_t n, of[AUDIT_NO_LOG + 1];
+    /* Of those that are exact or match. */
+    size_t n_full, n_partial; /* how far they are proven */
+    size_t n_derived, n_proposed, n_inferred;
+    size_t n_asked; /* cells from whose numbers a rule was inferred */
+};
+/* Adds those of one audit. */
+void count_verdicts(const struct report_audit *audit, struct verdict_counts *counts);
+/* What the counts mean, in a sentence or two. */
+struct str audit_meaning(struct arena *arena, const struct verdict_counts *counts);
+
 extern const struct json_document AUDIT_DOCUMENT;
 void audit_out_json(const struct audit_set *set, struct strbuf *out);
 /* A table for each report and heading, the findings, and, where asked for, like for like; the last line is the summary. */

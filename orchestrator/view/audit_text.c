@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/table.h"
+#include "view/address.h"
 #include "view/audit_out.h"
 #include "view/findings_out.h"
 
@@ -195,34 +196,49 @@ static void write_differing(const struct report_audit *audit, bool is_brief, str
     }
 }
 
-struct counts {
-    size_t n, of[AUDIT_NO_LOG + 1];
-    size_t full, partial, proposed; /* of those that are exact or match */
-};
-
-static void count_cells(const struct report_audit *audit, struct counts *counts)
+void count_verdicts(const struct report_audit *audit, struct verdict_counts *counts)
 {
+    counts->n += audit->n_cells;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *a = &audit->cells[idx];
         bool is_good = a->verdict == AUDIT_EXACT || a->verdict == AUDIT_MATCH;
-        counts->n++;
         counts->of[a->verdict]++;
-        counts->full += is_good && a->proof == PROOF_FULL;
-        counts->partial += is_good && a->proof == PROOF_PARTIAL;
-        counts->proposed += is_good && a->is_proposed;
+        counts->n_full += is_good && a->proof == PROOF_FULL;
+        counts->n_partial += is_good && a->proof == PROOF_PARTIAL;
+        counts->n_derived += is_good && a->cell->derive != DERIVE_NONE;
+        counts->n_proposed += is_good && a->is_proposed;
+        counts->n_inferred += is_good && a->n_asked > 0;
+        counts->n_asked += a->n_asked > 0;
     }
 }
 
-static void write_counts(const char *what, const struct counts *c, struct strbuf *out)
+struct str audit_meaning(struct arena *arena, const struct verdict_counts *counts)
+{
+    size_t n_good = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH];
+    size_t n_checked = counts->n - counts->of[AUDIT_NO_LOG];
+    const char *meaning = counts->n == 0
+                              ? "The report publishes no numbers: its cases are measured."
+                          : n_checked == 0 ? "Nobody can check these numbers: no log is published."
+                          : n_good == n_checked ? "Every number that has a log follows from it."
+                          : 2 * n_good >= n_checked
+                              ? "Most of the numbers follow from the published logs, and some do "
+                                "not."
+                              : "Most of the numbers do not follow from the published logs.";
+    return str_of(arena_printf(
+        arena, "%s%s", meaning,
+        n_checked && n_checked < counts->n ? " For the others no log is published." : ""));
+}
+
+static void write_counts(const char *what, const struct verdict_counts *c, struct strbuf *out)
 {
     strbuf_printf(
         out,
         "%s%zu cells: %zu exact, %zu match, %zu differ, %zu without log; of the exact and "
         "matching %zu are proven in full, %zu in part",
         what, c->n, c->of[AUDIT_EXACT], c->of[AUDIT_MATCH], c->of[AUDIT_DIFFERS],
-        c->of[AUDIT_NO_LOG], c->full, c->partial);
-    if (c->proposed) {
-        strbuf_printf(out, "; %zu stand on a proposed format", c->proposed);
+        c->of[AUDIT_NO_LOG], c->n_full, c->n_partial);
+    if (c->n_proposed) {
+        strbuf_printf(out, "; %zu stand on a proposed format", c->n_proposed);
     }
 }
 
@@ -333,13 +349,13 @@ static void write_head(const struct report_audit *audit, bool is_first, bool is_
 static void write_report(const struct report_audit *audit, const struct audit_text_opts *opts,
                          struct strbuf *out)
 {
-    struct counts counts = {0};
+    struct verdict_counts counts = {0};
     for (size_t cell = 0; !opts->is_brief && cell < audit->n_cells; cell++) {
         if (is_first_of_table(audit, cell)) {
             write_table(audit, audit->cells[cell].cell->table, opts, out);
         }
     }
-    count_cells(audit, &counts);
+    count_verdicts(audit, &counts);
     if (opts->is_brief && counts.n == 0) {
         strbuf_add_z(out, "no published numbers\n");
         return;
@@ -391,10 +407,10 @@ static bool write_errors(const struct report_audit *audit, bool is_first,
 
 static void write_summary(const struct audit_set *set, struct strbuf *out)
 {
-    struct counts all = {0};
+    struct verdict_counts all = {0};
     size_t n_of[LEVEL_ERROR + 1] = {0};
     for (size_t idx = 0; idx < set->n; idx++) {
-        count_cells(&set->items[idx], &all);
+        count_verdicts(&set->items[idx], &all);
         for (int level = LEVEL_NOTE; level <= LEVEL_ERROR; level++) {
             n_of[level] += findings_count(&set->items[idx].findings, (enum finding_level)level);
         }
@@ -470,23 +486,50 @@ static void add_reasons(const struct report_audit *audit, struct strbuf *out)
         add_lists(out, STR_LIT(LIKE_HEADING));
         write_like(audit, table_render_markdown, out);
     }
-    strbuf_clear(&text);
-    findings_out_blocks(&audit->findings, false, &text);
-    add_lists(out, strbuf_str(&text));
+    findings_out_markdown(&audit->findings, out);
+}
+
+/* Where it was printed and logged, and what the words of its tables mean: who gets this file may have no other. */
+static void add_sources(const struct report *report, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct source_ref *page = &report->source;
+    const struct source_ref *logs = &report->logs_source;
+    bool has_page = report->n_cases > 0 && !report->cases[0].matched.ptr;
+    if (page->repository.ptr) {
+        struct str url =
+            has_page ? address_file(&arena, page, page->path, 0) : address_commit(&arena, page);
+        strbuf_printf(out, "\nPublished in <%.*s>, %.*s.",
+                      STR_ARG(url.len ? url : page->repository), STR_ARG(page->date));
+    }
+    if (logs->repository.ptr) {
+        struct str url = address_commit(&arena, logs);
+        strbuf_printf(out, "%s <%.*s>, %.*s.", page->repository.ptr ? " Its logs:" : "\nLogs:",
+                      STR_ARG(url.len ? url : logs->repository), STR_ARG(logs->date));
+    }
+    strbuf_add_z(out, page->repository.ptr || logs->repository.ptr ? "\n" : "");
+    strbuf_add_z(out,
+                 "\n`exact`: equal at the printed digits; `match`: within 0.05 %; `proof`: whether "
+                 "the log states that it is of this row; `log`: whether it is whole; `rule`: "
+                 "how the lines of the log become the number. `reperf explain CELL` shows "
+                 "each step.\n");
 }
 
 void audit_out_markdown(const struct audit_set *set, struct strbuf *out)
 {
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (size_t idx = 0; idx < set->n; idx++) {
         const struct report_audit *audit = &set->items[idx];
-        struct counts counts = {0};
+        struct verdict_counts counts = {0};
         strbuf_add_z(out, idx ? "\n## " : "## ");
         markdown_text(out, audit->report->title);
-        strbuf_printf(out, "\n\n`%.*s`: ", STR_ARG(audit->report->id));
-        count_cells(audit, &counts);
+        count_verdicts(audit, &counts);
+        strbuf_printf(out, "\n\n**%s** `%.*s`: ", audit_meaning(&arena, &counts).ptr,
+                      STR_ARG(audit->report->id));
         write_counts("", &counts, out);
         write_inferred(audit, out);
-        strbuf_add_char(out, '\n');
+        strbuf_add_z(out, ".\n");
+        add_sources(audit->report, out);
         for (size_t cell = 0; cell < audit->n_cells; cell++) {
             if (is_first_of_table(audit, cell)) {
                 add_markdown_table(audit, audit->cells[cell].cell->table, out);

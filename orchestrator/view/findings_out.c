@@ -3,6 +3,9 @@
 
 #include "view/findings_out.h"
 
+#include "base/table.h"
+#include "view/address.h"
+
 #define SCHEMA_VERSION 1
 #define RED            "\033[31m"
 #define YELLOW         "\033[33m"
@@ -100,14 +103,53 @@ static void write_block(const struct findings *list, size_t first, bool is_color
     }
 }
 
-void findings_out_blocks(const struct findings *list, bool is_colored, struct strbuf *out)
+static void write_markdown(const struct findings *list, size_t first, struct strbuf *out)
 {
-    for (int level = LEVEL_ERROR; level >= LEVEL_NOTE; level--) {
-        for (size_t idx = 0; idx < list->n; idx++) {
-            if ((int)list->items[idx].level == level && is_first_of_rule(list, idx)) {
-                write_block(list, idx, is_colored, out);
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct finding *head = &list->items[first];
+    strbuf_printf(out, "\n### %s %s: ", finding_level_name(head->level), head->id);
+    markdown_text(out, str_of(title_of(head->id)));
+    strbuf_add_z(out, "\n\n");
+    for (size_t idx = first; idx < list->n; idx++) {
+        const struct finding *f = &list->items[idx];
+        if (f->id != head->id) {
+            continue;
+        }
+        struct str url = address_of_spot(&arena, &f->at);
+        strbuf_add_z(out, "- ");
+        markdown_text(out, f->message);
+        strbuf_add_z(out, url.len ? "\n  - [" : "\n  - ");
+        markdown_text(out, f->where);
+        strbuf_printf(out, url.len ? "](<%.*s>)\n" : "\n", STR_ARG(url));
+    }
+}
+
+/* Of each rule the first finding, worst first; SIZE_MAX after the last. */
+static size_t next_block(const struct findings *list, size_t *level, size_t from)
+{
+    for (; *level <= LEVEL_ERROR; (*level)--, from = 0) {
+        for (size_t idx = from; idx < list->n; idx++) {
+            if (list->items[idx].level == *level && is_first_of_rule(list, idx)) {
+                return idx;
             }
         }
+    }
+    return SIZE_MAX;
+}
+
+void findings_out_blocks(const struct findings *list, bool is_colored, struct strbuf *out)
+{
+    size_t level = LEVEL_ERROR;
+    for (size_t idx = 0; (idx = next_block(list, &level, idx)) != SIZE_MAX; idx++) {
+        write_block(list, idx, is_colored, out);
+    }
+}
+
+void findings_out_markdown(const struct findings *list, struct strbuf *out)
+{
+    size_t level = LEVEL_ERROR;
+    for (size_t idx = 0; (idx = next_block(list, &level, idx)) != SIZE_MAX; idx++) {
+        write_markdown(list, idx, out);
     }
 }
 

@@ -17,20 +17,6 @@
 #define RESULT_DECIMALS 3
 #define DASH            STR_LIT("\xe2\x80\x93")
 
-void count_verdicts(const struct report_audit *audit, struct verdict_counts *counts)
-{
-    counts->n += audit->n_cells;
-    for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        const struct cell_audit *ca = &audit->cells[idx];
-        bool is_good = ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH;
-        counts->of[ca->verdict]++;
-        counts->n_derived += is_good && ca->cell->derive != DERIVE_NONE;
-        counts->n_proposed += is_good && ca->is_proposed;
-        counts->n_inferred += is_good && ca->n_asked > 0;
-        counts->n_asked += ca->n_asked > 0;
-    }
-}
-
 struct str follow_text(struct page *page, const struct verdict_counts *counts)
 {
     size_t n = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH] - counts->n_derived;
@@ -647,17 +633,7 @@ static void add_meaning(struct page *page, const struct report_audit *audit)
 {
     struct verdict_counts counts = {0};
     count_verdicts(audit, &counts);
-    size_t n_checked = counts.n - counts.of[AUDIT_NO_LOG];
-    size_t n_good = counts.of[AUDIT_EXACT] + counts.of[AUDIT_MATCH];
-    HTML(page->out, "<p class=\"headline\">{}{}</p>\n",
-         counts.n == 0         ? STR_LIT("The report publishes no numbers: its cases are measured.")
-         : n_checked == 0      ? STR_LIT("Nobody can check these numbers: no log is published.")
-         : n_good == n_checked ? STR_LIT("Every number that has a log follows from it.")
-         : 2 * n_good >= n_checked
-             ? STR_LIT("Most of the numbers follow from the published logs, and some do not.")
-             : STR_LIT("Most of the numbers do not follow from the published logs."),
-         n_checked && counts.of[AUDIT_NO_LOG] ? STR_LIT(" For the others no log is published.")
-                                              : STR_EMPTY);
+    HTML(page->out, "<p class=\"headline\">{}</p>\n", audit_meaning(&page->arena, &counts));
 }
 
 static void add_overview_row(struct page *page, const struct verdict_counts *counts)

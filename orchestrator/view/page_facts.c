@@ -26,8 +26,14 @@ static void add_alike(struct page *page, const struct findings *findings, size_t
     HTML(page->out, "<li>{}<small>", head->message);
     for (size_t idx = first; idx < findings->n; idx++) {
         if (is_alike(head, &findings->items[idx])) {
-            HTML(page->out, idx == first ? "<code>{}</code>" : ", <code>{}</code>",
-                 findings->items[idx].where);
+            struct str url = address_of_spot(&page->arena, &findings->items[idx].at);
+            strbuf_add_z(page->out, idx == first ? "" : ", ");
+            if (url.len) {
+                HTML(page->out, "<a href=\"{}\"><code>{}</code></a>", url,
+                     findings->items[idx].where);
+            } else {
+                HTML(page->out, "<code>{}</code>", findings->items[idx].where);
+            }
         }
     }
     strbuf_add_z(page->out, "</small></li>\n");

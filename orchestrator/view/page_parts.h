@@ -4,6 +4,7 @@
 #define VIEW_PAGE_PARTS_H
 
 #include "view/address.h"
+#include "view/audit_out.h"
 #include "view/chart.h"
 #include "view/page.h"
 
@@ -51,15 +52,7 @@ struct str count_text(struct page *page, size_t n);
 struct str gpus_text(struct page *page, int64_t n); /* "8 GPUs" */
 
 /* page_audit.c */
-struct verdict_counts {
-    size_t of[AUDIT_NO_LOG + 1];
-    size_t n;
-    size_t n_derived;  /* of exact and match: judged from other published numbers, not from a log */
-    size_t n_proposed; /* likewise: by a format that is only proposed */
-    size_t n_inferred, n_asked; /* likewise, of the cells whose rule was inferred */
-};
-void count_verdicts(const struct report_audit *audit, struct verdict_counts *counts);
-/* "911 follow from the logs, 26 from other published numbers". */
+
 struct str follow_text(struct page *page, const struct verdict_counts *counts);
 struct verdict_look { /* in pages and pictures */
     const char *icon, *word, *words;

@@ -103,6 +103,19 @@ static void print_bytes(struct strbuf *out, int64_t bytes, int64_t least)
                   (double)bytes / (bytes < 1000000000 ? 1e6 : 1e9));
 }
 
+/* What a need is about, as far as its command does not say it already. */
+static struct str without_command(const struct step_need *need)
+{
+    struct str name = need->what;
+    struct str kind = STR_EMPTY;
+    int64_t at = str_find(need->what, need->command);
+    if (at > 2 && str_ends(need->what, STR_LIT(" makes it"))) {
+        return str_sub(need->what, 0, (size_t)at - STR_LIT(": ").len);
+    }
+    return str_next(&name, ' ', &kind) && name.len && str_ends(need->command, name) ? kind
+                                                                                    : need->what;
+}
+
 static void print_todo(const struct plan_text *t, size_t idx)
 {
     const struct todo *todo = &t->todos[idx];
@@ -116,7 +129,7 @@ static void print_todo(const struct plan_text *t, size_t idx)
         return;
     }
     strbuf_printf(t->out, "%4zu  $ %.*s\n      %.*s; %s", idx + 1, STR_ARG(need->command),
-                  STR_ARG(need->what), cases);
+                  STR_ARG(without_command(need)), cases);
     if (stored && !need->is_lock && stored->download_bytes != 0) {
         strbuf_add_z(t->out, "; to fetch: ");
         print_bytes(t->out, stored->download_bytes, stored->least_download_bytes);

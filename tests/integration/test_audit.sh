@@ -76,9 +76,13 @@ is "$(awk -F' \\| ' '/^\| / && NF == 14' "$T/r.md" | grep -cvE '^\| (model|---) 
 is "$(awk -F' \\| ' '/^\| / { print NF }' "$T/r.md" | sort -u | xargs)" "14 8" "of as many columns, and those of like for like"
 # --- a colleague who gets nothing but one of these files sees the reason of each number, and each finding --------
 "$REPERF" audit paddle-perf-deeplabv3p --markdown "$T/one.md" --csv "$T/one.csv" 2>/dev/null
+like "$(head -n 4 "$T/one.md")" '^\*\*Most of the numbers follow from the published logs, and some do not\.\*\*' "Markdown: what the numbers mean comes first"
+like "$(cat "$T/one.md")" '^Published in <https://github\.com/PaddlePaddle/Perf/blob/[0-9a-f]{40}/DeepLabV3P/README\.md>, 2022-02-14\. Its logs: <https://github' "where they are published"
+like "$(cat "$T/one.md")" '^.exact.: equal at the printed digits; ' "and what the words of the tables mean"
+like "$(cat "$T/one.md")" '^  - \[.*c32.*fp32\.log:119\]\(<https://github\.com/PaddlePaddle/Perf/blob/[0-9a-f]{40}/.*/deeplabv3p_c32_fp32\.log#L119>\)$' "the line of the log that shows a finding is a link"
 like "$(cat "$T/one.md")" '^### FP32$' "Markdown: a table stands under its caption"
 like "$(cat "$T/one.md")" '^- deeplabv3p/mmseg/fp32/n4g8/bs4#throughput: 60\.95 printed, and its log gives 136\.46$' "what differs"
-like "$(cat "$T/one.md")" "^  - the log is of another row: the row's batch of a GPU is 4, and the log states 8$" "and why"
+like "$(cat "$T/one.md")" "^  - the log is of another row: the row's batch per GPU is 4, but the log says 8$" "and why"
 like "$(cat "$T/one.md")" '\| 1\.270 \| 2\.888 \| .* \| not alike: batch 4 / 8;' "the ratio by one rule, and what makes the rows not alike"
 is "$(sed -n '/^### error row-differs/,$p' "$T/one.md" | grep -c '^- ')" "$(jq '.reports[] | select(.report == "paddle-perf-deeplabv3p").findings | length' "$T/kept.json")" "and each finding"
 like "$(cat "$T/one.md")" 'multiply-adds per sample: 1\.63 times as many' "that two rows of one model ran two networks"
@@ -91,7 +95,7 @@ report = [r for r in json.load(open(sys.argv[2]))["reports"] if r["report"] == "
 found = [(r["note"], r["logs"]) for r in rows if r["verdict"] == "finding"]
 print(found == [("%s %s: %s" % (f["level"], f["id"], f["message"]), f["where"]) for f in report["findings"]],
     *[r["note"] for r in rows if r["printed"] == "60.95" and r["verdict"] == "differs"])' "$T/one.csv" "$T/kept.json")" \
-    "True it is printed as 243 in DeepLabV3P/OtherReports/PyTorch/README.md; the log is of another row: the row's batch of a GPU is 4, and the log states 8; 0 of 120 other rules give it" "CSV: each finding is a row, and a note says why"
+    "True it is printed as 243 in DeepLabV3P/OtherReports/PyTorch/README.md; the log is of another row: the row's batch per GPU is 4, but the log says 8; 0 of 120 other rules give it" "CSV: each finding is a row, and a note says why"
 # --- a ratio of rows that are not alike says so, wherever it is shown ------------------------------------
 jq -c '[.reports[].like_for_like[] | select(.note != "")]' "$T/kept.json" >"$T/unlike.json"
 is "$(jq length "$T/unlike.json")" "$(jq '[.reports[].like_for_like[] | select(.note | startswith("not alike: "))] | length' "$T/kept.json")" "in JSON"

@@ -100,7 +100,7 @@ like "$(cat "$T/err")" "did you mean mmseg/skip2" "names it"
 exits 2 "a format that is nearly one" "$REPERF" explain padleseg
 like "$(cat "$T/err")" "did you mean paddleseg" "names it"
 exits 0 "a rule" "$REPERF" explain paddleseg/skip5
-like "$(cat "$T/out")" "mean of ips, skip 5, x GPUs, truncated" "in words"
+like "$(cat "$T/out")" "mean of ips, without the first 5, times the GPUs, truncated" "in words"
 like "$(cat "$T/out")" "origin +inferred: Perf@109ff87" "with its origin"
 like "$(cat "$T/out")" "paddle-perf-deeplabv3p deeplabv3p/paddle/fp32/n4g8/bs4#throughput" "and whose it is"
 exits 0 "a format" "$REPERF" explain mmseg

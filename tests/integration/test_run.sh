@@ -148,10 +148,10 @@ fails_as() { # MODE STATUS CAUSE PATTERN [DEADLINE_S]
 fails_as silent 9 parse no_metric
 fails_as nan 9 parse nan
 fails_as short 9 parse incomplete
-fails_as 'other "batch":4=>"batch":8' 9 parse "not of this case: .*batch of a GPU is 4, and the log states 8"
-fails_as 'other "ranks":1=>"ranks":2' 9 parse "not of this case: .*number of GPUs is 1, and the log states 2"
-fails_as 'other "precision":"fp32"=>"precision":"amp"' 9 parse "not of this case: .*precision is fp32, and the log states amp"
-fails_as 'other "model":"resnet50"=>"model":"hrnet_w18"' 9 parse "not of this case: .*model is resnet50, and the log states hrnet_w18"
+fails_as 'other "batch":4=>"batch":8' 9 parse "not of this case: .*batch per GPU is 4, but the log says 8"
+fails_as 'other "ranks":1=>"ranks":2' 9 parse "not of this case: .*number of GPUs is 1, but the log says 2"
+fails_as 'other "precision":"fp32"=>"precision":"amp"' 9 parse "not of this case: .*precision is fp32, but the log says amp"
+fails_as 'other "model":"resnet50"=>"model":"hrnet_w18"' 9 parse "not of this case: .*model is resnet50, but the log says hrnet_w18"
 fails_as fails 8 workload "exit status 3"
 fails_as killed 8 workload "signal 9"
 fails_as hangs 124 timeout "deadline of 3 s" 3

@@ -80,7 +80,7 @@ for fact in gpus batch precision model; do
     # shellcheck disable=SC2086
     is "$( (run "${own[@]}" && head_of ${OTHER[$fact]}) | judged paddleseg skip1)" "exact partial  $fact" "one after the last step"
 done
-like "$(again 1 8 fp32 HRNet_W18 | judged paddleseg skip1 >/dev/null && cat "$T/out")" "the row's number of GPUs is 8, and the log states 8 and 1" "with both numbers"
+like "$(again 1 8 fp32 HRNet_W18 | judged paddleseg skip1 >/dev/null && cat "$T/out")" "the row's number of GPUs is 8, but the log says 8 and 1" "with both numbers"
 less() { # a header that does not state the precision
     head_of "${own[@]}" | grep -v precision
 }

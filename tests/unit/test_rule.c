@@ -400,8 +400,8 @@ TEST(rules_are_told_in_words)
                   "5, \"share\": 0.05}, \"scale\": \"gpus\"",
                   &rule, ERR));
     rule_describe(&rule, &text);
-    assert_string_equal(text.ptr,
-                        "trimmed mean of s, skip 2, trim 5+5 or 5 % each if that is more, x GPUs");
+    assert_string_equal(text.ptr, "trimmed mean of s, without the first 2, trim 5+5 or 5 % each if "
+                                  "that is more, times the GPUs");
     assert_string_equal(rule.id.ptr, "f/r");
 }
 

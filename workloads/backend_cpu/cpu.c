@@ -94,11 +94,13 @@ struct cpu_moments cpu_join_moments(const struct cpu_moments *moments, int n_ran
     return all;
 }
 
-/* Shares of a query and, backward, their slopes and the gradients of a head's rows, for each thread. */
+/* For each thread what rows_attention.inc keeps of one head. */
 static int64_t attention_workspace(const struct cpu *cpu, const struct kernel_args *args)
 {
     const struct attention_geom *g = &args->geom.attention;
-    int64_t count = args->id == K_ATTENTION_FWD ? g->s + g->d : 2 * g->s + 3 * g->s * g->d;
+    int64_t rows = g->s * g->d;
+    int64_t count =
+        args->id == K_ATTENTION_FWD ? rows + g->s : 5 * rows + (2 + 2 * HEAD_ROWS) * g->s;
     return count * dtype_bytes(args->dtype) * cpu->n_threads;
 }
 

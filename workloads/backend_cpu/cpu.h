@@ -57,6 +57,8 @@ _Static_assert(sizeof(struct cpu_bn_sums) == 2 * sizeof(double), "summed over ra
 struct cpu_moments cpu_join_moments(const struct cpu_moments *moments, int n_ranks, int64_t stride,
                                     double count);
 
+#define HEAD_ROWS 4 /* of attention: rows that are added in one go */
+
 /* Bytes of workspace that a matrix product needs; what else a call keeps there comes after them. */
 int64_t cpu_gemm_bytes(const struct cpu *cpu);
 

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#define BLOCK 1024 /* elements: its buffers fit the first cache */
+#define BLOCK 256 /* elements: its buffers fit the first cache */
 
 struct block {
     int segment;
