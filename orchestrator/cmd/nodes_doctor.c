@@ -41,8 +41,8 @@ static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struc
                      struct report *report, struct doctor_opts *opts, struct err *err)
 {
     enum profile profile = PROFILE_FULL;
-    if (args->profile && !profile_of_name(str_of(args->profile), &profile)) {
-        return err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", args->profile);
+    if (profile_of_option(args->profile, &profile, err) < 0) {
+        return -1;
     }
     if (args->cases.n && !args->report) {
         return err_set(err, ERR_USAGE, "--case: of which report? give --report");

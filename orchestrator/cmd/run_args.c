@@ -38,8 +38,8 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                                       .deadline_s = args->deadline_s,
                                       .globs = args->cases.items,
                                       .n_globs = args->cases.n};
-    if (args->profile && !profile_of_name(str_of(args->profile), &opts.plan.profile)) {
-        return err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", args->profile);
+    if (profile_of_option(args->profile, &opts.plan.profile, err) < 0) {
+        return -1;
     }
     if (args->steps) {
         const struct report_case logged = {.logged_steps = 1};

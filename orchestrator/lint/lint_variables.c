@@ -5,6 +5,8 @@
 
 #include "lint/lint_parts.h"
 
+#include "base/nearest.h"
+
 #define DISTANCE_MAX   2
 #define NAME_BYTES_MIN 5
 #define BARE_BYTES_MIN 3

@@ -27,15 +27,15 @@ bool plan_claims_none(const struct plan *plan)
     return plan->profile == PROFILE_SMOKE || plan->is_rehearsal;
 }
 
-bool profile_of_name(struct str name, enum profile *ret_profile)
+int profile_of_option(const char *given, enum profile *ret_profile, struct err *err)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(PROFILE_NAMES); idx++) {
-        if (str_eq_z(name, PROFILE_NAMES[idx])) {
+    for (size_t idx = 0; given && idx < ARRAY_LEN(PROFILE_NAMES); idx++) {
+        if (strcmp(given, PROFILE_NAMES[idx]) == 0) {
             *ret_profile = (enum profile)idx;
-            return true;
+            return 0;
         }
     }
-    return false;
+    return given ? err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", given) : 0;
 }
 
 int64_t plan_most_repeats(const struct plan *plan)
