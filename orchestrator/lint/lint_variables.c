@@ -3,8 +3,6 @@
    sign. */
 #include "base/base.h"
 
-#include <strings.h>
-
 #include "lint/lint_parts.h"
 
 #include "base/nearest.h"

@@ -140,12 +140,9 @@ int64_t plan_asked_steps(struct str asked, const struct report_case *c)
 
 struct str plan_step_steps(const struct plan_step *step)
 {
-    for (size_t idx = 0; idx < step->n_env; idx++) {
-        if (str_eq_z(step->env[idx].name, PLAN_STEPS_ENV)) {
-            return step->env[idx].value;
-        }
-    }
-    return STR_EMPTY;
+    const typeof(step->env[0]) *found =
+        STR_NAMED(step->env, step->n_env, name, str_of(PLAN_STEPS_ENV));
+    return found ? found->value : STR_EMPTY;
 }
 
 static int64_t min_of(int64_t a, int64_t b)

@@ -259,8 +259,7 @@ static void add_conditions_of(struct page *page, const struct run_result *result
 /* ---- where it ran ---- */
 static void add_command(struct page *page, const struct plan_step *step)
 {
-    CLEANUP(strbuf) struct strbuf line;
-    strbuf_init(&line, COMMAND_MAX);
+    CLEANUP(strbuf) struct strbuf line = STRBUF(COMMAND_MAX);
     for (size_t idx = 0; idx < step->n_env; idx++) {
         strbuf_printf(&line, "%.*s=", STR_ARG(step->env[idx].name));
         shq_append(&line, step->env[idx].value);

@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include "base/table.h"
-#include "report/shell_text.h"
 #include "report/source.h"
 #include "view/plan_out.h"
 
@@ -215,8 +214,7 @@ static void print_time(const struct plan_text *t)
 
 static void add_state(const struct plan_text *t, const struct plan_step *step, struct table *table)
 {
-    CLEANUP(strbuf) struct strbuf list;
-    strbuf_init(&list, LIST_MAX);
+    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_MAX);
     for (size_t idx = 0; idx < step->n_needs; idx++) {
         strbuf_printf(&list, "%s%zu", idx ? ", " : "needs ", number_of(t, &step->needs[idx]));
     }
