@@ -11,6 +11,7 @@
 #include "base/nearest.h"
 #include "cmd/cmd.h"
 #include "load/places.h"
+#include "sys/stop.h"
 
 #define PATH_BYTES      4096
 #define STACK_MIN_BYTES (1u << 20) /* a run takes 192 KiB */
@@ -50,20 +51,13 @@ static void print_usage(FILE *out)
     fprintf(out, ".\n");
 }
 
-static void print_verb_help(const struct cmd *c, const struct cmd *verb)
-{
-    printf("usage: reperf %s %s [options] %s\n\n%s\n\n", c->name, verb->name, verb->operands,
-           verb->summary);
-    opt_print_help(stdout, verb->opts);
-}
-
 static void print_command_help(const struct cmd *c, const char *verb_name)
 {
     const struct cmd *const *verbs = cmd_verbs(c);
     for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
         if (strcmp((*verb)->name, verb_name) == 0) {
-            print_verb_help(c, *verb);
-            printf("  %-30s %s\n", "    --help", "this text");
+            printf("usage: reperf %s ", c->name);
+            cmd_print_help(*verb);
             return;
         }
     }
@@ -118,9 +112,7 @@ static const char *find_root(struct arena *arena, const char *self)
     if (named && named[0]) {
         return named;
     }
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
-    }
+    folder = str_rcut(folder, 0, "/");
     for (size_t idx = 0; idx < ARRAY_LEN(places); idx++) {
         char *place = arena_printf(arena, "%.*s%s", STR_ARG(folder), places[idx]);
         char *whole = realpath(place, NULL);
@@ -190,16 +182,6 @@ static const char *find_self(struct arena *arena)
     return len > 0 ? arena_strndup(arena, path, (size_t)len) : "reperf";
 }
 
-static bool asks_for_help(int argc, char **argv)
-{
-    for (int idx = 0; idx < argc && strcmp(argv[idx], "--") != 0; idx++) {
-        if (strcmp(argv[idx], "--help") == 0 || strcmp(argv[idx], "-h") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* REPERF_LOG is the lowest level of messages that are shown. */
 static int set_log_level(struct err *err)
 {
@@ -232,10 +214,11 @@ static int run_command(const struct cmd *c, int argc, char **argv, const char *m
                                       ".local/share", "reperf/store"),
                           self,
                           manifests};
-    int status = set_log_level(&err) < 0 ? -1 : c->run(&ctx, argc, argv, &err);
+    int status = set_log_level(&err) < 0 ? -1 : cmd_run(c, &ctx, argc, argv, &err);
     if (status < 0) {
         log_line(LOG_ERROR, "%s", err.msg);
-        return err_exit_status(err.code);
+        return err.code == ERR_INTERRUPTED && stop_is_asked() ? stop_status()
+                                                              : err_exit_status(err.code);
     }
     return status;
 }
@@ -326,7 +309,7 @@ int main(int argc, char **argv)
     if (!row) {
         return fail_command(argv[1]);
     }
-    if (asks_for_help(argc - 2, argv + 2)) {
+    if (cmd_asks_for_help(argc - 2, argv + 2)) {
         print_command_help(row->cmd, argv[2]);
         return flushed();
     }

@@ -35,9 +35,8 @@ int main(int argc, char **argv)
     }
     for (size_t idx = 0; idx < ARRAY_LEN(DOCUMENTS); idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        CLEANUP(strbuf) struct strbuf text = {0};
+        CLEANUP(strbuf) struct strbuf text = STRBUF(SCHEMA_MAX);
         struct err err = {0};
-        strbuf_init(&text, SCHEMA_MAX);
         json_schema(&text, DOCUMENTS[idx], &words);
         ASSERT(!text.is_full);
         if (fs_write_atomic(fs_join(&arena, argv[1], DOCUMENTS[idx]->file), strbuf_str(&text),

@@ -20,10 +20,7 @@ struct arena {
 #define ARENA_EMPTY ((struct arena){0})
 
 void arena_release(struct arena *arena);
-static inline void arena_cleanup(struct arena *arena)
-{
-    arena_release(arena);
-}
+CLEANUP_BY(arena, struct arena, arena_release);
 
 /* Zeroed memory. */
 void *arena_alloc(struct arena *arena, size_t size, size_t align);

@@ -22,6 +22,19 @@
 #define UNUSED            __attribute__((unused))
 #define ARRAY_LEN(a)      (sizeof(a) / sizeof((a)[0]))
 #define CLEANUP(kind)     __attribute__((cleanup(kind##_cleanup)))
+/* What CLEANUP(kind) calls at the end of a variable's block: release(&variable); of a pointer, release(variable). */
+#define CLEANUP_BY(kind, T, release)                                                               \
+    static inline void kind##_cleanup(T *of)                                                       \
+    {                                                                                              \
+        release(of);                                                                               \
+    }                                                                                              \
+    static inline void kind##_cleanup(T *of)
+#define CLEANUP_POINTER(kind, T, release)                                                          \
+    static inline void kind##_cleanup(T **of)                                                      \
+    {                                                                                              \
+        release(*of);                                                                              \
+    }                                                                                              \
+    static inline void kind##_cleanup(T **of)
 
 /* A broken invariant of ours: on in every build, never for outside data. */
 #define ASSERT(cond)                                                                               \

@@ -5,9 +5,10 @@
 #ifndef BASE_COMMAND_H
 #define BASE_COMMAND_H
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/opt.h"
-#include "base/str.h"
+#include "base/strbuf.h"
 
 /* Besides those of base/err.h. */
 #define STATUS_NOT_READ 9  /* no log gave a number */
@@ -24,13 +25,45 @@ struct cmd_ctx {
     const char *manifests; /* what --manifests or $REPERF_MANIFESTS names; NULL: neither */
 };
 
+/* One call of a command. Its lists and its arena are released after it. */
+struct cmd_call {
+    const struct cmd *cmd;
+    struct arena *arena;
+    void *args;               /* the command's own struct, filled by its options */
+    struct opt_list operands; /* of the words, those behind a "--" included */
+    size_t n_before;          /* of them, those before a "--" */
+    struct strbuf *out;       /* is printed where the command ends well */
+    bool is_painted;          /* out has colours, and no outside text that drives a terminal */
+    bool is_said;             /* out is printed, too, where it fails */
+};
+
 struct cmd {
     const char *name;
     const char *operands;   /* for the synopsis: "REPORT..." */
     const char *summary;    /* one line */
     const struct opt *opts; /* ended by OPT_END; offsets into the command's own arguments struct */
-    int (*run)(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err);
+    int (*run)(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err);
+    size_t args_size;
+    const void *defaults; /* of its arguments; NULL: all zero */
+    size_t n_min, n_max;
+    const char
+        *expected; /* is said where there are fewer or more operands; NULL: run looks itself */
 };
+/* CMD("NAME", "OPERANDS", "summary", OPTS, run, CMD_ARGS(struct of its arguments), CMD_OPERANDS(MIN, MAX, "what is expected")) */
+/* clang-format off */
+#define CMD(of_name, of_operands, says, of_opts, by, ...)                                          \
+    {.name = (of_name), .operands = (of_operands), .summary = (says), .opts = (of_opts),           \
+     .run = (by), __VA_ARGS__}
+#define CMD_ARGS(T) .args_size = sizeof(T)
+#define CMD_OPERANDS(min, max, says) .n_min = (min), .n_max = (max), .expected = (says)
+/* clang-format on */
+
+/* Parses the words behind its name, runs it, and prints. */
+MUST_CHECK int cmd_call(const struct cmd *c, const struct cmd_ctx *ctx, int argc, char **argv,
+                        struct err *err);
+bool cmd_asks_for_help(int argc, char **argv);
+/* "NAME [options] OPERANDS", its summary and its options. */
+void cmd_print_help(const struct cmd *c);
 
 /* Writes a whole document to stdout and checks that it was written (a full disk or a closed pipe is an error). */
 MUST_CHECK int cmd_print(struct str text, struct err *err);

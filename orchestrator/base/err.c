@@ -2,7 +2,6 @@
 #include "base/err.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 void assert_failed(const char *cond, const char *file, int line)
 {

@@ -8,7 +8,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/publish.h"
@@ -303,11 +302,6 @@ char *fs_join(struct arena *arena, const char *folder, const char *name)
     return arena_printf(arena, "%s%s%s", folder, slash, name);
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 struct name_vec {
     char **items;
     size_t n;
@@ -319,7 +313,7 @@ static void names_finish(struct arena *arena, struct name_vec *found, struct fs_
     char **items = arena_array(arena, char *, found->n ? found->n : 1);
     if (found->n) {
         memcpy(items, found->items, found->n * sizeof(*items));
-        qsort(items, found->n, sizeof(*items), by_bytes);
+        qsort(items, found->n, sizeof(*items), str_cmp_z);
     }
     *ret_names = (struct fs_names){items, found->n};
     VEC_RELEASE(found);

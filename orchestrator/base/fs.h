@@ -8,10 +8,7 @@
 
 static inline void fd_cleanup(int *fd); /* CLEANUP(fd) int fd = -1; */
 void fd_close(int *fd);
-static inline void fd_cleanup(int *fd)
-{
-    fd_close(fd);
-}
+CLEANUP_BY(fd, int, fd_close);
 static inline int take_fd(int *fd)
 {
     int taken = *fd;

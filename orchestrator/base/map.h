@@ -19,10 +19,7 @@ struct map {
 };
 
 void map_release(struct map *map);
-static inline void map_cleanup(struct map *map)
-{
-    map_release(map);
-}
+CLEANUP_BY(map, struct map, map_release);
 
 /* NULL where absent. */
 void *map_get(const struct map *map, struct str key);

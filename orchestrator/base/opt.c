@@ -145,6 +145,15 @@ int opt_parse(const struct opt *opts, int argc, char **argv, void *args,
     return 0;
 }
 
+void opt_release(const struct opt *opts, void *args)
+{
+    for (const struct opt *o = opts; o->name; o++) {
+        if (o->kind == OPT_LIST) {
+            VEC_RELEASE((struct opt_list *)(void *)((char *)args + o->offset));
+        }
+    }
+}
+
 void opt_print_help(FILE *out, const struct opt *opts)
 {
     for (const struct opt *o = opts; o->name; o++) {

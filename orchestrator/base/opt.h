@@ -14,10 +14,7 @@ struct opt_list {
     size_t n;
     size_t n_max;
 };
-static inline void opt_list_cleanup(struct opt_list *list)
-{
-    VEC_RELEASE(list);
-}
+CLEANUP_BY(opt_list, struct opt_list, VEC_RELEASE);
 
 struct opt {
     const char *name; /* without the dashes */
@@ -48,6 +45,9 @@ struct opt {
    are borrowed from argv; VEC_RELEASE it). */
 MUST_CHECK int opt_parse(const struct opt *opts, int argc, char **argv, void *args,
                          struct opt_list *ret_operands, struct err *err);
+
+/* Its lists. */
+void opt_release(const struct opt *opts, void *args);
 
 /* "  --name VALUE   help" lines. */
 void opt_print_help(FILE *out, const struct opt *opts);

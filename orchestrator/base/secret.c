@@ -4,7 +4,6 @@
 #include "base/secret.h"
 
 #include <ctype.h>
-#include <strings.h>
 
 /* ---- names ---- */
 

@@ -10,6 +10,26 @@ bool str_eq(struct str a, struct str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+const void *str_named(const void *items, size_t n, size_t size, size_t at, struct str name)
+{
+    const char *item = items;
+    while (n && !str_eq(*(const struct str *)(const void *)(item + at), name)) {
+        item += size;
+        n--;
+    }
+    return n ? item : NULL;
+}
+
+const void *z_named(const void *items, size_t n, size_t size, size_t at, struct str name)
+{
+    const char *item = items;
+    while (n && !str_eq_z(name, *(const char *const *)(const void *)(item + at))) {
+        item += size;
+        n--;
+    }
+    return n ? item : NULL;
+}
+
 bool str_eq_any(struct str a, const char *const *list)
 {
     for (; *list; list++) {
@@ -40,6 +60,16 @@ int str_cmp(struct str a, struct str b)
     return a.len < b.len ? -1 : a.len > b.len;
 }
 
+int str_cmp_first(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+int str_cmp_z(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 bool str_starts(struct str s, struct str prefix)
 {
     return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
@@ -54,6 +84,43 @@ bool str_ends(struct str s, struct str suffix)
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static bool is_in(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
+size_t str_span(struct str s, size_t at, const char *set)
+{
+    while (at < s.len && is_in(s.ptr[at], set)) {
+        at++;
+    }
+    return at;
+}
+
+size_t str_cspan(struct str s, size_t at, const char *set)
+{
+    while (at < s.len && !is_in(s.ptr[at], set)) {
+        at++;
+    }
+    return at;
+}
+
+struct str str_rtrim(struct str s, size_t n_min, const char *set)
+{
+    while (s.len > n_min && is_in(s.ptr[s.len - 1], set)) {
+        s.len--;
+    }
+    return s;
+}
+
+struct str str_rcut(struct str s, size_t n_min, const char *set)
+{
+    while (s.len > n_min && !is_in(s.ptr[s.len - 1], set)) {
+        s.len--;
+    }
+    return s;
 }
 
 struct str str_trim(struct str s)

@@ -35,6 +35,15 @@ void text_plain_painted(char *text, size_t len);
 void text_plain_line(char *text, size_t len);
 /* Likewise each byte of the password in "scheme://user:password@host" becomes "*". */
 void text_hide_logins(char *text, size_t len);
+/* The first of n items whose `member`, a struct str (Z_NAMED: a const char *), is that name; NULL: none. */
+#define STR_NAMED(items, n, member, name)                                                          \
+    ((typeof(&(items)[0]))(uintptr_t)str_named((items), (n), sizeof((items)[0]),                   \
+                                               offsetof(typeof((items)[0]), member), (name)))
+#define Z_NAMED(items, n, member, name)                                                            \
+    ((typeof(&(items)[0]))(uintptr_t)z_named((items), (n), sizeof((items)[0]),                     \
+                                             offsetof(typeof((items)[0]), member), (name)))
+const void *str_named(const void *items, size_t n, size_t size, size_t at, struct str name);
+const void *z_named(const void *items, size_t n, size_t size, size_t at, struct str name);
 bool str_eq_any(struct str a, const char *const *list); /* ended by NULL */
 bool str_is_in(struct str s, const struct str *list, size_t n);
 static inline bool is_digit(char c)
@@ -42,8 +51,18 @@ static inline bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 int str_cmp(struct str a, struct str b); /* bytewise; <0, 0, >0 */
+/* For qsort, of struct str and of structs that begin with one; of char *. */
+int str_cmp_first(const void *a, const void *b);
+int str_cmp_z(const void *a, const void *b);
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
+/* From `at` on, where the first byte is that is not in the set, or (str_cspan) is; the end, if there is none. */
+#define DIGITS "0123456789"
+size_t str_span(struct str s, size_t at, const char *set);
+size_t str_cspan(struct str s, size_t at, const char *set);
+/* Without the last bytes that are in the set, or (str_rcut) are not, but for the first n_min. */
+struct str str_rtrim(struct str s, size_t n_min, const char *set);
+struct str str_rcut(struct str s, size_t n_min, const char *set);
 struct str str_trim(struct str s);                         /* blanks, tabs, CR, LF at both ends */
 struct str str_sub(struct str s, size_t from, size_t len); /* clipped to s */
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/strbuf.h"
+#include "base/bytes.h"
 
 #include <math.h>
 
-static char EMPTY_TEXT[1];
+char STRBUF_NONE[1];
 
 void strbuf_init(struct strbuf *buf, size_t cap_bytes)
 {
-    *buf = (struct strbuf){.ptr = EMPTY_TEXT, .cap_bytes = cap_bytes};
+    *buf = STRBUF(cap_bytes);
 }
 
 void strbuf_release(struct strbuf *buf)
@@ -15,7 +16,7 @@ void strbuf_release(struct strbuf *buf)
     if (buf->size_bytes) {
         free(buf->ptr);
     }
-    *buf = (struct strbuf){.ptr = EMPTY_TEXT};
+    *buf = (struct strbuf){.ptr = STRBUF_NONE};
 }
 
 void strbuf_clear(struct strbuf *buf)
@@ -108,6 +109,12 @@ static char *digits_before(char *end, uint64_t value)
         value /= 10;
     } while (value);
     return end;
+}
+
+void strbuf_add_le32(struct strbuf *buf, uint32_t value)
+{
+    put_le32(&value, value);
+    strbuf_add(buf, &value, sizeof(value));
 }
 
 void strbuf_add_i64(struct strbuf *buf, int64_t value)

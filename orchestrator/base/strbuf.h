@@ -14,12 +14,11 @@ struct strbuf {
     bool is_full;
 };
 
+extern char STRBUF_NONE[]; /* the empty text */
+#define STRBUF(cap) ((struct strbuf){.ptr = STRBUF_NONE, .cap_bytes = (cap)})
 void strbuf_init(struct strbuf *buf, size_t cap_bytes);
 void strbuf_release(struct strbuf *buf);
-static inline void strbuf_cleanup(struct strbuf *buf)
-{
-    strbuf_release(buf);
-}
+CLEANUP_BY(strbuf, struct strbuf, strbuf_release);
 void strbuf_clear(struct strbuf *buf);
 
 void strbuf_add(struct strbuf *buf, const void *ptr, size_t len);
@@ -28,6 +27,7 @@ void strbuf_add_str(struct strbuf *buf, struct str s);
 /* Text from outside, so that it cannot steer a terminal (text_plain_line). */
 void strbuf_add_plain(struct strbuf *buf, struct str s);
 void strbuf_add_char(struct strbuf *buf, char c);
+void strbuf_add_le32(struct strbuf *buf, uint32_t value); /* four bytes, the lowest first */
 void strbuf_add_i64(struct strbuf *buf, int64_t value);
 void strbuf_printf(struct strbuf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -13,8 +13,6 @@
 
 void table_init(struct table *table, const struct table_column *columns, size_t n_columns)
 {
-    ASSERT(n_columns > 0);
-    ASSERT(n_columns <= TABLE_COLUMNS_MAX);
     *table = (struct table){.columns = columns, .n_columns = n_columns};
 }
 
@@ -70,8 +68,7 @@ void table_add_or_dash(struct table *table, struct str text)
 
 void table_add_f64(struct table *table, double value)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(64);
     if (isfinite(value)) {
         strbuf_add_f64(&text, value);
     }
@@ -154,10 +151,7 @@ size_t text_fit(struct str text, size_t columns_max, bool keeps_words)
 
 static struct str without_blanks(struct str text)
 {
-    size_t n = 0;
-    while (n < text.len && text.ptr[n] == ' ') {
-        n++;
-    }
+    size_t n = str_span(text, 0, " ");
     return str_sub(text, n, SIZE_MAX);
 }
 
@@ -334,6 +328,8 @@ void table_render_in(const struct table *table, size_t columns_max, struct strbu
 {
     struct table_layout layout;
     struct str heads[TABLE_COLUMNS_MAX] = {0};
+    ASSERT(table->n_columns > 0);
+    ASSERT(table->n_columns <= TABLE_COLUMNS_MAX);
     ASSERT(table->n_cells % table->n_columns == 0);
     choose_layout(table, columns_max, &layout);
     if (table->n_cells) {

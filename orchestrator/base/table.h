@@ -22,12 +22,10 @@ struct table {
     size_t n_max;
 };
 
+#define TABLE(of) ((struct table){.columns = (of), .n_columns = ARRAY_LEN(of)})
 void table_init(struct table *table, const struct table_column *columns, size_t n_columns);
 void table_release(struct table *table);
-static inline void table_cleanup(struct table *table)
-{
-    table_release(table);
-}
+CLEANUP_BY(table, struct table, table_release);
 
 /* Cells are added row by row, left to right. */
 void table_add(struct table *table, struct str text);

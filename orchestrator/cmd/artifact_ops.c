@@ -138,10 +138,6 @@ static int end(const struct artifact_job *job, struct strbuf *text, const struct
     if (print_all(job, text, &print_err) < 0) {
         log_line(LOG_DEBUG, "%s", print_err.msg);
     }
-    if (first->code == ERR_INTERRUPTED && stop_is_asked()) {
-        log_line(LOG_ERROR, "%s", first->msg);
-        return stop_status();
-    }
     *err = *first;
     return -1;
 }
@@ -153,14 +149,13 @@ int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(net) struct net net;
-    CLEANUP(strbuf) struct strbuf document = {0};
+    CLEANUP(strbuf) struct strbuf document = STRBUF(OUTPUT_MAX);
     CLEANUP(strbuf) struct strbuf text = {0};
     struct json_out out;
     struct artifact_sink sink = {&out, &text};
     struct artifacts artifacts = {0};
     struct err first = {0};
     net_init(&net, job->net_opts);
-    strbuf_init(&document, OUTPUT_MAX);
     strbuf_init(&text, OUTPUT_MAX);
     job->arena = &arena;
     job->store = &store;

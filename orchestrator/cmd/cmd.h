@@ -60,6 +60,10 @@ const struct cmd_row *cmd_at(size_t idx);
 /* NULL: no command has that name. */
 const struct cmd_row *cmd_find(const char *name);
 
+/* Parses the words behind its name, or its verb's, and runs it. */
+MUST_CHECK int cmd_run(const struct cmd *c, const struct cmd_ctx *ctx, int argc, char **argv,
+                       struct err *err);
+
 /* The verbs of a command whose verbs have options of their own, ended by NULL; NULL if it has none. */
 const struct cmd *const *cmd_verbs(const struct cmd *c);
 

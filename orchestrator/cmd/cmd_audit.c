@@ -19,11 +19,6 @@ struct audit_args {
     struct shown_args shown;
     enum text_level level;
 };
-static void audit_args_cleanup(struct audit_args *args)
-{
-    shown_args_cleanup(&args->shown);
-}
-
 static const struct opt OPTS[] = {
     OPT(struct audit_args, is_all, "all", "all reports"),
     OPT(struct audit_args, logs_folder, "logs",
@@ -129,8 +124,7 @@ static int put_result(struct arena *arena, const char *root, const struct audit_
         isatty(STDOUT_FILENO) && log_wants_color(), args->want_like, args->level,
         args->is_all && !args->want_like && args->level == TEXT_PLAIN};
     const struct audit_set set = {audited->audits, audited->reports.n};
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, TEXT_BYTES_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
     if (args->want_sarif) {
         write_sarif(arena, root, &set, &text);
     } else if (args->want_junit) {
@@ -151,28 +145,27 @@ static void say_written(const struct report_audit *audit)
     }
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(audited) struct audited audited = {0};
-    CLEANUP(audit_args) struct audit_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0) {
+    struct audit_args *args = call->args;
+    if (check_args(args, err) < 0) {
         return -1;
     }
-    const struct audit_ask ask = {
-        "audit", &names, args.is_all, args.logs_folder, args.series_folder, &args.shown};
-    if (audited_make(&arena, ctx, &ask, &audited, err) < 0) {
+    const struct audit_ask ask = {"audit",           &call->operands,     args->is_all,
+                                  args->logs_folder, args->series_folder, &args->shown};
+    if (audited_make(call->arena, ctx, &ask, &audited, err) < 0) {
         return -1;
     }
     const struct audit_set set = {audited.audits, audited.reports.n};
     for (size_t idx = 0; idx < set.n; idx++) {
         say_written(&set.items[idx]);
     }
-    return put_result(&arena, ctx->root, &args, &audited, err) < 0
+    return put_result(call->arena, ctx->root, args, &audited, err) < 0
                ? -1
-               : status_of(&set, args.is_strict);
+               : status_of(&set, args->is_strict);
 }
 
-const struct cmd CMD_AUDIT = {"audit", "REPORT... | --all",
-                              "recompute published numbers from their logs", OPTS, run};
+const struct cmd CMD_AUDIT =
+    CMD("audit", "REPORT... | --all", "recompute published numbers from their logs", OPTS, run,
+        CMD_ARGS(struct audit_args));

@@ -11,8 +11,6 @@
 #include "store/dataset_store.h"
 #include "sys/stop.h"
 
-#define OUTPUT_MAX (8u << 20)
-
 struct bundle_args {
     const char *output;
     const char *locks;
@@ -89,17 +87,12 @@ static void print_text(struct strbuf *buf, const char *command, const char *fold
     }
 }
 
-static int print(const char *command, const char *folder, const struct bundle_info *info,
-                 bool want_json, struct err *err)
+static int print(const struct cmd_call *call, const char *command, const char *folder,
+                 const struct bundle_info *info)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (want_json) {
-        print_json(&buf, command, folder, info);
-    } else {
-        print_text(&buf, command, folder, info);
-    }
-    return cmd_print(strbuf_str(&buf), err);
+    const struct bundle_args *args = call->args;
+    (args->want_json ? print_json : print_text)(call->out, command, folder, info);
+    return 0;
 }
 
 /* ---- parts ---- */
@@ -108,10 +101,7 @@ struct bundle_parts {
     struct bundle_part *items;
     size_t n, n_max;
 };
-static void parts_cleanup(struct bundle_parts *parts)
-{
-    VEC_RELEASE(parts);
-}
+CLEANUP_BY(parts, struct bundle_parts, VEC_RELEASE);
 
 static void add_part(struct arena *arena, const struct artifact *artifact,
                      struct bundle_parts *parts)
@@ -173,27 +163,23 @@ static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *
 
 /* ---- commands ---- */
 
-static int run_bundle(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(parts) struct bundle_parts parts = {0};
     CLEANUP(store) struct store store = STORE_EMPTY;
-    struct bundle_args args = {0};
+    struct bundle_args *args = call->args;
     struct bundle_info info;
-    if (opt_parse(BUNDLE_OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n == 0 || (!args.output && !args.is_dry)) {
+    if (call->operands.n == 0 || (!args->output && !args->is_dry)) {
         return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output DIR or --dry-run");
     }
-    for (size_t idx = 0; idx < operands.n; idx++) {
-        if (add_name(ctx, &arena, operands.items[idx], args.is_synthetic, &parts, err) < 0) {
+    for (size_t idx = 0; idx < call->operands.n; idx++) {
+        if (add_name(ctx, call->arena, call->operands.items[idx], args->is_synthetic, &parts, err) <
+            0) {
             return -1;
         }
     }
     stop_hold();
-    if (store_open(&arena, ctx->store, &store, err) < 0) {
+    if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
     const struct net_opts net = {
@@ -204,56 +190,49 @@ static int run_bundle(const struct cmd_ctx *ctx, int argc, char **argv, struct e
                                .self = ctx->self,
                                .parts = parts.items,
                                .n_parts = parts.n,
-                               .allows_missing = args.allows_missing,
-                               .folder = args.output,
+                               .allows_missing = args->allows_missing,
+                               .folder = args->output,
                                .clock = ctx->clock,
                                .should_stop = stop_is_asked};
-    if (args.is_dry) {
-        return bundle_foresee(&arena, &opts, &info, err) < 0
-                   ? stop_end(err)
-                   : print("bundle-dry-run", args.output, &info, args.want_json, err);
+    if (args->is_dry) {
+        return bundle_foresee(call->arena, &opts, &info, err) < 0
+                   ? -1
+                   : print(call, "bundle-dry-run", args->output, &info);
     }
-    if (bundle_make(&arena, &opts, &info, err) < 0) {
-        return stop_end(err);
-    }
-    return print("bundle", args.output, &info, args.want_json, err);
-}
-
-static int run_import(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(store) struct store store = STORE_EMPTY;
-    struct bundle_args args = {0};
-    struct bundle_info info;
-    if (opt_parse(IMPORT_OPTS, argc, argv, &args, &operands, err) < 0) {
+    if (bundle_make(call->arena, &opts, &info, err) < 0) {
         return -1;
     }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "import: expected one DIR of a bundle");
-    }
+    return print(call, "bundle", args->output, &info);
+}
+
+static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
+{
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    struct bundle_args *args = call->args;
+    struct bundle_info info;
     stop_hold();
-    if (store_open(&arena, ctx->store, &store, err) < 0) {
+    if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
     const struct net_opts net = {
         .is_offline = true, .should_stop = stop_is_asked, .clock = ctx->clock};
     const struct import_opts opts = {
         .store = &store,
-        .folder = operands.items[0],
-        .locks = args.locks ? args.locks : fs_join(&arena, ctx->root, "manifests/locks"),
+        .folder = call->operands.items[0],
+        .locks = args->locks ? args->locks : fs_join(call->arena, ctx->root, "manifests/locks"),
         .net = &net,
         .should_stop = stop_is_asked};
-    if (bundle_import(&arena, &opts, &info, err) < 0) {
-        return stop_end(err);
+    if (bundle_import(call->arena, &opts, &info, err) < 0) {
+        return -1;
     }
-    return print("import", operands.items[0], &info, args.want_json, err);
+    return print(call, "import", call->operands.items[0], &info);
 }
 
-const struct cmd CMD_BUNDLE = {
-    "bundle", "NAME...",
-    "put everything that reports, datasets, images or sources need into one folder", BUNDLE_OPTS,
-    run_bundle};
-const struct cmd CMD_IMPORT = {"import", "DIR",
-                               "import a bundle into the store, after checking every byte",
-                               IMPORT_OPTS, run_import};
+const struct cmd CMD_BUNDLE =
+    CMD("bundle", "NAME...",
+        "put everything that reports, datasets, images or sources need into one folder",
+        BUNDLE_OPTS, run_bundle, CMD_ARGS(struct bundle_args));
+const struct cmd CMD_IMPORT =
+    CMD("import", "DIR", "import a bundle into the store, after checking every byte", IMPORT_OPTS,
+        run_import, CMD_ARGS(struct bundle_args),
+        CMD_OPERANDS(1, 1, "import: expected one DIR of a bundle"));

@@ -70,12 +70,7 @@ static void add_change(struct changes *changes, struct str name, struct str a, s
 
 static bool has_node(const struct run_view *view, struct str node)
 {
-    for (size_t idx = 0; idx < view->n_settings; idx++) {
-        if (str_eq(view->settings[idx].node, node)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(view->settings, view->n_settings, node, node) != NULL;
 }
 
 /* A node that only one of the runs had is not compared value by value. */
@@ -132,12 +127,8 @@ static void compare_settings(struct arena *arena, struct compare *c)
 
 static struct str condition_value(const struct condition *items, size_t n, struct str name)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(items[idx].name, name)) {
-            return items[idx].value;
-        }
-    }
-    return STR_EMPTY;
+    const typeof(items[0]) *found = STR_NAMED(items, n, name, name);
+    return found ? found->value : STR_EMPTY;
 }
 
 /* Conditions that the two plans set for one case; the machine's own are among the settings. */
@@ -291,9 +282,8 @@ static int judge_nodes(const struct cmd_ctx *ctx, struct arena *arena, const str
 /* One run alone: its nodes beside each other. The status is 1 with an outlier. */
 static int compare_nodes(const struct compare *c, const struct compare_args *args, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(TEXT_BYTES_MAX);
     struct json_out json;
-    strbuf_init(&out, TEXT_BYTES_MAX);
     if (!c->health_a || args->fail_slower >= 0 || args->outputs.csv || args->outputs.markdown) {
         return err_set(err, ERR_USAGE,
                        "compare: expected two runs, or one with --each-node for text or --json");
@@ -337,47 +327,45 @@ static int open_both(const struct cmd_ctx *ctx, const struct compare_logs *logs,
     return rc;
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(compare) struct compare compare = {0};
-    struct compare_args args = {.fail_slower = -1};
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 ||
-        outputs_check(&args.outputs, "compare", err) < 0) {
+    struct compare_args *args = call->args;
+    if (outputs_check(&args->outputs, "compare", err) < 0) {
         return -1;
     }
-    if (names.n != 1 && names.n != 2) {
+    if (call->operands.n != 1 && call->operands.n != 2) {
         return err_set(err, ERR_USAGE, "compare: expected two runs, archives or logs, found %zu",
-                       names.n);
+                       call->operands.n);
     }
-    if (args.allows_undecided && args.fail_slower < 0) {
+    if (args->allows_undecided && args->fail_slower < 0) {
         return err_set(err, ERR_USAGE, "--allow-undecided needs --fail-slower");
     }
     compare.gate =
-        (struct compare_gate){args.fail_slower >= 0, args.allows_undecided, args.fail_slower};
-    compare.is_verbose = args.is_verbose;
-    const struct compare_logs logs = {&arena, ctx->root, args.format, &formats};
-    if (open_both(ctx, &logs, &names, &compare, err) < 0 ||
-        judge_nodes(ctx, &arena, &compare.a, args.limits, &compare.health_a, err) < 0) {
+        (struct compare_gate){args->fail_slower >= 0, args->allows_undecided, args->fail_slower};
+    compare.is_verbose = args->is_verbose;
+    const struct compare_logs logs = {call->arena, ctx->root, args->format, &formats};
+    if (open_both(ctx, &logs, &call->operands, &compare, err) < 0 ||
+        judge_nodes(ctx, call->arena, &compare.a, args->limits, &compare.health_a, err) < 0) {
         return -1;
     }
-    if (names.n == 1) {
-        return compare_nodes(&compare, &args, err);
+    if (call->operands.n == 1) {
+        return compare_nodes(&compare, args, err);
     }
-    if (judge_nodes(ctx, &arena, &compare.b, args.limits, &compare.health_b, err) < 0) {
+    if (judge_nodes(ctx, call->arena, &compare.b, args->limits, &compare.health_b, err) < 0) {
         return -1;
     }
-    find_changes(&arena, &compare);
-    find_claims(&arena, &compare);
-    compare_rows(&arena, &compare);
-    if (outputs_put(&args.outputs, write_form, &compare, false, err) < 0) {
+    find_changes(call->arena, &compare);
+    find_claims(call->arena, &compare);
+    compare_rows(call->arena, &compare);
+    if (outputs_put(&args->outputs, write_form, &compare, false, err) < 0) {
         return -1;
     }
-    return args.fail_slower >= 0 ? gate_run(&compare) : 0;
+    return args->fail_slower >= 0 ? gate_run(&compare) : 0;
 }
 
-const struct cmd CMD_COMPARE = {
-    "compare", "RUN|LOG [RUN|LOG]",
-    "two runs or logs side by side: values, what differs; or the nodes of one run", OPTS, run};
+const struct cmd CMD_COMPARE =
+    CMD("compare", "RUN|LOG [RUN|LOG]",
+        "two runs or logs side by side: values, what differs; or the nodes of one run", OPTS, run,
+        CMD_ARGS(struct compare_args), .defaults = &(const struct compare_args){.fail_slower = -1});

@@ -6,8 +6,7 @@
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
 
-#define OFFERS_BYTES_MAX (1u << 20)
-#define ASKED            "complete"
+#define ASKED "complete"
 
 /* A name in a synopsis, and what is offered for it: the ids of a kind of `reperf list`, or the shell's files or folders. */
 static const struct offer {
@@ -50,7 +49,7 @@ static int add_ids(const struct cmd_ctx *ctx, const char *kind, struct err *err)
 {
     char ids[] = "--ids";
     char *argv[] = {(char *)(uintptr_t)kind, ids, NULL}; /* opt_parse does not write to them */
-    return CMD_LIST.run(ctx, 2, argv, err);
+    return cmd_run(&CMD_LIST, ctx, 2, argv, err);
 }
 
 static bool is_name_char(char c)
@@ -115,7 +114,7 @@ static const struct opt *option_of(const struct cmd *c, const char *word)
     return NULL;
 }
 
-static const struct cmd *command_of(char *const *words, size_t n)
+static const struct cmd *command_of(const char *const *words, size_t n)
 {
     const struct cmd_row *row = cmd_find(words[0]);
     const struct cmd *c = row ? row->cmd : NULL;
@@ -128,7 +127,7 @@ static const struct cmd *command_of(char *const *words, size_t n)
 }
 
 /* words: what is typed behind the program's name; the last is being typed. bash parts "--name=VALUE" into three. */
-static int answer(const struct cmd_ctx *ctx, char *const *words, size_t n, struct strbuf *out,
+static int answer(const struct cmd_ctx *ctx, const char *const *words, size_t n, struct strbuf *out,
                   struct err *err)
 {
     const struct cmd *c = n ? command_of(words, n) : NULL;
@@ -165,7 +164,7 @@ static int answer(const struct cmd_ctx *ctx, char *const *words, size_t n, struc
 
 static const struct opt OPTS[] = {OPT_END};
 
-static int run_completion(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run_completion(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     static const struct {
         const char *shell;
@@ -173,29 +172,22 @@ static int run_completion(const struct cmd_ctx *ctx, int argc, char **argv, stru
     } SHELLS[] = {{"bash", "", completion_bash_begin},
                   {"fish", "", completion_fish_begin},
                   {"zsh", ZSH_HEAD, completion_bash_begin}};
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, OFFERS_BYTES_MAX);
-    if (argc > 1 && strcmp(argv[0], ASKED) == 0 && strcmp(argv[1], "--") == 0) {
-        return answer(ctx, argv + 2, (size_t)argc - 2, &out, err) < 0
-                   ? -1
-                   : cmd_print(strbuf_str(&out), err);
+    const struct opt_list *words = &call->operands;
+    if (words->n && call->n_before == 1 && strcmp(words->items[0], ASKED) == 0) {
+        return answer(ctx, words->items + 1, words->n - 1, call->out, err);
     }
-    if (opt_parse(OPTS, argc, argv, NULL, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
+    if (words->n != 1) {
         return err_set(err, ERR_USAGE, "completion: expected one shell: bash, fish or zsh");
     }
     for (size_t idx = 0; idx < ARRAY_LEN(SHELLS); idx++) {
-        if (strcmp(operands.items[0], SHELLS[idx].shell) == 0) {
-            strbuf_printf(&out, "%s%s", SHELLS[idx].head, SHELLS[idx].script);
-            return cmd_print(strbuf_str(&out), err);
+        if (strcmp(words->items[0], SHELLS[idx].shell) == 0) {
+            strbuf_printf(call->out, "%s%s", SHELLS[idx].head, SHELLS[idx].script);
+            return 0;
         }
     }
     return err_set(err, ERR_USAGE, "completion: expected bash, fish or zsh, found \"%.40s\"",
-                   operands.items[0]);
+                   words->items[0]);
 }
 
-const struct cmd CMD_COMPLETION = {"completion", "bash|fish|zsh", "a shell's completion script",
-                                   OPTS, run_completion};
+const struct cmd CMD_COMPLETION = CMD("completion", "bash|fish|zsh", "a shell's completion script",
+                                      OPTS, run_completion, .args_size = 0);

@@ -2,14 +2,45 @@
 /* What other commands print, in plain language: words and numbers, and how a cell, a rule or a format comes to its number. */
 #include "base/base.h"
 
+#include "base/embed.h"
 #include "base/nearest.h"
 #include "cmd/cmd.h"
 #include "cmd/explain_names.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
-#include "load/load.h"
+#include "judge/finding.h"
+#include "run/events.h"
 
-#define OUTPUT_MAX (1u << 30)
+/* Every word that a status, a verdict or a column of a document can be, then the findings, then the events. tests/integration/test_explain.sh
+   holds the first against the schemas. */
+
+#define EACH_MAX 1024
+
+EMBED(explain_txt, "orchestrator/cmd/explain.txt"); /* lines of kind, name and text, between tabs */
+
+static struct explained *explain_words(struct arena *arena, size_t *ret_n)
+{
+    struct explained *words = arena_array(arena, struct explained, EACH_MAX);
+    struct str rest = EMBEDDED(explain_txt), line, kind, name;
+    size_t n = 0;
+    while (str_next(&rest, '\n', &line) && line.len) {
+        ASSERT(n < EACH_MAX && str_next(&line, '\t', &kind) && str_next(&line, '\t', &name));
+        words[n++] = (struct explained){str_z(arena, kind), str_z(arena, name), NULL, NULL,
+                                        str_z(arena, line)};
+    }
+    ASSERT(n + N_FINDING_RULES + EV_COUNT <= EACH_MAX);
+    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
+        const struct finding_rule *rule = &FINDING_RULES[idx];
+        words[n++] = (struct explained){"finding", rule->id, finding_level_name(rule->level),
+                                        rule->title, str_z(arena, finding_help(rule))};
+    }
+    for (size_t idx = 0; idx < EV_COUNT; idx++) {
+        const struct event_row *row = &EVENTS[idx];
+        words[n++] = (struct explained){"event", row->name, row->level, NULL, row->help};
+    }
+    *ret_n = n;
+    return words;
+}
 
 static const struct json_field TERM_ROWS[] = {
     ROW("kind", struct explained, kind, 0),
@@ -93,41 +124,36 @@ static int explain(struct explainer *e, const char *const *items, size_t n, size
                    items[0], nearest_text(&nearest, text));
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct explain_args args = {0};
+    struct explain_args *args = call->args;
     struct json_out json;
     CLEANUP(explainer)
-    struct explainer e = {.arena = &arena, .ctx = ctx, .args = &args, .text = &buf, .json = &json};
+    struct explainer e = {
+        .arena = call->arena, .ctx = ctx, .args = args, .text = call->out, .json = &json};
     size_t taken = 0;
-    e.words = explain_words(&arena, &e.n_words);
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (args.want_json) {
-        jw_document(&json, &buf);
+    e.words = explain_words(call->arena, &e.n_words);
+    if (args->want_json) {
+        jw_document(&json, call->out);
         jw_array(&json, "items");
     }
-    for (size_t idx = 0; idx < operands.n; idx += taken) {
-        if (explain(&e, operands.items + idx, operands.n - idx, &taken, err) < 0) {
+    for (size_t idx = 0; idx < call->operands.n; idx += taken) {
+        if (explain(&e, call->operands.items + idx, call->operands.n - idx, &taken, err) < 0) {
             return -1;
         }
     }
-    if (operands.n == 0) {
+    if (call->operands.n == 0) {
         (void)add_matching(&e, NULL);
     }
-    if (args.want_json) {
+    if (args->want_json) {
         jw_end_array(&json);
         jw_end_object(&json);
-        strbuf_add_char(&buf, '\n');
+        strbuf_add_char(call->out, '\n');
     }
-    return cmd_print(strbuf_str(&buf), err);
+    return 0;
 }
 
-const struct cmd CMD_EXPLAIN = {
-    "explain", "[CELL | GLOB | REPORT CELL | RULE | FORMAT | CODE]...",
-    "how a cell follows from its log; what a rule, a format or a term means", OPTS, run};
+const struct cmd CMD_EXPLAIN =
+    CMD("explain", "[CELL | GLOB | REPORT CELL | RULE | FORMAT | CODE]...",
+        "how a cell follows from its log; what a rule, a format or a term means", OPTS, run,
+        CMD_ARGS(struct explain_args));

@@ -17,12 +17,6 @@ struct get_args {
     bool want_json;
 };
 
-static void get_args_cleanup(struct get_args *args)
-{
-    net_args_cleanup(&args->net);
-    VEC_RELEASE(&args->samples);
-}
-
 #define OPT_LOCKS(says) OPT(struct get_args, locks, "locks", says, .value = "DIR")
 #define OPT_JSON        OPT(struct get_args, want_json, "json", "print one JSON document, also on failure")
 
@@ -60,73 +54,53 @@ static const struct opt LOCK_OPTS[] = {
     OPT_END,
 };
 
-static int get(const struct cmd_ctx *ctx, const struct cmd *of, int argc, char **argv,
-               struct err *err)
+static int get(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list names = {0};
-    CLEANUP(get_args) struct get_args args = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct get_args *args = call->args;
+    const struct cmd *of = call->cmd;
     struct net_opts net;
-    if (opt_parse(of->opts, argc, argv, &args, &names, err) < 0) {
-        return -1;
-    }
     struct artifact_job job = {.ctx = ctx,
                                .net_opts = &net,
-                               .locks = args.locks,
-                               .samples = &args.samples,
-                               .wants_tree = !args.keeps_packed,
-                               .from = args.from,
-                               .removes_extra = args.removes_extra};
+                               .locks = args->locks,
+                               .samples = &args->samples,
+                               .wants_tree = !args->keeps_packed,
+                               .from = args->from,
+                               .removes_extra = args->removes_extra};
     enum artifact_verb verb = of == &CMD_REPAIR ? VERB_REPAIR
                               : of == &CMD_LOCK ? VERB_LOCK
-                              : args.is_dry     ? VERB_FORESEE
+                              : args->is_dry    ? VERB_FORESEE
                                                 : VERB_FETCH;
-    if (names.n == 0) {
-        return err_set(err, ERR_USAGE, "%s: expected the NAME of a dataset, image or report",
-                       of->name);
-    }
-    if (args.samples.n && !args.is_synthetic) {
+    if (args->samples.n && !args->is_synthetic) {
         return err_set(err, ERR_USAGE, "fetch: --samples goes with --synthetic");
     }
-    if (args.from && !fs_is_dir(args.from)) {
-        return err_set(err, ERR_NOT_FOUND, "--from %s: no such folder", args.from);
+    if (args->from && !fs_is_dir(args->from)) {
+        return err_set(err, ERR_NOT_FOUND, "--from %s: no such folder", args->from);
     }
-    if (args.as) {
-        if (artifact_check_as(&arena, ctx, of->name, args.as, &names, err) < 0) {
+    if (args->as) {
+        if (artifact_check_as(call->arena, ctx, of->name, args->as, &call->operands, err) < 0) {
             return -1;
         }
-        job.folder = names.items[0];
-        names.items[0] = args.as;
+        job.folder = call->operands.items[0];
+        call->operands.items[0] = args->as;
     }
-    return net_args_opts(ctx, &args.net, &net, err) < 0
+    return net_args_opts(ctx, &args->net, &net, err) < 0
                ? -1
-               : artifact_ops_run(&job, verb, &names, args.is_synthetic, args.want_json, err);
+               : artifact_ops_run(&job, verb, &call->operands, args->is_synthetic, args->want_json,
+                                  err);
 }
 
-static int run_fetch(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return get(ctx, &CMD_FETCH, argc, argv, err);
-}
-
-static int run_repair(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return get(ctx, &CMD_REPAIR, argc, argv, err);
-}
-
-static int run_lock(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return get(ctx, &CMD_LOCK, argc, argv, err);
-}
-
-const struct cmd CMD_FETCH = {
-    "fetch", "NAME...",
-    "get datasets, images and sources into the store, or all that a report needs", FETCH_OPTS,
-    run_fetch};
-const struct cmd CMD_REPAIR = {
-    "repair", "NAME... | FOLDER --as NAME",
-    "fetch, unpack or copy what datasets and images lack, and nothing else", REPAIR_OPTS,
-    run_repair};
-const struct cmd CMD_LOCK = {
-    "lock", "NAME...",
-    "record the state of datasets, images and sources, and require it from then on", LOCK_OPTS,
-    run_lock};
+const struct cmd CMD_FETCH =
+    CMD("fetch", "NAME...",
+        "get datasets, images and sources into the store, or all that a report needs", FETCH_OPTS,
+        get, CMD_ARGS(struct get_args),
+        CMD_OPERANDS(1, SIZE_MAX, "fetch: expected the NAME of a dataset, image or report"));
+const struct cmd CMD_REPAIR =
+    CMD("repair", "NAME... | FOLDER --as NAME",
+        "fetch, unpack or copy what datasets and images lack, and nothing else", REPAIR_OPTS, get,
+        CMD_ARGS(struct get_args),
+        CMD_OPERANDS(1, SIZE_MAX, "repair: expected the NAME of a dataset, image or report"));
+const struct cmd CMD_LOCK =
+    CMD("lock", "NAME...",
+        "record the state of datasets, images and sources, and require it from then on", LOCK_OPTS,
+        get, CMD_ARGS(struct get_args),
+        CMD_OPERANDS(1, SIZE_MAX, "lock: expected the NAME of a dataset, image or report"));

@@ -129,15 +129,13 @@ static int write_form(const void *of, enum output_form form, struct strbuf *out,
     return 0;
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct history_args args = {0};
-    CLEANUP(found) struct found found = {.arena = &arena, .args = &args};
+    struct history_args *args = call->args;
+    CLEANUP(found) struct found found = {.arena = call->arena, .args = args};
     struct fs_names ids;
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0 ||
-        check_args(&args, &operands, err) < 0 || rundir_list(&arena, ctx->state, &ids, err) < 0) {
+    if (check_args(args, &call->operands, err) < 0 ||
+        rundir_list(call->arena, ctx->state, &ids, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < ids.n; idx++) {
@@ -148,9 +146,10 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     const struct history history = {found.cells.items, found.cells.n, found.damaged.items,
                                     found.damaged.n, found.n_runs};
-    const struct history_written of = {&history, &args.text};
-    return outputs_put(&args.outputs, write_form, &of, false, err);
+    const struct history_written of = {&history, &args->text};
+    return outputs_put(&args->outputs, write_form, &of, false, err);
 }
 
-const struct cmd CMD_HISTORY = {
-    "history", "", "verdicts of finished runs on this machine, or one cell over time", OPTS, run};
+const struct cmd CMD_HISTORY =
+    CMD("history", "", "verdicts of finished runs on this machine, or one cell over time", OPTS,
+        run, CMD_ARGS(struct history_args));

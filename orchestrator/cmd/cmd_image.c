@@ -66,9 +66,8 @@ static int list(struct image_job *job, struct err *err)
     static const struct table_column COLUMNS[] = {{"image", false}, {"platform", false},
                                                   {"layers", true}, {"MB", true},
                                                   {"id", false},    {"from", false}};
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     struct fs_names names;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     if (image_names(job->store, &names, err) < 0) {
         return -1;
     }
@@ -211,29 +210,24 @@ static int run_verb(struct image_job *job, size_t verb, struct strbuf *json, str
     return result;
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(strbuf) struct strbuf text;
-    CLEANUP(strbuf) struct strbuf json;
-    struct image_args args = {0};
-    struct image_job job = {.ctx = ctx, .args = &args, .arena = &arena, .text = &text};
+    CLEANUP(strbuf) struct strbuf other; /* text or document, whichever is not wanted */
+    struct image_args *args = call->args;
+    struct image_job job = {.ctx = ctx,
+                            .args = args,
+                            .arena = call->arena,
+                            .text = args->want_json ? &other : call->out};
     size_t verb = 0;
-    strbuf_init(&text, OUTPUT_MAX);
-    strbuf_init(&json, OUTPUT_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0 ||
-        find_verb(&operands, &verb, err) < 0) {
+    strbuf_init(&other, OUTPUT_MAX);
+    if (find_verb(&call->operands, &verb, err) < 0) {
         return -1;
     }
-    job.name = operands.n > 1 ? store_name(&arena, operands.items[1]) : NULL;
+    job.name = call->operands.n > 1 ? store_name(call->arena, call->operands.items[1]) : NULL;
     stop_hold();
-    if (run_verb(&job, verb, &json, err) < 0) {
-        return stop_end(err);
-    }
-    return cmd_print(strbuf_str(args.want_json ? &json : &text), err);
+    return run_verb(&job, verb, args->want_json ? call->out : &other, err);
 }
 
-const struct cmd CMD_IMAGE = {"image", "ls|load|export|rm [IMAGE]",
-                              "container images of the store: list, load into an engine, export",
-                              OPTS, run};
+const struct cmd CMD_IMAGE = CMD("image", "ls|load|export|rm [IMAGE]",
+                                 "container images of the store: list, load into an engine, export",
+                                 OPTS, run, CMD_ARGS(struct image_args));

@@ -6,8 +6,6 @@
 #include "codec/json_document.h"
 #include "codec/sign.h"
 
-#define OUTPUT_MAX (64u << 10)
-
 struct keygen_args {
     bool want_json;
 };
@@ -33,28 +31,19 @@ static void print_key(struct strbuf *buf, bool want_json, const char *private_pa
     jw_end_object(&out);
 }
 
-static int run_keygen(const struct cmd_ctx *ctx UNUSED, int argc, char **argv, struct err *err)
+static int run_keygen(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    struct keygen_args args = {0};
+    const struct keygen_args *args = call->args;
     char key_id[SIGN_KEY_ID_SIZE];
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+    const char *public_path = arena_printf(call->arena, "%s.pub", call->operands.items[0]);
+    if (sign_keygen(call->operands.items[0], public_path, key_id, err) < 0) {
         return -1;
     }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "keygen: expected one FILE for the private key");
-    }
-    const char *public_path = arena_printf(&arena, "%s.pub", operands.items[0]);
-    if (sign_keygen(operands.items[0], public_path, key_id, err) < 0) {
-        return -1;
-    }
-    print_key(&buf, args.want_json, operands.items[0], public_path, key_id);
-    return cmd_print(strbuf_str(&buf), err);
+    print_key(call->out, args->want_json, call->operands.items[0], public_path, key_id);
+    return 0;
 }
 
-const struct cmd CMD_KEYGEN = {"keygen", "FILE",
-                               "make an Ed25519 key: FILE (private, mode 0600) and FILE.pub", OPTS,
-                               run_keygen};
+const struct cmd CMD_KEYGEN =
+    CMD("keygen", "FILE", "make an Ed25519 key: FILE (private, mode 0600) and FILE.pub", OPTS,
+        run_keygen, CMD_ARGS(struct keygen_args),
+        CMD_OPERANDS(1, 1, "keygen: expected one FILE for the private key"));

@@ -130,11 +130,10 @@ static const struct table_column RULE_COLUMNS[] = {
 static int list_rules(struct rows *rows, struct err *err)
 {
     CLEANUP(format_set) struct format_set set = {0};
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(LIST_BYTES_MAX);
     if (load_formats(rows->arena, rows->root, &set, err) < 0) {
         return -1;
     }
-    strbuf_init(&text, LIST_BYTES_MAX);
     for (size_t idx = 0; idx < set.n; idx++) {
         const struct rule *rules;
         size_t n_rules = format_rules(set.items[idx], &rules);
@@ -370,48 +369,32 @@ static int add_json(struct rows *rows, const struct kind *kind, struct strbuf *o
 }
 
 static int print_rows(struct rows *rows, const struct kind *kind, const struct list_args *args,
-                      struct err *err)
+                      struct strbuf *out, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, LIST_BYTES_MAX);
     if (args->want_json) {
-        if (add_json(rows, kind, &out, err) < 0) {
-            return -1;
-        }
-    } else if (args->want_ids) {
+        return add_json(rows, kind, out, err);
+    }
+    if (args->want_ids) {
         for (size_t row = 0; row < rows->table->n_cells; row += kind->n_columns) {
-            strbuf_add_str(&out, rows->table->cells[row]);
-            strbuf_add_char(&out, '\n');
+            strbuf_add_str(out, rows->table->cells[row]);
+            strbuf_add_char(out, '\n');
         }
     } else {
-        table_render(rows->table, &out);
+        table_render(rows->table, out);
     }
-    if (out.is_full) {
-        return err_set(err, ERR_INTERNAL, "list: more than %u bytes of text", LIST_BYTES_MAX);
-    }
-    return cmd_print(strbuf_str(&out), err);
+    return 0;
 }
 
 static const struct kind *find_kind(const char *name)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
-        if (strcmp(KINDS[idx].name, name) == 0) {
-            return &KINDS[idx];
-        }
-    }
-    return NULL;
+    return Z_NAMED(KINDS, ARRAY_LEN(KINDS), name, str_of(name));
 }
 
-static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(table) struct table table = {0};
-    struct list_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    const char *name = operands.n ? operands.items[0] : "reports";
+    struct list_args *args = call->args;
+    const char *name = call->operands.n ? call->operands.items[0] : "reports";
     const struct kind *kind = find_kind(name);
     if (!kind) {
         struct nearest nearest = nearest_to(name);
@@ -424,24 +407,24 @@ static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err
                        "inventories or runs, found \"%.60s\"%s",
                        name, nearest_text(&nearest, text));
     }
-    if (operands.n > 2 || (operands.n == 2 && kind->list != list_cases)) {
+    if (call->operands.n > 2 || (call->operands.n == 2 && kind->list != list_cases)) {
         return err_set(err, ERR_USAGE, "list %s: unexpected operand \"%.60s\"", kind->name,
-                       operands.items[operands.n - 1]);
+                       call->operands.items[call->operands.n - 1]);
     }
-    if (args.want_ids && args.want_json) {
+    if (args->want_ids && args->want_json) {
         return err_set(err, ERR_USAGE, "list: --ids and --json exclude each other");
     }
     table_init(&table, kind->columns, kind->n_columns);
-    struct rows rows = {
-        &arena, ctx->root, ctx->state, ctx->store, operands.n == 2 ? operands.items[1] : NULL,
-        &table};
-    if (kind->list(&rows, err) < 0) {
-        return -1;
-    }
-    return print_rows(&rows, kind, &args, err);
+    struct rows rows = {call->arena,
+                        ctx->root,
+                        ctx->state,
+                        ctx->store,
+                        call->operands.n == 2 ? call->operands.items[1] : NULL,
+                        &table};
+    return kind->list(&rows, err) < 0 ? -1 : print_rows(&rows, kind, args, call->out, err);
 }
 
-const struct cmd CMD_LIST = {
-    "list", "[reports|cases|datasets|images|formats|rules|findings|inventories|runs] [REPORT]",
-    "list reports (default), cases, datasets, images, formats, inventories, runs, ...", OPTS,
-    run_list};
+const struct cmd CMD_LIST =
+    CMD("list", "[reports|cases|datasets|images|formats|rules|findings|inventories|runs] [REPORT]",
+        "list reports (default), cases, datasets, images, formats, inventories, runs, ...", OPTS,
+        run_list, CMD_ARGS(struct list_args));

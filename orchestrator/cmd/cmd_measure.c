@@ -12,11 +12,9 @@
 #include "base/strbuf.h"
 #include "base/table.h"
 #include "judge/identity.h"
-#include "judge/stats.h"
 #include "load/load.h"
 #include "load/measure.h"
 #include "log/survey.h"
-#include "log/whole.h"
 #include "store/dataset_store.h"
 
 #include <math.h>
@@ -160,14 +158,13 @@ static bool is_named(const struct args *args)
 static int choose_format(struct arena *arena, const struct source *from, struct finding_of_log *f,
                          const struct format **ret_format, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf why = {0};
+    CLEANUP(strbuf) struct strbuf why = STRBUF(WHY_BYTES);
     const struct args *args = from->args;
     struct guess guess;
     if (is_named(args)) {
         *ret_format = from->set->items[0]; /* load_wanted */
         return 0;
     }
-    strbuf_init(&why, WHY_BYTES);
     if (measure_choose(from->guesser, from->set, f->path, from->head, &guess, err) < 0) {
         return -1;
     }
@@ -442,10 +439,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     judge(arena, args, format, f);
-    if (check_used(args, f, err) < 0) {
-        return -1;
-    }
-    if (args->suggest && heed_known(arena, from, f, err) < 0) {
+    if (check_used(args, f, err) < 0 || (args->suggest && heed_known(arena, from, f, err) < 0)) {
         return -1;
     }
     f->is_proposed = format_is_proposed(format) && !is_named(args);
@@ -582,7 +576,7 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
 
 static int print_end(struct measure_sink *sink, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
     if (sink->args->want_json) {
         if (sink->n_files > 1) {
             jw_end_array(&sink->json);
@@ -591,7 +585,6 @@ static int print_end(struct measure_sink *sink, struct err *err)
         strbuf_add_char(&sink->buf, '\n');
         return measure_flush(&sink->buf, 0, err);
     }
-    strbuf_init(&text, TEXT_BYTES_MAX);
     table_render(&sink->table, &text);
     strbuf_add_str(&text, strbuf_str(&sink->buf));
     return cmd_print(strbuf_str(&text), err);
@@ -600,10 +593,9 @@ static int print_end(struct measure_sink *sink, struct err *err)
 static int load_pattern(struct arena *arena, const char *root, const struct args *args,
                         struct format_set *ret_set, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
     struct given_format given = {STR_LIT("pattern"), str_of(args->pattern), str_of(args->unit),
                                  NULL};
-    strbuf_init(&text, TEXT_BYTES_MAX);
     if (load_vocabulary(arena, root, &given.vocabulary, err) < 0 ||
         GUESTS.proposer->given(&given, &text, err) < 0) {
         return -1;
@@ -708,25 +700,24 @@ static int measure_rounds(const struct cmd_ctx *ctx, const struct args *args,
     return GUESTS.measure_folders(ctx, &as, err);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct args args = {0};
-    struct opt_list files = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct args *args = call->args;
     size_t n_rounds;
     int status;
-    if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0 ||
-        measure_expand(&arena, &files, &n_rounds, err) < 0) {
+    if (measure_expand(call->arena, &call->operands, &n_rounds, err) < 0) {
         status = -1;
     } else if (n_rounds > 0) {
-        status = measure_rounds(ctx, &args, &files, n_rounds, err);
+        status = measure_rounds(ctx, args, &call->operands, n_rounds, err);
     } else {
-        status = check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
+        status = check_args(args, &call->operands, err) < 0
+                     ? -1
+                     : measure_files(ctx, args, &call->operands, err);
     }
-    VEC_RELEASE(&files);
+    VEC_RELEASE(&call->operands);
     return status;
 }
 
-const struct cmd CMD_MEASURE = {"measure", "FILE... | FOLDER...",
-                                "read logs of any origin: series, number, parse verdict", OPTS,
-                                run};
+const struct cmd CMD_MEASURE =
+    CMD("measure", "FILE... | FOLDER...", "read logs of any origin: series, number, parse verdict",
+        OPTS, run, CMD_ARGS(struct args));

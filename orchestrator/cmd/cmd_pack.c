@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "base/log.h"
 #include "cmd/cmd.h"
 #include "codec/json_document.h"
 #include "store/artifact.h"
 #include "store/dataset_pack.h"
 #include "sys/stop.h"
-
-#define OUTPUT_MAX (16u << 20)
 
 struct pack_args {
     struct opt_list splits;
@@ -82,12 +79,11 @@ static void print(struct strbuf *buf, const struct dataset_here *here,
     jw_end_object(&out);
 }
 
-static int pack(const struct cmd_ctx *ctx, const struct pack_args *args, const char *name,
-                struct err *err)
+static int run_pack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct pack_args *args = call->args;
+    const char *name = call->operands.items[0];
     CLEANUP(store) struct store store = STORE_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf = {0};
     const struct net_opts net = {.clock = ctx->clock, .should_stop = stop_is_asked};
     const struct dataset_pack_opts opts = {.net = &net,
                                            .self = ctx->self,
@@ -99,45 +95,28 @@ static int pack(const struct cmd_ctx *ctx, const struct pack_args *args, const c
     struct dataset_here here;
     struct dataset_packed_list packed;
     struct artifact artifact;
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (artifact_resolve(&arena, ctx->root, name, &artifact, err) < 0) {
+    if (artifact_resolve(call->arena, ctx->root, name, &artifact, err) < 0) {
         return -1;
     }
     if (artifact.kind != ARTIFACT_DATASET) {
         return err_set(err, ERR_USAGE, "pack %.100s: expected a dataset, found %s", name,
                        artifact_kind_name(artifact.kind));
     }
-    if (dataset_load(&arena,
+    if (dataset_load(call->arena,
                      &(struct dataset_which){ctx->root, NULL, artifact.name.ptr,
                                              artifact.is_synthetic || args->is_synthetic},
                      &here, err) < 0 ||
-        store_open(&arena, ctx->store, &store, err) < 0) {
+        store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
     stop_hold();
-    if (dataset_pack(&arena, &store, &here, &opts, &packed, err) < 0) {
-        if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
-            log_line(LOG_ERROR, "%s; the next call continues", err->msg);
-            return stop_status();
-        }
+    if (dataset_pack(call->arena, &store, &here, &opts, &packed, err) < 0) {
         return -1;
     }
-    print(&buf, &here, packed.items, packed.n, args->want_json);
-    return cmd_print(strbuf_str(&buf), err);
+    print(call->out, &here, packed.items, packed.n, args->want_json);
+    return 0;
 }
 
-static int run_pack(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct pack_args args = {0};
-    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
-    if (status == 0 && operands.n != 1) {
-        status = err_set(err, ERR_USAGE, "pack: expected the NAME of one dataset");
-    }
-    status = status < 0 ? -1 : pack(ctx, &args, operands.items[0], err);
-    VEC_RELEASE(&args.splits);
-    return status;
-}
-
-const struct cmd CMD_PACK = {"pack", "NAME", "make shards for training of a dataset in the store",
-                             OPTS, run_pack};
+const struct cmd CMD_PACK =
+    CMD("pack", "NAME", "make shards for training of a dataset in the store", OPTS, run_pack,
+        CMD_ARGS(struct pack_args), CMD_OPERANDS(1, 1, "pack: expected the NAME of one dataset"));

@@ -12,31 +12,26 @@ static const struct opt OPTS[] = {
     RUN_OPT_VERBOSE, RUN_OPT_JSON,     OPT_END,
 };
 
-static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(run_args) struct run_args args = {.repeats = REPEATS_DEFAULT};
+    struct run_args *args = call->args;
     struct run_opts opts;
     struct run_prepared prepared;
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "expected one report");
-    }
     struct address address;
-    if (address_open(&arena, ctx, args.net.is_offline, operands.items[0], &address, err) < 0 ||
-        run_args_opts(ctx, &args, address.report, &opts, err) < 0) {
+    if (address_open(call->arena, ctx, args->net.opts.is_offline, call->operands.items[0], &address,
+                     err) < 0 ||
+        run_args_opts(ctx, args, address.report, &opts, err) < 0) {
         return -1;
     }
     opts.plan.address = str_of(address.pin);
-    if (run_read(&arena, &opts, &prepared, err) < 0 ||
-        run_plan(&arena, &opts, &prepared, err) < 0) {
+    if (run_read(call->arena, &opts, &prepared, err) < 0 ||
+        run_plan(call->arena, &opts, &prepared, err) < 0) {
         return -1;
     }
-    return run_print_plan(&prepared, &args, err);
+    return run_print_plan(&prepared, args, err);
 }
 
-const struct cmd CMD_PLAN = {
-    "plan", "REPORT", "show what a run would do, on which node, with which command", OPTS, plan};
+const struct cmd CMD_PLAN =
+    CMD("plan", "REPORT", "show what a run would do, on which node, with which command", OPTS, plan,
+        CMD_ARGS(struct run_args), .defaults = &(const struct run_args){.repeats = REPEATS_DEFAULT},
+        CMD_OPERANDS(1, 1, "expected one report"));

@@ -37,7 +37,7 @@
 #define PACKED           ".log.zst"
 #define MEASURED         "measured"
 #define CODE_INSIDE      "/published/code"
-#define DIGITS           6 /* of a number */
+#define NUMBER_DIGITS    6 /* of a number */
 
 struct publish_args {
     const char *output, *title, *files, *author;
@@ -285,7 +285,7 @@ static int put_case(struct publish *p, const struct run_view *view, const struct
     struct cell *number = arena_new(p->arena, struct cell);
     const char *rule = NULL;
     p->of[p->report.n_cases++] = cell;
-    int decimals = DIGITS - 1 - (int)floor(log10(fabs(cell->value)));
+    int decimals = NUMBER_DIGITS - 1 - (int)floor(log10(fabs(cell->value)));
     if (put_format(p, view, cell, &rule, err) < 0) {
         return -1;
     }
@@ -379,7 +379,7 @@ static int set_command(struct publish *p, struct err *err)
 
 static int put_report(struct publish *p, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const struct frozen *frozen = &p->views[0].frozen;
     p->report.title = p->args->title ? str_of(p->args->title) : p->report.title;
     p->report.own_logs = STR_LIT(OWN_LOGS);
@@ -391,7 +391,6 @@ static int put_report(struct publish *p, struct err *err)
     if (set_command(p, err) < 0) {
         return -1;
     }
-    strbuf_init(&text, TEXT_MAX);
     json_encode_document(&text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &p->report);
     return put_text(p, arena_printf(p->arena, "manifests/reports/%.*s.json", STR_ARG(p->report.id)),
                     strbuf_str(&text), err);
@@ -420,7 +419,7 @@ static int put_archives(struct publish *p, struct err *err)
 static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err *err)
 {
     CLEANUP(format_set) struct format_set formats = {0};
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const struct audit_opts opts = {.root = ctx->root};
     struct address address;
     struct report report;
@@ -431,7 +430,6 @@ static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err 
         audit_report(p->arena, &report, &formats, &opts, &audit, err) < 0) {
         return err_wrap(err, "what was written to %s", p->folder);
     }
-    strbuf_init(&text, TEXT_MAX);
     page_card(&text, &audit);
     return put_text(p, "picture.svg", strbuf_str(&text), err);
 }
@@ -494,10 +492,8 @@ static int put_rest(const struct cmd_ctx *ctx, struct publish *p, struct err *er
         "# Put reperf in PATH first: it is built from its repository with `make deb`.\n"
         "name: audit\non: [push]\njobs:\n  audit:\n    runs-on: ubuntu-latest\n    steps:\n"
         "      - uses: actions/checkout@v4\n      - run: reperf audit . && reperf lint .\n";
-    CLEANUP(strbuf) struct strbuf text = {0};
-    CLEANUP(strbuf) struct strbuf page = {0};
-    strbuf_init(&text, TEXT_MAX);
-    strbuf_init(&page, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf page = STRBUF(TEXT_MAX);
     if (put_picture(ctx, p, err) < 0 || page_run(&page, &p->views[0], err) < 0 ||
         put_text(p, "index.html", strbuf_str(&page), err) < 0 ||
         put_text(p, ".github/workflows/audit.yml", STR_LIT(CI), err) < 0) {
@@ -558,24 +554,21 @@ static int check_output(struct arena *arena, const char *folder, struct err *err
     return names.n == 0 ? 0 : err_set(err, ERR_USAGE, "%s: not empty", folder);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
-    CLEANUP(publish) struct publish p = {.arena = &arena};
-    struct publish_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 ||
-        check_output(&arena, args.output, err) < 0) {
+    CLEANUP(publish) struct publish p = {.arena = call->arena};
+    struct publish_args *args = call->args;
+    if (check_output(call->arena, args->output, err) < 0) {
         return -1;
     }
-    if (names.n == 0 || names.n > PUBLISH_RUNS_MAX) {
+    if (call->operands.n == 0 || call->operands.n > PUBLISH_RUNS_MAX) {
         return err_set(err, ERR_USAGE, "publish: expected 1 to %d runs, found %zu",
-                       PUBLISH_RUNS_MAX, names.n);
+                       PUBLISH_RUNS_MAX, call->operands.n);
     }
-    p.args = &args;
+    p.args = args;
     p.root = ctx->root;
-    p.folder = args.output;
-    if (open_runs(ctx, &names, &p, err) < 0) {
+    p.folder = args->output;
+    if (open_runs(ctx, &call->operands, &p, err) < 0) {
         return -1;
     }
     if (put_cases(&p, err) < 0 || put_report(&p, err) < 0 || put_archives(&p, err) < 0 ||
@@ -587,9 +580,10 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     log_line(LOG_INFO,
              "%s: %zu number%s, %" PRIu64 " bytes; git init, commit and push it, then "
              "anybody runs URL@COMMIT",
-             args.output, p.report.n_cases, p.report.n_cases == 1 ? "" : "s", p.bytes);
+             args->output, p.report.n_cases, p.report.n_cases == 1 ? "" : "s", p.bytes);
     return 0;
 }
 
-const struct cmd CMD_PUBLISH = {
-    "publish", "RUN...", "a folder that others audit, and reproduce by its address", OPTS, run};
+const struct cmd CMD_PUBLISH =
+    CMD("publish", "RUN...", "a folder that others audit, and reproduce by its address", OPTS, run,
+        CMD_ARGS(struct publish_args));

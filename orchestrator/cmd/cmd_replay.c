@@ -18,7 +18,6 @@ struct replay_args {
 static const struct opt OPTS[] = {
     OPT(struct replay_args, want_json, "json", "print one JSON document"), OPT_END};
 
-#define OUTPUT_MAX     (256u << 10)
 #define DIFFERS_STATUS 1 /* a value is not what today's rules derive */
 
 struct replayed {
@@ -35,25 +34,23 @@ static const struct json_field REPLAYED_ROWS[] = {
     ROW("is_same", struct replayed, is_same, 0),
 };
 
-static int print(const struct replayed *r, bool want_json, struct err *err)
+static int print(const struct replayed *r, bool want_json, struct strbuf *buf)
 {
-    CLEANUP(strbuf) struct strbuf buf;
     struct json_out out;
-    strbuf_init(&buf, OUTPUT_MAX);
     if (want_json) {
-        jw_document(&out, &buf);
+        jw_document(&out, buf);
         json_encode(&out, REPLAYED_ROWS, ARRAY_LEN(REPLAYED_ROWS), r);
         discrepancies_encode(&out, &r->discrepancies);
         jw_end_object(&out);
     } else {
-        strbuf_printf(&buf,
+        strbuf_printf(buf,
                       "%s\n  run %.*s: from %zu raw logs and the frozen rules, %zu files derived "
                       "again%s\n",
                       r->path, STR_ARG(r->run_id), r->n_logs, r->n_files,
                       r->discrepancies.n ? "" : ", the same byte for byte");
-        discrepancies_print(&buf, &r->discrepancies);
+        discrepancies_print(buf, &r->discrepancies);
     }
-    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : r->is_same ? 0 : DIFFERS_STATUS;
+    return r->is_same ? 0 : DIFFERS_STATUS;
 }
 
 /* A folder's logs are read where they lie; an archive is checked for form and bytes, too. */
@@ -80,30 +77,23 @@ static int replay(struct arena *arena, const struct cmd_ctx *ctx, struct derived
                : run_check_folder(folder, err);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(derived) struct derived derived = {0};
-    struct replay_args args = {0};
+    struct replay_args *args = call->args;
     struct rundir dir;
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "expected one archive, folder or run");
-    }
-    struct replayed r = {.path = operands.items[0]};
+    struct replayed r = {.path = call->operands.items[0]};
     if (!fs_exists(r.path)) {
-        if (rundir_find(&arena, ctx->state, r.path, &dir, err) < 0) {
+        if (rundir_find(call->arena, ctx->state, r.path, &dir, err) < 0) {
             return -1;
         }
         r.path = fs_exists(dir.archive) ? dir.archive : dir.folder;
     }
-    return replay(&arena, ctx, &derived, &r, err) < 0 ? err_wrap(err, "%s", r.path)
-                                                      : print(&r, args.want_json, err);
+    return replay(call->arena, ctx, &derived, &r, err) < 0 ? err_wrap(err, "%s", r.path)
+                                                           : print(&r, args->want_json, call->out);
 }
 
-const struct cmd CMD_REPLAY = {
-    "replay", "ARCHIVE|FOLDER|RUN",
-    "derive a run's series and result again with its frozen rules, and compare", OPTS, run};
+const struct cmd CMD_REPLAY =
+    CMD("replay", "ARCHIVE|FOLDER|RUN",
+        "derive a run's series and result again with its frozen rules, and compare", OPTS, run,
+        CMD_ARGS(struct replay_args), CMD_OPERANDS(1, 1, "expected one archive, folder or run"));

@@ -22,11 +22,6 @@ struct report_args {
     struct shown_args shown;
     enum text_level level;
 };
-static void report_args_cleanup(struct report_args *args)
-{
-    shown_args_cleanup(&args->shown);
-}
-
 static const struct opt OPTS[] = {
     OPT(struct report_args, is_all, "all", "all reports"),
     OUTPUTS_OPT_CSV(struct report_args, outputs),
@@ -214,28 +209,26 @@ static int report_run(const struct cmd_ctx *ctx, const struct report_args *args,
     return outputs_put(&args->outputs, write_run, &of, true, err);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
-    CLEANUP(report_args) struct report_args args = {0};
+    struct report_args *args = call->args;
     size_t n_runs = 0;
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0) {
+    if (check_args(args, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < names.n; idx++) {
-        n_runs += run_view_is_run(&arena, ctx->state, names.items[idx]);
+    for (size_t idx = 0; idx < call->operands.n; idx++) {
+        n_runs += run_view_is_run(call->arena, ctx->state, call->operands.items[idx]);
     }
     if (n_runs == 0) {
-        return report_reports(ctx, &args, &names, err);
+        return report_reports(ctx, args, &call->operands, err);
     }
-    if (names.n != 1 || args.is_all) {
+    if (call->operands.n != 1 || args->is_all) {
         return err_set(err, ERR_USAGE,
                        "report: a run is shown alone; reperf compare shows two side by side");
     }
-    return report_run(ctx, &args, names.items[0], err);
+    return report_run(ctx, args, call->operands.items[0], err);
 }
 
-const struct cmd CMD_REPORT = {"report", "REPORT... | --all | RUN",
-                               "show published numbers next to what the logs, or a run, give", OPTS,
-                               run};
+const struct cmd CMD_REPORT = CMD("report", "REPORT... | --all | RUN",
+                                  "show published numbers next to what the logs, or a run, give",
+                                  OPTS, run, CMD_ARGS(struct report_args));

@@ -9,32 +9,24 @@ static const struct opt OPTS[] = {
         "make repeats that failed again; of a sealed run: into a new archive beside the old one"),
     RUN_OPT_RETRY, RUN_OPT_KEY, RUN_OPT_JSON, OPT_END};
 
-static int resume(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int resume(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct run_args args = {0};
+    struct run_args *args = call->args;
     struct run_opts opts = {.root = ctx->root,
                             .state = ctx->state,
                             .store = ctx->store,
                             .self = ctx->self,
                             .clock = ctx->clock};
     struct rundir dir;
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+    opts.key_path = args->key;
+    opts.reruns_failed = args->reruns_failed;
+    opts.retries = args->retries;
+    if (rundir_find(call->arena, ctx->state, call->operands.items[0], &dir, err) < 0) {
         return -1;
     }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "expected one run");
-    }
-    opts.key_path = args.key;
-    opts.reruns_failed = args.reruns_failed;
-    opts.retries = args.retries;
-    if (rundir_find(&arena, ctx->state, operands.items[0], &dir, err) < 0) {
-        return -1;
-    }
-    return run_and_print(&opts, &dir, args.want_json, err);
+    return run_and_print(&opts, &dir, args->want_json, err);
 }
 
-const struct cmd CMD_RESUME = {"resume", "RUN",
-                               "continue a run that was interrupted or whose orchestrator died",
-                               OPTS, resume};
+const struct cmd CMD_RESUME =
+    CMD("resume", "RUN", "continue a run that was interrupted or whose orchestrator died", OPTS,
+        resume, CMD_ARGS(struct run_args), CMD_OPERANDS(1, 1, "expected one run"));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include <inttypes.h>
-
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
@@ -125,20 +123,10 @@ static int create_and_run(const struct cmd_ctx *ctx, struct arena *arena,
     return run_and_print(opts, &dir, args->want_json, err);
 }
 
-/* Of the words, all but "--" and what follows. */
-static int words_before_command(int argc, char **argv)
-{
-    int n = 0;
-    while (n < argc && strcmp(argv[n], "--") != 0) {
-        n++;
-    }
-    return n;
-}
-
 static int open_address(const struct cmd_ctx *ctx, struct arena *arena, const struct run_args *args,
                         const char *name, struct address *ret, struct err *err)
 {
-    if (address_open(arena, ctx, args->net.is_offline, name, ret, err) < 0) {
+    if (address_open(arena, ctx, args->net.opts.is_offline, name, ret, err) < 0) {
         return -1;
     }
     return args->trust && !ret->pin
@@ -156,56 +144,51 @@ static int ask_trust(struct arena *arena, const struct run_args *args,
                : run_trust(args, address, &prepared->report, &prepared->plan, err);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(run_args)
-    struct run_args args = {.repeats = REPEATS_DEFAULT, .repeats_max = REPEATS_MAX_DEFAULT};
+    struct run_args *args = call->args;
     struct run_opts opts;
     struct run_prepared prepared;
     struct address address = {0};
-    int n_ours = words_before_command(argc, argv);
-    bool is_command = n_ours + 1 < argc;
-    if (opt_parse(OPTS, n_ours, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != !is_command) {
+    const struct opt_list *operands = &call->operands;
+    bool is_command = operands->n > call->n_before;
+    if (call->n_before != !is_command) {
         return err_set(err, ERR_USAGE, "expected one report, or -- and a command");
     }
-    if (args.format && !is_command) {
+    if (args->format && !is_command) {
         return err_set(err, ERR_USAGE, "--format: a report names the formats of its cases itself");
     }
-    if ((!is_command && open_address(ctx, &arena, &args, operands.items[0], &address, err) < 0) ||
-        run_args_opts(ctx, &args, address.report, &opts, err) < 0 ||
-        check_args(ctx, &arena, &args, err) < 0 ||
+    if ((!is_command &&
+         open_address(ctx, call->arena, args, operands->items[0], &address, err) < 0) ||
+        run_args_opts(ctx, args, address.report, &opts, err) < 0 ||
+        check_args(ctx, call->arena, args, err) < 0 ||
         (is_command &&
-         run_command_report(&arena, &args, ctx->root, argv + n_ours + 1, &opts.command, err) < 0)) {
+         run_command_report(call->arena, args, ctx->root, operands, &opts.command, err) < 0)) {
         return -1;
     }
     opts.plan.address = str_of(address.pin);
-    if (run_read(&arena, &opts, &prepared, err) < 0 ||
-        (address.pin && !args.is_dry_run &&
-         ask_trust(&arena, &args, &address, &opts, &prepared, err) < 0)) {
+    if (run_read(call->arena, &opts, &prepared, err) < 0 ||
+        (address.pin && !args->is_dry_run &&
+         ask_trust(call->arena, args, &address, &opts, &prepared, err) < 0)) {
         return -1;
     }
-    if (args.gate && check_gate(ctx, &args, &prepared.inventory, err) < 0) {
+    if ((args->gate && check_gate(ctx, args, &prepared.inventory, err) < 0) ||
+        (!args->is_dry_run && run_get(ctx, args, &opts, &prepared, err) < 0)) {
         return -1;
     }
-    if (!args.is_dry_run && run_get(ctx, &args, &opts, &prepared, err) < 0) {
+    if (run_plan(call->arena, &opts, &prepared, err) < 0) {
         return -1;
     }
-    if (run_plan(&arena, &opts, &prepared, err) < 0) {
-        return -1;
-    }
-    if (args.is_dry_run) {
-        return run_print_plan(&prepared, &args, err);
+    if (args->is_dry_run) {
+        return run_print_plan(&prepared, args, err);
     }
     return plan_runnable(&prepared.plan) == 0
-               ? run_nothing_and_print(&opts, &prepared, args.want_json, err)
-               : create_and_run(ctx, &arena, &args, &opts, &prepared, err);
+               ? run_nothing_and_print(&opts, &prepared, args->want_json, err)
+               : create_and_run(ctx, call->arena, args, &opts, &prepared, err);
 }
 
-const struct cmd CMD_RUN = {"run", "REPORT | -- COMMAND...",
-                            "run cases of a report, or a command: judge and seal the results", OPTS,
-                            run};
+const struct cmd CMD_RUN = CMD("run", "REPORT | -- COMMAND...",
+                               "run cases of a report, or a command: judge and seal the results",
+                               OPTS, run, CMD_ARGS(struct run_args),
+                               .defaults = &(const struct run_args){
+                                   .repeats = REPEATS_DEFAULT, .repeats_max = REPEATS_MAX_DEFAULT});

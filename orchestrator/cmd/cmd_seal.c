@@ -2,15 +2,12 @@
 #include "base/base.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "cmd/cmd.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "run/journal_check.h"
 #include "sys/stop.h"
-
-#define OUTPUT_MAX (64u << 10)
 
 struct seal_args {
     const char *key;
@@ -111,10 +108,8 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
                        "folders that no run made",
                        folder);
     }
-    if (args->key && sign_load_private(args->key, &key, err) < 0) {
-        return -1;
-    }
-    if (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0) {
+    if ((args->key && sign_load_private(args->key, &key, err) < 0) ||
+        (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0)) {
         return -1;
     }
     if (run_check_folder(folder, err) < 0 ||
@@ -127,28 +122,18 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
     return 0;
 }
 
-static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run_seal(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    struct seal_args args = {0};
+    struct seal_args *args = call->args;
     const char *folder = NULL;
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "seal: expected one RUN, or FOLDER of a finished run");
-    }
     stop_hold();
-    if (rundir_evidence_of(&arena, ctx->state, operands.items[0], false, &folder, err) < 0 ||
-        seal_it(ctx, &arena, folder, &args, &buf, err) < 0) {
-        return stop_end(err);
-    }
-    return cmd_print(strbuf_str(&buf), err);
+    return rundir_evidence_of(call->arena, ctx->state, call->operands.items[0], false, &folder,
+                              err) < 0
+               ? -1
+               : seal_it(ctx, call->arena, folder, args, call->out, err);
 }
 
-const struct cmd CMD_SEAL = {"seal", "RUN|FOLDER",
-                             "put a finished run into one archive that verify can check", OPTS,
-                             run_seal};
+const struct cmd CMD_SEAL =
+    CMD("seal", "RUN|FOLDER", "put a finished run into one archive that verify can check", OPTS,
+        run_seal, CMD_ARGS(struct seal_args),
+        CMD_OPERANDS(1, 1, "seal: expected one RUN, or FOLDER of a finished run"));

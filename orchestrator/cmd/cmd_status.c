@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/table.h"
@@ -97,8 +96,7 @@ static void print_repeats(struct strbuf *buf, const struct run_info *info)
         {"case", false},  {"repeat", true}, {"state", false}, {"nodes", false}, {"lost", true},
         {"so far", true}, {"step", true},   {"left", true},   {"since", false}, {"why", false},
     };
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     if (info->n_total == 0) {
         strbuf_add_z(buf, "no repeat: none of its cases could run\n");
         return;
@@ -168,8 +166,7 @@ static void print_text(struct strbuf *buf, const struct run_info *infos, size_t 
         {"run", false},   {"report", false}, {"profile", false},
         {"state", false}, {"repeats", true}, {"exit status", true},
     };
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < n; idx++) {
         add_row(&table, &infos[idx]);
     }
@@ -201,23 +198,23 @@ static int refuse_damaged(const struct run_info *infos, size_t n, struct err *er
     return 0;
 }
 
-static int print_status(const struct cmd_ctx *ctx, const struct opt_list *names, bool want_json,
+static int print_status(const struct cmd_ctx *ctx, struct cmd_call *call, bool want_json,
                         struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf;
+    const struct opt_list *names = &call->operands;
     struct run_info *infos = NULL;
     size_t n = 0;
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (load_runs(&arena, ctx, names, &infos, &n, err) < 0) {
+    if (load_runs(call->arena, ctx, names, &infos, &n, err) < 0) {
         return -1;
     }
     if (want_json) {
-        json_encode_document(&buf, STATUS_ROWS, ARRAY_LEN(STATUS_ROWS), &(struct infos){infos, n});
+        json_encode_document(call->out, STATUS_ROWS, ARRAY_LEN(STATUS_ROWS),
+                             &(struct infos){infos, n});
     } else {
-        print_text(&buf, infos, n, names->n > 0);
+        print_text(call->out, infos, n, names->n > 0);
     }
-    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : names->n ? refuse_damaged(infos, n, err) : 0;
+    call->is_said = true; /* the sound ones beside the damaged */
+    return names->n ? refuse_damaged(infos, n, err) : 0;
 }
 
 /* ---- follow: a line for each change of a repeat of a run of another process, then the result ---- */
@@ -241,8 +238,7 @@ static void tell_changes(const struct run_info *before, const struct run_info *n
 
 static int print_end(const struct run_info *info, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     print_repeats(&buf, info);
     for (size_t idx = 0; idx < info->n_cells; idx++) {
         strbuf_printf(&buf, "%.*s: %.*s\n", STR_ARG(info->cells[idx].case_id),
@@ -299,43 +295,31 @@ static int follow(const struct rundir *dir, struct err *err)
     return status;
 }
 
-static int run_follow(const struct cmd_ctx *ctx, const struct opt_list *operands, struct err *err)
+static int run_attach(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rundir dir;
-    if (operands->n != 1) {
-        return err_set(err, ERR_USAGE, "expected one run");
-    }
-    return rundir_find(&arena, ctx->state, operands->items[0], &dir, err) < 0 ? -1
-                                                                              : follow(&dir, err);
+    return rundir_find(call->arena, ctx->state, call->operands.items[0], &dir, err) < 0
+               ? -1
+               : follow(&dir, err);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct status_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (args.is_followed && args.want_json) {
+    struct status_args *args = call->args;
+    if (args->is_followed && args->want_json) {
         return err_set(err, ERR_USAGE, "--follow excludes --json");
     }
-    return args.is_followed ? run_follow(ctx, &operands, err)
-                            : print_status(ctx, &operands, args.want_json, err);
+    if (args->is_followed && call->operands.n != 1) {
+        return err_set(err, ERR_USAGE, "expected one run");
+    }
+    return args->is_followed ? run_attach(ctx, call, err)
+                             : print_status(ctx, call, args->want_json, err);
 }
 
-const struct cmd CMD_STATUS = {
-    "status", "[RUN...]",
-    "progress of the runs on this machine, and of each repeat of the named ones", OPTS, run};
+const struct cmd CMD_STATUS =
+    CMD("status", "[RUN...]",
+        "progress of the runs on this machine, and of each repeat of the named ones", OPTS, run,
+        CMD_ARGS(struct status_args));
 
-static int run_attach(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    char none = 0;
-    return opt_parse(ATTACH_OPTS, argc, argv, &none, &operands, err) < 0
-               ? -1
-               : run_follow(ctx, &operands, err);
-}
-
-const struct cmd CMD_ATTACH = {"attach", "RUN", "follow a run of another process to its end",
-                               ATTACH_OPTS, run_attach};
+const struct cmd CMD_ATTACH = CMD("attach", "RUN", "follow a run of another process to its end",
+                                  ATTACH_OPTS, run_attach, CMD_OPERANDS(1, 1, "expected one run"));

@@ -21,7 +21,6 @@
 #include "sys/pool_lanes.h"
 #include "sys/stop.h"
 
-#define OUTPUT_MAX    (256u << 20)
 #define GRACE_S_MAX   (3650 * INT64_C(86400))
 #define FILE_KIND     "file" /* references of files that the user added */
 #define REF_BYTES_MAX 8192
@@ -174,8 +173,7 @@ static void print_refs(const struct store_listing *listing)
     static const struct table_column COLUMNS[] = {{"kind", false}, {"name", false},
                                                   {"blobs", true}, {"size", true},
                                                   {"age", true},   {"note", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < listing->refs.n; idx++) {
         const struct listed *ref = &listing->refs.items[idx];
         table_add(&table, str_of(ref->kind));
@@ -391,12 +389,11 @@ static const struct json_field REFERENCE_ROWS[] = {
 /* NAME, or NAME@ and the digest's beginning where another file has that name already. */
 static int refer(struct store_cmd *cmd, struct added *added, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(REF_BYTES_MAX);
     const char *blobs[] = {arena_printf(cmd->arena, "sha256:%s", added->sha256), NULL};
     struct str known;
     struct err why = {0};
     added->blobs = blobs;
-    strbuf_init(&buf, REF_BYTES_MAX);
     json_encode_document(&buf, REFERENCE_ROWS, ARRAY_LEN(REFERENCE_ROWS), added);
     if (store_ref_get(cmd->store, FILE_KIND, added->name, &known, &why) == 0 &&
         str_find(known, str_of(blobs[0])) < 0) {
@@ -646,21 +643,6 @@ static const struct opt OPTS[] = {
 };
 #define JSON_OPTS (OPTS + 2)
 
-struct store_verb {
-    const char *name;
-    const struct opt *opts;
-    size_t operands_min, operands_max;
-    const char *expected;
-    int (*run)(struct store_cmd *cmd, struct err *err);
-};
-static const struct store_verb LS = {"ls", JSON_OPTS, 0, 0, "no operand", store_ls};
-static const struct store_verb GC = {"gc", OPTS, 0, 0, "no operand", store_gc_now};
-static const struct store_verb VERIFY = {"verify", JSON_OPTS, 0, 0, "no operand", store_check};
-static const struct store_verb ADD = {"add", JSON_OPTS, 1, SIZE_MAX, "FILE...", store_add};
-static const struct store_verb PATH = {
-    "path", JSON_OPTS, 1, 1, "sha256:HEX, md5:HEX, NAME or KIND/NAME", store_path_of};
-static const struct store_verb DROP = {"drop", JSON_OPTS, 1, 1, "KIND/NAME", store_drop};
-
 static void put_head(const struct store_cmd *cmd, const char *verb)
 {
     jw_document(cmd->out, cmd->buf);
@@ -668,104 +650,68 @@ static void put_head(const struct store_cmd *cmd, const char *verb)
     jw_z(cmd->out, "store", cmd->store->folder);
 }
 
-/* operands: those after the verb. */
-static int carry_out(const struct cmd_ctx *ctx, const struct store_verb *verb,
-                     const struct store_args *args, const char *const *operands, size_t n,
-                     struct err *err)
+typedef int (*store_verb)(struct store_cmd *cmd, struct err *err);
+
+static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb verb,
+                     struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(store) struct store store = STORE_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf = {0};
     struct json_out out;
+    const struct store_args *args = call->args;
     struct store_cmd cmd = {.ctx = ctx,
                             .args = args,
-                            .arena = &arena,
+                            .arena = call->arena,
                             .store = &store,
-                            .operands = operands,
-                            .n_operands = n,
-                            .buf = &buf,
+                            .operands = call->operands.items,
+                            .n_operands = call->operands.n,
+                            .buf = call->out,
                             .out = args->want_json ? &out : NULL};
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (store_open(&arena, ctx->store, &store, err) < 0) {
+    stop_hold();
+    if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
     if (cmd.out) {
-        put_head(&cmd, verb->name);
+        put_head(&cmd, name);
     }
-    int status = verb->run(&cmd, err);
-    if (status < 0) {
-        return -1;
-    }
-    if (cmd.out) {
+    int status = verb(&cmd, err);
+    if (status >= 0 && cmd.out) {
         jw_end_object(&out);
     }
-    if (buf.is_full) {
-        return err_set(err, ERR_IO, "store %s: the output is longer than %u bytes", verb->name,
-                       OUTPUT_MAX);
-    }
-    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : status;
+    return status;
 }
 
-static int run_verb(const struct cmd_ctx *ctx, const struct store_verb *verb,
-                    const struct store_args *args, const char *const *operands, size_t n,
-                    struct err *err)
+int store_verify_all(const struct cmd_ctx *ctx, const struct cmd_call *call, bool is_quick,
+                     bool want_json, struct err *err)
 {
-    if (n < verb->operands_min || n > verb->operands_max) {
-        return err_set(err, ERR_USAGE, "%s: expected %s, found %zu operands", verb->name,
-                       verb->expected, n);
-    }
-    stop_hold();
-    int status = carry_out(ctx, verb, args, operands, n, err);
-    return status < 0 ? stop_end(err) : status;
+    struct store_args args = {want_json, false, is_quick, -1};
+    struct cmd_call of_all = *call;
+    of_all.args = &args;
+    return carry_out(ctx, "verify", store_check, &of_all, err);
 }
 
-int store_verify_all(const struct cmd_ctx *ctx, bool is_quick, bool want_json, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    const struct store_args args = {want_json, false, is_quick, -1};
-    return run_verb(ctx, &VERIFY, &args, NULL, 0, err);
+    store_verb verb = call->cmd == &DATA_LS     ? store_ls
+                      : call->cmd == &DATA_GC   ? store_gc_now
+                      : call->cmd == &DATA_ADD  ? store_add
+                      : call->cmd == &DATA_PATH ? store_path_of
+                                                : store_drop;
+    return carry_out(ctx, call->cmd->name, verb, call, err);
 }
 
-static int run_parsed(const struct cmd_ctx *ctx, const struct store_verb *verb, int argc,
-                      char **argv, struct err *err)
-{
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct store_args args = {.grace_s = -1};
-    return opt_parse(verb->opts, argc, argv, &args, &operands, err) < 0
-               ? -1
-               : run_verb(ctx, verb, &args, operands.items, operands.n, err);
-}
-
-static int run_ls(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return run_parsed(ctx, &LS, argc, argv, err);
-}
-
-static int run_gc(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return run_parsed(ctx, &GC, argc, argv, err);
-}
-
-static int run_add(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return run_parsed(ctx, &ADD, argc, argv, err);
-}
-
-static int run_path(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return run_parsed(ctx, &PATH, argc, argv, err);
-}
-
-static int run_drop(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return run_parsed(ctx, &DROP, argc, argv, err);
-}
-
-const struct cmd DATA_LS = {"ls", "", "what the store holds, for what, and its size", JSON_OPTS,
-                            run_ls};
-const struct cmd DATA_GC = {"gc", "", "drop what nothing references", OPTS, run_gc};
-const struct cmd DATA_ADD = {
-    "add", "FILE...", "put files that were downloaded by hand into the store", JSON_OPTS, run_add};
-const struct cmd DATA_PATH = {"path", "sha256:HEX|md5:HEX|NAME|KIND/NAME",
-                              "where in the store the bytes of a name are", JSON_OPTS, run_path};
-const struct cmd DATA_DROP = {"drop", "KIND/NAME", "remove a reference; gc then drops its bytes",
-                              JSON_OPTS, run_drop};
+static const struct store_args DEFAULTS = {.grace_s = -1};
+#define STORE_ARGS CMD_ARGS(struct store_args), .defaults = &DEFAULTS
+const struct cmd DATA_LS = CMD("ls", "", "what the store holds, for what, and its size", JSON_OPTS,
+                               run, STORE_ARGS, CMD_OPERANDS(0, 0, "ls: expected no operand"));
+const struct cmd DATA_GC = CMD("gc", "", "drop what nothing references", OPTS, run, STORE_ARGS,
+                               CMD_OPERANDS(0, 0, "gc: expected no operand"));
+const struct cmd DATA_ADD =
+    CMD("add", "FILE...", "put files that were downloaded by hand into the store", JSON_OPTS, run,
+        STORE_ARGS, CMD_OPERANDS(1, SIZE_MAX, "add: expected FILE..."));
+const struct cmd DATA_PATH =
+    CMD("path", "sha256:HEX|md5:HEX|NAME|KIND/NAME", "where in the store the bytes of a name are",
+        JSON_OPTS, run, STORE_ARGS,
+        CMD_OPERANDS(1, 1, "path: expected sha256:HEX, md5:HEX, NAME or KIND/NAME"));
+const struct cmd DATA_DROP =
+    CMD("drop", "KIND/NAME", "remove a reference; gc then drops its bytes", JSON_OPTS, run,
+        STORE_ARGS, CMD_OPERANDS(1, 1, "drop: expected KIND/NAME"));

@@ -14,8 +14,6 @@
 #include "sys/stop.h"
 #include "sys/tree.h"
 
-#define OUTPUT_MAX (1u << 30)
-
 struct tree_args {
     const char *list;
     bool wants_md5, is_quick, want_json;
@@ -33,6 +31,7 @@ static const struct opt OPTS[] = {
 };
 
 struct treeing { /* one call */
+    struct strbuf *out;
     const struct cmd_ctx *ctx;
     const struct tree_args *args;
     struct arena arena;
@@ -89,14 +88,12 @@ static int with_cache(struct treeing *t, struct err *err)
     return result;
 }
 
-static int print_json(const struct treeing *t, struct err *err)
+static void print_json(const struct treeing *t)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
     uint8_t sha256[SHA256_BYTES];
     struct json_out out;
     tree_list_sha256(&t->list, sha256);
-    strbuf_init(&buf, OUTPUT_MAX);
-    jw_document(&out, &buf);
+    jw_document(&out, t->out);
     jw_z(&out, "folder", t->opts.folder);
     jw_z(&out, "kind", t->list.lacks_sha256 ? "md5" : "sha256");
     jw_i64(&out, "files", (int64_t)t->list.n);
@@ -118,35 +115,25 @@ static int print_json(const struct treeing *t, struct err *err)
     }
     jw_end_array(&out);
     jw_end_object(&out);
-    if (buf.is_full) {
-        return err_set(err, ERR_IO, "the output is longer than %u bytes", OUTPUT_MAX);
-    }
-    return cmd_print(strbuf_str(&buf), err);
 }
 
-static int print_differences(const struct treeing *t, struct err *err)
+static void print_differences(const struct treeing *t)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    strbuf_init(&buf, OUTPUT_MAX);
     for (size_t idx = 0; idx < t->result.differences.n; idx++) {
         const struct tree_difference *difference = &t->result.differences.items[idx];
-        strbuf_printf(&buf, "%s ", tree_fault_name(difference->fault));
+        strbuf_printf(t->out, "%s ", tree_fault_name(difference->fault));
         for (const char *c = difference->path; *c; c++) { /* no outside text drives the terminal */
-            strbuf_add_char(&buf, (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
+            strbuf_add_char(t->out, (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
         }
-        strbuf_add_char(&buf, '\n');
+        strbuf_add_char(t->out, '\n');
     }
-    strbuf_printf(&buf, "%zu files in the list, %zu differences", t->list.n,
+    strbuf_printf(t->out, "%zu files in the list, %zu differences", t->list.n,
                   t->result.differences.n);
     if (t->result.n_cached) {
-        strbuf_printf(&buf, "; %llu unchanged since they were read, and not read again",
+        strbuf_printf(t->out, "; %llu unchanged since they were read, and not read again",
                       (unsigned long long)t->result.n_cached);
     }
-    strbuf_add_char(&buf, '\n');
-    if (buf.is_full) {
-        return err_set(err, ERR_IO, "the output is longer than %u bytes", OUTPUT_MAX);
-    }
-    return cmd_print(strbuf_str(&buf), err);
+    strbuf_add_char(t->out, '\n');
 }
 
 /* 5 if a file differs from the list, 10 if the only problem is that some cannot be read. */
@@ -164,50 +151,39 @@ static int judge(const struct treeing *t)
 
 static int report(struct treeing *t, int result, struct err *err)
 {
-    if (result < 0 && err->code == ERR_INTERRUPTED && stop_is_asked()) {
-        log_line(LOG_ERROR, "%s", err->msg);
-        return stop_status();
-    }
     if (result == 0 && t->args->want_json) {
-        result = print_json(t, err);
+        print_json(t);
     } else if (result == 0 && t->args->list) {
-        result = print_differences(t, err);
+        print_differences(t);
     } else if (result == 0) {
         result = tree_list_print(&t->list, STDOUT_FILENO, "standard output", err);
     }
     return result < 0 ? -1 : judge(t);
 }
 
-static int run_tree(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run_tree(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(pool) struct pool *pool = NULL;
-    struct tree_args args = {0};
-    struct treeing t = {.ctx = ctx, .args = &args};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "tree: expected one FOLDER");
-    }
-    if (args.list && args.wants_md5) {
+    struct tree_args *args = call->args;
+    struct treeing t = {.ctx = ctx, .args = args, .out = call->out};
+    if (args->list && args->wants_md5) {
         return err_set(err, ERR_USAGE, "tree: the list says which digests it has: no --md5");
     }
     stop_hold();
     if (pool_new(pool_lanes().n, &pool, err) < 0) {
         return -1;
     }
-    t.opts = (struct tree_opts){.folder = operands.items[0],
+    t.opts = (struct tree_opts){.folder = call->operands.items[0],
                                 .pool = pool,
                                 .n_threads = pool_lanes().n,
                                 .should_stop = stop_is_asked,
                                 .on_progress = show_progress,
                                 .progress_ctx = &t};
-    int result = report(&t, args.is_quick ? with_cache(&t, err) : work(&t, err), err);
+    int result = report(&t, args->is_quick ? with_cache(&t, err) : work(&t, err), err);
     arena_release(&t.arena);
     return result;
 }
 
-const struct cmd CMD_TREE = {"tree", "FOLDER",
-                             "digests of all files of a folder, or the differences from a list",
-                             OPTS, run_tree};
+const struct cmd CMD_TREE =
+    CMD("tree", "FOLDER", "digests of all files of a folder, or the differences from a list", OPTS,
+        run_tree, CMD_ARGS(struct tree_args), CMD_OPERANDS(1, 1, "tree: expected one FOLDER"));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include <unistd.h>
-
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -13,7 +11,6 @@
 #include "sys/pool_lanes.h"
 #include "sys/stop.h"
 
-#define OUTPUT_MAX      (256u << 20)
 #define SHOWN_MAX       20 /* differences in text; --json has all */
 #define UNPACK_THREADS  4
 #define MAX_BYTES_LIMIT INT64_MAX
@@ -74,9 +71,7 @@ static void note_difference(void *ctx, enum tree_fault fault, const char *path)
 static void print_hex(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
                       bool is_known)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(bytes, n, hex);
-    jw_z(out, key, is_known ? hex : NULL);
+    jw_z(out, key, is_known ? hex_of(bytes, n).text : NULL);
 }
 
 static void print_json(struct strbuf *buf, const struct unpack_run *u, const struct err *err)
@@ -209,48 +204,28 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u,
     return args->write_list ? tree_list_write(&u->result.list, args->write_list, NULL, err) : 0;
 }
 
-static int report(struct unpack_run *u, const struct unpack_args *args, int result, struct err *err)
+static int run_unpack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    struct err print_err = {0};
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (args->want_json) {
-        print_json(&buf, u, err);
-    } else if (result == 0) {
-        print_text(&buf, u, args);
-    } else {
-        log_differences(u);
-    }
-    if (result == 0) {
-        return cmd_print(strbuf_str(&buf), err);
-    }
-    /* The failure stands, whether or not its document could be written. */
-    if (args->want_json && cmd_print(strbuf_str(&buf), &print_err) < 0) {
-        log_line(LOG_DEBUG, "%s", print_err.msg);
-    }
-    return stop_end(err);
-}
-
-static int run_unpack(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct unpack_args args = {0};
+    struct unpack_args *args = call->args;
     struct unpack_run u = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 2) {
-        return err_set(err, ERR_USAGE, "unpack: expected an ARCHIVE and a new FOLDER");
-    }
-    u.archive = operands.items[0];
-    u.folder = operands.items[1];
+    u.archive = call->operands.items[0];
+    u.folder = call->operands.items[1];
     stop_hold();
-    int result = report(&u, &args, unpack_it(ctx, &u, &args, err), err);
+    int result = unpack_it(ctx, &u, args, err);
+    call->is_said = args->want_json;
+    if (args->want_json) {
+        print_json(call->out, &u, err);
+    } else if (result == 0) {
+        print_text(call->out, &u, args);
+    } else {
+        log_differences(&u);
+    }
     free(u.differences.items);
     arena_release(&u.arena);
     return result;
 }
 
-const struct cmd CMD_UNPACK = {"unpack", "ARCHIVE FOLDER",
-                               "unpack and check an archive in one pass; refuse a hostile one",
-                               OPTS, run_unpack};
+const struct cmd CMD_UNPACK =
+    CMD("unpack", "ARCHIVE FOLDER", "unpack and check an archive in one pass; refuse a hostile one",
+        OPTS, run_unpack, CMD_ARGS(struct unpack_args),
+        CMD_OPERANDS(2, 2, "unpack: expected an ARCHIVE and a new FOLDER"));

@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
 #include "cmd/store_args.h"
@@ -13,7 +12,6 @@
 #include "sys/stop.h"
 #include "view/run_view.h"
 
-#define OUTPUT_MAX     (256u << 10)
 #define DIFFERS_STATUS 1 /* a value is not what today's rules derive */
 
 struct verify_args {
@@ -180,14 +178,11 @@ static int verify_as(const struct cmd_ctx *ctx, const struct verify_args *args,
     return verify_names(ctx, args, &names, operands->items[0], err);
 }
 
-static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct verify_args *args,
+static int verify_path(const struct cmd_ctx *ctx, struct cmd_call *call, const char *path,
                        struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf = {0};
+    const struct verify_args *args = call->args;
     struct verify_info info = {0};
-    struct err print_err = {0};
-    strbuf_init(&buf, OUTPUT_MAX);
     if (args->is_quick || args->is_deep || args->is_synthetic || args->locks) {
         return err_set(err, ERR_USAGE,
                        "verify %s: --quick, --deep, --synthetic and --locks are for names of what "
@@ -198,87 +193,69 @@ static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct
         return err_set(err, ERR_USAGE, "verify: --key and --unsigned exclude each other");
     }
     stop_hold();
-    int result = verify_it(ctx, &arena, path, args, &info, err);
+    int result = verify_it(ctx, call->arena, path, args, &info, err);
+    call->is_said = args->want_json;
     if (args->want_json) {
-        print_json(&buf, path, &info, err);
+        print_json(call->out, path, &info, err);
     } else if (result == 0) {
-        print_text(&buf, path, &info);
+        print_text(call->out, path, &info);
     }
-    if (result == 0) {
-        return cmd_print(strbuf_str(&buf), err) < 0 ? -1
-               : info.discrepancies.n_values > 0    ? DIFFERS_STATUS
-                                                    : 0;
-    }
-    /* The failure stands, whether or not its document could be written. */
-    if (args->want_json && cmd_print(strbuf_str(&buf), &print_err) < 0) {
-        log_line(LOG_DEBUG, "%s", print_err.msg);
-    }
-    return stop_end(err);
+    return result < 0 ? -1 : info.discrepancies.n_values > 0 ? DIFFERS_STATUS : 0;
 }
 
 /* A path with a slash, or an existing one, is an archive; then a run's id or name; anything else names something in the store. */
-static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run_verify(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct verify_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
+    struct verify_args *args = call->args;
+    if (args->as) {
+        return verify_as(ctx, args, &call->operands, err);
     }
-    if (operands.n == 0) {
-        return err_set(err, ERR_USAGE,
-                       "verify: expected the PATH of an archive or its folder, or the NAME of what "
-                       "is in the store");
-    }
-    if (args.as) {
-        return verify_as(ctx, &args, &operands, err);
-    }
-    const char *first = operands.items[0];
-    if (operands.n == 1 && (fs_exists(first) || first[0] == '/' || first[0] == '.' ||
-                            str_ends(str_of(first), STR_LIT(".tar.zst")))) {
+    const char *first = call->operands.items[0];
+    if (call->operands.n == 1 && (fs_exists(first) || first[0] == '/' || first[0] == '.' ||
+                                  str_ends(str_of(first), STR_LIT(".tar.zst")))) {
         const char *path = first;
         return fs_exists(first) &&
-                       rundir_evidence_of(&arena, ctx->state, first, true, &path, err) < 0
+                       rundir_evidence_of(call->arena, ctx->state, first, true, &path, err) < 0
                    ? -1
-                   : verify_path(ctx, path, &args, err);
+                   : verify_path(ctx, call, path, err);
     }
-    if (operands.n == 1 && run_view_is_run(&arena, ctx->state, first)) {
+    if (call->operands.n == 1 && run_view_is_run(call->arena, ctx->state, first)) {
         const char *path = NULL;
-        return rundir_evidence_of(&arena, ctx->state, first, true, &path, err) < 0
+        return rundir_evidence_of(call->arena, ctx->state, first, true, &path, err) < 0
                    ? -1
-                   : verify_path(ctx, path, &args, err);
+                   : verify_path(ctx, call, path, err);
     }
-    return verify_names(ctx, &args, &operands, NULL, err);
+    return verify_names(ctx, args, &call->operands, NULL, err);
 }
 
 /* A name is one of the store here, whatever file or folder is called the same. */
-static int run_data_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run_data_verify(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct verify_args args = {0};
-    if (opt_parse(OPTS + N_ARCHIVE_OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
+    struct verify_args *args = call->args;
+    if (args->as) {
+        return verify_as(ctx, args, &call->operands, err);
     }
-    if (args.as) {
-        return verify_as(ctx, &args, &operands, err);
+    if (call->operands.n > 0) {
+        return verify_names(ctx, args, &call->operands, NULL, err);
     }
-    if (operands.n > 0) {
-        return verify_names(ctx, &args, &operands, NULL, err);
-    }
-    if (args.is_deep || args.is_synthetic || args.locks) {
+    if (args->is_deep || args->is_synthetic || args->locks) {
         return err_set(err, ERR_USAGE,
                        "data verify: --deep, --synthetic and --locks are for a NAME; without one "
                        "every blob of the store is checked");
     }
-    return store_verify_all(ctx, args.is_quick, args.want_json, err);
+    return store_verify_all(ctx, call, args->is_quick, args->want_json, err);
 }
 
-const struct cmd DATA_VERIFY = {"verify", "[NAME... | PATH --as DATASET]",
-                                "check what is in the store, or data in place, against its "
-                                "description; without a NAME, every byte of the store",
-                                OPTS + N_ARCHIVE_OPTS, run_data_verify};
+const struct cmd DATA_VERIFY =
+    CMD("verify", "[NAME... | PATH --as DATASET]",
+        "check what is in the store, or data in place, against its "
+        "description; without a NAME, every byte of the store",
+        OPTS + N_ARCHIVE_OPTS, run_data_verify, CMD_ARGS(struct verify_args));
 
-const struct cmd CMD_VERIFY = {
-    "verify", "PATH | RUN | PATH --as DATASET | NAME...",
-    "check an archive and who signed it, or what is in the store against its description", OPTS,
-    run_verify};
+const struct cmd CMD_VERIFY =
+    CMD("verify", "PATH | RUN | PATH --as DATASET | NAME...",
+        "check an archive and who signed it, or what is in the store against its description", OPTS,
+        run_verify, CMD_ARGS(struct verify_args),
+        CMD_OPERANDS(1, SIZE_MAX,
+                     "verify: expected the PATH of an archive or its folder, or the NAME of what "
+                     "is in the store"));

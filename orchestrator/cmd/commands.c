@@ -9,19 +9,16 @@
 
 #define EXPECTED_MAX 1024
 
-static int run_data(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err);
-static int run_nodes(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err);
-
 static const struct opt NO_OPTS[] = {OPT_END};
 static const struct cmd CMD_DATA = {
     "data", "VERB",
     "datasets, images and sources in the store: fetch, verify, repair, lock, pack, bundle, ...",
-    NO_OPTS, run_data};
+    .opts = NO_OPTS};
 static const struct cmd CMD_STORE = {
     "store", "VERB", "list, check and extend what was fetched, drop what nothing references",
-    NO_OPTS, run_data};
+    .opts = NO_OPTS};
 static const struct cmd CMD_NODES = {
-    "nodes", "VERB", "work on the nodes of an inventory, without a report", NO_OPTS, run_nodes};
+    "nodes", "VERB", "work on the nodes of an inventory, without a report", .opts = NO_OPTS};
 
 /* One a line. */
 /* clang-format off */
@@ -121,10 +118,9 @@ const struct cmd *const *cmd_verbs(const struct cmd *c)
 static int fail_verb(const char *of, const struct cmd *const *verbs, const char *found,
                      struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf names;
+    CLEANUP(strbuf) struct strbuf names = STRBUF(EXPECTED_MAX);
     struct nearest nearest = nearest_to(found ? found : "");
     char text[NEAREST_TEXT_MAX];
-    strbuf_init(&names, EXPECTED_MAX);
     for (const struct cmd *const *verb = verbs; *verb; verb++) {
         strbuf_printf(&names, "%s%s", verb == verbs ? "" : verb[1] ? ", " : " or ", (*verb)->name);
         nearest_offer(&nearest, (*verb)->name);
@@ -139,18 +135,15 @@ static int run_verb(const char *of, const struct cmd *const *verbs, const struct
 {
     for (const struct cmd *const *verb = verbs; argc > 0 && *verb; verb++) {
         if (strcmp((*verb)->name, argv[0]) == 0) {
-            return (*verb)->run(ctx, argc - 1, argv + 1, err);
+            return cmd_call(*verb, ctx, argc - 1, argv + 1, err);
         }
     }
     return fail_verb(of, verbs, argc > 0 ? argv[0] : NULL, err);
 }
 
-static int run_data(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+int cmd_run(const struct cmd *c, const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
-    return run_verb("data", DATA_VERBS, ctx, argc, argv, err);
-}
-
-static int run_nodes(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    return run_verb("nodes", NODES_VERBS, ctx, argc, argv, err);
+    const struct cmd *const *verbs = cmd_verbs(c);
+    return verbs ? run_verb(verbs == NODES_VERBS ? "nodes" : "data", verbs, ctx, argc, argv, err)
+                 : cmd_call(c, ctx, argc, argv, err);
 }

@@ -91,8 +91,7 @@ void compare_outliers_text(const struct cell_result *cell, struct strbuf *out)
 
 static void log_outliers(const struct cell_result *cell, char side)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 65536);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(65536);
     compare_outliers_text(cell, &text);
     if (text.len) {
         log_line(LOG_WARN, "%s: of %c these repeats stand out: %s", cell->of_case->id.ptr, side,
@@ -151,13 +150,12 @@ static bool passes(const struct compare_gate *opts, const struct compare_row *ro
 static void say(const struct compare *compare, const struct compare_row *row)
 {
     const struct compare_gate *opts = &compare->gate;
-    CLEANUP(strbuf) struct strbuf interval;
+    CLEANUP(strbuf) struct strbuf interval = STRBUF(512);
     const struct compare_change *c = &row->change;
     enum gate gate = row->gate;
     enum log_level level = !passes(opts, row)       ? LOG_ERROR
                            : gate == GATE_UNDECIDED ? LOG_WARN
                                                     : LOG_INFO;
-    strbuf_init(&interval, 512);
     if (!isfinite(c->change)) {
         log_line(level, "%.*s: %s: %s", STR_ARG(row->case_id), gate_name(gate),
                  compare_is_apart(compare) ? "only one of the runs is a rehearsal"

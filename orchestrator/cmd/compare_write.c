@@ -179,8 +179,7 @@ static void add_outliers_of(const struct run_view *view, char side, struct strbu
 {
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
         const struct cell_result *cell = &view->result.cells[idx];
-        CLEANUP(strbuf) struct strbuf text;
-        strbuf_init(&text, 65536);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(65536);
         compare_outliers_text(cell, &text);
         if (text.len) {
             strbuf_printf(out, "%.*s: of %c these repeats stand out: %s\n",
@@ -226,7 +225,6 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
     CLEANUP(table) struct table cells;
     CLEANUP(table) struct table changes;
     CLEANUP(strbuf) struct strbuf outliers;
-    struct str rest;
     struct str line;
     strbuf_init(&outliers, out->cap_bytes);
     fill_tables(c, &cells, &changes);
@@ -235,7 +233,7 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
     table_render_markdown(&cells, out);
     add_claims(c, table_render_markdown, out);
     add_outliers(c, &outliers);
-    rest = strbuf_str(&outliers);
+    struct str rest = strbuf_str(&outliers);
     while (rest.len && str_next(&rest, '\n', &line)) {
         strbuf_add_z(out, "\n");
         markdown_text(out, line);
@@ -251,8 +249,7 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
 
 static void add_csv_side(struct table *table, const struct cell_result *cell)
 {
-    CLEANUP(strbuf) struct strbuf outliers;
-    strbuf_init(&outliers, 65536);
+    CLEANUP(strbuf) struct strbuf outliers = STRBUF(65536);
     table_add_f64(table, cell ? cell->value : (double)NAN);
     table_addf(table, "%zu", cell ? cell->summary.n : 0);
     table_add_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN);
@@ -270,8 +267,7 @@ void compare_csv(const struct compare *c, struct strbuf *out)
         {"std_a", true},    {"verdict_a", false}, {"outliers_a", false}, {"value_b", true},
         {"n_b", true},      {"std_b", true},      {"verdict_b", false},  {"outliers_b", false},
         {"rel_diff", true}, {"ci95_low", true},   {"ci95_high", true},   {"gate", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < c->n_rows; idx++) {
         const struct compare_row *row = &c->rows[idx];
         table_add(&table, row->case_id);

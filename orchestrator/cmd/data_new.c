@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "cmd/net_args.h"
 #include "codec/json_table.h"
 #include "codec/tar_make.h"
@@ -40,6 +39,7 @@ static const struct opt OPTS[] = {
 };
 
 struct describing {
+    struct strbuf *out;
     struct arena *arena;
     const struct cmd_ctx *ctx;
     const struct describe_args *args;
@@ -185,8 +185,7 @@ static int add_places(struct describing *m, const struct opt_list *operands, str
 
 static int write_description(struct describing *m, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, DOCUMENT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(DOCUMENT_MAX);
     json_encode_document(&text, DATASET_DOCUMENT.rows, DATASET_DOCUMENT.n_rows, &m->dataset);
     return fs_write_atomic(fs_join(m->arena, m->folder, "dataset.json"), strbuf_str(&text), err);
 }
@@ -242,25 +241,21 @@ static int describe_tree(struct describing *m, const struct dataset_fetched *fet
                : dataset_describe(m->arena, &list, &m->dataset, err);
 }
 
-static int print_made(const struct describing *m, const struct dataset_fetched *fetched,
-                      struct err *err)
+static void print_made(const struct describing *m, const struct dataset_fetched *fetched)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
     const char *id = m->dataset.id.ptr;
-    strbuf_init(&text, DOCUMENT_MAX);
-    strbuf_printf(&text, "%s: %lld files, %lld bytes\n", id, (long long)fetched->tree.seen.n_files,
+    strbuf_printf(m->out, "%s: %lld files, %lld bytes\n", id, (long long)fetched->tree.seen.n_files,
                   (long long)fetched->tree.seen.file_bytes);
     for (size_t idx = 0; idx < m->dataset.n_groups; idx++) {
         const struct dataset_group *group = &m->dataset.groups[idx];
-        strbuf_printf(&text, "  %-20s %lld files  %s\n", group->name.ptr, (long long)group->n_files,
-                      group->glob.ptr);
+        strbuf_printf(m->out, "  %-20s %lld files  %s\n", group->name.ptr,
+                      (long long)group->n_files, group->glob.ptr);
     }
-    strbuf_printf(&text,
+    strbuf_printf(m->out,
                   "  %s/dataset.json\n  %s\n"
                   "reperf data verify %s checks it; data verify FOLDER --as %s checks a copy%s\n",
                   m->folder, fetched->tree_path, id, id,
                   m->dataset.pack.kind == PACK_NONE ? "" : "; data pack makes shards of it");
-    return cmd_print(strbuf_str(&text), err);
 }
 
 static int make(struct describing *m, const struct opt_list *operands, struct err *err)
@@ -272,9 +267,11 @@ static int make(struct describing *m, const struct opt_list *operands, struct er
         return -1;
     }
     take_seen(m, &fetched);
-    return describe_tree(m, &fetched, err) < 0 || write_description(m, err) < 0
-               ? -1
-               : print_made(m, &fetched, err);
+    if (describe_tree(m, &fetched, err) < 0 || write_description(m, err) < 0) {
+        return -1;
+    }
+    print_made(m, &fetched);
+    return 0;
 }
 
 static int find_folder(struct describing *m, struct err *err)
@@ -307,17 +304,22 @@ static int check(const struct describe_args *args, const struct opt_list *operan
                          "nobody says");
 }
 
-static int run(const struct cmd_ctx *ctx, const struct describe_args *args,
-               const struct opt_list *operands, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct describe_args *args = call->args;
+    const struct opt_list *operands = &call->operands;
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(net) struct net net;
     struct net_opts net_opts = {0};
-    struct describing m = {.arena = &arena, .ctx = ctx, .args = args, .store = &store, .net = &net};
+    struct describing m = {.arena = call->arena,
+                           .ctx = ctx,
+                           .args = args,
+                           .store = &store,
+                           .net = &net,
+                           .out = call->out};
     net_init(&net, &net_opts);
     if (check(args, operands, err) < 0 || net_args_opts(ctx, &args->net, &net_opts, err) < 0 ||
-        store_open(&arena, ctx->store, &store, err) < 0) {
+        store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
     m.dataset = (struct dataset){
@@ -333,23 +335,14 @@ static int run(const struct cmd_ctx *ctx, const struct describe_args *args,
     }
     stop_hold();
     if (make(&m, operands, err) < 0) {
-        (void)unlink(fs_join(&arena, m.folder, "dataset.json"));
-        (void)unlink(fs_join(&arena, m.folder, DATASET_TREE_LIST));
+        (void)unlink(fs_join(call->arena, m.folder, "dataset.json"));
+        (void)unlink(fs_join(call->arena, m.folder, DATASET_TREE_LIST));
         (void)rmdir(m.folder);
-        return stop_end(err);
+        return -1;
     }
     return 0;
 }
 
-static int run_new(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct describe_args args = {0};
-    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
-    status = status < 0 ? -1 : run(ctx, &args, &operands, err);
-    net_args_cleanup(&args.net);
-    return status;
-}
-
-const struct cmd DATA_NEW = {"new", "NAME FOLDER | ARCHIVE... | URL...",
-                             "describe data of one's own and put it into the store", OPTS, run_new};
+const struct cmd DATA_NEW = CMD("new", "NAME FOLDER | ARCHIVE... | URL...",
+                                "describe data of one's own and put it into the store", OPTS, run,
+                                CMD_ARGS(struct describe_args));

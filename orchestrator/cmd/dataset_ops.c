@@ -3,13 +3,13 @@
 
 #include "cmd/dataset_ops.h"
 
-#include <unistd.h>
-
 #include "base/log.h"
 #include "cmd/store_args.h"
 #include "codec/json_document.h"
+#include "codec/json_table.h"
 #include "store/dataset_lock.h"
 #include "store/dataset_repair.h"
+#include "store/dataset_store.h"
 #include "store/dataset_verify.h"
 #include "sys/digest_cache.h"
 #include "sys/pool_lanes.h"
@@ -24,76 +24,121 @@ static int load(struct artifact_job *job, const struct artifact *artifact,
                         ret_here, err);
 }
 
-static void put_digest(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
-                       bool has)
+/* `fetch --dry-run` of a dataset. */
+
+static void put_foreseen(struct artifact_sink *sink, const struct dataset_foreseen *one)
 {
-    char hex[SHA256_HEX_SIZE];
-    if (has) {
-        hex_encode(bytes, n, hex);
+    const char *from = one->is_wanted ? "person" : DATASET_ORIGINS[one->origin];
+    jw_object(sink->out, NULL);
+    jw_str(sink->out, "name", one->file->name);
+    jw_known(sink->out, "bytes", one->bytes);
+    jw_z(sink->out, "from", from);
+    jw_z(sink->out, "url", one->url);
+    jw_end_object(sink->out);
+    strbuf_printf(sink->text, "  %-9s %s, ", from, one->file->name.ptr);
+    if (one->bytes < 0) {
+        strbuf_add_z(sink->text, "size not known");
+    } else {
+        strbuf_printf(sink->text, "%lld bytes", (long long)one->bytes);
     }
-    jw_z(out, key, has ? hex : NULL);
+    strbuf_printf(sink->text, "%s%s\n", one->url ? " from " : "", one->url ? one->url : "");
+}
+
+static void put_all_foreseen(struct artifact_sink *sink, const struct dataset_here *here,
+                             const struct dataset_foreseen_list *list, bool has_tree)
+{
+    int64_t to_get = 0;
+    size_t n_open = 0;
+    size_t n_to_get = 0;
+    strbuf_printf(sink->text, "%s%s\n", here->dataset.id.ptr,
+                  here->is_synthetic ? " (synthetic)" : "");
+    jw_bool(sink->out, "synthetic", here->is_synthetic || here->dataset.is_synthetic);
+    jw_array(sink->out, "files");
+    for (size_t idx = 0; idx < list->n; idx++) {
+        bool is_new = list->items[idx].origin != FROM_STORE;
+        put_foreseen(sink, &list->items[idx]);
+        n_to_get += is_new;
+        n_open += is_new && list->items[idx].bytes < 0;
+        to_get += is_new && list->items[idx].bytes > 0 ? list->items[idx].bytes : 0;
+    }
+    jw_end_array(sink->out);
+    jw_i64(sink->out, "files_to_get", (int64_t)n_to_get);
+    jw_i64(sink->out, "bytes_to_get", to_get);
+    jw_i64(sink->out, "files_of_unknown_size", (int64_t)n_open);
+    jw_bool(sink->out, "unpacked", has_tree);
+    strbuf_printf(sink->text, "  to get: %zu of %zu files, %lld bytes", n_to_get, list->n,
+                  (long long)to_get);
+    if (n_open) {
+        strbuf_printf(sink->text, " and %zu whose size is not known", n_open);
+    }
+    strbuf_printf(sink->text, "; the tree %s\n",
+                  has_tree ? "is there, and would be checked" : "would be unpacked");
+}
+
+int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                       struct artifact_sink *sink, struct err *err)
+{
+    const struct dataset_fetch_opts opts = {.net = job->net};
+    struct dataset_foreseen_list list;
+    struct dataset_here here;
+    if (load(job, artifact, &here, err) < 0 ||
+        dataset_foresee(job->arena, job->store, &here, &opts, &list, err) < 0) {
+        return -1;
+    }
+    put_all_foreseen(sink, &here, &list,
+                     dataset_state(job->arena, job->store, &here) == DATASET_TREE);
+    return 0;
 }
 
 /* ---- fetch ---- */
 
-static void put_file(struct json_out *out, const struct dataset_got *got)
-{
-    jw_object(out, NULL);
-    jw_str(out, "name", got->item.name);
-    jw_i64(out, "bytes", got->item.size_bytes);
-    put_digest(out, "md5", got->item.md5, MD5_BYTES, got->item.has_md5);
-    put_digest(out, "sha256", got->item.sha256, SHA256_BYTES, true);
-    jw_z(out, "from", dataset_origin_name(got->origin));
-    jw_bool(out, "digest_was_known", got->is_checked);
-    jw_str(out, "url", got->item.url);
-    jw_i64(out, "received_bytes", (int64_t)got->received_bytes);
-    jw_i64(out, "kept_bytes", (int64_t)got->kept_bytes);
-    jw_i64(out, "again_bytes", (int64_t)got->again_bytes);
-    jw_i64(out, "bad_pieces", (int64_t)got->n_bad_pieces);
-    jw_end_object(out);
-}
-
-static void put_wanted(struct json_out *out, const struct dataset_wanted *wanted)
-{
-    const struct dataset_file *file = wanted->file;
-    jw_object(out, NULL);
-    jw_str(out, "name", file->name);
-    jw_known(out, "bytes", file->size_bytes);
-    put_digest(out, "md5", file->md5, MD5_BYTES, file->has_md5);
-    put_digest(out, "sha256", file->sha256, SHA256_BYTES, file->has_sha256);
-    jw_array(out, "urls");
-    for (size_t idx = 0; idx < file->n_urls; idx++) {
-        jw_str(out, NULL, file->urls[idx]);
-    }
-    jw_end_array(out);
-    jw_z(out, "put", wanted->put_path);
-    jw_end_object(out);
-}
+static const struct json_field FILE_ROWS[] = {
+    ROW("name", struct dataset_got, item.name, 0),
+    ROW("bytes", struct dataset_got, item.size_bytes, 0),
+    ROW_HEX("md5", struct dataset_got, item.md5, item.has_md5, JSON_NULLABLE),
+    ROW_HEX("sha256", struct dataset_got, item.sha256, item.has_sha256, 0),
+    ROW_WORD("from", struct dataset_got, origin, DATASET_ORIGINS, 0),
+    ROW("digest_was_known", struct dataset_got, is_checked, 0),
+    ROW("url", struct dataset_got, item.url, JSON_NULLABLE),
+    ROW("received_bytes", struct dataset_got, received_bytes, 0),
+    ROW("kept_bytes", struct dataset_got, kept_bytes, 0),
+    ROW("again_bytes", struct dataset_got, again_bytes, 0),
+    ROW("bad_pieces", struct dataset_got, n_bad_pieces, 0),
+};
+static const struct json_field WANTED_FILE_ROWS[] = {
+    ROW("name", struct dataset_file, name, 0),
+    ROW("bytes", struct dataset_file, size_bytes, JSON_NULLABLE | JSON_MINUS),
+    ROW_HEX("md5", struct dataset_file, md5, has_md5, JSON_NULLABLE),
+    ROW_HEX("sha256", struct dataset_file, sha256, has_sha256, JSON_NULLABLE),
+    ROW_STRS("urls", struct dataset_file, urls, n_urls, 0),
+};
+static const struct json_field WANTED_ROWS[] = {
+    ROW_THERE(struct dataset_wanted, file, WANTED_FILE_ROWS),
+    ROW("put", struct dataset_wanted, put_path, 0),
+};
+static const struct json_field FETCHED_ROWS[] = {
+    ROW_LIST("files", struct dataset_fetched, files, n_files, FILE_ROWS, 0),
+    ROW_LIST("wanted", struct dataset_fetched, wanted, n_wanted, WANTED_ROWS, 0),
+};
+static const struct json_field TREE_ROWS[] = {
+    ROW("tree", struct dataset_fetched, tree_path, JSON_NULLABLE),
+    ROW("tree_files", struct dataset_fetched, tree.seen.n_files, JSON_NULLABLE | JSON_MINUS),
+    ROW("tree_bytes", struct dataset_fetched, tree.seen.file_bytes, JSON_NULLABLE | JSON_MINUS),
+    ROW_HEX("list_sha256", struct dataset_fetched, tree.seen.list_sha256, has_tree, JSON_NULLABLE),
+};
 
 static void put_fetched(struct json_out *out, const struct dataset_here *here,
                         const struct dataset_fetched *fetched)
 {
+    static const struct dataset_fetched NO_TREE = {.tree.seen = {.n_files = -1, .file_bytes = -1}};
     jw_bool(out, "synthetic", here->is_synthetic || here->dataset.is_synthetic);
-    jw_array(out, "files");
-    for (size_t idx = 0; idx < fetched->n_files; idx++) {
-        put_file(out, &fetched->files[idx]);
-    }
-    jw_end_array(out);
-    jw_array(out, "wanted");
-    for (size_t idx = 0; idx < fetched->n_wanted; idx++) {
-        put_wanted(out, &fetched->wanted[idx]);
-    }
-    jw_end_array(out);
-    jw_z(out, "tree", fetched->has_tree ? fetched->tree_path : NULL);
-    jw_known(out, "tree_files", fetched->has_tree ? fetched->tree.seen.n_files : -1);
-    jw_known(out, "tree_bytes", fetched->has_tree ? fetched->tree.seen.file_bytes : -1);
-    put_digest(out, "list_sha256", fetched->tree.seen.list_sha256, SHA256_BYTES, fetched->has_tree);
+    json_encode(out, FETCHED_ROWS, ARRAY_LEN(FETCHED_ROWS), fetched);
+    json_encode(out, TREE_ROWS, ARRAY_LEN(TREE_ROWS), fetched->has_tree ? fetched : &NO_TREE);
 }
 
 static void print_wanted(struct strbuf *text, struct arena *arena,
                          const struct dataset_wanted *wanted)
 {
-    char hex[SHA256_HEX_SIZE];
     const struct dataset_file *file = wanted->file;
     strbuf_printf(text, "  wanted    %s\n", file->name.ptr);
     if (file->size_bytes >= 0) {
@@ -102,10 +147,10 @@ static void print_wanted(struct strbuf *text, struct arena *arena,
     } else {
         strbuf_add_z(text, "    size    not known\n");
     }
-    hex_encode(file->md5, MD5_BYTES, hex);
-    strbuf_printf(text, "    MD5     %s\n", file->has_md5 ? hex : "not known");
-    hex_encode(file->sha256, SHA256_BYTES, hex);
-    strbuf_printf(text, "    SHA-256 %s\n", file->has_sha256 ? hex : "not known");
+    strbuf_printf(text, "    MD5     %s\n",
+                  file->has_md5 ? md5_hex_of(file->md5).text : "not known");
+    strbuf_printf(text, "    SHA-256 %s\n",
+                  file->has_sha256 ? sha256_hex_of(file->sha256).text : "not known");
     for (size_t idx = 0; idx < file->n_urls; idx++) {
         strbuf_printf(text, "    from    %s\n", file->urls[idx].ptr);
     }
@@ -122,7 +167,7 @@ static void print_fetched(struct strbuf *text, struct arena *arena, const struct
                   here->is_synthetic ? " (synthetic: reproduces no published number)" : "");
     for (size_t idx = 0; idx < fetched->n_files; idx++) {
         const struct dataset_got *got = &fetched->files[idx];
-        strbuf_printf(text, "  %-9s %s, %lld bytes%s\n", dataset_origin_name(got->origin),
+        strbuf_printf(text, "  %-9s %s, %lld bytes%s\n", DATASET_ORIGINS[got->origin],
                       got->item.name.ptr, (long long)got->item.size_bytes,
                       here->is_synthetic ? ""
                       : got->is_checked  ? ", digest as known"
@@ -181,6 +226,11 @@ int dataset_op_fetch(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- lock ---- */
 
+static const struct json_field LOCKED_ROWS[] = {
+    ROW("lock", struct dataset_locked, path, 0),
+    ROW("lock_changed", struct dataset_locked, is_new, 0),
+};
+
 int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
                     struct artifact_sink *sink, struct err *err)
 {
@@ -205,8 +255,7 @@ int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
     if (dataset_lock(job->arena, &from, &locked, err) < 0) {
         return -1;
     }
-    jw_z(sink->out, "lock", locked.path);
-    jw_bool(sink->out, "lock_changed", locked.is_new);
+    json_encode(sink->out, LOCKED_ROWS, ARRAY_LEN(LOCKED_ROWS), &locked);
     strbuf_printf(sink->text, "%s\n  %s %s: %zu files, a tree of %lld\n", here.name,
                   locked.is_new ? "locked in" : "is as locked in", locked.path, locked.lock.n_items,
                   (long long)locked.lock.n_files);
@@ -215,86 +264,86 @@ int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- verify ---- */
 
-static void put_fault(struct json_out *out, const struct dataset_fault *fault)
+static void put_digest(struct json_out *out, const char *key, const uint8_t *sha256)
 {
-    static const uint8_t NONE[SHA256_BYTES];
-    const struct digest_value *found = fault->found;
-    jw_object(out, NULL);
-    jw_z(out, "kind", dataset_fault_name(fault->kind));
-    jw_z(out, "path", fault->path);
-    jw_z(out, "why", fault->why);
-    put_digest(out, "expected_sha256", fault->expected ? fault->expected : NONE, SHA256_BYTES,
-               fault->expected);
-    put_digest(out, "found_sha256", found ? found->sha256 : NONE, SHA256_BYTES, found);
-    jw_known(out, "found_bytes", found ? (int64_t)found->size_bytes : -1);
-    jw_end_object(out);
+    jw_z(out, key, sha256 ? sha256_hex_of(sha256).text : NULL);
 }
 
-/* Of archives next to a tree, or without one: what each should be, and is. */
-static void put_archive(struct json_out *out, const struct dataset_archive *archive)
+static void put_expected(struct json_out *out, const char *key, const void *fault)
 {
-    const struct dataset_file *file = archive->file;
-    jw_object(out, NULL);
-    jw_str(out, "name", file->name);
-    jw_bool(out, "there", archive->is_there);
-    jw_bool(out, "holds", archive->is_right);
-    jw_known(out, "expected_bytes", file->size_bytes);
-    put_digest(out, "expected_md5", file->md5, MD5_BYTES, file->has_md5);
-    put_digest(out, "expected_sha256", file->sha256, SHA256_BYTES, file->has_sha256);
-    jw_known(out, "found_bytes", archive->is_there ? (int64_t)archive->found.size_bytes : -1);
-    put_digest(out, "found_md5", archive->found.md5, MD5_BYTES, archive->is_there);
-    put_digest(out, "found_sha256", archive->found.sha256, SHA256_BYTES, archive->is_there);
-    jw_end_object(out);
+    put_digest(out, key, ((const struct dataset_fault *)fault)->expected);
 }
+
+static void put_found(struct json_out *out, const char *key, const void *fault)
+{
+    const struct digest_value *found = ((const struct dataset_fault *)fault)->found;
+    put_digest(out, key, found ? found->sha256 : NULL);
+}
+
+static void put_archive_bytes(struct json_out *out, const char *key, const void *of)
+{
+    const struct dataset_archive *archive = of;
+    jw_known(out, key, archive->is_there ? (int64_t)archive->found.size_bytes : -1);
+}
+
+static const struct json_field FAULT_ROWS[] = {
+    ROW_WORD("kind", struct dataset_fault, kind, DATASET_FAULTS, 0),
+    ROW("path", struct dataset_fault, path, 0),
+    ROW("why", struct dataset_fault, why, JSON_NULLABLE),
+    ROW_OUT("expected_sha256", JSON_HEX, put_expected, 0),
+    ROW_OUT("found_sha256", JSON_HEX, put_found, 0),
+    ROW_VIA("found_bytes", struct dataset_fault, found, size_bytes, JSON_NULLABLE),
+};
+static const struct json_field EXPECTED_ROWS[] = {
+    ROW("expected_bytes", struct dataset_file, size_bytes, JSON_NULLABLE | JSON_MINUS),
+    ROW_HEX("expected_md5", struct dataset_file, md5, has_md5, JSON_NULLABLE),
+    ROW_HEX("expected_sha256", struct dataset_file, sha256, has_sha256, JSON_NULLABLE),
+};
+/* Of archives next to a tree, or without one: what each should be, and is. */
+static const struct json_field ARCHIVE_ROWS[] = {
+    ROW_VIA("name", struct dataset_archive, file, name, 0),
+    ROW("there", struct dataset_archive, is_there, 0),
+    ROW("holds", struct dataset_archive, is_right, 0),
+    ROW_THERE(struct dataset_archive, file, EXPECTED_ROWS),
+    ROW_OUT("found_bytes", JSON_I64, put_archive_bytes, 0),
+    ROW_HEX("found_md5", struct dataset_archive, found.md5, is_there, JSON_NULLABLE),
+    ROW_HEX("found_sha256", struct dataset_archive, found.sha256, is_there, JSON_NULLABLE),
+};
+static const struct json_field GROUP_ROWS[] = {
+    ROW("name", struct dataset_group_count, name, 0),
+    ROW("files", struct dataset_group_count, n_files, 0),
+    ROW("expected_files", struct dataset_group_count, wanted_files, JSON_NULLABLE | JSON_MINUS),
+    ROW("folders", struct dataset_group_count, n_folders, 0),
+    ROW("expected_folders", struct dataset_group_count, wanted_folders, JSON_NULLABLE | JSON_MINUS),
+};
+static const struct json_field VERIFIED_ROWS[] = {
+    ROW_WORD("verdict", struct dataset_verified, verdict, DATASET_VERDICTS, 0),
+    ROW("tree", struct dataset_verified, tree_path, JSON_NULLABLE),
+    ROW_HEX("list_sha256", struct dataset_verified, tree.seen.list_sha256, tree.seen.has_list,
+            JSON_NULLABLE),
+    ROW("files", struct dataset_verified, n_files, 0),
+    ROW("files_from_cache", struct dataset_verified, n_from_cache, 0),
+    ROW("bytes_read", struct dataset_verified, n_bytes_read, 0),
+    ROW("headers", struct dataset_verified, n_headers, 0),
+    ROW_LIST("groups", struct dataset_verified, groups, n_groups, GROUP_ROWS, 0),
+    ROW_LIST("faults", struct dataset_verified, faults, n_faults, FAULT_ROWS, 0),
+    ROW_LIST("archives", struct dataset_verified, archives, n_archives, ARCHIVE_ROWS, 0),
+    {ROW_AT("not_checked", JSON_ZS, struct dataset_verified, not_checked)},
+};
 
 static void put_verified(struct json_out *out, const struct dataset_here *here,
                          const struct dataset_verified *v)
 {
     jw_bool(out, "synthetic", here->is_synthetic);
-    jw_z(out, "verdict", dataset_verdict_name(v->verdict));
-    jw_z(out, "tree", v->tree_path);
-    put_digest(out, "list_sha256", v->tree.seen.list_sha256, SHA256_BYTES, v->tree.seen.has_list);
-    jw_i64(out, "files", (int64_t)v->n_files);
-    jw_i64(out, "files_from_cache", (int64_t)v->n_from_cache);
-    jw_i64(out, "bytes_read", (int64_t)v->n_bytes_read);
-    jw_i64(out, "headers", (int64_t)v->n_headers);
-    jw_array(out, "groups");
-    for (size_t idx = 0; idx < v->n_groups; idx++) {
-        const struct dataset_group_count *group = &v->groups[idx];
-        jw_object(out, NULL);
-        jw_z(out, "name", group->name);
-        jw_i64(out, "files", (int64_t)group->n_files);
-        jw_known(out, "expected_files", group->wanted_files);
-        jw_i64(out, "folders", (int64_t)group->n_folders);
-        jw_known(out, "expected_folders", group->wanted_folders);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-    jw_array(out, "faults");
-    for (size_t idx = 0; idx < v->n_faults; idx++) {
-        put_fault(out, &v->faults[idx]);
-    }
-    jw_end_array(out);
-    jw_array(out, "archives");
-    for (size_t idx = 0; idx < v->n_archives; idx++) {
-        put_archive(out, &v->archives[idx]);
-    }
-    jw_end_array(out);
-    jw_array(out, "not_checked");
-    for (size_t idx = 0; idx < v->n_not_checked; idx++) {
-        jw_z(out, NULL, v->not_checked[idx]);
-    }
-    jw_end_array(out);
+    json_encode(out, VERIFIED_ROWS, ARRAY_LEN(VERIFIED_ROWS), v);
 }
 
 static void print_digests(struct strbuf *text, const struct dataset_fault *fault)
 {
-    char hex[SHA256_HEX_SIZE];
     if (fault->expected && fault->found) {
-        hex_encode(fault->expected, SHA256_BYTES, hex);
-        strbuf_printf(text, "      expected SHA-256 %s\n", hex);
-        hex_encode(fault->found->sha256, SHA256_BYTES, hex);
-        strbuf_printf(text, "      found    SHA-256 %s, %llu bytes\n", hex,
+        strbuf_printf(text, "      expected SHA-256 %s\n", sha256_hex_of(fault->expected).text);
+        strbuf_printf(text, "      found    SHA-256 %s, %llu bytes\n",
+                      sha256_hex_of(fault->found->sha256).text,
                       (unsigned long long)fault->found->size_bytes);
     }
 }
@@ -339,8 +388,7 @@ static void print_faults(struct strbuf *text, const struct dataset_verified *v)
         bool is_first = idx == 0 || v->faults[idx - 1].kind != fault->kind;
         shown = is_first ? 0 : shown;
         if (is_first) {
-            strbuf_printf(text, "  %s: %zu\n", dataset_fault_name(fault->kind),
-                          v->n_of[fault->kind]);
+            strbuf_printf(text, "  %s: %zu\n", DATASET_FAULTS[fault->kind], v->n_of[fault->kind]);
         }
         if (shown < VERIFY_SHOWN_MAX) {
             strbuf_printf(text, "    %s%s%s\n", fault->path, fault->why ? ": " : "",
@@ -418,12 +466,11 @@ static int check_tree(struct artifact_job *job, const struct dataset_here *here,
                       struct err *err)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
-    struct dataset_verify_opts opts;
     if (net_open(job->net, err) < 0) {
         return -1;
     }
     cache = digest_cache_open(store_path(job->store, "cache/digests"), job->ctx->clock);
-    opts = verify_opts(job, depth, cache);
+    struct dataset_verify_opts opts = verify_opts(job, depth, cache);
     opts.folder = job->folder;
     int result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
     save_cache(cache);
@@ -458,24 +505,20 @@ int dataset_op_verify(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- repair ---- */
 
+static const struct json_field REPAIRED_ROWS[] = {
+    ROW("was_whole", struct dataset_repaired, was_whole, 0),
+    ROW("made_anew", struct dataset_repaired, is_anew, 0),
+    ROW("bad_archives", struct dataset_repaired, n_bad_archives, 0),
+    ROW("removed", struct dataset_repaired, n_removed, 0),
+    {ROW_AT("files", JSON_ZS, struct dataset_repaired, files)},
+    ROW_LIST("archives", struct dataset_repaired, fetched.files, fetched.n_files, FILE_ROWS, 0),
+};
+
 static void put_repaired(struct json_out *out, const struct dataset_here *here,
                          const struct dataset_repaired *done)
 {
     jw_bool(out, "synthetic", here->is_synthetic);
-    jw_bool(out, "was_whole", done->was_whole);
-    jw_bool(out, "made_anew", done->is_anew);
-    jw_i64(out, "bad_archives", (int64_t)done->n_bad_archives);
-    jw_i64(out, "removed", (int64_t)done->n_removed);
-    jw_array(out, "files");
-    for (size_t idx = 0; idx < done->n_files; idx++) {
-        jw_z(out, NULL, done->files[idx]);
-    }
-    jw_end_array(out);
-    jw_array(out, "archives");
-    for (size_t idx = 0; idx < done->fetched.n_files; idx++) {
-        put_file(out, &done->fetched.files[idx]);
-    }
-    jw_end_array(out);
+    json_encode(out, REPAIRED_ROWS, ARRAY_LEN(REPAIRED_ROWS), done);
 }
 
 static void print_repaired(struct artifact_job *job, struct strbuf *text,
@@ -499,7 +542,7 @@ static void print_repaired(struct artifact_job *job, struct strbuf *text,
     for (size_t idx = 0; idx < done->fetched.n_files; idx++) {
         const struct dataset_got *got = &done->fetched.files[idx];
         if (got->origin != FROM_STORE) {
-            strbuf_printf(text, "  %-9s %s, %lld bytes\n", dataset_origin_name(got->origin),
+            strbuf_printf(text, "  %-9s %s, %lld bytes\n", DATASET_ORIGINS[got->origin],
                           got->item.name.ptr, (long long)got->item.size_bytes);
         }
     }

@@ -11,9 +11,10 @@ MUST_CHECK int dataset_op_verify(struct artifact_job *job, const struct artifact
                                  struct artifact_sink *sink, struct err *err);
 MUST_CHECK int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
                                struct artifact_sink *sink, struct err *err);
-MUST_CHECK int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact,
-                                  struct artifact_sink *sink, struct err *err);
 MUST_CHECK int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
                                  struct artifact_sink *sink, struct err *err);
+
+MUST_CHECK int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                                  struct artifact_sink *sink, struct err *err);
 
 #endif

@@ -43,6 +43,5 @@ MUST_CHECK int explain_names(struct explainer *e, const char *const *items, size
 struct explained {
     const char *kind, *name, *level, *title, *text; /* level and title may be NULL */
 };
-struct explained *explain_words(struct arena *arena, size_t *ret_n);
 
 #endif

@@ -88,10 +88,8 @@ int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
     const char *name = str_z(job->arena, artifact->name);
     struct image_fetched fetched;
     struct image_spec spec;
-    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
-        return -1;
-    }
-    if (net_open(job->net, err) < 0 ||
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0 ||
+        net_open(job->net, err) < 0 ||
         (!job->net_opts->is_offline && open_registry(job, &registry, err) < 0)) {
         return -1;
     }

@@ -54,12 +54,11 @@ bool measure_decompress(struct arena *arena, const char *path, struct converted 
 int measure_events(struct arena *arena, const char *path, struct converted *ret, struct err *err)
 {
     CLEANUP(arena) struct arena own = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct str file;
     if (!begins_as(path, tf_events_is)) {
         return 0;
     }
-    strbuf_init(&text, TEXT_MAX);
     if (fs_read(&own, path, EVENTS_MAX, &file, err) < 0 || tf_events_read(file, &text, err) < 0) {
         return err_wrap(err, "%s", path);
     }
@@ -123,7 +122,7 @@ static void flatten(const struct json *root, struct strbuf *out)
 bool measure_flatten(struct arena *arena, const char *path, struct converted *ret)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct err why = {0};
     if (json_read_file(path, &doc, &why) < 0) {
         return false;
@@ -132,7 +131,6 @@ bool measure_flatten(struct arena *arena, const char *path, struct converted *re
     if (!json_is_object(&root) && !json_is_array(&root)) {
         return false;
     }
-    strbuf_init(&text, TEXT_MAX);
     flatten(&root, &text);
     return text.len > 0 && !text.is_full && put_text(arena, &text, ret, &why) == 0;
 }
@@ -141,14 +139,13 @@ bool measure_flatten(struct arena *arena, const char *path, struct converted *re
 
 bool measure_join_rows(struct arena *arena, const struct log_head *head, struct converted *ret)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct err why = {0};
     bool is_quoted = false;
     bool has_joined = false;
     if (!head->is_whole || !memchr(head->ptr, '"', head->len)) {
         return false;
     }
-    strbuf_init(&text, TEXT_MAX);
     for (size_t idx = 0; idx < head->len; idx++) {
         char c = head->ptr[idx];
         bool is_break = c == '\n' || c == '\r';
@@ -169,12 +166,8 @@ static void match_prefix(struct str prefix, struct str line, size_t *ret_of_pref
     size_t j = 0;
     while (i < prefix.len && j < line.len) {
         if (is_digit(prefix.ptr[i]) && is_digit(line.ptr[j])) {
-            while (i < prefix.len && is_digit(prefix.ptr[i])) {
-                i++;
-            }
-            while (j < line.len && is_digit(line.ptr[j])) {
-                j++;
-            }
+            i = str_span(prefix, i, DIGITS);
+            j = str_span(line, j, DIGITS);
         } else if (prefix.ptr[i] == line.ptr[j]) {
             i++;
             j++;
@@ -206,15 +199,13 @@ static struct str find_prefix(struct str text)
         match_prefix(prefix, line, &len, &of_line);
         prefix.len = len;
     }
-    while (prefix.len > 0 && prefix.ptr[prefix.len - 1] != ' ') {
-        prefix.len--;
-    }
+    prefix = str_rcut(prefix, 0, " ");
     return n >= PREFIX_LEAST && prefix.len >= PREFIX_MIN ? prefix : STR_EMPTY;
 }
 
 bool measure_strip(struct arena *arena, const struct log_head *head, struct converted *ret)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct str rest = {head->ptr, head->len};
     struct str prefix = head->is_whole ? find_prefix(rest) : STR_EMPTY;
     struct str line;
@@ -222,7 +213,6 @@ bool measure_strip(struct arena *arena, const struct log_head *head, struct conv
     if (prefix.len == 0) {
         return false;
     }
-    strbuf_init(&text, TEXT_MAX);
     while (str_next(&rest, '\n', &line)) {
         size_t of_prefix;
         size_t of_line;

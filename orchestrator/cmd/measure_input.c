@@ -7,7 +7,6 @@
 #include "base/fs.h"
 #include "base/temp.h"
 #include "base/vec.h"
-#include "load/log_reader.h"
 #include "log/format.h"
 
 #include <errno.h>

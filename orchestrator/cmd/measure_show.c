@@ -2,7 +2,6 @@
 /* How `measure` shows what it found in a log. */
 #include "base/base.h"
 
-#include "cmd/cmd.h"
 #include "cmd/measure_parts.h"
 
 #include "base/log.h"
@@ -118,12 +117,10 @@ static void put_counts(struct json_out *out, const struct finding_of_log *f)
 /* How the engine made the number, and what it left out. */
 static void put_notes(struct json_out *out, const struct finding_of_log *f)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    struct str rest;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(NOTES_BYTES);
     struct str note;
-    strbuf_init(&text, NOTES_BYTES);
     add_notes(&text, f);
-    rest = strbuf_str(&text);
+    struct str rest = strbuf_str(&text);
     jw_array(out, "notes");
     while (str_next(&rest, '\n', &note)) {
         if (note.len) {

@@ -53,28 +53,20 @@ static int check_mirror(const struct net_opts *opts, struct err *err)
 int net_args_opts(const struct cmd_ctx *ctx, const struct net_args *args, struct net_opts *ret_opts,
                   struct err *err)
 {
-    struct net_opts opts = {
-        .netrc_path = args->netrc,
-        .cookie_path = args->cookies,
-        .proxy = args->proxy,
-        .ca_path = args->ca,
-        .mirror = args->mirror,
-        .auth_path = args->auth_file,
-        .plain_hosts = args->plain_hosts.items,
-        .n_plain_hosts = args->plain_hosts.n,
-        .layouts = args->layouts.items,
-        .n_layouts = args->layouts.n,
-        .n_connections = (size_t)args->connections,
-        .n_retries = (int)args->retries,
-        .is_offline = args->is_offline,
-        .wants_progress = true,
-        .should_stop = stop_is_asked,
-        .clock = ctx->clock,
-    };
+    struct net_opts opts = args->opts;
+    opts.plain_hosts = args->plain_hosts.items;
+    opts.n_plain_hosts = args->plain_hosts.n;
+    opts.layouts = args->layouts.items;
+    opts.n_layouts = args->layouts.n;
+    opts.n_connections = (size_t)args->connections;
+    opts.n_retries = (int)args->retries;
+    opts.wants_progress = true;
+    opts.should_stop = stop_is_asked;
+    opts.clock = ctx->clock;
     if ((args->rate && rate_of(args->rate, &opts.rate_bytes_per_s, err) < 0) ||
-        check_file("--netrc", args->netrc, err) < 0 ||
-        check_file("--cookies", args->cookies, err) < 0 || check_file("--ca", args->ca, err) < 0 ||
-        check_mirror(&opts, err) < 0) {
+        check_file("--netrc", opts.netrc_path, err) < 0 ||
+        check_file("--cookies", opts.cookie_path, err) < 0 ||
+        check_file("--ca", opts.ca_path, err) < 0 || check_mirror(&opts, err) < 0) {
         return -1;
     }
     *ret_opts = opts;

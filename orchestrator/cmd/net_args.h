@@ -6,26 +6,12 @@
 #include "cmd/cmd.h"
 #include "net/net_session.h"
 
-struct net_args { /* must be the first member of the command's arguments */
-    int64_t connections;
+struct net_args {         /* must be the first member of the command's arguments */
+    struct net_opts opts; /* what net_args_opts completes */
+    int64_t connections, retries;
     const char *rate;
-    const char *netrc;
-    const char *cookies;
-    const char *proxy;
-    const char *ca;
-    const char *mirror;
-    int64_t retries;
-    const char *auth_file;
-    struct opt_list plain_hosts;
-    struct opt_list layouts;
-    bool is_offline;
+    struct opt_list plain_hosts, layouts;
 };
-/* CLEANUP(net_args) of a command whose arguments begin with them. */
-static inline void net_args_cleanup(struct net_args *args)
-{
-    VEC_RELEASE(&args->plain_hosts);
-    VEC_RELEASE(&args->layouts);
-}
 
 #define NET_ARGS_ASK_OPTS                                                                          \
     OPT(struct net_args, connections, "connections", "connections for each file (default 8)",      \
@@ -34,17 +20,17 @@ static inline void net_args_cleanup(struct net_args *args)
             "at most so many a second for one file; k, M or G may follow", .value = "BYTES"),      \
         OPT(struct net_args, retries, "retries", "of a piece from one mirror; default 5",          \
             .value = "N", .min = 1, .max = 100),                                                   \
-        OPT(struct net_args, netrc, "netrc", "logins by host; must not be readable by others",     \
-            .value = "FILE"),                                                                      \
-        OPT(struct net_args, cookies, "cookies",                                                   \
+        OPT(struct net_args, opts.netrc_path, "netrc",                                             \
+            "logins by host; must not be readable by others", .value = "FILE"),                    \
+        OPT(struct net_args, opts.cookie_path, "cookies",                                          \
             "a browser's cookies in Netscape's format; not readable by others", .value = "FILE"),  \
-        OPT(struct net_args, proxy, "proxy", "proxy instead of http_proxy and https_proxy",        \
+        OPT(struct net_args, opts.proxy, "proxy", "proxy instead of http_proxy and https_proxy",   \
             .value = "URL"),                                                                       \
-        OPT(struct net_args, ca, "ca", "certificates to trust instead of the system's",            \
+        OPT(struct net_args, opts.ca_path, "ca", "certificates to trust instead of the system's",  \
             .value = "FILE"),                                                                      \
-        OPT(struct net_args, mirror, "mirror",                                                     \
+        OPT(struct net_args, opts.mirror, "mirror",                                                \
             "look here first for dataset files, last for images", .value = "URL|DIR"),             \
-        OPT(struct net_args, auth_file, "auth-file",                                               \
+        OPT(struct net_args, opts.auth_path, "auth-file",                                          \
             "logins of registries as in docker's config.json; not readable by others",             \
             .value = "FILE"),                                                                      \
         OPT(struct net_args, plain_hosts, "insecure-registry",                                     \
@@ -52,7 +38,7 @@ static inline void net_args_cleanup(struct net_args *args)
         OPT(struct net_args, layouts, "layout",                                                    \
             "a local OCI layout or docker-save tar with the image; repeatable", .value = "PATH")
 #define NET_ARGS_OPTS                                                                              \
-    NET_ARGS_ASK_OPTS, OPT(struct net_args, is_offline, "offline",                                 \
+    NET_ARGS_ASK_OPTS, OPT(struct net_args, opts.is_offline, "offline",                            \
                            "only what is in the store or in --mirror DIR")
 
 /* Strings are borrowed from args. ERR_USAGE for what cannot be. */

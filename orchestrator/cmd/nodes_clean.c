@@ -2,7 +2,6 @@
 /* `nodes clean`: what dead runs have left on nodes, listed, then ended and removed. */
 #include "base/base.h"
 
-#include "base/log.h"
 #include "base/table.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
@@ -10,10 +9,8 @@
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "run/runs.h"
-#include "sys/stop.h"
 
-#define OUTPUT_MAX (64u << 20)
-#define OUTAGE_NS  (5 * NS_PER_S)
+#define OUTAGE_NS (5 * NS_PER_S)
 
 struct clean_args {
     const char *nodes;
@@ -30,6 +27,7 @@ static const struct opt OPTS[] = {
 };
 
 struct clean_job {
+    struct strbuf *out;
     const struct clean_args *args;
     struct nodes_fleet *nodes;
     struct clean_list list;
@@ -61,11 +59,9 @@ static int print_table(const struct clean_job *job, struct err *err)
 {
     static const struct table_column COLUMNS[] = {{"node", false}, {"what", false},  {"run", false},
                                                   {"name", false}, {"state", false}, {"", false}};
-    CLEANUP(table) struct table table;
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(SIZE_MAX);
     size_t n = 0;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    strbuf_init(&text, OUTPUT_MAX);
     for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
         const struct clean_node *node = &job->list.nodes[idx];
         for (size_t at = 0; at < node->n_items; at++, n++) {
@@ -83,7 +79,7 @@ static int print_table(const struct clean_job *job, struct err *err)
         return 0;
     }
     table_render(&table, &text);
-    return cmd_print(strbuf_str(&text), err);
+    return cmd_print(strbuf_str(&text), err); /* before anything is removed */
 }
 
 /* Nodes that could not be looked at. */
@@ -96,32 +92,30 @@ static size_t count_away(const struct clean_job *job)
     return n;
 }
 
-static int print_end(const struct clean_job *job, struct err *err)
+static void print_end(const struct clean_job *job)
 {
-    CLEANUP(strbuf) struct strbuf text;
     struct clean_counts counts = count(job);
-    strbuf_init(&text, OUTPUT_MAX);
     size_t n_away = count_away(job);
     if (n_away) {
-        strbuf_printf(&text, "unreachable: %zu of %zu nodes; what is left there is not known\n",
+        strbuf_printf(job->out, "unreachable: %zu of %zu nodes; what is left there is not known\n",
                       n_away, job->list.n_nodes);
     }
     if (counts.n_ended + counts.n_removed + counts.n_kept + counts.n_left == 0) {
         if (n_away < job->list.n_nodes) {
-            strbuf_add_z(&text,
+            strbuf_add_z(job->out,
                          n_away ? "nothing is left on the others\n" : "nothing is left there\n");
         }
     } else if (job->args->is_dry_run) {
-        strbuf_printf(&text, "would end or remove %zu, keep %zu\n", counts.n_left, counts.n_kept);
-    } else {
-        strbuf_printf(&text, "ended %zu, removed %zu, kept %zu", counts.n_ended, counts.n_removed,
+        strbuf_printf(job->out, "would end or remove %zu, keep %zu\n", counts.n_left,
                       counts.n_kept);
+    } else {
+        strbuf_printf(job->out, "ended %zu, removed %zu, kept %zu", counts.n_ended,
+                      counts.n_removed, counts.n_kept);
         if (counts.n_left) {
-            strbuf_printf(&text, ", still there %zu", counts.n_left);
+            strbuf_printf(job->out, ", still there %zu", counts.n_left);
         }
-        strbuf_add_char(&text, '\n');
+        strbuf_add_char(job->out, '\n');
     }
-    return cmd_print(strbuf_str(&text), err);
 }
 
 /* ---- for programs ---- */
@@ -153,12 +147,10 @@ static void add_node_json(struct json_out *out, const struct clean_job *job, siz
     jw_end_object(out);
 }
 
-static int print_json(const struct clean_job *job, int status, struct err *err)
+static void print_json(const struct clean_job *job, int status)
 {
-    CLEANUP(strbuf) struct strbuf text;
     struct json_out out;
-    strbuf_init(&text, OUTPUT_MAX);
-    jw_document(&out, &text);
+    jw_document(&out, job->out);
     jw_str(&out, "inventory", job->nodes->inventory.id);
     jw_str(&out, "run", job->list.opts.run);
     jw_bool(&out, "dry_run", job->args->is_dry_run);
@@ -169,9 +161,6 @@ static int print_json(const struct clean_job *job, int status, struct err *err)
     }
     jw_end_array(&out);
     jw_end_object(&out);
-    return text.is_full
-               ? err_set(err, ERR_IO, "nodes clean: more than %u bytes of output", OUTPUT_MAX)
-               : cmd_print(strbuf_str(&text), err);
 }
 
 /* ---- all of it ---- */
@@ -186,8 +175,10 @@ static int clean(struct arena *arena, struct clean_job *job, const struct clean_
         return -1;
     }
     int status = nodes_log_failed(job->nodes);
-    if (args->want_json ? print_json(job, status, err) < 0 : print_end(job, err) < 0) {
-        return -1;
+    if (args->want_json) {
+        print_json(job, status);
+    } else {
+        print_end(job);
     }
     return status;
 }
@@ -208,29 +199,23 @@ static int find_run(struct arena *arena, const char *state, const char *name, st
     return 0;
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
-    struct clean_args args = {0};
-    struct clean_job job = {.args = &args, .nodes = &nodes};
+    struct clean_args *args = call->args;
+    struct clean_job job = {.args = args, .nodes = &nodes, .out = call->out};
     struct clean_opts opts = {.state = ctx->state, .use_of_run = run_use};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+    struct nodes_fleet_opts nodes_opts = {call->operands.items[0], args->nodes, 0, OUTAGE_NS};
+    if ((call->operands.n == 2 &&
+         find_run(call->arena, ctx->state, call->operands.items[1], &opts.run, err) < 0) ||
+        nodes_open(call->arena, ctx, &nodes_opts, &nodes, err) < 0) {
         return -1;
     }
-    if (operands.n < 1 || operands.n > 2) {
-        return err_set(err, ERR_USAGE, "nodes clean: expected an inventory, and one run or none");
-    }
-    struct nodes_fleet_opts nodes_opts = {operands.items[0], args.nodes, 0, OUTAGE_NS};
-    if ((operands.n == 2 && find_run(&arena, ctx->state, operands.items[1], &opts.run, err) < 0) ||
-        nodes_open(&arena, ctx, &nodes_opts, &nodes, err) < 0) {
-        return -1;
-    }
-    opts.jobs_root = nodes.inventory.is_local ? fs_join(&arena, ctx->state, "runs") : NULL;
-    int status = clean(&arena, &job, &opts, err);
-    return status < 0 ? stop_end(err) : status;
+    opts.jobs_root = nodes.inventory.is_local ? fs_join(call->arena, ctx->state, "runs") : NULL;
+    return clean(call->arena, &job, &opts, err);
 }
 
-const struct cmd NODES_CLEAN = {"clean", "INVENTORY [RUN]",
-                                "stop and remove what dead runs left on nodes", OPTS, run};
+const struct cmd NODES_CLEAN =
+    CMD("clean", "INVENTORY [RUN]", "stop and remove what dead runs left on nodes", OPTS, run,
+        CMD_ARGS(struct clean_args),
+        CMD_OPERANDS(1, 2, "nodes clean: expected an inventory, and one run or none"));

@@ -9,10 +9,8 @@
 #include "cmd/nodes_fleet.h"
 #include "cmd/stage_out.h"
 #include "codec/json_document.h"
-#include "sys/stop.h"
 
-#define OUTPUT_MAX (64u << 20)
-#define OUTAGE_NS  (5 * NS_PER_S) /* a user at the terminal wants to know soon */
+#define OUTAGE_NS (5 * NS_PER_S) /* a user at the terminal wants to know soon */
 
 struct copy_args {
     const char *nodes, *to;
@@ -37,9 +35,7 @@ static int make_item(struct arena *arena, const char *path, const char *to,
     if (stat(path, &info) < 0) {
         return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
     }
-    while (rest.len > 1 && rest.ptr[rest.len - 1] == '/') {
-        rest.len--;
-    }
+    rest = str_rtrim(rest, 1, "/");
     struct str name = rest;
     for (size_t idx = 0; idx < rest.len; idx++) {
         if (rest.ptr[idx] == '/') {
@@ -56,71 +52,61 @@ static int make_item(struct arena *arena, const char *path, const char *to,
     return 0;
 }
 
-static int print_report(const struct copy_args *args, struct nodes_fleet *nodes,
+static int print_report(const struct cmd_call *call, struct nodes_fleet *nodes,
                         const struct stage_item *items, size_t n_items,
-                        const struct stage_report *report, struct err *err)
+                        const struct stage_report *report)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    const struct copy_args *args = call->args;
     struct json_out json;
     int status = nodes_log_failed(nodes);
-    strbuf_init(&text, OUTPUT_MAX);
     if (args->want_json) {
-        jw_document(&json, &text);
+        jw_document(&json, call->out);
         jw_str(&json, "inventory", nodes->inventory.id);
         jw_i64(&json, "exit_status", status);
         stage_out_json(&json, &nodes->fleet, items, n_items, report);
         jw_end_object(&json);
-        strbuf_add_char(&text, '\n');
+        strbuf_add_char(call->out, '\n');
     } else {
-        stage_out_text(&text, &nodes->fleet, report);
+        stage_out_text(call->out, &nodes->fleet, report);
     }
-    return cmd_print(strbuf_str(&text), err) < 0 ? -1 : status;
+    return status;
 }
 
-static int copy(const struct cmd_ctx *ctx, const struct copy_args *args,
-                const struct opt_list *operands, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
+    const struct copy_args *args = call->args;
+    const struct opt_list *operands = &call->operands;
+    if (operands->n < 2 || operands->n > STAGE_ITEMS_MAX) {
+        return err_set(err, ERR_USAGE,
+                       "nodes copy: expected an inventory and at most %d files or folders",
+                       STAGE_ITEMS_MAX - 1);
+    }
     size_t n_items = operands->n - 1;
-    struct stage_item *items = arena_array(&arena, struct stage_item, n_items);
+    struct stage_item *items = arena_array(call->arena, struct stage_item, n_items);
     struct nodes_fleet_opts opts = {operands->items[0], args->nodes, 0, OUTAGE_NS};
     struct stage_report report;
     struct stage_out out;
     for (size_t idx = 0; idx < n_items; idx++) {
-        if (make_item(&arena, operands->items[1 + idx], args->to ? args->to : "files", &items[idx],
-                      err) < 0) {
+        if (make_item(call->arena, operands->items[1 + idx], args->to ? args->to : "files",
+                      &items[idx], err) < 0) {
             return -1;
         }
     }
-    if (nodes_open(&arena, ctx, &opts, &nodes, err) < 0) {
+    if (nodes_open(call->arena, ctx, &opts, &nodes, err) < 0) {
         return -1;
     }
     if (nodes.inventory.is_local) {
         return err_set(err, ERR_USAGE, "nodes copy: inventory local is this machine");
     }
     stage_out_init(&out, ctx, true);
-    if (stage_out_run(&arena, &out, &nodes.fleet, (struct stage_list){items, n_items}, &report,
+    if (stage_out_run(call->arena, &out, &nodes.fleet, (struct stage_list){items, n_items}, &report,
                       err) < 0) {
-        return stop_end(err);
-    }
-    return print_report(args, &nodes, items, n_items, &report, err);
-}
-
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct copy_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
-    if (operands.n < 2 || operands.n > STAGE_ITEMS_MAX) {
-        return err_set(err, ERR_USAGE,
-                       "nodes copy: expected an inventory and at most %d files or folders",
-                       STAGE_ITEMS_MAX - 1);
-    }
-    return copy(ctx, &args, &operands, err);
+    return print_report(call, &nodes, items, n_items, &report);
 }
 
-const struct cmd NODES_COPY = {"copy", "INVENTORY PATH...", "copy files and folders to all nodes",
-                               OPTS, run};
+const struct cmd NODES_COPY =
+    CMD("copy", "INVENTORY PATH...", "copy files and folders to all nodes", OPTS, run,
+        CMD_ARGS(struct copy_args));

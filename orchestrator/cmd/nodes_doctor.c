@@ -11,8 +11,7 @@
 #include "sys/stop.h"
 #include "view/doctor_out.h"
 
-#define OUTPUT_MAX (256u << 20)
-#define PORT_MAX   65535
+#define PORT_MAX 65535
 
 struct doctor_args {
     struct opt_list cases;
@@ -42,8 +41,8 @@ static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struc
                      struct report *report, struct doctor_opts *opts, struct err *err)
 {
     enum profile profile = PROFILE_FULL;
-    if (args->profile && !profile_of_name(str_of(args->profile), &profile)) {
-        return err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", args->profile);
+    if (profile_of_option(args->profile, &profile, err) < 0) {
+        return -1;
     }
     if (args->cases.n && !args->report) {
         return err_set(err, ERR_USAGE, "--case: of which report? give --report");
@@ -63,53 +62,33 @@ static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struc
     return 0;
 }
 
-static int examine(struct arena *arena, const struct cmd_ctx *ctx, const struct doctor_args *args,
-                   const char *nodes, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    const struct doctor_args *args = call->args;
     struct report report = {0};
     struct inventory inventory;
     struct doctor_opts opts;
     struct doctor_result result;
-    strbuf_init(&text, OUTPUT_MAX);
-    if (read_args(arena, ctx, args, &report, &opts, err) < 0 ||
-        inventory_load(arena, ctx->root, nodes, &inventory, err) < 0) {
+    if (read_args(call->arena, ctx, args, &report, &opts, err) < 0 ||
+        inventory_load(call->arena, ctx->root, call->operands.items[0], &inventory, err) < 0) {
         return -1;
     }
     opts.inventory = &inventory;
     stop_hold();
-    if (doctor_run(arena, &opts, &result, err) < 0) {
-        return stop_end(err);
+    if (doctor_run(call->arena, &opts, &result, err) < 0) {
+        return -1;
     }
     struct doctor_view view = {&inventory, opts.report, &result, args->want_all,
                                isatty(STDOUT_FILENO) && log_wants_color()};
     if (args->want_json) {
-        doctor_out_json(&view, &text);
+        doctor_out_json(&view, call->out);
     } else {
-        doctor_out_text(&view, &text);
+        doctor_out_text(&view, call->out);
     }
-    if (text.is_full) {
-        return err_set(err, ERR_INTERNAL, "more than %u bytes to print", OUTPUT_MAX);
-    }
-    return cmd_print_painted(strbuf_str(&text), err) < 0
-               ? -1
-               : doctor_exit_status(&result, args->allow_unknown);
+    call->is_painted = true;
+    return doctor_exit_status(&result, args->allow_unknown);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct doctor_args args = {0};
-    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
-    if (status == 0 && operands.n != 1) {
-        status = err_set(err, ERR_USAGE, "nodes doctor: expected one inventory");
-    } else if (status == 0) {
-        status = examine(&arena, ctx, &args, operands.items[0], err);
-    }
-    opt_list_cleanup(&args.cases);
-    return status;
-}
-
-const struct cmd NODES_DOCTOR = {"doctor", "INVENTORY",
-                                 "what the nodes are, and what they lack for a report", OPTS, run};
+const struct cmd NODES_DOCTOR =
+    CMD("doctor", "INVENTORY", "what the nodes are, and what they lack for a report", OPTS, run,
+        CMD_ARGS(struct doctor_args), CMD_OPERANDS(1, 1, "nodes doctor: expected one inventory"));

@@ -11,7 +11,6 @@
 #include "cmd/nodes_fleet.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
-#include "sys/stop.h"
 
 #define TIMEOUT_DEFAULT_S 600
 #define TIMEOUT_MAX_S     (7 * INT64_C(86400))
@@ -175,9 +174,8 @@ static void add_node_json(struct json_out *out, const struct exec_job *job, size
 
 static int print_json(const struct exec_job *job, int status, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(OUTPUT_MAX);
     struct json_out out;
-    strbuf_init(&text, OUTPUT_MAX);
     jw_document(&out, &text);
     jw_str(&out, "inventory", job->nodes->inventory.id);
     jw_array(&out, "argv");
@@ -253,33 +251,26 @@ static int exec_on_all(struct exec_job *job, struct err *err)
     return status;
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
-    struct exec_args args = {.timeout_s = TIMEOUT_DEFAULT_S};
-    struct nodes_fleet_opts opts = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n < 2) {
-        return err_set(err, ERR_USAGE,
-                       "nodes exec: expected an inventory and, after --, a command");
-    }
-    if (args.want_json && args.want_gathered) {
+    struct exec_args *args = call->args;
+    if (args->want_json && args->want_gathered) {
         return err_set(err, ERR_USAGE, "nodes exec: --gather and --json exclude each other");
     }
-    const char **words = arena_array(&arena, const char *, operands.n);
-    memcpy(words, operands.items + 1, (operands.n - 1) * sizeof(*words));
-    opts = (struct nodes_fleet_opts){operands.items[0], args.nodes, args.fanout, OUTAGE_NS};
-    if (nodes_open(&arena, ctx, &opts, &nodes, err) < 0) {
+    const char **words = arena_array(call->arena, const char *, call->operands.n);
+    memcpy(words, call->operands.items + 1, (call->operands.n - 1) * sizeof(*words));
+    struct nodes_fleet_opts opts = {call->operands.items[0], args->nodes, args->fanout, OUTAGE_NS};
+    if (nodes_open(call->arena, ctx, &opts, &nodes, err) < 0) {
         return -1;
     }
-    struct exec_job job = {.args = &args, .argv = words, .n_argv = operands.n - 1, .nodes = &nodes};
-    int status = exec_on_all(&job, err);
-    return status < 0 ? stop_end(err) : status;
+    struct exec_job job = {
+        .args = args, .argv = words, .n_argv = call->operands.n - 1, .nodes = &nodes};
+    return exec_on_all(&job, err);
 }
 
-const struct cmd NODES_EXEC = {"exec", "INVENTORY -- CMD...", "run a command on all nodes at once",
-                               OPTS, run};
+const struct cmd NODES_EXEC =
+    CMD("exec", "INVENTORY -- CMD...", "run a command on all nodes at once", OPTS, run,
+        CMD_ARGS(struct exec_args),
+        .defaults = &(const struct exec_args){.timeout_s = TIMEOUT_DEFAULT_S},
+        CMD_OPERANDS(2, SIZE_MAX, "nodes exec: expected an inventory and, after --, a command"));

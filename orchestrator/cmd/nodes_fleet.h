@@ -26,10 +26,7 @@ MUST_CHECK int nodes_open(struct arena *arena, const struct cmd_ctx *ctx,
                           const struct nodes_fleet_opts *opts, struct nodes_fleet *ret_nodes,
                           struct err *err);
 void nodes_release(struct nodes_fleet *nodes);
-static inline void nodes_fleet_cleanup(struct nodes_fleet *nodes)
-{
-    nodes_release(nodes);
-}
+CLEANUP_BY(nodes_fleet, struct nodes_fleet, nodes_release);
 
 /* Logs each node that failed in the last fleet_each, those with one and the same reason in one line ("node[2-3]: ..."), and
    returns the exit status of the first of them, 0 where there is none. */

@@ -20,8 +20,7 @@ static const struct opt OPTS[] = {
 
 static void add_groups(struct table *table, const struct inventory_node *node)
 {
-    CLEANUP(strbuf) struct strbuf names;
-    strbuf_init(&names, OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf names = STRBUF(OUTPUT_MAX);
     for (size_t idx = 0; idx < node->n_groups; idx++) {
         strbuf_printf(&names, "%s%.*s", idx ? "," : "", STR_ARG(node->groups[idx]));
     }
@@ -33,8 +32,7 @@ static void print_text(struct strbuf *text, const struct inventory *inventory)
     static const struct table_column COLUMNS[] = {
         {"node", false}, {"address", false},      {"port", true},         {"user", false},
         {"gpus", true},  {"fast address", false}, {"work folder", false}, {"groups", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     strbuf_printf(text, "%.*s: %.*s; %s, runtime %s, launcher %s\n", STR_ARG(inventory->id),
                   STR_ARG(inventory->title), inventory->is_local ? "this machine" : "over ssh",
                   runtime_kind_label(inventory->runtime), launcher_kind_name(inventory->launcher));
@@ -52,29 +50,21 @@ static void print_text(struct strbuf *text, const struct inventory *inventory)
     table_render(&table, text);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(strbuf) struct strbuf text;
-    struct list_args args = {0};
+    const struct list_args *args = call->args;
     struct inventory inventory;
-    strbuf_init(&text, OUTPUT_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+    if (inventory_load(call->arena, ctx->root, call->operands.items[0], &inventory, err) < 0) {
         return -1;
     }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "nodes list: expected one inventory");
-    }
-    if (inventory_load(&arena, ctx->root, operands.items[0], &inventory, err) < 0) {
-        return -1;
-    }
-    if (args.want_json) {
-        inventory_encode(&inventory, &text);
+    if (args->want_json) {
+        inventory_encode(&inventory, call->out);
     } else {
-        print_text(&text, &inventory);
+        print_text(call->out, &inventory);
     }
-    return cmd_print(strbuf_str(&text), err);
+    return 0;
 }
 
-const struct cmd NODES_LIST = {"list", "INVENTORY", "what the inventory says", OPTS, run};
+const struct cmd NODES_LIST =
+    CMD("list", "INVENTORY", "what the inventory says", OPTS, run, CMD_ARGS(struct list_args),
+        CMD_OPERANDS(1, 1, "nodes list: expected one inventory"));

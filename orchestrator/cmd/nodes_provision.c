@@ -2,10 +2,7 @@
 /* `nodes provision`: puts what a run needs on the nodes in advance: images, the bundled workload's program, packed data, sources. */
 #include "base/base.h"
 
-#include <unistd.h>
-
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/temp.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
@@ -19,8 +16,6 @@
 #include "store/image_spec.h"
 #include "store/source_store.h"
 #include "sys/stop.h"
-
-#define OUTPUT_MAX (16u << 20)
 
 struct provision_args {
     struct opt_list sources;
@@ -52,6 +47,8 @@ static const struct opt OPTS[] = {
 };
 
 struct provision {
+    struct strbuf *text;
+    bool *is_said;
     const struct cmd_ctx *ctx;
     const struct provision_args *args;
     struct arena *arena;
@@ -310,7 +307,6 @@ static int provide(struct provision *p, struct err *err)
         {"nodes", false}, {"what", false}, {"result", false}, {"", false}};
     CLEANUP(table) struct table table = {0};
     CLEANUP(store) struct store store = STORE_EMPTY;
-    CLEANUP(strbuf) struct strbuf text = {0};
     struct json_out out;
     p->store = &store;
     p->out = &out;
@@ -319,21 +315,18 @@ static int provide(struct provision *p, struct err *err)
                                        store_open(p->arena, p->ctx->store, &store, err) < 0)) {
         return -1;
     }
-    strbuf_init(&text, OUTPUT_MAX);
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    jw_document(&out, &text);
+    jw_document(&out, p->text);
     jw_str(&out, "inventory", p->nodes->inventory.id);
     if (bring_all(p, err) < 0) {
         return -1;
     }
     jw_end_object(&out);
     if (!p->args->want_json) {
-        strbuf_clear(&text);
-        table_render(&table, &text);
+        strbuf_clear(p->text);
+        table_render(&table, p->text);
     }
-    if (cmd_print(strbuf_str(&text), err) < 0) {
-        return -1;
-    }
+    *p->is_said = true;
     if (p->first.code != ERR_NONE) {
         *err = p->first;
         return -1;
@@ -341,36 +334,28 @@ static int provide(struct provision *p, struct err *err)
     return 0;
 }
 
-static void provision_args_cleanup(struct provision_args *args)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    VEC_RELEASE(&args->images);
-    VEC_RELEASE(&args->sources);
-}
-
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(provision_args) struct provision_args args = {0};
+    struct provision_args *args = call->args;
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
-    struct provision provision = {.ctx = ctx, .args = &args, .arena = &arena, .nodes = &nodes};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "nodes provision: expected one inventory");
-    }
-    if (args.images.n + args.sources.n == 0 && !args.data && !args.wants_program) {
+    struct provision provision = {.ctx = ctx,
+                                  .args = args,
+                                  .arena = call->arena,
+                                  .nodes = &nodes,
+                                  .text = call->out,
+                                  .is_said = &call->is_said};
+    if (args->images.n + args->sources.n == 0 && !args->data && !args->wants_program) {
         return err_set(err, ERR_USAGE,
                        "nodes provision: nothing to bring: expected --image, --data, --program or "
                        "--source");
     }
-    const struct nodes_fleet_opts opts = {.inventory = operands.items[0]};
-    if (nodes_open(&arena, ctx, &opts, &nodes, err) < 0) {
+    const struct nodes_fleet_opts opts = {.inventory = call->operands.items[0]};
+    if (nodes_open(call->arena, ctx, &opts, &nodes, err) < 0) {
         return -1;
     }
-    return provide(&provision, err) < 0 ? stop_end(err) : 0;
+    return provide(&provision, err);
 }
 
-const struct cmd NODES_PROVISION = {"provision", "INVENTORY", "put what a run needs on the nodes",
-                                    OPTS, run};
+const struct cmd NODES_PROVISION = CMD(
+    "provision", "INVENTORY", "put what a run needs on the nodes", OPTS, run,
+    CMD_ARGS(struct provision_args), CMD_OPERANDS(1, 1, "nodes provision: expected one inventory"));

@@ -43,8 +43,7 @@ int outputs_put(const struct outputs *outputs, outputs_write write, const void *
         [OUTPUT_TEXT] = outputs_want_text(outputs) ? "-" : NULL,
     };
     for (size_t form = 0; form < ARRAY_LEN(places); form++) {
-        CLEANUP(strbuf) struct strbuf text = {0};
-        strbuf_init(&text, TEXT_BYTES_MAX);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
         if (!places[form]) {
             continue;
         }

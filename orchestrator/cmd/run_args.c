@@ -3,7 +3,6 @@
 
 #include "cmd/run_args.h"
 
-#include "base/log.h"
 #include "view/plan_out.h"
 
 #define OUTPUT_MAX (256u << 20)
@@ -26,7 +25,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .n_images = args->images.n,
                             .overrides = args->overrides.items,
                             .n_overrides = args->overrides.n,
-                            .is_offline = args->net.is_offline,
+                            .is_offline = args->net.opts.is_offline,
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.is_rehearsal = args->is_rehearsal,
                                       .repeats = args->repeats,
@@ -39,8 +38,8 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                                       .deadline_s = args->deadline_s,
                                       .globs = args->cases.items,
                                       .n_globs = args->cases.n};
-    if (args->profile && !profile_of_name(str_of(args->profile), &opts.plan.profile)) {
-        return err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", args->profile);
+    if (profile_of_option(args->profile, &opts.plan.profile, err) < 0) {
+        return -1;
     }
     if (args->steps) {
         const struct report_case logged = {.logged_steps = 1};
@@ -89,8 +88,7 @@ int run_print_plan(const struct run_prepared *prepared, const struct run_args *a
                    struct err *err)
 {
     const struct plan *plan = &prepared->plan;
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     if (args->want_json) {
         plan_encode(plan, &buf);
     } else if (args->is_checklist) {

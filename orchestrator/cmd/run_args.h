@@ -35,14 +35,6 @@ struct run_args {
     bool is_verbose, is_checklist;
 };
 
-static inline void run_args_cleanup(struct run_args *args)
-{
-    net_args_cleanup(&args->net);
-    opt_list_cleanup(&args->cases);
-    opt_list_cleanup(&args->images);
-    opt_list_cleanup(&args->overrides);
-}
-
 /* Rows of the option tables. */
 #define RUN_OPT_CASE                                                                               \
     OPT(struct run_args, cases, "case",                                                            \
@@ -89,7 +81,7 @@ static inline void run_args_cleanup(struct run_args *args)
         "packed dataset for the bundled workload; NAME: in the store",                             \
         .value = "synthetic|NAME|PATH")
 #define RUN_OPT_OFFLINE                                                                            \
-    OPT(struct run_args, net.is_offline, "offline",                                                \
+    OPT(struct run_args, net.opts.is_offline, "offline",                                           \
         "do not run a case whose image, data or code the store lacks (status 4)")
 #define RUN_OPT_KEY                                                                                \
     OPT(struct run_args, key, "key", "sign the archive with this private key (without: unsigned)", \

@@ -34,18 +34,17 @@ static const char *slug_of(struct arena *arena, const char *program)
     return n ? slug : "command";
 }
 
-static const char *quoted(struct arena *arena, const char *folder, char *const *argv)
+static const char *quoted(struct arena *arena, const char *folder, const struct opt_list *words)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, REPORT_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(REPORT_TEXT_MAX);
     if (folder) {
         strbuf_add_z(&text, "cd ");
         shq_append(&text, str_of(folder));
         strbuf_add_z(&text, " && exec");
     }
-    for (size_t idx = 0; argv[idx]; idx++) {
+    for (size_t idx = 0; idx < words->n; idx++) {
         strbuf_add_z(&text, folder || idx ? " " : "");
-        shq_append(&text, str_of(argv[idx]));
+        shq_append(&text, str_of(words->items[idx]));
     }
     return str_z(arena, strbuf_str(&text));
 }
@@ -124,11 +123,11 @@ static int find_format(struct arena *arena, const struct run_args *args, const c
 }
 
 int run_command_report(struct arena *arena, const struct run_args *args, const char *root,
-                       char *const *argv, struct run_command *ret, struct err *err)
+                       const struct opt_list *words, struct run_command *ret, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(REPORT_TEXT_MAX);
     CLEANUP(free) char *folder = getcwd(NULL, 0);
-    struct command_case c = {.slug = slug_of(arena, argv[0])};
+    struct command_case c = {.slug = slug_of(arena, words->items[0])};
     struct run_command command = {0};
     bool is_contained;
     if (!folder) {
@@ -149,10 +148,9 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
                                          (size_t)(equals - args->images.items[0]))
                          : NULL; /* run_images says what is wrong with it */
     }
-    c.typed = quoted(arena, NULL, argv);
-    c.works = quoted(arena, is_contained ? NULL : folder, argv);
+    c.typed = quoted(arena, NULL, words);
+    c.works = quoted(arena, is_contained ? NULL : folder, words);
     command.folder = arena_strndup(arena, folder, strlen(folder));
-    strbuf_init(&text, REPORT_TEXT_MAX);
     write_report(&text, &c, arena);
     if (text.is_full) {
         return err_set(err, ERR_USAGE, "run: the command has more than %u bytes", REPORT_TEXT_MAX);

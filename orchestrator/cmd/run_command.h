@@ -10,7 +10,7 @@
 
 /* argv: of the command, ended by NULL. The text and paths live in the arena. */
 MUST_CHECK int run_command_report(struct arena *arena, const struct run_args *args,
-                                  const char *root, char *const *argv, struct run_command *ret,
-                                  struct err *err);
+                                  const char *root, const struct opt_list *words,
+                                  struct run_command *ret, struct err *err);
 
 #endif

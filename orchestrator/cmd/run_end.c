@@ -110,11 +110,10 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct pri
 static int print_end(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
                      const struct run_end *end, bool want_json, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     CLEANUP(format_set) struct format_set formats = {0};
     struct printed of = {dir, end, NULL, NULL, end->result.exit_status};
     struct err why = {0};
-    strbuf_init(&buf, OUTPUT_MAX);
     if (run_may_claim(&end->frozen) &&
         run_audit_today(arena, opts->root, &end->frozen, &formats, &of.audit, &why) < 0) {
         log_line(LOG_WARN, "the claims are judged without the published logs: %s", why.msg);

@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "cmd/artifact_ops.h"
-#include "sys/stop.h"
 
 struct wanted_case {
     VEC(struct step_need) items; /* one each artifact and verb */

@@ -33,9 +33,8 @@ static void show(struct strbuf *out, const struct address *address, const struct
 {
     strbuf_printf(out, "report %.*s, %s, would run:\n", STR_ARG(report->id), address->pin);
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        CLEANUP(strbuf) struct strbuf one = {0};
+        CLEANUP(strbuf) struct strbuf one = STRBUF(SHOWN_MAX);
         const struct plan_step *step = &plan->steps[idx];
-        strbuf_init(&one, SHOWN_MAX);
         show_step(&one, plan, step);
         if (step->n_argv && str_find(strbuf_str(out), strbuf_str(&one)) < 0) {
             strbuf_printf(out, "  %.*s\n%.*s", STR_ARG(step->case_id), STR_ARG(strbuf_str(&one)));
@@ -53,10 +52,10 @@ static void show(struct strbuf *out, const struct address *address, const struct
 int run_trust(const struct run_args *args, const struct address *address,
               const struct report *report, const struct plan *plan, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(SHOWN_MAX);
     char answer[ANSWER_MAX] = "";
     bool can_ask = plan->runtime != RUNTIME_NONE && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-    if (args->net.netrc || args->net.cookies) {
+    if (net_has_login(&args->net.opts)) {
         return err_set(err, ERR_USAGE,
                        "--netrc and --cookies: a report from elsewhere is given no login; "
                        "reperf data fetch it first");
@@ -64,7 +63,6 @@ int run_trust(const struct run_args *args, const struct address *address,
     if (args->trust && strcmp(args->trust, address->pin) == 0) {
         return 0;
     }
-    strbuf_init(&text, SHOWN_MAX);
     show(&text, address, report, plan);
     if (text.is_full) {
         return err_set(err, ERR_USAGE,

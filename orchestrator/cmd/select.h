@@ -14,10 +14,6 @@ struct shown_args {
     struct opt_list cases;
     bool is_quiet, is_verbose;
 };
-static inline void shown_args_cleanup(struct shown_args *args)
-{
-    VEC_RELEASE(&args->cases);
-}
 #define SHOWN_ARGS_OPTS(T, shown)                                                                  \
     OPT(T, shown.cases, "case", "only cases that match; may be repeated; * also matches /",        \
         .value = "GLOB"),                                                                          \

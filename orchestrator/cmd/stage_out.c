@@ -92,8 +92,7 @@ void stage_out_text(struct strbuf *text, const struct fleet *fleet,
 {
     static const struct table_column COLUMNS[] = {
         {"node", false}, {"result", false}, {"sent MB", true}, {"was there MB", true}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         const struct fleet_node *node = &fleet->nodes[idx];
         const struct stage_node *staged = &report->nodes[idx];

@@ -6,7 +6,8 @@
 #include "cmd/cmd.h"
 
 /* Every blob of the store, as `store verify` checks them. */
-int store_verify_all(const struct cmd_ctx *ctx, bool is_quick, bool want_json, struct err *err);
+MUST_CHECK int store_verify_all(const struct cmd_ctx *ctx, const struct cmd_call *call,
+                                bool is_quick, bool want_json, struct err *err);
 
 /* "148.0 GB" */
 char *store_size_text(struct arena *arena, uint64_t size_bytes);

@@ -30,10 +30,7 @@ struct digest_value {
 };
 
 void digest_release(struct digest *digest);
-static inline void digest_cleanup(struct digest *digest)
-{
-    digest_release(digest);
-}
+CLEANUP_BY(digest, struct digest, digest_release);
 /* kinds: DIGEST_MD5 | DIGEST_SHA256. Forgets what was fed before. */
 /* Hashing cannot fail: without memory, or on a machine whose OpenSSL lacks the algorithm, the process ends. */
 void digest_start(struct digest *digest, unsigned kinds);

@@ -73,10 +73,10 @@ int digest_file(const char *path, unsigned kinds, struct digest_value *ret_value
 
 void hex_encode(const uint8_t *bytes, size_t n, char *ret_text)
 {
-    static const char DIGITS[] = "0123456789abcdef";
+    static const char HEX_DIGITS[] = "0123456789abcdef";
     for (size_t idx = 0; idx < n; idx++) {
-        ret_text[2 * idx] = DIGITS[bytes[idx] >> 4];
-        ret_text[2 * idx + 1] = DIGITS[bytes[idx] & 15];
+        ret_text[2 * idx] = HEX_DIGITS[bytes[idx] >> 4];
+        ret_text[2 * idx + 1] = HEX_DIGITS[bytes[idx] & 15];
     }
     ret_text[2 * n] = '\0';
 }

@@ -220,10 +220,8 @@ int file_header_png(const uint8_t *ptr, size_t len, bool deep, struct file_heade
             return err_set(err, ERR_INTEGRITY, "byte %zu: expected %s", at,
                            is_head ? "one IHDR chunk of 13 bytes" : "an IHDR chunk first");
         }
-        if ((deep || is_head) && check_chunk(chunk, bytes, at, err) < 0) {
-            return -1;
-        }
-        if (is_head && read_ihdr(chunk + 8, &header, err) < 0) {
+        if (((deep || is_head) && check_chunk(chunk, bytes, at, err) < 0) ||
+            (is_head && read_ihdr(chunk + 8, &header, err) < 0)) {
             return -1;
         }
         has_data |= memcmp(chunk + 4, "IDAT", 4) == 0;

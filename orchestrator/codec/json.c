@@ -38,10 +38,9 @@ static void path_of(const struct json *at, struct strbuf *path)
 
 int json_fail(const struct json *at, struct err *err, const char *fmt, ...)
 {
-    CLEANUP(strbuf) struct strbuf path;
+    CLEANUP(strbuf) struct strbuf path = STRBUF(240);
     char what[ERR_MSG_MAX];
     va_list args;
-    strbuf_init(&path, 240);
     path_of(at, &path);
     va_start(args, fmt);
     vsnprintf(what, sizeof(what), fmt, args);

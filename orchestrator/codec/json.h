@@ -36,10 +36,7 @@ MUST_CHECK int json_read_text(struct arena *arena, const char *path, struct str 
 MUST_CHECK int json_read_file(const char *path, struct json_doc *ret_doc,
                               struct err *err); /* at most JSON_TEXT_MAX */
 void json_doc_release(struct json_doc *doc);
-static inline void json_doc_cleanup(struct json_doc *doc)
-{
-    json_doc_release(doc);
-}
+CLEANUP_BY(json_doc, struct json_doc, json_doc_release);
 struct json json_root(const struct json_doc *doc);
 /* The document's context, from any place in it. */
 const void *json_context(const struct json *at);

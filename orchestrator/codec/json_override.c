@@ -84,9 +84,7 @@ int json_path_parse(struct str setting, struct json_path_part *parts, size_t *re
 
 static size_t skip_blank(struct str text, size_t at)
 {
-    while (at < text.len && strchr(" \t\r\n", text.ptr[at])) {
-        at++;
-    }
+    at = str_span(text, at, " \t\r\n");
     return at;
 }
 
@@ -221,10 +219,9 @@ static int find_place(struct str text, const struct json_path_part *parts, size_
 static struct str value_of(struct arena *arena, struct str given, bool is_text)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(VALUE_MAX);
     struct json_out out;
     struct err no_json = {0};
-    strbuf_init(&buf, VALUE_MAX);
     bool is_json = given.len && json_parse(given, "value", &doc, &no_json) == 0;
     bool is_kept = is_json && (!is_text || given.ptr[0] == '"' || str_eq_z(given, "null"));
     if (is_kept) {

@@ -101,8 +101,7 @@ static void add_names(struct strbuf *text, const struct json_field *row)
 static int fail_word(const struct json *at, const struct json_field *row, struct str word,
                      struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf known = {0};
-    strbuf_init(&known, 240);
+    CLEANUP(strbuf) struct strbuf known = STRBUF(240);
     add_names(&known, row);
     return json_fail(at, err, "expected one of %s, found \"%.60s\"", known.ptr, word.ptr);
 }

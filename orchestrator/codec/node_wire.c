@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "base/bytes.h"
 #include "codec/node_wire.h"
 
 #define MARK_REQUEST 0x3e4e5052u /* "RPN>" */
@@ -11,35 +12,12 @@ struct header {
     uint32_t mark, seq, what, len;
 };
 
-static void put_u32(uint8_t *at, uint32_t value)
-{
-    for (size_t idx = 0; idx < 4; idx++) {
-        at[idx] = (uint8_t)(value >> (8 * idx));
-    }
-}
-
-static uint32_t get_u32(const char *at)
-{
-    uint32_t value = 0;
-    for (size_t idx = 0; idx < 4; idx++) {
-        value |= (uint32_t)(uint8_t)at[idx] << (8 * idx);
-    }
-    return value;
-}
-
-static void add_u32(struct strbuf *out, uint32_t value)
-{
-    uint8_t bytes[4];
-    put_u32(bytes, value);
-    strbuf_add(out, bytes, sizeof(bytes));
-}
-
 static void add_header(struct strbuf *out, const struct header *header)
 {
-    add_u32(out, header->mark);
-    add_u32(out, header->seq);
-    add_u32(out, header->what);
-    add_u32(out, header->len);
+    strbuf_add_le32(out, header->mark);
+    strbuf_add_le32(out, header->seq);
+    strbuf_add_le32(out, header->what);
+    strbuf_add_le32(out, header->len);
 }
 
 void node_request_write(struct strbuf *out, const struct node_request *request)
@@ -54,7 +32,7 @@ void node_request_write(struct strbuf *out, const struct node_request *request)
     }
     add_header(out, &(struct header){MARK_REQUEST, request->seq, request->op, (uint32_t)len});
     for (size_t idx = 0; idx < request->n_fields; idx++) {
-        add_u32(out, (uint32_t)request->fields[idx].len);
+        strbuf_add_le32(out, (uint32_t)request->fields[idx].len);
         strbuf_add_str(out, request->fields[idx]);
     }
     strbuf_add_char(out, '\n');
@@ -78,7 +56,7 @@ static int read_frame(struct str bytes, uint32_t mark, uint32_t len_max, struct 
 {
     uint8_t want[4];
     struct header header;
-    put_u32(want, mark);
+    put_le32(want, mark);
     for (size_t idx = 0; idx < sizeof(want) && idx < bytes.len; idx++) {
         if ((uint8_t)bytes.ptr[idx] != want[idx]) {
             return err_set(err, ERR_PARSE, "a frame begins with byte 0x%02x, expected 0x%02x",
@@ -88,8 +66,8 @@ static int read_frame(struct str bytes, uint32_t mark, uint32_t len_max, struct 
     if (bytes.len < NODE_HEADER_BYTES) {
         return 0;
     }
-    header = (struct header){mark, get_u32(bytes.ptr + 4), get_u32(bytes.ptr + 8),
-                             get_u32(bytes.ptr + 12)};
+    header = (struct header){mark, get_le32(bytes.ptr + 4), get_le32(bytes.ptr + 8),
+                             get_le32(bytes.ptr + 12)};
     if (header.len > len_max) {
         return err_set(err, ERR_PARSE, "a frame of %u bytes, expected at most %u", header.len,
                        len_max);
@@ -110,7 +88,7 @@ static int read_fields(struct arena *arena, struct str body, struct node_request
 {
     size_t n = 0;
     for (size_t at = 0; at < body.len; n++) {
-        uint32_t len = body.len - at >= 4 ? get_u32(body.ptr + at) : UINT32_MAX;
+        uint32_t len = body.len - at >= 4 ? get_le32(body.ptr + at) : UINT32_MAX;
         if (body.len - at < 4 || len > body.len - at - 4 || n == NODE_FIELDS_MAX) {
             return err_set(err, ERR_PARSE, "field %zu of a request is truncated, or one too many",
                            n);
@@ -122,7 +100,7 @@ static int read_fields(struct arena *arena, struct str body, struct node_request
     }
     struct str *fields = arena_array(arena, struct str, n + 1);
     for (size_t at = 0, idx = 0; at < body.len; idx++) {
-        uint32_t len = get_u32(body.ptr + at);
+        uint32_t len = get_le32(body.ptr + at);
         fields[idx] = (struct str){arena_strndup(arena, body.ptr + at + 4, len), len};
         at += 4 + (size_t)len;
     }

@@ -22,12 +22,8 @@ static enum type_kind kind_of(struct str type)
         {"application/vnd.docker.distribution.manifest.v1+json", TYPE_SCHEMA1},
         {"application/vnd.docker.distribution.manifest.v1+prettyjws", TYPE_SCHEMA1},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        if (str_eq_z(type, ROWS[idx].type)) {
-            return ROWS[idx].kind;
-        }
-    }
-    return TYPE_OTHER;
+    const typeof(ROWS[0]) *found = Z_NAMED(ROWS, ARRAY_LEN(ROWS), type, type);
+    return found ? found->kind : TYPE_OTHER;
 }
 
 /* Layers that can be kept and loaded. Windows layers that must not be redistributed (foreign, nondistributable) are not among
@@ -380,8 +376,7 @@ static int no_platform(const struct oci_manifest *list, const struct oci_platfor
                        const char *name, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf there;
-    strbuf_init(&there, 200);
+    CLEANUP(strbuf) struct strbuf there = STRBUF(200);
     for (size_t idx = 0; idx < list->n_manifests; idx++) {
         const struct oci_descriptor *entry = &list->manifests[idx];
         if (entry->platform.os.len && !str_eq_z(entry->platform.os, "unknown")) {

@@ -15,9 +15,7 @@ static struct str plain_key(struct str key)
     if (scheme >= 0) {
         key = str_sub(key, (size_t)scheme + 3, key.len);
     }
-    while (key.len && key.ptr[key.len - 1] == '/') {
-        key.len--;
-    }
+    key = str_rtrim(key, 0, "/");
     if (str_ends(key, STR_LIT("/v1")) || str_ends(key, STR_LIT("/v2"))) {
         key.len -= 3;
     }
@@ -134,12 +132,11 @@ int oci_login_find(struct arena *arena, struct str text, const char *name,
                    const struct oci_ref *ref, struct oci_login *ret_login, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     *ret_login = (struct oci_login){0};
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (!json_is_object(&root)) {
         return json_fail(&root, err, "expected an object");
     }

@@ -20,15 +20,9 @@
 
 #define DER_MAX 128 /* an Ed25519 SubjectPublicKeyInfo has 44 bytes (RFC 8410) */
 
-static void bio_cleanup(BIO **bio)
-{
-    BIO_free(*bio);
-}
+CLEANUP_POINTER(bio, BIO, BIO_free);
 
-static void md_ctx_cleanup(EVP_MD_CTX **ctx)
-{
-    EVP_MD_CTX_free(*ctx);
-}
+CLEANUP_POINTER(md_ctx, EVP_MD_CTX, EVP_MD_CTX_free);
 
 void sign_key_release(struct sign_key *key)
 {

@@ -24,10 +24,7 @@ struct sign_key {
 #define SIGN_KEY_EMPTY ((struct sign_key){0})
 
 void sign_key_release(struct sign_key *key);
-static inline void sign_key_cleanup(struct sign_key *key)
-{
-    sign_key_release(key);
-}
+CLEANUP_BY(sign_key, struct sign_key, sign_key_release);
 static inline struct sign_key take_sign_key(struct sign_key *key)
 {
     struct sign_key taken = *key;

@@ -9,6 +9,7 @@
 
 #include <zstd.h>
 
+#include "base/bytes.h"
 #include "base/fs.h"
 
 #define CLOSING_MAGIC                                                                              \
@@ -19,19 +20,6 @@
 #define FLUSH_STEP_BYTES   (8u << 20)
 #define DASHES_64          "----------------------------------------------------------------"
 #define CLOSING_SIGNED_LEN (17 + 72) /* the lines that the signature covers */
-
-static void put_u32(uint8_t *dst, uint32_t value)
-{
-    for (size_t idx = 0; idx < 4; idx++) {
-        dst[idx] = (uint8_t)(value >> (8 * idx));
-    }
-}
-
-static uint32_t get_u32(const uint8_t *src)
-{
-    return (uint32_t)src[0] | (uint32_t)src[1] << 8 | (uint32_t)src[2] << 16 |
-           (uint32_t)src[3] << 24;
-}
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
@@ -158,17 +146,15 @@ int tarball_end(struct tarball_writer *w, struct err *err)
 static void closing_text(const struct tarball_closing *closing,
                          char ret_text[TARBALL_CLOSING_TEXT_BYTES + 1])
 {
-    char sha256[SHA256_HEX_SIZE];
     char key[2 * SIGN_PUBLIC_BYTES + 1] = DASHES_64;
     char signature[2 * SIGN_BYTES + 1] = DASHES_64 DASHES_64;
-    hex_encode(closing->sha256, SHA256_BYTES, sha256);
     if (closing->is_signed) {
         hex_encode(closing->public_raw, SIGN_PUBLIC_BYTES, key);
         hex_encode(closing->signature, SIGN_BYTES, signature);
     }
-    int len =
-        snprintf(ret_text, TARBALL_CLOSING_TEXT_BYTES + 1,
-                 "reperf-closing 1\nsha256 %s\nkey %s\nsignature %s\n", sha256, key, signature);
+    int len = snprintf(ret_text, TARBALL_CLOSING_TEXT_BYTES + 1,
+                       "reperf-closing 1\nsha256 %s\nkey %s\nsignature %s\n",
+                       sha256_hex_of(closing->sha256).text, key, signature);
     ASSERT(len == TARBALL_CLOSING_TEXT_BYTES);
 }
 
@@ -187,8 +173,8 @@ static int write_closing(struct tarball_writer *w, const struct sign_key *key, s
         }
     }
     closing_text(&closing, text);
-    put_u32(bytes, CLOSING_MAGIC);
-    put_u32(bytes + 4, TARBALL_CLOSING_TEXT_BYTES);
+    put_le32(bytes, CLOSING_MAGIC);
+    put_le32(bytes + 4, TARBALL_CLOSING_TEXT_BYTES);
     memcpy(bytes + 8, text, TARBALL_CLOSING_TEXT_BYTES);
     return fs_write_all(w->fd, bytes, sizeof(bytes), w->name, err);
 }
@@ -220,7 +206,7 @@ static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closi
     struct tarball_closing closing = {0};
     char found[TARBALL_CLOSING_TEXT_BYTES];
     char wanted[TARBALL_CLOSING_TEXT_BYTES + 1];
-    if (get_u32(bytes) != CLOSING_MAGIC || get_u32(bytes + 4) != TARBALL_CLOSING_TEXT_BYTES) {
+    if (get_le32(bytes) != CLOSING_MAGIC || get_le32(bytes + 4) != TARBALL_CLOSING_TEXT_BYTES) {
         return err_set(
             err, ERR_INTEGRITY,
             "no closing in the last %d bytes: cut short, appended to, or not an archive of reperf",
@@ -290,7 +276,7 @@ static int check_frame_header(int fd, struct err *err)
     if (fs_read_at(fd, head, sizeof(head), 0, "the archive", err) < 0) {
         return -1;
     }
-    if (get_u32(head) != FRAME_MAGIC || head[4] != FRAME_DESCRIPTOR) {
+    if (get_le32(head) != FRAME_MAGIC || head[4] != FRAME_DESCRIPTOR) {
         return err_set(err, ERR_INTEGRITY,
                        "the first bytes are not a zstd frame with a checksum, as reperf writes it");
     }

@@ -59,10 +59,7 @@ struct tarball_writer {
 MUST_CHECK int tarball_writer_init(struct tarball_writer *w, int fd, const char *name,
                                    struct err *err);
 void tarball_writer_release(struct tarball_writer *w);
-static inline void tarball_writer_cleanup(struct tarball_writer *w)
-{
-    tarball_writer_release(w);
-}
+CLEANUP_BY(tarball_writer, struct tarball_writer, tarball_writer_release);
 /* Members in ustar_order; exactly size_bytes of data between begin and end. */
 MUST_CHECK int tarball_begin(struct tarball_writer *w, struct str name, uint64_t size_bytes,
                              struct err *err);
@@ -90,10 +87,7 @@ struct tarball_source {
 /* Reads the closing; a signature in it is checked against the key in it (whose it is, the caller must know). */
 MUST_CHECK int tarball_open(const char *path, struct tarball_source *ret_source, struct err *err);
 void tarball_source_release(struct tarball_source *source);
-static inline void tarball_source_cleanup(struct tarball_source *source)
-{
-    tarball_source_release(source);
-}
+CLEANUP_BY(tarball_source, struct tarball_source, tarball_source_release);
 /* The next bytes of the tar stream into buf; *ret_len 0 at its end, when every byte of the file has been read and the digest
    of the closing was confirmed. One thread at a time. */
 MUST_CHECK int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,

@@ -70,9 +70,6 @@ MUST_CHECK int unpack_next(struct unpack *unpack, struct unpack_entry *ret_entry
 MUST_CHECK int unpack_data(struct unpack *unpack, const void **ret_ptr, size_t *ret_len,
                            struct err *err);
 void unpack_free(struct unpack *unpack);
-static inline void unpack_cleanup(struct unpack **unpack)
-{
-    unpack_free(*unpack);
-}
+CLEANUP_POINTER(unpack, struct unpack, unpack_free);
 
 #endif

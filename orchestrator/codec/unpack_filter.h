@@ -16,9 +16,6 @@ MUST_CHECK int unpack_filter_next(struct unpack_filter *filter, const void **ret
 /* The bytes that were taken in. At the end: those before whatever follows the last member or frame. */
 uint64_t unpack_filter_bytes(const struct unpack_filter *filter);
 void unpack_filter_free(struct unpack_filter *filter);
-static inline void unpack_filter_cleanup(struct unpack_filter **filter)
-{
-    unpack_filter_free(*filter);
-}
+CLEANUP_POINTER(unpack_filter, struct unpack_filter, unpack_filter_free);
 
 #endif

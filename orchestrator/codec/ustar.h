@@ -78,10 +78,7 @@ struct ustar_reader {
 
 void ustar_reader_init(struct ustar_reader *reader, struct ustar_sink sink);
 void ustar_reader_release(struct ustar_reader *reader);
-static inline void ustar_reader_cleanup(struct ustar_reader *reader)
-{
-    ustar_reader_release(reader);
-}
+CLEANUP_BY(ustar_reader, struct ustar_reader, ustar_reader_release);
 MUST_CHECK int ustar_feed(struct ustar_reader *reader, const void *ptr, size_t len,
                           struct err *err);
 /* The stream has ended: an error unless the archive is complete. */

@@ -30,22 +30,19 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
-    struct new_from from = {.gpus_per_node = 8};
-    if (opt_parse(OPTS, argc, argv, &from, &names, err) < 0) {
-        return -1;
-    }
-    if (names.n != 1 || !from.clone || !is_slug(str_of(names.items[0]))) {
+    struct new_from *from = call->args;
+    if (call->operands.n != 1 || !from->clone || !is_slug(str_of(call->operands.items[0]))) {
         return err_set(err, ERR_USAGE,
                        "new: expected one name (small letters, digits, - and .) and --from CLONE");
     }
-    from.id = names.items[0];
-    return places_to_write(&arena, ctx, &from.folder, err) < 0 ? -1
-                                                               : new_from_clone(ctx, &from, err);
+    from->id = call->operands.items[0];
+    return places_to_write(call->arena, ctx, &from->folder, err) < 0
+               ? -1
+               : new_from_clone(ctx, from, err);
 }
 
-const struct cmd CMD_NEW = {"new", "REPORT", "draft a report from a repository's tables and logs",
-                            OPTS, run};
+const struct cmd CMD_NEW =
+    CMD("new", "REPORT", "draft a report from a repository's tables and logs", OPTS, run,
+        CMD_ARGS(struct new_from), .defaults = &(const struct new_from){.gpus_per_node = 8});

@@ -98,7 +98,7 @@ static bool published_value(struct arena *arena, const struct report_case *c, st
     } else if (str_eq_z(name, "gpus")) {
         *ret_value = number(arena, c->gpus);
     } else if (str_eq_z(name, "batch_per_gpu")) {
-        *ret_value = number(arena, c->batch_per_gpu);
+        *ret_value = c->batch_per_gpu ? number(arena, c->batch_per_gpu) : STR_EMPTY;
     } else if (str_eq_z(name, "device")) {
         *ret_value = c->gpus > 0 ? STR_LIT("gpu") : STR_LIT("cpu");
     } else {

@@ -3,8 +3,6 @@
    some fit by chance, so only a candidate that gives every cell of the group counts as an explanation. */
 #include "base/base.h"
 
-#include <math.h>
-
 #include "judge/audit_parts.h"
 
 #define SKIP_MAX        120
@@ -55,8 +53,7 @@ static size_t count_given(const struct search *s, const struct rule *rule, enum 
 
 static struct str describe(const struct search *s, const struct rule *rule, enum rounding rounding)
 {
-    CLEANUP(strbuf) struct strbuf words;
-    strbuf_init(&words, WORDS_BYTES);
+    CLEANUP(strbuf) struct strbuf words = STRBUF(WORDS_BYTES);
     rule_describe(rule, &words);
     if (s->batch_factor > 1 || s->batch_factor < 1) {
         strbuf_printf(&words, ", with a batch of %.0f",

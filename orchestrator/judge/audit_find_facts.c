@@ -124,8 +124,8 @@ static void find_batch(struct audit *audit, const struct cell_audit *a, size_t l
     const struct report_case *c = a->of_case;
     bool is_gpu = str_eq_z(fact->name, "batch_per_gpu");
     double batch = 0;
-    if (a->measurements[log]->n_runs > 1 && run_of(a, log) < 0) {
-        return; /* unknown which run stated it */
+    if ((a->measurements[log]->n_runs > 1 && run_of(a, log) < 0) || !c->batch_per_gpu) {
+        return; /* unknown which run stated it, or the row prints none */
     }
     double row = (double)c->batch_per_gpu * (is_gpu ? 1 : (double)c->gpus);
     double node = (double)c->batch_per_gpu * (double)c->gpus_per_node;

@@ -123,10 +123,9 @@ static void find_mixed_rules(struct audit *audit, size_t first)
 {
     const struct report_audit *out = audit->out;
     const struct cell_audit *a = &out->cells[first];
-    CLEANUP(strbuf) struct strbuf list;
+    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_BYTES);
     const struct rule **seen = arena_array(audit->arena, const struct rule *, out->n_cells + 1);
     size_t n = 1;
-    strbuf_init(&list, LIST_BYTES);
     for (size_t idx = 0; idx < first; idx++) {
         if (is_rate(&out->cells[idx]) && same_column(a, &out->cells[idx])) {
             return; /* reported for its first cell */

@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "judge/audit_parts.h"
-#include "judge/stats.h"
 
 #define WARMUP_SHARE 0.1 /* of the shorter run's steps */
 #define CHECKPOINT_FACTOR                                                                          \
@@ -205,11 +204,10 @@ static double fallback_rate(const struct side *side)
 
 static void fill_row(struct audit *audit, struct like_row *row)
 {
-    CLEANUP(strbuf) struct strbuf reasons;
+    CLEANUP(strbuf) struct strbuf reasons = STRBUF(REASON_BYTES);
     struct side a = {0};
     struct side b = {0};
     int64_t skip = 0;
-    strbuf_init(&reasons, REASON_BYTES);
     read_side(audit, row->a, &a);
     read_side(audit, row->b, &b);
     if (a.has_pace && b.has_pace) {

@@ -15,12 +15,7 @@ const char *finding_level_name(enum finding_level level)
 
 static const struct finding_rule *find_rule(const char *id)
 {
-    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
-        if (strcmp(FINDING_RULES[idx].id, id) == 0) {
-            return &FINDING_RULES[idx];
-        }
-    }
-    return NULL;
+    return Z_NAMED(FINDING_RULES, N_FINDING_RULES, id, str_of(id));
 }
 
 bool findings_say(const struct findings *list, const char *id, struct str message, bool is_whole)

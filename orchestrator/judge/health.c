@@ -72,11 +72,10 @@ int health_limits_decode(struct arena *arena, struct str text, const char *name,
                          struct health_limits *ret_limits, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     return read_limits(&root, arena, ret_limits, err);
 }
 

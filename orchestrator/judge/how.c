@@ -258,8 +258,7 @@ static void add_derived(const struct made *made, const struct cell_audit *cell)
                                         [DERIVE_RATIO] = "ratio",
                                         [DERIVE_MEAN] = "mean",
                                         [DERIVE_MEDIAN] = "median"};
-    CLEANUP(strbuf) struct strbuf words = {0};
-    strbuf_init(&words, 4000);
+    CLEANUP(strbuf) struct strbuf words = STRBUF(4000);
     strbuf_printf(&words, "%s of the printed numbers", NAMES[cell->cell->derive]);
     for (size_t idx = 0; idx < cell->cell->n_of; idx++) {
         const struct cell *of = cell->bound->of[idx]->cell;

@@ -492,10 +492,7 @@ static bool tells_machine(struct str word)
 {
     static const char *const BEFORE_COUNTS[] = {"bs", "batch", "fp", "bf", "int", "gpu", "gpus",
                                                 "n",  "g",     "c",  "v",  "tf",  "run"};
-    size_t n_digits = 0;
-    while (n_digits < word.len && is_digit(word.ptr[n_digits])) {
-        n_digits++;
-    }
+    size_t n_digits = str_span(word, 0, DIGITS);
     if (is_word_of(word, "nvidia tesla geforce amd intel gpu gpus node nodes server with and amp "
                          "log logs result results train training benchmark run x") ||
         n_digits == word.len ||

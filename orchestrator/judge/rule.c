@@ -163,12 +163,7 @@ static int get_targets(const struct json *at, struct arena *arena, void *out, st
 
 const struct rule_target *rule_target_for(const struct rule *rule, struct str model)
 {
-    for (size_t idx = 0; idx < rule->n_targets; idx++) {
-        if (str_eq(rule->targets[idx].model, model)) {
-            return &rule->targets[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(rule->targets, rule->n_targets, model, model);
 }
 
 const struct fact *rule_one_fact(const struct measurement *m, struct str name, int32_t run)

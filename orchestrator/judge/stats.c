@@ -131,13 +131,12 @@ bool stats_batch_means(const double *values, size_t n, double ret_means[STATS_BA
 bool stats_is_outlier(const double *values, size_t n, size_t idx)
 {
     CLEANUP(free) double *sorted = xcalloc(n, sizeof(*sorted));
-    double median;
     if (n < 3) {
         return false;
     }
     memcpy(sorted, values, n * sizeof(*sorted));
     stats_sort(sorted, n);
-    median = stats_sorted_median(sorted, n);
+    double median = stats_sorted_median(sorted, n);
     for (size_t at = 0; at < n; at++) {
         sorted[at] = fabs(values[at] - median);
     }

@@ -6,15 +6,12 @@
 
 #include "base/command.h"
 #include "base/log.h"
-#include "base/strbuf.h"
 #include "judge/bind.h"
 #include "lint/lint.h"
 #include "load/load.h"
 #include "run/run_address.h"
 #include "view/findings_out.h"
 #include "view/sarif.h"
-
-#define TEXT_BYTES_MAX (1u << 28)
 
 struct lint_args {
     bool is_all, want_json, want_sarif;
@@ -27,53 +24,45 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
-    CLEANUP(strbuf) struct strbuf text;
-    struct lint_args args = {0};
+    struct lint_args *args = call->args;
     struct report_set reports = {0};
-    struct findings all = {.arena = &arena};
+    struct findings all = {.arena = call->arena};
     CLEANUP(format_set) struct format_set formats = {0};
-    strbuf_init(&text, TEXT_BYTES_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
-        return -1;
-    }
-    if (args.want_json && args.want_sarif) {
+    if (args->want_json && args->want_sarif) {
         return err_set(err, ERR_USAGE, "either --json or --sarif");
     }
-    if (address_open_all(&arena, ctx, &names, err) < 0 ||
-        load_reports_of(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
-        load_formats(&arena, ctx->root, &formats, err) < 0) {
+    if (address_open_all(call->arena, ctx, &call->operands, err) < 0 ||
+        load_reports_of(call->arena, ctx->root, &call->operands, args->is_all, &reports, err) < 0 ||
+        load_formats(call->arena, ctx->root, &formats, err) < 0) {
         return -1;
     }
-    struct findings *lists = arena_array(&arena, struct findings, reports.n + 1);
+    struct findings *lists = arena_array(call->arena, struct findings, reports.n + 1);
     for (size_t idx = 0; idx < reports.n; idx++) {
         lists[idx].n_max = all.n; /* where its part of `all` begins */
-        lint_report(&arena, &reports.items[idx], &all);
-        bind_findings(&arena, &reports.items[idx], &formats, &all);
+        lint_report(call->arena, &reports.items[idx], &all);
+        bind_findings(call->arena, &reports.items[idx], &formats, &all);
         lists[idx].n = all.n - lists[idx].n_max;
     }
     for (size_t idx = 0; idx < reports.n; idx++) {
         lists[idx].items = all.items + lists[idx].n_max;
     }
-    if (args.want_json) {
-        lint_out_json(&reports, lists, &text);
-    } else if (args.want_sarif) {
-        struct sarif_report *each = arena_array(&arena, struct sarif_report, reports.n + 1);
+    if (args->want_json) {
+        lint_out_json(&reports, lists, call->out);
+    } else if (args->want_sarif) {
+        struct sarif_report *each = arena_array(call->arena, struct sarif_report, reports.n + 1);
         for (size_t idx = 0; idx < reports.n; idx++) {
             each[idx] = (struct sarif_report){&reports.items[idx], lists[idx]};
         }
-        sarif_write(&arena, ctx->root, each, reports.n, &text);
+        sarif_write(call->arena, ctx->root, each, reports.n, call->out);
     } else {
-        findings_out_text(&all, isatty(STDOUT_FILENO) && log_wants_color(), &text);
+        findings_out_text(&all, isatty(STDOUT_FILENO) && log_wants_color(), call->out);
     }
-    if (cmd_print_painted(strbuf_str(&text), err) < 0) {
-        return -1;
-    }
+    call->is_painted = true;
     return findings_count(&all, LEVEL_ERROR) ? 1 : 0;
 }
 
-const struct cmd CMD_LINT = {"lint", "REPORT... | --all", "find reproducibility defects in reports",
-                             OPTS, run};
+const struct cmd CMD_LINT =
+    CMD("lint", "REPORT... | --all", "find reproducibility defects in reports", OPTS, run,
+        CMD_ARGS(struct lint_args));

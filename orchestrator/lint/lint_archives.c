@@ -192,9 +192,7 @@ static bool moves(const struct shell_run *run, struct str name)
     size_t end = run->n - !shell_run_flag(run, "-t");
     for (size_t at = 1; at < end; at++) {
         struct str word = run->words[at].text;
-        while (word.len > 1 && word.ptr[word.len - 1] == '/') {
-            word.len--;
-        }
+        word = str_rtrim(word, 1, "/");
         if (str_eq(path_base(word), name) && !str_eq_z(run->words[at - 1].text, "-t")) {
             return true;
         }

@@ -2,9 +2,246 @@
 /* A stack's printed commands, and helpers that all of these rules use. */
 #include "base/base.h"
 
-#include <strings.h>
-
 #include "lint/lint_parts.h"
+
+/* Lists of logs as printed by a report: names that nothing writes, links with another case's label. */
+
+static bool printed_mentions(const struct stack *s, struct str text)
+{
+    for (size_t idx = 0; idx < s->n_commands; idx++) {
+        const struct command *command = &s->commands[idx];
+        if (command->printed.ptr && !is_list_log(command) &&
+            str_find(command->printed, text) >= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_case_log(const struct lint *lint, const struct stack *s, struct str name)
+{
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
+        for (size_t log = 0; log < c->n_logs; log++) {
+            if (str_eq(path_base(c->logs[log]), name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool says_half(struct str text)
+{
+    return holds_word(text, "fp16 amp float16 half bf16 mixed");
+}
+
+static bool says_full(struct str text)
+{
+    return holds_word(text, "fp32 float32");
+}
+
+/* The text before `open`, and the text between `open` and `close`. False if the line lacks either. */
+static bool cut(struct str line, const char *open, const char *close, struct str *ret_before,
+                struct str *ret_inside, struct str *ret_behind)
+{
+    int64_t at = str_find(line, str_of(open));
+    struct str rest = at >= 0 ? str_sub(line, (size_t)at + strlen(open), SIZE_MAX) : STR_EMPTY;
+    int64_t end = at >= 0 ? str_find(rest, str_of(close)) : -1;
+    if (end < 0) {
+        return false;
+    }
+    *ret_before = str_sub(line, 0, (size_t)at);
+    *ret_inside = str_sub(rest, 0, (size_t)end);
+    *ret_behind = str_sub(rest, (size_t)end + strlen(close), SIZE_MAX);
+    return true;
+}
+
+/* [label](path), <a href="path">label</a>, `label <path>`_ and label: path. False: no link. */
+static bool read_link(struct str line, struct str *ret_label, struct str *ret_path)
+{
+    struct str before;
+    struct str behind;
+    int64_t colon = str_find(line, STR_LIT(": "));
+    if (cut(line, "](", ")", ret_label, ret_path, &behind) ||
+        cut(line, " <", ">", ret_label, ret_path, &behind)) {
+        return true;
+    }
+    if (cut(line, "href=\"", "\"", &before, ret_path, ret_label)) {
+        return true;
+    }
+    if (colon <= 0) {
+        return false;
+    }
+    *ret_label = str_sub(line, 0, (size_t)colon);
+    *ret_path = str_sub(line, (size_t)colon + 2, SIZE_MAX);
+    return true;
+}
+
+/* The label says one precision and the path the other. */
+static void lint_link(const struct lint_command *c, struct str line)
+{
+    struct str label;
+    struct str path;
+    if (read_link(line, &label, &path) &&
+        ((says_full(label) && !says_half(label) && says_half(path) && !says_full(path)) ||
+         (says_half(label) && !says_full(label) && says_full(path) && !says_half(path)))) {
+        lint_add(c->lint, "log-links-swapped", c->at, "the link \"%.*s\"", STR_ARG(str_trim(line)));
+    }
+}
+
+static void lint_name(const struct lint_command *c, struct str word)
+{
+    struct str name = path_base(word);
+    if (ends_with_any(name, ".txt .log") && !printed_mentions(c->stack, name) &&
+        !is_case_log(c->lint, c->stack, name)) {
+        lint_add(c->lint, "log-name-unknown", c->at,
+                 "log %.*s is listed, but no printed command writes it", STR_ARG(name));
+    }
+}
+
+/* Names end at blanks and at markup. */
+static void lint_names(const struct lint_command *c, struct str line)
+{
+    static const char ENDS[] = " \t\r()[]<>\"'`,;|";
+    size_t from = 0;
+    for (size_t at = 0; at <= line.len; at++) {
+        if (at == line.len || memchr(ENDS, line.ptr[at], sizeof(ENDS) - 1)) {
+            lint_name(c, str_sub(line, from, at - from));
+            from = at + 1;
+        }
+    }
+}
+
+/* names of and links to logs */
+static void lint_logs(struct lint *lint, const struct stack *s)
+{
+    struct lint_command c = lint_walk(lint, s);
+    while (lint_next_command(&c)) {
+        struct str rest = c.command->printed;
+        struct str line;
+        while (is_list_log(c.command) && str_next(&rest, '\n', &line)) {
+            lint_link(&c, line);
+            lint_names(&c, line);
+        }
+    }
+}
+
+/* Compares loops in printed launches with the stated repeats. */
+
+/* A variable that is something other than the number of the run. */
+static bool counts_other_things(struct str name)
+{
+    return holds_text(name, "bs batch gpu node host rank card size prec amp model");
+}
+
+/* {2..6}: how many; 0 for anything else. */
+static int64_t count_braces(struct str word)
+{
+    int64_t dots = str_find(word, STR_LIT(".."));
+    int64_t first = 0;
+    int64_t last = 0;
+    return str_starts(word, STR_LIT("{")) && str_ends(word, STR_LIT("}")) && dots > 1 &&
+                   to_count(str_sub(word, 1, (size_t)dots - 1), INT32_MAX, &first) &&
+                   to_count(str_sub(word, (size_t)dots + 2, word.len - (size_t)dots - 3), INT32_MAX,
+                            &last) &&
+                   last >= first
+               ? last - first + 1
+               : 0;
+}
+
+/* for NAME in 1 2 3, for NAME in {2..6} */
+static int64_t count_for(const struct shell_run *run)
+{
+    int64_t n = 0;
+    if (run->n < 4 || !str_eq_z(run->words[2].text, "in") ||
+        counts_other_things(run->words[1].text)) {
+        return 0;
+    }
+    for (size_t idx = 3; idx < run->n; idx++) {
+        struct str word = run->words[idx].text;
+        int64_t number = 0;
+        int64_t here = count_braces(word);
+        if (!here && !to_count(word, INT32_MAX, &number)) {
+            return 0;
+        }
+        n += here ? here : 1;
+    }
+    return n;
+}
+
+static bool first_value(const struct shell_script *script, struct str name, int64_t *ret)
+{
+    for (size_t idx = 0; idx < script->n_sets; idx++) {
+        struct str key;
+        struct str value;
+        if (shell_assignment(script->sets[idx].text, &key, &value) && str_eq(key, name)) {
+            return to_count(value, INT32_MAX, ret);
+        }
+    }
+    return false;
+}
+
+/* while [ $NAME -le 6 ], until [ $NAME -gt 6 ]: from the first value that the text gives NAME. */
+static int64_t count_while(const struct shell_script *script, const struct shell_run *run)
+{
+    static const char CLOSED[] = "-le -gt";
+    struct shell_cursor cursor = {0};
+    struct str name;
+    bool has_default;
+    int64_t first = 0;
+    int64_t limit = 0;
+    if (run->n < 5 || !shell_next_use(run->words[2].raw, &cursor, &name, &has_default) ||
+        counts_other_things(name) || !first_value(script, name, &first) ||
+        !to_count(run->words[4].text, INT32_MAX, &limit)) {
+        return 0;
+    }
+    limit += is_word_of(run->words[3].text, CLOSED);
+    return (is_word_of(run->words[3].text, CLOSED) || is_word_of(run->words[3].text, "-lt -ge")) &&
+                   limit > first
+               ? limit - first
+               : 0;
+}
+
+/* Whether a launch stands between a loop's head and its end. */
+static bool launches(const struct shell_script *script, size_t first)
+{
+    for (size_t idx = first; idx < script->n && !shell_is(&script->runs[idx], "done"); idx++) {
+        const struct shell_run *run = &script->runs[idx];
+        struct str program = shell_program(run);
+        if (run->n && (option_is_launcher(run) || ends_with_any(program, ".py .sh") ||
+                       (option_is_training(run) &&
+                        (!str_eq(program, run->words[0].text) || program.ptr[0] == '$')))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void lint_count(const struct lint_command *c, int64_t n)
+{
+    for (const struct report_case *of = NULL; (of = command_next_case(c, of));) {
+        struct str stated = STR_EMPTY;
+        int64_t repeats = 0;
+        if (case_condition(of, "repeats", &stated) && to_count(stated, INT32_MAX, &repeats) &&
+            repeats != n) {
+            lint_add(c->lint, "repeats-differ", c->at,
+                     "the loop runs %" PRId64 " times, and %" PRId64 " repeats are stated", n,
+                     repeats);
+        }
+    }
+}
+
+/* repeats */
+static void lint_loops(const struct lint_command *c)
+{
+    const struct shell_run *run = c->run;
+    int64_t n = shell_is(run, "for")                               ? count_for(run)
+                : shell_is(run, "while") || shell_is(run, "until") ? count_while(c->script, run)
+                                                                   : 0;
+    if (n && launches(c->script, (size_t)(run - c->script->runs) + 1)) {
+        lint_count(c, n);
+    }
+}
 
 static bool is_letter(char c)
 {

@@ -45,9 +45,8 @@ static void collect_unstated(const struct report_case *c, struct names *list)
 /* The names that are null, or essential and absent, in some case of the stack. */
 static void lint_not_stated(struct lint *lint, const struct stack *s)
 {
-    CLEANUP(strbuf) struct strbuf list;
+    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_BYTES);
     struct names unstated = {.n = 0};
-    strbuf_init(&list, LIST_BYTES);
     for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         collect_unstated(c, &unstated);
     }

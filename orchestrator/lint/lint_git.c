@@ -100,9 +100,7 @@ static struct str without_git(struct str name)
 
 static struct str trimmed(struct str url)
 {
-    while (url.len > 1 && url.ptr[url.len - 1] == '/') {
-        url.len--;
-    }
+    url = str_rtrim(url, 1, "/");
     return url;
 }
 

@@ -116,10 +116,7 @@ static int64_t read_devices(struct str list, bool *ret_is_plain)
             list = str_sub(list, strlen(PREFIXES[idx]), SIZE_MAX);
         }
     }
-    while (list.len && (list.ptr[list.len - 1] == '"' || list.ptr[list.len - 1] == '\'' ||
-                        list.ptr[list.len - 1] == ']')) {
-        list.len--;
-    }
+    list = str_rtrim(list, 0, "\"']");
     *ret_is_plain = true;
     while (str_next(&list, ',', &part)) {
         int64_t device = 0;
@@ -167,10 +164,7 @@ static void lint_cuda_words(const struct lint_command *c, const struct shell_run
         struct str word = run->words[idx].text;
         int64_t at = str_find(word, STR_LIT("cuda:"));
         struct str number = at >= 0 ? str_sub(word, (size_t)at + 5, SIZE_MAX) : STR_EMPTY;
-        size_t len = 0;
-        while (len < number.len && is_digit(number.ptr[len])) {
-            len++;
-        }
+        size_t len = str_span(number, 0, DIGITS);
         if (len && number.ptr[0] != '0' && (len == number.len || number.ptr[len] != '.')) {
             lint_add(c->lint, "device-hard-coded", c->at, "cuda:%.*s",
                      STR_ARG(str_sub(number, 0, len)));
@@ -409,9 +403,8 @@ static bool is_printed_for(const struct stack *s, const struct report_case *c)
 
 void lint_not_printed(struct lint *lint, const struct stack *s)
 {
-    CLEANUP(strbuf) struct strbuf list;
+    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_BYTES);
     size_t n = 0;
-    strbuf_init(&list, LIST_BYTES);
     for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         if (!is_printed_for(s, c)) {
             strbuf_printf(&list, "%s%s", n ? ", " : "", c->id.ptr);

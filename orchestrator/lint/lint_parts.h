@@ -67,8 +67,6 @@ void lint_launches(const struct lint_command *c);              /* size and place
 void lint_not_printed(struct lint *lint, const struct stack *s); /* cases without a launch */
 void lint_settings(const struct lint_command *c);                /* batch, steps, seed, precision */
 void lint_recipes(struct lint *lint, const struct stack *s);     /* the same of what is to run */
-void lint_loops(const struct lint_command *c);                   /* repeats */
-void lint_logs(struct lint *lint, const struct stack *s);        /* names of and links to logs */
 
 /* The value stated by the stack itself; false if it does not name it. */
 bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value);

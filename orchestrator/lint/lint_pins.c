@@ -41,9 +41,7 @@ static struct version version_at(struct str s, size_t at)
     struct version v = {.n = 0};
     while (v.n < VERSION_PARTS) {
         size_t from = at;
-        while (at < s.len && is_digit(s.ptr[at])) {
-            at++;
-        }
+        at = str_span(s, at, DIGITS);
         if (!to_count(str_sub(s, from, at - from), INT32_MAX, &v.parts[v.n])) {
             break;
         }

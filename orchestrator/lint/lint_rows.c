@@ -2,8 +2,6 @@
 /* What a report's tables compare: rows of several frameworks, and one framework over several GPU counts. */
 #include "base/base.h"
 
-#include <strings.h>
-
 #include "judge/claim.h"
 #include "lint/lint_parts.h"
 
@@ -138,8 +136,7 @@ static void lint_scaling(struct lint *lint, const struct report_case *a,
                                            "os",  "driver",        NULL};
     static const char *const SOFTWARE[] = {
         "cuda", "cudnn", "framework_version", "library_version", "code_version", "log_date", NULL};
-    CLEANUP(strbuf) struct strbuf list;
-    strbuf_init(&list, LIST_BYTES);
+    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_BYTES);
     if (a->gpus == b->gpus) {
         return;
     }

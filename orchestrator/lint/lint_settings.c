@@ -199,9 +199,7 @@ static int64_t scale_in_name(struct str name)
     for (size_t at = 0; at < name.len; at++) {
         size_t end = at;
         int64_t n = 0;
-        while (end < name.len && is_digit(name.ptr[end])) {
-            end++;
-        }
+        end = str_span(name, end, DIGITS);
         if (end > at && to_count(str_sub(name, at, end - at), GPUS_NAME_MAX, &n) &&
             is_gpu_number(name, at, end)) {
             return n;

@@ -3,9 +3,9 @@
    sign. */
 #include "base/base.h"
 
-#include <strings.h>
-
 #include "lint/lint_parts.h"
+
+#include "base/nearest.h"
 
 #define DISTANCE_MAX   2
 #define NAME_BYTES_MIN 5

@@ -172,8 +172,9 @@ static void read_log(const struct reading *in, struct audit_log *log)
         return;
     }
     log->is_read = true;
-    log->ref.path = str_of(arena_printf(in->arena, "%.*s/%.*s",
-                                        STR_ARG(in->report->logs_source.path), STR_ARG(log->path)));
+    struct str folder = in->report->logs_source.path;
+    log->ref.path = str_of(arena_printf(in->arena, "%.*s%s%.*s", STR_ARG(folder),
+                                        folder.len ? "/" : "", STR_ARG(log->path)));
     if (!in->opts->logs_folder) { /* raw ones all at once, later */
         take_kept(in, log);
     }

@@ -350,8 +350,7 @@ static const struct json_field ROWS[] = {
 int kept_series_write(struct arena *arena, const char *path, const struct kept_series *kept,
                       struct str *ret_sha256, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, FILE_BYTES_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(FILE_BYTES_MAX);
     json_encode_document(&text, ROWS, ARRAY_LEN(ROWS), kept);
     if (text.is_full) {
         return err_set(err, ERR_DISK, "%s: series of more than %u bytes", path, FILE_BYTES_MAX);

@@ -25,10 +25,7 @@ struct kept_series {
     struct map by_name; /* set by reading: of kept_series_find */
 };
 void kept_series_release(struct kept_series *kept);
-static inline void kept_series_cleanup(struct kept_series *kept)
-{
-    kept_series_release(kept);
-}
+CLEANUP_BY(kept_series, struct kept_series, kept_series_release);
 
 /* ret_sha256: of the file, hex, in the arena. */
 MUST_CHECK int kept_series_write(struct arena *arena, const char *path,

@@ -33,10 +33,7 @@ MUST_CHECK int load_format_file(struct arena *arena, const char *root, const cha
 MUST_CHECK int load_format_text(struct arena *arena, const char *root, struct str text,
                                 const char *name, struct format_set *ret_set, struct err *err);
 void format_set_release(struct format_set *set);
-static inline void format_set_cleanup(struct format_set *set)
-{
-    format_set_release(set);
-}
+CLEANUP_BY(format_set, struct format_set, format_set_release);
 
 /* One report by id, or by path if the name contains a slash or ends in .json. ERR_MANIFEST if there is none. */
 MUST_CHECK int load_report(struct arena *arena, const char *root, const char *name,

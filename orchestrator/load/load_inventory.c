@@ -19,11 +19,10 @@ static int read_inventory(struct arena *arena, const char *path, struct inventor
                           struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     return inventory_decode(&root, arena, ret_inventory, err);
 }
 
@@ -197,11 +196,6 @@ int inventory_load(struct arena *arena, const char *root, const char *text,
     return 0;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    return str_cmp(((const struct inventory *)a)->id, ((const struct inventory *)b)->id);
-}
-
 int inventory_load_all(struct arena *arena, const char *root, struct inventory_set *ret_set,
                        struct err *err)
 {
@@ -216,7 +210,7 @@ int inventory_load_all(struct arena *arena, const char *root, struct inventory_s
             return -1;
         }
     }
-    qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
+    qsort(set.items, set.n, sizeof(set.items[0]), str_cmp_first);
     *ret_set = set;
     return 0;
 }

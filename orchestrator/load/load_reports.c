@@ -47,10 +47,8 @@ int load_report_decode(struct arena *arena, const struct report_file *file,
     CLEANUP(json_doc) struct json_doc doc = {0};
     const struct vocabulary *vocabulary = file->vocabulary;
     struct json root;
-    if (json_parse(file->text, file->path, &doc, err) < 0) {
-        return -1;
-    }
-    if (!vocabulary && load_vocabulary(arena, file->root, &vocabulary, err) < 0) {
+    if (json_parse(file->text, file->path, &doc, err) < 0 ||
+        (!vocabulary && load_vocabulary(arena, file->root, &vocabulary, err) < 0)) {
         return -1;
     }
     doc.context = vocabulary;
@@ -94,9 +92,7 @@ static int read_stored(struct arena *arena, const char *root, const struct place
 static const char *place_of(struct arena *arena, const char *path)
 {
     struct str folder = str_of(path);
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
-    }
+    folder = str_rcut(folder, 0, "/");
     return str_ends(folder, STR_LIT("/" KIND "/"))
                ? str_z(arena, str_sub(folder, 0, folder.len - strlen("/" KIND "/")))
                : NULL;
@@ -142,12 +138,6 @@ int load_report(struct arena *arena, const char *root, const char *name, struct 
                : load_report_decode(arena, &file, ret_report, err);
 }
 
-/* File names are not in the order of ids: "a-b.json" comes before "a.json". */
-static int compare_ids(const void *a, const void *b)
-{
-    return str_cmp(((const struct report *)a)->id, ((const struct report *)b)->id);
-}
-
 int load_all_reports(struct arena *arena, const char *root, struct report_set *ret_set,
                      struct err *err)
 {
@@ -175,7 +165,7 @@ int load_all_reports(struct arena *arena, const char *root, struct report_set *r
             return -1;
         }
     }
-    qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
+    qsort(set.items, set.n, sizeof(set.items[0]), str_cmp_first);
     *ret_set = set;
     return 0;
 }

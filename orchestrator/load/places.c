@@ -94,12 +94,7 @@ int places_to_write(struct arena *arena, const struct cmd_ctx *ctx, const char *
 
 const struct placed *placed_find(const struct placed_list *list, struct str stem)
 {
-    for (size_t idx = 0; idx < list->n; idx++) {
-        if (str_eq_z(stem, list->items[idx].stem)) {
-            return &list->items[idx];
-        }
-    }
-    return NULL;
+    return Z_NAMED(list->items, list->n, stem, stem);
 }
 
 static int compare_stems(const void *a, const void *b)
@@ -214,11 +209,6 @@ const char *places_beside(struct arena *arena, const char *root, const char *kin
     return own_folder(arena, root, beside);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int places_names(struct arena *arena, const char *root, const char *kind, struct fs_names *ret,
                  struct err *err)
 {
@@ -238,11 +228,11 @@ int places_names(struct arena *arena, const char *root, const char *kind, struct
         for (size_t at = 0; at < all.n + more.n; at++) {
             char *name = at < all.n ? all.items[at] : more.items[at - all.n];
             if (at < all.n || !all.n ||
-                !bsearch(&name, all.items, all.n, sizeof(name), compare_names)) {
+                !bsearch(&name, all.items, all.n, sizeof(name), str_cmp_z)) {
                 items[n++] = name;
             }
         }
-        qsort(items, n, sizeof(*items), compare_names);
+        qsort(items, n, sizeof(*items), str_cmp_z);
         all = (struct fs_names){items, n};
     }
     *ret = all;

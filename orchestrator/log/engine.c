@@ -137,14 +137,24 @@ static size_t unawaited(const struct series *s, const struct profile *p, double 
                : 0;
 }
 
+/* Of few lines the first is a start if each other took far less time, settled or not. */
+static bool starts_far(const struct series *s, const struct profile *p)
+{
+    bool is_far = p->n > 1 && p->n <= START_FEW;
+    for (size_t idx = 1; is_far && idx < p->n; idx++) {
+        is_far = slowness(s, p->values[0], p->values[idx]) > START_FAR;
+    }
+    return is_far;
+}
+
 static size_t slow_start(const struct series *s, const struct profile *p)
 {
     size_t half = p->n / 2;
     double level = median_of(p->values + half, p->n - half);
     size_t skip = 0;
     size_t most = p->n / START_SHARE;
-    if (p->n > 1 && p->n <= START_FEW && slowness(s, p->values[0], level) > START_FAR) {
-        most = 1;
+    if (starts_far(s, p)) {
+        return 1;
     }
     if (!is_settled(p->values + half, p->n - half, level)) {
         return 0;

@@ -508,12 +508,7 @@ struct str format_framework(const struct format *format)
 
 bool format_has_series(const struct format *format, struct str name)
 {
-    for (size_t idx = 0; idx < format->n_series; idx++) {
-        if (str_eq(format->series[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(format->series, format->n_series, name, name) != NULL;
 }
 
 bool format_is_proposed(const struct format *format)
@@ -545,22 +540,14 @@ size_t format_rules(const struct format *format, const struct rule **ret_rules)
 
 bool format_reads(const struct format *format, const char *fact)
 {
-    for (size_t idx = 0; idx < format->n_facts; idx++) {
-        if (str_eq_z(format->facts[idx].name, fact)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(format->facts, format->n_facts, name, str_of(fact)) != NULL;
 }
 
 struct str format_absent(const struct format *format, const char *fact)
 {
-    for (size_t idx = 0; idx < format->n_absent; idx++) {
-        if (str_eq_z(format->absent[idx].name, fact)) {
-            return format->absent[idx].why;
-        }
-    }
-    return STR_EMPTY;
+    const typeof(format->absent[0]) *found =
+        STR_NAMED(format->absent, format->n_absent, name, str_of(fact));
+    return found ? found->why : STR_EMPTY;
 }
 
 const struct format *format_find(const struct format_set *set, struct str id)

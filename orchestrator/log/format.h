@@ -99,9 +99,6 @@ void guesser_restart(struct guesser *guesser);
 void guesser_free(struct guesser *guesser);
 /* Whether a file is a log by its path: "train.log", "logs/a.txt", compressed or not. */
 bool guess_is_log_name(struct str path);
-static inline void guesser_cleanup(struct guesser **guesser)
-{
-    guesser_free(*guesser);
-}
+CLEANUP_POINTER(guesser, struct guesser, guesser_free);
 
 #endif

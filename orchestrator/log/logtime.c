@@ -224,11 +224,8 @@ bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value)
 
 struct str lognumber_ungroup(struct str text, char *buf, size_t size)
 {
-    size_t whole = 0;
     size_t len = 0;
-    while (whole < text.len && text.ptr[whole] != '.') {
-        whole++;
-    }
+    size_t whole = str_cspan(text, 0, ".");
     bool has_comma = memchr(text.ptr, ',', whole) != NULL && text.ptr[0] != '0';
     for (size_t idx = 0; idx < text.len; idx++) {
         char c = text.ptr[idx];

@@ -376,9 +376,7 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
         to++;
     }
     struct str word = str_sub(text, from, to - from);
-    while (word.len > 0 && word.ptr[word.len - 1] == '/') {
-        word.len--;
-    }
+    word = str_rtrim(word, 0, "/");
     for (const char *const *end = SECONDS; word.len > 0 && *end; end++) {
         struct str whole = str_sub(text, from, word.len + strlen(*end));
         if (str_ends(whole, str_of(*end)) && !is_word(char_at(text, from + whole.len)) &&
@@ -407,9 +405,7 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
 
 static size_t digits_from(struct str text, size_t at)
 {
-    while (at < text.len && is_digit(text.ptr[at])) {
-        at++;
-    }
+    at = str_span(text, at, DIGITS);
     return at;
 }
 

@@ -493,15 +493,10 @@ static int32_t rank_at(const struct region *region, size_t line_at, size_t line_
 static void strip_srun(struct line *line)
 {
     struct str text = line->text;
-    size_t len = 0;
     int64_t rank;
-    while (len < text.len && text.ptr[len] == ' ') {
-        len++;
-    }
+    size_t len = str_span(text, 0, " ");
     size_t from = len;
-    while (len < text.len && is_digit(text.ptr[len])) {
-        len++;
-    }
+    len = str_span(text, len, DIGITS);
     if (len > from && len + 1 < text.len && text.ptr[len] == ':' && text.ptr[len + 1] == ' ' &&
         logwhole_parse(str_sub(text, from, len - from), INT32_MAX, &rank)) {
         line->rank = (int32_t)rank;

@@ -765,13 +765,9 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         is_sample = is_sample || is_hit;
         is_step = is_step || (is_hit && p->format->series[idx].quantity != QTY_SCORE);
     }
-    if (look_at_loss(p, line, err) < 0) {
-        return -1;
-    }
-    if (!is_step && !line->is_cut && look_at_unread(p, line, is_sample, err) < 0) {
-        return -1;
-    }
-    if (probe_line(p, &p->format->end, line, &is_hit, err) < 0) {
+    if (look_at_loss(p, line, err) < 0 ||
+        (!is_step && !line->is_cut && look_at_unread(p, line, is_sample, err) < 0) ||
+        probe_line(p, &p->format->end, line, &is_hit, err) < 0) {
         return -1;
     }
     if ((is_step || is_hit) && settle_facts(p, err) < 0) {
@@ -814,10 +810,7 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
 {
     const struct format *f = p->format;
     struct measurement m = {.format = f->id, .last_step = -1};
-    if (parser_finish_bytes(p, err) < 0) {
-        return -1;
-    }
-    if (settle_facts(p, err) < 0) {
+    if (parser_finish_bytes(p, err) < 0 || settle_facts(p, err) < 0) {
         return -1;
     }
     parser_end_run(p);

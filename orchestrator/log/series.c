@@ -37,12 +37,7 @@ const char *parse_verdict_name(enum parse_verdict verdict)
 
 const struct series *measurement_series(const struct measurement *m, struct str name)
 {
-    for (size_t idx = 0; idx < m->n_series; idx++) {
-        if (str_eq(m->series[idx].name, name)) {
-            return &m->series[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(m->series, m->n_series, name, name);
 }
 
 const struct series *measurement_primary(const struct measurement *m)
@@ -112,22 +107,14 @@ void measurement_encode_facts(struct json_out *out, const struct measurement *m)
 
 bool fact_is_of_row(struct str name)
 {
-    static const char *const FACTS[] = {"gpus", "nodes", "gpus_per_node", "precision", "model"};
-    for (size_t idx = 0; idx < ARRAY_LEN(FACTS); idx++) {
-        if (str_eq_z(name, FACTS[idx])) {
-            return true;
-        }
-    }
-    return false;
+    static const char *const FACTS[] = {"gpus",      "nodes", "gpus_per_node",
+                                        "precision", "model", NULL};
+    return str_eq_any(name, FACTS);
 }
 
 bool fact_is_of_identity(struct str name)
 {
-    static const char *const COUNTS[] = {"batch_per_gpu", "global_batch", "grad_accumulation"};
-    for (size_t idx = 0; idx < ARRAY_LEN(COUNTS); idx++) {
-        if (str_eq_z(name, COUNTS[idx])) {
-            return true;
-        }
-    }
-    return fact_is_of_row(name);
+    static const char *const COUNTS[] = {"batch_per_gpu", "global_batch", "grad_accumulation",
+                                         NULL};
+    return str_eq_any(name, COUNTS) || fact_is_of_row(name);
 }

@@ -90,10 +90,7 @@ struct survey *survey_new(const struct vocabulary *vocabulary);
 MUST_CHECK int survey_feed(struct survey *survey, const char *ptr, size_t len, struct err *err);
 MUST_CHECK int survey_finish(struct survey *survey, struct err *err);
 void survey_free(struct survey *survey);
-static inline void survey_cleanup(struct survey **survey)
-{
-    survey_free(*survey);
-}
+CLEANUP_POINTER(survey, struct survey, survey_free);
 
 /* In the order in which they were seen; of the survey. */
 size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers);

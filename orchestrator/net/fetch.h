@@ -72,10 +72,7 @@ void fetch_progress(const struct fetch *fetch, uint64_t *ret_done_bytes, uint64_
 const struct fetch_result *fetch_result(const struct fetch *fetch);
 /* Writes the state, gives up the lock. The folder stays. */
 void fetch_free(struct fetch *fetch);
-static inline void fetch_cleanup(struct fetch **fetch)
-{
-    fetch_free(*fetch);
-}
+CLEANUP_POINTER(fetch, struct fetch, fetch_free);
 
 /* All of it: runs the loop, with a progress bar if wants_progress. should_stop may be NULL; a stop is
    ERR_INTERRUPTED. */

@@ -252,7 +252,7 @@ int disk_write(struct fetch *fetch, uint64_t pos, const uint8_t *ptr, size_t len
 
 static int write_state(struct fetch *fetch, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(STATE_BYTES_MAX);
     const struct fetch_spec *spec = fetch->spec;
     struct state_mirror mirrors[FETCH_MIRRORS_MAX];
     struct state state = {.boot = str_of(fetch->boot),
@@ -264,7 +264,6 @@ static int write_state(struct fetch *fetch, struct err *err)
                           .n_mirrors = fetch->n_mirrors,
                           .map = fetch->map,
                           .n_blocks = fetch->n_blocks};
-    strbuf_init(&text, STATE_BYTES_MAX);
     if (spec->sha256) {
         memcpy(state.sha256, spec->sha256, SHA256_BYTES);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a fetch, for net/fetch*.c alone; all of it runs on the loop's thread but run_read.
 
-   fetch.c        life, who fetches what next, the end     fetch_slot.c   one connection: head, body, how it ended
+   fetch.c        life, who fetches what next, the end;    fetch_slot.c   one connection: head, body, how it ended
+                  digests, computed by the pool
    fetch_disk.c   data, state, lock                         fetch_state.c  the state's bytes
-   fetch_read.c   digests, computed by the pool
 
    The file is cut into blocks, small ones, so that a cut costs little; a slot is one connection, which brings a span of blocks.
    Where digests of pieces are known, a piece is a whole number of blocks.
@@ -147,14 +147,6 @@ MUST_CHECK int slot_start(struct slot *slot, struct mirror *mirror, uint64_t pos
 MUST_CHECK int slot_step(struct slot *slot, struct err *err);
 /* Gives back what it has not fetched. */
 void slot_drop(struct slot *slot);
-
-/* fetch_read.c */
-void read_piece_is_there(struct fetch *fetch, size_t piece_idx);
-MUST_CHECK int read_step(struct fetch *fetch, struct err *err);
-bool read_is_over(const struct fetch *fetch);
-/* Waits for the jobs; the digest of the whole starts again. */
-void read_restart(struct fetch *fetch);
-void read_release(struct fetch *fetch);
 
 /* fetch.c */
 void fetch_mark(struct fetch *fetch, size_t block_idx, char state);

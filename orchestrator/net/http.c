@@ -4,13 +4,286 @@
 #include "net/http.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "net/http_head.h"
-#include "net/http_impl.h"
+
+/* One multi handle with its own connections. */
+struct http_lane {
+    struct loop *loop; /* borrowed */
+    void *multi;       /* CURLM */
+    uint64_t timer;
+    struct err err; /* of the loop: no more descriptors or timers */
+};
+
+struct file_read { /* a file:// transfer */
+    int fd;        /* -1: it is none */
+    uint64_t left_bytes;
+    uint8_t *buf; /* owned */
+    uint64_t timer;
+};
+
+struct http_transfer {
+    struct http *http; /* borrowed */
+    struct http_transfer *next, **place;
+    struct arena arena; /* strings of the request and of the head */
+    const char *shown;  /* the URL, for messages */
+    void *easy;         /* CURL; NULL: file:// */
+    void *headers;      /* struct curl_slist */
+    struct http_lane *lane;
+    char *error_text;
+    struct file_read file;
+    struct http_head head;
+    bool has_head;
+    bool is_done;
+    bool is_redirected;
+    bool drops_body; /* of an error status */
+    int result;      /* CURLcode, once is_done */
+    struct err err;  /* of a callback or of the file */
+    int64_t stall_timeout_ns;
+    int64_t alive_ns;  /* when the last byte came, or the start */
+    int64_t window_ns; /* since when window_bytes came */
+    uint64_t window_bytes;
+    uint64_t rate_bytes_per_s; /* to which it is limited; 0: none */
+    uint64_t header_bytes;
+    uint64_t stall_timer;
+    http_head_fn on_head;
+    http_body_fn on_body;
+    void *ctx;
+};
+
+/* libcurl's multi-socket interface on the one loop, and what its results mean to us. */
+
+#define HTTP_PROXY_LOGIN "%s: the proxy requires a login" /* ERR_AUTH, with and without a tunnel */
+#define KEPT_CONNECTIONS 32L
+
+static void transfer_ended(CURL *easy, CURLcode result)
+{
+    struct http_transfer *transfer = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer) != CURLE_OK || !transfer) {
+        return;
+    }
+    transfer->is_done = true;
+    transfer->result = (int)result;
+}
+
+static void take_ended(struct http_lane *lane)
+{
+    const CURLMsg *message;
+    int n_left;
+    while ((message = curl_multi_info_read(lane->multi, &n_left))) {
+        if (message->msg == CURLMSG_DONE) {
+            transfer_ended(message->easy_handle, message->data.result);
+        }
+    }
+}
+
+static void act(struct http_lane *lane, curl_socket_t fd, int ready)
+{
+    int n_running;
+    CURLMcode code = curl_multi_socket_action(lane->multi, fd, ready, &n_running);
+    if (code != CURLM_OK && lane->err.code == ERR_NONE) {
+        (void)!err_set(&lane->err, ERR_INTERNAL, "libcurl: %s", curl_multi_strerror(code));
+    }
+    take_ended(lane);
+}
+
+static void on_ready(void *ctx, int fd, short events)
+{
+    int ready = (events & (POLLIN | POLLHUP) ? CURL_CSELECT_IN : 0) |
+                (events & POLLOUT ? CURL_CSELECT_OUT : 0) |
+                (events & (POLLERR | POLLNVAL) ? CURL_CSELECT_ERR : 0);
+    act(ctx, fd, ready);
+}
+
+static void on_due(void *ctx)
+{
+    struct http_lane *lane = ctx;
+    lane->timer = 0;
+    act(lane, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *ctx, void *socket UNUSED)
+{
+    struct http_lane *lane = ctx;
+    short events =
+        (short)((what & CURL_POLL_IN ? POLLIN : 0) | (what & CURL_POLL_OUT ? POLLOUT : 0));
+    loop_unwatch(lane->loop, fd);
+    if (what == CURL_POLL_REMOVE) {
+        return 0;
+    }
+    if (lane->err.code != ERR_NONE) {
+        return -1;
+    }
+    return loop_watch(lane->loop, fd, events, on_ready, lane, &lane->err);
+}
+
+static int on_timeout(CURLM *multi UNUSED, long timeout_ms, void *ctx)
+{
+    struct http_lane *lane = ctx;
+    struct loop *loop = lane->loop;
+    loop_timer_drop(loop, lane->timer);
+    lane->timer = 0;
+    if (timeout_ms < 0) {
+        return 0;
+    }
+    if (lane->err.code != ERR_NONE) {
+        return -1;
+    }
+    return loop_timer_add(loop, loop_now_ns(loop) + timeout_ms * NS_PER_MS, on_due, lane,
+                          &lane->timer, &lane->err);
+}
+
+static int lane_init(struct http_lane *lane, struct loop *loop, struct err *err)
+{
+    bool is_bad = false;
+    lane->loop = loop;
+    lane->multi = curl_multi_init();
+    if (!lane->multi) {
+        return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_init failed");
+    }
+    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK;
+    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_SOCKETDATA, lane) != CURLM_OK;
+    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, on_timeout) != CURLM_OK;
+    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_TIMERDATA, lane) != CURLM_OK;
+    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK;
+    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS) != CURLM_OK;
+    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl: curl_multi_setopt failed") : 0;
+}
+
+/* A connection for each transfer. */
+static void lane_release(struct http_lane *lane)
+{
+    curl_multi_cleanup(lane->multi);
+    loop_timer_drop(lane->loop, lane->timer);
+}
+
+/* --- how it ended ----------------------------------------------------------------------------------- */
+
+static enum err_code code_of(const struct http_transfer *transfer, CURLcode result, long status)
+{
+    switch ((int)result) {
+    case CURLE_OPERATION_TIMEDOUT:
+        return ERR_TIMEOUT;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_CERTPROBLEM:
+        return ERR_INTEGRITY;
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_URL_MALFORMAT:
+        return transfer->is_redirected ? ERR_FETCH : ERR_USAGE;
+    case CURLE_TOO_MANY_REDIRECTS:
+        return ERR_FETCH;
+    case CURLE_UNSUPPORTED_PROTOCOL: /* the scheme of a redirect; or the answer is not HTTP */
+        return status / 100 == 3 ? ERR_FETCH : ERR_NET;
+    case CURLE_LOGIN_DENIED:
+    case CURLE_AUTH_ERROR:
+        return ERR_AUTH;
+    case CURLE_OUT_OF_MEMORY: /* also what libcurl reports for a header line over its limit */
+        return transfer->header_bytes > 0 && !transfer->has_head ? ERR_FETCH : ERR_INTERNAL;
+    default:
+        return ERR_NET;
+    }
+}
+
+/* Fills *err from libcurl's result. */
+static int transfer_failed(struct http_transfer *transfer, struct err *err)
+{
+    CURLcode result = (CURLcode)transfer->result;
+    long status = 0;
+    long proxy_status = 0;
+    long n_redirects = 0;
+    const char *text = transfer->error_text[0] ? transfer->error_text : curl_easy_strerror(result);
+    bool is_long_line =
+        result == CURLE_OUT_OF_MEMORY && code_of(transfer, result, status) == ERR_FETCH;
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_COUNT, &n_redirects);
+    transfer->is_redirected = n_redirects > 0 || status / 100 == 3;
+    for (char *c = transfer->error_text; *c; c++) {
+        *c = *c < ' ' || *c == 0x7f ? '?' : *c;
+    }
+    if (proxy_status == 407) {
+        return err_set(err, ERR_AUTH, HTTP_PROXY_LOGIN, transfer->shown);
+    }
+    if (proxy_status == 403) {
+        return err_set(err, ERR_AUTH, "%s: the proxy does not allow it (403)", transfer->shown);
+    }
+    return err_set(err, code_of(transfer, result, status), "%s: %s%s", transfer->shown,
+                   transfer->is_redirected ? "redirected: " : "",
+                   is_long_line ? "a header line is longer than libcurl accepts" : text);
+}
+
+/* Gives up a transfer that delivers nothing, or next to nothing. */
+
+#define LEAST_BYTES_PER_S 1000 /* also configured for git */
+
+/* Half the rate limit, if there is one that low. */
+static uint64_t least_rate(const struct http_transfer *transfer)
+{
+    uint64_t half = transfer->rate_bytes_per_s / 2;
+    return half && half < LEAST_BYTES_PER_S ? half : LEAST_BYTES_PER_S;
+}
+
+/* Measured over successive windows of stall_timeout_ns. */
+static bool is_too_slow(struct http_transfer *transfer, int64_t now_ns)
+{
+    int64_t span_ns = now_ns - transfer->window_ns;
+    bool is_over = span_ns >= transfer->stall_timeout_ns;
+    double least = (double)least_rate(transfer) * (double)span_ns / (double)NS_PER_S;
+    if (is_over && transfer->window_bytes && (double)transfer->window_bytes < least) {
+        return true;
+    }
+    if (is_over) {
+        transfer->window_ns = now_ns;
+        transfer->window_bytes = 0;
+    }
+    return false;
+}
+
+static void on_stall_due(void *ctx)
+{
+    struct http_transfer *transfer = ctx;
+    struct loop *loop = transfer->lane->loop;
+    int64_t now_ns = loop_now_ns(loop);
+    int64_t due_ns = transfer->alive_ns + transfer->stall_timeout_ns;
+    transfer->stall_timer = 0;
+    if (transfer->is_done) {
+        return;
+    }
+    if (is_too_slow(transfer, now_ns)) {
+        (void)!err_set(&transfer->err, ERR_TIMEOUT,
+                       "%s: %" PRIu64 " bytes in %.1f s, slower than %" PRIu64 " bytes/s",
+                       transfer->shown, transfer->window_bytes,
+                       (double)(now_ns - transfer->window_ns) / (double)NS_PER_S,
+                       least_rate(transfer));
+        transfer->is_done = true;
+        return;
+    }
+    if (due_ns <= now_ns) {
+        (void)!err_set(&transfer->err, ERR_TIMEOUT, "%s: no byte for %.1f s", transfer->shown,
+                       (double)transfer->stall_timeout_ns / (double)NS_PER_S);
+        transfer->is_done = true;
+        return;
+    }
+    if (loop_timer_add(loop, due_ns, on_stall_due, transfer, &transfer->stall_timer,
+                       &transfer->err) < 0) {
+        transfer->is_done = true;
+    }
+}
+
+/* Ends it with ERR_TIMEOUT if for stall_timeout_ns no byte arrives, or fewer than the minimum rate. */
+static int transfer_watch(struct http_transfer *transfer, struct err *err)
+{
+    struct loop *loop = transfer->lane->loop;
+    return loop_timer_add(loop, loop_now_ns(loop) + transfer->stall_timeout_ns, on_stall_due,
+                          transfer, &transfer->stall_timer, err);
+}
 
 #define CONNECT_TIMEOUT_NS (15 * NS_PER_S)
 #define STALL_TIMEOUT_NS   (30 * NS_PER_S)
@@ -176,7 +449,8 @@ static bool has_two_lengths(const struct http_transfer *transfer)
            first->amount > 1;
 }
 
-int transfer_give_head(struct http_transfer *transfer)
+/* Gives the head to the callback; -1: transfer->err is set. */
+static int transfer_give_head(struct http_transfer *transfer)
 {
     if (transfer->has_head) {
         return 0;
@@ -201,7 +475,8 @@ int transfer_give_head(struct http_transfer *transfer)
     return 0;
 }
 
-int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len)
+/* Likewise the body. */
+static int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len)
 {
     transfer->alive_ns = loop_now_ns(transfer->http->loop);
     transfer->window_bytes += len;
@@ -213,6 +488,121 @@ int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_
         return -1;
     }
     return 0;
+}
+
+/* file://: libcurl would read such a file to its end in one call and block the loop; here it is read in pieces. */
+
+#define PIECE_BYTES (1u << 20)
+
+static void on_timer(void *ctx)
+{
+    struct http_transfer *transfer = ctx;
+    transfer->file.timer = 0;
+}
+
+/* The loop comes back at once, while there is something to read. */
+static int file_wake(struct http_transfer *transfer, struct loop *loop, struct err *err)
+{
+    if (transfer->file.timer) {
+        return 0;
+    }
+    return loop_timer_add(loop, loop_now_ns(loop), on_timer, transfer, &transfer->file.timer, err);
+}
+
+static void set_head(struct http_transfer *transfer, const struct stat *info,
+                     const struct http_request *request)
+{
+    struct http_head *head = &transfer->head;
+    uint64_t size_bytes = (uint64_t)info->st_size;
+    head->status = 200;
+    head->total_bytes = info->st_size;
+    head->is_delimited = true;
+    head->etag = str_of(arena_printf(&transfer->arena, "\"%jx-%jx-%jx.%09ld\"",
+                                     (uintmax_t)info->st_ino, (uintmax_t)info->st_size,
+                                     (uintmax_t)info->st_mtim.tv_sec, info->st_mtim.tv_nsec));
+    transfer->file.left_bytes = size_bytes;
+    if (request->has_range && request->first_byte >= size_bytes) {
+        head->status = 416;
+        transfer->file.left_bytes = 0;
+    } else if (request->has_range) {
+        uint64_t last = request->last_byte < size_bytes ? request->last_byte : size_bytes - 1;
+        head->status = 206;
+        head->has_content_range = true;
+        head->first_byte = request->first_byte;
+        transfer->file.left_bytes = last - request->first_byte + 1;
+    }
+    head->content_bytes = (int64_t)transfer->file.left_bytes;
+}
+
+/* path: from the URL, decoded. Errors of the file become answers (404, 403, 416) as from a server. */
+static int file_start(struct http_transfer *transfer, struct loop *loop, const char *path,
+                      const struct http_request *request, struct err *err)
+{
+    struct stat info;
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    transfer->head.retry_after_ns = -1;
+    transfer->head.total_bytes = -1;
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        transfer->head.status = 404;
+    } else if (fd < 0 && (errno == EACCES || errno == EPERM)) {
+        transfer->head.status = 403;
+    } else if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_set(err, ERR_IO, "open %s: %s", path, err_errno_text(errno));
+    } else if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
+    } else if (request->has_range && request->first_byte > 0 &&
+               lseek(fd, (off_t)request->first_byte, SEEK_SET) < 0) {
+        return err_set(err, ERR_IO, "seek in %s: %s", path, err_errno_text(errno));
+    } else {
+        set_head(transfer, &info, request);
+        transfer->file.buf = xmalloc(PIECE_BYTES);
+    }
+    transfer->file.fd = take_fd(&fd);
+    return file_wake(transfer, loop, err);
+}
+
+static int read_piece(struct http_transfer *transfer)
+{
+    struct file_read *file = &transfer->file;
+    size_t want = file->left_bytes < PIECE_BYTES ? (size_t)file->left_bytes : PIECE_BYTES;
+    ssize_t got = read(file->fd, file->buf, want);
+    if (got < 0) {
+        return errno == EINTR ? 0
+                              : err_set(&transfer->err, ERR_IO, "read %s: %s", transfer->shown,
+                                        err_errno_text(errno));
+    }
+    if (got == 0) {
+        return err_set(&transfer->err, ERR_NET, "%s: the file became shorter while it was read",
+                       transfer->shown);
+    }
+    file->left_bytes -= (uint64_t)got;
+    return transfer_give_body(transfer, file->buf, (size_t)got);
+}
+
+static void file_step(struct http_transfer *transfer, struct loop *loop)
+{
+    bool has_failed = false;
+    if (transfer->is_done) {
+        return;
+    }
+    if (!transfer->has_head) {
+        has_failed = transfer_give_head(transfer) < 0;
+    } else if (transfer->file.left_bytes) {
+        has_failed = read_piece(transfer) < 0;
+    }
+    transfer->is_done = has_failed || transfer->file.left_bytes == 0;
+    if (!transfer->is_done && file_wake(transfer, loop, &transfer->err) < 0) {
+        transfer->is_done = true;
+    }
+}
+
+/* Gives the head, then a piece of the body each time it is called. */
+static void file_release(struct http_transfer *transfer, struct loop *loop)
+{
+    loop_timer_drop(loop, transfer->file.timer);
+    fd_close(&transfer->file.fd);
+    free(transfer->file.buf);
+    transfer->file.buf = NULL;
 }
 
 /* libcurl before 8.3 takes any number of lines. */
@@ -241,15 +631,9 @@ static size_t on_write(char *ptr, size_t size, size_t n, void *ctx)
 
 /* --- URLs ------------------------------------------------------------------------------------------- */
 
-static void url_cleanup(CURLU **url)
-{
-    curl_url_cleanup(*url);
-}
+CLEANUP_POINTER(url, CURLU, curl_url_cleanup);
 
-static void text_cleanup(char **text)
-{
-    curl_free(*text);
-}
+CLEANUP_POINTER(text, char, curl_free);
 
 char *http_url_shown(struct arena *arena, const char *url)
 {

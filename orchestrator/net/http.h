@@ -30,10 +30,7 @@ MUST_CHECK int http_new(struct loop *loop, const struct http_settings *settings,
                         struct http **ret_http, struct err *err);
 /* Ends all transfers. */
 void http_free(struct http *http);
-static inline void http_cleanup(struct http **http)
-{
-    http_free(*http);
-}
+CLEANUP_POINTER(http, struct http, http_free);
 
 /* Of the last answer, redirects followed. */
 struct http_head {
@@ -75,10 +72,7 @@ MUST_CHECK int http_start(struct http *http, const struct http_request *request,
 enum step http_step(struct http_transfer *transfer, struct err *err);
 /* Stops it if it runs. NULL is fine. */
 void http_transfer_free(struct http_transfer *transfer);
-static inline void http_transfer_cleanup(struct http_transfer **transfer)
-{
-    http_transfer_free(*transfer);
-}
+CLEANUP_POINTER(http_transfer, struct http_transfer, http_transfer_free);
 /* From now on; 0: no limit. */
 void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s);
 

@@ -3,10 +3,6 @@
 
 #include "net/http_head.h"
 
-#include <strings.h>
-
-#include "net/http.h"
-
 static bool take_number(struct str text, int64_t *ret_value)
 {
     struct err err = {0};

@@ -91,13 +91,12 @@ static void add_escaped(struct strbuf *url, const char *path)
 int net_mirror_url(struct arena *arena, const struct net_opts *opts, const char *name,
                    char **ret_url, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf url = {0};
+    CLEANUP(strbuf) struct strbuf url = STRBUF(HTTP_URL_MAX);
     size_t len = opts->mirror ? strlen(opts->mirror) : 0;
     if (!opts->mirror) {
         *ret_url = NULL;
         return 0;
     }
-    strbuf_init(&url, HTTP_URL_MAX);
     if (is_url(opts->mirror)) {
         strbuf_add_z(&url, opts->mirror);
     } else {

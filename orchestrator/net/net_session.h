@@ -37,10 +37,7 @@ void net_init(struct net *net, const struct net_opts *opts);
 /* Does nothing if it is open already. */
 MUST_CHECK int net_open(struct net *net, struct err *err);
 void net_close(struct net *net);
-static inline void net_cleanup(struct net *net)
-{
-    net_close(net);
-}
+CLEANUP_BY(net, struct net, net_close);
 struct fetch_run net_fetch_run(const struct net *net);
 
 /* A password or cookie was named. */

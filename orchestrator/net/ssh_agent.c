@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "base/bytes.h"
 #include "net/ssh_agent.h"
 
 #include <errno.h>
@@ -16,15 +17,11 @@ enum { ASK_KEYS = 11, ANSWER_KEYS = 12, ASK_SIGN = 13, ANSWER_SIGN = 14 };
 
 static bool take_u32(struct str *rest, uint32_t *ret_value)
 {
-    uint32_t value = 0;
     if (rest->len < 4) {
         return false;
     }
-    for (size_t idx = 0; idx < 4; idx++) {
-        value = value << 8 | (uint8_t)rest->ptr[idx];
-    }
+    *ret_value = get_be32(rest->ptr);
     *rest = str_sub(*rest, 4, rest->len);
-    *ret_value = value;
     return true;
 }
 

@@ -234,9 +234,8 @@ static int prefer_known_keys(struct ssh_hop *hop, struct err *err)
                  {SSH_KEY_ECDSA_521, "ecdsa-sha2-nistp521"},
                  {SSH_KEY_RSA, has_rsa_sha2() ? "rsa-sha2-512,rsa-sha2-256,ssh-rsa" : "ssh-rsa"}};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf names;
+    CLEANUP(strbuf) struct strbuf names = STRBUF(1024);
     struct known_answer answer = KNOWN_ANSWER_EMPTY;
-    strbuf_init(&names, 1024);
     if (look_known(hop, hop->target->known_name, STR_EMPTY, &arena, &answer, err) < 0 ||
         (hop->target->known_name_plain && answer.state == KNOWN_UNKNOWN &&
          look_known(hop, hop->target->known_name_plain, STR_EMPTY, &arena, &answer, err) < 0)) {
@@ -325,13 +324,12 @@ enum step hop_handshake(struct ssh_hop *hop, struct err *err)
 static int accept_new(struct ssh_hop *hop, struct str blob, struct err *err)
 {
     const char *path = hop->target->known_files[0];
-    CLEANUP(strbuf) struct strbuf line;
+    CLEANUP(strbuf) struct strbuf line = STRBUF(65536);
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *slash = strrchr(path, '/');
     CLEANUP(fd) int fd = -1;
     char salt[SSH_KNOWN_SALT_BYTES];
     size_t n_salt = hop->target->hashes_names ? sizeof(salt) : 0;
-    strbuf_init(&line, 65536);
     if (getrandom(salt, n_salt, 0) != (ssize_t)n_salt) {
         return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
     }
@@ -380,14 +378,13 @@ static int refuse_changed(struct ssh_hop *hop, const struct known_answer *known,
 enum step hop_check_host_key(struct ssh_hop *hop, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf print;
+    CLEANUP(strbuf) struct strbuf print = STRBUF(256);
     const struct ssh_target *target = hop->target;
     struct known_answer known = KNOWN_ANSWER_EMPTY;
     size_t len = 0;
     int type;
     const char *key = libssh2_session_hostkey(hop->session, &len, &type);
     struct str blob = {key, len};
-    strbuf_init(&print, 256);
     if (!key) {
         return step_fail(ssh_fail(hop, -1, "host key", err));
     }

@@ -155,14 +155,6 @@ enum step auth_agent(struct ssh_hop *hop, struct err *err);
 enum step auth_keys(struct ssh_hop *hop, struct err *err);
 void auth_release(struct ssh_auth *auth);
 
-/* ssh_prompt.c. The prompt keeps the passphrase for other nodes with the same key. */
-MUST_CHECK int ssh_prompt(const char *path, bool is_again, const char **ret_passphrase,
-                          struct err *err);
-
-/* ssh_tunnel.c */
-enum step tunnel_open(struct ssh_hop *hop, struct err *err);
-MUST_CHECK int tunnel_pump(struct ssh_hop *hop, struct err *err);
-
 /* ssh_run.c */
 enum step run_step(struct ssh *ssh, const struct ssh_script *script, struct err *err);
 

@@ -20,12 +20,8 @@ static const struct {
 
 unsigned ssh_key_type_of_name(struct str name)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(TYPES); idx++) {
-        if (str_eq_z(name, TYPES[idx].name)) {
-            return TYPES[idx].type;
-        }
-    }
-    return SSH_KEY_OTHER;
+    const typeof(TYPES[0]) *found = Z_NAMED(TYPES, ARRAY_LEN(TYPES), name, name);
+    return found ? found->type : SSH_KEY_OTHER;
 }
 
 struct str ssh_key_name_of_blob(struct str blob)
@@ -68,9 +64,7 @@ static bool glob_matches(struct str pattern, struct str text)
             return false;
         }
     }
-    while (p < pattern.len && pattern.ptr[p] == '*') {
-        p++;
-    }
+    p = str_span(pattern, p, "*");
     return p == pattern.len;
 }
 
@@ -115,11 +109,8 @@ static int hashed_matches(struct str hosts, struct str name, bool *ret_matches, 
 
 static bool next_word(struct str *rest, struct str *ret_word)
 {
-    size_t len = 0;
     *rest = str_trim(*rest);
-    while (len < rest->len && rest->ptr[len] != ' ' && rest->ptr[len] != '\t') {
-        len++;
-    }
+    size_t len = str_cspan(*rest, 0, " \t");
     *ret_word = str_sub(*rest, 0, len);
     *rest = str_sub(*rest, len, rest->len);
     return len > 0;

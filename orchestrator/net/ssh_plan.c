@@ -140,8 +140,7 @@ static const char *token_of(struct ssh_plan *plan, const struct ssh_target *targ
 static int expand(struct ssh_plan *plan, const struct ssh_target *target, const char *text,
                   const char **ret_path, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf path;
-    strbuf_init(&path, PATH_MAX_BYTES);
+    CLEANUP(strbuf) struct strbuf path = STRBUF(PATH_MAX_BYTES);
     for (const char *at = text; *at; at++) {
         const char *end = at[0] == '$' && at[1] == '{' ? strchr(at, '}') : NULL;
         const char *value = NULL;
@@ -329,8 +328,7 @@ static int ask(struct ssh_plan *plan, struct loop *loop, struct err *err)
 /* Not ERR_TIMEOUT or ERR_NET: what does not answer here is this machine. */
 static int check_end(const struct ssh_plan *plan, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf line;
-    strbuf_init(&line, ERR_MSG_MAX);
+    CLEANUP(strbuf) struct strbuf line = STRBUF(ERR_MSG_MAX);
     if (plan->proc.is_timed_out) {
         return err_set(err, ERR_NODE, "ssh -G did not end within %d s",
                        (int)(ASK_DEADLINE_NS / NS_PER_S));

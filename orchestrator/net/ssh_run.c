@@ -7,7 +7,6 @@
 #include "net/ssh_impl.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/random.h>
 #include <unistd.h>
 

@@ -18,10 +18,7 @@ uint32_t hdf5_n_rows(const struct hdf5_file *file);
 MUST_CHECK int hdf5_read(struct hdf5_file *file, uint32_t first, uint32_t n, int32_t *rows,
                          struct err *err);
 void hdf5_close(struct hdf5_file *file);
-static inline void hdf5_cleanup(struct hdf5_file **file)
-{
-    hdf5_close(*file);
-}
+CLEANUP_POINTER(hdf5, struct hdf5_file, hdf5_close);
 
 /* A file in memory, from malloc, with the types and the compression that NVIDIA's preparation uses. */
 MUST_CHECK int hdf5_make(const int32_t *rows, uint32_t n, const struct tokens_shape *shape,

@@ -260,9 +260,8 @@ static void add_opening(struct strbuf *out, uint32_t class, uint32_t n, const ch
 
 static void add_synset(struct strbuf *out, const struct meta_synset *synset)
 {
-    CLEANUP(strbuf) struct strbuf array = {0};
+    CLEANUP(strbuf) struct strbuf array = STRBUF(4096);
     double number = (double)synset->number;
-    strbuf_init(&array, 4096);
     add_opening(&array, MX_DOUBLE, 1, "");
     add_element(&array, MI_DOUBLE, (struct str){(const char *)&number, sizeof(number)});
     add_element(out, MI_MATRIX, strbuf_str(&array));
@@ -278,7 +277,6 @@ int meta_mat_make(const struct meta_mat *meta, uint8_t **ret_bytes, size_t *ret_
     static const char names[32] = "ILSVRC2012_ID\0\0\0WNID"; /* 16 bytes each */
     CLEANUP(strbuf) struct strbuf array = {0}, whole = {0};
     CLEANUP(free) uint8_t *packed = NULL;
-    uint8_t *bytes;
     size_t packed_len = 0;
     char header[HEADER_BYTES + 1];
     strbuf_init(&array, META_BYTES_MAX);
@@ -301,7 +299,7 @@ int meta_mat_make(const struct meta_mat *meta, uint8_t **ret_bytes, size_t *ret_
     memset(header + TEXT_BYTES, 0, 8);
     memcpy(header + HEADER_BYTES - 4, MAGIC, 4);
     *ret_len = HEADER_BYTES + 8 + packed_len;
-    bytes = xmalloc(*ret_len);
+    uint8_t *bytes = xmalloc(*ret_len);
     memcpy(bytes, header, HEADER_BYTES);
     strbuf_clear(&whole);
     add_little_endian(&whole, MI_COMPRESSED, 4);

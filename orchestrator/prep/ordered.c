@@ -55,10 +55,8 @@ static int run_places(const struct ordered *spec, struct order_place *places, si
         if (spec->should_stop && spec->should_stop()) {
             return err_set(err, ERR_INTERRUPTED, "interrupted");
         }
-        if (pool_wait(pool, &place->job, err) < 0) {
-            return -1;
-        }
-        if (spec->done && spec->done(spec->ctx, idx, place->slot, err) < 0) {
+        if (pool_wait(pool, &place->job, err) < 0 ||
+            (spec->done && spec->done(spec->ctx, idx, place->slot, err) < 0)) {
             return -1;
         }
     }

@@ -4,11 +4,9 @@
 #include "prep/pack_check.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/progress.h"
-#include "prep/hdf5.h"
 #include "prep/ordered.h"
 #include "prep/packing.h"
 #include "prep/shard_file.h"
@@ -337,10 +335,8 @@ static int check(struct checker *c, struct err *err)
         add_fault(c, fault.msg);
         return 0;
     }
-    if (find_extra(c, err) < 0 || open_all(c, err) < 0) {
-        return -1;
-    }
-    if (c->opts->source && find_samples(c, &is_same, err) < 0) {
+    if (find_extra(c, err) < 0 || open_all(c, err) < 0 ||
+        (c->opts->source && find_samples(c, &is_same, err) < 0)) {
         return -1;
     }
     c->result.is_deep = is_same;

@@ -17,9 +17,8 @@ const char *pack_file_kind_name(enum shard_kind kind)
 
 static void put_text(struct strbuf *out, const char *key, struct str value)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(PACK_TEXT_MAX);
     struct json_out json;
-    strbuf_init(&text, PACK_TEXT_MAX);
     jw_begin(&json, &text, true);
     jw_str(&json, NULL, value);
     strbuf_printf(out, "  \"%s\": ", key);

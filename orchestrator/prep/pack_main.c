@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "prep/verb.h"
 
-static const struct verb *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_RECORDS, &VERB_SYNTH,
-                                           &VERB_VERIFY};
+static const struct cmd *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_RECORDS, &VERB_SYNTH,
+                                          &VERB_VERIFY};
 
 static void print_usage(FILE *out)
 {
@@ -20,28 +20,11 @@ static void print_usage(FILE *out)
     fprintf(out, "\nreperf-pack VERB --help shows the options of a verb.\n");
 }
 
-static void print_verb_help(const struct verb *verb)
-{
-    printf("usage: reperf-pack %s [options] %s\n\n%s\n\n", verb->name, verb->operands,
-           verb->summary);
-    opt_print_help(stdout, verb->opts);
-    printf("  %-30s %s\n", "    --help", "this text");
-}
-
-static bool asks_for_help(int argc, char **argv)
-{
-    for (int idx = 0; idx < argc && strcmp(argv[idx], "--") != 0; idx++) {
-        if (strcmp(argv[idx], "--help") == 0 || strcmp(argv[idx], "-h") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int run_verb(const struct verb *verb, int argc, char **argv)
+static int run_verb(const struct cmd *verb, int argc, char **argv)
 {
     struct err err = {0};
-    int status = verb->run(argc, argv, &err);
+    const struct cmd_ctx ctx = {.clock = clock_system()};
+    int status = cmd_call(verb, &ctx, argc, argv, &err);
     if (status >= 0) {
         return status;
     }
@@ -71,8 +54,9 @@ int main(int argc, char **argv)
         if (strcmp(VERBS[idx]->name, argv[1]) != 0) {
             continue;
         }
-        if (asks_for_help(argc - 2, argv + 2)) {
-            print_verb_help(VERBS[idx]);
+        if (cmd_asks_for_help(argc - 2, argv + 2)) {
+            printf("usage: reperf-pack ");
+            cmd_print_help(VERBS[idx]);
             return fflush(stdout) == 0 ? 0 : 10;
         }
         return run_verb(VERBS[idx], argc - 2, argv + 2);

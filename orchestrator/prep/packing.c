@@ -468,8 +468,7 @@ static int write_shards(struct packer *p, struct err *err)
 
 static int write_pack_file(struct packer *p, struct pack_file *pack, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, PACK_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(PACK_TEXT_MAX);
     pack->n_shards = p->plan.n_shards;
     pack->shards = arena_array(p->arena, struct pack_file_shard, pack->n_shards);
     for (size_t idx = 0; idx < pack->n_shards; idx++) {

@@ -43,10 +43,7 @@ struct image_decoder { /* used again for many images; one thread at a time */
 };
 #define IMAGE_DECODER_EMPTY ((struct image_decoder){0})
 void image_decoder_release(struct image_decoder *decoder);
-static inline void image_decoder_cleanup(struct image_decoder *decoder)
-{
-    image_decoder_release(decoder);
-}
+CLEANUP_BY(image_decoder, struct image_decoder, image_decoder_release);
 
 /* The packed size of an image whose shorter side may be at most short_side (-1: any). */
 void image_packed_size(const struct pixel_info *info, int64_t short_side, uint32_t *ret_width,

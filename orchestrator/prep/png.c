@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "base/bytes.h"
 #include "prep/png.h"
 
 #include <spng.h>
@@ -13,16 +14,7 @@
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
-static inline void spng_ctx_cleanup(spng_ctx **ctx)
-{
-    spng_ctx_free(*ctx);
-}
-
-static uint32_t be32(const char *at)
-{
-    const uint8_t *b = (const uint8_t *)at;
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-}
+CLEANUP_POINTER(spng_ctx, spng_ctx, spng_ctx_free);
 
 bool png_is(struct str bytes)
 {
@@ -41,8 +33,8 @@ int png_probe(struct str bytes, bool is_all, const char *name, struct pixel_info
     if (memcmp(bytes.ptr + 8, "\0\0\0\rIHDR", 8) != 0) {
         return err_set(err, ERR_INTEGRITY, "%s: PNG without IHDR", name);
     }
-    info.width = be32(bytes.ptr + 16);
-    info.height = be32(bytes.ptr + 20);
+    info.width = get_be32(bytes.ptr + 16);
+    info.height = get_be32(bytes.ptr + 20);
     int bits = (uint8_t)bytes.ptr[24];
     int colour = (uint8_t)bytes.ptr[25];
     if (!info.width || !info.height || info.width > SHARD_SIDE_MAX ||
@@ -70,7 +62,7 @@ static int check_end(struct str file, struct err *err)
 {
     size_t at = 8;
     while (file.len >= 12 && at <= file.len - 12) {
-        uint32_t len = be32(file.ptr + at);
+        uint32_t len = get_be32(file.ptr + at);
         if (memcmp(file.ptr + at, "\0\0\0\0IEND\xae\x42\x60\x82", 12) == 0) {
             return 0;
         }

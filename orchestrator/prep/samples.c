@@ -4,6 +4,188 @@
 #include "prep/samples.h"
 
 #include "base/fs.h"
+#include "prep/meta_mat.h"
+
+/* The class of an image: the place of its folder among the folders of its group, by name; or, where all lie in one folder, a line of
+   the development kit's list, whose numbers its meta.mat turns into WordNet ids, and the place of that among those of all classes. */
+
+#define TRUTH_BYTES_MAX (64u << 20)
+
+static struct str folder_of(struct str path)
+{
+    path = str_rcut(path, 0, "/");
+    return path.len ? str_sub(path, 0, path.len - 1) : path;
+}
+
+static int check_n_classes(const struct samples *samples, const struct dataset_group *images,
+                           size_t n_folders, bool is_synthetic, struct err *err)
+{
+    if (!is_synthetic && images->n_folders >= 0 && (uint64_t)images->n_folders != n_folders) {
+        return err_set(err, ERR_INTEGRITY, "group %.*s: %zu folders, expected %" PRId64,
+                       STR_ARG(images->name), n_folders, images->n_folders);
+    }
+    if (n_folders > samples->n_classes) {
+        return err_set(err, ERR_INTEGRITY, "group %.*s: %zu folders, expected at most %u classes",
+                       STR_ARG(images->name), n_folders, samples->n_classes);
+    }
+    return 0;
+}
+
+static int label_by_folder(struct arena *arena, const struct samples_opts *opts,
+                           const struct dataset_group *images, struct samples *samples,
+                           struct err *err)
+{
+    struct str *folders = arena_array(arena, struct str, samples->n);
+    size_t n_folders = 0;
+    struct str last = STR_EMPTY;
+    for (size_t idx = 0; idx < samples->n; idx++) {
+        struct str folder = folder_of(str_of(samples->items[idx].path));
+        if (idx == 0 || !str_eq(folder, last)) {
+            folders[n_folders++] = last = folder;
+        }
+    }
+    qsort(folders, n_folders, sizeof(*folders), str_cmp_first);
+    for (size_t idx = 1; idx < n_folders; idx++) {
+        if (str_eq(folders[idx - 1], folders[idx])) { /* it is in two places of the sorted paths */
+            memmove(folders + idx, folders + idx + 1, (n_folders - idx - 1) * sizeof(*folders));
+            n_folders--;
+            idx--;
+        }
+    }
+    if (check_n_classes(samples, images, n_folders, opts->is_synthetic, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < samples->n; idx++) {
+        struct str folder = folder_of(str_of(samples->items[idx].path));
+        const struct str *at =
+            bsearch(&folder, folders, n_folders, sizeof(*folders), str_cmp_first);
+        ASSERT(at != NULL);
+        samples->items[idx].label = (int32_t)(at - folders);
+    }
+    return 0;
+}
+
+/* ---- the development kit ---- */
+
+struct truth {
+    int32_t *class_of; /* by the kit's number, from 1 */
+    uint32_t n;
+};
+
+static int by_wnid(const void *a, const void *b)
+{
+    const struct meta_synset *const *left = a, *const *right = b;
+    return str_cmp((*left)->wnid, (*right)->wnid);
+}
+
+/* Numbers up to the number of classes are those of the leaves, which images have. */
+static int order_classes(struct arena *arena, const struct meta_mat *meta, uint32_t n_classes,
+                         struct truth *ret_truth, struct err *err)
+{
+    struct meta_synset **leaves = arena_array(arena, struct meta_synset *, meta->n + 1);
+    struct truth truth = {arena_array(arena, int32_t, n_classes + 1), n_classes};
+    size_t n = 0;
+    for (size_t idx = 0; idx < meta->n; idx++) {
+        if (meta->synsets[idx].number >= 1 && meta->synsets[idx].number <= n_classes) {
+            leaves[n++] = &meta->synsets[idx];
+        }
+    }
+    qsort(leaves, n, sizeof(struct meta_synset *), by_wnid);
+    for (size_t idx = 0; idx <= n_classes; idx++) {
+        truth.class_of[idx] = -1;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        if (truth.class_of[leaves[idx]->number] >= 0 ||
+            (idx && str_eq(leaves[idx - 1]->wnid, leaves[idx]->wnid))) {
+            return err_set(err, ERR_INTEGRITY, "meta.mat: %" PRId64 " or %.*s occurs twice",
+                           leaves[idx]->number, STR_ARG(leaves[idx]->wnid));
+        }
+        truth.class_of[leaves[idx]->number] = (int32_t)idx;
+    }
+    *ret_truth = truth;
+    return 0;
+}
+
+static int read_meta(struct arena *arena, const struct samples_opts *opts, struct str truth_path,
+                     uint32_t n_classes, struct truth *ret_truth, struct err *err)
+{
+    const char *path = arena_printf(arena, "%.*s/meta.mat", STR_ARG(folder_of(truth_path)));
+    struct file_bytes bytes = {0};
+    struct meta_mat meta = {0};
+    int result = tree_source_read(opts->source, path, META_BYTES_MAX, &bytes, err);
+    if (result == 0) {
+        result =
+            meta_mat_parse(arena, (struct str){(const char *)bytes.ptr, bytes.len}, &meta, err);
+        result = result < 0 ? err_wrap(err, "%s", path) : 0;
+    }
+    file_bytes_release(&bytes);
+    return result < 0 ? -1 : order_classes(arena, &meta, n_classes, ret_truth, err);
+}
+
+static int read_lines(struct str text, const char *path, const struct truth *truth,
+                      struct samples *samples, struct err *err)
+{
+    struct str line;
+    size_t n = 0;
+    while (str_next(&text, '\n', &line) && (line.len || text.ptr)) {
+        struct err ignored = {0}; /* said with the line instead */
+        int64_t number = 0;
+        if (str_to_i64(line, 1, truth->n, &number, &ignored) < 0 || truth->class_of[number] < 0) {
+            return err_set(err, ERR_INTEGRITY, "%s: line %zu: \"%.*s\" is not a class of meta.mat",
+                           path, n + 1, (int)(line.len < 40 ? line.len : 40), line.ptr);
+        }
+        if (n < samples->n) {
+            samples->items[n].label = truth->class_of[number];
+        }
+        n++;
+    }
+    if (n != samples->n) {
+        return err_set(err, ERR_INTEGRITY, "%s: %zu lines for %zu images", path, n, samples->n);
+    }
+    return 0;
+}
+
+static int label_by_list(struct arena *arena, const struct samples_opts *opts,
+                         const struct dataset_group *images, struct samples *samples,
+                         struct err *err)
+{
+    const struct dataset_group *list = dataset_group_find(opts->dataset, images->split, ROLE_LABEL);
+    struct file_bytes bytes = {0};
+    struct truth truth = {0};
+    if (!list || list->format != FILE_TEXT || str_find(list->glob, STR_LIT("*")) >= 0) {
+        return err_set(err, ERR_MANIFEST,
+                       "group %.*s: all images lie in one folder and no text names their classes",
+                       STR_ARG(images->name));
+    }
+    const char *path = str_z(arena, list->glob);
+    if (read_meta(arena, opts, list->glob, samples->n_classes, &truth, err) < 0) {
+        return -1;
+    }
+    int result = tree_source_read(opts->source, path, TRUTH_BYTES_MAX, &bytes, err);
+    if (result == 0) {
+        struct str text = {(const char *)bytes.ptr, bytes.len};
+        result = read_lines(text, path, &truth, samples, err);
+    }
+    file_bytes_release(&bytes);
+    return result;
+}
+
+/* For samples.c: the class of each image. */
+static int samples_label(struct arena *arena, const struct samples_opts *opts,
+                         const struct dataset_group *images, struct samples *samples,
+                         struct err *err)
+{
+    struct str first = folder_of(str_of(samples->items[0].path));
+    for (size_t idx = 1; idx < samples->n; idx++) {
+        if (!str_eq(folder_of(str_of(samples->items[idx].path)), first)) {
+            return label_by_folder(arena, opts, images, samples, err);
+        }
+    }
+    /* One folder only: a class of its own where the glob has a folder for each. */
+    return str_find(images->glob, STR_LIT("*/")) >= 0
+               ? label_by_folder(arena, opts, images, samples, err)
+               : label_by_list(arena, opts, images, samples, err);
+}
 
 #define ORDER_TEXT_MAX 8192
 
@@ -158,10 +340,8 @@ static int find(struct arena *arena, const struct samples_opts *opts, struct sam
         find_partners(arena, opts, group, &paths, samples, err) < 0) {
         return -1;
     }
-    if (samples->kind == SHARD_CLASSES && samples_label(arena, opts, group, samples, err) < 0) {
-        return -1;
-    }
-    if (!opts->is_brief && samples_survey(arena, opts, group, samples, err) < 0) {
+    if ((samples->kind == SHARD_CLASSES && samples_label(arena, opts, group, samples, err) < 0) ||
+        (!opts->is_brief && samples_survey(arena, opts, group, samples, err) < 0)) {
         return -1;
     }
     return digest_order(samples, err);

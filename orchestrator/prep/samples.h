@@ -50,15 +50,8 @@ struct samples_opts {
 MUST_CHECK int samples_find(struct arena *arena, const struct samples_opts *opts,
                             struct samples *ret_samples, struct err *err);
 void samples_release(struct samples *samples);
-static inline void samples_cleanup(struct samples *samples)
-{
-    samples_release(samples);
-}
+CLEANUP_BY(samples, struct samples, samples_release);
 
-/* For samples.c: the class of each image. */
-MUST_CHECK int samples_label(struct arena *arena, const struct samples_opts *opts,
-                             const struct dataset_group *images, struct samples *samples,
-                             struct err *err);
 /* For samples.c: headers and records, on all cores. */
 MUST_CHECK int samples_survey(struct arena *arena, const struct samples_opts *opts,
                               const struct dataset_group *group, struct samples *samples,

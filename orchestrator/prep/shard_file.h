@@ -38,10 +38,7 @@ struct shard_file {
 MUST_CHECK int shard_file_open(struct shard_file *shard, const char *path, const char *name,
                                struct err *err);
 void shard_file_release(struct shard_file *shard);
-static inline void shard_file_cleanup(struct shard_file *shard)
-{
-    shard_file_release(shard);
-}
+CLEANUP_BY(shard_file, struct shard_file, shard_file_release);
 /* One sample into buf (sample_bytes_max plus SHARD_DATA_ALIGN): its CRC, zeros after it, label maps and tokens in their range.
    Threads may do this at the same time. */
 MUST_CHECK int shard_file_check(const struct shard_file *shard, uint32_t idx, uint32_t n_classes,

@@ -32,31 +32,4 @@ struct synth_result {
 MUST_CHECK int synth_write(struct arena *arena, const struct synth_opts *opts,
                            struct synth_result *ret_result, struct err *err);
 
-/* What is to be made: the files of the tree, in the order of their archives. For synth.c and synth_make.c. */
-enum synth_kind { SYNTH_OBJECT, SYNTH_STREET, SYNTH_STREET_LABELS, SYNTH_TEXT, SYNTH_RECORDS };
-
-struct synth_member {
-    struct str path; /* in the tree */
-    enum synth_kind kind;
-    enum file_format format;
-    uint64_t seed;
-    uint32_t label;
-    uint32_t width, height;
-    unsigned traits;        /* of image.h */
-    struct str text;        /* SYNTH_TEXT */
-    uint32_t first, n_rows; /* SYNTH_RECORDS */
-};
-
-struct synth_plan {
-    struct synth_member *members; /* in the arena, by path */
-    size_t n;
-};
-
-MUST_CHECK int synth_plan_make(struct arena *arena, const struct synth_opts *opts,
-                               struct synth_plan *ret_plan, struct err *err);
-
-/* One member's bytes, from malloc. On any thread, but SYNTH_RECORDS in HDF5 on one alone (libhdf5). */
-MUST_CHECK int synth_make(const struct synth_member *member, const struct dataset_pack *pack,
-                          uint8_t **ret_bytes, size_t *ret_len, struct err *err);
-
 #endif

@@ -184,9 +184,8 @@ static void add_feature(struct strbuf *out, const char *key, unsigned list_field
 
 static void add_features(struct strbuf *out, const struct tokens_shape *shape, const int32_t *row)
 {
-    CLEANUP(strbuf) struct strbuf packed = {0};
+    CLEANUP(strbuf) struct strbuf packed = STRBUF(EXAMPLE_MAX);
     const int32_t *ids = row + tokens_part_at(shape, TOKENS_IDS);
-    strbuf_init(&packed, EXAMPLE_MAX);
     for (enum tokens_part part = TOKENS_INPUT; part < TOKENS_PARTS; part++) {
         const int32_t *at = row + tokens_part_at(shape, part);
         strbuf_clear(&packed);
@@ -218,8 +217,7 @@ static void append_record(struct strbuf *out, struct str features)
 
 void tfrecord_append(struct strbuf *out, const struct tokens_shape *shape, const int32_t *row)
 {
-    CLEANUP(strbuf) struct strbuf features = {0};
-    strbuf_init(&features, EXAMPLE_MAX);
+    CLEANUP(strbuf) struct strbuf features = STRBUF(EXAMPLE_MAX);
     add_features(&features, shape, row);
     append_record(out, strbuf_str(&features));
 }

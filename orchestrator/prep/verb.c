@@ -3,26 +3,16 @@
 
 #include "prep/verb.h"
 
-#include <unistd.h>
-
-#include "base/fs.h"
-
 int verb_dataset(struct arena *arena, const char *path, struct dataset *ret_dataset,
                  struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (!path) {
         return err_set(err, ERR_USAGE, "--dataset is needed: a dataset.json");
     }
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     return dataset_decode(&root, arena, ret_dataset, err);
-}
-
-int verb_print(struct str text, struct err *err)
-{
-    return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "standard output", err);
 }

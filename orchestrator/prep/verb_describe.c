@@ -6,33 +6,27 @@
 #include "prep/pack_file.h"
 #include "prep/verb.h"
 
-#define JSON_MAX (32u << 20)
-
 static const struct opt OPTS[] = {OPT_END};
 
 /* What pack.json says; the shards are not opened, but each must be there with its size. */
-static int describe(struct arena *arena, const char *folder, struct err *err)
+static int describe(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
+    const char *folder = call->operands.items[0];
     struct pack_file pack;
     struct json_out out;
     struct str text;
     uint64_t bytes = 0;
-    char order[SHA256_HEX_SIZE], source[SHA256_HEX_SIZE];
-    if (pack_file_read(arena, folder, &pack, &text, err) < 0) {
+    if (pack_file_read(call->arena, folder, &pack, &text, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < pack.n_shards; idx++) {
         bytes += pack.shards[idx].bytes;
-        if (!fs_exists(fs_join(arena, folder, pack.shards[idx].name.ptr))) {
+        if (!fs_exists(fs_join(call->arena, folder, pack.shards[idx].name.ptr))) {
             return err_set(err, ERR_INTEGRITY, "%s: %.*s is missing", folder,
                            STR_ARG(pack.shards[idx].name));
         }
     }
-    hex_encode(pack.order_sha256, SHA256_BYTES, order);
-    hex_encode(pack.source_sha256, SHA256_BYTES, source);
-    strbuf_init(&buf, JSON_MAX);
-    jw_document(&out, &buf);
+    jw_document(&out, call->out);
     jw_str(&out, "dataset", pack.dataset);
     jw_bool(&out, "synthetic", pack.is_synthetic);
     jw_z(&out, "kind", pack_file_kind_name(pack.kind));
@@ -45,31 +39,13 @@ static int describe(struct arena *arena, const char *folder, struct err *err)
     }
     jw_i64(&out, "shards", (int64_t)pack.n_shards);
     jw_i64(&out, "bytes", (int64_t)bytes);
-    jw_z(&out, "source_sha256", pack.has_source ? source : NULL);
-    jw_z(&out, "sample_order_sha256", order);
+    jw_z(&out, "source_sha256", pack.has_source ? sha256_hex_of(pack.source_sha256).text : NULL);
+    jw_z(&out, "sample_order_sha256", sha256_hex_of(pack.order_sha256).text);
     jw_raw(&out, "recipe", pack.recipe);
     jw_end_object(&out);
-    return verb_print(strbuf_str(&buf), err);
+    return 0;
 }
 
-static int run(int argc, char **argv, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    int unused = 0;
-    if (opt_parse(OPTS, argc, argv, &unused, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "expected one folder of shards");
-    }
-    return describe(&arena, operands.items[0], err);
-}
-
-const struct verb VERB_DESCRIBE = {
-    .name = "describe",
-    .operands = "FOLDER",
-    .summary = "describe a folder of shards, as one JSON document",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd VERB_DESCRIBE =
+    CMD("describe", "FOLDER", "describe a folder of shards, as one JSON document", OPTS, describe,
+        CMD_OPERANDS(1, 1, "expected one folder of shards"));

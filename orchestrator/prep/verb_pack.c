@@ -9,8 +9,6 @@
 #include "prep/verb.h"
 #include "sys/pool.h"
 
-#define JSON_MAX (1u << 20)
-
 struct pack_verb_args {
     const char *dataset, *tree, *list, *split, *out;
     int64_t n_threads, shard_bytes;
@@ -41,20 +39,19 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static int print(const struct pack_verb_args *args, const struct packing_opts *opts,
-                 const struct packing_result *result, struct err *err)
+static void print(const struct cmd_call *call, const struct packing_opts *opts,
+                  const struct packing_result *result)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
+    const struct pack_verb_args *args = call->args;
     struct json_out out;
-    strbuf_init(&buf, JSON_MAX);
     if (!args->want_json) {
-        strbuf_printf(&buf, "%s: %zu samples in %zu shards, %" PRIu64 " bytes%s%s\n", opts->folder,
-                      opts->samples->n, result->n_shards, result->total_bytes,
+        strbuf_printf(call->out, "%s: %zu samples in %zu shards, %" PRIu64 " bytes%s%s\n",
+                      opts->folder, opts->samples->n, result->n_shards, result->total_bytes,
                       opts->is_synthetic ? ", synthetic" : "",
                       result->was_there ? ", all there before" : "");
-        return verb_print(strbuf_str(&buf), err);
+        return;
     }
-    jw_document(&out, &buf);
+    jw_document(&out, call->out);
     jw_str(&out, "dataset", opts->dataset_id);
     jw_bool(&out, "synthetic", opts->is_synthetic);
     jw_str(&out, "split", opts->split);
@@ -64,7 +61,6 @@ static int print(const struct pack_verb_args *args, const struct packing_opts *o
     jw_i64(&out, "shards_kept", (int64_t)result->n_kept);
     jw_i64(&out, "bytes", (int64_t)result->total_bytes);
     jw_end_object(&out);
-    return verb_print(strbuf_str(&buf), err);
 }
 
 /* Before it begins: shards hold decoded pixels, which are many times the size of a JPEG. */
@@ -79,8 +75,9 @@ static void say_size(const struct packing_opts *opts)
              opts->folder);
 }
 
-static int pack(struct arena *arena, const struct pack_verb_args *args, struct err *err)
+static int pack(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
 {
+    const struct pack_verb_args *args = call->args;
     CLEANUP(samples) struct samples samples = {0};
     struct tree_source source = {.folder = args->tree};
     struct dataset dataset = {0};
@@ -88,8 +85,8 @@ static int pack(struct arena *arena, const struct pack_verb_args *args, struct e
     if (!args->tree || !args->split || !args->out) {
         return err_set(err, ERR_USAGE, "--tree, --split and --out are needed");
     }
-    if (verb_dataset(arena, args->dataset, &dataset, err) < 0 ||
-        (args->list && tree_source_list(arena, args->list, &source, err) < 0)) {
+    if (verb_dataset(call->arena, args->dataset, &dataset, err) < 0 ||
+        (args->list && tree_source_list(call->arena, args->list, &source, err) < 0)) {
         return -1;
     }
     struct samples_opts samples_opts = {.dataset = &dataset,
@@ -99,7 +96,7 @@ static int pack(struct arena *arena, const struct pack_verb_args *args, struct e
                                         .n_threads = args->n_threads ? (size_t)args->n_threads
                                                                      : ordered_cores(),
                                         .should_stop = stop_is_asked};
-    if (samples_find(arena, &samples_opts, &samples, err) < 0) {
+    if (samples_find(call->arena, &samples_opts, &samples, err) < 0) {
         return -1;
     }
     struct packing_opts opts = {.folder = args->out,
@@ -113,30 +110,15 @@ static int pack(struct arena *arena, const struct pack_verb_args *args, struct e
                                 .n_threads = samples_opts.n_threads,
                                 .should_stop = stop_is_asked};
     say_size(&opts);
-    if (packing_write(arena, &opts, &result, err) < 0) {
+    if (packing_write(call->arena, &opts, &result, err) < 0) {
         return -1;
     }
-    return print(args, &opts, &result, err);
+    print(call, &opts, &result);
+    return 0;
 }
 
-static int run(int argc, char **argv, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct pack_verb_args args = {.shard_bytes = SHARD_BYTES_DEFAULT};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n) {
-        return err_set(err, ERR_USAGE, "unexpected operand %s", operands.items[0]);
-    }
-    return pack(&arena, &args, err);
-}
-
-const struct verb VERB_PACK = {
-    .name = "pack",
-    .operands = "--dataset FILE --tree FOLDER --split NAME --out FOLDER",
-    .summary = "make shards of one split of an unpacked dataset",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd VERB_PACK = CMD(
+    "pack", "--dataset FILE --tree FOLDER --split NAME --out FOLDER",
+    "make shards of one split of an unpacked dataset", OPTS, pack, CMD_ARGS(struct pack_verb_args),
+    .defaults = &(const struct pack_verb_args){.shard_bytes = SHARD_BYTES_DEFAULT},
+    CMD_OPERANDS(0, 0, "expected no operand"));

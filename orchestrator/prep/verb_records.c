@@ -65,32 +65,25 @@ static void release_room(void *slot)
     strbuf_release(&room->index);
 }
 
-static void add_u32(struct strbuf *out, uint32_t value)
-{
-    value = htole32(value);
-    strbuf_add(out, &value, sizeof(value));
-}
-
 static void add_part(struct strbuf *out, uint32_t kind, const char *bytes, size_t len)
 {
-    add_u32(out, RECORDIO_MAGIC);
-    add_u32(out, kind << 29 | (uint32_t)len);
+    strbuf_add_le32(out, RECORDIO_MAGIC);
+    strbuf_add_le32(out, kind << 29 | (uint32_t)len);
     strbuf_add(out, bytes, len);
 }
 
 static void recordio_append(struct strbuf *out, struct str file, float label, uint64_t number)
 {
-    CLEANUP(strbuf) struct strbuf whole = {0};
+    CLEANUP(strbuf) struct strbuf whole = STRBUF(RECORD_BYTES_MAX);
     const uint32_t magic = htole32(RECORDIO_MAGIC);
     uint32_t bits;
     size_t from = 0;
-    strbuf_init(&whole, RECORD_BYTES_MAX);
     memcpy(&bits, &label, sizeof(bits));
-    add_u32(&whole, 0);
-    add_u32(&whole, bits);
-    add_u32(&whole, (uint32_t)number);
+    strbuf_add_le32(&whole, 0);
+    strbuf_add_le32(&whole, bits);
+    strbuf_add_le32(&whole, (uint32_t)number);
     for (size_t idx = 0; idx < 3; idx++) { /* the number's upper half, and the second number */
-        add_u32(&whole, idx ? 0 : (uint32_t)(number >> 32));
+        strbuf_add_le32(&whole, idx ? 0 : (uint32_t)(number >> 32));
     }
     ASSERT(whole.len == RECORDIO_HEADER);
     strbuf_add_str(&whole, file);
@@ -211,16 +204,17 @@ static int make_group(struct arena *arena, struct record_group *m, struct sample
     return ordered_run(&jobs, err);
 }
 
-static int make(struct arena *arena, const struct records_args *args, struct err *err)
+static int make(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
 {
+    const struct records_args *args = call->args;
     struct tree_source tree = {.folder = args->tree};
     struct dataset dataset = {0}, source = {0};
     if (!args->source || !args->tree || !args->list || !args->out) {
         return err_set(err, ERR_USAGE, "--source, --tree, --list and --out are needed");
     }
-    if (verb_dataset(arena, args->dataset, &dataset, err) < 0 ||
-        verb_dataset(arena, args->source, &source, err) < 0 ||
-        tree_source_list(arena, args->list, &tree, err) < 0) {
+    if (verb_dataset(call->arena, args->dataset, &dataset, err) < 0 ||
+        verb_dataset(call->arena, args->source, &source, err) < 0 ||
+        tree_source_list(call->arena, args->list, &tree, err) < 0) {
         return -1;
     }
     if (!str_eq(dataset.made_from.dataset, source.id)) {
@@ -236,29 +230,14 @@ static int make(struct arena *arena, const struct records_args *args, struct err
                                 .should_stop = stop_is_asked};
     for (size_t idx = 0; idx < dataset.n_groups; idx++) {
         if (dataset.groups[idx].role == ROLE_RECORDS &&
-            make_group(arena, &m, &from, &dataset.groups[idx], err) < 0) {
+            make_group(call->arena, &m, &from, &dataset.groups[idx], err) < 0) {
             return -1;
         }
     }
     return 0;
 }
 
-static int run(int argc, char **argv, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct records_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    return operands.n ? err_set(err, ERR_USAGE, "unexpected operand %s", operands.items[0])
-                      : make(&arena, &args, err);
-}
-
-const struct verb VERB_RECORDS = {
-    .name = "records",
-    .operands = "--dataset FILE --source FILE --tree FOLDER --list FILE --out FOLDER",
-    .summary = "make TFRecords or RecordIO of an unpacked dataset's images",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd VERB_RECORDS =
+    CMD("records", "--dataset FILE --source FILE --tree FOLDER --list FILE --out FOLDER",
+        "make TFRecords or RecordIO of an unpacked dataset's images", OPTS, make,
+        CMD_ARGS(struct records_args), CMD_OPERANDS(0, 0, "expected no operand"));

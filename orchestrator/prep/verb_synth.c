@@ -7,8 +7,6 @@
 #include "prep/verb.h"
 #include "sys/pool.h"
 
-#define JSON_MAX (1u << 20)
-
 struct synth_args {
     const char *dataset, *out;
     struct opt_list samples;
@@ -58,12 +56,11 @@ static int read_samples(const struct opt_list *list, const struct dataset_synthe
     return 0;
 }
 
-static int print(const struct dataset *dataset, const struct synth_result *result, struct err *err)
+static void print(const struct dataset *dataset, const struct synth_result *result,
+                  struct strbuf *buf)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
     struct json_out out;
-    strbuf_init(&buf, JSON_MAX);
-    jw_document(&out, &buf);
+    jw_document(&out, buf);
     jw_str(&out, "dataset", dataset->id);
     jw_bool(&out, "synthetic", true);
     jw_array(&out, "files");
@@ -81,18 +78,18 @@ static int print(const struct dataset *dataset, const struct synth_result *resul
     }
     jw_end_array(&out);
     jw_end_object(&out);
-    return verb_print(strbuf_str(&buf), err);
 }
 
-static int synth(struct arena *arena, const struct synth_args *args, struct err *err)
+static int synth(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
 {
+    const struct synth_args *args = call->args;
     struct dataset dataset = {0};
     struct synth_result result;
     int64_t counts[DATASET_SPLITS_MAX] = {0};
     if (!args->out) {
         return err_set(err, ERR_USAGE, "--out is needed: a folder");
     }
-    if (verb_dataset(arena, args->dataset, &dataset, err) < 0) {
+    if (verb_dataset(call->arena, args->dataset, &dataset, err) < 0) {
         return -1;
     }
     struct synth_opts opts = {.dataset = &dataset,
@@ -103,30 +100,15 @@ static int synth(struct arena *arena, const struct synth_args *args, struct err 
                                   args->n_threads ? (size_t)args->n_threads : ordered_cores(),
                               .should_stop = stop_is_asked};
     if (read_samples(&args->samples, &dataset.synthetic, counts, err) < 0 ||
-        synth_write(arena, &opts, &result, err) < 0) {
+        synth_write(call->arena, &opts, &result, err) < 0) {
         return -1;
     }
-    return print(&dataset, &result, err);
+    print(&dataset, &result, call->out);
+    return 0;
 }
 
-static int run(int argc, char **argv, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct synth_args args = {.seed = -1};
-    int result = opt_parse(OPTS, argc, argv, &args, &operands, err);
-    if (result == 0 && operands.n) {
-        result = err_set(err, ERR_USAGE, "unexpected operand %s", operands.items[0]);
-    }
-    result = result < 0 ? -1 : synth(&arena, &args, err);
-    VEC_RELEASE(&args.samples);
-    return result;
-}
-
-const struct verb VERB_SYNTH = {
-    .name = "synth",
-    .operands = "--dataset FILE --out FOLDER",
-    .summary = "write a synthetic dataset, as the archives that the original comes in",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd VERB_SYNTH =
+    CMD("synth", "--dataset FILE --out FOLDER",
+        "write a synthetic dataset, as the archives that the original comes in", OPTS, synth,
+        CMD_ARGS(struct synth_args), .defaults = &(const struct synth_args){.seed = -1},
+        CMD_OPERANDS(0, 0, "expected no operand"));

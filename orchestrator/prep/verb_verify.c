@@ -7,7 +7,6 @@
 #include "prep/verb.h"
 #include "sys/pool.h"
 
-#define TEXT_MAX   (16u << 20)
 #define HAS_FAULTS 5
 
 struct verify_verb_args {
@@ -51,32 +50,30 @@ static void print_json(const char *folder, const struct check_result *result, st
     jw_end_object(&out);
 }
 
-static int print(const char *folder, const struct check_result *result, bool want_json,
-                 struct err *err)
+static void print(const char *folder, const struct check_result *result, bool want_json,
+                  struct strbuf *buf)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    strbuf_init(&buf, TEXT_MAX);
     if (want_json) {
-        print_json(folder, result, &buf);
-        return verb_print(strbuf_str(&buf), err);
+        print_json(folder, result, buf);
+        return;
     }
     for (size_t idx = 0; idx < result->n_faults; idx++) {
-        strbuf_printf(&buf, "%s\n", result->faults[idx]);
+        strbuf_printf(buf, "%s\n", result->faults[idx]);
     }
     if (result->n_all) {
-        strbuf_printf(&buf, "%s: %" PRIu64 " faults\n", folder, result->n_all);
+        strbuf_printf(buf, "%s: %" PRIu64 " faults\n", folder, result->n_all);
     } else {
-        strbuf_printf(&buf, "%s: %" PRIu64 " samples in %zu shards, %" PRIu64 " bytes%s: all %s\n",
+        strbuf_printf(buf, "%s: %" PRIu64 " samples in %zu shards, %" PRIu64 " bytes%s: all %s\n",
                       folder, result->pack.n_samples, result->pack.n_shards, result->bytes,
                       result->pack.is_synthetic ? ", synthetic" : "",
                       result->is_deep ? "as the tree decodes" : "checksums hold");
     }
-    return verb_print(strbuf_str(&buf), err);
 }
 
-static int verify(struct arena *arena, const char *folder, const struct verify_verb_args *args,
-                  struct err *err)
+static int verify(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
 {
+    const char *folder = call->operands.items[0];
+    const struct verify_verb_args *args = call->args;
     struct tree_source source = {.folder = args->tree};
     struct dataset dataset = {0};
     struct check_result result = {0};
@@ -89,38 +86,21 @@ static int verify(struct arena *arena, const char *folder, const struct verify_v
         return err_set(err, ERR_USAGE, "--deep needs --dataset and --tree, and they need --deep");
     }
     if (args->is_deep) {
-        if (verb_dataset(arena, args->dataset, &dataset, err) < 0 ||
-            (args->list && tree_source_list(arena, args->list, &source, err) < 0)) {
+        if (verb_dataset(call->arena, args->dataset, &dataset, err) < 0 ||
+            (args->list && tree_source_list(call->arena, args->list, &source, err) < 0)) {
             return -1;
         }
         opts.dataset = &dataset;
         opts.source = &source;
     }
-    if (check_folder(arena, &opts, &result, err) < 0 ||
-        print(folder, &result, args->want_json, err) < 0) {
+    if (check_folder(call->arena, &opts, &result, err) < 0) {
         return -1;
     }
+    print(folder, &result, args->want_json, call->out);
     return result.n_all ? HAS_FAULTS : 0;
 }
 
-static int run(int argc, char **argv, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct verify_verb_args args = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "expected one folder of shards");
-    }
-    return verify(&arena, operands.items[0], &args, err);
-}
-
-const struct verb VERB_VERIFY = {
-    .name = "verify",
-    .operands = "FOLDER",
-    .summary = "check shards against their checksums, and against the tree they were made from",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd VERB_VERIFY = CMD(
+    "verify", "FOLDER",
+    "check shards against their checksums, and against the tree they were made from", OPTS, verify,
+    CMD_ARGS(struct verify_verb_args), CMD_OPERANDS(1, 1, "expected one folder of shards"));

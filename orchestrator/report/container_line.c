@@ -73,10 +73,7 @@ static bool size_of(struct str text, int64_t *ret_bytes)
     static const char UNITS[] = "bkmgtp";
     struct err err = {0};
     int64_t value, scale = 1;
-    size_t digits = 0;
-    while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9') {
-        digits++;
-    }
+    size_t digits = str_span(text, 0, DIGITS);
     struct str unit = str_sub(text, digits, SIZE_MAX);
     if (str_to_i64(str_sub(text, 0, digits), 1, BYTES_MAX, &value, &err) < 0 || unit.len > 3) {
         return false;

@@ -47,10 +47,7 @@ static bool is_file_name(struct str name)
 static bool has_login(struct str url)
 {
     struct str rest = str_sub(url, (size_t)str_find(url, STR_LIT("//")) + 2, url.len);
-    size_t n = 0;
-    while (n < rest.len && !strchr("/?#", rest.ptr[n])) {
-        n++;
-    }
+    size_t n = str_cspan(rest, 0, "/?#");
     return memchr(rest.ptr, '@', n) != NULL;
 }
 
@@ -142,12 +139,7 @@ static const struct json_field SPLIT_ROWS[] = {
 
 static bool has_split(const struct dataset *dataset, size_t n, struct str name)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(dataset->splits[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(dataset->splits, n, name, name) != NULL;
 }
 
 static int check_splits(const struct json *at, struct arena *arena UNUSED, void *out,
@@ -226,12 +218,7 @@ static const struct json_field GROUP_ROWS[] = {
 
 static bool has_group(const struct dataset *dataset, size_t n, struct str name)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(dataset->groups[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(dataset->groups, n, name, name) != NULL;
 }
 
 static int check_group(const struct json *at, const struct dataset *dataset, size_t idx,
@@ -448,9 +435,7 @@ static bool component_matches(struct str glob, struct str name)
             return false;
         }
     }
-    while (g < glob.len && glob.ptr[g] == '*') {
-        g++;
-    }
+    g = str_span(glob, g, "*");
     return g == glob.len;
 }
 
@@ -511,9 +496,8 @@ const struct dataset_group *dataset_group_find(const struct dataset *dataset, st
 
 struct str dataset_partner(struct arena *arena, const struct dataset_group *group, struct str path)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 16);
     struct str rest = path;
-    strbuf_init(&text, 1u << 16);
     for (int64_t at = 0; rest.len && (at = str_find(rest, group->pair_from)) >= 0;) {
         strbuf_add(&text, rest.ptr, (size_t)at);
         strbuf_add_str(&text, group->pair_to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the options of launchers, training programs and their override words mean, however they are spelled: `-np 8`,
-   `--nproc_per_node=8`, `-o DATALOADER.TRAIN.sampler.batch_size=32`. The spellings are a table (launch_options_table.c). Pure. */
+   `--nproc_per_node=8`, `-o DATALOADER.TRAIN.sampler.batch_size=32`. The spellings are a table. Pure. */
 #ifndef REPORT_LAUNCH_OPTIONS_H
 #define REPORT_LAUNCH_OPTIONS_H
 
@@ -28,40 +28,12 @@ enum meaning {
     MEANS_N
 };
 
-enum { /* whose option */
-       OF_MPI = 1,
-       OF_HOROVOD = 2,
-       OF_TORCH = 4,
-       OF_PADDLE = 8,
-       OF_DEEPSPEED = 16,
-       OF_ACCELERATE = 32,
-       OF_SLURM = 64,
-       OF_TRAINING = 128, /* of the program that trains */
-       OF_SHORT =
-           256 /* the same, if it surely is one: the letter means other things to other programs */
-};
-
-struct option_spelling {
-    enum meaning means;
-    unsigned of;
-    const char *
-        names; /* separated by blanks; only lower-case letters and digits: num_workers, --numWorkers and num-workers are one;
-                          a single letter as it is */
-};
-extern const struct option_spelling OPTION_SPELLINGS[];
-extern const size_t N_OPTION_SPELLINGS;
-
 struct launcher_name {
     const char *name;
     unsigned of;
 };
-extern const struct launcher_name LAUNCHER_NAMES[];
-extern const size_t N_LAUNCHER_NAMES;
 /* The row of a program whose words hold another program's; NULL: it is none. */
 const struct launcher_name *launcher_of(struct str program);
-
-/* Programs whose options are not among these, */
-extern const char OTHER_PROGRAMS[]; /* in addition to container engines */
 
 struct option_found {
     enum meaning means;

@@ -99,12 +99,7 @@ void lock_encode(const struct lock *lock, struct strbuf *out)
 
 const struct lock_item *lock_find(const struct lock *lock, struct str name)
 {
-    for (size_t idx = 0; idx < lock->n_items; idx++) {
-        if (str_eq(lock->items[idx].name, name)) {
-            return &lock->items[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(lock->items, lock->n_items, name, name);
 }
 
 struct two_digests {
@@ -151,10 +146,8 @@ int lock_check_item(const struct lock_item *known, const struct lock_item *found
         (known->has_md5 && found->has_md5 && check_hex(known, what, &md5, err) < 0)) {
         return -1;
     }
-    if (check_text_of(known, what, "commit", known->commit, found->commit, err) < 0) {
-        return -1;
-    }
-    if (check_text_of(known, what, "tree", known->tree, found->tree, err) < 0) {
+    if (check_text_of(known, what, "commit", known->commit, found->commit, err) < 0 ||
+        check_text_of(known, what, "tree", known->tree, found->tree, err) < 0) {
         return -1;
     }
     return check_text_of(known, what, "tree of its part", known->selection, found->selection, err);

@@ -194,26 +194,17 @@ static struct str unit_of(struct str head_unit)
     static const struct {
         const char *printed, *ours;
     } UNITS[] = {{"MHz", "mhz"}, {"MiB", "mib"}, {"W", "w"}, {"%", "percent"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(UNITS); idx++) {
-        if (str_eq_z(head_unit, UNITS[idx].printed)) {
-            return str_of(UNITS[idx].ours);
-        }
-    }
-    return STR_EMPTY;
+    const typeof(UNITS[0]) *found = Z_NAMED(UNITS, ARRAY_LEN(UNITS), printed, head_unit);
+    return found ? str_of(found->ours) : STR_EMPTY;
 }
 
 static bool is_not_known(struct str value)
 {
-    static const char *const WORDS[] = {"N/A", "", "Unknown Error", "ERR!"};
+    static const char *const WORDS[] = {"N/A", "", "Unknown Error", "ERR!", NULL};
     if (value.len && value.ptr[0] == '[') {
         return true;
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
-        if (str_eq_z(value, WORDS[idx])) {
-            return true;
-        }
-    }
-    return false;
+    return str_eq_any(value, WORDS);
 }
 
 /* "clocks.max.sm [MHz]" */

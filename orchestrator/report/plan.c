@@ -27,15 +27,15 @@ bool plan_claims_none(const struct plan *plan)
     return plan->profile == PROFILE_SMOKE || plan->is_rehearsal;
 }
 
-bool profile_of_name(struct str name, enum profile *ret_profile)
+int profile_of_option(const char *given, enum profile *ret_profile, struct err *err)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(PROFILE_NAMES); idx++) {
-        if (str_eq_z(name, PROFILE_NAMES[idx])) {
+    for (size_t idx = 0; given && idx < ARRAY_LEN(PROFILE_NAMES); idx++) {
+        if (strcmp(given, PROFILE_NAMES[idx]) == 0) {
             *ret_profile = (enum profile)idx;
-            return true;
+            return 0;
         }
     }
-    return false;
+    return given ? err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", given) : 0;
 }
 
 int64_t plan_most_repeats(const struct plan *plan)
@@ -140,12 +140,9 @@ int64_t plan_asked_steps(struct str asked, const struct report_case *c)
 
 struct str plan_step_steps(const struct plan_step *step)
 {
-    for (size_t idx = 0; idx < step->n_env; idx++) {
-        if (str_eq_z(step->env[idx].name, PLAN_STEPS_ENV)) {
-            return step->env[idx].value;
-        }
-    }
-    return STR_EMPTY;
+    const typeof(step->env[0]) *found =
+        STR_NAMED(step->env, step->n_env, name, str_of(PLAN_STEPS_ENV));
+    return found ? found->value : STR_EMPTY;
 }
 
 static int64_t min_of(int64_t a, int64_t b)

@@ -163,7 +163,8 @@ extern const char *const PROFILE_NAMES[2];
 const char *profile_name(enum profile profile);
 /* For people: "rehearsal" of one, which is not to be taken for a run of its profile. */
 const char *plan_kind_name(enum profile profile, bool is_rehearsal);
-bool profile_of_name(struct str name, enum profile *ret_profile);
+/* NULL: it was not given, and the profile stays. */
+MUST_CHECK int profile_of_option(const char *given, enum profile *ret_profile, struct err *err);
 /* A smoke run or a rehearsal: it shows that the way works, and its numbers are held against none. */
 bool plan_claims_none(const struct plan *plan);
 

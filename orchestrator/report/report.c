@@ -43,12 +43,7 @@ const char *metric_name(enum metric metric)
 
 const struct report_case *report_case_find(const struct report *report, struct str id)
 {
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        if (str_eq(report->cases[idx].id, id)) {
-            return &report->cases[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(report->cases, report->n_cases, id, id);
 }
 
 const struct cell *report_cell_find(const struct report *report, struct str id,

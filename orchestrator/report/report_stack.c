@@ -441,12 +441,7 @@ static int check_recipe(const struct json *at, struct arena *arena UNUSED, void 
 
 static bool has_source(const struct stack *stack, struct str repository)
 {
-    for (size_t idx = 0; idx < stack->n_sources; idx++) {
-        if (str_eq(stack->sources[idx].repository, repository)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(stack->sources, stack->n_sources, repository, repository) != NULL;
 }
 
 /* Its sources are read already. */

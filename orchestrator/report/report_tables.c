@@ -519,12 +519,7 @@ static int put_list(struct spelling *s, const struct list_kind *kind, struct spe
 
 static bool is_list(const char *key)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(LISTS); idx++) {
-        if (strcmp(LISTS[idx].key, key) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return Z_NAMED(LISTS, ARRAY_LEN(LISTS), key, str_of(key)) != NULL;
 }
 
 static int put_document(struct spelling *s, struct spelled *ret)
@@ -562,10 +557,9 @@ int report_spell_out(struct arena *arena, struct str text, const char *name,
                      struct spelled *ret_spelled, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(JSON_TEXT_MAX);
     struct spelling s = {.arena = arena, .err = err};
     *ret_spelled = (struct spelled){.text = text};
-    strbuf_init(&buf, JSON_TEXT_MAX);
     if (!is_form_2(text)) {
         return 0;
     }

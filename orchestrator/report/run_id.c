@@ -3,8 +3,6 @@
 
 #include "report/run_id.h"
 
-#include <time.h>
-
 #include "base/clock.h"
 
 /* d: decimal digit, x: lower-case hex digit, the rest is literal. */

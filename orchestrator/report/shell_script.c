@@ -98,9 +98,8 @@ static struct str value_of(struct script_reader *r, struct str text, size_t *ret
 
 static struct str expand_once(struct script_reader *r, struct str text)
 {
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(VALUE_BYTES_MAX);
     bool is_changed = false;
-    strbuf_init(&out, VALUE_BYTES_MAX);
     for (size_t at = 0; at < text.len;) {
         size_t len = 1;
         struct str value =

@@ -5,8 +5,6 @@
 
 #include "base/charset.h"
 
-#define DISTANCE_BYTES_MAX 64
-
 struct splitter {
     struct arena *arena;
     struct str text;
@@ -336,26 +334,4 @@ struct str path_resolve(struct arena *arena, struct str folder, struct str path)
         }
     }
     return (struct str){out, len};
-}
-
-size_t edit_distance(struct str a, struct str b)
-{
-    size_t row[DISTANCE_BYTES_MAX + 1];
-    if (a.len > DISTANCE_BYTES_MAX || b.len > DISTANCE_BYTES_MAX) {
-        return DISTANCE_BYTES_MAX;
-    }
-    for (size_t idx = 0; idx <= b.len; idx++) {
-        row[idx] = idx;
-    }
-    for (size_t i = 1; i <= a.len; i++) {
-        size_t before = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.len; j++) {
-            size_t replace = before + (a.ptr[i - 1] != b.ptr[j - 1]);
-            size_t other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            before = row[j];
-            row[j] = replace < other ? replace : other;
-        }
-    }
-    return row[b.len];
 }

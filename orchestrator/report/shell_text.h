@@ -51,7 +51,4 @@ struct str path_base(struct str path);
 /* `path` as it is named in `folder`: "/a/b", without "." and ".."; "" of the root. */
 struct str path_resolve(struct arena *arena, struct str folder, struct str path);
 
-/* Insertions, deletions and replacements from a to b; at most 64 bytes each, else 64. */
-size_t edit_distance(struct str a, struct str b);
-
 #endif

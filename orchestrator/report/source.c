@@ -119,11 +119,6 @@ static bool is_path(struct str path)
     return is_ref(path);
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 bool source_lies_in(struct str path, struct str above)
 {
     return str_starts(path, above) && (path.len == above.len || path.ptr[above.len] == '/');
@@ -147,7 +142,7 @@ int source_join_paths(struct arena *arena, const struct str *paths, size_t n,
                            SHOWN(paths[idx]));
         }
     }
-    qsort(sorted, n, sizeof(sorted[0]), compare_paths);
+    qsort(sorted, n, sizeof(sorted[0]), str_cmp_first);
     for (size_t idx = 0; idx < n; idx++) {
         for (size_t at = 0; at < idx; at++) {
             if (source_lies_in(sorted[idx], sorted[at])) {
@@ -219,9 +214,7 @@ int source_parse_name(struct arena *arena, struct str name, struct source_name *
 {
     struct str url = name;
     const char *joined = NULL;
-    while (url.len > 0 && url.ptr[url.len - 1] != '@') {
-        url.len--;
-    }
+    url = str_rcut(url, 0, "@");
     struct str pin = str_sub(name, url.len, name.len);
     url.len -= url.len > 0;
     int64_t colon = str_find(pin, STR_LIT(":"));
@@ -310,15 +303,11 @@ int source_resolve_url(struct arena *arena, const char *base, struct str url, ch
     /* Not above the host, or above the colon of user@host:path. */
     if (rest.ptr) {
         host_end = (size_t)(rest.ptr - above.ptr);
-        while (host_end < above.len && above.ptr[host_end] != '/') {
-            host_end++;
-        }
+        host_end = str_cspan(above, host_end, "/");
     } else {
         host_end = (size_t)(str_find(above, STR_LIT(":")) + 1);
     }
-    while (above.len > host_end && above.ptr[above.len - 1] == '/') {
-        above.len--;
-    }
+    above = str_rtrim(above, host_end, "/");
     for (;;) {
         if (str_starts(url, STR_LIT("./"))) {
             url = str_sub(url, 2, url.len);
@@ -328,9 +317,7 @@ int source_resolve_url(struct arena *arena, const char *base, struct str url, ch
                 return err_set(err, ERR_INTEGRITY,
                                "a submodule's address leads above the host of %.200s", base);
             }
-            while (above.len > host_end && above.ptr[above.len - 1] != '/') {
-                above.len--;
-            }
+            above = str_rcut(above, host_end, "/");
             above.len -= above.len > host_end;
         } else {
             break;

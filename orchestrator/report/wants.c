@@ -60,12 +60,8 @@ const char *capability_needs_cuda(struct str capability)
     } ROWS[] = {{"6.0", "8.0"},   {"6.1", "8.0"},   {"7.0", "9.0"},  {"7.5", "10.0"},
                 {"8.0", "11.0"},  {"8.6", "11.1"},  {"8.9", "11.8"}, {"9.0", "11.8"},
                 {"10.0", "12.8"}, {"12.0", "12.8"}, {"6.2", "8.0"},  {"7.2", "9.2"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        if (str_eq_z(capability, ROWS[idx].capability)) {
-            return ROWS[idx].cuda;
-        }
-    }
-    return NULL;
+    const typeof(ROWS[0]) *found = Z_NAMED(ROWS, ARRAY_LEN(ROWS), capability, capability);
+    return found ? found->cuda : NULL;
 }
 
 static bool is_number(enum want_kind kind)

@@ -3,6 +3,7 @@
 
 #include "run/run_address.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/temp.h"
@@ -23,10 +24,23 @@ static int make_folder(struct arena *arena, const struct cmd_ctx *ctx, const cha
     return fs_mkdir_p(*ret, err);
 }
 
-/* "URL@COMMIT:PATH": a URL that git takes, else a folder. */
-static bool is_repository(struct str name)
+/* "URL@COMMIT:PATH"; a folder of this machine and "git@host:path" become URLs, as git takes them. NULL: it is no repository. */
+static const char *repository_of(struct arena *arena, const char *name)
 {
-    return str_find(name, STR_LIT("://")) > 0 && str_find(name, STR_LIT("@")) > 0;
+    const char *at = strrchr(name, '@');
+    const char *colon = strchr(name, ':');
+    const char *user = strchr(name, '@');
+    const char *folder = at ? arena_strndup(arena, name, (size_t)(at - name)) : "";
+    if (!at || strstr(name, "://")) {
+        return at ? name : NULL;
+    }
+    if (user < colon && colon < at && !memchr(name, '/', (size_t)(colon - name))) {
+        return arena_printf(arena, "ssh://%.*s/%s", (int)(colon - name), name, colon + 1);
+    }
+    char *whole = fs_is_dir(folder) ? realpath(folder, NULL) : NULL;
+    const char *url = whole ? arena_printf(arena, "file://%s%s", whole, at) : NULL;
+    free(whole);
+    return url;
 }
 
 static int check_out(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline,
@@ -121,8 +135,9 @@ int address_open(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline
     struct address address = {.report = name};
     struct source_name parts = {0};
     const char *folder = name;
-    if (is_repository(str_of(name))) {
-        if (source_parse_name(arena, str_of(name), &parts, err) < 0) {
+    const char *repository = repository_of(arena, name);
+    if (repository) {
+        if (source_parse_name(arena, str_of(repository), &parts, err) < 0) {
             return -1;
         }
         if (!parts.commit) {

@@ -5,12 +5,9 @@
 
 #include "store/bundle.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/map.h"
 #include "base/publish.h"
 #include "base/temp.h"
@@ -231,11 +228,6 @@ static int copy(struct maker *m, const char *from, const char *to, struct err *e
                            : copy_file(from, below(m, to), m->opts->should_stop, NULL, err);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 static void list_parts(struct maker *m)
 {
     m->info.n_parts = m->parts.n;
@@ -244,18 +236,17 @@ static void list_parts(struct maker *m)
     for (size_t idx = 0; idx < m->parts.n; idx++) {
         m->info.parts[idx] = str_of(m->parts.items[idx].said);
     }
-    qsort(m->info.parts, m->info.n_parts, sizeof(struct str), by_text);
+    qsort(m->info.parts, m->info.n_parts, sizeof(struct str), str_cmp_first);
 }
 
 static int write_about(struct maker *m, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(STORE_TEXT_MAX);
     char date[RFC3339_MAX];
     clock_rfc3339(m->opts->clock.wall_ns(m->opts->clock.ctx), date);
     list_parts(m);
     m->info.made = str_dup(m->arena, str_of(date));
     m->info.version = STR_LIT(REPERF_VERSION);
-    strbuf_init(&text, STORE_TEXT_MAX);
     json_encode_document(&text, BUNDLE_ABOUT_ROWS, BUNDLE_ABOUT_N_ROWS, &m->info);
     return fs_write_atomic(below(m, BUNDLE_ABOUT), strbuf_str(&text), err);
 }
@@ -302,10 +293,7 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bund
     if (fs_exists(opts->folder)) {
         return err_set(err, ERR_USAGE, "%s exists already", opts->folder);
     }
-    if (look_up(&m, err) < 0) {
-        return -1;
-    }
-    if (temp_folder(opts->folder, &made, err) < 0) {
+    if (look_up(&m, err) < 0 || temp_folder(opts->folder, &made, err) < 0) {
         return -1;
     }
     m.folder = made->path;

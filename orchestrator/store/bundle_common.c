@@ -29,11 +29,10 @@ int bundle_about_read(struct arena *arena, const char *folder, struct bundle_inf
                       struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (json_read_file(fs_join(arena, folder, BUNDLE_ABOUT), &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     return json_decode(&root, arena, BUNDLE_ABOUT_ROWS, ARRAY_LEN(BUNDLE_ABOUT_ROWS), ret_info,
                        err);
 }

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 int copy_file(const char *from, const char *to, copy_stop_fn should_stop,
               struct digest_value *ret_value, struct err *err)

@@ -22,16 +22,6 @@ MUST_CHECK int bundle_hash(struct arena *arena, const char *folder, bool (*shoul
 /* Every store/blobs/sha256/HEX has that digest: ERR_INTEGRITY if one has not. */
 MUST_CHECK int bundle_check_blobs(const struct tree_list *list, struct err *err);
 
-bool bundle_lists(const uint8_t (*blobs)[SHA256_BYTES], size_t n, const uint8_t *sha256);
-/* A reference of a dataset or an image, whole and of that name; ERR_INTEGRITY. */
-MUST_CHECK int bundle_check_ref(struct arena *arena, const char *kind, const char *name,
-                                struct str text, struct err *err);
-/* What it says of its blobs, which are in the store by now: sizes, and MD5s that later count as checked. */
-MUST_CHECK int bundle_check_claims(struct arena *arena, const struct store *store, const char *kind,
-                                   const char *name, struct str text, struct err *err);
-/* A lock, and the one that belongs at KIND/NAME.json. */
-MUST_CHECK int bundle_check_lock(struct arena *arena, const char *path, struct err *err);
-
 /* Of a reference's text: whether it says that it is synthetic. */
 bool bundle_is_synthetic(struct str ref_text);
 /* The source URL@COMMIT, which is fetched into the store from net->mirror, or without one must be there: ERR_NOT_FOUND. */

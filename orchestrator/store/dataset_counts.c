@@ -32,12 +32,8 @@ struct header_check *verify_find(struct dataset_verifying *v, const char *path)
 static const struct dataset_synthetic_split *synthetic_split(const struct dataset_verifying *v,
                                                              struct str name)
 {
-    for (size_t idx = 0; idx < v->out->tree.n_splits && v->here->is_synthetic; idx++) {
-        if (str_eq(v->out->tree.splits[idx].name, name)) {
-            return &v->out->tree.splits[idx];
-        }
-    }
-    return NULL;
+    return v->here->is_synthetic ? STR_NAMED(v->out->tree.splits, v->out->tree.n_splits, name, name)
+                                 : NULL;
 }
 
 static bool is_label_text(const struct dataset_group *group)

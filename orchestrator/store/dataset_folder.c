@@ -3,10 +3,6 @@
    digests that its tree can be checked against. */
 #include "base/base.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/fs.h"
 #include "store/dataset_verify_impl.h"
 
@@ -96,10 +92,7 @@ static int check_archives(struct dataset_verifying *v, bool *ret_is_file, struct
 
 static struct str first_part(struct str path)
 {
-    size_t len = 0;
-    while (len < path.len && path.ptr[len] != '/') {
-        len++;
-    }
+    size_t len = str_cspan(path, 0, "/");
     return len < path.len ? str_sub(path, 0, len) : STR_EMPTY;
 }
 

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -36,16 +35,12 @@ int64_t dataset_unpacked_bytes(const struct dataset_file *file)
                                                               : UNPACK_GROWTH * file->size_bytes;
 }
 
-const char *dataset_origin_name(enum dataset_origin origin)
-{
-    static const char *const NAMES[] = {
-        [FROM_STORE] = "store",
-        [FROM_INCOMING] = "incoming",
-        [FROM_NET] = "network",
-        [FROM_SYNTH] = "synthetic",
-    };
-    return NAMES[origin];
-}
+const char *const DATASET_ORIGINS[DATASET_N_ORIGINS] = {
+    [FROM_STORE] = "store",
+    [FROM_INCOMING] = "incoming",
+    [FROM_NET] = "network",
+    [FROM_SYNTH] = "synthetic",
+};
 
 static const char *now_text(const struct getting *g)
 {

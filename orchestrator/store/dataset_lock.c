@@ -25,7 +25,6 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    struct digest_value value;
     char *buf = arena_array(p->arena, char, READ_BYTES);
     ssize_t n = 1;
     if (fd < 0) {
@@ -46,7 +45,7 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
         if (p->net->should_stop && p->net->should_stop()) {
             return err_set(err, ERR_INTERRUPTED, "lock: interrupted");
         }
-        value = digest_finish(&digest);
+        struct digest_value value = digest_finish(&digest);
         if (value.size_bytes > 0) {
             strbuf_printf(lines, "%s\n", sha256_hex_of(value.sha256).text);
         }

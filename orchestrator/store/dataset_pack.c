@@ -63,7 +63,7 @@ static int pack_split(struct arena *arena, const struct splitting *by,
     const struct store *store = by->store;
     const struct dataset_here *here = by->here;
     const struct dataset_pack_opts *opts = by->opts;
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(OUTPUT_MAX);
     const char *tree = dataset_tree_path(store, here->name);
     const char *argv[ARGV_MAX] = {by->program,
                                   "pack",
@@ -93,7 +93,6 @@ static int pack_split(struct arena *arena, const struct splitting *by,
         argv[n++] = "--shard-bytes";
         argv[n++] = arena_printf(arena, "%lld", (long long)opts->shard_bytes);
     }
-    strbuf_init(&out, OUTPUT_MAX);
     if (fs_mkdir_p(store_path(store, arena_printf(arena, "packed/%s", here->name)), err) < 0 ||
         pack_program_run(arena, store, opts->net, argv, &out, err) < 0) {
         return -1;

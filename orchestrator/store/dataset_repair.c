@@ -4,7 +4,6 @@
 #include "store/dataset_repair.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/fs.h"

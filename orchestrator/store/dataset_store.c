@@ -151,11 +151,10 @@ int dataset_record_parse(struct arena *arena, struct str text, const char *name,
                          struct dataset_record *ret, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     *ret = (struct dataset_record){.is_synthetic = false};
     return json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), ret, err);
 }
@@ -173,8 +172,7 @@ int dataset_ref_read(struct arena *arena, const struct store *store, const char 
 int dataset_ref_write(struct store *store, const char *name, const struct dataset_record *record,
                       struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, RECORD_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(RECORD_MAX);
     dataset_record_encode(record, &text);
     return store_ref_put(store, DATASET_REF_KIND, name, strbuf_str(&text), err);
 }

@@ -93,6 +93,8 @@ struct dataset_fetch_opts {
 };
 
 enum dataset_origin { FROM_STORE, FROM_INCOMING, FROM_NET, FROM_SYNTH };
+#define DATASET_N_ORIGINS 4
+extern const char *const DATASET_ORIGINS[DATASET_N_ORIGINS];
 
 struct dataset_got {
     struct lock_item item; /* url NULL: not over the network */
@@ -119,7 +121,6 @@ struct dataset_fetched { /* filled also on failure, as far as it came */
     const struct dataset_fetched *from; /* of what it is made from; NULL: of its archives */
 };
 
-const char *dataset_origin_name(enum dataset_origin origin);
 MUST_CHECK int dataset_fetch(struct arena *arena, struct store *store,
                              const struct dataset_here *here, const struct dataset_fetch_opts *opts,
                              struct dataset_fetched *fetched, struct err *err);
@@ -151,10 +152,6 @@ MUST_CHECK int dataset_get_files(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,
                                  struct dataset_fetched *fetched, struct err *err);
-MUST_CHECK int dataset_synth_files(struct arena *arena, struct store *store,
-                                   const struct dataset_here *here,
-                                   const struct dataset_fetch_opts *opts,
-                                   struct dataset_fetched *fetched, struct err *err);
 MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,

@@ -72,8 +72,9 @@ struct dataset_verified {
     enum dataset_verdict verdict;
 };
 
-const char *dataset_fault_name(enum dataset_fault_kind kind);
-const char *dataset_verdict_name(enum dataset_verdict verdict); /* "holds", "partly", "wrong" */
+extern const char *const DATASET_FAULTS[FAULT_KINDS];
+#define DATASET_N_VERDICTS 3
+extern const char *const DATASET_VERDICTS[DATASET_N_VERDICTS];
 /* "2 missing, 1 extra" */
 char *dataset_faults_text(struct arena *arena, const size_t n_of[FAULT_KINDS]);
 

@@ -1,14 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a dataset's check share: dataset_verify.c (digests, faults), dataset_counts.c (groups), dataset_folder.c (data
+/* What the files of a dataset's check share: dataset_verify.c (digests, faults, headers), dataset_counts.c (groups), dataset_folder.c (data
    that lies outside of the store). */
 #ifndef STORE_DATASET_VERIFY_IMPL_H
 #define STORE_DATASET_VERIFY_IMPL_H
 
 #include "base/progress.h"
-#include "store/dataset_headers.h"
 #include "store/dataset_verify.h"
 
 #define NOTES_MAX (8 + 4 * DATASET_GROUPS_MAX + 2 * DATASET_FILES_MAX)
+
+struct header_check {                  /* of one file */
+    const char *path;                  /* below the folder */
+    const struct dataset_group *group; /* NULL or FILE_ANY: not looked at */
+    char *why;                         /* owned by the heap: what is wrong; NULL: nothing */
+    int64_t n_records;                 /* of a TFRecord, lines of a text; -1: none */
+    bool is_seen;
+};
+
+struct headers_opts {
+    const char *folder;
+    bool is_deep;
+    bool
+        ignores_lines; /* of a synthetic dataset: the description's number of lines is the original's */
+    struct pool *pool;
+    size_t n_threads;
+    bool (*should_stop)(void);
+    struct clock_src clock;
+};
 
 struct dataset_verifying {
     struct arena *arena;

@@ -133,9 +133,8 @@ static const char **make_argv(const struct git *git, const struct git_call *call
 /* The lines that say why: those with "fatal:", "error:" or "remote:", else the last one; joined, control bytes taken out. */
 static struct str find_error(struct arena *arena, struct str text)
 {
-    CLEANUP(strbuf) struct strbuf found = {0};
+    CLEANUP(strbuf) struct strbuf found = STRBUF(CHILD_ERROR_MAX);
     struct str last = said_last(text), line;
-    strbuf_init(&found, CHILD_ERROR_MAX);
     while (str_next(&text, '\n', &line)) {
         line = str_trim(line);
         if (str_starts(line, STR_LIT("fatal:")) || str_starts(line, STR_LIT("error:")) ||
@@ -193,13 +192,11 @@ int git_must(const struct git *git, const struct git_call *call, struct strbuf *
 int git_hex(const struct git *git, const struct git_call *call, const char **ret_hex,
             struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
-    struct str hex;
-    strbuf_init(&out, 4096);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(4096);
     if (git_must(git, call, &out, ERR_INTEGRITY, err) < 0) {
         return -1;
     }
-    hex = str_trim(strbuf_str(&out));
+    struct str hex = str_trim(strbuf_str(&out));
     if (!source_is_commit(hex)) {
         return err_set(err, ERR_INTEGRITY, "git %s: expected 40 hex digits, found \"%.*s\"",
                        call->args[0], STR_ARG(str_sub(hex, 0, 80)));

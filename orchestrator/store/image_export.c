@@ -27,9 +27,8 @@ const char *image_engine_program(enum image_engine engine)
 
 char *image_engine_name(struct arena *arena, const struct image_info *info)
 {
-    CLEANUP(strbuf) struct strbuf slug;
+    CLEANUP(strbuf) struct strbuf slug = STRBUF(128);
     bool was_joint = true;
-    strbuf_init(&slug, 128);
     for (const char *c = info->name; *c && *c != '@' && slug.len < 100; c++) {
         bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9');
         if (is_plain || !was_joint) {
@@ -103,7 +102,6 @@ int image_export(struct arena *arena, const struct store *store, const struct im
 {
     struct str text = str_of(path);
     CLEANUP(temp) struct temp *made = NULL;
-    const char *temp, *target;
     while (text.len > 1 && text.ptr[text.len - 1] == '/') {
         text.len--;
     }
@@ -115,16 +113,13 @@ int image_export(struct arena *arena, const struct store *store, const struct im
     if (!is_tar && fs_exists(path)) {
         return err_set(err, ERR_USAGE, "%s exists already", path);
     }
-    if (is_tar && fs_check_target(path, err) < 0) {
+    if ((is_tar && fs_check_target(path, err) < 0) || temp_folder(path, &made, err) < 0) {
         return -1;
     }
-    if (temp_folder(path, &made, err) < 0) {
-        return -1;
-    }
-    temp = fs_join(arena, made->path, "image");
-    target = is_tar ? arena_printf(arena, "%s:%s:%s", archive_kind(info), temp,
-                                   image_engine_name(arena, info))
-                    : arena_printf(arena, "oci:%s:%s", temp, info->name);
+    const char *temp = fs_join(arena, made->path, "image");
+    const char *target = is_tar ? arena_printf(arena, "%s:%s:%s", archive_kind(info), temp,
+                                               image_engine_name(arena, info))
+                                : arena_printf(arena, "oci:%s:%s", temp, info->name);
     return copy_to(arena, store, info, target, should_stop, err) < 0 ? -1 : place(temp, path, err);
 }
 

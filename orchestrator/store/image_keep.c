@@ -33,7 +33,7 @@ struct layout_manifest image_layout_manifest(struct arena *arena,
                                              const struct oci_manifest *manifest,
                                              const struct oci_descriptor *own)
 {
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(OCI_MANIFEST_BYTES_MAX);
     struct layout_manifest layout = {.descriptor = retyped(own, STR_LIT(OCI_TYPE_MANIFEST))};
     struct oci_manifest made = {
         .schema = 2,
@@ -41,7 +41,6 @@ struct layout_manifest image_layout_manifest(struct arena *arena,
         .config = retyped(&manifest->config, STR_LIT(OCI_TYPE_CONFIG)),
         .layers = arena_array(arena, struct oci_descriptor, manifest->n_layers + 1),
         .n_layers = manifest->n_layers};
-    strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
     layout.is_made = !str_eq_z(manifest->media_type, OCI_TYPE_MANIFEST);
     if (!layout.is_made) {
         return layout;
@@ -95,12 +94,11 @@ static int change_index(struct store *store, const char *name, const struct oci_
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(IMAGE_INDEX_MAX);
     CLEANUP(fd) int lock_fd = -1;
     const char *path = store_path(store, "index.json");
     struct json_out out;
     struct str text;
-    strbuf_init(&buf, IMAGE_INDEX_MAX);
     if (store_index_lock(store, &lock_fd, err) < 0 ||
         fs_read(&arena, path, IMAGE_INDEX_MAX, &text, err) < 0 ||
         json_parse(text, path, &doc, err) < 0) {
@@ -203,17 +201,13 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
                const char *from, struct clock_src clock, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf;
-    struct layout_manifest layout;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(REF_TEXT_MAX);
     struct oci_descriptor own = {.size_bytes = docs->doc.text.len};
     char date[RFC3339_MAX];
-    strbuf_init(&buf, REF_TEXT_MAX);
     memcpy(own.sha256, docs->doc.sha256, SHA256_BYTES);
-    layout = image_layout_manifest(&arena, &docs->manifest, &own);
-    if (layout.is_made && store_add_text(store, layout.text, layout.descriptor.sha256, err) < 0) {
-        return -1;
-    }
-    if (add_doc(store, &docs->doc, err) < 0 ||
+    struct layout_manifest layout = image_layout_manifest(&arena, &docs->manifest, &own);
+    if ((layout.is_made && store_add_text(store, layout.text, layout.descriptor.sha256, err) < 0) ||
+        add_doc(store, &docs->doc, err) < 0 ||
         (docs->is_list && add_doc(store, &docs->top, err) < 0)) {
         return -1;
     }
@@ -264,11 +258,10 @@ static int read_ref(struct arena *arena, struct str text, const char *name, stru
                     struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     return json_decode(&root, arena, REF_ROWS, ARRAY_LEN(REF_ROWS), ret, err);
 }
 

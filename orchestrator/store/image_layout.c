@@ -153,10 +153,9 @@ static int select_image(struct layout *layout, const char **ret_address, struct 
 {
     const struct image_spec *spec = layout->spec;
     for (size_t idx = 0; spec->pins.has_config && idx < IMAGES_MAX; idx++) {
-        CLEANUP(strbuf) struct strbuf config;
+        CLEANUP(strbuf) struct strbuf config = STRBUF(OCI_CONFIG_BYTES_MAX);
         uint8_t sha256[SHA256_BYTES];
         struct err why = {0};
-        strbuf_init(&config, OCI_CONFIG_BYTES_MAX);
         *ret_address = arena_printf(layout->arena, "docker-archive:%s:@%zu", layout->shown, idx);
         if (skopeo(layout, SKOPEO_ARGS("inspect", "--config", "--raw", *ret_address), &config,
                    &why) < 0) {
@@ -171,9 +170,8 @@ static int select_image(struct layout *layout, const char **ret_address, struct 
     }
     *ret_address = arena_printf(layout->arena, "docker-archive:%s", layout->shown);
     if (spec->ref.tag.ptr) {
-        CLEANUP(strbuf) struct strbuf tags;
+        CLEANUP(strbuf) struct strbuf tags = STRBUF(OCI_CONFIG_BYTES_MAX);
         const char *name = oci_ref_text(layout->arena, &spec->ref);
-        strbuf_init(&tags, OCI_CONFIG_BYTES_MAX);
         if (skopeo(layout, SKOPEO_ARGS("list-tags", *ret_address), &tags, err) < 0) {
             return -1;
         }

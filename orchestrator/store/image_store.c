@@ -281,9 +281,7 @@ static int mirror_ref(struct image_search *s, struct oci_ref *ret_ref, struct er
     if (scheme >= 0) {
         mirror = str_sub(mirror, (size_t)scheme + 3, mirror.len);
     }
-    while (mirror.len && mirror.ptr[mirror.len - 1] == '/') {
-        mirror.len--;
-    }
+    mirror = str_rtrim(mirror, 0, "/");
     if (oci_ref_parse(s->arena,
                       str_of(arena_printf(s->arena, "%.*s/%.*s%s%.*s%s", STR_ARG(mirror),
                                           STR_ARG(origin->path), origin->tag.ptr ? ":" : "",
@@ -332,11 +330,9 @@ static int search(struct image_search *s, bool *ret_done, struct err *err)
             return -1;
         }
     }
-    if (!*ret_done && try_mirror(s, ret_done, err) < 0) {
-        return -1;
-    }
-    if (!*ret_done && places->registry && spec->has_fallback &&
-        try_registry(s, &spec->fallback, ret_done, err) < 0) {
+    if ((!*ret_done && try_mirror(s, ret_done, err) < 0) ||
+        (!*ret_done && places->registry && spec->has_fallback &&
+         try_registry(s, &spec->fallback, ret_done, err) < 0)) {
         return -1;
     }
     for (size_t idx = 0; !*ret_done && idx < places->n_layouts; idx++) {

@@ -36,7 +36,6 @@ int lock_read(struct arena *arena, const char *folder, enum lock_kind kind, cons
               struct lock *ret_lock, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     struct lock lock;
     char *path = NULL;
     if (lock_path(arena, folder, kind, id, &path, err) < 0) {
@@ -48,7 +47,7 @@ int lock_read(struct arena *arena, const char *folder, enum lock_kind kind, cons
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (lock_decode(&root, arena, &lock, err) < 0) {
         return -1;
     }

@@ -13,9 +13,7 @@ int pack_program_find(struct arena *arena, const char *self, const char **ret_pa
     const char *named = getenv("REPERF_PACK");
     struct str folder = str_of(self);
     const char *path = named;
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
-    }
+    folder = str_rcut(folder, 0, "/");
     if (!named || !named[0]) {
         path = arena_printf(arena, "%.*s%s", STR_ARG(folder), PACK_PROGRAM);
     }

@@ -209,10 +209,9 @@ static const char *address_of(struct registry_call *ask)
 int registry_manifest(struct registry *r, struct arena *arena, const struct oci_ref *ref,
                       struct registry_doc *ret_doc, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(OCI_MANIFEST_BYTES_MAX);
     CLEANUP(registry_call) struct registry_call ask = {0};
     struct registry_doc doc = {0};
-    strbuf_init(&out, OCI_MANIFEST_BYTES_MAX);
     if (!ref->has_digest && !ref->tag.ptr) {
         return err_set(err, ERR_USAGE, "image %s: expected a tag or a digest",
                        oci_ref_text(arena, ref));
@@ -389,9 +388,8 @@ static int copy(struct pull *pull, struct err *err)
 static int get_config(struct pull *pull, struct err *err)
 {
     const struct oci_descriptor *config = &pull->blobs[0];
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(OCI_CONFIG_BYTES_MAX);
     uint8_t sha256[SHA256_BYTES];
-    strbuf_init(&out, OCI_CONFIG_BYTES_MAX);
     if (store_has_blob(pull, config)) {
         return 0;
     }

@@ -36,10 +36,7 @@ struct registry;
 MUST_CHECK int registry_new(const struct registry_settings *settings,
                             struct registry **ret_registry, struct err *err);
 void registry_free(struct registry *registry);
-static inline void registry_cleanup(struct registry **registry)
-{
-    registry_free(*registry);
-}
+CLEANUP_POINTER(registry, struct registry, registry_free);
 
 struct registry_doc {
     struct str text;

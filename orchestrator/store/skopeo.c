@@ -121,9 +121,8 @@ static bool is_secret(const struct skopeo *skopeo, struct str text)
 
 static struct str clean(const struct skopeo *skopeo, struct str reason)
 {
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(CHILD_ERROR_MAX);
     size_t from = 0;
-    strbuf_init(&out, CHILD_ERROR_MAX);
     if (is_secret(skopeo, reason)) {
         return STR_LIT("it repeats the password in what it says, which is therefore not shown");
     }

@@ -4,7 +4,6 @@
 #include "store/source_impl.h"
 
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fcntl.h>
@@ -128,14 +127,13 @@ static void read_refs(struct str text, const char *ref, struct arena *arena,
 int source_resolve(struct sources *sources, const char *url, const char *ref,
                    const char **ret_commit, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(GIT_OUTPUT_MAX);
     struct git_result result;
     struct found_ref found = {0};
     struct str tag;
     const struct git_call call = {.args = GIT_ARGS("ls-remote", "--quiet", "--", url, ref,
                                                    arena_printf(sources->git.arena, "%s^{}", ref)),
                                   .deadline_ns = PROBE_DEADLINE_NS};
-    strbuf_init(&out, GIT_OUTPUT_MAX);
     if (check_online(sources, url, err) < 0 ||
         git_run(&sources->git, &call, &out, &result, err) < 0) {
         return -1;
@@ -236,9 +234,8 @@ static int has_ref(struct sources *sources, const char *repo, const char *commit
 static int check_type(struct sources *sources, const char *url, const char *repo,
                       const char *commit, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(4096);
     struct git_result result;
-    strbuf_init(&out, 4096);
     if (git_run(&sources->git,
                 &(struct git_call){.git_dir = repo, .args = GIT_ARGS("cat-file", "-t", commit)},
                 &out, &result, err) < 0) {

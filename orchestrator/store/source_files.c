@@ -3,12 +3,9 @@
 
 #include "store/source_impl.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/publish.h"
 #include "base/temp.h"
 #include "report/source.h"
@@ -27,14 +24,13 @@ int source_make_tmp(struct sources *sources, struct temp **ret_folder, struct er
 static int ask_gitmodules(struct sources *sources, const struct source_part *part,
                           const char *const *question, struct str *ret_answer, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(GIT_OUTPUT_MAX);
     struct git_result result;
     const char *args[GIT_ARGS_MAX] = {
         "config", "--blob", arena_printf(sources->git.arena, "%s:.gitmodules", part->commit), "-z"};
     for (size_t n = 4; *question; n++) {
         args[n] = *question++;
     }
-    strbuf_init(&out, GIT_OUTPUT_MAX);
     if (git_run(&sources->git, &(struct git_call){.git_dir = part->repo, .args = args}, &out,
                 &result, err) < 0) {
         return -1;
@@ -124,14 +120,12 @@ static void name_path(struct strbuf *names, size_t n_named, struct str path, con
 static int name_dirty(struct sources *sources, const struct git_call *index, struct strbuf *names,
                       size_t *ret_n, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf changed = {0};
-    CLEANUP(strbuf) struct strbuf added = {0};
+    CLEANUP(strbuf) struct strbuf changed = STRBUF(GIT_OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf added = STRBUF(GIT_OUTPUT_MAX);
     struct git_call refresh = *index, diff = *index, others = *index;
     struct git_result result;
     struct str status, path;
     size_t n = 0;
-    strbuf_init(&changed, GIT_OUTPUT_MAX);
-    strbuf_init(&added, GIT_OUTPUT_MAX);
     refresh.args = GIT_ARGS("update-index", "-q", "--really-refresh");
     diff.args =
         GIT_ARGS("diff-files", "-z", "--name-status", "--no-renames", "--ignore-submodules=all");
@@ -159,11 +153,10 @@ static int name_dirty(struct sources *sources, const struct git_call *index, str
 static int check_part(struct sources *sources, const struct source_part *part, const char *folder,
                       struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf names = {0};
+    CLEANUP(strbuf) struct strbuf names = STRBUF(4096);
     struct git_call call = {.git_dir = part->repo, .work_tree = folder};
     CLEANUP(temp) struct temp *tmp = NULL;
     size_t n = 0;
-    strbuf_init(&names, 4096);
     if (source_make_tmp(sources, &tmp, err) < 0 ||
         source_put_index(sources, part, tmp->path, &call.index_path, err) < 0 ||
         name_dirty(sources, &call, &names, &n, err) < 0) {

@@ -6,7 +6,6 @@
 #include "store/source_impl.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/temp.h"
 #include "report/source.h"
 
@@ -56,15 +55,13 @@ static int check_selection(const struct source_part *part, const struct source_p
 
 int source_select(struct sources *sources, struct source_part *part, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf all = {0};
-    CLEANUP(strbuf) struct strbuf kept = {0};
+    CLEANUP(strbuf) struct strbuf all = STRBUF(LISTING_MAX);
+    CLEANUP(strbuf) struct strbuf kept = STRBUF(LISTING_MAX);
     struct arena *arena = sources->git.arena;
     struct source_pin pin = {0};
     struct str entry, hex, path;
     bool is_found[SOURCE_PATHS_MAX] = {0};
     bool has_submodule = false;
-    strbuf_init(&all, LISTING_MAX);
-    strbuf_init(&kept, LISTING_MAX);
     if ((part->paths &&
          source_parse_pin(arena, arena_printf(arena, "%s:%s", part->commit, part->paths), &pin,
                           err) < 0) ||
@@ -116,12 +113,11 @@ int source_find_selection(struct sources *sources, struct source_part *part, str
 {
     struct git_call call = {.git_dir = part->repo, .args = GIT_ARGS("write-tree")};
     CLEANUP(temp) struct temp *tmp = NULL;
-    int result;
     if (source_select(sources, part, err) < 0 || source_make_tmp(sources, &tmp, err) < 0) {
         return -1;
     }
     call.new_objects = tmp->path;
-    result = source_put_index(sources, part, tmp->path, &call.index_path, err);
+    int result = source_put_index(sources, part, tmp->path, &call.index_path, err);
     result = result < 0 ? result : git_hex(&sources->git, &call, &part->selection, err);
     return result < 0 ? err_wrap(err, "part of %.100s at %.12s", part->url, part->commit) : 0;
 }
@@ -138,9 +134,8 @@ const char *source_upload_pack(struct arena *arena, const char *url)
 
 static int list_blobs(const struct source_part *part, const char *path, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf ids = {0};
+    CLEANUP(strbuf) struct strbuf ids = STRBUF(LISTING_MAX);
     struct str rest = part->entries, entry, hex, name;
-    strbuf_init(&ids, LISTING_MAX);
     while (str_next(&rest, '\0', &entry)) {
         if (split_entry(entry, &hex, &name) && !str_starts(entry, STR_LIT(ENTRY_SUB))) {
             strbuf_printf(&ids, "%.*s\n", STR_ARG(hex));

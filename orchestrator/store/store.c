@@ -7,10 +7,8 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/publish.h"
 #include "codec/json.h"
@@ -114,10 +112,8 @@ static int make_file(const struct store *store, const char *name, const char *te
         return 0;
     }
     if (store_temp(store, &temp, err) < 0 ||
-        fs_write_all(temp->fd, text, strlen(text), path, err) < 0) {
-        return -1;
-    }
-    if (publish_data(temp->fd, path, err) < 0) {
+        fs_write_all(temp->fd, text, strlen(text), path, err) < 0 ||
+        publish_data(temp->fd, path, err) < 0) {
         return -1;
     }
     return link(temp->path, path) < 0 && errno != EEXIST ? err_errno(err, "create", path)

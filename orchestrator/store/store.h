@@ -38,10 +38,7 @@ struct store {
 MUST_CHECK int store_open(struct arena *arena, const char *folder, struct store *ret_store,
                           struct err *err);
 void store_close(struct store *store);
-static inline void store_cleanup(struct store *store)
-{
-    store_close(store);
-}
+CLEANUP_BY(store, struct store, store_close);
 
 /* Path of a blob, whether it is there or not; of something else below the store. */
 char *store_blob_path(const struct store *store, const uint8_t *sha256);

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/publish.h"
@@ -144,10 +143,8 @@ static int measure(const char *path, struct extent *ret_extent, struct err *err)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct extent extent = {0};
     struct fs_names files = {0};
-    if (add_extent(&extent, path, err) < 0) {
-        return -1;
-    }
-    if (fs_is_dir(path) && fs_walk(&arena, path, &files, err) < 0) {
+    if (add_extent(&extent, path, err) < 0 ||
+        (fs_is_dir(path) && fs_walk(&arena, path, &files, err) < 0)) {
         return -1;
     }
     for (size_t idx = 0; idx < files.n; idx++) {

@@ -34,8 +34,7 @@ static void escape_into(struct strbuf *buf, const char *name)
 
 int store_escape(struct arena *arena, const char *name, char **ret_component, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
-    strbuf_init(&buf, STORE_NAME_MAX);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(STORE_NAME_MAX);
     escape_into(&buf, name);
     if (buf.is_full || buf.len == 0) {
         return err_set(err, ERR_USAGE,
@@ -105,14 +104,14 @@ int store_ref_blobs(struct arena *arena, struct str text, const char *name,
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root, list;
+    struct json list;
     struct str *items;
     uint8_t(*sha256)[SHA256_BYTES];
     size_t n;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_member(&root, "blobs", &list, err) < 0 ||
         json_str_list(&list, &scratch, STORE_BLOBS_MAX, &items, &n, err) < 0) {
         return -1;
@@ -198,11 +197,6 @@ int store_ref_drop(struct store *store, const char *kind, const char *name, stru
     return publish_parent(path, err);
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int store_ref_list(const struct store *store, const char *kind, struct fs_names *ret_names,
                    struct err *err)
 {
@@ -228,7 +222,7 @@ int store_ref_list(const struct store *store, const char *kind, struct fs_names 
     }
     /* The order of the escaped names differs from that of the names: '%' sorts before letters. */
     if (names.n) {
-        qsort(names.items, names.n, sizeof(*names.items), by_bytes);
+        qsort(names.items, names.n, sizeof(*names.items), str_cmp_z);
     }
     *ret_names = names;
     return 0;

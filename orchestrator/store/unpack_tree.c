@@ -3,6 +3,7 @@
 
 #include "store/unpack_tree.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,273 @@
 #include "base/map.h"
 #include "base/publish.h"
 #include "base/temp.h"
-#include "store/unpack_write.h"
+#include "base/vec.h"
+#include "codec/digest.h"
+#include "sys/pool.h"
+#include "sys/tree.h"
+
+/* ---- the ends that use the pool ---- */
+
+/* The two ends of unpacking that use the pool. The owner's thread reads the archive, decompresses and writes, as any tar does; the
+   pool takes the digests: of each block of the archive while libarchive works on that block, and of files, many small ones a job,
+   once they are written and still in the page cache. A large file is digested as it is written, so that none is read from the
+   disk again. Owned by one thread. */
+
+#define ARCHIVE_BLOCKS 2 /* one that libarchive reads, and the next */
+#define HASHES_MAX     8 /* jobs that digest files */
+
+struct archive_reader {
+    struct pool *pool; /* borrowed */
+    const char *name;  /* borrowed */
+    int fd;            /* borrowed */
+    uint8_t *blocks[ARCHIVE_BLOCKS];
+    size_t next;
+    struct pool_job job;
+    struct digest digest;
+    const uint8_t *hashing; /* the block that the job digests; NULL: no job runs */
+    size_t hashing_len;
+    uint64_t read_bytes;
+};
+
+struct written { /* one file */
+    const char *path;
+    struct digest_value value;
+};
+
+struct hash_batch;
+
+struct unpack_writer {
+    int root_fd; /* borrowed */
+    unsigned kinds;
+    struct pool *pool; /* borrowed */
+    VEC(struct written) files;
+    struct hash_batch *batches[HASHES_MAX]; /* owned; a ring */
+    size_t first, n_flying;
+    size_t n_sent, waiting_bytes; /* files[n_sent...] are for the next batch */
+    struct digest digest;
+    int fd; /* of the file that is being written; -1: none */
+    bool is_large;
+};
+
+#define BLOCK_BYTES (1u << 20)
+#define BATCH_BYTES (4u << 20) /* a batch is sent once it has so many, */
+#define BATCH_FILES 256u       /* or so many files */
+
+/* --- the archive -------------------------------------------------------------------------------------------------------------- */
+
+static int hash_block(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err UNUSED)
+{
+    struct archive_reader *reader = arg;
+    digest_update(&reader->digest, reader->hashing, reader->hashing_len);
+    return 0;
+}
+
+static int wait_block(struct archive_reader *reader, struct err *err)
+{
+    int result = reader->hashing ? pool_wait(reader->pool, &reader->job, err) : 0;
+    reader->hashing = NULL;
+    return result;
+}
+
+static void archive_reader_init(struct archive_reader *reader, int fd, const char *name,
+                                unsigned kinds, struct pool *pool)
+{
+    *reader = (struct archive_reader){.fd = fd, .name = name, .pool = pool};
+    for (size_t idx = 0; idx < ARCHIVE_BLOCKS; idx++) {
+        reader->blocks[idx] = xmalloc(BLOCK_BYTES);
+    }
+    digest_start(&reader->digest, kinds);
+}
+
+static void archive_reader_release(struct archive_reader *reader)
+{
+    struct err ignored = {0};
+    (void)!wait_block(reader, &ignored);
+    for (size_t idx = 0; idx < ARCHIVE_BLOCKS; idx++) {
+        free(reader->blocks[idx]);
+    }
+    digest_release(&reader->digest);
+}
+
+/* *ret_len 0 at the end. The bytes stay until the call after the next. */
+static int archive_reader_next(struct archive_reader *reader, const void **ret_ptr, size_t *ret_len,
+                               struct err *err)
+{
+    uint8_t *block = reader->blocks[reader->next];
+    size_t len = 0;
+    reader->next = (reader->next + 1) % ARCHIVE_BLOCKS;
+    if (fs_fill(reader->fd, block, BLOCK_BYTES, reader->name, &len, err) < 0 ||
+        wait_block(reader, err) < 0) {
+        return -1;
+    }
+    reader->read_bytes += len;
+    reader->hashing = block;
+    reader->hashing_len = len;
+    reader->job = (struct pool_job){.fn = hash_block, .arg = reader};
+    pool_submit(reader->pool, &reader->job);
+    *ret_ptr = block;
+    *ret_len = len;
+    return 0;
+}
+
+static int archive_reader_finish(struct archive_reader *reader, struct digest_value *ret_value,
+                                 struct err *err)
+{
+    if (wait_block(reader, err) < 0) {
+        return -1;
+    }
+    *ret_value = digest_finish(&reader->digest);
+    return 0;
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------------------- */
+
+struct hash_batch {
+    struct pool_job job;
+    struct tree_batch of;
+    size_t first; /* of writer->files, which moves while this runs */
+    struct tree_file files[BATCH_FILES];
+    struct digest_value values[BATCH_FILES];
+};
+
+static void keep_value(void *ctx, size_t idx, const struct digest_value *value)
+{
+    ((struct hash_batch *)ctx)->values[idx] = *value;
+}
+
+static int hash_files(void *arg, const atomic_bool *is_cancelled, struct err *err)
+{
+    return tree_batch_digest(&((struct hash_batch *)arg)->of, is_cancelled, err);
+}
+
+static void writer_init(struct unpack_writer *writer, int root_fd, unsigned kinds,
+                        struct pool *pool)
+{
+    *writer = (struct unpack_writer){.root_fd = root_fd, .kinds = kinds, .pool = pool, .fd = -1};
+}
+
+/* Waits for the oldest job and takes its digests over. */
+static int end_oldest(struct unpack_writer *writer, struct err *err)
+{
+    struct hash_batch *batch = writer->batches[writer->first];
+    int result = pool_wait(writer->pool, &batch->job, err);
+    for (size_t idx = 0; result == 0 && idx < batch->of.n; idx++) {
+        writer->files.items[batch->first + idx].value = batch->values[idx];
+    }
+    writer->first = (writer->first + 1) % HASHES_MAX;
+    writer->n_flying--;
+    return result;
+}
+
+static void writer_release(struct unpack_writer *writer)
+{
+    struct err ignored = {0};
+    while (writer->n_flying > 0) {
+        (void)!end_oldest(writer, &ignored);
+    }
+    for (size_t idx = 0; idx < HASHES_MAX; idx++) {
+        free(writer->batches[idx]);
+    }
+    fd_close(&writer->fd);
+    digest_release(&writer->digest);
+    VEC_RELEASE(&writer->files);
+}
+
+static int send(struct unpack_writer *writer, struct err *err)
+{
+    struct hash_batch *batch;
+    if (writer->n_flying == HASHES_MAX && end_oldest(writer, err) < 0) {
+        return -1;
+    }
+    size_t slot = (writer->first + writer->n_flying++) % HASHES_MAX;
+    if (!writer->batches[slot]) {
+        writer->batches[slot] = xmalloc(sizeof(*batch));
+    }
+    batch = writer->batches[slot];
+    batch->job = (struct pool_job){.fn = hash_files, .arg = batch};
+    batch->first = writer->n_sent;
+    batch->of = (struct tree_batch){.root_fd = writer->root_fd,
+                                    .files = batch->files,
+                                    .n = writer->files.n - writer->n_sent,
+                                    .kinds = writer->kinds,
+                                    .on_value = keep_value,
+                                    .ctx = batch};
+    for (size_t idx = 0; idx < batch->of.n; idx++) {
+        batch->files[idx].path = writer->files.items[batch->first + idx].path;
+    }
+    writer->n_sent = writer->files.n;
+    writer->waiting_bytes = 0;
+    pool_submit(writer->pool, &batch->job);
+    return 0;
+}
+
+/* size_bytes: 0 where it is not known. */
+static int writer_begin(struct unpack_writer *writer, const char *path, bool is_executable,
+                        uint64_t size_bytes, struct err *err)
+{
+    mode_t mode = is_executable ? 0755 : 0644;
+    ASSERT(writer->fd < 0);
+    writer->is_large = size_bytes > BATCH_BYTES;
+    /* A large file has its digests by itself: what waits before it goes first. */
+    if (writer->is_large) {
+        if (writer->n_sent < writer->files.n && send(writer, err) < 0) {
+            return -1;
+        }
+        digest_start(&writer->digest, writer->kinds);
+    }
+    writer->fd = beneath_open(writer->root_fd, path, O_WRONLY | O_CREAT | O_EXCL, mode);
+    if (writer->fd < 0 && errno == EEXIST) {
+        return err_set(err, ERR_INTEGRITY, "%.300s: another archive has that file, too", path);
+    }
+    /* Unlike open, this ignores the umask. */
+    if (writer->fd < 0 || fchmod(writer->fd, mode) < 0) {
+        return err_errno(err, "create", path);
+    }
+    VEC_PUSH(&writer->files, (struct written){.path = path});
+    return 0;
+}
+
+static int writer_data(struct unpack_writer *writer, const void *ptr, size_t len, struct err *err)
+{
+    if (writer->is_large) {
+        digest_update(&writer->digest, ptr, len);
+    }
+    writer->waiting_bytes += len;
+    return fs_write_all(writer->fd, ptr, len, writer->files.items[writer->files.n - 1].path, err);
+}
+
+static int writer_end(struct unpack_writer *writer, struct err *err)
+{
+    struct written *file = &writer->files.items[writer->files.n - 1];
+    int closing = take_fd(&writer->fd);
+    if (close(closing) < 0) {
+        return err_errno(err, "write", file->path);
+    }
+    if (writer->is_large) {
+        file->value = digest_finish(&writer->digest);
+        writer->n_sent = writer->files.n;
+        writer->waiting_bytes = 0;
+        return 0;
+    }
+    return writer->waiting_bytes >= BATCH_BYTES || writer->files.n - writer->n_sent == BATCH_FILES
+               ? send(writer, err)
+               : 0;
+}
+
+/* Afterwards every file has its digests. */
+static int writer_finish(struct unpack_writer *writer, struct err *err)
+{
+    ASSERT(writer->fd < 0);
+    if (writer->n_sent < writer->files.n && send(writer, err) < 0) {
+        return -1;
+    }
+    while (writer->n_flying > 0) {
+        if (end_oldest(writer, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
 
 #define LARGE_BYTES (64u << 20) /* for a file of that size free space is looked at before */
 #define FOLDER_MODE 0755
@@ -98,9 +365,7 @@ static const char *resolve(struct arena *arena, struct str link, struct str text
     CLEANUP(strbuf) struct strbuf path = {0};
     struct str part;
     strbuf_init(&path, (size_t)2 * UNPACK_PATH_MAX);
-    while (link.len > 0 && link.ptr[link.len - 1] != '/') {
-        link.len--;
-    }
+    link = str_rcut(link, 0, "/");
     strbuf_add_str(&path, link);
     while (str_next(&text, '/', &part)) {
         if (part.len == 0 || str_eq_z(part, ".")) {
@@ -108,9 +373,7 @@ static const char *resolve(struct arena *arena, struct str link, struct str text
         }
         if (str_eq_z(part, "..")) {
             struct str above = str_sub(strbuf_str(&path), 0, path.len ? path.len - 1 : 0);
-            while (above.len > 0 && above.ptr[above.len - 1] != '/') {
-                above.len--;
-            }
+            above = str_rcut(above, 0, "/");
             path.len = above.len;
             path.ptr[path.len] = '\0';
             continue;
@@ -187,14 +450,11 @@ static int read_all(struct job *job, struct err *err)
 static int check_digest(const char *archive, const char *kind, const uint8_t *expected,
                         const uint8_t *found, size_t n, struct err *err)
 {
-    char hex_expected[SHA256_HEX_SIZE], hex_found[SHA256_HEX_SIZE];
     if (!expected || memcmp(expected, found, n) == 0) {
         return 0;
     }
-    hex_encode(expected, n, hex_expected);
-    hex_encode(found, n, hex_found);
-    return err_set(err, ERR_INTEGRITY, "%s: its %s is %s, expected %s", archive, kind, hex_found,
-                   hex_expected);
+    return err_set(err, ERR_INTEGRITY, "%s: its %s is %s, expected %s", archive, kind,
+                   hex_of(found, n).text, hex_of(expected, n).text);
 }
 
 static int check_archive(struct job *job, struct digest_value *ret_value, struct err *err)

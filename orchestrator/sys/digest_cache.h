@@ -35,10 +35,7 @@ void digest_key_of(const struct stat *info, struct digest_key *ret_key);
 struct digest_cache *digest_cache_open(const char *path, struct clock_src clock);
 /* Forgets what was added and not saved. NULL is fine. */
 void digest_cache_free(struct digest_cache *cache);
-static inline void digest_cache_cleanup(struct digest_cache **cache)
-{
-    digest_cache_free(*cache);
-}
+CLEANUP_POINTER(digest_cache, struct digest_cache, digest_cache_free);
 
 /* Finds all of `kinds`, or false. Any thread, concurrently with all but save. */
 bool digest_cache_find(const struct digest_cache *cache, const struct digest_key *key,

@@ -46,10 +46,7 @@ struct loop {
 void loop_init(struct loop *loop, struct clock_src clock);
 /* Restores the signal mask; borrowed descriptors stay open. */
 void loop_release(struct loop *loop);
-static inline void loop_cleanup(struct loop *loop)
-{
-    loop_release(loop);
-}
+CLEANUP_BY(loop, struct loop, loop_release);
 
 /* The descriptor stays the caller's. events: POLLIN, POLLOUT. Hang-up and error are always reported. */
 MUST_CHECK int loop_watch(struct loop *loop, int fd, short events, loop_fd_fn fn, void *ctx,

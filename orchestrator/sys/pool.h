@@ -32,10 +32,7 @@ struct pool_job {
 MUST_CHECK int pool_new(size_t n_threads, struct pool **ret_pool, struct err *err);
 /* Sets the flag, drops jobs that have not begun, waits for those that have. NULL is fine. */
 void pool_free(struct pool *pool);
-static inline void pool_cleanup(struct pool **pool)
-{
-    pool_free(*pool);
-}
+CLEANUP_POINTER(pool, struct pool, pool_free);
 /* job is borrowed until pool_wait or pool_poll says that it is done; jobs begin in order. */
 void pool_submit(struct pool *pool, struct pool_job *job);
 /* Blocks until the job is done; gives its result and error. */

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/pidfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,15 +32,11 @@ static const char *const ENV_NAMES[] = {"PATH",
                                         "UBSAN_OPTIONS",
                                         "TSAN_OPTIONS",
                                         "XDG_RUNTIME_DIR",
-                                        ENGINE_ENV};
+                                        ENGINE_ENV,
+                                        NULL};
 static bool may_inherit(struct str name)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(ENV_NAMES); idx++) {
-        if (str_eq_z(name, ENV_NAMES[idx])) {
-            return true;
-        }
-    }
-    return secret_is_condition(name);
+    return str_eq_any(name, ENV_NAMES) || secret_is_condition(name);
 }
 
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n)
@@ -156,10 +151,8 @@ static int watch(struct proc *proc, const struct proc_spec *spec, struct err *er
     struct loop *loop = proc->loop;
     proc->pid_fd =
         pidfd_open(proc->pid, 0); /* -1 on old kernels: proc_step is then called by tick */
-    if (proc->pid_fd >= 0 && loop_watch(loop, proc->pid_fd, POLLIN, note_ready, proc, err) < 0) {
-        return -1;
-    }
-    if (proc->out_fd >= 0 && loop_watch(loop, proc->out_fd, POLLIN, note_ready, proc, err) < 0) {
+    if ((proc->pid_fd >= 0 && loop_watch(loop, proc->pid_fd, POLLIN, note_ready, proc, err) < 0) ||
+        (proc->out_fd >= 0 && loop_watch(loop, proc->out_fd, POLLIN, note_ready, proc, err) < 0)) {
         return -1;
     }
     return !spec->deadline_ns ? 0

@@ -55,10 +55,7 @@ enum step proc_step(struct proc *proc, struct err *err);
 void proc_stop(struct proc *proc);
 /* Kills what still runs, reaps it. */
 void proc_release(struct proc *proc);
-static inline void proc_cleanup(struct proc *proc)
-{
-    proc_release(proc);
-}
+CLEANUP_BY(proc, struct proc, proc_release);
 
 /* Runs to the end and collects stdout and stderr in out, up to its cap. For short tools only. */
 MUST_CHECK int proc_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,

@@ -5,8 +5,6 @@
 
 #include <signal.h>
 
-#include "base/log.h"
-
 static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
 
 void stop_hold(void)
@@ -39,13 +37,4 @@ int stop_status(void)
 bool stop_is_asked(void)
 {
     return stop_status() != 0;
-}
-
-int stop_end(const struct err *err)
-{
-    if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
-        log_line(LOG_ERROR, "%s", err->msg);
-        return stop_status();
-    }
-    return -1;
 }

@@ -11,7 +11,5 @@ void stop_hold(void);
 bool stop_is_asked(void);
 /* 128 + the signal, or 0. */
 int stop_status(void);
-/* What a command that failed returns: after a ^C it says so and gives the signal's status, else -1. */
-int stop_end(const struct err *err);
 
 #endif

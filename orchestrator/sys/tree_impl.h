@@ -8,12 +8,8 @@
 #include "sys/digest_cache.h"
 #include "sys/tree.h"
 
-/* ---- tree_walk.c ---- */
-
 /* Each file below the folder, in the order of the whole paths' bytes; path is valid during the call. */
 typedef int (*tree_visit_fn)(void *ctx, const char *path, size_t len, struct err *err);
-MUST_CHECK int tree_walk(const char *folder, bool (*should_stop)(void), tree_visit_fn visit,
-                         void *ctx, struct err *err);
 
 /* ---- tree_run.c: the owner's side of hashing a row of files on the pool ---- */
 
@@ -38,7 +34,7 @@ struct tree_run {
 
 MUST_CHECK int tree_run(struct tree_run *run, struct err *err);
 
-/* ---- tree_worker.c, tree_lanes.c: one thread's side ---- */
+/* ---- tree_worker.c: one thread's side ---- */
 
 struct tree_worker {
     struct tree_run *run;
@@ -65,9 +61,5 @@ void tree_done(struct tree_worker *worker, struct tree_open *open,
 MUST_CHECK int tree_digest(struct tree_worker *worker, struct tree_open *open,
                            struct digest *digest, uint8_t *buf, struct err *err);
 #define TREE_READ_BYTES (128u << 10)
-
-/* The job where the processor computes several files at once: MD5 in vectors, SHA-256 with its own instructions. */
-bool tree_has_lanes(unsigned kinds);
-MUST_CHECK int tree_work_lanes(struct tree_worker *worker, struct err *err);
 
 #endif

@@ -131,13 +131,10 @@ static int read_path(const struct list_reader *reader, struct str text, bool is_
 /* How many hex digits the line begins with: the kind of a list of others is seen on its first line. */
 static size_t hex_len(const struct list_reader *reader, struct str line)
 {
-    size_t len = 0;
     if (reader->digest_bytes) {
         return 2 * reader->digest_bytes;
     }
-    while (len < line.len && line.ptr[len] != ' ') {
-        len++;
-    }
+    size_t len = str_cspan(line, 0, " ");
     return len;
 }
 
@@ -378,7 +375,6 @@ static int emit(struct list_sink *sink, const struct tree_list *list, uint8_t *r
                 struct err *err)
 {
     CLEANUP(free) char *buf = xmalloc(READ_BYTES);
-    struct digest_value value;
     int result = 0;
     digest_start(&sink->digest, DIGEST_SHA256);
     sink->buf = buf;
@@ -392,7 +388,7 @@ static int emit(struct list_sink *sink, const struct tree_list *list, uint8_t *r
     if (result == 0) {
         result = flush(sink, err);
     }
-    value = digest_finish(&sink->digest);
+    struct digest_value value = digest_finish(&sink->digest);
     digest_release(&sink->digest);
     if (result == 0 && ret_sha256) {
         memcpy(ret_sha256, value.sha256, SHA256_BYTES);

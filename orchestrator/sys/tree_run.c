@@ -3,7 +3,6 @@
 #include "base/base.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "sys/pool.h"

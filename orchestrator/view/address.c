@@ -47,13 +47,12 @@ struct str address_commit(struct arena *arena, const struct source_ref *source)
 struct str address_file(struct arena *arena, const struct source_ref *source, struct str path,
                         int64_t line)
 {
-    CLEANUP(strbuf) struct strbuf url = {0};
+    CLEANUP(strbuf) struct strbuf url = STRBUF(65536);
     size_t host = 0;
     struct str repository = repository_of(source, &host);
     if (repository.len == 0) {
         return STR_EMPTY;
     }
-    strbuf_init(&url, 65536);
     strbuf_printf(&url, "%.*s%s%.*s/", STR_ARG(repository), HOSTS[host].file,
                   STR_ARG(source->commit));
     address_add_path(&url, path);

@@ -56,8 +56,7 @@ static void write_case(const struct report_audit *audit, const struct cell_audit
     }
     strbuf_printf(out, ">\n      <%s message=\"", ELEMENTS[outcome]);
     if (outcome == OUTCOME_FAILED) {
-        CLEANUP(strbuf) struct strbuf text;
-        strbuf_init(&text, 512);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(512);
         strbuf_printf(&text, "published %s %s, recomputed ", a->cell->printed.ptr,
                       a->cell->unit.ptr);
         strbuf_add_f64(&text, a->recomputed);

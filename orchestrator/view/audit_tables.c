@@ -8,8 +8,7 @@
 /* Facts of the row that its logs do not prove, or the paths of its logs: parted by blanks. */
 static void add_unproven(struct table *table, const struct cell_audit *a)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 256);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(256);
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         if (a->identity.items[fact].state != ID_PROVEN) {
             strbuf_printf(&text, "%s%s", text.len ? " " : "",
@@ -21,8 +20,7 @@ static void add_unproven(struct table *table, const struct cell_audit *a)
 
 static void add_logs(struct table *table, const struct cell_audit *a)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         strbuf_printf(&text, "%s%.*s", idx ? " " : "", STR_ARG(a->logs[idx].path));
     }
@@ -32,8 +30,7 @@ static void add_logs(struct table *table, const struct cell_audit *a)
 /* The reasons of a number that does not follow; else what is said of it. */
 static void add_note(struct table *table, const struct cell_audit *a)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     if (a->verdict == AUDIT_DIFFERS) {
         audit_out_reasons(&table->arena, a, "; ", "", &text);
         table_add(table, str_sub(strbuf_str(&text), strlen("; "), SIZE_MAX));
@@ -118,8 +115,7 @@ void audit_out_csv(const struct audit_set *set, struct strbuf *out)
         {"recomputed", true},  {"rel_diff", true},   {"verdict", false}, {"proof", false},
         {"not_proven", false}, {"log_state", false}, {"rule", false},    {"logs", false},
         {"note", false},       {"footnote", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < set->n; idx++) {
         for (size_t cell = 0; cell < set->items[idx].n_cells; cell++) {
             add_row(&table, set->items[idx].report, &set->items[idx].cells[cell]);

@@ -302,8 +302,7 @@ static void write_like(const struct report_audit *audit, table_writer render, st
     static const struct table_column LIKE[] = {
         {"row", false},  {"against", false},  {"rate", true},           {"other's", true},
         {"ratio", true}, {"published", true}, {"rule for both", false}, {"still differs", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, LIKE, ARRAY_LEN(LIKE));
+    CLEANUP(table) struct table table = TABLE(LIKE);
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
         const struct like_row *row = &audit->rows[idx];
         table_add(&table, row->a->of_case->id);
@@ -450,10 +449,7 @@ static void add_lists(struct strbuf *out, struct str text)
 {
     struct str line;
     while (str_next(&text, '\n', &line)) {
-        size_t indent = 0;
-        while (indent < line.len && line.ptr[indent] == ' ') {
-            indent++;
-        }
+        size_t indent = str_span(line, 0, " ");
         if (line.len) {
             strbuf_add_z(out, indent == 0 ? "\n### " : indent <= ITEM_INDENT_MAX ? "- " : "  - ");
             markdown_text(out, str_sub(line, indent, SIZE_MAX));
@@ -465,8 +461,7 @@ static void add_lists(struct strbuf *out, struct str text)
 static void add_markdown_table(const struct report_audit *audit, struct str heading,
                                struct strbuf *out)
 {
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t cell = 0; cell < audit->n_cells; cell++) {
         if (str_eq(audit->cells[cell].cell->table, heading)) {
             add_cell(&table.arena, &table, &audit->cells[cell], true);
@@ -540,8 +535,7 @@ void audit_out_markdown(const struct audit_set *set, struct strbuf *out)
                 add_markdown_table(audit, audit->cells[cell].cell->table, out);
             }
         }
-        CLEANUP(strbuf) struct strbuf beside;
-        strbuf_init(&beside, 1 << 20);
+        CLEANUP(strbuf) struct strbuf beside = STRBUF(1 << 20);
         write_beside(audit, STR_EMPTY, &beside);
         if (beside.len) {
             strbuf_printf(out, "%.*s\n", STR_ARG(strbuf_str(&beside)));

@@ -61,8 +61,7 @@ static void put_probes(const struct doctor_view *view, struct arena *arena, stru
         {"node", false},   {"reply ms", true},   {"clock s", true},  {"system", false},
         {"CPUs", true},    {"memory GiB", true}, {"free GiB", true}, {"engine", false},
         {"driver", false}, {"GPUs", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < view->result->probes.n; idx++) {
         add_probe(&table, arena, view->inventory, &view->result->probes.items[idx]);
     }

@@ -89,8 +89,7 @@ static void put_window(const struct window *w, struct json_out *out)
 void explain_put_rule(const struct rule *rule, const struct explain_users *users,
                       struct json_out *out)
 {
-    CLEANUP(strbuf) struct strbuf words = {0};
-    strbuf_init(&words, 4096);
+    CLEANUP(strbuf) struct strbuf words = STRBUF(4096);
     rule_describe(rule, &words);
     jw_object(out, NULL);
     jw_z(out, "kind", "rule");

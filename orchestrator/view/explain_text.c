@@ -45,8 +45,7 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
         strbuf_printf(out, "              %.*s\n", STR_ARG(a->note));
     }
     if (of->how.rule) {
-        CLEANUP(strbuf) struct strbuf words = {0};
-        strbuf_init(&words, 4096);
+        CLEANUP(strbuf) struct strbuf words = STRBUF(4096);
         rule_describe(of->how.rule, &words);
         strbuf_printf(out, "  rule        %.*s: %s (%.*s)\n", STR_ARG(a->rule), words.ptr,
                       STR_ARG(of->how.rule->origin));
@@ -102,7 +101,6 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
     bool is_long = !opts->is_verbose && n > SAMPLES_HEAD + SAMPLES_TAIL;
     CLEANUP(table) struct table table;
     CLEANUP(strbuf) struct strbuf text = {0};
-    struct str rest;
     struct str line;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - (of->texts && of->texts[log] ? 0 : 1));
     strbuf_printf(out, "    %zu samples of %.*s%s%.*s:", n, STR_ARG(how->series->name),
@@ -122,7 +120,7 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
     }
     strbuf_init(&text, out->cap_bytes);
     table_render(&table, &text);
-    rest = str_sub(strbuf_str(&text), 0, text.len - 1); /* the last line break */
+    struct str rest = str_sub(strbuf_str(&text), 0, text.len - 1); /* the last line break */
     while (str_next(&rest, '\n', &line)) {
         strbuf_printf(out, "      %.*s\n", STR_ARG(line));
     }

@@ -79,12 +79,8 @@ static bool is_first_of_rule(const struct findings *list, size_t idx)
 
 static const char *title_of(const char *id)
 {
-    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
-        if (strcmp(FINDING_RULES[idx].id, id) == 0) {
-            return FINDING_RULES[idx].title;
-        }
-    }
-    return "";
+    const struct finding_rule *found = Z_NAMED(FINDING_RULES, N_FINDING_RULES, id, str_of(id));
+    return found ? found->title : "";
 }
 
 static void write_block(const struct findings *list, size_t first, bool is_colored,

@@ -256,9 +256,7 @@ static void add_runs(struct page *page, const struct report *report, const struc
                      const struct how *how)
 {
     struct str folder = ca->logs[0].path;
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
-    }
+    folder = str_rcut(folder, 0, "/");
     strbuf_add_z(page->out, "<p>");
     add_log_link(page, report, str_sub(folder, 0, folder.len - (folder.len > 0)));
     strbuf_add_z(page->out, "</p><p>");
@@ -328,8 +326,7 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
 /* "mean of ips, skip 2", the id, and the note. */
 static void add_rule(struct page *page, const struct cell_audit *ca)
 {
-    CLEANUP(strbuf) struct strbuf words = {0};
-    strbuf_init(&words, 4096);
+    CLEANUP(strbuf) struct strbuf words = STRBUF(4096);
     if (ca->by) {
         rule_describe(ca->by, &words);
         page_cell(page, strbuf_str(&words));
@@ -607,12 +604,10 @@ static void add_sections(struct page *page, const struct report_audit *audit)
 
 static void add_report(struct page *page, const struct report_audit *audit, bool is_alone)
 {
-    CLEANUP(strbuf) struct strbuf sections;
-    CLEANUP(strbuf) struct strbuf nav;
+    CLEANUP(strbuf) struct strbuf sections = STRBUF(HTML_BYTES_MAX);
+    CLEANUP(strbuf) struct strbuf nav = STRBUF(HTML_BYTES_MAX);
     const struct report *report = audit->report;
     struct strbuf *out = page->out;
-    strbuf_init(&sections, HTML_BYTES_MAX);
-    strbuf_init(&nav, HTML_BYTES_MAX);
     page->prefix = report->id;
     HTML(out, "<h2 id=\"{}\" class=\"{}\">{}</h2>\n", report->id,
          is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);

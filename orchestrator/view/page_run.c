@@ -61,20 +61,24 @@ static void add_cell(struct page *page, const struct run_view *view, const struc
     page_row(page, "cell", at->of_case->id);
     page_cell(page, STR_EMPTY);
     page_case_id(page, at->of_case->id);
-    page_cell(page, at->published ? at->published->printed : DASH);
-    page_cell(page, audited ? cell_number_words(&page->arena, audited) : DASH);
-    page_note(page, audited ? str_of(cell_verdict_words(audited)) : STR_EMPTY);
+    if (!view->frozen.report.is_unpublished) {
+        page_cell(page, at->published ? at->published->printed : DASH);
+        page_cell(page, audited ? cell_number_words(&page->arena, audited) : DASH);
+        page_note(page, audited ? str_of(cell_verdict_words(audited)) : STR_EMPTY);
+    }
     page_cell(page, number_text(page, at->value));
     page_cell(page, number_text(page, at->summary.std));
     page_cell(page, count_text(page, at->summary.n));
     page_cell(page, STR_EMPTY);
     add_verdict(page, at->verdict);
-    if (isfinite(at->value)) { /* on a phone these stand in one column */
+    if (isfinite(at->value) && !view->frozen.report.is_unpublished) { /* one column on a phone */
         HTML(page->out, "<small class=\"phone\">{}{}measured {}</small>",
              percent_text(page, at->rel_diff), isfinite(at->rel_diff) ? STR_LIT(", ") : STR_EMPTY,
              number_text(page, at->value));
     }
-    page_cell(page, percent_text(page, at->rel_diff));
+    if (!view->frozen.report.is_unpublished) {
+        page_cell(page, percent_text(page, at->rel_diff));
+    }
     page_cell(page, at->why);
     HTML(page->out, "<small><code>{}</code></small>", at->step->rule);
     add_beside(page, at);
@@ -100,16 +104,22 @@ static void add_cells(struct page *page, const struct run_view *view)
         {"Case", NULL},         {"Published", "n"},       {"Audited", "n desk"},
         {"Measured", "n desk"}, {"Std. dev.", "n desk"},  {"Repeats", "n desk"},
         {"Verdict", NULL},      {"Difference", "n desk"}, {"Why, and the rule", "rule"}};
+    static const struct page_column MEASURED[] = {
+        {"Case", NULL},        {"Measured", "n"}, {"Std. dev.", "n desk"},
+        {"Repeats", "n desk"}, {"Verdict", NULL}, {"Why, and the rule", "rule"}};
     const struct run_result *result = &view->result;
+    bool is_alone = view->frozen.report.is_unpublished; /* there is nothing to compare it with */
     bool has_also = false;
-    page_section(page, "cells", STR_LIT("Published, audited and measured"));
+    page_section(page, "cells",
+                 is_alone ? STR_LIT("Measured") : STR_LIT("Published, audited and measured"));
     struct str unit = unit_of(result);
     page_table(page,
-               text_of(page,
-                       "Rates of the whole job%s%.*s: published, recomputed from the published "
-                       "log, and measured here (mean and standard deviation of the repeats)",
-                       unit.len ? ", in " : "", STR_ARG(unit)),
-               COLUMNS, ARRAY_LEN(COLUMNS));
+               text_of(page, "Rates of the whole job%s%.*s: %s", unit.len ? ", in " : "",
+                       STR_ARG(unit),
+                       is_alone ? "mean and standard deviation of the repeats"
+                                : "published, recomputed from the published log, and measured "
+                                  "here (mean and standard deviation of the repeats)"),
+               is_alone ? MEASURED : COLUMNS, is_alone ? ARRAY_LEN(MEASURED) : ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < 2 * result->n_cells; idx++) { /* what has no number first */
         const struct cell_result *at = &result->cells[idx % result->n_cells];
         bool is_bad = at->verdict == RUN_FAILED || at->verdict == RUN_NOT_RUN;
@@ -249,8 +259,7 @@ static void add_conditions_of(struct page *page, const struct run_result *result
 /* ---- where it ran ---- */
 static void add_command(struct page *page, const struct plan_step *step)
 {
-    CLEANUP(strbuf) struct strbuf line;
-    strbuf_init(&line, COMMAND_MAX);
+    CLEANUP(strbuf) struct strbuf line = STRBUF(COMMAND_MAX);
     for (size_t idx = 0; idx < step->n_env; idx++) {
         strbuf_printf(&line, "%.*s=", STR_ARG(step->env[idx].name));
         shq_append(&line, step->env[idx].value);
@@ -350,13 +359,13 @@ static void add_repeat(struct page *page, const struct cell_result *of,
 static void add_places(struct page *page, const struct run_view *view)
 {
     static const struct page_column COMMANDS[] = {{"Case", NULL},
-                                                  {"Ranks", "n"},
-                                                  {"Nodes", "n"},
+                                                  {"Ranks", "n desk"},
+                                                  {"Nodes", "n desk"},
                                                   {"Image", "where mono"},
                                                   {"Command", "where"}};
     static const struct page_column REPEATS[] = {
-        {"Case", NULL},    {"Repeat", "n"},      {"Attempt", "n"},
-        {"Nodes", "mono"}, {"Exit status", "n"}, {"Remarks, and its logs", "rule"}};
+        {"Case", NULL},         {"Repeat", "n"},      {"Attempt", "n desk"},
+        {"Nodes", "mono desk"}, {"Exit status", "n"}, {"Remarks, and its logs", "rule"}};
     const struct plan *plan = &view->frozen.plan;
     const struct inventory *inventory = &view->frozen.inventory;
     page_section(page, "places", STR_LIT("Where it ran"));
@@ -364,7 +373,7 @@ static void add_places(struct page *page, const struct run_view *view)
          inventory->title, count_text(page, inventory->n_nodes),
          inventory->n_nodes == 1 ? STR_EMPTY : STR_LIT("s"),
          str_of(runtime_kind_label(plan->runtime)), str_of(launcher_kind_name(plan->launcher)));
-    page_table(page, STR_LIT("What was started, once a rank"), COMMANDS, ARRAY_LEN(COMMANDS));
+    page_table(page, STR_LIT("What was started, once per rank"), COMMANDS, ARRAY_LEN(COMMANDS));
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
         if (view->result.cells[idx].verdict != RUN_NOT_RUN) {
             add_place(page, &view->result.cells[idx]);
@@ -514,7 +523,9 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
     add_heat_of_links(&page, &view->result);
     add_cells(&page, view);
     add_columns(&page, view);
-    add_conditions_of(&page, &view->result);
+    if (!view->frozen.report.is_unpublished) {
+        add_conditions_of(&page, &view->result);
+    }
     add_places(&page, view);
     int rc = add_run_series(&page, view, err);
     add_machines(&page, view);

@@ -99,9 +99,15 @@ static void print_machine(struct arena *arena, const struct site *site,
     for (size_t idx = 0; idx < inventory->n_devices; idx++) {
         strbuf_printf(out, "  [ ] %.*s\n", STR_ARG(inventory->devices[idx]));
     }
-    strbuf_printf(out, "  [ ] disk: %.0f GB of images and data whose size is stated",
-                  (double)site->known_bytes / 1e9);
-    strbuf_add_z(out, ", and room for the rest (plan -v lists them)\n");
+    if (site->known_bytes) {
+        strbuf_printf(
+            out,
+            "  [ ] disk: %.0f GB of images and data whose size is stated, and room for the rest",
+            (double)site->known_bytes / 1e9);
+    } else {
+        strbuf_add_z(out, "  [ ] disk: room for images and data, none of whose sizes is stated");
+    }
+    strbuf_add_z(out, " (plan -v lists them)\n");
 }
 
 static void print_orders(const struct plan *plan, struct strbuf *out)

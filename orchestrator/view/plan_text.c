@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include "base/table.h"
-#include "report/shell_text.h"
 #include "report/source.h"
 #include "view/plan_out.h"
 
@@ -104,6 +103,19 @@ static void print_bytes(struct strbuf *out, int64_t bytes, int64_t least)
                   (double)bytes / (bytes < 1000000000 ? 1e6 : 1e9));
 }
 
+/* What a need is about, as far as its command does not say it already. */
+static struct str without_command(const struct step_need *need)
+{
+    struct str name = need->what;
+    struct str kind = STR_EMPTY;
+    int64_t at = str_find(need->what, need->command);
+    if (at > 2 && str_ends(need->what, STR_LIT(" makes it"))) {
+        return str_sub(need->what, 0, (size_t)at - STR_LIT(": ").len);
+    }
+    return str_next(&name, ' ', &kind) && name.len && str_ends(need->command, name) ? kind
+                                                                                    : need->what;
+}
+
 static void print_todo(const struct plan_text *t, size_t idx)
 {
     const struct todo *todo = &t->todos[idx];
@@ -117,7 +129,7 @@ static void print_todo(const struct plan_text *t, size_t idx)
         return;
     }
     strbuf_printf(t->out, "%4zu  $ %.*s\n      %.*s; %s", idx + 1, STR_ARG(need->command),
-                  STR_ARG(need->what), cases);
+                  STR_ARG(without_command(need)), cases);
     if (stored && !need->is_lock && stored->download_bytes != 0) {
         strbuf_add_z(t->out, "; to fetch: ");
         print_bytes(t->out, stored->download_bytes, stored->least_download_bytes);
@@ -202,8 +214,7 @@ static void print_time(const struct plan_text *t)
 
 static void add_state(const struct plan_text *t, const struct plan_step *step, struct table *table)
 {
-    CLEANUP(strbuf) struct strbuf list;
-    strbuf_init(&list, LIST_MAX);
+    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_MAX);
     for (size_t idx = 0; idx < step->n_needs; idx++) {
         strbuf_printf(&list, "%s%zu", idx ? ", " : "needs ", number_of(t, &step->needs[idx]));
     }

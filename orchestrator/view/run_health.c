@@ -92,12 +92,7 @@ int run_health_status(const struct health *health)
 
 static bool has_node(const struct inventory *inventory, struct str name)
 {
-    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
-        if (str_eq(inventory->nodes[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(inventory->nodes, inventory->n_nodes, name, name) != NULL;
 }
 
 static bool is_measured(const struct health *health, struct str node)
@@ -159,8 +154,7 @@ void run_health_text(const struct health *health, struct strbuf *out)
                                                   {"value", true},
                                                   {"median of its kind", true},
                                                   {"", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < health->n_figures; idx++) {
         const struct health_figure *figure = &health->figures[idx];
         bool is_pair = figure->n_on > 1;

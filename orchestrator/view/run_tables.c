@@ -39,8 +39,7 @@ static const struct table_column COLUMNS[] = {
 
 void run_out_table(const struct run_view *view, bool is_csv, struct strbuf *out)
 {
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     add_cells(view, &table);
     (is_csv ? table_render_csv : table_render_markdown)(&table, out);
 }

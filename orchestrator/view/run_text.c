@@ -262,8 +262,7 @@ static void print_also(struct strbuf *buf, const struct frozen *frozen,
 {
     static const struct table_column COLUMNS[] = {
         {"read beside it", false}, {"rule", false}, {"value", true}, {"unit", false}};
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
         for (size_t at = 0; cell->also && at < cell->step->beside.n_also; at++) {

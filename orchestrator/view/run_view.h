@@ -39,10 +39,7 @@ void run_view_close(struct run_view *view);
 void run_view_sort(struct run_view *view);
 /* What its folder says of the machines, for a view that was made of a run's end. */
 MUST_CHECK int run_view_settings(struct arena *arena, struct run_view *view, struct err *err);
-static inline void run_view_cleanup(struct run_view *view)
-{
-    run_view_close(view);
-}
+CLEANUP_BY(run_view, struct run_view, run_view_close);
 
 /* By node, then by name. */
 int setting_cmp(const struct setting *a, const struct setting *b);

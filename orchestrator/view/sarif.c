@@ -10,8 +10,6 @@
 #include "report/report_tables.h"
 #include "view/address.h"
 
-#include <stdlib.h>
-
 /* Names of bases, whose folders the reader knows. Source: SARIF 2.1.0, 3.14.14. */
 #define BASE_CHECKOUT "%SRCROOT%"
 #define BASE_PROGRAM  "%REPERF%"
@@ -43,9 +41,7 @@ static struct str checkout_of(struct arena *arena)
         if (fs_exists(fs_join(arena, folder, ".git"))) {
             return at;
         }
-        while (at.len > 1 && at.ptr[at.len - 1] != '/') {
-            at.len--;
-        }
+        at = str_rcut(at, 1, "/");
     }
     return here;
 }
@@ -110,12 +106,8 @@ static void write_rules(struct json_out *out)
 
 static int64_t rule_index(const char *id)
 {
-    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
-        if (strcmp(FINDING_RULES[idx].id, id) == 0) {
-            return (int64_t)idx;
-        }
-    }
-    return -1;
+    const struct finding_rule *rule = Z_NAMED(FINDING_RULES, N_FINDING_RULES, id, str_of(id));
+    return rule ? rule - FINDING_RULES : -1;
 }
 
 /* Of what is not known, 0 and not written. */

@@ -87,6 +87,9 @@ def faults_of(command, node_rank):
     if status != 0 or len(calls) != 1:
         yield "status %d, %d launches: %s" % (status, len(calls), log[-300:])
         return
+    installs = re.search(r"^would .*pip.* install .*", log, re.M)
+    if installs:
+        yield "what its image should hold is installed in each container: %s" % installs.group()
     words = calls[0]["words"]
     if value(words, "-n") == "1,8": # measures both in one go
         found = gpus * nodes if str(gpus * nodes) in ("1", "8") else 0

@@ -224,6 +224,18 @@ is "$(told "$T/acc.log" --rule steps-mean | cut -d' ' -f3,4)" "2 steps/s" "paddl
 { echo "2020-01-01 10:00:00.123456: I tensorflow/core/grappler/optimizers/auto_mixed_precision.cc:1816] Converted 1345/10897 nodes to float16 precision"; cat "$F/tf-estimator.log"; } >"$T/amp.log"
 is "$(states "$T/amp.log")" "precision=amp" "tf-estimator: mixed precision"
 
+# --- what a log does not state, though it looks so ---------------------------------------------------------
+# A dataset's usual folder holds the original or its synthetic twin; a count with running statistics is no number of parameters.
+about_data() { "$REPERF" measure --json --format "$1" "$T/data.log" 2>"$T/err" | jq -rc '[.facts[] | select(.name == "dataset" or .name == "parameters") | "\(.name)=\(.value)"]'; } # FORMAT
+{ printf '%s\n' '  dataset_root: data/cityscapes' 'Total Params: 9675306' && cat "$F/airank-in-paddleseg.log"; } >"$T/data.log"
+is "$(about_data paddleseg)" '[]' "paddleseg: neither the data nor the network"
+sed -i 's,data/cityscapes$,data/cityscapes_300imgs,' "$T/data.log"
+is "$(about_data paddleseg)" '["dataset=cityscapes_300imgs"]' "a folder of another name is stated"
+echo "data_root = 'data/cityscapes/'" >"$T/data.log"
+is "$(about_data mmseg)" '[]' "mmseg: nor there"
+sed -i 's,data/cityscapes/,data/few/,' "$T/data.log"
+is "$(about_data mmseg)" '["dataset=few"]' "but that"
+
 # --- what NCCL spoke over ----------------------------------------------------------------------------------
 mapfile -t used < <(jq -r '.cases[].format // empty' manifests/reports/{paddle-perf-,dlperf-,airank-}*.json | sort -u)
 is "$(for format in "${used[@]}"; do jq -r '[.facts[] | select(.name == "nccl_transport")] | length' "manifests/formats/$format.json"; done | sort -u)" 1 \

@@ -107,7 +107,7 @@ part() { # NAME WANTED-VERDICT VALUE < log: the number is given, and the status 
     measure "$T/made.log" --format paddleseg --allow-incomplete
     is "$status $(field "$out" verdict)" "0 $2" "$1: --allow-incomplete: exit 0, the same verdict"
 }
-part "a log cut in its last line" truncated 16.363636363636363 < <(whole | head -c -60)
+part "a log cut in its last line" truncated 24 < <(whole | head -c -60)
 part "a log cut between lines" incomplete 20 < <(whole | head -n 2)
 verdict "two runs" ambiguous < <(whole; whole)
 measure "$T/whole.log" --format airank

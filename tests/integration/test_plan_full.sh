@@ -24,6 +24,7 @@ is "$(sort -u "$T/as-text")" "$(jq -r '[.[].needs[].command | values] | unique |
 
 # --- how it reads, and how long it takes ---
 "$REPERF" plan paddle-perf-hrnetw18 --nodes v100-4x8 >"$T/out" 2>/dev/null
+is "$(sed -n '/^first/,/^$/p' "$T/out" | grep -c 'images/build.sh [^ ]* --store\|^      source; 6 cases; to fetch: size not stated$\|^      image [^ ]* is built, not pulled; 6 cases$')" 7 "and no line repeats the command above it"
 is "$(grep -c '^ *[0-9]*  [$] ' "$T/out") $(grep -c '^hrnetw18/.* needs [1-6]' "$T/out")" "6 18" "what to do is said once, then a line a case"
 is "$(($(wc -l <"$T/out") < 45))" 1 "and no more"
 is "$("$REPERF" plan paddle-perf-hrnetw18 --nodes v100-4x8 -v 2>/dev/null | grep -c '^           deadline 86400 s')" 18 "details on demand"

@@ -98,6 +98,10 @@ exits 0 "the same with the report's path" "$REPERF" audit "$U:manifests/reports/
 is "$(($? < 2))" 1 "lint URL@COMMIT"
 exits 0 "report URL@COMMIT" "$REPERF" report "$U"
 exits 0 "plan URL@COMMIT" "$REPERF" plan "$U"
+exits 0 "the repository's folder is an address, too" "$REPERF" audit "pub.git@$C"
+like "$(cat "$T/out")" '1 cells: 1 exact' "with the same number"
+exits 4 "and so is what git clones by SSH" "$REPERF" audit "git@nobody.invalid:me/ours.git@$C"
+like "$(cat "$T/err")" 'ssh://git@nobody.invalid/me/ours.git|ssh://nobody.invalid/me/ours.git' "by its URL"
 exits 2 "a branch is no pin" "$REPERF" audit "file://$T/pub.git@main"
 
 # Somebody else, elsewhere: shown, and not run unless trusted

@@ -37,6 +37,15 @@ is "$(grep -c warning "$T/err")" 0 "without a warning of published logs that nob
 SECRET=sesame OMP_NUM_THREADS=1 "$REPERF" run --name env --repeats 1 --format mine.json -- sh -c 'env >&2; exec python3 train.py' >"$T/out" 2>"$T/err"
 L=$(find "$REPERF_STATE/runs" -path '*sh/command*' -name repeat-1.log)
 is "$(grep -c SECRET "$L")$(grep -c OMP_NUM_THREADS=1 "$L")" 01 "it gets the environment of the allow-list"
+sed 's/step %d/batch_per_gpu=8 step %d/' train.py >stated.py
+python3 stated.py >stated.log 2>/dev/null
+"$REPERF" measure stated.log --suggest stated.json >"$T/out" 2>"$T/err"
+exits 0 "a log that states its batch" "$REPERF" run --name stated --repeats 1 --format stated.json --json -- python3 stated.py
+is "$(jq -c '.cells[0] | [(.differs | map(.condition)), (.not_stated | index("batch_per_gpu") != null)]' "$T/out")" '[[],true]' "differs from no published batch, since none is published"
+exits 0 "published" "$REPERF" publish stated -o "$T/stated" --files stated.py
+exits 0 "and audited" "$REPERF" audit "$T/stated/"
+is "$(grep -c 'batch-differs' "$T/out")" 0 "it contradicts no row that prints none"
+is "$("$REPERF" audit "$T/stated/" --json 2>"$T/err" | jq -r '.reports[0].cells[0].logs[0].path')" python3/command/unstated/n1g0/bs0/repeat-1.log "its logs have paths below the folder"
 
 # What fails
 exits 8 "its exit status counts" "$REPERF" run --repeats 1 -- sh -c 'exit 3'
@@ -56,6 +65,7 @@ is "$(jq '.cells[0].value | floor' "$T/out")" 113 "and gives what measure gives"
 is "$(jq .command.is_changed_since_commit "$(jq -r .folder "$T/out")/evidence/environment/local.json")" true "a changed tree is said"
 exits 0 "its page" "$REPERF" report known --html "$T/known.html"
 like "$(cat "$T/known.html")" '<p class="headline">.*1 measured; nothing comparable was published' "does not speak of reproducing"
+is "$(grep -cE '<th[^>]*>(Published|Audited|Difference)</th>|What differs from the published|Published, audited' "$T/known.html")" 0 "and has no column for what nobody published"
 like "$(cat "$T/known.html")" '<caption>Rates of the whole job, in samples/s: ' "and names its unit"
 exits 0 "its archive is whole" "$REPERF" verify --unsigned known
 

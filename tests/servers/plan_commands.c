@@ -86,22 +86,16 @@ static int print(struct arena *arena, const struct run_opts *opts,
     return cmd_print_document(strbuf_str(&buf), err);
 }
 
-static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(run_args) struct run_args args = {.repeats = REPEATS_DEFAULT};
+    const struct run_args *args = call->args;
     struct run_opts opts;
     struct run_prepared prepared;
-    if (opt_parse(CMD_PLAN.opts, argc, argv, &args, &operands, err) < 0) {
-        return -1;
-    }
-    ASSERT(operands.n == 1);
-    return run_args_opts(ctx, &args, operands.items[0], &opts, err) < 0 ||
-                   run_read(&arena, &opts, &prepared, err) < 0 ||
-                   run_plan(&arena, &opts, &prepared, err) < 0
+    return run_args_opts(ctx, args, call->operands.items[0], &opts, err) < 0 ||
+                   run_read(call->arena, &opts, &prepared, err) < 0 ||
+                   run_plan(call->arena, &opts, &prepared, err) < 0
                ? -1
-               : print(&arena, &opts, &prepared, err);
+               : print(call->arena, &opts, &prepared, err);
 }
 
 int main(int argc, char **argv)
@@ -115,7 +109,9 @@ int main(int argc, char **argv)
                                 .store = getenv("REPERF_STORE"),
                                 .self = arena_printf(&arena, "%s/../../reperf", argv[0])};
     ASSERT(ctx.state && ctx.store);
-    if (plan(&ctx, argc - 1, argv + 1, &err) < 0) {
+    struct cmd listed = CMD_PLAN;
+    listed.run = plan;
+    if (cmd_run(&listed, &ctx, argc - 1, argv + 1, &err) < 0) {
         fprintf(stderr, "plan_commands: %s\n", err.msg);
         return 1;
     }

@@ -114,7 +114,7 @@ static void has_fault(const struct dataset_verified *v, enum dataset_fault_kind 
             return;
         }
     }
-    fail_msg("no fault %s of %s", dataset_fault_name(kind), path);
+    fail_msg("no fault %s of %s", DATASET_FAULTS[kind], path);
 }
 
 TEST_IN_SCRATCH(counts_and_folders)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include "base/nearest.h"
 #include "judge/finding.h"
 #include "report/shell_script.h"
 
@@ -115,6 +116,7 @@ TEST(distances_are_least)
     assert_int_equal(edit_distance(str_of("abc"), str_of("abc")), 0);
     assert_int_equal(edit_distance(str_of(""), str_of("abc")), 3);
     assert_int_equal(edit_distance(str_of("kitten"), str_of("sitting")), 3);
+    assert_int_equal(edit_distance(str_of("TRIANER_IPS"), str_of("TRAINER_IPS")), 1);
 }
 
 TEST(rules_are_sorted_and_complete)
