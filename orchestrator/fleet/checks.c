@@ -362,11 +362,14 @@ static void try_limit(struct trial *trial)
 static void try_disk(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
+    const struct str path = facts_value(trial->facts, "disk.work.path");
+    const struct str rest = trial->want->text;
     int64_t kb;
-    trial->check.expected = str_of(arena_printf(
-        arena, "%.*s free in %.*s%s%.*s", STR_ARG(bytes_in_words(arena, trial->want->number)),
-        STR_ARG(facts_value(trial->facts, "disk.work.path")), trial->want->text.len ? "; " : "",
-        STR_ARG(trial->want->text)));
+    trial->check.expected = str_of(
+        trial->want->number ? arena_printf(arena, "%.*s free in %.*s%s%.*s",
+                                           STR_ARG(bytes_in_words(arena, trial->want->number)),
+                                           STR_ARG(path), rest.len ? "; and " : "", STR_ARG(rest))
+                            : arena_printf(arena, "in %.*s %.*s", STR_ARG(path), STR_ARG(rest)));
     if (!facts_i64(trial->facts, "disk.work.free_kb", &kb)) {
         not_known(trial, facts_why(trial->facts, "disk.work.free_kb"));
         return;

@@ -202,6 +202,8 @@ is "$(verdict engine n2)" "holds: 20.10.24" "the engine"
 is "$(verdict engine-gpus n2 | cut -d: -f1)" "holds" "which can give GPUs"
 like "$(verdict shm n1)" '^(holds|fails): [0-9.]+ GiB$' "memory for 64 GB of /dev/shm"
 like "$(jq -r '.checks[] | select(.check == "disk" and .node == "n1") | .expected' "$T/out")" 'GiB free in .*w1.*paddle-benchmark-cuda10.1' "disk for images and data, as far as sizes are stated"
+doctor --report paddle-perf-hrnetw18 --case '*/paddle/*' --json >"$T/none" 2>/dev/null
+like "$(jq -r '.checks[] | select(.check == "disk" and .node == "n1") | .expected' "$T/none")" '^in .*w1 room for what states no size: dataset cityscapes, image ' "or what states none"
 like "$(verdict disk n1)" '^(fails|not_known): [0-9.]+ GiB on ' "which never simply holds"
 is "$(verdict as-published-driver n1)" "holds: 450.80.02" "the published driver, for comparing"
 like "$(verdict places '' | head -1)" '^(holds|fails|not_known): [0-2] of 2' "how many nodes have all that one kind of case needs"
