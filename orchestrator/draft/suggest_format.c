@@ -396,7 +396,7 @@ static const struct {
 static struct str last_word(struct str key)
 {
     size_t from = key.len;
-    while (from > 0 && str_is_made_of(str_sub(key, from - 1, from), "a-zA-Z0-9_")) {
+    while (from > 0 && str_is_made_of(str_sub(key, from - 1, 1), "a-zA-Z0-9_")) {
         from--;
     }
     return str_sub(key, from, key.len);
