@@ -4,10 +4,10 @@
 #include "fleet/node_image.h"
 
 #include "base/embed.h"
+#include "base/said.h"
 #include "fleet/node_image_impl.h"
 
 #define OUTPUT_MAX    (64u << 10)
-#define SHOWN_MAX     300
 #define STATUS_ABSENT 3
 
 EMBED(provide_image_sh, "orchestrator/fleet/provide_image.sh");
@@ -62,23 +62,12 @@ static enum err_code node_image_cause(struct str output)
     return ERR_CONTAINER;
 }
 
-/* The last line, without control characters. */
 static int fail_output(const char *what, struct str output, struct err *err)
 {
-    struct str rest = str_trim(output), line, part;
-    char text[SHOWN_MAX + 1];
-    size_t len;
-    line = rest;
-    while (str_next(&rest, '\n', &part)) {
-        line = str_trim(part).len ? str_trim(part) : line;
-    }
-    len = line.len < SHOWN_MAX ? line.len : SHOWN_MAX;
-    for (size_t idx = 0; idx < len; idx++) {
-        unsigned char c = (unsigned char)line.ptr[idx];
-        text[idx] = c < ' ' || c == 0x7f ? '?' : (char)c;
-    }
-    text[len] = '\0';
-    return err_set(err, node_image_cause(output), "%s: %s", what, len ? text : "it says nothing");
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str line = said_last(output);
+    return err_set(err, node_image_cause(output), "%s: %s", what,
+                   line.len ? said_shown(&arena, line) : "it says nothing");
 }
 
 static bool is_pinned_id(const struct provide *provide, struct str id)

@@ -5,10 +5,9 @@
 #include "fleet/runtime.h"
 
 #include "base/charset.h"
+#include "base/said.h"
 #include "base/secret.h"
 #include "fleet/runtime_impl.h"
-
-#define SHOWN_MAX 300
 
 /* ---- argv ---- */
 
@@ -222,14 +221,8 @@ static bool says(struct str line, const char *what)
 
 static int fail_with(struct err *err, enum err_code code, const char *what, struct str line)
 {
-    char text[SHOWN_MAX + 1];
-    size_t len = line.len < SHOWN_MAX ? line.len : SHOWN_MAX;
-    for (size_t idx = 0; idx < len; idx++) {
-        unsigned char c = (unsigned char)line.ptr[idx];
-        text[idx] = c < ' ' || c == 0x7f ? '?' : (char)c;
-    }
-    text[len] = '\0';
-    return err_set(err, code, "%s: %s", what, text);
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    return err_set(err, code, "%s: %s", what, said_shown(&arena, line));
 }
 
 /* oom: the line from inside, if there is one. */

@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/nearest.h"
+#include "base/said.h"
 #include "run/planner_impl.h"
 #include "sys/proc.h"
 
@@ -62,16 +63,6 @@ struct gpu_probe {
     int64_t memory_bytes;
 };
 
-static struct str last_line(struct arena *arena, struct str text)
-{
-    struct str rest = str_trim(text);
-    struct str line = STR_EMPTY;
-    while (str_next(&rest, '\n', &line)) {
-        continue;
-    }
-    return str_dup(arena, str_sub(str_trim(line), 0, 300));
-}
-
 /* The program's own sum: parameters, gradients, what its optimiser keeps, statistics, activations, workspace; 0 where it does not say. */
 static int64_t memory_of(struct str describe)
 {
@@ -113,10 +104,9 @@ static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *
         probe->cause = ERR_WORKLOAD;
         probe->why = str_of(arena_printf(arena, "%s", err.msg));
     } else if (status != 0) {
-        struct str said = last_line(arena, strbuf_str(&text));
         probe->cause = status == err_exit_status(ERR_INTEGRITY) ? ERR_INTEGRITY : ERR_WORKLOAD;
-        probe->why = str_of(
-            arena_printf(arena, "%s cannot do this here: %.*s", TRAIN_PROGRAM, STR_ARG(said)));
+        probe->why = str_of(arena_printf(arena, "%s cannot do this here: %s", TRAIN_PROGRAM,
+                                         said_shown(arena, said_last(strbuf_str(&text)))));
     } else {
         probe->is_fine = true;
         probe->memory_bytes = memory_of(strbuf_str(&text));

@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/said.h"
 #include "report/source.h"
 #include "sys/child.h"
-
-#define ERROR_SHOWN_MAX 300
 
 /* Source: git-config(1), git(1); prevents what a repository or its server could otherwise make git do. */
 static const char *const OPTIONS[] = {
@@ -135,17 +134,16 @@ static const char **make_argv(const struct git *git, const struct git_call *call
 static struct str find_error(struct arena *arena, struct str text)
 {
     CLEANUP(strbuf) struct strbuf found = STRBUF(CHILD_ERROR_MAX);
-    struct str line, last = STR_EMPTY;
+    struct str last = said_last(text), line;
     while (str_next(&text, '\n', &line)) {
         line = str_trim(line);
-        last = line.len ? line : last;
         if (str_starts(line, STR_LIT("fatal:")) || str_starts(line, STR_LIT("error:")) ||
             str_starts(line, STR_LIT("remote:"))) {
             strbuf_add_z(&found, found.len ? "; " : "");
             strbuf_add_str(&found, line);
         }
     }
-    return str_dup(arena, str_sub(found.len ? strbuf_str(&found) : last, 0, ERROR_SHOWN_MAX));
+    return str_of(said_shown(arena, found.len ? strbuf_str(&found) : last));
 }
 
 int git_run(const struct git *git, const struct git_call *call, struct strbuf *out,

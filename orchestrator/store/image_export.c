@@ -3,12 +3,12 @@
 
 #include "store/image_export.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/publish.h"
+#include "base/said.h"
 #include "base/temp.h"
 #include "store/image_verify.h"
 #include "store/skopeo.h"
@@ -16,7 +16,6 @@
 
 #define ASK_NS     (60 * NS_PER_S)
 #define OUTPUT_MAX (64u << 10)
-#define SHOWN_MAX  300
 #define NAME_SHORT 12
 
 static const char *const PROGRAMS[] = {[IMAGE_DOCKER] = "docker", [IMAGE_PODMAN] = "podman"};
@@ -137,19 +136,10 @@ struct load {
     bool (*should_stop)(void);
 };
 
-/* The last line that is not empty, without control characters. */
-static const char *last_line(struct load *load, struct str rest)
+static const char *last_line(struct load *load, struct str text)
 {
-    struct str line = STR_EMPTY;
-    struct str part;
-    while (str_next(&rest, '\n', &part)) {
-        line = str_trim(part).len ? str_trim(part) : line;
-    }
-    char *text = str_z(load->arena, str_sub(line, 0, SHOWN_MAX));
-    for (char *c = text; *c; c++) {
-        *c = iscntrl((unsigned char)*c) ? '?' : *c;
-    }
-    return text[0] ? text : "no output";
+    struct str line = said_last(text);
+    return line.len ? said_shown(load->arena, line) : "no output";
 }
 
 /* The client's own environment, and in it the host that was asked for. */

@@ -4,10 +4,9 @@
 #include "store/pack_program.h"
 
 #include "base/fs.h"
+#include "base/said.h"
 #include "sys/child.h"
 #include "sys/proc.h"
-
-#define LAST_LINE_MAX 300
 
 int pack_program_find(struct arena *arena, const char *self, const char **ret_path, struct err *err)
 {
@@ -40,16 +39,6 @@ static enum err_code code_of_status(int status)
     return ERR_WORKLOAD;
 }
 
-static struct str last_line(struct str text)
-{
-    struct str rest = str_trim(text);
-    struct str line = STR_EMPTY;
-    while (str_next(&rest, '\n', &line)) {
-        continue;
-    }
-    return str_sub(line, 0, LAST_LINE_MAX);
-}
-
 int pack_program_run(struct arena *arena, const struct store *store, const struct net_opts *net,
                      const char *const *argv, struct strbuf *out, struct err *err)
 {
@@ -66,7 +55,7 @@ int pack_program_run(struct arena *arena, const struct store *store, const struc
     }
     return result.exit_status == 0
                ? 0
-               : err_set(err, code_of_status(result.exit_status),
-                         "%s %s failed with status %d: %.*s", PACK_PROGRAM, argv[1],
-                         result.exit_status, STR_ARG(last_line(result.error)));
+               : err_set(err, code_of_status(result.exit_status), "%s %s failed with status %d: %s",
+                         PACK_PROGRAM, argv[1], result.exit_status,
+                         said_shown(arena, said_last(result.error)));
 }

@@ -5,8 +5,9 @@
 
 #include <ctype.h>
 
-#define SHOWN_MAX 300
-#define ENV_MAX   32
+#include "base/said.h"
+
+#define ENV_MAX 32
 
 /* No configuration of the user's and no keyring: only what we hand over counts. */
 static const char *const ENVIRONMENT[] = {"HOME=/nonexistent", "LC_ALL=C"};
@@ -72,12 +73,8 @@ static const char **make_argv(const struct skopeo *skopeo, const char *const *ar
 static struct str find_reason(struct arena *arena, struct str text)
 {
     static const char MARK[] = "level=fatal msg=\"";
-    struct str line, last = STR_EMPTY;
+    struct str last = said_last(text);
     size_t n = 0;
-    while (str_next(&text, '\n', &line)) {
-        line = str_trim(line);
-        last = line.len ? line : last;
-    }
     int64_t at = str_find(last, str_of(MARK));
     if (at < 0) {
         return last;
@@ -138,10 +135,7 @@ static struct str clean(const struct skopeo *skopeo, struct str reason)
             from = idx + 1;
         }
     }
-    for (size_t idx = 0; idx < out.len; idx++) {
-        out.ptr[idx] = iscntrl((unsigned char)out.ptr[idx]) ? ' ' : out.ptr[idx];
-    }
-    return str_dup(skopeo->arena, str_sub(strbuf_str(&out), 0, SHOWN_MAX));
+    return str_of(said_shown(skopeo->arena, strbuf_str(&out)));
 }
 
 /* In this order: a registry's own word for what it lacks comes before the status that it comes with. */

@@ -14,6 +14,7 @@
 #include "base/opt.h"
 #include "base/progress.h"
 #include "base/rng.h"
+#include "base/said.h"
 #include "base/secret.h"
 #include "base/strbuf.h"
 
@@ -98,6 +99,28 @@ TEST(strbuf_stops_at_its_cap)
     strbuf_add_z(&buf, "e");
     assert_true(buf.is_full);
     assert_string_equal(buf.ptr, "abcd");
+}
+
+TEST(what_a_program_said_last)
+{
+    static const struct {
+        const char *text, *shown;
+    } ROWS[] = {
+        {"one\n two\t\n\n \n", "two"},
+        {"one", "one"},
+        {"\n \n", ""},
+        {"", ""},
+        {"a\nb \033[31mc\td", "b ?[31mc?d"},
+        {"x\xff\xe2\x80\xaey", "x????y"},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct str line = said_last(str_of(ROWS[idx].text));
+        assert_int_equal(line.ptr == NULL, ROWS[idx].shown[0] == '\0');
+        assert_string_equal(said_shown(&arena, line), ROWS[idx].shown);
+    }
+    char *many = arena_printf(&arena, "%*s", 2 * SAID_SHOWN_MAX, "x");
+    assert_int_equal(strlen(said_shown(&arena, str_of(many))), SAID_SHOWN_MAX);
 }
 
 /* The quoting is tested with a real shell in tests/integration; here its exact form. */
