@@ -578,8 +578,8 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
         return -1;
     }
     log_line(LOG_INFO,
-             "%s: %zu number%s, %" PRIu64 " bytes; git init, commit and push it, then "
-             "anybody runs URL@COMMIT",
+             "%s: %zu number%s, %" PRIu64 " bytes; commit and push it, and anybody "
+             "reproduces it: reperf run URL@COMMIT",
              args->output, p.report.n_cases, p.report.n_cases == 1 ? "" : "s", p.bytes);
     return 0;
 }

@@ -48,7 +48,8 @@ static void add_row(struct table *table, const struct compare *c, const struct c
                          : change->exceeds_spread ? STR_LIT("more than the spread")
                                                   : STR_LIT("within the spread"));
     } else { /* one repeat has no spread */
-        table_add(table, STR_LIT("too few repeats"));
+        table_add(table,
+                  c->log_a || c->log_b ? STR_LIT("too few steps") : STR_LIT("too few repeats"));
         table_addf(table, "%zu and %zu", row->a->summary.n, row->b->summary.n);
     }
     if (!c->log_a || !c->log_b) { /* else nothing was judged */
@@ -148,8 +149,8 @@ static void add_rest(const struct compare *c, struct strbuf *out)
     if (c->log_a || c->log_b) {
         strbuf_printf(out,
                       "interval of a log: from %d means of batches of its steps, since steps that "
-                      "follow each other are not independent\n",
-                      STATS_BATCHES);
+                      "follow each other are not independent; it takes %d steps\n",
+                      STATS_BATCHES, 2 * STATS_BATCHES);
     }
 }
 

@@ -8,7 +8,7 @@
 
 #define COMMAND_STACK "command" /* its stack, framework and group */
 
-/* argv: of the command, ended by NULL. The text and paths live in the arena. */
+/* words: of the command. The text and paths live in the arena. */
 MUST_CHECK int run_command_report(struct arena *arena, const struct run_args *args,
                                   const char *root, const struct opt_list *words,
                                   struct run_command *ret, struct err *err);

@@ -35,7 +35,7 @@ like "$(cat "$T/err")" 'mine: slower: slower by .*from 10 and 10 batches of step
 exits 0 "faster is not slower" "$REPERF" compare b.log a.log --format mine.json --fail-slower 5%
 exits 0 "equal ones pass" "$REPERF" compare a.log c.log --format mine.json --fail-slower 5%
 exits 0 "a short log" "$REPERF" compare a.log short.log --format mine.json
-like "$(cat "$T/out")" 'too few repeats +10 and 1' "has no interval and no spread"
+like "$(cat "$T/out")" 'too few steps +10 and 1' "has no interval and no spread"
 exits 1 "and leaves the gate undecided" "$REPERF" compare a.log short.log --format mine.json --fail-slower 5%
 exits 0 "--markdown and --csv" "$REPERF" compare a.log b.log --format mine.json --markdown m.md --csv c.csv
 is "$(wc -l <c.csv)" 2 "one row"

@@ -38,7 +38,7 @@ exits 0 "explain of all words" "$REPERF" explain --json
 is "$(/usr/bin/python3 - "$T/out" <<'PY'
 import glob, json, sys
 known = {word["name"] for word in json.load(open(sys.argv[1]))["items"]}
-KEYS = {"verdict", "proof", "log_state", "state", "claim", "outcome", "scope", "origin"}
+KEYS = {"verdict", "proof", "log_state", "state", "claim", "outcome", "scope", "origin", "level", "matters", "use", "cause", "quantity", "profile"}
 found = set()
 def walk(node, key, root):
     if isinstance(node, list):
@@ -62,7 +62,7 @@ for path in glob.glob("manifests/schema/*.json"):
 assert len(found) > 50, found
 print(*sorted(found - known))
 PY
-)" "" "and there is one for each word of a verdict, proof, state, scope or origin"
+)" "" "and there is one for each word that a column of verdicts, proofs, states, levels, causes or uses can have"
 cp "$T/out" "$T/words.json"
 exits 0 "explain of a few cells" "$REPERF" explain --json "$CELL#throughput" dlperf-tf2-resnet50 'resnet50/tf2/fp32/n4g8/bs128#speedup' exact
 cp "$T/out" "$T/few.json"
