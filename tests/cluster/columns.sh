@@ -22,6 +22,9 @@ from_source PaddleClas paddle-perf-2020 resnet50-paddle column paddle-perf-2020 
 cluster_reset
 nodes=$S/inventory.json
 column paddle-perf-hrnetw18 mmseg-cpu mmsegmentation 'hrnetw18/mmseg/fp32/*' 3 3 'mmsegmentation 0.20.2'
+if wanted mmsegmentation && images/build.sh mmseg-cpu --cached >/dev/null 2>&1; then
+    is "$(jq -c '[.cells[].repeats[].taints | values | .[] | select(contains("its log states"))]' "$T/out")" '[]' "mmsegmentation: the log states what the recipe does, PyTorch's version as well"
+fi
 from_source "the report's fork of mmsegmentation" paddle-perf-hrnetw18 mmseg column paddle-perf-hrnetw18 mmseg-cpu "tools/train.py of the report's fork of mmsegmentation" 'hrnetw18/mmseg/fp32/n1g1/*' 1 1 "tools/train.py of the report's fork"
 nodes=$one
 column airank-mmseg-deeplabv3plus mmseg-cpu "mmsegmentation's DeepLabV3+" 'deeplabv3plus-mmseg/mmseg/fp32/n1g1/*' 1
