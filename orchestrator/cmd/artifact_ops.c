@@ -150,13 +150,12 @@ int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(net) struct net net;
     CLEANUP(strbuf) struct strbuf document = STRBUF(OUTPUT_MAX);
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(OUTPUT_MAX);
     struct json_out out;
     struct artifact_sink sink = {&out, &text};
     struct artifacts artifacts = {0};
     struct err first = {0};
     net_init(&net, job->net_opts);
-    strbuf_init(&text, OUTPUT_MAX);
     job->arena = &arena;
     job->store = &store;
     job->net = &net;

@@ -36,11 +36,11 @@ static struct str link_of_tag(struct str tag)
 /* "](target" after a Markdown link's text: the end of it, or `at`. */
 static size_t skip_target(struct str text, size_t at, struct str *ret_link)
 {
-    const char *end;
     if (!str_starts(str_sub(text, at, 2), STR_LIT("]("))) {
         return at;
     }
-    end = memchr(text.ptr + at, ')', text.len - at < LINK_MAX ? text.len - at : LINK_MAX);
+    const char *end =
+        memchr(text.ptr + at, ')', text.len - at < LINK_MAX ? text.len - at : LINK_MAX);
     if (!end) {
         return at;
     }
@@ -90,13 +90,12 @@ static int64_t line_of(struct doc_reader *r, size_t at)
 /* NULL if there are too many. */
 struct doc_table *doc_new_table(struct doc_reader *r, size_t at)
 {
-    struct doc_table *table;
     size_t from = at - (at > DOC_BEFORE_MAX ? DOC_BEFORE_MAX : at);
     if (r->out->n == DOC_TABLES_MAX) {
         r->out->n_left_out++;
         return NULL;
     }
-    table = &r->out->items[r->out->n++];
+    struct doc_table *table = &r->out->items[r->out->n++];
     from = from > r->heading_end ? from : r->heading_end;
     table->heading = r->heading;
     for (int level = r->level - 1; level > 1 && !table->outer.ptr; level--) {
@@ -110,7 +109,6 @@ struct doc_table *doc_new_table(struct doc_reader *r, size_t at)
 void doc_add_row(struct doc_reader *r, struct doc_table *table, const struct doc_cell *cells,
                  size_t n)
 {
-    struct doc_row *row;
     if (table->n_rows == DOC_ROWS_MAX) {
         r->out->n_left_out++;
         return;
@@ -124,7 +122,7 @@ void doc_add_row(struct doc_reader *r, struct doc_table *table, const struct doc
         }
         table->rows = rows;
     }
-    row = &table->rows[table->n_rows++];
+    struct doc_row *row = &table->rows[table->n_rows++];
     row->cells = arena_array(r->arena, struct doc_cell, n + 1);
     row->n = n;
     if (n) {
@@ -243,11 +241,10 @@ static size_t span_of(struct str tag, const char *name)
     int64_t at = str_find(tag, str_of(name));
     int64_t value = 1;
     struct err ignored = {0};
-    struct str digits;
     if (at < 0) {
         return 1;
     }
-    digits = str_sub(tag, (size_t)at + strlen(name), tag.len);
+    struct str digits = str_sub(tag, (size_t)at + strlen(name), tag.len);
     while (digits.len && (digits.ptr[0] == '=' || digits.ptr[0] == '"' || digits.ptr[0] == '\'')) {
         digits = str_sub(digits, 1, digits.len);
     }
@@ -288,7 +285,6 @@ static size_t read_tr(struct doc_reader *r, size_t at, struct doc_table *table, 
         size_t wide = span_of(tag, "colspan");
         size_t deep = span_of(tag, "rowspan");
         size_t end = from;
-        struct doc_cell cell;
         if (!is_cell) {
             at++;
             continue;
@@ -299,7 +295,7 @@ static size_t read_tr(struct doc_reader *r, size_t at, struct doc_table *table, 
                !has_tag(text, end, "<tr") && !has_tag(text, end, "</table")) {
             end++;
         }
-        cell = doc_clean_cell(r->arena, str_sub(text, from, end - from));
+        struct doc_cell cell = doc_clean_cell(r->arena, str_sub(text, from, end - from));
         for (size_t idx = 0; idx < wide; idx++) {
             if (n == DOC_COLS_MAX) {
                 r->out->n_left_out++;
@@ -334,7 +330,6 @@ static size_t read_html(struct doc_reader *r, size_t at)
 /* 1 to DOC_LEVELS; 0: not a heading. */
 static int level_of(struct str line)
 {
-    int64_t html;
     int level = 0;
     while (level < DOC_LEVELS && (size_t)level < line.len && line.ptr[level] == '#') {
         level++;
@@ -342,7 +337,7 @@ static int level_of(struct str line)
     if (level > 0) {
         return line.len > 1 ? level : 0;
     }
-    html = str_find(line, STR_LIT("<h"));
+    int64_t html = str_find(line, STR_LIT("<h"));
     return html >= 0 && (size_t)html + 2 < line.len && line.ptr[html + 2] >= '1' &&
                    line.ptr[html + 2] <= '6'
                ? line.ptr[html + 2] - '0'

@@ -82,15 +82,14 @@ static void take_grid_line(struct rst_columns *columns, struct str line)
 {
     for (size_t c = 0; c < columns->n;) {
         size_t last = c;
-        struct str text;
         while (last + 1 < columns->n &&
                (columns->items[last].to >= line.len || line.ptr[columns->items[last].to] != '|')) {
             last++;
         }
-        text = str_sub(line, columns->items[c].from,
-                       columns->items[last].to > columns->items[c].from
-                           ? columns->items[last].to - columns->items[c].from
-                           : 0);
+        struct str text = str_sub(line, columns->items[c].from,
+                                  columns->items[last].to > columns->items[c].from
+                                      ? columns->items[last].to - columns->items[c].from
+                                      : 0);
         for (; c <= last; c++) {
             append(&columns->items[c], text);
         }

@@ -290,7 +290,6 @@ static bool find_other(struct draft_reader *r, const struct draft_page *page, si
     struct str head = page->heads[column];
     struct str rest;
     struct str unit;
-    bool is_in_cell;
     if (!head.len || column == 0 || !draft_printed_with(r, text, &number->printed, &rest)) {
         return false;
     }
@@ -302,8 +301,9 @@ static bool find_other(struct draft_reader *r, const struct draft_page *page, si
                lognumber_parse(number->printed, &value) == NUMBER_OK && value > 1 && value <= 100;
     }
     unit = draft_time_unit(r, rest);
-    is_in_cell = unit.len && rest.len <= TIME_UNIT_MAX &&
-                 (rest.ptr[0] != '(' || draft_finds(r, SHAPE_TIME, head)); /* "7 (s)" of a kind */
+    bool is_in_cell =
+        unit.len && rest.len <= TIME_UNIT_MAX &&
+        (rest.ptr[0] != '(' || draft_finds(r, SHAPE_TIME, head)); /* "7 (s)" of a kind */
     unit = is_in_cell ? unit : draft_time_unit(r, head);
     if (!unit.len || (rest.len && !is_in_cell && rest.ptr[0] != '(') ||
         draft_finds(r, SHAPE_RATIO, head) || draft_finds(r, SHAPE_SETTING, head) ||
@@ -366,7 +366,6 @@ static void keep(struct draft *into, const struct draft_number *number, bool is_
 static void add_number(struct draft_reader *r, const struct draft_page *page, size_t row,
                        size_t column, struct draft *into)
 {
-    bool is_rate;
     const struct doc_row *of = &page->table->rows[row];
     const struct doc_cell *cell = &of->cells[column];
     struct str head = page->heads[column];
@@ -379,7 +378,7 @@ static void add_number(struct draft_reader *r, const struct draft_page *page, si
                                   .row = row,
                                   .column = column,
                                   .link = cell->link};
-    is_rate = find_rate(r, page, column, &number, cell->text, into);
+    bool is_rate = find_rate(r, page, column, &number, cell->text, into);
     if (!is_rate && !find_other(r, page, column, &number, cell->text)) {
         note_unusable(r, page, column, cell->text, into);
         return;
@@ -424,8 +423,7 @@ static void add_table(struct draft_reader *r, struct draft_page *page, struct dr
 /* The same cells in another document are the same table. */
 static bool is_new_table(struct draft_reader *r, const struct doc_table *table)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, TABLE_BYTES_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TABLE_BYTES_MAX);
     for (size_t row = 0; row < table->n_rows; row++) {
         for (size_t c = 0; c < table->rows[row].n; c++) {
             strbuf_printf(&text, "%.*s\t", STR_ARG(table->rows[row].cells[c].text));

@@ -518,15 +518,13 @@ static bool is_again(const struct draft_number *a, const struct draft_number *b)
 static void make_id(struct arena *arena, struct map *ids, struct draft_number *n)
 {
     const struct draft_attrs *a = &n->attrs;
-    const struct draft_number *other;
-    struct str row;
     n->grid = str_of(
         arena_printf(arena, "n%" PRId64 "g%" PRId64, a->nodes, a->nodes ? a->gpus / a->nodes : 0));
-    row = str_of(arena_printf(arena, "%.*s/%.*s/%.*s/%.*s/bs%" PRId64, STR_ARG(a->model),
-                              STR_ARG(a->framework), STR_ARG(a->precision), STR_ARG(n->grid),
-                              a->batch));
+    struct str row = str_of(arena_printf(arena, "%.*s/%.*s/%.*s/%.*s/bs%" PRId64, STR_ARG(a->model),
+                                         STR_ARG(a->framework), STR_ARG(a->precision),
+                                         STR_ARG(n->grid), a->batch));
     n->id = row;
-    other = map_get(ids, n->id);
+    const struct draft_number *other = map_get(ids, n->id);
     for (size_t again = 1; other && !is_again(other, n); again++) {
         n->id = str_of(arena_printf(arena,
                                     again > 1 ? "%.*s/line-%" PRId64 "-row%zu-col%zu.%zu"

@@ -264,12 +264,11 @@ static struct str slashed_unit(struct draft_reader *r, struct str text)
 {
     for (size_t at = 0; at < text.len;) {
         size_t end = at;
-        size_t over;
         const struct word *word;
         while (end < text.len && is_letter(text.ptr[end])) {
             end++;
         }
-        over = end + 1;
+        size_t over = end + 1;
         while (end > at && over < text.len && text.ptr[end] == '/' && is_letter(text.ptr[over])) {
             over++;
         }
@@ -356,13 +355,12 @@ bool draft_printed_with(struct draft_reader *r, struct str text, struct str *ret
 {
     char buf[NAME_BYTES];
     size_t len = 0;
-    struct str digits;
     double value;
     while (len < text.len && ((text.ptr[len] >= '0' && text.ptr[len] <= '9') ||
                               text.ptr[len] == ',' || text.ptr[len] == '.')) {
         len++;
     }
-    digits = lognumber_ungroup(str_sub(text, 0, len), buf, sizeof(buf));
+    struct str digits = lognumber_ungroup(str_sub(text, 0, len), buf, sizeof(buf));
     digits.len -= digits.len > 1 && digits.ptr[digits.len - 1] == '.'; /* "1463." of a table */
     *ret_rest = str_trim(str_sub(text, len, text.len));
     if (digits.len == 0 || digits.len > 20 || memchr(digits.ptr, ',', digits.len) ||
@@ -424,16 +422,14 @@ bool draft_printed(struct draft_reader *r, struct str text, struct str *ret)
 
 struct str draft_time_unit(struct draft_reader *r, struct str text)
 {
-    const struct word *word;
-    struct str name;
     if (!draft_finds(r, SHAPE_TIME_UNIT, text)) {
         return STR_EMPTY;
     }
-    name = draft_lower(r->arena, found(r, SHAPE_TIME_UNIT, text));
+    struct str name = draft_lower(r->arena, found(r, SHAPE_TIME_UNIT, text));
     name = str_starts(name, STR_LIT("hr")) ? STR_LIT("h")
            : str_eq_z(name, "mins")        ? STR_LIT("min")
                                            : name;
-    word = words_find(&r->vocabulary->units, name);
+    const struct word *word = words_find(&r->vocabulary->units, name);
     return word && str_eq_z(word->dimension, "time") ? word->name : STR_EMPTY;
 }
 

@@ -149,12 +149,11 @@ void draft_take_audit(struct arena *arena, const struct report_audit *audit, str
     size_t at = 0;
     for (size_t idx = 0; idx < draft->n; idx++) {
         struct draft_number *n = &draft->items[idx];
-        const struct cell_audit *a;
         if (!has_row(n)) {
             continue;
         }
         ASSERT(at < audit->n_cells);
-        a = &audit->cells[at++];
+        const struct cell_audit *a = &audit->cells[at++];
         ASSERT(str_eq(a->of_case->id, n->id));
         n->state = a->verdict == AUDIT_NO_LOG    ? DRAFT_NO_LOG
                    : a->verdict == AUDIT_DIFFERS ? DRAFT_DIFFERS

@@ -307,10 +307,9 @@ int measure_folders(const struct cmd_ctx *ctx, const struct folder_args *args, s
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(format_set) struct format_set formats = {0};
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
     struct folders all = {0};
     const struct rule *rule;
-    strbuf_init(&text, TEXT_BYTES_MAX);
     if (args->results && args->folders->n != 1) {
         return err_set(err, ERR_USAGE,
                        "measure: --results goes with the one checkout of its round");

@@ -20,11 +20,10 @@
 
 int new_git_line(struct new_maker *m, const char *const *args, struct str *ret, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(GIT_OUTPUT_MAX);
     const struct git_call call = {
         .git_dir = m->git_dir, .args = args, .deadline_ns = NEW_GIT_LIMIT_NS};
     struct git_result result;
-    strbuf_init(&out, GIT_OUTPUT_MAX);
     if (git_run(&m->git, &call, &out, &result, err) < 0) {
         return -1;
     }

@@ -27,9 +27,8 @@
 static struct str name_of(struct new_maker *m)
 {
     struct str path = str_of(strstr(m->from->clone, "://") ? m->from->clone : m->git_dir);
-    const char *slash;
     path.len -= str_ends(path, STR_LIT("/.git")) ? 5 : str_ends(path, STR_LIT("/.")) ? 2 : 0;
-    slash = memrchr(path.ptr, '/', path.len);
+    const char *slash = memrchr(path.ptr, '/', path.len);
     return slash ? str_sub(path, (size_t)(slash - path.ptr) + 1, path.len) : path;
 }
 
@@ -136,11 +135,10 @@ static const struct format *format_of(struct new_maker *m, const struct new_file
     CLEANUP(log_head) struct log_head head = {0};
     struct guess guess;
     struct err ignored = {0};
-    const struct format *found;
     if (measure_guess(m->guesser, file, &head, &guess, &ignored) < 0) {
         return NULL;
     }
-    found = first_that_reads(m, guess.formats, guess.n, file, ret);
+    const struct format *found = first_that_reads(m, guess.formats, guess.n, file, ret);
     found = found ? found : made_that_reads(m, &m->made, file, ret);
     return found || of->rank == RANK_TEXT ? found : make_format(m, of->path, file, ret);
 }
@@ -157,14 +155,13 @@ static int read_logs(struct new_maker *m, struct draft_reader *reader, struct er
         struct draft_log *log = &m->logs.items[m->logs.n];
         const char *path = m->log_files.items[idx].path;
         struct measurement *read = arena_new(m->arena, struct measurement);
-        struct log_counts counts;
         log->format = format_of(m, &m->log_files.items[idx], fs_join(m->arena, m->tmp, path), read);
         progress_set(&progress, idx + 1);
         if (!log->format) {
             m->n_unread += m->log_files.items[idx].rank != RANK_TEXT;
             continue;
         }
-        counts = identity_counts(log->format, read, NULL);
+        struct log_counts counts = identity_counts(log->format, read, NULL);
         log->path = str_of(path);
         log->id = format_id(log->format);
         log->m = read;
@@ -202,10 +199,9 @@ static const struct draft_number *first_of_main(const struct draft *draft)
 static int write_report(struct new_maker *m, struct str series_sha256, const char *path,
                         struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const struct draft_source source = {str_of(m->from->id),      m->repository, m->commit, m->date,
                                         first_of_main(&m->draft), series_sha256};
-    strbuf_init(&text, TEXT_MAX);
     draft_write(m->arena, &m->draft, &source, &text);
     if (text.is_full) {
         return err_set(err, ERR_USAGE, "the draft is longer than %u bytes; --below narrows it",
@@ -392,12 +388,11 @@ static int say(struct new_maker *m, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
         {"state", false}, {"table", false}, {"printed", true}, {"row", false}, {"log", false}};
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct table table;
     size_t n[4];
     size_t n_chance = 0;
     size_t n_proposed = count_proposed(&m->draft, DRAFT_FITS);
-    strbuf_init(&text, TEXT_MAX);
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (int state = DRAFT_FITS; state <= DRAFT_UNPLACED; state++) {
         n[state] = add_state(&m->draft, (enum draft_state)state, &table);
@@ -495,14 +490,12 @@ static int take_given(struct new_maker *m, struct draft_attrs *given, struct str
 
 static int make(struct new_maker *m, struct err *err)
 {
-    struct draft_reader *reader;
     struct draft_attrs given;
     struct draft_attrs of_name = {0};
     struct str unit;
     struct str series_sha256 = STR_EMPTY;
     bool has_rows = false;
     size_t n_left = 0;
-    int status;
     if (fs_exists(report_path(m))) {
         return err_set(err, ERR_USAGE, "%s exists already", report_path(m));
     }
@@ -514,8 +507,9 @@ static int make(struct new_maker *m, struct err *err)
         return -1;
     }
     m->guesser = guesser_new(&m->formats);
-    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]), unit);
-    status = read_docs(m, reader, err);
+    struct draft_reader *reader =
+        draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]), unit);
+    int status = read_docs(m, reader, err);
     if (status == 0) {
         new_choose_logs(m, reader);
         status = read_logs(m, reader, err);
@@ -557,14 +551,13 @@ int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from, struc
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(temp) struct temp *tmp = NULL;
     struct new_maker m = {.ctx = ctx, .from = from, .arena = &arena};
-    int status;
     if (temp_scratch(&tmp, err) < 0) {
         return -1;
     }
     m.tmp = tmp->path;
     m.git = (struct git){.arena = &arena, .clock = ctx->clock, .tmp_folder = tmp->path};
     m.made.items = arena_array(&arena, struct format *, ARRAY_LEN(m.made_text));
-    status = make(&m, err);
+    int status = make(&m, err);
     guesser_free(m.guesser);
     format_set_release(&m.formats);
     format_set_release(&m.made);

@@ -29,11 +29,10 @@ static struct str id_of(struct arena *arena, const char *file)
 static int make_format(struct arena *arena, const struct proposal_want *want, struct proposal *p,
                        struct str source, struct format_set *ret_set, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(FORMAT_BYTES);
     const struct suggested_format as = {
         want->id.len ? want->id : id_of(arena, want->file ? want->file : "suggested"), source,
         p->skip};
-    strbuf_init(&text, FORMAT_BYTES);
     suggest_format(&p->list, &as, &text);
     strbuf_add_z(&text, "\n");
     ASSERT(!text.is_full);
@@ -47,11 +46,10 @@ static int try_format(struct arena *arena, const struct format *format,
 {
     const struct rates_of of = {.path = want->path, .head = want->head};
     struct measurement m;
-    const struct series *series;
     if (measure_file_rates(arena, format, &of, &m, err) < 0) {
         return -1;
     }
-    series = measurement_primary(&m);
+    const struct series *series = measurement_primary(&m);
     struct figure figure = engine_figure(series);
     p->skip = figure.n_skipped;
     p->n_used = series->n - p->skip;
@@ -92,9 +90,8 @@ static int write_format(struct arena *arena, const struct proposal_want *want, s
 int propose_format(struct arena *arena, const struct proposal_want *want, struct proposal *ret,
                    struct format_set *ret_set, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf pattern = {0};
+    CLEANUP(strbuf) struct strbuf pattern = STRBUF(PATTERN_BYTES);
     const struct vocabulary *vocabulary;
-    const struct suggestion *best;
     bool reads = false;
     ret->verdict = judgement_unread(0);
     if (load_vocabulary(arena, want->root, &vocabulary, err) < 0) {
@@ -106,8 +103,7 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
         return -1;
     }
     ret->counts = survey_counts(ret->survey);
-    best = suggest_best(&ret->list);
-    strbuf_init(&pattern, PATTERN_BYTES);
+    const struct suggestion *best = suggest_best(&ret->list);
     if (ret->list.n && ret->list.items[0].kind == SUGGEST_TABLE) {
         ret->is_table = true;
         ret->verdict = judgement_undecided();

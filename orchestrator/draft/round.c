@@ -56,13 +56,12 @@ static void read_description(struct arena *arena, const char *folder, struct sub
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct err ignored = {0};
-    struct json root;
     const char *path = arena_printf(arena, "%s/%.*s/../../../systems/%.*s.json", folder,
                                     STR_ARG(s->folder), STR_ARG(s->machine));
     if (s->machine.len == 0 || json_read_file(path, &doc, &ignored) < 0) {
         return;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     s->machine_name = said(&root, "system_name", arena);
     s->submitter_name = said(&root, "submitter", arena);
 }
@@ -75,7 +74,6 @@ static int read_factor(struct arena *arena, const char *folder, struct submissio
         ROW("scaling_factor", struct factor, value, JSON_REQUIRED),
     };
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     struct err what = {0};
     struct factor factor = {0};
     struct str text;
@@ -86,7 +84,7 @@ static int read_factor(struct arena *arena, const char *folder, struct submissio
     if (json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &factor, err) < 0) {
         return -1;
     }
@@ -113,11 +111,10 @@ static int add_logs(struct arena *arena, const struct fs_names *files, struct ro
     for (size_t idx = 0; idx < files->n; idx++) {
         struct str folder;
         struct str name;
-        struct submission *s;
         if (!split_log(str_of(files->items[idx]), &folder, &name)) {
             continue;
         }
-        s = submission_of(round, folder);
+        struct submission *s = submission_of(round, folder);
         if (!s) {
             s = &round->items[round->n++];
             *s = (struct submission){

@@ -39,14 +39,13 @@ static const struct word *time_over_step(const struct vocabulary *v, struct str 
     int64_t slash = str_find(text, STR_LIT("/"));
     struct str per = slash > 0 ? STR_LIT("/") : STR_LIT("_per_");
     int64_t mid = slash > 0 ? slash : str_find(text, per);
-    const struct word *unit;
     struct str left = mid > 0 ? str_sub(text, 0, (size_t)mid) : STR_EMPTY;
     struct str over = mid > 0 ? str_sub(text, (size_t)mid + per.len, text.len) : STR_EMPTY;
     size_t from = left.len;
     while (from > 0 && left.ptr[from - 1] != '_' && left.ptr[from - 1] != '(') {
         from--;
     }
-    unit = words_find(&v->units, str_sub(left, from, left.len));
+    const struct word *unit = words_find(&v->units, str_sub(left, from, left.len));
     return unit && str_eq_z(unit->dimension, "time") &&
                    survey_is_step_word(survey_last_word(over, buf, sizeof(buf)))
                ? unit

@@ -308,11 +308,10 @@ static const char *scope_of(const struct suggestion *s)
 
 static void put_after(struct json_out *out, const struct survey_number *n)
 {
-    CLEANUP(strbuf) struct strbuf pattern = {0};
+    CLEANUP(strbuf) struct strbuf pattern = STRBUF(PATTERN_LEN_MAX);
     struct str rest = n->head;
     struct str word;
     struct str longest = STR_EMPTY;
-    strbuf_init(&pattern, PATTERN_LEN_MAX);
     add_text(&pattern, str_trim(n->head), "\\s+");
     while (str_next(&rest, ' ', &word)) {
         longest = word.len > longest.len ? word : longest;
@@ -326,11 +325,10 @@ static void put_after(struct json_out *out, const struct survey_number *n)
 static void put_series(struct json_out *out, const struct suggestion *s, struct str name,
                        bool is_primary)
 {
-    CLEANUP(strbuf) struct strbuf pattern = {0};
+    CLEANUP(strbuf) struct strbuf pattern = STRBUF(PATTERN_LEN_MAX);
     const struct survey_number *n = s->number;
     bool is_stepped = has_steps(n) && !s->is_plain;
     struct str literal = literal_of(s);
-    strbuf_init(&pattern, PATTERN_LEN_MAX);
     (void)suggest_pattern(s, &pattern);
     jw_object(out, NULL);
     jw_str(out, "name", name);
@@ -368,8 +366,7 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
 /* A training whose loss is no number has no speed either, whatever its lines measure. */
 static void put_loss(struct json_out *out)
 {
-    CLEANUP(strbuf) struct strbuf pattern = {0};
-    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    CLEANUP(strbuf) struct strbuf pattern = STRBUF(PATTERN_LEN_MAX);
     strbuf_add_char(&pattern, '^');
     add_not_eval(&pattern);
     strbuf_add_z(&pattern, LOSS);
@@ -405,8 +402,7 @@ static struct str last_word(struct str key)
 static void put_fact(struct json_out *out, const char *fact, struct str word, bool is_in_sample,
                      const char *value)
 {
-    CLEANUP(strbuf) struct strbuf pattern = {0};
-    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    CLEANUP(strbuf) struct strbuf pattern = STRBUF(PATTERN_LEN_MAX);
     strbuf_printf(&pattern, "(?<![\\w.-])%.*s['\"]?\\s*[=:]?\\s*['\"]?(?<value>%s)(?![\\w.])",
                   STR_ARG(word), value);
     jw_object(out, NULL);

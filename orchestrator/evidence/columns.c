@@ -302,9 +302,8 @@ struct str columns_cell_text(struct arena *arena, const struct column_cell *at)
 
 struct str columns_claim_text(struct arena *arena, const struct column_cell *at)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(4096);
     const struct claim *claim = &at->claim;
-    strbuf_init(&text, 4096);
     if (claim->why) {
         return str_of(arena_printf(arena, "no claim: %s", claim->why));
     }
@@ -327,9 +326,8 @@ struct str columns_claim_text(struct arena *arena, const struct column_cell *at)
 /* The note on one column of a row, "" for most. */
 static struct str note_of(struct arena *arena, const struct column_cell *at)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(8192);
     struct str claim = columns_claim_text(arena, at);
-    strbuf_init(&text, 8192);
     if (at->ratio.why) {
         strbuf_printf(&text, "no ratio: %s", at->ratio.why);
     }

@@ -118,7 +118,6 @@ static int expect_commands(struct contents *c, struct rundir_of of, struct err *
     CLEANUP(json_doc) struct json_doc doc = {0};
     const char *name = rundir_name(c->arena, RUNDIR_COMMANDS, of);
     struct commands_record said = {0};
-    struct json root;
     if (c->frozen->inventory.is_local) {
         return 0;
     }
@@ -126,7 +125,7 @@ static int expect_commands(struct contents *c, struct rundir_of of, struct err *
     if (json_read_file(path_of(c, name), &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_decode(&root, c->arena, COMMANDS_ROWS, COMMANDS_N, &said, err) < 0) {
         return -1;
     }

@@ -25,9 +25,8 @@ static bool is_retired(const struct json *member)
 
 static struct str text_of(struct arena *arena, const struct json *at)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(JSON_TEXT_MAX);
     struct json_out out;
-    strbuf_init(&text, JSON_TEXT_MAX);
     jw_begin(&out, &text, true);
     jw_json(&out, NULL, at);
     return str_dup(arena, str_trim(strbuf_str(&text)));

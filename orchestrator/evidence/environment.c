@@ -182,10 +182,9 @@ static void put_variables(struct json_out *out)
 static struct str ask(struct arena *arena, const struct environment_opts *opts,
                       const char *const *argv)
 {
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(TOOL_OUTPUT_MAX);
     struct err ignored = {0};
     int status = -1;
-    strbuf_init(&buf, TOOL_OUTPUT_MAX);
     if (proc_capture(opts->clock, argv, TOOL_DEADLINE_NS, &buf, &status, &ignored) < 0 ||
         status != 0) {
         return STR_EMPTY;

@@ -80,10 +80,9 @@ static int encode(struct arena *arena, const struct inventory *inventory,
                   const struct node_probe *probe, const char *time, struct str *ret_json,
                   struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct environment_machine machine = machine_of(&probe->facts);
     struct json_out out;
-    strbuf_init(&text, TEXT_MAX);
     jw_document(&out, &text);
     jw_str(&out, "node", probe->spec->name);
     jw_z(&out, "collected_at", time);

@@ -82,11 +82,11 @@ int evidence_facts(struct arena *arena, struct str result_json, const char *name
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct evidence_facts facts = {0};
-    struct json root, finished;
+    struct json finished;
     if (json_parse(result_json, name, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (read_str(&root, "run_id", arena, &facts.run_id, err) < 0 ||
         read_str(&root, "report", arena, &facts.report, err) < 0 ||
         read_cells(&root, arena, &facts, err) < 0) {
@@ -150,13 +150,12 @@ static int check_lines(struct str text, const struct evidence_files *files, stru
     struct str rest = text, line = STR_EMPTY;
     size_t line_idx = 0;
     for (size_t idx = 0; idx < files->n; idx++) {
-        struct str want;
         if (ustar_closing_rank(files->items[idx].name)) {
             continue;
         }
         strbuf_clear(wanted);
         add_sum(wanted, &files->items[idx]);
-        want = str_sub(strbuf_str(wanted), 0, wanted->len - 1);
+        struct str want = str_sub(strbuf_str(wanted), 0, wanted->len - 1);
         if (rest.len == 0) {
             return err_set(err, ERR_INTEGRITY, "%.*s: added, " USTAR_SUMS " does not name it",
                            STR_ARG(files->items[idx].name));
@@ -178,8 +177,7 @@ static int check_lines(struct str text, const struct evidence_files *files, stru
 
 int evidence_sums_check(struct str text, const struct evidence_files *files, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf wanted = {0};
-    strbuf_init(&wanted, SHA256_HEX_SIZE + USTAR_NAME_MAX + 8);
+    CLEANUP(strbuf) struct strbuf wanted = STRBUF(SHA256_HEX_SIZE + USTAR_NAME_MAX + 8);
     if (text.len == 0 || text.ptr[text.len - 1] != '\n') {
         return err_set(err, ERR_INTEGRITY, USTAR_SUMS ": expected a line end at the end");
     }
@@ -382,16 +380,14 @@ int evidence_statement_check(struct arena *arena, struct str payload, enum evide
                              struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf wanted = {0};
+    CLEANUP(strbuf) struct strbuf wanted = STRBUF(JSON_TEXT_MAX);
     const char *name = evidence_statement_name(kind);
     struct str version = STR_LIT(REPERF_VERSION);
-    struct json root;
-    strbuf_init(&wanted, JSON_TEXT_MAX);
     if (json_parse(payload, name, &doc, err) < 0) {
         err->code = ERR_INTEGRITY;
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (kind == EVIDENCE_PROVENANCE && (read_version(&root, arena, &version, err) < 0 ||
                                         evidence_version_check(version, name, err) < 0 ||
                                         read_journal(&root, arena, &facts->journal, err) < 0)) {

@@ -226,11 +226,11 @@ static int read_marks(struct str text, struct arena *arena, struct evidence_crat
                       struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root, graph, item;
+    struct json graph, item;
     if (json_parse(text, EVIDENCE_CRATE, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_member(&root, "@graph", &graph, err) < 0) {
         return -1;
     }
@@ -278,12 +278,11 @@ static int by_name(const void *a, const void *b)
 int evidence_crate_check(struct arena *arena, struct str text, const struct evidence_facts *facts,
                          const struct evidence_files *files, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf wanted = {0};
+    CLEANUP(strbuf) struct strbuf wanted = STRBUF(JSON_TEXT_MAX);
     struct evidence_crate_marks marks = {0};
     struct evidence_files described = {.items =
                                            arena_array(arena, struct evidence_file, files->n + 1)};
     bool has_workflow = false;
-    strbuf_init(&wanted, JSON_TEXT_MAX);
     if (read_marks(text, arena, &marks, err) < 0 ||
         evidence_version_check(marks.version, EVIDENCE_CRATE, err) < 0 ||
         check_time(facts, marks.time, err) < 0) {

@@ -11,8 +11,7 @@
 static int sign_payload(struct str payload, const struct sign_key *key,
                         uint8_t ret_signature[SIGN_BYTES], struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf pae = {0};
-    strbuf_init(&pae, PAE_MAX);
+    CLEANUP(strbuf) struct strbuf pae = STRBUF(PAE_MAX);
     dsse_pae(&pae, STR_LIT(EVIDENCE_PAYLOAD_TYPE), payload);
     ASSERT(!pae.is_full);
     return sign_message(key, strbuf_str(&pae), ret_signature, err);
@@ -98,9 +97,8 @@ int evidence_envelope_read(struct arena *arena, struct str text, const char *nam
                            struct evidence_envelope *ret_envelope, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf wanted = {0};
+    CLEANUP(strbuf) struct strbuf wanted = STRBUF(2 * (size_t)JSON_TEXT_MAX);
     struct evidence_envelope envelope = {0};
-    strbuf_init(&wanted, 2 * (size_t)JSON_TEXT_MAX);
     if (json_parse(text, name, &doc, err) < 0) {
         err->code = ERR_INTEGRITY;
         return -1;
@@ -118,7 +116,7 @@ int evidence_envelope_read(struct arena *arena, struct str text, const char *nam
 int evidence_envelope_check(const struct evidence_envelope *envelope, const struct sign_key *key,
                             struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf pae = {0};
+    CLEANUP(strbuf) struct strbuf pae = STRBUF(PAE_MAX);
     if (!envelope->is_signed) {
         return err_set(err, ERR_INTEGRITY, "not signed");
     }
@@ -126,7 +124,6 @@ int evidence_envelope_check(const struct evidence_envelope *envelope, const stru
         return err_set(err, ERR_INTEGRITY, "signed by key %.16s, expected key %.16s",
                        envelope->key_id, key->id);
     }
-    strbuf_init(&pae, PAE_MAX);
     dsse_pae(&pae, STR_LIT(EVIDENCE_PAYLOAD_TYPE), envelope->payload);
     return sign_check(key, strbuf_str(&pae), envelope->signature, err);
 }

@@ -55,7 +55,6 @@ static int load_report(struct arena *arena, struct frozen *frozen, struct err *e
     CLEANUP(json_doc) struct json_doc doc = {0};
     const char *path = fs_join(arena, frozen->folder, NAME_OF(REPORT));
     struct str text;
-    struct json root;
     if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0) {
         return -1;
     }
@@ -64,7 +63,7 @@ static int load_report(struct arena *arena, struct frozen *frozen, struct err *e
         return -1;
     }
     doc.context = frozen->vocabulary;
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (report_decode(&root, arena, &frozen->report, err) < 0) {
         return -1;
     }
@@ -276,13 +275,12 @@ static const char *machine_path(struct arena *arena, const struct frozen *frozen
 int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     struct json list;
     struct json item;
     if (json_read_file(machine_path(arena, frozen), &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     frozen->n_machine = 0;
     if (json_member(&root, "conditions", &list, err) < 0) {
         return -1;

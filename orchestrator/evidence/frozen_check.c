@@ -252,14 +252,13 @@ static int check_plan_text(struct arena *arena, const struct frozen *frozen, str
 {
     static const char NEEDS[] = "\n  \"needs\": [";
     const char *name = RUNDIR_FILES[RUNDIR_PLAN].name;
-    CLEANUP(strbuf) struct strbuf plan = {0};
-    struct str kept, before, behind;
-    strbuf_init(&plan, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf plan = STRBUF(TEXT_MAX);
+    struct str kept;
     plan_encode(&frozen->plan, &plan);
     int64_t at = str_find(strbuf_str(&plan), STR_LIT(NEEDS));
     ASSERT(at > 0);
-    before = str_sub(strbuf_str(&plan), 0, (size_t)at + sizeof(NEEDS) - 1);
-    behind = str_sub(strbuf_str(&plan), before.len, plan.len);
+    struct str before = str_sub(strbuf_str(&plan), 0, (size_t)at + sizeof(NEEDS) - 1);
+    struct str behind = str_sub(strbuf_str(&plan), before.len, plan.len);
     if (fs_read(arena, fs_join(arena, frozen->folder, name), TEXT_MAX, &kept, err) < 0 ||
         evidence_same_text(str_sub(kept, 0, before.len), before, name, err) < 0) {
         return -1;
@@ -273,10 +272,9 @@ static int check_plan_text(struct arena *arena, const struct frozen *frozen, str
 /* Byte for byte as a run writes them. */
 static int check_texts(struct arena *arena, const struct frozen *frozen, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf inventory = {0};
+    CLEANUP(strbuf) struct strbuf inventory = STRBUF(TEXT_MAX);
     const char *path = fs_join(arena, frozen->folder, RUNDIR_FILES[RUNDIR_INVENTORY].name);
     struct str kept;
-    strbuf_init(&inventory, TEXT_MAX);
     inventory_encode(&frozen->inventory, &inventory);
     if (check_plan_text(arena, frozen, err) < 0) {
         return -1;
@@ -308,10 +306,9 @@ static int check_locked(const struct frozen *frozen, struct err *err)
 static int check_lock(struct arena *arena, const struct frozen *frozen,
                       struct discrepancies *discrepancies, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const char *name = RUNDIR_FILES[RUNDIR_LOCK].name;
     struct str kept;
-    strbuf_init(&text, TEXT_MAX);
     frozen_encode_lock(frozen, &text);
     return fs_read(arena, fs_join(arena, frozen->folder, name), TEXT_MAX, &kept, err) < 0 ||
                    discrepancies_find(arena, name, kept, strbuf_str(&text), discrepancies, err) <

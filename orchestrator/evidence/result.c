@@ -615,9 +615,8 @@ const struct json_document RESULT_DOCUMENT = {
 int result_combine(struct arena *arena, const struct frozen *frozen, struct repeat_result *repeats,
                    struct derived_to to, struct run_result *ret_result, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(RESULT_TEXT_MAX);
     struct run_result result = {.n_cells = frozen->plan.n_steps};
-    strbuf_init(&text, RESULT_TEXT_MAX);
     result.cells = arena_array(arena, struct cell_result, result.n_cells + 1);
     for (size_t idx = 0; idx < result.n_cells; idx++) {
         if (make_cell(arena, frozen, &frozen->plan.steps[idx], repeats, &result.cells[idx], err) <

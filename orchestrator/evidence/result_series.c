@@ -88,7 +88,7 @@ static int read_outcome(struct arena *arena, const char *path, struct outcome_re
                         struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf wanted = {0};
+    CLEANUP(strbuf) struct strbuf wanted = STRBUF(JSON_TEXT_MAX);
     struct str text;
     if (json_read_text(arena, path, &text, err) < 0 || json_parse(text, path, &doc, err) < 0) {
         return -1;
@@ -98,7 +98,6 @@ static int read_outcome(struct arena *arena, const char *path, struct outcome_re
     if (json_decode(&root, arena, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), ret_record, err) < 0) {
         return -1;
     }
-    strbuf_init(&wanted, JSON_TEXT_MAX);
     outcome_encode(ret_record, &wanted);
     return evidence_same_text(text, strbuf_str(&wanted), path, err);
 }
@@ -461,7 +460,7 @@ static void keep_facts(struct arena *arena, const struct measurement *m,
 int result_repeat(struct arena *arena, const struct frozen *frozen, struct repeat_of of,
                   struct derived_to to, struct repeat_result *ret_repeat, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(SERIES_TEXT_MAX);
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY; /* of the samples */
     const struct plan_step *step = of.step;
     int64_t repeat_no = of.repeat;
@@ -473,11 +472,9 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
                 rundir_name(arena, RUNDIR_OUTCOME,
                             (struct rundir_of){.case_id = step->case_id, .repeat = repeat_no}));
     struct log_of of_log = {step->bound.format, STR_EMPTY, step->bound.rule != NULL};
-    const char *path;
-    strbuf_init(&text, SERIES_TEXT_MAX);
     repeat.log = str_of(rundir_name(
         arena, RUNDIR_LOG, (struct rundir_of){.case_id = step->case_id, .repeat = repeat_no}));
-    path = fs_join(arena, frozen->folder, repeat.log.ptr);
+    const char *path = fs_join(arena, frozen->folder, repeat.log.ptr);
     if (step->bound.why) {
         return err_set(err, ERR_MANIFEST, "%s/manifest: case %.*s: %s: %s", frozen->folder,
                        STR_ARG(step->case_id), step->bound.key, step->bound.why);

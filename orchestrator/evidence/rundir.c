@@ -274,8 +274,7 @@ const struct rundir_file RUNDIR_FILES[RUNDIR_FILES_N] = {
 
 char *rundir_name(struct arena *arena, enum rundir_kind kind, struct rundir_of of)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, PATH_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(PATH_MAX);
     for (const char *at = RUNDIR_FILES[kind].name; *at; at++) {
         char hole = *at == '%' ? *++at : '\0';
         if (!hole) {

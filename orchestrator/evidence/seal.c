@@ -133,7 +133,7 @@ static int put_file(struct sealing *s, const char *name, struct str text, struct
 
 static int put_crate(struct sealing *s, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(JSON_TEXT_MAX);
     struct evidence_crate_marks marks = {STR_LIT(REPERF_VERSION), s->facts.finished_at};
     char newest[RFC3339_MAX];
     char begun[RFC3339_MAX] = "";
@@ -144,7 +144,6 @@ static int put_crate(struct sealing *s, struct err *err)
         }
         marks.time = str_of(strcmp(begun, newest) > 0 ? begun : newest);
     }
-    strbuf_init(&buf, JSON_TEXT_MAX);
     evidence_crate(&buf, &s->facts, &s->files, &marks);
     if (buf.is_full) {
         return err_set(err, ERR_DISK, "%s: too many files for %s", s->opts->folder, EVIDENCE_CRATE);
@@ -260,10 +259,8 @@ static int seal_text(struct sealing *s, const char *name, struct str text, struc
 
 static int seal_statement(struct sealing *s, enum evidence_kind kind, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf payload = {0};
-    CLEANUP(strbuf) struct strbuf envelope = {0};
-    strbuf_init(&payload, JSON_TEXT_MAX);
-    strbuf_init(&envelope, 2 * (size_t)JSON_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf payload = STRBUF(JSON_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf envelope = STRBUF(2 * (size_t)JSON_TEXT_MAX);
     evidence_statement(&payload, kind, &s->facts, &s->files, STR_LIT(REPERF_VERSION));
     if (payload.is_full) {
         return err_set(err, ERR_DISK, "%s: too many files or cells for a statement",
@@ -277,13 +274,12 @@ static int seal_statement(struct sealing *s, enum evidence_kind kind, struct err
 
 static int seal_members(struct sealing *s, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf sums = {0};
+    CLEANUP(strbuf) struct strbuf sums = STRBUF(EVIDENCE_SUMS_MAX);
     for (size_t idx = 0; idx < s->files.n; idx++) {
         if (seal_file(s, &s->files.items[idx], err) < 0) {
             return -1;
         }
     }
-    strbuf_init(&sums, EVIDENCE_SUMS_MAX);
     evidence_sums(&sums, &s->files);
     ASSERT(!sums.is_full);
     if (seal_text(s, USTAR_SUMS, strbuf_str(&sums), err) < 0 ||
@@ -307,14 +303,13 @@ static void fill_info(const struct sealing *s, struct seal_info *info)
 static int write_archive(struct sealing *s, int fd, const char *partial, struct seal_info *ret_info,
                          struct err *err)
 {
-    int result;
     if (tarball_writer_init(&s->writer, fd, partial, err) < 0) {
         return -1;
     }
     if (s->opts->wants_progress) {
         progress_start(&s->progress, s->opts->clock, "seal", "bytes", s->file_bytes);
     }
-    result = seal_members(s, err);
+    int result = seal_members(s, err);
     if (s->opts->wants_progress) {
         progress_end(&s->progress);
     }

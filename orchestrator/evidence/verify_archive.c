@@ -181,7 +181,6 @@ static int read_archive(struct checking *c, struct err *err)
     struct decoding steps[STEPS];
     /* Declared after what its jobs use, so that on every return it is freed first and they have ended. */
     CLEANUP(pool) struct pool *pool = NULL;
-    int result;
     if (tarball_open(c->opts->path, &source, err) < 0) {
         return -1;
     }
@@ -196,7 +195,7 @@ static int read_archive(struct checking *c, struct err *err)
     if (c->opts->wants_progress) {
         progress_start(&c->progress, c->opts->clock, "verify", "bytes", 0);
     }
-    result = pump(c, pool, steps, err);
+    int result = pump(c, pool, steps, err);
     if (c->opts->wants_progress) {
         progress_end(&c->progress);
     }
@@ -416,7 +415,6 @@ static int check(struct checking *c, struct err *err)
 static int check_and_unpack(struct checking *c, const char *folder, struct err *err)
 {
     struct err ignored = {0};
-    int result;
     ASSERT(!c->info->is_folder);
     if (mkdir(folder, 0755) < 0) {
         return err_set(err, errno == EEXIST ? ERR_USAGE : err_code_of_errno(errno), "mkdir %s: %s",
@@ -424,7 +422,7 @@ static int check_and_unpack(struct checking *c, const char *folder, struct err *
     }
     c->unpacker.folder = folder;
     c->unpack = tarball_unpack_sink(&c->unpacker);
-    result = check(c, err);
+    int result = check(c, err);
     tarball_unpacker_release(&c->unpacker);
     /* What cannot be removed after a failure is less important than the failure. */
     if (result < 0 && fs_remove_tree(folder, &ignored) < 0) {
@@ -447,14 +445,13 @@ int verify_archive(struct arena *arena, const struct verify_opts *opts,
 {
     struct checking c = {
         .opts = opts, .arena = arena, .info = ret_info, .unpacker = TARBALL_UNPACKER_EMPTY};
-    int result;
     *ret_info = (struct verify_info){.is_folder = fs_is_dir(opts->path)};
     for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
         strbuf_init(&c.kept[idx], KEPT[idx].max_bytes + 1);
     }
-    result = opts->unpack_to ? check_and_unpack(&c, opts->unpack_to, err)
-             : opts->is_bytes_only || ret_info->is_folder ? check(&c, err)
-                                                          : check_aside(&c, err);
+    int result = opts->unpack_to ? check_and_unpack(&c, opts->unpack_to, err)
+                 : opts->is_bytes_only || ret_info->is_folder ? check(&c, err)
+                                                              : check_aside(&c, err);
     for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
         strbuf_release(&c.kept[idx]);
     }

@@ -127,11 +127,10 @@ static struct str gpu_value(struct arena *arena, const struct node_facts *facts,
 
 struct str gpus_in_words(struct arena *arena, const struct node_facts *facts, const char *field)
 {
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(FACT_TEXT_MAX);
     struct str first = gpu_value(arena, facts, 0, field);
     int64_t n = 0;
     bool is_same = true;
-    strbuf_init(&buf, FACT_TEXT_MAX);
     if (!facts_i64(facts, "gpu.count", &n)) {
         return STR_EMPTY;
     }
@@ -473,8 +472,7 @@ static void try_device(struct trial *trial)
 static struct str plain(struct arena *arena, struct str text)
 {
     static const char *const DROPPED[] = {"(R)", "(TM)", " CPU", " Processor", "(tm)", " @"};
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, FACT_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(FACT_TEXT_MAX);
     for (size_t at = 0; at < text.len;) {
         size_t skip = 0;
         for (size_t idx = 0; idx < ARRAY_LEN(DROPPED); idx++) {
@@ -619,17 +617,15 @@ static int64_t nodes_of(const struct wants *wants)
 static bool place(struct checks *checks, const struct node_probes *probes,
                   const struct wants_group *group)
 {
-    CLEANUP(strbuf) struct strbuf lacking;
+    CLEANUP(strbuf) struct strbuf lacking = STRBUF(LACKING_MAX);
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     int64_t wanted = nodes_of(&group->wants);
     int64_t n[CHECK_UNKNOWN + 1] = {0};
     struct check check = {.id = "places", .of = group->first};
-    strbuf_init(&lacking, LACKING_MAX);
     for (size_t idx = 0; idx < probes->n; idx++) {
         const struct node_probe *probe = &probes->items[idx];
-        CLEANUP(strbuf) struct strbuf lacks;
+        CLEANUP(strbuf) struct strbuf lacks = STRBUF(LACKING_MAX);
         enum check_verdict verdict = CHECK_FAILS;
-        strbuf_init(&lacks, LACKING_MAX);
         if (probe->is_reached) {
             verdict = node_suits(&scratch, probes->inventory, probe, &group->wants, &lacks);
         } else {

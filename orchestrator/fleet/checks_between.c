@@ -29,11 +29,10 @@ static bool list_interfaces(struct arena *arena, const struct node_facts *facts,
     size_t n = 0;
     for (size_t idx = 0; idx < facts->n; idx++) {
         struct str key = facts->items[idx].key;
-        struct str name;
         if (!str_starts(key, STR_LIT("net.")) || !str_ends(key, STR_LIT(".index"))) {
             continue;
         }
-        name = str_sub(key, 4, key.len - 4 - strlen(".index"));
+        struct str name = str_sub(key, 4, key.len - 4 - strlen(".index"));
         struct interface item = {.name = name};
         const char *address = arena_printf(arena, "net.%.*s.address", STR_ARG(name));
         if (!facts_value(facts, address).ptr || !facts_i64(facts, str_z(arena, key), &item.index)) {
@@ -88,8 +87,7 @@ struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
     }
     /* Stops at the first pass that finds any. */
     for (int pass = 0; pass < 4; pass++) {
-        CLEANUP(strbuf) struct strbuf names;
-        strbuf_init(&names, FACT_TEXT_MAX);
+        CLEANUP(strbuf) struct strbuf names = STRBUF(FACT_TEXT_MAX);
         for (size_t idx = 0; idx < n; idx++) {
             struct str name = items[idx].name;
             bool is_taken = variable.len ? is_asked_for(name, variable)

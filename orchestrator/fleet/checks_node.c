@@ -189,13 +189,12 @@ static bool says_no_such(struct str why)
 static void try_gpu_field(struct checks *checks, const struct node_probe *probe, int64_t n,
                           const char *field, const struct check *form)
 {
-    CLEANUP(strbuf) struct strbuf bad;
+    CLEANUP(strbuf) struct strbuf bad = STRBUF(FACT_TEXT_MAX);
     struct check check = *form;
     size_t n_bad = 0;
     size_t n_known = 0;
     struct str group = facts_why(&probe->facts, "smi.mig");
     bool is_mig = strcmp(form->id, "gpu-mig") == 0;
-    strbuf_init(&bad, FACT_TEXT_MAX);
     for (int64_t gpu = 0; gpu < n; gpu++) {
         struct str value = of_gpu(checks->arena, &probe->facts, gpu, field);
         /* A card without the mode, or with a driver that predates it, does not have it on. */

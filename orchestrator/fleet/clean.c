@@ -217,12 +217,11 @@ static enum step step_apply(void *ctx, struct fleet_node *node, size_t node_idx,
 int clean_apply(struct fleet *fleet, struct clean_list *list, struct err *err)
 {
     struct apply apply = {.fleet = fleet, .list = list};
-    int n_failed;
     apply.nodes = arena_array(&apply.arena, struct apply_node, fleet->n_nodes + 1);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         strbuf_init(&apply.nodes[idx].output, REST_OUTPUT_MAX);
     }
-    n_failed = fleet_each(fleet, 0, step_apply, &apply, err);
+    int n_failed = fleet_each(fleet, 0, step_apply, &apply, err);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         strbuf_release(&apply.nodes[idx].output);
         remote_free(apply.nodes[idx].own);

@@ -299,14 +299,13 @@ int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts
     struct clean_list list = {
         .opts = *opts, .n_nodes = fleet->n_nodes, .batch_idx = find_batch(fleet->inventory)};
     struct node_scan scan = {.arena = arena, .fleet = fleet, .list = &list};
-    int n_failed;
     list.nodes = arena_array(arena, struct clean_node, fleet->n_nodes + 1);
     scan.nodes = arena_array(arena, struct scan_node, fleet->n_nodes + 1);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         strbuf_init(&scan.nodes[idx].output, SCAN_OUTPUT_MAX);
         strbuf_init(&scan.nodes[idx].batch, SCAN_OUTPUT_MAX);
     }
-    n_failed = fleet_each(fleet, 0, step_scan, &scan, err);
+    int n_failed = fleet_each(fleet, 0, step_scan, &scan, err);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         strbuf_release(&scan.nodes[idx].output);
         strbuf_release(&scan.nodes[idx].batch);

@@ -137,14 +137,13 @@ int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src cl
     struct node_probes probes = {fleet->inventory,
                                  arena_array(arena, struct node_probe, fleet->n_nodes + 1),
                                  fleet->n_nodes};
-    int status;
     exam.probes = probes.items;
     exam.visits = arena_array(arena, struct visit, fleet->n_nodes + 1);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         strbuf_init(&exam.visits[idx].output, OUTPUT_MAX);
         probes.items[idx].spec = fleet->nodes[idx].spec;
     }
-    status = fleet_each(fleet, 0, step_examine, &exam, err);
+    int status = fleet_each(fleet, 0, step_examine, &exam, err);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         struct node_probe *probe = &probes.items[idx];
         strbuf_release(&exam.visits[idx].output);
@@ -187,12 +186,11 @@ static enum step step_round(void *ctx, struct fleet_node *node, size_t node_idx,
 static int run_round(struct port_round *round, struct fleet *fleet, struct node_facts *ret_facts,
                      struct err *err)
 {
-    int status;
     round->outputs = arena_array(round->arena, struct strbuf, fleet->n_nodes + 1);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         strbuf_init(&round->outputs[idx], OUTPUT_MAX);
     }
-    status = fleet_each(fleet, 0, step_round, round, err);
+    int status = fleet_each(fleet, 0, step_round, round, err);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         struct err bad = {0};
         struct str text = str_dup(round->arena, strbuf_str(&round->outputs[idx]));

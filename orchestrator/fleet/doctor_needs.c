@@ -41,7 +41,6 @@ static int add_dataset(struct arena *arena, const char *root, struct str id, str
                        struct err *err)
 {
     struct dataset_here here;
-    const struct dataset_file *files;
     bool is_whole = true;
     size_t n = 0;
     if (!id.ptr || !is_new(room, id)) {
@@ -54,7 +53,7 @@ static int add_dataset(struct arena *arena, const char *root, struct str id, str
     if (here.dataset.is_synthetic) {
         return 0;
     }
-    files = dataset_files_of(&here, &n);
+    const struct dataset_file *files = dataset_files_of(&here, &n);
     for (size_t idx = 0; idx < n; idx++) {
         int64_t tree = dataset_unpacked_bytes(&files[idx]);
         room->bytes += files[idx].size_bytes > 0 ? files[idx].size_bytes : 0;

@@ -88,12 +88,11 @@ static void step_node(struct fleet_round *round, size_t idx, int64_t now_ns)
 {
     struct fleet_node *node = &round->fleet->nodes[idx];
     struct err err = {0};
-    enum step step;
     if (round->until_ns[idx] == 0) {
         round->until_ns[idx] = round->deadline_ns ? now_ns + round->deadline_ns : INT64_MAX;
         round->n_busy++;
     }
-    step = round->fn(round->ctx, node, idx, &err);
+    enum step step = round->fn(round->ctx, node, idx, &err);
     if (step == STEP_AGAIN && now_ns < round->until_ns[idx]) {
         return;
     }

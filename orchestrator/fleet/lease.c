@@ -33,7 +33,6 @@ enum step lease_step(struct lease_op *op, struct remote *remote, const char *run
                      enum lease_mode mode, struct str *ret_holder, struct err *err)
 {
     char ttl[16];
-    enum step step;
     snprintf(ttl, sizeof(ttl), "%d", LEASE_TTL_S);
     if (!op->is_begun) {
         strbuf_init(&op->output, OUTPUT_MAX);
@@ -48,7 +47,7 @@ enum step lease_step(struct lease_op *op, struct remote *remote, const char *run
                                    .fields = fields,
                                    .n_fields = ARRAY_LEN(fields),
                                    .output = &op->output};
-    step = remote->ops->ask(remote, &ask, err);
+    enum step step = remote->ops->ask(remote, &ask, err);
     if (step != STEP_DONE) {
         return step;
     }

@@ -236,7 +236,6 @@ static void take_work(struct reader *reader, struct gpu_state *gpu, const struct
 static int read_gpu(struct reader *reader, struct str row, struct err *err)
 {
     struct smi_cell cells[SMI_COLUMNS_MAX];
-    struct gpu_state *gpu;
     size_t n = 0;
     double value;
     if (!reader->head.ptr) {
@@ -249,7 +248,7 @@ static int read_gpu(struct reader *reader, struct str row, struct err *err)
     if (!number_of(cells, n, "index", &value) || value < 0 || value >= MONITOR_GPUS_MAX) {
         return bad_line(reader, "a GPU without an index", err);
     }
-    gpu = gpu_of(reader, (int64_t)value);
+    struct gpu_state *gpu = gpu_of(reader, (int64_t)value);
     if (!gpu) {
         return bad_line(reader, "too many GPUs", err);
     }
@@ -329,7 +328,6 @@ static void judge_gpu(struct reader *reader, struct gpu_state *gpu)
 {
     struct arena *arena = reader->arena;
     long long index = (long long)gpu->out.index;
-    double share;
     if (gpu->n_thermal) {
         add_taint(reader, "gpu-thermal",
                   arena_printf(arena,
@@ -348,9 +346,9 @@ static void judge_gpu(struct reader *reader, struct gpu_state *gpu)
         stats_sort(gpu->clocks, gpu->n_clocks);
         gpu->out.clock_median_mhz = stats_sorted_median(gpu->clocks, gpu->n_clocks);
     }
-    share = gpu->out.clock_max_mhz > 0 && gpu->n_clocks
-                ? 100 * gpu->out.clock_median_mhz / gpu->out.clock_max_mhz
-                : 100;
+    double share = gpu->out.clock_max_mhz > 0 && gpu->n_clocks
+                       ? 100 * gpu->out.clock_median_mhz / gpu->out.clock_max_mhz
+                       : 100;
     if (share < MONITOR_CLOCK_MIN_PERCENT) {
         add_taint(reader, "gpu-clock",
                   arena_printf(arena,

@@ -201,12 +201,11 @@ static int ask_or_pull(struct provide *provide, struct err *err)
                       .tries = arena_printf(provide->arena, "%d", provide->n_tries),
                       .results = arena_array(provide->arena, struct fleet_result, n_nodes + 1),
                       .has_file = arena_array(provide->arena, bool, n_nodes + 1)};
-    int result;
     for (size_t idx = 0; idx < n_nodes; idx++) {
         ask.results[idx].exit_status = -1;
         strbuf_init(&ask.results[idx].output, OUTPUT_MAX);
     }
-    result = fleet_each(provide->fleet, 0, step_ask, &ask, err);
+    int result = fleet_each(provide->fleet, 0, step_ask, &ask, err);
     if (result >= 0) {
         result = take_all(provide, ask.results);
     }
@@ -333,11 +332,10 @@ int node_images_provide(struct arena *arena, struct fleet *fleet, const struct i
                               .deadline_ns =
                                   opts->deadline_ns ? opts->deadline_ns : NODE_IMAGE_DEADLINE_NS,
                               .n_tries = opts->n_tries ? opts->n_tries : NODE_IMAGE_TRIES};
-    int n_failed;
     if (prepare(&provide, err) < 0) {
         return -1;
     }
-    n_failed = ask_or_pull(&provide, err);
+    int n_failed = ask_or_pull(&provide, err);
     if (n_failed >= 0 && !fleet->inventory->registry.ptr) {
         n_failed = node_image_load(&provide, err);
     }

@@ -195,13 +195,11 @@ static int load_all(struct node_load *load, struct err *err)
 /* The tars are removed last, for all nodes: in a shared work folder the first node must not remove it from the others. */
 static int load_nodes(struct node_load *load, const char *tar, struct err *err)
 {
-    struct fleet staged;
-    int result;
     if (stage_tar(load, tar, err) < 0) {
         return -1;
     }
     drop_failed(load);
-    staged = load->fleet; /* load_all packs its nodes anew */
+    struct fleet staged = load->fleet; /* load_all packs its nodes anew */
     staged.nodes = arena_array(load->provide->arena, struct fleet_node, staged.n_nodes + 1);
     load->staged_tars = arena_array(load->provide->arena, const char *, staged.n_nodes + 1);
     memcpy(load->staged_tars, load->tars, staged.n_nodes * sizeof(load->tars[0]));
@@ -210,7 +208,7 @@ static int load_nodes(struct node_load *load, const char *tar, struct err *err)
         load->results[idx].exit_status = -1;
         strbuf_init(&load->results[idx].output, OUTPUT_MAX);
     }
-    result = load_all(load, err);
+    int result = load_all(load, err);
     if (result == 0) {
         result = fleet_each(&staged, RM_NS, step_remove, load, err) < 0 ? -1 : 0;
     }

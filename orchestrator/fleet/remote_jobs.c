@@ -25,8 +25,7 @@ static int check_id(const char *id, struct err *err)
 static struct str make_cleanup(struct arena *arena, const char *prefix,
                                const struct remote_job *job)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, NODE_BODY_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(NODE_BODY_MAX);
     strbuf_add_z(&text, job->cleanup ? prefix : "");
     for (size_t idx = 0; job->cleanup && job->cleanup[idx]; idx++) {
         shq_append(&text, str_of(job->cleanup[idx]));
@@ -39,14 +38,13 @@ struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
                               const char *cleanup_prefix, size_t n_before, size_t *ret_n)
 {
     size_t n_argv = 0, n_env = 0, n = n_before;
-    struct str *fields;
     while (job->argv[n_argv]) {
         n_argv++;
     }
     while (job->env && job->env[n_env]) {
         n_env++;
     }
-    fields = arena_array(arena, struct str, n_before + 4 + n_argv + n_env);
+    struct str *fields = arena_array(arena, struct str, n_before + 4 + n_argv + n_env);
     fields[n++] = STR_LIT(READ_AHEAD_TEXT);
     fields[n++] = make_cleanup(arena, cleanup_prefix, job);
     fields[n++] = job->is_watched ? STR_LIT("1") : STR_LIT("0");
@@ -165,13 +163,12 @@ static int take_early(struct served *r, const char *id, struct err *err)
     struct str rest = strbuf_str(&r->op.output);
     struct str line = STR_EMPTY;
     struct job_report report;
-    bool has_end;
     forget_log(r);
     (void)str_next(&rest, '\n', &line);
     if (read_report(r, line, &report, err) < 0) {
         return -1;
     }
-    has_end = report.state == JOB_ENDED;
+    bool has_end = report.state == JOB_ENDED;
     if (has_end && take_reaped(r, rest, id, 0, r->early_hex, err) < 0) {
         return -1;
     }
@@ -185,7 +182,6 @@ static int take_early(struct served *r, const char *id, struct err *err)
 enum step remote_job_start(struct remote *remote, const struct remote_job *job, struct err *err)
 {
     struct served *r = (struct served *)remote;
-    enum step step;
     if (!r->op.is_active) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         size_t n;
@@ -203,7 +199,7 @@ enum step remote_job_start(struct remote *remote, const struct remote_job *job, 
                                  "a job's command and environment of more than %u bytes",
                                  NODE_BODY_MAX));
     }
-    step = remote_node_ask(r, err);
+    enum step step = remote_node_ask(r, err);
     return step == STEP_DONE ? end_op(r, take_early(r, job->id, err)) : step;
 }
 
@@ -211,13 +207,13 @@ enum step remote_job_poll(struct remote *remote, const char *id, struct job_repo
                           struct err *err)
 {
     struct served *r = (struct served *)remote;
-    enum step step;
     if (r->has_early && !r->op.is_active && strcmp(r->ahead_id, id) == 0) {
         r->has_early = false;
         *ret_report = r->early;
         return STEP_DONE;
     }
-    step = ask_job(r, "a look at a job", NODE_POLL, (const char *const[3]){id, POLL_WAIT_MS}, err);
+    enum step step =
+        ask_job(r, "a look at a job", NODE_POLL, (const char *const[3]){id, POLL_WAIT_MS}, err);
     if (step != STEP_DONE) {
         return step;
     }
@@ -251,7 +247,6 @@ enum step remote_job_read_log(struct remote *remote, const char *id, struct log_
 {
     struct served *r = (struct served *)remote;
     char from[24];
-    enum step step;
     part->len = 0;
     if (!r->op.is_active) {
         if (serve_ahead(r, id, part)) {
@@ -264,8 +259,8 @@ enum step remote_job_read_log(struct remote *remote, const char *id, struct log_
         }
     }
     snprintf(from, sizeof(from), "%" PRIu64, part->offset);
-    step = ask_job(r, "the reading of a job's log", NODE_READ,
-                   (const char *const[3]){id, from, READ_AHEAD_TEXT}, err);
+    enum step step = ask_job(r, "the reading of a job's log", NODE_READ,
+                             (const char *const[3]){id, from, READ_AHEAD_TEXT}, err);
     if (step != STEP_DONE) {
         return step;
     }
@@ -311,15 +306,14 @@ enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset
 {
     struct served *r = (struct served *)remote;
     char from[24];
-    enum step step;
     if (r->has_early_end && !r->op.is_active && strcmp(r->ahead_id, id) == 0 && offset == 0) {
         r->has_early_end = false;
         snprintf(ret_hex, SHA256_HEX_SIZE, "%s", r->early_hex);
         return STEP_DONE;
     }
     snprintf(from, sizeof(from), "%" PRIu64, offset);
-    step = ask_job(r, "the end of a job", NODE_REAP,
-                   (const char *const[3]){id, from, READ_AHEAD_TEXT}, err);
+    enum step step = ask_job(r, "the end of a job", NODE_REAP,
+                             (const char *const[3]){id, from, READ_AHEAD_TEXT}, err);
     return step == STEP_DONE
                ? end_op(r, take_reaped(r, strbuf_str(&r->op.output), id, offset, ret_hex, err))
                : step;
@@ -340,7 +334,6 @@ enum step remote_job_forget(struct remote *remote, const char *id, struct err *e
 enum step remote_job_folder(struct remote *remote, const char **ret_path, struct err *err)
 {
     struct served *r = (struct served *)remote;
-    enum step step;
     if (r->work_folder) {
         *ret_path = r->work_folder;
         return STEP_DONE;
@@ -349,7 +342,7 @@ enum step remote_job_folder(struct remote *remote, const char **ret_path, struct
         served_begin(r, "the work folder");
     }
     remote_node_request(r, NODE_FOLDER, NULL, 0);
-    step = remote_node_ask(r, err);
+    enum step step = remote_node_ask(r, err);
     if (step != STEP_DONE) {
         return step;
     }
@@ -366,7 +359,6 @@ enum step remote_job_folder(struct remote *remote, const char **ret_path, struct
 enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct err *err)
 {
     struct served *r = (struct served *)remote;
-    enum step step;
     if (!r->op.is_active) {
         served_begin(r, ask->what);
         r->op.is_own_word = true;
@@ -378,7 +370,7 @@ enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct
         return step_fail(
             err_set(err, ERR_USAGE, "%s: more than %u bytes", ask->what, NODE_BODY_MAX));
     }
-    step = remote_node_ask(r, err);
+    enum step step = remote_node_ask(r, err);
     if (step != STEP_DONE) {
         return step;
     }

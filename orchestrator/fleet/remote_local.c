@@ -55,7 +55,6 @@ static int open_node(struct local *local, struct err *err)
     const char *const argv[] = {node->program, local->base.work_folder, NULL};
     size_t n_env;
     int ends[2];
-    int result;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
         return err_set(err, ERR_NODE, "socketpair: %s", err_errno_text(errno));
     }
@@ -67,7 +66,7 @@ static int open_node(struct local *local, struct err *err)
                                    .output_ctx = &node->said};
     strbuf_clear(&node->feed);
     strbuf_clear(&node->said);
-    result = proc_start(&local->child, local->base.loop, &spec, err);
+    int result = proc_start(&local->child, local->base.loop, &spec, err);
     close(ends[0]);
     if (result < 0) {
         close(ends[1]);
@@ -125,13 +124,12 @@ static void send_feed(struct local *local, struct way_in *to, struct strbuf *fee
 static enum step local_turn(struct served *base, int *ret_status, bool *ret_again, struct err *err)
 {
     struct local *local = (struct local *)base;
-    enum step step;
     *ret_again = false;
     if (!base->node.is_open && open_node(local, err) < 0) {
         return STEP_FAIL;
     }
     send_feed(local, &local->to_child, &base->node.feed);
-    step = proc_step(&local->child, err);
+    enum step step = proc_step(&local->child, err);
     if (step == STEP_DONE) {
         *ret_status =
             local->child.signal_no ? 128 + local->child.signal_no : local->child.exit_status;
@@ -210,7 +208,6 @@ static enum step local_exec(struct remote *remote, const struct remote_exec *exe
                             int *ret_exit_status, struct err *err)
 {
     struct local *local = (struct local *)remote;
-    enum step step;
     if (!local->is_busy) {
         if (exec_begin(local, exec, err) < 0) {
             end_exec(local);
@@ -221,7 +218,7 @@ static enum step local_exec(struct remote *remote, const struct remote_exec *exe
     if (exec->feed) {
         send_feed(local, &local->to_exec, exec->feed);
     }
-    step = proc_step(&local->exec, err);
+    enum step step = proc_step(&local->exec, err);
     if (step == STEP_AGAIN) {
         return step;
     }

@@ -132,11 +132,10 @@ char *remote_node_file(void)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *named = getenv("REPERF_NODE");
     char self[SELF_BYTES];
-    ssize_t len;
     if (named && named[0]) {
         return xstrdup(named);
     }
-    len = readlink("/proc/self/exe", self, sizeof(self));
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self));
     while (len > 0 && self[len - 1] != '/') {
         len--;
     }
@@ -191,10 +190,9 @@ static int take_hello(struct remote_node *node)
 static enum step launch(struct served *r, struct err *err)
 {
     struct remote_node *node = &r->node;
-    int status = 0, hello;
+    int status = 0;
     bool is_again;
-    enum step step;
-    step = r->way->turn(r, &status, &is_again, err);
+    enum step step = r->way->turn(r, &status, &is_again, err);
     if (step == STEP_FAIL || is_again) {
         return step;
     }
@@ -206,7 +204,7 @@ static enum step launch(struct served *r, struct err *err)
         return remote_node_never(r, "reperf-node was installed there, but is gone or was changed",
                                  STR_EMPTY, err);
     }
-    hello = take_hello(node);
+    int hello = take_hello(node);
     if (step == STEP_DONE && hello > 0) {
         return has_ended(r, status, err);
     }
@@ -261,13 +259,12 @@ static enum step ask(struct served *r, int *ret_exit_status, bool *ret_is_done, 
 {
     struct remote_node *node = &r->node;
     struct err cause = {0};
-    int status = 0, rc;
+    int status = 0;
     bool is_again;
-    enum step step;
     if (!node->is_asked) {
         send_request(r);
     }
-    step = r->way->turn(r, &status, &is_again, err);
+    enum step step = r->way->turn(r, &status, &is_again, err);
     if (is_again || (step == STEP_FAIL && !(node->has_turn_failed && err->code == ERR_NODE))) {
         return step;
     }
@@ -278,7 +275,7 @@ static enum step ask(struct served *r, int *ret_exit_status, bool *ret_is_done, 
     }
     bool was_asked = node->is_asked;
     node->is_asked = true; /* also where it ended with its answer */
-    rc = take_answer(r, ret_exit_status, &cause);
+    int rc = take_answer(r, ret_exit_status, &cause);
     node->is_asked = was_asked && rc == 0;
     if (rc > 0) {
         *ret_is_done = true;

@@ -46,12 +46,11 @@ static enum step ask(struct slurm *slurm, enum node_op op, const struct str *fie
                                    .n_fields = n_fields,
                                    .output = &slurm->said,
                                    .deadline_ns = SLURM_SPAN_NS};
-    enum step step;
     if (!slurm->is_busy) {
         strbuf_clear(&slurm->said);
         slurm->is_busy = true;
     }
-    step = slurm->via->ops->ask(slurm->via, &ask, err);
+    enum step step = slurm->via->ops->ask(slurm->via, &ask, err);
     slurm->is_busy = step == STEP_AGAIN;
     return step;
 }

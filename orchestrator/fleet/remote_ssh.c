@@ -112,14 +112,13 @@ static bool may_pass(const struct err *err)
 
 static enum step connect_step(struct remote_ssh *r, struct err *err)
 {
-    enum step step;
     if (r->is_up) {
         return STEP_DONE;
     }
     if (loop_now_ns(r->base.loop) < r->retry_at_ns) {
         return STEP_AGAIN;
     }
-    step = ssh_plan_step(&r->plan, r->base.loop, err);
+    enum step step = ssh_plan_step(&r->plan, r->base.loop, err);
     if (step != STEP_DONE) {
         return step;
     }
@@ -230,12 +229,11 @@ static enum step ssh_turn(struct served *base, int *ret_status, bool *ret_again,
                                 .output_ctx = &node->said,
                                 .deadline_ns = ASK_SPAN_NS};
     const struct script_opts opts = {&script, true, base->op.what};
-    enum step step;
     if (!node->is_open) {
         begin_script(r, EMBEDDED(remote_launch_sh));
     }
     script.text = r->script.ptr;
-    step = run(r, &opts, ret_status, ret_again, err);
+    enum step step = run(r, &opts, ret_status, ret_again, err);
     node->has_turn_failed = r->has_script_failed;
     if (step == STEP_AGAIN && r->is_up) {
         node->is_open = true;
@@ -252,7 +250,6 @@ static enum step ssh_put(struct served *base, struct err *err)
     const char *const args[] = {r->work_wanted, node->sha256, r->nonce, NULL};
     int status = 0;
     bool is_again;
-    enum step step;
     if (r->put_fd < 0) {
         r->put_fd = open(node->program, O_RDONLY | O_CLOEXEC);
         if (r->put_fd < 0) {
@@ -268,7 +265,7 @@ static enum step ssh_put(struct served *base, struct err *err)
                                       .output_ctx = &node->said,
                                       .deadline_ns = PUT_SPAN_NS};
     const struct script_opts opts = {&script, true, base->op.what};
-    step = run(r, &opts, &status, &is_again, err);
+    enum step step = run(r, &opts, &status, &is_again, err);
     if (is_again) {
         strbuf_clear(&node->said);
     }
@@ -334,12 +331,11 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
                                                                  : REMOTE_EXEC_DEADLINE_NS};
     const struct script_opts opts = {&script, false, "a script was running"};
     bool is_again;
-    enum step step;
     ASSERT(exec->on_output || exec->output);
     if (!r->base.op.is_active) {
         served_begin(&r->base, opts.what);
     }
-    step = run(r, &opts, ret_exit_status, &is_again, err);
+    enum step step = run(r, &opts, ret_exit_status, &is_again, err);
     if (is_again && exec->feed &&
         step == STEP_AGAIN) { /* some of it has gone with the connection */
         step = step_fail(err_set(err, ERR_NET, "%s: connection lost", ssh_label(&r->base)));

@@ -104,11 +104,10 @@ bool runtime_env_is_secret(const char *entry)
 const char *const *runtime_env_secrets(struct arena *arena, const char *const *env)
 {
     size_t n = 0;
-    const char **secrets;
     for (const char *const *entry = env; *entry; entry++) {
         n++;
     }
-    secrets = arena_array(arena, const char *, n + 1);
+    const char **secrets = arena_array(arena, const char *, n + 1);
     n = 0;
     for (; *env; env++) {
         if (runtime_env_is_secret(*env)) {

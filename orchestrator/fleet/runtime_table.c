@@ -419,8 +419,7 @@ static void add_row(const struct runtime_wish *wish, struct argv_words *words,
 {
     struct str rest = str_of(row->words ? row->words : wish->engine->gpus), word;
     while (str_next(&rest, ' ', &word)) {
-        CLEANUP(strbuf) struct strbuf text;
-        strbuf_init(&text, RUNTIME_WORD_MAX);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(RUNTIME_WORD_MAX);
         for (size_t at = 0; at < word.len; at++) {
             if (word.ptr[at] == '%') {
                 add_value(&text, value, word.ptr[++at]);

@@ -83,7 +83,6 @@ static int stage_nodes(struct staging *staging, struct err *err)
 {
     struct fleet *fleet = staging->fleet;
     size_t fanout = fleet->fanout;
-    int n_failed;
     if (relay_random(staging->order.token, RELAY_TOKEN_BYTES, err) < 0 ||
         pool_new(1, &staging->pool, err) < 0 || pool_attach(staging->pool, fleet->loop, err) < 0) {
         return -1;
@@ -95,7 +94,7 @@ static int stage_nodes(struct staging *staging, struct err *err)
         return -1;
     }
     fleet->fanout = fleet->n_nodes;
-    n_failed = fleet_each(fleet, 0, stage_step_node, staging, err);
+    int n_failed = fleet_each(fleet, 0, stage_step_node, staging, err);
     fleet->fanout = fanout;
     stage_unmark(staging);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
@@ -131,14 +130,13 @@ int stage_items(struct arena *arena, struct fleet *fleet, const struct stage_opt
                               .opts = opts,
                               .items = list.items,
                               .chain = {.fd = -1, .connected_fd = -1, .stream.fd = -1}};
-    int n_failed;
     ASSERT(list.n > 0 && list.n <= STAGE_ITEMS_MAX);
     staging.order.items = arena_array(arena, struct relay_item, list.n);
     staging.order.n_items = list.n;
     staging.sources = arena_array(arena, const char *, list.n);
     staging.nodes = arena_array(arena, struct staging_node, fleet->n_nodes + 1);
     staging.report.nodes = arena_array(arena, struct stage_node, fleet->n_nodes + 1);
-    n_failed = stage_all(&staging, err);
+    int n_failed = stage_all(&staging, err);
     stage_chain_release(&staging);
     if (staging.pool) {
         pool_detach(staging.pool, fleet->loop);

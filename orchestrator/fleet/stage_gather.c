@@ -85,7 +85,6 @@ static int digest_of(struct gathering *g, const char *path, struct digest_value 
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct digest_key key;
     struct stat info;
-    bool is_settled;
     if (fd < 0 || fstat(fd, &info) < 0) {
         return err_errno(err, "open", path);
     }
@@ -93,7 +92,8 @@ static int digest_of(struct gathering *g, const char *path, struct digest_value 
     if (g->cache && digest_cache_find(g->cache, &key, DIGEST_SHA256, ret_value)) {
         return 0;
     }
-    is_settled = g->cache && digest_cache_is_settled(g->cache, &key, digest_cache_slack_ns(fd));
+    bool is_settled =
+        g->cache && digest_cache_is_settled(g->cache, &key, digest_cache_slack_ns(fd));
     if (digest_fd(fd, path, DIGEST_SHA256, ret_value, err) < 0) {
         return -1;
     }
@@ -173,7 +173,6 @@ int stage_gather(struct staging *staging, struct err *err)
     struct gathering g = {.staging = staging};
     struct err unsaved = {0};
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int result;
     g.n_threads = cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (size_t)cores;
     make_cache_folder(staging);
     if (pool_new(g.n_threads, &pool, err) < 0) {
@@ -184,7 +183,7 @@ int stage_gather(struct staging *staging, struct err *err)
     }
     g.pool = pool;
     g.cache = cache;
-    result = gather_items(&g, staging->order.n_items, err);
+    int result = gather_items(&g, staging->order.n_items, err);
     arena_adopt(staging->arena, g.files.items);
     staging->order.files = g.files.items;
     staging->order.n_files = g.files.n;

@@ -28,7 +28,6 @@ struct binder {
     const struct format_set *formats;
     struct binding *out;
     struct map logs; /* "FORMAT\nPATH" to struct audit_log */
-    size_t n_logs_max;
 };
 
 static struct audit_log *bind_log(struct binder *b, struct str format, struct str path)

@@ -80,7 +80,6 @@ struct parser {
     bool has_late_begin, is_late_resumed; /* since the last sample */
     size_t n_open;
     int32_t run;
-    bool has_start; /* run_start was seen in this run */
     bool has_end;
     int64_t fatal_line; /* of this run: the line that says it failed; 0: none */
     bool has_samples;   /* of this run */

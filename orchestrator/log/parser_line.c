@@ -269,7 +269,6 @@ static int next_run(struct parser *p, struct err *err)
 {
     parser_end_run(p);
     p->run++;
-    p->has_start = false;
     p->has_end = false;
     p->fatal_line = 0;
     p->has_samples = false;
@@ -718,7 +717,6 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
             return -1;
         }
     }
-    p->has_start = true;
     return 0;
 }
 

@@ -68,11 +68,10 @@ static int read_job(struct arena *arena, const char *dir, struct wrapper_job *re
     struct str bytes;
     size_t len = 0;
     int64_t most;
-    int rc;
     if (fs_read(arena, path, NODE_FRAME_MAX, &bytes, err) < 0) {
         return -1;
     }
-    rc = node_request_read(arena, bytes, &request, &len, err);
+    int rc = node_request_read(arena, bytes, &request, &len, err);
     if (rc < 0) {
         return err_wrap(err, "%s", path);
     }
@@ -88,7 +87,6 @@ static int read_job(struct arena *arena, const char *dir, struct wrapper_job *re
 static int run_program(const struct wrapper_job *job, bool *ret_was_asked)
 {
     sigset_t signals;
-    pid_t pid;
     int status = 0;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -96,7 +94,7 @@ static int run_program(const struct wrapper_job *job, bool *ret_was_asked)
     sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &signals, NULL);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         int null_fd = open("/dev/null", O_RDONLY);
         (void)dup2(null_fd, STDIN_FILENO);
@@ -125,12 +123,11 @@ int batch_main(const char *dir)
     struct wrapper_job job = {.dir = dir};
     struct err err = {0};
     bool was_asked = false;
-    int exit_status;
     int is_ours = claim(&arena, dir, &err);
     if (is_ours <= 0) {
         return is_ours < 0 ? say("this job cannot be claimed", err.msg) : 0;
     }
-    exit_status = read_stop(dir);
+    int exit_status = read_stop(dir);
     if (exit_status != 0) { /* nothing to clean up after */
         (void)unlink(arena_printf(&arena, "%s/cleanup", dir));
     } else {
@@ -152,14 +149,13 @@ int batch_main(const char *dir)
 /* Finds the addresses of the allocation's nodes, in its order. */
 static int find_addresses(const char *list, size_t n_nodes, char **pairs, struct strbuf *out)
 {
-    CLEANUP(strbuf) struct strbuf hosts;
+    CLEANUP(strbuf) struct strbuf hosts = STRBUF(HOSTS_MAX);
     const char *const argv[] = {"scontrol", "show", "hostnames", list, NULL};
-    struct str rest, host;
-    strbuf_init(&hosts, HOSTS_MAX);
+    struct str host;
     if (tool_run(argv, HOSTS_LIMIT, true, &hosts) != 0) {
         return say("scontrol show hostnames", hosts.len ? hosts.ptr : list);
     }
-    rest = strbuf_str(&hosts);
+    struct str rest = strbuf_str(&hosts);
     while (str_next(&rest, '\n', &host)) {
         const char *found = NULL;
         for (size_t idx = 0; idx < n_nodes && !found; idx++) {
@@ -178,14 +174,12 @@ static int find_addresses(const char *list, size_t n_nodes, char **pairs, struct
 
 int srun_main(int argc, char **argv)
 {
-    CLEANUP(strbuf) struct strbuf addresses;
+    CLEANUP(strbuf) struct strbuf addresses = STRBUF(HOSTS_MAX);
     const char *list = getenv("SLURM_JOB_NODELIST");
     const char *ours = getenv(NODE_IPS);
     struct err ignored = {0};
     int64_t n_nodes;
-    int status;
     int null_fd = open("/dev/null", O_RDONLY);
-    strbuf_init(&addresses, HOSTS_MAX);
     if (argc < 1 || str_to_i64(str_of(argv[0]), 1, argc, &n_nodes, &ignored) < 0 ||
         2 * n_nodes + 1 >= argc) {
         return STATUS_PLACE;
@@ -193,7 +187,7 @@ int srun_main(int argc, char **argv)
     if (!list) {
         return say("srun", "SLURM_JOB_NODELIST is not set: this is not a Slurm job");
     }
-    status = find_addresses(list, (size_t)n_nodes, argv + 1, &addresses);
+    int status = find_addresses(list, (size_t)n_nodes, argv + 1, &addresses);
     if (status != 0) {
         return status;
     }

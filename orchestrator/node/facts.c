@@ -101,9 +101,9 @@ static void say_caps(struct facts *facts, const char *prefix, const char *proc)
 {
     char text[FACTS_TEXT];
     const char *path = arena_printf(&facts->arena, "%s/status", proc);
-    struct str rest, line;
+    struct str line;
     const char *caps = "";
-    rest = str_of(job_read_small(path, text, sizeof(text)) ? text : "");
+    struct str rest = str_of(job_read_small(path, text, sizeof(text)) ? text : "");
     while (str_next(&rest, '\n', &line)) {
         if (str_starts(line, STR_LIT("CapEff:"))) {
             caps = str_z(&facts->arena, str_trim(str_sub(line, 7, line.len)));

@@ -34,10 +34,8 @@ static const char *trimmed(struct facts *facts, const struct strbuf *said)
 /* engine.NAME.version. True: it answers. */
 static bool say_version(struct facts *facts, const char *name, const char *const *argv)
 {
-    CLEANUP(strbuf) struct strbuf said;
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     const char *key = arena_printf(&facts->arena, "engine.%s.version", name);
-    int status;
-    strbuf_init(&said, SAID_MAX);
     if (!is_asked(facts, name)) {
         return false;
     }
@@ -45,7 +43,7 @@ static bool say_version(struct facts *facts, const char *name, const char *const
         facts_unknown(facts, key, "not installed");
         return false;
     }
-    status = tool_run(argv, ENGINE_LIMIT, true, &said);
+    int status = tool_run(argv, ENGINE_LIMIT, true, &said);
     if (status == 0 && str_trim(strbuf_str(&said)).len) {
         facts_put(facts, key, trimmed(facts, &said));
         return true;
@@ -60,9 +58,8 @@ static bool say_version(struct facts *facts, const char *name, const char *const
 
 static void say_info(struct facts *facts, const char *name, const char *form)
 {
-    CLEANUP(strbuf) struct strbuf said;
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     const char *const argv[] = {name, "info", "--format", form, NULL};
-    strbuf_init(&said, SAID_MAX);
     bool is_said = tool_run(argv, ENGINE_LIMIT, true, &said) == 0;
     facts_say(facts, arena_printf(&facts->arena, "engine.%s.info", name),
               is_said ? trimmed(facts, &said) : "",
@@ -89,8 +86,7 @@ static void say_daemon(struct facts *facts)
 static void say_cdi(struct facts *facts)
 {
     static const char *const FOLDERS[] = {"/etc/cdi", "/var/run/cdi"};
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, SAID_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(SAID_MAX);
     for (size_t at = 0; at < ARRAY_LEN(FOLDERS); at++) {
         struct fs_names names = facts_names(facts, FOLDERS[at], "");
         for (size_t idx = 0; idx < names.n; idx++) {

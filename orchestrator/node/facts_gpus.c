@@ -49,11 +49,10 @@ static bool is_late(int status)
 
 static int query(struct facts *facts, const char *name, const char *fields, bool is_quiet)
 {
-    CLEANUP(strbuf) struct strbuf said;
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     const char *what = arena_printf(&facts->arena, "--query-gpu=index,%s", fields);
     const char *key = arena_printf(&facts->arena, "smi.%s", name);
     const char *const argv[] = {"nvidia-smi", "--format=csv", what, NULL};
-    strbuf_init(&said, SAID_MAX);
     int status = tool_run(argv, SMI_LIMIT, true, &said);
     if (status == 0) {
         say_lines(facts, key, &said);
@@ -66,8 +65,7 @@ static int query(struct facts *facts, const char *name, const char *fields, bool
 static int say_banner(struct facts *facts)
 {
     static const char *const ARGV[] = {"nvidia-smi", NULL};
-    CLEANUP(strbuf) struct strbuf said;
-    strbuf_init(&said, SAID_MAX);
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     int status = tool_run(ARGV, SMI_LIMIT, true, &said);
     struct str rest = strbuf_str(&said), line = STR_EMPTY;
     if (status != 0) {
@@ -85,8 +83,7 @@ static void say_processes(struct facts *facts)
 {
     static const char *const ARGV[] = {"nvidia-smi", "--format=csv,noheader",
                                        "--query-compute-apps=pid,used_memory", NULL};
-    CLEANUP(strbuf) struct strbuf said;
-    strbuf_init(&said, SAID_MAX);
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     int status = tool_run(ARGV, SMI_LIMIT, true, &said);
     struct str rest = strbuf_str(&said), line;
     size_t n = 0;
@@ -103,8 +100,7 @@ static void say_processes(struct facts *facts)
 static void say_topology(struct facts *facts)
 {
     static const char *const ARGV[] = {"nvidia-smi", "topo", "-m", NULL};
-    CLEANUP(strbuf) struct strbuf said;
-    strbuf_init(&said, SAID_MAX);
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     if (tool_run(ARGV, SMI_LIMIT, false, &said) == 0) {
         say_lines(facts, "topo", &said);
     } else {

@@ -24,11 +24,10 @@
 
 static struct str read_proc(struct facts *facts, const char *path)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(PROC_MAX);
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     char chunk[65536];
     ssize_t len;
-    strbuf_init(&text, PROC_MAX);
     while (fd >= 0 && (len = read(fd, chunk, sizeof(chunk))) > 0) {
         strbuf_add(&text, chunk, (size_t)len);
     }
@@ -131,9 +130,8 @@ static void say_clocks(struct facts *facts)
 {
     struct fs_names names = facts_names(facts, CPU, "cpu");
     struct cpu_words governors = {0};
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(FACTS_TEXT);
     char value[FACTS_TEXT];
-    strbuf_init(&text, FACTS_TEXT);
     for (size_t idx = 0; idx < names.n; idx++) {
         const char *path =
             arena_printf(&facts->arena, CPU "/%s/cpufreq/scaling_governor", names.items[idx]);

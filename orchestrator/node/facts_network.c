@@ -43,8 +43,7 @@ static void say_kind(struct facts *facts, const char *name, const char *folder)
 
 static const char *addresses_of(struct facts *facts, const struct ifaddrs *all, const char *name)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
         char address[INET6_ADDRSTRLEN];
         const void *bytes = NULL;

@@ -83,8 +83,7 @@ static int ask_smi(const char *form, const char *fields, struct strbuf *out)
 static bool add_field(struct job_watcher *watch, const char *field)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf said;
-    strbuf_init(&said, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf said = STRBUF(TEXT_MAX);
     if (ask_smi("csv,noheader", arena_printf(&arena, "index,%s", field), &said) != 0) {
         return false;
     }
@@ -95,8 +94,7 @@ static bool add_field(struct job_watcher *watch, const char *field)
 static void say_no_gpus(struct job_watcher *watch)
 {
     static const char *const ARGV[] = {"nvidia-smi", NULL};
-    CLEANUP(strbuf) struct strbuf said;
-    strbuf_init(&said, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf said = STRBUF(TEXT_MAX);
     (void)tool_run(ARGV, SMI_LIMIT, true, &said);
     struct str rest = strbuf_str(&said), line = STR_EMPTY;
     (void)str_next(&rest, '\n', &line);
@@ -116,8 +114,7 @@ static void find_gpus(struct job_watcher *watch)
                                          "memory.used",
                                          "ecc.errors.uncorrected.volatile.total",
                                          "ecc.errors.corrected.volatile.total"};
-    CLEANUP(strbuf) struct strbuf said;
-    strbuf_init(&said, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf said = STRBUF(TEXT_MAX);
     if (!tool_is_there("nvidia-smi")) {
         if (fs_exists("/dev/nvidia0")) {
             put(watch, '?', "gpu no nvidia-smi");
@@ -222,7 +219,7 @@ static void put_interface(struct job_watcher *watch, struct str line)
 {
     static const char *const OTHERS[] = {"veth", "docker", "br-"};
     int64_t colon = str_find(line, STR_LIT(":"));
-    struct str words[NET_WORDS], rest, word;
+    struct str words[NET_WORDS], word;
     size_t n = 1;
     if (colon < 0) {
         return;
@@ -233,7 +230,7 @@ static void put_interface(struct job_watcher *watch, struct str line)
             return;
         }
     }
-    rest = str_sub(line, (size_t)colon + 1, line.len);
+    struct str rest = str_sub(line, (size_t)colon + 1, line.len);
     while (n < NET_WORDS && str_next(&rest, ' ', &word)) {
         if (word.len) {
             words[n++] = word;
@@ -249,16 +246,15 @@ static void put_interface(struct job_watcher *watch, struct str line)
 
 static void put_network(struct job_watcher *watch)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     CLEANUP(fd) int fd = open("/proc/net/dev", O_RDONLY | O_CLOEXEC);
     char chunk[16384];
     ssize_t len;
-    struct str rest, line;
-    strbuf_init(&text, TEXT_MAX);
+    struct str line;
     while (fd >= 0 && (len = read(fd, chunk, sizeof(chunk))) > 0) {
         strbuf_add(&text, chunk, (size_t)len);
     }
-    rest = strbuf_str(&text);
+    struct str rest = strbuf_str(&text);
     while (str_next(&rest, '\n', &line)) {
         put_interface(watch, line);
     }

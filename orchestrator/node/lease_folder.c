@@ -51,13 +51,13 @@ static void read_holder(struct arena *arena, const char *folder, struct str *ret
                         int64_t *ret_age_s)
 {
     char text[TEXT_MAX];
-    struct str rest, name;
+    struct str name;
     *ret_holder = STR_LIT(UNKNOWN);
     *ret_age_s = INT64_MAX;
     if (!job_read_small(arena_printf(arena, "%s/holder", folder), text, sizeof(text))) {
         return;
     }
-    rest = str_of(text);
+    struct str rest = str_of(text);
     if (str_next(&rest, ' ', &name) && name.len) {
         *ret_holder = str_dup(arena, name);
         *ret_age_s = age_of(rest);
@@ -97,9 +97,9 @@ int lease_remove(const struct server *server, struct str run, struct err *err)
 static int say_held(struct lease *lease, struct strbuf *text)
 {
     char who[TEXT_MAX];
-    struct str line = STR_EMPTY, rest;
+    struct str line = STR_EMPTY;
     if (job_read_small(arena_printf(&lease->arena, "%s/who", lease->folder), who, sizeof(who))) {
-        rest = str_of(who);
+        struct str rest = str_of(who);
         (void)str_next(&rest, '\n', &line);
     }
     strbuf_printf(text, "held %.*s%s%.*s\n", STR_ARG(lease->holder), line.len ? " of " : "",
@@ -169,7 +169,6 @@ static int fail(const struct lease *lease, struct err *err)
 static int take(struct lease *lease, struct err *err)
 {
     struct stat info;
-    int rc;
     if (owner_check(lease->work_folder, err) < 0 || fs_mkdir_p(lease->work_folder, err) < 0) {
         return -1;
     }
@@ -183,7 +182,7 @@ static int take(struct lease *lease, struct err *err)
     if (errno != EEXIST || !fs_is_dir(lease->folder)) {
         return fail(lease, err);
     }
-    rc = may_be_taken_over(lease) ? take_away(lease, err) : 0;
+    int rc = may_be_taken_over(lease) ? take_away(lease, err) : 0;
     return rc > 0 && mkdir(lease->folder, 0777) < 0 ? 0 : rc;
 }
 
@@ -221,7 +220,6 @@ int serve_lease(struct server *server, const struct node_request *request, struc
 {
     struct lease lease = {.work_folder = server->work_folder};
     bool is_take = request->n_fields == 4 && str_eq_z(request->fields[2], "take");
-    int status;
     if (request->n_fields != 4 || !serve_is_plain_id(request->fields[0]) ||
         !serve_number(request, 1, TTL_MAX_S, &lease.ttl_s) ||
         (!is_take && !str_eq_z(request->fields[2], "drop"))) {
@@ -230,7 +228,7 @@ int serve_lease(struct server *server, const struct node_request *request, struc
     lease.run = request->fields[0];
     lease.folder = arena_printf(&lease.arena, "%s/lease", server->work_folder);
     read_holder(&lease.arena, lease.folder, &lease.holder, &lease.age_s);
-    status = serve(server, &lease, is_take, request->fields[3], text);
+    int status = serve(server, &lease, is_take, request->fields[3], text);
     arena_release(&lease.arena);
     return status;
 }

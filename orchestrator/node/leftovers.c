@@ -73,7 +73,7 @@ static const char *one_line(struct arena *arena, const struct strbuf *said)
 static int scan_containers(struct left_scan *scan, const char *engine, const char *label,
                            struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf ids;
+    CLEANUP(strbuf) struct strbuf ids = STRBUF(ENGINE_BYTES);
     struct arena *arena = scan->arena;
     const char *filter = arena_printf(arena, "label=%s", label);
     const char *form = arena_printf(arena,
@@ -81,17 +81,15 @@ static int scan_containers(struct left_scan *scan, const char *engine, const cha
                                     ".Config.Labels \"%s\"}}\t{{.Name}}",
                                     label);
     const char *const list[] = {engine, "ps", "-aq", "--no-trunc", "--filter", filter, NULL};
-    struct str rest, id;
-    strbuf_init(&ids, ENGINE_BYTES);
+    struct str id;
     if (tool_run(list, ENGINE_LIMIT, true, &ids) != 0) {
         return err_set(err, ERR_CONTAINER, "the container engine does not answer: %s",
                        one_line(arena, &ids));
     }
-    rest = strbuf_str(&ids);
+    struct str rest = strbuf_str(&ids);
     while (str_next(&rest, '\n', &id)) {
-        CLEANUP(strbuf) struct strbuf said;
+        CLEANUP(strbuf) struct strbuf said = STRBUF(ENGINE_BYTES);
         const char *const ask[] = {engine, "inspect", "-f", form, str_z(arena, id), NULL};
-        strbuf_init(&said, ENGINE_BYTES);
         /* A container that has gone meanwhile is not a leftover. */
         if (id.len && tool_run(ask, ENGINE_LIMIT, false, &said) == 0) {
             strbuf_printf(scan->text, "%.*s\n", STR_ARG(str_trim(strbuf_str(&said))));
@@ -180,9 +178,8 @@ static int remove_one(const struct server *server, const char *engine, const str
                       struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf said;
+    CLEANUP(strbuf) struct strbuf said = STRBUF(ENGINE_BYTES);
     const char *name = pair[1].ptr;
-    strbuf_init(&said, ENGINE_BYTES);
     if (str_eq_z(pair[0], "container")) {
         const char *const away[] = {engine, "rm", "-f", "-v", name, NULL};
         const char *const look[] = {engine, "inspect", name, NULL};

@@ -53,7 +53,7 @@ bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat)
     char path[64], text[STAT_MAX];
     struct proc_stat stat = {0};
     struct err ignored = {0};
-    struct str rest, word;
+    struct str word;
     const char *after;
     int64_t number;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -61,7 +61,7 @@ bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat)
         after[1] != ' ') {
         return false;
     }
-    rest = str_of(after + 2);
+    struct str rest = str_of(after + 2);
     for (int at = 0; at <= STAT_START; at++) {
         if (!str_next(&rest, ' ', &word) || !word.len) {
             return false;
@@ -85,12 +85,12 @@ bool job_read_pid(const char *dir, struct job_pid *ret_pid)
 {
     char text[SMALL_MAX], boot[SMALL_MAX];
     struct err ignored = {0};
-    struct str rest, pid, start;
+    struct str pid, start;
     int64_t number, ticks;
     if (!read_in(dir, "pid", text, sizeof(text))) {
         return false;
     }
-    rest = str_of(text);
+    struct str rest = str_of(text);
     if (!str_next(&rest, ' ', &pid) || !str_next(&rest, ' ', &start) ||
         str_to_i64(pid, 1, INT32_MAX, &number, &ignored) < 0 ||
         str_to_i64(start, 0, INT64_MAX, &ticks, &ignored) < 0) {
@@ -158,13 +158,12 @@ int job_probe(const char *dir, struct err *err)
     static const char ZEROS[PROBE_BYTES];
     char path[JOB_PATH_BYTES];
     CLEANUP(fd) int fd = -1;
-    int rc;
     snprintf(path, sizeof(path), "%s/.probe.%d", dir, (int)getpid());
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) {
         return fail(err, path);
     }
-    rc = fs_write_all(fd, ZEROS, sizeof(ZEROS), path, err);
+    int rc = fs_write_all(fd, ZEROS, sizeof(ZEROS), path, err);
     (void)unlink(path);
     return rc;
 }

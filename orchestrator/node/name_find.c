@@ -30,13 +30,12 @@ static bool add_number(struct addresses *found, struct str text)
 {
     char number[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
     struct net_address address = {0};
-    char *zone;
     if (text.len >= sizeof(number) || found->n == NET_ADDRESSES_MAX) {
         return false;
     }
     memcpy(number, text.ptr, text.len);
     number[text.len] = '\0';
-    zone = strchr(number, '%');
+    char *zone = strchr(number, '%');
     if (zone) {
         *zone++ = '\0';
         address.at.v6.sin6_scope_id = if_nametoindex(zone);
@@ -58,11 +57,11 @@ static bool add_number(struct addresses *found, struct str text)
 
 static bool next_word(struct str *rest, struct str *ret_word)
 {
-    size_t at = 0, end;
+    size_t at = 0;
     while (at < rest->len && (rest->ptr[at] == ' ' || rest->ptr[at] == '\t')) {
         at++;
     }
-    end = at;
+    size_t end = at;
     while (end < rest->len && rest->ptr[end] != ' ' && rest->ptr[end] != '\t') {
         end++;
     }

@@ -66,16 +66,14 @@ static int serve_all(struct server *server, struct strbuf *input)
 /* A full pipe blocks: the other end reads the answer, or is gone. */
 static int serve_channel(struct server *server)
 {
-    CLEANUP(strbuf) struct strbuf input;
+    CLEANUP(strbuf) struct strbuf input = STRBUF(NODE_FRAME_MAX + READ_BYTES);
     char bytes[READ_BYTES];
-    strbuf_init(&input, NODE_FRAME_MAX + READ_BYTES);
     for (;;) {
         struct pollfd channel = {.fd = server->input_fd, .events = POLLIN};
-        ssize_t len;
         if (poll(&channel, 1, IDLE_MS) == 0) {
             return 0;
         }
-        len = read(server->input_fd, bytes, sizeof(bytes));
+        ssize_t len = read(server->input_fd, bytes, sizeof(bytes));
         if (len < 0 && errno == EINTR) {
             continue;
         }
@@ -133,7 +131,6 @@ static void tidy_all(const char *self, const char *work)
 int main(int argc, char **argv)
 {
     struct server server = {.input_fd = STDIN_FILENO};
-    int null_fd;
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("reperf-node %s\n", REPERF_VERSION);
         return fflush(stdout) == 0 ? 0 : 10;
@@ -159,7 +156,7 @@ int main(int argc, char **argv)
     }
     server.work_folder = argv[1];
     server.self = argv[0];
-    null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null_fd < 0) {
         fprintf(stderr, "reperf-node: /dev/null: %s\n", err_errno_text(errno));
         return STATUS_PROTOCOL;

@@ -40,9 +40,8 @@ static int fail(const char *what, const char *why)
 
 static NORETURN void become(char **argv)
 {
-    int failed;
     execvp(argv[0], argv);
-    failed = errno;
+    int failed = errno;
     (void)fail(argv[0], err_errno_text(failed));
     _exit(failed == ENOENT ? 127 : 126);
 }
@@ -230,7 +229,6 @@ static int ranks_main(int argc, char **argv)
     const char *node = getenv(NODE_RANK_NAME);
     int64_t first = 0, count, grace_s, node_rank = 0;
     sigset_t signals;
-    int status;
     if (argc < 4 || !number_of(argv[1], 1, RANKS_MAX, &count) ||
         !number_of(argv[2], 0, GRACE_S_MAX, &grace_s)) {
         return STATUS_USAGE;
@@ -248,7 +246,7 @@ static int ranks_main(int argc, char **argv)
     r.items = xcalloc((size_t)count, sizeof(*r.items));
     r.n = (size_t)count;
     r.grace_ns = grace_s * NS_PER_S;
-    status = start_all(&r, argv[0][0] ? first : node_rank * count, argv + 3);
+    int status = start_all(&r, argv[0][0] ? first : node_rank * count, argv + 3);
     status = status ? status : wait_for_all(&r, &signals);
     free(r.items);
     return status;
@@ -306,10 +304,9 @@ static int node_task_main(int argc, char **argv)
 /* Its hostfile is in memory, and gone with it. */
 static int write_hosts(const char *slots, char **addresses, int64_t n, char ret_path[FILE_SIZE])
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(NODE_BODY_MAX);
     struct err err = {0};
     int fd = memfd_create("reperf-hosts", 0);
-    strbuf_init(&text, NODE_BODY_MAX);
     for (int64_t idx = 0; idx < n; idx++) {
         strbuf_printf(&text, "%s slots=%s\n", addresses[idx], slots);
     }
@@ -331,7 +328,6 @@ static int mpirun_main(int argc, char **argv)
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int64_t slots, n_nodes;
     size_t n = 0;
-    char **words;
     if (argc < 4 || !number_of(argv[1], 1, RANKS_MAX, &slots) ||
         !number_of(argv[2], 1, NODES_MAX, &n_nodes) || 3 + n_nodes >= argc) {
         return STATUS_USAGE;
@@ -346,7 +342,8 @@ static int mpirun_main(int argc, char **argv)
         "none",   "--mca",      "plm_rsh_agent", "ssh -o BatchMode=yes -o ConnectTimeout=15"};
     const char *const OVER[] = {"--mca", "oob_tcp_if_include", network,
                                 "--mca", "btl_tcp_if_include", network};
-    words = arena_array(&arena, char *, (size_t)argc + ARRAY_LEN(BEGIN) + ARRAY_LEN(OVER) + 2);
+    char **words =
+        arena_array(&arena, char *, (size_t)argc + ARRAY_LEN(BEGIN) + ARRAY_LEN(OVER) + 2);
     memcpy(words, BEGIN, sizeof(BEGIN));
     n = ARRAY_LEN(BEGIN);
     if (geteuid() == 0) {

@@ -24,8 +24,7 @@ int64_t relay_now_ns(const struct relay *relay)
 
 int relay_say(const struct relay *relay, struct relay_line line, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, RELAY_LINE_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(RELAY_LINE_MAX);
     relay_line_write(&line, &text);
     return fs_write_all(relay->out_fd, text.ptr, text.len, "the orchestrator", err);
 }

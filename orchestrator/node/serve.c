@@ -328,7 +328,6 @@ static int serve_start(const struct server *server, struct asked_job *job,
     struct job_look look;
     CLEANUP(fd) int said_fd = -1;
     int64_t most;
-    int status;
     if (!serve_take_job(request, job->dir, &wrapper, &most)) {
         return serve_bad(text);
     }
@@ -337,7 +336,7 @@ static int serve_start(const struct server *server, struct asked_job *job,
         return serve_failed(text, "", &err);
     }
     wait_for_end(server, job, EARLY_WAIT_MS, &look);
-    status = say_look(job, &look, text);
+    int status = say_look(job, &look, text);
     return status == 0 && look.state == LOOK_ENDED ? reap(job, 0, most, text) : status;
 }
 

@@ -50,13 +50,13 @@ static bool is_marked(pid_t pid, const void *of)
 {
     static const struct str NAME = {JOB_FOLDER_ENV "=", sizeof(JOB_FOLDER_ENV)};
     CLEANUP(free) char *text = xmalloc(ENVIRON_MAX);
-    struct str rest, entry;
+    struct str entry;
     struct proc_stat stat;
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, text, ENVIRON_MAX);
-    rest = (struct str){text, len < 0 ? 0 : (size_t)len};
+    struct str rest = (struct str){text, len < 0 ? 0 : (size_t)len};
     while (rest.len && str_next(&rest, '\0', &entry)) {
         if (str_starts(entry, NAME)) {
             return pid != getpid() && str_eq_z(str_sub(entry, NAME.len, entry.len), of) &&

@@ -53,13 +53,13 @@ static const char *path_in(struct batch *batch, const char *name)
 static bool open_batch(struct batch *batch, const struct server *server,
                        const struct node_request *request)
 {
-    struct str rest, run = STR_EMPTY;
+    struct str run = STR_EMPTY;
     *batch = (struct batch){.arena = ARENA_EMPTY};
     strbuf_init(&batch->said, LIST_MAX);
     if (request->n_fields < 1 || !serve_is_plain_id(request->fields[0])) {
         return false;
     }
-    rest = request->fields[0];
+    struct str rest = request->fields[0];
     batch->id = request->fields[0].ptr;
     batch->dir = arena_printf(&batch->arena, "%s/jobs/%s", server->work_folder, batch->id);
     (void)str_next(&rest, '/', &run);
@@ -85,9 +85,8 @@ static struct str first_line(struct str text)
 
 static bool run(struct batch *batch, const char *const *argv, int64_t limit_ns)
 {
-    int status;
     strbuf_clear(&batch->said);
-    status = tool_run(argv, limit_ns, true, &batch->said);
+    int status = tool_run(argv, limit_ns, true, &batch->said);
     if (status == 0) {
         return true;
     }
@@ -123,11 +122,11 @@ static bool ask_by_name(struct batch *batch, bool with_ended, struct queue *ret_
     const char *const all[] = {"squeue", "--noheader", name, "--format=%A", "--states=all", NULL};
     const char *const now[] = {"squeue", "--noheader", name, "--format=%A", NULL};
     struct queue queue = {0};
-    struct str rest, line;
+    struct str line;
     if (!run(batch, with_ended ? all : now, ASK_LIMIT_NS)) {
         return false;
     }
-    rest = strbuf_str(&batch->said);
+    struct str rest = strbuf_str(&batch->said);
     queue.all = arena_array(&batch->arena, int64_t, batch->said.len / 2 + 1);
     while (str_next(&rest, '\n', &line)) {
         int64_t number;
@@ -142,11 +141,9 @@ static bool ask_by_name(struct batch *batch, bool with_ended, struct queue *ret_
 
 int slurm_scancel(const char *number, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf said;
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     const char *const argv[] = {"scancel", number, NULL};
-    int status;
-    strbuf_init(&said, SAID_MAX);
-    status = tool_run(argv, ASK_LIMIT_NS, true, &said);
+    int status = tool_run(argv, ASK_LIMIT_NS, true, &said);
     /* It is not a failure if the job has ended meanwhile. */
     return status == 0 || str_find(strbuf_str(&said), STR_LIT("nvalid job id")) >= 0
                ? 0
@@ -177,11 +174,10 @@ static const char *shared_program(struct batch *batch, const struct server *serv
     const char *folder = arena_printf(&batch->arena, "%s/bin", server->work_folder);
     char ours[SHA256_HEX_SIZE], theirs[SHA256_HEX_SIZE];
     struct err ignored = {0};
-    const char *path;
     if (fs_mkdir_p(folder, err) < 0 || serve_sha256("/proc/self/exe", ours, err) < 0) {
         return NULL;
     }
-    path = arena_printf(&batch->arena, "%s/reperf-node-%s", folder, ours);
+    const char *path = arena_printf(&batch->arena, "%s/reperf-node-%s", folder, ours);
     if (serve_sha256(path, theirs, &ignored) < 0 || strcmp(ours, theirs) != 0) {
         const char *part = arena_printf(&batch->arena, "%s/.reperf-node-%d", folder, (int)getpid());
         struct str program;
@@ -208,22 +204,19 @@ static const char *shared_program(struct batch *batch, const struct server *serv
 static int write_request(struct batch *batch, const struct node_request *request, size_t from,
                          struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf frame;
+    CLEANUP(strbuf) struct strbuf frame = STRBUF(NODE_FRAME_MAX);
     enum { AT_CLEANUP = 2 };
     struct node_request start = {.op = NODE_START, .n_fields = request->n_fields - from + 1};
     struct str *fields = arena_array(&batch->arena, struct str, start.n_fields);
-    mode_t before;
-    int rc;
     fields[0] = request->fields[0];
     memcpy(fields + 1, request->fields + from, (start.n_fields - 1) * sizeof(*fields));
     start.fields = fields;
-    strbuf_init(&frame, NODE_FRAME_MAX);
     node_request_write(&frame, &start);
     if (frame.is_full) {
         return err_set(err, ERR_USAGE, "a job of more than %u bytes", NODE_BODY_MAX);
     }
-    before = umask(077); /* its environment may hold secrets */
-    rc = job_put(path_in(batch, "request"), strbuf_str(&frame), false, err);
+    mode_t before = umask(077); /* its environment may hold secrets */
+    int rc = job_put(path_in(batch, "request"), strbuf_str(&frame), false, err);
     umask(before);
     if (rc == 0 && fields[AT_CLEANUP].len) {
         const char *line = arena_printf(&batch->arena, "%.*s\n", STR_ARG(fields[AT_CLEANUP]));
@@ -235,11 +228,10 @@ static int write_request(struct batch *batch, const struct node_request *request
 static int write_files(struct batch *batch, const struct server *server,
                        const struct node_request *request, size_t from, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf script;
+    CLEANUP(strbuf) struct strbuf script = STRBUF(SAID_MAX);
     const char *program = shared_program(batch, server, err);
     const char *log = path_in(batch, "log");
     CLEANUP(fd) int log_fd = -1;
-    strbuf_init(&script, SAID_MAX);
     if (!program || write_request(batch, request, from, err) < 0) {
         return -1;
     }
@@ -261,8 +253,7 @@ static int write_files(struct batch *batch, const struct server *server,
 /* In a file name Slurm replaces what follows a percent sign. */
 static const char *log_option(struct batch *batch, const char *option)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, SAID_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(SAID_MAX);
     for (const char *at = batch->dir; *at; at++) {
         strbuf_add_z(&text, *at == '%' ? "%%" : (char[]){*at, '\0'});
     }
@@ -313,12 +304,11 @@ static int submit(struct batch *batch, const struct str *options, size_t n_optio
 {
     struct queue queue = {0};
     struct err err = {0};
-    int64_t ours;
     if (!ask_by_name(batch, true, &queue)) {
         return silent(batch, text);
     }
     if (!queue.first) {
-        ours = sbatch(batch, options, n_options);
+        int64_t ours = sbatch(batch, options, n_options);
         if (ours < 0) {
             return serve_failed(text, arena_printf(&batch->arena, "sbatch: %s", batch->why), NULL);
         }
@@ -520,7 +510,7 @@ int serve_batches(struct server *server UNUSED, const struct node_request *reque
     CLEANUP(strbuf) struct strbuf said;
     const char *user = arena_printf(&arena, "--user=%u", (unsigned)getuid());
     const char *const argv[] = {"squeue", "--noheader", user, "--format=%A %T %j", NULL};
-    struct str rest, line;
+    struct str line;
     strbuf_init(&said, NODE_TEXT_MAX / 2);
     int status = tool_run(argv, ASK_LIMIT_NS, true, &said);
     if (status != 0) {
@@ -529,7 +519,7 @@ int serve_batches(struct server *server UNUSED, const struct node_request *reque
         return serve_failed(text, arena_printf(&arena, "Slurm does not answer: %.*s", STR_ARG(why)),
                             NULL);
     }
-    rest = strbuf_str(&said);
+    struct str rest = strbuf_str(&said);
     while (str_next(&rest, '\n', &line)) {
         struct str number, state;
         if (str_next(&line, ' ', &number) && str_next(&line, ' ', &state) &&

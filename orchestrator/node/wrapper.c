@@ -76,11 +76,10 @@ static char **make_env(struct arena *arena, const struct wrapper_job *job)
 {
     size_t n_ours = 0, n = 0;
     char folder[PATH_MAX];
-    char **env;
     while (environ[n_ours]) {
         n_ours++;
     }
-    env = arena_array(arena, char *, job->n_env + n_ours + ARRAY_LEN(FROM_LOGIN) + 2);
+    char **env = arena_array(arena, char *, job->n_env + n_ours + ARRAY_LEN(FROM_LOGIN) + 2);
     for (size_t idx = 0; idx < n_ours && job->is_in_batch; idx++) {
         env[n++] = environ[idx];
     }
@@ -115,7 +114,6 @@ NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     char **argv = arena_array(&arena, char *, job->n_argv + 1);
-    int failed;
     for (size_t idx = 0; idx < job->n_argv; idx++) {
         argv[idx] = make_word(&arena, job->argv[idx]);
     }
@@ -124,7 +122,7 @@ NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd)
     (void)dup2(log_fd, STDERR_FILENO);
     environ = make_env(&arena, job);
     execvp(argv[0], argv);
-    failed = errno;
+    int failed = errno;
     dprintf(STDERR_FILENO, "reperf-node: %s: %s\n", argv[0], err_errno_text(failed));
     _exit(failed == ENOENT ? 127 : 126);
 }
@@ -135,12 +133,11 @@ static pid_t start_watch(const struct wrapper_job *job)
     char log[JOB_PATH_BYTES];
     struct err ignored = {0};
     path_in(job, "monitor", log);
-    pid_t pid;
     if (fs_mkdir_p(log, &ignored) < 0) {
         return -1;
     }
     path_in(job, "monitor/log", log);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         wrapper_reset_signals();
@@ -181,12 +178,12 @@ static int run_program(const struct wrapper_job *job, int log_fd)
     const struct timespec delay = {.tv_sec = NODE_WATCH_DELAY_S};
     sigset_t child;
     int status = 0;
-    pid_t pid, watch = -1;
+    pid_t watch = -1;
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &child, NULL);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         wrapper_become(job, log_fd);
     }
@@ -296,11 +293,10 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
 int wrapper_start(const struct wrapper_job *job, int *ret_said, struct err *err)
 {
     int ends[2];
-    pid_t pid;
     if (pipe2(ends, O_CLOEXEC) < 0) {
         return err_set(err, ERR_NODE, "pipe: %s", err_errno_text(errno));
     }
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
         run_wrapper(job, ends[1]);

@@ -55,11 +55,10 @@ int events_open(struct events *events, const char *path, struct clock_src clock,
 
 void events_write(struct events *events, enum event event, const struct event_fields *fields)
 {
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(EVENT_MAX);
     struct json_out out;
     struct err err = {0};
     char time[RFC3339_MAX];
-    strbuf_init(&buf, EVENT_MAX);
     if (events->fd < 0) {
         return;
     }

@@ -69,11 +69,10 @@ static int decode_record(struct arena *arena, struct str line, const char *path,
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct journal_record record = {0};
-    struct json root;
     if (json_parse(line, path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &record, err) < 0) {
         return -1;
     }
@@ -109,10 +108,9 @@ static bool is_torn(struct str line, bool has_end, int64_t seq)
 {
     char begin[64];
     struct str head = line;
-    struct str wanted;
     bool has_zeros = memchr(line.ptr, '\0', line.len) != NULL;
     snprintf(begin, sizeof(begin), "{\"seq\":%lld,\"time\":\"", (long long)seq);
-    wanted = str_of(begin);
+    struct str wanted = str_of(begin);
     if (has_zeros) {
         head.len = (size_t)((const char *)memchr(line.ptr, '\0', line.len) - line.ptr);
     }
@@ -274,13 +272,12 @@ static int put_line(struct journal *journal, struct str line, bool must_last, st
 
 int journal_append(struct journal *journal, const struct journal_record *record, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(RECORD_MAX);
     struct journal_record full = *record;
     struct journal_mark end = journal->end;
     char time[RFC3339_MAX];
     /* Values from a log can be read from it again: their record need not survive a power loss before the next one does. */
     bool must_last = record->state != J_PARSED;
-    strbuf_init(&buf, RECORD_MAX);
     if (journal->fd < 0) {
         return err_set(err, ERR_IO, "%s: nothing is appended after a write that failed",
                        journal->path);

@@ -249,7 +249,6 @@ static bool find_run(struct arena *arena, const char *path, struct rundir *ret_d
     CLEANUP(free) char *whole = realpath(path, NULL);
     char *slash = whole ? strrchr(whole, '/') : NULL;
     bool is_evidence = slash && strcmp(slash, "/evidence") == 0;
-    struct str id;
     if (slash && !run_id_is_valid(str_of(slash + 1))) {
         *slash = '\0';
         slash = strrchr(whole, '/');
@@ -257,7 +256,7 @@ static bool find_run(struct arena *arena, const char *path, struct rundir *ret_d
     if (!slash) {
         return false;
     }
-    id = run_id_is_valid(str_of(slash + 1)) ? str_of(slash + 1) : STR_LIT("");
+    struct str id = run_id_is_valid(str_of(slash + 1)) ? str_of(slash + 1) : STR_LIT("");
     rundir_in(arena, arena_printf(arena, "%s", whole), id, ret_dir);
     return id.len || (is_evidence && fs_exists(ret_dir->journal));
 }
@@ -267,11 +266,10 @@ static struct str called_by(const char *path)
 {
     struct str rest = str_of(path);
     for (int part = 0; part < 2; part++) {
-        size_t from;
         while (rest.len && rest.ptr[rest.len - 1] == '/') {
             rest.len--;
         }
-        from = rest.len;
+        size_t from = rest.len;
         while (from > 0 && rest.ptr[from - 1] != '/') {
             from--;
         }

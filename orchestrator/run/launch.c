@@ -249,7 +249,6 @@ static int wrap_container(const struct launch *launch, size_t place_idx,
 {
     const struct launch_opts *opts = launch->opts;
     struct runtime_commands commands;
-    struct launch_list all;
     size_t n_mounts = 0;
     const struct container_mount *mounts = mounts_of(launch, argv, &n_mounts);
     struct runtime_job inside = {.name = container_name(launch, place_idx),
@@ -273,7 +272,8 @@ static int wrap_container(const struct launch *launch, size_t place_idx,
     if (runtime_commands(launch->arena, opts->runtime, &inside, &commands, err) < 0) {
         return -1;
     }
-    all = list_new(launch->arena, count_words(opts->env) + count_words(commands.env));
+    struct launch_list all =
+        list_new(launch->arena, count_words(opts->env) + count_words(commands.env));
     add_all(&all, opts->env);
     add_all(&all, commands.env);
     *job = (struct remote_job){

@@ -113,9 +113,8 @@ static void metrics_encode(struct strbuf *out, const struct frozen *frozen,
 
 void run_write_metrics(struct runner *r, const char *state)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(METRICS_MAX);
     struct err err = {0};
-    strbuf_init(&text, METRICS_MAX);
     metrics_encode(&text, &r->frozen, r->units, r->n_units, state);
     if (text.is_full || fs_replace(r->dir.metrics, strbuf_str(&text), &err) < 0) {
         log_line(LOG_DEBUG, "metrics: %s", text.is_full ? "too long" : err.msg);

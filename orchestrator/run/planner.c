@@ -83,13 +83,12 @@ static int64_t memory_of(struct str describe)
 static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *step)
 {
     struct arena *arena = p->arena;
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(PROBE_OUTPUT_MAX);
     struct gpu_probe *probe = arena_new(arena, struct gpu_probe);
     const char **argv = arena_array(arena, const char *, step->n_argv + 2);
     char *key = arena_printf(arena, "%s", "");
     struct err err = {0};
     int status = -1;
-    strbuf_init(&text, PROBE_OUTPUT_MAX);
     argv[0] = p->opts->train_path;
     for (size_t idx = 1; idx < step->n_argv; idx++) {
         argv[idx] = str_z(arena, step->argv[idx]);

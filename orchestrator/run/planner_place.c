@@ -228,7 +228,6 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
     struct arena *arena = p->arena;
     const struct planner_opts *opts = p->opts;
     struct str id = recipe->image;
-    const struct plan_image *given;
     if (opts->inventory->runtime == RUNTIME_NONE && !id.ptr) {
         plan_set_condition(step, "image", STR_LIT("none"));
         return;
@@ -256,7 +255,7 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
         return;
     }
     id = image_for_driver(arena, opts, id, step);
-    given = image_given(opts, id);
+    const struct plan_image *given = image_given(opts, id);
     step->image = id;
     step->image_name = given ? given->name : id;
     step->image_digest = given ? given->digest : STR_EMPTY;

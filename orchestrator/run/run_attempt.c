@@ -399,11 +399,10 @@ static enum step rank_job_signal(struct rank_job *m, int signal_no, enum rank_jo
 /* Processes that the program left in its session would disturb the next repeat. */
 static enum step rank_job_reap(struct rank_job *m, struct err *err)
 {
-    enum step step;
     if (!m->remote->ops->reap) {
         return rank_job_signal(m, SIGKILL, RANK_JOB_READ, err);
     }
-    step = m->remote->ops->reap(m->remote, m->job.job.id, m->log_bytes, m->there, err);
+    enum step step = m->remote->ops->reap(m->remote, m->job.job.id, m->log_bytes, m->there, err);
     if (step == STEP_DONE) {
         m->is_reaped = true;
         m->phase = RANK_JOB_READ;

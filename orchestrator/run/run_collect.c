@@ -131,8 +131,7 @@ static int record_outcome(struct attempt *a, const struct outcome_record *outcom
                           struct journal_file *ret_file, struct err *err)
 {
     struct runner *r = a->r;
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, OUTCOME_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(OUTCOME_TEXT_MAX);
     outcome_encode(outcome, &text);
     return run_put_file(
         r,

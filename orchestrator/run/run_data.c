@@ -21,13 +21,12 @@ static int read_pack(struct arena *arena, const char *path, struct plan_data *re
     static const char *const TEXTS[] = {"dataset", "split", "source_sha256"};
     struct str *const targets[] = {&ret->dataset, &ret->split, &ret->source_sha256};
     struct str text;
-    struct json root;
     struct json member;
     if (fs_read(arena, path, PACK_TEXT_MAX, &text, err) < 0 ||
         json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
         if (json_member(&root, TEXTS[idx], &member, err) < 0 ||
             json_str(&member, arena, targets[idx], err) < 0) {
@@ -135,7 +134,6 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
     struct plan_data data = {0};
     struct artifact artifact = {0};
     const char *folder = text;
-    char *whole;
     if (!strchr(text, '/')) {
         if (artifact_resolve(arena, root, text, &artifact, err) < 0) {
             return err_wrap(err, "--data");
@@ -153,7 +151,7 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
     } else if (!fs_exists(fs_join(arena, folder, PACK_NAME))) {
         return err_set(err, ERR_USAGE, "--data %.200s: no folder with a %s", text, PACK_NAME);
     }
-    whole = realpath(folder, NULL);
+    char *whole = realpath(folder, NULL);
     data.folder = str_dup(arena, str_of(whole ? whole : folder));
     free(whole);
     if (read_pack(arena, fs_join(arena, data.folder.ptr, PACK_NAME), &data, err) < 0) {

@@ -326,11 +326,10 @@ struct remote *run_batch_open(struct runner *r, struct err *err)
 int run_write_commands(struct runner *r, struct unit *unit, const struct launch_job *jobs, size_t n,
                        struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(RUN_COMMANDS_MAX);
     struct commands_job *of_jobs = arena_array(r->arena, struct commands_job, n + 1);
     const struct commands_record record = {unit->step->case_id, unit->repeat, unit->attempt,
                                            of_jobs, n};
-    strbuf_init(&text, RUN_COMMANDS_MAX);
     if (r->fleet.inventory->is_local) {
         return 0; /* the plan has it; what else there is are this machine's own paths */
     }

@@ -235,7 +235,7 @@ static int freeze_lock(struct arena *arena, const struct run_opts *opts,
                        const struct run_prepared *prepared, struct str run_id, const char *evidence,
                        struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct frozen_digest programs[2] = {{.name = STR_LIT("reperf")},
                                         {.name = STR_LIT(TRAIN_PROGRAM)}};
     const char *train = planner_train_path(arena, opts->self);
@@ -245,7 +245,6 @@ static int freeze_lock(struct arena *arena, const struct run_opts *opts,
                             .plan = prepared->plan,
                             .programs = programs,
                             .n_programs = fs_exists(train) ? 2 : 1};
-    strbuf_init(&text, TEXT_MAX);
     if (digest_file_hex(arena, opts->self, &programs[0].sha256, err) < 0 ||
         (frozen.n_programs > 1 && digest_file_hex(arena, train, &programs[1].sha256, err) < 0) ||
         frozen_load_files(arena, &frozen, err) < 0) {
@@ -258,14 +257,13 @@ static int freeze_lock(struct arena *arena, const struct run_opts *opts,
 static int freeze_environment(struct arena *arena, const struct run_opts *opts,
                               const char *evidence, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const char *train = planner_train_path(arena, opts->self);
     struct environment_opts env = {.root = opts->root,
                                    .work = opts->command.folder,
                                    .self = opts->self,
                                    .train_path = fs_exists(train) ? train : NULL,
                                    .clock = opts->clock};
-    strbuf_init(&text, TEXT_MAX);
     return environment_collect(&env, &text, err) < 0
                ? -1
                : freeze(arena, evidence, RUNDIR_LOCAL, strbuf_str(&text), err);
@@ -275,8 +273,7 @@ static int freeze_environment(struct arena *arena, const struct run_opts *opts,
 static int freeze_inventory(struct arena *arena, const struct inventory *inventory,
                             const char *evidence, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     if (inventory->is_local && inventory->runtime == RUNTIME_NONE) {
         return 0;
     }
@@ -331,8 +328,7 @@ static int freeze_all(struct arena *arena, const struct run_opts *opts,
                       const struct run_prepared *prepared, struct str run_id, const char *evidence,
                       struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     plan_encode(&prepared->plan, &text);
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "plan: more than %u bytes", TEXT_MAX);

@@ -69,13 +69,12 @@ static enum step lease_node(void *ctx, struct fleet_node *node, size_t node_idx,
 static int lease_round(struct leases *leases, enum lease_mode mode, struct err *err)
 {
     struct runner *r = leases->r;
-    int n_failed;
     leases->mode = mode;
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
         lease_op_release(&leases->ops[idx]);
         leases->holders[idx] = STR_EMPTY;
     }
-    n_failed = fleet_each(&r->fleet, LEASE_DEADLINE_NS, lease_node, leases, err);
+    int n_failed = fleet_each(&r->fleet, LEASE_DEADLINE_NS, lease_node, leases, err);
     return run_judge_nodes(r, n_failed, err);
 }
 
@@ -377,9 +376,8 @@ static bool has_work(const struct runner *r)
 static int stage_under_leases(struct runner *r, struct leases *leases, struct err *err)
 {
     struct run_keeper keeper;
-    int rc;
     run_keep_begin(&keeper, r);
-    rc = sweep_orphans(r, err) < 0 || freeze_environments(r, err) < 0 ? -1 : 0;
+    int rc = sweep_orphans(r, err) < 0 || freeze_environments(r, err) < 0 ? -1 : 0;
     if (rc == 0 && !r->stop_signal) {
         rc = run_stage(r, err);
     }

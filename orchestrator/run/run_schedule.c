@@ -232,7 +232,6 @@ static int begin_what_fits(struct schedule *s, struct err *err)
     for (int is_new = 0; is_new < 2; is_new++) {
         for (size_t idx = 0; idx < r->n_units; idx++) {
             struct unit *unit = &r->units[idx];
-            bool is_ready;
             if (!is_open(unit) || is_active(s, unit) ||
                 (unit->state == UNIT_TODO) != (is_new == 1)) {
                 continue;
@@ -240,7 +239,7 @@ static int begin_what_fits(struct schedule *s, struct err *err)
             if (is_new && !may_begin(s, unit)) {
                 continue;
             }
-            is_ready = is_new ? place(r, unit) : nodes_are_idle(r, unit);
+            bool is_ready = is_new ? place(r, unit) : nodes_are_idle(r, unit);
             if (is_ready && begin(s, unit, err) < 0) {
                 return -1;
             }
@@ -408,7 +407,6 @@ int run_schedule(struct runner *r, struct err *err)
 {
     struct schedule s = {.r = r, .n_slots = r->fleet.n_nodes};
     uint64_t total = 0;
-    int rc;
     s.active = arena_array(r->arena, struct attempt, s.n_slots + 1);
     for (size_t idx = 0; idx < r->n_units; idx++) {
         total += steps_of(&r->units[idx]);
@@ -417,7 +415,7 @@ int run_schedule(struct runner *r, struct err *err)
         return -1;
     }
     progress_start(&r->progress, r->opts->clock, "run", "steps", total);
-    rc = carry_on(&s, err);
+    int rc = carry_on(&s, err);
     if (rc < 0) {
         abandon(&s);
     }

@@ -89,12 +89,11 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
     struct node_image_report report = {0};
     struct event_fields fields = {.case_id = step->case_id, .text = step->image_digest};
     struct image_spec spec;
-    int n_failed;
     if (spec_of(r, step, &spec, err) < 0) {
         return err_wrap(err, "image %.*s", STR_ARG(step->image));
     }
     spec.name = name_in_store(r, store, step);
-    n_failed = node_images_provide(r->arena, &r->fleet, &spec, &opts, &report, err);
+    int n_failed = node_images_provide(r->arena, &r->fleet, &spec, &opts, &report, err);
     if (n_failed < 0 && err->code == ERR_NOT_FOUND) {
         err->code = ERR_FETCH;
         return err_wrap(err, "image %.*s: reperf data fetch %s brings it", STR_ARG(step->image),

@@ -32,7 +32,6 @@ static enum step go_on(struct attempt *a, struct rank_job *m, enum step step, st
 enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct watch *watch = &m->watch;
-    enum step step;
     if (!watch->id) {
         watch->id = arena_printf(a->r->arena, "%s/monitor", m->job.job.id);
         strbuf_init(&watch->log, WATCH_LOG_MAX);
@@ -41,7 +40,7 @@ enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *er
         return STEP_DONE;
     }
     struct log_part part = {.offset = watch->log.len, .dst = a->r->chunk, .size = RUN_CHUNK_BYTES};
-    step = m->remote->ops->read_log(m->remote, watch->id, &part, err);
+    enum step step = m->remote->ops->read_log(m->remote, watch->id, &part, err);
     if (step != STEP_DONE) {
         return go_on(a, m, step, err);
     }

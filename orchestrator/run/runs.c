@@ -12,12 +12,11 @@ static int load_plan(struct arena *arena, struct run_info *info, struct err *err
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct plan plan;
-    struct json root;
     if (json_read_file(fs_join(arena, info->dir.evidence, RUNDIR_FILES[RUNDIR_PLAN].name), &doc,
                        err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    struct json root = json_root(&doc);
     if (plan_decode(&root, arena, &plan, err) < 0) {
         return -1;
     }
@@ -176,12 +175,11 @@ enum clean_run run_use(struct arena *arena, const char *state, struct str run, c
     struct rundir dir;
     struct run_info info;
     struct err ignored = {0};
-    int64_t holder;
     rundir_paths(arena, state, run, &dir);
     if (!fs_is_dir(dir.folder)) {
         return CLEAN_RUN_UNKNOWN;
     }
-    holder = rundir_holder(&dir);
+    int64_t holder = rundir_holder(&dir);
     if (holder) {
         *ret_why = arena_printf(arena, "process %lld works on the run", (long long)holder);
         return CLEAN_RUN_HELD;

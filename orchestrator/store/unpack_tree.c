@@ -362,9 +362,8 @@ static int take_file(struct job *job, const struct unpack_entry *entry, struct e
 /* The path that a symlink's text means; unpack.h vouches that it stays inside. */
 static const char *resolve(struct arena *arena, struct str link, struct str text)
 {
-    CLEANUP(strbuf) struct strbuf path = {0};
+    CLEANUP(strbuf) struct strbuf path = STRBUF((size_t)2 * UNPACK_PATH_MAX);
     struct str part;
-    strbuf_init(&path, (size_t)2 * UNPACK_PATH_MAX);
     link = str_rcut(link, 0, "/");
     strbuf_add_str(&path, link);
     while (str_next(&text, '/', &part)) {

@@ -114,12 +114,11 @@ static double add_rows(struct page *page, const struct report_audit *audit, size
 
 void page_card(struct strbuf *out, const struct report_audit *audit)
 {
-    CLEANUP(strbuf) struct strbuf body;
+    CLEANUP(strbuf) struct strbuf body = STRBUF(HTML_BYTES_MAX);
     struct page page = {.out = &body};
     struct verdict_counts counts = {0};
     const struct source_ref *source = &audit->report->source;
     size_t n_rows = audit->n_rows < ROWS_MAX ? audit->n_rows : ROWS_MAX;
-    strbuf_init(&body, HTML_BYTES_MAX);
     count_verdicts(audit, &counts);
     add_text(&page, "t", MARGIN, 38, audit->report->title);
     add_text(&page, "s", MARGIN, 58,
