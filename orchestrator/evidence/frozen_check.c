@@ -47,12 +47,7 @@ static bool is_placed(const struct plan *plan, struct str name)
 
 static const struct condition *condition_of(const struct conditions *list, struct str name)
 {
-    for (size_t idx = 0; idx < list->n; idx++) {
-        if (str_eq(list->items[idx].name, name)) {
-            return &list->items[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(list->items, list->n, name, name);
 }
 
 /* What is said of the case by its id and its place, in text; NULL: it is no such name. */

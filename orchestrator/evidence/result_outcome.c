@@ -23,12 +23,7 @@ static int wrong(const struct checked *c, struct err *err, const char *what, str
 
 static bool is_in_inventory(const struct checked *c, struct str name)
 {
-    for (size_t idx = 0; idx < c->frozen->inventory.n_nodes; idx++) {
-        if (str_eq(c->frozen->inventory.nodes[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(c->frozen->inventory.nodes, c->frozen->inventory.n_nodes, name, name) != NULL;
 }
 
 /* Its log is below its own name, or below the plain one that metrics are read from. */

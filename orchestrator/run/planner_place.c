@@ -71,12 +71,7 @@ void plan_place_full(struct arena *arena, const struct planner_opts *opts,
 
 static const struct plan_image *image_given(const struct planner_opts *opts, struct str id)
 {
-    for (size_t idx = 0; idx < opts->n_images; idx++) {
-        if (str_eq(opts->images[idx].id, id)) {
-            return &opts->images[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(opts->images, opts->n_images, id, id);
 }
 
 bool plan_is_built(const struct planner_opts *opts, struct str id)

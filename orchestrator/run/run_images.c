@@ -43,12 +43,7 @@ static int read_given(struct arena *arena, const char *text, struct plan_image *
 
 static bool has_image(const struct plan_image *images, size_t n, struct str id)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(images[idx].id, id)) {
-            return true;
-        }
-    }
-    return false;
+    return STR_NAMED(images, n, id, id) != NULL;
 }
 
 /* False where it is not described here. */

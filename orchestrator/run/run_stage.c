@@ -26,12 +26,7 @@ static bool is_to_run(const struct runner *r, const struct plan_step *step)
 
 const struct runtime_image *run_image_of(const struct runner *r, const struct plan_step *step)
 {
-    for (size_t idx = 0; idx < r->images.n; idx++) {
-        if (str_eq(r->images.items[idx].digest, step->image_digest)) {
-            return &r->images.items[idx];
-        }
-    }
-    return NULL;
+    return STR_NAMED(r->images.items, r->images.n, digest, step->image_digest);
 }
 
 /* In the store an image is kept under its id, where that is not another one by now, or under the reference that it was fetched by. */
