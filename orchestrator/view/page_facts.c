@@ -28,12 +28,7 @@ static void add_alike(struct page *page, const struct findings *findings, size_t
         if (is_alike(head, &findings->items[idx])) {
             struct str url = address_of_spot(&page->arena, &findings->items[idx].at);
             strbuf_add_z(page->out, idx == first ? "" : ", ");
-            if (url.len) {
-                HTML(page->out, "<a href=\"{}\"><code>{}</code></a>", url,
-                     findings->items[idx].where);
-            } else {
-                HTML(page->out, "<code>{}</code>", findings->items[idx].where);
-            }
+            page_link(page, url, findings->items[idx].where);
         }
     }
     strbuf_add_z(page->out, "</small></li>\n");
