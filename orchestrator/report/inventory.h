@@ -52,7 +52,7 @@ struct inventory {
     enum launcher_kind launcher;
     struct str
         registry; /* HOST:PORT[/PREFIX] of a registry that the nodes pull from by digest, or NULL */
-    struct str head_address;  /* of this machine as the nodes see it, or NULL: detected */
+    struct str head_address;  /* of older inventories; nothing reads it */
     struct str shared_folder; /* absolute, the same on all nodes, or NULL */
     struct str login;         /* name of the node on which sbatch is called; NULL: this machine */
     /* What a site needs of every job; each is a condition of its runs. */
