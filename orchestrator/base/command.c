@@ -87,11 +87,10 @@ static int put_out(const struct cmd_call *call, struct err *err)
 int cmd_call(const struct cmd *c, const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(OUTPUT_MAX);
     struct err print_err = {0};
     struct cmd_call call = {c, &arena, arena_alloc(&arena, c->args_size + 1, alignof(max_align_t)),
                             .out = &out};
-    strbuf_init(&out, OUTPUT_MAX);
     if (c->defaults) {
         memcpy(call.args, c->defaults, c->args_size);
     }
