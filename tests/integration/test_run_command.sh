@@ -21,7 +21,7 @@ exits 11 "a format is proposed" "$REPERF" measure one.log --suggest mine.json
 
 exits 0 "a command is run" "$REPERF" run --name one --repeats 2 --format mine.json --json -- python3 train.py
 cp "$T/out" "$T/one.json"
-is "$(jq -r '.cells[0] | "\(.case) \(.verdict) \(.summary.n) \(.unit)"' "$T/one.json")" "python3/command/unstated/n1g0/bs0 not_comparable 2 samples/s" "its case, by the program's name"
+is "$(jq -r '.cells[0] | "\(.case) \(.verdict) \(.summary.n) \(.unit)"' "$T/one.json")" "train/command/unstated/n1g0/bs0 not_comparable 2 samples/s" "its case, by the name of its script"
 is "$(jq '.cells[0].value | . > 100.5 and . < 101.5' "$T/one.json")" true "and the number that measure gives"
 E=$(jq -r .folder "$T/one.json")/evidence
 L=$(find "$E/logs/raw" -name repeat-1.log)
@@ -45,7 +45,7 @@ is "$(jq -c '.cells[0] | [(.differs | map(.condition)), (.not_stated | index("ba
 exits 0 "published" "$REPERF" publish stated -o "$T/stated" --files stated.py
 exits 0 "and audited" "$REPERF" audit "$T/stated/"
 is "$(grep -c 'batch-differs' "$T/out")" 0 "it contradicts no row that prints none"
-is "$("$REPERF" audit "$T/stated/" --json 2>"$T/err" | jq -r '.reports[0].cells[0].logs[0].path')" python3/command/unstated/n1g0/bs0/repeat-1.log "its logs have paths below the folder"
+is "$("$REPERF" audit "$T/stated/" --json 2>"$T/err" | jq -r '.reports[0].cells[0].logs[0].path')" stated/command/unstated/n1g0/bs0/repeat-1.log "its logs have paths below the folder"
 
 # What fails
 exits 8 "its exit status counts" "$REPERF" run --repeats 1 -- sh -c 'exit 3'
