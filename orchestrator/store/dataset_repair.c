@@ -169,7 +169,6 @@ static int unpack_again(struct repairing *r, const struct dataset_file *file,
         .unpack = dataset_unpack_opts(file),
         .sha256 = item->sha256,
         .size_bytes = item->size_bytes,
-        .pool = r->opts->verify->pool,
         .should_stop = r->opts->verify->should_stop,
         .ctx = r,
     };
