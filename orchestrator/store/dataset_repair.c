@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/publish.h"
-#include "store/bundle_copy.h"
+#include "store/copy_file.h"
 #include "store/store_verify.h"
 #include "store/unpack_tree.h"
 

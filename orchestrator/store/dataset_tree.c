@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/publish.h"
-#include "store/bundle_copy.h"
+#include "store/copy_file.h"
 #include "store/pack_program.h"
 #include "store/unpack_tree.h"
 
