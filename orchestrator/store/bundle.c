@@ -63,22 +63,28 @@ static bool may_have(const char *path)
              !str_starts(below, STR_LIT("objects/info/"))));
 }
 
+struct source_from {
+    struct arena *arena;
+    const struct store *store;
+    const struct net_opts *net;
+    bool is_deep; /* every object is hashed again */
+};
+
 /* The source URL@COMMIT, which is fetched into the store from net->mirror, or without one must be there: ERR_NOT_FOUND. */
-static int find_source(struct arena *arena, const struct store *store, const struct net_opts *net,
-                       const char *name, bool is_deep, struct source_tree *ret_tree,
-                       struct err *err)
+static int find_source(const struct source_from *from, const char *name,
+                       struct source_tree *ret_tree, struct err *err)
 {
     struct sources sources;
     const char *at = strrchr(name, '@');
     if (!at) {
         return err_set(err, ERR_USAGE, "source %s: expected URL@COMMIT", name);
     }
-    const char *url = arena_strndup(arena, name, (size_t)(at - name));
-    if (sources_init(&sources, arena, store, net, err) < 0) {
+    const char *url = arena_strndup(from->arena, name, (size_t)(at - name));
+    if (sources_init(&sources, from->arena, from->store, from->net, err) < 0) {
         return -1;
     }
-    return net->mirror ? source_fetch(&sources, url, at + 1, ret_tree, err)
-                       : source_verify(&sources, url, at + 1, is_deep, ret_tree, err);
+    return from->net->mirror ? source_fetch(&sources, url, at + 1, ret_tree, err)
+                             : source_verify(&sources, url, at + 1, from->is_deep, ret_tree, err);
 }
 
 static int check_blob(const struct tree_file *file, struct err *err)
@@ -149,8 +155,9 @@ static int add_folder(struct maker *m, const char *name, const char *folder, str
 
 static int add_source(struct maker *m, const char *name, struct err *err)
 {
+    const struct source_from from = {m->arena, m->opts->store, m->opts->net, !m->is_dry};
     struct source_tree tree;
-    if (find_source(m->arena, m->opts->store, m->opts->net, name, !m->is_dry, &tree, err) < 0) {
+    if (find_source(&from, name, &tree, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < tree.n; idx++) {
@@ -764,12 +771,12 @@ static int import_sources(struct importer *im, struct err *err)
 {
     struct net_opts net = *im->opts->net;
     net.mirror = im->folder;
+    const struct source_from from = {im->arena, im->store, &net, false};
     for (size_t idx = 0; idx < im->info.n_parts; idx++) {
         struct source_tree tree;
         struct str name = im->info.parts[idx];
         if (str_starts(name, STR_LIT(SOURCE_KIND " ")) &&
-            find_source(im->arena, im->store, &net,
-                        str_z(im->arena, str_sub(name, strlen(SOURCE_KIND " "), name.len)), false,
+            find_source(&from, str_z(im->arena, str_sub(name, strlen(SOURCE_KIND " "), name.len)),
                         &tree, err) < 0) {
             err->code = err->code == ERR_FETCH ? ERR_INTEGRITY : err->code;
             return err_wrap(err, "bundle %s", im->opts->path);
