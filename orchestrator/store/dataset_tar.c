@@ -13,17 +13,14 @@
 static int fill(int fd, const struct tree_list *list, const char *folder, bool (*should_stop)(void),
                 struct digest_value *ret_value, struct err *err)
 {
-    CLEANUP(tar_maker) struct tar_maker maker = TAR_MAKER_EMPTY;
+    CLEANUP(tar_maker) struct tar_maker maker = {.fd = -1, .should_stop = should_stop};
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     if (tar_make_open(&maker, fd, false, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < list->n; idx++) {
         const char *path = list->files[idx].path;
-        if (should_stop()) {
-            return err_set(err, ERR_INTERRUPTED, "interrupted");
-        }
-        if (tar_make_file(&maker, path, fs_join(&scratch, folder, path), err) < 0) {
+        if (tar_make_file(&maker, path, fs_join(&scratch, folder, path), NULL, err) < 0) {
             return -1;
         }
     }
