@@ -93,7 +93,9 @@ static int add_folder(struct describing *m, const char *folder, struct err *err)
     if (m->list.n == 0) {
         return err_set(err, ERR_USAGE, "%s: no file is in it", folder);
     }
-    if (dataset_tar(m->store, &m->list, folder, name, NULL, stop_is_asked, &value, err) < 0) {
+    const struct dataset_tar_opts tar = {
+        .list = &m->list, .folder = folder, .name = name, .should_stop = stop_is_asked};
+    if (dataset_tar(m->store, &tar, &value, err) < 0) {
         return -1;
     }
     set_digest(add_file(m, name), &value);

@@ -148,11 +148,14 @@ static int bring_archives(struct repairing *r, const struct dataset_fetch_opts *
     r->out->n_bad_archives = n_lost;
     const struct dataset *dataset = &r->here->dataset;
     const struct dataset_verified *v = &r->out->verified;
+    const struct dataset_tar_opts tar = {.list = &v->list,
+                                         .folder = v->tree_path,
+                                         .name = dataset->files[0].name.ptr,
+                                         .wanted = earlier.seen.items[0].sha256,
+                                         .should_stop = r->opts->verify->should_stop};
     struct digest_value made;
     if (dataset->n_files == 1 && dataset->files[0].n_urls == 0 && earlier.seen.n_items == 1 &&
-        dataset_tar(r->store, &v->list, v->tree_path, dataset->files[0].name.ptr,
-                    earlier.seen.items[0].sha256, r->opts->verify->should_stop, &made,
-                    &none) == 0) {
+        dataset_tar(r->store, &tar, &made, &none) == 0) {
         return 0;
     }
     if (none.code == ERR_INTERRUPTED) {

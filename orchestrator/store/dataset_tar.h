@@ -7,10 +7,16 @@
 #include "store/store.h"
 #include "sys/tree.h"
 
-/* The files of `list` below `folder` as a tar, a blob of the store; `name` is that of the file while it is made. wanted: its SHA-256, or
-   NULL: whatever comes; ERR_INTEGRITY where another one comes, and nothing is kept. */
-MUST_CHECK int dataset_tar(struct store *store, const struct tree_list *list, const char *folder,
-                           const char *name, const uint8_t *wanted, bool (*should_stop)(void),
+struct dataset_tar_opts {
+    const struct tree_list *list; /* the files */
+    const char *folder;           /* where they are */
+    const char *name;             /* of the archive while it is made */
+    const uint8_t *wanted;        /* its SHA-256; NULL: whatever comes */
+    bool (*should_stop)(void);
+};
+
+/* Makes it a blob of the store. ERR_INTEGRITY where the wanted one does not come of it, and nothing is kept. */
+MUST_CHECK int dataset_tar(struct store *store, const struct dataset_tar_opts *opts,
                            struct digest_value *ret_value, struct err *err);
 
 #endif
