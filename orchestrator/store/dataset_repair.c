@@ -150,7 +150,7 @@ static int bring_archives(struct repairing *r, const struct dataset_fetch_opts *
     const struct dataset_verified *v = &r->out->verified;
     const struct dataset_tar_opts tar = {.list = &v->list,
                                          .folder = v->tree_path,
-                                         .name = dataset->files[0].name.ptr,
+                                         .name = dataset->n_files ? dataset->files[0].name.ptr : "",
                                          .wanted = earlier.seen.items[0].sha256,
                                          .should_stop = r->opts->verify->should_stop};
     struct digest_value made;
