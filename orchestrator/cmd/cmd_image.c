@@ -3,8 +3,7 @@
 #include "base/base.h"
 
 #include "base/table.h"
-#include "cmd/cmd.h"
-#include "cmd/image_ops.h"
+#include "cmd/artifact_ops.h"
 #include "codec/json_document.h"
 #include "store/image_export.h"
 #include "sys/stop.h"

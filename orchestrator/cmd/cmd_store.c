@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/table.h"
 #include "base/temp.h"
-#include "cmd/store_args.h"
+#include "cmd/artifact_ops.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"

@@ -4,7 +4,6 @@
 
 #include "base/table.h"
 #include "cmd/nodes.h"
-#include "cmd/nodes_fleet.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"

@@ -4,10 +4,8 @@
 
 #include "base/fs.h"
 #include "base/temp.h"
+#include "cmd/artifact_ops.h"
 #include "cmd/nodes.h"
-#include "cmd/nodes_fleet.h"
-#include "cmd/source_ops.h"
-#include "cmd/stage_out.h"
 #include "codec/json_document.h"
 #include "fleet/node_image.h"
 #include "report/source.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/stage_out.h"
+#include "cmd/nodes.h"
 
 #include "base/fs.h"
 #include "base/table.h"

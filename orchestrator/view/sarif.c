@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "view/sarif.h"
+#include "view/findings_out.h"
 
 #include "base/fs.h"
 #include "codec/digest.h"
