@@ -6,8 +6,6 @@
 
 #include "cmd/run_args.h"
 
-#define COMMAND_STACK "command" /* its stack, framework and group */
-
 /* words: of the command. The text and paths live in the arena. */
 MUST_CHECK int run_command_report(struct arena *arena, const struct run_args *args,
                                   const char *root, const struct opt_list *words,
