@@ -60,8 +60,14 @@ static int ask_git(struct arena *arena, struct clock_src clock, const char *cons
     return 0;
 }
 
+struct git_names {
+    struct str *items;
+    size_t n;
+    bool is_known; /* git could say */
+};
+
 static int ask_names(struct arena *arena, struct clock_src clock, const char *const *argv,
-                     struct str **ret_names, size_t *ret_n, bool *ret_is_known, struct err *err)
+                     struct git_names *ret, struct err *err)
 {
     struct str text;
     struct str name;
@@ -69,21 +75,20 @@ static int ask_names(struct arena *arena, struct clock_src clock, const char *co
     if (ask_git(arena, clock, argv, &text, err) < 0) {
         return -1;
     }
-    *ret_is_known = text.ptr != NULL;
+    *ret = (struct git_names){.is_known = text.ptr != NULL};
     for (size_t idx = 0; idx < text.len; idx++) {
         n += text.ptr[idx] == '\0';
     }
-    *ret_names = arena_array(arena, struct str, n + 1);
-    for (*ret_n = 0; *ret_n < n && str_next(&text, '\0', &name); ++*ret_n) {
-        (*ret_names)[*ret_n] = name;
+    ret->items = arena_array(arena, struct str, n + 1);
+    while (ret->n < n && str_next(&text, '\0', &name)) {
+        ret->items[ret->n++] = name;
     }
     return 0;
 }
 
 /* Files that git has and that are not as in that commit, relative to the folder. */
 static int changed_since(struct arena *arena, struct clock_src clock, const char *folder,
-                         struct str commit, struct str **ret_names, size_t *ret_n,
-                         bool *ret_is_known, struct err *err)
+                         struct str commit, struct git_names *ret, struct err *err)
 {
     const char *hex = str_z(arena, commit);
     const char *const diff[] = {"git",         "-C", folder, "diff", "--no-ext-diff",
@@ -92,15 +97,15 @@ static int changed_since(struct arena *arena, struct clock_src clock, const char
     const char *const above[] = {"git", "-C", folder, "rev-parse", "--show-cdup", NULL};
     struct str inside;
     struct str up;
-    if (ask_names(arena, clock, diff, ret_names, ret_n, ret_is_known, err) < 0 ||
+    if (ask_names(arena, clock, diff, ret, err) < 0 ||
         ask_git(arena, clock, prefix, &inside, err) < 0 ||
         ask_git(arena, clock, above, &up, err) < 0) {
         return -1;
     }
     inside = str_trim(inside);
     up = str_trim(up);
-    for (size_t idx = 0; idx < *ret_n; idx++) {
-        struct str *name = &(*ret_names)[idx];
+    for (size_t idx = 0; idx < ret->n; idx++) {
+        struct str *name = &ret->items[idx];
         *name = str_starts(*name, inside)
                     ? str_sub(*name, inside.len, name->len)
                     : str_of(arena_printf(arena, "%.*s%.*s", STR_ARG(up), STR_ARG(*name)));
@@ -112,8 +117,13 @@ int code_untracked(struct arena *arena, struct clock_src clock, const char *fold
                    struct str **ret_names, size_t *ret_n, struct err *err)
 {
     const char *const argv[] = {"git", "-C", folder, "ls-files", "--others", "-z", NULL};
-    bool is_known;
-    return ask_names(arena, clock, argv, ret_names, ret_n, &is_known, err);
+    struct git_names names;
+    if (ask_names(arena, clock, argv, &names, err) < 0) {
+        return -1;
+    }
+    *ret_names = names.items;
+    *ret_n = names.n;
+    return 0;
 }
 
 /* ---- noting ---- */
@@ -172,24 +182,22 @@ static int note_words(struct arena *arena, const struct code_opts *opts, struct 
 static int note_changed(struct arena *arena, struct clock_src clock, const char *folder,
                         struct code *code, struct err *err)
 {
-    struct str *names;
-    size_t n;
-    bool is_known;
-    if (changed_since(arena, clock, folder, code->commit, &names, &n, &is_known, err) < 0) {
+    struct git_names names;
+    if (changed_since(arena, clock, folder, code->commit, &names, err) < 0) {
         return -1;
     }
-    if (!is_known || n > FILES_MAX) {
+    if (!names.is_known || names.n > FILES_MAX) {
         return err_set(err, ERR_USAGE, "%s: git diff %.*s fails, or names more than %d files",
                        folder, STR_ARG(code->commit), FILES_MAX);
     }
-    code->is_changed = n > 0;
-    code->changed = arena_array(arena, struct code_file, n + 1);
-    for (size_t idx = 0; idx < n; idx++) {
+    code->is_changed = names.n > 0;
+    code->changed = arena_array(arena, struct code_file, names.n + 1);
+    for (size_t idx = 0; idx < names.n; idx++) {
         struct code_file *file = &code->changed[code->n_changed];
-        if (STR_NAMED(code->files, code->n_files, name, names[idx])) {
+        if (STR_NAMED(code->files, code->n_files, name, names.items[idx])) {
             continue;
         }
-        file->name = names[idx];
+        file->name = names.items[idx];
         code->n_changed++;
         if (digest_there(arena, path_of(arena, folder, file->name), &file->sha256, err) < 0) {
             return -1;
@@ -230,13 +238,15 @@ int code_load(struct arena *arena, const char *evidence, struct code *ret, struc
 
 /* ---- checking ---- */
 
-struct difference {
+struct code_difference {
+    struct arena *arena;
+    const char *folder;
+    bool is_copy;
     struct strbuf *names;
     size_t n;
-    bool is_copy;
 };
 
-static void differs(struct difference *d, struct str name, const char *how)
+static void differs(struct code_difference *d, struct str name, const char *how)
 {
     if (d->n++ < NAMED_MAX) {
         strbuf_printf(d->names, "%s%.*s%s", d->n > 1 ? ", " : "", STR_ARG(name), how);
@@ -244,17 +254,17 @@ static void differs(struct difference *d, struct str name, const char *how)
 }
 
 /* What lies elsewhere is in no copy of the folder. */
-static bool counts(const struct difference *d, struct str name)
+static bool counts(const struct code_difference *d, struct str name)
 {
     return !d->is_copy || !(str_starts(name, STR_LIT("/")) || str_starts(name, STR_LIT("../")));
 }
 
-static int check_files(struct arena *arena, const char *folder, const struct code_file *files,
-                       size_t n, bool may_lack, struct difference *d, struct err *err)
+static int check_files(struct code_difference *d, const struct code_file *files, size_t n,
+                       bool may_lack, struct err *err)
 {
     for (size_t idx = 0; idx < n; idx++) {
         struct str hex;
-        if (digest_there(arena, path_of(arena, folder, files[idx].name), &hex, err) < 0) {
+        if (digest_there(d->arena, path_of(d->arena, d->folder, files[idx].name), &hex, err) < 0) {
             return -1;
         }
         bool is_same = !files[idx].sha256.ptr == !hex.ptr && str_eq(files[idx].sha256, hex);
@@ -266,23 +276,22 @@ static int check_files(struct arena *arena, const char *folder, const struct cod
 }
 
 /* What git has as changed now and had not then. */
-static int check_git(struct arena *arena, struct clock_src clock, const char *folder,
-                     const struct code *code, struct difference *d, struct err *err)
+static int check_git(struct code_difference *d, struct clock_src clock, const struct code *code,
+                     struct err *err)
 {
-    struct str *names;
-    size_t n;
-    bool is_known;
-    if (changed_since(arena, clock, folder, code->commit, &names, &n, &is_known, err) < 0) {
+    struct git_names names;
+    if (changed_since(d->arena, clock, d->folder, code->commit, &names, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < n; idx++) {
-        if (counts(d, names[idx]) && !STR_NAMED(code->files, code->n_files, name, names[idx]) &&
-            !STR_NAMED(code->changed, code->n_changed, name, names[idx])) {
-            differs(d, names[idx], "");
+    for (size_t idx = 0; idx < names.n; idx++) {
+        if (counts(d, names.items[idx]) &&
+            !STR_NAMED(code->files, code->n_files, name, names.items[idx]) &&
+            !STR_NAMED(code->changed, code->n_changed, name, names.items[idx])) {
+            differs(d, names.items[idx], "");
         }
     }
-    if (!is_known && !d->is_copy) { /* a copy need not be git's */
-        differs(d, str_of(arena_printf(arena, "commit %.*s", STR_ARG(code->commit))),
+    if (!names.is_known && !d->is_copy) { /* a copy need not be git's */
+        differs(d, str_of(arena_printf(d->arena, "commit %.*s", STR_ARG(code->commit))),
                 " (git does not know it any more)");
     }
     return 0;
@@ -292,17 +301,19 @@ int code_check(struct arena *arena, struct clock_src clock, const struct code *c
                const char *copy, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf names = STRBUF(NAMED_BYTES_MAX);
-    struct difference d = {.names = &names, .is_copy = copy != NULL};
+    struct code_difference d = {
+        .arena = arena, .folder = copy, .is_copy = copy != NULL, .names = &names};
     if (!code->folder.ptr) {
         return 0;
     }
-    const char *folder = copy ? copy : str_z(arena, code->folder);
-    int rc =
-        check_files(arena, folder, code->files, code->n_files, false, &d, err) < 0 ||
-                check_files(arena, folder, code->changed, code->n_changed, copy, &d, err) < 0 ||
-                (code->commit.ptr && check_git(arena, clock, folder, code, &d, err) < 0)
-            ? -1
-            : 0;
+    if (!copy) {
+        d.folder = str_z(arena, code->folder);
+    }
+    int rc = check_files(&d, code->files, code->n_files, false, err) < 0 ||
+                     check_files(&d, code->changed, code->n_changed, d.is_copy, err) < 0 ||
+                     (code->commit.ptr && check_git(&d, clock, code, err) < 0)
+                 ? -1
+                 : 0;
     if (rc == 0 && d.n) {
         char more[32] = "";
         if (d.n > NAMED_MAX) {
