@@ -23,7 +23,7 @@
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "run/run_address.h"
-#include "store/bundle_copy.h"
+#include "store/copy_file.h"
 #include "store/dataset_store.h"
 #include "sys/stop.h"
 #include "view/page.h"
