@@ -654,8 +654,8 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     if (open_runs(ctx, &call->operands, &p, err) < 0) {
         return -1;
     }
-    if (put_cases(&p, err) < 0 || put_report(&p, ctx->clock, err) < 0 || put_archives(&p, err) < 0 ||
-        put_rest(ctx, &p, err) < 0) {
+    if (put_cases(&p, err) < 0 || put_report(&p, ctx->clock, err) < 0 ||
+        put_archives(&p, err) < 0 || put_rest(ctx, &p, err) < 0) {
         struct err ignored = {0}; /* what was written is of no use to anybody */
         (void)!fs_remove_tree(p.folder, &ignored);
         return -1;

@@ -11,10 +11,10 @@
 #define GPUS_MAX 64
 
 struct environment_opts {
-    const char *root;       /* of the source tree, for its commit */
+    const char *root;           /* of the source tree, for its commit */
     const struct code *command; /* of somebody's own command; or NULL */
-    const char *self;       /* reperf */
-    const char *train_path; /* reperf-train, or NULL */
+    const char *self;           /* reperf */
+    const char *train_path;     /* reperf-train, or NULL */
     struct clock_src clock;
 };
 
