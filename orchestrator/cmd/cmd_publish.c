@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
-#include "cmd/run_command.h"
+#include "cmd/run_args.h"
 #include "codec/json_override.h"
 #include "codec/unpack_raw.h"
 #include "evidence/code.h"
