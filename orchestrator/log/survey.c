@@ -34,7 +34,7 @@ struct unit_head {
 
 struct survey {
     struct arena arena;
-    const struct vocabulary *vocabulary; /* borrowed */
+    struct survey_reader reader;
     struct parser *parser;
     struct survey_number *items; /* SURVEY_NUMBERS_MAX */
     size_t n;
@@ -68,7 +68,7 @@ static void take_log_line(void *ctx, const struct line *line);
 struct survey *survey_new(const struct vocabulary *vocabulary)
 {
     struct survey *s = xcalloc(1, sizeof(*s));
-    s->vocabulary = vocabulary;
+    s->reader.vocabulary = vocabulary;
     s->epoch = -1;
     s->items = arena_array(&s->arena, struct survey_number, SURVEY_NUMBERS_MAX);
     s->parser = parser_new_lines(&s->arena, take_log_line, s);
@@ -85,6 +85,7 @@ void survey_free(struct survey *survey)
         free(survey->items[idx].points);
     }
     map_release(&survey->by_identity);
+    patterns_release(&survey->reader.patterns);
     arena_release(&survey->arena);
     free(survey);
 }
@@ -578,7 +579,7 @@ static void keep_unit_head(struct survey *s, struct str text)
     size_t n = split_columns(str_sub(text, from, len - from), columns, HEAD_WORDS_MAX);
     bool is_head = names_cases(text, columns, n);
     for (size_t idx = 0; is_head && idx < n && !found.unit.len; idx++) {
-        const struct word *unit = unit_of_column(s->vocabulary, columns[idx]);
+        const struct word *unit = unit_of_column(s->reader.vocabulary, columns[idx]);
         if (unit) {
             found.unit = unit->name;
             found.column = idx;
@@ -691,7 +692,7 @@ static void mark_bars(struct survey *s, const struct scene *scene)
 
 static void take_line(struct survey *s, struct scene *scene, struct token *tokens)
 {
-    scene->n = survey_tokens(s->vocabulary, scene->text, tokens);
+    scene->n = survey_tokens(&s->reader, scene->text, tokens);
     s->counts.n_cut += scene->n == SURVEY_TOKENS_MAX;
     for (size_t idx = 0; idx < scene->n; idx++) {
         size_t at = tokens[idx].at;
@@ -729,10 +730,10 @@ static void take_log_line(void *ctx, const struct line *line)
     s->n_lines++;
     if (!take_unit_row(s, &scene) && !take_row(s, &scene)) {
         keep_unit_head(s, text);
-        scene.is_open = survey_is_open_bar(text);
-        scene.is_bar = scene.is_open || survey_is_bar(text);
+        scene.is_open = survey_is_open_bar(&s->reader, text);
+        scene.is_bar = scene.is_open || survey_is_bar(&s->reader, text);
         scene.is_eval = survey_is_of_eval(text);
-        scene.rank = line->rank >= 0 ? line->rank : survey_rank(text);
+        scene.rank = line->rank >= 0 ? line->rank : survey_rank(&s->reader, text);
         scene.shape = hash_shape(text);
         mark_bars(s, &scene);
         take_line(s, &scene, tokens);
