@@ -447,13 +447,8 @@ static void keep_head(struct survey *s, struct str text)
     struct head *head = &s->head;
     struct str words[HEAD_WORDS_MAX];
     size_t n = split_words(text, words, HEAD_WORDS_MAX);
-    for (size_t idx = 0; idx < text.len; idx++) {
-        if ((unsigned char)text.ptr[idx] >= 0x7f ||
-            (text.ptr[idx] < ' ' && text.ptr[idx] != '\t')) {
-            return;
-        }
-    }
-    if (n < HEAD_WORDS_MIN || n > HEAD_WORDS_MAX || text.len > sizeof(head->buf)) {
+    if (patterns_find(&s->reader.patterns, "[^\t -~]", text, NULL, 0) || n < HEAD_WORDS_MIN ||
+        n > HEAD_WORDS_MAX || text.len > sizeof(head->buf)) {
         return;
     }
     memcpy(head->buf, text.ptr, text.len);
@@ -517,36 +512,28 @@ static bool take_row(struct survey *s, const struct scene *scene)
 }
 
 /* The columns of a head: two blanks, a tab or "|" between. */
-static size_t split_columns(struct str text, struct str *ret, size_t max)
+static size_t split_columns(struct survey_reader *r, struct str text, struct str *ret, size_t max)
 {
     size_t n = 0;
-    while (text.len > 0 && n < max) {
-        size_t end = 0;
-        while (end < text.len && text.ptr[end] != '\t' && text.ptr[end] != '|' &&
-               !(text.ptr[end] == ' ' && end + 1 < text.len && text.ptr[end + 1] == ' ')) {
-            end++;
-        }
-        struct str part = str_trim(str_sub(text, 0, end));
+    for (struct str g[2];
+         n < max && patterns_find(&r->patterns, "^(.*?)(?:\t|\\||  |\\z)", text, g, 2);
+         text = str_sub(text, g[0].len, SIZE_MAX)) {
+        struct str part = str_trim(g[1]);
         if (part.len) {
             ret[n++] = part;
         }
-        text = end < text.len ? str_sub(text, end + 1, text.len) : STR_EMPTY;
     }
     return n;
 }
 
 /* "Bandwidth (MB/s)", "Best Rate MB/s": the unit of a rate that is its last word. */
-static const struct word *unit_of_column(const struct vocabulary *v, struct str column)
+static const struct word *unit_of_column(struct survey_reader *r, struct str column)
 {
-    struct str rest = column;
-    struct str word = STR_EMPTY;
-    while (rest.len) {
-        (void)str_next(&rest, ' ', &word);
-    }
-    size_t from = word.len && word.ptr[0] == '(';
-    size_t to = word.len && word.ptr[word.len - 1] == ')' ? word.len - 1 : word.len;
+    struct str g[2];
     const struct word *unit =
-        from < to ? words_find(&v->units, str_sub(word, from, to - from)) : NULL;
+        patterns_find(&r->patterns, "(?:^| )\\(?([^ ]+?)\\)?\\z", column, g, 2)
+            ? words_find(&r->vocabulary->units, g[1])
+            : NULL;
     return unit && word_is_rate(unit) ? unit : NULL;
 }
 
@@ -554,10 +541,8 @@ static const struct word *unit_of_column(const struct vocabulary *v, struct str 
 static bool names_cases(struct str text, const struct str *columns, size_t n)
 {
     char buf[32];
-    for (size_t idx = 0; idx < text.len; idx++) {
-        if (is_digit(text.ptr[idx])) {
-            return false;
-        }
+    if (str_cspan(text, 0, DIGITS) < text.len) {
+        return false;
     }
     for (size_t idx = 0; idx < n; idx++) {
         struct str word = survey_last_word(columns[idx], buf, sizeof(buf));
@@ -576,10 +561,10 @@ static void keep_unit_head(struct survey *s, struct str text)
     size_t from = text.len > 1 && text.ptr[0] == '#' ? 1 : 0;
     struct unit_head found = {.unit = STR_EMPTY};
     memcpy(found.buf, text.ptr, len);
-    size_t n = split_columns(str_sub(text, from, len - from), columns, HEAD_WORDS_MAX);
+    size_t n = split_columns(&s->reader, str_sub(text, from, len - from), columns, HEAD_WORDS_MAX);
     bool is_head = names_cases(text, columns, n);
     for (size_t idx = 0; is_head && idx < n && !found.unit.len; idx++) {
-        const struct word *unit = unit_of_column(s->reader.vocabulary, columns[idx]);
+        const struct word *unit = unit_of_column(&s->reader, columns[idx]);
         if (unit) {
             found.unit = unit->name;
             found.column = idx;
