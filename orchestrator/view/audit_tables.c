@@ -5,19 +5,7 @@
 #include "base/table.h"
 #include "view/audit_out.h"
 
-/* Facts of the row that its logs do not prove, or the paths of its logs: parted by blanks. */
-static void add_unproven(struct table *table, const struct cell_audit *a)
-{
-    CLEANUP(strbuf) struct strbuf text = STRBUF(256);
-    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
-        if (a->identity.items[fact].state != ID_PROVEN) {
-            strbuf_printf(&text, "%s%s", text.len ? " " : "",
-                          identity_name((enum identity_fact)fact));
-        }
-    }
-    table_add(table, strbuf_str(&text));
-}
-
+/* Parted by blanks. */
 static void add_logs(struct table *table, const struct cell_audit *a)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
@@ -58,7 +46,8 @@ static void add_row(struct table *table, const struct report *report, const stru
     table_add_f64(table, a->rel_diff);
     table_addf(table, "%s", cell_verdict_words(a));
     table_addf(table, "%s", proof_name(a->proof));
-    add_unproven(table, a);
+    table_add(table, identity_facts(&table->arena, &a->identity, ID_UNPROVEN, " "));
+    table_add(table, identity_facts(&table->arena, &a->identity, ID_CONTRADICTED, " "));
     table_addf(table, "%s", log_state_name(a->log_state));
     table_add(table, a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
     add_logs(table, a);
@@ -109,12 +98,14 @@ static void add_finding(struct table *table, const struct report *report,
 void audit_out_csv(const struct audit_set *set, struct strbuf *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"report", false},     {"cell", false},      {"model", false},   {"framework", false},
-        {"precision", false},  {"nodes", true},      {"gpus", true},     {"batch_per_gpu", true},
-        {"metric", false},     {"table", false},     {"printed", true},  {"unit", false},
-        {"recomputed", true},  {"rel_diff", true},   {"verdict", false}, {"proof", false},
-        {"not_proven", false}, {"log_state", false}, {"rule", false},    {"logs", false},
-        {"note", false},       {"footnote", false}};
+        {"report", false},    {"cell", false},         {"model", false},
+        {"framework", false}, {"precision", false},    {"nodes", true},
+        {"gpus", true},       {"batch_per_gpu", true}, {"metric", false},
+        {"table", false},     {"printed", true},       {"unit", false},
+        {"recomputed", true}, {"rel_diff", true},      {"verdict", false},
+        {"proof", false},     {"not_proven", false},   {"contradicted", false},
+        {"log_state", false}, {"rule", false},         {"logs", false},
+        {"note", false},      {"footnote", false}};
     CLEANUP(table) struct table table = TABLE(COLUMNS);
     for (size_t idx = 0; idx < set->n; idx++) {
         for (size_t cell = 0; cell < set->items[idx].n_cells; cell++) {
