@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/dataset_ops.h"
+#include "cmd/artifact_ops.h"
 
 #include "base/log.h"
-#include "cmd/store_args.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "store/dataset_lock.h"
@@ -75,8 +74,8 @@ static void put_all_foreseen(struct artifact_sink *sink, const struct dataset_he
                   has_tree ? "is there, and would be checked" : "would be unpacked");
 }
 
-int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact,
-                       struct artifact_sink *sink, struct err *err)
+static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                      struct artifact_sink *sink, struct err *err)
 {
     const struct dataset_fetch_opts opts = {.net = job->net};
     struct dataset_foreseen_list list;
@@ -206,8 +205,8 @@ static int fetch(struct artifact_job *job, const struct dataset_here *here, bool
 /* A tree that existed before is reported only after its files were checked. */
 static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err);
 
-int dataset_op_fetch(struct artifact_job *job, const struct artifact *artifact,
-                     struct artifact_sink *sink, struct err *err)
+static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
+                    struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
@@ -231,8 +230,8 @@ static const struct json_field LOCKED_ROWS[] = {
     ROW("lock_changed", struct dataset_locked, is_new, 0),
 };
 
-int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
-                    struct artifact_sink *sink, struct err *err)
+static int op_lock(struct artifact_job *job, const struct artifact *artifact,
+                   struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
@@ -456,6 +455,9 @@ static int wrong(const struct artifact_job *job, const struct dataset_here *here
     const char *hint = arena_printf(job->arena, "; reperf data repair %s%s%s%s",
                                     job->folder ? job->folder : "", job->folder ? " --as " : "",
                                     here->dataset.id.ptr, here->is_synthetic ? " --synthetic" : "");
+    if (v->n_of[FAULT_HEADER] == v->n_faults) { /* the bytes are the right ones */
+        hint = "; the description says otherwise of their kind";
+    }
     return err_set(err, ERR_INTEGRITY, "%s does not hold: %s%s",
                    job->folder ? job->folder : here->name, dataset_faults_text(job->arena, v->n_of),
                    hint);
@@ -486,8 +488,8 @@ static int check_there(struct artifact_job *job, const struct dataset_here *here
     return verified.verdict != VERDICT_WRONG ? 0 : wrong(job, here, &verified, err);
 }
 
-int dataset_op_verify(struct artifact_job *job, const struct artifact *artifact,
-                      struct artifact_sink *sink, struct err *err)
+static int op_verify(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
     static const enum dataset_depth DEPTHS[] = {[ARTIFACT_QUICK] = DEPTH_QUICK,
                                                 [ARTIFACT_NORMAL] = DEPTH_NORMAL,
@@ -534,10 +536,15 @@ static void print_repaired(struct artifact_job *job, struct strbuf *text,
                                                          done->n_copied, job->from)
                                           : ""));
     if (done->n_bad_archives) {
-        strbuf_printf(text, "  %zu archives were corrupt in the store\n", done->n_bad_archives);
+        strbuf_printf(text, "  %zu archive%s lost or corrupt in the store: there again\n",
+                      done->n_bad_archives, done->n_bad_archives == 1 ? " was" : "s were");
     }
-    if (done->n_removed) {
-        strbuf_printf(text, "  %zu files that no archive has were removed\n", done->n_removed);
+    for (size_t idx = 0; idx < done->n_extra && idx < VERIFY_SHOWN_MAX; idx++) {
+        strbuf_printf(text, "  %-9s %s\n", done->n_removed ? "removed" : "extra", done->extra[idx]);
+    }
+    if (done->n_extra > VERIFY_SHOWN_MAX) {
+        strbuf_printf(text, "  and %zu more that the list does not name\n",
+                      done->n_extra - VERIFY_SHOWN_MAX);
     }
     for (size_t idx = 0; idx < done->fetched.n_files; idx++) {
         const struct dataset_got *got = &done->fetched.files[idx];
@@ -557,8 +564,8 @@ static void print_repaired(struct artifact_job *job, struct strbuf *text,
     }
 }
 
-int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
-                      struct artifact_sink *sink, struct err *err)
+static int op_repair(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_repaired done;
@@ -576,3 +583,9 @@ int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
     print_repaired(job, sink->text, &here, &done);
     return result;
 }
+
+const artifact_fn DATASET_OPS[VERBS_N] = {[VERB_FETCH] = op_fetch,
+                                          [VERB_VERIFY] = op_verify,
+                                          [VERB_LOCK] = op_lock,
+                                          [VERB_REPAIR] = op_repair,
+                                          [VERB_FORESEE] = op_foresee};

@@ -20,9 +20,7 @@
 #include "load/places.h"
 #include "report/each_node.h"
 #include "run/run_data.h"
-#include "run/run_images.h"
-#include "run/run_needs.h"
-#include "run/run_override.h"
+#include "run/run_prepare.h"
 #include "sys/tree.h"
 
 #define TEXT_MAX (64u << 20)
@@ -259,8 +257,13 @@ static int freeze_environment(struct arena *arena, const struct run_opts *opts,
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const char *train = planner_train_path(arena, opts->self);
+    const struct run_command *command = &opts->command;
+    struct code code;
+    if (command->code.folder && code_note(arena, opts->clock, &command->code, &code, err) < 0) {
+        return -1;
+    }
     struct environment_opts env = {.root = opts->root,
-                                   .work = opts->command.folder,
+                                   .command = command->code.folder ? &code : NULL,
                                    .self = opts->self,
                                    .train_path = fs_exists(train) ? train : NULL,
                                    .clock = opts->clock};
