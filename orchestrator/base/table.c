@@ -11,9 +11,21 @@
 #define FOLDED_COLUMNS 12 /* what a column of text may be folded to */
 #define FOLDED_LINES   3  /* as long as its longest cell then takes no more lines */
 
-void table_init(struct table *table, const struct table_column *columns, size_t n_columns)
+struct table table_of(const char *heads)
 {
-    *table = (struct table){.columns = columns, .n_columns = n_columns};
+    struct table table = {.n_columns = 0};
+    struct str rest = str_of(heads), head;
+    while (str_next(&rest, '|', &head)) {
+        bool is_right = str_starts(head, STR_LIT(">"));
+        table_add_column(&table, str_sub(head, is_right, SIZE_MAX), is_right);
+    }
+    return table;
+}
+
+void table_add_column(struct table *table, struct str head, bool is_right)
+{
+    ASSERT(table->n_columns < TABLE_COLUMNS_MAX);
+    table->columns[table->n_columns++] = (struct table_column){head, is_right};
 }
 
 void table_release(struct table *table)
@@ -33,46 +45,59 @@ void table_add(struct table *table, struct str text)
     table->cells[table->n_cells++] = (struct str){copy, text.len};
 }
 
-static void PRINTF_LIKE(2, 0) add_args(struct table *table, const char *fmt, va_list args)
+void table_add_all(struct table *table, const struct str *cells, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        table_add(table, cells[idx]);
+    }
+}
+
+static struct str PRINTF_LIKE(2, 0) text_of(struct table *table, const char *fmt, va_list args)
 {
     char text[CELL_BYTES_MAX];
     int len = vsnprintf(text, sizeof(text), fmt, args);
     ASSERT(len >= 0);
-    table_add(table, str_of(text));
+    return str_dup(&table->arena, str_of(text));
 }
 
 void table_addf(struct table *table, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    add_args(table, fmt, args);
+    table_add(table, text_of(table, fmt, args));
     va_end(args);
 }
 
-void table_addf_if(struct table *table, bool is_known, const char *fmt, ...)
+struct str table_text(struct table *table, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    if (is_known) {
-        add_args(table, fmt, args);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    struct str text = text_of(table, fmt, args);
     va_end(args);
+    return text;
 }
 
-void table_add_or_dash(struct table *table, struct str text)
+struct str table_text_if(struct table *table, bool is_known, const char *fmt, ...)
 {
-    table_add(table, text.len ? text : STR_LIT("-"));
+    va_list args;
+    va_start(args, fmt);
+    struct str text = is_known ? text_of(table, fmt, args) : STR_LIT("-");
+    va_end(args);
+    return text;
 }
 
-void table_add_f64(struct table *table, double value)
+struct str table_or_dash(struct str text)
+{
+    return text.len ? text : STR_LIT("-");
+}
+
+struct str table_f64(struct table *table, double value)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(64);
     if (isfinite(value)) {
         strbuf_add_f64(&text, value);
     }
-    table_add(table, strbuf_str(&text));
+    return text.len ? str_dup(&table->arena, strbuf_str(&text)) : STR_EMPTY;
 }
 
 /* One code point's first byte and length; a byte that begins none counts as one. */
@@ -215,8 +240,8 @@ static void add_named(const struct table *table, const struct table_layout *l, s
         if (is_shown || l->is_same[column] != is_above || !(is_above || has_text)) {
             continue;
         }
-        strbuf_printf(out, has_text ? "%s%s %.*s" : "%sno %s", between, table->columns[column].head,
-                      STR_ARG(cell));
+        strbuf_printf(out, has_text ? "%s%.*s %.*s" : "%sno %.*s", between,
+                      STR_ARG(table->columns[column].head), STR_ARG(cell));
         between = "; ";
     }
     if (*between == ';') {
@@ -250,7 +275,7 @@ static void measure_columns(const struct table *table, size_t *widths, bool *is_
 {
     size_t n_rows = table->n_cells / table->n_columns;
     for (size_t column = 0; column < table->n_columns; column++) {
-        widths[column] = text_columns(str_of(table->columns[column].head));
+        widths[column] = text_columns(table->columns[column].head);
         is_same[column] = n_rows > 1;
         for (size_t at = column; at < table->n_cells; at += table->n_columns) {
             size_t width = text_columns(table->cells[at]);
@@ -263,7 +288,7 @@ static void measure_columns(const struct table *table, size_t *widths, bool *is_
 /* Numbers, and what identifies a row, are never folded. */
 static size_t least_width(const struct table *table, size_t column, size_t width)
 {
-    size_t head = text_columns(str_of(table->columns[column].head));
+    size_t head = text_columns(table->columns[column].head);
     size_t least = (width + FOLDED_LINES - 1) / FOLDED_LINES;
     least = least > FOLDED_COLUMNS ? least : FOLDED_COLUMNS;
     least = least > head ? least : head;
@@ -336,7 +361,7 @@ void table_render_in(const struct table *table, size_t columns_max, struct strbu
         add_named(table, &layout, 0, true, out);
     }
     for (size_t idx = 0; idx < layout.n_shown; idx++) {
-        heads[idx] = str_of(table->columns[layout.shown[idx]].head);
+        heads[idx] = table->columns[layout.shown[idx]].head;
     }
     add_line(table, &layout, heads, out);
     for (size_t idx = 0; idx < layout.n_shown; idx++) {

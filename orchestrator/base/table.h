@@ -9,12 +9,12 @@
 #define TABLE_COLUMNS_MAX 24
 
 struct table_column {
-    const char *head;
+    struct str head; /* borrowed */
     bool is_right;
 };
 
 struct table {
-    const struct table_column *columns; /* borrowed */
+    struct table_column columns[TABLE_COLUMNS_MAX];
     size_t n_columns;
     struct arena arena;
     struct str *cells; /* row after row */
@@ -22,19 +22,28 @@ struct table {
     size_t n_max;
 };
 
-#define TABLE(of) ((struct table){.columns = (of), .n_columns = ARRAY_LEN(of)})
-void table_init(struct table *table, const struct table_column *columns, size_t n_columns);
+/* Its columns by their headings, parted by "|", with ">" before one whose cells go to the right: "case|>value|note". */
+struct table table_of(const char *heads);
+void table_add_column(struct table *table, struct str head, bool is_right);
 void table_release(struct table *table);
 CLEANUP_BY(table, struct table, table_release);
 
-/* Cells are added row by row, left to right. */
+/* Cells are added row by row, left to right: TABLE_ADD(&table, name, str_of("none"), table_text(&table, "%zu", n)). */
 void table_add(struct table *table, struct str text);
 void table_addf(struct table *table, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* A dash where it is not known, or the text is empty. */
-void table_addf_if(struct table *table, bool is_known, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void table_add_or_dash(struct table *table, struct str text);
+void table_add_all(struct table *table, const struct str *cells, size_t n);
+#define TABLE_ADD(table, ...)                                                                      \
+    table_add_all(table, (const struct str[]){__VA_ARGS__},                                        \
+                  sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
+
+/* Texts for cells, in the table's arena; table_text_if is a dash where it is not known. */
+struct str table_text(struct table *table, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct str table_text_if(struct table *table, bool is_known, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
 /* All digits; nothing where it is not finite. */
-void table_add_f64(struct table *table, double value);
+struct str table_f64(struct table *table, double value);
+/* A dash where it is empty. */
+struct str table_or_dash(struct str text);
 
 /* Header, rule of dashes, rows; whole rows only. Columns are separated by two blanks; no blanks at the end of a
    line. Where that is wider than columns_max, what is the same in every row is said once above the table, text is folded at blanks, and

@@ -40,7 +40,7 @@ void table_render_csv(const struct table *table, struct strbuf *out)
     ASSERT(table->n_cells % table->n_columns == 0);
     for (size_t idx = 0; idx < table->n_columns; idx++) {
         strbuf_add_z(out, idx ? "," : "");
-        add_csv_cell(out, str_of(table->columns[idx].head));
+        add_csv_cell(out, table->columns[idx].head);
     }
     strbuf_add_z(out, "\r\n");
     for (size_t idx = 0; idx < table->n_cells; idx++) {
@@ -65,7 +65,7 @@ void table_render_markdown(const struct table *table, struct strbuf *out)
     ASSERT(table->n_cells % table->n_columns == 0);
     for (size_t idx = 0; idx < table->n_columns; idx++) {
         strbuf_add_z(out, "| ");
-        markdown_text(out, str_of(table->columns[idx].head));
+        markdown_text(out, table->columns[idx].head);
         strbuf_add_char(out, ' ');
     }
     strbuf_add_z(out, "|\n");

@@ -5,45 +5,19 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "cmd/dataset_ops.h"
-#include "cmd/image_ops.h"
-#include "cmd/source_ops.h"
 #include "codec/json_document.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX    (1u << 30)
 #define ARTIFACTS_MAX 4096
 
-const struct artifact_ops ARTIFACT_OPS[ARTIFACT_KINDS] = {
-    [ARTIFACT_DATASET] = {dataset_op_fetch, dataset_op_verify, dataset_op_lock, dataset_op_repair,
-                          dataset_op_foresee},
-    [ARTIFACT_IMAGE] = {image_op_fetch, image_op_verify, image_op_lock, image_op_repair,
-                        image_op_foresee},
-    [ARTIFACT_SOURCE] = {source_op_fetch, source_op_verify, source_op_lock, NULL,
-                         source_op_foresee},
-};
+static const artifact_fn *const OPS[ARTIFACT_KINDS] = {
+    [ARTIFACT_DATASET] = DATASET_OPS, [ARTIFACT_IMAGE] = IMAGE_OPS, [ARTIFACT_SOURCE] = SOURCE_OPS};
 
 static const char *const VERBS[] = {
     [VERB_FETCH] = "fetch",   [VERB_VERIFY] = "verify",         [VERB_LOCK] = "lock",
     [VERB_REPAIR] = "repair", [VERB_FORESEE] = "fetch-dry-run",
 };
-
-static artifact_fn function_of(enum artifact_kind kind, enum artifact_verb verb)
-{
-    switch (verb) {
-    case VERB_FETCH:
-        return ARTIFACT_OPS[kind].fetch;
-    case VERB_VERIFY:
-        return ARTIFACT_OPS[kind].verify;
-    case VERB_LOCK:
-        return ARTIFACT_OPS[kind].lock;
-    case VERB_REPAIR:
-        return ARTIFACT_OPS[kind].repair;
-    case VERB_FORESEE:
-        return ARTIFACT_OPS[kind].foresee;
-    }
-    return NULL;
-}
 
 /* All names, with reports replaced by what they need, and synthetic datasets if --synthetic was given. */
 static int resolve_all(struct artifact_job *job, const struct opt_list *names, bool is_synthetic,
@@ -88,7 +62,7 @@ static bool run_one(struct artifact_job *job, enum artifact_verb verb,
 {
     struct err err = {0};
     const char *name = artifact_text(job->arena, artifact);
-    artifact_fn fn = function_of(artifact->kind, verb);
+    artifact_fn fn = OPS[artifact->kind][verb];
     jw_object(sink->out, NULL);
     jw_z(sink->out, "noun", name);
     int result = fn ? fn(job, artifact, sink, &err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch, verify, lock and repair for each kind of thing that a name can stand for: one row per kind in artifact_ops.c. A report has no row:
-   it uses the rows of everything that it needs. */
+/* fetch, verify, lock and repair for each kind of thing that a name can stand for: a function each. A report has none:
+   those of everything that it needs are used. */
 #ifndef CMD_ARTIFACT_OPS_H
 #define CMD_ARTIFACT_OPS_H
 
@@ -8,7 +8,7 @@
 #include "codec/json.h"
 #include "net/net_session.h"
 #include "store/artifact.h"
-#include "store/store.h"
+#include "store/image_store.h"
 
 enum artifact_depth { ARTIFACT_QUICK, ARTIFACT_NORMAL, ARTIFACT_DEEP };
 
@@ -38,17 +38,20 @@ struct artifact_sink {
 typedef int (*artifact_fn)(struct artifact_job *job, const struct artifact *artifact,
                            struct artifact_sink *sink, struct err *err);
 
-struct artifact_ops {
-    artifact_fn fetch, verify, lock, repair, foresee; /* NULL: not supported for this kind */
-};
+enum artifact_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORESEE, VERBS_N };
+/* A file each, dataset_ops.c and so on; NULL: not supported for this kind. */
+extern const artifact_fn DATASET_OPS[VERBS_N], IMAGE_OPS[VERBS_N], SOURCE_OPS[VERBS_N];
 
-extern const struct artifact_ops ARTIFACT_OPS[ARTIFACT_KINDS]; /* by enum artifact_kind */
+/* Repository and pin (report/source.h) that a name stands for; ERR_MANIFEST where a branch or tag is not locked. Of job: arena and
+   locks. */
+MUST_CHECK int source_op_find(struct artifact_job *job, const struct artifact *artifact,
+                              const char **ret_url, const char **ret_pin, struct err *err);
+/* Members "reference", "platform", "digest", "manifest", "config", "layers", "bytes", "from", "date" of what the store has. */
+void image_info_json(struct json_out *out, const struct image_info *info);
 
 /* `PATH --as NAME`: that the one operand is there, and NAME a dataset's. */
 MUST_CHECK int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx, const char *verb,
                                  const char *as, const struct opt_list *operands, struct err *err);
-
-enum artifact_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORESEE };
 
 /* Handles every name in turn, reports as everything that they need; continues after a failure, and ends with the first one's
    error. Prints text, or one document: {schema_version, command, items: [{artifact, ..., error}]}. Returns the exit status, or -1
@@ -56,5 +59,11 @@ enum artifact_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORES
 MUST_CHECK int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
                                 const struct opt_list *names, bool is_synthetic, bool want_json,
                                 struct err *err);
+
+/* Every blob of the store, as `data verify` checks them (cmd_store.c). */
+MUST_CHECK int store_verify_all(const struct cmd_ctx *ctx, const struct cmd_call *call,
+                                bool is_quick, bool want_json, struct err *err);
+/* "148.0 GB" */
+char *store_size_text(struct arena *arena, uint64_t size_bytes);
 
 #endif

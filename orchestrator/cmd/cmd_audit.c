@@ -8,7 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/select.h"
 #include "view/audit_out.h"
-#include "view/sarif.h"
+#include "view/findings_out.h"
 
 #define TEXT_BYTES_MAX (1u << 30)
 

@@ -3,8 +3,7 @@
 #include "base/base.h"
 
 #include "base/table.h"
-#include "cmd/cmd.h"
-#include "cmd/image_ops.h"
+#include "cmd/artifact_ops.h"
 #include "codec/json_document.h"
 #include "store/image_export.h"
 #include "sys/stop.h"
@@ -52,21 +51,15 @@ static int add_image(struct image_job *job, const char *name, struct table *tabl
     jw_z(job->out, "name", name);
     image_info_json(job->out, &info);
     jw_end_object(job->out);
-    table_add(table, str_of(name));
-    table_add(table, info.platform);
-    table_addf(table, "%zu", info.manifest.n_layers);
-    table_addf(table, "%.1f", (double)info.bytes / 1e6);
-    table_add(table, str_sub(str_of(oci_digest_of(info.pins.config).text), 0, 19));
-    table_add(table, info.from);
+    TABLE_ADD(table, str_of(name), info.platform, table_text(table, "%zu", info.manifest.n_layers),
+              table_text(table, "%.1f", (double)info.bytes / 1e6),
+              str_sub(str_of(oci_digest_of(info.pins.config).text), 0, 19), info.from);
     return 0;
 }
 
 static int list(struct image_job *job, struct err *err)
 {
-    static const struct table_column COLUMNS[] = {{"image", false}, {"platform", false},
-                                                  {"layers", true}, {"MB", true},
-                                                  {"id", false},    {"from", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table) struct table table = table_of("image|platform|>layers|>MB|id|from");
     struct fs_names names;
     if (image_names(job->store, &names, err) < 0) {
         return -1;

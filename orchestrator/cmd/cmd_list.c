@@ -38,13 +38,10 @@ struct rows {
     struct table *table;
 };
 
-static void add_count(struct rows *rows, size_t n)
+static struct str count(struct rows *rows, size_t n)
 {
-    table_addf(rows->table, "%zu", n);
+    return table_text(rows->table, "%zu", n);
 }
-
-static const struct table_column REPORT_COLUMNS[] = {
-    {"report", false}, {"cases", true}, {"cells", true}, {"date", false}, {"title", false}};
 
 static int list_reports(struct rows *rows, struct err *err)
 {
@@ -58,18 +55,11 @@ static int list_reports(struct rows *rows, struct err *err)
         for (size_t at = 0; at < r->n_cases; at++) {
             n_cells += r->cases[at].n_cells;
         }
-        table_add(rows->table, r->id);
-        add_count(rows, r->n_cases);
-        add_count(rows, n_cells);
-        table_add(rows->table, r->source.date);
-        table_add(rows->table, r->title);
+        TABLE_ADD(rows->table, r->id, count(rows, r->n_cases), count(rows, n_cells), r->source.date,
+                  r->title);
     }
     return 0;
 }
-
-static const struct table_column CASE_COLUMNS[] = {{"case", false},      {"report", false},
-                                                   {"framework", false}, {"published", true},
-                                                   {"unit", false},      {"logs", true}};
 
 static void add_case(struct rows *rows, const struct report *r, const struct report_case *c)
 {
@@ -77,12 +67,8 @@ static void add_case(struct rows *rows, const struct report *r, const struct rep
     for (size_t idx = 0; idx < c->n_cells && !shown; idx++) {
         shown = c->cells[idx].metric == METRIC_THROUGHPUT ? &c->cells[idx] : NULL;
     }
-    table_add(rows->table, c->id);
-    table_add(rows->table, r->id);
-    table_add(rows->table, c->stack->label);
-    table_add(rows->table, shown ? shown->printed : STR_EMPTY);
-    table_add(rows->table, shown ? shown->unit : STR_EMPTY);
-    add_count(rows, c->n_logs);
+    TABLE_ADD(rows->table, c->id, r->id, c->stack->label, shown ? shown->printed : STR_EMPTY,
+              shown ? shown->unit : STR_EMPTY, count(rows, c->n_logs));
 }
 
 static int list_cases(struct rows *rows, struct err *err)
@@ -105,9 +91,6 @@ static int list_cases(struct rows *rows, struct err *err)
     return 0;
 }
 
-static const struct table_column FORMAT_COLUMNS[] = {
-    {"format", false}, {"framework", false}, {"rules", true}, {"title", false}};
-
 static int list_formats(struct rows *rows, struct err *err)
 {
     CLEANUP(format_set) struct format_set set = {0};
@@ -116,16 +99,11 @@ static int list_formats(struct rows *rows, struct err *err)
     }
     for (size_t idx = 0; idx < set.n; idx++) {
         const struct rule *rules;
-        table_add(rows->table, format_id(set.items[idx]));
-        table_add(rows->table, format_framework(set.items[idx]));
-        add_count(rows, format_rules(set.items[idx], &rules));
-        table_add(rows->table, format_title(set.items[idx]));
+        TABLE_ADD(rows->table, format_id(set.items[idx]), format_framework(set.items[idx]),
+                  count(rows, format_rules(set.items[idx], &rules)), format_title(set.items[idx]));
     }
     return 0;
 }
-
-static const struct table_column RULE_COLUMNS[] = {
-    {"rule", false}, {"origin", false}, {"what it does", false}};
 
 static int list_rules(struct rows *rows, struct err *err)
 {
@@ -140,39 +118,33 @@ static int list_rules(struct rows *rows, struct err *err)
         for (size_t at = 0; at < n_rules; at++) {
             strbuf_clear(&text);
             rule_describe(&rules[at], &text);
-            table_add(rows->table, rules[at].id);
-            table_add(rows->table, rules[at].origin);
-            table_add(rows->table, strbuf_str(&text));
+            TABLE_ADD(rows->table, rules[at].id, rules[at].origin, strbuf_str(&text));
         }
     }
     return 0;
 }
 
-static const struct table_column FINDING_COLUMNS[] = {
-    {"finding", false}, {"level", false}, {"title", false}};
-
 static int list_findings(struct rows *rows, struct err *err UNUSED)
 {
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
-        table_add(rows->table, str_of(FINDING_RULES[idx].id));
-        table_add(rows->table, str_of(finding_level_name(FINDING_RULES[idx].level)));
-        table_add(rows->table, str_of(FINDING_RULES[idx].title));
+        TABLE_ADD(rows->table, str_of(FINDING_RULES[idx].id),
+                  str_of(finding_level_name(FINDING_RULES[idx].level)),
+                  str_of(FINDING_RULES[idx].title));
     }
     return 0;
 }
 
-/* A kind that lives in folders: ROOT/FOLDER/ID/FILE, and the members of FILE that the columns after the id show. */
-static int list_folders(struct rows *rows, const char *folder, const char *file,
-                        const char *const *keys, size_t n_keys, struct err *err)
+static int list_images(struct rows *rows, struct err *err)
 {
+    static const char *const KEYS[] = {"name", "tag", "digest", "status"};
     struct fs_names names;
-    if (places_names(rows->arena, rows->root, folder, &names, err) < 0) {
+    if (places_names(rows->arena, rows->root, "images", &names, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
-        const char *path = places_path(rows->arena, rows->root, folder,
-                                       fs_join(rows->arena, names.items[idx], file));
+        const char *path = places_path(rows->arena, rows->root, "images",
+                                       fs_join(rows->arena, names.items[idx], "image.json"));
         if (!fs_exists(path)) {
             continue;
         }
@@ -181,10 +153,10 @@ static int list_folders(struct rows *rows, const char *folder, const char *file,
         }
         struct json root = json_root(&doc);
         table_add(rows->table, str_of(names.items[idx]));
-        for (size_t key = 0; key < n_keys; key++) {
+        for (size_t key = 0; key < ARRAY_LEN(KEYS); key++) {
             struct json member;
             struct str text = STR_EMPTY;
-            if (json_member(&root, keys[key], &member, err) < 0 ||
+            if (json_member(&root, KEYS[key], &member, err) < 0 ||
                 (!json_is_null(&member) && json_str(&member, rows->arena, &text, err) < 0)) {
                 return -1;
             }
@@ -193,12 +165,6 @@ static int list_folders(struct rows *rows, const char *folder, const char *file,
     }
     return 0;
 }
-
-static const struct table_column DATASET_COLUMNS[] = {{"dataset", false},
-                                                      {"store", false},
-                                                      {"synthetic", false},
-                                                      {"title", false},
-                                                      {"licence", false}};
 
 /* How far it is in the store: "absent", "partial", "archives", "tree"; "-" for what has no such thing. */
 static int add_dataset_state(struct rows *rows, const struct store *store, const char *id,
@@ -245,24 +211,10 @@ static int list_datasets(struct rows *rows, struct err *err)
                          err) < 0) {
             return -1;
         }
-        table_add(rows->table, here.dataset.title);
-        table_add(rows->table, here.dataset.licence);
+        TABLE_ADD(rows->table, here.dataset.title, here.dataset.licence);
     }
     return 0;
 }
-
-static const struct table_column IMAGE_COLUMNS[] = {
-    {"image", false}, {"name", false}, {"tag", false}, {"digest", false}, {"status", false}};
-
-static int list_images(struct rows *rows, struct err *err)
-{
-    static const char *const KEYS[] = {"name", "tag", "digest", "status"};
-    return list_folders(rows, "images", "image.json", KEYS, ARRAY_LEN(KEYS), err);
-}
-
-static const struct table_column INVENTORY_COLUMNS[] = {{"inventory", false}, {"nodes", true},
-                                                        {"gpus", true},       {"runtime", false},
-                                                        {"launcher", false},  {"title", false}};
 
 static int list_inventories(struct rows *rows, struct err *err)
 {
@@ -276,17 +228,12 @@ static int list_inventories(struct rows *rows, struct err *err)
         for (size_t at = 0; at < inventory->n_nodes; at++) {
             n_gpus += inventory->nodes[at].gpus;
         }
-        table_add(rows->table, inventory->id);
-        add_count(rows, inventory->n_nodes);
-        add_count(rows, (size_t)n_gpus);
-        table_add(rows->table, str_of(runtime_kind_label(inventory->runtime)));
-        table_add(rows->table, str_of(launcher_kind_name(inventory->launcher)));
-        table_add(rows->table, inventory->title);
+        TABLE_ADD(rows->table, inventory->id, count(rows, inventory->n_nodes),
+                  count(rows, (size_t)n_gpus), str_of(runtime_kind_label(inventory->runtime)),
+                  str_of(launcher_kind_name(inventory->launcher)), inventory->title);
     }
     return 0;
 }
-
-static const struct table_column RUN_COLUMNS[] = {{"run", false}, {"folder", false}};
 
 static int list_runs(struct rows *rows, struct err *err)
 {
@@ -301,8 +248,7 @@ static int list_runs(struct rows *rows, struct err *err)
     for (size_t idx = 0; idx < names.n; idx++) {
         const char *path = fs_join(rows->arena, folder, names.items[idx]);
         if (fs_is_dir(path)) {
-            table_add(rows->table, str_of(names.items[idx]));
-            table_add(rows->table, str_of(path));
+            TABLE_ADD(rows->table, str_of(names.items[idx]), str_of(path));
         }
     }
     return 0;
@@ -311,31 +257,27 @@ static int list_runs(struct rows *rows, struct err *err)
 static const struct kind {
     const char *name;
     int (*list)(struct rows *rows, struct err *err);
-    const struct table_column *columns;
-    size_t n_columns;
+    const char *columns;
 } KINDS[] = {
-    {"reports", list_reports, REPORT_COLUMNS, ARRAY_LEN(REPORT_COLUMNS)},
-    {"cases", list_cases, CASE_COLUMNS, ARRAY_LEN(CASE_COLUMNS)},
-    {"datasets", list_datasets, DATASET_COLUMNS, ARRAY_LEN(DATASET_COLUMNS)},
-    {"images", list_images, IMAGE_COLUMNS, ARRAY_LEN(IMAGE_COLUMNS)},
-    {"formats", list_formats, FORMAT_COLUMNS, ARRAY_LEN(FORMAT_COLUMNS)},
-    {"rules", list_rules, RULE_COLUMNS, ARRAY_LEN(RULE_COLUMNS)},
-    {"findings", list_findings, FINDING_COLUMNS, ARRAY_LEN(FINDING_COLUMNS)},
-    {"inventories", list_inventories, INVENTORY_COLUMNS, ARRAY_LEN(INVENTORY_COLUMNS)},
-    {"runs", list_runs, RUN_COLUMNS, ARRAY_LEN(RUN_COLUMNS)},
+    {"reports", list_reports, "report|>cases|>cells|date|title"},
+    {"cases", list_cases, "case|report|framework|>published|unit|>logs"},
+    {"datasets", list_datasets, "dataset|store|synthetic|title|licence"},
+    {"images", list_images, "image|name|tag|digest|status"},
+    {"formats", list_formats, "format|framework|>rules|title"},
+    {"rules", list_rules, "rule|origin|what it does"},
+    {"findings", list_findings, "finding|level|title"},
+    {"inventories", list_inventories, "inventory|>nodes|>gpus|runtime|launcher|title"},
+    {"runs", list_runs, "run|folder"},
 };
 
-/* A column's head as a JSON key: blanks become underscores; the id column is always "id", and a synthetic dataset's "synthetic dataset". */
-static const char *json_key(struct arena *arena, const struct kind *kind, size_t column)
+/* A column's head as a JSON key: blanks become underscores; the id column is always "id", and a synthetic dataset's "twin". */
+static const char *json_key(struct arena *arena, struct str head, bool is_id)
 {
-    if (column && str_eq_z(str_of(kind->columns[column].head), "synthetic")) {
-        return "twin";
-    }
-    char *key = arena_printf(arena, "%s", column ? kind->columns[column].head : "id");
+    char *key = arena_printf(arena, "%.*s", STR_ARG(head));
     for (char *c = key; *c; c++) {
         *c = *c == ' ' ? '_' : *c;
     }
-    return key;
+    return is_id ? "id" : str_eq_z(head, "synthetic") ? "twin" : key;
 }
 
 static int add_json(struct rows *rows, const struct kind *kind, struct strbuf *out, struct err *err)
@@ -344,15 +286,16 @@ static int add_json(struct rows *rows, const struct kind *kind, struct strbuf *o
     const struct table *table = rows->table;
     jw_document(&json, out);
     jw_array(&json, kind->name);
-    for (size_t row = 0; row < table->n_cells; row += kind->n_columns) {
+    for (size_t row = 0; row < table->n_cells; row += table->n_columns) {
         jw_object(&json, NULL);
-        for (size_t column = 0; column < kind->n_columns; column++) {
+        for (size_t column = 0; column < table->n_columns; column++) {
+            struct str head = table->columns[column].head;
             struct str text = table->cells[row + column];
-            const char *key = json_key(rows->arena, kind, column);
+            const char *key = json_key(rows->arena, head, column == 0);
             int64_t count;
             if (text.len == 0) {
                 jw_null(&json, key);
-            } else if (!kind->columns[column].is_right || str_eq_z(str_of(key), "published")) {
+            } else if (!table->columns[column].is_right || str_eq_z(head, "published")) {
                 jw_str(&json, key, text);
             } else if (str_to_i64(text, 0, INT64_MAX, &count, err) < 0) {
                 return -1;
@@ -375,7 +318,7 @@ static int print_rows(struct rows *rows, const struct kind *kind, const struct l
         return add_json(rows, kind, out, err);
     }
     if (args->want_ids) {
-        for (size_t row = 0; row < rows->table->n_cells; row += kind->n_columns) {
+        for (size_t row = 0; row < rows->table->n_cells; row += rows->table->n_columns) {
             strbuf_add_str(out, rows->table->cells[row]);
             strbuf_add_char(out, '\n');
         }
@@ -414,7 +357,7 @@ static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
     if (args->want_ids && args->want_json) {
         return err_set(err, ERR_USAGE, "list: --ids and --json exclude each other");
     }
-    table_init(&table, kind->columns, kind->n_columns);
+    table = table_of(kind->columns);
     struct rows rows = {call->arena,
                         ctx->root,
                         ctx->state,

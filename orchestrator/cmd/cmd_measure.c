@@ -453,11 +453,6 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     return measure_sidecars(arena, from, f, err);
 }
 
-static const struct table_column COLUMNS[] = {
-    {"file", false}, {"format", false}, {"records", true}, {"steps", true},    {"scope", false},
-    {"value", true}, {"unit", false},   {"used", true},    {"verdict", false},
-};
-
 /* Where the results go, as the logs are read one after the other. */
 struct measure_sink {
     const struct args *args;
@@ -635,7 +630,7 @@ static int measure_files(const struct cmd_ctx *ctx, const struct args *args,
     CLEANUP(format_set) struct format_set set = {0};
     CLEANUP(sink) struct measure_sink sink = {.args = args, .n_files = files->n};
     strbuf_init(&sink.buf, TEXT_BYTES_MAX);
-    table_init(&sink.table, COLUMNS, ARRAY_LEN(COLUMNS));
+    sink.table = table_of("file|format|>records|>steps|scope|>value|unit|>used|verdict");
     if (load_wanted(&arena, ctx->root, args, &set, err) < 0) {
         return -1;
     }

@@ -3,7 +3,6 @@
 
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
-#include "run/run_address.h"
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,    RUN_OPT_PROFILE,  RUN_OPT_REHEARSE, RUN_OPT_NODES,   RUN_OPT_EACH_NODE,

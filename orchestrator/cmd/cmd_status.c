@@ -80,37 +80,34 @@ static const struct json_field STATUS_ROWS[] = {
 /* What the log gives, how far it is, and how long it will take at that pace. */
 static void add_so_far(struct table *table, const struct run_repeat *at)
 {
-    table_addf_if(table, isfinite(at->value), "%.5g %.*s", at->value, STR_ARG(at->unit));
+    table_add(table,
+              table_text_if(table, isfinite(at->value), "%.5g %.*s", at->value, STR_ARG(at->unit)));
     if (at->step >= 0 && at->n_steps >= 0) {
         table_addf(table, "%lld/%lld", (long long)at->step, (long long)at->n_steps);
     } else {
-        table_addf_if(table, at->step >= 0, "%lld", (long long)at->step);
+        table_add(table, table_text_if(table, at->step >= 0, "%lld", (long long)at->step));
     }
-    table_addf_if(table, isfinite(at->left_s), at->left_s < 90 ? "%.0f s" : "%.0f min",
-                  at->left_s < 90 ? at->left_s : at->left_s / 60);
+    table_add(table,
+              table_text_if(table, isfinite(at->left_s), at->left_s < 90 ? "%.0f s" : "%.0f min",
+                            at->left_s < 90 ? at->left_s : at->left_s / 60));
 }
 
 static void print_repeats(struct strbuf *buf, const struct run_info *info)
 {
-    static const struct table_column COLUMNS[] = {
-        {"case", false},  {"repeat", true}, {"state", false}, {"nodes", false}, {"lost", true},
-        {"so far", true}, {"step", true},   {"left", true},   {"since", false}, {"why", false},
-    };
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table)
+    struct table table = table_of("case|>repeat|state|nodes|>lost|>so far|>step|>left|since|why");
     if (info->n_total == 0) {
         strbuf_add_z(buf, "no repeat: none of its cases could run\n");
         return;
     }
     for (size_t idx = 0; idx < info->n_total; idx++) {
         const struct run_repeat *at = &info->repeats[idx];
-        table_add(&table, at->case_id);
-        table_addf(&table, "%lld", (long long)at->repeat);
-        table_add(&table, str_of(at->state));
-        table_add_or_dash(&table, at->nodes);
-        table_addf(&table, "%zu", at->n_lost);
+        TABLE_ADD(&table, at->case_id, table_text(&table, "%lld", (long long)at->repeat),
+                  str_of(at->state), table_or_dash(at->nodes),
+                  table_text(&table, "%zu", at->n_lost));
         add_so_far(&table, at);
-        table_add_or_dash(&table, at->since);
-        table_add(&table, at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
+        TABLE_ADD(&table, table_or_dash(at->since),
+                  at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
     }
     table_render(&table, buf);
 }
@@ -122,12 +119,10 @@ static void add_row(struct table *table, const struct run_info *info)
     } else {
         table_add(table, info->dir.id);
     }
-    table_add_or_dash(table, info->report);
-    table_add(table,
-              str_of(info->report.ptr ? plan_kind_name(info->profile, info->is_rehearsal) : "-"));
-    table_add(table, str_of(info->state));
-    table_addf(table, "%zu/%zu", info->n_done, info->n_total);
-    table_addf_if(table, info->exit_status >= 0, "%lld", (long long)info->exit_status);
+    TABLE_ADD(table, table_or_dash(info->report),
+              str_of(info->report.ptr ? plan_kind_name(info->profile, info->is_rehearsal) : "-"),
+              str_of(info->state), table_text(table, "%zu/%zu", info->n_done, info->n_total),
+              table_text_if(table, info->exit_status >= 0, "%lld", (long long)info->exit_status));
 }
 
 static int load_runs(struct arena *arena, const struct cmd_ctx *ctx, const struct opt_list *names,
@@ -162,11 +157,7 @@ static int load_runs(struct arena *arena, const struct cmd_ctx *ctx, const struc
 
 static void print_text(struct strbuf *buf, const struct run_info *infos, size_t n, bool is_named)
 {
-    static const struct table_column COLUMNS[] = {
-        {"run", false},   {"report", false}, {"profile", false},
-        {"state", false}, {"repeats", true}, {"exit status", true},
-    };
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table) struct table table = table_of("run|report|profile|state|>repeats|>exit status");
     for (size_t idx = 0; idx < n; idx++) {
         add_row(&table, &infos[idx]);
     }

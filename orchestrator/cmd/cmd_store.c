@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/table.h"
 #include "base/temp.h"
-#include "cmd/store_args.h"
+#include "cmd/artifact_ops.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"
@@ -170,16 +170,12 @@ static void add_age(struct table *table, int64_t age_s)
 
 static void print_refs(const struct store_listing *listing)
 {
-    static const struct table_column COLUMNS[] = {{"kind", false}, {"name", false},
-                                                  {"blobs", true}, {"size", true},
-                                                  {"age", true},   {"note", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table) struct table table = table_of("kind|name|>blobs|>size|>age|note");
     for (size_t idx = 0; idx < listing->refs.n; idx++) {
         const struct listed *ref = &listing->refs.items[idx];
-        table_add(&table, str_of(ref->kind));
-        table_add(&table, str_of(ref->name));
-        table_addf(&table, "%zu", ref->n_blobs);
-        table_add(&table, str_of(store_size_text(&table.arena, ref->size_bytes)));
+        TABLE_ADD(&table, str_of(ref->kind), str_of(ref->name),
+                  table_text(&table, "%zu", ref->n_blobs),
+                  str_of(store_size_text(&table.arena, ref->size_bytes)));
         add_age(&table, ref->age_s);
         if (ref->n_missing) {
             table_addf(&table, "%zu blobs are missing", ref->n_missing);

@@ -4,7 +4,6 @@
 #include "base/fs.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
-#include "cmd/store_args.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"

@@ -41,20 +41,22 @@ static void add_row(struct table *table, const struct compare *c, const struct c
     table_add(table, row->case_id);
     add_value(table, row->a);
     add_value(table, row->b);
-    table_addf_if(table, is_known, "%+.2f %%", 100 * change->change);
+    table_add(table, table_text_if(table, is_known, "%+.2f %%", 100 * change->change));
     if (change->has_interval || !is_known) {
-        table_addf_if(table, is_known, "%+.2f to %+.2f %%", 100 * change->low, 100 * change->high);
-        table_add(table, !is_known                ? STR_EMPTY
-                         : change->exceeds_spread ? STR_LIT("more than the spread")
-                                                  : STR_LIT("within the spread"));
+        TABLE_ADD(table,
+                  table_text_if(table, is_known, "%+.2f to %+.2f %%", 100 * change->low,
+                                100 * change->high),
+                  !is_known                ? STR_EMPTY
+                  : change->exceeds_spread ? STR_LIT("more than the spread")
+                                           : STR_LIT("within the spread"));
     } else { /* one repeat has no spread */
-        table_add(table,
-                  c->log_a || c->log_b ? STR_LIT("too few steps") : STR_LIT("too few repeats"));
-        table_addf(table, "%zu and %zu", row->a->summary.n, row->b->summary.n);
+        TABLE_ADD(table,
+                  c->log_a || c->log_b ? STR_LIT("too few steps") : STR_LIT("too few repeats"),
+                  table_text(table, "%zu and %zu", row->a->summary.n, row->b->summary.n));
     }
     if (!c->log_a || !c->log_b) { /* else nothing was judged */
-        table_add(table, row->a ? str_of(run_verdict_name(row->a->verdict)) : STR_LIT("-"));
-        table_add(table, row->b ? str_of(run_verdict_name(row->b->verdict)) : STR_LIT("-"));
+        TABLE_ADD(table, row->a ? str_of(run_verdict_name(row->a->verdict)) : STR_LIT("-"),
+                  row->b ? str_of(run_verdict_name(row->b->verdict)) : STR_LIT("-"));
     }
 }
 
@@ -80,19 +82,17 @@ static const struct column_cell *same_claim(const struct columns *columns,
 /* Each claim of A, and what B says of it. */
 static void fill_claims(struct arena *arena, const struct compare *c, struct table *claims)
 {
-    static const struct table_column COLUMNS[] = {
-        {"claim of the report", false}, {"A", false}, {"B", false}};
-    table_init(claims, COLUMNS, ARRAY_LEN(COLUMNS));
+    *claims = table_of("claim of the report|A|B");
     for (size_t idx = 0; idx < c->columns_a.n_rows; idx++) {
         const struct column_row *row = &c->columns_a.rows[idx];
         for (size_t at = 0; at < row->n_cells; at++) {
             const struct column_cell *cell = &row->cells[at];
             const struct column_cell *other = same_claim(&c->columns_b, row, cell);
             if (other && (cell->claim.published > 0 || other->claim.published > 0)) {
-                table_addf(claims, "%.*s against %.*s", STR_ARG(cell->cell->of_case->id),
-                           STR_ARG(row->reference));
-                table_add(claims, columns_claim_text(arena, cell));
-                table_add(claims, columns_claim_text(arena, other));
+                TABLE_ADD(claims,
+                          table_text(claims, "%.*s against %.*s", STR_ARG(cell->cell->of_case->id),
+                                     STR_ARG(row->reference)),
+                          columns_claim_text(arena, cell), columns_claim_text(arena, other));
             }
         }
     }
@@ -157,20 +157,16 @@ static void add_rest(const struct compare *c, struct strbuf *out)
 /* Both are init'ed here. */
 static void fill_tables(const struct compare *c, struct table *cells, struct table *changes)
 {
-    static const struct table_column CELLS[] = {
-        {"case", false},         {"A", true},        {"B", true},          {"B to A", true},
-        {"95 % interval", true}, {"repeats", false}, {"verdict A", false}, {"verdict B", false}};
-    static const struct table_column CHANGES[] = {
-        {"matters", false}, {"what differs", false}, {"A", false}, {"B", false}};
-    table_init(cells, CELLS, ARRAY_LEN(CELLS) - (c->log_a && c->log_b ? 2 : 0));
-    table_init(changes, CHANGES, ARRAY_LEN(CHANGES));
+    *cells = table_of(c->log_a && c->log_b
+                          ? "case|>A|>B|>B to A|>95 % interval|repeats"
+                          : "case|>A|>B|>B to A|>95 % interval|repeats|verdict A|verdict B");
+    *changes = table_of("matters|what differs|A|B");
     for (size_t idx = 0; idx < c->n_rows; idx++) {
         add_row(cells, c, &c->rows[idx]);
     }
     for (size_t idx = 0; idx < c->changes.n - n_hidden(c); idx++) {
         const struct change *change = &c->changes.items[idx];
-        table_add(changes, str_of(WEIGHT_NAMES[change->weight]));
-        table_add(changes, change->name);
+        TABLE_ADD(changes, str_of(WEIGHT_NAMES[change->weight]), change->name);
         add_short(changes, change->a);
         add_short(changes, change->b);
     }
@@ -251,10 +247,10 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
 static void add_csv_side(struct table *table, const struct cell_result *cell)
 {
     CLEANUP(strbuf) struct strbuf outliers = STRBUF(65536);
-    table_add_f64(table, cell ? cell->value : (double)NAN);
-    table_addf(table, "%zu", cell ? cell->summary.n : 0);
-    table_add_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN);
-    table_add(table, cell ? str_of(run_verdict_name(cell->verdict)) : STR_EMPTY);
+    TABLE_ADD(table, table_f64(table, cell ? cell->value : (double)NAN),
+              table_text(table, "%zu", cell ? cell->summary.n : 0),
+              table_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN),
+              cell ? str_of(run_verdict_name(cell->verdict)) : STR_EMPTY);
     if (cell) {
         compare_outliers_text(cell, &outliers);
     }
@@ -263,22 +259,18 @@ static void add_csv_side(struct table *table, const struct cell_result *cell)
 
 void compare_csv(const struct compare *c, struct strbuf *out)
 {
-    static const struct table_column COLUMNS[] = {
-        {"case", false},    {"unit", false},      {"value_a", true},     {"n_a", true},
-        {"std_a", true},    {"verdict_a", false}, {"outliers_a", false}, {"value_b", true},
-        {"n_b", true},      {"std_b", true},      {"verdict_b", false},  {"outliers_b", false},
-        {"rel_diff", true}, {"ci95_low", true},   {"ci95_high", true},   {"gate", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table)
+    struct table table =
+        table_of("case|unit|>value_a|>n_a|>std_a|verdict_a|outliers_a|>value_b|>n_b|>std_b|verdict_"
+                 "b|outliers_b|>rel_diff|>ci95_low|>ci95_high|gate");
     for (size_t idx = 0; idx < c->n_rows; idx++) {
         const struct compare_row *row = &c->rows[idx];
-        table_add(&table, row->case_id);
-        table_add(&table, (row->a ? row->a : row->b)->unit);
+        TABLE_ADD(&table, row->case_id, (row->a ? row->a : row->b)->unit);
         add_csv_side(&table, row->a);
         add_csv_side(&table, row->b);
-        table_add_f64(&table, row->change.change);
-        table_add_f64(&table, row->change.low);
-        table_add_f64(&table, row->change.high);
-        table_add(&table, c->gate.is_asked ? str_of(gate_name(row->gate)) : STR_EMPTY);
+        TABLE_ADD(&table, table_f64(&table, row->change.change), table_f64(&table, row->change.low),
+                  table_f64(&table, row->change.high),
+                  c->gate.is_asked ? str_of(gate_name(row->gate)) : STR_EMPTY);
     }
     table_render_csv(&table, out);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/dataset_ops.h"
+#include "cmd/artifact_ops.h"
 
 #include "base/log.h"
-#include "cmd/store_args.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "store/dataset_lock.h"
@@ -75,8 +74,8 @@ static void put_all_foreseen(struct artifact_sink *sink, const struct dataset_he
                   has_tree ? "is there, and would be checked" : "would be unpacked");
 }
 
-int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact,
-                       struct artifact_sink *sink, struct err *err)
+static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                      struct artifact_sink *sink, struct err *err)
 {
     const struct dataset_fetch_opts opts = {.net = job->net};
     struct dataset_foreseen_list list;
@@ -206,8 +205,8 @@ static int fetch(struct artifact_job *job, const struct dataset_here *here, bool
 /* A tree that existed before is reported only after its files were checked. */
 static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err);
 
-int dataset_op_fetch(struct artifact_job *job, const struct artifact *artifact,
-                     struct artifact_sink *sink, struct err *err)
+static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
+                    struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
@@ -231,8 +230,8 @@ static const struct json_field LOCKED_ROWS[] = {
     ROW("lock_changed", struct dataset_locked, is_new, 0),
 };
 
-int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
-                    struct artifact_sink *sink, struct err *err)
+static int op_lock(struct artifact_job *job, const struct artifact *artifact,
+                   struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
@@ -486,8 +485,8 @@ static int check_there(struct artifact_job *job, const struct dataset_here *here
     return verified.verdict != VERDICT_WRONG ? 0 : wrong(job, here, &verified, err);
 }
 
-int dataset_op_verify(struct artifact_job *job, const struct artifact *artifact,
-                      struct artifact_sink *sink, struct err *err)
+static int op_verify(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
     static const enum dataset_depth DEPTHS[] = {[ARTIFACT_QUICK] = DEPTH_QUICK,
                                                 [ARTIFACT_NORMAL] = DEPTH_NORMAL,
@@ -557,8 +556,8 @@ static void print_repaired(struct artifact_job *job, struct strbuf *text,
     }
 }
 
-int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
-                      struct artifact_sink *sink, struct err *err)
+static int op_repair(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_repaired done;
@@ -576,3 +575,9 @@ int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
     print_repaired(job, sink->text, &here, &done);
     return result;
 }
+
+const artifact_fn DATASET_OPS[VERBS_N] = {[VERB_FETCH] = op_fetch,
+                                          [VERB_VERIFY] = op_verify,
+                                          [VERB_LOCK] = op_lock,
+                                          [VERB_REPAIR] = op_repair,
+                                          [VERB_FORESEE] = op_foresee};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/image_ops.h"
+#include "cmd/artifact_ops.h"
 
 #include "store/image_spec.h"
 #include "store/image_verify.h"
@@ -76,8 +76,8 @@ static const char *locks_of(const struct artifact_job *job, const char *name)
 
 /* ---- fetch ---- */
 
-int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
-                   struct artifact_sink *sink, struct err *err)
+static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
+                    struct artifact_sink *sink, struct err *err)
 {
     CLEANUP(registry) struct registry *registry = NULL;
     struct image_places places = {.mirror = job->net_opts->mirror,
@@ -89,12 +89,10 @@ int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
     struct image_fetched fetched;
     struct image_spec spec;
     if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0 ||
-        net_open(job->net, err) < 0 ||
         (!job->net_opts->is_offline && open_registry(job, &registry, err) < 0)) {
         return -1;
     }
     places.registry = registry;
-    places.pool = job->net->pool;
     if (image_fetch(job->arena, job->store, &spec, &places, &fetched, err) < 0) {
         return -1;
     }
@@ -120,8 +118,8 @@ int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
 /* ---- fetch --dry-run ---- */
 
 /* Bytes by the store or the lock, without asking a registry. */
-int image_op_foresee(struct artifact_job *job, const struct artifact *artifact,
-                     struct artifact_sink *sink, struct err *err)
+static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                      struct artifact_sink *sink, struct err *err)
 {
     const char *name = str_z(job->arena, artifact->name);
     struct image_info info;
@@ -147,8 +145,8 @@ int image_op_foresee(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- verify ---- */
 
-int image_op_verify(struct artifact_job *job, const struct artifact *artifact,
-                    struct artifact_sink *sink, struct err *err)
+static int op_verify(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
     const char *name = str_z(job->arena, artifact->name);
     struct image_check check = {0};
@@ -226,8 +224,8 @@ static int check_blobs(struct artifact_job *job, const char *name, size_t *ret_n
     return 0;
 }
 
-int image_op_repair(struct artifact_job *job, const struct artifact *artifact,
-                    struct artifact_sink *sink, struct err *err)
+static int op_repair(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
     size_t n_bad = 0;
     if (net_open(job->net, err) < 0 ||
@@ -238,7 +236,7 @@ int image_op_repair(struct artifact_job *job, const struct artifact *artifact,
     if (n_bad) {
         strbuf_printf(sink->text, "%zu blobs were corrupt in the store\n", n_bad);
     }
-    return image_op_fetch(job, artifact, sink, err);
+    return op_fetch(job, artifact, sink, err);
 }
 
 /* ---- lock ---- */
@@ -256,8 +254,8 @@ static struct lock_item make_item(const char *name, const uint8_t *sha256, uint6
     return item;
 }
 
-int image_op_lock(struct artifact_job *job, const struct artifact *artifact,
-                  struct artifact_sink *sink, struct err *err)
+static int op_lock(struct artifact_job *job, const struct artifact *artifact,
+                   struct artifact_sink *sink, struct err *err)
 {
     CLEANUP(registry) struct registry *registry = NULL;
     const char *name = str_z(job->arena, artifact->name);
@@ -315,3 +313,9 @@ int image_op_lock(struct artifact_job *job, const struct artifact *artifact,
     put_line(sink->text, "image id", docs.manifest.config.sha256);
     return 0;
 }
+
+const artifact_fn IMAGE_OPS[VERBS_N] = {[VERB_FETCH] = op_fetch,
+                                        [VERB_VERIFY] = op_verify,
+                                        [VERB_LOCK] = op_lock,
+                                        [VERB_REPAIR] = op_repair,
+                                        [VERB_FORESEE] = op_foresee};

@@ -211,22 +211,19 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
 void measure_add_row(struct table *table, const struct finding_of_log *f)
 {
     size_t n = f->series ? f->series->n : 0;
-    table_add(table, str_of(f->file));
-    table_add_or_dash(table, f->format);
-    table_addf(table, "%zu", n);
+    TABLE_ADD(table, str_of(f->file), table_or_dash(f->format), table_text(table, "%zu", n));
     if (n > 0) {
         table_addf(table, "%" PRId64 "-%" PRId64, f->series->samples[0].step,
                    f->series->samples[n - 1].step);
     } else {
         table_add(table, STR_LIT("-"));
     }
-    table_add(table, f->series && f->series->scope != SCOPE_UNKNOWN
-                         ? str_of(scope_name(f->series->scope))
-                         : STR_LIT("-"));
-    table_addf_if(table, f->has_value, "%.6g", f->value.value);
-    table_add_or_dash(table, f->unit);
-    table_addf_if(table, f->has_value, "%zu", f->value.n_used);
-    table_add(table, str_of(parse_verdict_name(f->verdict)));
+    TABLE_ADD(table,
+              f->series && f->series->scope != SCOPE_UNKNOWN ? str_of(scope_name(f->series->scope))
+                                                             : STR_LIT("-"),
+              table_text_if(table, f->has_value, "%.6g", f->value.value), table_or_dash(f->unit),
+              table_text_if(table, f->has_value, "%zu", f->value.n_used),
+              str_of(parse_verdict_name(f->verdict)));
 }
 
 static void add_sidecar(struct strbuf *text, const struct sidecar *b)

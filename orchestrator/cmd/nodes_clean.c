@@ -4,7 +4,6 @@
 
 #include "base/table.h"
 #include "cmd/nodes.h"
-#include "cmd/nodes_fleet.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
@@ -57,22 +56,19 @@ static struct clean_counts count(const struct clean_job *job)
 
 static int print_table(const struct clean_job *job, struct err *err)
 {
-    static const struct table_column COLUMNS[] = {{"node", false}, {"what", false},  {"run", false},
-                                                  {"name", false}, {"state", false}, {"", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table) struct table table = table_of("node|what|run|name|state|");
     CLEANUP(strbuf) struct strbuf text = STRBUF(SIZE_MAX);
     size_t n = 0;
     for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
         const struct clean_node *node = &job->list.nodes[idx];
         for (size_t at = 0; at < node->n_items; at++, n++) {
             const struct clean_item *item = &node->items[at];
-            table_add(&table, job->nodes->inventory.nodes[idx].name);
-            table_add(&table, str_of(clean_kind_name(item->kind)));
-            table_add_or_dash(&table, item->run);
-            table_add(&table, item->kind == CLEAN_LEASE ? STR_LIT("-") : item->name);
-            table_add(&table, item->state[0] ? str_of(item->state) : STR_LIT("-"));
-            table_addf(&table, "%s%s%s", clean_action_name(item->action), item->why ? ": " : "",
-                       item->why ? item->why : "");
+            TABLE_ADD(&table, job->nodes->inventory.nodes[idx].name,
+                      str_of(clean_kind_name(item->kind)), table_or_dash(item->run),
+                      item->kind == CLEAN_LEASE ? STR_LIT("-") : item->name,
+                      item->state[0] ? str_of(item->state) : STR_LIT("-"),
+                      table_text(&table, "%s%s%s", clean_action_name(item->action),
+                                 item->why ? ": " : "", item->why ? item->why : ""));
         }
     }
     if (n == 0) {

@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 
 #include "cmd/nodes.h"
-#include "cmd/nodes_fleet.h"
-#include "cmd/stage_out.h"
 #include "codec/json_document.h"
 
 #define OUTAGE_NS (5 * NS_PER_S) /* a user at the terminal wants to know soon */

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "cmd/nodes.h"
-#include "cmd/nodes_fleet.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 

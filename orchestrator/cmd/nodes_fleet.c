@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/nodes_fleet.h"
+#include "cmd/nodes.h"
 
 #include "base/log.h"
 #include "sys/stop.h"

@@ -24,27 +24,22 @@ static void add_groups(struct table *table, const struct inventory_node *node)
     for (size_t idx = 0; idx < node->n_groups; idx++) {
         strbuf_printf(&names, "%s%.*s", idx ? "," : "", STR_ARG(node->groups[idx]));
     }
-    table_add_or_dash(table, strbuf_str(&names));
+    table_add(table, table_or_dash(strbuf_str(&names)));
 }
 
 static void print_text(struct strbuf *text, const struct inventory *inventory)
 {
-    static const struct table_column COLUMNS[] = {
-        {"node", false}, {"address", false},      {"port", true},         {"user", false},
-        {"gpus", true},  {"fast address", false}, {"work folder", false}, {"groups", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table)
+    struct table table = table_of("node|address|>port|user|>gpus|fast address|work folder|groups");
     strbuf_printf(text, "%.*s: %.*s; %s, runtime %s, launcher %s\n", STR_ARG(inventory->id),
                   STR_ARG(inventory->title), inventory->is_local ? "this machine" : "over ssh",
                   runtime_kind_label(inventory->runtime), launcher_kind_name(inventory->launcher));
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
         const struct inventory_node *node = &inventory->nodes[idx];
-        table_add(&table, node->name);
-        table_add(&table, node->address);
-        table_addf_if(&table, node->port, "%lld", (long long)node->port);
-        table_add_or_dash(&table, node->user);
-        table_addf(&table, "%lld", (long long)node->gpus);
-        table_add_or_dash(&table, node->fast_address);
-        table_add_or_dash(&table, node->work_folder);
+        TABLE_ADD(&table, node->name, node->address,
+                  table_text_if(&table, node->port, "%lld", (long long)node->port),
+                  table_or_dash(node->user), table_text(&table, "%lld", (long long)node->gpus),
+                  table_or_dash(node->fast_address), table_or_dash(node->work_folder));
         add_groups(&table, node);
     }
     table_render(&table, text);

@@ -4,10 +4,8 @@
 
 #include "base/fs.h"
 #include "base/temp.h"
+#include "cmd/artifact_ops.h"
 #include "cmd/nodes.h"
-#include "cmd/nodes_fleet.h"
-#include "cmd/source_ops.h"
-#include "cmd/stage_out.h"
 #include "codec/json_document.h"
 #include "fleet/node_image.h"
 #include "report/source.h"
@@ -113,10 +111,8 @@ static struct str result_of(void *ctx, size_t node_idx)
 static void add_row(void *ctx, struct str names, size_t node_idx)
 {
     struct provision *p = ctx;
-    table_add(p->table, names);
-    table_addf(p->table, "image %s", p->image);
-    table_add(p->table, way_of(p, node_idx));
-    table_add(p->table, text_of(p, node_idx));
+    TABLE_ADD(p->table, names, table_text(p->table, "image %s", p->image), way_of(p, node_idx),
+              text_of(p, node_idx));
 }
 
 static int bring_image(struct provision *p, const char *name, struct err *err)
@@ -239,8 +235,7 @@ static int send_files(struct provision *p, struct err *err)
     jw_end_object(p->out);
     for (size_t node = 0; node < fleet->n_nodes; node++) {
         for (size_t idx = 0; idx < p->n_items; idx++) {
-            table_add(p->table, fleet->nodes[node].spec->name);
-            table_addf(p->table, "%s", p->names[idx]);
+            TABLE_ADD(p->table, fleet->nodes[node].spec->name, str_of(p->names[idx]));
             stage_out_row(p->table, &fleet->nodes[node], &report.nodes[node], idx);
         }
     }
@@ -303,8 +298,6 @@ static int bring_all(struct provision *p, struct err *err)
 
 static int provide(struct provision *p, struct err *err)
 {
-    static const struct table_column COLUMNS[] = {
-        {"nodes", false}, {"what", false}, {"result", false}, {"", false}};
     CLEANUP(table) struct table table = {0};
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct json_out out;
@@ -315,7 +308,7 @@ static int provide(struct provision *p, struct err *err)
                                        store_open(p->arena, p->ctx->store, &store, err) < 0)) {
         return -1;
     }
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table = table_of("nodes|what|result|");
     jw_document(&out, p->text);
     jw_str(&out, "inventory", p->nodes->inventory.id);
     if (bring_all(p, err) < 0) {

@@ -6,6 +6,7 @@
 #include "cmd/net_args.h"
 #include "judge/audit.h"
 #include "run/run.h"
+#include "run/run_address.h"
 
 struct run_args {
     struct net_args net; /* first: NET_ARGS_OPTS of run */
@@ -123,5 +124,23 @@ MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
 /* Executes the run and prints the result; returns the exit status, or -1. */
 MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
                              struct err *err);
+
+/* Gets what a run's cases lack before they are planned, as far as reperf can: sources and datasets fetched, images locked. For each case the preferred recipe. What could not be fetched is logged, and the plan made afterwards has another recipe, or the
+   reason not to run. ERR_FETCH before anything is fetched if something is for registered users only and no login was named: all of
+   it in one message. Returns 128 + n after a signal. */
+MUST_CHECK int run_get(const struct cmd_ctx *ctx, const struct run_args *args,
+                       const struct run_opts *opts, const struct run_prepared *prepared,
+                       struct err *err);
+
+/* A report that was named by its address runs what its authors wrote. It is shown, and asked once; without a terminal, and for whatever
+   would run outside a container, `--trust` must name exactly its commit. ERR_USAGE unless it is trusted. The plan says what would run. */
+MUST_CHECK int run_trust(const struct run_args *args, const struct address *address,
+                         const struct report *report, const struct plan *plan, struct err *err);
+
+/* `run -- COMMAND`: the command as a report of one case that nobody has published. From here on it is planned, run, judged and sealed like
+   any other; the report's text is frozen with the run. words: of the command. The text and paths live in the arena. */
+MUST_CHECK int run_command_report(struct arena *arena, const struct run_args *args,
+                                  const char *root, const struct opt_list *words,
+                                  struct run_command *ret, struct err *err);
 
 #endif

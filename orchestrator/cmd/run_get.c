@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/run_get.h"
+#include "cmd/run_args.h"
 
 #include <signal.h>
 

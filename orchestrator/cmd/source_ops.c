@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/source_ops.h"
+#include "cmd/artifact_ops.h"
 
 #include "report/source.h"
 #include "store/lock_file.h"
@@ -146,7 +146,7 @@ static int check_lock(struct artifact_job *job, const struct pinned *pin,
     return lock_check(&pin->lock, &found, err);
 }
 
-int source_op_fetch(struct artifact_job *job, const struct artifact *artifact,
+static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
                     struct artifact_sink *sink, struct err *err)
 {
     struct sources sources;
@@ -163,7 +163,7 @@ int source_op_fetch(struct artifact_job *job, const struct artifact *artifact,
 }
 
 /* A commit's size is unknown before git fetches it. */
-int source_op_foresee(struct artifact_job *job, const struct artifact *artifact,
+static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
                       struct artifact_sink *sink, struct err *err)
 {
     struct sources sources;
@@ -184,7 +184,7 @@ int source_op_foresee(struct artifact_job *job, const struct artifact *artifact,
     return 0;
 }
 
-int source_op_verify(struct artifact_job *job, const struct artifact *artifact,
+static int op_verify(struct artifact_job *job, const struct artifact *artifact,
                      struct artifact_sink *sink, struct err *err)
 {
     struct sources sources;
@@ -204,7 +204,7 @@ int source_op_verify(struct artifact_job *job, const struct artifact *artifact,
     return 0;
 }
 
-int source_op_lock(struct artifact_job *job, const struct artifact *artifact,
+static int op_lock(struct artifact_job *job, const struct artifact *artifact,
                    struct artifact_sink *sink, struct err *err)
 {
     struct clock_src clock = job->ctx->clock;
@@ -239,3 +239,8 @@ int source_op_lock(struct artifact_job *job, const struct artifact *artifact,
     strbuf_add_z(sink->text, is_new ? "  locked\n" : "  still what was locked\n");
     return 0;
 }
+
+const artifact_fn SOURCE_OPS[VERBS_N] = {[VERB_FETCH] = op_fetch,
+                                         [VERB_VERIFY] = op_verify,
+                                         [VERB_LOCK] = op_lock,
+                                         [VERB_FORESEE] = op_foresee};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/stage_out.h"
+#include "cmd/nodes.h"
 
 #include "base/fs.h"
 #include "base/table.h"
@@ -83,23 +83,20 @@ static const char *words_of(const struct fleet_node *node, const struct stage_no
 void stage_out_row(struct table *table, const struct fleet_node *node,
                    const struct stage_node *staged, size_t idx)
 {
-    table_add(table, str_of(words_of(node, staged)));
-    table_addf(table, "%s", node->err.code != ERR_NONE ? node->err.msg : staged->paths[idx]);
+    TABLE_ADD(table, str_of(words_of(node, staged)),
+              str_of(node->err.code != ERR_NONE ? node->err.msg : staged->paths[idx]));
 }
 
 void stage_out_text(struct strbuf *text, const struct fleet *fleet,
                     const struct stage_report *report)
 {
-    static const struct table_column COLUMNS[] = {
-        {"node", false}, {"result", false}, {"sent MB", true}, {"was there MB", true}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table) struct table table = table_of("node|result|>sent MB|>was there MB");
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         const struct fleet_node *node = &fleet->nodes[idx];
         const struct stage_node *staged = &report->nodes[idx];
-        table_add(&table, node->spec->name);
-        table_add(&table, str_of(words_of(node, staged)));
-        table_addf(&table, "%.3f", (double)staged->bytes_sent / 1e6);
-        table_addf(&table, "%.3f", (double)staged->bytes_there / 1e6);
+        TABLE_ADD(&table, node->spec->name, str_of(words_of(node, staged)),
+                  table_text(&table, "%.3f", (double)staged->bytes_sent / 1e6),
+                  table_text(&table, "%.3f", (double)staged->bytes_there / 1e6));
     }
     table_render(&table, text);
     strbuf_printf(text, "%.3f MB a node; this machine sent %.3f MB\n",

@@ -7,6 +7,7 @@
 #include "codec/json_scan.h"
 
 #define I64_EXACT_MAX 9007199254740992LL /* 2^53 */
+#define QUOTED_MAX    256
 
 void jw_begin(struct json_out *out, struct strbuf *buf, bool is_compact)
 {
@@ -202,4 +203,47 @@ void jw_raw(struct json_out *out, const char *key, struct str json)
 {
     lead(out, key);
     strbuf_add_str(out->buf, json);
+}
+
+/* What stands between two ' at *text, which goes behind them. */
+static const char *take_quoted(const char **text, char *ret, size_t size)
+{
+    const char *end = strchr(*text + 1, '\'');
+    ASSERT(end);
+    ASSERT((size_t)(end - *text) <= size);
+    size_t len = (size_t)(end - *text) - 1;
+    memcpy(ret, *text + 1, len);
+    ret[len] = '\0';
+    *text = end + 1;
+    return ret;
+}
+
+void jw_fill(struct json_out *out, const char *text, const struct str *args)
+{
+    char name[QUOTED_MAX], value[QUOTED_MAX];
+    const char *key = NULL;
+    for (text += strspn(text, ", "); *text; text += strspn(text, ", ")) {
+        bool is_quoted = *text == '\'';
+        char sign = *text;
+        const char *quoted = is_quoted ? take_quoted(&text, key ? value : name, QUOTED_MAX) : NULL;
+        if (is_quoted && *text == ':') {
+            key = quoted;
+            text++;
+            continue;
+        }
+        text += !is_quoted;
+        if (is_quoted) {
+            jw_z(out, key, quoted);
+        } else if (sign == '?') {
+            jw_str(out, key, *args++);
+        } else if (sign == '#') {
+            jw_raw(out, key, *args++);
+        } else if (sign == '{' || sign == '[') {
+            open_with(out, key, sign);
+        } else {
+            ASSERT(sign == '}' || sign == ']');
+            close_with(out, sign);
+        }
+        key = NULL;
+    }
 }

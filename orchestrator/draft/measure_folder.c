@@ -182,15 +182,13 @@ static const struct json_field ALL_ROWS[] = {
 
 static void add_minutes(struct table *table, double minutes, int digits)
 {
-    table_addf_if(table, isfinite(minutes), "%.*g", digits, minutes);
+    table_add(table, table_text_if(table, isfinite(minutes), "%.*g", digits, minutes));
 }
 
 static void show_folder(const struct submission *s, struct strbuf *text)
 {
-    static const struct table_column COLUMNS[] = {
-        {"run", false}, {"min", true}, {"dropped", false}};
     CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table = table_of("run|>min|dropped");
     for (size_t idx = 0; idx < s->n_runs; idx++) {
         const struct round_run *run = &s->runs[idx];
         table_add(&table, run->name);
@@ -215,19 +213,13 @@ static void show_folder(const struct submission *s, struct strbuf *text)
 
 static void show_rows(const struct round_rows *rows, struct strbuf *text)
 {
-    static const struct table_column COLUMNS[] = {
-        {"line", true},      {"submitter", false}, {"system", false}, {"benchmark", false},
-        {"published", true}, {"score", true},      {"folder", false}};
     CLEANUP(table) struct table table;
     size_t n = 0;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table = table_of(">line|submitter|system|benchmark|>published|>score|folder");
     for (size_t idx = 0; idx < rows->n; idx++) {
         const struct round_row *row = &rows->items[idx];
-        table_addf(&table, "%zu", row->line);
-        table_add(&table, row->submitter);
-        table_add(&table, row->machine);
-        table_add(&table, row->benchmark);
-        table_add(&table, row->minutes);
+        TABLE_ADD(&table, table_text(&table, "%zu", row->line), row->submitter, row->machine,
+                  row->benchmark, row->minutes);
         add_minutes(&table, row->of ? row->of->minutes : (double)NAN, SCORE_DIGITS);
         table_addf(&table, "%.*s%s%s", STR_ARG(row->of ? row->of->folder : STR_EMPTY),
                    row->of ? ", " : "", row->how);
@@ -243,15 +235,12 @@ static void show_rows(const struct round_rows *rows, struct strbuf *text)
 
 static void show_folders(const struct folders *all, struct strbuf *text)
 {
-    static const struct table_column COLUMNS[] = {
-        {"folder", false}, {"runs", true}, {"min", true}, {"rules that do not hold", false}};
     CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table = table_of("folder|>runs|>min|rules that do not hold");
     for (size_t idx = 0; idx < all->n; idx++) {
         const struct submission *s = &all->items[idx];
         const struct round_check *first = s->checks;
-        table_add(&table, str_of(s->path));
-        table_addf(&table, "%zu", s->n_runs);
+        TABLE_ADD(&table, str_of(s->path), table_text(&table, "%zu", s->n_runs));
         add_minutes(&table, s->minutes, SCORE_DIGITS);
         while (s->n_failed && !first->has_failed) {
             first++;

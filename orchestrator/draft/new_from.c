@@ -69,12 +69,13 @@ static int read_docs(struct new_maker *m, struct draft_reader *reader, struct er
         struct str path = str_of(m->docs.items[idx].path);
         struct doc_tables tables;
         struct str text;
-        bool is;
+        enum doc_kind kind = DOC_MARKDOWN;
+        (void)new_doc_kind(path, &kind);
         if (fs_read(m->arena, fs_join(m->arena, m->tmp, path.ptr), NEW_DOC_BYTES_MAX, &text, err) <
             0) {
             return -1;
         }
-        doc_tables_read(m->arena, text, new_doc_kind(path, &is), &tables);
+        doc_tables_read(m->arena, text, kind, &tables);
         draft_add_tables(reader, path, &tables, &m->draft);
         m->draft.n_left_out += tables.n_left_out;
     }
@@ -297,9 +298,9 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
         if (d->state != state || d->is_repeated || n++ >= SHOWN_MAX) {
             continue;
         }
-        table_add(table, str_of(NAMES[state]));
-        table_addf(table, "%.*s:%" PRId64, STR_ARG(d->document), d->line);
-        table_addf(table, "%.*s %.*s", STR_ARG(d->printed), STR_ARG(d->unit));
+        TABLE_ADD(table, str_of(NAMES[state]),
+                  table_text(table, "%.*s:%" PRId64, STR_ARG(d->document), d->line),
+                  table_text(table, "%.*s %.*s", STR_ARG(d->printed), STR_ARG(d->unit)));
         if (state == DRAFT_UNPLACED) {
             table_addf(table, "not said: %.*s", STR_ARG(d->missing));
         } else {
@@ -314,11 +315,9 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
 /* Values of logs that match no number. */
 static void say_logs(struct new_maker *m, struct strbuf *text)
 {
-    static const struct table_column COLUMNS[] = {
-        {"log of no number", false}, {"gives", true}, {"by", false}};
     struct table table;
     size_t n = 0;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table = table_of("log of no number|>gives|by");
     for (size_t idx = 0; idx < m->logs.n; idx++) {
         const struct draft_log *log = &m->logs.items[idx];
         const struct rule *rule;
@@ -326,10 +325,11 @@ static void say_logs(struct new_maker *m, struct strbuf *text)
         if (log->is_taken || !draft_log_gives(log, &rule, &value) || n++ >= LOGS_SHOWN_MAX) {
             continue;
         }
-        table_add(&table, log->path);
-        table_addf(&table, "%.6g %.*s", value,
-                   STR_ARG(rule_unit(rule, measurement_series(log->m, rule->series)->unit)));
-        table_add(&table, rule->id);
+        TABLE_ADD(
+            &table, log->path,
+            table_text(&table, "%.6g %.*s", value,
+                       STR_ARG(rule_unit(rule, measurement_series(log->m, rule->series)->unit))),
+            rule->id);
     }
     if (n > 0) {
         table_render(&table, text);
@@ -386,14 +386,12 @@ static size_t count_proposed(const struct draft *draft, enum draft_state most)
 
 static int say(struct new_maker *m, struct err *err)
 {
-    static const struct table_column COLUMNS[] = {
-        {"state", false}, {"table", false}, {"printed", true}, {"row", false}, {"log", false}};
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct table table;
     size_t n[4];
     size_t n_chance = 0;
     size_t n_proposed = count_proposed(&m->draft, DRAFT_FITS);
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table = table_of("state|table|>printed|row|log");
     for (int state = DRAFT_FITS; state <= DRAFT_UNPLACED; state++) {
         n[state] = add_state(&m->draft, (enum draft_state)state, &table);
     }

@@ -160,23 +160,19 @@ static void add_shape(struct table *table, const struct survey_number *n)
 
 static void add_numbers(struct strbuf *text, const struct suggestions *list)
 {
-    static const struct table_column COLUMNS[] = {{"lines", true},   {"first", true},
-                                                  {"number", false}, {"from", true},
-                                                  {"to", true},      {"what it says", false}};
     struct table table;
     size_t n = 0;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table = table_of(">lines|>first|number|>from|>to|what it says");
     for (size_t idx = 0; idx < list->n && n < SHOWN_MAX; idx++, n++) {
         const struct suggestion *s = &list->items[idx];
-        table_addf(&table, "%" PRId64, s->number->n);
-        table_addf(&table, "%" PRId64, s->number->first_line);
+        TABLE_ADD(&table, table_text(&table, "%" PRId64, s->number->n),
+                  table_text(&table, "%" PRId64, s->number->first_line));
         add_shape(&table, s->number);
         if (s->number->is_clock) {
-            table_add(&table, STR_LIT("-"));
-            table_add(&table, STR_LIT("-"));
+            TABLE_ADD(&table, STR_LIT("-"), STR_LIT("-"));
         } else {
-            table_addf(&table, "%.6g", s->number->min);
-            table_addf(&table, "%.6g", s->number->max);
+            TABLE_ADD(&table, table_text(&table, "%.6g", s->number->min),
+                      table_text(&table, "%.6g", s->number->max));
         }
         if (s->unit.len) {
             table_addf(&table, "%s, %.*s", suggest_says(s), STR_ARG(s->unit));
@@ -194,19 +190,17 @@ static void add_numbers(struct strbuf *text, const struct suggestions *list)
 /* Lines of the table, each figure with its line: the first of each column. */
 static void add_cases(struct strbuf *text, const struct suggestions *list)
 {
-    static const struct table_column COLUMNS[] = {
-        {"value", true}, {"unit", false}, {"line", true}, {"of", false}};
     struct table table;
     size_t n = 0;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table = table_of(">value|unit|>line|of");
     for (size_t idx = 0; idx < list->n; idx++) {
         const struct survey_number *number = list->items[idx].number;
         size_t few = number->n_points < CASES_SHOWN ? number->n_points : CASES_SHOWN;
         for (size_t at = 0; list->items[idx].kind == SUGGEST_TABLE && at < few; at++, n++) {
-            table_addf(&table, "%.10g", number->points[at].value);
-            table_add(&table, case_unit(&list->items[idx]));
-            table_addf(&table, "%" PRId64, number->points[at].line);
-            table_add(&table, number->points[at].text);
+            TABLE_ADD(&table, table_text(&table, "%.10g", number->points[at].value),
+                      case_unit(&list->items[idx]),
+                      table_text(&table, "%" PRId64, number->points[at].line),
+                      number->points[at].text);
         }
     }
     strbuf_add_z(text, "\nA table: no one number follows from all of them.\n");

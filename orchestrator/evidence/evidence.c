@@ -220,12 +220,8 @@ static void add_descriptors(struct json_out *out, const char *key,
         if (!is_wanted(&files->items[idx])) {
             continue;
         }
-        jw_object(out, NULL);
-        jw_str(out, "name", files->items[idx].name);
-        jw_object(out, "digest");
-        jw_z(out, "sha256", sha256_hex_of(files->items[idx].sha256).text);
-        jw_end_object(out);
-        jw_end_object(out);
+        JW(out, "{'name': ?, 'digest': {'sha256': ?}}", files->items[idx].name,
+           str_of(sha256_hex_of(files->items[idx].sha256).text));
     }
     jw_end_array(out);
 }
@@ -251,36 +247,22 @@ static void add_test_result(struct json_out *out, const struct evidence_facts *f
 static void add_provenance(struct json_out *out, const struct evidence_facts *facts,
                            const struct evidence_files *files, struct str version)
 {
-    jw_object(out, "buildDefinition");
-    jw_z(out, "buildType", "urn:x-reperf:run:1");
-    jw_object(out, "externalParameters");
-    jw_str(out, "report", facts->report);
-    jw_end_object(out);
+    JW(out,
+       "'buildDefinition': {'buildType': 'urn:x-reperf:run:1', 'externalParameters': {'report': ?}",
+       facts->report);
     add_descriptors(out, "resolvedDependencies", files, is_input);
-    jw_end_object(out);
-    jw_object(out, "runDetails");
-    jw_object(out, "builder");
-    jw_z(out, "id", "urn:x-reperf:local");
-    jw_object(out, "version");
-    jw_str(out, "reperf", version);
-    jw_end_object(out);
-    jw_end_object(out);
-    jw_object(out, "metadata");
-    jw_str(out, "invocationId", facts->run_id);
+    JW(out,
+       "}, 'runDetails': {'builder': {'id': 'urn:x-reperf:local', 'version': {'reperf': ?}},"
+       " 'metadata': {'invocationId': ?",
+       version, facts->run_id);
     if (facts->finished_at.ptr) {
         jw_str(out, "finishedOn", facts->finished_at);
     }
     jw_end_object(out);
-    if (facts->journal
-            .ptr) { /* it chains all records before it, and each has the files that it wrote */
-        jw_array(out, "byproducts");
-        jw_object(out, NULL);
-        jw_z(out, "name", "journal.jsonl");
-        jw_object(out, "digest");
-        jw_str(out, "sha256", facts->journal);
-        jw_end_object(out);
-        jw_end_object(out);
-        jw_end_array(out);
+    /* The journal chains all records before it, and each has the files that it wrote. */
+    if (facts->journal.ptr) {
+        JW(out, "'byproducts': [{'name': 'journal.jsonl', 'digest': {'sha256': ?}}]",
+           facts->journal);
     }
     jw_end_object(out);
 }

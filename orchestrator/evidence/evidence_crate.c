@@ -30,25 +30,12 @@ static void file_id(struct str name, char ret_id[ID_BYTES])
     ret_id[len] = '\0';
 }
 
-static void add_ref(struct json_out *out, const char *key, const char *id)
-{
-    jw_object(out, key);
-    jw_z(out, "@id", id);
-    jw_end_object(out);
-}
-
-static void add_file_ref(struct json_out *out, const char *key, struct str name)
+/* {"@id"}, as an item. */
+static void add_file_ref(struct json_out *out, struct str name)
 {
     char id[ID_BYTES];
     file_id(name, id);
-    add_ref(out, key, id);
-}
-
-static void begin_entity(struct json_out *out, const char *id, const char *type)
-{
-    jw_object(out, NULL);
-    jw_z(out, "@id", id);
-    jw_z(out, "@type", type);
+    JW(out, "{'@id': ?}", str_of(id));
 }
 
 /* The report's manifest is the workflow: it says what is run, how, and what is read from the logs. */
@@ -68,149 +55,109 @@ static size_t workflow_idx(const struct evidence_files *files)
     return found;
 }
 
-static void add_descriptor(struct json_out *out)
-{
-    begin_entity(out, EVIDENCE_CRATE, "CreativeWork");
-    jw_array(out, "conformsTo");
-    add_ref(out, NULL, "https://w3id.org/ro/crate/1.1");
-    add_ref(out, NULL, PROFILE_HUB);
-    jw_end_array(out);
-    add_ref(out, "about", "./");
-    jw_end_object(out);
-}
-
 static void add_root(struct json_out *out, const struct evidence_facts *facts,
-                     const struct evidence_files *files, struct str workflow, struct str time)
+                     const struct evidence_files *files, const char *workflow, struct str time)
 {
-    begin_entity(out, "./", "Dataset");
-    jw_array(out, "conformsTo");
-    add_ref(out, NULL, PROFILE_PROCESS);
-    add_ref(out, NULL, PROFILE_WORKFLOW);
-    add_ref(out, NULL, PROFILE_HUB);
-    jw_end_array(out);
-    jw_str(out, "name", facts->run_id);
-    jw_str(out, "identifier", facts->run_id);
-    jw_z(out, "description",
-         "Evidence of one run of reperf: manifest, pins, environment, raw logs, series, verdicts.");
-    jw_str(out, "datePublished", time);
-    /* RO-Crate requires one; only the person who ran it can choose one. */
-    jw_z(out, "license", "No licence is stated.");
-    jw_array(out, "hasPart");
+    JW(out,
+       "{'@id': './', '@type': 'Dataset',"
+       " 'conformsTo': [{'@id': '" PROFILE_PROCESS "'}, {'@id': '" PROFILE_WORKFLOW "'},"
+       " {'@id': '" PROFILE_HUB "'}],"
+       " 'name': ?, 'identifier': ?, 'description': 'Evidence of one run of reperf: manifest, "
+       "pins, "
+       "environment, raw logs, series, verdicts.', 'datePublished': ?,",
+       facts->run_id, facts->run_id, time);
+    /* RO-Crate requires a licence; only the person who ran it can choose one. */
+    jw_fill(out, "'license': 'No licence is stated.', 'hasPart': [", NULL);
     for (size_t idx = 0; idx < files->n; idx++) {
-        add_file_ref(out, NULL, files->items[idx].name);
+        add_file_ref(out, files->items[idx].name);
     }
-    jw_end_array(out);
-    add_file_ref(out, "mainEntity", workflow);
-    jw_array(out, "mentions");
-    add_ref(out, NULL, ID_ACTION);
-    jw_end_array(out);
-    jw_end_object(out);
+    JW(out, "], 'mainEntity': {'@id': ?}, 'mentions': [{'@id': '" ID_ACTION "'}]}",
+       str_of(workflow));
 }
 
 static void add_file(struct json_out *out, const struct evidence_file *file, bool is_workflow)
 {
     char id[ID_BYTES];
     file_id(file->name, id);
-    jw_object(out, NULL);
-    jw_z(out, "@id", id);
+    JW(out, "{'@id': ?", str_of(id));
     if (is_workflow) {
-        jw_array(out, "@type");
-        jw_z(out, NULL, "File");
-        jw_z(out, NULL, "SoftwareSourceCode");
-        jw_z(out, NULL, "ComputationalWorkflow");
-        jw_end_array(out);
-        add_ref(out, "programmingLanguage", ID_LANGUAGE);
+        jw_fill(out,
+                "'@type': ['File', 'SoftwareSourceCode', 'ComputationalWorkflow'],"
+                " 'programmingLanguage': {'@id': '" ID_LANGUAGE "'}",
+                NULL);
     } else {
-        jw_z(out, "@type", "File");
+        jw_fill(out, "'@type': 'File'", NULL);
     }
     jw_str(out, "name", file->name);
     if (str_ends(file->name, STR_LIT(".json"))) {
-        jw_z(out, "encodingFormat", "application/json");
+        jw_fill(out, "'encodingFormat': 'application/json'", NULL);
     } else if (str_ends(file->name, STR_LIT(".log"))) {
-        jw_z(out, "encodingFormat", "text/plain");
+        jw_fill(out, "'encodingFormat': 'text/plain'", NULL);
     }
     jw_i64(out, "contentSize", (int64_t)file->size_bytes);
     jw_end_object(out);
 }
 
 static void add_action(struct json_out *out, const struct evidence_facts *facts,
-                       const struct evidence_files *files, struct str workflow)
+                       const struct evidence_files *files, const char *workflow)
 {
-    begin_entity(out, ID_ACTION, "CreateAction");
-    jw_str(out, "name", facts->run_id);
-    add_file_ref(out, "instrument", workflow);
+    JW(out, "{'@id': '" ID_ACTION "', '@type': 'CreateAction', 'name': ?, 'instrument': {'@id': ?}",
+       facts->run_id, str_of(workflow));
     if (facts->finished_at.ptr) {
         jw_str(out, "endTime", facts->finished_at);
     }
-    add_ref(out, "actionStatus",
-            facts->outcome == EVIDENCE_FAILED ? "http://schema.org/FailedActionStatus"
-                                              : "http://schema.org/CompletedActionStatus");
-    jw_array(out, "object");
+    JW(out, "'actionStatus': {'@id': ?}, 'object': [",
+       facts->outcome == EVIDENCE_FAILED ? STR_LIT("http://schema.org/FailedActionStatus")
+                                         : STR_LIT("http://schema.org/CompletedActionStatus"));
     for (size_t idx = 0; idx < files->n; idx++) {
         if (str_starts(files->items[idx].name, STR_LIT("lock/"))) {
-            add_file_ref(out, NULL, files->items[idx].name);
+            add_file_ref(out, files->items[idx].name);
         }
     }
-    jw_end_array(out);
-    jw_array(out, "result");
+    jw_fill(out, "], 'result': [", NULL);
     for (size_t idx = 0; idx < files->n; idx++) {
         struct str name = files->items[idx].name;
         if (str_starts(name, STR_LIT("logs/")) || str_starts(name, STR_LIT("series/")) ||
             str_eq_z(name, EVIDENCE_RESULT)) {
-            add_file_ref(out, NULL, name);
+            add_file_ref(out, name);
         }
     }
-    jw_end_array(out);
-    jw_end_object(out);
-}
-
-static void add_profile(struct json_out *out, const char *id, const char *name, const char *version)
-{
-    begin_entity(out, id, "CreativeWork");
-    jw_z(out, "name", name);
-    jw_z(out, "version", version);
-    jw_end_object(out);
-}
-
-static void add_contexts(struct json_out *out, struct str version)
-{
-    begin_entity(out, ID_LANGUAGE, "ComputerLanguage");
-    jw_z(out, "name", "reperf report manifest");
-    jw_z(out, "version", "1");
-    jw_end_object(out);
-    begin_entity(out, ID_ENGINE, "SoftwareApplication");
-    jw_z(out, "name", "reperf");
-    jw_str(out, "softwareVersion", version);
-    jw_end_object(out);
-    begin_entity(out, "#organize", "OrganizeAction");
-    jw_z(out, "name", "reperf run");
-    add_ref(out, "instrument", ID_ENGINE);
-    add_ref(out, "result", ID_ACTION);
-    jw_end_object(out);
-    add_profile(out, PROFILE_PROCESS, "Process Run Crate", "0.5");
-    add_profile(out, PROFILE_WORKFLOW, "Workflow Run Crate", "0.5");
-    add_profile(out, PROFILE_HUB, "Workflow RO-Crate", "1.0");
+    jw_fill(out, "]}", NULL);
 }
 
 void evidence_crate(struct strbuf *buf, const struct evidence_facts *facts,
                     const struct evidence_files *files, const struct evidence_crate_marks *marks)
 {
     size_t main_idx = workflow_idx(files);
-    struct str workflow = files->items[main_idx].name;
+    char workflow[ID_BYTES];
     struct json_out out;
+    file_id(files->items[main_idx].name, workflow);
     jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_z(&out, "@context", "https://w3id.org/ro/crate/1.1/context");
-    jw_array(&out, "@graph");
-    add_descriptor(&out);
+    jw_fill(&out,
+            "{'@context': 'https://w3id.org/ro/crate/1.1/context', '@graph': ["
+            "{'@id': '" EVIDENCE_CRATE "', '@type': 'CreativeWork',"
+            " 'conformsTo': [{'@id': 'https://w3id.org/ro/crate/1.1'}, {'@id': '" PROFILE_HUB
+            "'}], 'about': {'@id': './'}}",
+            NULL);
     add_root(&out, facts, files, workflow, marks->time);
     for (size_t idx = 0; idx < files->n; idx++) {
         add_file(&out, &files->items[idx], idx == main_idx);
     }
     add_action(&out, facts, files, workflow);
-    add_contexts(&out, marks->version);
-    jw_end_array(&out);
-    jw_end_object(&out);
+    JW(&out,
+       "{'@id': '" ID_LANGUAGE "', '@type': 'ComputerLanguage', 'name': 'reperf report manifest',"
+       " 'version': '1'},"
+       " {'@id': '" ID_ENGINE "', '@type': 'SoftwareApplication', 'name': 'reperf',"
+       " 'softwareVersion': ?},"
+       " {'@id': '#organize', '@type': 'OrganizeAction', 'name': 'reperf run',"
+       " 'instrument': {'@id': '" ID_ENGINE "'}, 'result': {'@id': '" ID_ACTION "'}},"
+       " {'@id': '" PROFILE_PROCESS "', '@type': 'CreativeWork', 'name': 'Process Run Crate',"
+       " 'version': '0.5'},"
+       " {'@id': '" PROFILE_WORKFLOW "', '@type': 'CreativeWork', 'name': 'Workflow Run Crate',"
+       " 'version': '0.5'},"
+       " {'@id': '" PROFILE_HUB "', '@type': 'CreativeWork', 'name': 'Workflow RO-Crate',"
+       " 'version': '1.0'}]}",
+       marks->version);
 }
 
 /* ---- checking ---- */

@@ -11,7 +11,6 @@
 #include "load/load.h"
 #include "run/run_address.h"
 #include "view/findings_out.h"
-#include "view/sarif.h"
 
 struct lint_args {
     bool is_all, want_json, want_sarif;

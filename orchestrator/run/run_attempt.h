@@ -7,6 +7,12 @@
 
 enum attempt_end { END_NONE, END_EXITED, END_DEADLINE, END_LOST, END_STOPPED, END_NODE };
 
+struct watch {         /* of a job's monitor */
+    const char *id;    /* NULL: not asked for yet */
+    struct strbuf log; /* cap_bytes 0: nothing read yet */
+    bool is_over;
+};
+
 enum rank_job_phase {
     RANK_JOB_FIND,  /* is its job there already? */
     RANK_JOB_READY, /* absent: waits until the others are known to be absent, too */
@@ -90,5 +96,37 @@ MUST_CHECK int unit_parse(struct runner *r, struct unit *unit, struct err *err);
 
 /* Free bytes of the run folder's disk are at least these. */
 MUST_CHECK int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err);
+
+/* run_watch.c: the monitor of a job of an attempt. */
+
+/* Whether jobs have monitors. The step of a job never fails. */
+bool run_watches(const struct runner *r);
+enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err);
+void watch_release(struct watch *watch);
+/* Its log becomes evidence, and the node's record says where. */
+MUST_CHECK int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
+                          struct journal_file *ret_file, struct err *err);
+
+/* run_keep.c: leases while the nodes are given what the steps need: images and data may take longer than a lease lasts, and a node does one
+   thing at a time. So they are renewed over connections of their own, which are opened only once the first renewal is due. */
+
+struct run_keeper_node {
+    struct remote *remote; /* owned; NULL: not needed yet */
+    struct lease_op lease;
+    bool is_due;
+};
+
+struct run_keeper {
+    struct runner *r;
+    struct run_keeper_node *nodes; /* as the fleet's; owned */
+    int64_t due_ns;
+    /* fleet_remote_new; tests have their own nodes */
+    struct remote *(*open)(struct loop *loop, const struct inventory *inventory,
+                           const struct inventory_node *node, struct err *err);
+};
+
+/* Until run_keep_end each turn of fleet_each looks after the leases. */
+void run_keep_begin(struct run_keeper *keeper, struct runner *r);
+void run_keep_end(struct run_keeper *keeper);
 
 #endif

@@ -2,7 +2,7 @@
 /* The images that a run's cases name, and what pins them: `--image`, a lock or their description. */
 #include "base/base.h"
 
-#include "run/run_images.h"
+#include "run/run_prepare.h"
 
 #include "base/fs.h"
 #include "load/places.h"

@@ -11,7 +11,6 @@
 #include "run/journal.h"
 #include "run/launch.h"
 #include "run/run.h"
-#include "run/run_watch.h"
 
 #define LOST_BY_NODE    "node" /* outcome in J_LOST: a node of it could not be reached any more */
 #define RUN_CHUNK_BYTES (256u << 10)

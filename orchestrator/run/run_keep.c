@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "run/run_keep.h"
+#include "run/run_attempt.h"
 
 #include "base/log.h"
 

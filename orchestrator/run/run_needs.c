@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "run/run_needs.h"
+#include "run/run_prepare.h"
 
 #include "base/fs.h"
 #include "store/dataset_store.h"

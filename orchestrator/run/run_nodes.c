@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "fleet/remote_slurm.h"
-#include "run/run_impl.h"
+#include "run/run_attempt.h"
 
 #include "evidence/environment.h"
 #include "sys/proc.h"

@@ -20,9 +20,7 @@
 #include "load/places.h"
 #include "report/each_node.h"
 #include "run/run_data.h"
-#include "run/run_images.h"
-#include "run/run_needs.h"
-#include "run/run_override.h"
+#include "run/run_prepare.h"
 #include "sys/tree.h"
 
 #define TEXT_MAX (64u << 20)

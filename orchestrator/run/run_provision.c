@@ -4,11 +4,10 @@
    resume; any other failure (a changed host key, a full disk) ends the run. */
 #include "base/base.h"
 
-#include "run/run_impl.h"
+#include "run/run_attempt.h"
 
 #include "base/log.h"
 #include "fleet/doctor.h"
-#include "run/run_keep.h"
 
 #define LEASE_DEADLINE_NS (90 * NS_PER_S) /* for one node to answer */
 #define LEASE_WAIT_NS     (2 * NS_PER_S)  /* between two looks at a node that another run has */

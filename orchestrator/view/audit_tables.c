@@ -42,25 +42,15 @@ static void add_note(struct table *table, const struct cell_audit *a)
 static void add_row(struct table *table, const struct report *report, const struct cell_audit *a)
 {
     const struct report_case *c = a->of_case;
-    table_add(table, report->id);
-    table_add(table, a->cell->id);
-    table_add(table, c->model);
-    table_add(table, c->stack->label);
-    table_add(table, c->precision);
-    table_addf(table, "%" PRId64, c->nodes);
-    table_addf(table, "%" PRId64, c->gpus);
-    table_addf(table, "%" PRId64, c->batch_per_gpu);
-    table_add(table, a->cell->metric_name);
-    table_add(table, a->cell->table);
-    table_add(table, a->cell->printed);
-    table_add(table, a->cell->unit);
-    table_add_f64(table, a->recomputed);
-    table_add_f64(table, a->rel_diff);
-    table_addf(table, "%s", cell_verdict_words(a));
-    table_addf(table, "%s", proof_name(a->proof));
+    TABLE_ADD(table, report->id, a->cell->id, c->model, c->stack->label, c->precision,
+              table_text(table, "%" PRId64, c->nodes), table_text(table, "%" PRId64, c->gpus),
+              table_text(table, "%" PRId64, c->batch_per_gpu), a->cell->metric_name, a->cell->table,
+              a->cell->printed, a->cell->unit, table_f64(table, a->recomputed),
+              table_f64(table, a->rel_diff), str_of(cell_verdict_words(a)),
+              str_of(proof_name(a->proof)));
     add_unproven(table, a);
-    table_addf(table, "%s", log_state_name(a->log_state));
-    table_add(table, a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
+    TABLE_ADD(table, str_of(log_state_name(a->log_state)),
+              a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
     add_logs(table, a);
     add_note(table, a);
     table_add(table, a->cell->footnote.ptr ? a->cell->footnote : STR_EMPTY);
@@ -77,8 +67,7 @@ static void add_said(struct table *table, const struct said *said, size_t n_said
     for (size_t column = 0; column < table->n_columns; column++) {
         struct str text = STR_EMPTY;
         for (size_t idx = 0; idx < n_said; idx++) {
-            text = str_eq_z(str_of(table->columns[column].head), said[idx].head) ? said[idx].text
-                                                                                 : text;
+            text = str_eq_z(table->columns[column].head, said[idx].head) ? said[idx].text : text;
         }
         table_add(table, text);
     }
@@ -108,14 +97,10 @@ static void add_finding(struct table *table, const struct report *report,
 
 void audit_out_csv(const struct audit_set *set, struct strbuf *out)
 {
-    static const struct table_column COLUMNS[] = {
-        {"report", false},     {"cell", false},      {"model", false},   {"framework", false},
-        {"precision", false},  {"nodes", true},      {"gpus", true},     {"batch_per_gpu", true},
-        {"metric", false},     {"table", false},     {"printed", true},  {"unit", false},
-        {"recomputed", true},  {"rel_diff", true},   {"verdict", false}, {"proof", false},
-        {"not_proven", false}, {"log_state", false}, {"rule", false},    {"logs", false},
-        {"note", false},       {"footnote", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table)
+    struct table table = table_of(
+        "report|cell|model|framework|precision|>nodes|>gpus|>batch_per_gpu|metric|table|>printed|"
+        "unit|>recomputed|>rel_diff|verdict|proof|not_proven|log_state|rule|logs|note|footnote");
     for (size_t idx = 0; idx < set->n; idx++) {
         for (size_t cell = 0; cell < set->items[idx].n_cells; cell++) {
             add_row(&table, set->items[idx].report, &set->items[idx].cells[cell]);

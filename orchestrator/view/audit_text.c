@@ -13,7 +13,10 @@
 #define PLAIN           "\033[0m"
 #define WORD_BYTES      16
 #define ITEM_INDENT_MAX 4
-#define LIKE_HEADING    "like for like: one rule for both frameworks of a row"
+#define COLUMNS                                                                                    \
+    "model|framework|variant|>GPUs|>batch|metric|>published|>recomputed|>difference|verdict|proof" \
+    "|log|rule"
+#define LIKE_HEADING "like for like: one rule for both frameworks of a row"
 
 typedef void (*table_writer)(const struct table *table, struct strbuf *out);
 
@@ -70,36 +73,28 @@ static void add_number(struct table *table, double value, int decimals)
 
 static void add_count(struct table *table, int64_t count, bool is_printed)
 {
-    table_addf_if(table, is_printed, "%" PRId64, count);
+    table_add(table, table_text_if(table, is_printed, "%" PRId64, count));
 }
 
 static void add_cell(struct arena *arena, struct table *table, const struct cell_audit *a,
                      bool is_verbose)
 {
     const struct report_case *c = a->of_case;
-    table_add(table, c->model);
-    table_add(table, c->stack->label);
-    table_add(table, c->variant.ptr ? c->variant : STR_LIT(""));
+    TABLE_ADD(table, c->model, c->stack->label, c->variant.ptr ? c->variant : STR_LIT(""));
     add_count(table, c->gpus, c->nodes > 0);
     add_count(table, c->batch_per_gpu, c->batch_per_gpu > 0);
-    table_add(table, a->cell->metric_name);
-    table_addf(table, "%.*s%s", STR_ARG(a->cell->printed), a->cell->footnote.ptr ? " *" : "");
-    table_add(table, isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a));
-    table_add(table, isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a));
-    table_addf(table, "%s", cell_verdict_words(a));
-    table_addf(table, "%s", proof_name(a->proof));
-    table_addf(table, "%s", log_state_name(a->log_state));
-    table_add(table, a->rule.ptr ? cell_rule_words(arena, a) : STR_LIT("-"));
+    TABLE_ADD(
+        table, a->cell->metric_name,
+        table_text(table, "%.*s%s", STR_ARG(a->cell->printed), a->cell->footnote.ptr ? " *" : ""),
+        isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a),
+        isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a),
+        str_of(cell_verdict_words(a)), str_of(proof_name(a->proof)),
+        str_of(log_state_name(a->log_state)),
+        a->rule.ptr ? cell_rule_words(arena, a) : STR_LIT("-"));
     if (is_verbose) {
         table_add(table, a->cell->id);
     }
 }
-
-static const struct table_column COLUMNS[] = {
-    {"model", false},     {"framework", false}, {"variant", false},  {"GPUs", true},
-    {"batch", true},      {"metric", false},    {"published", true}, {"recomputed", true},
-    {"difference", true}, {"verdict", false},   {"proof", false},    {"log", false},
-    {"rule", false},      {"cell", false}};
 
 static bool is_first_of_table(const struct report_audit *audit, size_t idx)
 {
@@ -139,9 +134,8 @@ static void write_table(const struct report_audit *audit, struct str heading,
                         const struct audit_text_opts *opts, struct strbuf *out)
 {
     bool is_verbose = opts->level == TEXT_VERBOSE;
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = table_of(is_verbose ? COLUMNS "|cell" : COLUMNS);
     CLEANUP(strbuf) struct strbuf text;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !is_verbose);
     strbuf_init(&text, out->cap_bytes);
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         if (str_eq(audit->cells[idx].cell->table, heading)) {
@@ -299,20 +293,17 @@ static void write_matches(const struct report_audit *audit, struct strbuf *out)
 
 static void write_like(const struct report_audit *audit, table_writer render, struct strbuf *out)
 {
-    static const struct table_column LIKE[] = {
-        {"row", false},  {"against", false},  {"rate", true},           {"other's", true},
-        {"ratio", true}, {"published", true}, {"rule for both", false}, {"still differs", false}};
-    CLEANUP(table) struct table table = TABLE(LIKE);
+    CLEANUP(table)
+    struct table table =
+        table_of("row|against|>rate|>other's|>ratio|>published|rule for both|still differs");
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
         const struct like_row *row = &audit->rows[idx];
-        table_add(&table, row->a->of_case->id);
-        table_add(&table, row->b->of_case->stack->label);
+        TABLE_ADD(&table, row->a->of_case->id, row->b->of_case->stack->label);
         add_number(&table, row->value_a, 1);
         add_number(&table, row->value_b, 1);
         add_number(&table, row->ratio, 3);
         add_number(&table, row->published_ratio, 3);
-        table_add(&table, row->rule);
-        table_add(&table, row->note.ptr ? row->note : STR_LIT(""));
+        TABLE_ADD(&table, row->rule, row->note.ptr ? row->note : STR_LIT(""));
     }
     render(&table, out);
 }
@@ -461,7 +452,7 @@ static void add_lists(struct strbuf *out, struct str text)
 static void add_markdown_table(const struct report_audit *audit, struct str heading,
                                struct strbuf *out)
 {
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table) struct table table = table_of(COLUMNS "|cell");
     for (size_t cell = 0; cell < audit->n_cells; cell++) {
         if (str_eq(audit->cells[cell].cell->table, heading)) {
             add_cell(&table.arena, &table, &audit->cells[cell], true);

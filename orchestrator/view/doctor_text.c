@@ -17,7 +17,7 @@ static void add_gib(struct table *table, const struct node_facts *facts, const c
 {
     int64_t kb = 0;
     bool is_known = facts_i64(facts, key, &kb);
-    table_addf_if(table, is_known, "%.0f", (double)kb / 1048576);
+    table_add(table, table_text_if(table, is_known, "%.0f", (double)kb / 1048576));
 }
 
 static struct str engine_of(struct arena *arena, const struct inventory *inventory,
@@ -36,32 +36,30 @@ static void add_probe(struct table *table, struct arena *arena, const struct inv
     const struct node_facts *facts = &probe->facts;
     table_add(table, probe->spec->name);
     if (!probe->is_reached) {
-        table_add(table, STR_LIT("-"));
-        table_add(table, STR_LIT("-"));
+        TABLE_ADD(table, STR_LIT("-"), STR_LIT("-"));
         for (int idx = 0; idx < 7; idx++) {
             table_add(table, idx ? STR_LIT("-") : STR_LIT("not reached"));
         }
         return;
     }
-    table_addf(table, "%.0f", (double)probe->connect_ns / (double)NS_PER_MS);
-    table_addf_if(table, probe->has_clock, "%+.2f",
-                  (double)(probe->clock_low_ns + probe->clock_high_ns) / 2 / (double)NS_PER_S);
-    table_add_or_dash(table, facts_value(facts, "system.os"));
-    table_add_or_dash(table, facts_value(facts, "cpu.threads"));
+    TABLE_ADD(
+        table, table_text(table, "%.0f", (double)probe->connect_ns / (double)NS_PER_MS),
+        table_text_if(table, probe->has_clock, "%+.2f",
+                      (double)(probe->clock_low_ns + probe->clock_high_ns) / 2 / (double)NS_PER_S),
+        table_or_dash(facts_value(facts, "system.os")),
+        table_or_dash(facts_value(facts, "cpu.threads")));
     add_gib(table, facts, "memory.total_kb");
     add_gib(table, facts, "disk.work.free_kb");
-    table_add_or_dash(table, engine_of(arena, inventory, facts));
-    table_add_or_dash(table, facts_value(facts, "nvidia.driver"));
-    table_add_or_dash(table, gpus_in_words(arena, facts, "name"));
+    TABLE_ADD(table, table_or_dash(engine_of(arena, inventory, facts)),
+              table_or_dash(facts_value(facts, "nvidia.driver")),
+              table_or_dash(gpus_in_words(arena, facts, "name")));
 }
 
 static void put_probes(const struct doctor_view *view, struct arena *arena, struct strbuf *out)
 {
-    static const struct table_column COLUMNS[] = {
-        {"node", false},   {"reply ms", true},   {"clock s", true},  {"system", false},
-        {"CPUs", true},    {"memory GiB", true}, {"free GiB", true}, {"engine", false},
-        {"driver", false}, {"GPUs", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table)
+    struct table table =
+        table_of("node|>reply ms|>clock s|system|>CPUs|>memory GiB|>free GiB|engine|driver|GPUs");
     for (size_t idx = 0; idx < view->result->probes.n; idx++) {
         add_probe(&table, arena, view->inventory, &view->result->probes.items[idx]);
     }

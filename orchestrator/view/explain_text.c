@@ -73,14 +73,15 @@ static void add_sample(struct arena *arena, struct table *table, const struct ex
 {
     const struct how_log *how = &of->how.logs[log];
     const struct sample *s = &how->series->samples[idx];
-    table_addf_if(table, how->series->lines, "%" PRId64,
-                  how->series->lines ? how->series->lines[idx] : 0);
-    table_addf(table, "%" PRId64, s->step);
-    table_addf_if(table, s->rank >= 0, "%d", s->rank);
+    TABLE_ADD(table,
+              table_text_if(table, how->series->lines, "%" PRId64,
+                            how->series->lines ? how->series->lines[idx] : 0),
+              table_text(table, "%" PRId64, s->step),
+              table_text_if(table, s->rank >= 0, "%d", s->rank));
     if (isfinite(s->value)) {
         table_addf(table, "%.9g", s->value);
     } else {
-        table_addf_if(table, isfinite(s->time_s), "at %.6f s", s->time_s);
+        table_add(table, table_text_if(table, isfinite(s->time_s), "at %.6f s", s->time_s));
     }
     table_add(table, how_use_words(arena, of->how.rule, how->uses[idx]));
     if (of->texts && of->texts[log]) {
@@ -93,16 +94,14 @@ static void add_sample(struct arena *arena, struct table *table, const struct ex
 static void add_samples(struct arena *arena, const struct explain_cell *of, size_t log,
                         const struct explain_opts *opts, struct strbuf *out)
 {
-    static const struct table_column COLUMNS[] = {{"line", true}, {"step", true},
-                                                  {"rank", true}, {"sample", true},
-                                                  {"use", false}, {"text", false}};
     const struct how_log *how = &of->how.logs[log];
     size_t n = how->series->n;
     bool is_long = !opts->is_verbose && n > SAMPLES_HEAD + SAMPLES_TAIL;
-    CLEANUP(table) struct table table;
+    CLEANUP(table)
+    struct table table = table_of(of->texts && of->texts[log] ? ">line|>step|>rank|>sample|use|text"
+                                                              : ">line|>step|>rank|>sample|use");
     CLEANUP(strbuf) struct strbuf text = {0};
     struct str line;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - (of->texts && of->texts[log] ? 0 : 1));
     strbuf_printf(out, "    %zu samples of %.*s%s%.*s:", n, STR_ARG(how->series->name),
                   how->series->unit.len ? " in " : "", STR_ARG(how->series->unit));
     for (size_t use = 0, first = 1; use < ARRAY_LEN(how->n_of); use++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings as text and JSON; view/sarif.h has them as SARIF. Writers append to `out`. */
+/* Findings as text, JSON and SARIF. Writers append to `out`. */
 #ifndef VIEW_FINDINGS_OUT_H
 #define VIEW_FINDINGS_OUT_H
 
@@ -21,5 +21,16 @@ void findings_out_markdown(const struct findings *list, struct strbuf *out);
 void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out);
 
 size_t findings_count(const struct findings *list, enum finding_level level);
+
+/* SARIF 2.1.0, for code hosts and editors (sarif.c): each at a line of its report's manifest, below %SRCROOT% where the manifest is in the
+   checkout that the command was run in; what a log shows is related, by its address on the web. */
+struct sarif_report {
+    const struct report *report;
+    struct findings findings; /* borrowed */
+};
+
+/* root: folder that holds the program's manifests/. */
+void sarif_write(struct arena *arena, const char *root, const struct sarif_report *reports,
+                 size_t n, struct strbuf *out);
 
 #endif

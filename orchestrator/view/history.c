@@ -48,14 +48,11 @@ const struct json_document HISTORY_DOCUMENT = {
 void history_text(const struct history *history, const struct history_text_opts *opts,
                   struct strbuf *out)
 {
-    static const struct table_column COLUMNS[] = {
-        {"time", false}, {"run", false},  {"report", false},  {"profile", false}, {"case", false},
-        {"value", true}, {"unit", false}, {"verdict", false}, {"lies in", false},
-    };
-    CLEANUP(table) struct table table;
+    CLEANUP(table)
+    struct table table =
+        table_of(opts->wants_folder ? "time|run|report|profile|case|>value|unit|verdict|lies in"
+                                    : "time|run|report|profile|case|>value|unit|verdict");
     size_t n_of[ARRAY_LEN(RUN_VERDICT_NAMES)] = {0};
-    size_t n_columns = ARRAY_LEN(COLUMNS) - !opts->wants_folder;
-    table_init(&table, COLUMNS, n_columns);
     for (size_t idx = 0; idx < history->n_cells; idx++) {
         const struct history_cell *cell = &history->cells[idx];
         size_t verdict = 0;
@@ -66,25 +63,18 @@ void history_text(const struct history *history, const struct history_text_opts 
         if (opts->is_quiet && verdict != RUN_FAILED && verdict != RUN_NOT_RUN) {
             continue;
         }
-        table_add(&table, str_of(cell->time));
-        table_add(&table, cell->run);
-        table_add(&table, cell->report);
-        table_add(&table, str_of(plan_kind_name(cell->profile, cell->is_rehearsal)));
-        table_add(&table, cell->case_id);
-        table_addf_if(&table, isfinite(cell->value), "%.6g", cell->value);
-        table_add_or_dash(&table, cell->unit);
-        table_add(&table, cell->verdict);
+        TABLE_ADD(&table, str_of(cell->time), cell->run, cell->report,
+                  str_of(plan_kind_name(cell->profile, cell->is_rehearsal)), cell->case_id,
+                  table_text_if(&table, isfinite(cell->value), "%.6g", cell->value),
+                  table_or_dash(cell->unit), cell->verdict);
         if (opts->wants_folder) {
             table_add(&table, str_of(cell->folder));
         }
     }
     for (size_t idx = 0; idx < history->n_damaged; idx++) {
-        table_add(&table, str_of(history->damaged[idx].time));
-        table_add(&table, history->damaged[idx].run);
-        for (int column = 2; column < 7; column++) {
-            table_add(&table, STR_LIT("-"));
-        }
-        table_add(&table, STR_LIT("damaged"));
+        const struct str none = STR_LIT("-");
+        TABLE_ADD(&table, str_of(history->damaged[idx].time), history->damaged[idx].run, none, none,
+                  none, none, none, STR_LIT("damaged"));
         if (opts->wants_folder) {
             table_add(&table, str_of(history->damaged[idx].folder));
         }

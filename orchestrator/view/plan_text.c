@@ -223,11 +223,9 @@ static void add_state(const struct plan_text *t, const struct plan_step *step, s
 
 static void print_cases(const struct plan_text *t)
 {
-    static const struct table_column COLUMNS[] = {
-        {"case", false}, {"state", false}, {"where", false}, {"a repeat", true}};
-    CLEANUP(table) struct table table;
     bool has_time = !plan_claims_none(t->plan);
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !has_time);
+    CLEANUP(table)
+    struct table table = table_of(has_time ? "case|state|where|>a repeat" : "case|state|where");
     for (size_t idx = 0; idx < t->plan->n_steps; idx++) {
         const struct plan_step *step = &t->plan->steps[idx];
         table_add(&table, step->case_id);

@@ -149,21 +149,16 @@ static struct str number_text(struct arena *arena, const struct health_figure *f
 
 void run_health_text(const struct health *health, struct strbuf *out)
 {
-    static const struct table_column COLUMNS[] = {{"nodes", false},
-                                                  {"case", false},
-                                                  {"value", true},
-                                                  {"median of its kind", true},
-                                                  {"", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table) struct table table = table_of("nodes|case|>value|>median of its kind|");
     for (size_t idx = 0; idx < health->n_figures; idx++) {
         const struct health_figure *figure = &health->figures[idx];
         bool is_pair = figure->n_on > 1;
-        table_addf(&table, "%.*s%s%.*s", STR_ARG(figure->on[0]), is_pair ? "+" : "",
-                   STR_ARG(is_pair ? figure->on[1] : STR_EMPTY));
-        table_add(&table, figure->measure);
-        table_add(&table, number_text(&table.arena, figure, figure->median));
-        table_add(&table, number_text(&table.arena, figure, figure->kind_median));
-        table_add(&table, str_of(HEALTH_VERDICT_NAMES[figure->verdict]));
+        TABLE_ADD(&table,
+                  table_text(&table, "%.*s%s%.*s", STR_ARG(figure->on[0]), is_pair ? "+" : "",
+                             STR_ARG(is_pair ? figure->on[1] : STR_EMPTY)),
+                  figure->measure, number_text(&table.arena, figure, figure->median),
+                  number_text(&table.arena, figure, figure->kind_median),
+                  str_of(HEALTH_VERDICT_NAMES[figure->verdict]));
     }
     table_render(&table, out);
     for (size_t idx = 0; idx < health->n_findings; idx++) {

@@ -221,34 +221,30 @@ static void print_conclusion(struct strbuf *buf, const struct run_result *result
 
 static void add_number(struct table *table, double value)
 {
-    table_addf_if(table, isfinite(value), "%.6g", value);
+    table_add(table, table_text_if(table, isfinite(value), "%.6g", value));
 }
 
 /* A line a case; those without a number first. */
 static void print_cells(struct strbuf *buf, const struct run_result *result)
 {
-    static const struct table_column COLUMNS[] = {
-        {"case", false}, {"n", true},         {"value", true},    {"std", true},
-        {"unit", false}, {"published", true}, {"verdict", false}, {"s to target", true},
-    };
     CLEANUP(table) struct table table;
     bool has_target = false;
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         has_target = has_target || result->cells[idx].step->beside.target.series.ptr;
     }
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !has_target);
+    table = table_of(has_target ? "case|>n|>value|>std|unit|>published|verdict|>s to target"
+                                : "case|>n|>value|>std|unit|>published|verdict");
     for (size_t at = 0; at < 2 * result->n_cells; at++) {
         const struct cell_result *cell = &result->cells[at % result->n_cells];
         if (is_bad(cell) != (at < result->n_cells)) {
             continue;
         }
-        table_add(&table, cell->of_case->id);
-        table_addf(&table, "%zu", cell->summary.n);
+        TABLE_ADD(&table, cell->of_case->id, table_text(&table, "%zu", cell->summary.n));
         add_number(&table, cell->value);
         add_number(&table, cell->summary.std);
-        table_add_or_dash(&table, cell->unit);
-        table_add(&table, cell->published ? cell->published->printed : STR_LIT("-"));
-        table_add(&table, str_of(run_verdict_name(cell->verdict)));
+        TABLE_ADD(&table, table_or_dash(cell->unit),
+                  cell->published ? cell->published->printed : STR_LIT("-"),
+                  str_of(run_verdict_name(cell->verdict)));
         if (has_target) {
             add_number(&table, cell->target.step ? cell->target.elapsed_s : (double)NAN);
         }
@@ -260,17 +256,14 @@ static void print_cells(struct strbuf *buf, const struct run_result *result)
 static void print_also(struct strbuf *buf, const struct frozen *frozen,
                        const struct run_result *result)
 {
-    static const struct table_column COLUMNS[] = {
-        {"read beside it", false}, {"rule", false}, {"value", true}, {"unit", false}};
-    CLEANUP(table) struct table table = TABLE(COLUMNS);
+    CLEANUP(table) struct table table = table_of("read beside it|rule|>value|unit");
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
         for (size_t at = 0; cell->also && at < cell->step->beside.n_also; at++) {
             const struct also_result *also = &cell->also[at];
-            table_add(&table, cell->of_case->id);
-            table_add(&table, cell->step->beside.also[at]);
+            TABLE_ADD(&table, cell->of_case->id, cell->step->beside.also[at]);
             add_number(&table, also->value);
-            table_add_or_dash(&table, also->unit);
+            table_add(&table, table_or_dash(also->unit));
         }
     }
     if (table.n_cells) {
@@ -285,15 +278,12 @@ static void print_columns(struct strbuf *buf, const struct frozen *frozen,
                           const struct run_result *result, const struct report_audit *audit)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = table_of("side by side");
     struct columns columns;
     columns_of(&arena, frozen, result, audit, &columns);
-    struct table_column *heads = arena_array(&arena, struct table_column, columns.n_frameworks + 1);
-    heads[0] = (struct table_column){"side by side", false};
     for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
-        heads[idx + 1] = (struct table_column){str_z(&arena, columns.frameworks[idx]), true};
+        table_add_column(&table, columns.frameworks[idx], true);
     }
-    table_init(&table, heads, columns.n_frameworks + 1);
     for (size_t idx = 0; idx < columns.n_rows; idx++) {
         const struct column_row *row = &columns.rows[idx];
         if (!row->reference.ptr) {

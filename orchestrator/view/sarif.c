@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "view/sarif.h"
+#include "view/findings_out.h"
 
 #include "base/fs.h"
 #include "codec/digest.h"
@@ -79,29 +79,17 @@ static void manifest_of(struct arena *arena, const char *root, struct str checko
 
 /* ---- writing ---- */
 
-static void write_text(struct json_out *out, const char *key, struct str text)
-{
-    jw_object(out, key);
-    jw_str(out, "text", text);
-    jw_end_object(out);
-}
-
 static void write_rules(struct json_out *out)
 {
-    jw_array(out, "rules");
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         const struct finding_rule *rule = &FINDING_RULES[idx];
-        jw_object(out, NULL);
-        jw_z(out, "id", rule->id);
-        write_text(out, "shortDescription", str_of(rule->title));
-        write_text(out, "fullDescription", finding_help(rule));
-        write_text(out, "help", finding_help(rule));
-        jw_object(out, "defaultConfiguration");
-        jw_z(out, "level", finding_level_name(rule->level));
-        jw_end_object(out);
-        jw_end_object(out);
+        struct str help = finding_help(rule);
+        JW(out,
+           "{'id': ?, 'shortDescription': {'text': ?}, 'fullDescription': {'text': ?},"
+           " 'help': {'text': ?}, 'defaultConfiguration': {'level': ?}}",
+           str_of(rule->id), str_of(rule->title), help, help,
+           str_of(finding_level_name(rule->level)));
     }
-    jw_end_array(out);
 }
 
 static int64_t rule_index(const char *id)
@@ -110,35 +98,28 @@ static int64_t rule_index(const char *id)
     return rule ? rule - FINDING_RULES : -1;
 }
 
-/* Of what is not known, 0 and not written. */
-static void write_region(struct json_out *out, struct json_region region)
-{
-    jw_object(out, "region");
-    jw_i64(out, "startLine", region.line);
-    if (region.column > 0) {
-        jw_i64(out, "startColumn", region.column);
-        jw_i64(out, "endLine", region.end_line);
-        jw_i64(out, "endColumn", region.end_column);
-    }
-    jw_end_object(out);
-}
-
-/* base NULL: the uri is absolute, and encoded. */
+/* Of what of the region is not known, 0 and not written. base NULL: the uri is absolute, and encoded. */
 static void write_place(struct json_out *out, struct str uri, const char *base,
                         struct json_region region)
 {
     CLEANUP(strbuf) struct strbuf encoded;
     strbuf_init(&encoded, 3 * uri.len + 1);
     address_add_path(&encoded, uri);
-    jw_object(out, "physicalLocation");
-    jw_object(out, "artifactLocation");
-    jw_str(out, "uri", base ? strbuf_str(&encoded) : uri);
+    JW(out, "'physicalLocation': {'artifactLocation': {'uri': ?",
+       base ? strbuf_str(&encoded) : uri);
     if (base) {
         jw_z(out, "uriBaseId", base);
     }
     jw_end_object(out);
     if (region.line > 0) {
-        write_region(out, region);
+        jw_object(out, "region");
+        jw_i64(out, "startLine", region.line);
+        if (region.column > 0) {
+            jw_i64(out, "startColumn", region.column);
+            jw_i64(out, "endLine", region.end_line);
+            jw_i64(out, "endColumn", region.end_column);
+        }
+        jw_end_object(out);
     }
     jw_end_object(out);
 }
@@ -160,29 +141,20 @@ static void write_location(struct arena *arena, struct json_out *out,
     if (manifest->text.len) {
         region = json_region_of(manifest->text, written_at(arena, manifest, place));
     }
-    jw_array(out, "locations");
-    jw_object(out, NULL);
+    jw_fill(out, "'locations': [{", NULL);
     write_place(out, manifest->uri, manifest->base, region);
-    jw_array(out, "logicalLocations");
-    jw_object(out, NULL);
-    jw_str(out, "fullyQualifiedName", at->of_case && !at->below ? at->of_case->id : place);
-    jw_end_object(out);
-    jw_end_array(out);
-    jw_end_object(out);
-    jw_end_array(out);
+    JW(out, "'logicalLocations': [{'fullyQualifiedName': ?}]}]",
+       at->of_case && !at->below ? at->of_case->id : place);
 }
 
 static void write_log(struct arena *arena, struct json_out *out, const struct spot *at)
 {
     struct str log = report_log_path(at->report, at->log);
     struct str url = address_file(arena, &at->report->logs_source, log, 0);
-    jw_array(out, "relatedLocations");
-    jw_object(out, NULL);
+    jw_fill(out, "'relatedLocations': [{", NULL);
     write_place(out, url.len ? url : log, url.len ? NULL : BASE_LOGS,
                 (struct json_region){.line = at->line});
-    write_text(out, "message", STR_LIT("the log that shows it"));
-    jw_end_object(out);
-    jw_end_array(out);
+    jw_fill(out, "'message': {'text': 'the log that shows it'}}]", NULL);
 }
 
 /* What stays while lines move and numbers change: the rule, the report, the case or place, and the log. */
@@ -193,25 +165,14 @@ static const char *lasting_name(struct arena *arena, const struct finding *f)
                         STR_ARG(report_log_path(f->at.report, f->at.log)));
 }
 
-/* nth: of those with the same name. */
-static void write_fingerprint(struct arena *arena, struct json_out *out, const char *name,
-                              size_t nth)
-{
-    uint8_t sha256[SHA256_BYTES];
-    sha256_of(str_of(arena_printf(arena, "%s\n%zu", name, nth)), sha256);
-    jw_object(out, "partialFingerprints");
-    jw_z(out, "primaryLocationLineHash",
-         sha256_hex_of(sha256).text); /* the one key that GitHub's code scanning reads */
-    jw_end_object(out);
-}
-
 static void write_results(struct arena *arena, struct json_out *out,
                           const struct manifest *manifest, const struct findings *list)
 {
     const char **names = arena_array(arena, const char *, list->n + 1);
     for (size_t idx = 0; idx < list->n; idx++) {
         const struct finding *f = &list->items[idx];
-        size_t nth = 0;
+        size_t nth = 0; /* of those with the same name */
+        uint8_t sha256[SHA256_BYTES];
         names[idx] = lasting_name(arena, f);
         for (size_t before = 0; before < idx; before++) {
             nth += strcmp(names[before], names[idx]) == 0;
@@ -220,29 +181,16 @@ static void write_results(struct arena *arena, struct json_out *out,
         jw_z(out, "ruleId", f->id);
         jw_i64(out, "ruleIndex", rule_index(f->id));
         jw_z(out, "level", finding_level_name(f->level));
-        write_text(out, "message", f->message);
+        JW(out, "'message': {'text': ?}", f->message);
         write_location(arena, out, manifest, &f->at);
         if (f->at.log.ptr) {
             write_log(arena, out, &f->at);
         }
-        write_fingerprint(arena, out, names[idx], nth);
-        jw_end_object(out);
+        sha256_of(str_of(arena_printf(arena, "%s\n%zu", names[idx], nth)), sha256);
+        /* The one key that GitHub's code scanning reads. */
+        JW(out, "'partialFingerprints': {'primaryLocationLineHash': ?}}",
+           str_of(sha256_hex_of(sha256).text));
     }
-}
-
-static void write_bases(struct json_out *out)
-{
-    static const char *const BASES[][2] = {
-        {BASE_LOGS, "the folder of the report's logs, as for --logs"},
-        {BASE_PROGRAM, "the folder of the manifests that come with reperf"},
-        {BASE_CHECKOUT, "the checkout in which the command ran"}};
-    jw_object(out, "originalUriBaseIds");
-    for (size_t idx = 0; idx < ARRAY_LEN(BASES); idx++) {
-        jw_object(out, BASES[idx][0]);
-        write_text(out, "description", str_of(BASES[idx][1]));
-        jw_end_object(out);
-    }
-    jw_end_object(out);
 }
 
 void sarif_write(struct arena *arena, const char *root, const struct sarif_report *reports,
@@ -251,29 +199,25 @@ void sarif_write(struct arena *arena, const char *root, const struct sarif_repor
     struct str checkout = checkout_of(arena);
     struct json_out out;
     jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_z(&out, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
-    jw_z(&out, "version", "2.1.0");
-    jw_array(&out, "runs");
-    jw_object(&out, NULL);
-    jw_object(&out, "tool");
-    jw_object(&out, "driver");
-    jw_z(&out, "name", "reperf");
-    jw_z(&out, "version", REPERF_VERSION);
+    jw_fill(&out,
+            "{'$schema': 'https://json.schemastore.org/sarif-2.1.0.json', 'version': '2.1.0',"
+            " 'runs': [{'tool': {'driver': {'name': 'reperf', 'version': '" REPERF_VERSION
+            "', 'rules': [",
+            NULL);
     write_rules(&out);
-    jw_end_object(&out);
-    jw_end_object(&out);
-    write_bases(&out);
-    jw_z(&out, "columnKind", "unicodeCodePoints");
-    jw_array(&out, "results");
+    JW(&out,
+       "]}}, 'originalUriBaseIds': {"
+       "'" BASE_LOGS "': {'description': {'text': ?}},"
+       " '" BASE_PROGRAM
+       "': {'description': {'text': 'the folder of the manifests that come with reperf'}},"
+       " '" BASE_CHECKOUT "': {'description': {'text': 'the checkout in which the command ran'}}},"
+       " 'columnKind': 'unicodeCodePoints', 'results': [",
+       STR_LIT("the folder of the report's logs, as for --logs"));
     for (size_t idx = 0; idx < n; idx++) {
         struct manifest manifest;
         manifest_of(arena, root, checkout, reports[idx].report, &manifest);
         write_results(arena, &out, &manifest, &reports[idx].findings);
     }
-    jw_end_array(&out);
-    jw_end_object(&out);
-    jw_end_array(&out);
-    jw_end_object(&out);
+    jw_fill(&out, "]}]}", NULL);
     strbuf_add_char(buf, '\n');
 }

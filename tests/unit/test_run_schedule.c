@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "evidence/result.h"
-#include "run/run_keep.h"
 #include "run_stage.h"
 #include "scratch.h"
 

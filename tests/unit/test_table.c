@@ -5,15 +5,11 @@
 
 TEST(columns_line_up_and_numbers_go_right)
 {
-    static const struct table_column COLUMNS[] = {
-        {"case", false}, {"value", true}, {"note", false}};
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = table_of("case|>value|note");
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 4096);
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    table_add(&table, STR_LIT("resnet50"));
-    table_addf(&table, "%.1f", 383.0);
-    table_add(&table, STR_LIT("\xe4\xb8\x80 x"));
+    TABLE_ADD(&table, STR_LIT("resnet50"), table_text(&table, "%.1f", 383.0),
+              STR_LIT("\xe4\xb8\x80 x"));
     table_add(&table, STR_LIT("b"));
     table_addf(&table, "%.1f", 10715.3);
     table_add(&table, STR_EMPTY);
@@ -26,11 +22,9 @@ TEST(columns_line_up_and_numbers_go_right)
 
 TEST(outside_text_cannot_drive_the_terminal)
 {
-    static const struct table_column COLUMNS[] = {{"a", false}};
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = table_of("a");
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 4096);
-    table_init(&table, COLUMNS, 1);
     table_add(&table, STR_LIT("\x1b[31mred\n"));
     table_render(&table, &out);
     assert_string_equal(out.ptr, "a\n---------\n?[31mred?\n");
@@ -44,10 +38,8 @@ TEST(width_counts_code_points)
     assert_int_equal(text_columns(STR_LIT("\xe5\x8d")), 1);
 }
 
-static void fill(struct table *table, const struct table_column *columns, size_t n,
-                 const char *const *cells, size_t n_cells)
+static void fill(struct table *table, const char *const *cells, size_t n_cells)
 {
-    table_init(table, columns, n);
     for (size_t idx = 0; idx < n_cells; idx++) {
         table_add(table, str_of(cells[idx]));
     }
@@ -55,9 +47,6 @@ static void fill(struct table *table, const struct table_column *columns, size_t
 
 TEST(what_is_too_wide_is_folded_or_goes_below)
 {
-    static const struct table_column COLUMNS[] = {{"case", false},    {"unit", false},
-                                                  {"variant", false}, {"who", false},
-                                                  {"value", true},    {"rule", false}};
     static const char *const CELLS[] = {"resnet50/fp32",
                                         "images/s",
                                         "",
@@ -70,10 +59,10 @@ TEST(what_is_too_wide_is_folded_or_goes_below)
                                         "ours",
                                         "9.5",
                                         ""};
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = table_of("case|unit|variant|who|>value|rule");
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 4096);
-    fill(&table, COLUMNS, ARRAY_LEN(COLUMNS), CELLS, ARRAY_LEN(CELLS));
+    fill(&table, CELLS, ARRAY_LEN(CELLS));
     table_render_in(&table, 36, &out);
     assert_string_equal(out.ptr, "in every row: unit images/s; no variant\n"
                                  "case           who             value\n"
@@ -99,12 +88,11 @@ TEST(what_is_too_wide_is_folded_or_goes_below)
 
 TEST(equal_rows_keep_a_column)
 {
-    static const struct table_column COLUMNS[] = {{"a", false}, {"b", false}};
     static const char *const CELLS[] = {"one", "two three", "one", "two three"};
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = table_of("a|b");
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 4096);
-    fill(&table, COLUMNS, 2, CELLS, 4);
+    fill(&table, CELLS, 4);
     table_render_in(&table, 10, &out);
     assert_string_equal(out.ptr, "in every row: b two three\na\n---\none\none\n");
 }
@@ -134,15 +122,14 @@ TEST(long_lines_go_on_indented)
 
 TEST(forms_for_other_programs)
 {
-    static const struct table_column COLUMNS[] = {{"a", false}, {"b|c", true}};
     static const char *const CELLS[] = {"plain",           "-0.72",    "a,\"b\"", "=1+1",
                                         "@SUM(A1), again", "-2+3|cmd", "<b>*x*",  "+5"};
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = table_of("a");
     CLEANUP(strbuf) struct strbuf csv = {0};
     CLEANUP(strbuf) struct strbuf markdown = {0};
     strbuf_init(&csv, 4096);
     strbuf_init(&markdown, 4096);
-    table_init(&table, COLUMNS, 2);
+    table_add_column(&table, STR_LIT("b|c"), true);
     for (size_t idx = 0; idx < ARRAY_LEN(CELLS); idx++) {
         table_add(&table, str_of(CELLS[idx]));
     }

@@ -362,14 +362,11 @@ static void add_row(struct table *table, const struct bench *bench,
 
 int bench_print_table(const struct bench *bench, struct err *err)
 {
-    static const struct table_column columns[] = {
-        {"program", false}, {"samples/s", true}, {"median ms", true},   {"p5", true},
-        {"p95", true},      {"steps", true},     {"reperf is x", true}, {"of floor", true},
-        {"GiB", true},      {"verdict", false}};
     CLEANUP(strbuf) struct strbuf text;
     CLEANUP(table) struct table table;
     strbuf_init(&text, 1 << 20);
-    table_init(&table, columns, ARRAY_LEN(columns));
+    table = table_of(
+        "program|>samples/s|>median ms|>p5|>p95|>steps|>reperf is x|>of floor|>GiB|verdict");
     for (int i = 0; i < bench->n_programs; i++) {
         add_row(&table, bench, &bench->programs[i]);
     }

@@ -385,27 +385,23 @@ static int by_time(const void *a, const void *b)
 static int print_table(const struct kernels *k, const struct sum *kinds, int n_kinds,
                        struct err *err)
 {
-    static const struct table_column columns[] = {
-        {"kernel", false}, {"calls", true}, {"ms a step", true}, {"MiB", true},
-        {"GB/s", true},    {"share", true}, {"TFLOP/s", true},   {"share", true}};
     const struct peak *peak = k->gpu ? peak_find(str_of(k->gpu)) : NULL;
     CLEANUP(strbuf) struct strbuf text;
     CLEANUP(table) struct table table;
     strbuf_init(&text, 1 << 20);
-    table_init(&table, columns, ARRAY_LEN(columns));
+    table = table_of("kernel|>calls|>ms a step|>MiB|>GB/s|>share|>TFLOP/s|>share");
     for (int i = 0; i < n_kinds; i++) {
         const struct sum *s = &kinds[i];
         double seconds = s->ns / (double)NS_PER_S;
-        table_add(&table, str_of(s->name));
-        table_addf(&table, "%d", s->n_calls);
-        table_addf(&table, "%.4f", s->ns / (double)NS_PER_MS);
-        table_addf(&table, "%.1f", s->bytes / (double)(1 << 20));
-        table_addf(&table, "%.1f", s->bytes / seconds / 1e9);
-        table_addf(&table, peak ? "%.2f" : "-",
-                   peak ? s->bytes / seconds / peak->bytes_per_s : 0.0);
-        table_addf(&table, s->flops > 0.0 ? "%.2f" : "-", s->flops / seconds / 1e12);
-        table_addf(&table, peak && s->flops > 0.0 ? "%.2f" : "-",
-                   peak ? s->flops / seconds / bench_peak_flops(k->opts, peak) : 0.0);
+        TABLE_ADD(&table, str_of(s->name), table_text(&table, "%d", s->n_calls),
+                  table_text(&table, "%.4f", s->ns / (double)NS_PER_MS),
+                  table_text(&table, "%.1f", s->bytes / (double)(1 << 20)),
+                  table_text(&table, "%.1f", s->bytes / seconds / 1e9),
+                  table_text(&table, peak ? "%.2f" : "-",
+                             peak ? s->bytes / seconds / peak->bytes_per_s : 0.0),
+                  table_text(&table, s->flops > 0.0 ? "%.2f" : "-", s->flops / seconds / 1e12),
+                  table_text(&table, peak && s->flops > 0.0 ? "%.2f" : "-",
+                             peak ? s->flops / seconds / bench_peak_flops(k->opts, peak) : 0.0));
     }
     strbuf_printf(&text, "%s, %s, batch %" PRId64 ", %s%s%s\n", k->opts->model->name,
                   k->opts->precision, k->opts->batch, k->gpu ? k->gpu : k->opts->device,

@@ -18,14 +18,14 @@ static void add_row(struct table *table, const struct bench *bench,
     const char *state = program->is_ours ? "" : rival_state_name(program->rival.state);
     table_add(table, str_of(program->rival.name));
     if (program->has_agreement) {
-        table_addf(table, "%.9g", a->loss);
-        table_addf(table, "%.2g", a->loss_difference);
-        table_addf(table, "%.9g", a->norm);
-        table_addf(table, "%.2g", a->norm_difference);
-        table_addf(table, "%.2g", a->distance);
-        table_addf(table, isnan(a->logits_difference) ? "-" : "%.2g", a->logits_difference);
-        table_addf(table, isnan(a->statistics_difference) ? "-" : "%.2g", a->statistics_difference);
-        table_add(table, str_of(a->holds ? "agrees" : "differs"));
+        TABLE_ADD(
+            table, table_text(table, "%.9g", a->loss),
+            table_text(table, "%.2g", a->loss_difference), table_text(table, "%.9g", a->norm),
+            table_text(table, "%.2g", a->norm_difference), table_text(table, "%.2g", a->distance),
+            table_text(table, isnan(a->logits_difference) ? "-" : "%.2g", a->logits_difference),
+            table_text(table, isnan(a->statistics_difference) ? "-" : "%.2g",
+                       a->statistics_difference),
+            str_of(a->holds ? "agrees" : "differs"));
     } else {
         table_addf(table, program->is_ours ? "%.9g" : "-", bench->our_loss);
         for (int i = 0; i < 6; i++) {
@@ -37,15 +37,12 @@ static void add_row(struct table *table, const struct bench *bench,
 
 int bench_print_agreement(const struct bench *bench, struct err *err)
 {
-    static const struct table_column columns[] = {
-        {"program", false},      {"loss", true},       {"off by", true},
-        {"gradient norm", true}, {"off by", true},     {"distance", true},
-        {"logits off by", true}, {"statistics", true}, {"", false}};
     const struct agree_limits limits = agree_limits_of(bench->opts->precision, bench->opts->device);
     CLEANUP(strbuf) struct strbuf text;
     CLEANUP(table) struct table table;
     strbuf_init(&text, 1 << 20);
-    table_init(&table, columns, ARRAY_LEN(columns));
+    table = table_of(
+        "program|>loss|>off by|>gradient norm|>off by|>distance|>logits off by|>statistics|");
     for (int i = 0; i < bench->n_programs; i++) {
         add_row(&table, bench, &bench->programs[i]);
     }
