@@ -256,9 +256,9 @@ static int check_dataset(struct arena *arena, const struct source *from, struct 
 static int judge_by(struct arena *arena, const struct source *from, const struct format *format,
                     struct finding_of_log *as, struct err *err)
 {
-    const struct rates_of of = {as->path, STR_EMPTY, from->head, true};
+    const struct reading how = {format, as->path, true, STR_EMPTY, true, from->head};
     as->format = format_id(format);
-    if (measure_file_rates(arena, format, &of, &as->m, err) < 0) {
+    if (measure_file(arena, &how, &as->m, NULL, err) < 0) {
         return -1;
     }
     as->series = measurement_primary(&as->m);
@@ -420,8 +420,9 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
             return measure_name_rules(format, args->rule, err);
         }
     }
-    const struct rates_of of = {f->path, f->rule ? f->rule->series : STR_EMPTY, from->head, true};
-    if (measure_file_rates(arena, format, &of, &f->m, err) < 0) {
+    const struct reading how = {format, f->path,   true, f->rule ? f->rule->series : STR_EMPTY,
+                                true,   from->head};
+    if (measure_file(arena, &how, &f->m, NULL, err) < 0) {
         return -1;
     }
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
