@@ -20,6 +20,19 @@ const char *identity_name(enum identity_fact fact)
     return NAMES[fact];
 }
 
+struct str identity_facts(struct arena *arena, const struct identity *identity,
+                          enum identity_state state, const char *between)
+{
+    struct str names = STR_EMPTY;
+    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
+        if (identity->items[fact].state == state) {
+            names = str_of(arena_printf(arena, "%.*s%s%s", STR_ARG(names), names.len ? between : "",
+                                        NAMES[fact]));
+        }
+    }
+    return names;
+}
+
 const char *const PROOF_NAMES[3] = {"full", "partial", "contradicted"};
 
 const char *proof_name(enum proof proof)

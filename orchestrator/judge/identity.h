@@ -38,6 +38,9 @@ struct log_counts {
 };
 
 const char *identity_name(enum identity_fact fact);
+/* The names of the facts in one state, parted by `between`. */
+struct str identity_facts(struct arena *arena, const struct identity *identity,
+                          enum identity_state state, const char *between);
 extern const char *const PROOF_NAMES[3];
 const char *proof_name(enum proof proof);
 

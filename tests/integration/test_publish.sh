@@ -16,7 +16,7 @@ slow = float(os.environ.get("SLOW", "1"))
 for step in range(1, 41):
     print("step %d/40: loss %.3f, %.2f samples/s" % (step, 3 - step / 20, slow * (100 + step % 3)))
 PY
-python3 train.py >one.log 2>/dev/null
+/usr/bin/python3 train.py >one.log 2>/dev/null
 "$REPERF" measure one.log --suggest mine.json >/dev/null 2>&1
 exits 0 "a run" "$REPERF" run --name one --repeats 2 --format mine.json -- python3 train.py
 exits 2 "a command's files are not in its run" "$REPERF" publish one -o "$T/pub"
