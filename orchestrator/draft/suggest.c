@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which of a log's recurring numbers is its speed. Each number first gets a kind by the words around it alone: a rate, a time of steps, a
+   clock, a column of a table, or none (classify). Then what the other numbers show corrects it: a log with episodes counts frames of a game,
+   a column with a counter beside it is a series, a number with a twin has a total or an evaluation, a bar that flips between s/it and it/s is
+   one series (join_flipped). What is left is scored, the best comes first, and one that is as good as the best makes both rivals, which
+   only the user can settle. A wrong number is worse than none: what the words leave open gets a kind that asks, and never a guess. */
 #include "base/base.h"
 
 #include "draft/suggest.h"
