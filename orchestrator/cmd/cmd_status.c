@@ -77,21 +77,6 @@ static const struct json_field STATUS_ROWS[] = {
     ROW_LIST("runs", struct infos, items, n, INFO_ROWS, 0),
 };
 
-/* What the log gives, how far it is, and how long it will take at that pace. */
-static void add_so_far(struct table *table, const struct run_repeat *at)
-{
-    table_add(table,
-              table_text_if(table, isfinite(at->value), "%.5g %.*s", at->value, STR_ARG(at->unit)));
-    if (at->step >= 0 && at->n_steps >= 0) {
-        table_addf(table, "%lld/%lld", (long long)at->step, (long long)at->n_steps);
-    } else {
-        table_add(table, table_text_if(table, at->step >= 0, "%lld", (long long)at->step));
-    }
-    table_add(table,
-              table_text_if(table, isfinite(at->left_s), at->left_s < 90 ? "%.0f s" : "%.0f min",
-                            at->left_s < 90 ? at->left_s : at->left_s / 60));
-}
-
 static void print_repeats(struct strbuf *buf, const struct run_info *info)
 {
     CLEANUP(table)
@@ -102,24 +87,27 @@ static void print_repeats(struct strbuf *buf, const struct run_info *info)
     }
     for (size_t idx = 0; idx < info->n_total; idx++) {
         const struct run_repeat *at = &info->repeats[idx];
-        TABLE_ADD(&table, at->case_id, table_text(&table, "%lld", (long long)at->repeat),
-                  str_of(at->state), table_or_dash(at->nodes),
-                  table_text(&table, "%zu", at->n_lost));
-        add_so_far(&table, at);
-        TABLE_ADD(&table, table_or_dash(at->since),
-                  at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
+        bool is_soon = at->left_s < 90;
+        TABLE_ADD(
+            &table, at->case_id, table_text(&table, "%lld", (long long)at->repeat),
+            str_of(at->state), table_or_dash(at->nodes), table_text(&table, "%zu", at->n_lost),
+            table_text_if(&table, isfinite(at->value), "%.5g %.*s", at->value, STR_ARG(at->unit)),
+            at->step >= 0 && at->n_steps >= 0
+                ? table_text(&table, "%" PRId64 "/%" PRId64, at->step, at->n_steps)
+                : table_text_if(&table, at->step >= 0, "%" PRId64, at->step),
+            table_text_if(&table, isfinite(at->left_s), is_soon ? "%.0f s" : "%.0f min",
+                          is_soon ? at->left_s : at->left_s / 60),
+            table_or_dash(at->since), at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
     }
     table_render(&table, buf);
 }
 
 static void add_row(struct table *table, const struct run_info *info)
 {
-    if (info->name) {
-        table_addf(table, "%s (%s)", info->dir.id.ptr, info->name);
-    } else {
-        table_add(table, info->dir.id);
-    }
-    TABLE_ADD(table, table_or_dash(info->report),
+    TABLE_ADD(table,
+              info->name ? table_text(table, "%s (%s)", info->dir.id.ptr, info->name)
+                         : info->dir.id,
+              table_or_dash(info->report),
               str_of(info->report.ptr ? plan_kind_name(info->profile, info->is_rehearsal) : "-"),
               str_of(info->state), table_text(table, "%zu/%zu", info->n_done, info->n_total),
               table_text_if(table, info->exit_status >= 0, "%lld", (long long)info->exit_status));

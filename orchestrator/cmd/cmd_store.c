@@ -156,16 +156,14 @@ static int sum_up(struct store_listing *listing, struct err *err)
     return 0;
 }
 
-static void add_age(struct table *table, int64_t age_s)
+static struct str age_of(struct table *table, int64_t age_s)
 {
     bool is_hours = age_s >= 2 * HOUR_S, is_days = age_s >= 2 * DAY_S;
-    table_addf(table, "%lld %s",
-               (long long)(age_s / (is_days    ? DAY_S
-                                    : is_hours ? HOUR_S
-                                               : 60)),
-               is_days    ? "d"
-               : is_hours ? "h"
-                          : "min");
+    int64_t unit_s = is_days ? DAY_S : is_hours ? HOUR_S : 60;
+    return table_text(table, "%" PRId64 " %s", age_s / unit_s,
+                      is_days    ? "d"
+                      : is_hours ? "h"
+                                 : "min");
 }
 
 static void print_refs(const struct store_listing *listing)
@@ -173,15 +171,11 @@ static void print_refs(const struct store_listing *listing)
     CLEANUP(table) struct table table = table_of("kind|name|>blobs|>size|>age|note");
     for (size_t idx = 0; idx < listing->refs.n; idx++) {
         const struct listed *ref = &listing->refs.items[idx];
-        TABLE_ADD(&table, str_of(ref->kind), str_of(ref->name),
-                  table_text(&table, "%zu", ref->n_blobs),
-                  str_of(store_size_text(&table.arena, ref->size_bytes)));
-        add_age(&table, ref->age_s);
-        if (ref->n_missing) {
-            table_addf(&table, "%zu blobs are missing", ref->n_missing);
-        } else {
-            table_add(&table, STR_EMPTY);
-        }
+        TABLE_ADD(
+            &table, str_of(ref->kind), str_of(ref->name), table_text(&table, "%zu", ref->n_blobs),
+            str_of(store_size_text(&table.arena, ref->size_bytes)), age_of(&table, ref->age_s),
+            ref->n_missing ? table_text(&table, "%zu blobs are missing", ref->n_missing)
+                           : STR_EMPTY);
     }
     if (table.n_cells) {
         table_render(&table, listing->cmd->buf);

@@ -23,25 +23,19 @@ static const struct json_field CHANGE_ROWS[] = {
 static const struct json_field CHANGES_ROWS[] = {
     ROW_LIST("differences", struct changes, items, n, CHANGE_ROWS, 0)};
 
-static void add_value(struct table *table, const struct cell_result *cell)
+static struct str value_of(struct table *table, const struct cell_result *cell)
 {
-    if (!cell) {
-        table_add(table, STR_LIT("-"));
-    } else if (!isfinite(cell->value)) {
-        table_add(table, str_of(run_verdict_name(cell->verdict)));
-    } else {
-        table_addf(table, "%.6g", cell->value);
-    }
+    return !cell                    ? STR_LIT("-")
+           : !isfinite(cell->value) ? str_of(run_verdict_name(cell->verdict))
+                                    : table_text(table, "%.6g", cell->value);
 }
 
 static void add_row(struct table *table, const struct compare *c, const struct compare_row *row)
 {
     const struct compare_change *change = &row->change;
     bool is_known = isfinite(change->change);
-    table_add(table, row->case_id);
-    add_value(table, row->a);
-    add_value(table, row->b);
-    table_add(table, table_text_if(table, is_known, "%+.2f %%", 100 * change->change));
+    TABLE_ADD(table, row->case_id, value_of(table, row->a), value_of(table, row->b),
+              table_text_if(table, is_known, "%+.2f %%", 100 * change->change));
     if (change->has_interval || !is_known) {
         TABLE_ADD(table,
                   table_text_if(table, is_known, "%+.2f to %+.2f %%", 100 * change->low,

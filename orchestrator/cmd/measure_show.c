@@ -210,17 +210,14 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
 
 void measure_add_row(struct table *table, const struct finding_of_log *f)
 {
-    size_t n = f->series ? f->series->n : 0;
-    TABLE_ADD(table, str_of(f->file), table_or_dash(f->format), table_text(table, "%zu", n));
-    if (n > 0) {
-        table_addf(table, "%" PRId64 "-%" PRId64, f->series->samples[0].step,
-                   f->series->samples[n - 1].step);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
-    TABLE_ADD(table,
-              f->series && f->series->scope != SCOPE_UNKNOWN ? str_of(scope_name(f->series->scope))
-                                                             : STR_LIT("-"),
+    const struct series *s = f->series;
+    size_t n = s ? s->n : 0;
+    const struct str none = STR_LIT("-");
+    TABLE_ADD(table, str_of(f->file), table_or_dash(f->format), table_text(table, "%zu", n),
+              n > 0 ? table_text(table, "%" PRId64 "-%" PRId64, s->samples[0].step,
+                                 s->samples[n - 1].step)
+                    : none,
+              s && s->scope != SCOPE_UNKNOWN ? str_of(scope_name(s->scope)) : none,
               table_text_if(table, f->has_value, "%.6g", f->value.value), table_or_dash(f->unit),
               table_text_if(table, f->has_value, "%zu", f->value.n_used),
               str_of(parse_verdict_name(f->verdict)));

@@ -62,29 +62,15 @@ static void add_painted(struct strbuf *out, struct str text, bool is_colored)
     }
 }
 
-static void add_number(struct table *table, double value, int decimals)
-{
-    if (isnan(value)) {
-        table_addf(table, "-");
-    } else {
-        table_addf(table, "%.*f", decimals, value);
-    }
-}
-
-static void add_count(struct table *table, int64_t count, bool is_printed)
-{
-    table_add(table, table_text_if(table, is_printed, "%" PRId64, count));
-}
-
 static void add_cell(struct arena *arena, struct table *table, const struct cell_audit *a,
                      bool is_verbose)
 {
     const struct report_case *c = a->of_case;
-    TABLE_ADD(table, c->model, c->stack->label, c->variant.ptr ? c->variant : STR_LIT(""));
-    add_count(table, c->gpus, c->nodes > 0);
-    add_count(table, c->batch_per_gpu, c->batch_per_gpu > 0);
     TABLE_ADD(
-        table, a->cell->metric_name,
+        table, c->model, c->stack->label, c->variant,
+        table_text_if(table, c->nodes > 0, "%" PRId64, c->gpus),
+        table_text_if(table, c->batch_per_gpu > 0, "%" PRId64, c->batch_per_gpu),
+        a->cell->metric_name,
         table_text(table, "%.*s%s", STR_ARG(a->cell->printed), a->cell->footnote.ptr ? " *" : ""),
         isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a),
         isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a),
@@ -298,12 +284,12 @@ static void write_like(const struct report_audit *audit, table_writer render, st
         table_of("row|against|>rate|>other's|>ratio|>published|rule for both|still differs");
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
         const struct like_row *row = &audit->rows[idx];
-        TABLE_ADD(&table, row->a->of_case->id, row->b->of_case->stack->label);
-        add_number(&table, row->value_a, 1);
-        add_number(&table, row->value_b, 1);
-        add_number(&table, row->ratio, 3);
-        add_number(&table, row->published_ratio, 3);
-        TABLE_ADD(&table, row->rule, row->note.ptr ? row->note : STR_LIT(""));
+        TABLE_ADD(&table, row->a->of_case->id, row->b->of_case->stack->label,
+                  table_text_if(&table, !isnan(row->value_a), "%.1f", row->value_a),
+                  table_text_if(&table, !isnan(row->value_b), "%.1f", row->value_b),
+                  table_text_if(&table, !isnan(row->ratio), "%.3f", row->ratio),
+                  table_text_if(&table, !isnan(row->published_ratio), "%.3f", row->published_ratio),
+                  row->rule, row->note);
     }
     render(&table, out);
 }

@@ -5,7 +5,6 @@
 #include "report/source.h"
 #include "view/plan_out.h"
 
-#define LIST_MAX   (64u << 10)
 #define HOUR_S     3600
 #define LONG_RUN_S (24LL * HOUR_S)
 
@@ -212,13 +211,14 @@ static void print_time(const struct plan_text *t)
 
 /* ---- cases ---- */
 
-static void add_state(const struct plan_text *t, const struct plan_step *step, struct table *table)
+static struct str state_of(const struct plan_text *t, const struct plan_step *step)
 {
-    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_MAX);
+    const char *list = "";
     for (size_t idx = 0; idx < step->n_needs; idx++) {
-        strbuf_printf(&list, "%s%zu", idx ? ", " : "needs ", number_of(t, &step->needs[idx]));
+        list = arena_printf(t->arena, "%s%s%zu", list, idx ? ", " : "needs ",
+                            number_of(t, &step->needs[idx]));
     }
-    table_add(table, step->cause == ERR_NONE ? STR_LIT("ready") : strbuf_str(&list));
+    return str_of(step->cause == ERR_NONE ? "ready" : list);
 }
 
 static void print_cases(const struct plan_text *t)
@@ -228,9 +228,7 @@ static void print_cases(const struct plan_text *t)
     struct table table = table_of(has_time ? "case|state|where|>a repeat" : "case|state|where");
     for (size_t idx = 0; idx < t->plan->n_steps; idx++) {
         const struct plan_step *step = &t->plan->steps[idx];
-        table_add(&table, step->case_id);
-        add_state(t, step, &table);
-        table_add(&table, step->node);
+        TABLE_ADD(&table, step->case_id, state_of(t, step), step->node);
         if (has_time) {
             table_add(&table, step->estimate_s
                                   ? str_of(duration_in_words(t->arena, step->estimate_s))
