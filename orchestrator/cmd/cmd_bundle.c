@@ -11,7 +11,7 @@
 #include "store/dataset_store.h"
 #include "sys/stop.h"
 
-struct bundle_args {
+struct args {
     const char *output;
     const char *locks;
     bool is_synthetic;
@@ -21,20 +21,19 @@ struct bundle_args {
 };
 
 static const struct opt BUNDLE_OPTS[] = {
-    OPT(struct bundle_args, output, "output", "the new folder", .letter = 'o', .value = "DIR"),
-    OPT(struct bundle_args, is_synthetic, "synthetic", "the synthetic datasets"),
-    OPT(struct bundle_args, allows_missing, "allow-missing",
+    OPT(struct args, output, "output", "the new folder", .letter = 'o', .value = "DIR"),
+    OPT(struct args, is_synthetic, "synthetic", "the synthetic datasets"),
+    OPT(struct args, allows_missing, "allow-missing",
         "make it without what the store lacks, and list that"),
-    OPT(struct bundle_args, is_dry, "dry-run",
-        "print its size and what the store lacks; write nothing"),
-    OPT(struct bundle_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, is_dry, "dry-run", "print its size and what the store lacks; write nothing"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
 static const struct opt IMPORT_OPTS[] = {
-    OPT(struct bundle_args, locks, "locks",
-        "folder for the bundle's locks (default manifests/locks)", .value = "DIR"),
-    OPT(struct bundle_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, locks, "locks", "folder for the bundle's locks (default manifests/locks)",
+        .value = "DIR"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
@@ -90,7 +89,7 @@ static void print_text(struct strbuf *buf, const char *command, const char *fold
 static int print(const struct cmd_call *call, const char *command, const char *folder,
                  const struct bundle_info *info)
 {
-    const struct bundle_args *args = call->args;
+    const struct args *args = call->args;
     (args->want_json ? print_json : print_text)(call->out, command, folder, info);
     return 0;
 }
@@ -167,7 +166,7 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 {
     CLEANUP(parts) struct bundle_parts parts = {0};
     CLEANUP(store) struct store store = STORE_EMPTY;
-    struct bundle_args *args = call->args;
+    struct args *args = call->args;
     struct bundle_info info;
     if (call->operands.n == 0 || (!args->output && !args->is_dry)) {
         return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output DIR or --dry-run");
@@ -208,7 +207,7 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
-    struct bundle_args *args = call->args;
+    struct args *args = call->args;
     struct bundle_info info;
     stop_hold();
     if (store_open(call->arena, ctx->store, &store, err) < 0) {
@@ -231,8 +230,7 @@ static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 const struct cmd CMD_BUNDLE =
     CMD("bundle", "NAME...",
         "put everything that reports, datasets, images or sources need into one folder",
-        BUNDLE_OPTS, run_bundle, CMD_ARGS(struct bundle_args));
-const struct cmd CMD_IMPORT =
-    CMD("import", "DIR", "import a bundle into the store, after checking every byte", IMPORT_OPTS,
-        run_import, CMD_ARGS(struct bundle_args),
-        CMD_OPERANDS(1, 1, "import: expected one DIR of a bundle"));
+        BUNDLE_OPTS, run_bundle, CMD_ARGS(struct args));
+const struct cmd CMD_IMPORT = CMD(
+    "import", "DIR", "import a bundle into the store, after checking every byte", IMPORT_OPTS,
+    run_import, CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "import: expected one DIR of a bundle"));

@@ -17,14 +17,14 @@
 
 #define LIST_BYTES_MAX (8u << 20)
 
-struct list_args {
+struct args {
     bool want_json;
     bool want_ids;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct list_args, want_ids, "ids", "only the ids, one a line"),
-    OPT(struct list_args, want_json, "json", "one JSON document"),
+    OPT(struct args, want_ids, "ids", "only the ids, one a line"),
+    OPT(struct args, want_json, "json", "one JSON document"),
     OPT_END,
 };
 
@@ -311,7 +311,7 @@ static int add_json(struct rows *rows, const struct kind *kind, struct strbuf *o
     return 0;
 }
 
-static int print_rows(struct rows *rows, const struct kind *kind, const struct list_args *args,
+static int print_rows(struct rows *rows, const struct kind *kind, const struct args *args,
                       struct strbuf *out, struct err *err)
 {
     if (args->want_json) {
@@ -336,7 +336,7 @@ static const struct kind *find_kind(const char *name)
 static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(table) struct table table = {0};
-    struct list_args *args = call->args;
+    struct args *args = call->args;
     const char *name = call->operands.n ? call->operands.items[0] : "reports";
     const struct kind *kind = find_kind(name);
     if (!kind) {
@@ -370,4 +370,4 @@ static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
 const struct cmd CMD_LIST =
     CMD("list", "[reports|cases|datasets|images|formats|rules|findings|inventories|runs] [REPORT]",
         "list reports (default), cases, datasets, images, formats, inventories, runs, ...", OPTS,
-        run_list, CMD_ARGS(struct list_args));
+        run_list, CMD_ARGS(struct args));

@@ -38,26 +38,25 @@
 #define CODE_INSIDE      "/published/code"
 #define NUMBER_DIGITS    6 /* of a number */
 
-struct publish_args {
+struct args {
     const char *output, *title, *files, *author;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct publish_args, output, "output", "a new or empty folder to write to", .letter = 'o',
+    OPT(struct args, output, "output", "a new or empty folder to write to", .letter = 'o',
         .value = "FOLDER"),
-    OPT(struct publish_args, title, "title", "title of the report (default: the run's)",
-        .value = "TEXT"),
-    OPT(struct publish_args, files, "files",
+    OPT(struct args, title, "title", "title of the report (default: the run's)", .value = "TEXT"),
+    OPT(struct args, files, "files",
         "for a run of a command: the files that it needs, which are published too",
         .value = "FOLDER"),
-    OPT(struct publish_args, author, "author", "also write CITATION.cff, with this author",
+    OPT(struct args, author, "author", "also write CITATION.cff, with this author",
         .value = "NAME"),
     OPT_END,
 };
 
 struct publish {
     struct arena *arena;
-    const struct publish_args *args;
+    const struct args *args;
     const char *root, *folder;
     struct run_view views[PUBLISH_RUNS_MAX];
     const char *archives[PUBLISH_RUNS_MAX];
@@ -556,7 +555,7 @@ static int check_output(struct arena *arena, const char *folder, struct err *err
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(publish) struct publish p = {.arena = call->arena};
-    struct publish_args *args = call->args;
+    struct args *args = call->args;
     if (check_output(call->arena, args->output, err) < 0) {
         return -1;
     }
@@ -585,4 +584,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd CMD_PUBLISH =
     CMD("publish", "RUN...", "a folder that others audit, and reproduce by its address", OPTS, run,
-        CMD_ARGS(struct publish_args));
+        CMD_ARGS(struct args));

@@ -13,15 +13,15 @@
 #define WHY_MAX    60
 #define TICK_NS    (250 * NS_PER_MS)
 
-struct status_args {
+struct args {
     bool want_json;
     bool is_followed;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct status_args, is_followed, "follow",
+    OPT(struct args, is_followed, "follow",
         "print each change of one run until it ends, then its result", .letter = 'f'),
-    OPT(struct status_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
@@ -284,7 +284,7 @@ static int run_attach(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct status_args *args = call->args;
+    struct args *args = call->args;
     if (args->is_followed && args->want_json) {
         return err_set(err, ERR_USAGE, "--follow excludes --json");
     }
@@ -298,7 +298,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 const struct cmd CMD_STATUS =
     CMD("status", "[RUN...]",
         "progress of the runs on this machine, and of each repeat of the named ones", OPTS, run,
-        CMD_ARGS(struct status_args));
+        CMD_ARGS(struct args));
 
 const struct cmd CMD_ATTACH = CMD("attach", "RUN", "follow a run of another process to its end",
                                   ATTACH_OPTS, run_attach, CMD_OPERANDS(1, 1, "expected one run"));

@@ -27,7 +27,7 @@
 #define HOUR_S        INT64_C(3600)
 #define DAY_S         (24 * HOUR_S)
 
-struct store_args {
+struct args {
     bool want_json;
     bool is_dry_run; /* gc */
     bool is_quick;   /* verify */
@@ -36,7 +36,7 @@ struct store_args {
 
 struct store_cmd { /* one call */
     const struct cmd_ctx *ctx;
-    const struct store_args *args;
+    const struct args *args;
     struct arena *arena;
     struct store *store;
     const char *const *operands; /* after the verb */
@@ -623,12 +623,12 @@ static int store_check(struct store_cmd *cmd, struct err *err)
 
 /* From gc's on, those of gc; the last is everybody's. */
 static const struct opt OPTS[] = {
-    OPT(struct store_args, is_dry_run, "dry-run", "list what would be dropped, drop nothing",
+    OPT(struct args, is_dry_run, "dry-run", "list what would be dropped, drop nothing",
         .letter = 'n'),
-    OPT(struct store_args, grace_s, "grace",
+    OPT(struct args, grace_s, "grace",
         "keep what is younger (default a day; a week for interrupted fetches)", .value = "SECONDS",
         .min = 0, .max = GRACE_S_MAX),
-    OPT(struct store_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 #define JSON_OPTS (OPTS + 2)
@@ -647,7 +647,7 @@ static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb ver
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct json_out out;
-    const struct store_args *args = call->args;
+    const struct args *args = call->args;
     struct store_cmd cmd = {.ctx = ctx,
                             .args = args,
                             .arena = call->arena,
@@ -673,7 +673,7 @@ static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb ver
 int store_verify_all(const struct cmd_ctx *ctx, const struct cmd_call *call, bool is_quick,
                      bool want_json, struct err *err)
 {
-    struct store_args args = {want_json, false, is_quick, -1};
+    struct args args = {want_json, false, is_quick, -1};
     struct cmd_call of_all = *call;
     of_all.args = &args;
     return carry_out(ctx, "verify", store_check, &of_all, err);
@@ -689,8 +689,8 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     return carry_out(ctx, call->cmd->name, verb, call, err);
 }
 
-static const struct store_args DEFAULTS = {.grace_s = -1};
-#define STORE_ARGS CMD_ARGS(struct store_args), .defaults = &DEFAULTS
+static const struct args DEFAULTS = {.grace_s = -1};
+#define STORE_ARGS CMD_ARGS(struct args), .defaults = &DEFAULTS
 const struct cmd DATA_LS = CMD("ls", "", "what the store holds, for what, and its size", JSON_OPTS,
                                run, STORE_ARGS, CMD_OPERANDS(0, 0, "ls: expected no operand"));
 const struct cmd DATA_GC = CMD("gc", "", "drop what nothing references", OPTS, run, STORE_ARGS,

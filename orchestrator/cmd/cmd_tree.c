@@ -14,26 +14,26 @@
 #include "sys/stop.h"
 #include "sys/tree.h"
 
-struct tree_args {
+struct args {
     const char *list;
     bool wants_md5, is_quick, want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct tree_args, list, "list",
+    OPT(struct args, list, "list",
         "compare with a list that sha256sum, md5sum or this command wrote", .value = "FILE"),
-    OPT(struct tree_args, wants_md5, "md5",
+    OPT(struct args, wants_md5, "md5",
         "write MD5, as md5sum does (a list that is given says itself what it has)"),
-    OPT(struct tree_args, is_quick, "quick",
+    OPT(struct args, is_quick, "quick",
         "do not read files again that have not changed since they were read"),
-    OPT(struct tree_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
 struct treeing { /* one call */
     struct strbuf *out;
     const struct cmd_ctx *ctx;
-    const struct tree_args *args;
+    const struct args *args;
     struct arena arena;
     struct progress progress;
     struct tree_opts opts;
@@ -164,7 +164,7 @@ static int report(struct treeing *t, int result, struct err *err)
 static int run_tree(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
-    struct tree_args *args = call->args;
+    struct args *args = call->args;
     struct treeing t = {.ctx = ctx, .args = args, .out = call->out};
     if (args->list && args->wants_md5) {
         return err_set(err, ERR_USAGE, "tree: the list says which digests it has: no --md5");
@@ -186,4 +186,4 @@ static int run_tree(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
 
 const struct cmd CMD_TREE =
     CMD("tree", "FOLDER", "digests of all files of a folder, or the differences from a list", OPTS,
-        run_tree, CMD_ARGS(struct tree_args), CMD_OPERANDS(1, 1, "tree: expected one FOLDER"));
+        run_tree, CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "tree: expected one FOLDER"));

@@ -15,27 +15,25 @@
 #define UNPACK_THREADS  4
 #define MAX_BYTES_LIMIT INT64_MAX
 
-struct unpack_args {
+struct args {
     const char *format, *sha256, *md5, *list, *write_list;
     int64_t max_bytes;
     bool is_nested, want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct unpack_args, sha256, "sha256", "the archive's SHA-256; another is refused",
-        .value = "HEX"),
-    OPT(struct unpack_args, md5, "md5", "the archive's MD5; another is refused", .value = "HEX"),
-    OPT(struct unpack_args, list, "list", "the expected files, as sha256sum or md5sum writes them",
+    OPT(struct args, sha256, "sha256", "the archive's SHA-256; another is refused", .value = "HEX"),
+    OPT(struct args, md5, "md5", "the archive's MD5; another is refused", .value = "HEX"),
+    OPT(struct args, list, "list", "the expected files, as sha256sum or md5sum writes them",
         .value = "FILE"),
-    OPT(struct unpack_args, write_list, "write-list",
-        "write the SHA-256 of each file, for sha256sum -c", .value = "FILE"),
-    OPT(struct unpack_args, format, "format",
+    OPT(struct args, write_list, "write-list", "write the SHA-256 of each file, for sha256sum -c",
+        .value = "FILE"),
+    OPT(struct args, format, "format",
         "tar, tar.gz, tar.zst or zip; another is refused (without: by its bytes)", .value = "TYPE"),
-    OPT(struct unpack_args, is_nested, "nested", "also unpack each entry NAME.tar, into NAME/"),
-    OPT(struct unpack_args, max_bytes, "max-bytes",
-        "refuse an archive whose files add up to more bytes", .value = "N", .min = 1,
-        .max = MAX_BYTES_LIMIT),
-    OPT(struct unpack_args, want_json, "json", "print one JSON document, also on failure"),
+    OPT(struct args, is_nested, "nested", "also unpack each entry NAME.tar, into NAME/"),
+    OPT(struct args, max_bytes, "max-bytes", "refuse an archive whose files add up to more bytes",
+        .value = "N", .min = 1, .max = MAX_BYTES_LIMIT),
+    OPT(struct args, want_json, "json", "print one JSON document, also on failure"),
     OPT_END,
 };
 
@@ -104,8 +102,7 @@ static void print_json(struct strbuf *buf, const struct unpack_run *u, const str
     jw_end_object(&out);
 }
 
-static void print_text(struct strbuf *buf, const struct unpack_run *u,
-                       const struct unpack_args *args)
+static void print_text(struct strbuf *buf, const struct unpack_run *u, const struct args *args)
 {
     const struct unpack_tree_result *r = &u->result;
     char archive[SHA256_HEX_SIZE], tree[SHA256_HEX_SIZE];
@@ -156,8 +153,8 @@ static int check_format(const char *format, struct err *err)
                   : 0;
 }
 
-static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u,
-                     const struct unpack_args *args, struct err *err)
+static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const struct args *args,
+                     struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
     size_t n_cores = pool_lanes().n;
@@ -206,7 +203,7 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u,
 
 static int run_unpack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct unpack_args *args = call->args;
+    struct args *args = call->args;
     struct unpack_run u = {0};
     u.archive = call->operands.items[0];
     u.folder = call->operands.items[1];
@@ -227,5 +224,5 @@ static int run_unpack(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 
 const struct cmd CMD_UNPACK =
     CMD("unpack", "ARCHIVE FOLDER", "unpack and check an archive in one pass; refuse a hostile one",
-        OPTS, run_unpack, CMD_ARGS(struct unpack_args),
+        OPTS, run_unpack, CMD_ARGS(struct args),
         CMD_OPERANDS(2, 2, "unpack: expected an ARCHIVE and a new FOLDER"));

@@ -11,23 +11,23 @@
 
 #define OUTAGE_NS (5 * NS_PER_S)
 
-struct clean_args {
+struct args {
     const char *nodes;
     bool is_dry_run;
     bool want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct clean_args, is_dry_run, "dry-run", "only list it", .letter = 'n'),
-    OPT(struct clean_args, want_json, "json", "print one JSON document"),
-    OPT(struct clean_args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
+    OPT(struct args, is_dry_run, "dry-run", "only list it", .letter = 'n'),
+    OPT(struct args, want_json, "json", "print one JSON document"),
+    OPT(struct args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
         .value = "SET"),
     OPT_END,
 };
 
 struct clean_job {
     struct strbuf *out;
-    const struct clean_args *args;
+    const struct args *args;
     struct nodes_fleet *nodes;
     struct clean_list list;
 };
@@ -164,7 +164,7 @@ static void print_json(const struct clean_job *job, int status)
 static int clean(struct arena *arena, struct clean_job *job, const struct clean_opts *opts,
                  struct err *err)
 {
-    const struct clean_args *args = job->args;
+    const struct args *args = job->args;
     if (clean_scan(arena, &job->nodes->fleet, opts, &job->list, err) < 0 ||
         (!args->want_json && print_table(job, err) < 0) ||
         (!args->is_dry_run && clean_apply(&job->nodes->fleet, &job->list, err) < 0)) {
@@ -198,7 +198,7 @@ static int find_run(struct arena *arena, const char *state, const char *name, st
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
-    struct clean_args *args = call->args;
+    struct args *args = call->args;
     struct clean_job job = {.args = args, .nodes = &nodes, .out = call->out};
     struct clean_opts opts = {.state = ctx->state, .use_of_run = run_use};
     struct nodes_fleet_opts nodes_opts = {call->operands.items[0], args->nodes, 0, OUTAGE_NS};
@@ -213,5 +213,5 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd NODES_CLEAN =
     CMD("clean", "INVENTORY [RUN]", "stop and remove what dead runs left on nodes", OPTS, run,
-        CMD_ARGS(struct clean_args),
+        CMD_ARGS(struct args),
         CMD_OPERANDS(1, 2, "nodes clean: expected an inventory, and one run or none"));
