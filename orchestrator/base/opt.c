@@ -28,12 +28,15 @@ static int store_share(const struct opt *o, const char *value, double *ret, stru
 {
     struct str number = str_of(value);
     struct err reason = {0};
-    if (str_ends(number, STR_LIT("%"))) {
-        number.len--;
-    }
+    bool has_sign = str_ends(number, STR_LIT("%"));
+    number.len -= has_sign;
     if (str_to_f64(number, ret, &reason) < 0 || !(*ret >= 0 && *ret < 100)) {
         return err_set(err, ERR_USAGE, "--%s %.40s: expected a share from 0%% to under 100%%",
                        o->name, value);
+    }
+    if (!has_sign && *ret > 0 && *ret < 1) { /* "0.05" is 5 % to one reader and 0.05 % to another */
+        return err_set(err, ERR_USAGE, "--%s %.40s may be read as %.10g%% or as %.10g%%: write one",
+                       o->name, value, 100 * *ret, *ret);
     }
     *ret /= 100;
     return 0;

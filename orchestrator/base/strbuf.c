@@ -198,6 +198,12 @@ void strbuf_add_f64(struct strbuf *buf, double value)
 
 void shq_append(struct strbuf *buf, struct str word)
 {
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+:,./-";
+    if (word.len && str_span(word, 0, PLAIN) == word.len) {
+        strbuf_add(buf, word.ptr, word.len);
+        return;
+    }
     strbuf_add_char(buf, '\'');
     for (size_t idx = 0; idx < word.len; idx++) {
         if (word.ptr[idx] == '\'') {

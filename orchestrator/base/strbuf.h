@@ -34,7 +34,7 @@ void strbuf_printf(struct strbuf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The shortest decimal text that reads back as the same double; "null" is never written: value must be finite. */
 void strbuf_add_f64(struct strbuf *buf, double value);
 
-/* One shell word, quoted for /bin/sh. */
+/* One shell word for /bin/sh, quoted where it has a sign that a shell might read. */
 void shq_append(struct strbuf *buf, struct str word);
 
 static inline struct str strbuf_str(const struct strbuf *buf)

@@ -414,10 +414,11 @@ static int put_archives(struct publish *p, struct err *err)
 }
 
 /* The folder is read as anybody will read it. */
-static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err *err)
+static int put_pages(const struct cmd_ctx *ctx, struct publish *p, struct err *err)
 {
     CLEANUP(format_set) struct format_set formats = {0};
-    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf card = STRBUF(TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf page = STRBUF(TEXT_MAX);
     const struct audit_opts opts = {.root = ctx->root};
     struct address address;
     struct report report;
@@ -428,8 +429,12 @@ static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err 
         audit_report(p->arena, &report, &formats, &opts, &audit, err) < 0) {
         return err_wrap(err, "what was written to %s", p->folder);
     }
-    page_card(&text, &audit);
-    return put_text(p, "picture.svg", strbuf_str(&text), err);
+    report.path = str_sub(report.path, strlen(p->folder) + 1, report.path.len);
+    page_card(&card, &audit);
+    page_audit(&page, &audit, 1);
+    return put_text(p, "picture.svg", strbuf_str(&card), err) < 0
+               ? -1
+               : put_text(p, "index.html", strbuf_str(&page), err);
 }
 
 static void add_table(const struct publish *p, struct strbuf *out)
@@ -491,9 +496,7 @@ static int put_rest(const struct cmd_ctx *ctx, struct publish *p, struct err *er
         "name: audit\non: [push]\njobs:\n  audit:\n    runs-on: ubuntu-latest\n    steps:\n"
         "      - uses: actions/checkout@v4\n      - run: reperf audit . && reperf lint .\n";
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
-    CLEANUP(strbuf) struct strbuf page = STRBUF(TEXT_MAX);
-    if (put_picture(ctx, p, err) < 0 || page_run(&page, &p->views[0], err) < 0 ||
-        put_text(p, "index.html", strbuf_str(&page), err) < 0 ||
+    if (put_pages(ctx, p, err) < 0 ||
         put_text(p, ".github/workflows/audit.yml", STR_LIT(CI), err) < 0) {
         return -1;
     }

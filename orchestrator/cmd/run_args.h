@@ -8,8 +8,6 @@
 #include "run/run.h"
 #include "run/run_address.h"
 
-#define COMMAND_STACK "command" /* of `run -- COMMAND`: its stack, framework and group */
-
 struct run_args {
     struct net_args net; /* first: NET_ARGS_OPTS of run */
     struct opt_list cases;

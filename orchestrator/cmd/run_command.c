@@ -13,7 +13,7 @@
 #define REPORT_TEXT_MAX (64u << 10)
 #define SLUG_MAX        40
 
-/* The program's name in a case's id: small letters and digits, joined by dots and dashes. */
+/* A program's name in a case's id: small letters and digits, joined by dots and dashes. */
 static const char *slug_of(struct arena *arena, const char *program)
 {
     const char *base = strrchr(program, '/');
@@ -32,6 +32,21 @@ static const char *slug_of(struct arena *arena, const char *program)
     }
     slug[n] = '\0';
     return n ? slug : "command";
+}
+
+/* `python3 -u train.py` is named after its script, which says more than the interpreter. */
+static const char *named_by(struct arena *arena, const struct opt_list *words)
+{
+    static const char *const SCRIPTS[] = {".py", ".sh", ".jl", ".R", ".pl", ".lua", ".js"};
+    for (size_t idx = 1; idx < words->n; idx++) {
+        for (size_t at = 0; at < ARRAY_LEN(SCRIPTS); at++) {
+            struct str word = str_of(words->items[idx]), ending = str_of(SCRIPTS[at]);
+            if (str_ends(word, ending) && !strpbrk(words->items[idx], " \t\n")) {
+                return str_z(arena, str_sub(word, 0, word.len - ending.len));
+            }
+        }
+    }
+    return words->items[0];
 }
 
 static const char *quoted(struct arena *arena, const char *folder, const struct opt_list *words)
@@ -127,7 +142,7 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(REPORT_TEXT_MAX);
     CLEANUP(free) char *folder = getcwd(NULL, 0);
-    struct command_case c = {.slug = slug_of(arena, words->items[0])};
+    struct command_case c = {.slug = slug_of(arena, named_by(arena, words))};
     struct run_command command = {0};
     bool is_contained;
     if (!folder) {

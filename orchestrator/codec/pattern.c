@@ -11,7 +11,8 @@
 #define SHOWN_MAX          60 /* bytes of the pattern in a message */
 #define MATCHES_BEFORE_JIT 12
 #define STEPS_OF_START     256 /* uncounted backtracking points for one start, */
-#define STEPS_OF_BYTE      8   /* and for each byte after it */
+#define KNOWN_STEPS_MAX    1000000u
+#define STEPS_OF_BYTE      8 /* and for each byte after it */
 #define JIT_STACK_START    (32u << 10)
 #define JIT_STACK_MAX      (1u << 20)
 
@@ -367,4 +368,45 @@ struct str pattern_text(const struct pattern *pattern, struct str subject, int g
         return STR_EMPTY;
     }
     return (struct str){subject.ptr + span[0], span[1] - span[0]};
+}
+
+/* ---- patterns of the program ---- */
+
+static struct pattern *known(struct patterns *patterns, const char *source)
+{
+    struct err err = {0};
+    struct pattern *pattern = NULL;
+    for (size_t idx = 0; idx < patterns->n; idx++) {
+        if (patterns->items[idx].source == source) {
+            return patterns->items[idx].pattern;
+        }
+    }
+    int status = pattern_new(str_of(source), &pattern, &err);
+    ASSERT(status == 0);
+    VEC_PUSH(patterns, (struct pattern_known){source, pattern});
+    return pattern;
+}
+
+bool patterns_find(struct patterns *patterns, const char *source, struct str text,
+                   struct str *ret_groups, int n_groups)
+{
+    struct pattern *pattern = known(patterns, source);
+    struct match_budget budget = {KNOWN_STEPS_MAX};
+    struct err ignored = {0};
+    bool is_found = false;
+    if (!text.len || pattern_match(pattern, text, &budget, &is_found, &ignored) < 0 || !is_found) {
+        return false;
+    }
+    for (int group = 0; group < n_groups; group++) {
+        ret_groups[group] = pattern_text(pattern, text, group);
+    }
+    return true;
+}
+
+void patterns_release(struct patterns *patterns)
+{
+    for (size_t idx = 0; idx < patterns->n; idx++) {
+        pattern_free(patterns->items[idx].pattern);
+    }
+    VEC_RELEASE(patterns);
 }

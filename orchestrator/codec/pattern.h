@@ -7,6 +7,7 @@
 #define CODEC_PATTERN_H
 
 #include "base/str.h"
+#include "base/vec.h"
 
 #define PATTERN_LEN_MAX      4096
 #define PATTERN_GROUPS_MAX   32
@@ -45,5 +46,17 @@ MUST_CHECK int pattern_match_partial(struct pattern *pattern, struct str subject
 struct str pattern_source(const struct pattern *pattern);
 /* A group's text in the last match; ptr NULL if it took no part. group -1 gives that too; 0 is the whole match. */
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group);
+
+/* Patterns that are constants of the program, each made where it is first asked for. A text that takes too many steps has no match. */
+struct patterns {
+    VEC(struct pattern_known {
+        const char *source;
+        struct pattern *pattern;
+    });
+};
+void patterns_release(struct patterns *patterns);
+/* ret_groups: the whole match and its groups, n_groups in all; or NULL. */
+bool patterns_find(struct patterns *patterns, const char *source, struct str text,
+                   struct str *ret_groups, int n_groups);
 
 #endif

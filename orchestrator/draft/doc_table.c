@@ -138,19 +138,9 @@ struct str doc_line_at(struct str text, size_t at)
     return str_sub(text, at, end ? (size_t)(end - text.ptr) - at : text.len - at);
 }
 
-static bool is_rule(struct str line)
+static bool is_rule(struct doc_reader *r, struct str line)
 {
-    size_t n_dashes = 0;
-    size_t n_bars = 0;
-    for (size_t idx = 0; idx < line.len; idx++) {
-        char c = line.ptr[idx];
-        if (c == '\0' || !strchr("|-:+ \t\r", c)) {
-            return false;
-        }
-        n_dashes += c == '-';
-        n_bars += c == '|' || c == '+';
-    }
-    return n_dashes > 0 && n_bars > 0;
+    return patterns_find(&r->patterns, "^(?=.*-)(?=.*[|+])[-|:+ \\t\r]+\\z", line, NULL, 0);
 }
 
 static size_t split_bars(struct doc_reader *r, struct str line, struct doc_cell *cells)
@@ -229,98 +219,80 @@ static void read_csv(struct doc_reader *r)
 
 /* ---- HTML ---- */
 
-static bool has_tag(struct str text, size_t at, const char *name)
+/* The number after a tag's attribute; 1 where there is none. */
+static size_t span_of(struct doc_reader *r, const char *attribute, struct str tag)
 {
-    size_t len = strlen(name);
-    return at + len < text.len && strncasecmp(text.ptr + at, name, len) == 0 &&
-           !((text.ptr[at + len] | 0x20) >= 'a' && (text.ptr[at + len] | 0x20) <= 'z');
-}
-
-static size_t span_of(struct str tag, const char *name)
-{
-    int64_t at = str_find(tag, str_of(name));
-    int64_t value = 1;
     struct err ignored = {0};
-    if (at < 0) {
-        return 1;
-    }
-    struct str digits = str_sub(tag, (size_t)at + strlen(name), tag.len);
-    while (digits.len && (digits.ptr[0] == '=' || digits.ptr[0] == '"' || digits.ptr[0] == '\'')) {
-        digits = str_sub(digits, 1, digits.len);
-    }
-    for (size_t len = 0; len <= digits.len; len++) {
-        if (len == digits.len || digits.ptr[len] < '0' || digits.ptr[len] > '9') {
-            digits.len = len;
-        }
-    }
-    return str_to_i64(digits, 1, SPAN_MAX, &value, &ignored) == 0 ? (size_t)value : 1;
+    struct str g[2];
+    int64_t value = 1;
+    return patterns_find(&r->patterns, attribute, tag, g, 2) &&
+                   str_to_i64(g[1], 1, SPAN_MAX, &value, &ignored) == 0
+               ? (size_t)value
+               : 1;
 }
 
-struct spans { /* cells that span into the rows below */
+struct html_row {
     struct doc_cell cells[DOC_COLS_MAX];
-    size_t left[DOC_COLS_MAX];
+    size_t n;
+    bool is_open;
+    struct doc_cell spanning[DOC_COLS_MAX]; /* into the rows below */
+    size_t left[DOC_COLS_MAX];              /* so many of these */
 };
 
-static size_t carry_down(struct spans *spans, struct doc_cell *cells, size_t n)
+static void carry_down(struct html_row *row)
 {
-    while (n < DOC_COLS_MAX && spans->left[n] > 0) {
-        spans->left[n]--;
-        cells[n] = spans->cells[n];
-        n++;
+    while (row->n < DOC_COLS_MAX && row->left[row->n] > 0) {
+        row->left[row->n]--;
+        row->cells[row->n] = row->spanning[row->n];
+        row->n++;
     }
-    return n;
 }
 
-/* The row whose <tr> is at `at`, to the next row or the table's end. */
-static size_t read_tr(struct doc_reader *r, size_t at, struct doc_table *table, struct spans *spans)
+static void add_cell(struct doc_reader *r, struct html_row *row, struct str tag, struct str text)
 {
-    struct doc_cell cells[DOC_COLS_MAX];
-    struct str text = r->text;
-    size_t n = carry_down(spans, cells, 0);
-    at = skip_tag(text, at);
-    while (at < text.len && !has_tag(text, at, "<tr") && !has_tag(text, at, "</table")) {
-        bool is_cell = has_tag(text, at, "<td") || has_tag(text, at, "<th");
-        size_t from = is_cell ? skip_tag(text, at) : at;
-        struct str tag = str_sub(text, at, from - at);
-        size_t wide = span_of(tag, "colspan");
-        size_t deep = span_of(tag, "rowspan");
-        size_t end = from;
-        if (!is_cell) {
-            at++;
-            continue;
+    struct doc_cell cell = doc_clean_cell(r->arena, text);
+    size_t wide = span_of(r, "colspan[=\"']*(\\d+)", tag);
+    size_t deep = span_of(r, "rowspan[=\"']*(\\d+)", tag);
+    for (size_t idx = 0; idx < wide; idx++) {
+        if (row->n == DOC_COLS_MAX) {
+            r->out->n_left_out++;
+            return;
         }
-        while (end < text.len && !has_tag(text, end, "<td") && !has_tag(text, end, "<th") &&
-               !has_tag(text, end, "</t") && !has_tag(text, end, "</td") &&
-               !has_tag(text, end, "</th") && !has_tag(text, end, "</tr") &&
-               !has_tag(text, end, "<tr") && !has_tag(text, end, "</table")) {
-            end++;
-        }
-        struct doc_cell cell = doc_clean_cell(r->arena, str_sub(text, from, end - from));
-        for (size_t idx = 0; idx < wide; idx++) {
-            if (n == DOC_COLS_MAX) {
-                r->out->n_left_out++;
-                break;
-            }
-            spans->cells[n] = cell;
-            spans->left[n] = deep - 1;
-            cells[n++] = cell;
-            n = idx + 1 < wide ? n : carry_down(spans, cells, n);
-        }
-        at = end;
+        row->spanning[row->n] = cell;
+        row->left[row->n] = deep - 1;
+        row->cells[row->n++] = cell;
     }
-    if (table && n) {
-        doc_add_row(r, table, cells, n);
-    }
-    return at;
+    carry_down(row);
 }
 
+/* The table whose tag is at `at`; returns where it ends. A cell ends where any tag of the table's structure stands. */
 static size_t read_html(struct doc_reader *r, size_t at)
 {
+    static const char TAG[] = "(?i)<(/?(?:table|tr|td|th))(?![a-z])[^>]*>?";
     struct doc_table *table = doc_new_table(r, at);
-    struct spans spans = {0};
-    at = skip_tag(r->text, at);
-    while (at < r->text.len && !has_tag(r->text, at, "</table")) {
-        at = has_tag(r->text, at, "<tr") ? read_tr(r, at, table, &spans) : at + 1;
+    struct html_row row = {.n = 0};
+    struct str cell = STR_EMPTY; /* the tag of the one that is open */
+    bool is_end = false;
+    for (at++; !is_end;) {
+        struct str rest = str_sub(r->text, at, SIZE_MAX);
+        struct str g[2] = {str_sub(rest, rest.len, 0), STR_LIT("/table")};
+        (void)patterns_find(&r->patterns, TAG, rest, g, 2);
+        bool is_row = g[1].len == 2 && (g[1].ptr[1] | 0x20) == 'r';
+        is_end = g[1].len == 6 && g[1].ptr[0] == '/';
+        if (cell.ptr) {
+            add_cell(r, &row, cell,
+                     (struct str){cell.ptr + cell.len, (size_t)(g[0].ptr - cell.ptr) - cell.len});
+        }
+        cell = row.is_open && g[1].len == 2 && !is_row ? g[0] : STR_EMPTY;
+        if (is_row || is_end) {
+            if (table && row.n) {
+                doc_add_row(r, table, row.cells, row.n);
+            }
+            row.n = 0;
+            row.is_open = true;
+            carry_down(&row);
+        }
+        at = (size_t)(g[0].ptr - r->text.ptr) + (is_end ? 0 : g[0].len);
     }
     return at;
 }
@@ -328,25 +300,17 @@ static size_t read_html(struct doc_reader *r, size_t at)
 /* ---- a document ---- */
 
 /* 1 to DOC_LEVELS; 0: not a heading. */
-static int level_of(struct str line)
+static int level_of(struct doc_reader *r, struct str line)
 {
-    int level = 0;
-    while (level < DOC_LEVELS && (size_t)level < line.len && line.ptr[level] == '#') {
-        level++;
-    }
-    if (level > 0) {
-        return line.len > 1 ? level : 0;
-    }
-    int64_t html = str_find(line, STR_LIT("<h"));
-    return html >= 0 && (size_t)html + 2 < line.len && line.ptr[html + 2] >= '1' &&
-                   line.ptr[html + 2] <= '6'
-               ? line.ptr[html + 2] - '0'
-               : 0;
+    struct str g[3];
+    return !patterns_find(&r->patterns, "^(?!#\\z)(#{1,6})|<h([1-6])", line, g, 3) ? 0
+           : g[1].ptr                                                              ? (int)g[1].len
+                      : g[2].ptr[0] - '0';
 }
 
 static void note_heading(struct doc_reader *r, size_t at, struct str line)
 {
-    int level = level_of(line);
+    int level = level_of(r, line);
     if (level == 0) {
         return;
     }
@@ -368,7 +332,8 @@ static void read_markup(struct doc_reader *r, bool is_markdown)
         int64_t tag = str_find(line, STR_LIT("<table"));
         if (tag >= 0) {
             at = read_html(r, at + (size_t)tag);
-        } else if (is_markdown && line.len && memchr(line.ptr, '|', line.len) && is_rule(below)) {
+        } else if (is_markdown && line.len && memchr(line.ptr, '|', line.len) &&
+                   is_rule(r, below)) {
             at = read_bars(r, at, line);
         } else {
             note_heading(r, at, line);
@@ -397,4 +362,5 @@ void doc_tables_read(struct arena *arena, struct str text, enum doc_kind kind,
         read_markup(&r, kind != DOC_HTML);
         break;
     }
+    patterns_release(&r.patterns);
 }

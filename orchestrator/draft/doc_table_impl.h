@@ -3,6 +3,7 @@
 #ifndef DRAFT_DOC_TABLE_IMPL_H
 #define DRAFT_DOC_TABLE_IMPL_H
 
+#include "codec/pattern.h"
 #include "draft/doc_table.h"
 
 #define DOC_LEVELS 6
@@ -11,6 +12,7 @@ struct doc_reader {
     struct arena *arena;
     struct str text;
     struct doc_tables *out;
+    struct patterns patterns; /* owned */
     struct str heading;
     struct str levels[DOC_LEVELS + 1]; /* the headings that enclose it, by level */
     int level;                         /* of heading */

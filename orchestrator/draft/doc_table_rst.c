@@ -8,35 +8,21 @@
 
 struct rst_column {
     size_t from, to; /* of a line; the last reaches to its end */
-    char text[CELL_MAX];
-    size_t len;
+    struct str text;
 };
 struct rst_columns {
-    struct rst_column *items;
+    struct rst_column items[DOC_COLS_MAX];
     size_t n;
 };
 
-static bool only_of(struct str line, const char *set)
+static bool is_like(struct doc_reader *r, const char *pattern, struct str line)
 {
-    for (size_t idx = 0; idx < line.len; idx++) {
-        if (line.ptr[idx] == '\0' || !strchr(set, line.ptr[idx])) {
-            return false;
-        }
-    }
-    return line.len > 0;
+    return patterns_find(&r->patterns, pattern, str_trim(line), NULL, 0);
 }
 
-static bool is_grid_border(struct str line)
+static bool is_simple_border(struct doc_reader *r, struct str line)
 {
-    line = str_trim(line);
-    return line.len > 2 && line.ptr[0] == '+' && line.ptr[line.len - 1] == '+' &&
-           only_of(line, "+-=");
-}
-
-static bool is_simple_border(struct str line)
-{
-    line = str_trim(line);
-    return line.len > 4 && only_of(line, "= ") && memchr(line.ptr, ' ', line.len);
+    return is_like(r, "^(?=.{5})(?=.* )[= ]+\\z", line);
 }
 
 static void add_column(struct doc_reader *r, struct rst_columns *columns, size_t from, size_t to)
@@ -48,17 +34,15 @@ static void add_column(struct doc_reader *r, struct rst_columns *columns, size_t
     columns->items[columns->n++] = (struct rst_column){.from = from, .to = to};
 }
 
-static void append(struct rst_column *column, struct str text)
+static void append(struct doc_reader *r, struct rst_column *column, struct str text)
 {
     text = str_trim(text);
-    if (!text.len || column->len + text.len + 1 > CELL_MAX) {
-        return;
+    if (text.len && column->text.len + text.len + 1 <= CELL_MAX) {
+        column->text =
+            column->text.len
+                ? str_of(arena_printf(r->arena, "%.*s %.*s", STR_ARG(column->text), STR_ARG(text)))
+                : text;
     }
-    if (column->len) {
-        column->text[column->len++] = ' ';
-    }
-    memcpy(column->text + column->len, text.ptr, text.len);
-    column->len += text.len;
 }
 
 /* Emits the row collected so far, if it has text. */
@@ -67,10 +51,9 @@ static void flush(struct doc_reader *r, struct doc_table *table, struct rst_colu
     struct doc_cell cells[DOC_COLS_MAX];
     size_t n_text = 0;
     for (size_t c = 0; c < columns->n; c++) {
-        struct rst_column *column = &columns->items[c];
-        cells[c] = doc_clean_cell(r->arena, (struct str){column->text, column->len});
-        n_text += column->len > 0;
-        column->len = 0;
+        cells[c] = doc_clean_cell(r->arena, columns->items[c].text);
+        n_text += columns->items[c].text.len > 0;
+        columns->items[c].text = STR_EMPTY;
     }
     if (table && n_text) {
         doc_add_row(r, table, cells, columns->n);
@@ -78,7 +61,7 @@ static void flush(struct doc_reader *r, struct doc_table *table, struct rst_colu
 }
 
 /* A line of a grid: without a bar at a column's end, the cell spans on. */
-static void take_grid_line(struct rst_columns *columns, struct str line)
+static void take_grid_line(struct doc_reader *r, struct rst_columns *columns, struct str line)
 {
     for (size_t c = 0; c < columns->n;) {
         size_t last = c;
@@ -91,7 +74,7 @@ static void take_grid_line(struct rst_columns *columns, struct str line)
                                       ? columns->items[last].to - columns->items[c].from
                                       : 0);
         for (; c <= last; c++) {
-            append(&columns->items[c], text);
+            append(r, &columns->items[c], text);
         }
     }
 }
@@ -100,17 +83,10 @@ static size_t read_grid(struct doc_reader *r, struct rst_columns *columns, size_
 {
     struct str border = doc_line_at(r->text, at);
     struct doc_table *table = doc_new_table(r, at);
-    size_t from = 0;
-    bool is_in = false;
-    for (size_t idx = 0; idx < border.len; idx++) {
-        if (border.ptr[idx] != '+') {
-            continue;
-        }
-        if (is_in) {
-            add_column(r, columns, from, idx);
-        }
-        is_in = true;
-        from = idx + 1;
+    struct str edge = str_rtrim(border, 0, " \t\r");
+    for (size_t from = str_cspan(edge, 0, "+") + 1, to; from < edge.len; from = to + 1) {
+        to = str_cspan(edge, from, "+");
+        add_column(r, columns, from, to);
     }
     for (at += border.len + 1; at < r->text.len;) {
         struct str line = doc_line_at(r->text, at);
@@ -119,27 +95,27 @@ static size_t read_grid(struct doc_reader *r, struct rst_columns *columns, size_
             break;
         }
         at += line.len + 1;
-        if (bare.ptr[0] == '+' && memchr(bare.ptr, '-', bare.len) == NULL &&
-            memchr(bare.ptr, '=', bare.len) == NULL) {
+        if (is_like(r, "^\\+[^-=]*\\z", line)) {
             break;
         }
         if (bare.ptr[0] == '+') {
             flush(r, table, columns);
         } else {
-            take_grid_line(columns, line);
+            take_grid_line(r, columns, line);
         }
     }
     flush(r, table, columns);
     return at;
 }
 
-static void take_simple_line(struct rst_columns *columns, struct str line)
+static void take_simple_line(struct doc_reader *r, struct rst_columns *columns, struct str line)
 {
     for (size_t c = 0; c < columns->n; c++) {
         size_t from = columns->items[c].from;
         size_t to = c + 1 < columns->n ? columns->items[c + 1].from : line.len;
         if (from < line.len) {
-            append(&columns->items[c], str_sub(line, from, (to < line.len ? to : line.len) - from));
+            append(r, &columns->items[c],
+                   str_sub(line, from, (to < line.len ? to : line.len) - from));
         }
     }
 }
@@ -157,20 +133,20 @@ static size_t read_simple(struct doc_reader *r, struct rst_columns *columns, siz
     for (at += border.len + 1; at < r->text.len && n_borders < 3;) {
         struct str line = doc_line_at(r->text, at);
         at += line.len + 1;
-        if (is_simple_border(line)) {
+        if (is_simple_border(r, line)) {
             n_borders++;
             flush(r, table, columns);
             if (!str_trim(doc_line_at(r->text, at)).len && n_borders == 2 && table &&
                 table->n_rows > 1) {
                 break; /* a table without a header */
             }
-        } else if (columns->n && columns->items[0].from < line.len &&
-                   line.ptr[columns->items[0].from] != ' ' && n_borders > 1) {
-            flush(r, table, columns); /* a line that begins in the first column begins a row */
-            take_simple_line(columns, line);
-        } else {
-            take_simple_line(columns, line);
+            continue;
         }
+        if (columns->n && columns->items[0].from < line.len &&
+            line.ptr[columns->items[0].from] != ' ' && n_borders > 1) {
+            flush(r, table, columns); /* a line that begins in the first column begins a row */
+        }
+        take_simple_line(r, columns, line);
     }
     flush(r, table, columns);
     return at;
@@ -200,10 +176,10 @@ static size_t read_list(struct doc_reader *r, struct rst_columns *columns, size_
             add_column(r, columns, 0, 0);
             n = columns->n;
             if (n > 0) {
-                append(&columns->items[n - 1], str_sub(bare, is_row ? 3 : 1, bare.len));
+                append(r, &columns->items[n - 1], str_sub(bare, is_row ? 3 : 1, bare.len));
             }
         } else if (n > 0) {
-            append(&columns->items[n - 1], bare);
+            append(r, &columns->items[n - 1], bare);
         }
     }
     flush(r, table, columns);
@@ -215,9 +191,9 @@ static void note_heading(struct doc_reader *r, size_t at, struct str line)
 {
     struct str under = str_trim(doc_line_at(r->text, at + line.len + 1));
     struct str title = str_trim(line);
-    const char one[] = {under.len ? under.ptr[0] : '\0', '\0'};
-    if (title.len < 3 || under.len < title.len || !strchr("=-~^\"#*'`+.:_", one[0]) ||
-        !only_of(under, one) || only_of(title, one)) {
+    if (title.len < 3 || under.len < title.len ||
+        !is_like(r, "^([-=~^\"#*'`+.:_])\\g1*\\z", under) ||
+        str_span(title, 0, (const char[]){under.ptr[0], '\0'}) == title.len) {
         return;
     }
     r->heading = doc_clean_cell(r->arena, title).text;
@@ -227,14 +203,12 @@ static void note_heading(struct doc_reader *r, size_t at, struct str line)
 
 void doc_read_rst(struct doc_reader *r)
 {
-    /* For one table at a time, because a document may contain very many. */
-    struct rst_columns columns = {arena_array(r->arena, struct rst_column, DOC_COLS_MAX), 0};
     for (size_t at = 0; at < r->text.len;) {
         struct str line = doc_line_at(r->text, at);
-        columns.n = 0;
-        if (is_grid_border(line)) {
+        struct rst_columns columns = {.n = 0};
+        if (is_like(r, "^\\+[-+=]+\\+\\z", line)) {
             at = read_grid(r, &columns, at);
-        } else if (is_simple_border(line)) {
+        } else if (is_simple_border(r, line)) {
             at = read_simple(r, &columns, at);
         } else if (str_find(line, STR_LIT(".. list-table::")) >= 0) {
             at = read_list(r, &columns, at);

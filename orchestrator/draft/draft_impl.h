@@ -8,45 +8,10 @@
 #include "base/map.h"
 #include "codec/pattern.h"
 
-enum draft_shape {
-    SHAPE_GRID,
-    SHAPE_GRID_AFTER,
-    SHAPE_GPUS,
-    SHAPE_GPUS_AFTER,
-    SHAPE_TIMES,
-    SHAPE_BATCH,
-    SHAPE_BATCH_AFTER,
-    SHAPE_PRECISION,
-    SHAPE_FRAMEWORK,
-    SHAPE_HARDWARE,
-    SHAPE_RATE,
-    SHAPE_PER_SECOND,
-    SHAPE_PER_GPU,
-    SHAPE_ANY_PER_SECOND,
-    SHAPE_TRAINING,
-    SHAPE_INFERENCE,
-    SHAPE_SCALED,
-    SHAPE_FPS,
-    SHAPE_RATIO,
-    SHAPE_OTHER,
-    SHAPE_GENERAL,
-    SHAPE_SIZED,
-    SHAPE_STATISTIC,
-    SHAPE_SETTING,
-    SHAPE_TIME,
-    SHAPE_TIME_UNIT,
-    SHAPE_WHOLE_TIME,
-    SHAPE_LATENCY,
-    SHAPE_ACCURACY,
-    SHAPE_COLUMN_GPUS,
-    SHAPE_COLUMN_PER_NODE,
-    SHAPE_COLUMN_NODES,
-    SHAPE_COLUMN_BATCH,
-    SHAPE_COLUMN_PRECISION,
-    SHAPE_COLUMN_MODEL,
-    SHAPE_COLUMN_FRAMEWORK,
-    SHAPES
-};
+/* Patterns of both. */
+extern const char SHAPE_ACCURACY[], SHAPE_ANY_PER_SECOND[], SHAPE_FRAMEWORK[], SHAPE_GENERAL[],
+    SHAPE_HARDWARE[], SHAPE_LATENCY[], SHAPE_PER_GPU[], SHAPE_RATE[], SHAPE_RATIO[],
+    SHAPE_SETTING[], SHAPE_SIZED[], SHAPE_STATISTIC[], SHAPE_TIME[], SHAPE_WHOLE_TIME[];
 
 enum draft_column {
     COLUMN_VALUE,
@@ -65,11 +30,10 @@ struct draft_reader {
     const struct vocabulary *vocabulary;
     struct str unit;   /* for speeds that name none; or empty */
     struct map tables; /* those that were read, by their text */
-    struct pattern *shapes[SHAPES];
-    int a[SHAPES], b[SHAPES];
+    struct patterns patterns;
 };
 
-bool draft_finds(struct draft_reader *r, enum draft_shape shape, struct str text);
+bool draft_finds(struct draft_reader *r, const char *shape, struct str text);
 struct str draft_lower(struct arena *arena, struct str text);
 /* The first unit of a rate of items in a text; empty if there is none. */
 struct str draft_unit(struct draft_reader *r, struct str text);

@@ -9,14 +9,7 @@
 #include "judge/identity.h"
 #include "log/numbers.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define LOG_BYTES_MAX   (64u << 20)
-#define CHUNK_FILES_MAX 40 /* of one call of git */
-#define CHUNK_BYTES_MAX (64 << 20)
+#define LOG_BYTES_MAX (64u << 20)
 
 int new_git_line(struct new_maker *m, const char *const *args, struct str *ret, struct err *err)
 {
@@ -33,31 +26,29 @@ int new_git_line(struct new_maker *m, const char *const *args, struct str *ret, 
 
 /* ---- what there is ---- */
 
-enum doc_kind new_doc_kind(struct str path, bool *ret_is)
+bool new_doc_kind(struct str path, enum doc_kind *ret_kind)
 {
     static const struct {
-        const char *end;
+        const char *ends;
         enum doc_kind kind;
-    } ENDS[] = {
-        {".md", DOC_MARKDOWN}, {".MD", DOC_MARKDOWN}, {".markdown", DOC_MARKDOWN},
-        {".html", DOC_HTML},   {".htm", DOC_HTML},    {".csv", DOC_CSV},
-        {".tsv", DOC_CSV},     {".rst", DOC_RST},     {".ipynb", DOC_NOTEBOOK},
-    };
-    for (size_t idx = 0; idx < ARRAY_LEN(ENDS); idx++) {
-        if (str_ends(path, str_of(ENDS[idx].end))) {
-            *ret_is = true;
-            return ENDS[idx].kind;
+    } ROWS[] = {{".md .MD .markdown", DOC_MARKDOWN},
+                {".html .htm", DOC_HTML},
+                {".csv .tsv", DOC_CSV},
+                {".rst", DOC_RST},
+                {".ipynb", DOC_NOTEBOOK}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        if (ends_with_any(path, ROWS[idx].ends)) {
+            *ret_kind = ROWS[idx].kind;
+            return true;
         }
     }
-    *ret_is = false;
-    return DOC_MARKDOWN;
+    return false;
 }
 
 static bool is_doc(struct str path)
 {
-    bool is;
-    (void)new_doc_kind(path, &is);
-    return is;
+    enum doc_kind kind;
+    return new_doc_kind(path, &kind);
 }
 
 static enum new_rank rank_of(struct str path)
@@ -108,11 +99,11 @@ static void take_entry(struct new_maker *m, struct str line)
         (struct new_file){str_z(m->arena, line), str_z(m->arena, hash), size, RANK_NONE};
 }
 
-static size_t depth_of(const char *path)
+static size_t count_of(struct str text, char c)
 {
     size_t n = 0;
-    for (; *path; path++) {
-        n += *path == '/';
+    for (size_t idx = 0; idx < text.len; idx++) {
+        n += text.ptr[idx] == c;
     }
     return n;
 }
@@ -120,16 +111,11 @@ static size_t depth_of(const char *path)
 /* Documents for people before generated ones, and higher folders first. */
 static int compare_docs(const void *left, const void *right)
 {
-    const struct new_file *a = left;
-    const struct new_file *b = right;
-    bool csv_a = str_ends(str_of(a->path), STR_LIT(".csv"));
-    bool csv_b = str_ends(str_of(b->path), STR_LIT(".csv"));
-    size_t depth_a = depth_of(a->path);
-    size_t depth_b = depth_of(b->path);
-    if (csv_a != csv_b) {
-        return csv_a ? 1 : -1;
-    }
-    return depth_a != depth_b ? (depth_a < depth_b ? -1 : 1) : strcmp(a->path, b->path);
+    struct str a = str_of(((const struct new_file *)left)->path);
+    struct str b = str_of(((const struct new_file *)right)->path);
+    int order = str_ends(a, STR_LIT(".csv")) - str_ends(b, STR_LIT(".csv"));
+    order = order ? order : (int)count_of(a, '/') - (int)count_of(b, '/');
+    return order ? order : str_cmp(a, b);
 }
 
 static int compare_logs(const void *left, const void *right)
@@ -151,13 +137,10 @@ int new_list_files(struct new_maker *m, struct err *err)
     struct str list;
     struct str rest;
     struct str line;
-    size_t n = 1;
     if (new_git_line(m, GIT_ARGS("ls-tree", "-r", "-l", "HEAD"), &list, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < list.len; idx++) {
-        n += list.ptr[idx] == '\n';
-    }
+    size_t n = count_of(list, '\n') + 1;
     m->all.items = arena_array(m->arena, struct new_file, n);
     m->docs.items = arena_array(m->arena, struct new_file, n);
     m->log_files.items = arena_array(m->arena, struct new_file, n);
@@ -251,83 +234,18 @@ void new_choose_logs(struct new_maker *m, struct draft_reader *reader)
     cut(logs, NEW_LOG_FILES_MAX);
 }
 
-/* ---- bringing them ---- */
-
-static int copy_slice(struct new_maker *m, int from, const struct new_file *file, struct err *err)
-{
-    CLEANUP(fd) int to = -1;
-    const char *target = fs_join(m->arena, m->tmp, file->path);
-    char *folder = arena_strndup(m->arena, target, strlen(target));
-    char buf[65536];
-    *strrchr(folder, '/') = '\0';
-    if (fs_mkdir_p(folder, err) < 0) {
-        return -1;
-    }
-    to = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (to < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", target, err_errno_text(errno));
-    }
-    for (int64_t left = file->size; left > 0;) {
-        size_t want = left < (int64_t)sizeof(buf) ? (size_t)left : sizeof(buf);
-        ssize_t n = read(from, buf, want);
-        if (n <= 0) {
-            return err_set(err, ERR_IO, "%s: git gave less than its size", file->path);
-        }
-        if (fs_write_all(to, buf, (size_t)n, target, err) < 0) {
-            return -1;
-        }
-        left -= n;
-    }
-    return 0;
-}
-
-/* `git show` of blobs writes one after the other and nothing between; their sizes are known from the list. */
-static int bring_chunk(struct new_maker *m, const struct new_file *files, size_t n, struct err *err)
-{
-    CLEANUP(fd) int from = -1;
-    const char *args[CHUNK_FILES_MAX + 3] = {"show", "--no-textconv"};
-    const char *chunk = fs_join(m->arena, m->tmp, ".reperf-chunk");
-    const struct git_call call = {
-        .git_dir = m->git_dir, .args = args, .output_path = chunk, .deadline_ns = NEW_GIT_LIMIT_NS};
-    int64_t bytes = 0;
-    struct stat st;
-    for (size_t idx = 0; idx < n; idx++) {
-        args[2 + idx] = files[idx].hash;
-        bytes += files[idx].size;
-    }
-    (void)unlink(chunk);
-    if (git_must(&m->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
-        return -1;
-    }
-    from = open(chunk, O_RDONLY | O_CLOEXEC);
-    if (from < 0 || fstat(from, &st) < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", chunk, err_errno_text(errno));
-    }
-    if (st.st_size != bytes) {
-        return err_set(err, ERR_INTEGRITY, "git show: expected %lld bytes of %zu files, found %lld",
-                       (long long)bytes, n, (long long)st.st_size);
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        if (copy_slice(m, from, &files[idx], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 int new_bring(struct new_maker *m, const struct new_files *files, struct err *err)
 {
-    for (size_t from = 0; from < files->n;) {
-        int64_t bytes = files->items[from].size;
-        size_t n = 1;
-        while (from + n < files->n && n < CHUNK_FILES_MAX &&
-               bytes + files->items[from + n].size <= CHUNK_BYTES_MAX) {
-            bytes += files->items[from + n++].size;
-        }
-        if (bring_chunk(m, &files->items[from], n, err) < 0) {
+    for (size_t idx = 0; idx < files->n; idx++) {
+        const char *target = fs_join(m->arena, m->tmp, files->items[idx].path);
+        const struct git_call call = {.git_dir = m->git_dir,
+                                      .args = GIT_ARGS("cat-file", "blob", files->items[idx].hash),
+                                      .output_path = target,
+                                      .deadline_ns = NEW_GIT_LIMIT_NS};
+        if (fs_mkdir_above(target, err) < 0 ||
+            git_must(&m->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
             return -1;
         }
-        from += n;
     }
     return 0;
 }

@@ -69,12 +69,13 @@ static int read_docs(struct new_maker *m, struct draft_reader *reader, struct er
         struct str path = str_of(m->docs.items[idx].path);
         struct doc_tables tables;
         struct str text;
-        bool is;
+        enum doc_kind kind = DOC_MARKDOWN;
+        (void)new_doc_kind(path, &kind);
         if (fs_read(m->arena, fs_join(m->arena, m->tmp, path.ptr), NEW_DOC_BYTES_MAX, &text, err) <
             0) {
             return -1;
         }
-        doc_tables_read(m->arena, text, new_doc_kind(path, &is), &tables);
+        doc_tables_read(m->arena, text, kind, &tables);
         draft_add_tables(reader, path, &tables, &m->draft);
         m->draft.n_left_out += tables.n_left_out;
     }

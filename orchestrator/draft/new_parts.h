@@ -53,7 +53,7 @@ struct new_maker {
 /* What git says, in the arena; empty where it fails. */
 MUST_CHECK int new_git_line(struct new_maker *m, const char *const *args, struct str *ret,
                             struct err *err);
-enum doc_kind new_doc_kind(struct str path, bool *ret_is);
+bool new_doc_kind(struct str path, enum doc_kind *ret_kind);
 /* Lists the repository and chooses the documents. */
 MUST_CHECK int new_list_files(struct new_maker *m, struct err *err);
 /* Once the documents are read: files that they link to come first. */

@@ -136,4 +136,5 @@ void lint_report(struct arena *arena, const struct report *report, struct findin
     lint_commands(&lint);
     lint_conditions(&lint);
     lint_rows(&lint);
+    patterns_release(&lint.patterns);
 }

@@ -4,6 +4,8 @@
 
 #include "lint/lint_parts.h"
 
+#include <ctype.h>
+
 /* Lists of logs as printed by a report: names that nothing writes, links with another case's label. */
 
 static bool printed_mentions(const struct stack *s, struct str text)
@@ -40,41 +42,26 @@ static bool says_full(struct str text)
     return holds_word(text, "fp32 float32");
 }
 
-/* The text before `open`, and the text between `open` and `close`. False if the line lacks either. */
-static bool cut(struct str line, const char *open, const char *close, struct str *ret_before,
-                struct str *ret_inside, struct str *ret_behind)
+/* [label](path), `label <path>`_, <a href="path">label</a> and label: path. False: no link. */
+static bool read_link(struct lint *lint, struct str line, struct str *ret_label,
+                      struct str *ret_path)
 {
-    int64_t at = str_find(line, str_of(open));
-    struct str rest = at >= 0 ? str_sub(line, (size_t)at + strlen(open), SIZE_MAX) : STR_EMPTY;
-    int64_t end = at >= 0 ? str_find(rest, str_of(close)) : -1;
-    if (end < 0) {
-        return false;
+    static const struct {
+        const char *pattern;
+        int label, path;
+    } FORMS[] = {{"^(.*?)\\]\\((.*?)\\)", 1, 2},
+                 {"^(.*?) <(.*?)>", 1, 2},
+                 {"href=\"(.*?)\"(.*)", 2, 1},
+                 {"^(.+?): (.*)", 1, 2}};
+    struct str g[3];
+    for (size_t idx = 0; idx < ARRAY_LEN(FORMS); idx++) {
+        if (patterns_find(&lint->patterns, FORMS[idx].pattern, line, g, ARRAY_LEN(g))) {
+            *ret_label = g[FORMS[idx].label];
+            *ret_path = g[FORMS[idx].path];
+            return true;
+        }
     }
-    *ret_before = str_sub(line, 0, (size_t)at);
-    *ret_inside = str_sub(rest, 0, (size_t)end);
-    *ret_behind = str_sub(rest, (size_t)end + strlen(close), SIZE_MAX);
-    return true;
-}
-
-/* [label](path), <a href="path">label</a>, `label <path>`_ and label: path. False: no link. */
-static bool read_link(struct str line, struct str *ret_label, struct str *ret_path)
-{
-    struct str before;
-    struct str behind;
-    int64_t colon = str_find(line, STR_LIT(": "));
-    if (cut(line, "](", ")", ret_label, ret_path, &behind) ||
-        cut(line, " <", ">", ret_label, ret_path, &behind)) {
-        return true;
-    }
-    if (cut(line, "href=\"", "\"", &before, ret_path, ret_label)) {
-        return true;
-    }
-    if (colon <= 0) {
-        return false;
-    }
-    *ret_label = str_sub(line, 0, (size_t)colon);
-    *ret_path = str_sub(line, (size_t)colon + 2, SIZE_MAX);
-    return true;
+    return false;
 }
 
 /* The label says one precision and the path the other. */
@@ -82,7 +69,7 @@ static void lint_link(const struct lint_command *c, struct str line)
 {
     struct str label;
     struct str path;
-    if (read_link(line, &label, &path) &&
+    if (read_link(c->lint, line, &label, &path) &&
         ((says_full(label) && !says_half(label) && says_half(path) && !says_full(path)) ||
          (says_half(label) && !says_full(label) && says_full(path) && !says_half(path)))) {
         lint_add(c->lint, "log-links-swapped", c->at, "the link \"%.*s\"", STR_ARG(str_trim(line)));
@@ -135,22 +122,20 @@ static bool counts_other_things(struct str name)
 }
 
 /* {2..6}: how many; 0 for anything else. */
-static int64_t count_braces(struct str word)
+static int64_t count_braces(struct lint *lint, struct str word)
 {
-    int64_t dots = str_find(word, STR_LIT(".."));
+    struct str g[3];
     int64_t first = 0;
     int64_t last = 0;
-    return str_starts(word, STR_LIT("{")) && str_ends(word, STR_LIT("}")) && dots > 1 &&
-                   to_count(str_sub(word, 1, (size_t)dots - 1), INT32_MAX, &first) &&
-                   to_count(str_sub(word, (size_t)dots + 2, word.len - (size_t)dots - 3), INT32_MAX,
-                            &last) &&
+    return patterns_find(&lint->patterns, "^\\{(\\d+)\\.\\.(\\d+)\\}\\z", word, g, ARRAY_LEN(g)) &&
+                   to_count(g[1], INT32_MAX, &first) && to_count(g[2], INT32_MAX, &last) &&
                    last >= first
                ? last - first + 1
                : 0;
 }
 
 /* for NAME in 1 2 3, for NAME in {2..6} */
-static int64_t count_for(const struct shell_run *run)
+static int64_t count_for(struct lint *lint, const struct shell_run *run)
 {
     int64_t n = 0;
     if (run->n < 4 || !str_eq_z(run->words[2].text, "in") ||
@@ -160,7 +145,7 @@ static int64_t count_for(const struct shell_run *run)
     for (size_t idx = 3; idx < run->n; idx++) {
         struct str word = run->words[idx].text;
         int64_t number = 0;
-        int64_t here = count_braces(word);
+        int64_t here = count_braces(lint, word);
         if (!here && !to_count(word, INT32_MAX, &number)) {
             return 0;
         }
@@ -235,7 +220,7 @@ static void lint_count(const struct lint_command *c, int64_t n)
 static void lint_loops(const struct lint_command *c)
 {
     const struct shell_run *run = c->run;
-    int64_t n = shell_is(run, "for")                               ? count_for(run)
+    int64_t n = shell_is(run, "for")                               ? count_for(c->lint, run)
                 : shell_is(run, "while") || shell_is(run, "until") ? count_while(c->script, run)
                                                                    : 0;
     if (n && launches(c->script, (size_t)(run - c->script->runs) + 1)) {
@@ -243,30 +228,16 @@ static void lint_loops(const struct lint_command *c)
     }
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool holds_one(struct str text, struct str part, bool is_bounded)
-{
-    for (size_t at = 0; at + part.len <= text.len; at++) {
-        size_t end = at + part.len;
-        if ((text.ptr[at] | 0x20) == (part.ptr[0] | 0x20) &&
-            strncasecmp(text.ptr + at, part.ptr, part.len) == 0 &&
-            !(is_bounded && ((at && is_letter(text.ptr[at - 1])) ||
-                             (end < text.len && is_letter(text.ptr[end]))))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool holds(struct str text, const char *words, bool is_bounded)
 {
     for (struct str rest = str_of(words), word; str_next(&rest, ' ', &word);) {
-        if (holds_one(text, word, is_bounded)) {
-            return true;
+        for (size_t at = 0; at + word.len <= text.len; at++) {
+            size_t end = at + word.len;
+            if (strncasecmp(text.ptr + at, word.ptr, word.len) == 0 &&
+                !(is_bounded && ((at && isalpha((unsigned char)text.ptr[at - 1])) ||
+                                 (end < text.len && isalpha((unsigned char)text.ptr[end]))))) {
+                return true;
+            }
         }
     }
     return false;

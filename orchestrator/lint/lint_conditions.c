@@ -97,45 +97,42 @@ static bool prints_seed(struct lint *lint, const struct stack *s)
     return false;
 }
 
-/* "1g", "64gb", "512M", "8589934592": bytes; 0 for anything else ("host"). */
-static double size_bytes(struct str text)
+/* 0: it is no number. */
+static double number_of(struct str text)
 {
     struct err err = {0};
     double value = 0;
-    double unit = 1;
-    if (text.len > 1 && (text.ptr[text.len - 1] | 0x20) == 'b') {
-        text.len--;
+    return text.ptr && str_to_f64(text, &value, &err) == 0 ? value : 0;
+}
+
+/* "1g", "64gb", "512M", "8589934592": bytes; 0 for anything else ("host"). */
+static double size_bytes(struct lint *lint, struct str text)
+{
+    static const char UNITS[] = "gmk";
+    struct str g[3];
+    if (!patterns_find(&lint->patterns, "(?i)^([\\d.]+)([gmk]?)b?\\z", text, g, ARRAY_LEN(g))) {
+        return 0;
     }
-    if (text.len && !is_digit(text.ptr[text.len - 1])) {
-        char last = (char)(text.ptr[--text.len] | 0x20);
-        unit = last == 'g' ? GIB : last == 'm' ? GIB / 1024 : last == 'k' ? GIB / 1024 / 1024 : 0;
+    double unit = g[2].len ? GIB : 1;
+    for (const char *u = UNITS; g[2].len && *u != (g[2].ptr[0] | 0x20); u++) {
+        unit /= 1024;
     }
-    return text.len && str_to_f64(text, &value, &err) == 0 ? value * unit : 0;
+    return number_of(g[1]) * unit;
 }
 
 /* "512x1024" or "224": pixels; 0 for anything else. */
-static double pixels(struct str text)
+static double pixels(struct lint *lint, struct str text)
 {
-    struct err err = {0};
-    int64_t at = str_find(text, STR_LIT("x"));
-    double height = 0;
-    double width = 0;
-    if (!text.ptr || str_to_f64(at > 0 ? str_sub(text, 0, (size_t)at) : text, &height, &err) < 0) {
-        return 0;
-    }
-    width = height;
-    if (at > 0 && str_to_f64(str_sub(text, (size_t)at + 1, SIZE_MAX), &width, &err) < 0) {
-        return 0;
-    }
-    return height * width;
+    struct str g[3];
+    return patterns_find(&lint->patterns, "^([\\d.]+)(?:x([\\d.]+))?\\z", text, g, ARRAY_LEN(g))
+               ? number_of(g[1]) * number_of(g[2].ptr ? g[2] : g[1])
+               : 0;
 }
 
 /* The workers of the command that runs this case: as printed, else as in the working command. */
 static double workers_of(struct lint *lint, const struct report_case *c)
 {
-    struct err err = {0};
     struct str text = STR_EMPTY;
-    double n = 0;
     for (struct lint_command command = lint_walk(lint, c->stack);
          !text.ptr && lint_next_command(&command);) {
         if (command_is_for(command.command, c)) {
@@ -148,7 +145,7 @@ static double workers_of(struct lint *lint, const struct report_case *c)
     if (!text.ptr) {
         case_condition(c, "workers", &text);
     }
-    return text.ptr && str_to_f64(text, &n, &err) == 0 ? n : 0;
+    return number_of(text);
 }
 
 /* Bytes that the loaders of a node hold ahead; 0 if too little is stated. */
@@ -157,7 +154,8 @@ static double needed_bytes(struct lint *lint, const struct report_case *c, struc
     *ret_image = STR_EMPTY;
     return case_condition(c, "image_size", ret_image)
                ? (double)c->gpus_per_node * workers_of(lint, c) * PREFETCH *
-                     (double)c->batch_per_gpu * CHANNELS * pixels(*ret_image) * BYTES_PER_VALUE
+                     (double)c->batch_per_gpu * CHANNELS * pixels(lint, *ret_image) *
+                     BYTES_PER_VALUE
                : 0;
 }
 
@@ -186,7 +184,7 @@ static void lint_shm_of(struct lint *lint, const struct stack *s, struct str pri
             continue;
         }
         double needed = needed_bytes(lint, c, &image);
-        if (size_bytes(shm) > 0 && needed > size_bytes(shm)) {
+        if (size_bytes(lint, shm) > 0 && needed > size_bytes(lint, shm)) {
             lint_add(lint, "shm-too-small", in_stack(s, ".conditions.shm_size"),
                      "--shm-size=%.*s for %" PRId64 " ranks x %.0f workers x %d batches of %" PRId64
                      " images of %s: %.1f GiB",

@@ -7,39 +7,19 @@
 
 /* ---- images ---- */
 
-/* Without a digest, and without docker.io/ and :latest. */
-static struct str image_name(struct str image)
+/* With a digest, an image is the same whatever its tag; else without docker.io/ and :latest. */
+static bool same_image(struct lint *lint, struct str a, struct str b)
 {
-    static const char *const HOSTS[] = {"docker.io/library/", "docker.io/", "library/"};
-    int64_t at = str_find(image, STR_LIT("@"));
-    image = at > 0 ? str_sub(image, 0, (size_t)at) : image;
-    for (size_t idx = 0; idx < ARRAY_LEN(HOSTS); idx++) {
-        if (str_starts(image, str_of(HOSTS[idx]))) {
-            image = str_sub(image, strlen(HOSTS[idx]), SIZE_MAX);
-        }
-    }
-    return str_ends(image, STR_LIT(":latest")) ? str_sub(image, 0, image.len - 7) : image;
+    static const char DIGEST[] = ".@sha256:";
+    bool by_digest = lint_has(lint, DIGEST, a) || lint_has(lint, DIGEST, b);
+    const char *name = by_digest ? "^(?:docker\\.io/)?(?:library/)?([^@]+?)(?::[^/:@]*)?(?:@.*)?\\z"
+                                 : "^(?:docker\\.io/)?(?:library/)?([^@]+?)(?::latest)?(?:@.*)?\\z";
+    struct str x[2], y[2];
+    return patterns_find(&lint->patterns, name, a, x, 2) &&
+           patterns_find(&lint->patterns, name, b, y, 2) && str_eq(x[1], y[1]);
 }
 
-static struct str repository_of(struct str image)
-{
-    int64_t colon = -1;
-    image = image_name(image);
-    for (size_t idx = 0; idx < image.len; idx++) {
-        colon = image.ptr[idx] == ':' ? (int64_t)idx : image.ptr[idx] == '/' ? -1 : colon;
-    }
-    return colon > 0 ? str_sub(image, 0, (size_t)colon) : image;
-}
-
-/* With a digest, an image is the same whatever its tag. */
-static bool same_image(struct str a, struct str b)
-{
-    bool by_digest = str_find(a, STR_LIT("@sha256:")) > 0 || str_find(b, STR_LIT("@sha256:")) > 0;
-    return by_digest ? str_eq(repository_of(a), repository_of(b))
-                     : str_eq(image_name(a), image_name(b));
-}
-
-static bool makes(const struct shell_run *run, struct str image)
+static bool makes(struct lint *lint, const struct shell_run *run, struct str image)
 {
     size_t verb = shell_engine_verb(run);
     bool is_made =
@@ -50,8 +30,8 @@ static bool makes(const struct shell_run *run, struct str image)
     for (size_t at = 2; is_made && at < run->n; at++) {
         struct str word = run->words[at].text;
         int64_t equals = str_find(word, STR_LIT("="));
-        if (same_image(word, image) ||
-            (equals > 0 && same_image(str_sub(word, (size_t)equals + 1, SIZE_MAX), image))) {
+        if (same_image(lint, word, image) ||
+            (equals > 0 && same_image(lint, str_sub(word, (size_t)equals + 1, SIZE_MAX), image))) {
             return true;
         }
     }
@@ -63,7 +43,7 @@ static bool is_made(struct lint *lint, const struct stack *s, struct str image)
 {
     struct lint_command c = lint_walk(lint, s);
     while (lint_next_run(&c)) {
-        if (makes(c.run, image)) {
+        if (makes(lint, c.run, image)) {
             return true;
         }
     }
@@ -80,7 +60,7 @@ static void lint_image(const struct lint_command *c, const struct shell_run *run
 {
     struct str image = image_of(run);
     if (!image.ptr || is_unknown(image) ||
-        (c->stack->image_tag.ptr && same_image(image, c->stack->image_tag)) ||
+        (c->stack->image_tag.ptr && same_image(c->lint, image, c->stack->image_tag)) ||
         is_made(c->lint, c->stack, image)) {
         return;
     }

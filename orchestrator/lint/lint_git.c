@@ -98,17 +98,11 @@ static struct str without_git(struct str name)
     return str_ends(name, STR_LIT(".git")) ? str_sub(name, 0, name.len - 4) : name;
 }
 
-static struct str trimmed(struct str url)
-{
-    url = str_rtrim(url, 1, "/");
-    return url;
-}
-
 static void read_clone(struct git_walk *w, const struct shell_run *run, size_t at,
                        struct str folder)
 {
     struct shell_word branch = {.text = STR_EMPTY};
-    struct str url = trimmed(operand(run, at, 0));
+    struct str url = str_rtrim(operand(run, at, 0), 1, "/");
     struct str name = operand(run, at, 1);
     size_t from = at;
     if (!url.ptr) {
@@ -124,7 +118,7 @@ static void read_clone(struct git_walk *w, const struct shell_run *run, size_t a
     step->text = url;
     step->has_ref = branch.text.ptr != NULL;
     step->stays = false;
-    if (!url_can_be_cloned(url)) {
+    if (!url_can_be_cloned(w->c.lint, url)) {
         step->has_ref = true;
         lint_add(w->c.lint, "url-not-cloneable", w->c.at, "git cannot clone %.*s", STR_ARG(url));
     }
@@ -154,7 +148,7 @@ static void read_checkout(struct git_walk *w, const struct shell_run *run, size_
         is_file_name(ref) || shell_run_flag(run, "--")) {
         return;
     }
-    if (is_commit(ref) || is_unknown(ref) || is_new || is_release(ref)) {
+    if (is_commit(ref) || is_unknown(ref) || is_new || is_release(w->c.lint, ref)) {
         step = add_step(w, GIT_PIN, folder);
         step->is_commit = is_commit(ref);
         return;

@@ -5,6 +5,7 @@
 
 #include "base/charset.h"
 #include "base/vec.h"
+#include "codec/pattern.h"
 #include "lint/lint.h"
 #include "report/launch_options.h"
 #include "report/shell_script.h"
@@ -13,7 +14,8 @@ struct lint {
     struct arena *arena;
     const struct report *report;
     struct findings *findings;
-    size_t *first_command; /* by stack: how many commands precede its own */
+    struct patterns patterns; /* those that a rule looks for; owned */
+    size_t *first_command;    /* by stack: how many commands precede its own */
     struct shell_script *
         *scripts; /* by command: the working one, the printed one; NULL until asked for */
 };
@@ -47,6 +49,10 @@ const struct shell_script *working_script(struct lint *lint, const struct stack 
 /* Adds a finding once: the same id and message in the same stack (or report, without a stack) is left out. */
 void lint_add(struct lint *lint, const char *id, struct spot at, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
+static inline bool lint_has(struct lint *lint, const char *pattern, struct str text)
+{
+    return patterns_find(&lint->patterns, pattern, text, NULL, 0);
+}
 /* Below a stack, or below the report. */
 static inline struct spot in_stack(const struct stack *stack, const char *below)
 {
@@ -76,19 +82,20 @@ extern const char ARCHIVE_SUFFIXES[];
 bool holds_text(struct str text, const char *parts);
 bool holds_word(struct str text, const char *words);
 bool to_count(struct str text, int64_t max, int64_t *ret);
-bool is_commit(struct str s);  /* 7 to 40 hex digits */
-bool is_release(struct str s); /* "v1.2", "1.2.3-rc1": a tag that by convention does not move */
+bool is_commit(struct str s); /* 7 to 40 hex digits */
+bool is_release(struct lint *lint,
+                struct str s); /* "v1.2", "1.2.3-rc1": a tag that by convention does not move */
 /* Whether git can clone it: not a page of a code host, not an archive. */
-bool url_can_be_cloned(struct str url);
+bool url_can_be_cloned(struct lint *lint, struct str url);
 bool is_unknown(struct str s); /* contains a $NAME whose value is unknown */
 bool is_list_log(const struct command *command);
 
 /* Whether a checksum program runs: md5sum, shasum, openssl dgst, aria2c --checksum ... */
 bool is_checksum(const struct shell_run *run);
-/* The CUDA that a package is built for by its name or version: "10.2", "9.2", or "11" if there is no more detail. */
-bool package_cuda(struct str version, char *ret, size_t size);
+/* The CUDA that a package is built for by its name or version: "10.2", "9.2", or "11" if there is no more detail; ptr NULL: none. */
+struct str package_cuda(struct lint *lint, struct str version);
 /* Whether "10.2" and a stated "10.2.89" or "10" agree as far as both go. */
-bool same_cuda(const char *built, struct str stated);
+bool same_cuda(struct str built, struct str stated);
 /* The stack's printed `docker run`: false if none is printed. */
 struct lint_container {
     struct spot at;

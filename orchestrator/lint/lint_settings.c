@@ -5,8 +5,8 @@
 #include "lint/lint_parts.h"
 #include "log/numbers.h"
 
-#define GPUS_NAME_MAX 4096
-#define WIDTH_BYTES   32
+#define AMP_LEVELS  "O0 O1 O2 O3 o0 o1 o2 o3"
+#define WIDTH_BYTES 32
 
 /* ---- batch ---- */
 
@@ -15,19 +15,13 @@ static bool fits_batch(const struct report_case *c, int64_t batch)
 {
     struct str text = STR_EMPTY;
     int64_t steps = 1;
-    if (!case_condition(c, "grad_accumulation", &text) || !to_count(text, INT32_MAX, &steps)) {
-        steps = 1;
+    bool fits = false;
+    (void)(case_condition(c, "grad_accumulation", &text) && to_count(text, INT32_MAX, &steps));
+    for (int64_t times = 1; !fits && times <= 2; times++) {
+        int64_t one = c->batch_per_gpu * (times == 1 ? 1 : steps);
+        fits = batch == one || batch == one * c->gpus_per_node || batch == one * c->gpus;
     }
-    for (int64_t times = 1;; times = steps) {
-        if (batch == c->batch_per_gpu * times ||
-            batch == c->batch_per_gpu * c->gpus_per_node * times ||
-            batch == c->batch_per_gpu * c->gpus * times) {
-            return true;
-        }
-        if (times == steps) {
-            return false;
-        }
-    }
+    return fits;
 }
 
 static void lint_batch(const struct lint_command *c, struct str value)
@@ -69,18 +63,13 @@ static bool stated_of(const struct lint_command *c, const struct report_case *of
     return case_condition(of, name, ret);
 }
 
-/* O0 to O3 */
-static bool is_amp_level(struct str s)
-{
-    return s.len == 2 && (s.ptr[0] | 0x20) == 'o' && s.ptr[1] >= '0' && s.ptr[1] <= '3';
-}
-
 static bool contradicts(const struct option_found *o, struct str stated)
 {
     int64_t value = 0;
     int64_t number = 0;
-    if (o->means == MEANS_PRECISION) {
-        return is_amp_level(o->value) && is_amp_level(stated) && o->value.ptr[1] != stated.ptr[1];
+    if (o->means == MEANS_PRECISION) { /* O0 to O3 */
+        return is_word_of(o->value, AMP_LEVELS) && is_word_of(stated, AMP_LEVELS) &&
+               o->value.ptr[1] != stated.ptr[1];
     }
     return to_count(o->value, INT64_MAX, &value) && to_count(stated, INT64_MAX, &number) &&
            value != number;
@@ -165,55 +154,16 @@ static void lint_precision(const struct lint_command *c, enum width width, struc
 
 /* ---- configurations ---- */
 
-/* Whether the number at name[at, end) counts GPUs by the text around it ("8gpu", "gpu_8", "_c8", "8xb32", "8cards"). */
-static bool is_gpu_number(struct str name, size_t at, size_t end)
-{
-    static const char *const UNITS[] = {"gpu", "card"};
-    size_t from = at;
-    size_t to = end;
-    from -= from > 0 && (name.ptr[from - 1] == '_' || name.ptr[from - 1] == '-');
-    to += to < name.len && (name.ptr[to] == '_' || name.ptr[to] == '-');
-    for (size_t idx = 0; idx < ARRAY_LEN(UNITS); idx++) {
-        size_t len = strlen(UNITS[idx]);
-        struct str after = str_sub(name, to, len);
-        struct str before = from >= len ? str_sub(name, from - len, len) : STR_EMPTY;
-        struct str plural = from > len ? str_sub(name, from - len - 1, len + 1) : STR_EMPTY;
-        if ((after.len == len && holds_text(after, UNITS[idx])) ||
-            (before.ptr && holds_text(before, UNITS[idx])) ||
-            (plural.ptr && str_ends(plural, STR_LIT("s")) && holds_text(plural, UNITS[idx]))) {
-            return true;
-        }
-    }
-    if (end + 2 < name.len && name.ptr[end] == 'x' && name.ptr[end + 1] == 'b' &&
-        is_digit(name.ptr[end + 2])) {
-        return true;
-    }
-    return at >= 2 && (name.ptr[at - 1] == 'c' || name.ptr[at - 1] == 'C') &&
-           (name.ptr[at - 2] == '_' || name.ptr[at - 2] == '-') &&
-           (end == name.len || name.ptr[end] == '.' || name.ptr[end] == '_');
-}
-
-/* The number of GPUs in a configuration's name, or 0. */
-static int64_t scale_in_name(struct str name)
-{
-    for (size_t at = 0; at < name.len; at++) {
-        size_t end = at;
-        int64_t n = 0;
-        end = str_span(name, end, DIGITS);
-        if (end > at && to_count(str_sub(name, at, end - at), GPUS_NAME_MAX, &n) &&
-            is_gpu_number(name, at, end)) {
-            return n;
-        }
-        at = end > at ? end - 1 : at;
-    }
-    return 0;
-}
-
 static void lint_config(const struct lint_command *c, struct str word)
 {
-    struct str name = path_base(word);
-    int64_t scale = scale_in_name(name);
-    if (c->command->gpus > 0 && scale > 0 && scale != c->command->gpus) {
+    /* A number of GPUs in a name: "8gpu", "gpu_8", "_c8", "8xb32", "8cards". */
+    static const char SCALE[] =
+        "(?i)(?|(?<!\\d)(\\d+)(?=[_-]?(?:gpu|card))|(?:gpus?|cards?)[_-]?(\\d+)|"
+        "(?<!\\d)(\\d+)(?-i:xb)\\d|[_-]c(\\d+)(?=[._]|\\z))";
+    struct str name = path_base(word), g[2];
+    int64_t scale = 0;
+    if (c->command->gpus > 0 && patterns_find(&c->lint->patterns, SCALE, name, g, 2) &&
+        to_count(g[1], INT32_MAX, &scale) && scale > 0 && scale != c->command->gpus) {
         lint_add(c->lint, "config-of-other-scale", c->at, "%.*s is used on %" PRId64 " GPUs",
                  STR_ARG(name), c->command->gpus);
     }

@@ -11,16 +11,7 @@
 #define SHOWN_MAX 80
 #define FOUND_MAX 60
 
-struct number {
-    int64_t value;
-    int width; /* digits: at least as many in a set, as many as written in a name */
-    bool is_padded;
-};
-
-struct bracket {          /* of a bracket */
-    struct number *items; /* HOSTLIST_NAMES_MAX */
-    size_t n;
-};
+#define BLANKS " \t\n\r"
 
 struct expansion {
     struct arena *arena;
@@ -30,6 +21,8 @@ struct expansion {
     VEC(struct str) names;
     struct map seen; /* these names */
     size_t n_work;
+    struct str term; /* what stands between two commas: "rack[1-2]node[01-04]" */
+    char name[HOSTLIST_NAME_MAX + HOSTLIST_DIGITS_MAX + 1]; /* of it, as far as it is spelled */
 };
 
 bool hostlist_is_name(struct str text)
@@ -74,8 +67,51 @@ static bool is_padded(struct str digits)
     return digits.len > 1 && digits.ptr[0] == '0';
 }
 
-/* The numbers of "3" or "01-04". */
-static int add_range(const struct expansion *e, struct str text, struct bracket *numbers)
+/* ---- a term ---- */
+
+/* Users of ClusterShell expect its operators, groups, wildcards and steps, so the message names the byte. */
+static int check_bytes(const struct expansion *e, struct str text)
+{
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        if ((c == '@' && idx == 0) || (c && strchr("!&^*?/", c))) {
+            return fail(e, text.ptr + idx,
+                        "\"%c\" is not understood: expected names and ranges, as in "
+                        "gpu[01-04,7],login",
+                        c);
+        }
+    }
+    return 0;
+}
+
+static int add_name(struct expansion *e, struct str name)
+{
+    if (++e->n_work > HOSTLIST_WORK_MAX) {
+        return fail(e, e->term.ptr, "more than %d names in all", HOSTLIST_WORK_MAX);
+    }
+    if (!hostlist_is_name(name)) {
+        bool has_user = str_find(name, STR_LIT("@")) > 0;
+        return fail(e, e->term.ptr, "expected a host name, found \"%.*s\"%s",
+                    STR_ARG(str_sub(name, 0, FOUND_MAX)),
+                    has_user ? ": put a user into an inventory or into ~/.ssh/config" : "");
+    }
+    if (map_get(&e->seen, name)) {
+        return 0;
+    }
+    if (e->names.n == HOSTLIST_NAMES_MAX) {
+        return fail(e, e->term.ptr, "more than %d names", HOSTLIST_NAMES_MAX);
+    }
+    name = (struct str){str_z(e->arena, name), name.len};
+    VEC_PUSH(&e->names, name);
+    (void)map_add(&e->seen, name, e);
+    return 0;
+}
+
+static int spell(struct expansion *e, size_t len, struct str rest, size_t n_brackets);
+
+/* With each number of "3" or "01-04", and then the rest. */
+static int spell_range(struct expansion *e, size_t len, struct str text, struct str rest,
+                       size_t n_brackets)
 {
     struct str last = text;
     struct str first;
@@ -96,150 +132,53 @@ static int add_range(const struct expansion *e, struct str text, struct bracket 
         return fail(e, text.ptr, "both ends of \"%.*s\" need the same number of digits",
                     STR_ARG(str_sub(text, 0, FOUND_MAX)));
     }
-    if (to - from >= (int64_t)(HOSTLIST_NAMES_MAX - numbers->n)) {
+    if (to - from >= HOSTLIST_NAMES_MAX) {
         return fail(e, text.ptr, "more than %d names", HOSTLIST_NAMES_MAX);
     }
     for (; from <= to; from++) {
-        numbers->items[numbers->n++] =
-            (struct number){from, is_padded(first) ? (int)first.len : 1, false};
+        int n = snprintf(e->name + len, sizeof(e->name) - len, "%0*lld",
+                         is_padded(first) ? (int)first.len : 1, (long long)from);
+        if (spell(e, len + (size_t)n, rest, n_brackets) < 0) {
+            return -1;
+        }
     }
     return 0;
 }
 
-static int read_bracket(const struct expansion *e, struct str inside, struct bracket *numbers)
+/* All names that begin with the first bytes of e->name and go on as the rest of the term says. */
+static int spell(struct expansion *e, size_t len, struct str rest, size_t n_brackets)
 {
-    struct str rest = inside;
+    size_t n = str_cspan(rest, 0, "[");
     struct str part;
-    numbers->n = 0;
+    if (len + n > HOSTLIST_NAME_MAX) {
+        return fail(e, rest.ptr, "a name longer than %d bytes", HOSTLIST_NAME_MAX);
+    }
+    memcpy(e->name + len, rest.ptr, n);
+    if (n == rest.len) {
+        return add_name(e, (struct str){e->name, len + n});
+    }
+    rest = str_sub(rest, n, SIZE_MAX);
+    int64_t end = str_find(rest, STR_LIT("]"));
+    if (n_brackets == HOSTLIST_BRACKETS_MAX) {
+        return fail(e, rest.ptr, "more than %d brackets in a name", HOSTLIST_BRACKETS_MAX);
+    }
+    if (end < 0) {
+        return fail(e, rest.ptr, "expected ] after this [");
+    }
+    struct str inside = str_sub(rest, 1, (size_t)end - 1);
+    rest = str_sub(rest, (size_t)end + 1, SIZE_MAX);
     if (str_trim(inside).len == 0) {
         return fail(e, inside.ptr, "expected a number");
     }
-    while (str_next(&rest, ',', &part)) {
-        if (add_range(e, str_trim(part), numbers) < 0) {
+    while (str_next(&inside, ',', &part)) {
+        if (spell_range(e, len + n, str_trim(part), rest, n_brackets + 1) < 0) {
             return -1;
         }
     }
     return 0;
-}
-
-/* ---- a term ---- */
-
-/* Users of ClusterShell expect its operators, groups, wildcards and steps, so the message names the byte. */
-static int check_bytes(const struct expansion *e, struct str text)
-{
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        if ((c == '@' && idx == 0) || (c && strchr("!&^*?/", c))) {
-            return fail(e, text.ptr + idx,
-                        "\"%c\" is not understood: expected names and ranges, as in "
-                        "gpu[01-04,7],login",
-                        c);
-        }
-    }
-    return 0;
-}
-
-static int add_name(struct expansion *e, struct str name, const char *at)
-{
-    if (!hostlist_is_name(name)) {
-        bool has_user = str_find(name, STR_LIT("@")) > 0;
-        return fail(e, at, "expected a host name, found \"%.*s\"%s",
-                    STR_ARG(str_sub(name, 0, FOUND_MAX)),
-                    has_user ? ": put a user into an inventory or into ~/.ssh/config" : "");
-    }
-    if (map_get(&e->seen, name)) {
-        return 0;
-    }
-    if (e->names.n == HOSTLIST_NAMES_MAX) {
-        return fail(e, at, "more than %d names", HOSTLIST_NAMES_MAX);
-    }
-    name = (struct str){str_z(e->arena, name), name.len};
-    VEC_PUSH(&e->names, name);
-    (void)map_add(&e->seen, name, e);
-    return 0;
-}
-
-struct heads { /* the names of a term, as far as it was read */
-    struct arena arena;
-    struct str *items;
-    size_t n;
-};
-
-/* Each of them with the text, or with each of the numbers. */
-static int extend(const struct expansion *e, struct heads *heads, struct str text,
-                  const struct bracket *numbers)
-{
-    size_t n_tails = numbers->n ? numbers->n : 1;
-    if (heads->n > HOSTLIST_NAMES_MAX / n_tails) {
-        return fail(e, text.ptr, "more than %d names", HOSTLIST_NAMES_MAX);
-    }
-    struct str *names = arena_array(&heads->arena, struct str, heads->n * n_tails);
-    for (size_t idx = 0; idx < heads->n * n_tails; idx++) {
-        struct str head = heads->items[idx / n_tails];
-        const struct number *number = &numbers->items[idx % n_tails];
-        names[idx] = str_of(
-            numbers->n ? arena_printf(&heads->arena, "%.*s%0*lld", STR_ARG(head), number->width,
-                                      (long long)number->value)
-                       : arena_printf(&heads->arena, "%.*s%.*s", STR_ARG(head), STR_ARG(text)));
-        if (names[idx].len > HOSTLIST_NAME_MAX) {
-            return fail(e, text.ptr, "a name longer than %d bytes", HOSTLIST_NAME_MAX);
-        }
-    }
-    heads->items = names;
-    heads->n *= n_tails;
-    return 0;
-}
-
-/* "rack[1-2]node[01-04]": what stands between two commas. */
-static int read_term(const struct expansion *e, struct str rest, struct heads *heads)
-{
-    CLEANUP(free) struct number *room = xcalloc(HOSTLIST_NAMES_MAX, sizeof(*room));
-    size_t n_brackets = 0;
-    while (rest.len) {
-        struct bracket numbers = {.items = room};
-        int64_t end = str_find(rest, rest.ptr[0] == '[' ? STR_LIT("]") : STR_LIT("["));
-        size_t len = end < 0 ? rest.len : (size_t)end;
-        if (rest.ptr[0] == '[') {
-            if (n_brackets++ == HOSTLIST_BRACKETS_MAX) {
-                return fail(e, rest.ptr, "more than %d brackets in a name", HOSTLIST_BRACKETS_MAX);
-            }
-            if (end < 0) {
-                return fail(e, rest.ptr, "expected ] after this [");
-            }
-            if (read_bracket(e, str_sub(rest, 1, len - 1), &numbers) < 0) {
-                return -1;
-            }
-            len++;
-        }
-        if (extend(e, heads, str_sub(rest, 0, len), &numbers) < 0) {
-            return -1;
-        }
-        rest = str_sub(rest, len, SIZE_MAX);
-    }
-    return 0;
-}
-
-static int add_term(struct expansion *e, struct str text)
-{
-    struct heads heads = {.items = &STR_LIT(""), .n = 1};
-    int result = check_bytes(e, text) < 0 || read_term(e, text, &heads) < 0 ? -1 : 0;
-    e->n_work += heads.n;
-    if (result == 0 && e->n_work > HOSTLIST_WORK_MAX) {
-        result = fail(e, text.ptr, "more than %d names in all", HOSTLIST_WORK_MAX);
-    }
-    for (size_t idx = 0; result == 0 && idx < heads.n; idx++) {
-        result = add_name(e, heads.items[idx], text.ptr);
-    }
-    arena_release(&heads.arena);
-    return result;
 }
 
 /* ---- a set ---- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
 
 /* Length of the term that begins the text: up to a comma or blank outside of brackets. */
 static size_t term_length(struct str text)
@@ -247,7 +186,7 @@ static size_t term_length(struct str text)
     bool is_inside = false;
     for (size_t idx = 0; idx < text.len; idx++) {
         char c = text.ptr[idx];
-        if (!is_inside && (is_blank(c) || c == ',')) {
+        if (!is_inside && (c && strchr(BLANKS ",", c))) {
             return idx;
         }
         is_inside = c == '[' || (is_inside && c != ']');
@@ -255,32 +194,25 @@ static size_t term_length(struct str text)
     return text.len;
 }
 
-static size_t skip_blanks(struct str text, size_t at)
-{
-    while (at < text.len && is_blank(text.ptr[at])) {
-        at++;
-    }
-    return at;
-}
-
 /* Terms with one comma, or only blanks, between two of them. */
 static int expand_all(struct expansion *e)
 {
     struct str text = e->whole;
-    size_t at = skip_blanks(text, 0);
+    size_t at = str_span(text, 0, BLANKS);
     bool is_more = true;
     while (is_more) {
         size_t len = term_length(str_sub(text, at, text.len));
+        e->term = str_sub(text, at, len);
         if (len == 0) {
             return fail(e, text.ptr + at, "expected a host name");
         }
-        if (add_term(e, str_sub(text, at, len)) < 0) {
+        if (check_bytes(e, e->term) < 0 || spell(e, 0, e->term, 0) < 0) {
             return -1;
         }
-        at = skip_blanks(text, at + len);
+        at = str_span(text, at + len, BLANKS);
         is_more = at < text.len;
         if (is_more && text.ptr[at] == ',') {
-            at = skip_blanks(text, at + 1);
+            at = str_span(text, at + 1, BLANKS);
         }
     }
     return 0;
@@ -310,7 +242,9 @@ int hostlist_expand(struct arena *arena, struct str text, enum hostlist_syntax s
 /* A name by its last number: those that differ in it alone are printed as one. */
 struct folded {
     struct str before, after; /* of the number; after NULL: it has none */
-    struct number number;
+    int64_t value;
+    int width; /* digits */
+    bool is_padded;
 };
 
 static struct folded read_name(struct str name)
@@ -328,10 +262,10 @@ static struct folded read_name(struct str name)
         return folded;
     }
     for (size_t at = from; at < end; at++) {
-        folded.number.value = folded.number.value * 10 + (name.ptr[at] - '0');
+        folded.value = folded.value * 10 + (name.ptr[at] - '0');
     }
-    folded.number.width = (int)(end - from);
-    folded.number.is_padded = is_padded(str_sub(name, from, end - from));
+    folded.width = (int)(end - from);
+    folded.is_padded = is_padded(str_sub(name, from, end - from));
     folded.before = str_sub(name, 0, from);
     folded.after = (struct str){name.ptr + end, name.len - end};
     return folded;
@@ -350,9 +284,8 @@ static int compare_folded(const void *x, const void *y)
     const struct folded *a = x;
     const struct folded *b = y;
     int order = compare_texts(a, b);
-    order = order ? order : a->number.width - b->number.width;
-    return order ? order
-                 : (a->number.value > b->number.value) - (a->number.value < b->number.value);
+    order = order ? order : a->width - b->width;
+    return order ? order : (a->value > b->value) - (a->value < b->value);
 }
 
 static size_t drop_equal(struct folded *names, size_t n)
@@ -370,16 +303,16 @@ static size_t drop_equal(struct folded *names, size_t n)
 /* ---- text ---- */
 
 /* Whether `next` is the number that FIRST-LAST counts to after `last`. */
-static bool goes_on(const struct number *first, const struct number *last,
-                    const struct number *next)
+static bool goes_on(const struct folded *first, const struct folded *last,
+                    const struct folded *next)
 {
     return next->value == last->value + 1 &&
            (next->width == last->width || (!first->is_padded && !next->is_padded));
 }
 
-static void print_number(struct strbuf *out, const struct number *number)
+static void print_number(struct strbuf *out, const struct folded *name)
 {
-    strbuf_printf(out, "%0*lld", number->width, (long long)number->value);
+    strbuf_printf(out, "%0*lld", name->width, (long long)name->value);
 }
 
 /* Of names that differ in the number alone. */
@@ -387,15 +320,14 @@ static void print_numbers(struct strbuf *out, const struct folded *names, size_t
 {
     for (size_t from = 0; from < n;) {
         size_t end = from + 1;
-        while (end < n &&
-               goes_on(&names[from].number, &names[end - 1].number, &names[end].number)) {
+        while (end < n && goes_on(&names[from], &names[end - 1], &names[end])) {
             end++;
         }
         strbuf_add_z(out, from ? "," : "");
-        print_number(out, &names[from].number);
+        print_number(out, &names[from]);
         if (end - from > 1) {
             strbuf_add_char(out, '-');
-            print_number(out, &names[end - 1].number);
+            print_number(out, &names[end - 1]);
         }
         from = end;
     }

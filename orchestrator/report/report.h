@@ -134,6 +134,8 @@ struct report_case {
     size_t n_on;
 };
 
+#define COMMAND_STACK "command" /* the stack, framework and group of a command without a report */
+
 struct report {
     struct str id;
     struct str title;

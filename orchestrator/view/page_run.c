@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "evidence/columns.h"
+#include "judge/stats.h"
 #include "report/hostlist.h"
 #include "report/source.h"
 #include "view/page.h"
@@ -244,9 +245,15 @@ static void add_conditions_of(struct page *page, const struct run_result *result
 }
 
 /* ---- where it ran ---- */
-static void add_command(struct page *page, const struct plan_step *step)
+/* A command of one's own as it was typed: where its folder lay is in the evidence. */
+static void add_command(struct page *page, const struct cell_result *of)
 {
+    const struct plan_step *step = of->step;
     CLEANUP(strbuf) struct strbuf line = STRBUF(COMMAND_MAX);
+    if (str_eq_z(of->of_case->stack_id, COMMAND_STACK) && of->of_case->stack->n_commands) {
+        HTML(page->out, "<code>{}</code>", of->of_case->stack->commands[0].printed);
+        return;
+    }
     for (size_t idx = 0; idx < step->n_env; idx++) {
         strbuf_printf(&line, "%.*s=", STR_ARG(step->env[idx].name));
         shq_append(&line, step->env[idx].value);
@@ -294,7 +301,7 @@ static void add_place(struct page *page, const struct cell_result *of)
                                          STR_ARG(step->image_digest))
                                : STR_LIT("none"),
                STR_EMPTY);
-    add_command(page, step);
+    add_command(page, of);
     add_code(page, step);
 }
 
@@ -476,6 +483,15 @@ static void add_headline(struct page *page, const struct run_view *view)
             "{} ran in a rehearsal: the commands were the report's, what they ran on was not (each "
             "case says what differs), so nothing is claimed about any published number.</p>\n",
             others);
+    } else if (result->n_cells == 1 && view->frozen.report.is_unpublished) {
+        const struct summary *summary = &result->cells[0].summary;
+        HTML(page->out, "{} {}{}.</p>\n", number_text(page, result->cells[0].value),
+             result->cells[0].unit,
+             summary->n > 1
+                 ? text_of(page, ", ± %.2g %% (95 %% interval of the mean of %zu repeats)",
+                           100 * stats_half95(summary->std, summary->n) / fabs(summary->mean),
+                           summary->n)
+                 : STR_LIT(", from one repeat"));
     } else if (n_of[RUN_NOT_COMPARABLE] + n_bad == result->n_cells) {
         HTML(page->out, "{} measured; nothing comparable was published.</p>\n",
              count_text(page, n_of[RUN_NOT_COMPARABLE]));

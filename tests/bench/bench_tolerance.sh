@@ -28,18 +28,18 @@ PY
 echo 400000 >work
 python3 burn.py >one.log && "$REPERF" measure one.log --suggest ../mine.json >/dev/null 2>&1
 "$REPERF" run --repeats "$REPEATS" --name base --format ../mine.json -- python3 burn.py >../out 2>../err || { cat ../err; exit 1; }
-tolerance=$("$REPERF" report base --csv - | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { printf "%.6f", 2 * $at["ci95"] / $at["value"] }')
-slower=$(awk -v t="$tolerance" 'BEGIN { printf "%.6f", 1 + 3 * t }')
+tolerance=$("$REPERF" report base --csv - | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { printf "%.4f", 200 * $at["ci95"] / $at["value"] }') # %
+slower=$(awk -v t="$tolerance" 'BEGIN { printf "%.6f", 1 + 3 * t / 100 }')
 "$REPERF" publish base -o ../equal --files . 2>/dev/null && cp -R ../equal ../slow
 awk -v s="$slower" '{ printf "%d\n", $1 * s }' work >../slow/manifests/overlays/code/work
 cd "$T" || exit 1
 printf 'half of the interval %.2f %%, tolerance %.2f %%, planted %.2f %%; %s repeats a run\n' \
-    "$(awk -v t="$tolerance" 'BEGIN { print 50 * t }')" "$(awk -v t="$tolerance" 'BEGIN { print 100 * t }')" "$(awk -v s="$slower" 'BEGIN { print 100 * (s - 1) }')" "$REPEATS"
+    "$(awk -v t="$tolerance" 'BEGIN { print t / 2 }')" "$tolerance" "$(awk -v s="$slower" 'BEGIN { print 100 * (s - 1) }')" "$REPEATS"
 declare -A PIN
 for which in equal slow; do PIN[$which]=$("$REPERF" run "./$which" 2>&1 | sed -n 's/.*then --trust //p'); done
 for ((n = 1; n <= N; n++)); do # in turns, since the machine drifts
     for which in equal slow; do
-        verdict=$("$REPERF" run "./$which" --trust "${PIN[$which]}" --repeats "$REPEATS" --tolerance "$tolerance" --json 2>/dev/null | jq -r '.cells[0].verdict')
+        verdict=$("$REPERF" run "./$which" --trust "${PIN[$which]}" --repeats "$REPEATS" --tolerance "$tolerance%" --json 2>/dev/null | jq -r '.cells[0].verdict')
         echo "$which $verdict" >>verdicts
     done
     echo "# $n: $(tail -n 2 verdicts | xargs)" >&2

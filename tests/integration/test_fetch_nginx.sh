@@ -108,6 +108,7 @@ good "a tunnel" proxy="http://127.0.0.1:$(cat "$T/tunnel")" ca="$T/tls/ca.pem" u
 like "$(sort -u "$T/tunnel.log")" "^CONNECT 127.0.0.1:${ports[1]} " "by CONNECT"
 good "a tunnel with a login" proxy="http://ann:hush@127.0.0.1:$(cat "$T/tunnel2")" ca="$T/tls/ca.pem" url="$tls/file"
 bad 5 'auth: .*: the proxy requires a login$' "a tunnel without the login" proxy="http://127.0.0.1:$(cat "$T/tunnel2")" ca="$T/tls/ca.pem" url="$tls/file"
+bad 5 'auth: .*: the proxy does not allow it .403.$' "a tunnel that the proxy forbids" proxy="http://127.0.0.1:$(cat "$T/tunnel")" ca="$T/tls/ca.pem" url="https://127.0.0.1:9/file"
 
 # A file that is replaced between two tries is fetched again from the start: nginx reports it by ETag and If-Range.
 { "$one" folder="$T/g" proxy= kinds=2 rate=6000000 kill_at=3000000 url="$plain/file" >"$T/out" 2>"$T/err"; } 2>"$T/said"

@@ -39,9 +39,11 @@ is "$(jq -c '[.gate, .cells[0].gate]' "$T/out")" '[{"tolerance":0.05,"outcome":"
 cp "$T/out" "$T/gate.json"
 exits 0 "which is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/gate.json"
 exits 2 "an invalid share" "$REPERF" compare "$A" "$B_SLOW" --fail-slower much
+like "$(cat "$T/err")" "expected a share" "which is said"
+exits 2 "5 % or 0.05 %" "$REPERF" compare "$A" "$B_SLOW" --fail-slower 0.05
+like "$(cat "$T/err")" "may be read as 5% or as 0.05%" "which it asks"
 
 # --- the interval from the repeats, and outliers among them -------------------------------------------
-like "$(cat "$T/err")" "expected a share" "which is said"
 "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5% >"$T/out" 2>"$T/err"
 like "$(cat "$T/err")" "$CASE: undecided: slower by 1.25 %, tolerance 5 % \(2 and 1 repeats give no interval: each run needs two that count\)" "too few repeats: plainly none"
 like "$(grep "$CASE" "$T/out")" "too few repeats" "in the table as well"

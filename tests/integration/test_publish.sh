@@ -23,13 +23,13 @@ exits 2 "a command's files are not in its run" "$REPERF" publish one -o "$T/pub"
 like "$(cat "$T/err")" '--files FOLDER names the files' "says what is missing"
 is "$([ -e "$T/pub" ] && echo there)" "" "and nothing is written"
 exits 0 "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours" --author "A. Author"
-for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.yml manifests/reports/python3.json manifests/formats/mine.json \
-    manifests/overlays/code/train.py logs/python3/command/unstated/n1g0/bs0/repeat-2.log; do
+for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.yml manifests/reports/train.json manifests/formats/mine.json \
+    manifests/overlays/code/train.py logs/train/command/unstated/n1g0/bs0/repeat-2.log; do
     is "$([ -s "$T/pub/$f" ] && echo there)" there "$f"
 done
 like "$(cat "$T/pub/README.md")" 'A key that lies beside its archive proves nothing' "what a key proves is said"
 like "$(cat "$T/pub/README.md")" 'archives/.*: not signed' "and that nobody signed this run"
-like "$(cat "$T/pub/README.md")" '^. python3 . command . unstated . - . - . 10[01][.].* . ± [0-9.]+ % . samples/s . 2 .$' "its table has value and interval"
+like "$(cat "$T/pub/README.md")" '^. train . command . unstated . - . - . 10[01][.].* . ± [0-9.]+ % . samples/s . 2 .$' "its table has value and interval"
 is "$(jq -r '.files[].name' "$T"/pub/locks/*.json | grep -c manifest/report.json)" 1 "what ran is pinned by digest"
 like "$(cat "$T/pub/picture.svg")" '1 exact|exact' "the picture is of the folder's own audit"
 exits 0 "its archive verifies" "$REPERF" verify --unsigned "$(find "$T/pub/archives" -name '*.tar.zst')"
@@ -41,7 +41,7 @@ sed 's/range(1, 41)/range(1, 40001)/; s#%d/40:#%d/40000:#; s/3 - step/3000 - ste
 exits 0 "a run with a log of megabytes" "$REPERF" run --name megabytes --format mine.json -- python3 long.py
 mkdir code && cp long.py code/
 exits 0 "is published" "$REPERF" publish megabytes -o "$T/big" --files code
-L=$T/big/logs/python3/command/unstated/n1g0/bs0/repeat-1.log
+L=$T/big/logs/long/command/unstated/n1g0/bs0/repeat-1.log
 is "$([ -e "$L" ] && echo plain) $(od -An -tx1 -N4 "$L.zst" | tr -d " ")" " 28b52ffd" "its log with zstd"
 R=$(find "$REPERF_STATE/runs" -path '*logs/raw*' -name repeat-1.log -size +1M)
 exits 0 "byte for byte" cmp <(zstd -dcq "$L.zst") "$R"
@@ -49,7 +49,7 @@ exits 0 "audit reads it" "$REPERF" audit "$T/big/" --json
 is "$(jq -r '.reports[0].cells[0] | "\(.verdict) \(.logs[0].sha256)"' "$T/out")" "exact $(sha256sum <"$R" | cut -d' ' -f1)" "as the log that it is"
 exits 0 "so does measure" "$REPERF" measure --format mine.json "$L.zst" --json
 is "$(jq -c '[.value, .records]' "$T/out")" "$("$REPERF" measure --format mine.json "$R" --json | jq -c '[.value, .records]')" "with the same number"
-exits 0 "explain shows its lines" env REPERF_MANIFESTS="$T/big/manifests" "$REPERF" explain python3/command/unstated/n1g0/bs0
+exits 0 "explain shows its lines" env REPERF_MANIFESTS="$T/big/manifests" "$REPERF" explain long/command/unstated/n1g0/bs0
 like "$(cat "$T/out")" 'step 1/40000: loss' "from within it"
 exits 0 "and compare takes two of them" "$REPERF" compare --format mine.json "$L.zst" "$R"
 
@@ -58,8 +58,8 @@ mkdir -p seeds/train/a seeds/train/b && for n in 1 2 3; do echo "$n" >seeds/trai
 mkdir -p "$T/mine/manifests"
 exits 0 "a dataset of one's own" "$REPERF" --manifests "$T/mine/manifests" data new seeds seeds --licence CC0
 cp -R "$T/pub/manifests" "$T/mine/" && cp -R "$T/pub/logs" "$T/mine/"
-jq '.stacks[0].full[0].mounts += [{"kind": "dataset", "name": "seeds", "inside": "/data/seeds"}]' "$T/pub/manifests/reports/python3.json" >"$T/mine/manifests/reports/python3.json"
-exits 0 "a report with it" "$REPERF" --manifests "$T/mine/manifests" run "$T/mine/manifests/reports/python3.json" --name seeded --repeats 1
+jq '.stacks[0].full[0].mounts += [{"kind": "dataset", "name": "seeds", "inside": "/data/seeds"}]' "$T/pub/manifests/reports/train.json" >"$T/mine/manifests/reports/train.json"
+exits 0 "a report with it" "$REPERF" --manifests "$T/mine/manifests" run "$T/mine/manifests/reports/train.json" --name seeded --repeats 1
 exits 0 "is published" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded"
 exits 0 "with the dataset's description" cmp "$T/mine/manifests/datasets/seeds/dataset.json" "$T/seeded/manifests/datasets/seeds/dataset.json"
 exits 0 "by which anybody checks a copy" "$REPERF" --manifests "$T/seeded/manifests" data verify seeds --as seeds
@@ -86,14 +86,14 @@ cd "$T" || exit 1
 exits 0 "audit FOLDER" "$REPERF" audit "$T/pub/"
 like "$(cat "$T/out")" '1 cells: 1 exact' "recomputes the number from the raw logs"
 exits 0 "its name alone is enough where no report has it" "$REPERF" audit pub
-exits 0 "its report validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$T/pub/manifests/reports/python3.json"
+exits 0 "its report validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$T/pub/manifests/reports/train.json"
 (cd "$T/pub" && git init -q . && git add -A && git commit -qm publish)
 git clone -q --bare "$T/pub" "$T/pub.git" && git -C "$T/pub.git" config uploadpack.allowAnySHA1InWant true
 C=$(git -C "$T/pub" rev-parse HEAD)
 U="file://$T/pub.git@$C"
 exits 0 "audit URL@COMMIT" "$REPERF" audit "$U"
 like "$(cat "$T/out")" '1 cells: 1 exact' "recomputes it, too"
-exits 0 "the same with the report's path" "$REPERF" audit "$U:manifests/reports/python3.json"
+exits 0 "the same with the report's path" "$REPERF" audit "$U:manifests/reports/train.json"
 "$REPERF" lint "$U" >"$T/out" 2>"$T/err"
 is "$(($? < 2))" 1 "lint URL@COMMIT"
 exits 0 "report URL@COMMIT" "$REPERF" report "$U"
@@ -115,7 +115,7 @@ exits 2 "a login" "$REPERF" run "$U" --trust "$C" --netrc "$T/gitconfig"
 exits 2 "--trust of a report of one's own" "$REPERF" run node-health --trust "$C"
 OMP_NUM_THREADS=7 "$REPERF" run "$U" --trust "$C" --repeats 2 --name again >"$T/out" 2>"$T/err"
 is "$?" 0 "trusted: it is reproduced"
-like "$(cat "$T/out")" 'python3/command/unstated/n1g0/bs0 +2 +10[01].* reproduced' "against the published number"
+like "$(cat "$T/out")" 'train/command/unstated/n1g0/bs0 +2 +10[01].* reproduced' "against the published number"
 L=$(find "$REPERF_STATE/runs" -path '*logs/raw*' -name repeat-1.log)
 is "$(grep -c "home $T/other/state.* omp None" "$L")" 1 "without the caller's environment and home"
 exits 0 "verify" "$REPERF" verify --unsigned again
@@ -150,15 +150,15 @@ fi
 
 # What is shown before anything is trusted cannot rub itself out.
 cp -R "$T/pub" "$T/hide"
-jq '(.. | strings | select(test("train[.]py"))) |= . + "\u001b[2K\u001b[1A"' "$T/pub/manifests/reports/python3.json" >"$T/hide/manifests/reports/python3.json"
-is "$(grep -c "train.py.*u001b" "$T/hide/manifests/reports/python3.json")" 2 "a report whose command has signs for the terminal"
+jq '(.. | strings | select(test("train[.]py"))) |= . + "\u001b[2K\u001b[1A"' "$T/pub/manifests/reports/train.json" >"$T/hide/manifests/reports/train.json"
+is "$(grep -c "train.py.*u001b" "$T/hide/manifests/reports/train.json")" 2 "a report whose command has signs for the terminal"
 exits 2 "is not run" "$REPERF" run "$T/hide/"
 is "$(grep -c 'train.py' "$T/err") $(grep -c "$(printf '\033')" "$T/err")" "1 0" "and is shown without them"
 
 # A report from elsewhere chooses nothing of a container engine
-(cd "$T/pub" && jq '.stacks[0].full[0] += {"image": "paddle-cpu", "container": "docker run --privileged --network host -v /:/host img"}' manifests/reports/python3.json >r && mv r manifests/reports/python3.json)
+(cd "$T/pub" && jq '.stacks[0].full[0] += {"image": "paddle-cpu", "container": "docker run --privileged --network host -v /:/host img"}' manifests/reports/train.json >r && mv r manifests/reports/train.json)
 "$REPERF" plan "$T/pub/" --nodes local-docker --image "paddle-cpu=img@sha256:$(printf '0%.0s' $(seq 64))" --json >"$T/out" 2>"$T/err"
 is "$(jq -c '.steps[0].container // .steps[0].flags | [(.privileged // false), (.volumes // .mounts // [] | length)]' "$T/out")" "[false,0]" "no privileged, no mounts"
 cp -R "$T/pub" "$T/own"
-is "$(cd "$T/own" && "$REPERF" --manifests manifests plan manifests/reports/python3.json --nodes local-docker --image "paddle-cpu=img@sha256:$(printf '0%.0s' $(seq 64))" --json 2>/dev/null | grep -c privileged)" 1 "where one's own may"
+is "$(cd "$T/own" && "$REPERF" --manifests manifests plan manifests/reports/train.json --nodes local-docker --image "paddle-cpu=img@sha256:$(printf '0%.0s' $(seq 64))" --json 2>/dev/null | grep -c privileged)" 1 "where one's own may"
 tap_done

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A proxy for CONNECT only: prints its port on stdout, carries bytes both ways until it gets TERM or its parent ends. With an
-   argument, that is what Proxy-Authorization must be ("Basic ..."), else 407. One line on stderr a connection: the request. */
+   argument, that is what Proxy-Authorization must be ("Basic ..."), else 407. Nobody gets to port 9: 403. One line on stderr a
+   connection: the request. */
 #include "base/base.h"
 
 #include <arpa/inet.h>
@@ -71,6 +72,8 @@ static void serve(int client, const char *login)
 {
     static const char DENIED[] = "HTTP/1.1 407 Login\r\nProxy-Authenticate: Basic realm=\"x\"\r\n"
                                  "Content-Length: 0\r\nConnection: close\r\n\r\n";
+    static const char FORBIDDEN[] =
+        "HTTP/1.1 403 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     static const char DONE[] = "HTTP/1.1 200 Connected\r\n\r\n";
     static char head[HEAD_MAX + 1];
     struct pollfd ends[2] = {{.fd = client, .events = POLLIN}, {.events = POLLIN}};
@@ -80,6 +83,10 @@ static void serve(int client, const char *login)
     fprintf(stderr, "%.*s\n", (int)strcspn(head, "\r"), head);
     if (login && !strstr(head, login)) {
         (void)!send(client, DENIED, sizeof(DENIED) - 1, MSG_NOSIGNAL);
+        return;
+    }
+    if (strstr(head, ":9 ")) {
+        (void)!send(client, FORBIDDEN, sizeof(FORBIDDEN) - 1, MSG_NOSIGNAL);
         return;
     }
     ends[1].fd = connect_to(head);

@@ -126,10 +126,19 @@ TEST(what_a_program_said_last)
 /* The quoting is tested with a real shell in tests/integration; here its exact form. */
 TEST(shell_words_are_quoted)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 100);
-    shq_append(&buf, STR_LIT("a'b $c"));
-    assert_string_equal(buf.ptr, "'a'\\''b $c'");
+    static const char *const WORDS[][2] = {{"a'b $c", "'a'\\''b $c'"},
+                                           {"", "''"},
+                                           {"~", "'~'"},
+                                           {"A=b", "'A=b'"},
+                                           {"a\n", "'a\n'"},
+                                           {"--lr=0.1", "'--lr=0.1'"},
+                                           {"./train-2.py", "./train-2.py"},
+                                           {"50%", "50%"}};
+    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(100);
+        shq_append(&buf, str_of(WORDS[idx][0]));
+        assert_string_equal(buf.ptr, WORDS[idx][1]);
+    }
 }
 
 TEST(map_finds_and_refuses_twice)
