@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/map.h"
 
-uint64_t hash_bytes(const void *ptr, size_t len)
+static uint64_t hash_from(uint64_t seed, const void *ptr, size_t len)
 {
     /* Source: FNV-1a, 64-bit offset basis and prime, draft-eastlake-fnv-17 section 5. */
-    uint64_t hash = 0xcbf29ce484222325ULL;
+    uint64_t hash = 0xcbf29ce484222325ULL ^ seed;
     const unsigned char *bytes = ptr;
     for (size_t idx = 0; idx < len; idx++) {
         hash = (hash ^ bytes[idx]) * 0x100000001b3ULL;
     }
     return hash;
+}
+
+uint64_t hash_bytes(const void *ptr, size_t len)
+{
+    return hash_from(0, ptr, len);
 }
 
 void map_release(struct map *map)
@@ -22,7 +27,7 @@ void map_release(struct map *map)
 static uint32_t *slot_of(const struct map *map, struct str key)
 {
     size_t mask = map->n_slots - 1;
-    size_t idx = (size_t)hash_bytes(key.ptr, key.len) & mask;
+    size_t idx = (size_t)hash_from(map->seed, key.ptr, key.len) & mask;
     while (map->slots[idx] && !str_eq(map->entries[map->slots[idx] - 1].key, key)) {
         idx = (idx + 1) & mask;
     }

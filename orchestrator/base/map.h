@@ -16,6 +16,7 @@ struct map {
     size_t n_max;
     uint32_t *slots; /* entry index + 1, or 0 */
     size_t n_slots;
+    uint64_t seed; /* of the hash, where keys are hostile and many; set before the first key */
 };
 
 void map_release(struct map *map);

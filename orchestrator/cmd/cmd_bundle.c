@@ -21,7 +21,7 @@ struct args {
 };
 
 static const struct opt BUNDLE_OPTS[] = {
-    OPT(struct args, output, "output", "the new folder", .letter = 'o', .value = "DIR"),
+    OPT(struct args, output, "output", "the new file, a tar", .letter = 'o', .value = "FILE"),
     OPT(struct args, is_synthetic, "synthetic", "the synthetic datasets"),
     OPT(struct args, allows_missing, "allow-missing",
         "make it without what the store lacks, and list that"),
@@ -39,21 +39,17 @@ static const struct opt IMPORT_OPTS[] = {
 
 /* ---- output ---- */
 
-static bool is_dry(const char *command)
-{
-    return strcmp(command, "bundle-dry-run") == 0;
-}
-
-static void print_json(struct strbuf *buf, const char *command, const char *folder,
+/* path NULL: of bundle --dry-run. */
+static void print_json(struct strbuf *buf, const char *command, const char *path,
                        const struct bundle_info *info)
 {
     struct json_out out;
     jw_document(&out, buf);
     jw_z(&out, "command", command);
-    jw_z(&out, "folder", folder);
+    jw_z(&out, "bundle", path);
     jw_bool(&out, "synthetic", info->is_synthetic);
     jw_i64(&out, "files", (int64_t)info->n_files);
-    if (is_dry(command)) {
+    if (!path) {
         jw_i64(&out, "bytes", (int64_t)info->file_bytes);
     }
     jw_i64(&out, "blobs", (int64_t)info->n_blobs);
@@ -62,10 +58,10 @@ static void print_json(struct strbuf *buf, const char *command, const char *fold
     jw_end_object(&out);
 }
 
-static void print_text(struct strbuf *buf, const char *command, const char *folder,
+static void print_text(struct strbuf *buf, const char *command UNUSED, const char *path,
                        const struct bundle_info *info)
 {
-    if (is_dry(command)) {
+    if (!path) {
         strbuf_printf(buf,
                       "would be %zu files, %" PRIu64 " bytes, %" PRIu64
                       " of them blobs; nothing was written%s\n",
@@ -74,7 +70,7 @@ static void print_text(struct strbuf *buf, const char *command, const char *fold
     } else {
         strbuf_printf(buf,
                       "%s: %zu files, %zu blobs of %" PRIu64 " bytes; every byte was checked%s\n",
-                      folder, info->n_files, info->n_blobs, info->blob_bytes,
+                      path, info->n_files, info->n_blobs, info->blob_bytes,
                       info->is_synthetic ? "; it contains SYNTHETIC data" : "");
     }
     for (size_t idx = 0; idx < info->n_parts; idx++) {
@@ -86,11 +82,11 @@ static void print_text(struct strbuf *buf, const char *command, const char *fold
     }
 }
 
-static int print(const struct cmd_call *call, const char *command, const char *folder,
+static int print(const struct cmd_call *call, const char *command, const char *path,
                  const struct bundle_info *info)
 {
     const struct args *args = call->args;
-    (args->want_json ? print_json : print_text)(call->out, command, folder, info);
+    (args->want_json ? print_json : print_text)(call->out, command, path, info);
     return 0;
 }
 
@@ -169,7 +165,7 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
     struct args *args = call->args;
     struct bundle_info info;
     if (call->operands.n == 0 || (!args->output && !args->is_dry)) {
-        return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output DIR or --dry-run");
+        return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output FILE or --dry-run");
     }
     for (size_t idx = 0; idx < call->operands.n; idx++) {
         if (add_name(ctx, call->arena, call->operands.items[idx], args->is_synthetic, &parts, err) <
@@ -190,18 +186,14 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
                                .parts = parts.items,
                                .n_parts = parts.n,
                                .allows_missing = args->allows_missing,
-                               .folder = args->output,
+                               .path = args->output,
                                .clock = ctx->clock,
                                .should_stop = stop_is_asked};
-    if (args->is_dry) {
-        return bundle_foresee(call->arena, &opts, &info, err) < 0
-                   ? -1
-                   : print(call, "bundle-dry-run", args->output, &info);
-    }
-    if (bundle_make(call->arena, &opts, &info, err) < 0) {
+    if (bundle_make(call->arena, &opts, args->is_dry, &info, err) < 0) {
         return -1;
     }
-    return print(call, "bundle", args->output, &info);
+    return args->is_dry ? print(call, "bundle-dry-run", NULL, &info)
+                        : print(call, "bundle", args->output, &info);
 }
 
 static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
@@ -217,7 +209,7 @@ static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
         .is_offline = true, .should_stop = stop_is_asked, .clock = ctx->clock};
     const struct import_opts opts = {
         .store = &store,
-        .folder = call->operands.items[0],
+        .path = call->operands.items[0],
         .locks = args->locks ? args->locks : fs_join(call->arena, ctx->root, "manifests/locks"),
         .net = &net,
         .should_stop = stop_is_asked};
@@ -229,8 +221,8 @@ static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 
 const struct cmd CMD_BUNDLE =
     CMD("bundle", "NAME...",
-        "put everything that reports, datasets, images or sources need into one folder",
-        BUNDLE_OPTS, run_bundle, CMD_ARGS(struct args));
+        "put everything that reports, datasets, images or sources need into one file", BUNDLE_OPTS,
+        run_bundle, CMD_ARGS(struct args));
 const struct cmd CMD_IMPORT = CMD(
-    "import", "DIR", "import a bundle into the store, after checking every byte", IMPORT_OPTS,
-    run_import, CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "import: expected one DIR of a bundle"));
+    "import", "FILE", "import a bundle into the store, after checking every byte", IMPORT_OPTS,
+    run_import, CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "import: expected one FILE of a bundle"));

@@ -8,11 +8,9 @@
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "store/unpack_tree.h"
-#include "sys/pool_lanes.h"
 #include "sys/stop.h"
 
 #define SHOWN_MAX       20 /* differences in text; --json has all */
-#define UNPACK_THREADS  4
 #define MAX_BYTES_LIMIT INT64_MAX
 
 struct args {
@@ -156,8 +154,6 @@ static int check_format(const char *format, struct err *err)
 static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const struct args *args,
                      struct err *err)
 {
-    CLEANUP(pool) struct pool *pool = NULL;
-    size_t n_cores = pool_lanes().n;
     uint8_t sha256[SHA256_BYTES], md5[MD5_BYTES];
     struct tree_list list;
     struct unpack_tree_opts opts = {
@@ -183,14 +179,9 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const stru
         return -1;
     }
     if ((args->list && tree_sums_read(&u->arena, args->list, &list, err) < 0) ||
-        (args->write_list && fs_check_target(args->write_list, err) < 0) ||
-        pool_new(n_cores < 2                ? 2
-                 : n_cores > UNPACK_THREADS ? UNPACK_THREADS
-                                            : n_cores,
-                 &pool, err) < 0) {
+        (args->write_list && fs_check_target(args->write_list, err) < 0)) {
         return -1;
     }
-    opts.pool = pool;
     progress_start(&u->progress, ctx->clock, "unpack", "bytes", 0);
     result = unpack_tree(&u->arena, &opts, &u->result, err);
     progress_end(&u->progress);

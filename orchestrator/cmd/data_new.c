@@ -79,17 +79,14 @@ static void set_digest(struct dataset_file *file, const struct digest_value *val
 static int fill_tar(struct describing *m, int fd, const char *folder,
                     struct digest_value *ret_value, struct err *err)
 {
-    CLEANUP(tar_maker) struct tar_maker maker = TAR_MAKER_EMPTY;
+    CLEANUP(tar_maker) struct tar_maker maker = {.fd = -1, .should_stop = stop_is_asked};
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     if (tar_make_open(&maker, fd, false, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < m->list.n; idx++) {
         const char *path = m->list.files[idx].path;
-        if (stop_is_asked()) {
-            return err_set(err, ERR_INTERRUPTED, "interrupted");
-        }
-        if (tar_make_file(&maker, path, fs_join(&scratch, folder, path), err) < 0) {
+        if (tar_make_file(&maker, path, fs_join(&scratch, folder, path), NULL, err) < 0) {
             return -1;
         }
     }

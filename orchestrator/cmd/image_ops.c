@@ -89,12 +89,10 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
     struct image_fetched fetched;
     struct image_spec spec;
     if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0 ||
-        net_open(job->net, err) < 0 ||
         (!job->net_opts->is_offline && open_registry(job, &registry, err) < 0)) {
         return -1;
     }
     places.registry = registry;
-    places.pool = job->net->pool;
     if (image_fetch(job->arena, job->store, &spec, &places, &fetched, err) < 0) {
         return -1;
     }

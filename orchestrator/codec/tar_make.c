@@ -12,8 +12,9 @@
 #include "base/fs.h"
 #include "codec/ustar.h"
 
-#define READ_BYTES (1u << 20)
-#define FILE_MODE  0644
+#define READ_BYTES   (1u << 20)
+#define FILE_MODE    0644
+#define PROGRAM_MODE 0755
 /* Level 1: most of what is packed are images. No time, so that equal input gives equal bytes. */
 #define GZIP_OPTIONS "gzip:compression-level=1,gzip:!timestamp"
 
@@ -32,6 +33,9 @@ static la_ssize_t on_write(struct archive *archive, void *ctx, const void *ptr, 
 {
     struct tar_maker *maker = ctx;
     int result = 0;
+    if (maker->err.code != ERR_NONE) { /* libarchive tries again when it is closed */
+        return -1;
+    }
     if (maker->buf) {
         strbuf_add(maker->buf, ptr, len);
         result = maker->buf->is_full
@@ -68,7 +72,7 @@ static int open_archive(struct tar_maker *maker, bool is_gzip, struct err *err)
 
 int tar_make_open(struct tar_maker *maker, int fd, bool is_gzip, struct err *err)
 {
-    *maker = (struct tar_maker){.fd = fd};
+    *maker = (struct tar_maker){.fd = fd, .should_stop = maker->should_stop};
     return open_archive(maker, is_gzip, err);
 }
 
@@ -87,7 +91,7 @@ static int put_header(struct tar_maker *maker, const char *name, int64_t size_by
     }
     archive_entry_set_pathname_utf8(entry, name);
     archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, FILE_MODE);
+    archive_entry_set_perm(entry, maker->is_executable ? PROGRAM_MODE : FILE_MODE);
     archive_entry_set_size(entry, size_bytes);
     archive_entry_set_mtime(entry, USTAR_MTIME, 0);
     int result = archive_write_header(maker->archive, entry);
@@ -96,7 +100,7 @@ static int put_header(struct tar_maker *maker, const char *name, int64_t size_by
 }
 
 static int put_bytes(struct tar_maker *maker, int fd, const char *path, int64_t size_bytes,
-                     struct err *err)
+                     struct digest *digest, struct err *err)
 {
     CLEANUP(free) char *buf = xmalloc(READ_BYTES);
     int64_t done = 0;
@@ -110,21 +114,32 @@ static int put_bytes(struct tar_maker *maker, int fd, const char *path, int64_t 
         if (done > size_bytes || (n == 0 && done != size_bytes)) {
             return err_set(err, ERR_INTEGRITY, "%s: its size changed while it was read", path);
         }
+        if (maker->should_stop && maker->should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "stopped");
+        }
         if (n > 0 && archive_write_data(maker->archive, buf, (size_t)n) != n) {
             return fail(maker, path, err);
         }
+        digest_update(digest, buf, (size_t)n);
     }
     return 0;
 }
 
-int tar_make_file(struct tar_maker *maker, const char *name, const char *path, struct err *err)
+int tar_make_file(struct tar_maker *maker, const char *name, const char *path, uint8_t *ret_sha256,
+                  struct err *err)
 {
     CLEANUP(fd) int fd = -1;
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     struct stat st;
-    if (fs_open(path, &fd, &st, err) < 0 || put_header(maker, name, st.st_size, err) < 0) {
+    digest_start(&digest, DIGEST_SHA256);
+    if (fs_open(path, &fd, &st, err) < 0 || put_header(maker, name, st.st_size, err) < 0 ||
+        put_bytes(maker, fd, path, st.st_size, &digest, err) < 0) {
         return -1;
     }
-    return put_bytes(maker, fd, path, st.st_size, err);
+    if (ret_sha256) {
+        memcpy(ret_sha256, digest_finish(&digest).sha256, SHA256_BYTES);
+    }
+    return 0;
 }
 
 int tar_make_bytes(struct tar_maker *maker, struct str name, const void *ptr, size_t len,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tar of regular files, in the order in which they are given: its bytes are a function of the names and contents alone, and of the
-   version of zlib where gzip packs it. pax where ustar cannot hold a name; owner 0, mode 0644, the time of every archive of ours. One
+   version of zlib where gzip packs it. pax where ustar cannot hold a name; owner 0, mode 0644 (0755 of a program), the time of every archive of ours. One
    thread uses it. */
 #ifndef CODEC_TAR_MAKE_H
 #define CODEC_TAR_MAKE_H
@@ -14,6 +14,9 @@ struct tar_maker {
     struct strbuf *buf; /* borrowed; instead of fd */
     struct digest digest;
     struct err err; /* of writing */
+    /* The caller's, who sets the first before tar_make_open; a stop is ERR_INTERRUPTED. */
+    bool (*should_stop)(void);
+    bool is_executable; /* members from now on */
 };
 #define TAR_MAKER_EMPTY ((struct tar_maker){.fd = -1})
 
@@ -21,9 +24,10 @@ struct tar_maker {
 MUST_CHECK int tar_make_open(struct tar_maker *maker, int fd, bool is_gzip, struct err *err);
 /* Into a buffer, whose cap bounds it: an archive inside another. */
 MUST_CHECK int tar_make_open_inner(struct tar_maker *maker, struct strbuf *buf, struct err *err);
-/* The file at `path` as the member `name`. ERR_IO, ERR_NOT_FOUND; ERR_INTEGRITY where its size changes meanwhile. */
+/* The file at `path` as the member `name`; ret_sha256 (or NULL) is of its bytes. ERR_IO, ERR_NOT_FOUND; ERR_INTEGRITY where its size
+   changes meanwhile. */
 MUST_CHECK int tar_make_file(struct tar_maker *maker, const char *name, const char *path,
-                             struct err *err);
+                             uint8_t *ret_sha256, struct err *err);
 MUST_CHECK int tar_make_bytes(struct tar_maker *maker, struct str name, const void *ptr, size_t len,
                               struct err *err);
 /* MD5 and SHA-256 of what was written to fd. */

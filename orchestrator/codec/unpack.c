@@ -356,11 +356,11 @@ static void leave(struct unpack *unpack)
 
 static int start(struct unpack *unpack, struct err *err)
 {
-    uint64_t key[2];
-    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+    uint64_t *seed = &unpack->names.nodes.seed;
+    if (getrandom(seed, sizeof(*seed), 0) != (ssize_t)sizeof(*seed)) {
         return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
     }
-    unpack_names_init(&unpack->names, key, unpack->opts.limits.files);
+    unpack->names.n_max = unpack->opts.limits.files;
     unpack->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     if (!unpack->locale) {
         return err_set(err, ERR_INTERNAL, "this machine has no locale C.UTF-8");

@@ -4,31 +4,18 @@
 #ifndef CODEC_UNPACK_NAMES_H
 #define CODEC_UNPACK_NAMES_H
 
+#include "base/map.h"
 #include "codec/unpack.h"
 
-struct unpack_node;
-
-struct unpack_link { /* a symlink, judged when all names are known */
-    uint32_t node;
-    struct str target;
-};
-
-struct unpack_names {
+struct unpack_names { /* all zeros but for these two at first */
+    struct map
+        nodes; /* by path in lower case; its seed is random, or fixed in tests: names are untrusted */
+    uint64_t n_max; /* entries and folders */
     struct arena arena;
-    struct unpack_node *nodes; /* owned; 0 is the top folder */
-    size_t n_nodes, n_nodes_max;
-    uint32_t *slots; /* owned; node or 0; by parent and name without case */
-    size_t n_slots;
-    struct unpack_link *links; /* owned */
-    size_t n_links, n_links_max;
-    uint64_t key[2]; /* of the hash: names are untrusted */
-    uint64_t n_max;
     uint32_t new_ends[UNPACK_DEPTH_MAX]; /* of the last path added: prefixes that became folders */
     size_t n_new;
 };
 
-/* key: random, or fixed in tests. n_max: entries and folders. */
-void unpack_names_init(struct unpack_names *names, const uint64_t key[2], uint64_t n_max);
 void unpack_names_release(struct unpack_names *names);
 
 /* Removes one leading "./" and one trailing "/"; the rest is a path that may be used, or empty for the top itself. */

@@ -66,14 +66,12 @@ static int check_out(struct arena *arena, const struct cmd_ctx *ctx, bool is_off
 static int unpack(struct arena *arena, const struct cmd_ctx *ctx, const char *archive,
                   struct address *address, const char **ret_folder, struct err *err)
 {
-    CLEANUP(pool) struct pool *pool = NULL;
     struct digest_value value;
     struct unpack_tree_result result;
     struct fs_names names = {0};
     const char *in;
     if (make_folder(arena, ctx, &in, err) < 0 ||
-        digest_file(archive, DIGEST_SHA256, &value, err) < 0 ||
-        pool_new(POOL_THREADS_MIN, &pool, err) < 0) {
+        digest_file(archive, DIGEST_SHA256, &value, err) < 0) {
         return -1;
     }
     CLEANUP(temp) struct temp *made = NULL;
@@ -86,8 +84,7 @@ static int unpack(struct arena *arena, const struct cmd_ctx *ctx, const char *ar
                                         .new_folder = folder,
                                         .unpack = {.limits = {.bytes = ARCHIVE_BYTES_MAX}},
                                         .sha256 = value.sha256,
-                                        .size_bytes = -1,
-                                        .pool = pool};
+                                        .size_bytes = -1};
     if (unpack_tree(arena, &of, &result, err) < 0 || fs_list(arena, folder, &names, err) < 0) {
         return -1;
     }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report needs, in one folder that can be carried to a site without a network, and its way into the store there.
+/* What a report needs, in one tar that can be carried to a site without a network, and its way into the store there.
 
-   BUNDLE/bundle.json           what is in it, what is not, when and with which version it was made
-          SHA256SUMS            every other file (`sha256sum -c` checks it)
-          store/                part of a store: blobs, refs, sources; an OCI image layout as well
-          share/reperf/         manifests, locks, images, datasets, published series
-          bin/                  the programs; bin/reperf finds share/reperf by itself
+     bundle.json           what is in it, what is not, when and with which version it was made
+     blobs/sha256/HEX      as the store has them
+     refs/KIND/NAME.json   likewise: which blobs a dataset or an image is
+     sources/NAME.git/     bare repositories: objects and references alone
+     share/reperf/         manifests, locks, images, datasets, published series
+     bin/                  the programs; bin/reperf finds share/reperf by itself
+     SHA256SUMS            every other file (`sha256sum -c` checks it)
 
    Both ways read every byte: a bundle is made only from blobs whose digest holds, and imported only when all of SHA256SUMS
    holds, nothing is missing and there are no other files. */
@@ -38,21 +40,21 @@ struct bundle_opts {
     size_t n_parts;
     const struct net_opts *net; /* offline */
     bool allows_missing;
-    const char *folder; /* must not exist; made next to it and renamed */
+    const char *path; /* must not exist; made next to it and renamed */
     struct clock_src clock;
     bool (*should_stop)(void);
 };
 
 struct bundle_info {
-    size_t n_parts; /* that are in it */
-    size_t n_blobs;
-    uint64_t blob_bytes;
-    size_t n_files; /* all */
-    uint64_t file_bytes;
-    bool is_synthetic; /* some part is a synthetic dataset */
+    struct str *parts; /* "dataset cityscapes", sorted; in the arena */
+    size_t n_parts;
     struct bundle_missing *missing;
     size_t n_missing;
-    struct str *parts;        /* "dataset cityscapes", sorted; in the arena */
+    size_t n_blobs;
+    uint64_t blob_bytes;
+    size_t n_files; /* all, but for its own two lists */
+    uint64_t file_bytes;
+    bool is_synthetic;        /* some part is a synthetic dataset */
     struct str made, version; /* of the bundle: when, and by which program */
 };
 
@@ -61,18 +63,13 @@ struct bundle_info {
 extern const struct json_field BUNDLE_LISTS[BUNDLE_LISTS_N];
 
 /* ERR_FETCH names the parts that the store lacks, unless allows_missing. ERR_INTEGRITY: a blob of the store is not what its name
-   says. */
-MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts,
+   says. is_dry: only what would be written, ignoring `path`: no file is read, and missing parts are no error. */
+MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts, bool is_dry,
                            struct bundle_info *ret_info, struct err *err);
-
-/* What bundle_make would write, ignoring `folder`: files and bytes, without the bundle's own lists and references; no file is read.
-   Missing parts are listed and are not an error. */
-MUST_CHECK int bundle_foresee(struct arena *arena, const struct bundle_opts *opts,
-                              struct bundle_info *ret_info, struct err *err);
 
 struct import_opts {
     struct store *store;
-    const char *folder;         /* of the bundle */
+    const char *path;           /* of the bundle */
     const char *locks;          /* where its locks go */
     const struct net_opts *net; /* offline */
     bool (*should_stop)(void);

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/publish.h"
-#include "store/bundle_copy.h"
+#include "store/copy_file.h"
 #include "store/store_verify.h"
 #include "store/unpack_tree.h"
 
@@ -169,7 +169,6 @@ static int unpack_again(struct repairing *r, const struct dataset_file *file,
         .unpack = dataset_unpack_opts(file),
         .sha256 = item->sha256,
         .size_bytes = item->size_bytes,
-        .pool = r->opts->verify->pool,
         .should_stop = r->opts->verify->should_stop,
         .ctx = r,
     };

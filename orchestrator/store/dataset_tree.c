@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/publish.h"
-#include "store/bundle_copy.h"
+#include "store/copy_file.h"
 #include "store/pack_program.h"
 #include "store/unpack_tree.h"
 
@@ -277,7 +277,6 @@ static int unpack_one(struct making *m, const struct dataset_file *file,
         .unpack = dataset_unpack_opts(file),
         .sha256 = item->sha256,
         .size_bytes = item->size_bytes,
-        .pool = m->opts->net->pool,
         .should_stop = net->should_stop,
         .on_progress = show_progress,
         .on_difference = show_difference,
@@ -538,9 +537,6 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
         fetched->has_tree = fetched->was_there = true;
         fetched->tree = tree;
         return 0;
-    }
-    if (net_open(opts->net, err) < 0) {
-        return -1;
     }
     int result = make(&m, &tree, err);
     VEC_RELEASE(&m.files);

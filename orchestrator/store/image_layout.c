@@ -285,7 +285,6 @@ int image_from_layout(struct arena *arena, struct store *store, const struct lay
     struct unpack_tree_opts opts = {.archive = path,
                                     .unpack.format = "tar",
                                     .size_bytes = -1,
-                                    .pool = places->pool,
                                     .should_stop = places->should_stop};
     struct unpack_tree_result unpacked;
     struct err ignored = {0};

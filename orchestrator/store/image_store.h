@@ -37,7 +37,6 @@ struct image_places {
     const char *const
         *layouts; /* OCI layouts, as folders or tar files, or tars that `docker save` wrote */
     size_t n_layouts;
-    struct pool *pool;
     struct clock_src clock;
     bool (*should_stop)(void); /* may be NULL */
 };

@@ -15,272 +15,9 @@
 #include "base/temp.h"
 #include "base/vec.h"
 #include "codec/digest.h"
-#include "sys/pool.h"
 #include "sys/tree.h"
 
-/* ---- the ends that use the pool ---- */
-
-/* The two ends of unpacking that use the pool. The owner's thread reads the archive, decompresses and writes, as any tar does; the
-   pool takes the digests: of each block of the archive while libarchive works on that block, and of files, many small ones a job,
-   once they are written and still in the page cache. A large file is digested as it is written, so that none is read from the
-   disk again. Owned by one thread. */
-
-#define ARCHIVE_BLOCKS 2 /* one that libarchive reads, and the next */
-#define HASHES_MAX     8 /* jobs that digest files */
-
-struct archive_reader {
-    struct pool *pool; /* borrowed */
-    const char *name;  /* borrowed */
-    int fd;            /* borrowed */
-    uint8_t *blocks[ARCHIVE_BLOCKS];
-    size_t next;
-    struct pool_job job;
-    struct digest digest;
-    const uint8_t *hashing; /* the block that the job digests; NULL: no job runs */
-    size_t hashing_len;
-    uint64_t read_bytes;
-};
-
-struct written { /* one file */
-    const char *path;
-    struct digest_value value;
-};
-
-struct hash_batch;
-
-struct unpack_writer {
-    int root_fd; /* borrowed */
-    unsigned kinds;
-    struct pool *pool; /* borrowed */
-    VEC(struct written) files;
-    struct hash_batch *batches[HASHES_MAX]; /* owned; a ring */
-    size_t first, n_flying;
-    size_t n_sent, waiting_bytes; /* files[n_sent...] are for the next batch */
-    struct digest digest;
-    int fd; /* of the file that is being written; -1: none */
-    bool is_large;
-};
-
-#define BLOCK_BYTES (1u << 20)
-#define BATCH_BYTES (4u << 20) /* a batch is sent once it has so many, */
-#define BATCH_FILES 256u       /* or so many files */
-
-/* --- the archive -------------------------------------------------------------------------------------------------------------- */
-
-static int hash_block(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err UNUSED)
-{
-    struct archive_reader *reader = arg;
-    digest_update(&reader->digest, reader->hashing, reader->hashing_len);
-    return 0;
-}
-
-static int wait_block(struct archive_reader *reader, struct err *err)
-{
-    int result = reader->hashing ? pool_wait(reader->pool, &reader->job, err) : 0;
-    reader->hashing = NULL;
-    return result;
-}
-
-static void archive_reader_init(struct archive_reader *reader, int fd, const char *name,
-                                unsigned kinds, struct pool *pool)
-{
-    *reader = (struct archive_reader){.fd = fd, .name = name, .pool = pool};
-    for (size_t idx = 0; idx < ARCHIVE_BLOCKS; idx++) {
-        reader->blocks[idx] = xmalloc(BLOCK_BYTES);
-    }
-    digest_start(&reader->digest, kinds);
-}
-
-static void archive_reader_release(struct archive_reader *reader)
-{
-    struct err ignored = {0};
-    (void)!wait_block(reader, &ignored);
-    for (size_t idx = 0; idx < ARCHIVE_BLOCKS; idx++) {
-        free(reader->blocks[idx]);
-    }
-    digest_release(&reader->digest);
-}
-
-/* *ret_len 0 at the end. The bytes stay until the call after the next. */
-static int archive_reader_next(struct archive_reader *reader, const void **ret_ptr, size_t *ret_len,
-                               struct err *err)
-{
-    uint8_t *block = reader->blocks[reader->next];
-    size_t len = 0;
-    reader->next = (reader->next + 1) % ARCHIVE_BLOCKS;
-    if (fs_fill(reader->fd, block, BLOCK_BYTES, reader->name, &len, err) < 0 ||
-        wait_block(reader, err) < 0) {
-        return -1;
-    }
-    reader->read_bytes += len;
-    reader->hashing = block;
-    reader->hashing_len = len;
-    reader->job = (struct pool_job){.fn = hash_block, .arg = reader};
-    pool_submit(reader->pool, &reader->job);
-    *ret_ptr = block;
-    *ret_len = len;
-    return 0;
-}
-
-static int archive_reader_finish(struct archive_reader *reader, struct digest_value *ret_value,
-                                 struct err *err)
-{
-    if (wait_block(reader, err) < 0) {
-        return -1;
-    }
-    *ret_value = digest_finish(&reader->digest);
-    return 0;
-}
-
-/* --- files -------------------------------------------------------------------------------------------------------------------- */
-
-struct hash_batch {
-    struct pool_job job;
-    struct tree_batch of;
-    size_t first; /* of writer->files, which moves while this runs */
-    struct tree_file files[BATCH_FILES];
-    struct digest_value values[BATCH_FILES];
-};
-
-static void keep_value(void *ctx, size_t idx, const struct digest_value *value)
-{
-    ((struct hash_batch *)ctx)->values[idx] = *value;
-}
-
-static int hash_files(void *arg, const atomic_bool *is_cancelled, struct err *err)
-{
-    return tree_batch_digest(&((struct hash_batch *)arg)->of, is_cancelled, err);
-}
-
-static void writer_init(struct unpack_writer *writer, int root_fd, unsigned kinds,
-                        struct pool *pool)
-{
-    *writer = (struct unpack_writer){.root_fd = root_fd, .kinds = kinds, .pool = pool, .fd = -1};
-}
-
-/* Waits for the oldest job and takes its digests over. */
-static int end_oldest(struct unpack_writer *writer, struct err *err)
-{
-    struct hash_batch *batch = writer->batches[writer->first];
-    int result = pool_wait(writer->pool, &batch->job, err);
-    for (size_t idx = 0; result == 0 && idx < batch->of.n; idx++) {
-        writer->files.items[batch->first + idx].value = batch->values[idx];
-    }
-    writer->first = (writer->first + 1) % HASHES_MAX;
-    writer->n_flying--;
-    return result;
-}
-
-static void writer_release(struct unpack_writer *writer)
-{
-    struct err ignored = {0};
-    while (writer->n_flying > 0) {
-        (void)!end_oldest(writer, &ignored);
-    }
-    for (size_t idx = 0; idx < HASHES_MAX; idx++) {
-        free(writer->batches[idx]);
-    }
-    fd_close(&writer->fd);
-    digest_release(&writer->digest);
-    VEC_RELEASE(&writer->files);
-}
-
-static int send(struct unpack_writer *writer, struct err *err)
-{
-    struct hash_batch *batch;
-    if (writer->n_flying == HASHES_MAX && end_oldest(writer, err) < 0) {
-        return -1;
-    }
-    size_t slot = (writer->first + writer->n_flying++) % HASHES_MAX;
-    if (!writer->batches[slot]) {
-        writer->batches[slot] = xmalloc(sizeof(*batch));
-    }
-    batch = writer->batches[slot];
-    batch->job = (struct pool_job){.fn = hash_files, .arg = batch};
-    batch->first = writer->n_sent;
-    batch->of = (struct tree_batch){.root_fd = writer->root_fd,
-                                    .files = batch->files,
-                                    .n = writer->files.n - writer->n_sent,
-                                    .kinds = writer->kinds,
-                                    .on_value = keep_value,
-                                    .ctx = batch};
-    for (size_t idx = 0; idx < batch->of.n; idx++) {
-        batch->files[idx].path = writer->files.items[batch->first + idx].path;
-    }
-    writer->n_sent = writer->files.n;
-    writer->waiting_bytes = 0;
-    pool_submit(writer->pool, &batch->job);
-    return 0;
-}
-
-/* size_bytes: 0 where it is not known. */
-static int writer_begin(struct unpack_writer *writer, const char *path, bool is_executable,
-                        uint64_t size_bytes, struct err *err)
-{
-    mode_t mode = is_executable ? 0755 : 0644;
-    ASSERT(writer->fd < 0);
-    writer->is_large = size_bytes > BATCH_BYTES;
-    /* A large file has its digests by itself: what waits before it goes first. */
-    if (writer->is_large) {
-        if (writer->n_sent < writer->files.n && send(writer, err) < 0) {
-            return -1;
-        }
-        digest_start(&writer->digest, writer->kinds);
-    }
-    writer->fd = beneath_open(writer->root_fd, path, O_WRONLY | O_CREAT | O_EXCL, mode);
-    if (writer->fd < 0 && errno == EEXIST) {
-        return err_set(err, ERR_INTEGRITY, "%.300s: another archive has that file, too", path);
-    }
-    /* Unlike open, this ignores the umask. */
-    if (writer->fd < 0 || fchmod(writer->fd, mode) < 0) {
-        return err_errno(err, "create", path);
-    }
-    VEC_PUSH(&writer->files, (struct written){.path = path});
-    return 0;
-}
-
-static int writer_data(struct unpack_writer *writer, const void *ptr, size_t len, struct err *err)
-{
-    if (writer->is_large) {
-        digest_update(&writer->digest, ptr, len);
-    }
-    writer->waiting_bytes += len;
-    return fs_write_all(writer->fd, ptr, len, writer->files.items[writer->files.n - 1].path, err);
-}
-
-static int writer_end(struct unpack_writer *writer, struct err *err)
-{
-    struct written *file = &writer->files.items[writer->files.n - 1];
-    int closing = take_fd(&writer->fd);
-    if (close(closing) < 0) {
-        return err_errno(err, "write", file->path);
-    }
-    if (writer->is_large) {
-        file->value = digest_finish(&writer->digest);
-        writer->n_sent = writer->files.n;
-        writer->waiting_bytes = 0;
-        return 0;
-    }
-    return writer->waiting_bytes >= BATCH_BYTES || writer->files.n - writer->n_sent == BATCH_FILES
-               ? send(writer, err)
-               : 0;
-}
-
-/* Afterwards every file has its digests. */
-static int writer_finish(struct unpack_writer *writer, struct err *err)
-{
-    ASSERT(writer->fd < 0);
-    if (writer->n_sent < writer->files.n && send(writer, err) < 0) {
-        return -1;
-    }
-    while (writer->n_flying > 0) {
-        if (end_oldest(writer, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
+#define BLOCK_BYTES (1u << 20)  /* of the archive, read at once */
 #define LARGE_BYTES (64u << 20) /* for a file of that size free space is looked at before */
 #define FOLDER_MODE 0755
 #define LINKS_MAX   65536
@@ -290,14 +27,21 @@ struct link {
     const char *text;          /* of a symlink; NULL: a hard link */
 };
 
+struct written { /* one file */
+    const char *path;
+    struct digest_value value;
+};
+
 struct job {
     const struct unpack_tree_opts *opts;
     struct arena *arena;
-    uint64_t archive_bytes;
-    struct archive_reader reader;
-    struct unpack_writer writer;
+    int archive_fd, root_fd; /* borrowed */
+    uint64_t archive_bytes, read_bytes;
+    uint8_t *block; /* owned */
+    struct digest archive, file;
+    unsigned file_kinds;
     struct unpack *unpack;
-    int root_fd; /* borrowed */
+    VEC(struct written) files;
     VEC(struct link) links;
     struct map hardlinks; /* path to the file's path */
     uint64_t n_folders, file_bytes;
@@ -315,12 +59,16 @@ static int check_stop(const struct job *job, struct err *err)
 static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
     struct job *job = ctx;
-    if (check_stop(job, err) < 0 || archive_reader_next(&job->reader, ret_ptr, ret_len, err) < 0) {
+    if (check_stop(job, err) < 0 ||
+        fs_fill(job->archive_fd, job->block, BLOCK_BYTES, job->opts->archive, ret_len, err) < 0) {
         return -1;
     }
+    digest_update(&job->archive, job->block, *ret_len);
+    job->read_bytes += *ret_len;
     if (job->opts->on_progress) {
-        job->opts->on_progress(job->opts->ctx, job->reader.read_bytes, job->archive_bytes);
+        job->opts->on_progress(job->opts->ctx, job->read_bytes, job->archive_bytes);
     }
+    *ret_ptr = job->block;
     return 0;
 }
 
@@ -332,31 +80,47 @@ static int check_space(const struct job *job, const struct unpack_entry *entry, 
                : 0;
 }
 
+static int make_file(struct job *job, const char *path, bool is_executable, int *ret_fd,
+                     struct err *err)
+{
+    mode_t mode = is_executable ? 0755 : 0644;
+    CLEANUP(fd) int fd = beneath_open(job->root_fd, path, O_WRONLY | O_CREAT | O_EXCL, mode);
+    if (fd < 0 && errno == EEXIST) {
+        return err_set(err, ERR_INTEGRITY, "%.300s: another archive has that file, too", path);
+    }
+    /* Unlike open, this ignores the umask. */
+    if (fd < 0 || fchmod(fd, mode) < 0) {
+        return err_errno(err, "create", path);
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+/* A file is digested as it is written, so that none is read from the disk again. */
 static int take_file(struct job *job, const struct unpack_entry *entry, struct err *err)
 {
+    CLEANUP(fd) int fd = -1;
     const void *ptr;
-    size_t len;
+    size_t len = 1;
     const char *path = str_z(job->arena, entry->path);
     if (job->opts->wants && !job->opts->wants(job->opts->ctx, path)) {
         return 0;
     }
     if (check_space(job, entry, err) < 0 ||
-        writer_begin(&job->writer, path, entry->is_executable,
-                     entry->is_size_known ? entry->size_bytes : 0, err) < 0) {
+        make_file(job, path, entry->is_executable, &fd, err) < 0) {
         return -1;
     }
-    for (;;) {
-        if (unpack_data(job->unpack, &ptr, &len, err) < 0) {
+    digest_start(&job->file, job->file_kinds);
+    while (len > 0) {
+        if (unpack_data(job->unpack, &ptr, &len, err) < 0 ||
+            fs_write_all(fd, ptr, len, path, err) < 0) {
             return -1;
         }
-        if (len == 0) {
-            return writer_end(&job->writer, err);
-        }
-        if (writer_data(&job->writer, ptr, len, err) < 0) {
-            return -1;
-        }
+        digest_update(&job->file, ptr, len);
         job->file_bytes += len;
     }
+    VEC_PUSH(&job->files, ((struct written){path, digest_finish(&job->file)}));
+    return close(take_fd(&fd)) < 0 ? err_errno(err, "write", path) : 0;
 }
 
 /* The path that a symlink's text means; unpack.h vouches that it stays inside. */
@@ -430,7 +194,7 @@ static int read_all(struct job *job, struct err *err)
     struct unpack_opts unpack = job->opts->unpack;
     bool has = true;
     unpack.archive_bytes = job->archive_bytes;
-    unpack.fd = job->reader.fd;
+    unpack.fd = job->archive_fd;
     if (unpack_new(&unpack, read_archive, job, job->opts->archive, &job->unpack, err) < 0) {
         return -1;
     }
@@ -441,7 +205,7 @@ static int read_all(struct job *job, struct err *err)
             return -1;
         }
     }
-    return writer_finish(&job->writer, err);
+    return 0;
 }
 
 /* --- judging ------------------------------------------------------------------------------------------------------------------ */
@@ -459,8 +223,8 @@ static int check_digest(const char *archive, const char *kind, const uint8_t *ex
 static int check_archive(struct job *job, struct digest_value *ret_value, struct err *err)
 {
     const struct unpack_tree_opts *opts = job->opts;
-    if (archive_reader_finish(&job->reader, ret_value, err) < 0 ||
-        check_digest(opts->archive, "MD5", opts->md5, ret_value->md5, MD5_BYTES, err) < 0) {
+    *ret_value = digest_finish(&job->archive);
+    if (check_digest(opts->archive, "MD5", opts->md5, ret_value->md5, MD5_BYTES, err) < 0) {
         return -1;
     }
     return check_digest(opts->archive, "SHA-256", opts->sha256, ret_value->sha256, SHA256_BYTES,
@@ -488,23 +252,22 @@ static int make_links(const struct job *job, struct err *err)
 
 static void sort_files(struct job *job)
 {
-    if (job->writer.files.n > 0) {
-        qsort(job->writer.files.items, job->writer.files.n, sizeof(struct written), by_path);
+    if (job->files.n > 0) {
+        qsort(job->files.items, job->files.n, sizeof(struct written), by_path);
     }
 }
 
 /* In the list links count as the files that they mean. Hard links first, which symlinks may lead to. */
 static int list_links(struct job *job, bool wants_symlinks, struct err *err)
 {
-    size_t n_files = job->writer.files.n;
+    size_t n_files = job->files.n;
     for (size_t idx = 0; idx < job->links.n; idx++) {
         const struct link *link = &job->links.items[idx];
         const struct written key = {.path = link->target}, *found;
         if ((link->text != NULL) != wants_symlinks) {
             continue;
         }
-        found =
-            n_files ? bsearch(&key, job->writer.files.items, n_files, sizeof(key), by_path) : NULL;
+        found = n_files ? bsearch(&key, job->files.items, n_files, sizeof(key), by_path) : NULL;
         if (!found) {
             return err_set(err, ERR_INTERNAL,
                            "%s: %.200s is a link to something that is not a file",
@@ -512,7 +275,7 @@ static int list_links(struct job *job, bool wants_symlinks, struct err *err)
         }
         struct written copy = *found;
         copy.path = link->path;
-        VEC_PUSH(&job->writer.files, copy);
+        VEC_PUSH(&job->files, copy);
     }
     sort_files(job);
     return 0;
@@ -520,14 +283,14 @@ static int list_links(struct job *job, bool wants_symlinks, struct err *err)
 
 static void make_list(struct job *job, struct tree_list *ret_list)
 {
-    size_t n = job->writer.files.n;
+    size_t n = job->files.n;
     *ret_list = (struct tree_list){.n = n};
     ret_list->files = arena_array(job->arena, struct tree_file, n + 1);
-    if (job->writer.kinds & DIGEST_MD5) {
+    if (job->file_kinds & DIGEST_MD5) {
         ret_list->md5 = arena_alloc_array(job->arena, MD5_BYTES, n + 1, 1);
     }
     for (size_t idx = 0; idx < n; idx++) {
-        const struct written *file = &job->writer.files.items[idx];
+        const struct written *file = &job->files.items[idx];
         ret_list->files[idx].path = file->path;
         memcpy(ret_list->files[idx].sha256, file->value.sha256, SHA256_BYTES);
         if (ret_list->md5) {
@@ -564,19 +327,14 @@ static int check_list(struct job *job, const struct tree_list *found, struct err
 
 /* --- the whole ---------------------------------------------------------------------------------------------------------------- */
 
-static int unpack_and_check(struct job *job, int archive_fd, struct unpack_tree_result *ret_result,
-                            struct err *err)
+static int unpack_and_check(struct job *job, struct unpack_tree_result *ret_result, struct err *err)
 {
     const struct unpack_tree_opts *opts = job->opts;
     struct unpack_tree_result result = {0};
-    unsigned file_kinds = DIGEST_SHA256;
     result.kinds = (opts->kinds ? opts->kinds : DIGEST_SHA256) | (opts->md5 ? DIGEST_MD5 : 0u) |
                    (opts->sha256 ? DIGEST_SHA256 : 0u);
-    if (opts->list && opts->list->lacks_sha256) {
-        file_kinds |= DIGEST_MD5;
-    }
-    writer_init(&job->writer, job->root_fd, file_kinds, opts->pool);
-    archive_reader_init(&job->reader, archive_fd, opts->archive, result.kinds, opts->pool);
+    job->file_kinds = DIGEST_SHA256 | (opts->list && opts->list->lacks_sha256 ? DIGEST_MD5 : 0u);
+    digest_start(&job->archive, result.kinds);
     if (read_all(job, err) < 0 || check_archive(job, &result.archive, err) < 0 ||
         make_links(job, err) < 0) {
         return -1;
@@ -602,7 +360,6 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
                    struct unpack_tree_result *ret_result, struct err *err)
 {
     CLEANUP(fd) int archive_fd = open(opts->archive, O_RDONLY | O_CLOEXEC);
-    struct job *job; /* too large for the stack */
     struct stat info;
     if (archive_fd < 0 || fstat(archive_fd, &info) < 0) {
         return err_errno(err, "open", opts->archive);
@@ -616,18 +373,20 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
     }
     /* Only advice: a failure does not matter. */
     (void)posix_fadvise(archive_fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    job = xcalloc(1, sizeof(*job));
-    job->opts = opts;
-    job->arena = arena;
-    job->root_fd = root_fd;
-    job->archive_bytes = (uint64_t)info.st_size;
-    int result = unpack_and_check(job, archive_fd, ret_result, err);
-    writer_release(&job->writer);
-    unpack_free(job->unpack);
-    archive_reader_release(&job->reader);
-    VEC_RELEASE(&job->links);
-    map_release(&job->hardlinks);
-    free(job);
+    struct job job = {.opts = opts,
+                      .arena = arena,
+                      .archive_fd = archive_fd,
+                      .root_fd = root_fd,
+                      .archive_bytes = (uint64_t)info.st_size,
+                      .block = xmalloc(BLOCK_BYTES)};
+    int result = unpack_and_check(&job, ret_result, err);
+    unpack_free(job.unpack);
+    free(job.block);
+    digest_release(&job.archive);
+    digest_release(&job.file);
+    VEC_RELEASE(&job.files);
+    VEC_RELEASE(&job.links);
+    map_release(&job.hardlinks);
     return result;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An archive into a folder, in one pass over its bytes: read, digested, unpacked, each file digested as it is written (on the
-   pool), checked against the tree's list if there is one. On any failure nothing is left behind. Files are 0644, or 0755
+/* An archive into a folder, in one pass over its bytes: read, digested, unpacked, each file digested as it is written,
+   checked against the tree's list if there is one. On any failure nothing is left behind. Files are 0644, or 0755
    where the archive says executable; folders 0755; whatever the umask. The times are those of the writing, not the archive's:
    a digest cache keyed by inode, size and time must never mistake a new file for an old one. */
 #ifndef STORE_UNPACK_TREE_H
@@ -8,7 +8,6 @@
 
 #include "codec/digest.h"
 #include "codec/unpack.h"
-#include "sys/pool.h"
 #include "sys/tree.h"
 
 struct unpack_tree_opts {
@@ -27,7 +26,6 @@ struct unpack_tree_opts {
     const uint8_t *sha256;
     int64_t size_bytes;           /* of the archive, expected; -1: not known */
     const struct tree_list *list; /* expected files, SHA-256 or MD5; NULL: not known */
-    struct pool *pool;
     bool (*should_stop)(void);
     void (*on_progress)(void *ctx, uint64_t archive_bytes_done, uint64_t archive_bytes_total);
     /* Each file that is missing, extra or corrupt, before unpack_tree fails for it. */

@@ -107,18 +107,6 @@ MUST_CHECK int tree_verify(struct arena *arena, const struct tree_opts *opts,
    Nothing else in the folder is looked at. */
 MUST_CHECK int tree_pick(const struct tree_opts *opts, const struct tree_file *files, size_t n,
                          uint8_t *is_right, struct err *err);
-/* The digests of files below an open folder, by one thread alone, as a job of the pool: each idx once, in any order. A file that cannot
-   be read ends it. */
-struct tree_batch {
-    int root_fd; /* borrowed */
-    const struct tree_file *files;
-    size_t n;
-    unsigned kinds;
-    void (*on_value)(void *ctx, size_t idx, const struct digest_value *value);
-    void *ctx;
-};
-MUST_CHECK int tree_batch_digest(const struct tree_batch *batch, const atomic_bool *is_stopped,
-                                 struct err *err);
 /* "missing", "extra", "corrupt", "unreadable" */
 const char *tree_fault_name(enum tree_fault fault);
 

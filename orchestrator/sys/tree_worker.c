@@ -440,22 +440,3 @@ int tree_work(struct tree_worker *worker, struct err *err)
     return tree_has_lanes(worker->run->kinds) ? tree_work_lanes(worker, err)
                                               : work_plainly(worker, err);
 }
-
-int tree_batch_digest(const struct tree_batch *batch, const atomic_bool *is_stopped,
-                      struct err *err)
-{
-    const struct tree_opts opts = {.folder = "."};
-    struct tree_run run = {.opts = &opts,
-                           .kinds = batch->kinds,
-                           .files = batch->files,
-                           .n = batch->n,
-                           .on_value = batch->on_value,
-                           .ctx = batch->ctx,
-                           .root_fd = batch->root_fd,
-                           .chunk = batch->n};
-    struct tree_worker worker = {.run = &run, .is_stopped = is_stopped};
-    if (tree_work(&worker, err) < 0) {
-        return -1;
-    }
-    return atomic_load(is_stopped) ? err_set(err, ERR_INTERRUPTED, "interrupted") : 0;
-}

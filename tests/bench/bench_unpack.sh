@@ -25,13 +25,13 @@ rm -rf "$work/in"
 (cd "$work/tars" && tar -cf ../nested.tar ./*.tar)
 rm -rf "$work/tars"
 fresh="rm -rf '$work/out' && mkdir '$work/out' &&"
-pair "unpack + SHA-256 of all / bsdtar -x" 1.0 "$fresh '$reperf' unpack '$work/flat.tar' '$work/out/x'" \
+pair "unpack + SHA-256 of all / bsdtar -x" "" "$fresh '$reperf' unpack '$work/flat.tar' '$work/out/x'" \
     "$fresh bsdtar -xf '$work/flat.tar' -C '$work/out'"
-pair "the same / bsdtar -x, then sha256sum" "" "$fresh '$reperf' unpack '$work/flat.tar' '$work/out/x'" \
+pair "the same / bsdtar -x, then sha256sum" 1.2 "$fresh '$reperf' unpack '$work/flat.tar' '$work/out/x'" \
     "$fresh bsdtar -xf '$work/flat.tar' -C '$work/out' && find '$work/out' -type f -print0 | xargs -0 -P2 -n500 sha256sum && sha256sum '$work/flat.tar'"
 pair "100 tars in a tar + SHA-256 / shell loop" 1.0 "$fresh '$reperf' unpack '$work/nested.tar' '$work/out/x' --nested" \
     "$fresh cd '$work/out' && tar -xf '$work/nested.tar' && for f in *.tar; do mkdir \${f%.tar} && tar -xf \$f -C \${f%.tar} && rm \$f; done"
 rm -rf "$work/out" "$work/nested.tar"
 gzip -1 "$work/flat.tar"
-pair "tar.gz + SHA-256 / bsdtar -x" 1.0 "$fresh '$reperf' unpack '$work/flat.tar.gz' '$work/out/x'" \
+pair "tar.gz + SHA-256 / bsdtar -x" 1.25 "$fresh '$reperf' unpack '$work/flat.tar.gz' '$work/out/x'" \
     "$fresh bsdtar -xf '$work/flat.tar.gz' -C '$work/out'"

@@ -65,11 +65,12 @@ is "$(jq -r '.steps[].image.digest // empty' "$E/manifest/plan.json" | sort -u)"
 is "$(wc -l <"$P/asked.log")" 0 "nobody was asked for anything"
 
 # --- carried to where nothing was fetched ---
-exits 0 "a bundle" "$REPERF" data bundle "image:$ID" cityscapes.synthetic "source:https://github.com/PaddlePaddle/PaddleSeg.git@$CODE" -o "$T/bundle"
+exits 0 "a bundle" "$REPERF" data bundle "image:$ID" cityscapes.synthetic "source:https://github.com/PaddlePaddle/PaddleSeg.git@$CODE" -o "$T/bundle.tar"
 for i in $CLUSTER_NODES; do node_ssh "$i" 'docker image prune -af >/dev/null'; done
 # shellcheck disable=SC2317 # called by exits
 away() { env -u REPERF_ROOT REPERF_STORE="$T/away/store" REPERF_STATE="$T/away/state" "$T/bundle/bin/reperf" "$@"; }
-exits 0 "is imported" away data import "$T/bundle" --locks "$T/away/locks"
+mkdir "$T/bundle" && tar -C "$T/bundle" -xf "$T/bundle.tar" bin share
+exits 0 "is imported" away data import "$T/bundle.tar" --locks "$T/away/locks"
 exits 0 "and its run needs nothing else" away "${ask[@]}" --repeats 1 --json
 is "$(jq -c '[.cells[] | .verdict, (.repeats | length)]' "$T/out")" '["not_comparable",1]' "its repeat ran"
 [ "$(jq -r '.cells[0].verdict' "$T/out")" = not_comparable ] || jq -r '.cells[].why' "$T/out" | sed 's/^/# /'

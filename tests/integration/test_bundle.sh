@@ -21,13 +21,15 @@ if unshare -n true 2>/dev/null; then
 else
     skip "the other place has no network" "a network namespace cannot be made here"
 fi
-changed() { # a copy of the bundle to spoil, in $T/bad
+changed() { # a copy of what is in the bundle to spoil, in $T/bad
     rm -rf "$T/bad" "$THERE"
     cp -R "$T/b" "$T/bad"
 }
+spoilt() { tar -C "$T/bad" -cf "$T/bad.tar" .; }
 redo_sums() { (cd "$T/bad" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS); }
 refused() { # NAME PATTERN: the spoilt bundle is refused, and nothing came into the store
-    exits 5 "$1: refused" away "$REPERF" import "$T/bad" --locks "$T/locks.there"
+    spoilt
+    exits 5 "$1: refused" away "$REPERF" import "$T/bad.tar" --locks "$T/locks.there"
     like "$(cat "$T/err")" "$2" "$1: says so"
     is "$(find "$THERE/blobs" "$THERE/refs" -type f 2>/dev/null | wc -l)" 0 "$1: nothing came in"
 }
@@ -63,28 +65,29 @@ exits 0 "fetch a source, and of another a part" "$REPERF" fetch "$SOURCE" "$PART
 
 # --- the good way ---
 exits 2 "bundle needs --output" "$REPERF" bundle cityscapes-300
-exits 2 "and a name" "$REPERF" bundle --output "$T/b"
-exits 4 "what the store lacks is said" "$REPERF" bundle cityscapes-300 imagenet-2012 --synthetic --output "$T/b"
+exits 2 "and a name" "$REPERF" bundle --output "$T/b.tar"
+exits 4 "what the store lacks is said" "$REPERF" bundle cityscapes-300 imagenet-2012 --synthetic --output "$T/b.tar"
 like "$(cat "$T/err")" "imagenet-2012.synthetic: not in the store" "by its name"
-[ ! -e "$T/b" ]
+[ ! -e "$T/b.tar" ]
 ok $? "and there is no bundle"
-exits 0 "bundle" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" "$PART" ${IMAGE:+"image:$IMAGE"} --output "$T/b" --json
+exits 0 "bundle" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" "$PART" ${IMAGE:+"image:$IMAGE"} --output "$T/b.tar" --json
 cp "$T/out" "$T/doc.json"
 exits 0 "its document is valid" "${V[@]}" "$T/doc.json"
 is "$(value "$T/doc.json" 'd["synthetic"], d["missing"]')" "(True, [])" "it says that it is synthetic, and that nothing is missing"
 is "$(value "$T/doc.json" 'len(d["parts"])')" "$([ -n "$IMAGE" ] && echo 4 || echo 3)" "it names its parts"
+exits 0 "its document is of a tar that tar unpacks" tar -C "$(mkdir "$T/b" && echo "$T/b")" -xf "$(value "$T/doc.json" 'd["bundle"]')"
 (cd "$T/b" && sha256sum --quiet -c SHA256SUMS)
 ok $? "sha256sum -c confirms it alone"
 is "$(find "$T/b" -type f | wc -l)" "$(($(wc -l <"$T/b/SHA256SUMS") + 1))" "every file is in SHA256SUMS"
-exits 2 "a folder that is there is not replaced" "$REPERF" bundle cityscapes-300.synthetic --output "$T/b"
-if [ -n "$IMAGE" ]; then
-    is "$(skopeo inspect --raw "oci:$T/b/store:$IMAGE" | sha256sum | cut -d' ' -f1)" "${entry%% *}" "skopeo reads the image in the bundle"
-fi
-exits 0 "import by the bundle's own program" away "$T/b/bin/reperf" import "$T/b" --json
+is "$(find "$T/b" -type d -empty; find "$T/b/bin" -type f ! -perm 0755; find "$T/b/blobs" -type f ! -perm 0644)" "" "programs alone may be run"
+exits 2 "a file that is there is not replaced" "$REPERF" bundle cityscapes-300.synthetic --output "$T/b.tar"
+exits 0 "the same again" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" "$PART" ${IMAGE:+"image:$IMAGE"} --output "$T/b-again.tar"
+is "$(tar -tf "$T/b.tar" | sha256sum; tar -xOf "$T/b.tar" --exclude bundle.json --exclude SHA256SUMS | sha256sum)" \
+    "$(tar -tf "$T/b-again.tar" | sha256sum; tar -xOf "$T/b-again.tar" --exclude bundle.json --exclude SHA256SUMS | sha256sum)" "gives the same bytes, but for its date"
+rm "$T/b-again.tar"
+exits 0 "import by the bundle's own program" away "$T/b/bin/reperf" import "$T/b.tar" --json
 cp "$T/out" "$T/doc.json"
 exits 0 "its document is valid" "${V[@]}" "$T/doc.json"
-(cd "$T/b" && sha256sum --quiet -c SHA256SUMS)
-ok $? "which leaves the bundle as it was"
 exits 0 "fetch --offline has all it needs" away "$T/b/bin/reperf" fetch cityscapes-300 --synthetic --samples train=2 --offline
 rm -rf "$T/code" "$T/mono"
 exits 0 "the source holds, and the part" away "$REPERF" verify "$SOURCE" "$PART" --deep
@@ -96,7 +99,7 @@ if [ -n "$IMAGE" ]; then
     exits 0 "the image holds" away "$REPERF" verify "image:$IMAGE"
     is "$(skopeo inspect --raw "oci:$THERE:$IMAGE" | sha256sum | cut -d' ' -f1)" "${entry%% *}" "skopeo reads it in the store"
 fi
-exits 0 "import again changes nothing" away "$REPERF" import "$T/b"
+exits 0 "import again changes nothing" away "$REPERF" import "$T/b.tar"
 exits 4 "what is not in the bundle cannot be fetched offline" away "$T/b/bin/reperf" fetch imagenet-2012 --offline
 
 # --- run --offline, there ---
@@ -114,15 +117,15 @@ is "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline
     jq -c '.steps[0] | [(.argv | index("--eval-every")), .also]')" '[null,["reperf/miou-last"]]' "of which the workload has no part to evaluate on, so the log will lack what is asked"
 
 # --- a bundle without something ---
-exits 0 "--allow-missing" "$REPERF" bundle cityscapes-300.synthetic imagenet-2012 --allow-missing --output "$T/less" --json
+exits 0 "--allow-missing" "$REPERF" bundle cityscapes-300.synthetic imagenet-2012 --allow-missing --output "$T/less.tar" --json
 is "$(value "$T/out" '[m["part"] for m in d["missing"]]')" "['dataset imagenet-2012']" "lists what is not in it"
-like "$("$REPERF" import "$T/less")" "MISSING dataset imagenet-2012: not in the store" "import says it, too"
+like "$("$REPERF" import "$T/less.tar")" "MISSING dataset imagenet-2012: not in the store" "import says it, too"
 
 # --- a bundle that does not hold ---
-blob_file=$(find "$T/b/store/blobs/sha256" -type f -size +100k -printf '%P\n' | head -n 1)
+blob_file=$(find "$T/b/blobs/sha256" -type f -size +100k -printf '%P\n' | head -n 1)
 changed
-printf 'damaged!' | dd of="$T/bad/store/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
-refused "a byte changed" "corrupt store/blobs/sha256/$blob_file"
+printf 'damaged!' | dd of="$T/bad/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+refused "a byte changed" "corrupt blobs/sha256/$blob_file"
 redo_sums
 refused "a byte changed, and the sums made again" "blob sha256:$blob_file"
 changed
@@ -132,27 +135,37 @@ changed
 echo x >"$T/bad/share/more"
 refused "a file too many" "extra share/more"
 changed
-rm "$T/bad/store/blobs/sha256/$blob_file"
+rm "$T/bad/blobs/sha256/$blob_file"
 redo_sums
 refused "a blob missing that a reference names" "neither the bundle nor the store has sha256:$blob_file"
 changed
-mkdir -p "$T/bad/store/sources/x.git/hooks"
-echo 'touch /tmp/owned' >"$T/bad/store/sources/x.git/hooks/post-checkout"
+mkdir -p "$T/bad/sources/x.git/hooks"
+echo 'touch /tmp/owned' >"$T/bad/sources/x.git/hooks/post-checkout"
 redo_sums
 refused "a repository with a hook" "not a file that a bundle may contain"
 changed
 ln -s /etc/passwd "$T/bad/share/passwd"
 refused "a symlink that leads outside" "share/passwd"
 changed
+ln -s reperf "$T/bad/bin/other"
+(cd "$T/bad" && sha256sum bin/other >>SHA256SUMS && LC_ALL=C sort -k2 -o SHA256SUMS SHA256SUMS)
+refused "a symlink within" "a link is in it"
+changed
 rm "$T/bad/SHA256SUMS"
-exits 2 "a folder without sums is no bundle" away "$REPERF" import "$T/bad"
-exits 2 "no folder" "$REPERF" import "$T/nothing"
+spoilt
+exits 2 "a tar without sums is no bundle" away "$REPERF" import "$T/bad.tar"
+changed
+spoilt
+truncate -s -300K "$T/bad.tar"
+exits 5 "a bundle that is cut short" away "$REPERF" import "$T/bad.tar"
+is "$(find "$THERE/blobs" "$THERE/refs" "$THERE/tmp" -type f | wc -l)" 0 "nothing came in"
+exits 2 "no file" "$REPERF" import "$T/nothing"
 
 # --- a bundle whose words are wrong, though each byte has its digest ---
-REF=store/refs/dataset/cityscapes-300.synthetic.json
+REF=refs/dataset/cityscapes-300.synthetic.json
 changed
-mkdir "$T/bad/store/refs/Data"
-cp "$T/bad/$REF" "$T/bad/store/refs/Data/x.json"
+mkdir "$T/bad/refs/Data"
+cp "$T/bad/$REF" "$T/bad/refs/Data/x.json"
 redo_sums
 refused "a reference of an unknown kind" "expected one of a dataset or an image"
 changed
@@ -160,18 +173,19 @@ echo '{"blobs": []}' >"$T/bad/$REF"
 redo_sums
 refused "an invalid reference" "reference dataset cityscapes-300.synthetic"
 changed
-mkdir -p "$T/bad/store/refs/image"
-echo '{"blobs": []}' >"$T/bad/store/refs/image/x.json"
+mkdir -p "$T/bad/refs/image"
+echo '{"blobs": []}' >"$T/bad/refs/image/x.json"
 redo_sums
 refused "a reference to no image" "reference image x"
 changed
-mv "$T/bad/$REF" "$T/bad/store/refs/dataset/cityscapes-300.json"
+mv "$T/bad/$REF" "$T/bad/refs/dataset/cityscapes-300.json"
 redo_sums
 refused "a synthetic dataset under the original's name" "expected the reference of dataset cityscapes-300, found that of cityscapes-300.synthetic"
 changed
 sed -i 's/"md5": "[0-9a-f]*"/"md5": "11111111111111111111111111111111"/' "$T/bad/$REF"
 redo_sums
-exits 5 "an MD5 that the archive has not: refused" away "$REPERF" import "$T/bad" --locks "$T/locks.there"
+spoilt
+exits 5 "an MD5 that the archive has not: refused" away "$REPERF" import "$T/bad.tar" --locks "$T/locks.there"
 like "$(cat "$T/err")" "do not have the MD5 that the reference says" "says so"
 is "$(find "$THERE/refs" -type f | wc -l)" 0 "and the name means nothing there"
 
@@ -187,7 +201,7 @@ redo_sums
 lock "$B64" >"$T/locks.there/dataset/x.json"
 refused "another lock than ours" "locks.there/dataset/x.json"
 rm "$T/locks.there/dataset/x.json"
-exits 0 "a lock that we lack" away "$REPERF" import "$T/bad" --locks "$T/locks.there"
+exits 0 "a lock that we lack" away "$REPERF" import "$T/bad.tar" --locks "$T/locks.there"
 is "$(cat "$T/locks.there/dataset/x.json")" "$(lock "$A64")" "is taken over"
 mv "$T/bad/share/reperf/manifests/locks/dataset/x.json" "$T/bad/share/reperf/manifests/locks/dataset/y.json"
 redo_sums
@@ -199,28 +213,28 @@ refused "an invalid lock" "y.json"
 changed
 mkdir -p "$T/other"
 REPERF_STORE="$T/other" "$REPERF" fetch cityscapes-300 --synthetic --samples train=4 >/dev/null 2>&1
-REPERF_STORE="$T/other" exits 5 "a name that means another thing here" "$REPERF" import "$T/b"
+REPERF_STORE="$T/other" exits 5 "a name that means another thing here" "$REPERF" import "$T/b.tar"
 like "$(cat "$T/err")" "nothing was imported" "says so"
 
 # --- a blob that has rotted here ---
 rm -rf "$THERE"
-exits 0 "import" away "$REPERF" import "$T/b"
+exits 0 "import" away "$REPERF" import "$T/b.tar"
 chmod u+w "$THERE/blobs/sha256/$blob_file"
 printf 'damaged!' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
-exits 0 "import over a rotten blob" away "$REPERF" import "$T/b"
+exits 0 "import over a rotten blob" away "$REPERF" import "$T/b.tar"
 is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "repairs it"
 printf 'damaged!' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
-exits 0 "store add of the right file" away "$REPERF" store add "$T/b/store/blobs/sha256/$blob_file"
+exits 0 "store add of the right file" away "$REPERF" store add "$T/b/blobs/sha256/$blob_file"
 is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "repairs it, too"
 
 # --- a corrupt store, and a death in the middle ---
 chmod u+w "$HERE/blobs/sha256/$blob_file"
 printf 'damaged!' | dd of="$HERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
-exits 5 "a corrupt blob of the store does not travel" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" ${IMAGE:+"image:$IMAGE"} --output "$T/b2"
+exits 5 "a corrupt blob of the store does not travel" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" ${IMAGE:+"image:$IMAGE"} --output "$T/b2.tar"
 [ -z "$(find "$T" -maxdepth 1 -name 'b2*')" ]
 ok $? "and nothing is left"
 rm -rf "$THERE"
-REPERF_STORE="$THERE" exits 137 "an import is killed in the middle" at_call KILL rename 2 "$THERE/" "$REPERF" import "$T/b"
-exits 0 "an import that was killed is done again" away "$REPERF" import "$T/b"
+REPERF_STORE="$THERE" exits 137 "an import is killed in the middle" at_call KILL rename 2 "$THERE/" "$REPERF" import "$T/b.tar"
+exits 0 "an import that was killed is done again" away "$REPERF" import "$T/b.tar"
 exits 0 "and the store holds" away "$REPERF" store verify
 tap_done

@@ -54,8 +54,8 @@ exits 0 "it is locked" "$REPERF" data lock birds
 ok "$([ -s manifests/locks/dataset/birds.json ]; echo $?)" "next to its own description"
 exits 0 "it is packed" "$REPERF" data pack birds
 like "$(cat err)" 'birds, split train: 24 samples, 0.0 MB as packed' "and says before how much it writes"
-exits 0 "and bundled" "$REPERF" data bundle dataset:birds -o bundle
-exits 0 "and imported elsewhere" env REPERF_STORE="$T/other" "$REPERF" data import bundle --locks "$T/locks"
+exits 0 "and bundled" "$REPERF" data bundle dataset:birds -o bundle.tar
+exits 0 "and imported elsewhere" env REPERF_STORE="$T/other" "$REPERF" data import bundle.tar --locks "$T/locks"
 exits 0 "where it unpacks without a network" env REPERF_STORE="$T/other" "$REPERF" data fetch birds --offline
 ok "$(cmp -s store/trees/birds/tree.sha256 other/trees/birds/tree.sha256; echo $?)" "to the same files"
 

@@ -22,7 +22,7 @@ status --follow @
 audit @
 audit /@.json
 audit paddle-perf-2020 --logs /@
-data bundle @ --output $T/bundle
+data bundle @ --output $T/bundle.tar
 data bundle dataset:@ --dry-run
 cancel @
 compare @ last

@@ -121,11 +121,11 @@ exits 3 "nothing is made from what is made itself" env REPERF_MANIFESTS="$T/othe
 like "$(cat "$T/err")" "own-recordio: made_from: expected a dataset that is fetched" "which is said"
 
 # --- without a network ---
-exits 0 "a bundle of what is made" "$REPERF" data bundle own-recordio -o "$T/bundle" --json
+exits 0 "a bundle of what is made" "$REPERF" data bundle own-recordio -o "$T/bundle.tar" --json
 is "$(jq -c .parts "$T/out")" '["dataset own","dataset own-recordio"]' "has what it is made from"
 (
     export REPERF_STORE="$T/there"
-    "$REPERF" data import "$T/bundle" && "$REPERF" list datasets --json >"$T/list.json" && "$REPERF" data fetch own-recordio --offline
+    "$REPERF" data import "$T/bundle.tar" && "$REPERF" list datasets --json >"$T/list.json" && "$REPERF" data fetch own-recordio --offline
 ) >"$T/out" 2>"$T/err"
 ok $? "and is made there, offline"
 is "$(jq -r '.datasets[] | select(.id == "own-recordio") | .store' "$T/list.json")" archives "which is known before"

@@ -100,8 +100,9 @@ unpack_right() { same_tree "$W/out/tree"; }
 bundle_before() { fetch; }
 bundle() { REPERF_ROOT="$T/few" "$REPERF" bundle tiny "$SOURCE" --output "$W/b"; }
 bundle_again() { [ -e "$W/b" ] || bundle; }
-bundle_right() { (cd "$W/b" && sha256sum --quiet -c SHA256SUMS); }
-import_before() { [ -d "$T/carried" ] || { fetch && bundle && mv "$W/b" "$T/carried" && chmod -R u+w "$REPERF_STORE" && rm -rf "$REPERF_STORE"; }; }
+whole_bundle() { rm -rf "$T/looked" && mkdir "$T/looked" && tar -C "$T/looked" -xf "$W/b" && (cd "$T/looked" && sha256sum --quiet -c SHA256SUMS); }
+bundle_right() { whole_bundle; }
+import_before() { [ -e "$T/carried" ] || { fetch && bundle && mv "$W/b" "$T/carried" && chmod -R u+w "$REPERF_STORE" && rm -rf "$REPERF_STORE"; }; }
 import() { "$REPERF" import "$T/carried" --locks "$W/locks"; }
 import_right() { "$REPERF" store verify && "$REPERF" fetch tiny --offline && "$REPERF" fetch "$SOURCE" --offline && fetch_right; }
 lock_before() { fetch; }
@@ -119,7 +120,7 @@ said() { # what vouches now vouches for what is there
         [ ! -e "$tree" ] || same_tree "${tree%/*}/tree" || { echo "a tree is said to be whole and is not"; return 1; }
     done
     [ ! -e "$W/out" ] || same_tree "$W/out/tree" || { echo "what was unpacked has its name and is not whole"; return 1; }
-    [ ! -e "$W/b" ] || (cd "$W/b" && sha256sum --quiet -c SHA256SUMS) || { echo "the bundle has its name and is not whole"; return 1; }
+    [ ! -e "$W/b" ] || whole_bundle || { echo "the bundle has its name and is not whole"; return 1; }
 }
 lost() {
     n_bad=$((n_bad + 1))

@@ -59,8 +59,8 @@ exits 0 "fetch --dry-run of an image that is not there" "$REPERF" fetch mini --d
 exits 0 "bundle --dry-run" "$REPERF" bundle mini --dry-run --json
 is "$(value .command)/$(value .missing[])" "bundle-dry-run/" "lacks nothing"
 foreseen=$(value .bytes)
-exits 0 "bundle" "$REPERF" bundle mini -o "$T/bundle"
-whole=$(find "$T/bundle" -type f -printf '%s\n' | awk '{n += $1} END {print n}')
+exits 0 "bundle" "$REPERF" bundle mini -o "$T/bundle.tar"
+whole=$(tar -tvf "$T/bundle.tar" | awk '{n += $3} END {print n}')
 ok "$((whole - foreseen < 0 || whole - foreseen > 400000))" "its bytes were foreseen, but for its own lists"
 
 # ---- data outside the store

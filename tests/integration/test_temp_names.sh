@@ -74,7 +74,7 @@ killed "report of an archive" open 3 "$TMPDIR/reperf-tmp-" "$REPERF" report "$ar
 exits 0 "report again" "$REPERF" report "$archive"
 swept "report of an archive"
 "$REPERF" fetch tiny --offline --mirror "$T/www" >"$T/out" 2>&1
-killed "a bundle" open 3 "$W/b" "$REPERF" bundle tiny --output "$W/b"
+killed "a bundle" write 3 "$W/b" "$REPERF" bundle tiny --output "$W/b"
 exits 0 "the bundle again" "$REPERF" bundle tiny --output "$W/b"
 swept "a bundle"
 killed "unpack" open 3 "$W/out" "$REPERF" unpack "$T/www/tree.tar.gz" "$W/out"

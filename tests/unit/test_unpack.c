@@ -360,7 +360,7 @@ TEST_IN_SCRATCH(test_stop)
 
 TEST_IN_SCRATCH(test_into)
 {
-    struct unpack_tree_opts opts = {.size_bytes = -1, .pool = pool};
+    struct unpack_tree_opts opts = {.size_bytes = -1};
     const char *archive = fs_join(&scratch_arena, *state, "archive");
     opts.into = fs_join(&scratch_arena, *state, "out");
     opts.archive = archive;

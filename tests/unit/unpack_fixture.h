@@ -97,7 +97,6 @@ static UNUSED void make_tar(const struct part *parts, size_t n)
 
 /* --- running it --------------------------------------------------------------------------------------------------------------- */
 
-static struct pool *pool;
 static struct unpack_tree_result result;
 static struct err last;
 static struct strbuf differences;
@@ -115,7 +114,6 @@ static UNUSED int run(const char *folder, struct unpack_tree_opts opts)
     scratch_write(archive, strbuf_str(&made));
     opts.archive = archive;
     opts.new_folder = fs_join(&scratch_arena, folder, "out");
-    opts.pool = pool;
     opts.on_difference = note_difference;
     last = (struct err){0};
     strbuf_clear(&differences);
@@ -179,14 +177,12 @@ static UNUSED void make_some(void)
 
 static UNUSED int start(void **state)
 {
-    struct err err = {0};
     strbuf_init(&differences, 1u << 20);
-    return scratch_group_start(state) < 0 ? -1 : pool_new(2, &pool, &err);
+    return scratch_group_start(state);
 }
 
 static UNUSED int end(void **state)
 {
-    pool_free(pool);
     strbuf_release(&made);
     strbuf_release(&differences);
     return scratch_group_end(state);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/bundle_copy.h"
+#include "store/copy_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-int copy_file(const char *from, const char *to, copy_stop_fn should_stop,
+#include "base/fs.h"
+
+int copy_file(const char *from, const char *to, bool (*should_stop)(void),
               struct digest_value *ret_value, struct err *err)
 {
     CLEANUP(fd) int from_fd = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -32,20 +34,4 @@ int copy_file(const char *from, const char *to, copy_stop_fn should_stop,
                                              .kinds = ret_value ? DIGEST_SHA256 : 0,
                                              .should_stop = should_stop},
                        ret_value ? ret_value : &ignored, err);
-}
-
-int copy_folder(struct arena *arena, const char *from, const char *to, copy_stop_fn should_stop,
-                struct err *err)
-{
-    struct fs_names paths;
-    if (fs_walk(arena, from, &paths, err) < 0 || fs_mkdir_p(to, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < paths.n; idx++) {
-        if (copy_file(fs_join(arena, from, paths.items[idx]), fs_join(arena, to, paths.items[idx]),
-                      should_stop, NULL, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
 }
