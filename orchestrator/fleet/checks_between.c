@@ -291,8 +291,8 @@ static struct str value_of(struct arena *arena, const struct inventory *inventor
     return STR_EMPTY;
 }
 
-static void put_value(struct arena *arena, struct difference *difference, size_t n_nodes,
-                      struct str value, size_t node)
+static void put_value(struct arena *arena, struct difference *difference,
+                      const struct node_probes *probes, struct str value, size_t node)
 {
     struct difference_value *at = NULL;
     for (size_t idx = 0; idx < difference->n_values; idx++) {
@@ -304,8 +304,10 @@ static void put_value(struct arena *arena, struct difference *difference, size_t
     if (!at) {
         at = &difference->values[difference->n_values++];
         at->value = value;
-        at->nodes = arena_array(arena, size_t, n_nodes);
+        at->nodes = arena_array(arena, size_t, probes->n);
+        at->names = arena_array(arena, struct str, probes->n);
     }
+    at->names[at->n_nodes] = probes->inventory->nodes[node].name;
     at->nodes[at->n_nodes++] = node;
 }
 
@@ -340,7 +342,7 @@ void checks_of_differences(struct checks *checks, const struct node_probes *prob
         for (size_t idx = 0; idx < probes->n; idx++) {
             if (probes->items[idx].is_reached) {
                 n_reached++;
-                put_value(checks->arena, &difference, probes->n,
+                put_value(checks->arena, &difference, probes,
                           value_of(checks->arena, probes->inventory, &probes->items[idx].facts,
                                    &EQUAL[row]),
                           idx);
