@@ -44,8 +44,9 @@ static struct str node_name(const struct attempt *a, const struct rank_job *m)
 static const char *log_name(struct attempt *a, const struct rank_job *m)
 {
     const struct unit *unit = a->unit;
-    return rundir_of_repeat(a->r->arena, m->job.has_metric ? RUNDIR_LOG : RUNDIR_NODE_LOG,
-                            unit->step->case_id, unit->repeat, .name = node_name(a, m));
+    return rundir_name(
+        a->r->arena, m->job.has_metric ? RUNDIR_LOG : RUNDIR_NODE_LOG,
+        (struct rundir_of){unit->step->case_id, unit->repeat, .name = node_name(a, m)});
 }
 
 /* All of them before the first is moved: then one commit of the file system serves for all. */
@@ -275,9 +276,10 @@ static int keep_lost_logs(struct attempt *a, struct journal_record *kept, struct
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         struct rank_job *m = &a->jobs[idx];
         struct journal_file *file = &kept->files[kept->n_files];
-        const char *name = rundir_of_repeat(
-            r->arena, m->job.has_metric ? RUNDIR_LOST : RUNDIR_LOST_NODE, unit->step->case_id,
-            unit->repeat, .attempt = unit->attempt, .name = node_name(a, m));
+        const char *name =
+            rundir_name(r->arena, m->job.has_metric ? RUNDIR_LOST : RUNDIR_LOST_NODE,
+                        (struct rundir_of){unit->step->case_id, unit->repeat,
+                                           .attempt = unit->attempt, .name = node_name(a, m)});
         if (!m->log_bytes) {
             continue;
         }

@@ -65,8 +65,8 @@ int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node 
     if (!m->watch.log.len) {
         return 0;
     }
-    name = rundir_of_repeat(r->arena, RUNDIR_MONITOR, unit->step->case_id, unit->repeat,
-                            .name = node->name);
+    name = rundir_name(r->arena, RUNDIR_MONITOR,
+                       (struct rundir_of){unit->step->case_id, unit->repeat, .name = node->name});
     if (run_put_file(r, name, strbuf_str(&m->watch.log), ret_file, err) < 0) {
         return -1;
     }
