@@ -191,15 +191,17 @@ static int dataset_headers(const struct headers_opts *opts, struct header_check 
     return result < 0 ? err_wrap(err, "verify") : 0;
 }
 
-const char *const DATASET_FAULTS[FAULT_KINDS] = {"missing", "extra", "corrupt", "unreadable",
-                                                 "count"};
+const char *const DATASET_FAULTS[FAULT_KINDS] = {"missing", "extra",      "corrupt",
+                                                 "header",  "unreadable", "count"};
 const char *const DATASET_VERDICTS[DATASET_N_VERDICTS] = {"holds", "partly", "wrong"};
 
 char *dataset_faults_text(struct arena *arena, const size_t n_of[FAULT_KINDS])
 {
     char *text = NULL;
     for (size_t idx = 0; idx < FAULT_KINDS; idx++) {
-        const char *name = idx == FAULT_COUNT ? "wrong counts" : DATASET_FAULTS[idx];
+        const char *name = idx == FAULT_COUNT    ? "wrong counts"
+                           : idx == FAULT_HEADER ? "not what their group says"
+                                                 : DATASET_FAULTS[idx];
         if (n_of[idx]) {
             text = text ? arena_printf(arena, "%s, %zu %s", text, n_of[idx], name)
                         : arena_printf(arena, "%zu %s", n_of[idx], name);
@@ -438,10 +440,11 @@ static void add_differences(struct dataset_verifying *v, const struct tree_diffe
         if (difference->fault == TREE_CORRUPT) {
             why = check && check->why ? arena_printf(v->arena, "its digest differs; %s", check->why)
                                       : "its digest differs";
-        } else if (check && check->why) {
-            why = arena_printf(v->arena, "%s", check->why);
         } else if (difference->fault == TREE_EXTRA) {
             why = renamed_from(v, &missing, difference->path);
+        }
+        if (!why && check && check->why) {
+            why = arena_printf(v->arena, "%s", check->why);
         }
         if (check) {
             free(check->why);
@@ -454,7 +457,7 @@ static void add_differences(struct dataset_verifying *v, const struct tree_diffe
     for (size_t idx = 0; idx < v->n_present; idx++) {
         v->out->n_headers += v->present[idx].is_seen;
         if (v->present[idx].why) {
-            verify_add_fault(v, FAULT_CORRUPT, v->present[idx].path,
+            verify_add_fault(v, FAULT_HEADER, v->present[idx].path,
                              arena_printf(v->arena, "%s", v->present[idx].why));
             free(v->present[idx].why);
             v->present[idx].why = NULL;
