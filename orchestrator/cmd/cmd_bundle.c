@@ -101,7 +101,7 @@ CLEANUP_BY(parts, struct bundle_parts, VEC_RELEASE);
 static void add_part(struct arena *arena, const struct artifact *artifact,
                      struct bundle_parts *parts)
 {
-    const char *kind = artifact_kind_name(artifact->kind);
+    const char *kind = ARTIFACT_KIND_NAMES[artifact->kind];
     const char *name = arena_printf(arena, "%.*s%s", STR_ARG(artifact->name),
                                     artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
     for (size_t idx = 0; idx < parts->n; idx++) {

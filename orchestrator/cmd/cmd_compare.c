@@ -174,8 +174,9 @@ static void find_plan_changes(struct arena *arena, struct compare *c)
                c->b.frozen.plan.report);
     add_change(&c->changes, STR_LIT("plan.report_sha256"), c->a.frozen.report_sha256,
                c->b.frozen.report_sha256);
-    add_change(&c->changes, STR_LIT("plan.profile"), str_of(profile_name(c->a.frozen.plan.profile)),
-               str_of(profile_name(c->b.frozen.plan.profile)));
+    add_change(&c->changes, STR_LIT("plan.profile"),
+               str_of(PROFILE_NAMES[c->a.frozen.plan.profile]),
+               str_of(PROFILE_NAMES[c->b.frozen.plan.profile]));
     add_change(&c->changes, STR_LIT("plan.rehearsal"),
                c->a.frozen.plan.is_rehearsal ? STR_LIT("yes") : STR_EMPTY,
                c->b.frozen.plan.is_rehearsal ? STR_LIT("yes") : STR_EMPTY);

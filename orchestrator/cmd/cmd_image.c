@@ -85,7 +85,7 @@ static int list(struct image_job *job, struct err *err)
 static int choose_engine(const struct args *args, enum image_engine *ret_engine, struct err *err)
 {
     for (int engine = IMAGE_DOCKER; engine <= IMAGE_PODMAN; engine++) {
-        const char *program = image_engine_program((enum image_engine)engine);
+        const char *program = IMAGE_ENGINE_PROGRAMS[engine];
         if (strcmp(args->engine ? args->engine : "docker", program) == 0) {
             *ret_engine = (enum image_engine)engine;
             return 0;
@@ -109,11 +109,11 @@ static int load(struct image_job *job, struct err *err)
         return -1;
     }
     jw_z(job->out, "name", job->name);
-    jw_z(job->out, "engine", image_engine_program(engine));
+    jw_z(job->out, "engine", IMAGE_ENGINE_PROGRAMS[engine]);
     jw_str(job->out, "id", loaded.id);
     jw_str(job->out, "engine_name", loaded.name);
     jw_bool(job->out, "was_there", loaded.was_there);
-    strbuf_printf(job->text, "%s %s %.*s\n", image_engine_program(engine),
+    strbuf_printf(job->text, "%s %s %.*s\n", IMAGE_ENGINE_PROGRAMS[engine],
                   loaded.was_there ? "had" : "has", STR_ARG(loaded.id));
     return 0;
 }

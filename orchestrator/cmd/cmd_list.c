@@ -128,7 +128,7 @@ static int list_findings(struct rows *rows, struct err *err UNUSED)
 {
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         TABLE_ADD(rows->table, str_of(FINDING_RULES[idx].id),
-                  str_of(finding_level_name(FINDING_RULES[idx].level)),
+                  str_of(FINDING_LEVEL_NAMES[FINDING_RULES[idx].level]),
                   str_of(FINDING_RULES[idx].title));
     }
     return 0;
@@ -183,8 +183,8 @@ static int add_dataset_state(struct rows *rows, const struct store *store, const
     }
     table_add(rows->table,
               str_of(here.dataset.is_synthetic ? "-"
-                     : store ? dataset_state_name(dataset_state(rows->arena, store, &here))
-                             : dataset_state_name(DATASET_ABSENT)));
+                     : store ? DATASET_STATE_NAMES[dataset_state(rows->arena, store, &here)]
+                             : DATASET_STATE_NAMES[DATASET_ABSENT]));
     return 0;
 }
 
@@ -230,7 +230,7 @@ static int list_inventories(struct rows *rows, struct err *err)
         }
         TABLE_ADD(rows->table, inventory->id, count(rows, inventory->n_nodes),
                   count(rows, (size_t)n_gpus), str_of(runtime_kind_label(inventory->runtime)),
-                  str_of(launcher_kind_name(inventory->launcher)), inventory->title);
+                  str_of(LAUNCHER_KIND_NAMES[inventory->launcher]), inventory->title);
     }
     return 0;
 }

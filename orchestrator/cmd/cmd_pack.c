@@ -99,7 +99,7 @@ static int run_pack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
     }
     if (artifact.kind != ARTIFACT_DATASET) {
         return err_set(err, ERR_USAGE, "pack %.100s: expected a dataset, found %s", name,
-                       artifact_kind_name(artifact.kind));
+                       ARTIFACT_KIND_NAMES[artifact.kind]);
     }
     if (dataset_load(call->arena,
                      &(struct dataset_which){ctx->root, NULL, artifact.name.ptr,

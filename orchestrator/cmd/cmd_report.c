@@ -85,7 +85,7 @@ static void write_run_text(const struct args *args, const struct run_view *view,
         n_of[cell->verdict]++;
         if (args->level == TEXT_QUIET && is_error) {
             strbuf_printf(text, "%.*s: %s: %.*s\n", STR_ARG(cell->of_case->id),
-                          run_verdict_name(cell->verdict), STR_ARG(cell->why));
+                          RUN_VERDICT_NAMES[cell->verdict], STR_ARG(cell->why));
         }
     }
     strbuf_printf(text, "run %.*s: %zu cells", STR_ARG(view->frozen.run_id), view->result.n_cells);

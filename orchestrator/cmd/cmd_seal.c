@@ -35,7 +35,7 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
     struct json_out out;
     if (!want_json) {
         strbuf_printf(buf, "%s\n  run     %.*s: %s\n  files   %zu, %" PRIu64 " bytes\n", archive,
-                      STR_ARG(info->run_id), evidence_outcome_name(info->outcome), info->n_files,
+                      STR_ARG(info->run_id), EVIDENCE_OUTCOME_NAMES[info->outcome], info->n_files,
                       info->file_bytes);
         strbuf_printf(buf, "  archive %" PRIu64 " bytes\n  signer  %s%s\n", info->archive_bytes,
                       key ? "key " : "none: not signed", key ? key->id : "");
@@ -44,7 +44,7 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
     jw_document(&out, buf);
     jw_z(&out, "archive", archive);
     jw_str(&out, "run_id", info->run_id);
-    jw_z(&out, "result", evidence_outcome_name(info->outcome));
+    jw_z(&out, "result", EVIDENCE_OUTCOME_NAMES[info->outcome]);
     jw_i64(&out, "files", (int64_t)info->n_files);
     jw_i64(&out, "file_bytes", (int64_t)info->file_bytes);
     jw_i64(&out, "archive_bytes", (int64_t)info->archive_bytes);

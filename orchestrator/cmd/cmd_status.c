@@ -30,7 +30,7 @@ static const struct opt ATTACH_OPTS[] = {OPT_END};
 static void put_profile(struct json_out *out, const char *key, const void *of)
 {
     const struct run_info *info = of;
-    jw_z(out, key, info->report.ptr ? profile_name(info->profile) : NULL);
+    jw_z(out, key, info->report.ptr ? PROFILE_NAMES[info->profile] : NULL);
 }
 
 static void put_archive(struct json_out *out, const char *key, const void *of)

@@ -109,7 +109,7 @@ static void print_json(const struct treeing *t)
     jw_array(&out, "differences");
     for (size_t idx = 0; idx < t->result.differences.n; idx++) {
         jw_object(&out, NULL);
-        jw_z(&out, "fault", tree_fault_name(t->result.differences.items[idx].fault));
+        jw_z(&out, "fault", TREE_FAULT_NAMES[t->result.differences.items[idx].fault]);
         jw_z(&out, "path", t->result.differences.items[idx].path);
         jw_end_object(&out);
     }
@@ -121,7 +121,7 @@ static void print_differences(const struct treeing *t)
 {
     for (size_t idx = 0; idx < t->result.differences.n; idx++) {
         const struct tree_difference *difference = &t->result.differences.items[idx];
-        strbuf_printf(t->out, "%s ", tree_fault_name(difference->fault));
+        strbuf_printf(t->out, "%s ", TREE_FAULT_NAMES[difference->fault]);
         for (const char *c = difference->path; *c; c++) { /* no outside text drives the terminal */
             strbuf_add_char(t->out, (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
         }

@@ -91,7 +91,7 @@ static void print_json(struct strbuf *buf, const struct unpack_run *u, const str
     jw_array(&out, "differences");
     for (size_t idx = 0; idx < u->differences.n; idx++) {
         jw_object(&out, NULL);
-        jw_z(&out, "fault", tree_fault_name(u->differences.items[idx].fault));
+        jw_z(&out, "fault", TREE_FAULT_NAMES[u->differences.items[idx].fault]);
         jw_z(&out, "path", u->differences.items[idx].path);
         jw_end_object(&out);
     }
@@ -119,7 +119,7 @@ static void print_text(struct strbuf *buf, const struct unpack_run *u, const str
 static void log_differences(const struct unpack_run *u)
 {
     for (size_t idx = 0; idx < u->differences.n && idx < SHOWN_MAX; idx++) {
-        log_line(LOG_ERROR, "%s: %s", tree_fault_name(u->differences.items[idx].fault),
+        log_line(LOG_ERROR, "%s: %s", TREE_FAULT_NAMES[u->differences.items[idx].fault],
                  u->differences.items[idx].path);
     }
     if (u->differences.n > SHOWN_MAX) {

@@ -64,7 +64,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
         discrepancies_encode(&out, &info->discrepancies);
     }
     jw_str(&out, "run_id", info->run_id);
-    jw_z(&out, "result", info->run_id.ptr ? evidence_outcome_name(info->outcome) : NULL);
+    jw_z(&out, "result", info->run_id.ptr ? EVIDENCE_OUTCOME_NAMES[info->outcome] : NULL);
     jw_i64(&out, "files", (int64_t)info->n_files);
     jw_i64(&out, "file_bytes", (int64_t)info->file_bytes);
     jw_z(&out, "signer", SIGNERS[info->signer]);
@@ -76,7 +76,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
 static void print_text(struct strbuf *buf, const char *path, const struct verify_info *info)
 {
     strbuf_printf(buf, "%s\n  run     %.*s: %s%s\n", path, STR_ARG(info->run_id),
-                  evidence_outcome_name(info->outcome),
+                  EVIDENCE_OUTCOME_NAMES[info->outcome],
                   info->is_derived ? "" : " as it states itself: not derived");
     strbuf_printf(buf,
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",

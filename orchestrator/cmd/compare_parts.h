@@ -28,7 +28,7 @@ enum gate {
     GATE_SLOWER,  /* the whole interval is beyond it */
     GATE_MISSING, /* a value in A and none in B */
 };
-const char *gate_name(enum gate gate);
+extern const char *const GATE_NAMES[GATE_MISSING + 1];
 
 struct compare_gate {
     bool is_asked;

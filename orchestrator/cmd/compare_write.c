@@ -26,7 +26,7 @@ static const struct json_field CHANGES_ROWS[] = {
 static struct str value_of(struct table *table, const struct cell_result *cell)
 {
     return !cell                    ? STR_LIT("-")
-           : !isfinite(cell->value) ? str_of(run_verdict_name(cell->verdict))
+           : !isfinite(cell->value) ? str_of(RUN_VERDICT_NAMES[cell->verdict])
                                     : table_text(table, "%.6g", cell->value);
 }
 
@@ -49,8 +49,8 @@ static void add_row(struct table *table, const struct compare *c, const struct c
                   table_text(table, "%zu and %zu", row->a->summary.n, row->b->summary.n));
     }
     if (!c->log_a || !c->log_b) { /* else nothing was judged */
-        TABLE_ADD(table, row->a ? str_of(run_verdict_name(row->a->verdict)) : STR_LIT("-"),
-                  row->b ? str_of(run_verdict_name(row->b->verdict)) : STR_LIT("-"));
+        TABLE_ADD(table, row->a ? str_of(RUN_VERDICT_NAMES[row->a->verdict]) : STR_LIT("-"),
+                  row->b ? str_of(RUN_VERDICT_NAMES[row->b->verdict]) : STR_LIT("-"));
     }
 }
 
@@ -244,7 +244,7 @@ static void add_csv_side(struct table *table, const struct cell_result *cell)
     TABLE_ADD(table, table_f64(table, cell ? cell->value : (double)NAN),
               table_text(table, "%zu", cell ? cell->summary.n : 0),
               table_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN),
-              cell ? str_of(run_verdict_name(cell->verdict)) : STR_EMPTY);
+              cell ? str_of(RUN_VERDICT_NAMES[cell->verdict]) : STR_EMPTY);
     if (cell) {
         compare_outliers_text(cell, &outliers);
     }
@@ -264,7 +264,7 @@ void compare_csv(const struct compare *c, struct strbuf *out)
         add_csv_side(&table, row->b);
         TABLE_ADD(&table, table_f64(&table, row->change.change), table_f64(&table, row->change.low),
                   table_f64(&table, row->change.high),
-                  c->gate.is_asked ? str_of(gate_name(row->gate)) : STR_EMPTY);
+                  c->gate.is_asked ? str_of(GATE_NAMES[row->gate]) : STR_EMPTY);
     }
     table_render_csv(&table, out);
 }
@@ -278,7 +278,7 @@ static void put_side(struct json_out *json, const char *key, const struct cell_r
     jw_object(json, key);
     jw_f64(json, "value", cell->value);
     jw_str(json, "unit", cell->unit);
-    jw_z(json, "verdict", run_verdict_name(cell->verdict));
+    jw_z(json, "verdict", RUN_VERDICT_NAMES[cell->verdict]);
     jw_i64(json, "n", (int64_t)cell->summary.n);
     jw_f64(json, "std", cell->summary.n ? cell->summary.std : (double)NAN);
     jw_f64(json, "min", cell->summary.n ? cell->summary.min : (double)NAN);
@@ -308,7 +308,7 @@ static void put_row(struct json_out *json, const struct compare *c, const struct
     jw_f64(json, "ci95_low", row->change.low);
     jw_f64(json, "ci95_high", row->change.high);
     if (c->gate.is_asked) {
-        jw_z(json, "gate", gate_name(row->gate));
+        jw_z(json, "gate", GATE_NAMES[row->gate]);
     }
     jw_end_object(json);
 }
@@ -327,7 +327,7 @@ static void put_run(struct json_out *json, const char *key, const struct run_vie
     }
     jw_str(json, "run_id", view->frozen.run_id);
     jw_str(json, "report", view->frozen.plan.report);
-    jw_z(json, "profile", profile_name(view->frozen.plan.profile));
+    jw_z(json, "profile", PROFILE_NAMES[view->frozen.plan.profile]);
     if (view->frozen.plan.is_rehearsal) {
         jw_bool(json, "rehearsal", true);
     }
@@ -339,7 +339,7 @@ static void put_gate(struct json_out *json, const struct compare *c)
 {
     jw_object(json, "gate");
     jw_f64(json, "tolerance", c->gate.share);
-    jw_z(json, "outcome", gate_name(c->outcome));
+    jw_z(json, "outcome", GATE_NAMES[c->outcome]);
     jw_end_object(json);
 }
 

@@ -200,7 +200,7 @@ static int describe_tree(struct describing *m, const struct dataset_fetched *fet
     }
     if (differences.n) {
         return err_set(err, ERR_INTEGRITY, "%s: %s in the archive: it changed while it was read",
-                       differences.items[0].path, tree_fault_name(differences.items[0].fault));
+                       differences.items[0].path, TREE_FAULT_NAMES[differences.items[0].fault]);
     }
     m->dataset.list_path = STR_LIT(DATASET_TREE_LIST);
     m->dataset.has_list_sha256 = true;

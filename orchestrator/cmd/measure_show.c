@@ -56,7 +56,7 @@ static void add_notes(struct strbuf *text, const struct finding_of_log *f)
     const struct figure *by = &f->figure;
     size_t n = f->series ? f->series->n : 0;
     if (f->has_value && !f->rule && by->has_value) {
-        strbuf_printf(text, "value: %s of %.*s\n", figure_by_name(by->by),
+        strbuf_printf(text, "value: %s of %.*s\n", FIGURE_BY_NAMES[by->by],
                       STR_ARG(f->series->name));
         if (by->n_skipped) {
             strbuf_printf(text, "skip %zu of %zu: slow start\n", by->n_skipped, n);
@@ -142,7 +142,7 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
     }
     put_notes(out, f);
     jw_str(out, "name", f->series ? f->series->name : STR_EMPTY);
-    jw_z(out, "quantity", f->series ? quantity_name(f->series->quantity) : NULL);
+    jw_z(out, "quantity", f->series ? QUANTITY_NAMES[f->series->quantity] : NULL);
     jw_object(out, "window");
     if (n > 0) {
         jw_i64(out, "first_step", f->series->samples[0].step);
@@ -173,7 +173,7 @@ static void put_sidecars(struct json_out *out, const struct finding_of_log *f)
         jw_str(out, "format", format_id(b->format));
         jw_str(out, "name", b->series->name);
         jw_i64(out, "records", (int64_t)b->series->n);
-        jw_z(out, "verdict", parse_verdict_name(b->verdict));
+        jw_z(out, "verdict", PARSE_VERDICT_NAMES[b->verdict]);
         if (b->has_value) {
             jw_f64(out, "value", b->value);
         } else {
@@ -190,7 +190,7 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
     jw_z(out, "file", f->file);
     jw_str(out, "format", f->format);
     jw_i64(out, "records", f->series ? (int64_t)f->series->n : 0);
-    jw_z(out, "verdict", parse_verdict_name(f->verdict));
+    jw_z(out, "verdict", PARSE_VERDICT_NAMES[f->verdict]);
     if (f->has_value) {
         jw_f64(out, "value", f->value.value);
     } else {
@@ -217,17 +217,17 @@ void measure_add_row(struct table *table, const struct finding_of_log *f)
               n > 0 ? table_text(table, "%" PRId64 "-%" PRId64, s->samples[0].step,
                                  s->samples[n - 1].step)
                     : none,
-              s && s->scope != SCOPE_UNKNOWN ? str_of(scope_name(s->scope)) : none,
+              s && s->scope != SCOPE_UNKNOWN ? str_of(SCOPE_NAMES[s->scope]) : none,
               table_text_if(table, f->has_value, "%.6g", f->value.value), table_or_dash(f->unit),
               table_text_if(table, f->has_value, "%zu", f->value.n_used),
-              str_of(parse_verdict_name(f->verdict)));
+              str_of(PARSE_VERDICT_NAMES[f->verdict]));
 }
 
 static void add_sidecar(struct strbuf *text, const struct sidecar *b)
 {
     struct str id = format_id(b->format);
     strbuf_printf(text, "in the same log, %.*s, %.*s: %s", STR_ARG(id), STR_ARG(b->series->name),
-                  parse_verdict_name(b->verdict));
+                  PARSE_VERDICT_NAMES[b->verdict]);
     if (b->has_value) {
         strbuf_printf(text, ", %.6g %.*s", b->value, STR_ARG(b->series->unit));
     }

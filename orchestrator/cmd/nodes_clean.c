@@ -64,10 +64,10 @@ static int print_table(const struct clean_job *job, struct err *err)
         for (size_t at = 0; at < node->n_items; at++, n++) {
             const struct clean_item *item = &node->items[at];
             TABLE_ADD(&table, job->nodes->inventory.nodes[idx].name,
-                      str_of(clean_kind_name(item->kind)), table_or_dash(item->run),
+                      str_of(CLEAN_KIND_NAMES[item->kind]), table_or_dash(item->run),
                       item->kind == CLEAN_LEASE ? STR_LIT("-") : item->name,
                       item->state[0] ? str_of(item->state) : STR_LIT("-"),
-                      table_text(&table, "%s%s%s", clean_action_name(item->action),
+                      table_text(&table, "%s%s%s", CLEAN_ACTION_NAMES[item->action],
                                  item->why ? ": " : "", item->why ? item->why : ""));
         }
     }
@@ -119,11 +119,11 @@ static void print_end(const struct clean_job *job)
 static void add_item_json(struct json_out *out, const struct clean_item *item)
 {
     jw_object(out, NULL);
-    jw_z(out, "kind", clean_kind_name(item->kind));
+    jw_z(out, "kind", CLEAN_KIND_NAMES[item->kind]);
     jw_str(out, "run", item->run);
     jw_str(out, "name", item->name);
     jw_z(out, "state", item->state[0] ? item->state : NULL);
-    jw_z(out, "action", clean_action_name(item->action));
+    jw_z(out, "action", CLEAN_ACTION_NAMES[item->action]);
     jw_z(out, "why", item->why);
     jw_bool(out, "done", item->is_done);
     jw_end_object(out);

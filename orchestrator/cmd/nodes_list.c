@@ -33,7 +33,7 @@ static void print_text(struct strbuf *text, const struct inventory *inventory)
     struct table table = table_of("node|address|>port|user|>gpus|fast address|work folder|groups");
     strbuf_printf(text, "%.*s: %.*s; %s, runtime %s, launcher %s\n", STR_ARG(inventory->id),
                   STR_ARG(inventory->title), inventory->is_local ? "this machine" : "over ssh",
-                  runtime_kind_label(inventory->runtime), launcher_kind_name(inventory->launcher));
+                  runtime_kind_label(inventory->runtime), LAUNCHER_KIND_NAMES[inventory->launcher]);
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
         const struct inventory_node *node = &inventory->nodes[idx];
         TABLE_ADD(&table, node->name, node->address,

@@ -80,7 +80,7 @@ static void tell_node(struct provision *p, const struct fleet_node *node,
     bool is_bad = node->err.code != ERR_NONE;
     jw_object(p->out, NULL);
     jw_str(p->out, "node", node->spec->name);
-    jw_z(p->out, "way", is_bad ? NULL : node_image_way_name(result->way));
+    jw_z(p->out, "way", is_bad ? NULL : NODE_IMAGE_WAY_NAMES[result->way]);
     jw_str(p->out, "id", is_bad ? STR_EMPTY : result->id);
     jw_z(p->out, "error", is_bad ? node->err.msg : NULL);
     jw_end_object(p->out);
@@ -90,7 +90,7 @@ static struct str way_of(const struct provision *p, size_t node_idx)
 {
     return p->nodes->fleet.nodes[node_idx].err.code != ERR_NONE
                ? STR_LIT("failed")
-               : str_of(node_image_way_name(p->results[node_idx].way));
+               : str_of(NODE_IMAGE_WAY_NAMES[p->results[node_idx].way]);
 }
 
 static struct str text_of(const struct provision *p, size_t node_idx)

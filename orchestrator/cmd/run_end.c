@@ -91,7 +91,7 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct pri
     jw_document(&out, buf);
     jw_z(&out, "run", dir ? dir->id.ptr : NULL);
     jw_str(&out, "report", end->frozen.plan.report);
-    jw_z(&out, "profile", profile_name(end->frozen.plan.profile));
+    jw_z(&out, "profile", PROFILE_NAMES[end->frozen.plan.profile]);
     if (end->frozen.plan.is_rehearsal) {
         jw_bool(&out, "rehearsal", true);
     }

@@ -24,11 +24,6 @@
 
 const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
 
-const char *outcome_name(enum outcome outcome)
-{
-    return OUTCOME_NAMES[outcome];
-}
-
 static const struct json_field NODE_ROWS[] = {
     ROW("node", struct outcome_node, name, JSON_REQUIRED),
     ROW("exit_status", struct outcome_node, exit_status, JSON_REQUIRED, .max = 255),
@@ -350,7 +345,7 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
         judgement_of(arena, log->m, step->bound.rule,
                      plan_claims_none(&frozen->plan) ? DEMAND_RAN : DEMAND_WHOLE);
     if (!judgement_is_ok(j.verdict)) {
-        repeat->doubt = str_of(arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(j.verdict),
+        repeat->doubt = str_of(arena_printf(arena, "log: %s%s%.*s", PARSE_VERDICT_NAMES[j.verdict],
                                             j.why.len ? ": " : "", STR_ARG(j.why)));
     }
     if (!j.gives) {

@@ -286,7 +286,7 @@ static struct str value_of(struct arena *arena, const struct inventory *inventor
         return inventory->runtime == RUNTIME_NONE
                    ? STR_EMPTY
                    : facts_value(facts, arena_printf(arena, "engine.%s.version",
-                                                     runtime_kind_name(inventory->runtime)));
+                                                     RUNTIME_KIND_NAMES[inventory->runtime]));
     }
     return STR_EMPTY;
 }

@@ -142,7 +142,7 @@ static void begin_removal(struct apply *apply, const struct clean_node *list, bo
     for (size_t idx = 0; idx < list->n_items; idx++) {
         const struct clean_item *item = &list->items[idx];
         if (is_of(item, is_batch)) {
-            removal->fields[2 * removal->n + 1] = str_of(clean_kind_name(item->kind));
+            removal->fields[2 * removal->n + 1] = str_of(CLEAN_KIND_NAMES[item->kind]);
             removal->fields[2 * removal->n + 2] = item->id;
             removal->n++;
         }
@@ -171,7 +171,7 @@ static enum step step_removal(struct apply *apply, struct remote *remote, size_t
                                        .output = &of->output,
                                        .deadline_ns = REST_DEADLINE_NS};
         remote = remote ? remote : clean_batch_remote(apply->fleet, apply->list, &apply->own);
-        fields[0] = str_of(runtime_kind_name(apply->fleet->inventory->runtime));
+        fields[0] = str_of(RUNTIME_KIND_NAMES[apply->fleet->inventory->runtime]);
         enum step step = remote->ops->ask(remote, &ask, err);
         if (step != STEP_DONE) {
             return step;

@@ -69,7 +69,7 @@ MUST_CHECK int clean_apply(struct fleet *fleet, struct clean_list *list, struct 
 struct remote *clean_batch_remote(const struct fleet *fleet, const struct clean_list *list,
                                   struct remote **own);
 
-const char *clean_kind_name(enum clean_kind kind);       /* "job", ... */
-const char *clean_action_name(enum clean_action action); /* "keep", "remove", "end" */
+extern const char *const CLEAN_KIND_NAMES[CLEAN_BATCH + 1]; /* "job", ... */
+extern const char *const CLEAN_ACTION_NAMES[CLEAN_END + 1]; /* "keep", "remove", "end" */
 
 #endif

@@ -13,17 +13,9 @@
 
 /* ---- names ---- */
 
-const char *clean_kind_name(enum clean_kind kind)
-{
-    static const char *const NAMES[] = {"job", "container", "lease", "partial", "batch"};
-    return NAMES[kind];
-}
+const char *const CLEAN_KIND_NAMES[] = {"job", "container", "lease", "partial", "batch"};
 
-const char *clean_action_name(enum clean_action action)
-{
-    static const char *const NAMES[] = {"keep", "remove", "end"};
-    return NAMES[action];
-}
+const char *const CLEAN_ACTION_NAMES[] = {"keep", "remove", "end"};
 
 /* ---- what becomes of it ---- */
 
@@ -98,7 +90,7 @@ static void decide_partial(struct node_scan *scan, const struct scan_node *node,
 static bool find_kind(struct str word, enum clean_kind *ret_kind)
 {
     for (int kind = CLEAN_JOB; kind <= CLEAN_BATCH; kind++) {
-        if (str_eq_z(word, clean_kind_name((enum clean_kind)kind))) {
+        if (str_eq_z(word, CLEAN_KIND_NAMES[(enum clean_kind)kind])) {
             *ret_kind = (enum clean_kind)kind;
             return true;
         }
@@ -249,7 +241,7 @@ static enum step step_scan(void *ctx, struct fleet_node *node, size_t node_idx, 
     char minutes[16];
     snprintf(minutes, sizeof(minutes), "%d", CLEAN_PARTIAL_MIN);
     const struct str fields[] = {str_of(local_root ? local_root : ""), str_of(minutes),
-                                 str_of(has_engine ? runtime_kind_name(runtime) : ""),
+                                 str_of(has_engine ? RUNTIME_KIND_NAMES[runtime] : ""),
                                  STR_LIT(RUNTIME_LABEL_RUN)};
     const struct remote_ask ask = {.what = "looking for what is left there",
                                    .op = NODE_SCAN,

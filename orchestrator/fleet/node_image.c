@@ -13,13 +13,8 @@
 EMBED(provide_image_sh, "orchestrator/fleet/provide_image.sh");
 EMBED(find_image_sh, "orchestrator/fleet/find_image.sh");
 
-const char *node_image_way_name(enum node_image_way way)
-{
-    static const char *const NAMES[] = {[NODE_IMAGE_THERE] = "there",
-                                        [NODE_IMAGE_PULLED] = "pulled",
-                                        [NODE_IMAGE_LOADED] = "loaded"};
-    return NAMES[way];
-}
+const char *const NODE_IMAGE_WAY_NAMES[] = {
+    [NODE_IMAGE_THERE] = "there", [NODE_IMAGE_PULLED] = "pulled", [NODE_IMAGE_LOADED] = "loaded"};
 
 /* Source of the words: docker 20.10 and podman 4.3 against registries with each fault (tests/integration/test_node_image.sh). */
 static enum err_code node_image_cause(struct str output)
@@ -84,7 +79,7 @@ int node_image_take(struct provide *provide, size_t node_idx, int exit_status, s
     uint8_t sha256[SHA256_BYTES];
     struct err ignored = {0};
     if (exit_status != 0) {
-        return fail_output(runtime_kind_name(provide->kind), output, err);
+        return fail_output(RUNTIME_KIND_NAMES[provide->kind], output, err);
     }
     while (str_next(&rest, '\n', &line)) {
         struct str parts = str_trim(line), first;
@@ -176,7 +171,7 @@ static enum step step_ask(void *ctx, struct fleet_node *node, size_t node_idx, s
     if (step != STEP_DONE) {
         return step;
     }
-    const char *const args[] = {runtime_kind_name(provide->kind),
+    const char *const args[] = {RUNTIME_KIND_NAMES[provide->kind],
                                 provide->config,
                                 provide->manifest,
                                 ask->ref,
@@ -224,7 +219,7 @@ static int choose_file(struct provide *provide, struct err *err)
             return err_set(err, ERR_CONTAINER,
                            "image %s: its file is %s on one node and %s on another: with runtime "
                            "%s all need the same work folder",
-                           provide->spec->name, file, here, runtime_kind_name(provide->kind));
+                           provide->spec->name, file, here, RUNTIME_KIND_NAMES[provide->kind]);
         }
         file = here ? here : file;
     }

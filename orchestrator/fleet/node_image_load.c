@@ -152,7 +152,7 @@ static enum step step_load(void *ctx, struct fleet_node *node, size_t node_idx, 
 {
     struct node_load *load = ctx;
     const struct provide *provide = load->provide;
-    const char *const args[] = {runtime_kind_name(provide->kind), load->tars[node_idx],
+    const char *const args[] = {RUNTIME_KIND_NAMES[provide->kind], load->tars[node_idx],
                                 provide->config, provide->manifest, NULL};
     const struct remote_exec exec = {.script = LOAD,
                                      .args = args,

@@ -37,9 +37,8 @@ struct log_counts {
     int64_t gpus, nodes, batch_per_gpu;
 };
 
-const char *identity_name(enum identity_fact fact);
+extern const char *const IDENTITY_NAMES[IDENTITY_FACTS];
 extern const char *const PROOF_NAMES[3];
-const char *proof_name(enum proof proof);
 
 struct log_counts identity_counts(const struct format *format, const struct measurement *m,
                                   const struct rule *rule);

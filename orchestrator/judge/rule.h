@@ -138,7 +138,7 @@ static inline bool use_is_in_window(enum sample_use use)
 {
     return use <= USE_BETWEEN;
 }
-const char *sample_use_name(enum sample_use use);
+extern const char *const SAMPLE_USE_NAMES[USE_BEFORE_LAST + 1];
 
 /* A format with its rules. */
 MUST_CHECK int format_read(const struct json *root, struct arena *arena, struct format **ret_format,

@@ -20,21 +20,6 @@ const char *const PARSE_VERDICT_NAMES[] = {[PARSE_OK] = "ok",
                                            [PARSE_CONTRADICTS_ITSELF] = "contradicts_itself",
                                            [PARSE_PROPOSED] = "proposed"};
 
-const char *scope_name(enum scope scope)
-{
-    return SCOPE_NAMES[scope];
-}
-
-const char *quantity_name(enum quantity quantity)
-{
-    return QUANTITY_NAMES[quantity];
-}
-
-const char *parse_verdict_name(enum parse_verdict verdict)
-{
-    return PARSE_VERDICT_NAMES[verdict];
-}
-
 const struct series *measurement_series(const struct measurement *m, struct str name)
 {
     return STR_NAMED(m->series, m->n_series, name, name);
@@ -81,7 +66,7 @@ void series_put_sample(struct json_out *out, const struct series *series, size_t
     jw_i64(out, "step", sample->step);
     jw_f64(out, "value", sample->value);
     if (members & SAMPLE_SCOPE) {
-        jw_z(out, "scope", scope_name(series->scope));
+        jw_z(out, "scope", SCOPE_NAMES[series->scope]);
     }
     if (sample->rank >= 0) {
         jw_i64(out, "rank", sample->rank);

@@ -175,7 +175,7 @@ int attempt_collect(struct attempt *a, struct err *err)
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
                                     .attempt = unit->attempt,
-                                    .outcome = str_of(outcome_name(outcome.outcome)),
+                                    .outcome = str_of(OUTCOME_NAMES[outcome.outcome]),
                                     .exit_status = exit_status,
                                     .log_sha256 = outcome.log_sha256,
                                     .log_bytes = outcome.log_bytes};
@@ -406,7 +406,7 @@ int unit_parse(struct runner *r, struct unit *unit, struct err *err)
                       (struct derived_to){run_put_derived, &put}, result, err) < 0) {
         return -1;
     }
-    record.verdict = str_of(parse_verdict_name(result->parse));
+    record.verdict = str_of(PARSE_VERDICT_NAMES[result->parse]);
     record.note = result->why.len ? result->why : STR_EMPTY;
     if (journal_append(&r->journal, &record, err) < 0) {
         return -1;

@@ -168,7 +168,7 @@ static const char *folder_of(struct arena *arena, const struct plan_mount *mount
 
 char *run_place_of(struct arena *arena, const struct plan_mount *mount)
 {
-    return arena_printf(arena, "/@reperf-%s-%s@", recipe_mount_kind_name(mount->kind),
+    return arena_printf(arena, "/@reperf-%s-%s@", RECIPE_MOUNT_KIND_NAMES[mount->kind],
                         folder_of(arena, mount));
 }
 

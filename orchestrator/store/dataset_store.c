@@ -246,16 +246,12 @@ enum dataset_state dataset_state(struct arena *arena, const struct store *store,
     return n_there ? DATASET_PARTIAL : DATASET_ABSENT;
 }
 
-const char *dataset_state_name(enum dataset_state state)
-{
-    static const char *const NAMES[] = {
-        [DATASET_ABSENT] = "absent",
-        [DATASET_PARTIAL] = "partial",
-        [DATASET_ARCHIVES] = "archives",
-        [DATASET_TREE] = "tree",
-    };
-    return NAMES[state];
-}
+const char *const DATASET_STATE_NAMES[] = {
+    [DATASET_ABSENT] = "absent",
+    [DATASET_PARTIAL] = "partial",
+    [DATASET_ARCHIVES] = "archives",
+    [DATASET_TREE] = "tree",
+};
 
 int dataset_no_tree(struct arena *arena, const struct store *store, const struct dataset_here *here,
                     struct err *err)

@@ -12,7 +12,7 @@ static void add_unproven(struct table *table, const struct cell_audit *a)
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         if (a->identity.items[fact].state != ID_PROVEN) {
             strbuf_printf(&text, "%s%s", text.len ? " " : "",
-                          identity_name((enum identity_fact)fact));
+                          IDENTITY_NAMES[(enum identity_fact)fact]);
         }
     }
     table_add(table, strbuf_str(&text));
@@ -47,9 +47,9 @@ static void add_row(struct table *table, const struct report *report, const stru
               table_text(table, "%" PRId64, c->batch_per_gpu), a->cell->metric_name, a->cell->table,
               a->cell->printed, a->cell->unit, table_f64(table, a->recomputed),
               table_f64(table, a->rel_diff), str_of(cell_verdict_words(a)),
-              str_of(proof_name(a->proof)));
+              str_of(PROOF_NAMES[a->proof]));
     add_unproven(table, a);
-    TABLE_ADD(table, str_of(log_state_name(a->log_state)),
+    TABLE_ADD(table, str_of(LOG_STATE_NAMES[a->log_state]),
               a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
     add_logs(table, a);
     add_note(table, a);
@@ -86,7 +86,7 @@ static void add_finding(struct table *table, const struct report *report,
                         const struct finding *finding)
 {
     const char *note =
-        arena_printf(&table->arena, "%s %s: %.*s", finding_level_name(finding->level), finding->id,
+        arena_printf(&table->arena, "%s %s: %.*s", FINDING_LEVEL_NAMES[finding->level], finding->id,
                      STR_ARG(finding->message));
     const struct said said[] = {{"report", report->id},
                                 {"verdict", STR_LIT("finding")},

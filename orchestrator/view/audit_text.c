@@ -40,7 +40,7 @@ static void add_painted(struct strbuf *out, struct str text, bool is_colored)
         struct str word = STR_EMPTY;
         for (size_t idx = 0; idx < ARRAY_LEN(PAINTS) && at == line.len; idx++) {
             char padded[WORD_BYTES];
-            snprintf(padded, sizeof(padded), " %s ", audit_verdict_name(PAINTS[idx].verdict));
+            snprintf(padded, sizeof(padded), " %s ", AUDIT_VERDICT_NAMES[PAINTS[idx].verdict]);
             int64_t found = str_find(line, str_of(padded));
             if (found >= 0) {
                 at = (size_t)found;
@@ -74,8 +74,8 @@ static void add_cell(struct arena *arena, struct table *table, const struct cell
         table_text(table, "%.*s%s", STR_ARG(a->cell->printed), a->cell->footnote.ptr ? " *" : ""),
         isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a),
         isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a),
-        str_of(cell_verdict_words(a)), str_of(proof_name(a->proof)),
-        str_of(log_state_name(a->log_state)),
+        str_of(cell_verdict_words(a)), str_of(PROOF_NAMES[a->proof]),
+        str_of(LOG_STATE_NAMES[a->log_state]),
         a->rule.ptr ? cell_rule_words(arena, a) : STR_LIT("-"));
     if (is_verbose) {
         table_add(table, a->cell->id);
@@ -255,7 +255,7 @@ static void write_unproven(const struct report_audit *audit, struct strbuf *out)
             if (n > 0) {
                 strbuf_printf(out, "%s  %s of %zu cell%s: %.*s\n",
                               has_any ? "" : "\nnot proven by the logs of cells that hold\n",
-                              identity_name((enum identity_fact)fact), n, n == 1 ? "" : "s",
+                              IDENTITY_NAMES[(enum identity_fact)fact], n, n == 1 ? "" : "s",
                               STR_ARG(why));
                 has_any = true;
             }

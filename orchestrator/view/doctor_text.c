@@ -23,7 +23,7 @@ static struct str gib_of(struct table *table, const struct node_facts *facts, co
 static struct str engine_of(struct arena *arena, const struct inventory *inventory,
                             const struct node_facts *facts)
 {
-    const char *name = runtime_kind_name(inventory->runtime);
+    const char *name = RUNTIME_KIND_NAMES[inventory->runtime];
     struct str version = facts_value(facts, arena_printf(arena, "engine.%s.version", name));
     return inventory->runtime == RUNTIME_NONE ? STR_LIT("none")
            : version.ptr ? str_of(arena_printf(arena, "%s %.*s", name, STR_ARG(version)))

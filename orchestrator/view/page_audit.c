@@ -44,7 +44,7 @@ const struct verdict_look VERDICT_LOOKS[AUDIT_NO_LOG + 1] = {
 
 static void add_verdict(struct page *page, enum audit_verdict verdict)
 {
-    page_verdict(page, audit_verdict_name(verdict), VERDICT_LOOKS[verdict].icon,
+    page_verdict(page, AUDIT_VERDICT_NAMES[verdict], VERDICT_LOOKS[verdict].icon,
                  VERDICT_LOOKS[verdict].word);
 }
 
@@ -63,14 +63,10 @@ struct str case_text(struct page *page, const struct report_case *c)
                    c->variant.len ? ", " : "", STR_ARG(c->variant));
 }
 
-static const char *metric_words(enum metric metric)
-{
-    static const char *const WORDS[] = {
-        [METRIC_THROUGHPUT] = "throughput", [METRIC_RUN_THROUGHPUT] = "throughput of one run",
-        [METRIC_SPEEDUP] = "speed-up",      [METRIC_TIME_TO_TRAIN] = "time to train",
-        [METRIC_ACCURACY] = "accuracy",     [METRIC_OTHER] = "another figure"};
-    return WORDS[metric];
-}
+static const char *const METRIC_WORDS[] = {
+    [METRIC_THROUGHPUT] = "throughput", [METRIC_RUN_THROUGHPUT] = "throughput of one run",
+    [METRIC_SPEEDUP] = "speed-up",      [METRIC_TIME_TO_TRAIN] = "time to train",
+    [METRIC_ACCURACY] = "accuracy",     [METRIC_OTHER] = "another figure"};
 
 /* Where the rule counts runs that succeeded, a cell is the result of several runs. */
 static bool is_results(const struct report_audit *audit)
@@ -100,7 +96,7 @@ static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
          ca->of_case->precision, case_text(page, ca->of_case),
          ca->cell->metric == METRIC_THROUGHPUT
              ? STR_EMPTY
-             : text_of(page, ", %s", metric_words(ca->cell->metric)));
+             : text_of(page, ", %s", METRIC_WORDS[ca->cell->metric]));
     add_bar(page, "was", ca->cell->published, most,
             text_of(page, "%.*s published", STR_ARG(ca->cell->printed)));
     add_bar(page, "is", ca->recomputed, most,
@@ -185,7 +181,8 @@ static void add_summary(struct page *page, const struct report_audit *audit)
     strbuf_add_z(page->out, "<ul class=\"tiles\">");
     for (size_t idx = 0; idx <= AUDIT_NO_LOG; idx++) {
         HTML(page->out, "<li class=\"{}\"><b>{}</b>",
-             str_of(audit_verdict_name((enum audit_verdict)idx)), count_text(page, counts.of[idx]));
+             str_of(AUDIT_VERDICT_NAMES[(enum audit_verdict)idx]),
+             count_text(page, counts.of[idx]));
         add_verdict(page, (enum audit_verdict)idx);
         HTML(page->out, "<br><span>{}</span></li>", str_of(VERDICT_LOOKS[idx].words));
     }
@@ -301,15 +298,15 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
     if (ca->verdict == AUDIT_NO_LOG) {
         return;
     }
-    HTML(page->out, "<small class=\"proof\">proof {}", str_of(proof_name(ca->proof)));
+    HTML(page->out, "<small class=\"proof\">proof {}", str_of(PROOF_NAMES[ca->proof]));
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         if (ca->identity.items[fact].state != ID_PROVEN) {
-            strbuf_printf(page->out, "%s%s", before, identity_name((enum identity_fact)fact));
+            strbuf_printf(page->out, "%s%s", before, IDENTITY_NAMES[(enum identity_fact)fact]);
             before = ", ";
         }
     }
     if (ca->log_state != LOG_WHOLE) {
-        strbuf_printf(page->out, "; log %s", log_state_name(ca->log_state));
+        strbuf_printf(page->out, "; log %s", LOG_STATE_NAMES[ca->log_state]);
     }
     if (ca->digits.ptr) {
         HTML(page->out, "; {}", ca->digits);
@@ -343,7 +340,7 @@ static void add_cell(struct page *page, const struct report *report, const struc
     const struct report_case *c = ca->of_case;
     struct str number = cell_number_words(&page->arena, ca);
     struct how how;
-    page_row(page, arena_printf(&page->arena, "cell row-%s", audit_verdict_name(ca->verdict)),
+    page_row(page, arena_printf(&page->arena, "cell row-%s", AUDIT_VERDICT_NAMES[ca->verdict]),
              ca->cell->id);
     page_cell(page, c->stack->label);
     page_note(page, c->variant);
@@ -373,7 +370,7 @@ static void add_result(struct page *page, const struct report *report, const str
     bool has_runs = ca->by && ca->n_logs >= RUNS_MIN && isfinite(ca->recomputed);
     struct how how;
     how_of(&page->arena, ca, &how);
-    page_row(page, arena_printf(&page->arena, "cell row-%s", audit_verdict_name(ca->verdict)),
+    page_row(page, arena_printf(&page->arena, "cell row-%s", AUDIT_VERDICT_NAMES[ca->verdict]),
              ca->cell->id);
     page_cell(page, c->environment->title);
     page_note(page, c->stack->label);
@@ -431,7 +428,7 @@ static void add_table(struct page *page, const struct report_audit *audit, size_
     } else {
         page_table(page,
                    text_of(page, "%.*s, %.*s: %s%s%.*s", STR_ARG(head->of_case->model),
-                           STR_ARG(head->cell->table), metric_words(head->cell->metric),
+                           STR_ARG(head->cell->table), METRIC_WORDS[head->cell->metric],
                            head->cell->unit.len ? " in " : "", STR_ARG(head->cell->unit)),
                    "Framework|n desk:GPUs|n desk:Batch per GPU|n:Published|n "
                    "desk:Recomputed|Verdict|n desk:Difference|rule:Rule");

@@ -49,8 +49,8 @@ static void add_rule(struct page *page, const struct findings *findings,
     }
     strbuf_printf(page->out, "<details class=\"finding\" data-n=\"%zu\"%s><summary>", n,
                   rule->level == LEVEL_ERROR ? " open" : "");
-    page_verdict(page, finding_level_name(rule->level), ICONS[rule->level],
-                 finding_level_name(rule->level));
+    page_verdict(page, FINDING_LEVEL_NAMES[rule->level], ICONS[rule->level],
+                 FINDING_LEVEL_NAMES[rule->level]);
     HTML(page->out,
          " {} <span class=\"soft\">({}, <code>{}</code>)</span></summary>\n"
          "<p class=\"soft\">{}</p><ul>\n",

@@ -357,7 +357,7 @@ static void add_places(struct page *page, const struct run_view *view)
     HTML(page->out, "<p>{}: {}. {} node{}, runtime {}, launcher {}.</p>\n", inventory->id,
          inventory->title, count_text(page, inventory->n_nodes),
          inventory->n_nodes == 1 ? STR_EMPTY : STR_LIT("s"),
-         str_of(runtime_kind_label(plan->runtime)), str_of(launcher_kind_name(plan->launcher)));
+         str_of(runtime_kind_label(plan->runtime)), str_of(LAUNCHER_KIND_NAMES[plan->launcher]));
     page_table(page, STR_LIT("What was started, once per rank"),
                "Case|n desk:Ranks|n desk:Nodes|where mono:Image|where:Command");
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {

@@ -243,7 +243,7 @@ static void print_cells(struct strbuf *buf, const struct run_result *result)
                   number(&table, cell->value), number(&table, cell->summary.std),
                   table_or_dash(cell->unit),
                   cell->published ? cell->published->printed : STR_LIT("-"),
-                  str_of(run_verdict_name(cell->verdict)));
+                  str_of(RUN_VERDICT_NAMES[cell->verdict]));
         if (has_target) {
             table_add(&table,
                       number(&table, cell->target.step ? cell->target.elapsed_s : (double)NAN));
