@@ -99,7 +99,7 @@ static void log_outliers(const struct cell_result *cell, char side)
     }
 }
 
-const char *const GATE_NAMES[] = {"within", "undecided", "slower", "missing"};
+const char *const GATE_NAMES[] = {NULL, "within", "undecided", "slower", "missing"};
 
 static enum gate gate_of(const struct compare_row *row, double share)
 {
@@ -128,7 +128,7 @@ void compare_rows(struct arena *arena, struct compare *c)
         row.a = compare_find(&c->a, row.case_id);
         row.b = compare_find(&c->b, row.case_id);
         row.change = change_of(c, row.a, row.b);
-        row.gate = gate_of(&row, c->gate.share);
+        row.gate = c->gate.is_asked ? gate_of(&row, c->gate.share) : GATE_NONE;
         if (is_of_a || !row.a) {
             c->rows[c->n_rows++] = row;
             c->outcome = row.gate > c->outcome ? row.gate : c->outcome;

@@ -20,9 +20,6 @@ static const struct json_field CHANGE_ROWS[] = {
     ROW("a", struct change, a, 0),
     ROW("b", struct change, b, 0),
 };
-static const struct json_field CHANGES_ROWS[] = {
-    ROW_LIST("differences", struct changes, items, n, CHANGE_ROWS, 0)};
-
 static struct str value_of(struct table *table, const struct cell_result *cell)
 {
     return !cell                    ? STR_LIT("-")
@@ -269,77 +266,86 @@ void compare_csv(const struct compare *c, struct strbuf *out)
     table_render_csv(&table, out);
 }
 
-static void put_side(struct json_out *json, const char *key, const struct cell_result *cell)
+/* Numbers of the repeats that count, NaN where none does. */
+static void put_spread(struct json_out *out, const char *key, const void *of)
 {
-    if (!cell) {
-        jw_null(json, key);
-        return;
-    }
-    jw_object(json, key);
-    jw_f64(json, "value", cell->value);
-    jw_str(json, "unit", cell->unit);
-    jw_z(json, "verdict", RUN_VERDICT_NAMES[cell->verdict]);
-    jw_i64(json, "n", (int64_t)cell->summary.n);
-    jw_f64(json, "std", cell->summary.n ? cell->summary.std : (double)NAN);
-    jw_f64(json, "min", cell->summary.n ? cell->summary.min : (double)NAN);
-    jw_f64(json, "max", cell->summary.n ? cell->summary.max : (double)NAN);
-    jw_array(json, "outliers");
+    const struct cell_result *cell = of;
+    const double none = (double)NAN;
+    jw_f64(out, key, cell->summary.n ? cell->summary.std : none);
+    jw_f64(out, "min", cell->summary.n ? cell->summary.min : none);
+    jw_f64(out, "max", cell->summary.n ? cell->summary.max : none);
+    jw_array(out, "outliers");
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         if (compare_is_outlier(cell, idx)) {
-            jw_i64(json, NULL, cell->repeats[idx].repeat);
+            jw_i64(out, NULL, cell->repeats[idx].repeat);
         }
     }
-    jw_end_array(json);
-    jw_end_object(json);
+    jw_end_array(out);
 }
 
-static void put_row(struct json_out *json, const struct compare *c, const struct compare_row *row)
+static void put_exceeds(struct json_out *out, const char *key, const void *of)
 {
-    jw_object(json, NULL);
-    jw_str(json, "case", row->case_id);
-    put_side(json, "a", row->a);
-    put_side(json, "b", row->b);
-    jw_f64(json, "rel_diff", row->change.change);
-    if (isfinite(row->change.change)) {
-        jw_bool(json, "exceeds_spread", row->change.exceeds_spread);
+    const struct compare_change *change = &((const struct compare_row *)of)->change;
+    if (isfinite(change->change)) {
+        jw_bool(out, key, change->exceeds_spread);
     } else {
-        jw_null(json, "exceeds_spread");
+        jw_null(out, key);
     }
-    jw_f64(json, "ci95_low", row->change.low);
-    jw_f64(json, "ci95_high", row->change.high);
-    if (c->gate.is_asked) {
-        jw_z(json, "gate", GATE_NAMES[row->gate]);
-    }
-    jw_end_object(json);
 }
+
+/* clang-format off */
+#define CELL struct cell_result
+static const struct json_field SIDE_ROWS[] = {
+    ROW("value", CELL, value, 0),
+    ROW("unit", CELL, unit, 0),
+    ROW_WORD("verdict", CELL, verdict, RUN_VERDICT_NAMES, 0),
+    ROW("n", CELL, summary.n, 0),
+    ROW_OUT("std", JSON_F64, put_spread, 0),
+};
+#define CROW struct compare_row
+static const struct json_field CELL_ROWS[] = {
+    ROW("case", CROW, case_id, 0),
+    ROW_BEHIND("a", CROW, a, SIDE_ROWS, 0),
+    ROW_BEHIND("b", CROW, b, SIDE_ROWS, 0),
+    ROW("rel_diff", CROW, change.change, 0),
+    ROW_OUT("exceeds_spread", JSON_BOOL, put_exceeds, 0),
+    ROW("ci95_low", CROW, change.low, 0),
+    ROW("ci95_high", CROW, change.high, 0),
+    ROW_WORD("gate", CROW, gate, GATE_NAMES, JSON_OMIT),
+};
+static const struct json_field LOG_ROWS[] = {
+    ROW("log", struct compare_log, path, 0),
+    ROW("sha256", struct compare_log, sha256, 0),
+    ROW("format", struct compare_log, format, 0),
+    ROW("steps", struct compare_log, n_steps, 0),
+};
+#define VIEW struct run_view
+static const struct json_field RUN_ROWS[] = {
+    ROW("run_id", VIEW, frozen.run_id, 0),
+    ROW("report", VIEW, frozen.plan.report, 0),
+    ROW_WORD("profile", VIEW, frozen.plan.profile, PROFILE_NAMES, 0),
+    ROW("rehearsal", VIEW, frozen.plan.is_rehearsal, JSON_OMIT),
+};
+static const struct json_field GATE_ROWS[] = {
+    ROW("tolerance", struct compare, gate.share, 0),
+    ROW_WORD("outcome", struct compare, outcome, GATE_NAMES, 0),
+};
+static const struct json_field ROWS[] = {
+    ROW_LIST("cells", struct compare, rows, n_rows, CELL_ROWS, 0),
+    ROW_LIST("differences", struct compare, changes.items, changes.n, CHANGE_ROWS, 0),
+};
+/* clang-format on */
 
 static void put_run(struct json_out *json, const char *key, const struct run_view *view,
                     const struct columns *columns, const struct compare_log *log)
 {
     jw_object(json, key);
     if (log) {
-        jw_z(json, "log", log->path);
-        jw_str(json, "sha256", log->sha256);
-        jw_str(json, "format", log->format);
-        jw_i64(json, "steps", (int64_t)log->n_steps);
-        jw_end_object(json);
-        return;
+        json_encode(json, LOG_ROWS, ARRAY_LEN(LOG_ROWS), log);
+    } else {
+        json_encode(json, RUN_ROWS, ARRAY_LEN(RUN_ROWS), view);
+        json_encode(json, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), columns);
     }
-    jw_str(json, "run_id", view->frozen.run_id);
-    jw_str(json, "report", view->frozen.plan.report);
-    jw_z(json, "profile", PROFILE_NAMES[view->frozen.plan.profile]);
-    if (view->frozen.plan.is_rehearsal) {
-        jw_bool(json, "rehearsal", true);
-    }
-    json_encode(json, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), columns);
-    jw_end_object(json);
-}
-
-static void put_gate(struct json_out *json, const struct compare *c)
-{
-    jw_object(json, "gate");
-    jw_f64(json, "tolerance", c->gate.share);
-    jw_z(json, "outcome", GATE_NAMES[c->outcome]);
     jw_end_object(json);
 }
 
@@ -350,20 +356,13 @@ void compare_json(const struct compare *c, struct strbuf *out)
     put_run(&json, "a", &c->a, &c->columns_a, c->log_a);
     put_run(&json, "b", &c->b, &c->columns_b, c->log_b);
     if (c->gate.is_asked) {
-        put_gate(&json, c);
+        jw_object(&json, "gate");
+        json_encode(&json, GATE_ROWS, ARRAY_LEN(GATE_ROWS), c);
+        jw_end_object(&json);
     }
-    if (c->health_a) {
-        run_health_encode(c->health_a, "health_a", &json);
-    }
-    if (c->health_b) {
-        run_health_encode(c->health_b, "health_b", &json);
-    }
-    jw_array(&json, "cells");
-    for (size_t idx = 0; idx < c->n_rows; idx++) {
-        put_row(&json, c, &c->rows[idx]);
-    }
-    jw_end_array(&json);
-    json_encode(&json, CHANGES_ROWS, ARRAY_LEN(CHANGES_ROWS), &c->changes);
+    run_health_encode(c->health_a, "health_a", &json);
+    run_health_encode(c->health_b, "health_b", &json);
+    json_encode(&json, ROWS, ARRAY_LEN(ROWS), c);
     jw_end_object(&json);
     strbuf_add_char(out, '\n');
 }

@@ -206,7 +206,7 @@ static const struct json_field PART_ROWS[] = {
     ROW("left_out", struct plan_part, n_left_out, JSON_REQUIRED, .max = INT32_MAX),
 };
 static const struct json_field MOUNT_ROWS[] = {
-    ROW_WORD("kind", struct plan_mount, kind, MOUNT_KIND_NAMES, JSON_REQUIRED),
+    ROW_WORD("kind", struct plan_mount, kind, RECIPE_MOUNT_KIND_NAMES, JSON_REQUIRED),
     ROW("name", struct plan_mount, name, JSON_REQUIRED),
     ROW("version", struct plan_mount, version, JSON_REQUIRED | JSON_NULLABLE),
     ROW("folder", struct plan_mount, folder, JSON_REQUIRED | JSON_NULLABLE),

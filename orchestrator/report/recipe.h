@@ -73,7 +73,6 @@ struct recipes {
     size_t n;
 };
 
-extern const char *const RECIPE_MOUNT_KIND_NAMES[MOUNT_DATASET + 2];
-extern const char *const MOUNT_KIND_NAMES[MOUNT_DATASET + 2]; /* ended by NULL */
+extern const char *const RECIPE_MOUNT_KIND_NAMES[MOUNT_DATASET + 2]; /* ended by NULL */
 
 #endif

@@ -182,19 +182,16 @@ static const struct json_field HEALTH_ROWS[] = {
     ROW_LIST("figures", struct health, figures, n_figures, FIGURE_ROWS, JSON_REQUIRED),
 };
 
-static void put_findings(const struct health *health, struct json_out *out)
-{
-    jw_array(out, "findings");
-    for (size_t idx = 0; idx < health->n_findings; idx++) {
-        jw_str(out, NULL, health->findings[idx].says);
-    }
-    jw_end_array(out);
-}
-
 void run_health_encode(const struct health *health, const char *key, struct json_out *out)
 {
-    jw_object(out, key);
-    json_encode(out, HEALTH_ROWS, ARRAY_LEN(HEALTH_ROWS), health);
-    put_findings(health, out);
-    jw_end_object(out);
+    if (health) {
+        jw_object(out, key);
+        json_encode(out, HEALTH_ROWS, ARRAY_LEN(HEALTH_ROWS), health);
+        jw_array(out, "findings");
+        for (size_t idx = 0; idx < health->n_findings; idx++) {
+            jw_str(out, NULL, health->findings[idx].says);
+        }
+        jw_end_array(out);
+        jw_end_object(out);
+    }
 }
