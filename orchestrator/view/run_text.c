@@ -7,6 +7,7 @@
 
 #include "base/table.h"
 #include "base/vec.h"
+#include "judge/stats.h"
 
 #define NAMED_MAX 3 /* cases that a remark names, of more than these the number */
 
@@ -232,15 +233,17 @@ static void print_cells(struct strbuf *buf, const struct run_result *result)
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         has_target = has_target || result->cells[idx].step->beside.target.series.ptr;
     }
-    table = table_of(has_target ? "case|>n|>value|>std|unit|>published|verdict|>s to target"
-                                : "case|>n|>value|>std|unit|>published|verdict");
+    table = table_of(has_target ? "case|>n|>value|>95 %|unit|>published|verdict|>s to target"
+                                : "case|>n|>value|>95 %|unit|>published|verdict");
     for (size_t at = 0; at < 2 * result->n_cells; at++) {
         const struct cell_result *cell = &result->cells[at % result->n_cells];
         if (is_bad(cell) != (at < result->n_cells)) {
             continue;
         }
+        double half = stats_half95(cell->summary.std, cell->summary.n) / cell->summary.mean;
         TABLE_ADD(&table, cell->of_case->id, table_text(&table, "%zu", cell->summary.n),
-                  number(&table, cell->value), number(&table, cell->summary.std),
+                  number(&table, cell->value),
+                  table_text_if(&table, isfinite(half), "+- %.3g %%", 100 * half),
                   table_or_dash(cell->unit),
                   cell->published ? cell->published->printed : STR_LIT("-"),
                   str_of(RUN_VERDICT_NAMES[cell->verdict]));

@@ -9,7 +9,7 @@ cd "$T" || exit 1
 mkdir -p manifests
 
 # --- images by class: SPLIT/CLASS/FILE ---
-python3 - <<'PY'
+/usr/bin/python3 - <<'PY'
 import os, struct, zlib
 def png(path, seed):
     raw = b"".join(b"\0" + bytes((seed * 31 + x * 7 + y) % 256 for x in range(24)) for y in range(8))
@@ -30,7 +30,7 @@ exits 2 "a licence is asked for" "$REPERF" data new birds birds
 like "$(cat err)" 'licence unstated' "and how to say that nobody states one"
 exits 0 "a folder becomes a dataset" "$REPERF" data new birds birds --licence CC0
 like "$(cat out)" 'birds: 32 files' "with its files"
-is "$(python3 -c '
+is "$(/usr/bin/python3 -c '
 import json
 d = json.load(open("manifests/datasets/birds/dataset.json"))
 print(d["licence"], [(s["name"], s["samples"], s["classes"]) for s in d["splits"]],
@@ -95,7 +95,7 @@ mkdir -p flat/deep/er && echo text >flat/notes.txt && echo x >flat/deep/er/a.bin
 tar czf flat.tar.gz -C flat .
 exits 0 "an archive as it is" "$REPERF" data new flat flat.tar.gz --licence unstated
 exits 0 "holds" "$REPERF" data verify flat
-is "$(python3 -c 'import json; print(sorted((g["glob"], g["files"]) for g in json.load(open("manifests/datasets/flat/dataset.json"))["groups"]))')" \
+is "$(/usr/bin/python3 -c 'import json; print(sorted((g["glob"], g["files"]) for g in json.load(open("manifests/datasets/flat/dataset.json"))["groups"]))')" \
     "[('*', 1), ('*.txt', 1), ('deep/**/*.bin', 1)]" "a group for each folder and kind of file"
 # --- repair from a second copy, of the store's tree and of a folder ---
 cp -R birds copy
