@@ -101,11 +101,7 @@ static void print_json(const struct treeing *t)
     jw_i64(&out, "not_read_again", (int64_t)t->result.n_cached);
     jw_z(&out, "list", t->args->list);
     jw_z(&out, "list_sha256", sha256_hex_of(sha256).text);
-    if (t->args->list) {
-        jw_bool(&out, "holds", t->result.differences.n == 0);
-    } else {
-        jw_null(&out, "holds");
-    }
+    jw_bool_if(&out, "holds", t->args->list, t->result.differences.n == 0);
     jw_array(&out, "differences");
     for (size_t idx = 0; idx < t->result.differences.n; idx++) {
         jw_object(&out, NULL);
