@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
@@ -74,7 +73,6 @@ static int with_cache(struct treeing *t, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
-    struct err cache_err = {0};
     if (store_open(&t->arena, t->ctx->store, &store, err) < 0) {
         return -1;
     }
@@ -82,9 +80,7 @@ static int with_cache(struct treeing *t, struct err *err)
     t->opts.cache = cache;
     int result = work(t, err);
     t->opts.cache = NULL;
-    if (digest_cache_save(cache, &cache_err) < 0) { /* only costs time */
-        log_line(LOG_WARN, "%s", cache_err.msg);
-    }
+    digest_cache_save(cache);
     return result;
 }
 
