@@ -15,6 +15,7 @@
 #include "cmd/run_args.h"
 #include "codec/json_override.h"
 #include "codec/unpack_raw.h"
+#include "evidence/code.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "judge/number.h"
@@ -38,6 +39,7 @@
 #define MEASURED         "measured"
 #define CODE_INSIDE      "/published/code"
 #define NUMBER_DIGITS    6 /* of a number */
+#define NAMED_MAX        10
 
 struct args {
     const char *output, *title, *files, *author;
@@ -144,6 +146,27 @@ static int put_file(struct publish *p, const char *from, const char *name, struc
     return 0;
 }
 
+/* `publish -o pub --files .` does not publish what it writes. */
+static bool is_output(const struct publish *p, const char *path)
+{
+    struct stat a;
+    struct stat b;
+    return stat(path, &a) == 0 && stat(p->folder, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+static bool is_left_out(const struct publish *p, const char *from, const char *name)
+{
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        struct str above = {name, (size_t)(slash - name)};
+        if (str_eq_z(above, ".git") ||
+            is_output(p, fs_join(p->arena, from, str_z(p->arena, above)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int put_folder(struct publish *p, const char *from, const char *name, struct err *err)
 {
     struct fs_names names = {0};
@@ -151,9 +174,9 @@ static int put_folder(struct publish *p, const char *from, const char *name, str
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
-        bool is_git = str_starts(str_of(names.items[idx]), STR_LIT(".git/"));
-        if (!is_git && put_file(p, fs_join(p->arena, from, names.items[idx]),
-                                fs_join(p->arena, name, names.items[idx]), err) < 0) {
+        if (!is_left_out(p, from, names.items[idx]) &&
+            put_file(p, fs_join(p->arena, from, names.items[idx]),
+                     fs_join(p->arena, name, names.items[idx]), err) < 0) {
             return -1;
         }
     }
@@ -350,8 +373,53 @@ static int put_cases(struct publish *p, struct err *err)
 
 /* ---- the report ---- */
 
+static void say_names(const struct publish *p, enum log_level level, const char *what,
+                      const struct str *names, size_t n)
+{
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
+    for (size_t idx = 0; idx < n && idx < NAMED_MAX; idx++) {
+        strbuf_add_z(&text, idx ? ", " : "");
+        strbuf_add_plain(&text, names[idx]);
+    }
+    if (n > NAMED_MAX) {
+        strbuf_printf(&text, " and %zu more", n - NAMED_MAX);
+    }
+    if (n) {
+        log_line(level, "%s: %s: %s", p->args->files, what, text.ptr);
+    }
+}
+
+/* The files that are published with a command are those that made its number: by the digests that its runs noted. */
+static int check_code(const struct publish *p, struct clock_src clock, struct err *err)
+{
+    struct str *untracked;
+    size_t n;
+    struct code code;
+    if (!fs_is_dir(p->args->files)) {
+        return err_set(err, ERR_USAGE, "--files %s: expected a folder", p->args->files);
+    }
+    for (size_t idx = 0; idx < p->n; idx++) {
+        if (code_load(p->arena, p->views[idx].folder, &code, err) < 0 ||
+            code_check(p->arena, clock, &code, p->args->files, err) < 0) {
+            return err_wrap(err, "--files %s", p->args->files);
+        }
+    }
+    if (code_untracked(p->arena, clock, p->args->files, &untracked, &n, err) < 0) {
+        return -1;
+    }
+    size_t n_published = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        if (!is_left_out(p, p->args->files, str_z(p->arena, untracked[idx]))) {
+            untracked[n_published++] = untracked[idx];
+        }
+    }
+    say_names(p, LOG_WARN, "git does not have these, and they are published", untracked,
+              n_published);
+    return 0;
+}
+
 /* A command of one's own started in a folder of its author's: here its files are an overlay. */
-static int set_command(struct publish *p, struct err *err)
+static int set_command(struct publish *p, struct clock_src clock, struct err *err)
 {
     struct stack *stack = &p->report.stacks[0];
     /* Where it was published before, it has them. */
@@ -373,10 +441,22 @@ static int set_command(struct publish *p, struct err *err)
     stack->full.items[0].n_mounts = 1;
     stack->commands[0].works =
         str_of(arena_printf(p->arena, "cd " CODE_INSIDE " && exec %.*s", STR_ARG(typed)));
-    return put_folder(p, p->args->files, "manifests/overlays/code", err);
+    struct fs_names files = {0};
+    if (check_code(p, clock, err) < 0 ||
+        put_folder(p, p->args->files, "manifests/overlays/code", err) < 0 ||
+        fs_walk(p->arena, fs_join(p->arena, p->folder, "manifests/overlays/code"), &files, err) <
+            0) {
+        return -1;
+    }
+    struct str *names = arena_array(p->arena, struct str, files.n + 1);
+    for (size_t idx = 0; idx < files.n; idx++) {
+        names[idx] = str_of(files.items[idx]);
+    }
+    say_names(p, LOG_INFO, "published", names, files.n);
+    return 0;
 }
 
-static int put_report(struct publish *p, struct err *err)
+static int put_report(struct publish *p, struct clock_src clock, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const struct frozen *frozen = &p->views[0].frozen;
@@ -387,7 +467,7 @@ static int put_report(struct publish *p, struct err *err)
     p->where.id = STR_LIT(MEASURED);
     p->where.title = STR_LIT("where it was measured");
     p->where.conditions = (struct conditions){frozen->machine, frozen->n_machine};
-    if (set_command(p, err) < 0) {
+    if (set_command(p, clock, err) < 0) {
         return -1;
     }
     json_encode_document(&text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &p->report);
@@ -573,8 +653,8 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     if (open_runs(ctx, &call->operands, &p, err) < 0) {
         return -1;
     }
-    if (put_cases(&p, err) < 0 || put_report(&p, err) < 0 || put_archives(&p, err) < 0 ||
-        put_rest(ctx, &p, err) < 0) {
+    if (put_cases(&p, err) < 0 || put_report(&p, ctx->clock, err) < 0 ||
+        put_archives(&p, err) < 0 || put_rest(ctx, &p, err) < 0) {
         struct err ignored = {0}; /* what was written is of no use to anybody */
         (void)!fs_remove_tree(p.folder, &ignored);
         return -1;

@@ -323,7 +323,9 @@ static int store_drop(struct store_cmd *cmd, struct err *err)
     const char *operand = cmd->operands[0];
     const char *slash = strchr(operand, '/');
     const char *kind = slash ? arena_strndup(cmd->arena, operand, (size_t)(slash - operand)) : "";
+    const char *name = slash ? slash + 1 : operand;
     struct fs_names kinds;
+    struct name_finding finding;
     bool is_known = false;
     if (store_ref_kinds(cmd->store, &kinds, err) < 0) {
         return -1;
@@ -331,20 +333,27 @@ static int store_drop(struct store_cmd *cmd, struct err *err)
     for (size_t idx = 0; idx < kinds.n; idx++) {
         is_known = is_known || strcmp(kinds.items[idx], kind) == 0;
     }
+    if (!is_known && find_blobs(cmd, operand, &finding, err) < 0) {
+        return -1;
+    }
+    if (!is_known && !finding.kind) {
+        return err_set(err, ERR_USAGE, "%.200s: expected NAME or KIND/NAME", operand);
+    }
     if (!is_known) {
-        return err_set(err, ERR_NOT_FOUND, "%.200s: no such reference; expected KIND/NAME",
-                       operand);
+        kind = finding.kind;
+        name = operand;
     }
     /* An image has an entry in index.json, too, that leads to its blobs. */
-    if ((strcmp(kind, "image") == 0 ? image_remove(cmd->store, slash + 1, err)
-                                    : store_ref_drop(cmd->store, kind, slash + 1, err)) < 0) {
+    if ((strcmp(kind, "image") == 0 ? image_remove(cmd->store, name, err)
+                                    : store_ref_drop(cmd->store, kind, name, err)) < 0) {
         return -1;
     }
     if (cmd->out) {
-        put_dropped(cmd->out, kind, slash + 1);
+        put_dropped(cmd->out, kind, name);
     } else {
-        strbuf_printf(cmd->buf, "%s is dropped; the next gc drops blobs that nothing else names\n",
-                      operand);
+        strbuf_printf(cmd->buf,
+                      "%s/%s is dropped; the next gc drops blobs that nothing else names\n", kind,
+                      name);
     }
     return 0;
 }
@@ -475,8 +484,9 @@ static void print_dropped(struct store_cmd *cmd, const struct store_gc_result *r
     strbuf_printf(cmd->buf, "%s %zu, %zu bytes; kept %zu blobs that are referenced", verb,
                   result->n, result->bytes, result->n_kept);
     if (result->n_young) {
-        strbuf_printf(cmd->buf, ", %zu (%s) that are younger than their grace", result->n_young,
-                      store_size_text(cmd->arena, result->young_bytes));
+        strbuf_printf(cmd->buf,
+                      ", %zu (%s) that are younger than their grace (--grace 0 drops them)",
+                      result->n_young, store_size_text(cmd->arena, result->young_bytes));
     }
     if (result->n_busy) {
         strbuf_printf(cmd->buf, ", %zu fetches that are running", result->n_busy);
@@ -698,5 +708,5 @@ const struct cmd DATA_PATH =
         JSON_OPTS, run, STORE_ARGS,
         CMD_OPERANDS(1, 1, "path: expected sha256:HEX, md5:HEX, NAME or KIND/NAME"));
 const struct cmd DATA_DROP =
-    CMD("drop", "KIND/NAME", "remove a reference; gc then drops its bytes", JSON_OPTS, run,
-        STORE_ARGS, CMD_OPERANDS(1, 1, "drop: expected KIND/NAME"));
+    CMD("drop", "NAME|KIND/NAME", "remove a reference; gc then drops its bytes", JSON_OPTS, run,
+        STORE_ARGS, CMD_OPERANDS(1, 1, "drop: expected NAME or KIND/NAME"));

@@ -3,18 +3,18 @@
    (a folder becomes one), unpacked there as `data fetch` does, and the groups, counts and digests are read off the tree. */
 #include "base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "cmd/net_args.h"
 #include "codec/json_table.h"
-#include "codec/tar_make.h"
 #include "codec/unpack.h"
 #include "load/places.h"
 #include "store/dataset_describe.h"
 #include "store/dataset_store.h"
+#include "store/dataset_tar.h"
+#include "store/dataset_verify.h"
 #include "sys/stop.h"
 #include "sys/tree.h"
 
@@ -76,24 +76,6 @@ static void set_digest(struct dataset_file *file, const struct digest_value *val
     memcpy(file->sha256, value->sha256, SHA256_BYTES);
 }
 
-static int fill_tar(struct describing *m, int fd, const char *folder,
-                    struct digest_value *ret_value, struct err *err)
-{
-    CLEANUP(tar_maker) struct tar_maker maker = {.fd = -1, .should_stop = stop_is_asked};
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    if (tar_make_open(&maker, fd, false, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < m->list.n; idx++) {
-        const char *path = m->list.files[idx].path;
-        if (tar_make_file(&maker, path, fs_join(&scratch, folder, path), NULL, err) < 0) {
-            return -1;
-        }
-    }
-    return tar_make_close(&maker, ret_value, err);
-}
-
-/* The tar is made next to the store's blobs and becomes one of them: the data is copied once. */
 static int add_folder(struct describing *m, const char *folder, struct err *err)
 {
     const char *name = arena_printf(m->arena, "%s.tar", m->dataset.id.ptr);
@@ -102,24 +84,16 @@ static int add_folder(struct describing *m, const char *folder, struct err *err)
                                    .n_threads = TREE_THREADS,
                                    .kinds = DIGEST_SHA256,
                                    .should_stop = stop_is_asked};
-    char *temp = store_partial(m->store, name);
     struct digest_value value;
-    CLEANUP(fd) int fd = -1;
     if (tree_hash(m->arena, &opts, &m->list, err) < 0) {
         return -1;
     }
     if (m->list.n == 0) {
         return err_set(err, ERR_USAGE, "%s: no file is in it", folder);
     }
-    (void)unlink(temp);
-    fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return err_set(err, ERR_IO, "create %s: %s", temp, err_errno_text(errno));
-    }
-    int result = fill_tar(m, fd, folder, &value, err);
-    result = result < 0 ? -1 : store_adopt(m->store, temp, &value, err);
-    if (result < 0) {
-        (void)unlink(temp);
+    const struct dataset_tar_opts tar = {
+        .list = &m->list, .folder = folder, .name = name, .should_stop = stop_is_asked};
+    if (dataset_tar(m->store, &tar, &value, err) < 0) {
         return -1;
     }
     set_digest(add_file(m, name), &value);
@@ -236,6 +210,39 @@ static int describe_tree(struct describing *m, const struct dataset_fetched *fet
                : dataset_describe(m->arena, &list, &m->dataset, err);
 }
 
+/* A group of which a file is not what its name says is described as plain files: the tree is as it is, and holds. */
+static int check_kinds(struct describing *m, struct err *err)
+{
+    const struct dataset_which which = {.root = m->ctx->root, .id = m->dataset.id.ptr};
+    const struct dataset_verify_opts opts = {.depth = DEPTH_NORMAL,
+                                             .pool = m->net->pool,
+                                             .n_threads = TREE_THREADS,
+                                             .should_stop = stop_is_asked,
+                                             .clock = m->ctx->clock};
+    struct dataset_here here;
+    struct dataset_verified verified;
+    if (dataset_load(m->arena, &which, &here, err) < 0 ||
+        dataset_verify(m->arena, m->store, &here, &opts, &verified, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < verified.n_faults; idx++) {
+        const struct dataset_fault *fault = &verified.faults[idx];
+        if (fault->kind != FAULT_HEADER) {
+            continue;
+        }
+        struct dataset_group *group =
+            m->dataset.groups +
+            (dataset_group_of(&m->dataset, str_of(fault->path)) - m->dataset.groups);
+        if (group->format != FILE_ANY) {
+            log_line(LOG_WARN, "%s: %s; files of %s are taken for plain files", fault->path,
+                     fault->why, group->name.ptr);
+            group->format = FILE_ANY;
+            m->dataset.pack.kind = PACK_NONE;
+        }
+    }
+    return verified.n_of[FAULT_HEADER] ? write_description(m, err) : 0;
+}
+
 static void print_made(const struct describing *m, const struct dataset_fetched *fetched)
 {
     const char *id = m->dataset.id.ptr;
@@ -262,7 +269,8 @@ static int make(struct describing *m, const struct opt_list *operands, struct er
         return -1;
     }
     take_seen(m, &fetched);
-    if (describe_tree(m, &fetched, err) < 0 || write_description(m, err) < 0) {
+    if (describe_tree(m, &fetched, err) < 0 || write_description(m, err) < 0 ||
+        check_kinds(m, err) < 0) {
         return -1;
     }
     print_made(m, &fetched);

@@ -445,6 +445,9 @@ static int wrong(const struct artifact_job *job, const struct dataset_here *here
     const char *hint = arena_printf(job->arena, "; reperf data repair %s%s%s%s",
                                     job->folder ? job->folder : "", job->folder ? " --as " : "",
                                     here->dataset.id.ptr, here->is_synthetic ? " --synthetic" : "");
+    if (v->n_of[FAULT_HEADER] == v->n_faults) { /* the bytes are the right ones */
+        hint = "; the description says otherwise of their kind";
+    }
     return err_set(err, ERR_INTEGRITY, "%s does not hold: %s%s",
                    job->folder ? job->folder : here->name, dataset_faults_text(job->arena, v->n_of),
                    hint);
@@ -523,10 +526,15 @@ static void print_repaired(struct artifact_job *job, struct strbuf *text,
                                                          done->n_copied, job->from)
                                           : ""));
     if (done->n_bad_archives) {
-        strbuf_printf(text, "  %zu archives were corrupt in the store\n", done->n_bad_archives);
+        strbuf_printf(text, "  %zu archive%s lost or corrupt in the store: there again\n",
+                      done->n_bad_archives, done->n_bad_archives == 1 ? " was" : "s were");
     }
-    if (done->n_removed) {
-        strbuf_printf(text, "  %zu files that no archive has were removed\n", done->n_removed);
+    for (size_t idx = 0; idx < done->n_extra && idx < VERIFY_SHOWN_MAX; idx++) {
+        strbuf_printf(text, "  %-9s %s\n", done->n_removed ? "removed" : "extra", done->extra[idx]);
+    }
+    if (done->n_extra > VERIFY_SHOWN_MAX) {
+        strbuf_printf(text, "  and %zu more that the list does not name\n",
+                      done->n_extra - VERIFY_SHOWN_MAX);
     }
     for (size_t idx = 0; idx < done->fetched.n_files; idx++) {
         const struct dataset_got *got = &done->fetched.files[idx];

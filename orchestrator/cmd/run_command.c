@@ -165,7 +165,9 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
     }
     c.typed = quoted(arena, NULL, words);
     c.works = quoted(arena, is_contained ? NULL : folder, words);
-    command.folder = arena_strndup(arena, folder, strlen(folder));
+    command.code = (struct code_opts){.folder = arena_strndup(arena, folder, strlen(folder)),
+                                      .words = words->items,
+                                      .n_words = is_contained ? 0 : words->n};
     write_report(&text, &c, arena);
     if (text.is_full) {
         return err_set(err, ERR_USAGE, "run: the command has more than %u bytes", REPORT_TEXT_MAX);

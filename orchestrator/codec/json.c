@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/json.h"
 
+#include "codec/pattern.h"
+
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -161,6 +163,7 @@ int json_parse(struct str text, const char *name, struct json_doc *ret_doc, stru
         json_doc_release(&doc);
         return -1;
     }
+    doc.patterns = arena_new(&doc.arena, struct patterns);
     *ret_doc = doc;
     return 0;
 }
@@ -189,21 +192,36 @@ int json_read_file(const char *path, struct json_doc *ret_doc, struct err *err)
 
 void json_doc_release(struct json_doc *doc)
 {
+    if (doc->patterns) {
+        patterns_release(doc->patterns);
+    }
     arena_release(&doc->arena);
+    doc->patterns = NULL;
     doc->root = NULL;
 }
 
 struct json json_root(const struct json_doc *doc)
 {
-    return (struct json){.name = doc->name, .node = doc->root, .context = doc->context};
+    return (struct json){
+        .name = doc->name, .node = doc->root, .context = doc->context, .patterns = doc->patterns};
 }
 
-const void *json_context(const struct json *at)
+static const struct json *root_of(const struct json *at)
 {
     while (at->parent) {
         at = at->parent;
     }
-    return at->context;
+    return at;
+}
+
+const void *json_context(const struct json *at)
+{
+    return root_of(at)->context;
+}
+
+struct patterns *json_patterns(const struct json *at)
+{
+    return root_of(at)->patterns;
 }
 
 bool json_is_null(const struct json *at)

@@ -11,11 +11,13 @@
 #define JSON_TEXT_MAX  (16u << 20)
 #define JSON_DEPTH_MAX 64
 
+struct patterns;
 struct json_doc {
     const char *name; /* borrowed: the file's name for messages */
     void *root;       /* in the arena */
     struct arena arena;
     const void *context; /* borrowed; passed to decoders of this document, set after json_parse */
+    struct patterns *patterns; /* of forms that its texts have; in the arena */
 };
 
 struct json {
@@ -24,7 +26,8 @@ struct json {
     const struct json *parent;
     const char *key;     /* in an object */
     size_t idx;          /* in an array */
-    const void *context; /* of the root only */
+    const void *context; /* of the root only, as is this: */
+    struct patterns *patterns;
 };
 
 /* ERR_MANIFEST with line:column for bad grammar, with the path for a duplicate key. */
@@ -40,6 +43,7 @@ CLEANUP_BY(json_doc, struct json_doc, json_doc_release);
 struct json json_root(const struct json_doc *doc);
 /* The document's context, from any place in it. */
 const void *json_context(const struct json *at);
+struct patterns *json_patterns(const struct json *at);
 
 /* "file:$.a[3].b: message". Always ERR_MANIFEST; returns -1. */
 MUST_CHECK int json_fail(const struct json *at, struct err *err, const char *fmt, ...)

@@ -3,6 +3,8 @@
 
 #include "codec/json_table.h"
 
+#include "codec/pattern.h"
+
 #include <limits.h>
 #include <math.h>
 
@@ -152,6 +154,13 @@ static int check_const(const struct json *at, struct arena *arena, const struct 
                : json_fail(at, err, "expected \"%s\", found \"%.100s\"", row->is, text.ptr);
 }
 
+static bool has_form(const struct json *at, const struct json_form *form, struct str value)
+{
+    return (!form->max || value.len <= form->max) && !str_ends(value, STR_LIT("\n")) &&
+           (!form->pattern || patterns_find(json_patterns(at), form->pattern, value, NULL, 0)) &&
+           (!form->is_valid || form->is_valid(value));
+}
+
 /* What is wrong with a member is said of its object, with its key; with an item, of the item. */
 static int check_form(const struct json *at, const struct json_field *row, struct str value,
                       struct err *err)
@@ -168,7 +177,7 @@ static int check_form(const struct json *at, const struct json_field *row, struc
     if (form && form->check && form->check(of, row->key, value, err) < 0) {
         return -1;
     }
-    return form && form->is_valid && !form->is_valid(value)
+    return form && form->what && !has_form(at, form, value)
                ? json_fail(at, err, "expected %s, found \"%.*s\"", form->what,
                            (int)(value.len < WORD_SHOWN ? value.len : WORD_SHOWN), value.ptr)
                : 0;

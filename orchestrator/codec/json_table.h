@@ -64,13 +64,13 @@ enum {
     JSON_OTHERS = 256  /* ROW_OTHERS */
 };
 
-/* A form of text. Without is_valid and check, pattern and max are what the writer keeps to, and readers may rely on. */
+/* A form of text. Without `what`, pattern and max are what the writer keeps to, and readers may rely on. */
 struct json_form {
     const char *pattern; /* ECMA 262, as JSON Schema has it; or NULL */
     size_t max;          /* characters; 0: as many as there are */
     bool is_filled;      /* not empty */
     bool (*is_valid)(struct str value);
-    const char *what; /* is expected where is_valid says no */
+    const char *what; /* is expected where pattern, max or is_valid says no */
     /* at is the object or list, key the row's. */
     int (*check)(const struct json *at, const char *key, struct str value, struct err *err);
 };

@@ -3,18 +3,36 @@
 
 #include "codec/oci_ref.h"
 
+#include "codec/pattern.h"
+
 #define DOCKER_HOST   "docker.io"
 #define DIGEST_PREFIX "sha256:"
-#define PORT_MAX      65535
+#define STEPS_MAX     (1u << 20) /* of one match */
 
-static bool is_lower_or_digit(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
+/* The grammar, in regular expressions. Source: github.com/distribution/reference, regexp.go, read 2026-11. */
+#define PORT                                                                                       \
+    "(?::0*(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-"  \
+    "5]))?"
+#define OCTET "\\.0*(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
+#define LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+/* Letters and digits, joined by one dot, one or two underscores, or dashes. */
+#define PATH_PART "[a-z0-9]+(?:(?:\\.|__?|-+)[a-z0-9]+)*"
 
-static bool is_alnum(char c)
+static const char HOST[] = "\\A(?:\\[[0-9A-Fa-f:]{2,}\\]|" LABEL "(?:\\." LABEL ")*)" PORT "\\z";
+static const char PATH[] = "\\A" PATH_PART "(?:/" PATH_PART ")*\\z";
+static const char TAG[] = "\\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\\z";
+static const char LOOPBACK[] = "\\A(?:localhost|\\[::1\\]|127(?:" OCTET "){3})" PORT "\\z";
+
+static bool fits(struct str text, const char *form)
 {
-    return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
+    struct pattern *pattern = NULL;
+    struct match_budget budget = {STEPS_MAX};
+    struct err err = {0};
+    bool is_found = false;
+    ASSERT(pattern_new(str_of(form), &pattern, &err) == 0);
+    bool has_run = text.len > 0 && pattern_match(pattern, text, &budget, &is_found, &err) == 0;
+    pattern_free(pattern);
+    return has_run && is_found;
 }
 
 /* ---- digests ---- */
@@ -55,137 +73,13 @@ struct oci_digest oci_digest_of(const uint8_t *sha256)
     return digest;
 }
 
-/* ---- parts ---- */
-
-/* One part of a DNS name: letters, digits, dashes inside. */
-static bool is_label(struct str s)
-{
-    if (s.len == 0 || s.ptr[0] == '-' || s.ptr[s.len - 1] == '-') {
-        return false;
-    }
-    for (size_t idx = 0; idx < s.len; idx++) {
-        if (!is_alnum(s.ptr[idx]) && s.ptr[idx] != '-') {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_dns_name(struct str s)
-{
-    struct str part;
-    bool has_any = false;
-    while (str_next(&s, '.', &part)) {
-        if (!is_label(part)) {
-            return false;
-        }
-        has_any = true;
-    }
-    return has_any;
-}
-
-static bool is_ipv6(struct str s)
-{
-    for (size_t idx = 0; idx < s.len; idx++) {
-        char c = s.ptr[idx];
-        bool is_hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-        if (!is_hex && c != ':') {
-            return false;
-        }
-    }
-    return s.len >= 2;
-}
-
-/* Cuts ":PORT" off the end. False if it is not a valid port. */
-static bool cut_port(struct str *host)
-{
-    struct err err = {0};
-    int64_t port;
-    size_t from = host->len;
-    while (from > 0 && host->ptr[from - 1] != ':' && host->ptr[from - 1] != ']') {
-        from--;
-    }
-    if (from == 0 || host->ptr[from - 1] == ']') {
-        return from == 0 || from == host->len;
-    }
-    if (str_to_i64(str_sub(*host, from, host->len), 1, PORT_MAX, &port, &err) < 0) {
-        return false;
-    }
-    host->len = from - 1;
-    return true;
-}
-
-static bool is_host(struct str host)
-{
-    if (!cut_port(&host)) {
-        return false;
-    }
-    if (host.len >= 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']') {
-        return is_ipv6(str_sub(host, 1, host.len - 2));
-    }
-    return is_dns_name(host);
-}
-
-/* Letters and digits, joined by one dot, one or two underscores, or dashes. */
-static bool is_path_part(struct str s)
-{
-    size_t at = 0;
-    while (at < s.len) {
-        size_t joint = at;
-        while (at < s.len && is_lower_or_digit(s.ptr[at])) {
-            at++;
-        }
-        if (at == joint) {
-            return false;
-        }
-        if (at == s.len) {
-            return true;
-        }
-        joint = at;
-        while (at < s.len && s.ptr[at] == s.ptr[joint]) {
-            at++;
-        }
-        size_t n = at - joint;
-        char c = s.ptr[joint];
-        if (!(c == '-' || (c == '.' && n == 1) || (c == '_' && n <= 2))) {
-            return false;
-        }
-    }
-    return false;
-}
-
-static bool is_path(struct str path)
-{
-    struct str part;
-    if (path.len == 0 || path.ptr[path.len - 1] == '/') {
-        return false;
-    }
-    while (str_next(&path, '/', &part)) {
-        if (!is_path_part(part)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_tag(struct str tag)
-{
-    for (size_t idx = 0; idx < tag.len; idx++) {
-        char c = tag.ptr[idx];
-        if (!is_alnum(c) && c != '_' && (idx == 0 || (c != '.' && c != '-'))) {
-            return false;
-        }
-    }
-    return tag.len > 0 && tag.len <= OCI_TAG_MAX;
-}
+/* ---- names ---- */
 
 static bool names_host(struct str part)
 {
     return str_find(part, STR_LIT(".")) >= 0 || str_find(part, STR_LIT(":")) >= 0 ||
            str_eq_z(part, "localhost");
 }
-
-/* ---- the whole ---- */
 
 static int bad(struct err *err, struct str text, const char *what)
 {
@@ -224,7 +118,7 @@ int oci_ref_parse(struct arena *arena, struct str text, struct oci_ref *ret_ref,
         ref.has_digest = true;
     }
     struct str tag = cut_tag(&name);
-    if (tag.ptr && !is_tag(tag)) {
+    if (tag.ptr && !fits(tag, TAG)) {
         return bad(err, text,
                    "expected a tag of letters, digits, \"_\", \".\" and \"-\" after \":\"");
     }
@@ -236,10 +130,10 @@ int oci_ref_parse(struct arena *arena, struct str text, struct oci_ref *ret_ref,
         ref.host = STR_LIT(DOCKER_HOST);
         ref.path = str_dup(arena, name);
     }
-    if (!is_host(ref.host)) {
+    if (!fits(ref.host, HOST)) {
         return bad(err, text, "expected HOST or HOST:PORT before the first \"/\"");
     }
-    if (!is_path(ref.path)) {
+    if (!fits(ref.path, PATH)) {
         return bad(
             err, text,
             "expected a path of lower-case letters and digits, joined by \".\", \"_\", \"-\" "
@@ -270,23 +164,5 @@ char *oci_ref_text(struct arena *arena, const struct oci_ref *ref)
 
 bool oci_host_is_loopback(struct str host)
 {
-    struct str part;
-    size_t n = 0;
-    if (!cut_port(&host)) {
-        return false;
-    }
-    if (str_eq_z(host, "localhost") || str_eq_z(host, "[::1]")) {
-        return true;
-    }
-    if (!str_starts(host, STR_LIT("127."))) {
-        return false;
-    }
-    for (; str_next(&host, '.', &part); n++) {
-        struct err err = {0};
-        int64_t value;
-        if (str_to_i64(part, 0, 255, &value, &err) < 0) {
-            return false; /* 127.example.org */
-        }
-    }
-    return n == 4;
+    return fits(host, LOOPBACK);
 }

@@ -11,7 +11,6 @@
 
 #define OCI_REF_MAX  512
 #define OCI_NAME_MAX 255
-#define OCI_TAG_MAX  128
 /* "sha256:" and 64 digits, with the NUL. */
 #define OCI_DIGEST_SIZE (7 + SHA256_HEX_SIZE)
 

@@ -246,10 +246,11 @@ static int put_program(struct json_out *out, struct arena *arena,
     return 0;
 }
 
-/* is_tree: the folder is known to be one of git's. */
 static void put_commit(struct json_out *out, struct arena *arena,
-                       const struct environment_opts *opts, const char *folder, bool is_tree)
+                       const struct environment_opts *opts)
 {
+    const char *folder = opts->root;
+    bool is_tree = fs_exists(fs_join(arena, folder, ".git"));
     const char *const commit_argv[] = {"git", "-C", folder, "rev-parse", "HEAD", NULL};
     const char *const dirty_argv[] = {
         "git", "-C", folder, "status", "--porcelain", "--untracked-files=no", NULL};
@@ -275,7 +276,7 @@ int environment_collect(const struct environment_opts *opts, struct strbuf *buf,
     put_variables(&out);
     jw_object(&out, "software");
     jw_z(&out, "reperf", REPERF_VERSION);
-    put_commit(&out, &arena, opts, opts->root, fs_exists(fs_join(&arena, opts->root, ".git")));
+    put_commit(&out, &arena, opts);
     jw_z(&out, "compiler", __VERSION__);
     jw_z(&out, "libc", gnu_get_libc_version());
     jw_array(&out, "programs");
@@ -285,9 +286,9 @@ int environment_collect(const struct environment_opts *opts, struct strbuf *buf,
     }
     jw_end_array(&out);
     jw_end_object(&out);
-    if (opts->work) {
+    if (opts->command) {
         jw_object(&out, "command");
-        put_commit(&out, &arena, opts, opts->work, true);
+        json_encode(&out, CODE_ROWS, CODE_N, opts->command);
         jw_end_object(&out);
     }
     jw_end_object(&out);

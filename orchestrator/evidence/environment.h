@@ -6,14 +6,15 @@
 
 #include "base/clock.h"
 #include "codec/json.h"
+#include "evidence/code.h"
 
 #define GPUS_MAX 64
 
 struct environment_opts {
-    const char *root;       /* of the source tree, for its commit */
-    const char *work;       /* the folder of somebody's own command, for its commit; or NULL */
-    const char *self;       /* reperf */
-    const char *train_path; /* reperf-train, or NULL */
+    const char *root;           /* of the source tree, for its commit */
+    const struct code *command; /* of somebody's own command; or NULL */
+    const char *self;           /* reperf */
+    const char *train_path;     /* reperf-train, or NULL */
     struct clock_src clock;
 };
 

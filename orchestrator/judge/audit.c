@@ -51,6 +51,15 @@ const char *cell_verdict_words(const struct cell_audit *cell)
     return cell->is_proposed ? PROPOSED[cell->verdict] : AUDIT_VERDICT_NAMES[cell->verdict];
 }
 
+const char *cell_cut_words(const struct cell_audit *cell)
+{
+    return cell->verdict == AUDIT_EXACT &&
+                   verdict_audit(cell->recomputed, cell->cell->published, cell->cell->decimals,
+                                 ROUND_NEAREST) != AUDIT_EXACT
+               ? " as truncated"
+               : "";
+}
+
 static const char *const DERIVE_RULES[] = {[DERIVE_NONE] = "",
                                            [DERIVE_RATIO] = "derived:ratio",
                                            [DERIVE_MEAN] = "derived:mean",

@@ -75,6 +75,8 @@ struct report_audit {
 struct rule_case rule_case_of(const struct report_case *c);
 /* "exact", or "exact, proposed" of a cell that a proposed format read. */
 const char *cell_verdict_words(const struct cell_audit *cell);
+/* " as truncated" where it is exact because its digits were cut off, and rounding gives others; else "". */
+const char *cell_cut_words(const struct cell_audit *cell);
 /* The recomputed number as every view shows it: with as many digits as the difference beside it needs to follow from the two numbers; and
    that difference, "+0.31 %". Empty: none. */
 struct str cell_number_words(struct arena *arena, const struct cell_audit *cell);

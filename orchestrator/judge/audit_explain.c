@@ -14,6 +14,7 @@
 #define TRIM_COUNT      5
 #define TRIM_SHARE      0.05
 #define WORDS_BYTES     240
+#define OF_GROUP        "numbers that one rule must give together"
 
 struct search {
     struct audit *audit;
@@ -274,18 +275,20 @@ static void note_search(struct audit *audit, struct cell_audit *a)
     if (e->n_matching == 0) {
         a->note = arena_str(audit->arena, "none of %zu other rules gives it", e->n_tried);
     } else if (explains(e)) {
-        a->note = arena_str(audit->arena, "%s gives all %zu numbers of its group", e->best.ptr,
-                            e->n_group);
+        a->note = arena_str(audit->arena, "%s gives all %zu numbers of its group (" OF_GROUP ")",
+                            e->best.ptr, e->n_group);
     } else if (e->n_group == 1) {
-        a->note = arena_str(audit->arena,
-                            "%zu of %zu other rules give it; as the only number of its group, it "
-                            "proves none of them",
-                            e->n_matching, e->n_tried);
+        a->note =
+            arena_str(audit->arena,
+                      "%zu of %zu other rules give it; as the only number of its group (" OF_GROUP
+                      "), it proves none of them",
+                      e->n_matching, e->n_tried);
     } else {
-        a->note = arena_str(
-            audit->arena,
-            "%zu of %zu other rules give it, but none gives its whole group; %s gives %zu of %zu",
-            e->n_matching, e->n_tried, e->best.ptr, e->best_explains, e->n_group);
+        a->note =
+            arena_str(audit->arena,
+                      "%zu of %zu other rules give it, but none gives its whole group (" OF_GROUP
+                      "); %s gives %zu of %zu",
+                      e->n_matching, e->n_tried, e->best.ptr, e->best_explains, e->n_group);
     }
 }
 

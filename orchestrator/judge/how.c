@@ -54,6 +54,24 @@ struct str how_use_words(struct arena *arena, const struct rule *rule, enum samp
     return STR_EMPTY;
 }
 
+struct str how_samples_words(struct arena *arena, const struct rule *rule,
+                             const struct how_log *log)
+{
+    const struct series *series = log->series;
+    struct str words =
+        arena_str(arena, "%zu samples of %.*s%s%.*s", series->n, STR_ARG(series->name),
+                  series->unit.len ? " in " : "", STR_ARG(series->unit));
+    const char *before = ":";
+    for (size_t use = 0; use < ARRAY_LEN(log->n_of); use++) {
+        if (log->n_of[use]) {
+            words = arena_str(arena, "%.*s%s %zu %.*s", STR_ARG(words), before, log->n_of[use],
+                              STR_ARG(how_use_words(arena, rule, (enum sample_use)use)));
+            before = ";";
+        }
+    }
+    return words;
+}
+
 /* ---- one log ---- */
 
 /* Values that count, in file order; times of the first and the last. */

@@ -37,5 +37,8 @@ void how_of(struct arena *arena, const struct cell_audit *cell, struct how *ret_
 
 /* Why a sample does not count, in words: "before the window: skip 2". */
 struct str how_use_words(struct arena *arena, const struct rule *rule, enum sample_use use);
+/* "5 samples of time in s: 3 counted; 2 skipped: one of the first 2", of a log that has uses. */
+struct str how_samples_words(struct arena *arena, const struct rule *rule,
+                             const struct how_log *log);
 
 #endif

@@ -15,6 +15,19 @@ const char *const IDENTITY_NAMES[IDENTITY_FACTS] = {
     [ID_GPUS] = "gpus",   [ID_NODES] = "nodes", [ID_PRECISION] = "precision", [ID_BATCH] = "batch",
     [ID_MODEL] = "model", [ID_UNIT] = "unit",   [ID_MACHINE] = "machine",     [ID_LOGS] = "runs"};
 
+struct str identity_facts(struct arena *arena, const struct identity *identity,
+                          enum identity_state state, const char *between)
+{
+    struct str names = STR_EMPTY;
+    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
+        if (identity->items[fact].state == state) {
+            names = str_of(arena_printf(arena, "%.*s%s%s", STR_ARG(names), names.len ? between : "",
+                                        IDENTITY_NAMES[fact]));
+        }
+    }
+    return names;
+}
+
 const char *const PROOF_NAMES[3] = {"full", "partial", "contradicted"};
 
 /* ---- what the log states ---- */

@@ -38,6 +38,9 @@ struct log_counts {
 };
 
 extern const char *const IDENTITY_NAMES[IDENTITY_FACTS];
+/* The names of the facts in one state, parted by `between`. */
+struct str identity_facts(struct arena *arena, const struct identity *identity,
+                          enum identity_state state, const char *between);
 extern const char *const PROOF_NAMES[3];
 
 struct log_counts identity_counts(const struct format *format, const struct measurement *m,

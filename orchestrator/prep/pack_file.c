@@ -4,8 +4,10 @@
 #include "prep/pack_file.h"
 
 #include "base/fs.h"
-#include "codec/json_override.h"
 #include "codec/json_table.h"
+
+#define LINE_BYTES_MAX 1024
+#define NO_SHARDS      "  \"shards\": []\n}\n" /* how a text without them ends */
 
 static const char *const KINDS[] = {
     [SHARD_CLASSES] = "classes", [SHARD_SEGMENTS] = "segments", [SHARD_TOKENS] = "tokens"};
@@ -15,85 +17,41 @@ const char *pack_file_kind_name(enum shard_kind kind)
     return KINDS[kind];
 }
 
-static void put_text(struct strbuf *out, const char *key, struct str value)
+/* JSON in one line, as it was written. */
+static int get_recipe(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(PACK_TEXT_MAX);
     struct json_out json;
+    if (!json_is_object(at)) {
+        return json_fail(at, err, "expected an object");
+    }
     jw_begin(&json, &text, true);
-    jw_str(&json, NULL, value);
-    strbuf_printf(out, "  \"%s\": ", key);
-    strbuf_add_str(out, str_trim(strbuf_str(&text)));
-    strbuf_add_z(out, ",\n");
+    jw_json(&json, NULL, at);
+    *(struct str *)out = str_dup(arena, strbuf_str(&text));
+    return 0;
 }
 
-static void add_digest(struct strbuf *out, const char *key, const uint8_t *sha256)
+static void put_recipe(struct json_out *out, const char *key, const void *of)
 {
-    strbuf_printf(out, "  \"%s\": \"%s\",\n", key, sha256_hex_of(sha256).text);
+    jw_raw(out, key, ((const struct pack_file *)of)->recipe);
 }
 
-void pack_file_head(const struct pack_file *pack, struct strbuf *out)
+/* A line each. */
+static void put_shards(struct json_out *out, const char *key, const void *of)
 {
-    strbuf_add_z(out, "{\n  \"schema_version\": 1,\n");
-    put_text(out, "dataset", pack->dataset);
-    strbuf_printf(out, "  \"synthetic\": %s,\n", pack->is_synthetic ? "true" : "false");
-    strbuf_printf(out, "  \"kind\": \"%s\",\n", KINDS[pack->kind]);
-    put_text(out, "split", pack->split);
-    strbuf_printf(out, "  \"n_samples\": %" PRIu64 ",\n", pack->n_samples);
-    if (pack->kind == SHARD_TOKENS) {
-        strbuf_add_z(out, "  \"n_classes\": null,\n");
-    } else {
-        strbuf_printf(out, "  \"n_classes\": %u,\n", pack->n_classes);
-    }
-    if (pack->has_source) {
-        add_digest(out, "source_sha256", pack->source_sha256);
-    } else {
-        strbuf_add_z(out, "  \"source_sha256\": null,\n");
-    }
-    strbuf_printf(out, "  \"recipe\": %.*s,\n", STR_ARG(pack->recipe));
-    add_digest(out, "sample_order_sha256", pack->order_sha256);
-}
-
-void pack_file_text(const struct pack_file *pack, struct strbuf *out)
-{
-    pack_file_head(pack, out);
-    strbuf_add_z(out, "  \"shards\": [\n");
+    const struct pack_file *pack = of;
+    jw_array(out, key);
     for (size_t idx = 0; idx < pack->n_shards; idx++) {
+        CLEANUP(strbuf) struct strbuf line = STRBUF(LINE_BYTES_MAX);
         const struct pack_file_shard *shard = &pack->shards[idx];
-        strbuf_printf(out,
-                      "    {\"name\": \"%.*s\", \"bytes\": %" PRIu64 ", \"samples\": %" PRIu64
-                      ", \"sha256\": \"%s\"}%s\n",
+        strbuf_printf(&line,
+                      "{\"name\": \"%.*s\", \"bytes\": %" PRIu64 ", \"samples\": %" PRIu64
+                      ", \"sha256\": \"%s\"}",
                       STR_ARG(shard->name), shard->bytes, shard->n_samples,
-                      sha256_hex_of(shard->sha256).text, idx + 1 < pack->n_shards ? "," : "");
+                      sha256_hex_of(shard->sha256).text);
+        jw_raw(out, NULL, strbuf_str(&line));
     }
-    strbuf_add_z(out, "  ]\n}\n");
-}
-
-/* ---- reading ---- */
-
-static int get_digest(const struct json *at, struct arena *arena, void *out, struct err *err)
-{
-    struct str text;
-    struct err ignored = {0};
-    if (json_str(at, arena, &text, err) < 0) {
-        return -1;
-    }
-    return hex_decode(text, SHA256_BYTES, out, &ignored) < 0
-               ? json_fail(at, err, "expected 64 lower-case hex digits")
-               : 0;
-}
-
-static int get_source(const struct json *at, struct arena *arena, void *out, struct err *err)
-{
-    struct pack_file *pack = out;
-    pack->has_source = true;
-    return get_digest(at, arena, pack->source_sha256, err);
-}
-
-/* Its text is cut out afterwards. */
-static int get_recipe(const struct json *at, struct arena *arena UNUSED, void *out UNUSED,
-                      struct err *err)
-{
-    return json_is_object(at) ? 0 : json_fail(at, err, "expected an object");
+    jw_end_array(out);
 }
 
 static int check_shards(const struct json *list, struct arena *arena UNUSED, void *out,
@@ -121,7 +79,7 @@ static const struct json_field SHARD_ROWS[] = {
     ROW("bytes", struct pack_file_shard, bytes, JSON_REQUIRED, .min = SHARD_ALIGN,
         .max = INT64_MAX),
     ROW("samples", struct pack_file_shard, n_samples, JSON_REQUIRED, .min = 1, .max = UINT32_MAX),
-    ROW_GET("sha256", struct pack_file_shard, sha256, get_digest, JSON_REQUIRED),
+    ROW_HEX("sha256", struct pack_file_shard, sha256, has_sha256, JSON_REQUIRED),
 };
 static const struct json_field ROWS[] = {
     ROW_NUMBER("schema_version", 1),
@@ -132,29 +90,26 @@ static const struct json_field ROWS[] = {
     ROW("n_samples", struct pack_file, n_samples, JSON_REQUIRED, .min = 1, .max = UINT32_MAX),
     {ROW_AT("n_classes", JSON_INT, struct pack_file, n_classes),
      .flags = JSON_REQUIRED | JSON_NULLABLE, .min = 1, .max = INT32_MAX},
-    ROW_ANY("source_sha256", JSON_REQUIRED | JSON_NULLABLE, .get = get_source),
-    ROW_ANY("recipe", JSON_REQUIRED, .get = get_recipe),
-    ROW_GET("sample_order_sha256", struct pack_file, order_sha256, get_digest, JSON_REQUIRED),
+    ROW_HEX("source_sha256", struct pack_file, source_sha256, has_source,
+            JSON_REQUIRED | JSON_NULLABLE),
+    ROW_GET("recipe", struct pack_file, recipe, get_recipe, JSON_REQUIRED, .put = put_recipe),
+    ROW_HEX("sample_order_sha256", struct pack_file, order_sha256, has_order, JSON_REQUIRED),
     ROW_LIST("shards", struct pack_file, shards, n_shards, SHARD_ROWS, JSON_REQUIRED,
-             .max = PACK_SHARDS_MAX, .get = check_shards),
+             .max = PACK_SHARDS_MAX, .get = check_shards, .put = put_shards),
 };
 
-/* Its text stands in one line, as pack_file_head writes it. */
-static int cut_recipe(struct str text, struct arena *arena, struct str *ret_recipe,
-                      const char *name, struct err *err)
+void pack_file_text(const struct pack_file *pack, struct strbuf *out)
 {
-    const struct json_path_part key = {.key = STR_LIT("recipe")};
-    int64_t brace = str_find(text, STR_LIT("{"));
-    struct json_span at = {.from = brace < 0 ? 0 : (size_t)brace, .to = text.len};
-    struct str recipe = json_place_step(text, &key, &at) && !at.is_absent
-                            ? str_sub(text, at.from, at.to - at.from)
-                            : STR_EMPTY;
-    if (!recipe.len || str_find(recipe, STR_LIT("\n")) >= 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: the recipe does not stand in a line of its own",
-                       name);
-    }
-    *ret_recipe = str_dup(arena, recipe);
-    return 0;
+    json_encode_document(out, ROWS, ARRAY_LEN(ROWS), pack);
+}
+
+void pack_file_head(const struct pack_file *pack, struct strbuf *out)
+{
+    struct pack_file head = *pack;
+    head.n_shards = 0;
+    pack_file_text(&head, out);
+    out->len -= out->is_full ? 0 : sizeof(NO_SHARDS) - 1;
+    out->ptr[out->len] = '\0';
 }
 
 int pack_file_parse(struct arena *arena, struct str text, const char *name,
@@ -170,9 +125,6 @@ int pack_file_parse(struct arena *arena, struct str text, const char *name,
                             (pack.kind == SHARD_SEGMENTS && pack.n_classes > 255))) {
             result = json_fail(&root, err, "n_classes %d does not fit the kind", pack.n_classes);
         }
-    }
-    if (result == 0) {
-        result = cut_recipe(text, arena, &pack.recipe, name, err);
     }
     if (result < 0) {
         err->code = ERR_INTEGRITY; /* not a manifest that a person wrote */

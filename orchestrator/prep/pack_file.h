@@ -14,6 +14,7 @@
 struct pack_file_shard {
     struct str name;
     uint64_t bytes, n_samples;
+    bool has_sha256;
     uint8_t sha256[SHA256_BYTES];
 };
 
@@ -26,6 +27,7 @@ struct pack_file {
     bool has_source;
     uint8_t source_sha256[SHA256_BYTES];
     struct str recipe; /* JSON in one line */
+    bool has_order;
     uint8_t order_sha256[SHA256_BYTES];
     struct pack_file_shard *shards;
     size_t n_shards;

@@ -158,9 +158,6 @@ void packing_recipe(const struct packing_opts *opts, struct strbuf *ret_text)
         add_traits(&out, samples);
     }
     jw_end_object(&out);
-    while (ret_text->len && ret_text->ptr[ret_text->len - 1] == '\n') {
-        ret_text->ptr[--ret_text->len] = '\0';
-    }
 }
 
 static struct pack_file describe(const struct packer *p, struct str recipe)
@@ -172,7 +169,8 @@ static struct pack_file describe(const struct packer *p, struct str recipe)
                              .kind = opts->samples->kind,
                              .n_samples = opts->samples->n,
                              .n_classes = opts->samples->n_classes,
-                             .recipe = recipe};
+                             .recipe = recipe,
+                             .has_order = true};
     pack.has_source = opts->source->list != NULL;
     if (pack.has_source) {
         memcpy(pack.source_sha256, opts->source->list_sha256, SHA256_BYTES);

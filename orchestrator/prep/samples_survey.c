@@ -8,7 +8,6 @@
 #include "prep/tfrecord.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 
@@ -155,53 +154,15 @@ static void record_slot_release(void *ptr)
     free(slot->data);
 }
 
-struct stream {
-    const char *path;
-    int fd;
-    uint8_t *buf; /* owned */
-    size_t len, at;
-    uint64_t offset; /* of the buffer's end */
-};
-
-#define STREAM_BYTES (1u << 20)
-
-/* Up to n bytes; fewer only at the end of the file. */
-static int stream_take(struct stream *stream, void *dst, size_t n, size_t *ret_n, struct err *err)
-{
-    size_t done = 0;
-    while (done < n) {
-        size_t left = stream->len - stream->at;
-        size_t part = left < n - done ? left : n - done;
-        if (!part) {
-            ssize_t got = read(stream->fd, stream->buf, STREAM_BYTES);
-            if (got < 0) {
-                return err_set(err, ERR_IO, "read %s: a read failed", stream->path);
-            }
-            if (got == 0) {
-                break;
-            }
-            stream->len = (size_t)got;
-            stream->at = 0;
-            stream->offset += (uint64_t)got;
-            continue;
-        }
-        memcpy((uint8_t *)dst + done, stream->buf + stream->at, part);
-        stream->at += part;
-        done += part;
-    }
-    *ret_n = done;
-    return 0;
-}
-
-static int index_records(struct stream *stream, struct record_slot *slot,
-                         const struct image_sample *file, struct err *err)
+static int index_records(int fd, struct record_slot *slot, const struct image_sample *file,
+                         struct err *err)
 {
     uint64_t offset = 0;
     for (;;) {
         uint8_t header[RECORD_HEAD_BYTES];
         uint64_t len = 0;
         size_t got = 0;
-        if (stream_take(stream, header, sizeof(header), &got, err) < 0) {
+        if (fs_fill(fd, header, sizeof(header), file->path, &got, err) < 0) {
             return -1;
         }
         if (got == 0) {
@@ -213,7 +174,7 @@ static int index_records(struct stream *stream, struct record_slot *slot,
         if (tfrecord_header(header, &len, err) < 0) {
             return err_wrap(err, "offset %" PRIu64, offset);
         }
-        if (stream_take(stream, slot->data, (size_t)len + 4, &got, err) < 0) {
+        if (fs_fill(fd, slot->data, (size_t)len + 4, file->path, &got, err) < 0) {
             return -1;
         }
         if (got != len + 4) {
@@ -236,15 +197,11 @@ static int index_file(const struct samples_survey *s, const struct image_sample 
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(fd)
     int fd = open(fs_join(&arena, s->opts->source->folder, file->path), O_RDONLY | O_CLOEXEC);
-    struct stream stream = {.path = file->path, .fd = fd};
     if (fd < 0) {
         return err_set(err, ERR_INTEGRITY, "%s: cannot be opened", file->path);
     }
     slot->data = slot->data ? slot->data : xmalloc(TFRECORD_BYTES_MAX + 4);
-    stream.buf = xmalloc(STREAM_BYTES);
-    int result = index_records(&stream, slot, file, err);
-    free(stream.buf);
-    return result < 0 ? err_wrap(err, "%s", file->path) : 0;
+    return index_records(fd, slot, file, err) < 0 ? err_wrap(err, "%s", file->path) : 0;
 }
 
 static int records_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled UNUSED,

@@ -22,13 +22,8 @@ struct str rule_id_name(struct str id)
 
 /* ---- as JSON ---- */
 
-static bool is_rule_id(struct str id)
-{
-    return rule_id_format(id).len && rule_id_name(id).len;
-}
-
 static const struct json_form RULE_ID = {
-    .pattern = "^[^/]+/.+$", .is_valid = is_rule_id, .what = "FORMAT/NAME", .check = check_line};
+    .pattern = "^[^/]+/.+$", .what = "FORMAT/NAME", .check = check_line};
 static const struct json_form LINE = {.check = check_line};
 static const struct json_field TARGET_ROWS[] = {
     ROW("series", struct loss_target, series, JSON_REQUIRED),

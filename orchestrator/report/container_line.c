@@ -129,11 +129,34 @@ static bool take_host(bool *claim, struct str value, const char *usual)
 
 static bool take_to(struct str *items, size_t *n, struct str value, bool is_valid)
 {
+    if (is_valid && str_is_in(value, items, *n)) {
+        return true;
+    }
     if (is_valid && *n < CONTAINER_LIST_MAX) {
         items[(*n)++] = value;
         return true;
     }
     return false;
+}
+
+/* Room for as many items as there may be, after those that there are. */
+static void make_room(struct arena *arena, struct container_flags *flags)
+{
+    const struct {
+        struct str **items;
+        size_t n;
+    } LISTS[] = {{&flags->devices, flags->n_devices},
+                 {&flags->caps, flags->n_caps},
+                 {&flags->security, flags->n_security},
+                 {&flags->env, flags->n_env},
+                 {&flags->not_understood, flags->n_not_understood}};
+    for (size_t idx = 0; idx < ARRAY_LEN(LISTS); idx++) {
+        struct str *items = arena_array(arena, struct str, CONTAINER_LIST_MAX);
+        for (size_t at = 0; at < LISTS[idx].n; at++) {
+            items[at] = (*LISTS[idx].items)[at];
+        }
+        *LISTS[idx].items = items;
+    }
 }
 
 /* False: not understood. */
@@ -237,8 +260,9 @@ static int read_option(struct arena *arena, struct container_line *line, size_t 
                        struct err *err)
 {
     struct container_flags *flags = &line->flags;
-    struct str word = line->words[(*at)++], value;
-    const struct option *option = option_of(word, &value);
+    struct str word = line->words[(*at)++], value = STR_EMPTY;
+    bool is_dashed = word.len > 1 && word.ptr[0] == '-';
+    const struct option *option = is_dashed ? option_of(word, &value) : &UNKNOWN;
     if (option->is_claim) {
         value = value.ptr ? value : STR_LIT("true");
     } else if (!value.ptr) {
@@ -344,8 +368,6 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     struct shell_words words;
     size_t first, end, run;
     struct container_line line = {0};
-    struct str **const LISTS[] = {&line.flags.devices, &line.flags.caps, &line.flags.security,
-                                  &line.flags.env, &line.flags.not_understood};
     if (text.len && memchr(text.ptr, '\0', text.len)) {
         return err_set(err, ERR_MANIFEST, "container command: it contains a NUL");
     }
@@ -360,9 +382,7 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     line.words = arena_array(arena, struct str, words.n);
     line.left_out = arena_array(arena, struct str, words.n);
     line.elsewhere = arena_array(arena, struct str, words.n);
-    for (size_t idx = 0; idx < ARRAY_LEN(LISTS); idx++) {
-        *LISTS[idx] = arena_array(arena, struct str, CONTAINER_LIST_MAX);
-    }
+    make_room(arena, &line.flags);
     for (size_t idx = 0; idx < words.n; idx++) {
         if (idx >= first && idx < end && words.items[idx].role == SHELL_ARGUMENT) {
             line.words[line.n++] = words.items[idx].text;
@@ -377,49 +397,23 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     return 0;
 }
 
-static void put_all(struct str *items, size_t *n, const struct str *more, size_t n_more)
-{
-    for (size_t idx = 0; idx < n_more && *n < CONTAINER_LIST_MAX; idx++) {
-        if (!str_is_in(more[idx], items, *n)) {
-            items[(*n)++] = more[idx];
-        }
-    }
-}
-
 int container_flags_add(struct arena *arena, const struct str *words, size_t n,
                         struct container_flags *flags, struct err *err)
 {
-    struct container_flags both;
-    const char *line = "docker run";
+    struct container_line line = {.flags = *flags,
+                                  .words = arena_array(arena, struct str, n + 1),
+                                  .n = n,
+                                  .left_out = arena_array(arena, struct str, n + 1)};
+    make_room(arena, &line.flags);
     for (size_t idx = 0; idx < n; idx++) {
-        line = arena_printf(arena, "%s %.*s", line, STR_ARG(words[idx]));
+        line.words[idx] = words[idx];
     }
-    if (container_flags_of_command(arena, str_of(arena_printf(arena, "%s image", line)), &both,
-                                   err) < 0) {
-        return -1;
+    for (size_t at = 0; at < n;) {
+        if (read_option(arena, &line, &at, err) < 0) {
+            return -1;
+        }
     }
-    struct container_flags own = *flags;
-    const struct {
-        int64_t *site, own;
-    } NUMBERS[] = {{&both.shm_bytes, own.shm_bytes},     {&both.memlock_bytes, own.memlock_bytes},
-                   {&both.stack_bytes, own.stack_bytes}, {&both.n_files, own.n_files},
-                   {&both.n_processes, own.n_processes}, {&both.memory_bytes, own.memory_bytes}};
-    for (size_t idx = 0; idx < ARRAY_LEN(NUMBERS); idx++) {
-        *NUMBERS[idx].site = *NUMBERS[idx].site ? *NUMBERS[idx].site : NUMBERS[idx].own;
-    }
-    both.is_host_net |= own.is_host_net;
-    both.is_host_ipc |= own.is_host_ipc;
-    both.is_host_pid |= own.is_host_pid;
-    both.is_privileged |= own.is_privileged;
-    both.wants_gpus |= own.wants_gpus;
-    both.cpuset = both.cpuset.ptr ? both.cpuset : own.cpuset;
-    both.workdir = both.workdir.ptr ? both.workdir : own.workdir;
-    put_all(both.devices, &both.n_devices, own.devices, own.n_devices);
-    put_all(both.caps, &both.n_caps, own.caps, own.n_caps);
-    put_all(both.security, &both.n_security, own.security, own.n_security);
-    put_all(both.env, &both.n_env, own.env, own.n_env);
-    put_all(both.not_understood, &both.n_not_understood, own.not_understood, own.n_not_understood);
-    *flags = both;
+    *flags = line.flags;
     return 0;
 }
 

@@ -37,12 +37,6 @@ static const char *const FORMATS[] = {
 
 /* ---- files ---- */
 
-static bool is_file_name(struct str name)
-{
-    return str_is_made_of(name, "a-zA-Z0-9._-") && name.len <= FILE_NAME_MAX &&
-           !strchr("._-", name.ptr[0]);
-}
-
 /* http://USER:PASSWORD@HOST/: refused, because descriptions are shown, printed and bundled. */
 static bool has_login(struct str url)
 {
@@ -51,30 +45,19 @@ static bool has_login(struct str url)
     return memchr(rest.ptr, '@', n) != NULL;
 }
 
-static bool is_mirror(struct str url)
-{
-    bool is_good = str_starts(url, STR_LIT("https://")) || str_starts(url, STR_LIT("http://"));
-    for (size_t pos = 0; is_good && pos < url.len; pos++) {
-        is_good = (unsigned char)url.ptr[pos] > ' ' && url.ptr[pos] != 0x7F;
-    }
-    return is_good && url.len <= URL_MAX;
-}
-
 static int check_mirror(const struct json *at, const char *key UNUSED, struct str url,
                         struct err *err)
 {
-    return is_mirror(url) && has_login(url)
+    return str_find(url, STR_LIT("//")) > 0 && has_login(url)
                ? json_fail(at, err, "a URL must not contain a login: use --netrc or --cookies")
                : 0;
 }
 
 static const struct json_form FILE_NAME = {.pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$",
                                            .max = FILE_NAME_MAX,
-                                           .is_valid = is_file_name,
                                            .what = "a file name of letters, digits, . _ and -"};
-static const struct json_form MIRROR = {.pattern = "^https?://[^\\s]+$",
+static const struct json_form MIRROR = {.pattern = "^https?://[^\\x00-\\x20\\x7f]+$",
                                         .max = URL_MAX,
-                                        .is_valid = is_mirror,
                                         .what = "https://...",
                                         .check = check_mirror};
 

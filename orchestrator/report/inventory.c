@@ -15,7 +15,6 @@
 #define ID_MAX_BYTES   512
 #define HOSTS_MAX      65536
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
-#define USER_MAX_BYTES 32
 #define PATH_MAX_BYTES 512
 #define GROUPS_MAX     16
 
@@ -45,65 +44,6 @@ bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind)
 struct str inventory_fast_address(const struct inventory_node *node)
 {
     return node->fast_address.ptr ? node->fast_address : node->address;
-}
-
-/* ---- text forms ---- */
-
-static bool is_user(struct str text)
-{
-    return str_is_made_of(str_sub(text, 0, 1), "a-z_") && str_is_made_of(text, "a-z0-9_-") &&
-           text.len <= USER_MAX_BYTES;
-}
-
-/* Absolute, nothing that leads upwards, no blank or control character. */
-static bool is_folder(struct str text)
-{
-    struct str rest = text;
-    struct str part;
-    for (size_t idx = 0; idx < text.len; idx++) {
-        if ((uint8_t)text.ptr[idx] <= ' ' || text.ptr[idx] == 0x7f) {
-            return false;
-        }
-    }
-    while (str_next(&rest, '/', &part)) {
-        if (str_eq_z(part, "..") || str_eq_z(part, ".")) {
-            return false;
-        }
-    }
-    return text.len > 1 && text.len <= PATH_MAX_BYTES && text.ptr[0] == '/';
-}
-
-/* HOST:PORT[/PREFIX] */
-static bool is_registry(struct str text)
-{
-    struct str prefix = text;
-    struct str place;
-    struct err ignored = {0};
-    int64_t port;
-    size_t colon;
-    if (text.len > PATH_MAX_BYTES || !str_next(&prefix, '/', &place)) {
-        return false;
-    }
-    for (colon = place.len; colon > 0 && place.ptr[colon - 1] != ':'; colon--) {
-    }
-    if (colon == 0 || !hostlist_is_name(str_sub(place, 0, colon - 1)) ||
-        str_to_i64(str_sub(place, colon, place.len), 1, 65535, &port, &ignored) < 0) {
-        return false;
-    }
-    return !prefix.ptr || (str_is_made_of(prefix, "a-z0-9._/-") && !strchr("._/-", prefix.ptr[0]) &&
-                           !strchr("._/-", prefix.ptr[prefix.len - 1]));
-}
-
-/* http://HOST:PORT without a login, which would be in every log. */
-static bool is_proxy(struct str text)
-{
-    struct str rest = text;
-    bool is_https = str_starts(text, STR_LIT("https://"));
-    if (!is_https && !str_starts(text, STR_LIT("http://"))) {
-        return false;
-    }
-    rest = str_sub(text, is_https ? 8 : 7, SIZE_MAX);
-    return str_find(rest, STR_LIT("/")) < 0 && is_registry(rest);
 }
 
 /* ---- what a site adds ---- */
@@ -175,22 +115,20 @@ int inventory_add_flags(struct arena *arena, const struct inventory *inventory, 
 
 /* ---- as JSON ---- */
 
+#define PORT                                                                                       \
+    "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6([0-4][0-9]{3}|5([0-4][0-9]{2}|5([0-2][0-9]|3[0-5]))))"
 #define HOST     "[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?"
 #define A_FOLDER "an absolute path without blanks, \".\" and \"..\""
-static const struct json_form REGISTRY = {
-    .pattern = "^" HOST ":[0-9]{1,5}(/[a-z0-9]([a-z0-9._/-]*[a-z0-9])?)?$",
-    .max = PATH_MAX_BYTES,
-    .is_valid = is_registry,
-    .what = "HOST:PORT or HOST:PORT/NAME"};
-static const struct json_form ADDRESS = {
-    .pattern = "^" HOST "$", .is_valid = hostlist_is_name, .what = "a host name or address"};
+static const struct json_form REGISTRY = {.pattern = "^" HOST ":" PORT
+                                                     "(/[a-z0-9]([a-z0-9._/-]*[a-z0-9])?)?$",
+                                          .max = PATH_MAX_BYTES,
+                                          .what = "HOST:PORT or HOST:PORT/NAME"};
+static const struct json_form ADDRESS = {.pattern = "^" HOST "$", .what = "a host name or address"};
 static const struct json_form LOGIN = {.pattern = "^" HOST "$"};
-static const struct json_form FOLDER = {.pattern = "^(?!.*/\\.\\.?(/|$))/[^\\s]+$",
+static const struct json_form FOLDER = {.pattern = "^(?!.*/\\.\\.?(/|$))/[^\\x00-\\x20\\x7f]+$",
                                         .max = PATH_MAX_BYTES,
-                                        .is_valid = is_folder,
                                         .what = A_FOLDER};
-static const struct json_form USER = {
-    .pattern = "^[a-z_][a-z0-9_-]{0,31}$", .is_valid = is_user, .what = "a user name"};
+static const struct json_form USER = {.pattern = "^[a-z_][a-z0-9_-]{0,31}$", .what = "a user name"};
 /* One host, or a node set such as gpu[01-04]. */
 static const struct json_form HOSTS = {.pattern = "^[A-Za-z0-9[][][A-Za-z0-9._:, -]*$",
                                        .max = HOSTS_MAX};
@@ -198,8 +136,7 @@ static const struct json_form HOSTS = {.pattern = "^[A-Za-z0-9[][][A-Za-z0-9._:,
 static const struct json_form DRIVER = {.pattern = "^[0-9]+(\\.[0-9]+)*$", .max = 32};
 static const struct json_form DEVICE = {
     .pattern = "^/", .is_valid = container_is_device, .what = "an absolute path"};
-static const struct json_form PROXY = {.pattern = "^https?://" HOST ":[0-9]{1,5}$",
-                                       .is_valid = is_proxy,
+static const struct json_form PROXY = {.pattern = "^https?://" HOST ":" PORT "$",
                                        .what = "http://HOST:PORT, without a login"};
 static const struct json_form WORD = {.pattern = "^[^\\s$`]+$", .max = PATH_MAX_BYTES};
 

@@ -19,13 +19,6 @@ MUST_CHECK int check_text(const struct json *at, const char *key, struct str val
                           struct err *err);
 MUST_CHECK int check_line(const struct json *at, const char *key, struct str value,
                           struct err *err);
-MUST_CHECK int check_commit(const struct json *at, const char *key, struct str value,
-                            struct err *err);
-MUST_CHECK int check_rel_path(const struct json *at, const char *key, struct str value,
-                              struct err *err);
-/* Of a published file: blanks are allowed. */
-MUST_CHECK int check_file_path(const struct json *at, const char *key, struct str value,
-                               struct err *err);
 /* The same as rows have them. */
 extern const struct json_form FORM_SLUG, FORM_LINE, FORM_TEXT, FORM_COMMIT, FORM_URL, FORM_PATH,
     FORM_FILE_PATH, FORM_DATE;

@@ -5,6 +5,7 @@
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
+#include "evidence/code.h"
 #include "evidence/result.h"
 #include "evidence/rundir.h"
 #include "run/planner.h"
@@ -13,7 +14,7 @@ struct
     run_command { /* of `run -- COMMAND`: a report of one case that no file holds; all NULL: the report is a file */
     struct str report_text;
     const char *format_path; /* --format FILE: the format that the report names */
-    const char *folder;      /* where it is started, whose commit is a condition */
+    struct code_opts code;   /* whose commit is a condition */
 };
 
 struct run_opts {

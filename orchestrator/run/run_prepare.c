@@ -257,8 +257,13 @@ static int freeze_environment(struct arena *arena, const struct run_opts *opts,
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     const char *train = planner_train_path(arena, opts->self);
+    const struct run_command *command = &opts->command;
+    struct code code;
+    if (command->code.folder && code_note(arena, opts->clock, &command->code, &code, err) < 0) {
+        return -1;
+    }
     struct environment_opts env = {.root = opts->root,
-                                   .work = opts->command.folder,
+                                   .command = command->code.folder ? &code : NULL,
                                    .self = opts->self,
                                    .train_path = fs_exists(train) ? train : NULL,
                                    .clock = opts->clock};

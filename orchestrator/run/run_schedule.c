@@ -15,7 +15,7 @@ struct schedule {
     struct runner *r;
     struct attempt *active; /* one slot for each unit that runs; unit NULL: free */
     size_t n_slots;
-    struct err err; /* the first that ends the run */
+    struct code code; /* of a command of one's own: all repeats are of one */
 };
 
 /* ---- progress ---- */
@@ -225,6 +225,32 @@ static bool may_begin(const struct schedule *s, struct unit *unit)
     return !must_wait(s);
 }
 
+/* One log line for all: what is changed is put back, or a new run is made of it. */
+static bool has_changed_code(struct schedule *s)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err why = {0};
+    if (code_check(&arena, s->r->opts->clock, &s->code, NULL, &why) == 0) {
+        return false;
+    }
+    if (why.code == ERR_INTEGRITY) {
+        struct err what = why;
+        why = (struct err){0};
+        (void)!err_set(&why, what.code,
+                       "%s: a repeat now would be of another program; put it back and resume, or "
+                       "start a new run",
+                       what.msg);
+    }
+    for (size_t idx = 0; idx < s->r->n_units; idx++) {
+        struct unit *unit = &s->r->units[idx];
+        if (unit->state == UNIT_TODO && !unit->is_given_up) {
+            unit->is_given_up = true;
+            unit->err = why;
+        }
+    }
+    return true;
+}
+
 /* First those that run already, on the nodes that they have; then in plan order whatever fits. */
 static int begin_what_fits(struct schedule *s, struct err *err)
 {
@@ -240,6 +266,9 @@ static int begin_what_fits(struct schedule *s, struct err *err)
                 continue;
             }
             bool is_ready = is_new ? place(r, unit) : nodes_are_idle(r, unit);
+            if (is_ready && is_new && has_changed_code(s)) {
+                return 0;
+            }
             if (is_ready && begin(s, unit, err) < 0) {
                 return -1;
             }
@@ -411,7 +440,7 @@ int run_schedule(struct runner *r, struct err *err)
     for (size_t idx = 0; idx < r->n_units; idx++) {
         total += steps_of(&r->units[idx]);
     }
-    if (run_parse_collected(r, err) < 0) {
+    if (run_parse_collected(r, err) < 0 || code_load(r->arena, r->dir.evidence, &s.code, err) < 0) {
         return -1;
     }
     progress_start(&r->progress, r->opts->clock, "run", "steps", total);

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/publish.h"
 #include "store/copy_file.h"
+#include "store/dataset_tar.h"
 #include "store/store_verify.h"
 #include "store/unpack_tree.h"
 
@@ -48,12 +49,17 @@ static size_t collect_wanted(struct repairing *r, const struct dataset_verified 
     return n;
 }
 
-static int remove_extra(struct repairing *r, const struct dataset_verified *before, struct err *err)
+static int take_extra(struct repairing *r, const struct dataset_verified *before, struct err *err)
 {
+    r->out->extra = arena_array(r->arena, const char *, before->n_faults + 1);
     for (size_t idx = 0; idx < before->n_faults; idx++) {
         const struct dataset_fault *fault = &before->faults[idx];
         const char *path = fs_join(r->arena, before->tree_path, fault->path);
         if (fault->kind != FAULT_EXTRA || tree_list_find(&before->list, fault->path)) {
+            continue;
+        }
+        r->out->extra[r->out->n_extra++] = fault->path;
+        if (!r->opts->removes_extra) {
             continue;
         }
         if (unlink(path) < 0) {
@@ -113,6 +119,50 @@ static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch,
     }
     r->out->n_bad_archives = result.n;
     return 0;
+}
+
+static int get_archives(struct repairing *r, const struct dataset_fetch_opts *fetch,
+                        struct err *err)
+{
+    struct dataset_fetched *fetched = &r->out->fetched;
+    fetched->tree_path = dataset_tree_path(r->store, r->here->name);
+    return dataset_get_parts(r->arena, r->store, r->here, fetch, fetched, err);
+}
+
+/* The store may lose an archive whose tree holds. One that was made of the tree is made of it again. */
+static int bring_archives(struct repairing *r, const struct dataset_fetch_opts *fetch,
+                          struct err *err)
+{
+    struct dataset_record earlier;
+    struct err none = {0};
+    size_t n_lost = 0;
+    if (dataset_ref_read(r->arena, r->store, r->here->name, &earlier, &none) < 0) {
+        return 0; /* the tree is all that is known */
+    }
+    for (size_t idx = 0; idx < earlier.seen.n_items; idx++) {
+        n_lost += !fs_exists(store_blob_path(r->store, earlier.seen.items[idx].sha256));
+    }
+    if (n_lost == 0) {
+        return 0;
+    }
+    r->out->n_bad_archives = n_lost;
+    const struct dataset *dataset = &r->here->dataset;
+    const struct dataset_verified *v = &r->out->verified;
+    const struct dataset_tar_opts tar = {.list = &v->list,
+                                         .folder = v->tree_path,
+                                         .name = dataset->n_files ? dataset->files[0].name.ptr : "",
+                                         .wanted = earlier.seen.items[0].sha256,
+                                         .should_stop = r->opts->verify->should_stop};
+    struct digest_value made;
+    if (dataset->n_files == 1 && dataset->files[0].n_urls == 0 && earlier.seen.n_items == 1 &&
+        dataset_tar(r->store, &tar, &made, &none) == 0) {
+        return 0;
+    }
+    if (none.code == ERR_INTERRUPTED) {
+        *err = none;
+        return -1;
+    }
+    return get_archives(r, fetch, err);
 }
 
 /* ---- files ---- */
@@ -248,14 +298,6 @@ static int mend_files(struct repairing *r, struct err *err)
 
 /* ---- the whole ---- */
 
-static int get_archives(struct repairing *r, const struct dataset_fetch_opts *fetch,
-                        struct err *err)
-{
-    struct dataset_fetched *fetched = &r->out->fetched;
-    fetched->tree_path = dataset_tree_path(r->store, r->here->name);
-    return dataset_get_parts(r->arena, r->store, r->here, fetch, fetched, err);
-}
-
 static int make_anew(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
 {
     fetch->wants_tree = true;
@@ -308,6 +350,7 @@ static int repair(struct repairing *r, struct err *err)
     struct err dropped = {0};
     bool is_anew = false;
     size_t n_wanted = 0;
+    int result;
     if (dataset_verify(r->arena, r->store, r->here, r->opts->verify, before, &why) < 0) {
         is_anew = !r->opts->verify->folder && (why.code == ERR_INTEGRITY || why.code == ERR_FETCH);
         if (!is_anew) {
@@ -316,15 +359,16 @@ static int repair(struct repairing *r, struct err *err)
         }
         log_line(LOG_INFO, "%s", why.msg);
     } else if (before->verdict != VERDICT_WRONG) {
-        r->out->was_whole = true;
-        return 0;
+        result = r->opts->verify->folder ? 0 : bring_archives(r, r->opts->fetch, err);
+        r->out->was_whole = result == 0 && r->out->n_bad_archives == 0;
+        return result;
     } else {
         n_wanted = collect_wanted(r, before);
-        if (r->opts->removes_extra && remove_extra(r, before, err) < 0) {
+        if (take_extra(r, before, err) < 0) {
             return -1;
         }
     }
-    int result = is_anew || n_wanted ? mend(r, n_wanted, is_anew, err) : 0;
+    result = is_anew || n_wanted ? mend(r, n_wanted, is_anew, err) : 0;
     if (fs_remove_tree(r->work, &dropped) < 0) {
         log_line(LOG_WARN, "%s", dropped.msg);
     }

@@ -14,12 +14,6 @@
 #include "base/progress.h"
 #include "codec/file_header.h"
 
-struct header_pass {
-    const struct headers_opts *opts;
-    struct header_check *checks;
-    struct progress progress;
-};
-
 typedef int (*header_fn)(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
                          struct err *err);
 
@@ -52,7 +46,12 @@ static bool is_odd(const struct dataset_group *group, const char *path)
     return false;
 }
 
-static int check_facts(const struct headers_opts *opts, const struct dataset_group *group,
+static bool is_deep(const struct dataset_verifying *v)
+{
+    return v->opts->depth == DEPTH_DEEP;
+}
+
+static int check_facts(const struct dataset_verifying *v, const struct dataset_group *group,
                        const struct file_header *header, struct err *err)
 {
     if (group->width >= 0 && header->width != group->width) {
@@ -69,22 +68,23 @@ static int check_facts(const struct headers_opts *opts, const struct dataset_gro
         return err_set(err, ERR_INTEGRITY, "expected %lld channels, found %lld",
                        (long long)group->channels, (long long)header->channels);
     }
-    if (!opts->ignores_lines && group->n_lines >= 0 && header->n_records != group->n_lines) {
+    /* Of a synthetic dataset the description's number of lines is the original's. */
+    if (!v->here->is_synthetic && group->n_lines >= 0 && header->n_records != group->n_lines) {
         return err_set(err, ERR_INTEGRITY, "expected %lld lines, found %lld",
                        (long long)group->n_lines, (long long)header->n_records);
     }
     return 0;
 }
 
-static int check_bytes(const struct headers_opts *opts, struct header_check *check,
+static int check_bytes(const struct dataset_verifying *v, struct header_check *check,
                        const uint8_t *ptr, size_t len, struct err *err)
 {
     struct file_header header;
-    if (reader_of(check->group->format)(ptr, len, opts->is_deep, &header, err) < 0) {
+    if (reader_of(check->group->format)(ptr, len, is_deep(v), &header, err) < 0) {
         return -1;
     }
     check->n_records = header.n_records;
-    return check_facts(opts, check->group, &header, err);
+    return check_facts(v, check->group, &header, err);
 }
 
 /* The tree is the user's: a file that changes while it is mapped may end this program with SIGBUS, so only large files, or those of
@@ -95,7 +95,7 @@ static int check_bytes(const struct headers_opts *opts, struct header_check *che
 
 /* For a JPEG the header and the end marker are enough, so most of a dataset is not read twice. False if they are inconclusive:
    then all of it is checked. */
-static bool is_right_jpeg(const struct headers_opts *opts, struct header_check *check, int fd,
+static bool is_right_jpeg(const struct dataset_verifying *v, struct header_check *check, int fd,
                           size_t len, struct arena *arena)
 {
     struct err ignored = {0};
@@ -105,28 +105,29 @@ static bool is_right_jpeg(const struct headers_opts *opts, struct header_check *
     uint8_t *bytes = arena_array(arena, uint8_t, HEAD_MAX + TAIL_SIZE);
     return pread(fd, bytes, HEAD_MAX, 0) == HEAD_MAX &&
            pread(fd, bytes + HEAD_MAX, TAIL_SIZE, (off_t)(len - TAIL_SIZE)) == TAIL_SIZE &&
-           check_bytes(opts, check, bytes, HEAD_MAX + TAIL_SIZE, &ignored) == 0;
+           check_bytes(v, check, bytes, HEAD_MAX + TAIL_SIZE, &ignored) == 0;
 }
 
-static int check_mapped(const struct headers_opts *opts, struct header_check *check, int fd,
+static int check_mapped(const struct dataset_verifying *v, struct header_check *check, int fd,
                         size_t len, struct err *err)
 {
     void *bytes = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED) {
         return err_set(err, err_code_of_errno(errno), "%s", err_errno_text(errno));
     }
-    int result = check_bytes(opts, check, bytes, len, err);
+    int result = check_bytes(v, check, bytes, len, err);
     munmap(bytes, len);
     return result;
 }
 
-static int check_file(const struct headers_opts *opts, struct header_check *check, struct err *err)
+static int check_file(const struct dataset_verifying *v, struct header_check *check,
+                      struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     enum file_format format = check->group->format;
-    const char *path = fs_join(&arena, opts->folder, check->path);
+    const char *path = fs_join(&arena, v->out->tree_path, check->path);
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is_skipped = !opts->is_deep && (format == FILE_HDF5 || format == FILE_TFRECORD);
+    bool is_skipped = !is_deep(v) && (format == FILE_HDF5 || format == FILE_TFRECORD);
     struct str text;
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0) {
@@ -136,18 +137,18 @@ static int check_file(const struct headers_opts *opts, struct header_check *chec
         return err_set(err, ERR_INTEGRITY, "not a regular file");
     }
     size_t len = (size_t)info.st_size;
-    if (!opts->is_deep && format == FILE_JPEG && is_right_jpeg(opts, check, fd, len, &arena)) {
+    if (!is_deep(v) && format == FILE_JPEG && is_right_jpeg(v, check, fd, len, &arena)) {
         return 0;
     }
     if (len > READ_MAX || (is_skipped && len > 0)) {
-        return check_mapped(opts, check, fd, len, err);
+        return check_mapped(v, check, fd, len, err);
     }
     return fs_read(&arena, path, READ_MAX, &text, err) < 0
                ? -1
-               : check_bytes(opts, check, (const uint8_t *)text.ptr, text.len, err);
+               : check_bytes(v, check, (const uint8_t *)text.ptr, text.len, err);
 }
 
-static void check_one(const struct headers_opts *opts, struct header_check *check)
+static void check_one(const struct dataset_verifying *v, struct header_check *check)
 {
     struct err err = {0};
     check->n_records = -1;
@@ -155,7 +156,7 @@ static void check_one(const struct headers_opts *opts, struct header_check *chec
         return;
     }
     check->is_seen = true;
-    if (check_file(opts, check, &err) < 0) {
+    if (check_file(v, check, &err) < 0) {
         check->why = xstrdup(err.msg);
     }
 }
@@ -163,43 +164,28 @@ static void check_one(const struct headers_opts *opts, struct header_check *chec
 static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped UNUSED,
                      struct err *err UNUSED)
 {
-    struct header_pass *pass = ctx;
-    check_one(pass->opts, &pass->checks[idx]);
+    struct dataset_verifying *v = ctx;
+    check_one(v, &v->present[idx]);
     return 0;
 }
 
-static void show(void *ctx, size_t n_begun)
+static void show_headers(void *ctx, size_t n_begun)
 {
-    struct header_pass *pass = ctx;
-    progress_set(&pass->progress, n_begun);
+    struct dataset_verifying *v = ctx;
+    progress_set(&v->progress, n_begun);
 }
 
-static int dataset_headers(const struct headers_opts *opts, struct header_check *checks, size_t n,
-                           struct err *err)
-{
-    struct header_pass pass = {.opts = opts, .checks = checks};
-    const struct pool_many many = {.pool = opts->pool,
-                                   .n_threads = opts->n_threads ? opts->n_threads : 1,
-                                   .n = n,
-                                   .each = check_nth,
-                                   .should_stop = opts->should_stop,
-                                   .on_tick = show,
-                                   .ctx = &pass};
-    progress_start(&pass.progress, opts->clock, "headers", "files", n);
-    int result = pool_many(&many, err);
-    progress_end(&pass.progress);
-    return result < 0 ? err_wrap(err, "verify") : 0;
-}
-
-const char *const DATASET_FAULTS[FAULT_KINDS] = {"missing", "extra", "corrupt", "unreadable",
-                                                 "count"};
+const char *const DATASET_FAULTS[FAULT_KINDS] = {"missing", "extra",      "corrupt",
+                                                 "header",  "unreadable", "count"};
 const char *const DATASET_VERDICTS[DATASET_N_VERDICTS] = {"holds", "partly", "wrong"};
 
 char *dataset_faults_text(struct arena *arena, const size_t n_of[FAULT_KINDS])
 {
     char *text = NULL;
     for (size_t idx = 0; idx < FAULT_KINDS; idx++) {
-        const char *name = idx == FAULT_COUNT ? "wrong counts" : DATASET_FAULTS[idx];
+        const char *name = idx == FAULT_COUNT    ? "wrong counts"
+                           : idx == FAULT_HEADER ? "not what their group says"
+                                                 : DATASET_FAULTS[idx];
         if (n_of[idx]) {
             text = text ? arena_printf(arena, "%s, %zu %s", text, n_of[idx], name)
                         : arena_printf(arena, "%zu %s", n_of[idx], name);
@@ -320,7 +306,7 @@ static int check_digests(struct dataset_verifying *v, struct tree_verify_result 
     const struct tree_opts opts = {.folder = v->out->tree_path,
                                    .pool = v->opts->pool,
                                    .n_threads = v->opts->n_threads,
-                                   .cache = v->opts->depth == DEPTH_DEEP ? NULL : v->opts->cache,
+                                   .cache = is_deep(v) ? NULL : v->opts->cache,
                                    .kinds = DIGEST_SHA256,
                                    .should_stop = v->opts->should_stop,
                                    .on_progress = show_progress,
@@ -381,19 +367,22 @@ static void collect_present(struct dataset_verifying *v, const struct tree_diffe
 
 static int check_headers(struct dataset_verifying *v, struct err *err)
 {
-    const struct headers_opts opts = {.folder = v->out->tree_path,
-                                      .is_deep = v->opts->depth == DEPTH_DEEP,
-                                      .ignores_lines = v->here->is_synthetic,
-                                      .pool = v->opts->pool,
-                                      .n_threads = v->opts->n_threads,
-                                      .should_stop = v->opts->should_stop,
-                                      .clock = v->opts->clock};
+    const struct pool_many many = {.pool = v->opts->pool,
+                                   .n_threads = v->opts->n_threads ? v->opts->n_threads : 1,
+                                   .n = v->n_present,
+                                   .each = check_nth,
+                                   .should_stop = v->opts->should_stop,
+                                   .on_tick = show_headers,
+                                   .ctx = v};
     if (v->opts->depth == DEPTH_QUICK) {
         verify_note(v,
                     "headers of images and records, and the numbers of samples in them (--quick)");
         return 0;
     }
-    return dataset_headers(&opts, v->present, v->n_present, err);
+    progress_start(&v->progress, v->opts->clock, "headers", "files", v->n_present);
+    int result = pool_many(&many, err);
+    progress_end(&v->progress);
+    return result < 0 ? err_wrap(err, "verify") : 0;
 }
 
 /* Paths of the missing files by digest. */
@@ -438,10 +427,11 @@ static void add_differences(struct dataset_verifying *v, const struct tree_diffe
         if (difference->fault == TREE_CORRUPT) {
             why = check && check->why ? arena_printf(v->arena, "its digest differs; %s", check->why)
                                       : "its digest differs";
-        } else if (check && check->why) {
-            why = arena_printf(v->arena, "%s", check->why);
         } else if (difference->fault == TREE_EXTRA) {
             why = renamed_from(v, &missing, difference->path);
+        }
+        if (!why && check && check->why) {
+            why = arena_printf(v->arena, "%s", check->why);
         }
         if (check) {
             free(check->why);
@@ -454,7 +444,7 @@ static void add_differences(struct dataset_verifying *v, const struct tree_diffe
     for (size_t idx = 0; idx < v->n_present; idx++) {
         v->out->n_headers += v->present[idx].is_seen;
         if (v->present[idx].why) {
-            verify_add_fault(v, FAULT_CORRUPT, v->present[idx].path,
+            verify_add_fault(v, FAULT_HEADER, v->present[idx].path,
                              arena_printf(v->arena, "%s", v->present[idx].why));
             free(v->present[idx].why);
             v->present[idx].why = NULL;

@@ -14,11 +14,12 @@ struct digest_cache;
 enum dataset_fault_kind {
     FAULT_MISSING,    /* the list or a partner names it */
     FAULT_EXTRA,      /* nothing names it */
-    FAULT_CORRUPT,    /* its bytes or its header are wrong */
+    FAULT_CORRUPT,    /* its digest differs */
+    FAULT_HEADER,     /* it is not what its group says of each file */
     FAULT_UNREADABLE, /* the system says so */
     FAULT_COUNT,      /* a group, folder or split has another number of files */
 };
-#define FAULT_KINDS 5
+#define FAULT_KINDS 6
 
 struct dataset_fault {
     enum dataset_fault_kind kind;

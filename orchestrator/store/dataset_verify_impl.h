@@ -17,17 +17,6 @@ struct header_check {                  /* of one file */
     bool is_seen;
 };
 
-struct headers_opts {
-    const char *folder;
-    bool is_deep;
-    bool
-        ignores_lines; /* of a synthetic dataset: the description's number of lines is the original's */
-    struct pool *pool;
-    size_t n_threads;
-    bool (*should_stop)(void);
-    struct clock_src clock;
-};
-
 struct dataset_verifying {
     struct arena *arena;
     const struct store *store;

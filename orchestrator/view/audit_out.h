@@ -22,6 +22,15 @@ void count_verdicts(const struct report_audit *audit, struct verdict_counts *cou
 /* What the counts mean, in a sentence or two. */
 struct str audit_meaning(struct arena *arena, const struct verdict_counts *counts);
 
+/* "proof contradicted: batch; not proven: gpus, nodes". */
+struct str audit_proof_words(struct arena *arena, const struct cell_audit *a);
+/* What the words of the tables and of the page mean. */
+struct audit_word {
+    const char *word, *meaning;
+};
+#define N_AUDIT_WORDS 13
+extern const struct audit_word AUDIT_WORDS[N_AUDIT_WORDS];
+
 extern const struct json_document AUDIT_DOCUMENT;
 void audit_out_json(const struct audit_set *set, struct strbuf *out);
 /* A table for each report and heading, the findings, and, where asked for, like for like; the last line is the summary. */

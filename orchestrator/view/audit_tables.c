@@ -5,19 +5,7 @@
 #include "base/table.h"
 #include "view/audit_out.h"
 
-/* Facts of the row that its logs do not prove, or the paths of its logs: parted by blanks. */
-static void add_unproven(struct table *table, const struct cell_audit *a)
-{
-    CLEANUP(strbuf) struct strbuf text = STRBUF(256);
-    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
-        if (a->identity.items[fact].state != ID_PROVEN) {
-            strbuf_printf(&text, "%s%s", text.len ? " " : "",
-                          IDENTITY_NAMES[(enum identity_fact)fact]);
-        }
-    }
-    table_add(table, strbuf_str(&text));
-}
-
+/* Parted by blanks. */
 static void add_logs(struct table *table, const struct cell_audit *a)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
@@ -48,8 +36,9 @@ static void add_row(struct table *table, const struct report *report, const stru
               a->cell->printed, a->cell->unit, table_f64(table, a->recomputed),
               table_f64(table, a->rel_diff), str_of(cell_verdict_words(a)),
               str_of(PROOF_NAMES[a->proof]));
-    add_unproven(table, a);
-    TABLE_ADD(table, str_of(LOG_STATE_NAMES[a->log_state]),
+    TABLE_ADD(table, identity_facts(&table->arena, &a->identity, ID_UNPROVEN, " "),
+              identity_facts(&table->arena, &a->identity, ID_CONTRADICTED, " "),
+              str_of(LOG_STATE_NAMES[a->log_state]),
               a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
     add_logs(table, a);
     add_note(table, a);
@@ -100,7 +89,8 @@ void audit_out_csv(const struct audit_set *set, struct strbuf *out)
     CLEANUP(table)
     struct table table = table_of(
         "report|cell|model|framework|precision|>nodes|>gpus|>batch_per_gpu|metric|table|>printed|"
-        "unit|>recomputed|>rel_diff|verdict|proof|not_proven|log_state|rule|logs|note|footnote");
+        "unit|>recomputed|>rel_diff|verdict|proof|not_proven|contradicted|log_state|rule|logs|note|"
+        "footnote");
     for (size_t idx = 0; idx < set->n; idx++) {
         for (size_t cell = 0; cell < set->items[idx].n_cells; cell++) {
             add_row(&table, set->items[idx].report, &set->items[idx].cells[cell]);

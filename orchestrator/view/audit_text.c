@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/table.h"
+#include "judge/how.h"
 #include "view/address.h"
 #include "view/audit_out.h"
 #include "view/findings_out.h"
@@ -13,6 +14,7 @@
 #define PLAIN           "\033[0m"
 #define WORD_BYTES      16
 #define ITEM_INDENT_MAX 4
+#define SAMPLES_SHOWN   8
 #define COLUMNS                                                                                    \
     "model|framework|variant|>GPUs|>batch|metric|>published|>recomputed|>difference|verdict|proof" \
     "|log|rule"
@@ -74,8 +76,8 @@ static void add_cell(struct arena *arena, struct table *table, const struct cell
         table_text(table, "%.*s%s", STR_ARG(a->cell->printed), a->cell->footnote.ptr ? " *" : ""),
         isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a),
         isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a),
-        str_of(cell_verdict_words(a)), str_of(PROOF_NAMES[a->proof]),
-        str_of(LOG_STATE_NAMES[a->log_state]),
+        table_text(table, "%s%s", cell_verdict_words(a), cell_cut_words(a)),
+        str_of(PROOF_NAMES[a->proof]), str_of(LOG_STATE_NAMES[a->log_state]),
         a->rule.ptr ? cell_rule_words(arena, a) : STR_LIT("-"));
     if (is_verbose) {
         table_add(table, a->cell->id);
@@ -155,8 +157,64 @@ void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const ch
     }
 }
 
-static void write_differing(const struct report_audit *audit, bool is_brief, struct strbuf *out)
+static void write_steps(const struct how_steps *steps, struct strbuf *out)
 {
+    for (size_t idx = 0; idx < steps->n; idx++) {
+        strbuf_printf(out, "      %.*s = %.9g\n", STR_ARG(steps->items[idx].words),
+                      steps->items[idx].value);
+    }
+}
+
+/* The samples of a log, those that count among them, and what is made of them. */
+static void write_log(struct arena *arena, const struct how *how, size_t idx, struct str path,
+                      struct strbuf *out)
+{
+    const struct how_log *log = &how->logs[idx];
+    size_t n_left = log->uses ? SAMPLES_SHOWN : 0;
+    if (log->uses) {
+        strbuf_printf(out, "      %.*s: %.*s", STR_ARG(path),
+                      STR_ARG(how_samples_words(arena, how->rule, log)));
+    }
+    for (size_t at = 0; n_left && at < log->series->n; at++) {
+        if (log->uses[at] == USE_COUNTED && isfinite(log->series->samples[at].value)) {
+            strbuf_printf(out, "%s%.9g", n_left == SAMPLES_SHOWN ? "; counted are " : ", ",
+                          log->series->samples[at].value);
+            n_left--;
+        }
+    }
+    strbuf_add_z(out, log->uses ? n_left ? "\n" : ", ...\n" : "");
+    write_steps(&log->steps, out);
+}
+
+/* How the recomputed number follows, for a reader who cannot ask. */
+static void write_how(struct arena *arena, const struct report_audit *audit,
+                      const struct cell_audit *a, struct strbuf *out)
+{
+    CLEANUP(strbuf) struct strbuf rule = STRBUF(4096);
+    struct how how;
+    how_of(arena, a, &how);
+    if (how.rule) {
+        rule_describe(how.rule, &rule);
+        strbuf_printf(out, "      rule %.*s: %s (%.*s: %.*s)\n", STR_ARG(a->rule), rule.ptr,
+                      STR_ARG(how.rule->origin), STR_ARG(how.rule->source));
+    }
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        write_log(arena, &how, idx, report_log_path(audit->report, a->logs[idx].path), out);
+    }
+    write_steps(&how.steps, out);
+    strbuf_printf(out, "      %.*s\n", STR_ARG(audit_proof_words(arena, a)));
+}
+
+enum differing {
+    DIFFERING_NAMES,
+    DIFFERING_REASONS,
+    DIFFERING_STEPS /* also how the recomputed number follows */
+};
+
+static void write_differing(const struct report_audit *audit, enum differing detail,
+                            struct strbuf *out)
+{
+    bool is_brief = detail == DIFFERING_NAMES;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     bool has_any = false;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
@@ -172,6 +230,9 @@ static void write_differing(const struct report_audit *audit, bool is_brief, str
         has_any = true;
         if (!is_brief) {
             audit_out_reasons(&arena, a, "      ", "\n", out);
+        }
+        if (detail == DIFFERING_STEPS) {
+            write_how(&arena, audit, a, out);
         }
     }
 }
@@ -208,6 +269,36 @@ struct str audit_meaning(struct arena *arena, const struct verdict_counts *count
         arena, "%s%s", meaning,
         n_checked && n_checked < counts->n ? " For the others no log is published." : ""));
 }
+
+struct str audit_proof_words(struct arena *arena, const struct cell_audit *a)
+{
+    struct str against = identity_facts(arena, &a->identity, ID_CONTRADICTED, ", ");
+    struct str missing = identity_facts(arena, &a->identity, ID_UNPROVEN, ", ");
+    return str_of(arena_printf(arena, "proof %s%s%.*s%s%.*s", PROOF_NAMES[a->proof],
+                               against.len ? ": " : "", STR_ARG(against),
+                               missing.len ? "; not proven: " : "", STR_ARG(missing)));
+}
+
+const struct audit_word AUDIT_WORDS[N_AUDIT_WORDS] = {
+    {"exact",
+     "equal at the printed digits; \"as truncated\" where rounding would give another digit"},
+    {"match", "within 0.05 %"},
+    {"differs", "the log gives another number, or is of another row"},
+    {"no_log", "no log was published from which the number follows"},
+    {"proof full",
+     "the log states all that the row says of itself: GPUs, nodes, precision, batch, model"},
+    {"proof partial", "nothing in the log differs from the row, but it does not state all of it"},
+    {"proof contradicted",
+     "the log states something else than the row, so that it is of another row"},
+    {"not proven", "the log does not state this of the row; it says nothing against it"},
+    {"log", "whether the log is whole: one run from its beginning to its end"},
+    {"rule", "how the lines of the log become the number"},
+    {"inferred",
+     "nobody says how the number was made: the rule was chosen for the numbers it gives"},
+    {"group", "numbers that one rule must give together, for their logs were made alike"},
+    {"not alike",
+     "two rows did not do the same work, so that their ratio compares more than speed"},
+};
 
 static void write_counts(const char *what, const struct verdict_counts *c, struct strbuf *out)
 {
@@ -341,7 +432,7 @@ static void write_report(const struct report_audit *audit, const struct audit_te
     write_counts("", &counts, out);
     write_inferred(audit, out);
     strbuf_add_char(out, '\n');
-    write_differing(audit, opts->is_brief, out);
+    write_differing(audit, opts->is_brief ? DIFFERING_NAMES : DIFFERING_REASONS, out);
     if (opts->is_brief) {
         strbuf_printf(out,
                       "findings: %zu errors, %zu warnings, %zu notes; reperf audit %s shows "
@@ -455,7 +546,7 @@ static void add_reasons(const struct report_audit *audit, struct strbuf *out)
 {
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, out->cap_bytes);
-    write_differing(audit, false, &text);
+    write_differing(audit, DIFFERING_STEPS, &text);
     write_matches(audit, &text);
     write_unproven(audit, &text);
     add_lists(out, strbuf_str(&text));
@@ -485,11 +576,10 @@ static void add_sources(const struct report *report, struct strbuf *out)
                       STR_ARG(url.len ? url : logs->repository), STR_ARG(logs->date));
     }
     strbuf_add_z(out, page->repository.ptr || logs->repository.ptr ? "\n" : "");
-    strbuf_add_z(out,
-                 "\n`exact`: equal at the printed digits; `match`: within 0.05 %; `proof`: whether "
-                 "the log states that it is of this row; `log`: whether it is whole; `rule`: "
-                 "how the lines of the log become the number. `reperf explain CELL` shows "
-                 "each step.\n");
+    strbuf_add_z(out, "\n");
+    for (size_t idx = 0; idx < N_AUDIT_WORDS; idx++) {
+        strbuf_printf(out, "- `%s`: %s\n", AUDIT_WORDS[idx].word, AUDIT_WORDS[idx].meaning);
+    }
 }
 
 void audit_out_markdown(const struct audit_set *set, struct strbuf *out)

@@ -35,8 +35,8 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
                   STR_ARG(a->cell->unit), STR_ARG(a->cell->table));
     add_source(arena, "              ", &source, out);
     if (isfinite(a->recomputed)) {
-        strbuf_printf(out, "  recomputed  %.*s, %.*s: %s", STR_ARG(cell_number_words(arena, a)),
-                      STR_ARG(cell_diff_words(arena, a)), cell_verdict_words(a));
+        strbuf_printf(out, "  recomputed  %.*s, %.*s: %s%s", STR_ARG(cell_number_words(arena, a)),
+                      STR_ARG(cell_diff_words(arena, a)), cell_verdict_words(a), cell_cut_words(a));
     } else {
         strbuf_printf(out, "  recomputed  nothing: %s", cell_verdict_words(a));
     }
@@ -48,8 +48,8 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
     if (of->how.rule) {
         CLEANUP(strbuf) struct strbuf words = STRBUF(4096);
         rule_describe(of->how.rule, &words);
-        strbuf_printf(out, "  rule        %.*s: %s (%.*s)\n", STR_ARG(a->rule), words.ptr,
-                      STR_ARG(of->how.rule->origin));
+        strbuf_printf(out, "  rule        %.*s: %s (%.*s: %.*s)\n", STR_ARG(a->rule), words.ptr,
+                      STR_ARG(of->how.rule->origin), STR_ARG(of->how.rule->source));
     } else {
         strbuf_printf(out, "  rule        %.*s\n",
                       STR_ARG(a->rule.ptr ? a->rule : STR_LIT("none")));
@@ -103,16 +103,7 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
                                                               : ">line|>step|>rank|>sample|use");
     CLEANUP(strbuf) struct strbuf text = {0};
     struct str line;
-    strbuf_printf(out, "    %zu samples of %.*s%s%.*s:", n, STR_ARG(how->series->name),
-                  how->series->unit.len ? " in " : "", STR_ARG(how->series->unit));
-    for (size_t use = 0, first = 1; use < ARRAY_LEN(how->n_of); use++) {
-        if (how->n_of[use]) {
-            strbuf_printf(out, "%s %zu %.*s", first ? "" : ";", how->n_of[use],
-                          STR_ARG(how_use_words(arena, of->how.rule, (enum sample_use)use)));
-            first = 0;
-        }
-    }
-    strbuf_add_char(out, '\n');
+    strbuf_printf(out, "    %.*s\n", STR_ARG(how_samples_words(arena, of->how.rule, how)));
     for (size_t idx = 0; idx < n; idx++) {
         if (!is_long || idx < SAMPLES_HEAD || idx + SAMPLES_TAIL >= n) {
             add_sample(arena, &table, of, log, idx);
@@ -261,8 +252,9 @@ void explain_cell_text(struct arena *arena, const struct explain_cell *of,
     }
     add_steps(&of->how.steps, out);
     if (of->how.steps.n) {
-        strbuf_printf(out, "    printed %.*s: %s%s%.*s\n", STR_ARG(a->cell->printed),
-                      cell_verdict_words(a), a->digits.ptr ? ", " : "", STR_ARG(a->digits));
+        strbuf_printf(out, "    printed %.*s: %s%s%s%.*s\n", STR_ARG(a->cell->printed),
+                      cell_verdict_words(a), cell_cut_words(a), a->digits.ptr ? ", " : "",
+                      STR_ARG(a->digits));
     }
     add_proof(a, out);
 }

@@ -103,6 +103,16 @@ static void write_block(const struct findings *list, size_t first, bool is_color
     }
 }
 
+/* The last part of a path, and what follows it: a link says the rest. */
+static struct str file_name(struct str where)
+{
+    size_t end = str_cspan(where, 0, " ");
+    while (end > 0 && where.ptr[end - 1] != '/') {
+        end--;
+    }
+    return str_sub(where, end, SIZE_MAX);
+}
+
 static void write_markdown(const struct findings *list, size_t first, struct strbuf *out)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -119,7 +129,7 @@ static void write_markdown(const struct findings *list, size_t first, struct str
         strbuf_add_z(out, "- ");
         markdown_text(out, f->message);
         strbuf_add_z(out, url.len ? "\n  - [" : "\n  - ");
-        markdown_text(out, f->where);
+        markdown_text(out, url.len ? file_name(f->where) : f->where);
         strbuf_printf(out, url.len ? "](<%.*s>)\n" : "\n", STR_ARG(url));
     }
 }

@@ -291,25 +291,21 @@ static void add_how(struct page *page, const struct report *report, const struct
 
 /* ---- cells ---- */
 
-/* "proof partial: gpus, nodes", and what the log is where it is not whole. */
+/* "proof contradicted: batch; not proven: gpus, nodes", and what the log is where it is not whole. */
 static void add_proof(struct page *page, const struct cell_audit *ca)
 {
-    const char *before = ": ";
     if (ca->verdict == AUDIT_NO_LOG) {
         return;
     }
-    HTML(page->out, "<small class=\"proof\">proof {}", str_of(PROOF_NAMES[ca->proof]));
-    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
-        if (ca->identity.items[fact].state != ID_PROVEN) {
-            strbuf_printf(page->out, "%s%s", before, IDENTITY_NAMES[(enum identity_fact)fact]);
-            before = ", ";
-        }
-    }
+    HTML(page->out, "<small class=\"proof\">{}", audit_proof_words(&page->arena, ca));
     if (ca->log_state != LOG_WHOLE) {
         strbuf_printf(page->out, "; log %s", LOG_STATE_NAMES[ca->log_state]);
     }
     if (ca->digits.ptr) {
         HTML(page->out, "; {}", ca->digits);
+    }
+    if (*cell_cut_words(ca)) {
+        HTML(page->out, "; exact{}", str_of(cell_cut_words(ca)));
     }
     if (ca->is_proposed) {
         strbuf_add_z(page->out, "; by a proposed format");
@@ -327,7 +323,8 @@ static void add_rule(struct page *page, const struct cell_audit *ca)
     if (ca->by) {
         rule_describe(ca->by, &words);
         page_cell(page, strbuf_str(&words));
-        HTML(page->out, "<small><code>{}</code>, {}</small>", ca->rule, ca->by->origin);
+        HTML(page->out, "<small><code>{}</code>, {}: {}</small>", ca->rule, ca->by->origin,
+             ca->by->source);
     } else {
         page_cell(page, STR_EMPTY);
         HTML(page->out, "<code>{}</code>", ca->rule);
@@ -671,7 +668,13 @@ void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n)
              count_text(&page, all.of[AUDIT_NO_LOG]));
     }
     strbuf_add_z(out, "<p>Every published number, computed again from the published logs by the "
-                      "rule that the manifest names.</p></header>\n<main id=\"main\">\n");
+                      "rule that the manifest names.</p>\n<details class=\"words\"><summary>What "
+                      "the words mean</summary><dl>\n");
+    for (size_t idx = 0; idx < N_AUDIT_WORDS; idx++) {
+        HTML(out, "<dt>{}</dt><dd>{}</dd>\n", str_of(AUDIT_WORDS[idx].word),
+             str_of(AUDIT_WORDS[idx].meaning));
+    }
+    strbuf_add_z(out, "</dl></details></header>\n<main id=\"main\">\n");
     if (n > 1) {
         add_overview(&page, audits, n);
     }

@@ -47,20 +47,47 @@ exits 5 "a file less is seen" "$REPERF" data verify birds
 like "$(cat err)" 'does not hold: 1 missing, 1 wrong counts; reperf data repair birds' "and counted, with what repairs it"
 exits 0 "and repaired" "$REPERF" data repair birds
 exits 0 "it holds again" "$REPERF" data verify birds
+rm "$(grep -l '' store/blobs/sha256/* | head -1)"
+exits 5 "an archive that the store has lost" "$REPERF" data verify
+exits 0 "is made again of the tree" "$REPERF" data repair birds
+like "$(cat out)" '1 archive was lost' "which is said"
+exits 0 "and the store is whole" "$REPERF" data verify
 mv birds/train/class1/3.png birds/train/class1/three.png
 exits 5 "a renamed file is seen" "$REPERF" data verify birds --as birds
 like "$(cat out)" 'train/class1/three.png: it is the missing train/class1/3.png under another name' "as renamed"
+cp birds/train/class2/1.png "$T/1.png" && echo no picture >birds/train/class2/extra.png && rm birds/train/class2/1.png
+exits 5 "a file too many stays, and is named" "$REPERF" data repair birds --as birds
+like "$(cat out)" 'extra +train/class2/extra.png' "by its path"
+exits 0 "it can be removed" "$REPERF" data repair birds --as birds --remove-extra
+like "$(cat out)" 'removed +train/class2/extra.png' "which is said, too"
+mkdir -p odd/train/a odd/train/b && for n in 1 2 3; do echo "$n" >odd/train/a/$n.jpg && echo "b$n" >odd/train/b/$n.jpg; done
+exits 0 "files that are not what their names say" "$REPERF" data new odd odd --licence CC0
+like "$(cat err)" 'train/a/1.jpg: .*; files of train-images are taken for plain files' "are plain files"
+is "$(jq -r '"\(.groups[0].format) \(.pack)"' manifests/datasets/odd/dataset.json)" "any null" "by their description"
+exits 0 "which holds" "$REPERF" data verify odd
+exits 0 "a reference is dropped by its name" "$REPERF" data drop odd
+exits 2 "but not by a digest" "$REPERF" data drop sha256:0000000000000000000000000000000000000000000000000000000000000000
 exits 0 "it is locked" "$REPERF" data lock birds
 ok "$([ -s manifests/locks/dataset/birds.json ]; echo $?)" "next to its own description"
 exits 0 "it is packed" "$REPERF" data pack birds
 like "$(cat err)" 'birds, split train: 24 samples, 0.0 MB as packed' "and says before how much it writes"
 exits 0 "and bundled" "$REPERF" data bundle dataset:birds -o bundle.tar
-exits 0 "and imported elsewhere" env REPERF_STORE="$T/other" "$REPERF" data import bundle.tar --locks "$T/locks"
-exits 0 "where it unpacks without a network" env REPERF_STORE="$T/other" "$REPERF" data fetch birds --offline
+mkdir -p "$T/colleague/manifests" && cd "$T/colleague" || exit 1
+export REPERF_STORE="$T/other"
+exits 0 "and imported elsewhere, by one who does not know it" "$REPERF" data import "$T/bundle.tar" --locks "$T/locks"
+like "$(cat "$T/err")" 'dataset birds is described in .*/datasets/birds' "who is told where it is described"
+ok "$(diff -r manifests/locks "$T/manifests/locks" >/dev/null && diff -r manifests/datasets/birds "$T/manifests/datasets/birds" >/dev/null; echo $?)" "as at home, with its lock"
+exits 0 "where it unpacks without a network" "$REPERF" data fetch birds --offline
+exits 0 "and verifies" "$REPERF" data verify birds
+exits 0 "again" "$REPERF" data import "$T/bundle.tar" --locks "$T/locks"
+sed -i 's/CC0/CC1/' manifests/datasets/birds/dataset.json
+exits 5 "not over another dataset of that name" "$REPERF" data import "$T/bundle.tar" --locks "$T/locks"
+like "$(cat "$T/err")" 'the bundle describes another dataset birds' "which is said"
+export REPERF_STORE="$T/store"
+cd "$T" || exit 1
 ok "$(cmp -s store/trees/birds/tree.sha256 other/trees/birds/tree.sha256; echo $?)" "to the same files"
 
 # --- the same files give the same archive; an archive and anything else ---
-mv birds/train/class1/three.png birds/train/class1/3.png
 touch birds/train/class1/3.png
 exits 0 "again, under another name" "$REPERF" data new birds2 birds --licence CC0
 is "$(grep -h -m1 '"sha256"' manifests/datasets/birds2/dataset.json)" "$(grep -h -m1 '"sha256"' manifests/datasets/birds/dataset.json)" "the same bytes"

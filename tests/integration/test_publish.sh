@@ -22,7 +22,17 @@ exits 0 "a run" "$REPERF" run --name one --repeats 2 --format mine.json -- pytho
 exits 2 "a command's files are not in its run" "$REPERF" publish one -o "$T/pub"
 like "$(cat "$T/err")" '--files FOLDER names the files' "says what is missing"
 is "$([ -e "$T/pub" ] && echo there)" "" "and nothing is written"
+echo "# faster now" >>train.py
+exits 5 "code that was changed since it made the number" "$REPERF" publish one -o "$T/pub" --files .
+like "$(cat "$T/err")" '--files .: train.py: not what it was when the run was made' "is named, and not published"
+mkdir empty
+exits 5 "files without the command's own" "$REPERF" publish one -o "$T/pub" --files empty
+like "$(cat "$T/err")" 'train.py .not there.' "are not what it needs"
+exits 2 "one file is no folder" "$REPERF" publish one -o "$T/pub" --files train.py
+is "$([ -e "$T/pub" ] && echo there)" "" "nothing was written"
+sed -i '$d' train.py
 exits 0 "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours" --author "A. Author"
+like "$(cat "$T/err")" ': published: mine.json, one.log, train.py' "it says what it publishes"
 for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.yml manifests/reports/train.json manifests/formats/mine.json \
     manifests/overlays/code/train.py logs/train/command/unstated/n1g0/bs0/repeat-2.log; do
     is "$([ -s "$T/pub/$f" ] && echo there)" there "$f"
@@ -35,6 +45,21 @@ like "$(cat "$T/pub/picture.svg")" '1 exact|exact' "the picture is of the folder
 exits 0 "its archive verifies" "$REPERF" verify --unsigned "$(find "$T/pub/archives" -name '*.tar.zst')"
 exits 2 "not over what is there" "$REPERF" publish one -o "$T/pub" --files .
 is "$(grep -rl "$T/work" "$T/pub" --include=*.json --include=*.md --include=*.yml | wc -l)" 0 "no path of its author's machine is in its manifests"
+
+# In a git folder: what is not git's, and what was changed since the run.
+mkdir "$T/ours" && cd "$T/ours" && cp "$T/work/train.py" "$T/work/mine.json" . || exit 1
+echo "lr: 1" >used.yaml && git init -q . && git add . && git commit -qm first
+exits 0 "a run of a git folder's command" "$REPERF" run --name tracked --repeats 1 --format mine.json -- python3 train.py
+echo "lr: 2" >used.yaml
+exits 5 "another file of git's was changed since" "$REPERF" publish tracked -o pub --files .
+like "$(cat "$T/err")" 'used.yaml: not what it was' "is named"
+git commit -qam second
+exits 5 "committed or not" "$REPERF" publish tracked -o pub --files .
+echo "lr: 1" >used.yaml && git commit -qam third && for n in 01 02 03 04 05 06 07 08 09 10 11 12; do echo "$n" >note$n.txt; done
+exits 0 "the same files at a later commit are the same code" "$REPERF" publish tracked -o pub --files .
+like "$(cat "$T/err")" 'warning: .: git does not have these, and they are published: note01.txt, .*note10.txt and 2 more' "files that git does not have are named"
+is "$(find pub/manifests/overlays/code -path '*pub*/*' -name '*.log' | wc -l)" 0 "what it writes is not among what it publishes"
+cd "$T/work" || exit 1
 
 # A long log is compressed, and read as it is.
 sed 's/range(1, 41)/range(1, 40001)/; s#%d/40:#%d/40000:#; s/3 - step/3000 - step/' train.py >long.py
@@ -70,13 +95,14 @@ mv "$T/changed.json" "$S/dataset.json"
 exits 5 "a description that was changed since is another" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded2"
 like "$(cat "$T/err")" "dataset seeds: its description has changed since the run" "and is not published"
 
-mkdir leak && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789" >leak/notes.txt
+mkdir leak && cp train.py leak/ && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789" >leak/notes.txt
 exits 2 "a secret among the files" "$REPERF" publish one -o "$T/leaked" --files leak
 like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret' "is named, and not published"
 is "$([ -e "$T/leaked" ] && echo there)" "" "nor is anything else left"
+cp train.py code/
 exits 0 "so that it is tried again in the same folder" "$REPERF" publish one -o "$T/leaked" --files code
 
-mkdir long && { head -c 1048570 /dev/zero | tr '\0' ' ' && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789"; } >long/notes.txt
+mkdir long && cp train.py long/ && { head -c 1048570 /dev/zero | tr '\0' ' ' && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789"; } >long/notes.txt
 exits 2 "a secret across the end of what is read at a time" "$REPERF" publish one -o "$T/leaked2" --files long
 like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret at byte 10485[0-9][0-9]:' "is named with its place"
 is "$([ -e "$T/leaked2/manifests/overlays/code/notes.txt" ] && echo there)" "" "nor is it written"

@@ -42,7 +42,8 @@ python3 stated.py >stated.log 2>/dev/null
 "$REPERF" measure stated.log --suggest stated.json >"$T/out" 2>"$T/err"
 exits 0 "a log that states its batch" "$REPERF" run --name stated --repeats 1 --format stated.json --json -- python3 stated.py
 is "$(jq -c '.cells[0] | [(.differs | map(.condition)), (.not_stated | index("batch_per_gpu") != null)]' "$T/out")" '[[],true]' "differs from no published batch, since none is published"
-exits 0 "published" "$REPERF" publish stated -o "$T/stated" --files stated.py
+mkdir code8 && cp stated.py code8/
+exits 0 "published" "$REPERF" publish stated -o "$T/stated" --files code8
 exits 0 "and audited" "$REPERF" audit "$T/stated/"
 is "$(grep -c 'batch-differs' "$T/out")" 0 "it contradicts no row that prints none"
 is "$("$REPERF" audit "$T/stated/" --json 2>"$T/err" | jq -r '.reports[0].cells[0].logs[0].path')" stated/command/unstated/n1g0/bs0/repeat-1.log "its logs have paths below the folder"
@@ -90,6 +91,25 @@ exits 0 "never narrow enough" "$REPERF" run --name wide --within 0.1% --repeats 
 like "$(cat "$T/out")" 'which was not reached' "it is said"
 exits 2 "--within with one repeat" "$REPERF" run --within 1% --repeats 1 -- true
 exits 2 "fewer at most than at least" "$REPERF" run --within 1% --repeats-max 2 -- true
+
+# All repeats are of one code: it is looked at before each of them, and at resume.
+mkdir -p "$T/edited" && cp train.py mine.json "$T/edited/" && cd "$T/edited" || exit 1
+exits 5 "a script that changes after its first repeat" "$REPERF" run --name edited --repeats 3 --format mine.json -- sh -c 'python3 train.py && echo "# more" >>train.py' train.py
+like "$(cat "$T/err")" 'repeat 2: train.py: not what it was when the run was made: a repeat now would be of another program; put it back and resume, or start a new run' "no second repeat is made of another program"
+is "$(grep -c 'given up' "$T/err")" 0 "which is said once"
+exits 5 "nor by resume" "$REPERF" resume edited
+like "$(cat "$T/err")" 'repeat 2: train.py: not what it was' "for the same reason"
+E=$(find "$REPERF_STATE/runs" -path "*$(readlink "$REPERF_STATE/names/edited")/evidence")
+is "$(find "$E/logs/raw" -name 'repeat-*.log' | wc -l)" 1 "one repeat was made"
+is "$(jq -c '[.command.folder, .command.commit, (.command.files | map(.name)), .command.changed]' "$E/environment/local.json")" "[\"$T/edited\",null,[\"train.py\"],[]]" "what its words name is a condition"
+git init -q . && git add train.py && git commit -qm first
+exits 5 "in a git folder also a file that no word names" "$REPERF" run --name module --repeats 2 --format mine.json -- sh -c 'python3 train.py && echo "# more" >>train.py'
+like "$(cat "$T/err")" 'repeat 2: train.py: not what it was' "is named"
+git checkout -q train.py
+exits 0 "put back, it goes on" "$REPERF" resume module
+E=$(find "$REPERF_STATE/runs" -path "*$(readlink "$REPERF_STATE/names/module")/evidence")
+is "$(find "$E/logs/raw" -name 'repeat-*.log' | wc -l)" 2 "to its end"
+cd "$T/own folder" || exit 1
 
 # A report of one's own, with what it needs beside it
 mkdir -p manifests/reports manifests/formats manifests/overlays/tool manifests/datasets/birds manifests/images/box

@@ -162,7 +162,7 @@ TEST(lines_that_are_no_run_are_refused)
     strbuf_clear(&many);
     strbuf_add_z(&many, "docker run");
     for (size_t n = 0; n <= CONTAINER_LIST_MAX; n++) {
-        strbuf_add_z(&many, " --device=/dev/x");
+        strbuf_printf(&many, " --device=/dev/x%zu", n);
     }
     strbuf_add_z(&many, " img");
     { /* one more than the list holds: kept in place */

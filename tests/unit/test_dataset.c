@@ -86,7 +86,7 @@ TEST(what_is_wrong_is_named)
         {DATASET(FILE_OF("a.tar", ",\"pieces\":\"p\""), "", "null", "null"),
          "both pieces and piece_bytes"},
         {DATASET(ONE_FILE, GROUP("a", "img/../*", "png", "null"), "null", "null"),
-         "$.groups[0]: glob: expected a relative path"},
+         "$.groups[0].glob: expected a relative path"},
         {DATASET(ONE_FILE, GROUP("a", "img/*", "gif", "null"), "null", "null"),
          "format: expected one of any, jpeg,"},
         {DATASET(ONE_FILE, GROUP("a", "img/*", "hdf5", "null"), "null", "null"),
