@@ -13,7 +13,6 @@
 #include "base/secret.h"
 #include "base/table.h"
 #include "cmd/cmd.h"
-#include "cmd/run_args.h"
 #include "codec/json_override.h"
 #include "codec/unpack_raw.h"
 #include "evidence/code.h"
