@@ -83,12 +83,12 @@ int source_op_find(struct artifact_job *job, const struct artifact *artifact, co
     return 0;
 }
 
-static const struct json_field PART_ROWS[] = {
-    ROW("path", struct source_part, path, 0),
-    ROW("url", struct source_part, url, 0),
-    ROW("commit", struct source_part, commit, 0),
-    ROW("tree", struct source_part, tree, 0),
-};
+static void put_part(struct json_out *out, const struct source_part *part)
+{
+    jw_z(out, "url", part->url);
+    jw_z(out, "commit", part->commit);
+    jw_z(out, "tree", part->tree);
+}
 
 /* Of a part: what it is, and how much is left out. */
 static void print_selection(const struct artifact_sink *sink, const struct source_part *part)
@@ -115,13 +115,14 @@ static void print_tree(const struct artifact_sink *sink, const struct pinned *pi
                        const struct source_tree *tree, bool is_locked)
 {
     size_t n_new = 0;
-    json_encode(sink->out, PART_ROWS + 1, ARRAY_LEN(PART_ROWS) - 1, &tree->parts[0]);
+    put_part(sink->out, &tree->parts[0]);
     jw_array(sink->out, "submodules");
     for (size_t idx = 0; idx < tree->n; idx++) {
         n_new += tree->parts[idx].is_new;
         if (idx > 0) {
             jw_object(sink->out, NULL);
-            json_encode(sink->out, PART_ROWS, ARRAY_LEN(PART_ROWS), &tree->parts[idx]);
+            jw_z(sink->out, "path", tree->parts[idx].path);
+            put_part(sink->out, &tree->parts[idx]);
             jw_end_object(sink->out);
         }
     }
