@@ -135,19 +135,15 @@ static struct str condition_value(const struct condition *items, size_t n, struc
 static void compare_steps(struct arena *arena, struct compare *c, const struct plan_step *a,
                           const struct plan_step *b)
 {
-    for (size_t idx = 0; idx < a->n_conditions; idx++) {
-        struct str name = a->conditions[idx].name;
-        add_change(
-            &c->changes,
-            str_of(arena_printf(arena, "plan.%.*s.%.*s", STR_ARG(a->case_id), STR_ARG(name))),
-            a->conditions[idx].value, condition_value(b->conditions, b->n_conditions, name));
-    }
-    for (size_t idx = 0; idx < a->n_env; idx++) {
-        struct str name = a->env[idx].name;
-        add_change(
-            &c->changes,
-            str_of(arena_printf(arena, "plan.%.*s.env.%.*s", STR_ARG(a->case_id), STR_ARG(name))),
-            a->env[idx].value, condition_value(b->env, b->n_env, name));
+    for (size_t idx = 0; idx < a->n_conditions + a->n_env; idx++) {
+        bool is_env = idx >= a->n_conditions;
+        const typeof(a->env[0]) *of = is_env ? &a->env[idx - a->n_conditions] : &a->conditions[idx];
+        add_change(&c->changes,
+                   str_of(arena_printf(arena, "plan.%.*s.%s%.*s", STR_ARG(a->case_id),
+                                       is_env ? "env." : "", STR_ARG(of->name))),
+                   of->value,
+                   is_env ? condition_value(b->env, b->n_env, of->name)
+                          : condition_value(b->conditions, b->n_conditions, of->name));
     }
 }
 

@@ -11,8 +11,8 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "base/table.h"
 #include "cmd/cmd.h"
-#include "cmd/run_args.h"
 #include "codec/json_override.h"
 #include "codec/unpack_raw.h"
 #include "evidence/code.h"
@@ -520,22 +520,22 @@ static int put_pages(const struct cmd_ctx *ctx, struct publish *p, struct err *e
 
 static void add_table(const struct publish *p, struct strbuf *out)
 {
-    strbuf_add_z(out, "| model | framework | precision | GPUs | batch per GPU | value | 95 % "
-                      "interval | unit | repeats |\n|---|---|---|---:|---:|---:|---:|---|---:|\n");
+    CLEANUP(table)
+    struct table table = table_of("model|framework|precision|>GPUs|>batch per GPU|>value|>95 % "
+                                  "interval|unit|>repeats");
     for (size_t idx = 0; idx < p->report.n_cases; idx++) {
         const struct report_case *c = p->of[idx]->of_case;
-        const struct summary *summary = &p->of[idx]->summary;
-        strbuf_printf(out, "| %.*s | %.*s | %.*s | ", STR_ARG(c->model), STR_ARG(c->stack->label),
-                      STR_ARG(c->precision));
-        strbuf_printf(out, c->gpus > 0 ? "%" PRId64 " | " : "- | ", c->gpus);
-        strbuf_printf(out, c->batch_per_gpu > 0 ? "%" PRId64 " | " : "- | ", c->batch_per_gpu);
-        strbuf_printf(out, "%.*s | ", STR_ARG(p->report.cases[idx].cells[0].printed));
-        if (summary->n > 1) {
-            strbuf_printf(out, "± %.2f %%",
-                          100 * stats_half95(summary->std, summary->n) / summary->mean);
-        }
-        strbuf_printf(out, " | %.*s | %zu |\n", STR_ARG(p->of[idx]->unit), summary->n);
+        const struct summary *of = &p->of[idx]->summary;
+        TABLE_ADD(&table, c->model, c->stack->label, c->precision,
+                  table_text_if(&table, c->gpus > 0, "%" PRId64, c->gpus),
+                  table_text_if(&table, c->batch_per_gpu > 0, "%" PRId64, c->batch_per_gpu),
+                  p->report.cases[idx].cells[0].printed,
+                  of->n > 1 ? table_text(&table, "± %.2f %%",
+                                         100 * stats_half95(of->std, of->n) / of->mean)
+                            : STR_EMPTY,
+                  p->of[idx]->unit, table_text(&table, "%zu", of->n));
     }
+    table_render_markdown(&table, out);
 }
 
 static int add_readme(struct publish *p, struct strbuf *out, struct err *err)

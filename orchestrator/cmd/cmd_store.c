@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/progress.h"
 #include "base/table.h"
 #include "base/temp.h"
@@ -600,7 +599,6 @@ static int store_check(struct store_cmd *cmd, struct err *err)
                                      .on_bytes = show_bytes,
                                      .progress_ctx = &progress};
     struct store_verify_result result;
-    struct err cache_err = {0};
     uint64_t n_blobs, bytes;
     if (store_extent(cmd->store, &n_blobs, &bytes, err) < 0 ||
         pool_new(opts.n_threads, &pool, err) < 0) {
@@ -612,10 +610,7 @@ static int store_check(struct store_cmd *cmd, struct err *err)
     progress_start(&progress, cmd->ctx->clock, "verify", "bytes", bytes);
     int rc = store_verify(cmd->arena, cmd->store, &opts, &result, err);
     progress_end(&progress);
-    /* What was read before a ^C or a full disk is worth keeping; a cache that cannot be written only costs time. */
-    if (digest_cache_save(cache, &cache_err) < 0) {
-        log_line(LOG_WARN, "%s", cache_err.msg);
-    }
+    digest_cache_save(cache); /* what was read before a ^C or a full disk is worth keeping */
     if (rc < 0) {
         return -1;
     }

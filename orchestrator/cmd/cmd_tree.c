@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
@@ -74,7 +73,6 @@ static int with_cache(struct treeing *t, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
-    struct err cache_err = {0};
     if (store_open(&t->arena, t->ctx->store, &store, err) < 0) {
         return -1;
     }
@@ -82,9 +80,7 @@ static int with_cache(struct treeing *t, struct err *err)
     t->opts.cache = cache;
     int result = work(t, err);
     t->opts.cache = NULL;
-    if (digest_cache_save(cache, &cache_err) < 0) { /* only costs time */
-        log_line(LOG_WARN, "%s", cache_err.msg);
-    }
+    digest_cache_save(cache);
     return result;
 }
 
@@ -101,11 +97,7 @@ static void print_json(const struct treeing *t)
     jw_i64(&out, "not_read_again", (int64_t)t->result.n_cached);
     jw_z(&out, "list", t->args->list);
     jw_z(&out, "list_sha256", sha256_hex_of(sha256).text);
-    if (t->args->list) {
-        jw_bool(&out, "holds", t->result.differences.n == 0);
-    } else {
-        jw_null(&out, "holds");
-    }
+    jw_bool_if(&out, "holds", t->args->list, t->result.differences.n == 0);
     jw_array(&out, "differences");
     for (size_t idx = 0; idx < t->result.differences.n; idx++) {
         jw_object(&out, NULL);

@@ -286,11 +286,7 @@ static void put_spread(struct json_out *out, const char *key, const void *of)
 static void put_exceeds(struct json_out *out, const char *key, const void *of)
 {
     const struct compare_change *change = &((const struct compare_row *)of)->change;
-    if (isfinite(change->change)) {
-        jw_bool(out, key, change->exceeds_spread);
-    } else {
-        jw_null(out, key);
-    }
+    jw_bool_if(out, key, isfinite(change->change), change->exceeds_spread);
 }
 
 /* clang-format off */

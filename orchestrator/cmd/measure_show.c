@@ -2,11 +2,14 @@
 /* How `measure` shows what it found in a log. */
 #include "base/base.h"
 
+#include <math.h>
+
 #include "cmd/measure_parts.h"
 
 #include "base/log.h"
 #include "base/nearest.h"
 #include "cmd/guests.h"
+#include "codec/json_document.h"
 #include "log/whole.h"
 
 #define NOTES_BYTES 4096
@@ -135,22 +138,13 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
     size_t n = f->series ? f->series->n : 0;
     jw_str(out, "why", f->why.len ? f->why : STR_EMPTY);
     jw_str(out, "rule", f->rule ? f->rule->id : STR_EMPTY);
-    if (f->has_value) {
-        jw_i64(out, "n_used", (int64_t)f->value.n_used);
-    } else {
-        jw_null(out, "n_used");
-    }
+    jw_known(out, "n_used", f->has_value ? (int64_t)f->value.n_used : -1);
     put_notes(out, f);
     jw_str(out, "name", f->series ? f->series->name : STR_EMPTY);
     jw_z(out, "quantity", f->series ? QUANTITY_NAMES[f->series->quantity] : NULL);
     jw_object(out, "window");
-    if (n > 0) {
-        jw_i64(out, "first_step", f->series->samples[0].step);
-        jw_i64(out, "last_step", f->series->samples[n - 1].step);
-    } else {
-        jw_null(out, "first_step");
-        jw_null(out, "last_step");
-    }
+    jw_i64_if(out, "first_step", n > 0, n ? f->series->samples[0].step : 0);
+    jw_i64_if(out, "last_step", n > 0, n ? f->series->samples[n - 1].step : 0);
     jw_end_object(out);
     jw_i64(out, "runs", f->m.n_runs);
     jw_z(out, "end", f->m.states_end ? "stated" : "unknown");
@@ -174,11 +168,7 @@ static void put_sidecars(struct json_out *out, const struct finding_of_log *f)
         jw_str(out, "name", b->series->name);
         jw_i64(out, "records", (int64_t)b->series->n);
         jw_z(out, "verdict", PARSE_VERDICT_NAMES[b->verdict]);
-        if (b->has_value) {
-            jw_f64(out, "value", b->value);
-        } else {
-            jw_null(out, "value");
-        }
+        jw_f64(out, "value", b->has_value ? b->value : (double)NAN);
         jw_str(out, "unit", b->series->unit);
         jw_end_object(out);
     }
@@ -191,11 +181,7 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
     jw_str(out, "format", f->format);
     jw_i64(out, "records", f->series ? (int64_t)f->series->n : 0);
     jw_z(out, "verdict", PARSE_VERDICT_NAMES[f->verdict]);
-    if (f->has_value) {
-        jw_f64(out, "value", f->value.value);
-    } else {
-        jw_null(out, "value");
-    }
+    jw_f64(out, "value", f->has_value ? f->value.value : (double)NAN);
     jw_str(out, "unit", f->unit.ptr ? f->unit : STR_LIT(""));
     if (put_samples(out, f, err) < 0) {
         return -1;

@@ -12,7 +12,6 @@
 #include "evidence/evidence.h"
 #include "evidence/rundir.h"
 #include "fleet/runtime.h"
-#include "judge/bind.h"
 #include "judge/identity.h"
 #include "judge/judgement.h"
 #include "judge/number.h"

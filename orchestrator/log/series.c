@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "codec/json_document.h"
 #include "log/series.h"
 
 const char *const SCOPE_NAMES[] = {
@@ -68,11 +69,7 @@ void series_put_sample(struct json_out *out, const struct series *series, size_t
     if (members & SAMPLE_SCOPE) {
         jw_z(out, "scope", SCOPE_NAMES[series->scope]);
     }
-    if (sample->rank >= 0) {
-        jw_i64(out, "rank", sample->rank);
-    } else {
-        jw_null(out, "rank");
-    }
+    jw_known(out, "rank", sample->rank);
     if ((members & SAMPLE_GPUS) && sample->gpus >= 0) {
         jw_i64(out, "gpus", sample->gpus);
     }

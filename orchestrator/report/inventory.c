@@ -3,7 +3,6 @@
 
 #include "report/inventory.h"
 
-#include "base/charset.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "codec/json_table.h"

@@ -6,6 +6,7 @@
 
 #include "base/fs.h"
 #include "codec/json_table.h"
+#include "codec/json_document.h"
 #include "codec/oci_ref.h"
 #include "load/places.h"
 #include "store/lock_file.h"
@@ -103,12 +104,8 @@ static void put_blobs(struct json_out *out, const char *key, const void *of)
 static void put_of_list(struct json_out *out, const char *key, const void *of)
 {
     const struct dataset_record *record = of;
-    if (record->seen.has_list) {
-        jw_i64(out, key,
-               strcmp(key, "files") == 0 ? record->seen.n_files : record->seen.file_bytes);
-    } else {
-        jw_null(out, key);
-    }
+    jw_i64_if(out, key, record->seen.has_list,
+              strcmp(key, "files") == 0 ? record->seen.n_files : record->seen.file_bytes);
 }
 
 static const struct json_field ARCHIVE_ROWS[] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "codec/json_document.h"
 #include "view/address.h"
 #include "view/explain_out.h"
 
@@ -35,11 +36,8 @@ static void write_samples(const struct explain_cell *of, size_t log, struct json
     for (size_t idx = 0; how->uses && idx < how->series->n; idx++) {
         const struct sample *s = &how->series->samples[idx];
         jw_object(out, NULL);
-        if (how->series->lines) {
-            jw_i64(out, "line", how->series->lines[idx]);
-        } else {
-            jw_null(out, "line");
-        }
+        jw_i64_if(out, "line", how->series->lines,
+                  how->series->lines ? how->series->lines[idx] : 0);
         jw_i64(out, "step", s->step);
         jw_i64(out, "rank", s->rank);
         jw_i64(out, "run", s->run);

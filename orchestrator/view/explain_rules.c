@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "codec/json_table.h"
+#include "codec/json_document.h"
 #include "view/explain_out.h"
 
 static void add_users(const struct explain_users *users, struct strbuf *out)
@@ -72,12 +73,7 @@ void explain_rule_text(const struct rule *rule, const struct explain_users *user
 static void put_step(struct json_out *out, const char *key, const void *of)
 {
     const struct window *w = of;
-    bool is_from = strcmp(key, "step_from") == 0;
-    if (w->has_steps) {
-        jw_i64(out, key, is_from ? w->step_from : w->step_to);
-    } else {
-        jw_null(out, key);
-    }
+    jw_i64_if(out, key, w->has_steps, strcmp(key, "step_from") == 0 ? w->step_from : w->step_to);
 }
 
 static void put_words(struct json_out *out, const char *key, const void *of)

@@ -203,6 +203,15 @@ static void add_columns(struct page *page, const struct run_view *view)
 
 /* ---- conditions ---- */
 
+static void add_names(struct page *page, const char *what, const struct str *names, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        HTML(page->out, idx ? "{}{}" : "<p class=\"soft\">{}{}", str_of(idx ? ", " : what),
+             names[idx]);
+    }
+    strbuf_add_z(page->out, n ? ".</p>\n" : "");
+}
+
 static void add_differences(struct page *page, const struct cell_result *of, bool is_open)
 {
     HTML(page->out,
@@ -217,17 +226,9 @@ static void add_differences(struct page *page, const struct cell_result *of, boo
         PAGE_CELLS(page, d->name, d->published, d->run.ptr ? d->run : STR_LIT("none"));
     }
     page_table_end(page);
-    strbuf_add_z(page->out, of->n_not_stated ? "<p class=\"soft\">Not stated by the report: " : "");
-    for (size_t idx = 0; idx < of->n_not_stated; idx++) {
-        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, of->not_stated[idx]);
-    }
-    strbuf_add_z(page->out, of->n_not_stated ? ".</p>\n" : "");
-    strbuf_add_z(page->out,
-                 of->n_by_node ? "<p class=\"soft\">By the nodes' own word alone: " : "");
-    for (size_t idx = 0; idx < of->n_by_node; idx++) {
-        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, of->by_node[idx]);
-    }
-    strbuf_add_z(page->out, of->n_by_node ? ".</p>\n</details>\n" : "</details>\n");
+    add_names(page, "Not stated by the report: ", of->not_stated, of->n_not_stated);
+    add_names(page, "By the nodes' own word alone: ", of->by_node, of->n_by_node);
+    strbuf_add_z(page->out, "</details>\n");
 }
 
 static void add_conditions_of(struct page *page, const struct run_result *result)

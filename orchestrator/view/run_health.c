@@ -178,8 +178,20 @@ static const struct json_field FIGURE_ROWS[] = {
     ROW("unit", struct health_figure, unit, JSON_REQUIRED | JSON_NULLABLE),
     ROW("why", struct health_figure, why, JSON_REQUIRED | JSON_NULLABLE | JSON_BLANK),
 };
+
+static void put_findings(struct json_out *out, const char *key, const void *of)
+{
+    const struct health *health = of;
+    jw_array(out, key);
+    for (size_t idx = 0; idx < health->n_findings; idx++) {
+        jw_str(out, NULL, health->findings[idx].says);
+    }
+    jw_end_array(out);
+}
+
 static const struct json_field HEALTH_ROWS[] = {
     ROW_LIST("figures", struct health, figures, n_figures, FIGURE_ROWS, JSON_REQUIRED),
+    ROW_OUT("findings", JSON_STRS, put_findings, 0),
 };
 
 void run_health_encode(const struct health *health, const char *key, struct json_out *out)
@@ -187,11 +199,6 @@ void run_health_encode(const struct health *health, const char *key, struct json
     if (health) {
         jw_object(out, key);
         json_encode(out, HEALTH_ROWS, ARRAY_LEN(HEALTH_ROWS), health);
-        jw_array(out, "findings");
-        for (size_t idx = 0; idx < health->n_findings; idx++) {
-            jw_str(out, NULL, health->findings[idx].says);
-        }
-        jw_end_array(out);
         jw_end_object(out);
     }
 }
