@@ -25,7 +25,7 @@ static const char *put_text(struct spools *spools, const struct strbuf *text, st
     struct str all = strbuf_str(text);
     int fd;
     if (text->is_full) {
-        (void)err_set(err, ERR_PARSE, "more than %u bytes", TEXT_MAX);
+        (void)!err_set(err, ERR_PARSE, "more than %u bytes", TEXT_MAX);
         return NULL;
     }
     if (temp_spool(&fd, err) < 0) {
