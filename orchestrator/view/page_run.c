@@ -206,8 +206,8 @@ static void add_columns(struct page *page, const struct run_view *view)
 static void add_names(struct page *page, const char *what, const struct str *names, size_t n)
 {
     for (size_t idx = 0; idx < n; idx++) {
-        HTML(page->out, idx ? "{}{}" : "<p class=\"soft\">{}{}", str_of(idx ? ", " : what),
-             names[idx]);
+        strbuf_printf(page->out, "%s%s", idx ? ", " : "<p class=\"soft\">", idx ? "" : what);
+        HTML(page->out, "{}", names[idx]);
     }
     strbuf_add_z(page->out, n ? ".</p>\n" : "");
 }
