@@ -119,7 +119,7 @@ static int open_address(const struct cmd_ctx *ctx, struct arena *arena, const st
                : 0;
 }
 
-/* Before anything that it names is fetched. */
+/* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is there. */
 static int ask_trust(struct arena *arena, const struct run_args *args,
                      const struct address *address, const struct run_opts *opts,
                      struct run_prepared *prepared, struct err *err)
