@@ -97,6 +97,22 @@ is "$(grep -oE '<tr><th scope="row">n[1-4]</th>(<td[^>]*>[^<]*</td>)+' "$T/links
 n2 0: 22:50 0:
 n3 0: 0: 9:80" "and each link's rate in its place, shaded by how much less it is than the best"
 
+# ---- the checklist's commands work as they are printed ----
+mkdir "$T/bin" "$T/site" && ln -s "$(realpath "$REPERF")" "$T/bin/reperf" && cd "$T/site" && jq '.id = "elsewhere"' "$T/four.json" >mine.json || exit 1
+exits 0 "a checklist" "$REPERF" plan node-health --profile smoke --nodes mine.json --each-node --case "$CASE/*" --repeats 1 --offline --checklist
+cp "$T/out" "$T/checklist"
+like "$(cat "$T/checklist")" '^1. nodes: 4 of the 4 of elsewhere, 0 GPUs each$' "of --each-node all nodes"
+is "$(grep -c 'NVIDIA' "$T/checklist")" 0 "without GPUs no toolkit for them"
+is "$(sed -n 's/.*[$] //p' "$T/checklist")" "reperf nodes doctor mine.json --report node-health --profile smoke --case $CASE
+reperf keygen reperf.key
+reperf run node-health --nodes mine.json --profile smoke --case '$CASE/*' --each-node --offline --repeats 1 --key reperf.key" "its commands have what was asked of plan"
+sed -n 's/.*[$] //p' "$T/checklist" >commands.sh
+PATH="$T/bin:$PATH" sh "$T/site/commands.sh" >"$T/out" 2>"$T/err"
+ok $(($? > 1)) "and work as printed"
+like "$(cat "$T/out")" '4 of 4 ran' "to the end"
+is "$(cut -c1-40 <(grep -E '^reperf: error' "$T/err"))" "" "without an error"
+cd "$ROOT" || exit 1
+
 # ---- a command on all nodes: its number is one node's ----
 (
     cd "$T" || exit 1
