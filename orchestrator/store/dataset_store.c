@@ -5,8 +5,8 @@
 #include "store/dataset_store.h"
 
 #include "base/fs.h"
-#include "codec/json_table.h"
 #include "codec/json_document.h"
+#include "codec/json_table.h"
 #include "codec/oci_ref.h"
 #include "load/places.h"
 #include "store/lock_file.h"

@@ -2,8 +2,8 @@
 /* Rules and formats, and which cells they are for. */
 #include "base/base.h"
 
-#include "codec/json_table.h"
 #include "codec/json_document.h"
+#include "codec/json_table.h"
 #include "view/explain_out.h"
 
 static void add_users(const struct explain_users *users, struct strbuf *out)
