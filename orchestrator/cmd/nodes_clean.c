@@ -41,7 +41,7 @@ static struct clean_counts count(const struct clean_job *job)
     struct clean_counts counts = {0};
     for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
         const struct clean_node *node = &job->list.nodes[idx];
-        for (size_t at = 0; at < node->n_items; at++) {
+        for (size_t at = 0; at < node->n; at++) {
             const struct clean_item *item = &node->items[at];
             counts.n_kept += item->action == CLEAN_KEEP;
             counts.n_ended += item->action == CLEAN_END && item->is_done;
@@ -61,7 +61,7 @@ static int print_table(const struct clean_job *job, struct err *err)
     size_t n = 0;
     for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
         const struct clean_node *node = &job->list.nodes[idx];
-        for (size_t at = 0; at < node->n_items; at++, n++) {
+        for (size_t at = 0; at < node->n; at++, n++) {
             const struct clean_item *item = &node->items[at];
             TABLE_ADD(&table, job->nodes->inventory.nodes[idx].name,
                       str_of(CLEAN_KIND_NAMES[item->kind]), table_or_dash(item->run),
@@ -136,7 +136,7 @@ static void add_node_json(struct json_out *out, const struct clean_job *job, siz
     jw_str(out, "node", job->nodes->inventory.nodes[idx].name);
     jw_err(out, "error", why);
     jw_array(out, "items");
-    for (size_t at = 0; at < job->list.nodes[idx].n_items; at++) {
+    for (size_t at = 0; at < job->list.nodes[idx].n; at++) {
         add_item_json(out, &job->list.nodes[idx].items[at]);
     }
     jw_end_array(out);
