@@ -129,7 +129,7 @@ static int measure(struct arena *arena, const struct format *format, struct comp
     made.series = measurement_primary(m);
     const struct judgement j = judgement_of(arena, m, NULL, DEMAND_PART);
     if (!j.gives || !judgement_is_ok(j.verdict)) {
-        return err_set(err, ERR_PARSE, "%s: %s: %.*s", log->path, parse_verdict_name(j.verdict),
+        return err_set(err, ERR_PARSE, "%s: %s: %.*s", log->path, PARSE_VERDICT_NAMES[j.verdict],
                        STR_ARG(j.why));
     }
     if (number_of_log(format, m, NULL, &made.of, &made.number, err) < 0) {

@@ -285,7 +285,7 @@ static void add_found(struct table *table, const struct draft_number *d)
                d->is_proposed ? " (proposed)" : "", STR_ARG(d->log->path),
                d->is_of_another || d->log_state != LOG_WHOLE ? ", which is " : "",
                d->is_of_another            ? "of another row"
-               : d->log_state != LOG_WHOLE ? log_state_name(d->log_state)
+               : d->log_state != LOG_WHOLE ? LOG_STATE_NAMES[d->log_state]
                                            : "");
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/charset.h"
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/table.h"
 #include "draft/draft.h"
 #include "log/engine.h"

@@ -57,10 +57,8 @@ static void look_at(struct live *live, size_t unit_idx, struct run_repeat *at)
 {
     const struct unit *unit = &live->r.units[unit_idx];
     const struct rundir *dir = &live->info->dir;
-    const char *kept =
-        fs_join(live->arena, dir->evidence,
-                rundir_name(live->arena, RUNDIR_LOG,
-                            (struct rundir_of){.case_id = at->case_id, .repeat = at->repeat}));
+    const char *kept = fs_join(live->arena, dir->evidence,
+                               rundir_of_repeat(live->arena, RUNDIR_LOG, at->case_id, at->repeat));
     if (fs_exists(kept)) {
         measure_log(live, unit->step, kept, at);
         return;
