@@ -31,7 +31,8 @@ int run_audit_today(struct arena *arena, const char *root, const struct frozen *
 }
 
 int run_compare_nodes(struct arena *arena, const char *root, const char *limits_path,
-                    const struct run_view *view, const struct health **ret_health, struct err *err)
+                      const struct run_view *view, const struct health **ret_health,
+                      struct err *err)
 {
     struct health *health = arena_new(arena, struct health);
     struct health_limits limits;
