@@ -325,15 +325,15 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     compare.is_verbose = args->is_verbose;
     const struct compare_logs logs = {call->arena, ctx->root, args->format, &formats};
     if (open_both(ctx, &logs, &call->operands, &compare, err) < 0 ||
-        run_compare_nodes(call->arena, ctx->root, args->limits, &compare.a, &compare.health_a, err) <
-            0) {
+        run_compare_nodes(call->arena, ctx->root, args->limits, &compare.a, &compare.health_a,
+                          err) < 0) {
         return -1;
     }
     if (call->operands.n == 1) {
         return compare_nodes(&compare, args, err);
     }
-    if (run_compare_nodes(call->arena, ctx->root, args->limits, &compare.b, &compare.health_b, err) <
-        0) {
+    if (run_compare_nodes(call->arena, ctx->root, args->limits, &compare.b, &compare.health_b,
+                          err) < 0) {
         return -1;
     }
     find_changes(call->arena, &compare);
