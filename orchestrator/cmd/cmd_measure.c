@@ -253,9 +253,10 @@ static int check_dataset(struct arena *arena, const struct source *from, struct 
 static int read_by(struct arena *arena, const struct source *from, const struct format *format,
                    struct finding_of_log *f, struct err *err)
 {
-    const struct rates_of of = {f->path, f->rule ? f->rule->series : STR_EMPTY, from->head, true};
+    const struct reading how = {format, f->path,   true, f->rule ? f->rule->series : STR_EMPTY,
+                                true,   from->head};
     f->format = format_id(format);
-    if (measure_file_rates(arena, format, &of, &f->m, err) < 0) {
+    if (measure_file(arena, &how, &f->m, NULL, err) < 0) {
         return -1;
     }
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);

@@ -89,8 +89,8 @@ static const struct format *first_that_reads(struct new_maker *m,
 {
     for (size_t idx = 0; idx < n; idx++) {
         struct err ignored = {0};
-        if (measure_file_rates(m->arena, formats[idx], &(struct rates_of){.path = file}, ret,
-                               &ignored) == 0 &&
+        const struct reading how = {formats[idx], file, .is_of_rates = true};
+        if (measure_file(m->arena, &how, ret, NULL, &ignored) == 0 &&
             measurement_primary(ret)->n > 0) {
             return formats[idx];
         }

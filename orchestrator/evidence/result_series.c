@@ -404,9 +404,9 @@ struct log_of { /* how a log is read; format NULL: why says why it is not */
 static int read_log(struct arena *arena, const struct log_of *of, const char *path,
                     struct measurement *ret_m, struct str *ret_sha256, struct err *err)
 {
-    const struct rates_of rates = {.path = path};
-    return of->has_rule ? measure_file(arena, of->format, path, ret_m, ret_sha256, err)
-           : measure_file_rates(arena, of->format, &rates, ret_m, err) < 0
+    const struct reading how = {of->format, path, .is_of_rates = !of->has_rule};
+    return of->has_rule ? measure_file(arena, &how, ret_m, ret_sha256, err)
+           : measure_file(arena, &how, ret_m, NULL, err) < 0
                ? -1
                : digest_file_hex(arena, path, ret_sha256, err);
 }

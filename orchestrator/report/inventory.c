@@ -133,8 +133,7 @@ static const struct json_form HOSTS = {.pattern = "^[A-Za-z0-9[][][A-Za-z0-9._:,
                                        .max = HOSTS_MAX};
 
 static const struct json_form DRIVER = {.pattern = "^[0-9]+(\\.[0-9]+)*$", .max = 32};
-static const struct json_form DEVICE = {
-    .pattern = "^/", .is_valid = container_is_device, .what = "an absolute path"};
+static const struct json_form DEVICE = {.pattern = CONTAINER_DEVICE, .what = "an absolute path"};
 static const struct json_form PROXY = {.pattern = "^https?://" HOST ":" PORT "$",
                                        .what = "http://HOST:PORT, without a login"};
 static const struct json_form WORD = {.pattern = "^[^\\s$`]+$", .max = PATH_MAX_BYTES};

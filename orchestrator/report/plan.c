@@ -169,8 +169,8 @@ bool plan_step_fits(const struct plan_step *step, const struct inventory_node *n
 
 #define BYTES_MAX (1LL << 50)
 
-static const struct json_form INSIDE = {
-    .pattern = "^/", .is_valid = container_is_path, .what = "an absolute path inside"};
+static const struct json_form INSIDE = {.pattern = CONTAINER_PATH,
+                                        .what = "an absolute path inside"};
 static const struct json_form CASE_ID = {.pattern =
                                              "^[^/]+/[^/]+/[^/]+/n[0-9]+g[0-9]+/bs[0-9]+(/[^/]+)*$",
                                          .is_valid = plan_case_id_is_safe,

@@ -266,10 +266,8 @@ static void put_paths(struct json_out *out, const char *key, const void *of)
     jw_end_array(out);
 }
 
-static const struct json_form INSIDE = {.pattern = "^/",
-                                        .max = LINE_BYTES_MAX,
-                                        .is_valid = container_is_path,
-                                        .what = "an absolute path"};
+static const struct json_form INSIDE = {
+    .pattern = CONTAINER_PATH, .max = LINE_BYTES_MAX, .what = "an absolute path"};
 static const struct json_field MOUNT_ROWS[] = {
     ROW_WORD("kind", struct recipe_mount, kind, RECIPE_MOUNT_KIND_NAMES, JSON_REQUIRED),
     ROW("name", struct recipe_mount, name, JSON_REQUIRED, .form = &FORM_LINE),

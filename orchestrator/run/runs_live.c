@@ -30,7 +30,9 @@ static void measure_log(struct live *live, const struct plan_step *step, const c
     struct str why = STR_EMPTY;
     struct err ignored = {0}; /* a log that has nothing yet has no number */
     if ((!format && result_choose_format(live->arena, frozen, path, &format, &why, &ignored) < 0) ||
-        !format || measure_file(live->arena, format, path, &m, NULL, &ignored) < 0) {
+        !format ||
+        measure_file(live->arena, &(struct reading){.format = format, .path = path}, &m, NULL,
+                     &ignored) < 0) {
         return;
     }
     at->step = m.last_step;
