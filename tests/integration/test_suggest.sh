@@ -84,7 +84,8 @@ while IFS='|' read -r name line wanted; do
     is "$("$REPERF" measure "$T/around.log" --json 2>"$T/err" | jq -r '"\(.proposed.unit) \(.recurring[0] // {} | "\(.min) \(.says)")"')" "$wanted" "$name"
 done <<'END'
 a unit that is the next number's key|step @/40 loss=2.9 dt=250.@ tok/sec=65,40@|tokens/s 65401 a rate
-a unit that may be either's|step @ loss 2.9@ tok/s 6540@ mfu 30|null 2.91 
+a unit that names the next number|step @ loss 2.9@ tok/s 6540@ mfu 30|tokens/s 65401 a rate
+a unit that may be either's|step @ speed 2.9@ tok/s 6540@ mfu 30|null 2.91 a rate of unknown items: --unit
 a unit before a colon|step @ speed 25@ img/s: fine|images/s 251 a rate
 the time of an epoch|Run epoch time: 1234@.5 ms, per step time: 6.@ ms|s 6.1 time of a step
 a time in its name|iteration @/99 - train_step_timing in s: 1.5@|s 1.51 time of a step
@@ -425,6 +426,24 @@ steps() { # FORMAT of the step and a digit
     # shellcheck disable=SC2059
     for i in $(seq 12); do printf "$1\n" "$i" $((i % 3)); done >"$T/shape.log"
 }
+# A unit between two numbers: the name of the one behind it, where labels and numbers take turns; else it is not decided.
+while IFS='|' read -r line wanted; do
+    steps "$line"
+    shapes "$line" "$wanted"
+done <<'END'
+step %d loss 2.1%d samples/s 640.5|11 proposed 640.5 samples/s null
+step %d loss 2.1%d img/s 640.5|11 proposed 640.5 images/s null
+step %d/12 loss 2.1%d samples/sec 640.5|11 proposed 640.5 samples/s null
+step %d objective 2.1%d samples per second 640.5 lr 0.1|11 proposed 640.5 samples/s null
+step %d loss 2.1%d samples/s 640.5 tok/s 65400|11 proposed 640.5 samples/s null
+step %d loss 2.1%d 640.5 samples/s|11 proposed 640.5 samples/s null
+END
+for line in 'step %d speed 2.1%d samples/s 640.5' 'step %d resnet50 2.1%d samples/s 640.5'; do
+    steps "$line"
+    shapes "$line" "9 no_metric null  null"
+    "$REPERF" measure "$T/shape.log" >"$T/out" 2>&1
+    like "$(cat "$T/out")" '^not decided: 12 units stand between two numbers' "and it is said"
+done
 {
     for i in 10 20 30; do printf '%d%%|#  | %d/60 [00:%d<00:30,  1.03s/it]\r' $((i * 100 / 60)) "$i" "$i"; done
     printf '100%%|####| 60/60 [00:58<00:00,  1.03it/s]\n'
