@@ -29,7 +29,17 @@
         (vec)->n_max = 0;                                                                          \
     } while (0)
 
+/* Room for one more, in an arena; what the items outgrew stays there. */
+#define VEC_RESERVE_IN(arena, vec)                                                                 \
+    do {                                                                                           \
+        if ((vec)->n == (vec)->n_max) {                                                            \
+            (vec)->items =                                                                         \
+                vec_grow_in((arena), (vec)->items, &(vec)->n_max, sizeof((vec)->items[0]));        \
+        }                                                                                          \
+    } while (0)
+
 /* Doubles the room; ends the process when out of memory. */
 void *vec_grow(void *items, size_t *n_max, size_t elem_size);
+void *vec_grow_in(struct arena *arena, const void *items, size_t *n_max, size_t elem_size);
 
 #endif

@@ -54,7 +54,7 @@ MUST_CHECK int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx,
                                  const char *as, const struct opt_list *operands, struct err *err);
 
 /* Handles every name in turn, reports as everything that they need; continues after a failure, and ends with the first one's
-   error. Prints text, or one document: {schema_version, command, items: [{artifact, ..., error}]}. Returns the exit status, or -1
+   error. Both sinks are written, and one is printed: text, or one document: {schema_version, command, items: [{noun, ..., error}]}. Returns the exit status, or -1
    with *err filled. */
 MUST_CHECK int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
                                 const struct opt_list *names, bool is_synthetic, bool want_json,

@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
+#include "load/places.h"
 #include "report/dataset.h"
 #include "store/artifact.h"
 #include "store/bundle.h"
@@ -101,7 +102,7 @@ struct bundle_parts {
 CLEANUP_BY(parts, struct bundle_parts, VEC_RELEASE);
 
 static void add_part(struct arena *arena, const struct artifact *artifact,
-                     struct bundle_parts *parts)
+                     const struct dataset_here *own, struct bundle_parts *parts)
 {
     const char *kind = artifact_kind_name(artifact->kind);
     const char *name = arena_printf(arena, "%.*s%s", STR_ARG(artifact->name),
@@ -112,25 +113,34 @@ static void add_part(struct arena *arena, const struct artifact *artifact,
             return;
         }
     }
-    VEC_PUSH(parts, (struct bundle_part){kind, name, arena_printf(arena, "%s %s", kind, name)});
+    VEC_PUSH(parts,
+             ((struct bundle_part){kind, name, arena_printf(arena, "%s %s", kind, name), own}));
+}
+
+static const struct dataset_here *own_of(const struct cmd_ctx *ctx, struct arena *arena,
+                                         const struct dataset_here *here)
+{
+    const char *ours = fs_join(arena, ctx->root, "datasets");
+    return str_starts(str_of(here->folder), str_of(ours)) ? NULL : here;
 }
 
 /* What is made from another dataset is made again of that one's archives. */
-static int add_origin(const struct cmd_ctx *ctx, struct arena *arena, const struct artifact *made,
-                      struct bundle_parts *parts, struct err *err)
+static int add_dataset(const struct cmd_ctx *ctx, struct arena *arena, const struct artifact *made,
+                       struct bundle_parts *parts, struct err *err)
 {
-    struct dataset_here here;
+    struct dataset_here *here = arena_new(arena, struct dataset_here);
     if (dataset_load(
             arena,
             &(struct dataset_which){ctx->root, NULL, str_z(arena, made->name), made->is_synthetic},
-            &here, err) < 0) {
+            here, err) < 0) {
         return -1;
     }
-    if (here.from) {
+    if (here->from) {
         add_part(arena,
-                 &(struct artifact){ARTIFACT_DATASET, here.from->dataset.id, made->is_synthetic},
-                 parts);
+                 &(struct artifact){ARTIFACT_DATASET, here->from->dataset.id, made->is_synthetic},
+                 own_of(ctx, arena, here->from), parts);
     }
+    add_part(arena, made, own_of(ctx, arena, here), parts);
     return 0;
 }
 
@@ -149,11 +159,11 @@ static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *
     }
     artifact.is_synthetic |= is_synthetic && artifact.kind == ARTIFACT_DATASET;
     for (size_t idx = 0; idx < needs.n; idx++) {
-        if (needs.items[idx].kind == ARTIFACT_DATASET &&
-            add_origin(ctx, arena, &needs.items[idx], parts, err) < 0) {
+        if (needs.items[idx].kind != ARTIFACT_DATASET) {
+            add_part(arena, &needs.items[idx], NULL, parts);
+        } else if (add_dataset(ctx, arena, &needs.items[idx], parts, err) < 0) {
             return -1;
         }
-        add_part(arena, &needs.items[idx], parts);
     }
     return 0;
 }
@@ -198,6 +208,17 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
                         : print(call, "bundle", args->output, &info);
 }
 
+struct import_place {
+    struct arena *arena;
+    const struct cmd_ctx *ctx;
+};
+
+static int place_of(void *of, const char **ret, struct err *err)
+{
+    const struct import_place *place = of;
+    return places_to_write(place->arena, place->ctx, ret, err);
+}
+
 static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
@@ -209,8 +230,12 @@ static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
     }
     const struct net_opts net = {
         .is_offline = true, .should_stop = stop_is_asked, .clock = ctx->clock};
+    struct import_place place = {call->arena, ctx};
     const struct import_opts opts = {
         .store = &store,
+        .root = ctx->root,
+        .place = place_of,
+        .ctx = &place,
         .path = call->operands.items[0],
         .locks = args->locks ? args->locks : fs_join(call->arena, ctx->root, "manifests/locks"),
         .net = &net,

@@ -27,7 +27,7 @@ static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *er
         run_plan(call->arena, &opts, &prepared, err) < 0) {
         return -1;
     }
-    return run_print_plan(&prepared, args, err);
+    return run_print_plan(&prepared, args, call->operands.items[0], err);
 }
 
 const struct cmd CMD_PLAN =

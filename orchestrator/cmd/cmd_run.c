@@ -131,7 +131,7 @@ static int open_address(const struct cmd_ctx *ctx, struct arena *arena, const st
                : 0;
 }
 
-/* Before anything that it names is fetched. */
+/* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is there. */
 static int ask_trust(struct arena *arena, const struct run_args *args,
                      const struct address *address, const struct run_opts *opts,
                      struct run_prepared *prepared, struct err *err)
@@ -177,7 +177,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
         return -1;
     }
     if (args->is_dry_run) {
-        return run_print_plan(&prepared, args, err);
+        return run_print_plan(&prepared, args, operands->items[0], err);
     }
     return plan_runnable(&prepared.plan) == 0
                ? run_nothing_and_print(&opts, &prepared, args->want_json, err)

@@ -34,7 +34,7 @@ static const struct opt OPTS[] = {
     OPT(struct verify_args, as, "as",
         "PATH has data of that dataset: its archives, its tree or both", .value = "DATASET"),
     OPT(struct verify_args, is_quick, "quick",
-        "of a NAME: unchanged files are not read again, headers not at all"),
+        "of a NAME: what is unchanged since it was read is not read, headers not at all"),
     OPT(struct verify_args, is_deep, "deep",
         "of a NAME: read every byte, and every checksum within the files"),
     OPT(struct verify_args, is_synthetic, "synthetic", "of a NAME: the synthetic dataset"),

@@ -8,6 +8,7 @@
 #include "cmd/nodes.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
+#include "run/run_address.h"
 #include "sys/stop.h"
 #include "view/doctor_out.h"
 
@@ -47,7 +48,9 @@ static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struc
     if (args->cases.n && !args->report) {
         return err_set(err, ERR_USAGE, "--case: of which report? give --report");
     }
-    if (args->report && load_report(arena, ctx->root, args->report, report, err) < 0) {
+    struct address address;
+    if (args->report && (address_open(arena, ctx, false, args->report, &address, err) < 0 ||
+                         load_report(arena, ctx->root, address.report, report, err) < 0)) {
         return -1;
     }
     *opts = (struct doctor_opts){.root = ctx->root,

@@ -84,16 +84,100 @@ static int plan_status(const struct plan *plan, struct err *err)
                                          "no case can run yet; the plan says what each needs");
 }
 
+static void add_option(struct strbuf *out, const char *name, const char *value)
+{
+    if (value) {
+        strbuf_printf(out, " %s ", name);
+        shq_append(out, str_of(value));
+    }
+}
+
+static void add_each(struct strbuf *out, const char *name, const struct opt_list *values)
+{
+    for (size_t idx = 0; idx < values->n; idx++) {
+        add_option(out, name, values->items[idx]);
+    }
+}
+
+/* `nodes doctor` knows the cases as the report has them, without the node that --each-node adds. */
+static void add_cases(struct strbuf *out, const struct plan *plan, const struct opt_list *globs)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str *seen = arena_array(&arena, struct str, plan->n_steps + 1);
+    size_t n = 0;
+    if (!plan->is_each_node) {
+        add_each(out, "--case", globs);
+        return;
+    }
+    for (size_t idx = 0; idx < plan->n_steps && globs->n; idx++) {
+        struct str id = plan->steps[idx].case_id;
+        const char *slash = memrchr(id.ptr, '/', id.len);
+        id.len = slash ? (size_t)(slash - id.ptr) : id.len;
+        if (!str_is_in(id, seen, n)) {
+            seen[n++] = id;
+            add_option(out, "--case", str_z(&arena, id));
+        }
+    }
+}
+
+/* What `nodes doctor` and `run` are asked with so that they do what was planned. */
+static void add_orders(const struct run_args *args, const struct plan *plan, const char *report,
+                       struct strbuf *doctor, struct strbuf *run)
+{
+    const struct {
+        bool is_asked;
+        const char *name;
+    } flags[] = {{args->is_each_node, "--each-node"},
+                 {args->takes_turns, "--columns"},
+                 {args->is_packed, "--no-columns"},
+                 {args->is_rehearsal, "--rehearse"},
+                 {args->net.opts.is_offline, "--offline"}};
+    add_option(doctor, "reperf nodes doctor", args->nodes ? args->nodes : INVENTORY_LOCAL);
+    add_option(doctor, "--report", report);
+    add_option(run, "reperf run", report);
+    add_option(run, "--nodes", args->nodes);
+    add_option(run, "--trust", plan->address.ptr);
+    add_option(doctor, "--profile", args->profile);
+    add_cases(doctor, plan, &args->cases);
+    add_option(run, "--profile", args->profile);
+    add_each(run, "--case", &args->cases);
+    for (size_t idx = 0; idx < ARRAY_LEN(flags); idx++) {
+        strbuf_printf(run, "%s%s", flags[idx].is_asked ? " " : "",
+                      flags[idx].is_asked ? flags[idx].name : "");
+    }
+    add_each(run, "--image", &args->images);
+    add_each(run, "--set", &args->overrides);
+    add_option(run, "--steps", args->steps);
+    add_option(run, "--data", args->data);
+    if (args->repeats != REPEATS_DEFAULT) {
+        strbuf_printf(run, " --repeats %" PRId64, args->repeats);
+    }
+    if (args->deadline_s) {
+        strbuf_printf(run, " --deadline %" PRId64, args->deadline_s);
+    }
+}
+
+static int print_checklist(const struct run_prepared *prepared, const struct run_args *args,
+                           const char *report, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf doctor = STRBUF(OUTPUT_MAX);
+    CLEANUP(strbuf) struct strbuf run = STRBUF(OUTPUT_MAX);
+    add_orders(args, &prepared->plan, report, &doctor, &run);
+    const struct plan_orders orders = {str_trim(strbuf_str(&doctor)), str_trim(strbuf_str(&run))};
+    plan_out_checklist(&prepared->plan, &prepared->inventory, &orders, &buf);
+    return cmd_print(strbuf_str(&buf), err); /* what is missing is what it is for */
+}
+
 int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
-                   struct err *err)
+                   const char *report, struct err *err)
 {
     const struct plan *plan = &prepared->plan;
     CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     if (args->want_json) {
         plan_encode(plan, &buf);
     } else if (args->is_checklist) {
-        plan_out_checklist(plan, &prepared->inventory, &buf);
-        return cmd_print(strbuf_str(&buf), err); /* what is missing is what it is for */
+        return print_checklist(prepared, args, report, err);
     } else {
         plan_out_text(plan, args->is_verbose, &buf);
     }

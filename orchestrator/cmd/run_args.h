@@ -104,9 +104,9 @@ struct run_args {
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
                              const char *report, struct run_opts *ret_opts, struct err *err);
 
-/* The plan as text or as its JSON document. */
+/* The plan as text or as its JSON document. report: as it was given. */
 MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
-                              struct err *err);
+                              const char *report, struct err *err);
 
 /* What the published logs give by today's report, formats and series, which belong together; those that the run froze need not fit today's
    series. The audit borrows the formats. */

@@ -7,7 +7,6 @@
 
 #define DOCKER_HOST   "docker.io"
 #define DIGEST_PREFIX "sha256:"
-#define STEPS_MAX     (1u << 20) /* of one match */
 
 /* The grammar, in regular expressions. Source: github.com/distribution/reference, regexp.go, read 2026-11. */
 #define PORT                                                                                       \
@@ -25,14 +24,10 @@ static const char LOOPBACK[] = "\\A(?:localhost|\\[::1\\]|127(?:" OCTET "){3})" 
 
 static bool fits(struct str text, const char *form)
 {
-    struct pattern *pattern = NULL;
-    struct match_budget budget = {STEPS_MAX};
-    struct err err = {0};
-    bool is_found = false;
-    ASSERT(pattern_new(str_of(form), &pattern, &err) == 0);
-    bool has_run = text.len > 0 && pattern_match(pattern, text, &budget, &is_found, &err) == 0;
-    pattern_free(pattern);
-    return has_run && is_found;
+    struct patterns patterns = {0};
+    bool is_found = patterns_find(&patterns, form, text, NULL, 0);
+    patterns_release(&patterns);
+    return is_found;
 }
 
 /* ---- digests ---- */

@@ -10,7 +10,7 @@
 
 #include "base/fs.h"
 
-static int unpack_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, struct err *err)
+static int member_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, struct err *err)
 {
     struct tarball_unpacker *u = ctx;
     arena_release(&u->arena);
@@ -26,13 +26,13 @@ static int unpack_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, 
     return 0;
 }
 
-static int unpack_data(void *ctx, const void *ptr, size_t len, struct err *err)
+static int member_data(void *ctx, const void *ptr, size_t len, struct err *err)
 {
     struct tarball_unpacker *u = ctx;
     return fs_write_all(u->fd, ptr, len, u->path, err);
 }
 
-static int unpack_end(void *ctx, struct err *err)
+static int member_end(void *ctx, struct err *err)
 {
     struct tarball_unpacker *u = ctx;
     /* Network file systems report a full disk here. */
@@ -50,5 +50,5 @@ void tarball_unpacker_release(struct tarball_unpacker *unpacker)
 
 struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker)
 {
-    return (struct ustar_sink){unpacker, unpack_begin, unpack_data, unpack_end};
+    return (struct ustar_sink){unpacker, member_begin, member_data, member_end};
 }

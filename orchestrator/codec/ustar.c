@@ -3,8 +3,6 @@
 
 #include "codec/ustar.h"
 
-#include "codec/json_scan.h"
-
 #define NAME_BYTES   100
 #define PREFIX_BYTES 155
 
@@ -48,43 +46,19 @@ int ustar_order(struct str a, struct str b)
     return rank ? rank : str_cmp(a, b);
 }
 
-static int check_bytes(struct str name, struct err *err)
-{
-    const uint8_t *ptr = (const uint8_t *)name.ptr;
-    for (size_t idx = 0; idx < name.len;) {
-        size_t n = utf8_len(str_sub(name, idx, name.len));
-        if (n == 0 || ptr[idx] < 0x20 || ptr[idx] == 0x7f || ptr[idx] == '\\') {
-            return err_set(err, ERR_INTEGRITY,
-                           "name: byte %zu is 0x%02x, expected UTF-8 without control bytes and "
-                           "backslash",
-                           idx, ptr[idx]);
-        }
-        idx += n;
-    }
-    return 0;
-}
-
 int ustar_check_name(struct str name, struct err *err)
 {
-    struct str rest = name;
-    struct str part = STR_EMPTY;
-    if (name.len == 0 || name.len > USTAR_NAME_MAX) {
+    struct str clean = STR_EMPTY;
+    if (name.len > USTAR_NAME_MAX) {
         return err_set(err, ERR_INTEGRITY, "name of %zu bytes, expected 1 to %d: %.80s", name.len,
-                       USTAR_NAME_MAX, name.len ? name.ptr : "");
+                       USTAR_NAME_MAX, name.ptr);
     }
-    if (check_bytes(name, err) < 0) {
+    if (unpack_path_clean(name, &clean, err) < 0) {
         return -1;
     }
-    if (name.ptr[0] == '/') {
-        return err_set(err, ERR_INTEGRITY, "%.*s: absolute path", STR_ARG(name));
-    }
-    while (str_next(&rest, '/', &part)) {
-        if (part.len == 0 || str_eq_z(part, ".") || str_eq_z(part, "..")) {
-            return err_set(err, ERR_INTEGRITY, "%.*s: the path part \"%.*s\" is not allowed",
-                           STR_ARG(name), STR_ARG(part));
-        }
-    }
-    return 0;
+    return clean.len == name.len
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "its name begins with \"./\" or ends with \"/\"");
 }
 
 /* Length of the prefix: 0 if the name fits alone, -1 if there is no slash at which both parts fit. */
@@ -158,21 +132,8 @@ int ustar_header(struct str name, uint64_t size_bytes, uint8_t ret_block[USTAR_B
 
 void ustar_names_release(struct ustar_names *names)
 {
-    map_release(&names->files);
-    map_release(&names->folders);
-    arena_release(&names->arena);
+    unpack_names_release(&names->names);
     *names = (struct ustar_names){0};
-}
-
-static struct str lower(struct arena *arena, struct str name)
-{
-    char *text = arena_strndup(arena, name.ptr, name.len);
-    for (size_t idx = 0; idx < name.len; idx++) {
-        if (text[idx] >= 'A' && text[idx] <= 'Z') {
-            text[idx] = (char)(text[idx] - 'A' + 'a');
-        }
-    }
-    return (struct str){text, name.len};
 }
 
 static int check_order(const struct ustar_names *names, struct str name, struct err *err)
@@ -204,30 +165,16 @@ static int check_caps(const struct ustar_names *names, struct str name, uint64_t
 int ustar_names_add(struct ustar_names *names, struct str name, uint64_t size_bytes,
                     struct err *err)
 {
-    static char is_there;
-    if (check_order(names, name, err) < 0 || check_caps(names, name, size_bytes, err) < 0) {
+    bool is_new;
+    if (ustar_check_name(name, err) < 0 || check_order(names, name, err) < 0 ||
+        check_caps(names, name, size_bytes, err) < 0) {
         return -1;
     }
-    struct str low = lower(&names->arena, name);
-    if (map_get(&names->folders, low) || !map_add(&names->files, low, &is_there)) {
-        return err_set(err, ERR_INTEGRITY,
-                       "%.*s: another name differs from it only in case, or lies below it",
-                       STR_ARG(name));
+    names->names.n_max = UNPACK_FILES_MAX; /* with the folders: more than these names can have */
+    if (unpack_names_add(&names->names, name, UNPACK_FILE, STR_EMPTY, &is_new, err) < 0) {
+        return err_wrap(err, "%.*s", STR_ARG(name));
     }
-    for (size_t idx = 0; idx < low.len; idx++) {
-        struct str folder = {low.ptr, idx};
-        if (low.ptr[idx] != '/') {
-            continue;
-        }
-        if (map_get(&names->files, folder)) {
-            return err_set(err, ERR_INTEGRITY, "%.*s: a file has the name of its folder",
-                           STR_ARG(name));
-        }
-        if (!map_get(&names->folders, folder)) {
-            ASSERT(map_add(&names->folders, folder, &is_there));
-        }
-    }
-    names->last = str_dup(&names->arena, name);
+    names->last = str_dup(&names->names.arena, name);
     names->n_files++;
     names->total_bytes += size_bytes;
     return 0;

@@ -5,7 +5,7 @@
 #ifndef CODEC_USTAR_H
 #define CODEC_USTAR_H
 
-#include "base/map.h"
+#include "codec/unpack_names.h"
 
 #define USTAR_BLOCK 512
 #define USTAR_NAME_MAX                                                                             \
@@ -25,7 +25,7 @@ int ustar_closing_rank(struct str name);
 /* <0, 0, >0: bytewise, closing members last. */
 int ustar_order(struct str a, struct str b);
 
-/* Relative, no empty, "." or ".." part, UTF-8 without control bytes and backslash, short enough. Else ERR_INTEGRITY. */
+/* What unpack_path_clean accepts and leaves as it is, and short enough. Else ERR_INTEGRITY. */
 MUST_CHECK int ustar_check_name(struct str name, struct err *err);
 
 /* The canonical header; name and size are checked. */
@@ -40,9 +40,7 @@ static inline size_t ustar_padding(uint64_t size_bytes)
 
 /* The names seen so far, and what they add up to. */
 struct ustar_names {
-    struct arena arena;
-    struct map files;   /* by name in lower case */
-    struct map folders; /* by name in lower case */
+    struct unpack_names names;
     struct str last;
     size_t n_files;
     uint64_t total_bytes;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which of a log's recurring numbers is its speed. Each number first gets a kind by the words around it alone: a rate, a time of steps, a
+   clock, a column of a table, or none (classify). Then what the other numbers show corrects it: a log with episodes counts frames of a game,
+   a column with a counter beside it is a series, a number with a twin has a total or an evaluation, a bar that flips between s/it and it/s is
+   one series (join_flipped). What is left is scored, the best comes first, and one that is as good as the best makes both rivals, which
+   only the user can settle. A wrong number is worse than none: what the words leave open gets a kind that asks, and never a guess. */
 #include "base/base.h"
 
 #include "draft/suggest.h"
@@ -151,47 +156,32 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
 }
 
 /* The rate itself in "tokens_per_sec_per_gpu", "img/sec/core", "device/tokens_per_sec" and "throughput/samples_per_sec". */
-static struct str rate_in(struct str name, bool *ret_is_of_one)
+#define ONE "(?:gpu|device|core|chip|rank|gcd)"
+static struct str rate_in(struct survey_reader *r, struct str name, bool *ret_is_of_one)
 {
-    static const char *const ONES[] = {"gpu", "device", "core", "chip", "rank", "gcd", NULL};
-    int64_t slash;
-    for (size_t at = 0; ONES[at]; at++) { /* "per_gpu_throughput" */
-        char per[32];
-        (void)snprintf(per, sizeof(per), "per_%s_", ONES[at]);
-        *ret_is_of_one = *ret_is_of_one || str_starts(name, str_of(per));
+    struct patterns *p = &r->patterns;
+    struct str g[3];
+    *ret_is_of_one |= patterns_find(p, "^per_" ONE "_", name, NULL, 0); /* "per_gpu_throughput" */
+    name.len -= str_ends(name, STR_LIT(")"));
+    if (patterns_find(p, "^(.*)(?:_per_|/)" ONE "\\z", name, g, 2)) {
+        *ret_is_of_one = true;
+        return g[1];
     }
-    name = str_ends(name, STR_LIT(")")) ? str_sub(name, 0, name.len - 1) : name;
-    for (size_t at = 0; ONES[at]; at++) {
-        size_t len = strlen(ONES[at]);
-        struct str before = name.len > len ? str_sub(name, 0, name.len - len) : STR_EMPTY;
-        bool is_per = str_ends(before, STR_LIT("_per_"));
-        if (str_ends(name, str_of(ONES[at])) && (is_per || str_ends(before, STR_LIT("/")))) {
-            *ret_is_of_one = true;
-            return str_sub(before, 0, before.len - (is_per ? 5 : 1));
-        }
+    if (!patterns_find(p, "^((?:(?!_per_).)+)/([^/]*_per_[^/]*)\\z", name, g, 3)) {
+        return name;
     }
-    for (slash = (int64_t)name.len - 1; slash >= 0 && name.ptr[slash] != '/'; slash--) {
-    }
-    if (slash > 0 && str_find(name, STR_LIT("_per_")) > slash) {
-        struct str path = str_sub(name, 0, (size_t)slash), part;
-        while (str_next(&path, '/', &part)) {
-            *ret_is_of_one = *ret_is_of_one || str_eq_any(part, ONES);
-        }
-        return str_sub(name, (size_t)slash + 1, name.len);
-    }
-    return name;
+    *ret_is_of_one |= patterns_find(p, "(?:^|/)" ONE "(?:/|\\z)", g[1], NULL, 0);
+    return g[2];
 }
 
 /* "train_step_timing in s": the unit, or NULL. */
-static const struct word *time_in(const struct vocabulary *v, struct str name)
+static const struct word *time_in(struct survey_reader *r, struct str name)
 {
-    int64_t in = str_find(name, STR_LIT("_in_"));
-    const struct word *unit =
-        in > 0 ? words_find(&v->units, str_sub(name, (size_t)in + 4, name.len)) : NULL;
-    return unit && str_eq_z(unit->dimension, "time") &&
-                   is_step_time_name(str_sub(name, 0, (size_t)in))
-               ? unit
-               : NULL;
+    struct str g[3];
+    const struct word *unit = patterns_find(&r->patterns, "^(.+?)_in_(.*)\\z", name, g, 3)
+                                  ? words_find(&r->vocabulary->units, g[2])
+                                  : NULL;
+    return unit && str_eq_z(unit->dimension, "time") && is_step_time_name(g[1]) ? unit : NULL;
 }
 
 /* "= 8192 GB/s PEAK" of a device's line. */
@@ -216,8 +206,9 @@ static bool is_of_eval(const struct survey_number *n, struct str name)
            (n->is_bar && n->n_before_eval >= (n->steps.n_full ? n->steps.n_full : n->n));
 }
 
-static void classify_words(const struct vocabulary *v, struct suggestion *s)
+static void classify_words(struct survey_reader *r, struct suggestion *s)
 {
+    const struct vocabulary *v = r->vocabulary;
     const struct survey_number *n = s->number;
     char buf[NAME_BYTES];
     char last_buf[NAME_BYTES];
@@ -227,11 +218,11 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
     struct str printed = survey_snake(n->unit, unit_buf, sizeof(unit_buf));
     const struct word *unit = survey_unit(v, survey_unit_of_one(n->unit, &s->is_of_one));
     const struct word *time = time_over_step(v, printed);
-    struct str rate = rate_in(name, &s->is_of_one);
+    struct str rate = rate_in(r, name, &s->is_of_one);
     struct str metric;
     double factor = 1;
     time = time ? time : time_over_step(v, name);
-    time = time ? time : time_in(v, name);
+    time = time ? time : time_in(r, name);
     if ((survey_name_has(name, SURVEY_OTHER_STATISTICS) && !n->is_cell) || is_nominal(n) ||
         is_of_eval(n, name)) {
         s->kind = SUGGEST_NONE;
@@ -280,9 +271,9 @@ static void note_whose(struct suggestion *s)
     }
 }
 
-static void classify(const struct vocabulary *v, struct suggestion *s)
+static void classify(struct survey_reader *r, struct suggestion *s)
 {
-    classify_words(v, s);
+    classify_words(r, s);
     bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
     if (is_figure && suggest_is_preparing(s->number, str_ends(s->unit, STR_LIT("B/s")))) {
         s->kind = SUGGEST_PREPARING;
@@ -513,12 +504,13 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
 {
     const struct survey_number *numbers;
     struct suggestions list = {.n = survey_numbers(survey, &numbers)};
+    struct survey_reader reader = {.vocabulary = v};
     bool is_of_a_game = has_episodes(numbers, list.n);
     list.items = arena_array(arena, struct suggestion, list.n + 1);
     for (size_t idx = 0; idx < list.n; idx++) {
         struct suggestion *s = &list.items[idx];
         *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
-        classify(v, s);
+        classify(&reader, s);
         if (is_of_a_game && s->kind == SUGGEST_RATE && str_eq_z(s->unit, "images/s")) {
             s->kind = SUGGEST_RATE_NO_UNIT;
             s->unit = STR_EMPTY;
@@ -533,6 +525,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
         s->not_after = longer_key(&numbers[idx], numbers, list.n);
         s->has_eval = has_twin(&numbers[idx], numbers, list.n, true);
     }
+    patterns_release(&reader.patterns);
     join_flipped(numbers, &list);
     for (size_t idx = 0; idx < list.n; idx++) {
         list.items[idx].score = score_of(&list.items[idx]);

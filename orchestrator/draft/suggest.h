@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a format from the numbers that recur in a log (draft/survey.h): which of them is a rate or a step's time, in which unit, by which
+/* Makes a format from the numbers that recur in a log (log/survey.h): which of them is a rate or a step's time, in which unit, by which
    pattern. What the log does not say is reported as missing, never assumed. Pure. */
 #ifndef DRAFT_SUGGEST_H
 #define DRAFT_SUGGEST_H

@@ -86,7 +86,8 @@ static bool expected_condition(struct arena *arena, const struct frozen *frozen,
         at->value =
             str_of(arena_printf(arena, "%lld", (long long)plan_asked_steps(plan->asked_steps, c)));
     } else if (!said && str_eq_z(at->name, "device")) {
-        at->value = plan->profile == PROFILE_SMOKE ? STR_LIT("cpu") : STR_LIT("gpu");
+        at->value =
+            plan->profile == PROFILE_SMOKE || c->gpus == 0 ? STR_LIT("cpu") : STR_LIT("gpu");
     } else if (!said && number) {
         at->value = str_of(number);
     } else if (!said && str_eq_z(at->name, "framework")) {

@@ -107,9 +107,18 @@ static bool published_value(struct arena *arena, const struct report_case *c, st
     return true;
 }
 
-/* "1e-4" and "0.0001" are one value. */
-static bool same_value(struct str a, struct str b)
+/* A square's size is one number: "32,32" is "32". */
+static struct str plain_size(struct str value)
 {
+    int64_t comma = str_find(value, STR_LIT(","));
+    struct str side = comma > 0 ? str_sub(value, 0, (size_t)comma) : value;
+    return comma > 0 && str_eq(side, str_sub(value, (size_t)comma + 1, value.len)) ? side : value;
+}
+
+bool result_same_value(struct str a, struct str b)
+{
+    a = plain_size(a);
+    b = plain_size(b);
     struct err no_number = {0};
     struct err none_either = {0};
     double left = 0;
@@ -147,7 +156,7 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
             if (ours.ptr) {
                 cell->not_stated[cell->n_not_stated++] = names->items[idx].name;
             }
-        } else if (!ours.ptr || !same_value(ours, theirs)) {
+        } else if (!ours.ptr || !result_same_value(ours, theirs)) {
             cell->differs[cell->n_differs++] =
                 (struct run_difference){names->items[idx].name, theirs, ours};
         }
@@ -266,20 +275,57 @@ static void judge_full(const struct frozen *frozen, struct cell_result *cell)
     }
 }
 
+static void add_why(struct arena *arena, struct cell_result *cell, const char *why)
+{
+    cell->why = cell->why.len ? str_of(arena_printf(arena, "%.*s; %s", STR_ARG(cell->why), why))
+                              : str_of(why);
+}
+
+/* A number that is faster or slower, and whose interval reaches into what would be reproduced, may be so by chance. */
+static void doubt_verdict(struct arena *arena, const struct frozen *frozen,
+                          struct cell_result *cell)
+{
+    double half = stats_half95(cell->summary.std, cell->summary.n);
+    double near = fabs(cell->rel_diff) * cell->published->published - half;
+    bool is_judged = cell->verdict == RUN_FASTER || cell->verdict == RUN_SLOWER;
+    if (is_judged && near <= frozen_tolerance(frozen) * cell->published->published) {
+        add_why(arena, cell,
+                arena_printf(arena,
+                             "the 95 %% interval of the mean, +- %.3g %%, %s: more repeats would "
+                             "tell",
+                             100 * half / cell->value,
+                             near <= 0 ? "contains the published number"
+                                       : "reaches what would be reproduced"));
+    }
+}
+
+/* A command runs on each node, and its number is one log's. */
+static void note_other_logs(struct arena *arena, struct cell_result *cell)
+{
+    const struct outcome_record *outcome = &cell->repeats[0].outcome;
+    const struct outcome_node *own = STR_NAMED(outcome->nodes, outcome->n_nodes, log, outcome->log);
+    if (own && outcome->n_nodes > 1 && str_eq_z(cell->of_case->stack_id, COMMAND_STACK)) {
+        add_why(arena, cell,
+                arena_printf(arena, "the number is of the log of %.*s; %zu other log%s kept",
+                             STR_ARG(own->name), outcome->n_nodes - 1,
+                             outcome->n_nodes == 2 ? " is" : "s are"));
+    }
+}
+
 /* What came of --within. */
-static struct str interval_of(struct arena *arena, const struct frozen *frozen,
-                              const struct cell_result *cell)
+static const char *interval_of(struct arena *arena, const struct frozen *frozen,
+                               const struct cell_result *cell)
 {
     double *values = arena_array(arena, double, cell->n_repeats + 1);
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         values[idx] = cell->repeats[idx].value;
     }
     double half = stats_ci95(values, cell->n_repeats) / fabs(cell->summary.mean);
-    return str_of(arena_printf(arena,
-                               "the 95 %% interval of the mean is +- %.2f %% after %zu repeats; "
-                               "--within asked for %.4g %%%s",
-                               100 * half, cell->n_repeats, 100 * frozen->plan.within,
-                               half <= frozen->plan.within ? "" : ", which was not reached"));
+    return arena_printf(arena,
+                        "the 95 %% interval of the mean is +- %.2f %% after %zu repeats; "
+                        "--within asked for %.4g %%%s",
+                        100 * half, cell->n_repeats, 100 * frozen->plan.within,
+                        half <= frozen->plan.within ? "" : ", which was not reached");
 }
 
 static int judge(struct arena *arena, const struct frozen *frozen, struct cell_result *cell,
@@ -321,13 +367,17 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
     }
     judge_full(frozen, cell);
     if (frozen->plan.within > 0 && !cell->why.len) {
-        cell->why = interval_of(arena, frozen, cell);
+        add_why(arena, cell, interval_of(arena, frozen, cell));
+    }
+    if (isfinite(cell->rel_diff) && cell->summary.n > 1) {
+        doubt_verdict(arena, frozen, cell);
     }
     if (frozen->plan.n_overrides && !cell->why.len) {
         cell->why =
             str_of(arena_printf(arena, "with %zu settings of its own (-C), see what differs",
                                 frozen->plan.n_overrides));
     }
+    note_other_logs(arena, cell);
     return 0;
 }
 

@@ -74,6 +74,7 @@ struct repeat_result {
     const struct fact *facts; /* what the log itself states */
     size_t n_facts;
     struct str doubt;   /* what the judgement of its log says; NULL: nothing */
+    struct str others;  /* what the other nodes' logs say of a command's number; NULL: nothing */
     struct str *taints; /* "node2: ...": reasons to doubt the number, which they do not change */
     size_t n_taints;
     bool has_target;             /* the step has one */
@@ -170,6 +171,8 @@ MUST_CHECK int result_choose_format(struct arena *arena, const struct frozen *fr
 /* Where a repeat has its place among those of the plan, of which there are result_n_repeats, each run or not. */
 size_t result_n_repeats(const struct plan *plan);
 size_t result_repeat_at(const struct plan *plan, const struct plan_step *step, int64_t repeat);
+/* "1e-4" and "0.0001", "32,32" and "32" are one value of a condition. */
+bool result_same_value(struct str a, struct str b);
 /* What the plan's step states of a condition; else `otherwise`. */
 struct str result_planned(const struct plan_step *step, const char *name, struct str otherwise);
 /* Whether the first n repeats of a step are all that it needs: `repeats`, or more until the interval is narrow enough. */

@@ -457,6 +457,45 @@ static void keep_facts(struct arena *arena, const struct measurement *m,
     repeat->unit = repeat->unit.ptr ? str_dup(arena, repeat->unit) : STR_EMPTY;
 }
 
+/* Of a command that runs on several nodes: the numbers that the same format reads from the logs of the others, where they are not its own.
+ */
+static int compare_nodes(struct arena *arena, const struct frozen *frozen,
+                         const struct plan_step *step, const struct log_of *of_log,
+                         struct repeat_result *repeat, struct err *err)
+{
+    const struct outcome_record *outcome = &repeat->outcome;
+    struct str own = STR_EMPTY;
+    const char *text = NULL;
+    size_t n = 0;
+    for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
+        CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+        const struct outcome_node *node = &outcome->nodes[idx];
+        struct repeat_result other = {.value = (double)NAN};
+        struct measurement m = {0};
+        struct str sha256;
+        if (str_eq(node->log, repeat->log)) {
+            own = node->name;
+            continue;
+        }
+        if (measure_log(&scratch, of_log, fs_join(&scratch, frozen->folder, node->log.ptr), &m,
+                        &sha256, err) < 0) {
+            return -1;
+        }
+        judge_log(&scratch, frozen, step, &(struct log_read){of_log->format, &m}, &other);
+        if (other.cause == ERR_NONE &&
+            fabs(rel_diff(other.value, repeat->value)) > REPRODUCED_REL_MAX && n++ == 0) {
+            text = arena_printf(arena, "%.*s's log gives %.6g", STR_ARG(node->name), other.value);
+        }
+    }
+    if (n) {
+        repeat->others = str_of(
+            arena_printf(arena, "%s %.*s, %.*s's %.6g%s: the number is not all nodes'", text,
+                         STR_ARG(repeat->unit), STR_ARG(own), repeat->value,
+                         n > 1 ? arena_printf(arena, "; %zu more logs differ so", n - 1) : ""));
+    }
+    return 0;
+}
+
 int result_repeat(struct arena *arena, const struct frozen *frozen, struct repeat_of of,
                   struct derived_to to, struct repeat_result *ret_repeat, struct err *err)
 {
@@ -498,6 +537,10 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     repeat.counts = repeat.cause == ERR_NONE;
     repeat.n_also = repeat.counts ? repeat.n_also : 0;
     keep_facts(arena, &m, &repeat);
+    if (repeat.counts && str_eq_z(step->bound.of_case->stack_id, COMMAND_STACK) &&
+        compare_nodes(arena, frozen, step, &of_log, &repeat, err) < 0) {
+        return -1;
+    }
     if (result_taints(arena, frozen, step, &repeat, err) < 0) {
         return -1;
     }

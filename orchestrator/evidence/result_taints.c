@@ -146,6 +146,9 @@ int result_taints(struct arena *arena, const struct frozen *frozen, const struct
     if (repeat->counts && repeat->doubt.ptr) {
         add_taint(&c, repeat->doubt.ptr);
     }
+    if (repeat->others.ptr) {
+        add_taint(&c, repeat->others.ptr);
+    }
     if (outcome->left.ptr) {
         add_taint(&c, arena_printf(arena, "outlived the job and were ended: %.*s",
                                    STR_ARG(outcome->left)));

@@ -234,8 +234,7 @@ static int read_file(struct checking *c, const char *name, struct ustar_names *s
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_INTEGRITY, "%s: expected a regular file", path);
     }
-    if (ustar_check_name(str_of(name), err) < 0 ||
-        ustar_names_add(seen, str_of(name), (uint64_t)info.st_size, err) < 0) {
+    if (ustar_names_add(seen, str_of(name), (uint64_t)info.st_size, err) < 0) {
         return err_wrap(err, "%s", c->opts->path);
     }
     if (begin_member(c, str_of(name), (uint64_t)info.st_size, err) < 0) {

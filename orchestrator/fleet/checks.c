@@ -4,6 +4,8 @@
 
 #include "fleet/checks.h"
 
+#include "base/text.h"
+#include "base/vec.h"
 #include "report/container.h"
 
 #define GIB          (1LL << 30)
@@ -15,15 +17,7 @@
 void checks_add(struct checks *checks, struct check check)
 {
     ASSERT(checks->n < CHECKS_MAX);
-    if (checks->n == checks->n_max) {
-        size_t n_max = checks->n_max ? 2 * checks->n_max : 64;
-        struct check *items = arena_array(checks->arena, struct check, n_max);
-        if (checks->n) {
-            memcpy(items, checks->items, checks->n * sizeof(*items));
-        }
-        checks->items = items;
-        checks->n_max = n_max;
-    }
+    VEC_RESERVE_IN(checks->arena, checks);
     /* A node may answer with an empty text. */
     check.expected = check.expected.len ? check.expected : STR_LIT("a name");
     check.found = check.found.len ? check.found : STR_LIT("nothing");
@@ -37,6 +31,11 @@ const char *check_verdict_name(enum check_verdict verdict)
     return NAMES[verdict];
 }
 
+enum check_verdict check_verdict_of(bool holds)
+{
+    return holds ? CHECK_HOLDS : CHECK_FAILS;
+}
+
 const char *check_level_name(enum check_level level)
 {
     static const char *const NAMES[] = {"required", "advised"};
@@ -44,24 +43,7 @@ const char *check_level_name(enum check_level level)
     return NAMES[level];
 }
 
-/* ---- words ---- */
-
-static struct str words(struct arena *arena, const char *text)
-{
-    return str_of(arena_printf(arena, "%s", text));
-}
-
-static struct str bytes_in_words(struct arena *arena, int64_t bytes)
-{
-    if (bytes == LIMIT_UNLIMITED) {
-        return STR_LIT("unlimited");
-    }
-    if (bytes >= GIB) {
-        return str_of(arena_printf(arena, "%.1f GiB", (double)bytes / (double)GIB));
-    }
-    return bytes >= 1048576 ? str_of(arena_printf(arena, "%.1f MiB", (double)bytes / 1048576))
-                            : str_of(arena_printf(arena, "%lld bytes", (long long)bytes));
-}
+/* ---- one requirement ---- */
 
 struct trial;
 
@@ -84,16 +66,53 @@ struct trial {
     struct check check; /* being made */
 };
 
+static PRINTF_LIKE(2, 3) void expect(struct trial *trial, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    trial->check.expected = str_vprintf(trial->checks->arena, fmt, args);
+    va_end(args);
+}
+
+static PRINTF_LIKE(3, 4) void judge(struct trial *trial, bool holds, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    trial->check.verdict = check_verdict_of(holds);
+    trial->check.found = str_vprintf(trial->checks->arena, fmt, args);
+    va_end(args);
+}
+
 static void not_known(struct trial *trial, struct str why)
 {
     trial->check.verdict = CHECK_UNKNOWN;
     trial->check.found = why.len ? why : STR_LIT("not known");
 }
 
-static void judge(struct trial *trial, bool holds, struct str found)
+/* False: it is not known, and the check says why. */
+static bool knows(struct trial *trial, const char *key, struct str value)
 {
-    trial->check.verdict = holds ? CHECK_HOLDS : CHECK_FAILS;
-    trial->check.found = found;
+    if (!value.ptr) {
+        not_known(trial, facts_why(trial->facts, key));
+    }
+    return value.ptr;
+}
+
+static bool knows_i64(struct trial *trial, const char *key, int64_t *ret_value)
+{
+    bool is_known = facts_i64(trial->facts, key, ret_value);
+    if (!is_known) {
+        not_known(trial, facts_why(trial->facts, key));
+    }
+    return is_known;
+}
+
+static struct str bytes_in_words(struct arena *arena, int64_t bytes)
+{
+    return bytes == LIMIT_UNLIMITED ? STR_LIT("unlimited")
+           : bytes >= GIB           ? str_printf(arena, "%.1f GiB", (double)bytes / (double)GIB)
+           : bytes >= 1048576       ? str_printf(arena, "%.1f MiB", (double)bytes / 1048576)
+                                    : str_printf(arena, "%" PRId64 " bytes", bytes);
 }
 
 /* ---- GPUs ---- */
@@ -119,84 +138,71 @@ static bool is_model(struct str found, struct str wanted)
                                          found.ptr[wanted.len] == ' ');
 }
 
-static struct str gpu_value(struct arena *arena, const struct node_facts *facts, int64_t gpu,
-                            const char *field)
+struct str gpu_value(const struct node_facts *facts, int64_t gpu, const char *field)
 {
-    return facts_value(facts, arena_printf(arena, "gpu.%lld.%s", (long long)gpu, field));
+    return facts_at(facts, "gpu.%" PRId64 ".%s", gpu, field);
 }
 
 struct str gpus_in_words(struct arena *arena, const struct node_facts *facts, const char *field)
 {
     CLEANUP(strbuf) struct strbuf buf = STRBUF(FACT_TEXT_MAX);
-    struct str first = gpu_value(arena, facts, 0, field);
+    struct str first = gpu_value(facts, 0, field);
     int64_t n = 0;
     bool is_same = true;
     if (!facts_i64(facts, "gpu.count", &n)) {
         return STR_EMPTY;
     }
-    if (n == 0) {
-        return STR_LIT("none");
-    }
     for (int64_t gpu = 0; gpu < n; gpu++) {
-        struct str value = gpu_value(arena, facts, gpu, field);
+        struct str value = gpu_value(facts, gpu, field);
         if (!value.ptr) {
             return STR_EMPTY;
         }
         is_same = is_same && str_eq(value, first);
         strbuf_printf(&buf, "%s%.*s", gpu ? ", " : "", STR_ARG(value));
     }
-    return is_same ? str_of(arena_printf(arena, "%lld x %.*s", (long long)n, STR_ARG(first)))
-                   : str_dup(arena, strbuf_str(&buf));
+    return n == 0    ? STR_LIT("none")
+           : is_same ? str_printf(arena, "%" PRId64 " x %.*s", n, STR_ARG(first))
+                     : str_dup(arena, strbuf_str(&buf));
 }
 
 static void try_gpus(struct trial *trial)
 {
-    struct arena *arena = trial->checks->arena;
     int64_t n;
-    trial->check.expected = str_of(arena_printf(arena, "%lld", (long long)trial->want->number));
-    if (!facts_i64(trial->facts, "gpu.count", &n)) {
-        not_known(trial, facts_why(trial->facts, "gpu.count"));
-        return;
-    }
-    judge(trial, n >= trial->want->number, str_of(arena_printf(arena, "%lld", (long long)n)));
-    if (n == 0) {
-        trial->check.advice = STR_LIT("install NVIDIA's driver; nvidia-smi must list them");
+    expect(trial, "%" PRId64, trial->want->number);
+    if (knows_i64(trial, "gpu.count", &n)) {
+        judge(trial, n >= trial->want->number, "%" PRId64, n);
+        trial->check.advice =
+            n ? STR_EMPTY : STR_LIT("install NVIDIA's driver; nvidia-smi must list them");
     }
 }
 
 /* "V100-SXM2-16GB" without "-16GB". */
 static struct str without_memory(struct str model)
 {
-    size_t end = model.len;
-    if (!str_ends(model, STR_LIT("GB"))) {
-        return model;
-    }
-    end -= 2;
-    while (end > 0 && model.ptr[end - 1] >= '0' && model.ptr[end - 1] <= '9') {
-        end--;
-    }
-    return end > 0 && model.ptr[end - 1] == '-' ? str_sub(model, 0, end - 1) : model;
+    struct str bare = str_ends(model, STR_LIT("GB"))
+                          ? str_rtrim(str_sub(model, 0, model.len - 2), 0, DIGITS)
+                          : STR_EMPTY;
+    return str_ends(bare, STR_LIT("-")) ? str_sub(bare, 0, bare.len - 1) : model;
 }
 
 /* Checks all of them, because a job uses every one. The same GPU with another memory runs the case if the memory is enough, which
    try_gpu_memory requires; its name is then advice only. */
 static void try_model(struct trial *trial)
 {
-    struct arena *arena = trial->checks->arena;
-    struct str found = gpus_in_words(arena, trial->facts, "name");
+    struct str wanted = trial->want->text;
+    struct str found = gpus_in_words(trial->checks->arena, trial->facts, "name");
     int64_t n = 0;
     bool holds = facts_i64(trial->facts, "gpu.count", &n) && n > 0;
     bool is_like = holds;
-    trial->check.expected = trial->want->text;
-    if (!found.ptr) {
-        not_known(trial, facts_why(trial->facts, "gpu.0.name"));
+    trial->check.expected = wanted;
+    if (!knows(trial, "gpu.0.name", found)) {
         return;
     }
     for (int64_t gpu = 0; gpu < n; gpu++) {
-        struct str name = gpu_value(arena, trial->facts, gpu, "name");
-        holds = holds && is_model(name, trial->want->text);
-        is_like = is_like && str_eq(without_memory(bare_model(name)),
-                                    without_memory(bare_model(trial->want->text)));
+        struct str name = gpu_value(trial->facts, gpu, "name");
+        holds = holds && is_model(name, wanted);
+        is_like =
+            is_like && str_eq(without_memory(bare_model(name)), without_memory(bare_model(wanted)));
     }
     if (!holds && is_like) {
         trial->check.level = CHECK_ADVISED;
@@ -204,27 +210,25 @@ static void try_model(struct trial *trial)
             STR_LIT("the same GPU with another memory: the published numbers were "
                     "measured on the one expected");
     }
-    judge(trial, holds, found);
+    judge(trial, holds, "%.*s", STR_ARG(found));
 }
 
 static void try_gpu_memory(struct trial *trial)
 {
-    struct arena *arena = trial->checks->arena;
-    struct str found = gpus_in_words(arena, trial->facts, "memory.total_mib");
+    struct str found = gpus_in_words(trial->checks->arena, trial->facts, "memory.total_mib");
     int64_t n = 0;
     bool holds = facts_i64(trial->facts, "gpu.count", &n) && n > 0;
-    trial->check.expected = str_of(arena_printf(arena, "%lld GB", (long long)trial->want->number));
-    if (!found.ptr) {
-        not_known(trial, facts_why(trial->facts, "gpu.0.memory.total_mib"));
+    expect(trial, "%" PRId64 " GB", trial->want->number);
+    if (!knows(trial, "gpu.0.memory.total_mib", found)) {
         return;
     }
     for (int64_t gpu = 0; gpu < n; gpu++) {
         int64_t mib = 0;
-        (void)facts_i64(trial->facts,
-                        arena_printf(arena, "gpu.%lld.memory.total_mib", (long long)gpu), &mib);
+        (void)!str_to_i64(gpu_value(trial->facts, gpu, "memory.total_mib"), 0, INT64_MAX, &mib,
+                          &(struct err){0});
         holds = holds && (double)mib >= GPU_MEMORY_MIN * 1024 * (double)trial->want->number;
     }
-    judge(trial, holds, n ? str_of(arena_printf(arena, "%.*s MiB", STR_ARG(found))) : found);
+    judge(trial, holds, "%.*s%s", STR_ARG(found), n ? " MiB" : "");
 }
 
 /* True only if this is certain: the driver has no device file. */
@@ -238,62 +242,49 @@ static bool has_no_gpu(const struct node_facts *facts)
 static void try_cuda(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
-    const char *needed = cuda_needs_driver(trial->want->text);
+    struct str cuda = trial->want->text;
+    const char *needed = cuda_needs_driver(cuda);
     struct str driver = facts_value(trial->facts, "nvidia.driver");
     struct str image = trial->want->image;
     const char *of = image.ptr ? arena_printf(arena, "image %.*s", STR_ARG(image)) : "the image";
-    trial->check.expected =
-        needed ? str_of(arena_printf(arena, "%s or newer, for CUDA %.*s of %s", needed,
-                                     STR_ARG(trial->want->text), of))
-               : str_of(arena_printf(arena, "for CUDA %.*s", STR_ARG(trial->want->text)));
     if (!needed) {
-        not_known(trial, words(arena, "unknown which driver this CUDA needs"));
-    } else if (!driver.ptr && has_no_gpu(trial->facts)) {
-        judge(trial, false, STR_LIT("no driver"));
-    } else if (!driver.ptr) {
-        not_known(trial, facts_why(trial->facts, "nvidia.driver"));
-    } else {
-        judge(trial, version_cmp(driver, str_of(needed)) >= 0, driver);
+        expect(trial, "for CUDA %.*s", STR_ARG(cuda));
+        not_known(trial, STR_LIT("unknown which driver this CUDA needs"));
+        return;
+    }
+    expect(trial, "%s or newer, for CUDA %.*s of %s", needed, STR_ARG(cuda), of);
+    if (!driver.ptr && has_no_gpu(trial->facts)) {
+        judge(trial, false, "no driver");
+    } else if (knows(trial, "nvidia.driver", driver)) {
+        judge(trial, version_cmp(driver, str_of(needed)) >= 0, "%.*s", STR_ARG(driver));
     }
     if (trial->check.verdict == CHECK_FAILS && driver.ptr) {
-        trial->check.advice = str_of(arena_printf(
+        trial->check.advice = str_printf(
             arena, "driver %.*s is too old for %s, which needs %s%s", STR_ARG(driver), of, needed,
             image.ptr ? ": state \"driver\" in the inventory, and the plan takes an image for it"
-                      : ""));
+                      : "");
     }
 }
 
 static void try_capability(struct trial *trial)
 {
-    struct arena *arena = trial->checks->arena;
     struct str capability = facts_value(trial->facts, "gpu.0.compute_cap");
     const char *needed = capability.ptr ? capability_needs_cuda(capability) : NULL;
     trial->check.id = "gpu-code";
-    trial->check.expected =
-        str_of(arena_printf(arena, "GPUs that CUDA %.*s supports", STR_ARG(trial->want->text)));
-    if (!needed && has_no_gpu(trial->facts)) {
-        judge(trial, false, STR_LIT("no GPU"));
-        return;
+    expect(trial, "GPUs that CUDA %.*s supports", STR_ARG(trial->want->text));
+    if (needed) {
+        judge(trial, version_cmp(trial->want->text, str_of(needed)) >= 0,
+              "compute capability %.*s, supported from CUDA %s on", STR_ARG(capability), needed);
+    } else if (has_no_gpu(trial->facts)) {
+        judge(trial, false, "no GPU");
+    } else if (knows(trial, "gpu.0.compute_cap", capability)) {
+        not_known(trial, str_printf(trial->checks->arena,
+                                    "compute capability %.*s: unknown which CUDA it needs",
+                                    STR_ARG(capability)));
     }
-    if (!needed) {
-        not_known(trial, capability.ptr
-                             ? str_of(arena_printf(
-                                   arena, "compute capability %.*s: unknown which CUDA it needs",
-                                   STR_ARG(capability)))
-                             : facts_why(trial->facts, "gpu.0.compute_cap"));
-        return;
-    }
-    judge(trial, version_cmp(trial->want->text, str_of(needed)) >= 0,
-          str_of(arena_printf(arena, "compute capability %.*s, supported from CUDA %s on",
-                              STR_ARG(capability), needed)));
 }
 
 /* ---- memory and limits ---- */
-
-static bool is_daemon(enum runtime_kind kind)
-{
-    return kind == RUNTIME_DOCKER;
-}
 
 static void try_shm(struct trial *trial)
 {
@@ -301,24 +292,15 @@ static void try_shm(struct trial *trial)
     /* An engine mounts its own /dev/shm, which memory must be able to hold; without an engine the node's is used. */
     bool is_own =
         trial->inventory->runtime == RUNTIME_DOCKER || trial->inventory->runtime == RUNTIME_PODMAN;
-    const char *key = is_own ? "memory.total_kb" : "shm.size_kb";
     int64_t kb;
-    trial->check.expected =
-        str_of(arena_printf(arena, "%.*s%s", STR_ARG(bytes_in_words(arena, trial->want->number)),
-                            is_own ? " of memory for the container's /dev/shm" : " in /dev/shm"));
-    if (!facts_i64(trial->facts, key, &kb)) {
-        not_known(trial, facts_why(trial->facts, key));
-        return;
+    expect(trial, "%.*s%s", STR_ARG(bytes_in_words(arena, trial->want->number)),
+           is_own ? " of memory for the container's /dev/shm" : " in /dev/shm");
+    if (knows_i64(trial, is_own ? "memory.total_kb" : "shm.size_kb", &kb)) {
+        judge(trial, kb >= trial->want->number / 1024, "%.*s",
+              STR_ARG(bytes_in_words(arena, kb * 1024)));
+        trial->check.advice =
+            is_own ? STR_EMPTY : STR_LIT("mount -o remount,size=... /dev/shm, or use docker");
     }
-    judge(trial, kb >= trial->want->number / 1024, bytes_in_words(arena, kb * 1024));
-    trial->check.advice =
-        is_own ? STR_EMPTY : STR_LIT("mount -o remount,size=... /dev/shm, or use docker");
-}
-
-static bool may_raise(struct str caps)
-{
-    uint64_t mask = 0;
-    return facts_hex(caps, &mask) && (mask >> CAP_RESOURCE & 1);
 }
 
 /* A container's limits come from its engine's daemon if there is one, else from whoever starts it: up to the hard limit, beyond
@@ -327,35 +309,33 @@ static void try_limit(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
     const char *name = trial->way->id;
-    bool of_daemon = is_daemon(trial->inventory->runtime);
-    const char *prefix = of_daemon ? "engine.docker." : "limit.";
-    const char *hard_key = arena_printf(arena, "%s%s.hard", prefix, name);
-    const char *caps_key = arena_printf(arena, "%scaps", prefix);
-    struct str hard = facts_value(trial->facts, hard_key);
-    struct str caps = facts_value(trial->facts, caps_key);
+    bool of_daemon = trial->inventory->runtime == RUNTIME_DOCKER;
+    const char *prefix = of_daemon ? "engine.docker" : "limit";
+    const char *key = arena_printf(arena, "%s.%s.hard", prefix, name);
+    struct str hard = facts_value(trial->facts, key);
     int64_t wanted = trial->want->number;
     int64_t value = 0;
-    bool is_number = facts_i64(trial->facts, hard_key, &value);
+    uint64_t mask = 0;
+    bool is_number = facts_i64(trial->facts, key, &value);
+    bool may_raise =
+        facts_hex(facts_at(trial->facts, "%s.caps", prefix), &mask) && (mask >> CAP_RESOURCE & 1);
     trial->check.expected = !trial->way->is_count || wanted == LIMIT_UNLIMITED
                                 ? bytes_in_words(arena, wanted)
-                                : str_of(arena_printf(arena, "%lld", (long long)wanted));
-    if (!hard.ptr) {
-        not_known(trial, facts_why(trial->facts, hard_key));
+                                : str_printf(arena, "%" PRId64, wanted);
+    if (!knows(trial, key, hard)) {
         return;
     }
     if (!is_number || (wanted != LIMIT_UNLIMITED && value >= wanted)) {
-        judge(trial, is_number || str_eq_z(hard, "unlimited"), hard);
+        judge(trial, is_number || str_eq_z(hard, "unlimited"), "%.*s", STR_ARG(hard));
         return;
     }
-    judge(trial, caps.ptr && may_raise(caps),
-          str_of(arena_printf(arena, "hard limit %.*s%s%s", STR_ARG(hard),
-                              of_daemon ? " of dockerd" : "",
-                              caps.ptr && may_raise(caps) ? ", may be raised" : "")));
-    trial->check.advice = str_of(
-        of_daemon ? arena_printf(arena, "start dockerd with Limit%s=infinity and CAP_SYS_RESOURCE",
-                                 trial->way->key)
-                  : arena_printf(
-                        arena, "/etc/security/limits.conf: hard %s unlimited; log in again", name));
+    judge(trial, may_raise, "hard limit %.*s%s%s", STR_ARG(hard), of_daemon ? " of dockerd" : "",
+          may_raise ? ", may be raised" : "");
+    trial->check.advice =
+        of_daemon
+            ? str_printf(arena, "start dockerd with Limit%s=infinity and CAP_SYS_RESOURCE",
+                         trial->way->key)
+            : str_printf(arena, "/etc/security/limits.conf: hard %s unlimited; log in again", name);
 }
 
 static void try_disk(struct trial *trial)
@@ -364,19 +344,20 @@ static void try_disk(struct trial *trial)
     const struct str path = facts_value(trial->facts, "disk.work.path");
     const struct str rest = trial->want->text;
     int64_t kb;
-    trial->check.expected = str_of(
-        trial->want->number ? arena_printf(arena, "%.*s free in %.*s%s%.*s",
-                                           STR_ARG(bytes_in_words(arena, trial->want->number)),
-                                           STR_ARG(path), rest.len ? "; and " : "", STR_ARG(rest))
-                            : arena_printf(arena, "in %.*s %.*s", STR_ARG(path), STR_ARG(rest)));
-    if (!facts_i64(trial->facts, "disk.work.free_kb", &kb)) {
-        not_known(trial, facts_why(trial->facts, "disk.work.free_kb"));
+    if (trial->want->number) {
+        expect(trial, "%.*s free in %.*s%s%.*s",
+               STR_ARG(bytes_in_words(arena, trial->want->number)), STR_ARG(path),
+               rest.len ? "; and " : "", STR_ARG(rest));
+    } else {
+        expect(trial, "in %.*s %.*s", STR_ARG(path), STR_ARG(rest));
+    }
+    if (!knows_i64(trial, "disk.work.free_kb", &kb)) {
         return;
     }
-    judge(trial, kb >= trial->want->number / 1024,
-          str_of(arena_printf(arena, "%.*s on %.*s", STR_ARG(bytes_in_words(arena, kb * 1024)),
-                              STR_ARG(facts_value(trial->facts, "disk.work.kind")))));
-    if (trial->check.verdict == CHECK_HOLDS && trial->want->text.len) {
+    judge(trial, kb >= trial->want->number / 1024, "%.*s on %.*s",
+          STR_ARG(bytes_in_words(arena, kb * 1024)),
+          STR_ARG(facts_value(trial->facts, "disk.work.kind")));
+    if (trial->check.verdict == CHECK_HOLDS && rest.len) {
         trial->check.verdict = CHECK_UNKNOWN; /* enough for the part that is known */
     }
 }
@@ -387,11 +368,12 @@ struct ib_found {
     int64_t n_ports, n_active, best_gbit;
 };
 
-/* From the facts ib.DEVICE.PORT.state "4: ACTIVE", .rate "100 Gb/sec (4X EDR)", .link_layer "InfiniBand". Source:
-   Documentation/ABI/stable/sysfs-class-infiniband. */
-static struct ib_found find_ib(struct arena *arena, const struct node_facts *facts)
+/* From the facts ib.DEVICE.PORT.state "4: ACTIVE", .rate "100 Gb/sec (4X EDR)", .link_layer "InfiniBand". False: the node did not
+   say. Source: Documentation/ABI/stable/sysfs-class-infiniband. */
+static bool find_ib(struct trial *trial, struct ib_found *found)
 {
-    struct ib_found found = {0};
+    const struct node_facts *facts = trial->facts;
+    *found = (struct ib_found){0};
     for (size_t idx = 0; idx < facts->n; idx++) {
         const struct node_fact *fact = &facts->items[idx];
         struct str base = str_sub(fact->key, 0, fact->key.len - strlen(".link_layer"));
@@ -399,72 +381,68 @@ static struct ib_found find_ib(struct arena *arena, const struct node_facts *fac
             !str_ends(fact->key, STR_LIT(".link_layer")) || !str_eq_z(fact->value, "InfiniBand")) {
             continue;
         }
-        struct str state = facts_value(facts, arena_printf(arena, "%.*s.state", STR_ARG(base)));
-        struct str rate = facts_value(facts, arena_printf(arena, "%.*s.rate", STR_ARG(base)));
-        struct str number = STR_EMPTY;
+        struct str rate = facts_at(facts, "%.*s.rate", STR_ARG(base)), number = STR_EMPTY;
         double gbit = 0;
-        found.n_ports++;
-        if (!str_ends(state, STR_LIT("ACTIVE"))) {
+        found->n_ports++;
+        if (!str_ends(facts_at(facts, "%.*s.state", STR_ARG(base)), STR_LIT("ACTIVE"))) {
             continue;
         }
-        found.n_active++;
+        found->n_active++;
         if (rate.ptr && str_next(&rate, ' ', &number) &&
             str_to_f64(number, &gbit, &(struct err){0}) == 0 && gbit < 1e6 &&
-            (int64_t)gbit > found.best_gbit) {
-            found.best_gbit = (int64_t)gbit;
+            (int64_t)gbit > found->best_gbit) {
+            found->best_gbit = (int64_t)gbit;
         }
     }
-    return found;
+    if (!facts_find(facts, "ib.ports")) {
+        not_known(trial, STR_LIT("the node did not say"));
+        return false;
+    }
+    return true;
 }
 
 /* Without the device NCCL uses sockets, and says so only in its log. */
 static void try_ib_device(struct trial *trial)
 {
-    struct ib_found found = find_ib(trial->checks->arena, trial->facts);
+    struct ib_found found;
     trial->check.expected = STR_LIT("containers that get the node's InfiniBand");
-    if (!facts_find(trial->facts, "ib.ports")) {
-        not_known(trial, STR_LIT("the node did not say"));
-        return;
+    if (find_ib(trial, &found) && found.n_active) {
+        judge(trial, false, "an active port, and containers without " INFINIBAND_DEVICES);
+        trial->check.advice = STR_LIT("\"devices\": [\"" INFINIBAND_DEVICES
+                                      "\"] in the inventory: else NCCL goes over sockets");
+    } else if (trial->check.verdict != CHECK_UNKNOWN) {
+        judge(trial, true, "the node has none");
     }
-    judge(trial, found.n_active == 0,
-          found.n_active ? STR_LIT("an active port, and containers without " INFINIBAND_DEVICES)
-                         : STR_LIT("the node has none"));
-    trial->check.advice = found.n_active
-                              ? STR_LIT("\"devices\": [\"" INFINIBAND_DEVICES
-                                        "\"] in the inventory: else NCCL goes over sockets")
-                              : STR_EMPTY;
 }
 
 static void try_infiniband(struct trial *trial)
 {
-    struct arena *arena = trial->checks->arena;
-    struct ib_found found = find_ib(arena, trial->facts);
+    struct ib_found found;
     int64_t wanted = trial->want->number;
-    trial->check.expected =
-        wanted ? str_of(arena_printf(arena, "an active port of %lld Gb/s", (long long)wanted))
-               : STR_LIT("an active port");
-    if (!facts_find(trial->facts, "ib.ports")) {
-        not_known(trial, STR_LIT("the node did not say"));
+    if (wanted) {
+        expect(trial, "an active port of %" PRId64 " Gb/s", wanted);
+    } else {
+        trial->check.expected = STR_LIT("an active port");
+    }
+    if (!find_ib(trial, &found)) {
         return;
     }
-    judge(
-        trial, found.n_active > 0 && found.best_gbit >= wanted,
-        str_of(arena_printf(
-            arena, "%lld ports, %lld active%s", (long long)found.n_ports, (long long)found.n_active,
-            found.n_active ? arena_printf(arena, ", %lld Gb/s", (long long)found.best_gbit) : "")));
+    const char *best =
+        found.n_active ? arena_printf(trial->checks->arena, ", %" PRId64 " Gb/s", found.best_gbit)
+                       : "";
+    judge(trial, found.n_active > 0 && found.best_gbit >= wanted,
+          "%" PRId64 " ports, %" PRId64 " active%s", found.n_ports, found.n_active, best);
 }
 
 static void try_device(struct trial *trial)
 {
-    struct str path = trial->want->text;
-    trial->check.expected = path;
-    if (!str_starts(path, STR_LIT("/dev/infiniband"))) {
+    bool is_there = str_eq_z(facts_value(trial->facts, "ib.device"), "1");
+    trial->check.expected = trial->want->text;
+    if (str_starts(trial->want->text, STR_LIT("/dev/infiniband"))) {
+        judge(trial, is_there, is_there ? "there" : "no /dev/infiniband");
+    } else {
         not_known(trial, STR_LIT("the probe does not check it"));
-        return;
     }
-    struct str value = facts_value(trial->facts, "ib.device");
-    judge(trial, str_eq_z(value, "1"),
-          str_eq_z(value, "1") ? STR_LIT("there") : STR_LIT("no /dev/infiniband"));
 }
 
 /* ---- what the published numbers were measured on ---- */
@@ -475,10 +453,9 @@ static struct str plain(struct arena *arena, struct str text)
     CLEANUP(strbuf) struct strbuf buf = STRBUF(FACT_TEXT_MAX);
     for (size_t at = 0; at < text.len;) {
         size_t skip = 0;
-        for (size_t idx = 0; idx < ARRAY_LEN(DROPPED); idx++) {
+        for (size_t idx = 0; idx < ARRAY_LEN(DROPPED) && skip == 0; idx++) {
             struct str rest = str_sub(text, at, text.len);
-            skip =
-                skip == 0 && str_starts(rest, str_of(DROPPED[idx])) ? strlen(DROPPED[idx]) : skip;
+            skip = str_starts(rest, str_of(DROPPED[idx])) ? strlen(DROPPED[idx]) : 0;
         }
         if (skip == 0) {
             strbuf_add_char(&buf, text.ptr[at]);
@@ -491,22 +468,20 @@ static struct str plain(struct arena *arena, struct str text)
 static void try_same(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
-    const char *key = trial->way->key;
-    struct str value = facts_value(trial->facts, key);
+    struct str value = facts_value(trial->facts, trial->way->key);
+    int64_t kb = 0;
     trial->check.expected = trial->want->text;
-    if (!value.ptr) {
-        not_known(trial, facts_why(trial->facts, key));
+    if (!knows(trial, trial->way->key, value)) {
         return;
     }
     if (trial->want->kind == WANT_MEMORY) {
-        int64_t kb = 0;
-        (void)facts_i64(trial->facts, key, &kb);
+        (void)facts_i64(trial->facts, trial->way->key, &kb);
         int64_t gib = (kb + (1 << 19)) >> 20;
-        judge(trial, gib >= trial->want->number,
-              str_of(arena_printf(arena, "%lld GiB", (long long)gib)));
+        judge(trial, gib >= trial->want->number, "%" PRId64 " GiB", gib);
         return;
     }
-    judge(trial, str_eq(plain(arena, value), plain(arena, trial->want->text)), value);
+    judge(trial, str_eq(plain(arena, value), plain(arena, trial->want->text)), "%.*s",
+          STR_ARG(value));
 }
 
 static const struct want_way WAYS[WANT_KIND_COUNT] = {
@@ -640,15 +615,14 @@ static bool place(struct checks *checks, const struct node_probes *probes,
     check.verdict = n[CHECK_HOLDS] >= wanted                      ? CHECK_HOLDS
                     : n[CHECK_HOLDS] + n[CHECK_UNKNOWN] >= wanted ? CHECK_UNKNOWN
                                                                   : CHECK_FAILS;
-    check.expected = str_of(arena_printf(
-        checks->arena, "%lld %s with all that %.*s%s", (long long)wanted,
-        wanted == 1 ? "node" : "nodes", STR_ARG(group->first),
-        group->n_cases == 1
-            ? " needs"
-            : arena_printf(checks->arena, " and %zu more cases need", group->n_cases - 1)));
-    check.found = str_of(arena_printf(checks->arena, "%lld of %zu%.*s%s", (long long)n[CHECK_HOLDS],
-                                      probes->n, STR_ARG(strbuf_str(&lacking)),
-                                      lacking.is_full ? " ..." : ""));
+    check.expected =
+        str_printf(checks->arena, "%" PRId64 " %s with all that %.*s%s", wanted,
+                   wanted == 1 ? "node" : "nodes", STR_ARG(group->first),
+                   group->n_cases == 1 ? " needs"
+                                       : arena_printf(checks->arena, " and %zu more cases need",
+                                                      group->n_cases - 1));
+    check.found = str_printf(checks->arena, "%" PRId64 " of %zu%.*s%s", n[CHECK_HOLDS], probes->n,
+                             STR_ARG(strbuf_str(&lacking)), lacking.is_full ? " ..." : "");
     checks_add(checks, check);
     return check.verdict == CHECK_HOLDS;
 }

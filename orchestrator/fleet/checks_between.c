@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "base/text.h"
+
 #define PAIRS_NODES_MAX 16 /* 240 pairs */
 
 /* ---- which interface NCCL uses ---- */
@@ -34,29 +36,17 @@ static bool list_interfaces(struct arena *arena, const struct node_facts *facts,
         }
         struct str name = str_sub(key, 4, key.len - 4 - strlen(".index"));
         struct interface item = {.name = name};
-        const char *address = arena_printf(arena, "net.%.*s.address", STR_ARG(name));
-        if (!facts_value(facts, address).ptr || !facts_i64(facts, str_z(arena, key), &item.index)) {
+        struct str address = facts_at(facts, "net.%.*s.address", STR_ARG(name));
+        if (!address.ptr || !facts_i64(facts, str_z(arena, key), &item.index)) {
             return false;
         }
-        if (facts_value(facts, address).len &&
-            !str_eq_z(facts_value(facts, arena_printf(arena, "net.%.*s.state", STR_ARG(name))),
-                      "down")) {
+        if (address.len && !str_eq_z(facts_at(facts, "net.%.*s.state", STR_ARG(name)), "down")) {
             items[n++] = item;
         }
     }
     qsort(items, n, sizeof(*items), by_index);
     *ret_n = n;
     return true;
-}
-
-static bool starts_any(struct str name, const char *const *prefixes)
-{
-    for (; *prefixes; prefixes++) {
-        if (str_starts(name, str_of(*prefixes))) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Whether the variable selects it: "eth", "=eth0", "^docker,lo", "^=docker0", lists of them. */
@@ -76,9 +66,7 @@ static bool is_asked_for(struct str name, struct str variable)
 
 struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
 {
-    static const char *const IB[] = {"ib", NULL};
-    static const char *const LAST[] = {"docker", "lo", NULL};
-    static const char *const DOCKER[] = {"docker", NULL};
+    static const struct str PASSES[] = {{"ib", 2}, {"^docker,lo", 10}, {"docker", 6}, {"", 0}};
     struct interface *items = arena_array(arena, struct interface, facts->n + 1);
     size_t n = 0;
     struct str variable = facts_value(facts, "env.NCCL_SOCKET_IFNAME");
@@ -86,16 +74,11 @@ struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
         return STR_EMPTY;
     }
     /* Stops at the first pass that finds any. */
-    for (int pass = 0; pass < 4; pass++) {
+    for (size_t pass = 0; pass < ARRAY_LEN(PASSES); pass++) {
         CLEANUP(strbuf) struct strbuf names = STRBUF(FACT_TEXT_MAX);
         for (size_t idx = 0; idx < n; idx++) {
             struct str name = items[idx].name;
-            bool is_taken = variable.len ? is_asked_for(name, variable)
-                            : pass == 0  ? starts_any(name, IB)
-                            : pass == 1  ? !starts_any(name, LAST)
-                            : pass == 2  ? starts_any(name, DOCKER)
-                                         : true;
-            if (is_taken) {
+            if (is_asked_for(name, variable.len ? variable : PASSES[pass])) {
                 strbuf_printf(&names, "%s%.*s", names.len ? "," : "", STR_ARG(name));
             }
         }
@@ -107,12 +90,12 @@ struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
 }
 
 /* The only interface that leads to all other nodes; NULL: not known, or several. */
-static struct str fast_interface(struct arena *arena, const struct node_probes *probes, size_t at)
+static struct str fast_interface(const struct node_probes *probes, size_t at)
 {
     struct str found = STR_EMPTY;
     for (size_t idx = 0; idx < probes->n; idx++) {
-        const char *key = arena_printf(arena, "route.%.*s", STR_ARG(probes->items[idx].spec->name));
-        struct str via = facts_value(&probes->items[at].peers, key);
+        struct str via = facts_at(&probes->items[at].peers, "route.%.*s",
+                                  STR_ARG(probes->items[idx].spec->name));
         if (!checks_tries_port(probes->n, at, idx) || !probes->items[idx].is_reached) {
             continue;
         }
@@ -129,25 +112,24 @@ static void try_nccl(struct checks *checks, const struct node_probes *probes, si
 {
     const struct node_probe *probe = &probes->items[at];
     struct str taken = nccl_interfaces(checks->arena, &probe->facts);
-    struct str fast = fast_interface(checks->arena, probes, at);
+    struct str fast = fast_interface(probes, at);
     struct check check = {.id = "nccl-interface",
                           .node = probe->spec->name,
                           .level = is_training ? CHECK_REQUIRED : CHECK_ADVISED,
                           .of = STR_LIT("the inventory")};
     check.expected = fast.ptr ? fast : STR_LIT("the one that leads to the other nodes");
     check.found = taken;
-    if (!fast.ptr || !taken.ptr) {
+    if (!taken.ptr) {
         check.verdict = CHECK_UNKNOWN;
-        check.found =
-            taken.ptr
-                ? str_of(arena_printf(
-                      checks->arena, "it would use %.*s; the route to the other nodes is not known",
-                      STR_ARG(taken)))
-                : STR_LIT("addresses of the interfaces are not known");
+        check.found = STR_LIT("addresses of the interfaces are not known");
+    } else if (!fast.ptr) {
+        check.verdict = CHECK_UNKNOWN;
+        check.found = str_printf(checks->arena,
+                                 "it would use %.*s; the route to the other nodes is not known",
+                                 STR_ARG(taken));
     } else if (!str_eq(taken, fast)) {
         check.verdict = CHECK_FAILS;
-        check.advice =
-            str_of(arena_printf(checks->arena, "NCCL_SOCKET_IFNAME==%.*s", STR_ARG(fast)));
+        check.advice = str_printf(checks->arena, "NCCL_SOCKET_IFNAME==%.*s", STR_ARG(fast));
     }
     checks_add(checks, check);
 }
@@ -163,45 +145,37 @@ bool checks_tries_port(size_t n_nodes, size_t from, size_t to)
 static bool is_certain(struct str answer)
 {
     static const char *const OPEN_TO_DOUBT[] = {"open", "connection refused", "no connection",
-                                                "something else answers"};
-    for (size_t idx = 0; idx < ARRAY_LEN(OPEN_TO_DOUBT); idx++) {
-        if (str_eq_z(answer, OPEN_TO_DOUBT[idx])) {
-            return false;
-        }
-    }
-    return answer.ptr != NULL;
+                                                "something else answers", NULL};
+    return answer.ptr && !str_eq_any(answer, OPEN_TO_DOUBT);
 }
 
 static void try_port(struct checks *checks, const struct node_probe *from,
                      const struct node_probe *to)
 {
-    const char *key = arena_printf(checks->arena, "port.%.*s", STR_ARG(to->spec->name));
+    struct arena *arena = checks->arena;
+    const char *key = arena_printf(arena, "port.%.*s", STR_ARG(to->spec->name));
     struct str value = facts_value(&from->peers, key);
     struct check check = {.id = "port",
                           .node = from->spec->name,
-                          .expected = str_of(arena_printf(
-                              checks->arena, "to reach %.*s at %.*s", STR_ARG(to->spec->name),
-                              STR_ARG(inventory_fast_address(to->spec)))),
+                          .verdict = CHECK_UNKNOWN,
+                          .expected =
+                              str_printf(arena, "to reach %.*s at %.*s", STR_ARG(to->spec->name),
+                                         STR_ARG(inventory_fast_address(to->spec))),
                           .of = STR_LIT("the inventory")};
     if (!to->is_reached) {
-        check.verdict = CHECK_UNKNOWN;
         check.found = STR_LIT("not checked: nothing could listen there");
     } else if (to->listen_error.ptr && !is_certain(value)) {
-        check.verdict = CHECK_UNKNOWN;
-        check.found = str_of(arena_printf(checks->arena, "not checked: nothing listens there: %.*s",
-                                          STR_ARG(to->listen_error)));
+        check.found = str_printf(arena, "not checked: nothing listens there: %.*s",
+                                 STR_ARG(to->listen_error));
     } else if (!value.ptr) {
-        check.verdict = CHECK_UNKNOWN;
-        check.found = str_of(arena_printf(checks->arena, "not checked: %.*s",
-                                          STR_ARG(facts_why(&from->peers, key))));
+        check.found = str_printf(arena, "not checked: %.*s", STR_ARG(facts_why(&from->peers, key)));
     } else {
-        check.verdict = str_eq_z(value, "open") ? CHECK_HOLDS : CHECK_FAILS;
+        check.verdict = check_verdict_of(str_eq_z(value, "open"));
         check.found = value;
-        check.advice =
-            check.verdict == CHECK_HOLDS
-                ? STR_EMPTY
-                : STR_LIT("a firewall, or another network: open the ports between nodes, "
-                          "or set fast_address");
+    }
+    if (check.verdict == CHECK_FAILS) {
+        check.advice = STR_LIT("a firewall, or another network: open the ports between nodes, "
+                               "or set fast_address");
     }
     checks_add(checks, check);
 }
@@ -234,61 +208,53 @@ void checks_of_network(struct checks *checks, const struct node_probes *probes, 
 
 /* ---- what ought to be equal ---- */
 
-enum value_kind { VALUE_PLAIN, VALUE_GIB, VALUE_OF_GPUS, VALUE_ENGINE };
-
 static const struct equal_row {
     const char *what;
-    const char *key;
-    enum value_kind kind;
+    const char *key; /* NULL: of the inventory's container engine its version */
+    enum { OF_NODE, OF_NODE_GIB, OF_GPUS } of;
 } EQUAL[] = {
-    {"kernel", "system.kernel", VALUE_PLAIN},
-    {"operating system", "system.os", VALUE_PLAIN},
-    {"architecture", "system.arch", VALUE_PLAIN},
-    {"CPU", "cpu.model", VALUE_PLAIN},
-    {"CPU threads", "cpu.threads", VALUE_PLAIN},
-    {"CPU governor", "cpu.governor", VALUE_PLAIN},
-    {"CPU turbo", "cpu.turbo", VALUE_PLAIN},
-    {"NUMA nodes", "cpu.numa_nodes", VALUE_PLAIN},
-    {"memory (GiB)", "memory.total_kb", VALUE_GIB},
-    {"limit memlock", "limit.memlock.hard", VALUE_PLAIN},
-    {"limit nofile", "limit.nofile.hard", VALUE_PLAIN},
-    {"limit nproc", "limit.nproc.hard", VALUE_PLAIN},
-    {"limit stack", "limit.stack.hard", VALUE_PLAIN},
-    {"control groups", "cgroup.version", VALUE_PLAIN},
-    {"container engine", NULL, VALUE_ENGINE},
-    {"driver", "nvidia.driver", VALUE_PLAIN},
-    {"newest CUDA of the driver", "nvidia.cuda", VALUE_PLAIN},
-    {"GPUs", "name", VALUE_OF_GPUS},
-    {"GPU memory (MiB)", "memory.total_mib", VALUE_OF_GPUS},
-    {"GPU clock (MHz, highest)", "clocks.max.sm_mhz", VALUE_OF_GPUS},
-    {"GPU clock (MHz, set)", "clocks.applications.graphics_mhz", VALUE_OF_GPUS},
-    {"GPU power cap (W)", "power.limit_w", VALUE_OF_GPUS},
-    {"ECC", "ecc.mode.current", VALUE_OF_GPUS},
-    {"MIG", "mig.mode.current", VALUE_OF_GPUS},
-    {"persistence", "persistence_mode", VALUE_OF_GPUS},
-    {"InfiniBand ports", "ib.ports", VALUE_PLAIN},
+    {"kernel", "system.kernel", OF_NODE},
+    {"operating system", "system.os", OF_NODE},
+    {"architecture", "system.arch", OF_NODE},
+    {"CPU", "cpu.model", OF_NODE},
+    {"CPU threads", "cpu.threads", OF_NODE},
+    {"CPU governor", "cpu.governor", OF_NODE},
+    {"CPU turbo", "cpu.turbo", OF_NODE},
+    {"NUMA nodes", "cpu.numa_nodes", OF_NODE},
+    {"memory (GiB)", "memory.total_kb", OF_NODE_GIB},
+    {"limit memlock", "limit.memlock.hard", OF_NODE},
+    {"limit nofile", "limit.nofile.hard", OF_NODE},
+    {"limit nproc", "limit.nproc.hard", OF_NODE},
+    {"limit stack", "limit.stack.hard", OF_NODE},
+    {"control groups", "cgroup.version", OF_NODE},
+    {"container engine", NULL, OF_NODE},
+    {"driver", "nvidia.driver", OF_NODE},
+    {"newest CUDA of the driver", "nvidia.cuda", OF_NODE},
+    {"GPUs", "name", OF_GPUS},
+    {"GPU memory (MiB)", "memory.total_mib", OF_GPUS},
+    {"GPU clock (MHz, highest)", "clocks.max.sm_mhz", OF_GPUS},
+    {"GPU clock (MHz, set)", "clocks.applications.graphics_mhz", OF_GPUS},
+    {"GPU power cap (W)", "power.limit_w", OF_GPUS},
+    {"ECC", "ecc.mode.current", OF_GPUS},
+    {"MIG", "mig.mode.current", OF_GPUS},
+    {"persistence", "persistence_mode", OF_GPUS},
+    {"InfiniBand ports", "ib.ports", OF_NODE},
 };
 
 static struct str value_of(struct arena *arena, const struct inventory *inventory,
                            const struct node_facts *facts, const struct equal_row *row)
 {
     int64_t kb = 0;
-    switch (row->kind) {
-    case VALUE_PLAIN:
-        return facts_value(facts, row->key);
-    case VALUE_GIB:
-        return facts_i64(facts, row->key, &kb)
-                   ? str_of(arena_printf(arena, "%lld", (long long)((kb + (1 << 19)) >> 20)))
-                   : STR_EMPTY;
-    case VALUE_OF_GPUS:
-        return gpus_in_words(arena, facts, row->key);
-    case VALUE_ENGINE:
-        return inventory->runtime == RUNTIME_NONE
-                   ? STR_EMPTY
-                   : facts_value(facts, arena_printf(arena, "engine.%s.version",
-                                                     runtime_kind_name(inventory->runtime)));
+    if (!row->key) {
+        return facts_at(facts, "engine.%s.version", runtime_kind_name(inventory->runtime));
     }
-    return STR_EMPTY;
+    if (row->of == OF_NODE_GIB) {
+        return facts_i64(facts, row->key, &kb)
+                   ? str_printf(arena, "%" PRId64, (kb + (1 << 19)) >> 20)
+                   : STR_EMPTY;
+    }
+    return row->of == OF_GPUS ? gpus_in_words(arena, facts, row->key)
+                              : facts_value(facts, row->key);
 }
 
 static void put_value(struct arena *arena, struct difference *difference, size_t n_nodes,
@@ -312,8 +278,7 @@ static void put_value(struct arena *arena, struct difference *difference, size_t
 static struct str difference_in_words(struct arena *arena, const struct node_probes *probes,
                                       const struct difference *difference)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 1u << 20);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(1u << 20);
     for (size_t idx = 0; idx < difference->n_values; idx++) {
         const struct difference_value *value = &difference->values[idx];
         struct str nodes = inventory_fold(arena, probes->inventory, value->nodes, value->n_nodes);
@@ -332,10 +297,10 @@ void checks_of_differences(struct checks *checks, const struct node_probes *prob
         struct difference difference = {
             .what = EQUAL[row].what,
             .values = arena_array(checks->arena, struct difference_value, probes->n + 1)};
-        struct check check = {.id = "equal",
-                              .expected = str_of(arena_printf(
-                                  checks->arena, "%s the same on all nodes", EQUAL[row].what)),
-                              .of = STR_LIT("the inventory")};
+        struct check check = {
+            .id = "equal",
+            .expected = str_printf(checks->arena, "%s the same on all nodes", EQUAL[row].what),
+            .of = STR_LIT("the inventory")};
         size_t n_reached = 0;
         for (size_t idx = 0; idx < probes->n; idx++) {
             if (probes->items[idx].is_reached) {
@@ -352,18 +317,17 @@ void checks_of_differences(struct checks *checks, const struct node_probes *prob
         if (difference.n_values == 1 && !difference.values[0].value.ptr) {
             continue; /* no node has one */
         }
-        if (EQUAL[row].kind == VALUE_OF_GPUS && difference.n_values == 1 &&
+        if (EQUAL[row].of == OF_GPUS && difference.n_values == 1 &&
             str_eq_z(difference.values[0].value, "none") && strcmp(EQUAL[row].key, "name") != 0) {
             continue;
         }
-        check.verdict = difference.n_values > 1 ? CHECK_FAILS : CHECK_HOLDS;
-        check.found = difference.n_values > 1
-                          ? difference_in_words(checks->arena, probes, &difference)
-                          : difference.values[0].value;
-        checks_add(checks, check);
+        check.found = difference.values[0].value;
         if (difference.n_values > 1) {
+            check.verdict = CHECK_FAILS;
+            check.found = difference_in_words(checks->arena, probes, &difference);
             all.items[all.n++] = difference;
         }
+        checks_add(checks, check);
     }
     *ret_differences = all;
 }

@@ -5,6 +5,7 @@
 #include "fleet/checks.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 /* Raw logs of several nodes are ordered by their time stamps, and rendezvous tokens and TLS certificates expire. */
 #define CLOCK_OFF_MAX_NS (2 * NS_PER_S)
@@ -15,7 +16,7 @@
 static void add(struct checks *checks, const struct node_probe *probe, struct check check)
 {
     check.node = probe->spec->name;
-    check.of = check.of.ptr ? check.of : STR_LIT("the inventory");
+    check.of = STR_LIT("the inventory");
     checks_add(checks, check);
 }
 
@@ -26,16 +27,15 @@ static double ms(int64_t ns)
 
 static void try_reach(struct checks *checks, const struct node_probe *probe)
 {
-    struct check check = {.id = "reached",
-                          .expected = STR_LIT("sshd accepts the login and a shell answers")};
-    if (probe->is_reached) {
-        check.found = str_of(arena_printf(checks->arena, "first answer after %.0f ms, then %.0f ms",
-                                          ms(probe->connect_ns), ms(probe->round_trip_ns)));
-    } else {
-        check.verdict = CHECK_FAILS;
-        check.found = probe->error;
-    }
-    add(checks, probe, check);
+    add(checks, probe,
+        (struct check){.id = "reached",
+                       .verdict = check_verdict_of(probe->is_reached),
+                       .expected = STR_LIT("sshd accepts the login and a shell answers"),
+                       .found = probe->is_reached
+                                    ? str_printf(checks->arena,
+                                                 "first answer after %.0f ms, then %.0f ms",
+                                                 ms(probe->connect_ns), ms(probe->round_trip_ns))
+                                    : probe->error});
 }
 
 static void try_noise(struct checks *checks, const struct node_probe *probe)
@@ -43,13 +43,12 @@ static void try_noise(struct checks *checks, const struct node_probe *probe)
     const struct node_facts *facts = &probe->facts;
     struct check check = {.id = "shell-noise",
                           .level = CHECK_ADVISED,
+                          .verdict = check_verdict_of(!facts->noise_bytes),
                           .expected = STR_LIT("a login that prints nothing"),
                           .found = STR_LIT("nothing")};
     if (facts->noise_bytes) {
-        check.verdict = CHECK_FAILS;
-        check.found =
-            str_of(arena_printf(checks->arena, "%zu bytes before the first line: %.*s",
-                                facts->noise_bytes, STR_ARG(str_sub(facts->noise, 0, 80))));
+        check.found = str_printf(checks->arena, "%zu bytes before the first line: %.*s",
+                                 facts->noise_bytes, STR_ARG(str_sub(facts->noise, 0, 80)));
         check.advice = STR_LIT("print only if the shell is interactive: case $- in *i*) ... esac");
     }
     add(checks, probe, check);
@@ -59,23 +58,36 @@ static void try_clock(struct checks *checks, const struct node_probe *probe)
 {
     int64_t low = probe->clock_low_ns;
     int64_t high = probe->clock_high_ns;
-    struct check check = {.id = "clock", .expected = STR_LIT("within 2 s of this machine's")};
-    if (!probe->has_clock) {
-        check.verdict = CHECK_UNKNOWN;
-        check.found = STR_LIT("its date command prints no number");
-        add(checks, probe, check);
-        return;
+    bool is_off = low > CLOCK_OFF_MAX_NS || high < -CLOCK_OFF_MAX_NS;
+    bool is_sure = is_off || (low >= -CLOCK_OFF_MAX_NS && high <= CLOCK_OFF_MAX_NS);
+    struct check check = {.id = "clock",
+                          .verdict = is_sure && probe->has_clock ? check_verdict_of(!is_off)
+                                                                 : CHECK_UNKNOWN,
+                          .expected = STR_LIT("within 2 s of this machine's"),
+                          .found = STR_LIT("its date command prints no number")};
+    if (probe->has_clock) {
+        check.found = str_printf(checks->arena, "between %+.3f s and %+.3f s", ms(low) / 1000,
+                                 ms(high) / 1000);
+        check.advice =
+            check.verdict == CHECK_HOLDS ? STR_EMPTY : STR_LIT("chronyd or ntpd on every node");
     }
-    if (low > CLOCK_OFF_MAX_NS || high < -CLOCK_OFF_MAX_NS) {
-        check.verdict = CHECK_FAILS;
-    } else if (low < -CLOCK_OFF_MAX_NS || high > CLOCK_OFF_MAX_NS) {
-        check.verdict = CHECK_UNKNOWN;
-    }
-    check.found = str_of(arena_printf(checks->arena, "between %+.3f s and %+.3f s", ms(low) / 1000,
-                                      ms(high) / 1000));
-    check.advice =
-        check.verdict == CHECK_HOLDS ? STR_EMPTY : STR_LIT("chronyd or ntpd on every node");
     add(checks, probe, check);
+}
+
+static void try_inodes(struct checks *checks, const struct node_probe *probe)
+{
+    int64_t inodes = 0;
+    /* btrfs and others create inodes on demand. */
+    bool is_known = facts_i64(&probe->facts, "disk.work.inodes_free", &inodes);
+    add(checks, probe,
+        (struct check){.id = "inodes",
+                       .level = CHECK_ADVISED,
+                       .verdict = is_known ? check_verdict_of(inodes >= INODES_MIN || inodes == 0)
+                                           : CHECK_UNKNOWN,
+                       .expected = STR_LIT("at least 100000 free inodes"),
+                       .found = !is_known ? facts_why(&probe->facts, "disk.work.inodes_free")
+                                : inodes  ? str_printf(checks->arena, "%" PRId64, inodes)
+                                          : STR_LIT("the file system does not count them")});
 }
 
 static void try_work_folder(struct checks *checks, const struct node_probe *probe)
@@ -84,23 +96,18 @@ static void try_work_folder(struct checks *checks, const struct node_probe *prob
     struct str path = facts_value(facts, "disk.work.path");
     struct str kind = facts_value(facts, "disk.work.kind");
     struct str writable = facts_value(facts, "disk.work.writable");
-    int64_t inodes = 0;
-    struct check check = {
-        .id = "work-folder",
-        .expected = str_of(arena_printf(checks->arena, "%.*s is writable", STR_ARG(path)))};
-    struct check files = {
-        .id = "inodes", .level = CHECK_ADVISED, .expected = STR_LIT("at least 100000 free inodes")};
-    check.verdict = str_eq_z(writable, "1") ? CHECK_HOLDS : CHECK_FAILS;
-    check.found =
-        writable.ptr
-            ? str_of(arena_printf(checks->arena, "%s, on %.*s",
-                                  check.verdict == CHECK_HOLDS ? "it can" : "it cannot",
-                                  STR_ARG(kind.ptr ? kind : STR_LIT("an unknown file system"))))
-            : facts_why(facts, "disk.work.writable");
-    if (!path.ptr) {
-        check.verdict = CHECK_UNKNOWN;
-        check.found = facts_why(facts, "disk.work.path");
-    }
+    bool can = str_eq_z(writable, "1");
+    struct check check = {.id = "work-folder",
+                          .verdict = path.ptr ? check_verdict_of(can) : CHECK_UNKNOWN,
+                          .expected = str_printf(checks->arena, "%.*s is writable", STR_ARG(path)),
+                          .found = !path.ptr ? facts_why(facts, "disk.work.path")
+                                   : !writable.ptr
+                                       ? facts_why(facts, "disk.work.writable")
+                                       : str_printf(checks->arena, "%s, on %.*s",
+                                                    can ? "it can" : "it cannot",
+                                                    STR_ARG(kind.ptr ? kind
+                                                                     : STR_LIT("an unknown file "
+                                                                               "system")))};
     add(checks, probe, check);
     if (str_eq_z(kind, "tmpfs") || str_eq_z(kind, "ramfs")) {
         add(checks, probe,
@@ -112,16 +119,7 @@ static void try_work_folder(struct checks *checks, const struct node_probe *prob
                            .advice = STR_LIT("data there takes memory from the job and is lost on "
                                              "reboot: set work_folder")});
     }
-    if (!facts_i64(facts, "disk.work.inodes_free", &inodes)) {
-        /* btrfs and others create inodes on demand. */
-        files.verdict = CHECK_UNKNOWN;
-        files.found = facts_why(facts, "disk.work.inodes_free");
-    } else {
-        files.verdict = inodes >= INODES_MIN || inodes == 0 ? CHECK_HOLDS : CHECK_FAILS;
-        files.found = str_of(arena_printf(checks->arena, "%lld", (long long)inodes));
-        files.found = inodes == 0 ? STR_LIT("the file system does not count them") : files.found;
-    }
-    add(checks, probe, files);
+    try_inodes(checks, probe);
 }
 
 /* ---- container engine ---- */
@@ -143,20 +141,20 @@ static void try_engine(struct checks *checks, const struct inventory *inventory,
     const char *name = runtime_kind_name(inventory->runtime);
     const char *key = arena_printf(checks->arena, "engine.%s.version", name);
     struct str version = facts_value(facts, key);
-    struct check check = {.id = "engine",
-                          .verdict = version.ptr ? CHECK_HOLDS : CHECK_FAILS,
-                          .expected = str_of(arena_printf(checks->arena, "%s answers", name)),
-                          .found = version.ptr ? version : facts_why(facts, key)};
     if (inventory->runtime == RUNTIME_NONE) {
         return;
     }
-    add(checks, probe, check);
+    add(checks, probe,
+        (struct check){.id = "engine",
+                       .verdict = check_verdict_of(version.ptr),
+                       .expected = str_printf(checks->arena, "%s answers", name),
+                       .found = version.ptr ? version : facts_why(facts, key)});
     if (n_gpus > 0 && version.ptr &&
         (inventory->runtime == RUNTIME_DOCKER || inventory->runtime == RUNTIME_PODMAN)) {
         bool has = has_gpu_support(facts);
         add(checks, probe,
             (struct check){.id = "engine-gpus",
-                           .verdict = has ? CHECK_HOLDS : CHECK_FAILS,
+                           .verdict = check_verdict_of(has),
                            .expected = STR_LIT("the engine can give a container GPUs"),
                            .found = has ? STR_LIT("NVIDIA's runtime or CDI files exist")
                                         : STR_LIT("no NVIDIA runtime, no CDI file"),
@@ -168,16 +166,18 @@ static void try_engine(struct checks *checks, const struct inventory *inventory,
 
 /* ---- GPUs ---- */
 
-static struct str of_gpu(struct arena *arena, const struct node_facts *facts, int64_t gpu,
-                         const char *field)
+/* Why a field of a GPU is not known. */
+static struct str gpu_why(struct checks *checks, const struct node_probe *probe, int64_t gpu,
+                          const char *field)
 {
-    return facts_value(facts, arena_printf(arena, "gpu.%lld.%s", (long long)gpu, field));
+    return facts_why(&probe->facts, arena_printf(checks->arena, "gpu.%" PRId64 ".%s", gpu, field));
 }
 
-static struct str of_gpu_why(struct arena *arena, const struct node_facts *facts, int64_t gpu,
-                             const char *field)
+static struct str not_known(struct checks *checks, const struct node_probe *probe, int64_t gpu,
+                            const char *field)
 {
-    return facts_why(facts, arena_printf(arena, "gpu.%lld.%s", (long long)gpu, field));
+    struct str why = gpu_why(checks, probe, gpu, field);
+    return why.ptr ? why : STR_LIT("not known for every GPU");
 }
 
 static bool says_no_such(struct str why)
@@ -187,38 +187,31 @@ static bool says_no_such(struct str why)
 
 /* Lists each GPU whose field is not as it should be; an unknown field does not fail: old cards lack some. */
 static void try_gpu_field(struct checks *checks, const struct node_probe *probe, int64_t n,
-                          const char *field, const struct check *form)
+                          const char *field, struct check check)
 {
     CLEANUP(strbuf) struct strbuf bad = STRBUF(FACT_TEXT_MAX);
-    struct check check = *form;
-    size_t n_bad = 0;
-    size_t n_known = 0;
-    struct str group = facts_why(&probe->facts, "smi.mig");
-    bool is_mig = strcmp(form->id, "gpu-mig") == 0;
+    struct str wanted = check.expected;
+    int64_t n_known = 0;
+    /* A card without the mode, or with a driver that predates it, does not have it on. */
+    bool is_mig = strcmp(check.id, "gpu-mig") == 0;
+    bool lacks_mig =
+        is_mig && str_find(facts_why(&probe->facts, "smi.mig"), STR_LIT("not a valid field")) >= 0;
     for (int64_t gpu = 0; gpu < n; gpu++) {
-        struct str value = of_gpu(checks->arena, &probe->facts, gpu, field);
-        /* A card without the mode, or with a driver that predates it, does not have it on. */
-        n_known += value.ptr != NULL ||
-                   (is_mig && (says_no_such(of_gpu_why(checks->arena, &probe->facts, gpu, field)) ||
-                               str_find(group, STR_LIT("not a valid field")) >= 0));
-        if (value.ptr && !str_eq(value, form->expected)) {
-            strbuf_printf(&bad, "%sGPU %lld: %.*s", n_bad++ ? ", " : "", (long long)gpu,
+        struct str value = gpu_value(&probe->facts, gpu, field);
+        n_known +=
+            value.ptr || lacks_mig || (is_mig && says_no_such(gpu_why(checks, probe, gpu, field)));
+        if (value.ptr && !str_eq(value, wanted)) {
+            strbuf_printf(&bad, "%sGPU %" PRId64 ": %.*s", bad.len ? ", " : "", gpu,
                           STR_ARG(value));
         }
     }
-    check.expected =
-        str_of(arena_printf(checks->arena, "%s: %.*s", field, STR_ARG(form->expected)));
-    if (n_bad) {
+    check.expected = str_printf(checks->arena, "%s: %.*s", field, STR_ARG(wanted));
+    if (bad.len) {
         check.verdict = CHECK_FAILS;
         check.found = str_dup(checks->arena, strbuf_str(&bad));
-    } else if (n_known < (size_t)n) {
-        check.verdict = CHECK_UNKNOWN;
-        check.found = facts_why(&probe->facts, arena_printf(checks->arena, "gpu.0.%s", field));
-        check.found = check.found.ptr ? check.found : STR_LIT("not known for every GPU");
-        check.advice = STR_EMPTY;
     } else {
-        check.verdict = CHECK_HOLDS;
-        check.found = form->expected;
+        check.verdict = n_known < n ? CHECK_UNKNOWN : CHECK_HOLDS;
+        check.found = n_known < n ? not_known(checks, probe, 0, field) : wanted;
         check.advice = STR_EMPTY;
     }
     add(checks, probe, check);
@@ -227,31 +220,24 @@ static void try_gpu_field(struct checks *checks, const struct node_probe *probe,
 /* Application clocks that somebody has lowered below the card's highest. */
 static void try_clocks(struct checks *checks, const struct node_probe *probe, int64_t n)
 {
+    static const char SET[] = "clocks.applications.graphics_mhz", MAX[] = "clocks.max.sm_mhz";
     struct check check = {.id = "gpu-clocks",
                           .level = CHECK_ADVISED,
                           .expected = STR_LIT("application clocks at the card's highest"),
                           .found = STR_LIT("they are")};
-    for (int64_t gpu = 0; gpu < n; gpu++) {
+    for (int64_t gpu = 0; gpu < n && check.verdict == CHECK_HOLDS; gpu++) {
         int64_t set = 0;
         int64_t max = 0;
-        const struct node_facts *facts = &probe->facts;
-        const char *set_key = arena_printf(
-            checks->arena, "gpu.%lld.clocks.applications.graphics_mhz", (long long)gpu);
-        if (!facts_i64(facts, set_key, &set) ||
-            !facts_i64(facts,
-                       arena_printf(checks->arena, "gpu.%lld.clocks.max.sm_mhz", (long long)gpu),
-                       &max)) {
+        struct err ignored = {0};
+        if (str_to_i64(gpu_value(&probe->facts, gpu, SET), 0, INT64_MAX, &set, &ignored) < 0 ||
+            str_to_i64(gpu_value(&probe->facts, gpu, MAX), 0, INT64_MAX, &max, &ignored) < 0) {
             check.verdict = CHECK_UNKNOWN;
-            check.found = facts_why(facts, set_key);
-            check.found = check.found.ptr ? check.found : STR_LIT("not known for every GPU");
-            break;
-        }
-        if (set * 100 < max * CLOCK_CAP_PERCENT) {
+            check.found = not_known(checks, probe, gpu, SET);
+        } else if (set * 100 < max * CLOCK_CAP_PERCENT) {
             check.verdict = CHECK_FAILS;
-            check.found = str_of(arena_printf(checks->arena, "GPU %lld: %lld of %lld MHz",
-                                              (long long)gpu, (long long)set, (long long)max));
+            check.found = str_printf(
+                checks->arena, "GPU %" PRId64 ": %" PRId64 " of %" PRId64 " MHz", gpu, set, max);
             check.advice = STR_LIT("nvidia-smi -ac, or record it: the published runs do not say");
-            break;
         }
     }
     add(checks, probe, check);
@@ -272,43 +258,38 @@ static void try_gpu_health(struct checks *checks, const struct node_probe *probe
         {"compute_mode", "gpu-compute-mode", CHECK_ADVISED, "Default", NULL},
     };
     int64_t others = 0;
-    struct check busy = {.id = "gpu-idle",
-                         .expected = STR_LIT("no process on the GPUs"),
-                         .found = facts_why(&probe->facts, "nvidia.processes"),
-                         .verdict = CHECK_UNKNOWN};
+    bool is_known = facts_i64(&probe->facts, "nvidia.processes", &others);
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct check form = {.id = ROWS[idx].id,
-                             .level = ROWS[idx].level,
-                             .expected = str_of(ROWS[idx].expected),
-                             .advice = str_of(ROWS[idx].advice)};
-        try_gpu_field(checks, probe, n, ROWS[idx].field, &form);
+        try_gpu_field(checks, probe, n, ROWS[idx].field,
+                      (struct check){.id = ROWS[idx].id,
+                                     .level = ROWS[idx].level,
+                                     .expected = str_of(ROWS[idx].expected),
+                                     .advice = str_of(ROWS[idx].advice)});
     }
     try_clocks(checks, probe, n);
-    if (facts_i64(&probe->facts, "nvidia.processes", &others)) {
-        busy.verdict = others == 0 ? CHECK_HOLDS : CHECK_FAILS;
-        busy.found = str_of(arena_printf(checks->arena, "%lld processes", (long long)others));
-    }
-    add(checks, probe, busy);
+    add(checks, probe,
+        (struct check){.id = "gpu-idle",
+                       .verdict = is_known ? check_verdict_of(others == 0) : CHECK_UNKNOWN,
+                       .expected = STR_LIT("no process on the GPUs"),
+                       .found = is_known
+                                    ? str_printf(checks->arena, "%" PRId64 " processes", others)
+                                    : facts_why(&probe->facts, "nvidia.processes")});
 }
 
 static void try_gpus(struct checks *checks, const struct node_probe *probe)
 {
-    const struct node_facts *facts = &probe->facts;
     int64_t wanted = probe->spec->gpus;
     int64_t n = 0;
-    bool is_known = facts_i64(facts, "gpu.count", &n);
-    struct check check = {
-        .id = "inventory-gpus",
-        .expected = str_of(arena_printf(checks->arena, "%lld", (long long)wanted)),
-        .verdict = !is_known     ? CHECK_UNKNOWN
-                   : n == wanted ? CHECK_HOLDS
-                                 : CHECK_FAILS,
-        .found = is_known ? str_of(arena_printf(checks->arena, "%lld", (long long)n))
-                          : facts_why(facts, "gpu.count")};
+    bool is_known = facts_i64(&probe->facts, "gpu.count", &n);
     if (wanted > 0 || !is_known || n > 0) {
-        /* More GPUs than the inventory lists: it may leave some out. */
-        check.level = is_known && n > wanted ? CHECK_ADVISED : CHECK_REQUIRED;
-        add(checks, probe, check);
+        add(checks, probe,
+            /* More GPUs than the inventory lists: it may leave some out. */
+            (struct check){.id = "inventory-gpus",
+                           .level = is_known && n > wanted ? CHECK_ADVISED : CHECK_REQUIRED,
+                           .verdict = is_known ? check_verdict_of(n == wanted) : CHECK_UNKNOWN,
+                           .expected = str_printf(checks->arena, "%" PRId64, wanted),
+                           .found = is_known ? str_printf(checks->arena, "%" PRId64, n)
+                                             : facts_why(&probe->facts, "gpu.count")});
     }
     if (is_known && n > 0) {
         try_gpu_health(checks, probe, n);
@@ -318,18 +299,16 @@ static void try_gpus(struct checks *checks, const struct node_probe *probe)
 static void try_cpu(struct checks *checks, const struct node_probe *probe)
 {
     struct str governor = facts_value(&probe->facts, "cpu.governor");
-    struct check check = {.id = "cpu-governor",
-                          .level = CHECK_ADVISED,
-                          .expected = STR_LIT("performance"),
-                          .found = governor};
-    check.verdict = str_eq_z(governor, "performance") ? CHECK_HOLDS : CHECK_FAILS;
-    if (!governor.ptr) {
-        check.verdict = CHECK_UNKNOWN;
-        check.found = facts_why(&probe->facts, "cpu.governor");
-    } else if (check.verdict == CHECK_FAILS) {
-        check.advice = STR_LIT("cpupower frequency-set -g performance");
-    }
-    add(checks, probe, check);
+    bool holds = str_eq_z(governor, "performance");
+    add(checks, probe,
+        (struct check){.id = "cpu-governor",
+                       .level = CHECK_ADVISED,
+                       .verdict = governor.ptr ? check_verdict_of(holds) : CHECK_UNKNOWN,
+                       .expected = STR_LIT("performance"),
+                       .found = governor.ptr ? governor : facts_why(&probe->facts, "cpu.governor"),
+                       .advice = governor.ptr && !holds
+                                     ? STR_LIT("cpupower frequency-set -g performance")
+                                     : STR_EMPTY});
 }
 
 void checks_of_probe(struct checks *checks, const struct inventory *inventory,

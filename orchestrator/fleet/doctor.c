@@ -3,6 +3,7 @@
 
 #include "fleet/doctor.h"
 
+#include "base/text.h"
 #include "fleet/doctor_needs.h"
 #include "report/node_facts.h"
 
@@ -148,7 +149,7 @@ int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src cl
         struct node_probe *probe = &probes.items[idx];
         strbuf_release(&exam.visits[idx].output);
         if (!probe->is_reached) {
-            probe->error = str_of(arena_printf(arena, "%s", fleet->nodes[idx].err.msg));
+            probe->error = str_printf(arena, "%s", fleet->nodes[idx].err.msg);
             probe->cause = fleet->nodes[idx].err.code;
         }
     }
@@ -203,7 +204,7 @@ static int run_round(struct port_round *round, struct fleet *fleet, struct node_
         }
         if (bad.code != ERR_NONE || facts_parse(round->arena, text, &ret_facts[idx], &bad) < 0) {
             struct node_fact why = {STR_LIT("failed"), STR_EMPTY,
-                                    str_of(arena_printf(round->arena, "%s", bad.msg))};
+                                    str_printf(round->arena, "%s", bad.msg)};
             ret_facts[idx] = (struct node_facts){0};
             if (facts_add(round->arena, &ret_facts[idx], why, err) < 0) {
                 return -1;
@@ -235,7 +236,7 @@ static int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t po
 {
     struct port_round round = {.arena = arena,
                                .probes = probes,
-                               .port = str_of(arena_printf(arena, "%lld", (long long)port)),
+                               .port = str_printf(arena, "%lld", (long long)port),
                                .op = NODE_LISTEN,
                                .fields = arena_array(arena, struct str *, probes->n + 1),
                                .n_fields = arena_array(arena, size_t, probes->n + 1)};
@@ -281,14 +282,14 @@ static void add_nodes_check(struct checks *checks, const struct inventory *inven
         const struct want *want = &wants->items[idx];
         if (want->kind == WANT_NODES) {
             bool holds = (int64_t)inventory->n_nodes >= want->number;
-            checks_add(checks, (struct check){
-                                   .id = "nodes",
-                                   .verdict = holds ? CHECK_HOLDS : CHECK_FAILS,
-                                   .expected = str_of(arena_printf(checks->arena, "%lld nodes",
-                                                                   (long long)want->number)),
-                                   .found = str_of(arena_printf(
-                                       checks->arena, "%zu in the inventory", inventory->n_nodes)),
-                                   .of = want->of});
+            checks_add(
+                checks,
+                (struct check){
+                    .id = "nodes",
+                    .verdict = holds ? CHECK_HOLDS : CHECK_FAILS,
+                    .expected = str_printf(checks->arena, "%lld nodes", (long long)want->number),
+                    .found = str_printf(checks->arena, "%zu in the inventory", inventory->n_nodes),
+                    .of = want->of});
         }
     }
 }

@@ -60,11 +60,6 @@ typedef enum step (*fleet_step_fn)(void *ctx, struct fleet_node *node, size_t no
 MUST_CHECK int fleet_each(struct fleet *fleet, int64_t deadline_ns, fleet_step_fn fn, void *ctx,
                           struct err *err);
 
-struct fleet_result {
-    int exit_status;
-    struct strbuf output; /* stdout and stderr of the script */
-};
-
 /* "node2: connection refused": the first failed node's error as the caller's. */
 MUST_CHECK int fleet_first_error(const struct fleet *fleet, struct err *err);
 

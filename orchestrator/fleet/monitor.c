@@ -3,6 +3,8 @@
 
 #include "fleet/monitor.h"
 
+#include "base/text.h"
+#include "base/vec.h"
 #include "judge/stats.h"
 #include "report/node_facts.h"
 
@@ -20,8 +22,7 @@ enum {
 
 struct gpu_state {
     struct monitor_gpu out;
-    double *clocks; /* of samples at work */
-    size_t n_clocks, clocks_max;
+    VEC(double) clocks; /* of samples at work; in the arena */
     size_t n_thermal, n_brake, n_cap;
     bool has_ecc;
     double ecc_first[2], ecc_last[2];   /* uncorrected, corrected */
@@ -181,20 +182,6 @@ static struct gpu_state *gpu_of(struct reader *reader, int64_t index)
     return gpu;
 }
 
-static void keep_clock(struct arena *arena, struct gpu_state *gpu, double mhz)
-{
-    if (gpu->n_clocks == gpu->clocks_max) {
-        size_t n_max = gpu->clocks_max ? 2 * gpu->clocks_max : 64;
-        double *clocks = arena_array(arena, double, n_max);
-        if (gpu->n_clocks) {
-            memcpy(clocks, gpu->clocks, gpu->n_clocks * sizeof(*clocks));
-        }
-        gpu->clocks = clocks;
-        gpu->clocks_max = n_max;
-    }
-    gpu->clocks[gpu->n_clocks++] = mhz;
-}
-
 static void take_errors(struct gpu_state *gpu, const struct smi_cell *cells, size_t n)
 {
     static const char *const FIELDS[2] = {"ecc.errors.uncorrected.volatile.total",
@@ -220,7 +207,8 @@ static void take_work(struct reader *reader, struct gpu_state *gpu, const struct
     gpu->out.n_busy++;
     if (number_of(cells, n, "clocks.sm", &value) ||
         number_of(cells, n, "clocks.current.sm", &value)) {
-        keep_clock(reader->arena, gpu, value);
+        VEC_RESERVE_IN(reader->arena, &gpu->clocks);
+        gpu->clocks.items[gpu->clocks.n++] = value;
     }
     if (reasons_of(cells, n, &reasons)) {
         /* HW slowdown is one of its two causes; older cards name neither. */
@@ -317,58 +305,53 @@ static int read_line(struct reader *reader, struct str line, struct err *err)
 
 /* ---- verdicts ---- */
 
-static void add_taint(struct reader *reader, const char *id, char *text)
+static PRINTF_LIKE(3, 4) void add_taint(struct reader *reader, const char *id, const char *fmt, ...)
 {
     struct monitor_report *report = reader->report;
+    va_list args;
     ASSERT(report->n_taints < MONITOR_TAINTS_MAX); /* each has this many verdicts at most */
-    report->taints[report->n_taints++] = (struct taint){id, str_of(text)};
+    va_start(args, fmt);
+    report->taints[report->n_taints++] = (struct taint){id, str_vprintf(reader->arena, fmt, args)};
+    va_end(args);
 }
 
 static void judge_gpu(struct reader *reader, struct gpu_state *gpu)
 {
-    struct arena *arena = reader->arena;
     long long index = (long long)gpu->out.index;
     if (gpu->n_thermal) {
         add_taint(reader, "gpu-thermal",
-                  arena_printf(arena,
-                               "GPU %lld: slowed by heat in %zu of %zu samples at work, up to "
-                               "%.0f degrees C",
-                               index, gpu->n_thermal, gpu->out.n_busy, gpu->out.temperature_max_c));
+                  "GPU %lld: slowed by heat in %zu of %zu samples at work, up to %.0f degrees C",
+                  index, gpu->n_thermal, gpu->out.n_busy, gpu->out.temperature_max_c);
     }
     if (gpu->n_brake) {
         add_taint(reader, "gpu-power",
-                  arena_printf(arena,
-                               "GPU %lld: slowed by the power supply in %zu of %zu samples at "
-                               "work",
-                               index, gpu->n_brake, gpu->out.n_busy));
+                  "GPU %lld: slowed by the power supply in %zu of %zu samples at work", index,
+                  gpu->n_brake, gpu->out.n_busy);
     }
-    if (gpu->n_clocks) {
-        stats_sort(gpu->clocks, gpu->n_clocks);
-        gpu->out.clock_median_mhz = stats_sorted_median(gpu->clocks, gpu->n_clocks);
+    if (gpu->clocks.n) {
+        stats_sort(gpu->clocks.items, gpu->clocks.n);
+        gpu->out.clock_median_mhz = stats_sorted_median(gpu->clocks.items, gpu->clocks.n);
     }
-    double share = gpu->out.clock_max_mhz > 0 && gpu->n_clocks
+    double share = gpu->out.clock_max_mhz > 0 && gpu->clocks.n
                        ? 100 * gpu->out.clock_median_mhz / gpu->out.clock_max_mhz
                        : 100;
     if (share < MONITOR_CLOCK_MIN_PERCENT) {
         add_taint(reader, "gpu-clock",
-                  arena_printf(arena,
-                               "GPU %lld: at work with %.0f of %.0f MHz (median; %zu of %zu "
-                               "samples at its power cap)",
-                               index, gpu->out.clock_median_mhz, gpu->out.clock_max_mhz, gpu->n_cap,
-                               gpu->out.n_busy));
+                  "GPU %lld: at work with %.0f of %.0f MHz (median; %zu of %zu samples at its "
+                  "power cap)",
+                  index, gpu->out.clock_median_mhz, gpu->out.clock_max_mhz, gpu->n_cap,
+                  gpu->out.n_busy);
     }
     for (size_t idx = 0; idx < 2; idx++) {
         if (gpu->has_ecc && gpu->ecc_last[idx] > gpu->ecc_first[idx]) {
-            add_taint(reader, "gpu-ecc",
-                      arena_printf(arena, "GPU %lld: %.0f %s ECC errors", index,
-                                   gpu->ecc_last[idx] - gpu->ecc_first[idx],
-                                   idx ? "corrected" : "uncorrected"));
+            add_taint(reader, "gpu-ecc", "GPU %lld: %.0f %s ECC errors", index,
+                      gpu->ecc_last[idx] - gpu->ecc_first[idx], idx ? "corrected" : "uncorrected");
         }
     }
     if (gpu->processes_most > 1) { /* a rank has a GPU of its own */
         add_taint(reader, "gpu-shared",
-                  arena_printf(arena, "GPU %lld: %zu processes on it, and one of them is the rank",
-                               index, gpu->processes_most));
+                  "GPU %lld: %zu processes on it, and one of them is the rank", index,
+                  gpu->processes_most);
     }
 }
 
@@ -380,20 +363,18 @@ static double rise(const struct port_state *port, size_t idx)
 
 static void judge_port(struct reader *reader, const struct port_state *port)
 {
-    struct arena *arena = reader->arena;
     double errors = port->is_ib ? rise(port, 0) + rise(port, 1) + rise(port, 2) + rise(port, 3)
                                 : rise(port, 2) + rise(port, 6);
     double packets = rise(port, 1) + rise(port, 5);
     double drops = rise(port, 3) + rise(port, 7);
     if (errors > 0) {
-        add_taint(reader, port->is_ib ? "infiniband" : "nic-errors",
-                  arena_printf(arena, "%.*s: %.0f errors", STR_ARG(port->name), errors));
+        add_taint(reader, port->is_ib ? "infiniband" : "nic-errors", "%.*s: %.0f errors",
+                  STR_ARG(port->name), errors);
     }
     if (!port->is_ib && drops >= MONITOR_DROPS_MIN &&
         drops * 1000 > packets * MONITOR_DROPS_MAX_PERMILLE) {
-        add_taint(reader, "nic-drops",
-                  arena_printf(arena, "%.*s: %.0f of %.0f packets dropped", STR_ARG(port->name),
-                               drops, packets));
+        add_taint(reader, "nic-drops", "%.*s: %.0f of %.0f packets dropped", STR_ARG(port->name),
+                  drops, packets);
     }
 }
 
@@ -410,14 +391,12 @@ static void judge(struct reader *reader)
         judge_port(reader, &reader->ports[idx]);
     }
     if (ticks > 0 && stolen * 100 > ticks * MONITOR_STEAL_MAX_PERCENT) {
-        add_taint(reader, "cpu-steal",
-                  arena_printf(reader->arena, "%.1f %% of its CPU time went to others (steal)",
-                               100 * stolen / ticks));
+        add_taint(reader, "cpu-steal", "%.1f %% of its CPU time went to others (steal)",
+                  100 * stolen / ticks);
     }
     if (reader->began_s[1] - reader->began_s[0] > MONITOR_SET_MAX_S) {
-        add_taint(reader, "clock-set",
-                  arena_printf(reader->arena, "its clock was set, by %.0f s between the extremes",
-                               reader->began_s[1] - reader->began_s[0]));
+        add_taint(reader, "clock-set", "its clock was set, by %.0f s between the extremes",
+                  reader->began_s[1] - reader->began_s[0]);
     }
 }
 

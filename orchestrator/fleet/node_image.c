@@ -3,12 +3,33 @@
 
 #include "fleet/node_image.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/embed.h"
 #include "base/said.h"
-#include "fleet/node_image_impl.h"
+#include "base/text.h"
+#include "fleet/stage.h"
+#include "store/image_export.h"
 
 #define OUTPUT_MAX    (64u << 10)
 #define STATUS_ABSENT 3
+#define RM_NS         (60 * NS_PER_S)
+#define ARGS_MAX      8
+
+struct provide {
+    struct arena *arena;
+    struct fleet *fleet;
+    const struct store *store;
+    enum runtime_kind kind;
+    const struct image_spec *spec;
+    int64_t deadline_ns;
+    int n_tries;
+    char config[OCI_DIGEST_SIZE], manifest[OCI_DIGEST_SIZE]; /* "" where not known */
+    const char **files;     /* the image's, on each node; NULL: the engine keeps images itself */
+    struct image_info info; /* of the store's, where it is loaded from there */
+    struct node_image_report report;
+};
 
 EMBED(provide_image_sh, "orchestrator/fleet/provide_image.sh");
 EMBED(find_image_sh, "orchestrator/fleet/find_image.sh");
@@ -76,8 +97,9 @@ static bool is_pinned_id(const struct provide *provide, struct str id)
            (provide->manifest[0] && str_eq_z(id, provide->manifest));
 }
 
-int node_image_take(struct provide *provide, size_t node_idx, int exit_status, struct str output,
-                    enum node_image_way way, struct err *err)
+/* The answer of a script to what it was asked: its id into the report. way is what the script did if it did anything. */
+static int take_answer(struct provide *provide, size_t node_idx, int exit_status, struct str output,
+                       enum node_image_way way, struct err *err)
 {
     struct node_image_node *node = &provide->report.nodes[node_idx];
     struct str rest = output, line, said = STR_EMPTY, id = STR_EMPTY;
@@ -123,97 +145,258 @@ static const char *registry_ref(struct provide *provide)
                         STR_ARG(provide->spec->ref.path), digest);
 }
 
-/* A failed node keeps its error; those that have no image yet have no id either. */
-static int take_all(struct provide *provide, const struct fleet_result *results)
-{
-    int n_failed = 0;
-    for (size_t idx = 0; idx < provide->fleet->n_nodes; idx++) {
-        struct fleet_node *node = &provide->fleet->nodes[idx];
-        if (node->is_left_out) {
-            continue;
-        }
-        if (node->err.code == ERR_NONE && results[idx].exit_status != STATUS_ABSENT) {
-            (void)!node_image_take(provide, idx, results[idx].exit_status,
-                                   strbuf_str(&results[idx].output), NODE_IMAGE_PULLED, &node->err);
-        }
-        n_failed += node->err.code != ERR_NONE;
-    }
-    return n_failed;
-}
+/* ---- the same script on each node ---- */
 
-struct ask {
+struct image_round {
     struct provide *provide;
-    const char *ref, *tries;
-    struct fleet_result *results;
-    bool *has_file; /* the node's folder is known */
+    const char *script;
+    const char *args[ARGS_MAX]; /* ended by NULL */
+    size_t file_at;             /* of them, which is each node's own */
+    const char **files;         /* NULL: it has none */
+    int64_t deadline_ns;
+    int *statuses;
+    struct strbuf *outputs;
 };
 
 /* Of apptainer and enroot: where the image's file is. */
-static enum step find_file(const struct ask *ask, struct fleet_node *node, size_t node_idx,
+static enum step find_file(struct provide *provide, struct fleet_node *node, size_t node_idx,
                            struct err *err)
 {
-    struct provide *provide = ask->provide;
     const char *work = NULL;
-    enum step step = STEP_DONE;
-    if (!ask->has_file[node_idx] && provide->files) {
-        step = node->remote->ops->work_folder(node->remote, &work, err);
-        if (step == STEP_DONE) {
-            provide->files[node_idx] =
-                arena_printf(provide->arena, "%s/images/%s%s", work,
-                             provide->report.image.digest.ptr + strlen("sha256:"),
-                             provide->kind == RUNTIME_ENROOT ? ".sqsh" : ".sif");
-        }
+    if (!provide->files || provide->files[node_idx]) {
+        return STEP_DONE;
     }
-    ask->has_file[node_idx] = step == STEP_DONE;
+    enum step step = node->remote->ops->work_folder(node->remote, &work, err);
+    if (step == STEP_DONE) {
+        provide->files[node_idx] =
+            arena_printf(provide->arena, "%s/images/%s%s", work,
+                         provide->report.image.digest.ptr + strlen("sha256:"),
+                         provide->kind == RUNTIME_ENROOT ? ".sqsh" : ".sif");
+    }
     return step;
 }
 
-static enum step step_ask(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+static enum step step_round(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
-    const struct ask *ask = ctx;
-    const struct provide *provide = ask->provide;
-    enum step step = find_file(ask, node, node_idx, err);
+    const struct image_round *round = ctx;
+    const char *args[ARGS_MAX];
+    enum step step = find_file(round->provide, node, node_idx, err);
     if (step != STEP_DONE) {
         return step;
     }
-    const char *const args[] = {runtime_kind_name(provide->kind),
-                                provide->config,
-                                provide->manifest,
-                                ask->ref,
-                                ask->tries,
-                                provide->files ? provide->files[node_idx] : "",
-                                provide->report.image.digest.ptr,
-                                NULL};
-    const struct remote_exec exec = {.script = provide->files
-                                                   ? embedded_body(EMBEDDED(find_image_sh)).ptr
-                                                   : embedded_body(EMBEDDED(provide_image_sh)).ptr,
+    memcpy(args, round->args, sizeof(args));
+    args[round->file_at] = round->files ? round->files[node_idx] : "";
+    const struct remote_exec exec = {.script = round->script,
                                      .args = args,
-                                     .output = &ask->results[node_idx].output,
-                                     .deadline_ns = provide->deadline_ns};
-    return node->remote->ops->exec(node->remote, &exec, &ask->results[node_idx].exit_status, err);
+                                     .output = &round->outputs[node_idx],
+                                     .deadline_ns = round->deadline_ns};
+    return node->remote->ops->exec(node->remote, &exec, &round->statuses[node_idx], err);
+}
+
+/* A node that fails has its error; one that does not have the image, and was not given it, has no id either. */
+static int run_round(struct image_round *round, enum node_image_way way, struct err *err)
+{
+    struct provide *provide = round->provide;
+    size_t n = provide->fleet->n_nodes;
+    round->statuses = arena_array(provide->arena, int, n + 1);
+    round->outputs = arena_array(provide->arena, struct strbuf, n + 1);
+    for (size_t idx = 0; idx < n; idx++) {
+        strbuf_init(&round->outputs[idx], OUTPUT_MAX);
+    }
+    int result = fleet_each(provide->fleet, 0, step_round, round, err);
+    for (size_t idx = 0; idx < n; idx++) {
+        struct fleet_node *node = &provide->fleet->nodes[idx];
+        if (result >= 0 && !node->is_left_out && node->err.code == ERR_NONE &&
+            round->statuses[idx] != STATUS_ABSENT) {
+            (void)!take_answer(provide, idx, round->statuses[idx], strbuf_str(&round->outputs[idx]),
+                               way, &node->err);
+        }
+        strbuf_release(&round->outputs[idx]);
+    }
+    return result < 0 ? -1 : 0;
 }
 
 static int ask_or_pull(struct provide *provide, struct err *err)
 {
-    size_t n_nodes = provide->fleet->n_nodes;
-    struct ask ask = {.provide = provide,
-                      .ref = registry_ref(provide),
-                      .tries = arena_printf(provide->arena, "%d", provide->n_tries),
-                      .results = arena_array(provide->arena, struct fleet_result, n_nodes + 1),
-                      .has_file = arena_array(provide->arena, bool, n_nodes + 1)};
-    for (size_t idx = 0; idx < n_nodes; idx++) {
-        ask.results[idx].exit_status = -1;
-        strbuf_init(&ask.results[idx].output, OUTPUT_MAX);
+    struct image_round round = {
+        .provide = provide,
+        .script = provide->files ? embedded_body(EMBEDDED(find_image_sh)).ptr
+                                 : embedded_body(EMBEDDED(provide_image_sh)).ptr,
+        .args = {runtime_kind_name(provide->kind), provide->config, provide->manifest,
+                 registry_ref(provide), arena_printf(provide->arena, "%d", provide->n_tries), "",
+                 provide->report.image.digest.ptr},
+        .file_at = 5,
+        .files = provide->files,
+        .deadline_ns = provide->deadline_ns};
+    return run_round(&round, NODE_IMAGE_PULLED, err);
+}
+
+/* ---- from the store: one tar, passed on by fleet/stage, given to each node's engine ---- */
+
+/* $1 engine, $2 tar, $3 and $4 the ids that it may be known by afterwards. */
+static const char LOAD[] =
+    "out=$(\"$1\" load --input \"$2\" 2>&1) || { printf '%s\\n' \"$out\" | tail -n 3; exit 1; }\n"
+    "for name in \"$3\" \"$4\"; do\n"
+    "  [ -n \"$name\" ] || continue\n"
+    "  id=$(\"$1\" image inspect --format '{{.Id}}' \"$name\" 2>/dev/null) || continue\n"
+    "  case $id in sha256:*) echo \"loaded $id\" ;; *) echo \"loaded sha256:$id\" ;; esac\n"
+    "  exit 0\n"
+    "done\n"
+    "echo \"the image was loaded and is not known by its id: manifest verification failed\"\n"
+    "exit 1\n";
+
+static bool is_pinned(const struct image_pins *want, const struct image_pins *have)
+{
+    return (!want->has_digest || memcmp(want->digest, have->digest, SHA256_BYTES) == 0) &&
+           (!want->has_manifest || memcmp(want->manifest, have->manifest, SHA256_BYTES) == 0) &&
+           (!want->has_config || memcmp(want->config, have->config, SHA256_BYTES) == 0);
+}
+
+static int open_image(struct provide *provide, struct err *err)
+{
+    const struct image_pins *have = &provide->info.pins;
+    if (!provide->store) {
+        return err_set(err, ERR_NOT_FOUND, "image %s: no registry and no store to take it from",
+                       provide->spec->name);
     }
-    int result = fleet_each(provide->fleet, 0, step_ask, &ask, err);
-    if (result >= 0) {
-        result = take_all(provide, ask.results);
+    if (image_open(provide->arena, provide->store, provide->spec->name, &provide->info, err) < 0) {
+        return err_wrap(err, "the nodes lack image %s (reperf data fetch image:%s gets it here)",
+                        provide->spec->name, provide->spec->name);
     }
-    for (size_t idx = 0; idx < n_nodes; idx++) {
-        strbuf_release(&ask.results[idx].output);
+    if (!is_pinned(&provide->spec->pins, have)) {
+        return err_set(err, ERR_INTEGRITY, "image %s: the store has another than the pinned one",
+                       provide->spec->name);
+    }
+    oci_digest_text(have->config, provide->config);
+    oci_digest_text(have->manifest, provide->manifest);
+    return 0;
+}
+
+static int load_here(struct provide *provide, struct err *err)
+{
+    struct fleet_node *node = &provide->fleet->nodes[0];
+    enum image_engine engine = provide->kind == RUNTIME_PODMAN ? IMAGE_PODMAN : IMAGE_DOCKER;
+    struct image_loaded loaded;
+    if (image_load(
+            provide->arena, provide->store, &provide->info,
+            &(struct image_load_opts){.engine = engine, .should_stop = provide->fleet->should_stop},
+            &loaded, &node->err) < 0) {
+        return node->err.code == ERR_INTERRUPTED
+                   ? err_set(err, ERR_INTERRUPTED, "stopped by a signal")
+                   : 0;
+    }
+    provide->report.nodes[0] = (struct node_image_node){
+        loaded.was_there ? NODE_IMAGE_THERE : NODE_IMAGE_LOADED, loaded.id};
+    return 0;
+}
+
+/* Those that failed or have the image are left out of what follows. Returns how many are not. */
+static size_t leave_out(struct provide *provide)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < provide->fleet->n_nodes; idx++) {
+        struct fleet_node *node = &provide->fleet->nodes[idx];
+        node->is_left_out |= node->err.code != ERR_NONE || provide->report.nodes[idx].id.ptr;
+        n += !node->is_left_out;
+    }
+    return n;
+}
+
+/* The tar's path on each node. */
+static int stage_tar(struct provide *provide, const char *path, const char **tars, struct err *err)
+{
+    struct digest_value value;
+    struct stage_report report;
+    struct stat info;
+    if (image_export(provide->arena, provide->store, &provide->info, path,
+                     provide->fleet->should_stop, err) < 0 ||
+        digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    if (stat(path, &info) < 0) {
+        return err_set(err, ERR_IO, "%s: gone", path);
+    }
+    const struct hex hex = sha256_hex_of(value.sha256);
+    const struct stage_item item = {.kind = STAGE_FILE,
+                                    .source = path,
+                                    .target =
+                                        arena_printf(provide->arena, "images/%s.tar", hex.text),
+                                    .sha256_hex = str_printf(provide->arena, "%s", hex.text)};
+    const struct stage_opts opts = {.clock = provide->fleet->loop->clock};
+    if (stage_items(provide->arena, provide->fleet, &opts, (struct stage_list){&item, 1}, &report,
+                    err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < provide->fleet->n_nodes; idx++) {
+        tars[idx] = report.nodes[idx].paths[0];
+    }
+    provide->report.tar_bytes = (uint64_t)info.st_size;
+    provide->report.head_bytes = report.head_bytes;
+    return 0;
+}
+
+/* The tars are removed last, for all nodes: in a shared work folder the first node must not remove it from the others. */
+static int load_nodes(struct provide *provide, const char *path, struct err *err)
+{
+    struct fleet_node *nodes = provide->fleet->nodes;
+    size_t n = provide->fleet->n_nodes;
+    const char **tars = arena_array(provide->arena, const char *, n + 1);
+    struct err *errs = arena_array(provide->arena, struct err, n + 1);
+    if (stage_tar(provide, path, tars, err) < 0) {
+        return -1;
+    }
+    if (leave_out(provide) == 0) {
+        return 0;
+    }
+    struct image_round load = {
+        .provide = provide,
+        .script = LOAD,
+        .args = {runtime_kind_name(provide->kind), "", provide->config, provide->manifest},
+        .file_at = 1,
+        .files = tars,
+        .deadline_ns = provide->deadline_ns};
+    struct image_round remove = {.provide = provide,
+                                 .script = "rm -f \"$1\"; exit 3", /* STATUS_ABSENT: no answer */
+                                 .args = {""},
+                                 .files = tars,
+                                 .deadline_ns = RM_NS};
+    if (run_round(&load, NODE_IMAGE_LOADED, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        errs[idx] = nodes[idx].err;
+    }
+    int result = run_round(&remove, NODE_IMAGE_LOADED, err);
+    for (size_t idx = 0; idx < n; idx++) {
+        nodes[idx].err = errs[idx];
     }
     return result;
 }
+
+static int load_all(struct provide *provide, struct err *err)
+{
+    struct fleet *fleet = provide->fleet;
+    bool *was_left_out = arena_array(provide->arena, bool, fleet->n_nodes + 1);
+    int result = 0;
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        was_left_out[idx] = fleet->nodes[idx].is_left_out;
+    }
+    if (leave_out(provide) > 0) {
+        const char *tar =
+            arena_printf(provide->arena, "%s/image-%ld.tar",
+                         provide->store ? store_path(provide->store, "tmp") : "", (long)getpid());
+        result = open_image(provide, err) < 0 ? -1
+                 : fleet->inventory->is_local ? load_here(provide, err)
+                                              : load_nodes(provide, tar, err);
+        (void)unlink(tar);
+    }
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        fleet->nodes[idx].is_left_out = was_left_out[idx];
+    }
+    return result;
+}
+
+/* ---- the whole ---- */
 
 static int choose_file(struct provide *provide, struct err *err)
 {
@@ -252,13 +435,6 @@ static int choose_id(struct provide *provide, struct err *err)
     return provide->files ? choose_file(provide, err) : 0;
 }
 
-bool node_image_is_pinned(const struct image_pins *want, const struct image_pins *have)
-{
-    return (!want->has_digest || memcmp(want->digest, have->digest, SHA256_BYTES) == 0) &&
-           (!want->has_manifest || memcmp(want->manifest, have->manifest, SHA256_BYTES) == 0) &&
-           (!want->has_config || memcmp(want->config, have->config, SHA256_BYTES) == 0);
-}
-
 /* A digest alone does not tell the engine's id of the image; the store's manifest does. */
 static void learn_ids(struct provide *provide)
 {
@@ -266,7 +442,7 @@ static void learn_ids(struct provide *provide)
     struct err ignored = {0};
     if (provide->store &&
         image_open(provide->arena, provide->store, provide->spec->name, &info, &ignored) == 0 &&
-        node_image_is_pinned(&provide->spec->pins, &info.pins)) {
+        is_pinned(&provide->spec->pins, &info.pins)) {
         oci_digest_text(info.pins.config, provide->config);
         oci_digest_text(info.pins.manifest, provide->manifest);
     }
@@ -332,15 +508,17 @@ int node_images_provide(struct arena *arena, struct fleet *fleet, const struct i
                               .deadline_ns =
                                   opts->deadline_ns ? opts->deadline_ns : NODE_IMAGE_DEADLINE_NS,
                               .n_tries = opts->n_tries ? opts->n_tries : NODE_IMAGE_TRIES};
+    int n_failed = 0;
     if (prepare(&provide, err) < 0) {
         return -1;
     }
-    int n_failed = ask_or_pull(&provide, err);
-    if (n_failed >= 0 && !fleet->inventory->registry.ptr) {
-        n_failed = node_image_load(&provide, err);
-    }
-    if (n_failed < 0 || choose_id(&provide, err) < 0) {
+    if (ask_or_pull(&provide, err) < 0 ||
+        (!fleet->inventory->registry.ptr && load_all(&provide, err) < 0) ||
+        choose_id(&provide, err) < 0) {
         return -1;
+    }
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        n_failed += !fleet->nodes[idx].is_left_out && fleet->nodes[idx].err.code != ERR_NONE;
     }
     *ret_report = provide.report;
     return n_failed;

@@ -216,11 +216,11 @@ static enum log_state state_of(struct audit *audit, struct cell_audit *a, size_t
 {
     const struct audit_log *log = a->bound->logs[idx];
     const struct rule *rule = a->bound->rule;
+    if (!rule) { /* no log would give its number, whatever its state is */
+        return LOG_WHOLE;
+    }
     if (!log->measurement) {
         return log->is_unreadable ? LOG_UNREADABLE : LOG_ABSENT;
-    }
-    if (!rule) {
-        return LOG_NO_RULE;
     }
     const struct judgement j = judgement_of(audit->arena, log->measurement, rule, DEMAND_ANY);
     a->refuted = a->refuted.ptr || j.gives ? a->refuted : j.why;
@@ -338,7 +338,6 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     if (!rule) {
         /* Takes precedence over anything that its logs lack: no log would give this number. */
         a->note = missing ? str_of(missing) : a->note;
-        a->log_state = LOG_WHOLE;
         judge_none(a, LOG_NO_RULE, STR_LIT("no rule says how its log gives this number"));
         return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the names in a report and in a plan stand for. They are bound once, when the reports and formats have been read: from then on a case,
-   a format, a rule and a log is a pointer, and only load, bind and explain look one up by its name (tests/lint/layers.sh). A name that
+   a format, a rule and a log is a pointer, and only load, bind and explain look one up by its name (tests/lint/names.sh). A name that
    stands for nothing is bound to NULL, and bind_findings has one finding for it. Pure; all is in the arena, and borrows from the report
    and the formats. */
 #ifndef JUDGE_BIND_H

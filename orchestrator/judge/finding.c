@@ -3,6 +3,8 @@
 
 #include "judge/finding.h"
 
+#include "base/vec.h"
+
 #define MESSAGE_BYTES 1024
 
 const char *const FINDING_LEVEL_NAMES[3] = {"note", "warning", "error"};
@@ -96,15 +98,7 @@ void finding_add(struct findings *list, const char *id, struct spot at, const ch
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    if (list->n == list->n_max) {
-        size_t n_max = list->n_max ? 2 * list->n_max : 16;
-        struct finding *items = arena_array(list->arena, struct finding, n_max);
-        if (list->n) {
-            memcpy(items, list->items, list->n * sizeof(items[0]));
-        }
-        list->items = items;
-        list->n_max = n_max;
-    }
+    VEC_RESERVE_IN(list->arena, list);
     struct finding *f = &list->items[list->n++];
     f->id = rule->id;
     f->level = rule->level;

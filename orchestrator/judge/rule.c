@@ -83,17 +83,6 @@ static int check_trim(const struct json *at, struct arena *arena UNUSED, void *o
                : 0;
 }
 
-static bool is_slug(struct str s)
-{
-    for (size_t idx = 0; idx < s.len; idx++) {
-        char c = s.ptr[idx];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-')) {
-            return false;
-        }
-    }
-    return s.len > 0;
-}
-
 /* ---- from several logs to one number ---- */
 
 double rule_unit_s(struct str unit)
@@ -249,10 +238,6 @@ static int check_scale(const struct json *at, const struct rule *rule, struct er
 
 static int check_rule(const struct json *at, const struct rule *rule, struct err *err)
 {
-    if (!is_slug(rule->id)) {
-        return json_fail(at, err, "expected a name of a-z, 0-9 and -, found \"%.60s\"",
-                         rule->id.ptr);
-    }
     if ((rule->trim_count || rule->trim_share != 0) != (rule->statistic == STAT_TRIMMED_MEAN)) {
         return json_fail(at, err, "\"trim\" belongs to statistic trimmed_mean only");
     }
@@ -279,8 +264,10 @@ static const struct json_field TARGETS_ROWS[] = {
     ROW_ANY("at_least", JSON_REQUIRED, .get = get_targets),
     ROW_ANY("at_most", JSON_REQUIRED, .get = get_targets),
 };
+static const struct json_form NAME = {.pattern = "^[a-z0-9-]+$",
+                                      .what = "a name of a-z, 0-9 and -"};
 static const struct json_field RULE_ROWS[] = {
-    ROW("name", struct rule, id, JSON_REQUIRED),
+    ROW("name", struct rule, id, JSON_REQUIRED, .form = &NAME),
     ROW("series", struct rule, series, JSON_REQUIRED),
     ROW_WORD("run", struct rule, run, RUN_CHOICE_NAMES, 0),
     ROW("match_gpus", struct rule, match_gpus, 0),

@@ -105,20 +105,15 @@ static void lint_hosts(const struct lint_command *c, const struct option_found *
 /* ---- devices ---- */
 
 /* The length of a list of GPUs, "0,1,2"; 0: not a list of numbers. *ret_is_plain: it counts from 0 upwards. */
-static int64_t read_devices(struct str list, bool *ret_is_plain)
+static int64_t read_devices(struct lint *lint, struct str list, bool *ret_is_plain)
 {
-    static const char *const PREFIXES[] = {
-        "\"", "'", "device=", "localhost:", "127.0.0.1:", "cuda:", "gpu:", "["};
-    struct str part;
+    static const char BARE[] =
+        "^(?:[\"'\\[]|device=|localhost:|127\\.0\\.0\\.1:|cuda:|gpu:)*(.*?)[\"'\\]]*\\z";
+    struct str part, g[2] = {STR_EMPTY, STR_EMPTY};
     int64_t n = 0;
-    for (size_t idx = 0; idx < ARRAY_LEN(PREFIXES); idx++) {
-        if (str_starts(list, str_of(PREFIXES[idx]))) {
-            list = str_sub(list, strlen(PREFIXES[idx]), SIZE_MAX);
-        }
-    }
-    list = str_rtrim(list, 0, "\"']");
+    (void)patterns_find(&lint->patterns, BARE, list, g, 2);
     *ret_is_plain = true;
-    while (str_next(&list, ',', &part)) {
+    while (str_next(&g[1], ',', &part)) {
         int64_t device = 0;
         part = str_trim(part);
         if (str_starts(part, STR_LIT("cuda:"))) {
@@ -137,7 +132,7 @@ static void lint_devices(const struct lint_command *c, struct str spelled, struc
                          unsigned fits)
 {
     bool is_plain;
-    int64_t n = read_devices(list, &is_plain);
+    int64_t n = read_devices(c->lint, list, &is_plain);
     if (n && !is_plain) {
         lint_add(c->lint, "device-hard-coded", c->at, "%.*s=%.*s", STR_ARG(spelled), STR_ARG(list));
     }
@@ -160,14 +155,11 @@ static void lint_gpus(const struct lint_command *c, const struct option_found *o
 /* cuda:3 anywhere, in a word or in a program's text. */
 static void lint_cuda_words(const struct lint_command *c, const struct shell_run *run)
 {
+    static const char NUMBER[] = "^(?:(?!cuda:).)*cuda:([1-9]\\d*)(?![\\d.])";
+    struct str g[2];
     for (size_t idx = 1; idx < run->n_own; idx++) {
-        struct str word = run->words[idx].text;
-        int64_t at = str_find(word, STR_LIT("cuda:"));
-        struct str number = at >= 0 ? str_sub(word, (size_t)at + 5, SIZE_MAX) : STR_EMPTY;
-        size_t len = str_span(number, 0, DIGITS);
-        if (len && number.ptr[0] != '0' && (len == number.len || number.ptr[len] != '.')) {
-            lint_add(c->lint, "device-hard-coded", c->at, "cuda:%.*s",
-                     STR_ARG(str_sub(number, 0, len)));
+        if (patterns_find(&c->lint->patterns, NUMBER, run->words[idx].text, g, 2)) {
+            lint_add(c->lint, "device-hard-coded", c->at, "cuda:%.*s", STR_ARG(g[1]));
         }
     }
 }
@@ -208,29 +200,12 @@ static size_t count_family(const struct shell_script *script, struct str stem)
 }
 
 /* $NODE1 if NODE1, NODE2, ... are set; raw: a word, or the part after its = */
-static bool is_first_of_family(const struct shell_script *script, struct str raw)
+static bool is_first_of_family(const struct lint_command *c, struct str raw)
 {
-    int64_t equals = str_find(raw, STR_LIT("="));
-    struct str name = str_sub(raw, (size_t)(equals + 1), SIZE_MAX);
-    static const char ENDS[] = "\"${}";
-    while (name.len && memchr(ENDS, name.ptr[0], sizeof(ENDS) - 1)) {
-        name = str_sub(name, 1, SIZE_MAX);
-    }
-    while (name.len && memchr(ENDS, name.ptr[name.len - 1], sizeof(ENDS) - 1)) {
-        name.len--;
-    }
-    return str_find(raw, STR_LIT("$")) > equals && is_identifier(name) && name.len > 1 &&
-           name.ptr[name.len - 1] == '1' &&
-           count_family(script, str_sub(name, 0, name.len - 1)) > 1;
-}
-
-static bool is_address(struct str s)
-{
-    size_t dots = 0;
-    for (size_t idx = 0; idx < s.len; idx++) {
-        dots += s.ptr[idx] == '.';
-    }
-    return dots == 3 && str_is_made_of(s, "0-9.");
+    static const char FIRST[] =
+        "^(?:[^=]*=)?+(?=.*\\$)[\"${}]*([A-Za-z_][A-Za-z0-9_]*)1[\"${}]*\\z";
+    struct str g[2];
+    return patterns_find(&c->lint->patterns, FIRST, raw, g, 2) && count_family(c->script, g[1]) > 1;
 }
 
 static void lint_node_value(const struct lint_command *c, struct str name, struct str raw,
@@ -240,11 +215,12 @@ static void lint_node_value(const struct lint_command *c, struct str name, struc
     if (c->command->nodes < 2 || !str_eq_z(c->command->per, "node") || is_of_head(name)) {
         return;
     }
-    if (is_first_of_family(c->script, raw)) {
+    if (is_first_of_family(c, raw)) {
         int64_t equals = str_find(raw, STR_LIT("="));
         lint_add(c->lint, "node-hard-coded", c->at, "%.*s=%.*s on every node", STR_ARG(name),
                  STR_ARG(str_sub(raw, (size_t)(equals + 1), SIZE_MAX)));
-    } else if (!is_unknown(raw) && (to_count(value, GPUS_NAME_MAX, &rank) || is_address(value))) {
+    } else if (!is_unknown(raw) && (to_count(value, GPUS_NAME_MAX, &rank) ||
+                                    lint_has(c->lint, "^(?:\\d*\\.){3}\\d*\\z", value))) {
         lint_add(c->lint, "node-hard-coded", c->at, "%.*s=%.*s on every node", STR_ARG(name),
                  STR_ARG(value));
     }
@@ -280,7 +256,7 @@ static void lint_set(const struct lint_command *c, const struct shell_word *set)
             lint_size(c, SIZES[idx].fits, name, n);
         }
     }
-    if (is_node_variable(name) || is_first_of_family(c->script, set->raw)) {
+    if (is_node_variable(name) || is_first_of_family(c, set->raw)) {
         lint_node_value(c, name, set->raw, value);
     }
 }
@@ -288,54 +264,30 @@ static void lint_set(const struct lint_command *c, const struct shell_word *set)
 static void lint_option(const struct lint_command *c, const struct shell_run *run,
                         const struct option_found *o, bool has_launcher)
 {
+    bool is_per_node = o->means == MEANS_RANKS_PER_NODE;
     int64_t n = 0;
-    bool is_number = to_count(o->value, INT32_MAX, &n);
-    switch (o->means) {
-    case MEANS_RANKS:
-        if (is_number) {
-            lint_size(c, has_launcher ? FITS_JOB | FITS_NODES : FITS_JOB, o->spelled, n);
+    if (o->means == MEANS_RANKS || is_per_node) {
+        unsigned fits = is_per_node ? FITS_NODE | (has_launcher ? FITS_ONE : 0)
+                                    : FITS_JOB | (has_launcher ? FITS_NODES : 0);
+        if (to_count(o->value, INT32_MAX, &n)) {
+            lint_size(c, fits, o->spelled, n);
         }
-        break;
-    case MEANS_RANKS_PER_NODE:
-        if (is_number) {
-            lint_size(c, has_launcher ? FITS_NODE | FITS_ONE : FITS_NODE, o->spelled, n);
-        }
-        break;
-    case MEANS_NODES:
+    } else if (o->means == MEANS_NODES) {
         lint_nodes(c, o);
-        break;
-    case MEANS_HOSTS:
+    } else if (o->means == MEANS_HOSTS) {
         lint_hosts(c, o);
-        break;
-    case MEANS_DEVICES:
-        lint_devices(c, o->spelled, o->value, FITS_NODE);
-        break;
-    case MEANS_DEVICE:
-        lint_devices(c, o->spelled, o->value, 0);
-        break;
-    case MEANS_GPUS:
+    } else if (o->means == MEANS_DEVICES || o->means == MEANS_DEVICE) {
+        lint_devices(c, o->spelled, o->value, o->means == MEANS_DEVICES ? FITS_NODE : 0);
+    } else if (o->means == MEANS_GPUS) {
         lint_gpus(c, o);
-        break;
-    case MEANS_NODE_RANK:
-    case MEANS_NODE_ADDRESS:
-        for (size_t idx = 1; idx < run->n; idx++) {
-            struct str word = run->words[idx].text;
-            if (word.ptr + word.len == o->value.ptr + o->value.len) {
-                lint_node_value(c, o->spelled, run->words[idx].raw, o->value);
-            }
+    }
+    /* What else there is, lint_settings.c handles. */
+    for (size_t idx = 1;
+         (o->means == MEANS_NODE_RANK || o->means == MEANS_NODE_ADDRESS) && idx < run->n; idx++) {
+        struct str word = run->words[idx].text;
+        if (word.ptr + word.len == o->value.ptr + o->value.len) {
+            lint_node_value(c, o->spelled, run->words[idx].raw, o->value);
         }
-        break;
-    case MEANS_BATCH: /* from here on: handled by lint_settings.c */
-    case MEANS_ITERATIONS:
-    case MEANS_LOG_INTERVAL:
-    case MEANS_WORKERS:
-    case MEANS_SEED:
-    case MEANS_IMAGES:
-    case MEANS_HALF:
-    case MEANS_PRECISION:
-    case MEANS_CONFIG:
-    case MEANS_N:
-        break;
     }
 }
 

@@ -188,14 +188,11 @@ static void lint_list(const struct lint_command *c, struct str list, char sep)
 }
 
 /* The default of a value's last expansion: "$A,$B" for "${5:-$A,$B}". */
-static struct str default_of(struct str value)
+static struct str default_of(struct lint *lint, struct str value)
 {
-    int64_t at = str_find(value, STR_LIT(":-"));
-    if (!str_starts(value, STR_LIT("${")) || at < 0) {
-        return value;
-    }
-    value = str_sub(value, (size_t)at + 2, SIZE_MAX);
-    return value.len && value.ptr[value.len - 1] == '}' ? str_sub(value, 0, value.len - 1) : value;
+    struct str g[2];
+    return patterns_find(&lint->patterns, "(?s)^\\$\\{.*?:-(.*?)\\}?\\z", value, g, 2) ? g[1]
+                                                                                       : value;
 }
 
 static bool is_capital(struct str name)
@@ -205,7 +202,7 @@ static bool is_capital(struct str name)
 
 static void lint_value(const struct lint_command *c, struct str value, const struct names *set)
 {
-    struct str fallback = default_of(value);
+    struct str fallback = default_of(c->lint, value);
     if (fallback.ptr != value.ptr && is_identifier(fallback) && has_name(set, fallback)) {
         lint_add(c->lint, "variable-without-dollar", c->at,
                  "%.*s falls back to the name %.*s, not to its value", STR_ARG(value),

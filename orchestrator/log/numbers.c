@@ -6,17 +6,13 @@
 
 #include "log/logtime.h"
 
-#define KEY_BYTES   40
-#define KEY_WORDS   3
-#define WHOLE_NAME  32
-#define UNIT_BYTES  24
-#define WORD_BYTES  32
-#define RANK_DIGITS 4
-#define RANK_MAX    (1ll << 22) /* a process id's, too */
-#define WHOLE_MAX   (1ll << 50)
-#define DATE_TEXT   10 /* "2024-01-31" */
-#define TIME_TEXT   8  /* "12:00:00" */
-#define GLOG_TEXT   6  /* "I1126 " */
+#define KEY_BYTES  40
+#define KEY_WORDS  3
+#define UNIT_BYTES 24
+#define WORD_BYTES 32
+#define RANK_MAX   (1ll << 22) /* a process id's, too */
+#define WHOLE_MAX  (1ll << 50)
+#define GLOG_TEXT  6 /* "I1126 " */
 
 static bool is_letter(char c)
 {
@@ -63,44 +59,33 @@ bool survey_is_epoch_word(struct str word)
 
 /* ---- bars ---- */
 
-/* "[00:32<00:05, " of a bar that is drawn in other characters, or whose line was broken. */
-static bool has_bar_clock(struct str text)
+static bool has(struct survey_reader *r, const char *pattern, struct str text)
 {
-    int64_t at = str_find(text, STR_LIT("<"));
-    size_t from = at > 0 ? (size_t)at : 0;
-    size_t n_colons = 0;
-    while (from > 0 && (is_digit(text.ptr[from - 1]) || text.ptr[from - 1] == ':')) {
-        from--;
-        n_colons += text.ptr[from] == ':';
-    }
-    return n_colons > 0 && from > 0 && text.ptr[from - 1] == '[';
+    return patterns_find(&r->patterns, pattern, text, NULL, 0);
+}
+
+/* Where what matches at `at` ends; `at` where nothing does. */
+static size_t end_of(struct survey_reader *r, const char *pattern, struct str text, size_t at)
+{
+    struct str found;
+    return patterns_find(&r->patterns, pattern, str_sub(text, at, SIZE_MAX), &found, 1)
+               ? at + found.len
+               : at;
 }
 
 /* "400it [00:04, 94.50it/s]". */
-bool survey_is_open_bar(struct str text)
+bool survey_is_open_bar(struct survey_reader *r, struct str text)
 {
-    int64_t at = str_find(text, STR_LIT(" ["));
-    size_t end = at > 0 ? (size_t)at + 2 : text.len;
-    size_t n_colons = 0;
-    while (end < text.len && (is_digit(text.ptr[end]) || text.ptr[end] == ':')) {
-        n_colons += text.ptr[end] == ':';
-        end++;
-    }
-    struct str rest = str_sub(text, end, text.len);
-    return n_colons > 0 && str_starts(rest, STR_LIT(", ")) &&
-           (str_find(rest, STR_LIT("/s")) > 0 || str_find(rest, STR_LIT("s/")) > 0);
+    return has(r, "^(?:(?! \\[).)+ \\[[\\d:]*:[\\d:]*, .*(?:/s|s/)", text);
 }
 
-bool survey_is_bar(struct str text)
+/* Also "[00:32<00:05, " of a bar that is drawn in other characters, or whose line was broken. */
+bool survey_is_bar(struct survey_reader *r, struct str text)
 {
-    static const char *const MARKS[] = {"%|",           "[==", "[>..", "\xe2\x94\x81\xe2\x94\x81",
-                                        "\xe2\x96\x88", NULL};
-    for (const char *const *mark = MARKS; *mark; mark++) {
-        if (str_find(text, str_of(*mark)) >= 0) {
-            return true;
-        }
-    }
-    return has_bar_clock(text);
+    return has(r,
+               "%\\||\\[==|\\[>\\.\\.|\\xe2\\x94\\x81\\xe2\\x94\\x81|\\xe2\\x96\\x88|"
+               "^[^<]*\\[[\\d:]*:[\\d:]*<",
+               text);
 }
 
 /* ---- whose line it is ---- */
@@ -207,48 +192,16 @@ bool survey_is_of_training(struct str text)
     return begins_with(text, SURVEY_TRAIN, SURVEY_EVAL);
 }
 
-static int64_t rank_at(struct str text, size_t from)
+int64_t survey_rank(struct survey_reader *r, struct str text)
 {
-    size_t end = from;
+    static const char RANK[] =
+        "(?|^\\[(\\d{1,3})\\]|(?<!\\w)(?i:(?:local_|global_)?rank|gpu|device|worker|default|pid|"
+        "proc|xla|dp)[ =:#]{0,3}(\\d+)(?![\\w.%]))";
+    struct str g[2];
     int64_t rank = -1;
-    while (is_digit(char_at(text, end))) {
-        end++;
-    }
-    char c = char_at(text, end);
-    return !is_word(c) && c != '.' && c != '%' &&
-                   logwhole_parse(str_sub(text, from, end - from), RANK_MAX, &rank)
+    return patterns_find(&r->patterns, RANK, text, g, 2) && logwhole_parse(g[1], RANK_MAX, &rank)
                ? rank
                : -1;
-}
-
-int64_t survey_rank(struct str text)
-{
-    static const char RANKS[] =
-        "rank local_rank global_rank gpu device worker default pid proc xla dp";
-    char buf[WORD_BYTES];
-    struct str word;
-    if (char_at(text, 0) == '[' && str_find(text, STR_LIT("]")) <= RANK_DIGITS &&
-        rank_at(text, 1) >= 0) {
-        return rank_at(text, 1);
-    }
-    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
-        size_t digits = word.len;
-        size_t gap = at;
-        while (digits > 0 && is_digit(word.ptr[digits - 1])) {
-            digits--;
-        }
-        if (!is_word_of(str_sub(word, 0, digits), RANKS)) {
-            continue;
-        }
-        while (gap < text.len && gap < at + 3 && strchr(" =:#", text.ptr[gap])) {
-            gap++;
-        }
-        int64_t rank = rank_at(text, digits < word.len ? at - (word.len - digits) : gap);
-        if (rank >= 0) {
-            return rank;
-        }
-    }
-    return -1;
 }
 
 /* ---- units ---- */
@@ -320,62 +273,40 @@ const struct word *survey_unit(const struct vocabulary *v, struct str text)
 }
 
 /* " +/- 0.008" between a mean and its unit, or " (640.1)", the mean beside the last: its end, or `at`. */
-static size_t spread_from(struct str text, size_t at)
+static size_t spread_from(struct survey_reader *r, struct str text, size_t at)
 {
-    struct str rest = str_sub(text, at, text.len);
-    bool is_mean = str_starts(rest, STR_LIT(" ("));
-    size_t mark = is_mean                                   ? 2
-                  : str_starts(rest, STR_LIT(" +/- "))      ? 5
-                  : str_starts(rest, STR_LIT(" \xc2\xb1 ")) ? 4
-                                                            : 0;
-    size_t end = at + mark;
-    while (mark && (is_digit(char_at(text, end)) || char_at(text, end) == '.')) {
-        end++;
-    }
-    bool is_whole = mark && end > at + mark && (!is_mean || char_at(text, end) == ')');
-    return is_whole ? end + is_mean : at;
+    return end_of(r, "^ (?:(?:\\+/-|\\xc2\\xb1) [\\d.]+|\\([\\d.]+\\))", text, at);
 }
 
 /* "sec / batch", "s / it": the whole, if it is a time over a step; else empty. */
-static struct str unit_apart(const struct vocabulary *v, struct str text, size_t from)
+static struct str unit_apart(struct survey_reader *r, struct str text, size_t from)
 {
     char buf[WORD_BYTES];
-    size_t to = from;
-    while (is_letter(char_at(text, to))) {
-        to++;
-    }
-    const struct word *unit = find_unit(v, str_sub(text, from, to - from));
-    if (!unit || !str_eq_z(unit->dimension, "time") || !str_eq_z(str_sub(text, to, 3), " / ")) {
+    struct str g[3];
+    if (!patterns_find(&r->patterns, "^([A-Za-z]+) / ([A-Za-z]+)", str_sub(text, from, SIZE_MAX), g,
+                       3)) {
         return STR_EMPTY;
     }
-    size_t end = to + 3;
-    while (is_letter(char_at(text, end))) {
-        end++;
-    }
-    return survey_is_step_word(
-               survey_last_word(str_sub(text, to + 3, end - to - 3), buf, sizeof(buf)))
-               ? str_sub(text, from, end - from)
+    const struct word *unit = find_unit(r->vocabulary, g[1]);
+    return unit && str_eq_z(unit->dimension, "time") &&
+                   survey_is_step_word(survey_last_word(g[2], buf, sizeof(buf)))
+               ? g[0]
                : STR_EMPTY;
 }
 
 /* The unit after a number, with or without a blank between; *ret_end: its end. */
-static struct str unit_after(const struct vocabulary *v, struct str text, size_t at,
-                             size_t *ret_end)
+static struct str unit_after(struct survey_reader *r, struct str text, size_t at, size_t *ret_end)
 {
-    at = spread_from(text, at);
+    const struct vocabulary *v = r->vocabulary;
+    at = spread_from(r, text, at);
     size_t from = at + (char_at(text, at) == ' ');
-    size_t to = from;
     bool is_of_one;
-    struct str apart = unit_apart(v, text, from);
+    struct str apart = unit_apart(r, text, from);
     if (apart.len > 0) {
         *ret_end = from + apart.len;
         return apart;
     }
-    while (to < text.len && to - from < UNIT_BYTES &&
-           (is_letter(text.ptr[to]) || strchr("/%_", text.ptr[to]))) {
-        to++;
-    }
-    struct str word = str_sub(text, from, to - from);
+    struct str word = str_sub(text, from, end_of(r, "^[A-Za-z/%_]{1,24}", text, from) - from);
     word = str_rtrim(word, 0, "/");
     for (const char *const *end = SECONDS; word.len > 0 && *end; end++) {
         struct str whole = str_sub(text, from, word.len + strlen(*end));
@@ -403,81 +334,15 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
 
 /* ---- numbers ---- */
 
-static size_t digits_from(struct str text, size_t at)
-{
-    at = str_span(text, at, DIGITS);
-    return at;
-}
-
-/* The shape of `text` at `at`, 9 for a digit. */
-static bool has_shape(struct str text, size_t at, const char *shape)
-{
-    for (size_t idx = 0; shape[idx]; idx++) {
-        char c = char_at(text, at + idx);
-        if (shape[idx] == '9' ? !is_digit(c) : c != shape[idx]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* A date with or without a time; the end, or `at` if there is none. */
-static size_t moment_from(struct str text, size_t at)
-{
-    size_t end = at;
-    if (!has_shape(text, at, "9999-99-99") && !has_shape(text, at, "9999/99/99")) {
-        return at;
-    }
-    end = at + DATE_TEXT;
-    if ((char_at(text, end) == ' ' || char_at(text, end) == 'T') &&
-        has_shape(text, end + 1, "99:99:99")) {
-        end += 1 + TIME_TEXT;
-        if ((char_at(text, end) == '.' || char_at(text, end) == ',') &&
-            is_digit(char_at(text, end + 1))) {
-            end = digits_from(text, end + 1);
-        }
-    }
-    return end;
-}
-
-/* "00:35", "1:02:03.5"; the end, or `at`. */
-static size_t span_from(struct str text, size_t at)
-{
-    size_t end = digits_from(text, at);
-    size_t n = 0;
-    while (end - at <= 4 && has_shape(text, end, ":99") && !is_digit(char_at(text, end + 3))) {
-        end += 3;
-        n++;
-    }
-    if (n == 0 || n > 2) {
-        return at;
-    }
-    return char_at(text, end) == '.' && is_digit(char_at(text, end + 1))
-               ? digits_from(text, end + 1)
-               : end;
-}
-
-/* "12", "1,234.5", ".5", "1e-3", "-2": the end. */
-static size_t number_from(struct str text, size_t at)
-{
-    size_t end = at + (text.ptr[at] == '-' || text.ptr[at] == '+');
-    size_t from = end;
-    end = digits_from(text, end);
-    bool may_be_grouped = /* "1234,567" and "0,125" have a decimal comma */
-        end - from <= 3 && char_at(text, from) != '0';
-    while (may_be_grouped && char_at(text, end) == ',' && has_shape(text, end + 1, "999") &&
-           !is_digit(char_at(text, end + 4))) {
-        end += 4;
-    }
-    if (char_at(text, end) == '.' && is_digit(char_at(text, end + 1))) {
-        end = digits_from(text, end + 1);
-    }
-    if (char_at(text, end) == 'e' || char_at(text, end) == 'E') {
-        size_t sign = end + 1 + (char_at(text, end + 1) == '-' || char_at(text, end + 1) == '+');
-        end = is_digit(char_at(text, sign)) ? digits_from(text, sign) : end;
-    }
-    return end;
-}
+static const char MOMENT[] =
+    "^\\d{4}(?:-\\d\\d-|/\\d\\d/)\\d\\d(?:[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?)?";
+/* "00:35", "1:02:03.5". */
+static const char SPAN[] =
+    "^(?:\\d?:\\d\\d(?!\\d):\\d\\d(?!\\d)|\\d{0,4}:\\d\\d(?!\\d))(?:\\.\\d+)?";
+/* "12", "1,234.5", ".5", "1e-3", "-2": "1234,567" and "0,125" have a decimal comma. */
+static const char NUMBER[] =
+    "^[-+]?(?:(?!0)\\d{1,3}(?:,\\d{3}(?!\\d))+|\\d*)(?:\\.\\d+)?(?:[eE][-+]?\\d+)?";
 
 static bool begins_number(struct str text, size_t at)
 {
@@ -496,23 +361,13 @@ static bool begins_number(struct str text, size_t at)
 }
 
 /* "/100", " / 100" after a whole number: its end, or `at`. */
-static size_t total_from(struct str text, size_t at, int64_t *ret_total)
+static size_t total_from(struct survey_reader *r, struct str text, size_t at, int64_t *ret_total)
 {
-    size_t slash = at;
-    while (char_at(text, slash) == ' ') {
-        slash++;
-    }
-    if (char_at(text, slash) != '/') {
-        return at;
-    }
-    size_t from = slash + 1;
-    while (char_at(text, from) == ' ') {
-        from++;
-    }
-    size_t end = digits_from(text, from);
-    return end > from && !is_word(char_at(text, end)) && char_at(text, end) != '/' &&
-                   logwhole_parse(str_sub(text, from, end - from), WHOLE_MAX, ret_total)
-               ? end
+    struct str g[2];
+    return patterns_find(&r->patterns, "^ */ *(\\d+)(?![\\w/])", str_sub(text, at, SIZE_MAX), g,
+                         2) &&
+                   logwhole_parse(g[1], WHOLE_MAX, ret_total)
+               ? at + g[0].len
                : at;
 }
 
@@ -529,9 +384,9 @@ static bool is_prefix_of_si(struct str text, size_t at)
     return c != '\0' && strchr("kKMGT", c) && !is_word(next) && next != '/';
 }
 
-static void take_number(const struct vocabulary *v, struct str text, size_t at, struct token *t)
+static void take_number(struct survey_reader *r, struct str text, size_t at, struct token *t)
 {
-    size_t end = number_from(text, at);
+    size_t end = end_of(r, NUMBER, text, at);
     t->kind = TOKEN_NUMBER;
     t->text = str_sub(text, at, end - at);
     t->is_whole = logwhole_parse(t->text, WHOLE_MAX, &t->step);
@@ -543,7 +398,7 @@ static void take_number(const struct vocabulary *v, struct str text, size_t at, 
         }
         return;
     }
-    if (t->is_whole && (t->end = total_from(text, end, &t->total)) != end) {
+    if (t->is_whole && (t->end = total_from(r, text, end, &t->total)) != end) {
         t->kind = TOKEN_FRACTION;
         return;
     }
@@ -551,28 +406,27 @@ static void take_number(const struct vocabulary *v, struct str text, size_t at, 
         t->si = text.ptr[end];
         end = t->end = end + 1;
     }
-    t->unit = unit_after(v, text, end, &t->end);
-    t->has_spread = t->unit.len > 0 && spread_from(text, end) != end;
+    t->unit = unit_after(r, text, end, &t->end);
+    t->has_spread = t->unit.len > 0 && spread_from(r, text, end) != end;
 }
 
 /* "I1126 10:00:00.5" of Google's loggers: the time at `at` is no span. */
-static bool is_after_glog(struct str text, size_t at)
+static bool is_after_glog(struct survey_reader *r, struct str text, size_t at)
 {
-    size_t from = at - GLOG_TEXT;
-    return at >= GLOG_TEXT && has_shape(text, from + 1, "9999 ") &&
-           strchr("IWEFD", text.ptr[from]) && (from == 0 || !is_word(text.ptr[from - 1]));
+    return at >= GLOG_TEXT && (at == GLOG_TEXT || !is_word(text.ptr[at - GLOG_TEXT - 1])) &&
+           has(r, "^[IWEFD]\\d{4} \\z", str_sub(text, at - GLOG_TEXT, GLOG_TEXT));
 }
 
-static void take_token(const struct vocabulary *v, struct str text, size_t at, struct token *t)
+static void take_token(struct survey_reader *r, struct str text, size_t at, struct token *t)
 {
-    size_t end = moment_from(text, at);
+    size_t end = end_of(r, MOMENT, text, at);
     *t = (struct token){.kind = TOKEN_MOMENT, .at = at, .end = end};
     if (end == at) {
-        end = span_from(text, at);
-        t->kind = is_after_glog(text, at) ? TOKEN_OTHER : TOKEN_SPAN;
+        end = end_of(r, SPAN, text, at);
+        t->kind = is_after_glog(r, text, at) ? TOKEN_OTHER : TOKEN_SPAN;
     }
     if (end == at) {
-        take_number(v, text, at, t);
+        take_number(r, text, at, t);
         return;
     }
     t->end = end;
@@ -613,18 +467,7 @@ static size_t key_from(struct str text, size_t floor, size_t to)
     return from;
 }
 
-/* Whether only words and single blanks stand before `to`, and at most WHOLE_NAME of them. */
-static bool is_whole_name(struct str text, size_t to)
-{
-    for (size_t at = 0; at < to; at++) {
-        if (!is_letter(text.ptr[at]) && text.ptr[at] != ' ') {
-            return false;
-        }
-    }
-    return to > 0 && to <= WHOLE_NAME;
-}
-
-static void find_key(struct str text, size_t floor, struct token *t)
+static void find_key(struct survey_reader *r, struct str text, size_t floor, struct token *t)
 {
     size_t to = t->at;
     while (to > floor && text.ptr[to - 1] != '\0' && strchr(" \t:=|([{<>\"',", text.ptr[to - 1]) &&
@@ -632,7 +475,8 @@ static void find_key(struct str text, size_t floor, struct token *t)
         to--;
     }
     size_t from = key_from(text, floor, to);
-    if (is_whole_name(text, from) && memchr(text.ptr + to, ':', t->at - to)) {
+    if (has(r, "^[A-Za-z ]{1,32}\\z", str_sub(text, 0, from)) &&
+        memchr(text.ptr + to, ':', t->at - to)) {
         from = 0; /* "Peak output token throughput (tok/s): 160" */
     }
     t->key = str_sub(text, from, to - from);
@@ -653,7 +497,7 @@ static void take_over_key(struct str text, const struct token *before, struct to
 
 /* Whether a blank-separated unit behind the number cannot be its own, so that it is the next one's name: by its name the number is no rate,
    or the number before it has a name as well, and this one's is not of what a rate may be of. before: NULL if it is the first. */
-static bool has_other_name(const struct vocabulary *v, const struct token *before,
+static bool has_other_name(struct survey_reader *r, const struct token *before,
                            const struct token *t)
 {
     static const char QUANTITIES[] = "loss lr acc accuracy ppl perplexity error norm grad_norm mem "
@@ -663,7 +507,7 @@ static bool has_other_name(const struct vocabulary *v, const struct token *befor
     char buf[WORD_BYTES];
     struct str word = survey_last_word(t->key, buf, sizeof(buf));
     if (survey_is_step_word(word) || survey_is_epoch_word(word) || is_word_of(word, QUANTITIES) ||
-        survey_unit(v, t->key)) {
+        survey_unit(r->vocabulary, t->key)) {
         return true;
     }
     return before && before->key.len && !before->unit.len &&
@@ -678,19 +522,19 @@ static bool is_of_rate(struct str unit)
 }
 
 /* Whether numbers and units follow in turns from a number at `at` on, and a number without a unit is the last: "636 tok/s 65400". */
-static bool ends_in_number(const struct vocabulary *v, struct str text, size_t at)
+static bool ends_in_number(struct survey_reader *r, struct str text, size_t at)
 {
     struct str unit = STR_LIT("/");
     while (unit.len > 0 && is_digit(char_at(text, at))) {
-        size_t end = number_from(text, at);
-        unit = unit_after(v, text, end, &end);
+        size_t end = end_of(r, NUMBER, text, at);
+        unit = unit_after(r, text, end, &end);
         at = str_span(text, end, " ");
     }
     return unit.len == 0;
 }
 
 /* "dt=250.5 tok/sec=65,400", "loss 2.5 tok/s 65400": words after a number that are the next one's. */
-static void give_unit_away(const struct vocabulary *v, struct str text, const struct token *before,
+static void give_unit_away(struct survey_reader *r, struct str text, const struct token *before,
                            struct token *t)
 {
     size_t next = t->end;
@@ -706,8 +550,8 @@ static void give_unit_away(const struct vocabulary *v, struct str text, const st
         t->unit = STR_EMPTY;
         t->end = t->at + t->text.len;
     } else if (mark == ' ' && t->key.len && str_trim(t->gap).len == 0 && is_of_rate(t->unit) &&
-               ends_in_number(v, text, next)) {
-        bool is_next_ones = t->has_spread || has_other_name(v, before, t);
+               ends_in_number(r, text, next)) {
+        bool is_next_ones = t->has_spread || has_other_name(r, before, t);
         t->is_torn = !is_next_ones; /* whose they are cannot be told */
         t->unit = STR_EMPTY;
         t->end = is_next_ones ? t->at + t->text.len : t->end;
@@ -721,11 +565,11 @@ static bool is_grouped_apart(struct str text, const struct token *before, const 
     struct str word = survey_last_word(before->key, buf, sizeof(buf));
     return before->kind == TOKEN_NUMBER && before->is_whole && before->text.len <= 3 &&
            before->unit.len == 0 && before->key.len > 0 && t->at == before->end + 1 &&
-           text.ptr[before->end] == ' ' && digits_from(text, t->at) == t->at + 3 &&
+           text.ptr[before->end] == ' ' && str_span(text, t->at, DIGITS) == t->at + 3 &&
            !survey_is_step_word(word) && !survey_is_epoch_word(word);
 }
 
-size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struct token *ret_tokens)
+size_t survey_tokens(struct survey_reader *r, struct str text, struct token *ret_tokens)
 {
     size_t n = 0;
     size_t floor = 0;
@@ -734,9 +578,9 @@ size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struc
             at++;
             continue;
         }
-        take_token(vocabulary, text, at, &ret_tokens[n]);
-        find_key(text, floor, &ret_tokens[n]);
-        give_unit_away(vocabulary, text, n ? &ret_tokens[n - 1] : NULL, &ret_tokens[n]);
+        take_token(r, text, at, &ret_tokens[n]);
+        find_key(r, text, floor, &ret_tokens[n]);
+        give_unit_away(r, text, n ? &ret_tokens[n - 1] : NULL, &ret_tokens[n]);
         if (n > 0) {
             take_over_key(text, &ret_tokens[n - 1], &ret_tokens[n]);
             ret_tokens[n].kind = is_grouped_apart(text, &ret_tokens[n - 1], &ret_tokens[n])

@@ -4,6 +4,7 @@
 #define LOG_NUMBERS_H
 
 #include "base/charset.h"
+#include "codec/pattern.h"
 #include "log/survey.h"
 
 enum token_kind { TOKEN_NUMBER, TOKEN_FRACTION, TOKEN_SPAN, TOKEN_MOMENT, TOKEN_OTHER };
@@ -19,9 +20,12 @@ struct token {
     char si;      /* 'K' of "436K", "1.2K tok/s"; 0: none */
 };
 
+struct survey_reader {
+    const struct vocabulary *vocabulary; /* borrowed */
+    struct patterns patterns;            /* owned */
+};
 /* At most SURVEY_TOKENS_MAX of the line's numbers. */
-size_t survey_tokens(const struct vocabulary *vocabulary, struct str text,
-                     struct token *ret_tokens);
+size_t survey_tokens(struct survey_reader *r, struct str text, struct token *ret_tokens);
 /* "it", "step", "batch": words for a step. */
 bool survey_is_step_word(struct str word);
 bool survey_is_epoch_word(struct str word);
@@ -40,11 +44,11 @@ bool survey_is_of_eval(struct str text);
 /* Likewise one for training before any for an evaluation. */
 bool survey_is_of_training(struct str text);
 /* A progress bar; an open one has no length: "400it [00:04, 94.50it/s]". */
-bool survey_is_bar(struct str text);
-bool survey_is_open_bar(struct str text);
+bool survey_is_bar(struct survey_reader *r, struct str text);
+bool survey_is_open_bar(struct survey_reader *r, struct str text);
 
 /* The rank that a line names ("rank 3", "[rank3]:", "GPU3:", "[3] " at its beginning), or -1. */
-int64_t survey_rank(struct str text);
+int64_t survey_rank(struct survey_reader *r, struct str text);
 
 /* The unit with this name, also of "images per second"; or NULL. */
 const struct word *survey_unit(const struct vocabulary *v, struct str text);

@@ -34,7 +34,7 @@ struct unit_head {
 
 struct survey {
     struct arena arena;
-    const struct vocabulary *vocabulary; /* borrowed */
+    struct survey_reader reader;
     struct parser *parser;
     struct survey_number *items; /* SURVEY_NUMBERS_MAX */
     size_t n;
@@ -68,7 +68,7 @@ static void take_log_line(void *ctx, const struct line *line);
 struct survey *survey_new(const struct vocabulary *vocabulary)
 {
     struct survey *s = xcalloc(1, sizeof(*s));
-    s->vocabulary = vocabulary;
+    s->reader.vocabulary = vocabulary;
     s->epoch = -1;
     s->items = arena_array(&s->arena, struct survey_number, SURVEY_NUMBERS_MAX);
     s->parser = parser_new_lines(&s->arena, take_log_line, s);
@@ -85,6 +85,7 @@ void survey_free(struct survey *survey)
         free(survey->items[idx].points);
     }
     map_release(&survey->by_identity);
+    patterns_release(&survey->reader.patterns);
     arena_release(&survey->arena);
     free(survey);
 }
@@ -446,13 +447,8 @@ static void keep_head(struct survey *s, struct str text)
     struct head *head = &s->head;
     struct str words[HEAD_WORDS_MAX];
     size_t n = split_words(text, words, HEAD_WORDS_MAX);
-    for (size_t idx = 0; idx < text.len; idx++) {
-        if ((unsigned char)text.ptr[idx] >= 0x7f ||
-            (text.ptr[idx] < ' ' && text.ptr[idx] != '\t')) {
-            return;
-        }
-    }
-    if (n < HEAD_WORDS_MIN || n > HEAD_WORDS_MAX || text.len > sizeof(head->buf)) {
+    if (patterns_find(&s->reader.patterns, "[^\t -~]", text, NULL, 0) || n < HEAD_WORDS_MIN ||
+        n > HEAD_WORDS_MAX || text.len > sizeof(head->buf)) {
         return;
     }
     memcpy(head->buf, text.ptr, text.len);
@@ -516,36 +512,28 @@ static bool take_row(struct survey *s, const struct scene *scene)
 }
 
 /* The columns of a head: two blanks, a tab or "|" between. */
-static size_t split_columns(struct str text, struct str *ret, size_t max)
+static size_t split_columns(struct survey_reader *r, struct str text, struct str *ret, size_t max)
 {
     size_t n = 0;
-    while (text.len > 0 && n < max) {
-        size_t end = 0;
-        while (end < text.len && text.ptr[end] != '\t' && text.ptr[end] != '|' &&
-               !(text.ptr[end] == ' ' && end + 1 < text.len && text.ptr[end + 1] == ' ')) {
-            end++;
-        }
-        struct str part = str_trim(str_sub(text, 0, end));
+    for (struct str g[2];
+         n < max && patterns_find(&r->patterns, "^(.*?)(?:\t|\\||  |\\z)", text, g, 2);
+         text = str_sub(text, g[0].len, SIZE_MAX)) {
+        struct str part = str_trim(g[1]);
         if (part.len) {
             ret[n++] = part;
         }
-        text = end < text.len ? str_sub(text, end + 1, text.len) : STR_EMPTY;
     }
     return n;
 }
 
 /* "Bandwidth (MB/s)", "Best Rate MB/s": the unit of a rate that is its last word. */
-static const struct word *unit_of_column(const struct vocabulary *v, struct str column)
+static const struct word *unit_of_column(struct survey_reader *r, struct str column)
 {
-    struct str rest = column;
-    struct str word = STR_EMPTY;
-    while (rest.len) {
-        (void)str_next(&rest, ' ', &word);
-    }
-    size_t from = word.len && word.ptr[0] == '(';
-    size_t to = word.len && word.ptr[word.len - 1] == ')' ? word.len - 1 : word.len;
+    struct str g[2];
     const struct word *unit =
-        from < to ? words_find(&v->units, str_sub(word, from, to - from)) : NULL;
+        patterns_find(&r->patterns, "(?:^| )\\(?([^ ]+?)\\)?\\z", column, g, 2)
+            ? words_find(&r->vocabulary->units, g[1])
+            : NULL;
     return unit && word_is_rate(unit) ? unit : NULL;
 }
 
@@ -553,10 +541,8 @@ static const struct word *unit_of_column(const struct vocabulary *v, struct str 
 static bool names_cases(struct str text, const struct str *columns, size_t n)
 {
     char buf[32];
-    for (size_t idx = 0; idx < text.len; idx++) {
-        if (is_digit(text.ptr[idx])) {
-            return false;
-        }
+    if (str_cspan(text, 0, DIGITS) < text.len) {
+        return false;
     }
     for (size_t idx = 0; idx < n; idx++) {
         struct str word = survey_last_word(columns[idx], buf, sizeof(buf));
@@ -575,10 +561,10 @@ static void keep_unit_head(struct survey *s, struct str text)
     size_t from = text.len > 1 && text.ptr[0] == '#' ? 1 : 0;
     struct unit_head found = {.unit = STR_EMPTY};
     memcpy(found.buf, text.ptr, len);
-    size_t n = split_columns(str_sub(text, from, len - from), columns, HEAD_WORDS_MAX);
+    size_t n = split_columns(&s->reader, str_sub(text, from, len - from), columns, HEAD_WORDS_MAX);
     bool is_head = names_cases(text, columns, n);
     for (size_t idx = 0; is_head && idx < n && !found.unit.len; idx++) {
-        const struct word *unit = unit_of_column(s->vocabulary, columns[idx]);
+        const struct word *unit = unit_of_column(&s->reader, columns[idx]);
         if (unit) {
             found.unit = unit->name;
             found.column = idx;
@@ -691,7 +677,7 @@ static void mark_bars(struct survey *s, const struct scene *scene)
 
 static void take_line(struct survey *s, struct scene *scene, struct token *tokens)
 {
-    scene->n = survey_tokens(s->vocabulary, scene->text, tokens);
+    scene->n = survey_tokens(&s->reader, scene->text, tokens);
     s->counts.n_cut += scene->n == SURVEY_TOKENS_MAX;
     for (size_t idx = 0; idx < scene->n; idx++) {
         size_t at = tokens[idx].at;
@@ -730,10 +716,10 @@ static void take_log_line(void *ctx, const struct line *line)
     s->n_lines++;
     if (!take_unit_row(s, &scene) && !take_row(s, &scene)) {
         keep_unit_head(s, text);
-        scene.is_open = survey_is_open_bar(text);
-        scene.is_bar = scene.is_open || survey_is_bar(text);
+        scene.is_open = survey_is_open_bar(&s->reader, text);
+        scene.is_bar = scene.is_open || survey_is_bar(&s->reader, text);
         scene.is_eval = survey_is_of_eval(text);
-        scene.rank = line->rank >= 0 ? line->rank : survey_rank(text);
+        scene.rank = line->rank >= 0 ? line->rank : survey_rank(&s->reader, text);
         scene.shape = hash_shape(text);
         mark_bars(s, &scene);
         take_line(s, &scene, tokens);

@@ -404,6 +404,8 @@ static bool agree(const struct series *s, int32_t run)
     return most > 0 && most <= AGREE_FAR * least;
 }
 
+/* What a run's samples show: that they begin and end where its grid of steps (every 10th, every 50th) says, that none of it is missing or
+   there twice, and that its clock goes on. Causes of lines (a crash, a NaN) are the parser's. */
 void whole_look(const struct run_seen *seen, struct causes *causes)
 {
     struct run_seen of = *seen;

@@ -9,7 +9,7 @@
    Where digests of pieces are known, a piece is a whole number of blocks.
 
    MISSING -- plan --> TAKEN -- body --> DONE -- its piece is wrong, the file has changed --> MISSING
-              TAKEN -- the connection ends --> MISSING
+              TAKEN -- the connection ends --> MISSING;   KEPT: DONE by an earlier process, and read again for the digest
 
    Invariants: (1) n_missing counts the MISSING blocks, done_bytes the bytes of DONE and KEPT ones. (2) A block is DONE in the state
    only after its bytes were written. (3) The digest of the whole has only seen blocks that will not be written again: those in

@@ -3,6 +3,7 @@
 
 #include "report/launch_options.h"
 
+#include "base/charset.h"
 #include "report/container.h"
 
 /* Spellings of options. Sources, read 2026-11: mpirun(1) of Open MPI 4.1 and MPICH 4; `horovodrun --help` 0.28; torch.distributed.run
@@ -33,33 +34,19 @@ struct option_spelling {
                           a single letter as it is */
 };
 
-static const struct launcher_name LAUNCHER_NAMES[] = {
-    {"mpirun", OF_MPI},
-    {"mpiexec", OF_MPI},
-    {"mpiexec.hydra", OF_MPI},
-    {"mpirun.openmpi", OF_MPI},
-    {"orterun", OF_MPI},
-    {"prterun", OF_MPI},
-    {"horovodrun", OF_HOROVOD},
-    {"torchrun", OF_TORCH},
-    {"torch.distributed.launch", OF_TORCH},
-    {"torch.distributed.run", OF_TORCH},
-    {"torch.distributed.elastic.launch", OF_TORCH},
-    {"oneflow.distributed.launch", OF_TORCH},
-    {"multiproc.py", OF_TORCH},
-    {"launch.py", OF_TORCH},
-    {"colossalai", OF_TORCH},
-    {"composer", OF_TORCH},
-    {"paddle.distributed.launch", OF_PADDLE},
-    {"paddle.distributed.fleet.launch", OF_PADDLE},
-    {"fleetrun", OF_PADDLE},
-    {"deepspeed", OF_DEEPSPEED},
-    {"accelerate", OF_ACCELERATE},
-    {"accelerate.commands.launch", OF_ACCELERATE},
-    {"srun", OF_SLURM},
-    {"nsys", 0}, /* profilers, whose options are none of these */
-    {"nvprof", 0},
-};
+static const struct {
+    unsigned of;
+    const char *names;
+} LAUNCHERS[] = {{OF_MPI, "mpirun mpiexec mpiexec.hydra mpirun.openmpi orterun prterun"},
+                 {OF_HOROVOD, "horovodrun"},
+                 {OF_TORCH, "torchrun torch.distributed.launch torch.distributed.run "
+                            "torch.distributed.elastic.launch oneflow.distributed.launch "
+                            "multiproc.py launch.py colossalai composer"},
+                 {OF_PADDLE, "paddle.distributed.launch paddle.distributed.fleet.launch fleetrun"},
+                 {OF_DEEPSPEED, "deepspeed"},
+                 {OF_ACCELERATE, "accelerate accelerate.commands.launch"},
+                 {OF_SLURM, "srun"},
+                 {0, "nsys nvprof"}}; /* profilers, whose options are none of these */
 
 /* Programs whose options are not among these, in addition to container engines. */
 static const char OTHER_PROGRAMS[] =
@@ -137,9 +124,14 @@ static const struct option_spelling OPTION_SPELLINGS[] = {
 #define NAME_BYTES_MAX 40
 #define KEY_BYTES_MAX  160 /* of an override, with its sections */
 
-const struct launcher_name *launcher_of(struct str program)
+bool launcher_of(struct str program, unsigned *ret_of)
 {
-    return Z_NAMED(LAUNCHER_NAMES, ARRAY_LEN(LAUNCHER_NAMES), name, program);
+    size_t idx = 0;
+    while (idx < ARRAY_LEN(LAUNCHERS) && !is_word_of(program, LAUNCHERS[idx].names)) {
+        idx++;
+    }
+    *ret_of = idx < ARRAY_LEN(LAUNCHERS) ? LAUNCHERS[idx].of : 0;
+    return idx < ARRAY_LEN(LAUNCHERS);
 }
 
 /* Whose options the run's words are; 0: none of the known ones. */
@@ -149,8 +141,9 @@ static unsigned owner_of(const struct shell_run *run)
     struct str first = run->n ? run->words[0].text : STR_EMPTY;
     bool is_script = str_ends(program, STR_LIT(".py")) || !str_eq(program, path_base(first)) ||
                      str_starts(first, STR_LIT("./")) || run->is_inner;
-    if (launcher_of(program)) {
-        return launcher_of(program)->of;
+    unsigned of;
+    if (launcher_of(program, &of)) {
+        return of;
     }
     if (!run->n || container_is_engine(run->words[0].text) || shell_is_any(run, OTHER_PROGRAMS)) {
         return 0;

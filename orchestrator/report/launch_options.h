@@ -28,12 +28,8 @@ enum meaning {
     MEANS_N
 };
 
-struct launcher_name {
-    const char *name;
-    unsigned of;
-};
-/* The row of a program whose words hold another program's; NULL: it is none. */
-const struct launcher_name *launcher_of(struct str program);
+/* Whether it is a program whose words hold another program's, and whose options these are. */
+bool launcher_of(struct str program, unsigned *ret_of);
 
 struct option_found {
     enum meaning means;

@@ -4,6 +4,7 @@
 #include "report/node_facts.h"
 
 #include "base/charset.h"
+#include "base/vec.h"
 
 static const char BEGIN[] = "reperf-probe 1 begin";
 static const char END[] = "reperf-probe 1 end";
@@ -58,6 +59,16 @@ struct str facts_value(const struct node_facts *facts, const char *key)
     return fact ? fact->value : STR_EMPTY;
 }
 
+struct str facts_at(const struct node_facts *facts, const char *fmt, ...)
+{
+    char key[FACT_KEY_MAX + 1];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(key, sizeof(key), fmt, args);
+    va_end(args);
+    return facts_value(facts, key);
+}
+
 struct str facts_why(const struct node_facts *facts, const char *key)
 {
     const struct node_fact *fact = facts_find(facts, key);
@@ -94,15 +105,7 @@ int facts_add(struct arena *arena, struct node_facts *facts, struct node_fact fa
     if (facts->n == FACTS_MAX) {
         return err_set(err, ERR_NODE, "the probe says more than %d facts", FACTS_MAX);
     }
-    if (facts->n == facts->n_max) {
-        size_t n_max = facts->n_max ? 2 * facts->n_max : 128;
-        struct node_fact *items = arena_array(arena, struct node_fact, n_max);
-        if (facts->n) {
-            memcpy(items, facts->items, facts->n * sizeof(*items));
-        }
-        facts->items = items;
-        facts->n_max = n_max;
-    }
+    VEC_RESERVE_IN(arena, facts);
     memmove(&facts->items[place + 1], &facts->items[place],
             (facts->n - place) * sizeof(*facts->items));
     facts->items[place] = fact;

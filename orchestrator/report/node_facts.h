@@ -41,6 +41,8 @@ MUST_CHECK int facts_expand_gpus(struct arena *arena, struct node_facts *facts, 
 const struct node_fact *facts_find(const struct node_facts *facts, const char *key);
 /* The value, or a NULL str if it is not known. */
 struct str facts_value(const struct node_facts *facts, const char *key);
+/* The same of a key that is printed. */
+struct str facts_at(const struct node_facts *facts, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Why it is not known; NULL str if it is. */
 struct str facts_why(const struct node_facts *facts, const char *key);
 /* False if it is not known or not a whole number from 0 on. */

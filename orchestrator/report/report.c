@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "codec/digest.h"
 #include "codec/json_table.h"
+#include "codec/pattern.h"
 #include "report/report_decode.h"
 
 struct case_names { /* what a case may name: struct environment by id, struct stack by id */
@@ -127,85 +128,39 @@ static int note_ids(const struct json *at, struct report_case *c, struct ids *id
 
 /* ---- a case ---- */
 
-/* Digits, and at most one point with digits after it: what a table prints. */
-static int read_printed(const struct json *at, struct str printed, double *ret, struct err *err)
+#define SLUG "[a-z0-9]+(?:[.-][a-z0-9]+)*"
+#define CASE_ID                                                                                    \
+    "^(" SLUG ")/(" SLUG ")/([a-z0-9]+)/(?:n([1-9][0-9]*)g(0|[1-9][0-9]*)|n0g0)/"                  \
+    "bs(0|[1-9][0-9]*)(?:/(" SLUG "))?"
+#define CASE_ID_MAX 192
+#define CASE_FORM   "model/framework/precision/nNgG/bsB[/VARIANT]"
+
+/* A group of digits, or none. */
+static bool count_of(struct str digits, int64_t max, int64_t *ret)
 {
-    struct err reason = {0};
-    bool is_plain = str_is_made_of(printed, "0-9.") && printed.ptr[0] != '.' &&
-                    printed.ptr[printed.len - 1] != '.';
-    return is_plain && printed.len <= PRINTED_BYTES_MAX && str_to_f64(printed, ret, &reason) == 0
-               ? 0
-               : json_fail(at, err, "printed: expected a plain decimal number, found \"%.100s\"",
-                           printed.ptr);
+    struct err ignored = {0};
+    return !digits.ptr || str_to_i64(digits, 0, max, ret, &ignored) == 0;
 }
 
-/* "bs8" with prefix "bs" is 8. */
-static int number_after(const struct json *at, struct str part, const char *prefix, int64_t max,
-                        int64_t *ret, struct err *err)
-{
-    struct err reason = {0};
-    struct str digits = str_sub(part, strlen(prefix), SIZE_MAX);
-    if (!str_starts(part, str_of(prefix)) || str_to_i64(digits, 0, max, ret, &reason) < 0 ||
-        (digits.ptr[0] == '0' && digits.len > 1)) {
-        return json_fail(at, err, "id: expected %sN with N from 0 to %" PRId64 ", found \"%.*s\"",
-                         prefix, max, STR_ARG(part));
-    }
-    return 0;
-}
-
-static int parse_counts(const struct json *at, struct str part, struct report_case *c,
-                        struct err *err)
-{
-    int64_t g = str_find(part, STR_LIT("g"));
-    if (g < 0) {
-        return json_fail(at, err, "id: expected nNgG, found \"%.*s\"", STR_ARG(part));
-    }
-    if (number_after(at, str_sub(part, 0, (size_t)g), "n", NODES_MAX, &c->nodes, err) < 0 ||
-        number_after(at, str_sub(part, (size_t)g, SIZE_MAX), "g", GPUS_PER_NODE_MAX,
-                     &c->gpus_per_node, err) < 0) {
-        return -1;
-    }
-    if (c->nodes == 0 && c->gpus_per_node != 0) {
-        return json_fail(at, err,
-                         "id: n0 goes with g0 only (the number is not printed), found \"%.*s\"",
-                         STR_ARG(part));
-    }
-    c->gpus = c->nodes * c->gpus_per_node;
-    return 0;
-}
-
-/* model/framework/precision/nNgG/bsB[/VARIANT] */
 static int parse_id(const struct json *at, struct report_case *c, struct err *err)
 {
-    enum { MODEL, FRAMEWORK, PRECISION, COUNTS, BATCH, VARIANT, PARTS };
-    struct str parts[PARTS] = {{0}};
-    struct str rest = c->id;
-    struct str part;
-    size_t n = 0;
-    while (str_next(&rest, '/', &part)) {
-        if (n == PARTS) {
-            return json_fail(at, err, "id: expected at most %d parts, found \"%.160s\"", PARTS,
-                             c->id.ptr);
-        }
-        parts[n++] = part;
+    static const char PATTERN[] = CASE_ID "$";
+    struct str g[8];
+    bool is_one = c->id.len <= CASE_ID_MAX &&
+                  patterns_find(json_patterns(at), PATTERN, c->id, g, 8) &&
+                  count_of(g[4], NODES_MAX, &c->nodes) &&
+                  count_of(g[5], GPUS_PER_NODE_MAX, &c->gpus_per_node) &&
+                  count_of(g[6], BATCH_MAX, &c->batch_per_gpu) && g[1].len <= SLUG_BYTES_MAX &&
+                  g[2].len <= SLUG_BYTES_MAX && g[7].len <= SLUG_BYTES_MAX;
+    if (!is_one) {
+        return json_fail(at, err, "id: expected " CASE_FORM ", found \"%.160s\"", c->id.ptr);
     }
-    if (n < VARIANT) {
-        return json_fail(at, err,
-                         "id: expected model/framework/precision/nNgG/bsB, found \"%.160s\"",
-                         c->id.ptr);
-    }
-    c->model = parts[MODEL];
-    c->framework = parts[FRAMEWORK];
-    c->precision = parts[PRECISION];
-    c->variant = parts[VARIANT];
-    if (check_slug(at, "id, its model", c->model, err) < 0 ||
-        check_slug(at, "id, its framework", c->framework, err) < 0 ||
-        check_precision(at, "id, its precision", c->precision, err) < 0 ||
-        check_slug(at, "id, its variant", c->variant, err) < 0 ||
-        parse_counts(at, parts[COUNTS], c, err) < 0) {
-        return -1;
-    }
-    return number_after(at, parts[BATCH], "bs", BATCH_MAX, &c->batch_per_gpu, err);
+    c->model = g[1];
+    c->framework = g[2];
+    c->precision = g[3];
+    c->variant = g[7];
+    c->gpus = c->nodes * c->gpus_per_node;
+    return check_precision(at, "id, its precision", c->precision, err);
 }
 
 static int get_id(const struct json *at, struct arena *arena, void *out, struct err *err)
@@ -219,19 +174,13 @@ static void put_id(struct json_out *out, const char *key, const void *of)
     jw_str(out, key, ((const struct report_case *)of)->id);
 }
 
-static int check_printed(const struct json *at, const char *key UNUSED, struct str printed,
-                         struct err *err)
-{
-    double ignored;
-    return read_printed(at, printed, &ignored, err);
-}
-
 /* The metric's word, and its index among those that the program treats specially. */
 static int check_metric(const struct json *at, struct str name, struct cell *cell, struct err *err)
 {
     const struct vocabulary *v = vocabulary_of(at);
     const struct word *metric = words_find(&v->metrics, name);
     const struct word *unit = words_find(&v->units, cell->unit);
+    struct err ignored = {0};
     if (!metric || !str_eq(metric->name, name)) {
         return json_fail(at, err, "metric: \"%.*s\" is not one of the words for it (%s, %s, ...)",
                          (int)(name.len < 100 ? name.len : 100), name.ptr,
@@ -244,10 +193,8 @@ static int check_metric(const struct json *at, struct str name, struct cell *cel
     }
     cell->metric = metric_of_name(name);
     cell->metric_name = metric->name;
-    if (read_printed(at, cell->printed, &cell->published, err) < 0) {
-        return -1;
-    }
-    if (cell->published <= 0 || cell->published > metric->max) {
+    if (str_to_f64(cell->printed, &cell->published, &ignored) < 0 || cell->published <= 0 ||
+        cell->published > metric->max) {
         return json_fail(at, err, "printed: expected more than 0 and at most %g, found %s",
                          metric->max, cell->printed.ptr);
     }
@@ -286,13 +233,11 @@ static int check_cell_id(const struct json *at, const struct report_case *c,
 static const char *const DERIVE_NAMES[] = {
     [DERIVE_RATIO] = "ratio", [DERIVE_MEAN] = "mean", [DERIVE_MEDIAN] = "median"};
 
-#define CASE_ID                                                                                    \
-    "^[a-z0-9.-]+/[a-z0-9.-]+/[a-z0-9]+/(n[1-9][0-9]*g(0|[1-9][0-9]*)|n0g0)/bs(0|[1-9][0-9]*)(/"   \
-    "[a-z0-9.-]+)?"
-static const struct json_form CASE = {.pattern = CASE_ID "$", .max = 192};
+static const struct json_form CASE = {.pattern = CASE_ID "$", .max = CASE_ID_MAX};
 static const struct json_form CELL = {.pattern = CASE_ID "#[a-z_]+(\\.[1-9][0-9]*)?$", .max = 224};
-static const struct json_form PRINTED = {
-    .pattern = "^[0-9]{1,12}(\\.[0-9]{1,20})?$", .max = PRINTED_BYTES_MAX, .check = check_printed};
+static const struct json_form PRINTED = {.pattern = "^[0-9]{1,12}(\\.[0-9]{1,20})?$",
+                                         .max = PRINTED_BYTES_MAX,
+                                         .what = "a plain decimal number"};
 static const struct json_form RULE = {.pattern = "^[a-z0-9-]+/[a-z0-9-]+$", .max = 128};
 static const struct json_form SHA256 = {.pattern = "^[0-9a-f]{64}$",
                                         .what = "64 lower-case hex digits"};

@@ -11,10 +11,9 @@
 #define NODES_MAX         65536
 #define GPUS_PER_NODE_MAX 1024
 #define BATCH_MAX         (1 << 24)
+#define SLUG_BYTES_MAX    64
 
 /* Forms of text. A NULL str passes: whether null is allowed is checked elsewhere. */
-MUST_CHECK int check_slug(const struct json *at, const char *key, struct str value,
-                          struct err *err);
 MUST_CHECK int check_text(const struct json *at, const char *key, struct str value,
                           struct err *err);
 MUST_CHECK int check_line(const struct json *at, const char *key, struct str value,

@@ -11,7 +11,6 @@
 
 #define TEXT_BYTES_MAX 4096
 #define LINE_BYTES_MAX 512
-#define SLUG_BYTES_MAX 64
 #define ENV_BYTES_MAX  1024
 #define SOURCES_MAX    32
 #define ENV_MAX        64
@@ -59,21 +58,11 @@ bool is_slug(struct str s)
     return str_is_made_of(s, "a-z0-9.-") && s.len <= SLUG_BYTES_MAX && !was_joint;
 }
 
-int check_slug(const struct json *at, const char *key, struct str value, struct err *err)
-{
-    return !value.ptr || is_slug(value)
-               ? 0
-               : json_fail(at, err,
-                           "%s: expected small letters and digits joined "
-                           "by - or ., at most %d, found \"%.*s\"",
-                           key, SLUG_BYTES_MAX, (int)(value.len < 100 ? value.len : 100),
-                           value.ptr);
-}
-
 /* No part of a path is empty, . or .. */
 #define PARTS "(?!.*(^|/)\\.{0,2}(/|$))"
-const struct json_form FORM_SLUG = {
-    .pattern = "^[a-z0-9]+([.-][a-z0-9]+)*$", .max = SLUG_BYTES_MAX, .check = check_slug};
+const struct json_form FORM_SLUG = {.pattern = "^[a-z0-9]+([.-][a-z0-9]+)*$",
+                                    .max = SLUG_BYTES_MAX,
+                                    .what = "small letters and digits joined by - or ."};
 const struct json_form FORM_LINE = {
     .pattern = "^[^\\n]+$", .max = LINE_BYTES_MAX, .check = check_line};
 const struct json_form FORM_TEXT = {.is_filled = true, .max = TEXT_BYTES_MAX, .check = check_text};
@@ -305,8 +294,8 @@ static int check_mount(const struct json *at, struct arena *arena UNUSED, void *
 {
     const struct recipe_mount *mount = out;
     struct err why = {0};
-    if (mount->kind != MOUNT_SOURCE && check_slug(at, "name", mount->name, err) < 0) {
-        return -1;
+    if (mount->kind != MOUNT_SOURCE && !is_slug(mount->name)) {
+        return json_fail(at, err, "name: expected small letters and digits joined by - or .");
     }
     if (mount->commit.ptr && mount->kind != MOUNT_SOURCE) {
         return json_fail(at, err, "commit: only a source has one");

@@ -275,7 +275,8 @@ static bool is_program(struct str word)
 {
     struct str base = path_base(word);
     struct shell_word one = {.text = base};
-    return is_python(base) || is_shell(base) || launcher_of(base) ||
+    unsigned of;
+    return is_python(base) || is_shell(base) || launcher_of(base, &of) ||
            str_ends(base, STR_LIT(".py")) || str_ends(base, STR_LIT(".sh")) ||
            prefix_words(&one, 1) > 0;
 }
@@ -301,6 +302,7 @@ static size_t launched_at(const struct shell_run *run)
 static size_t inner_at(const struct shell_run *run, struct str *ret_text)
 {
     struct str base = run->n ? path_base(run->words[0].text) : STR_EMPTY;
+    unsigned of;
     size_t at;
     if (!run->n) {
         return run->n;
@@ -321,7 +323,7 @@ static size_t inner_at(const struct shell_run *run, struct str *ret_text)
         at = skip_options(run->words, run->n, shell_engine_verb(run) + 1, "euw");
         return at + (at < run->n);
     }
-    return launcher_of(shell_program(run)) || base.ptr[0] == '$' ? launched_at(run) : run->n;
+    return launcher_of(shell_program(run), &of) || base.ptr[0] == '$' ? launched_at(run) : run->n;
 }
 
 /* ---- one simple command ---- */

@@ -143,7 +143,8 @@ static void set_conditions(struct arena *arena, const struct planner_opts *opts,
                            const struct recipe *recipe, struct plan_step *step)
 {
     bool is_smoke = opts->profile == PROFILE_SMOKE;
-    plan_set_condition(step, "device", is_smoke ? STR_LIT("cpu") : STR_LIT("gpu"));
+    bool is_on_cpu = is_smoke || step->bound.of_case->gpus == 0;
+    plan_set_condition(step, "device", is_on_cpu ? STR_LIT("cpu") : STR_LIT("gpu"));
     for (size_t idx = 0; idx < recipe->conditions.n; idx++) {
         plan_set_condition(step, recipe->conditions.items[idx].name.ptr,
                            recipe->conditions.items[idx].value);

@@ -5,6 +5,7 @@
      blobs/sha256/HEX      as the store has them
      refs/KIND/NAME.json   likewise: which blobs a dataset or an image is
      sources/NAME.git/     bare repositories: objects and references alone
+     manifests/            descriptions and locks of datasets of one's own, which a program does not know by itself
      share/reperf/         manifests, locks, images, datasets, published series
      bin/                  the programs; bin/reperf finds share/reperf by itself
      SHA256SUMS            every other file (`sha256sum -c` checks it)
@@ -17,14 +18,16 @@
 #include "base/clock.h"
 #include "codec/json_table.h"
 #include "net/net_session.h"
+#include "store/dataset_store.h"
 #include "store/store.h"
 
 #define BUNDLE_PARTS_MAX 4096
 
-struct bundle_part {  /* a reference of the store */
-    const char *kind; /* "dataset", "image", "source" */
-    const char *name; /* of refs/KIND/NAME.json */
-    const char *said; /* for people: "dataset cityscapes" */
+struct bundle_part {                /* a reference of the store */
+    const char *kind;               /* "dataset", "image", "source" */
+    const char *name;               /* of refs/KIND/NAME.json */
+    const char *said;               /* for people: "dataset cityscapes" */
+    const struct dataset_here *own; /* a dataset that is described outside the program; or NULL */
 };
 
 struct bundle_missing {
@@ -69,14 +72,18 @@ MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts, 
 
 struct import_opts {
     struct store *store;
-    const char *path;           /* of the bundle */
-    const char *locks;          /* where its locks go */
+    const char *path;  /* of the bundle */
+    const char *root;  /* the data folder */
+    const char *locks; /* where its locks go */
+    /* Where descriptions of datasets go that are not described here; asked where there is one. */
+    int (*place)(void *ctx, const char **ret, struct err *err);
+    void *ctx;
     const struct net_opts *net; /* offline */
     bool (*should_stop)(void);
 };
 
-/* Imports into the store; existing content stays. The bundle's locks go to `locks` unless one of that name exists; a lock or
-   a reference that contradicts the one here is ERR_INTEGRITY, before anything is changed. */
+/* Imports into the store; existing content stays. The bundle's locks go to `locks` unless one of that name exists; a lock, a
+   description or a reference that contradicts the one here is ERR_INTEGRITY, before anything is changed. */
 MUST_CHECK int bundle_import(struct arena *arena, const struct import_opts *opts,
                              struct bundle_info *ret_info, struct err *err);
 

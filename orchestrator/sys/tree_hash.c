@@ -56,49 +56,27 @@ static int check_others(struct arena *arena, const char *folder, const struct fs
     return 0;
 }
 
-static int tree_walk(const char *folder, bool (*should_stop)(void), tree_visit_fn visit, void *ctx,
-                     struct err *err)
+static int walk(struct arena *arena, const struct tree_opts *opts, struct fs_names *ret_files,
+                struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct fs_names files, folders, others;
-    if (fs_walk_all(&arena, folder, &files, &folders, &others, err) < 0 ||
-        check_others(&arena, folder, &others, err) < 0) {
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    struct fs_names folders, others;
+    if (fs_walk_all(arena, opts->folder, ret_files, &folders, &others, err) < 0 ||
+        check_others(&scratch, opts->folder, &others, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < files.n; idx++) {
-        const char *path = files.items[idx];
-        size_t len = strlen(path);
-        if ((idx & 1023) == 0 && should_stop && should_stop()) {
-            return err_set(err, ERR_INTERRUPTED, "%s: interrupted", folder);
-        }
-        if (len >= TREE_PATH_MAX) {
-            return err_set(err, ERR_IO, "%s/%.200s...: the path is too long", folder, path);
-        }
-        if (visit(ctx, path, len, err) < 0) {
-            return -1;
+    for (size_t idx = 0; idx < ret_files->n; idx++) {
+        if (strlen(ret_files->items[idx]) >= TREE_PATH_MAX) {
+            return err_set(err, ERR_IO, "%s/%.200s...: the path is too long", opts->folder,
+                           ret_files->items[idx]);
         }
     }
-    return 0;
+    return opts->should_stop && opts->should_stop()
+               ? err_set(err, ERR_INTERRUPTED, "%s: interrupted", opts->folder)
+               : 0;
 }
 
 /* ---- a list of what is there ---- */
-
-struct hash_listing {
-    struct arena *arena;
-    struct {
-        struct tree_file *items;
-        size_t n;
-        size_t n_max;
-    } files;
-};
-
-static int list_file(void *ctx, const char *path, size_t len, struct err *err UNUSED)
-{
-    struct hash_listing *listing = ctx;
-    struct tree_file file = {.path = arena_strndup(listing->arena, path, len)};
-    VEC_PUSH(&listing->files, file);
-    return 0;
-}
 
 static void keep_value(void *ctx, size_t idx, const struct digest_value *value)
 {
@@ -112,12 +90,14 @@ static void keep_value(void *ctx, size_t idx, const struct digest_value *value)
 int tree_hash(struct arena *arena, const struct tree_opts *opts, struct tree_list *ret_list,
               struct err *err)
 {
-    struct hash_listing listing = {.arena = arena};
-    int result = tree_walk(opts->folder, opts->should_stop, list_file, &listing, err);
-    struct tree_list list = {.files = listing.files.items, .n = listing.files.n};
-    arena_adopt(arena, listing.files.items);
-    if (result < 0) {
+    struct fs_names names;
+    if (walk(arena, opts, &names, err) < 0) {
         return -1;
+    }
+    struct tree_list list = {.files = arena_array(arena, struct tree_file, names.n + 1),
+                             .n = names.n};
+    for (size_t idx = 0; idx < names.n; idx++) {
+        list.files[idx].path = names.items[idx];
     }
     list.lacks_sha256 = !(opts->kinds & DIGEST_SHA256);
     if (opts->kinds & DIGEST_MD5) {
@@ -179,7 +159,7 @@ static struct tree_check check_begin(struct arena *arena, const struct tree_list
 }
 
 /* Files come in the list's order: one walk along both. */
-static bool match(struct tree_check *check, const char *path, size_t len)
+static bool match(struct tree_check *check, const char *path)
 {
     const struct tree_list *expected = check->expected;
     int order = 1;
@@ -190,15 +170,9 @@ static bool match(struct tree_check *check, const char *path, size_t len)
     if (order == 0) {
         check->states[check->next_idx++] = FOUND_WANTED;
     } else {
-        VEC_PUSH(&check->extra, arena_strndup(check->arena, path, len));
+        VEC_PUSH(&check->extra, arena_strndup(check->arena, path, strlen(path)));
     }
     return order == 0;
-}
-
-static int match_file(void *ctx, const char *path, size_t len, struct err *err UNUSED)
-{
-    (void)match(ctx, path, len);
-    return 0;
 }
 
 static void judge_value(void *ctx, size_t idx, const struct digest_value *value)
@@ -268,7 +242,7 @@ void tree_compare(struct arena *arena, const struct tree_list *expected,
         if (found->md5) {
             memcpy(value.md5, found->md5[idx], MD5_BYTES);
         }
-        if (match(&check, found->files[idx].path, strlen(found->files[idx].path))) {
+        if (match(&check, found->files[idx].path)) {
             judge_value(&check, check.next_idx - 1, &value);
         }
     }
@@ -290,8 +264,15 @@ int tree_verify(struct arena *arena, const struct tree_opts *opts, const struct 
                            .on_unreadable = note_unreadable,
                            .ctx = &check};
     struct tree_verify_result result = {0};
-    if (tree_walk(opts->folder, opts->should_stop, match_file, &check, err) < 0 ||
-        (expected->n && tree_run(&run, err) < 0)) {
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    struct fs_names names;
+    if (walk(&scratch, opts, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        (void)match(&check, names.items[idx]);
+    }
+    if (expected->n && tree_run(&run, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < expected->n; idx++) {

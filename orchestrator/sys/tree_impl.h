@@ -8,9 +8,6 @@
 #include "sys/digest_cache.h"
 #include "sys/tree.h"
 
-/* Each file below the folder, in the order of the whole paths' bytes; path is valid during the call. */
-typedef int (*tree_visit_fn)(void *ctx, const char *path, size_t len, struct err *err);
-
 /* ---- tree_run.c: the owner's side of hashing a row of files on the pool ---- */
 
 struct tree_run {

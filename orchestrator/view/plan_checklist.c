@@ -50,12 +50,17 @@ static struct site site_of(const struct plan *plan)
     return site;
 }
 
-static void print_nodes(const struct site *site, const struct inventory *inventory,
-                        struct strbuf *out)
+static void print_nodes(const struct plan *plan, const struct site *site,
+                        const struct inventory *inventory, struct strbuf *out)
 {
-    strbuf_printf(out, "1 nodes: %lld of the %zu of %.*s, %lld GPUs each\n",
-                  (long long)site->n_nodes, inventory->n_nodes, STR_ARG(inventory->id),
-                  (long long)site->gpus);
+    long long n_used =
+        plan->is_each_node ? (long long)inventory->n_nodes : (long long)site->n_nodes;
+    strbuf_printf(out, "1. nodes: %lld of the %zu of %.*s, %lld GPU%s each\n", n_used,
+                  inventory->n_nodes, STR_ARG(inventory->id), (long long)site->gpus,
+                  site->gpus == 1 ? "" : "s");
+    if (inventory->is_local) {
+        return;
+    }
     strbuf_add_z(out, "  [ ] a login by ssh, without a question, to each\n");
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
         const struct inventory_node *node = &inventory->nodes[idx];
@@ -76,7 +81,7 @@ static void print_nodes(const struct site *site, const struct inventory *invento
 static void print_machine(struct arena *arena, const struct site *site,
                           const struct inventory *inventory, struct strbuf *out)
 {
-    strbuf_add_z(out, "2 each node\n");
+    strbuf_add_z(out, "2. each node\n");
     for (size_t idx = 0; idx < site->n_images; idx++) {
         struct str cuda = site->images[idx]->image_cuda;
         const char *needed = cuda.ptr ? cuda_needs_driver(cuda) : NULL;
@@ -86,8 +91,8 @@ static void print_machine(struct arena *arena, const struct site *site,
                       STR_ARG(cuda.ptr ? cuda : STR_LIT("not stated")));
     }
     if (inventory->runtime != RUNTIME_NONE) {
-        strbuf_printf(out, "  [ ] %s, and NVIDIA's container toolkit\n",
-                      runtime_kind_label(inventory->runtime));
+        strbuf_printf(out, "  [ ] %s%s\n", runtime_kind_label(inventory->runtime),
+                      site->gpus ? ", and NVIDIA's container toolkit" : "");
     }
     if (site->shm_bytes) {
         strbuf_printf(out, "  [ ] %.0f GB of memory for a container's /dev/shm\n",
@@ -110,33 +115,33 @@ static void print_machine(struct arena *arena, const struct site *site,
     strbuf_add_z(out, " (plan -v lists them)\n");
 }
 
-static void print_orders(const struct plan *plan, struct strbuf *out)
+/* The smoke profile has no rehearsal. */
+static void print_orders(const struct plan *plan, const struct plan_orders *orders,
+                         struct strbuf *out)
 {
-    strbuf_printf(out,
-                  "4 look before you run\n"
-                  "  [ ] $ reperf nodes doctor %.*s --report %.*s\n",
-                  STR_ARG(plan->inventory), STR_ARG(plan->report));
-    strbuf_printf(out, "  [ ] $ reperf run %.*s --nodes %.*s --rehearse --case GLOB\n",
-                  STR_ARG(plan->report), STR_ARG(plan->inventory));
-    strbuf_printf(out, "5 run\n  [ ] $ reperf run %.*s --nodes %.*s --key KEY\n",
-                  STR_ARG(plan->report), STR_ARG(plan->inventory));
+    strbuf_printf(out, "4. look before you run\n  [ ] $ %.*s\n", STR_ARG(orders->doctor));
+    if (plan->profile == PROFILE_FULL && !plan->is_rehearsal && plan->n_steps) {
+        strbuf_printf(out, "  [ ] $ %.*s --rehearse\n", STR_ARG(orders->run));
+    }
+    strbuf_printf(out, "5. run\n  [ ] $ reperf keygen reperf.key\n  [ ] $ %.*s --key reperf.key\n",
+                  STR_ARG(orders->run));
 }
 
 void plan_out_checklist(const struct plan *plan, const struct inventory *inventory,
-                        struct strbuf *out)
+                        const struct plan_orders *orders, struct strbuf *out)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct site site = site_of(plan);
     strbuf_printf(out, "%.*s on %.*s: what must hold, in the order in which to see to it\n\n",
                   STR_ARG(plan->report), STR_ARG(plan->inventory));
-    print_nodes(&site, inventory, out);
+    print_nodes(plan, &site, inventory, out);
     print_machine(&arena, &site, inventory, out);
-    strbuf_add_z(out, "3 images, code and data, once each\n");
+    strbuf_add_z(out, "3. images, code and data, once each\n");
     plan_out_todos(plan, out);
     if (site.has_login) {
         strbuf_add_z(out, "  [ ] an account where data is for registered users only\n");
     }
-    print_orders(plan, out);
+    print_orders(plan, orders, out);
     plan_out_time(plan, out);
     strbuf_add_z(out,
                  "\nchecked without a GPU: every command, option, path and launcher of the "

@@ -11,7 +11,10 @@ void plan_out_text(const struct plan *plan, bool with_details, struct strbuf *ou
 void plan_out_todos(const struct plan *plan, struct strbuf *out);
 void plan_out_time(const struct plan *plan, struct strbuf *out);
 /* For the person who has the nodes: what must hold, in the order in which to see to it. */
+struct plan_orders { /* with the options that were given to plan */
+    struct str doctor, run;
+};
 void plan_out_checklist(const struct plan *plan, const struct inventory *inventory,
-                        struct strbuf *out);
+                        const struct plan_orders *orders, struct strbuf *out);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/table.h"
 #include "base/vec.h"
+#include "judge/stats.h"
 
 #define NAMED_MAX 3 /* cases that a remark names, of more than these the number */
 
@@ -232,8 +233,8 @@ static void print_cells(struct strbuf *buf, const struct run_result *result)
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         has_target = has_target || result->cells[idx].step->beside.target.series.ptr;
     }
-    table = table_of(has_target ? "case|>n|>value|>std|unit|>published|verdict|>s to target"
-                                : "case|>n|>value|>std|unit|>published|verdict");
+    table = table_of(has_target ? "case|>n|>value|>95 %|unit|>published|verdict|>s to target"
+                                : "case|>n|>value|>95 %|unit|>published|verdict");
     for (size_t at = 0; at < 2 * result->n_cells; at++) {
         const struct cell_result *cell = &result->cells[at % result->n_cells];
         if (is_bad(cell) != (at < result->n_cells)) {
@@ -241,10 +242,11 @@ static void print_cells(struct strbuf *buf, const struct run_result *result)
         }
         TABLE_ADD(&table, cell->of_case->id, table_text(&table, "%zu", cell->summary.n));
         add_number(&table, cell->value);
-        add_number(&table, cell->summary.std);
-        TABLE_ADD(&table, table_or_dash(cell->unit),
-                  cell->published ? cell->published->printed : STR_LIT("-"),
-                  str_of(run_verdict_name(cell->verdict)));
+        double half = stats_half95(cell->summary.std, cell->summary.n) / cell->summary.mean;
+        TABLE_ADD(
+            &table, isfinite(half) ? table_text(&table, "+- %.3g %%", 100 * half) : STR_LIT("-"),
+            table_or_dash(cell->unit), cell->published ? cell->published->printed : STR_LIT("-"),
+            str_of(run_verdict_name(cell->verdict)));
         if (has_target) {
             add_number(&table, cell->target.step ? cell->target.elapsed_s : (double)NAN);
         }

@@ -19,7 +19,7 @@ said() { # FILE NAME
 }
 # "cell|verdict|published" of each cell, from the JSON of audit.
 json_cells() {
-    python3 -c '
+    /usr/bin/python3 -c '
 import json, sys
 for report in json.load(sys.stdin)["reports"]:
     for c in report["cells"]:
@@ -40,12 +40,12 @@ sed -n 's/^cell //p' "$T/light" | cut -d'|' -f1,2 | sort >"$T/got"
 ok $? "every cell of audit --json is a row with its verdict, and no other"
 is "$(said "$T/light" cells)" "$(wc -l <"$T/want")" "as many rows as cells"
 is "$(sed -n 's/^cell //p' "$T/light" | cut -d'|' -f3 | sort | xargs)" \
-    "$("$REPERF" audit --all --csv - 2>/dev/null | python3 -c '
+    "$("$REPERF" audit --all --csv - 2>/dev/null | /usr/bin/python3 -c '
 import csv, sys
 csv.field_size_limit(1 << 24)
 for row in csv.DictReader(sys.stdin):
     if row["verdict"] not in ("not_printed", "finding"): print(row["printed"])' | sort | xargs)" "published numbers stand as they are printed"
-is "$(said "$T/light" findings)" "$(python3 -c '
+is "$(said "$T/light" findings)" "$(/usr/bin/python3 -c '
 import json, sys
 print(sum(len(r["findings"]) for path in sys.argv[1:] for r in json.load(open(path))["reports"]))' "$T/audit.json")" \
     "every finding of audit and of lint is listed"
@@ -81,7 +81,7 @@ if in_test_all "a run's page on paper"; then
     ok $? "on paper a run has $pages pages: what was recorded of each machine stays in the archive"
 fi
 # What is printed as the difference follows from the two numbers beside it.
-python3 - "$T/all.html" >"$T/odd" <<'END'
+/usr/bin/python3 - "$T/all.html" >"$T/odd" <<'END'
 import html, re, sys
 rows = re.findall(r'<tr class="cell row-.*?</tr>', open(sys.argv[1]).read(), re.S)
 if len(rows) < 100:
@@ -132,7 +132,7 @@ ok $? "the probe sees what is too wide"
 mkdir -p "$T/root/logs"
 cp -R manifests "$T/root/" && ln -s "$ROOT/logs/published" "$T/root/logs/published"
 report="$T/root/manifests/reports/paddle-perf-deeplabv3p.json"
-python3 - "$report" <<'END'
+/usr/bin/python3 - "$report" <<'END'
 import json, sys
 EVIL = '<script>document.title="x"</script>"><img src=x onerror=alert(1)>&amp;\''
 with open(sys.argv[1]) as f:

@@ -30,10 +30,10 @@ back() {
 }
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 edit() { # PYTHON over d: the report, changed
-    python3 -c 'import json,sys; d=json.load(open("report.json")); exec(sys.argv[1]); json.dump(d,open(sys.argv[2],"w"))' "$1" "$M"
+    /usr/bin/python3 -c 'import json,sys; d=json.load(open("report.json")); exec(sys.argv[1]); json.dump(d,open(sys.argv[2],"w"))' "$1" "$M"
 }
 edit_format() {
-    python3 -c 'import json,sys; d=json.load(open("format.json")); exec(sys.argv[1]); json.dump(d,open(sys.argv[2],"w"))' "$1" "$F"
+    /usr/bin/python3 -c 'import json,sys; d=json.load(open("format.json")); exec(sys.argv[1]); json.dump(d,open(sys.argv[2],"w"))' "$1" "$F"
 }
 refuses() { # NAME PLACE: lint exits 3, names the place, prints nothing
     "$REPERF" lint $ID >out 2>err
@@ -109,7 +109,7 @@ for command in lint audit report; do
 done
 
 # --- logs ----------------------------------------------------------------------------------------------
-verdict() { python3 -c 'import json; d=json.load(open("out")); print(d["verdict"], d["value"])'; }
+verdict() { /usr/bin/python3 -c 'import json; d=json.load(open("out")); print(d["verdict"], d["value"])'; }
 measures() { # STATUS "VERDICT VALUE" NAME FILE FORMAT
     "$REPERF" measure "$4" --format "$5" --json >out 2>err
     is "$? $(verdict)" "$1 $2" "log, $3"
@@ -148,7 +148,7 @@ cat good.log good.log >twice.log; measures 9 "ambiguous None" "two runs in one" 
 sed 's/$/\r/' good.log >crlf.log; measures 0 "ok 4" "CRLF" crlf.log reperf
 
 # --- audits that did not look ------------------------------------------------------------------------
-logs_id() { python3 -c 'import json,sys; d=json.load(open("out")); print(*sorted({f["id"] for r in d["reports"] for f in r["findings"]} & set(sys.argv[1:])))' "$@"; }
+logs_id() { /usr/bin/python3 -c 'import json,sys; d=json.load(open("out")); print(*sorted({f["id"] for r in d["reports"] for f in r["findings"]} & set(sys.argv[1:])))' "$@"; }
 exits 2 "audit, a logs folder that is not there" "$REPERF" audit $ID --logs "$T/nowhere" --json
 is "$(wc -c <"$T/out")" 0 "nothing half on standard output"
 if need_shared "audit of changed logs"; then
@@ -176,7 +176,7 @@ fi
 
 # --- tensors and training ------------------------------------------------------------------------------
 tensors() { # HEADER DATA_BYTES [LENGTH]
-    python3 - "$@" <<'P'
+    /usr/bin/python3 - "$@" <<'P'
 import struct, sys
 head = sys.argv[1].encode()
 size = int(sys.argv[3]) if len(sys.argv) > 3 else len(head)

@@ -42,7 +42,7 @@ exits 0 "two machines" "$REPERF" compare -v last "$T/other"
 is "$(awk '$1 ~ /^(likely|possible|incidental)$/ { print $1, $2 }' "$T/out" | xargs)" \
     "likely machine.cpu_governor possible machine.kernel incidental collected_at" "what matters comes first"
 exits 0 "as JSON" "$REPERF" compare --json last "$T/other"
-python3 - "$T/out" <<'END'
+/usr/bin/python3 - "$T/out" <<'END'
 import json, sys
 d = json.load(open(sys.argv[1]))
 assert d["schema_version"] == 1 and d["a"]["run_id"] == d["b"]["run_id"]

@@ -18,7 +18,7 @@ for step in range(1, n + 1):
 PY
 for log in "a 1 100 400" "b 2 90 400" "c 3 100 400" "short 4 100 8"; do
     read -r name seed rate n <<<"$log"
-    python3 make.py "$seed" "$rate" "$n" >"$name.log"
+    /usr/bin/python3 make.py "$seed" "$rate" "$n" >"$name.log"
 done
 "$REPERF" measure a.log --suggest mine.json >/dev/null 2>&1
 exits 9 "logs of no known format" "$REPERF" compare a.log b.log
@@ -53,12 +53,12 @@ for i in range(n):
     held += c["ci95_low"] <= 0 <= c["ci95_high"]
 print(held)
 PY
-H=$(python3 hold.py "$REPERF")
+H=$(/usr/bin/python3 hold.py "$REPERF")
 is "$([ "$H" -ge 34 ] && echo enough)" enough "40 pairs of equal logs of correlated steps: $H intervals hold 0"
 
 # Times: less is faster
 sed 's/| [0-9.]* samples/| x samples/; s/samples\/s/s/' a.log >/dev/null
-python3 - <<'PY'
+/usr/bin/python3 - <<'PY'
 for name, ms in (("slow", 220.0), ("fast", 200.0)):
     with open(name + ".log", "w") as f:
         for step in range(1, 101):

@@ -9,7 +9,7 @@ cd "$T" || exit 1
 mkdir -p manifests
 
 # --- images by class: SPLIT/CLASS/FILE ---
-python3 - <<'PY'
+/usr/bin/python3 - <<'PY'
 import os, struct, zlib
 def png(path, seed):
     raw = b"".join(b"\0" + bytes((seed * 31 + x * 7 + y) % 256 for x in range(24)) for y in range(8))
@@ -30,7 +30,7 @@ exits 2 "a licence is asked for" "$REPERF" data new birds birds
 like "$(cat err)" 'licence unstated' "and how to say that nobody states one"
 exits 0 "a folder becomes a dataset" "$REPERF" data new birds birds --licence CC0
 like "$(cat out)" 'birds: 32 files' "with its files"
-is "$(python3 -c '
+is "$(/usr/bin/python3 -c '
 import json
 d = json.load(open("manifests/datasets/birds/dataset.json"))
 print(d["licence"], [(s["name"], s["samples"], s["classes"]) for s in d["splits"]],
@@ -72,8 +72,19 @@ ok "$([ -s manifests/locks/dataset/birds.json ]; echo $?)" "next to its own desc
 exits 0 "it is packed" "$REPERF" data pack birds
 like "$(cat err)" 'birds, split train: 24 samples, 0.0 MB as packed' "and says before how much it writes"
 exits 0 "and bundled" "$REPERF" data bundle dataset:birds -o bundle.tar
-exits 0 "and imported elsewhere" env REPERF_STORE="$T/other" "$REPERF" data import bundle.tar --locks "$T/locks"
-exits 0 "where it unpacks without a network" env REPERF_STORE="$T/other" "$REPERF" data fetch birds --offline
+mkdir -p "$T/colleague/manifests" && cd "$T/colleague" || exit 1
+export REPERF_STORE="$T/other"
+exits 0 "and imported elsewhere, by one who does not know it" "$REPERF" data import "$T/bundle.tar" --locks "$T/locks"
+like "$(cat "$T/err")" 'dataset birds is described in .*/datasets/birds' "who is told where it is described"
+ok "$(diff -r manifests/locks "$T/manifests/locks" >/dev/null && diff -r manifests/datasets/birds "$T/manifests/datasets/birds" >/dev/null; echo $?)" "as at home, with its lock"
+exits 0 "where it unpacks without a network" "$REPERF" data fetch birds --offline
+exits 0 "and verifies" "$REPERF" data verify birds
+exits 0 "again" "$REPERF" data import "$T/bundle.tar" --locks "$T/locks"
+sed -i 's/CC0/CC1/' manifests/datasets/birds/dataset.json
+exits 5 "not over another dataset of that name" "$REPERF" data import "$T/bundle.tar" --locks "$T/locks"
+like "$(cat "$T/err")" 'the bundle describes another dataset birds' "which is said"
+export REPERF_STORE="$T/store"
+cd "$T" || exit 1
 ok "$(cmp -s store/trees/birds/tree.sha256 other/trees/birds/tree.sha256; echo $?)" "to the same files"
 
 # --- the same files give the same archive; an archive and anything else ---
@@ -84,7 +95,7 @@ mkdir -p flat/deep/er && echo text >flat/notes.txt && echo x >flat/deep/er/a.bin
 tar czf flat.tar.gz -C flat .
 exits 0 "an archive as it is" "$REPERF" data new flat flat.tar.gz --licence unstated
 exits 0 "holds" "$REPERF" data verify flat
-is "$(python3 -c 'import json; print(sorted((g["glob"], g["files"]) for g in json.load(open("manifests/datasets/flat/dataset.json"))["groups"]))')" \
+is "$(/usr/bin/python3 -c 'import json; print(sorted((g["glob"], g["files"]) for g in json.load(open("manifests/datasets/flat/dataset.json"))["groups"]))')" \
     "[('*', 1), ('*.txt', 1), ('deep/**/*.bin', 1)]" "a group for each folder and kind of file"
 # --- repair from a second copy, of the store's tree and of a folder ---
 cp -R birds copy

@@ -97,6 +97,41 @@ is "$(grep -oE '<tr><th scope="row">n[1-4]</th>(<td[^>]*>[^<]*</td>)+' "$T/links
 n2 0: 22:50 0:
 n3 0: 0: 9:80" "and each link's rate in its place, shaded by how much less it is than the best"
 
+# ---- the checklist's commands work as they are printed ----
+mkdir "$T/bin" "$T/site" && ln -s "$(realpath "$REPERF")" "$T/bin/reperf" && cd "$T/site" && jq '.id = "elsewhere"' "$T/four.json" >mine.json || exit 1
+exits 0 "a checklist" "$REPERF" plan node-health --profile smoke --nodes mine.json --each-node --case "$CASE/*" --repeats 1 --offline --checklist
+cp "$T/out" "$T/checklist"
+like "$(cat "$T/checklist")" '^1. nodes: 4 of the 4 of elsewhere, 0 GPUs each$' "of --each-node all nodes"
+is "$(grep -c 'NVIDIA' "$T/checklist")" 0 "without GPUs no toolkit for them"
+is "$(sed -n 's/.*[$] //p' "$T/checklist")" "reperf nodes doctor mine.json --report node-health --profile smoke --case $CASE
+reperf keygen reperf.key
+reperf run node-health --nodes mine.json --profile smoke --case '$CASE/*' --each-node --offline --repeats 1 --key reperf.key" "its commands have what was asked of plan"
+sed -n 's/.*[$] //p' "$T/checklist" >commands.sh
+PATH="$T/bin:$PATH" sh "$T/site/commands.sh" >"$T/out" 2>"$T/err"
+ok $(($? > 1)) "and work as printed"
+like "$(cat "$T/out")" '4 of 4 ran' "to the end"
+is "$(cut -c1-40 <(grep -E '^reperf: error' "$T/err"))" "" "without an error"
+cd "$ROOT" || exit 1
+
+# ---- a command on all nodes: its number is one node's ----
+(
+    cd "$T" || exit 1
+    cat >rank.sh <<'SH'
+for step in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "step $step/12: loss 1.5, $((NODE_RANK * ${APART:-1000} + 130 + step % 2)).0 samples/s"; done
+SH
+    NODE_RANK=0 sh rank.sh >rank.log
+    "$REPERF" measure rank.log --suggest rank.json >/dev/null 2>&1
+)
+cd "$T" || exit 1
+exits 0 "a command on four nodes" "$REPERF" run --nodes "$T/four.json" --name ranks --repeats 1 --format rank.json -- sh rank.sh
+like "$(cat "$T/out")" 'the number is of the log of n1; 3 other logs are kept' "says whose log its number is of"
+like "$(cat "$T/out")" "repeat 1 is tainted: n2's log gives 1130[.0-9]* samples/s, n1's 130[.0-9]*; 2 more logs differ so: the number is not all nodes'" "and what the others give"
+exits 0 "its archive derives" "$REPERF" verify --unsigned ranks
+sed -i 's/1000/1/' rank.sh
+exits 0 "nodes that agree" "$REPERF" run --nodes "$T/four.json" --repeats 1 --format rank.json --json -- sh rank.sh
+is "$(jq -c '.cells[0] | [.why, (.repeats[0].taints // [])]' "$T/out")" '["the number is of the log of n1; 3 other logs are kept",[]]' "are no doubt"
+cd "$ROOT" || exit 1
+
 # ---- a run that fails on one node ----
 echo fails >"$T/fake/mode"
 sed -i "s,^mode=.*,case \$0 in *work-n2*) mode=fails ;; esac," "$T/fake/train.sh"

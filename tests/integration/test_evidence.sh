@@ -56,9 +56,9 @@ exits 5 "a private key that others can read is refused" "$REPERF" seal run --key
 cmp -s run.tar.zst again.tar.zst
 ok $? "sealing twice gives the same bytes"
 exits 5 "verify --json of a failure" "$REPERF" verify run.tar.zst --json
-python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["holds"] is False and d["error"]["code"] == "auth"' "$T/out"
+/usr/bin/python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["holds"] is False and d["error"]["code"] == "auth"' "$T/out"
 ok $? "its document says what failed"
-"$REPERF" verify run.tar.zst --key key.pub --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d["holds"] and d["signer"] == "verified"'
+"$REPERF" verify run.tar.zst --key key.pub --json | /usr/bin/python3 -c 'import json,sys; d=json.load(sys.stdin); assert d["holds"] and d["signer"] == "verified"'
 ok $? "the document of a success"
 secret=$(sed -n 2p key)
 zstd -dcq run.tar.zst | grep -qaF "$secret"
@@ -70,7 +70,7 @@ ok $? "zstd -t"
 mkdir unpacked && tar --zstd -xf run.tar.zst -C unpacked 2>tar.err
 ok $? "GNU tar unpacks it"
 is "$(cat tar.err)" "" "GNU tar has nothing to say"
-python3 - <<'P'
+/usr/bin/python3 - <<'P'
 import subprocess, sys, tarfile, io
 tar = tarfile.open(fileobj=io.BytesIO(subprocess.run(["zstd", "-dcq", "run.tar.zst"], check=True, capture_output=True).stdout))
 members = tar.getmembers()
@@ -90,7 +90,7 @@ for name in statement provenance; do
     ok $? "openssl confirms $name.dsse.json"
     openssl pkeyutl -verify -rawin -pubin -inkey other.pub -in pae -sigfile sig >/dev/null 2>&1
     is $? 1 "openssl refuses it under another key"
-    python3 - "$name" "$run_id" <<'P'
+    /usr/bin/python3 - "$name" "$run_id" <<'P'
 import hashlib, json, os, sys
 s = json.load(open("payload"))
 assert s["_type"] == "https://in-toto.io/Statement/v1"
@@ -112,11 +112,11 @@ tail -c $((closing_bytes - 8)) run.tar.zst | head -n 2 >message
 head -c -$closing_bytes run.tar.zst | sha256sum | sed 's/^\([0-9a-f]*\).*/reperf-closing 1\nsha256 \1/' | cmp -s - message
 ok $? "sha256sum confirms the closing"
 tail -c $((closing_bytes - 8)) run.tar.zst | sed -n 's/^signature //p' |
-    python3 -c 'import sys; sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read()))' >sig
+    /usr/bin/python3 -c 'import sys; sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read()))' >sig
 openssl pkeyutl -verify -rawin -pubin -inkey key.pub -in message -sigfile sig >/dev/null 2>&1
 ok $? "openssl confirms the closing"
 exits 0 "verify of the unpacked folder" "$REPERF" verify unpacked --key key.pub
-python3 - <<'P'
+/usr/bin/python3 - <<'P'
 import json, os, urllib.parse
 graph = {e["@id"]: e for e in json.load(open("unpacked/ro-crate-metadata.json"))["@graph"]}
 def refs(v):
@@ -151,7 +151,7 @@ contain() { # TAR ARCHIVE: as reperf's container, with a closing that holds
 zstd -dcq open.tar.zst >good.tar
 contain good.tar good.tar.zst
 exits 0 "another zstd level in the same container is as good" "$REPERF" verify good.tar.zst --unsigned
-python3 - <<'P'
+/usr/bin/python3 - <<'P'
 import io, tarfile
 def make(name, *members, fmt=tarfile.USTAR_FORMAT):
     with tarfile.open(name + ".tar", "w", format=fmt) as t:

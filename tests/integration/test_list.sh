@@ -11,7 +11,7 @@ for kind in reports cases datasets images formats rules findings inventories run
     "$REPERF" list "$kind" --json >"$T/$kind.json"
     tests/integration/validate.py manifests/schema/list-output.json "$T/$kind.json"
     ok $? "list $kind --json has the form of its schema"
-    is "$(python3 -c 'import json, sys; print(*(x["id"] for x in json.load(open(sys.argv[1]))[sys.argv[2]]), sep="\n")' "$T/$kind.json" "$kind")" \
+    is "$(/usr/bin/python3 -c 'import json, sys; print(*(x["id"] for x in json.load(open(sys.argv[1]))[sys.argv[2]]), sep="\n")' "$T/$kind.json" "$kind")" \
         "$(cat "$T/ids")" "with the same ids"
 done
 is "$("$REPERF" list --ids)" "$(cd manifests/reports && printf '%s\n' *.json | sed 's/\.json$//' | LC_ALL=C sort)" "reports are the files of manifests/reports"

@@ -177,7 +177,7 @@ is "$status $(field "$out" verdict) $(field "$out" value)" "9 incomplete 128" "a
 measure "$T/whole.log" "$T/absent.log" "$T/traps.log"
 is "$status $(grep -o '"verdict":"ok"' <<<"$out" | wc -l) $(grep -o '"error":' <<<"$out" | wc -l)" "2 2 1" "several files: one document, errors as entries, first failure as status"
 if command -v python3 >/dev/null; then
-    python3 -c 'import json,sys; d = json.load(sys.stdin); assert len(d["files"]) == 3' <<<"$out"
+    /usr/bin/python3 -c 'import json,sys; d = json.load(sys.stdin); assert len(d["files"]) == 3' <<<"$out"
     ok $? "it is valid JSON with three entries"
 fi
 

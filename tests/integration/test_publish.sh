@@ -16,7 +16,7 @@ slow = float(os.environ.get("SLOW", "1"))
 for step in range(1, 41):
     print("step %d/40: loss %.3f, %.2f samples/s" % (step, 3 - step / 20, slow * (100 + step % 3)))
 PY
-python3 train.py >one.log 2>/dev/null
+/usr/bin/python3 train.py >one.log 2>/dev/null
 "$REPERF" measure one.log --suggest mine.json >/dev/null 2>&1
 exits 0 "a run" "$REPERF" run --name one --repeats 2 --format mine.json -- python3 train.py
 exits 2 "a command's files are not in its run" "$REPERF" publish one -o "$T/pub"
@@ -59,6 +59,26 @@ echo "lr: 1" >used.yaml && git commit -qam third && for n in 01 02 03 04 05 06 0
 exits 0 "the same files at a later commit are the same code" "$REPERF" publish tracked -o pub --files .
 like "$(cat "$T/err")" 'warning: .: git does not have these, and they are published: note01.txt, .*note10.txt and 2 more' "files that git does not have are named"
 is "$(find pub/manifests/overlays/code -path '*pub*/*' -name '*.log' | wc -l)" 0 "what it writes is not among what it publishes"
+cd "$T/work" || exit 1
+
+# What differs by chance alone says so.
+cd "$T/work" || exit 1
+cat >"$T/chance.py" <<PY
+import itertools, os
+n = os.path.getsize("$T/nth") if os.path.exists("$T/nth") else 0
+open("$T/nth", "a").write("x")
+for step in range(1, 41):
+    print("step %d/40: loss %.3f, %.2f samples/s" % (step, 3 - step / 20, [100, 100, 60, 180, 150, 118, 120, 122][n] + step % 3))
+PY
+mkdir chance && cp "$T/chance.py" chance/ && cd chance || exit 1
+exits 0 "a number to be reproduced" "$REPERF" run --name chance --repeats 2 --format ../mine.json -- python3 chance.py
+exits 0 "published" "$REPERF" publish chance -o "$T/chance" --files .
+P=$("$REPERF" run "$T/chance/" 2>&1 | sed -n 's/.*then --trust //p')
+exits 1 "repeats far apart are faster" "$REPERF" run "$T/chance/" --trust "$P" --repeats 3 --json
+like "$(jq -r '.cells[0] | .verdict + ": " + .why' "$T/out")" '^faster: the 95 % interval of the mean, [+]- 1[0-9][0-9] %, contains the published number: more repeats would tell$' "and by chance, perhaps"
+exits 1 "repeats close together are faster" "$REPERF" run "$T/chance/" --trust "$P" --repeats 3
+is "$(grep -c 'more repeats' "$T/out")" 0 "without a doubt"
+like "$(cat "$T/out")" ' 3 +121 +[+]- 4[.]1[0-9]* % ' "its interval stands beside the value"
 cd "$T/work" || exit 1
 
 # A long log is compressed, and read as it is.

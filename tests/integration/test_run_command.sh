@@ -16,7 +16,7 @@ for step in range(1, 31):
     print("step %d/30: loss %.3f, %.2f samples/s" % (step, 3 - step / 20, scale * (100 + step % 3)))
 PY
 git init -q . && git add . && git commit -qm first
-python3 train.py >one.log 2>/dev/null
+/usr/bin/python3 train.py >one.log 2>/dev/null
 exits 11 "a format is proposed" "$REPERF" measure one.log --suggest mine.json
 
 exits 0 "a command is run" "$REPERF" run --name one --repeats 2 --format mine.json --json -- python3 train.py
@@ -25,7 +25,7 @@ is "$(jq -r '.cells[0] | "\(.case) \(.verdict) \(.summary.n) \(.unit)"' "$T/one.
 is "$(jq '.cells[0].value | . > 100.5 and . < 101.5' "$T/one.json")" true "and the number that measure gives"
 E=$(jq -r .folder "$T/one.json")/evidence
 L=$(find "$E/logs/raw" -name repeat-1.log)
-(python3 train.py) >"$T/expected" 2>&1
+(/usr/bin/python3 train.py) >"$T/expected" 2>&1
 is "$(cmp "$L" "$T/expected" && echo same)" same "the log is kept byte for byte, started in this folder"
 is "$(jq -r '.command | "\(.commit) \(.is_changed_since_commit)"' "$E/environment/local.json")" "$(git rev-parse HEAD) false" "its commit is a condition"
 is "$(jq -r '.conditions[] | select(.image) // empty' "$E/manifest/plan.json" 2>/dev/null; jq -r '.steps[0].conditions.image' "$E/manifest/plan.json")" none "that it ran in no image is one, too"
@@ -38,7 +38,7 @@ SECRET=sesame OMP_NUM_THREADS=1 "$REPERF" run --name env --repeats 1 --format mi
 L=$(find "$REPERF_STATE/runs" -path '*sh/command*' -name repeat-1.log)
 is "$(grep -c SECRET "$L")$(grep -c OMP_NUM_THREADS=1 "$L")" 01 "it gets the environment of the allow-list"
 sed 's/step %d/batch_per_gpu=8 step %d/' train.py >stated.py
-python3 stated.py >stated.log 2>/dev/null
+/usr/bin/python3 stated.py >stated.log 2>/dev/null
 "$REPERF" measure stated.log --suggest stated.json >"$T/out" 2>"$T/err"
 exits 0 "a log that states its batch" "$REPERF" run --name stated --repeats 1 --format stated.json --json -- python3 stated.py
 is "$(jq -c '.cells[0] | [(.differs | map(.condition)), (.not_stated | index("batch_per_gpu") != null)]' "$T/out")" '[[],true]' "differs from no published batch, since none is published"

@@ -7,7 +7,7 @@
 # shellcheck source=tests/integration/run_lib.sh
 . "$(dirname "$0")/run_lib.sh"
 cd "$T" || exit 1
-python3 - "$ROOT" <<'EOF'
+/usr/bin/python3 - "$ROOT" <<'EOF'
 import glob, json, os, sys
 
 own = {"schema_version": 1, "id": "own", "title": "own", "framework": "own", "source": "this test", "prefixes": [], "facts": [], "rules": [],

@@ -104,7 +104,7 @@ if have_images; then
     done
     # A registry that never answers: skopeo waits, with the login in its hands.
     PORT=$(free_port)
-    python3 -c 'import socket, sys, time; s = socket.create_server(("127.0.0.1", int(sys.argv[1]))); time.sleep(3600)' "$PORT" &
+    /usr/bin/python3 -c 'import socket, sys, time; s = socket.create_server(("127.0.0.1", int(sys.argv[1]))); time.sleep(3600)' "$PORT" &
     PIDS+=($!)
     wait_port "$PORT" $!
     printf '{"auths":{"127.0.0.1:%s":{"auth":"%s"}}}' "$PORT" "$(printf 'reader:4711' | base64)" >"$T/auth.json"

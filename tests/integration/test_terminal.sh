@@ -40,9 +40,9 @@ for word in whole.split():
     if word not in words and word not in plain and not all(part in plain for part in parts):
         print("dropped:", word)
 EOF
-on_tty() { python3 "$T/on_terminal.py" "$@" | tr -d '\r'; }
+on_tty() { /usr/bin/python3 "$T/on_terminal.py" "$@" | tr -d '\r'; }
 steers() { # how many bytes of standard input would steer a terminal, beside its own colours
-    python3 -c '
+    /usr/bin/python3 -c '
 import re, sys
 text = re.sub(rb"\x1b\[(0|1|31|32|33|90)m", b"", sys.stdin.buffer.read()).decode("utf-8", "replace")
 print(len(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffd]", text)) if text.strip() else "nothing was written")'
@@ -63,7 +63,7 @@ is "$(on_tty "$REPERF" measure "$T/$EVIL.log" | steers)" 0 "measure: its name"
 printf 'speed %s 3 samples/s\n%.0s' "$EVIL" 1 2 3 4 5 >"$T/own.log"
 is "$(BOTH=1 on_tty "$REPERF" measure "$T/own.log" | steers)" 0 "measure: lines of a log that nothing reads"
 is "$(BOTH=1 on_tty "$REPERF" measure "$T/none-$EVIL" | steers)" 0 "an error that names a file"
-python3 - "$T/evil.tar" "$EVIL" <<'EOF'
+/usr/bin/python3 - "$T/evil.tar" "$EVIL" <<'EOF'
 import io, os, sys, tarfile
 
 with tarfile.open(sys.argv[1], "w", format=tarfile.GNU_FORMAT) as tar:
@@ -83,7 +83,7 @@ fits() { # WIDTH COMMAND...
     shift
     NO_COLOR=1 "$REPERF" "$@" >"$T/whole" 2>"$T/err"
     NO_COLOR=1 WIDTH=$width on_tty "$REPERF" "$@" >"$T/shown"
-    is "$(python3 "$T/fits.py" "$width" "$T/whole" "$T/shown")$([ -s "$T/whole" ] || echo empty)" "" "$width columns: $*"
+    is "$(/usr/bin/python3 "$T/fits.py" "$width" "$T/whole" "$T/shown")$([ -s "$T/whole" ] || echo empty)" "" "$width columns: $*"
 }
 A=(logs/verified/*/*.tar.zst)
 for kind in reports cases datasets images formats rules findings inventories; do

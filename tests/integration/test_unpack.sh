@@ -69,9 +69,9 @@ PY
 for kind in "stored.zip ZIP_STORED" "deflated.zip ZIP_DEFLATED" "piped.zip ZIP_DEFLATED"; do
     read -r file method <<<"$kind"
     if [ "$file" = piped.zip ]; then
-        python3 "$T/zip.py" "$W/in" - "$method" | cat >"$W/$file"
+        /usr/bin/python3 "$T/zip.py" "$W/in" - "$method" | cat >"$W/$file"
     else
-        python3 "$T/zip.py" "$W/in" "$W/$file" "$method"
+        /usr/bin/python3 "$T/zip.py" "$W/in" "$W/$file" "$method"
     fi
     exits 0 "$file: unpacked" "$REPERF" unpack "$W/$file" "$W/out" --format zip
     is "$(diff -r --no-dereference "$W/out" "$W/in" | grep -v 'Only in .*: link')" "" "$file: the same files"

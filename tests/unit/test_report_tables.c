@@ -113,7 +113,7 @@ TEST(a_mistake_is_named_by_its_table_and_row)
         {ONE TABLE(NUMBERS, "[1, 128, 1.5, \"a\"]"),
          "r.json:$.cases[0].rows[0][2]: expected the number as it is printed"},
         {ONE TABLE(NUMBERS, "[1, 128, \"1\", \"a\"], [2, 128, \"1e3\", \"a\"]"),
-         "r.json:$.cases[0].rows[1].cells[0]: printed: expected a plain decimal number"},
+         "r.json:$.cases[0].rows[1].cells[0].printed: expected a plain decimal number"},
         {ONE TABLE(NUMBERS, "[1, 128, \"1\", \"a\"], [1, 128, \"2\", \"a\"]"),
          "r.json:$.cases[0].rows[1]: id: duplicate case"},
         {ONE TABLE(NUMBERS, "[1, 128, \"1\", \"a_{0..900}.log\"]"),
