@@ -20,7 +20,7 @@ DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zl
 DEPS_TEST  := $(DEPS_BUILD) ccache clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish csh libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-yaml python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
-              openssh-server openssh-client iptables iproute2 busybox-static jq slurm-wlm munge pdsh clustershell iperf3 fio likwid openmpi-bin libopenmpi-dev \
+              openssh-server openssh-client iptables iproute2 busybox-static jq gojq slurm-wlm munge pdsh clustershell iperf3 fio likwid openmpi-bin libopenmpi-dev \
               debootstrap python3-pip python3-setuptools python3-wheel
 
 ifeq ($(filter $(MODE),$(MODES)),)
@@ -129,7 +129,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo reperf-core check golden golden-write schemas test test-all test-dress test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo reperf-core check golden golden-write schemas test test-all test-dress test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint lint-baseline layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -403,6 +403,8 @@ bench-gpu:                       ## our steps, PyTorch's and JAX's in turns on t
 	@tests/bench/gpu.sh
 lint:                            ## every static check: layers, headers, format, clang-tidy, shellcheck, man page
 	@$(TAP) $(LINT)
+lint-baseline:                   ## what lint does not look at again because it has not changed since that was good: once whole, and then written down (tests/lint/baseline)
+	@tests/lint/c_checks.sh --write
 bench: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## speed against the peers, as ratios, in one run
 	@B=build/release tests/bench/run.sh
 demo: all                        ## set up, build, audit the published reports, train, seal and verify

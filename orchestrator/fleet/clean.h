@@ -27,7 +27,7 @@ struct clean_item {
 
 struct clean_node {
     struct clean_item *items; /* by kind and id */
-    size_t n_items;
+    size_t n, n_max;
     struct err err; /* why it could not be looked at; ERR_NONE: it was */
 };
 
@@ -65,11 +65,7 @@ MUST_CHECK int clean_read_line(struct arena *arena, struct str line, struct clea
    clean_scan. */
 MUST_CHECK int clean_apply(struct fleet *fleet, struct clean_list *list, struct err *err);
 
-/* Where Slurm is called: the login node's own remote, else *own, which is made when it is needed. */
-struct remote *clean_batch_remote(const struct fleet *fleet, const struct clean_list *list,
-                                  struct remote **own);
-
-const char *clean_kind_name(enum clean_kind kind);       /* "job", ... */
-const char *clean_action_name(enum clean_action action); /* "keep", "remove", "end" */
+extern const char *const CLEAN_KIND_NAMES[CLEAN_BATCH + 1]; /* "job", ... */
+extern const char *const CLEAN_ACTION_NAMES[CLEAN_END + 1]; /* "keep", "remove", "end" */
 
 #endif

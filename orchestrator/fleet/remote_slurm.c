@@ -5,7 +5,6 @@
 #include "fleet/remote_slurm.h"
 
 #include "fleet/remote_node_impl.h"
-#include "fleet/remote_slurm_impl.h"
 
 #define POLL_NS       (1 * NS_PER_S)  /* squeue is not asked more often */
 #define SILENCE_NS    (60 * NS_PER_S) /* how long Slurm's controller may not answer */
@@ -14,6 +13,8 @@
 #define SLURM_SPAN_NS (150 * NS_PER_S) /* Slurm's programs have less each */
 #define SAID_MAX      4096
 #define OPTIONS_MAX   8 /* of our own */
+#define LAG_NS                                                                                     \
+    (15 * NS_PER_S) /* for a status to be seen through a network file system, or an end by Slurm */
 
 /* The containers of all nodes. */
 #define CLEANUP_BY_SRUN "srun --overlap --mpi=none --ntasks-per-node=1 --export=ALL "
@@ -152,6 +153,118 @@ static enum step slurm_start(struct remote *remote, const struct remote_job *job
     enum step step = ask(slurm, NODE_SUBMIT, fields, n, err);
     slurm->report_ns = 0;
     return step == STEP_DONE ? hear(slurm, &is_silent, err) : step;
+}
+
+/* ---- what the login node answers about a job. Source of the states: squeue(1), "JOB STATE CODES", Slurm 22.05. ---- */
+
+/* States that are not the end. */
+static bool is_queued(struct str state)
+{
+    static const char *const NAMES[] = {"PENDING",  "CONFIGURING",   "REQUEUED",  "REQUEUE_HOLD",
+                                        "RESIZING", "RESV_DEL_HOLD", "STAGE_OUT", NULL};
+    return str_eq_any(state, NAMES);
+}
+
+static bool is_active(struct str state)
+{
+    static const char *const NAMES[] = {"RUNNING", "COMPLETING", "SUSPENDED",
+                                        "STOPPED", "SIGNALING",  NULL};
+    return str_eq_any(state, NAMES);
+}
+
+static enum err_code cause_of(struct str state)
+{
+    static const char *const NODE[] = {"NODE_FAIL",     "BOOT_FAIL",     "PREEMPTED",
+                                       "LAUNCH_FAILED", "RECONFIG_FAIL", NULL};
+    if (str_eq_z(state, "TIMEOUT") || str_eq_z(state, "DEADLINE")) {
+        return ERR_TIMEOUT;
+    }
+    if (str_eq_z(state, "OUT_OF_MEMORY")) {
+        return ERR_WORKLOAD;
+    }
+    return str_eq_any(state, NODE) ? ERR_NODE : ERR_NONE;
+}
+
+static void say_why(struct job_report *report, struct str id, struct str state, struct str reason)
+{
+    bool has_reason = reason.len && !str_eq_z(reason, "None");
+    snprintf(report->why, sizeof(report->why), "Slurm job %.*s: %.*s%s%.*s%s", STR_ARG(id),
+             STR_ARG(state), has_reason ? " (" : "", has_reason ? (int)reason.len : 0,
+             has_reason ? reason.ptr : "", has_reason ? ")" : "");
+}
+
+/* Since when. The first time: now. */
+static bool has_lasted(int64_t now_ns, int64_t *since_ns)
+{
+    *since_ns = *since_ns ? *since_ns : now_ns;
+    return now_ns - *since_ns >= LAG_NS;
+}
+
+/* "ended STATUS [JOB STATE REASON]", with the latter where it did not end well: ranks may see a lost node before Slurm says so, and
+   srun's own status of a job that Slurm ended may be 1. */
+static int read_ended(struct str words, int64_t now_ns, int64_t *gone_ns, struct job_report *report,
+                      struct err *err)
+{
+    struct str status = STR_EMPTY;
+    struct str id = STR_EMPTY;
+    struct str state = STR_EMPTY;
+    int64_t value = 0;
+    (void)str_next(&words, ' ', &status);
+    if (str_to_i64(status, 0, 255, &value, err) < 0) {
+        return err_wrap(err, "status of a job");
+    }
+    *report = (struct job_report){.state = JOB_ENDED, .exit_status = (int)value};
+    if (str_next(&words, ' ', &id) && str_next(&words, ' ', &state)) {
+        report->cause = cause_of(state);
+        if (is_active(state) && !has_lasted(now_ns, gone_ns)) {
+            *report = (struct job_report){.state = JOB_RUNNING};
+        }
+        if (report->cause || report->state == JOB_RUNNING) {
+            say_why(report, id, state, str_trim(words));
+        }
+    }
+    return 0;
+}
+
+/* "slurm CLAIMED JOB STATE REASON": without a status. */
+static void read_state(struct str words, int64_t now_ns, int64_t *gone_ns,
+                       struct job_report *report)
+{
+    struct str claimed = STR_EMPTY;
+    struct str id = STR_EMPTY;
+    struct str state = STR_EMPTY;
+    (void)(str_next(&words, ' ', &claimed) && str_next(&words, ' ', &id) &&
+           str_next(&words, ' ', &state));
+    *report = (struct job_report){.state = JOB_RUNNING, .is_waiting = is_queued(state)};
+    say_why(report, id, state, str_trim(words));
+    if (report->is_waiting || is_active(state)) {
+        *gone_ns = 0;
+        return;
+    }
+    /* COMPLETED says nothing here: only the status is the program's own word. */
+    if (has_lasted(now_ns, gone_ns) || str_eq_z(claimed, "0")) {
+        report->state = JOB_LOST;
+        report->cause = cause_of(state);
+    }
+}
+
+int slurm_read_report(struct str line, int64_t now_ns, int64_t *gone_ns,
+                      struct job_report *ret_report, struct err *err)
+{
+    struct str kind = STR_EMPTY;
+    (void)str_next(&line, ' ', &kind);
+    if (str_eq_z(kind, "absent")) {
+        *ret_report = (struct job_report){.state = JOB_ABSENT};
+        return 0;
+    }
+    if (str_eq_z(kind, "ended")) {
+        return read_ended(line, now_ns, gone_ns, ret_report, err);
+    }
+    if (str_eq_z(kind, "slurm")) {
+        read_state(line, now_ns, gone_ns, ret_report);
+        return 0;
+    }
+    return err_set(err, ERR_NODE, "the login node's shell said \"%.*s\"", STR_ARG(kind));
 }
 
 /* ---- poll ---- */

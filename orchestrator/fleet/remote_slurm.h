@@ -12,4 +12,9 @@
 /* Takes via over: it is freed with the new remote. */
 struct remote *remote_slurm_new(struct loop *loop, struct remote *via);
 
+/* The login node's answer about a job. gone_ns: since when Slurm has called the job over without a status of its own; 0: it has
+   not. */
+MUST_CHECK int slurm_read_report(struct str line, int64_t now_ns, int64_t *gone_ns,
+                                 struct job_report *ret_report, struct err *err);
+
 #endif

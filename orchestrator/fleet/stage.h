@@ -11,7 +11,7 @@
                                lease          who measures here (fleet/lease.h)
    Files appear under their final name only when whole and right.
 
-   How: reperf-node there starts a relay (node/relay_server.h), which says what is missing. That goes as one tar stream
+   How: reperf-node there starts a relay (node/relay_server.c), which says what is missing. That goes as one tar stream
    (codec/relay_tar.h) over TCP to the first node, which passes it on to the second while it writes, and so on. A node to which a
    connection breaks gets the same stream from here by SSH; those behind it in the chain form another chain. Contents are not secret:
    nothing is encrypted but what goes by SSH, which is all that says what is right. In reading order: codec/relay.h (what is said),
@@ -54,7 +54,7 @@ enum stage_way {                /* the last that was used */
                  STAGE_SSH,     /* by SSH */
                  STAGE_WAY_COUNT,
 };
-const char *stage_way_name(enum stage_way way);
+extern const char *const STAGE_WAY_NAMES[STAGE_WAY_COUNT];
 
 struct stage_node {       /* of one node, after stage_items */
     uint64_t bytes_sent;  /* to it, by whom ever */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "base/publish.h"
-
 #include "net/fetch_impl.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "base/progress.h"
+#include "base/publish.h"
 
 /* Digests of what was fetched: of each piece once its blocks are there, and of the whole behind the frontier. The pool reads the
    file again, from the page cache. */
@@ -739,4 +741,42 @@ const struct fetch_result *fetch_result(const struct fetch *fetch)
 {
     ASSERT(fetch->is_done);
     return &fetch->result;
+}
+
+/* --- all of it ------------------------------------------------------------------------------------------ */
+
+#define WAIT_NS (200 * NS_PER_MS)
+
+static int run_loop(const struct fetch_run *run, struct fetch *fetch, struct progress *progress,
+                    struct err *err)
+{
+    for (;;) {
+        if (run->should_stop && run->should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "stopped; what was fetched is kept");
+        }
+        enum step step = fetch_step(fetch, err);
+        if (step != STEP_AGAIN) {
+            return step == STEP_DONE ? 0 : -1;
+        }
+        if (progress) {
+            uint64_t done_bytes;
+            fetch_progress(fetch, &done_bytes, &progress->total);
+            progress_set(progress, done_bytes);
+        }
+        if (loop_once(run->loop, WAIT_NS, err) < 0) {
+            return -1;
+        }
+    }
+}
+
+int fetch_all(const struct fetch_run *run, struct fetch *fetch, struct err *err)
+{
+    struct progress progress;
+    if (!run->wants_progress) {
+        return run_loop(run, fetch, NULL, err);
+    }
+    progress_start(&progress, run->loop->clock, "fetch", "bytes", 0);
+    int result = run_loop(run, fetch, &progress, err);
+    progress_end(&progress);
+    return result;
 }

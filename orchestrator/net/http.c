@@ -13,12 +13,14 @@
 #include "base/fs.h"
 #include "net/http_head.h"
 
-/* One multi handle with its own connections. */
-struct http_lane {
-    struct loop *loop; /* borrowed */
-    void *multi;       /* CURLM */
+struct http {
+    struct loop *loop;             /* borrowed */
+    struct http_settings settings; /* strings in the arena */
+    struct arena arena;
+    void *multi; /* CURLM, with connections of its own */
     uint64_t timer;
     struct err err; /* of the loop: no more descriptors or timers */
+    struct http_transfer *first;
 };
 
 struct file_read { /* a file:// transfer */
@@ -35,7 +37,6 @@ struct http_transfer {
     const char *shown;  /* the URL, for messages */
     void *easy;         /* CURL; NULL: file:// */
     void *headers;      /* struct curl_slist */
-    struct http_lane *lane;
     char *error_text;
     struct file_read file;
     struct http_head head;
@@ -45,13 +46,7 @@ struct http_transfer {
     bool drops_body; /* of an error status */
     int result;      /* CURLcode, once is_done */
     struct err err;  /* of a callback or of the file */
-    int64_t stall_timeout_ns;
-    int64_t alive_ns;  /* when the last byte came, or the start */
-    int64_t window_ns; /* since when window_bytes came */
-    uint64_t window_bytes;
-    uint64_t rate_bytes_per_s; /* to which it is limited; 0: none */
     uint64_t header_bytes;
-    uint64_t stall_timer;
     http_head_fn on_head;
     http_body_fn on_body;
     void *ctx;
@@ -72,25 +67,25 @@ static void transfer_ended(CURL *easy, CURLcode result)
     transfer->result = (int)result;
 }
 
-static void take_ended(struct http_lane *lane)
+static void take_ended(struct http *http)
 {
     const CURLMsg *message;
     int n_left;
-    while ((message = curl_multi_info_read(lane->multi, &n_left))) {
+    while ((message = curl_multi_info_read(http->multi, &n_left))) {
         if (message->msg == CURLMSG_DONE) {
             transfer_ended(message->easy_handle, message->data.result);
         }
     }
 }
 
-static void act(struct http_lane *lane, curl_socket_t fd, int ready)
+static void act(struct http *http, curl_socket_t fd, int ready)
 {
     int n_running;
-    CURLMcode code = curl_multi_socket_action(lane->multi, fd, ready, &n_running);
-    if (code != CURLM_OK && lane->err.code == ERR_NONE) {
-        (void)!err_set(&lane->err, ERR_INTERNAL, "libcurl: %s", curl_multi_strerror(code));
+    CURLMcode code = curl_multi_socket_action(http->multi, fd, ready, &n_running);
+    if (code != CURLM_OK && http->err.code == ERR_NONE) {
+        (void)!err_set(&http->err, ERR_INTERNAL, "libcurl: %s", curl_multi_strerror(code));
     }
-    take_ended(lane);
+    take_ended(http);
 }
 
 static void on_ready(void *ctx, int fd, short events)
@@ -103,64 +98,40 @@ static void on_ready(void *ctx, int fd, short events)
 
 static void on_due(void *ctx)
 {
-    struct http_lane *lane = ctx;
-    lane->timer = 0;
-    act(lane, CURL_SOCKET_TIMEOUT, 0);
+    struct http *http = ctx;
+    http->timer = 0;
+    act(http, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *ctx, void *socket UNUSED)
 {
-    struct http_lane *lane = ctx;
+    struct http *http = ctx;
     short events =
         (short)((what & CURL_POLL_IN ? POLLIN : 0) | (what & CURL_POLL_OUT ? POLLOUT : 0));
-    loop_unwatch(lane->loop, fd);
+    loop_unwatch(http->loop, fd);
     if (what == CURL_POLL_REMOVE) {
         return 0;
     }
-    if (lane->err.code != ERR_NONE) {
+    if (http->err.code != ERR_NONE) {
         return -1;
     }
-    return loop_watch(lane->loop, fd, events, on_ready, lane, &lane->err);
+    return loop_watch(http->loop, fd, events, on_ready, http, &http->err);
 }
 
 static int on_timeout(CURLM *multi UNUSED, long timeout_ms, void *ctx)
 {
-    struct http_lane *lane = ctx;
-    struct loop *loop = lane->loop;
-    loop_timer_drop(loop, lane->timer);
-    lane->timer = 0;
+    struct http *http = ctx;
+    struct loop *loop = http->loop;
+    loop_timer_drop(loop, http->timer);
+    http->timer = 0;
     if (timeout_ms < 0) {
         return 0;
     }
-    if (lane->err.code != ERR_NONE) {
+    if (http->err.code != ERR_NONE) {
         return -1;
     }
-    return loop_timer_add(loop, loop_now_ns(loop) + timeout_ms * NS_PER_MS, on_due, lane,
-                          &lane->timer, &lane->err);
-}
-
-static int lane_init(struct http_lane *lane, struct loop *loop, struct err *err)
-{
-    bool is_bad = false;
-    lane->loop = loop;
-    lane->multi = curl_multi_init();
-    if (!lane->multi) {
-        return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_init failed");
-    }
-    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK;
-    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_SOCKETDATA, lane) != CURLM_OK;
-    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, on_timeout) != CURLM_OK;
-    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_TIMERDATA, lane) != CURLM_OK;
-    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK;
-    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS) != CURLM_OK;
-    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl: curl_multi_setopt failed") : 0;
-}
-
-/* A connection for each transfer. */
-static void lane_release(struct http_lane *lane)
-{
-    curl_multi_cleanup(lane->multi);
-    loop_timer_drop(lane->loop, lane->timer);
+    return loop_timer_add(loop, loop_now_ns(loop) + timeout_ms * NS_PER_MS, on_due, http,
+                          &http->timer, &http->err);
 }
 
 /* --- how it ended ----------------------------------------------------------------------------------- */
@@ -219,85 +190,12 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
                    is_long_line ? "a header line is longer than libcurl accepts" : text);
 }
 
-/* Gives up a transfer that delivers nothing, or next to nothing. */
-
-#define LEAST_BYTES_PER_S 1000 /* also configured for git */
-
-/* Half the rate limit, if there is one that low. */
-static uint64_t least_rate(const struct http_transfer *transfer)
-{
-    uint64_t half = transfer->rate_bytes_per_s / 2;
-    return half && half < LEAST_BYTES_PER_S ? half : LEAST_BYTES_PER_S;
-}
-
-/* Measured over successive windows of stall_timeout_ns. */
-static bool is_too_slow(struct http_transfer *transfer, int64_t now_ns)
-{
-    int64_t span_ns = now_ns - transfer->window_ns;
-    bool is_over = span_ns >= transfer->stall_timeout_ns;
-    double least = (double)least_rate(transfer) * (double)span_ns / (double)NS_PER_S;
-    if (is_over && transfer->window_bytes && (double)transfer->window_bytes < least) {
-        return true;
-    }
-    if (is_over) {
-        transfer->window_ns = now_ns;
-        transfer->window_bytes = 0;
-    }
-    return false;
-}
-
-static void on_stall_due(void *ctx)
-{
-    struct http_transfer *transfer = ctx;
-    struct loop *loop = transfer->lane->loop;
-    int64_t now_ns = loop_now_ns(loop);
-    int64_t due_ns = transfer->alive_ns + transfer->stall_timeout_ns;
-    transfer->stall_timer = 0;
-    if (transfer->is_done) {
-        return;
-    }
-    if (is_too_slow(transfer, now_ns)) {
-        (void)!err_set(&transfer->err, ERR_TIMEOUT,
-                       "%s: %" PRIu64 " bytes in %.1f s, slower than %" PRIu64 " bytes/s",
-                       transfer->shown, transfer->window_bytes,
-                       (double)(now_ns - transfer->window_ns) / (double)NS_PER_S,
-                       least_rate(transfer));
-        transfer->is_done = true;
-        return;
-    }
-    if (due_ns <= now_ns) {
-        (void)!err_set(&transfer->err, ERR_TIMEOUT, "%s: no byte for %.1f s", transfer->shown,
-                       (double)transfer->stall_timeout_ns / (double)NS_PER_S);
-        transfer->is_done = true;
-        return;
-    }
-    if (loop_timer_add(loop, due_ns, on_stall_due, transfer, &transfer->stall_timer,
-                       &transfer->err) < 0) {
-        transfer->is_done = true;
-    }
-}
-
-/* Ends it with ERR_TIMEOUT if for stall_timeout_ns no byte arrives, or fewer than the minimum rate. */
-static int transfer_watch(struct http_transfer *transfer, struct err *err)
-{
-    struct loop *loop = transfer->lane->loop;
-    return loop_timer_add(loop, loop_now_ns(loop) + transfer->stall_timeout_ns, on_stall_due,
-                          transfer, &transfer->stall_timer, err);
-}
-
 #define CONNECT_TIMEOUT_NS (15 * NS_PER_S)
 #define STALL_TIMEOUT_NS   (30 * NS_PER_S)
+#define LEAST_BYTES_PER_S  1000L /* also configured for git */
 #define BUFFER_BYTES       (256L * 1024)
 #define HEADER_BYTES_MAX                                                                           \
     (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
-
-struct http {
-    struct loop *loop;             /* borrowed */
-    struct http_settings settings; /* strings in the arena */
-    struct arena arena;
-    struct http_lane lane;
-    struct http_transfer *first;
-};
 
 /* Host names must be resolved outside the loop, not in it. */
 static int check_library(struct err *err)
@@ -347,6 +245,22 @@ static void keep_settings(struct http *http, const struct http_settings *setting
     own->stall_timeout_ns = own->stall_timeout_ns ? own->stall_timeout_ns : STALL_TIMEOUT_NS;
 }
 
+static int make_multi(struct http *http, struct err *err)
+{
+    bool is_bad = false;
+    http->multi = curl_multi_init();
+    if (!http->multi) {
+        return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_init failed");
+    }
+    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK;
+    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http) != CURLM_OK;
+    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout) != CURLM_OK;
+    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http) != CURLM_OK;
+    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK;
+    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS) != CURLM_OK;
+    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl: curl_multi_setopt failed") : 0;
+}
+
 int http_new(struct loop *loop, const struct http_settings *settings, struct http **ret_http,
              struct err *err)
 {
@@ -361,7 +275,7 @@ int http_new(struct loop *loop, const struct http_settings *settings, struct htt
     http = xcalloc(1, sizeof(*http));
     http->loop = loop;
     keep_settings(http, settings);
-    if (lane_init(&http->lane, loop, err) < 0) {
+    if (make_multi(http, err) < 0) {
         return -1;
     }
     *ret_http = http;
@@ -377,7 +291,8 @@ void http_free(struct http *http)
     while (http->first) {
         http_transfer_free(http->first);
     }
-    lane_release(&http->lane);
+    curl_multi_cleanup(http->multi);
+    loop_timer_drop(http->loop, http->timer);
     arena_release(&http->arena);
     free(http);
     curl_global_cleanup();
@@ -478,8 +393,6 @@ static int transfer_give_head(struct http_transfer *transfer)
 /* Likewise the body. */
 static int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len)
 {
-    transfer->alive_ns = loop_now_ns(transfer->http->loop);
-    transfer->window_bytes += len;
     if (transfer->drops_body || !transfer->on_body) {
         return 0;
     }
@@ -669,11 +582,13 @@ static int add_headers(struct http_transfer *transfer, const char *if_range, str
 
 #define SET(option, value) (is_bad |= curl_easy_setopt(easy, (option), (value)) != CURLE_OK)
 
-static int set_common(struct http_transfer *transfer, const struct http_settings *settings,
-                      struct err *err)
+static int set_options(struct http_transfer *transfer, const struct http_request *request,
+                       struct err *err)
 {
+    const struct http_settings *settings = &transfer->http->settings;
     CURL *easy = transfer->easy;
     bool is_bad = false;
+    bool is_secure = strncasecmp(request->url, "https:", 6) == 0;
     SET(CURLOPT_PRIVATE, transfer);
     SET(CURLOPT_ERRORBUFFER, transfer->error_text);
     SET(CURLOPT_NOSIGNAL, 1L);
@@ -684,12 +599,17 @@ static int set_common(struct http_transfer *transfer, const struct http_settings
     SET(CURLOPT_WRITEFUNCTION, on_write);
     SET(CURLOPT_WRITEDATA, transfer);
     SET(CURLOPT_HTTPHEADER, transfer->headers);
+    SET(CURLOPT_URL, request->url);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
     SET(CURLOPT_FOLLOWLOCATION, 1L);
     SET(CURLOPT_MAXREDIRS, (long)HTTP_REDIRECTS_MAX);
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(CONNECT_TIMEOUT_NS / NS_PER_MS));
+    SET(CURLOPT_LOW_SPEED_LIMIT, LEAST_BYTES_PER_S);
+    SET(CURLOPT_LOW_SPEED_TIME, (long)((settings->stall_timeout_ns + NS_PER_S - 1) / NS_PER_S));
     if (settings->proxy) {
         SET(CURLOPT_PROXY, settings->proxy);
     }
@@ -703,18 +623,6 @@ static int set_common(struct http_transfer *transfer, const struct http_settings
     if (settings->cookie_path) {
         SET(CURLOPT_COOKIEFILE, settings->cookie_path);
     }
-    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option") : 0;
-}
-
-static int set_request(struct http_transfer *transfer, const struct http_request *request,
-                       struct err *err)
-{
-    CURL *easy = transfer->easy;
-    bool is_bad = false;
-    bool is_secure = strncasecmp(request->url, "https:", 6) == 0;
-    SET(CURLOPT_URL, request->url);
-    SET(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
-    SET(CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     if (request->has_range) {
         SET(CURLOPT_RANGE, arena_printf(&transfer->arena, "%" PRIu64 "-%" PRIu64,
                                         request->first_byte, request->last_byte));
@@ -725,21 +633,18 @@ static int set_request(struct http_transfer *transfer, const struct http_request
 static int start_curl(struct http_transfer *transfer, const struct http_request *request,
                       struct err *err)
 {
-    struct http *http = transfer->http;
-    transfer->lane = &http->lane;
     transfer->error_text = arena_alloc(&transfer->arena, CURL_ERROR_SIZE, 1);
     transfer->easy = curl_easy_init();
     if (!transfer->easy) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_easy_init failed");
     }
     if (add_headers(transfer, request->if_range, err) < 0 ||
-        set_common(transfer, &http->settings, err) < 0 || set_request(transfer, request, err) < 0) {
+        set_options(transfer, request, err) < 0) {
         return -1;
     }
-    if (curl_multi_add_handle(transfer->lane->multi, transfer->easy) != CURLM_OK) {
-        return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_add_handle failed");
-    }
-    return transfer_watch(transfer, err);
+    return curl_multi_add_handle(transfer->http->multi, transfer->easy) == CURLM_OK
+               ? 0
+               : err_set(err, ERR_INTERNAL, "libcurl: curl_multi_add_handle failed");
 }
 
 /* Shows no part of an unreadable URL: it may contain a password anywhere. */
@@ -783,8 +688,6 @@ int http_start(struct http *http, const struct http_request *request,
     transfer->on_head = request->on_head;
     transfer->on_body = request->on_body;
     transfer->ctx = request->ctx;
-    transfer->stall_timeout_ns = http->settings.stall_timeout_ns;
-    transfer->alive_ns = transfer->window_ns = loop_now_ns(http->loop);
     if (start_by_scheme(transfer, request, err) < 0) {
         http_transfer_free(transfer);
         return -1;
@@ -800,11 +703,10 @@ void http_transfer_free(struct http_transfer *transfer)
     }
     if (transfer->easy) {
         /* Fails only if it is not in there. */
-        (void)curl_multi_remove_handle(transfer->lane->multi, transfer->easy);
+        (void)curl_multi_remove_handle(transfer->http->multi, transfer->easy);
         curl_easy_cleanup(transfer->easy);
     }
     curl_slist_free_all(transfer->headers);
-    loop_timer_drop(transfer->http->loop, transfer->stall_timer);
     file_release(transfer, transfer->http->loop);
     *transfer->place = transfer->next;
     if (transfer->next) {
@@ -816,10 +718,14 @@ void http_transfer_free(struct http_transfer *transfer)
 
 void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s)
 {
-    transfer->rate_bytes_per_s = rate_bytes_per_s;
+    /* Half the rate, if that is less than what every transfer has to bring. */
+    long least = rate_bytes_per_s && rate_bytes_per_s / 2 < LEAST_BYTES_PER_S
+                     ? (long)(rate_bytes_per_s / 2)
+                     : LEAST_BYTES_PER_S;
     if (transfer->easy) {
         (void)curl_easy_setopt(transfer->easy, CURLOPT_MAX_RECV_SPEED_LARGE,
                                (curl_off_t)rate_bytes_per_s);
+        (void)curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, least);
     }
 }
 
@@ -840,8 +746,8 @@ enum step http_step(struct http_transfer *transfer, struct err *err)
 {
     if (!transfer->easy) {
         file_step(transfer, transfer->http->loop);
-    } else if (!transfer->is_done && transfer->lane->err.code != ERR_NONE) {
-        *err = transfer->lane->err;
+    } else if (!transfer->is_done && transfer->http->err.code != ERR_NONE) {
+        *err = transfer->http->err;
         return STEP_FAIL;
     }
     if (!transfer->is_done) {

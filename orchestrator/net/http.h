@@ -22,8 +22,8 @@ struct http_settings {
     const char *proxy;       /* URL; NULL: http_proxy, https_proxy, no_proxy; "": none */
     const char *ca_path;     /* file with certificates; SSL_CERT_FILE, then the system's */
     int64_t
-        stall_timeout_ns; /* no byte, or less than 1000 a second, for so long ends a transfer with ERR_TIMEOUT; 30 s */
-    bool allows_file; /* file:// URLs too */
+        stall_timeout_ns; /* less than 1000 bytes a second, on an average of 5 s, for so long ends a transfer with ERR_TIMEOUT; whole seconds; 30 s */
+    bool allows_file;     /* file:// URLs too */
 };
 
 MUST_CHECK int http_new(struct loop *loop, const struct http_settings *settings,

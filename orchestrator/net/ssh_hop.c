@@ -169,33 +169,19 @@ static bool is_flood(const struct ssh_hop *hop)
     return hop->state == HOP_HANDSHAKE && hop->n_heard > SSH_GREETING_MAX;
 }
 
-/* libssh2 reads the banner byte by byte: receives more at once. */
 static LIBSSH2_RECV_FUNC(receive)
 {
     struct ssh_hop *hop = *abstract;
-    size_t left = hop->ahead_len - hop->ahead_at;
     if (is_flood(hop)) {
         return -EPROTO;
     }
-    if (left == 0) {
-        bool is_ahead = length < sizeof(hop->ahead);
-        ssize_t len = recv(socket, is_ahead ? hop->ahead : buffer,
-                           is_ahead ? sizeof(hop->ahead) : length, flags | MSG_DONTWAIT);
-        if (len < 0) {
-            return errno == EINTR || errno == EWOULDBLOCK ? -EAGAIN : -errno;
-        }
-        hop->heard_ns = loop_now_ns(hop->ssh->loop);
-        hop->n_heard += (uint64_t)len;
-        if (!is_ahead || len == 0) {
-            return len;
-        }
-        hop->ahead_at = 0;
-        left = hop->ahead_len = (size_t)len;
+    ssize_t len = recv(socket, buffer, length, flags | MSG_DONTWAIT);
+    if (len < 0) {
+        return errno == EINTR || errno == EWOULDBLOCK ? -EAGAIN : -errno;
     }
-    left = left < length ? left : length;
-    memcpy(buffer, hop->ahead + hop->ahead_at, left);
-    hop->ahead_at += left;
-    return (ssize_t)left;
+    hop->heard_ns = loop_now_ns(hop->ssh->loop);
+    hop->n_heard += (uint64_t)len;
+    return len;
 }
 
 static bool has_rsa_sha2(void)

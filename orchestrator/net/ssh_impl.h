@@ -7,13 +7,11 @@
 #include <netdb.h>
 
 #include "net/ssh.h"
-#include "net/ssh_agent.h"
 #include "net/ssh_known.h"
 
 #define SSH_TICK_NS      (250 * NS_PER_MS)
 #define SSH_BUF_BYTES    32768
 #define SSH_TRIED_MAX    400
-#define SSH_AHEAD_BYTES  256
 #define SSH_NOISE_MAX    4096
 #define SSH_NONCE_BYTES  16
 #define SSH_GREETING_MAX (256 << 10) /* until the handshake has ended */
@@ -32,6 +30,19 @@ enum hop_state {
 
 /* A libssh2 call in progress: it must be repeated before any other on this session. */
 enum hop_pending { PENDING_NONE, PENDING_READ, PENDING_WRITE };
+
+struct ssh_agent_key {
+    struct str blob;
+    const char *comment;
+};
+
+struct ssh_agent { /* a connection to it */
+    int fd;        /* -1: not connected */
+    struct strbuf out;
+    size_t sent;
+    struct strbuf in;
+    bool is_asking;
+};
 
 struct watched {
     int fd; /* as watched by the loop; -1: not watched */
@@ -76,8 +87,6 @@ struct ssh_hop {
     struct ssh_auth auth;
     int64_t until_ns; /* for connecting and login */
     int64_t heard_ns;
-    char ahead[SSH_AHEAD_BYTES]; /* received, but not requested yet */
-    size_t ahead_at, ahead_len;
     uint64_t n_heard; /* bytes */
     int64_t asked_ns; /* last keepalive */
     enum hop_pending pending;

@@ -149,61 +149,52 @@ int relay_look(struct relay *relay, struct err *err)
 
 /* ---- disk space ---- */
 
-struct disk { /* one file system */
-    dev_t device;
-    uint64_t needed_bytes, free_bytes;
-    const char *root;
-};
-
-static int add_need(struct relay *relay, size_t item, struct disk *disks, size_t *n_disks,
-                    struct err *err)
+/* What an item lacks; *ret_root NULL: nothing. */
+static int find_need(struct relay *relay, size_t item, const struct relay_root **ret_root,
+                     uint64_t *ret_bytes, struct err *err)
 {
     const struct relay_item *spec = &relay->order.items[item];
-    const struct relay_root *root = NULL;
-    uint64_t needed_bytes = 0, have_bytes = 0;
-    struct statvfs room;
-    struct stat info;
-    size_t at = 0;
+    uint64_t have_bytes = 0;
+    *ret_root = NULL;
+    *ret_bytes = 0;
     for (size_t idx = spec->first; idx < spec->first + spec->n; idx++) {
         if (!relay->is_right[idx]) {
-            if (relay_root(relay, item, &root, err) < 0 ||
+            if (relay_root(relay, item, ret_root, err) < 0 ||
                 relay_partial_bytes(relay, idx, &have_bytes, err) < 0) {
                 return -1;
             }
-            needed_bytes += relay->order.files[idx].size_bytes - have_bytes;
+            *ret_bytes += relay->order.files[idx].size_bytes - have_bytes;
         }
     }
-    if (!root) {
-        return 0;
-    }
-    if (fstat(root->fd, &info) < 0 || fstatvfs(root->fd, &room) < 0) {
-        return err_set(err, ERR_IO, "%s: %s", spec->root, err_errno_text(errno));
-    }
-    while (at < *n_disks && disks[at].device != info.st_dev) {
-        at++;
-    }
-    if (at == *n_disks) {
-        disks[(*n_disks)++] = (struct disk){
-            .device = info.st_dev, .free_bytes = room.f_bavail * room.f_frsize, .root = spec->root};
-    }
-    disks[at].needed_bytes += needed_bytes;
     return 0;
 }
 
+/* Items that follow each other on one disk need their bytes together. */
 int relay_check_disk(struct relay *relay, struct err *err)
 {
-    struct disk *disks = arena_array(&relay->arena, struct disk, relay->order.n_items);
-    size_t n_disks = 0;
+    uint64_t needed_bytes = 0;
+    dev_t device = 0;
     for (size_t idx = 0; idx < relay->order.n_items; idx++) {
-        if (add_need(relay, idx, disks, &n_disks, err) < 0) {
+        const char *path = relay->order.items[idx].root;
+        const struct relay_root *root;
+        uint64_t own_bytes;
+        struct statvfs room;
+        struct stat info;
+        if (find_need(relay, idx, &root, &own_bytes, err) < 0) {
             return -1;
         }
-    }
-    for (size_t idx = 0; idx < n_disks; idx++) {
-        if (disks[idx].needed_bytes > disks[idx].free_bytes) {
-            return err_set(err, ERR_DISK, "%s: %.3f GB needed, %.3f GB free", disks[idx].root,
-                           (double)disks[idx].needed_bytes / 1e9,
-                           (double)disks[idx].free_bytes / 1e9);
+        if (!root) {
+            continue;
+        }
+        if (fstat(root->fd, &info) < 0 || fstatvfs(root->fd, &room) < 0) {
+            return err_set(err, ERR_IO, "%s: %s", path, err_errno_text(errno));
+        }
+        needed_bytes = own_bytes + (info.st_dev == device ? needed_bytes : 0);
+        device = info.st_dev;
+        if (needed_bytes > (uint64_t)room.f_bavail * room.f_frsize) {
+            return err_set(err, ERR_DISK, "%s: %.3f GB needed, %.3f GB free", path,
+                           (double)needed_bytes / 1e9,
+                           (double)room.f_bavail * (double)room.f_frsize / 1e9);
         }
     }
     return 0;

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The relay on a node (`reperf-node relay WORK`), which stages files (fleet/stage.h): it reads on stdin what the node is to have, checks
+   what exists, and receives the rest as a tar stream, from a TCP connection or on stdin, which it passes on to the next node while it
+   writes (codec/relay.h).
+
+     order --> look --> ready --> next, last: a connection with the token --+--> stream --> complete
+                         (waits)  stream: stdin ----------------------------+
+
+   Invariants: a file grows in ROOT/.reperf-partial/HEX and gets its name only when its digest is the order's; what a broken stream
+   left there is continued by the next relay; one relay takes one stream, and ends when stdin does, because then the orchestrator is
+   gone. Its stdout and its exit status say how it went. */
 #include "base/base.h"
 
-#include "node/relay_server.h"
+#include "node/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -203,12 +213,8 @@ static int serve(struct relay *relay, const char *work_folder, struct err *err)
 
 static void release(struct relay *relay)
 {
-    struct err ignored = {0};
     pool_free(relay->pool);
-    /* A loss costs time at the next start, nothing else. */
-    if (relay->cache && digest_cache_save(relay->cache, &ignored) < 0) {
-        log_line(LOG_WARN, "%s", ignored.msg);
-    }
+    digest_cache_save(relay->cache);
     digest_cache_free(relay->cache);
     for (size_t idx = 0; relay->roots && idx < relay->order.n_items; idx++) {
         relay_root_close(&relay->roots[idx]);

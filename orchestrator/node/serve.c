@@ -153,7 +153,7 @@ static int say_look(struct asked_job *job, const struct job_look *look, struct s
     return 0;
 }
 
-static int serve_poll(const struct server *server, struct asked_job *job,
+static int serve_poll(struct server *server, struct asked_job *job,
                       const struct node_request *request, struct strbuf *text)
 {
     struct job_look look;
@@ -200,7 +200,8 @@ int serve_sha256(const char *path, char *ret_hex, struct err *err)
     return 0;
 }
 
-static int serve_digest(struct asked_job *job, struct strbuf *text)
+static int serve_digest(struct server *server UNUSED, struct asked_job *job,
+                        const struct node_request *request UNUSED, struct strbuf *text)
 {
     char hex[SHA256_HEX_SIZE];
     struct err err = {0};
@@ -212,17 +213,6 @@ static int serve_digest(struct asked_job *job, struct strbuf *text)
     }
     strbuf_printf(text, "%s\n", hex);
     return 0;
-}
-
-static int serve_read(struct asked_job *job, const struct node_request *request,
-                      struct strbuf *text)
-{
-    int64_t offset, most;
-    if (!serve_number(request, 1, INT64_MAX, &offset) ||
-        !serve_number(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
-        return serve_bad(text);
-    }
-    return read_from(job, offset, most, text);
 }
 
 /* Nothing of it runs any more, so its log is final. */
@@ -243,15 +233,16 @@ static int reap(struct asked_job *job, int64_t offset, int64_t most, struct strb
     return read_from(job, offset, most, text);
 }
 
-static int serve_reap(struct asked_job *job, const struct node_request *request,
-                      struct strbuf *text)
+/* READ, or REAP. */
+static int serve_log(struct server *server UNUSED, struct asked_job *job,
+                     const struct node_request *request, struct strbuf *text)
 {
     int64_t offset, most;
     if (!serve_number(request, 1, INT64_MAX, &offset) ||
         !serve_number(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
         return serve_bad(text);
     }
-    return reap(job, offset, most, text);
+    return (request->op == NODE_REAP ? reap : read_from)(job, offset, most, text);
 }
 
 /* ---- start ---- */
@@ -320,7 +311,7 @@ static int await_wrapper(struct asked_job *job, int said_fd, struct err *err)
     return 0;
 }
 
-static int serve_start(const struct server *server, struct asked_job *job,
+static int serve_start(struct server *server, struct asked_job *job,
                        const struct node_request *request, struct strbuf *text)
 {
     struct err err = {0};
@@ -342,8 +333,8 @@ static int serve_start(const struct server *server, struct asked_job *job,
 
 /* ---- the rest ---- */
 
-static int serve_signal(struct asked_job *job, const struct node_request *request,
-                        struct strbuf *text)
+static int serve_signal(struct server *server UNUSED, struct asked_job *job,
+                        const struct node_request *request, struct strbuf *text)
 {
     int64_t signal_no;
     if (!serve_number(request, 1, 64, &signal_no) || signal_no < 1) {
@@ -369,7 +360,8 @@ static int remove_job(struct asked_job *job, struct err *err)
     return fs_remove_tree(job->dir, err);
 }
 
-static int serve_forget(const struct server *server, struct asked_job *job, struct strbuf *text)
+static int serve_forget(struct server *server, struct asked_job *job,
+                        const struct node_request *request UNUSED, struct strbuf *text)
 {
     struct err err = {0};
     struct job_look look;
@@ -416,38 +408,20 @@ static int serve_folder(struct server *server, const struct node_request *reques
 
 static int serve_job(struct server *server, const struct node_request *request, struct strbuf *text)
 {
+    typedef int (*job_fn)(struct server * server, struct asked_job * job,
+                          const struct node_request *request, struct strbuf *text);
+    static const job_fn OF_JOB[NODE_OP_END] = {
+        [NODE_START] = serve_start,   [NODE_POLL] = serve_poll,     [NODE_READ] = serve_log,
+        [NODE_DIGEST] = serve_digest, [NODE_SIGNAL] = serve_signal, [NODE_REAP] = serve_log,
+        [NODE_FORGET] = serve_forget};
     struct asked_job job = {.arena = ARENA_EMPTY};
-    int status = NODE_FAILED;
     if (request->n_fields < 1 || !serve_is_plain_id(request->fields[0])) {
         return serve_failed(text, "a job's id is not a plain relative path", NULL);
     }
     job.id = request->fields[0].ptr;
     job.dir = arena_printf(&job.arena, "%s/jobs/%s", server->work_folder, job.id);
-    switch ((int)request->op) {
-    case NODE_START:
-        status = serve_start(server, &job, request, text);
-        break;
-    case NODE_POLL:
-        status = serve_poll(server, &job, request, text);
-        break;
-    case NODE_READ:
-        status = serve_read(&job, request, text);
-        break;
-    case NODE_DIGEST:
-        status = serve_digest(&job, text);
-        break;
-    case NODE_SIGNAL:
-        status = serve_signal(&job, request, text);
-        break;
-    case NODE_REAP:
-        status = serve_reap(&job, request, text);
-        break;
-    case NODE_FORGET:
-        status = serve_forget(server, &job, text);
-        break;
-    default:
-        break;
-    }
+    int status =
+        OF_JOB[request->op] ? OF_JOB[request->op](server, &job, request, text) : NODE_FAILED;
     arena_release(&job.arena);
     return status;
 }

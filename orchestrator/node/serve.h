@@ -37,6 +37,7 @@ int serve_cancel(struct server *server, const struct node_request *request, stru
 int serve_batches(struct server *server, const struct node_request *request, struct strbuf *text);
 /* batch.c: `reperf-node batch DIR`. Returns the job's status. */
 int batch_main(const char *dir);
+int relay_main(const char *work_folder); /* relay_server.c, likewise: the exit status */
 int srun_main(int argc,
               char **argv); /* `reperf-node srun ...`, likewise; returns only where there is none */
 /* rank_start.c: `reperf-node ranks ...` and the like: the exit status, or it does not return; -1: the words are none of these. */

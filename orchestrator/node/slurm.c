@@ -441,14 +441,9 @@ int serve_queue(struct server *server, const struct node_request *request, struc
 
 static bool is_waiting(struct str state)
 {
-    static const char *const WAITING[] = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT",
-                                          "RESV_DEL_HOLD"};
-    for (size_t idx = 0; idx < ARRAY_LEN(WAITING); idx++) {
-        if (str_eq_z(state, WAITING[idx])) {
-            return true;
-        }
-    }
-    return false;
+    static const char *const WAITING[] = {"PENDING",      "REQUEUED",      "REQUEUE_HOLD",
+                                          "SPECIAL_EXIT", "RESV_DEL_HOLD", NULL};
+    return str_eq_any(state, WAITING);
 }
 
 /* A signal reaches only the ranks: the batch job then ends their containers and records the outcome. */

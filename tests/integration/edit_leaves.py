@@ -42,24 +42,27 @@ def with_edit(document, path):
     return copy
 
 
-def texts(text):
-    """Each way in which one leaf of the text may be another."""
+def edits_of(text):
+    """Each leaf of the text: where it is, and a function that makes the text with another one in its place."""
     try:
         document = json.loads(text)
         for path in leaves(document):
-            yield "$" + "".join(f"[{part!r}]" for part in path), json.dumps(with_edit(document, path), indent=2) + "\n"
+            yield "$" + "".join(f"[{part!r}]" for part in path), lambda path=path: json.dumps(with_edit(document, path), indent=2) + "\n"
         return
     except ValueError:
         pass
     lines = text.splitlines(keepends=True)
     for idx, line in enumerate(lines):
+        def with_line(changed, idx=idx):
+            return "".join(lines[:idx] + [changed] + lines[idx + 1:])
         try:
             document = json.loads(line)
-            for path in leaves(document):
-                changed = json.dumps(with_edit(document, path), separators=(",", ":"), ensure_ascii=False) + "\n"
-                yield f"line {idx + 1} {path}", "".join(lines[:idx] + [changed] + lines[idx + 1:])
         except ValueError:
-            yield f"line {idx + 1}", "".join(lines[:idx] + ["x" + line] + lines[idx + 1:])
+            yield f"line {idx + 1}", lambda line=line, with_line=with_line: with_line("x" + line)
+            continue
+        for path in leaves(document):
+            yield f"line {idx + 1} {path}", lambda document=document, path=path, with_line=with_line: with_line(
+                json.dumps(with_edit(document, path), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
 def main():
@@ -73,11 +76,11 @@ def main():
             with open(path, encoding="utf-8") as file:
                 whole = file.read()
             n_files += 1
-            edits = list(texts(whole))
+            edits = list(edits_of(whole))
             step = max(1, -(-len(edits) // most)) if most else 1
-            for where, text in edits[n_files % step::step]:
+            for where, edit in edits[n_files % step::step]:
                 with open(path, "w", encoding="utf-8") as file:
-                    file.write(text)
+                    file.write(edit())
                 status = subprocess.run(command, capture_output=True, check=False).returncode
                 n += 1
                 if status != 5:

@@ -68,7 +68,7 @@ held mmsegmentation
 
 # --- the accuracies of other frameworks, from logs that they wrote ---
 accuracy() { # LOG RULE VALUE
-    is "$("$REPERF" measure "$1" --rule "$2" --json 2>/dev/null | jq -c '[.value, .verdict]')" "[$3,\"ok\"]" "${1##*/}: $2"
+    is "$("$REPERF" measure "$1" --rule "$2" --json 2>/dev/null | command jq -c '[.value, .verdict]')" "[$3,\"ok\"]" "${1##*/}: $2"
 }
 while read -r log rules value; do
     for rule in ${rules//,/ }; do accuracy "$L/$log" "$rule" "$value"; done

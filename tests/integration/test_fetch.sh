@@ -56,8 +56,8 @@ good "one connection" connections=1 url="$base/ok/0/f"
 good "connections that are cut, again and again" url="$base/cut/300000/f"
 at_most "$(value again)" $((size / 20)) "a cut costs next to nothing twice"
 good "cut after fewer bytes than count as progress" url="$base/cut/300000/f" retries=2
-good "silence ends, and another connection goes on" stall_ms=700 retries=1000 url="$base/stall/200000/f"
-good "a connection that drips is not waited for" stall_ms=700 retries=1000 url="$base/drip/4/f"
+good "silence ends, and another connection goes on" stall_ms=1000 retries=1000 url="$base/stall/200000/f"
+good "a connection that drips is not waited for" stall_ms=1000 retries=1000 url="$base/drip/4/f"
 at_most "$(value again)" 1000000 "and little comes twice"
 good "503 some times" url="$base/busy/3/f"
 good "429 with Retry-After" url="$base/toomany/1/f"
@@ -78,7 +78,7 @@ good "the second mirror, where the first is gone" url="$base/gone/0/f" url="$bas
 good "the second mirror, where the first wants a login" url="$base/login/0/f" url="$base/ok/0/f"
 good "the second mirror, where the first is no server" url=http://127.0.0.1:1/f url="$base/ok/0/f" retries=1
 good "the second mirror, where the first is no URL" url=hush url="$base/ok/0/f"
-good "the second mirror, where the first is silent" url="$base/mute/1000/f" url="$base/ok/0/f" stall_ms=700 retries=1
+good "the second mirror, where the first is silent" url="$base/mute/1000/f" url="$base/ok/0/f" stall_ms=1000 retries=1
 is "$(value url)" "$base/ok/0/f" "which gave most of it"
 good "the second mirror where the first is gone, and nothing is known" url="$base/gone/0/f" url="$base/ok/0/f"
 good "the second mirror, where the first has another size" url="$base/lie/5/f" url="$base/ok/0/f" size=$size
@@ -100,7 +100,7 @@ bad 4 'net: .*another range' "a wrong Content-Range" url="$base/shift/1/f" retri
 bad 4 'fetch: .*redirect' "a circle of redirects" url="$base/circle/0/f"
 bad 4 'net: ' "no HTTP" url="$base/garbage/0/f" retries=2
 bad 4 'net: .*\(503\)' "always 503" url="$base/busy/100/f" retries=2
-bad 4 'net: .*no byte for' "always silent" stall_ms=700 url="$base/mute/1000/f" retries=1
+bad 4 'net: .*too slow' "always silent" stall_ms=1000 url="$base/mute/1000/f" retries=1
 bad 4 'net: ' "chunks that are cut, no size known" url="$base/chunkcut/100000/f" retries=2
 bad 5 'states no length' "no length and nothing to check it against" url="$base/open/0/f"
 bad 4 'Content-Encoding' "encoded, and nothing to check it against" url="$base/gzip/0/f"

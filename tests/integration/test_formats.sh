@@ -245,7 +245,7 @@ like "$("$REPERF" measure "$T/nccl.log" --format paddleseg 2>/dev/null)" 'nccl_t
 
 # --- a protocol's lines within a program's log -----------------------------------------------------------
 "$REPERF" measure --json "$F/airank-in-paddleseg.log" >"$T/doc.json" 2>"$T/err"
-is "$(jq -rc '[.format, .value, .beside]' "$T/doc.json")" '["paddleseg",19.2,[{"format":"airank","name":"avg_ips","records":1,"verdict":"ok","value":24.5,"unit":"images/s"}]]' "AI-Rank lines: the program's own are the log's, and both are read"
+is "$(jq -rc '[.format, .value, (.beside[] | [.format, .name, .records, .verdict, .value, .unit, length])]' "$T/doc.json")" '["paddleseg",19.2,["airank","avg_ips",1,"ok",24.5,"images/s",6]]' "AI-Rank lines: the program's own are the log's, and both are read"
 exits 0 "the document is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/measure-output.json "$T/doc.json"
 "$REPERF" measure "$F/airank-in-paddleseg.log" >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'in the same log, airank, avg_ips: ok, 24.5 images/s' "as text too"

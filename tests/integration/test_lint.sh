@@ -74,7 +74,7 @@ is "$(sarif_of . "reports/a b.json" .partialFingerprints)" "$(cat "$T/before")" 
 is "$(sarif_of . "reports/a b.json" '.locations[0].physicalLocation.region.startLine')" "$(jq -c 'map(. + 4)' "$T/lines")" "which they have"
 jq '.stacks |= [.[1], .[0]] + .[2:]' "$T/checkout/reports/a b.json" >"$T/checkout/reports/c.json"
 mv "$T/checkout/reports/c.json" "$T/checkout/reports/a b.json"
-is "$(sarif_of . "reports/a b.json" .partialFingerprints | jq -S 'sort')" "$(jq -S 'sort' "$T/before")" "and where stacks change places"
+is "$(sarif_of . "reports/a b.json" .partialFingerprints | command jq -S 'sort')" "$(command jq -S 'sort' "$T/before")" "and where stacks change places"
 is "$(cd "$T/checkout" && "$REPERF" lint "$ROOT/$G" --sarif 2>/dev/null | jq -r '.runs[0].results | length')" 0 "a clean report has no results"
 
 # --- planted in the manifest: SCRIPT changes it, lint must say exactly these ids --------------------------------

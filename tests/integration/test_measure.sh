@@ -182,14 +182,16 @@ if command -v python3 >/dev/null; then
 fi
 
 # --- size ---------------------------------------------------------------------------------------------
-truncate -s 4G "$T/sparse.log"
+size=256M
+in_test_all "a log of 4 GiB" && size=4G
+truncate -s $size "$T/sparse.log"
 peak_kb() { # COMMAND...: its resident set at most; its output and status in $T/peak.out and $T/peak.status
     /usr/bin/time -q -f %M -o "$T/peak" "$@" >"$T/peak.out" 2>/dev/null
     echo $? >"$T/peak.status"
     cat "$T/peak"
 }
 peak=$(peak_kb "$REPERF" measure --json "$T/sparse.log" --format paddleseg)
-is "$(cat "$T/peak.status") $(field "$(cat "$T/peak.out")" verdict)" "9 no_metric" "4 GiB of NULs: no_metric"
+is "$(cat "$T/peak.status") $(field "$(cat "$T/peak.out")" verdict)" "9 no_metric" "NULs, $size: no_metric"
 [ "$peak" -gt 0 ] && [ "$peak" -lt 65536 ]
 ok $? "in under 64 MB ($peak kB)"
 rm "$T/sparse.log"

@@ -46,7 +46,7 @@ exits 2 "which is a number" "$REPERF" plan paddle-perf-2020 --steps few
 exits 2 "of the full profile" "$REPERF" plan paddle-perf-2020 --steps 5 --profile smoke
 like "$("$REPERF" plan node-health --nodes v100-4x8 2>/dev/null)" ' cases?: no rate is known' "where no rate is known, the plan says so"
 # The last step of a log may have no rate of its own.
-is "$(jq -n --slurpfile r manifests/reports/paddle-perf-2020.json --slurpfile s logs/published/paddle-perf-2020/series.json \
+is "$(command jq -n --slurpfile r manifests/reports/paddle-perf-2020.json --slurpfile s logs/published/paddle-perf-2020/series.json \
     '($s[0].logs | map({key: .log, value: ([.series[].step // [] | _nwise(3) | select(length == 3) | .[0] + .[1] * (.[2] - 1)] | max)}) | from_entries) as $last
     | [$r[0].cases[] | select(.logged_steps) | select((.logged_steps - $last[.logs[0]]) | . != 0 and . != 1) | .id] | length')" 0 "the numbers of steps are those of the published series"
 
@@ -222,7 +222,7 @@ like "$(cat "$T/out")" "[$] reperf data fetch source:file://$T/code@$commit:tool
 exits 0 "with them" "$REPERF" plan "${ask[@]}" --json
 cp "$T/out" "$T/plan.json"
 "$B/servers/plan_commands" "${ask[@]}" >"$T/dry.json"
-is "$(jq -cS 'del(.commands)' "$T/dry.json")" "$(jq -cS . "$T/plan.json")" "what would be started is of the same plan"
+is "$(command jq -cS 'del(.commands)' "$T/dry.json")" "$(command jq -cS . "$T/plan.json")" "what would be started is of the same plan"
 is "$(jq '[.steps[] | select(.cause == null)] | length' "$T/dry.json")" 18 "all 18 cases are ready"
 is "$(jq -r '.steps[] | select(.case | test("/paddle/")) | .conditions | "\(.dataset_images) x \(.dataset_repeats)"' "$T/dry.json" | sort -u)" "2975 x 1" "on how many images is a declared condition: logs of the report have 300, 500 times"
 /usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/plan.json" >"$T/valid" 2>&1

@@ -22,12 +22,12 @@ done
 is "$(jq -c '.conditions | . == sort' $V)" true "conditions are in order"
 is "$(jq -r '[.. | objects | .conditions?.propertyNames?.enum? // empty] | first[]' manifests/schema/report.json | sort | diff - <(jq -r '.conditions[]' $V) | grep -c '^<')" 0 "the schema of reports knows no other condition"
 words() { jq -c "[.units[] | select($1) | .name, .aliases[] | select(. != \"\")] | sort" $V; } # FILTER of units; a cell of a report has one
-is "$(jq -c '[.. | objects | .unit? | .enum? // empty | select(length > 20)] | first | sort' manifests/schema/report.json)" "$(words true)" "the schema of reports knows these units"
+is "$(command jq -c '[.. | objects | .unit? | .enum? // empty | select(length > 20)] | first | sort' manifests/schema/report.json)" "$(words true)" "the schema of reports knows these units"
 for metric in throughput run_throughput; do
     is "$(jq -c --arg m $metric '[.. | objects | select(.if?.properties?.metric?.const? == $m).then.properties.unit.enum] | first | sort' manifests/schema/report.json)" "$(words '.dimension == "rate"')" "and these of $metric"
 done
-is "$(jq -c '[.. | objects | .unit? | .enum? // empty | select(length > 20)] | first | sort' manifests/schema/audit-output.json)" "$(words true)" "the schema of an audit knows them"
-is "$(jq -c '[.. | objects | .unit? | .enum? // empty | select(index("samples/s"))] | first | sort' manifests/schema/measure-output.json)" "$(jq -c '[.units[].name] | sort' $V)" "the schema of what measure prints knows the canonical ones"
+is "$(command jq -c '[.. | objects | .unit? | .enum? // empty | select(length > 20)] | first | sort' manifests/schema/audit-output.json)" "$(words true)" "the schema of an audit knows them"
+is "$(command jq -c '[.. | objects | .unit? | .enum? // empty | select(index("samples/s"))] | first | sort' manifests/schema/measure-output.json)" "$(jq -c '[.units[].name] | sort' $V)" "the schema of what measure prints knows the canonical ones"
 
 mkdir -p "$T/root/manifests/reports"
 cp -R manifests/formats $V "$T/root/manifests/"

@@ -10,7 +10,7 @@ told() { # FORMAT [OPTIONS] < log: status, verdict, value, the counts that are n
     cat >"$T/made.log"
     "$REPERF" measure "$T/made.log" --format "$@" --json >"$T/out" 2>"$T/err"
     local status=$?
-    echo "$status $(jq -r '[.verdict, (.value | tostring), (.counts | to_entries | map(select(.value != 0 and .key != "lines" and .key != "read") | "\(.key)=\(.value)") | join(","))] | join(" ")' "$T/out")"
+    echo "$status $(command jq -r '[.verdict, (.value | tostring), (.counts | to_entries | map(select(.value != 0 and .key != "lines" and .key != "read") | "\(.key)=\(.value)") | join(","))] | join(" ")' "$T/out")"
 }
 seg() { # [SED]: eight lines of PaddleSeg, 10 samples/s
     for step in 10 20 30 40 50 60 70 80; do

@@ -1,8 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Layout, headers that compile alone, sizes, width of Markdown, licence lines, and (slow, and so only of what is not known to be good) clang-tidy.
-# tests/lint/planted.sh sees each of these fail.
+# Layout, headers that compile alone, sizes, width of Markdown, licence lines, and (slow, and so only of what is not known to be good)
+# clang-format, shellcheck and clang-tidy. tests/lint/planted.sh sees each of these fail. --write: all of every file, and what holds is written down (tests/lint/baseline).
+# --digest: the digest of the checks and of their programs that is written there.
+write=$1
+[ "$write" != --write ] || export TIER=all
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
+# clang-tidy: no path-sensitive analyser (it does not know cleanup attributes, and the sanitizers run everything); gcc's
+# -Wconversion sees narrowing better.
+checks='-*,bugprone-*,cert-err34-c,readability-braces-around-statements,readability-function-size,readability-function-cognitive-complexity'
+checks="$checks,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-narrowing-conversions"
+checks="$checks,-bugprone-macro-parentheses,-bugprone-sizeof-expression"
+config='{CheckOptions: [{key: readability-function-size.LineThreshold, value: 70},{key: readability-function-cognitive-complexity.Threshold, value: 25},{key: readability-function-cognitive-complexity.IgnoreMacros, value: true}]}'
+flags='-std=gnu17 -D_GNU_SOURCE -Iorchestrator -Iworkloads -I. -isystem /usr/include/hdf5/serial -DREPERF_HAVE_DNNL=1'
+cuda="${CUDA_HOME:-/usr/local/cuda}/include"
+no_cuda='^$'
+if [ -e "$cuda/cuda_runtime_api.h" ]; then flags="$flags -DREPERF_HAVE_CUDA=1 -isystem $cuda"; else no_cuda='^workloads/(backend_cuda/|dist/nccl)'; fi
+digest=$({ clang-tidy --version && clang-format --version && shellcheck --version && cat .clang-format && echo "$checks $config $flags"; } | sha256sum | cut -c1-32)
+[ "$write" != --digest ] || { echo "$digest" && exit; }
 mapfile -t files < <(git ls-files 'orchestrator/*.[ch]' 'workloads/*.[ch]' 'workloads/*.cu' 'workloads/*.cuh' 'tests/*.[ch]' 'tests/*.cpp')
 mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
 mapfile -t sources < <(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.sh' '*.py' Makefile .ci/run)
@@ -49,6 +64,33 @@ late=$(grep -HnE '>("?\$T/)?(out|err|got)(["$.].*)? (.*[^&])?&( #.*)?$' "${scrip
 [ -z "$late" ]
 report $? "no background job opens a file that another wrote ${late:+: $late}"
 
+# tests/lint/baseline names a commit of which every file was good by the same checks and programs. What has not changed since, nor anything that it includes or
+# sources, at any depth, is not looked at again; where that commit is not here, everything is.
+declare -A touched=()
+since=
+if [ "${TIER:-everyday}" != all ] && read -r commit digest_then 2>/dev/null <tests/lint/baseline && [ "$digest_then" = "$digest" ] && changed=$(git diff --name-only "$commit" 2>/dev/null); then
+    since=$commit
+    while read -r file; do touched[$file]=1; done < <(awk '
+        function base(path) { sub(/.*\//, "", path); return path }
+        NR == FNR { is_changed[$0] = 1; next }
+        FNR == 1 && !(FILENAME in n) { n[FILENAME] = 0; if (FILENAME in is_changed) { touched[FILENAME] = 1; anew[base(FILENAME)] = 1 } }
+        /^[ \t]*#[ \t]*include[ \t]*"/ { split($0, part, "\""); of[FILENAME, ++n[FILENAME]] = base(part[2]) }
+        FILENAME ~ /(\.sh|run)$/ && /source|^[ \t]*\. / { rest = $0; while (match(rest, /[A-Za-z0-9_]+\.sh/)) { of[FILENAME, ++n[FILENAME]] = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH) } }
+        END {
+            for (path in is_changed) anew[base(path)] = 1 # and what was taken away
+            do {
+                more = 0
+                for (file in n) if (!(file in touched)) for (i = 1; i <= n[file]; i++) if (of[file, i] in anew) { touched[file] = 1; anew[base(file)] = more = 1 }
+            } while (more)
+            for (file in touched) print file
+        }' <(printf '%s\n' "$changed") "${files[@]}" "${scripts[@]}")
+    echo "# $((${#files[@]} + ${#scripts[@]} - ${#touched[@]})) of $((${#files[@]} + ${#scripts[@]})) files are as at $commit, where all of them were good (tests/lint/baseline)"
+fi
+is_as_then() { [ -n "$since" ] && [ -z "${touched[$1]-}" ]; } # FILE
+left() { # FILE...: the others, a line each
+    local file
+    for file in "$@"; do is_as_then "$file" || echo "$file"; done
+}
 # A file that passed is not checked again, in any clone, until it, its includes, the checks or the checking program change: a file named by the
 # digest of all of these records that. make test-all (TIER=all) checks everything.
 known="${XDG_CACHE_HOME:-$HOME/.cache}/reperf-lint"
@@ -76,7 +118,7 @@ export -f pass_or_say
 export known work
 # Layout: a file's content, the rules and the program's version tell all.
 salt=$({ clang-format --version && cat .clang-format; } | sha256sum | cut -c1-32)
-sha256sum "${files[@]}" | sed "s/^/format-$salt-/" | unknown >"$work/new"
+left "${files[@]}" | xargs -r -d '\n' sha256sum | sed "s/^/format-$salt-/" | unknown >"$work/new"
 mapfile -t unformatted < <(sed -n 'n;p' "$work/new")
 said=0
 if [ ${#unformatted[@]} -gt 0 ]; then
@@ -88,7 +130,7 @@ report "$said" "clang-format"
 # Any script may include any that is no test.
 shell_salt=$({ shellcheck --version && printf '%s\n' "${scripts[@]}" | grep -vE '/test_[^/]*$' | xargs -d '\n' cat; } | sha256sum)
 for script in "${scripts[@]}"; do
-    echo "$({ echo "shellcheck $shell_salt $script" && cat "$script"; } | sha256sum | cut -c1-64) $script"
+    is_as_then "$script" || echo "$({ echo "shellcheck $shell_salt $script" && cat "$script"; } | sha256sum | cut -c1-64) $script"
 done | unknown >"$work/new"
 echo "# shellcheck: ${#scripts[@]} scripts, $(($(wc -l <"$work/new") / 2)) of them not known to be good"
 # shellcheck disable=SC2016
@@ -97,16 +139,6 @@ report $? "shellcheck"
 mandoc -T lint -W warning orchestrator/man/*.1 2>&1 | head -n 20 | sed 's/^/# /'
 report "${PIPESTATUS[0]}" "mandoc"
 
-# clang-tidy: no path-sensitive analyser (it does not know cleanup attributes, and the sanitizers run everything); gcc's
-# -Wconversion sees narrowing better.
-checks='-*,bugprone-*,cert-err34-c,readability-braces-around-statements,readability-function-size,readability-function-cognitive-complexity'
-checks="$checks,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-narrowing-conversions"
-checks="$checks,-bugprone-macro-parentheses,-bugprone-sizeof-expression"
-config='{CheckOptions: [{key: readability-function-size.LineThreshold, value: 70},{key: readability-function-cognitive-complexity.Threshold, value: 25},{key: readability-function-cognitive-complexity.IgnoreMacros, value: true}]}'
-flags='-std=gnu17 -D_GNU_SOURCE -Iorchestrator -Iworkloads -I. -isystem /usr/include/hdf5/serial -DREPERF_HAVE_DNNL=1'
-cuda="${CUDA_HOME:-/usr/local/cuda}/include"
-no_cuda='^$'
-if [ -e "$cuda/cuda_runtime_api.h" ]; then flags="$flags -DREPERF_HAVE_CUDA=1 -isystem $cuda"; else no_cuda='^workloads/(backend_cuda/|dist/nccl)'; fi
 keys() { # FILE...: "KEY FILE" a line; KEY is the digest of the digests of all that the file is made of, - where that cannot be told
     local file
     # shellcheck disable=SC2016
@@ -141,10 +173,16 @@ tidy_some() { # KEY FILE...: one process for all of them; where it finds somethi
 export -f tidy tidy_some
 export checks config flags
 mapfile -t tidied < <(printf '%s\n' "${files[@]}" | grep -E '^(orchestrator|workloads)/.*\.c$' | grep -vE "$no_cuda")
-keys "${tidied[@]}" | unknown >"$work/new"
+mapfile -t parsed < <(left "${tidied[@]}")
+: >"$work/new"
+[ ${#parsed[@]} -eq 0 ] || keys "${parsed[@]}" | unknown >"$work/new"
 echo "# clang-tidy: ${#tidied[@]} files, $(($(wc -l <"$work/new") / 2)) of them not known to be good"
 xargs -r -d '\n' -P "$(nproc)" -n 32 bash -c 'tidy_some "$@"' bash <"$work/new"
 report $? "clang-tidy"
 if [ "$no_cuda" = '^$' ]; then :; else echo "ok $((n += 1)) - clang-tidy of what needs CUDA # SKIP no CUDA headers in $cuda"; fi
 echo "1..$n"
+if [ "$write" = --write ] && [ $bad -eq 0 ]; then
+    git diff --quiet HEAD || { echo "not committed: nothing is written down" && exit 1; }
+    echo "$(git rev-parse HEAD) $digest" >tests/lint/baseline
+fi
 exit $bad

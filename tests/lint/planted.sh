@@ -66,6 +66,24 @@ output="$output
 $again"
 all=$(TIER=all LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
 said "$all" "shellcheck: 2 scripts, 2 of them not known to be good" "in make test-all nothing is"
+# What has not changed since a commit that is written down as good, by the same checks, is not looked at; what has, and what includes it, is.
+mkdir "$tree/tests/lint"
+git -C "$tree" add -A && git -C "$tree" -c user.name=x -c user.email=x@example.invalid commit -qm x
+written="$(git -C "$tree" rev-parse HEAD) $(LINT_ROOT="$tree" "$here/c_checks.sh" --digest)"
+since() { XDG_CACHE_HOME=$(mktemp -d "$tree/cache.XXXXXX") LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1; }
+echo "$written" >"$tree/tests/lint/baseline"
+again=$(since)
+said "$again" "clang-tidy: 3 files, 0 of them not known to be good" "nothing has changed since the commit that is written down"
+said "$again" "shellcheck: 2 scripts, 0 of them not known to be good" "nor a script"
+echo 'long good(int a);' >>"$tree/orchestrator/codec/good.h"
+again=$(since)
+said "$again" "clang-tidy: 3 files, 1 of them not known to be good" "a header has: what includes it is looked at"
+seen "$again" "clang-tidy"
+echo "${written}x" >"$tree/tests/lint/baseline"
+said "$(since)" "clang-tidy: 3 files, 3 of them not known to be good" "written down by other checks: everything is"
+echo "0000000000000000000000000000000000000000 ${written#* }" >"$tree/tests/lint/baseline"
+said "$(since)" "shellcheck: 2 scripts, 2 of them not known to be good" "a commit that is not here: everything is"
+rm -r "$tree/tests/lint"
 # A guest that is not reached by its door.
 mkdir -p "$tree/orchestrator/cmd" && printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "lint/lint.h"\n' >"$tree/orchestrator/cmd/guest.c"
 output="$output

@@ -247,7 +247,7 @@ TEST(a_trickle_is_given_up)
     CLEANUP(client) struct client client;
     assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
     assert_int_equal(client.err.code, ERR_TIMEOUT);
-    assert_true(has(str_of(client.err.msg), "slower than 1000 bytes/s"));
+    assert_true(has(str_of(client.err.msg), "Less than 1000 bytes/sec"));
 }
 
 TEST(failures_have_their_codes)

@@ -2,7 +2,7 @@
 /* fleet/remote_slurm: what Slurm reports of a job, and what that means. */
 #include "unit.h"
 
-#include "fleet/remote_slurm_impl.h"
+#include "fleet/remote_slurm.h"
 
 #define NOW_NS (1000 * NS_PER_S)
 
