@@ -340,7 +340,7 @@ is "$(jq -r '"\(.value | round) \(.unit) \(.records)"' "$T/out")" "1218 images/s
 exits 0 "a pattern in milliseconds" "$REPERF" measure "$L/home-time.log" --pattern 'dt (?<value>[\d.]+)ms' --unit ms --json
 is "$(jq -r '"\(.unit) \(.series[-1].value)"' "$T/out")" "s 0.3" "is shown in seconds"
 for loss in "loss nan" "Loss: -inf" "{'loss': NaN}"; do
-    for i in 1 2 3 4 5 6; do echo "step $i 63$i.5 samples/s, $(((i < 4)) && echo "loss 2.$i" || echo "$loss")"; done >"$T/nan.log"
+    for i in 1 2 3 4 5 6; do echo "step $i 63$i.5 samples/s, $([ "$i" -lt 4 ] && echo "loss 2.$i" || echo "$loss")"; done >"$T/nan.log"
     exits 9 "$loss, of which neither pattern nor format speaks" "$REPERF" measure "$T/nan.log" --pattern '(?<value>[\d.]+) samples/s' --unit samples/s
     like "$(cat "$T/err")" 'line 4: the loss is not a finite number$' "is no training, whatever its rate"
     sed 's/, .*l/\n&/I' "$T/nan.log" >"$T/apart.log"
