@@ -49,7 +49,7 @@ static int resolve_all(struct artifact_job *job, const struct opt_list *names, b
         if (is_synthetic && one.kind != ARTIFACT_DATASET && one.kind != ARTIFACT_REPORT) {
             return err_set(err, ERR_USAGE,
                            "--synthetic: only datasets have a synthetic version, and %s is %s",
-                           names->items[idx], artifact_kind_name(one.kind));
+                           names->items[idx], ARTIFACT_KIND_NAMES[one.kind]);
         }
     }
     *ret_artifacts = artifacts;
@@ -67,7 +67,7 @@ static bool run_one(struct artifact_job *job, enum artifact_verb verb,
     jw_z(sink->out, "noun", name);
     int result = fn ? fn(job, artifact, sink, &err)
                     : err_set(&err, ERR_USAGE, "%s: this version cannot %s a %s", name, VERBS[verb],
-                              artifact_kind_name(artifact->kind));
+                              ARTIFACT_KIND_NAMES[artifact->kind]);
     jw_err(sink->out, "error", &err);
     jw_end_object(sink->out);
     if (result == 0) {
@@ -166,7 +166,7 @@ int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx, const char
     }
     if (artifact.kind != ARTIFACT_DATASET) {
         return err_set(err, ERR_USAGE, "%s --as %.100s: that is %s, expected a dataset", verb, as,
-                       artifact_kind_name(artifact.kind));
+                       ARTIFACT_KIND_NAMES[artifact.kind]);
     }
     return fs_exists(operands->items[0])
                ? 0

@@ -12,7 +12,7 @@
 
 #define TEXT_BYTES_MAX (1u << 30)
 
-struct audit_args {
+struct args {
     bool is_all, want_sarif, want_junit, want_like, is_strict;
     const char *logs_folder, *series_folder;
     struct outputs outputs;
@@ -20,24 +20,23 @@ struct audit_args {
     enum text_level level;
 };
 static const struct opt OPTS[] = {
-    OPT(struct audit_args, is_all, "all", "all reports"),
-    OPT(struct audit_args, logs_folder, "logs",
+    OPT(struct args, is_all, "all", "all reports"),
+    OPT(struct args, logs_folder, "logs",
         "read raw logs from DIR, a clone or the \"store\" instead of the published series",
         .value = "DIR"),
-    OUTPUTS_OPT_CSV(struct audit_args, outputs),
-    OUTPUTS_OPT_HTML(struct audit_args, outputs),
-    OUTPUTS_OPT_JSON(struct audit_args, outputs),
-    OUTPUTS_OPT_MARKDOWN(struct audit_args, outputs),
-    OUTPUTS_OPT_SVG(struct audit_args, outputs),
-    OPT(struct audit_args, want_sarif, "sarif", "findings as SARIF 2.1.0"),
-    OPT(struct audit_args, want_junit, "junit", "cells as JUnit XML"),
-    OPT(struct audit_args, want_like, "like-for-like",
+    OUTPUTS_OPT_CSV(struct args, outputs),
+    OUTPUTS_OPT_HTML(struct args, outputs),
+    OUTPUTS_OPT_JSON(struct args, outputs),
+    OUTPUTS_OPT_MARKDOWN(struct args, outputs),
+    OUTPUTS_OPT_SVG(struct args, outputs),
+    OPT(struct args, want_sarif, "sarif", "findings as SARIF 2.1.0"),
+    OPT(struct args, want_junit, "junit", "cells as JUnit XML"),
+    OPT(struct args, want_like, "like-for-like",
         "also compare each row of two frameworks by one rule"),
-    OPT(struct audit_args, is_strict, "strict",
-        "a cell that its log proves only in part does not hold"),
-    OPT(struct audit_args, series_folder, "write-series",
+    OPT(struct args, is_strict, "strict", "a cell that its log proves only in part does not hold"),
+    OPT(struct args, series_folder, "write-series",
         "with --logs: write the series of each report below DIR", .value = "DIR"),
-    SHOWN_ARGS_OPTS(struct audit_args, shown),
+    SHOWN_ARGS_OPTS(struct args, shown),
     OPT_END,
 };
 
@@ -91,7 +90,7 @@ static int status_of(const struct audit_set *set, bool is_strict)
                                          : 0;
 }
 
-static int check_args(struct audit_args *args, struct err *err)
+static int check_args(struct args *args, struct err *err)
 {
     struct outputs outputs = args->outputs;
     if (outputs.want_json + args->want_sarif + args->want_junit > 1) {
@@ -117,7 +116,7 @@ static void write_sarif(struct arena *arena, const char *root, const struct audi
     sarif_write(arena, root, each, set->n, out);
 }
 
-static int put_result(struct arena *arena, const char *root, const struct audit_args *args,
+static int put_result(struct arena *arena, const char *root, const struct args *args,
                       const struct audited *audited, struct err *err)
 {
     const struct audit_text_opts opts = {
@@ -148,7 +147,7 @@ static void say_written(const struct report_audit *audit)
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(audited) struct audited audited = {0};
-    struct audit_args *args = call->args;
+    struct args *args = call->args;
     if (check_args(args, err) < 0) {
         return -1;
     }
@@ -168,4 +167,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd CMD_AUDIT =
     CMD("audit", "REPORT... | --all", "recompute published numbers from their logs", OPTS, run,
-        CMD_ARGS(struct audit_args));
+        CMD_ARGS(struct args));

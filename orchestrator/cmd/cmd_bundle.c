@@ -12,7 +12,7 @@
 #include "store/dataset_store.h"
 #include "sys/stop.h"
 
-struct bundle_args {
+struct args {
     const char *output;
     const char *locks;
     bool is_synthetic;
@@ -22,21 +22,19 @@ struct bundle_args {
 };
 
 static const struct opt BUNDLE_OPTS[] = {
-    OPT(struct bundle_args, output, "output", "the new file, a tar", .letter = 'o',
-        .value = "FILE"),
-    OPT(struct bundle_args, is_synthetic, "synthetic", "the synthetic datasets"),
-    OPT(struct bundle_args, allows_missing, "allow-missing",
+    OPT(struct args, output, "output", "the new file, a tar", .letter = 'o', .value = "FILE"),
+    OPT(struct args, is_synthetic, "synthetic", "the synthetic datasets"),
+    OPT(struct args, allows_missing, "allow-missing",
         "make it without what the store lacks, and list that"),
-    OPT(struct bundle_args, is_dry, "dry-run",
-        "print its size and what the store lacks; write nothing"),
-    OPT(struct bundle_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, is_dry, "dry-run", "print its size and what the store lacks; write nothing"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
 static const struct opt IMPORT_OPTS[] = {
-    OPT(struct bundle_args, locks, "locks",
-        "folder for the bundle's locks (default manifests/locks)", .value = "DIR"),
-    OPT(struct bundle_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, locks, "locks", "folder for the bundle's locks (default manifests/locks)",
+        .value = "DIR"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
@@ -88,7 +86,7 @@ static void print_text(struct strbuf *buf, const char *command UNUSED, const cha
 static int print(const struct cmd_call *call, const char *command, const char *path,
                  const struct bundle_info *info)
 {
-    const struct bundle_args *args = call->args;
+    const struct args *args = call->args;
     (args->want_json ? print_json : print_text)(call->out, command, path, info);
     return 0;
 }
@@ -104,7 +102,7 @@ CLEANUP_BY(parts, struct bundle_parts, VEC_RELEASE);
 static void add_part(struct arena *arena, const struct artifact *artifact,
                      const struct dataset_here *own, struct bundle_parts *parts)
 {
-    const char *kind = artifact_kind_name(artifact->kind);
+    const char *kind = ARTIFACT_KIND_NAMES[artifact->kind];
     const char *name = arena_printf(arena, "%.*s%s", STR_ARG(artifact->name),
                                     artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
     for (size_t idx = 0; idx < parts->n; idx++) {
@@ -174,7 +172,7 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 {
     CLEANUP(parts) struct bundle_parts parts = {0};
     CLEANUP(store) struct store store = STORE_EMPTY;
-    struct bundle_args *args = call->args;
+    struct args *args = call->args;
     struct bundle_info info;
     if (call->operands.n == 0 || (!args->output && !args->is_dry)) {
         return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output FILE or --dry-run");
@@ -222,7 +220,7 @@ static int place_of(void *of, const char **ret, struct err *err)
 static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
-    struct bundle_args *args = call->args;
+    struct args *args = call->args;
     struct bundle_info info;
     stop_hold();
     if (store_open(call->arena, ctx->store, &store, err) < 0) {
@@ -249,8 +247,7 @@ static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 const struct cmd CMD_BUNDLE =
     CMD("bundle", "NAME...",
         "put everything that reports, datasets, images or sources need into one file", BUNDLE_OPTS,
-        run_bundle, CMD_ARGS(struct bundle_args));
-const struct cmd CMD_IMPORT =
-    CMD("import", "FILE", "import a bundle into the store, after checking every byte", IMPORT_OPTS,
-        run_import, CMD_ARGS(struct bundle_args),
-        CMD_OPERANDS(1, 1, "import: expected one FILE of a bundle"));
+        run_bundle, CMD_ARGS(struct args));
+const struct cmd CMD_IMPORT = CMD(
+    "import", "FILE", "import a bundle into the store, after checking every byte", IMPORT_OPTS,
+    run_import, CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "import: expected one FILE of a bundle"));

@@ -135,19 +135,15 @@ static struct str condition_value(const struct condition *items, size_t n, struc
 static void compare_steps(struct arena *arena, struct compare *c, const struct plan_step *a,
                           const struct plan_step *b)
 {
-    for (size_t idx = 0; idx < a->n_conditions; idx++) {
-        struct str name = a->conditions[idx].name;
-        add_change(
-            &c->changes,
-            str_of(arena_printf(arena, "plan.%.*s.%.*s", STR_ARG(a->case_id), STR_ARG(name))),
-            a->conditions[idx].value, condition_value(b->conditions, b->n_conditions, name));
-    }
-    for (size_t idx = 0; idx < a->n_env; idx++) {
-        struct str name = a->env[idx].name;
-        add_change(
-            &c->changes,
-            str_of(arena_printf(arena, "plan.%.*s.env.%.*s", STR_ARG(a->case_id), STR_ARG(name))),
-            a->env[idx].value, condition_value(b->env, b->n_env, name));
+    for (size_t idx = 0; idx < a->n_conditions + a->n_env; idx++) {
+        bool is_env = idx >= a->n_conditions;
+        const typeof(a->env[0]) *of = is_env ? &a->env[idx - a->n_conditions] : &a->conditions[idx];
+        add_change(&c->changes,
+                   str_of(arena_printf(arena, "plan.%.*s.%s%.*s", STR_ARG(a->case_id),
+                                       is_env ? "env." : "", STR_ARG(of->name))),
+                   of->value,
+                   is_env ? condition_value(b->env, b->n_env, of->name)
+                          : condition_value(b->conditions, b->n_conditions, of->name));
     }
 }
 
@@ -174,8 +170,9 @@ static void find_plan_changes(struct arena *arena, struct compare *c)
                c->b.frozen.plan.report);
     add_change(&c->changes, STR_LIT("plan.report_sha256"), c->a.frozen.report_sha256,
                c->b.frozen.report_sha256);
-    add_change(&c->changes, STR_LIT("plan.profile"), str_of(profile_name(c->a.frozen.plan.profile)),
-               str_of(profile_name(c->b.frozen.plan.profile)));
+    add_change(&c->changes, STR_LIT("plan.profile"),
+               str_of(PROFILE_NAMES[c->a.frozen.plan.profile]),
+               str_of(PROFILE_NAMES[c->b.frozen.plan.profile]));
     add_change(&c->changes, STR_LIT("plan.rehearsal"),
                c->a.frozen.plan.is_rehearsal ? STR_LIT("yes") : STR_EMPTY,
                c->b.frozen.plan.is_rehearsal ? STR_LIT("yes") : STR_EMPTY);
@@ -209,7 +206,7 @@ static void find_claims(struct arena *arena, struct compare *c)
     }
 }
 
-struct compare_args {
+struct args {
     struct outputs outputs;
     const char *limits, *format;
     double fail_slower; /* negative: not asked */
@@ -217,21 +214,20 @@ struct compare_args {
 };
 
 static const struct opt OPTS[] = {
-    OUTPUTS_OPT_CSV(struct compare_args, outputs),
-    OPT(struct compare_args, fail_slower, "fail-slower",
+    OUTPUTS_OPT_CSV(struct args, outputs),
+    OPT(struct args, fail_slower, "fail-slower",
         "status 1 unless no cell of the second run is slower by more than this (\"5%\")",
         .value = "SHARE"),
-    OPT(struct compare_args, allows_undecided, "allow-undecided",
+    OPT(struct args, allows_undecided, "allow-undecided",
         "with --fail-slower: where the repeats are too few to tell, the means decide"),
-    OPT(struct compare_args, limits, "limits",
+    OPT(struct args, limits, "limits",
         "when a node is an outlier, instead of manifests/node-health.json", .value = "FILE"),
-    OPT(struct compare_args, format, "format",
-        "of logs, by name or file (default: whichever reads them)", .letter = 'f',
-        .value = "FORMAT"),
-    OPT(struct compare_args, is_verbose, "verbose",
-        "in text also the differences that can hardly matter", .letter = 'v'),
-    OUTPUTS_OPT_JSON(struct compare_args, outputs),
-    OUTPUTS_OPT_MARKDOWN(struct compare_args, outputs),
+    OPT(struct args, format, "format", "of logs, by name or file (default: whichever reads them)",
+        .letter = 'f', .value = "FORMAT"),
+    OPT(struct args, is_verbose, "verbose", "in text also the differences that can hardly matter",
+        .letter = 'v'),
+    OUTPUTS_OPT_JSON(struct args, outputs),
+    OUTPUTS_OPT_MARKDOWN(struct args, outputs),
     OPT_END,
 };
 
@@ -280,7 +276,7 @@ static int judge_nodes(const struct cmd_ctx *ctx, struct arena *arena, const str
 }
 
 /* One run alone: its nodes beside each other. The status is 1 with an outlier. */
-static int compare_nodes(const struct compare *c, const struct compare_args *args, struct err *err)
+static int compare_nodes(const struct compare *c, const struct args *args, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf out = STRBUF(TEXT_BYTES_MAX);
     struct json_out json;
@@ -331,7 +327,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 {
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(compare) struct compare compare = {0};
-    struct compare_args *args = call->args;
+    struct args *args = call->args;
     if (outputs_check(&args->outputs, "compare", err) < 0) {
         return -1;
     }
@@ -368,4 +364,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 const struct cmd CMD_COMPARE =
     CMD("compare", "RUN|LOG [RUN|LOG]",
         "two runs or logs side by side: values, what differs; or the nodes of one run", OPTS, run,
-        CMD_ARGS(struct compare_args), .defaults = &(const struct compare_args){.fail_slower = -1});
+        CMD_ARGS(struct args), .defaults = &(const struct args){.fail_slower = -1});

@@ -31,7 +31,7 @@ static struct explained *explain_words(struct arena *arena, size_t *ret_n)
     ASSERT(n + N_FINDING_RULES + EV_COUNT <= EACH_MAX);
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         const struct finding_rule *rule = &FINDING_RULES[idx];
-        words[n++] = (struct explained){"finding", rule->id, finding_level_name(rule->level),
+        words[n++] = (struct explained){"finding", rule->id, FINDING_LEVEL_NAMES[rule->level],
                                         rule->title, str_z(arena, finding_help(rule))};
     }
     for (size_t idx = 0; idx < EV_COUNT; idx++) {

@@ -6,7 +6,7 @@
 #include "cmd/artifact_ops.h"
 #include "cmd/net_args.h"
 
-struct get_args {
+struct args {
     struct net_args net; /* first: NET_ARGS_OPTS */
     struct opt_list samples;
     const char *locks, *as, *from;
@@ -17,16 +17,15 @@ struct get_args {
     bool want_json;
 };
 
-#define OPT_LOCKS(says) OPT(struct get_args, locks, "locks", says, .value = "DIR")
-#define OPT_JSON        OPT(struct get_args, want_json, "json", "print one JSON document, also on failure")
+#define OPT_LOCKS(says) OPT(struct args, locks, "locks", says, .value = "DIR")
+#define OPT_JSON        OPT(struct args, want_json, "json", "print one JSON document, also on failure")
 
 static const struct opt FETCH_OPTS[] = {
-    OPT(struct get_args, is_synthetic, "synthetic", "make the synthetic dataset instead"),
-    OPT(struct get_args, samples, "samples",
+    OPT(struct args, is_synthetic, "synthetic", "make the synthetic dataset instead"),
+    OPT(struct args, samples, "samples",
         "number of samples of a synthetic dataset; may be repeated", .value = "SPLIT=N"),
-    OPT(struct get_args, keeps_packed, "no-unpack", "do not unpack a dataset's archives"),
-    OPT(struct get_args, is_dry, "dry-run",
-        "list the files, their sizes and sources; fetch nothing"),
+    OPT(struct args, keeps_packed, "no-unpack", "do not unpack a dataset's archives"),
+    OPT(struct args, is_dry, "dry-run", "list the files, their sizes and sources; fetch nothing"),
     NET_ARGS_OPTS,
     OPT_LOCKS("check against these locks (default manifests/locks)"),
     OPT_JSON,
@@ -34,12 +33,11 @@ static const struct opt FETCH_OPTS[] = {
 };
 
 static const struct opt REPAIR_OPTS[] = {
-    OPT(struct get_args, as, "as", "repair the operand, a folder, as this dataset",
-        .value = "NAME"),
-    OPT(struct get_args, from, "from", "a copy of the dataset's files, which are taken first",
+    OPT(struct args, as, "as", "repair the operand, a folder, as this dataset", .value = "NAME"),
+    OPT(struct args, from, "from", "a copy of the dataset's files, which are taken first",
         .value = "FOLDER"),
-    OPT(struct get_args, is_synthetic, "synthetic", "the synthetic dataset"),
-    OPT(struct get_args, removes_extra, "remove-extra",
+    OPT(struct args, is_synthetic, "synthetic", "the synthetic dataset"),
+    OPT(struct args, removes_extra, "remove-extra",
         "remove files of a dataset's tree that none of its archives has"),
     NET_ARGS_OPTS,
     OPT_LOCKS("check against these locks (default manifests/locks)"),
@@ -56,7 +54,7 @@ static const struct opt LOCK_OPTS[] = {
 
 static int get(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    const struct get_args *args = call->args;
+    const struct args *args = call->args;
     const struct cmd *of = call->cmd;
     struct net_opts net;
     struct artifact_job job = {.ctx = ctx,
@@ -92,15 +90,15 @@ static int get(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 const struct cmd CMD_FETCH =
     CMD("fetch", "NAME...",
         "get datasets, images and sources into the store, or all that a report needs", FETCH_OPTS,
-        get, CMD_ARGS(struct get_args),
+        get, CMD_ARGS(struct args),
         CMD_OPERANDS(1, SIZE_MAX, "fetch: expected the NAME of a dataset, image or report"));
 const struct cmd CMD_REPAIR =
     CMD("repair", "NAME... | FOLDER --as NAME",
         "fetch, unpack or copy what datasets and images lack, and nothing else", REPAIR_OPTS, get,
-        CMD_ARGS(struct get_args),
+        CMD_ARGS(struct args),
         CMD_OPERANDS(1, SIZE_MAX, "repair: expected the NAME of a dataset, image or report"));
 const struct cmd CMD_LOCK =
     CMD("lock", "NAME...",
         "record the state of datasets, images and sources, and require it from then on", LOCK_OPTS,
-        get, CMD_ARGS(struct get_args),
+        get, CMD_ARGS(struct args),
         CMD_OPERANDS(1, SIZE_MAX, "lock: expected the NAME of a dataset, image or report"));

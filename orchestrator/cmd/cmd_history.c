@@ -10,7 +10,7 @@
 #include "run/runs.h"
 #include "view/history.h"
 
-struct history_args {
+struct args {
     const char *case_glob;
     const char *report;
     struct outputs outputs;
@@ -18,22 +18,22 @@ struct history_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct history_args, case_glob, "case",
-        "only cells of cases that match: one cell over time", .value = "GLOB"),
-    OPT(struct history_args, report, "report", "only runs of this report", .value = "REPORT"),
-    OPT(struct history_args, outputs.html, "html",
+    OPT(struct args, case_glob, "case", "only cells of cases that match: one cell over time",
+        .value = "GLOB"),
+    OPT(struct args, report, "report", "only runs of this report", .value = "REPORT"),
+    OPT(struct args, outputs.html, "html",
         "a page with each case over time as a curve; - is standard output", .value = "FILE"),
-    OUTPUTS_OPT_JSON(struct history_args, outputs),
-    OPT(struct history_args, text.is_quiet, "quiet",
+    OUTPUTS_OPT_JSON(struct args, outputs),
+    OPT(struct args, text.is_quiet, "quiet",
         "in text only what failed, did not run or is damaged, and the summary", .letter = 'q'),
-    OPT(struct history_args, text.wants_folder, "verbose", "in text also where each run is stored",
+    OPT(struct args, text.wants_folder, "verbose", "in text also where each run is stored",
         .letter = 'v'),
     OPT_END,
 };
 
 struct found {
     struct arena *arena;
-    const struct history_args *args;
+    const struct args *args;
     VEC(struct history_cell) cells;
     VEC(struct history_damaged) damaged;
     size_t n_runs; /* that were asked for */
@@ -46,7 +46,7 @@ static void found_cleanup(struct found *found)
 
 static void add_run(struct found *found, const struct cmd_ctx *ctx, const char *id)
 {
-    const struct history_args *args = found->args;
+    const struct args *args = found->args;
     struct rundir dir;
     struct run_info info;
     rundir_paths(found->arena, ctx->state, str_of(id), &dir);
@@ -86,7 +86,7 @@ static void add_run(struct found *found, const struct cmd_ctx *ctx, const char *
 /* A named report or case that does not occur is an error, not an empty history. */
 static int check_found(const struct cmd_ctx *ctx, const struct found *found, struct err *err)
 {
-    const struct history_args *args = found->args;
+    const struct args *args = found->args;
     struct report_file file;
     if (args->report && found->n_runs == 0 &&
         load_report_file(found->arena, ctx->root, args->report, &file, err) < 0) {
@@ -98,8 +98,7 @@ static int check_found(const struct cmd_ctx *ctx, const struct found *found, str
                : 0;
 }
 
-static int check_args(const struct history_args *args, const struct opt_list *operands,
-                      struct err *err)
+static int check_args(const struct args *args, const struct opt_list *operands, struct err *err)
 {
     if (operands->n > 0) {
         return err_set(err, ERR_USAGE, "expected no operand, found %.100s", operands->items[0]);
@@ -131,7 +130,7 @@ static int write_form(const void *of, enum output_form form, struct strbuf *out,
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct history_args *args = call->args;
+    struct args *args = call->args;
     CLEANUP(found) struct found found = {.arena = call->arena, .args = args};
     struct fs_names ids;
     if (check_args(args, &call->operands, err) < 0 ||
@@ -152,4 +151,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd CMD_HISTORY =
     CMD("history", "", "verdicts of finished runs on this machine, or one cell over time", OPTS,
-        run, CMD_ARGS(struct history_args));
+        run, CMD_ARGS(struct args));

@@ -10,7 +10,7 @@
 
 #define OUTPUT_MAX (16u << 20)
 
-struct image_args {
+struct args {
     const char *engine;
     const char *host;
     const char *output;
@@ -18,20 +18,19 @@ struct image_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct image_args, engine, "engine", "load: docker or podman; default docker",
-        .value = "ENGINE"),
-    OPT(struct image_args, host, "host", "load: address of docker's daemon, as in DOCKER_HOST",
+    OPT(struct args, engine, "engine", "load: docker or podman; default docker", .value = "ENGINE"),
+    OPT(struct args, host, "host", "load: address of docker's daemon, as in DOCKER_HOST",
         .value = "URL"),
-    OPT(struct image_args, output, "output",
+    OPT(struct args, output, "output",
         "export: NAME.tar for docker load, or a new folder for an OCI layout", .letter = 'o',
         .value = "PATH"),
-    OPT(struct image_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
 struct image_job {
     const struct cmd_ctx *ctx;
-    const struct image_args *args;
+    const struct args *args;
     const char *name; /* NULL: ls */
     struct arena *arena;
     struct store *store;
@@ -83,11 +82,10 @@ static int list(struct image_job *job, struct err *err)
 
 /* ---- load, export, rm ---- */
 
-static int choose_engine(const struct image_args *args, enum image_engine *ret_engine,
-                         struct err *err)
+static int choose_engine(const struct args *args, enum image_engine *ret_engine, struct err *err)
 {
     for (int engine = IMAGE_DOCKER; engine <= IMAGE_PODMAN; engine++) {
-        const char *program = image_engine_program((enum image_engine)engine);
+        const char *program = IMAGE_ENGINE_PROGRAMS[engine];
         if (strcmp(args->engine ? args->engine : "docker", program) == 0) {
             *ret_engine = (enum image_engine)engine;
             return 0;
@@ -111,11 +109,11 @@ static int load(struct image_job *job, struct err *err)
         return -1;
     }
     jw_z(job->out, "name", job->name);
-    jw_z(job->out, "engine", image_engine_program(engine));
+    jw_z(job->out, "engine", IMAGE_ENGINE_PROGRAMS[engine]);
     jw_str(job->out, "id", loaded.id);
     jw_str(job->out, "engine_name", loaded.name);
     jw_bool(job->out, "was_there", loaded.was_there);
-    strbuf_printf(job->text, "%s %s %.*s\n", image_engine_program(engine),
+    strbuf_printf(job->text, "%s %s %.*s\n", IMAGE_ENGINE_PROGRAMS[engine],
                   loaded.was_there ? "had" : "has", STR_ARG(loaded.id));
     return 0;
 }
@@ -206,7 +204,7 @@ static int run_verb(struct image_job *job, size_t verb, struct strbuf *json, str
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf other; /* text or document, whichever is not wanted */
-    struct image_args *args = call->args;
+    struct args *args = call->args;
     struct image_job job = {.ctx = ctx,
                             .args = args,
                             .arena = call->arena,
@@ -223,4 +221,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd CMD_IMAGE = CMD("image", "ls|load|export|rm [IMAGE]",
                                  "container images of the store: list, load into an engine, export",
-                                 OPTS, run, CMD_ARGS(struct image_args));
+                                 OPTS, run, CMD_ARGS(struct args));

@@ -6,12 +6,12 @@
 #include "codec/json_document.h"
 #include "codec/sign.h"
 
-struct keygen_args {
+struct args {
     bool want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct keygen_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
@@ -33,7 +33,7 @@ static void print_key(struct strbuf *buf, bool want_json, const char *private_pa
 
 static int run_keygen(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
 {
-    const struct keygen_args *args = call->args;
+    const struct args *args = call->args;
     char key_id[SIGN_KEY_ID_SIZE];
     const char *public_path = arena_printf(call->arena, "%s.pub", call->operands.items[0]);
     if (sign_keygen(call->operands.items[0], public_path, key_id, err) < 0) {
@@ -45,5 +45,5 @@ static int run_keygen(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, s
 
 const struct cmd CMD_KEYGEN =
     CMD("keygen", "FILE", "make an Ed25519 key: FILE (private, mode 0600) and FILE.pub", OPTS,
-        run_keygen, CMD_ARGS(struct keygen_args),
+        run_keygen, CMD_ARGS(struct args),
         CMD_OPERANDS(1, 1, "keygen: expected one FILE for the private key"));

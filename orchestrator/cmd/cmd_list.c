@@ -17,14 +17,14 @@
 
 #define LIST_BYTES_MAX (8u << 20)
 
-struct list_args {
+struct args {
     bool want_json;
     bool want_ids;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct list_args, want_ids, "ids", "only the ids, one a line"),
-    OPT(struct list_args, want_json, "json", "one JSON document"),
+    OPT(struct args, want_ids, "ids", "only the ids, one a line"),
+    OPT(struct args, want_json, "json", "one JSON document"),
     OPT_END,
 };
 
@@ -128,7 +128,7 @@ static int list_findings(struct rows *rows, struct err *err UNUSED)
 {
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         TABLE_ADD(rows->table, str_of(FINDING_RULES[idx].id),
-                  str_of(finding_level_name(FINDING_RULES[idx].level)),
+                  str_of(FINDING_LEVEL_NAMES[FINDING_RULES[idx].level]),
                   str_of(FINDING_RULES[idx].title));
     }
     return 0;
@@ -183,8 +183,8 @@ static int add_dataset_state(struct rows *rows, const struct store *store, const
     }
     table_add(rows->table,
               str_of(here.dataset.is_synthetic ? "-"
-                     : store ? dataset_state_name(dataset_state(rows->arena, store, &here))
-                             : dataset_state_name(DATASET_ABSENT)));
+                     : store ? DATASET_STATE_NAMES[dataset_state(rows->arena, store, &here)]
+                             : DATASET_STATE_NAMES[DATASET_ABSENT]));
     return 0;
 }
 
@@ -230,7 +230,7 @@ static int list_inventories(struct rows *rows, struct err *err)
         }
         TABLE_ADD(rows->table, inventory->id, count(rows, inventory->n_nodes),
                   count(rows, (size_t)n_gpus), str_of(runtime_kind_label(inventory->runtime)),
-                  str_of(launcher_kind_name(inventory->launcher)), inventory->title);
+                  str_of(LAUNCHER_KIND_NAMES[inventory->launcher]), inventory->title);
     }
     return 0;
 }
@@ -311,7 +311,7 @@ static int add_json(struct rows *rows, const struct kind *kind, struct strbuf *o
     return 0;
 }
 
-static int print_rows(struct rows *rows, const struct kind *kind, const struct list_args *args,
+static int print_rows(struct rows *rows, const struct kind *kind, const struct args *args,
                       struct strbuf *out, struct err *err)
 {
     if (args->want_json) {
@@ -336,7 +336,7 @@ static const struct kind *find_kind(const char *name)
 static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(table) struct table table = {0};
-    struct list_args *args = call->args;
+    struct args *args = call->args;
     const char *name = call->operands.n ? call->operands.items[0] : "reports";
     const struct kind *kind = find_kind(name);
     if (!kind) {
@@ -370,4 +370,4 @@ static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
 const struct cmd CMD_LIST =
     CMD("list", "[reports|cases|datasets|images|formats|rules|findings|inventories|runs] [REPORT]",
         "list reports (default), cases, datasets, images, formats, inventories, runs, ...", OPTS,
-        run_list, CMD_ARGS(struct list_args));
+        run_list, CMD_ARGS(struct args));

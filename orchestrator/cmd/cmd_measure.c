@@ -119,9 +119,6 @@ static void judge(struct arena *arena, const struct args *args, const struct for
     f->unit = number.unit;
 }
 
-/* Other forms of a log that were made to read it. */
-enum form { FORM_UNPACKED, FORM_EVENTS, FORM_STRIPPED, FORM_FLAT, FORM_JOINED, FORMS };
-
 /* With what logs are read. */
 struct source {
     const struct args *args;
@@ -131,7 +128,7 @@ struct source {
     const char *root;
     struct proposal *proposal; /* of the log at hand */
     struct format_set *suggested;
-    struct converted *forms; /* FORMS of the log at hand */
+    struct spools *spools; /* of the log at hand */
 };
 
 /* What is given and not used would be taken for granted. */
@@ -252,18 +249,30 @@ static int check_dataset(struct arena *arena, const struct source *from, struct 
     return 0;
 }
 
+/* The series of the rule, if f has one, else the primary one and its rule. */
+static int read_by(struct arena *arena, const struct source *from, const struct format *format,
+                   struct finding_of_log *f, struct err *err)
+{
+    const struct reading how = {format, f->path,   true, f->rule ? f->rule->series : STR_EMPTY,
+                                true,   from->head};
+    f->format = format_id(format);
+    if (measure_file(arena, &how, &f->m, NULL, err) < 0) {
+        return -1;
+    }
+    f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
+    f->rule = f->rule ? f->rule : format_rule_of(format, f->series->name);
+    f->unit = f->series->unit;
+    f->counts = identity_counts(format, &f->m, f->rule);
+    return 0;
+}
+
 /* By a format that was not asked for. */
 static int judge_by(struct arena *arena, const struct source *from, const struct format *format,
                     struct finding_of_log *as, struct err *err)
 {
-    const struct rates_of of = {as->path, STR_EMPTY, from->head, true};
-    as->format = format_id(format);
-    if (measure_file_rates(arena, format, &of, &as->m, err) < 0) {
+    if (read_by(arena, from, format, as, err) < 0) {
         return -1;
     }
-    as->series = measurement_primary(&as->m);
-    as->rule = format_rule_of(format, as->series->name);
-    as->counts = identity_counts(format, &as->m, as->rule);
     judge(arena, from->args, format, as);
     return 0;
 }
@@ -343,28 +352,28 @@ static int try_forms(struct arena *arena, const struct source *from, struct find
     if (f->fits_several || is_named(from->args)) {
         return 0;
     }
-    if (measure_strip(arena, from->head, &from->forms[FORM_STRIPPED])) {
-        f->path = from->forms[FORM_STRIPPED].path;
+    const char *stripped = measure_strip(from->spools, from->head);
+    if (stripped) {
+        f->path = stripped;
         if (choose_format(arena, from, f, ret_format, err) < 0) {
             return -1;
         }
     }
     if (!*ret_format) {
-        f->path = path;
+        const char *flat = measure_flatten(from->spools, path);
+        f->path = flat ? flat : path;
         from->head->is_whole = false; /* it holds another form */
-        if (measure_flatten(arena, path, &from->forms[FORM_FLAT])) {
-            f->path = from->forms[FORM_FLAT].path;
-        }
     }
     return 0;
 }
 
-static void join_rows(struct arena *arena, const struct source *from, struct finding_of_log *f,
+static void join_rows(const struct source *from, struct finding_of_log *f,
                       const struct format *format)
 {
-    if (str_eq_z(format_id(format), "csv") &&
-        measure_join_rows(arena, from->head, &from->forms[FORM_JOINED])) {
-        f->path = from->forms[FORM_JOINED].path;
+    const char *joined =
+        str_eq_z(format_id(format), "csv") ? measure_join_rows(from->spools, from->head) : NULL;
+    if (joined) {
+        f->path = joined;
         from->head->is_whole = false;
     }
 }
@@ -382,7 +391,7 @@ static int find_format(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     if (*ret_format) {
-        join_rows(arena, from, f, *ret_format);
+        join_rows(from, f, *ret_format);
     } else if (try_forms(arena, from, f, ret_format, err) < 0) {
         return -1;
     }
@@ -399,38 +408,24 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     const struct args *args = from->args;
     const struct format *format = NULL;
     from->head->is_whole = false;
-    if (measure_decompress(arena, f->path, &from->forms[FORM_UNPACKED])) {
-        f->path = from->forms[FORM_UNPACKED].path;
-    }
-    if (measure_events(arena, f->path, &from->forms[FORM_EVENTS], err) < 0) {
-        return -1;
-    }
-    f->path = from->forms[FORM_EVENTS].fd >= 0 ? from->forms[FORM_EVENTS].path : f->path;
-    if (find_format(arena, from, f, &format, err) < 0) {
+    const char *unpacked = measure_decompress(from->spools, f->path);
+    f->path = unpacked ? unpacked : f->path;
+    if (measure_events(from->spools, &f->path, err) < 0 ||
+        find_format(arena, from, f, &format, err) < 0) {
         return -1;
     }
     if (!format) {
         return 0;
     }
     f->why = STR_EMPTY;
-    f->format = format_id(format);
-    if (args->rule) {
-        f->rule = format_rule(format, str_of(args->rule));
-        if (!f->rule) {
-            return measure_name_rules(format, args->rule, err);
-        }
+    f->rule = args->rule ? format_rule(format, str_of(args->rule)) : NULL;
+    if (args->rule && !f->rule) {
+        return measure_name_rules(format, args->rule, err);
     }
-    const struct rates_of of = {f->path, f->rule ? f->rule->series : STR_EMPTY, from->head, true};
-    if (measure_file_rates(arena, format, &of, &f->m, err) < 0) {
+    if (read_by(arena, from, format, f, err) < 0 ||
+        check_arithmetic(arena, from, format, f, err) < 0) {
         return -1;
     }
-    f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
-    f->rule = f->rule ? f->rule : format_rule_of(format, f->series->name);
-    f->unit = f->series->unit;
-    if (check_arithmetic(arena, from, format, f, err) < 0) {
-        return -1;
-    }
-    f->counts = identity_counts(format, &f->m, f->rule);
     struct str doubt = identity_counts_doubt(arena, format, &f->m, f->rule);
     if (doubt.len) {
         engine_contradict(&f->m, 0, doubt);
@@ -514,17 +509,6 @@ static int take_result(struct measure_sink *sink, const struct finding_of_log *f
     return put_result(sink, f, err);
 }
 
-struct forms {
-    struct converted items[FORMS];
-};
-
-static void forms_cleanup(struct forms *forms)
-{
-    for (size_t idx = 0; idx < FORMS; idx++) {
-        converted_cleanup(&forms->items[idx]);
-    }
-}
-
 static void proposal_cleanup(struct proposal *proposal)
 {
     if (GUESTS.proposer) {
@@ -543,15 +527,13 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         CLEANUP(format_set) struct format_set suggested = {0};
         CLEANUP(proposal) struct proposal proposal = {0};
-        CLEANUP(fd) int spool = -1;
-        CLEANUP(forms)
-        struct forms forms = {{{NULL, -1}, {NULL, -1}, {NULL, -1}, {NULL, -1}, {NULL, -1}}};
+        CLEANUP(spools) struct spools spools = {.arena = &arena};
         const struct source from = {sink->args, set,       guesser,    &head,
-                                    ctx->root,  &proposal, &suggested, forms.items};
+                                    ctx->root,  &proposal, &suggested, &spools};
         struct finding_of_log f = {.file = files->items[idx], .path = files->items[idx]};
         struct err why = {0};
         bool is_input = strcmp(f.file, "-") == 0;
-        if ((is_input && measure_spool(&arena, &f.path, &spool, &why) < 0) ||
+        if ((is_input && measure_spool(&spools, &f.path, &why) < 0) ||
             measure_one(&arena, &from, &f, &why) < 0) {
             if (files->n == 1 || why.code == ERR_USAGE) {
                 *err = why;

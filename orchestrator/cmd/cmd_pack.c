@@ -7,7 +7,7 @@
 #include "store/dataset_pack.h"
 #include "sys/stop.h"
 
-struct pack_args {
+struct args {
     struct opt_list splits;
     int64_t n_threads;
     int64_t shard_bytes;
@@ -17,17 +17,16 @@ struct pack_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct pack_args, splits, "split",
-        "only this part; may be given more than once; default: all", .value = "SPLIT"),
-    OPT(struct pack_args, is_synthetic, "synthetic", "the synthetic dataset"),
-    OPT(struct pack_args, n_threads, "threads",
-        "default: one a core; the result does not depend on it", .value = "N",
-        .min = POOL_THREADS_MIN, .max = POOL_THREADS_MAX),
-    OPT(struct pack_args, shard_bytes, "shard-bytes",
+    OPT(struct args, splits, "split", "only this part; may be given more than once; default: all",
+        .value = "SPLIT"),
+    OPT(struct args, is_synthetic, "synthetic", "the synthetic dataset"),
+    OPT(struct args, n_threads, "threads", "default: one a core; the result does not depend on it",
+        .value = "N", .min = POOL_THREADS_MIN, .max = POOL_THREADS_MAX),
+    OPT(struct args, shard_bytes, "shard-bytes",
         "a shard is at most this large, or one sample; default 256 MiB", .value = "N", .min = 1,
         .max = INT64_MAX),
-    OPT(struct pack_args, replaces, "force", "replace shards of another recipe or source"),
-    OPT(struct pack_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, replaces, "force", "replace shards of another recipe or source"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
@@ -81,7 +80,7 @@ static void print(struct strbuf *buf, const struct dataset_here *here,
 
 static int run_pack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    const struct pack_args *args = call->args;
+    const struct args *args = call->args;
     const char *name = call->operands.items[0];
     CLEANUP(store) struct store store = STORE_EMPTY;
     const struct net_opts net = {.clock = ctx->clock, .should_stop = stop_is_asked};
@@ -100,7 +99,7 @@ static int run_pack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
     }
     if (artifact.kind != ARTIFACT_DATASET) {
         return err_set(err, ERR_USAGE, "pack %.100s: expected a dataset, found %s", name,
-                       artifact_kind_name(artifact.kind));
+                       ARTIFACT_KIND_NAMES[artifact.kind]);
     }
     if (dataset_load(call->arena,
                      &(struct dataset_which){ctx->root, NULL, artifact.name.ptr,
@@ -119,4 +118,4 @@ static int run_pack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
 
 const struct cmd CMD_PACK =
     CMD("pack", "NAME", "make shards for training of a dataset in the store", OPTS, run_pack,
-        CMD_ARGS(struct pack_args), CMD_OPERANDS(1, 1, "pack: expected the NAME of one dataset"));
+        CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "pack: expected the NAME of one dataset"));

@@ -5,10 +5,14 @@
 #include "cmd/run_args.h"
 
 static const struct opt OPTS[] = {
-    RUN_OPT_CASE,    RUN_OPT_PROFILE,  RUN_OPT_REHEARSE, RUN_OPT_NODES,   RUN_OPT_EACH_NODE,
-    RUN_OPT_IMAGE,   RUN_OPT_SET,      RUN_OPT_REPEATS,  RUN_OPT_TURNS,   RUN_OPT_PACKED,
-    RUN_OPT_STEPS,   RUN_OPT_DEADLINE, RUN_OPT_DATA,     RUN_OPT_OFFLINE, RUN_OPT_CHECKLIST,
-    RUN_OPT_VERBOSE, RUN_OPT_JSON,     OPT_END,
+    RUN_ARGS_PLAN_OPTS,
+    RUN_OPT_OFFLINE,
+    OPT(struct run_args, is_checklist, "checklist",
+        "what must hold on the nodes, in the order in which to see to it"),
+    OPT(struct run_args, is_verbose, "verbose",
+        "also each case's recipe, folders, command and deadline", .letter = 'v'),
+    RUN_OPT_JSON,
+    OPT_END,
 };
 
 static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)

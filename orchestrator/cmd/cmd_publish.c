@@ -11,8 +11,8 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "base/table.h"
 #include "cmd/cmd.h"
-#include "cmd/run_args.h"
 #include "codec/json_override.h"
 #include "codec/unpack_raw.h"
 #include "evidence/code.h"
@@ -41,26 +41,25 @@
 #define NUMBER_DIGITS    6 /* of a number */
 #define NAMED_MAX        10
 
-struct publish_args {
+struct args {
     const char *output, *title, *files, *author;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct publish_args, output, "output", "a new or empty folder to write to", .letter = 'o',
+    OPT(struct args, output, "output", "a new or empty folder to write to", .letter = 'o',
         .value = "FOLDER"),
-    OPT(struct publish_args, title, "title", "title of the report (default: the run's)",
-        .value = "TEXT"),
-    OPT(struct publish_args, files, "files",
+    OPT(struct args, title, "title", "title of the report (default: the run's)", .value = "TEXT"),
+    OPT(struct args, files, "files",
         "for a run of a command: the files that it needs, which are published too",
         .value = "FOLDER"),
-    OPT(struct publish_args, author, "author", "also write CITATION.cff, with this author",
+    OPT(struct args, author, "author", "also write CITATION.cff, with this author",
         .value = "NAME"),
     OPT_END,
 };
 
 struct publish {
     struct arena *arena;
-    const struct publish_args *args;
+    const struct args *args;
     const char *root, *folder;
     struct run_view views[PUBLISH_RUNS_MAX];
     const char *archives[PUBLISH_RUNS_MAX];
@@ -521,22 +520,22 @@ static int put_pages(const struct cmd_ctx *ctx, struct publish *p, struct err *e
 
 static void add_table(const struct publish *p, struct strbuf *out)
 {
-    strbuf_add_z(out, "| model | framework | precision | GPUs | batch per GPU | value | 95 % "
-                      "interval | unit | repeats |\n|---|---|---|---:|---:|---:|---:|---|---:|\n");
+    CLEANUP(table)
+    struct table table = table_of("model|framework|precision|>GPUs|>batch per GPU|>value|>95 % "
+                                  "interval|unit|>repeats");
     for (size_t idx = 0; idx < p->report.n_cases; idx++) {
         const struct report_case *c = p->of[idx]->of_case;
-        const struct summary *summary = &p->of[idx]->summary;
-        strbuf_printf(out, "| %.*s | %.*s | %.*s | ", STR_ARG(c->model), STR_ARG(c->stack->label),
-                      STR_ARG(c->precision));
-        strbuf_printf(out, c->gpus > 0 ? "%" PRId64 " | " : "- | ", c->gpus);
-        strbuf_printf(out, c->batch_per_gpu > 0 ? "%" PRId64 " | " : "- | ", c->batch_per_gpu);
-        strbuf_printf(out, "%.*s | ", STR_ARG(p->report.cases[idx].cells[0].printed));
-        if (summary->n > 1) {
-            strbuf_printf(out, "± %.2f %%",
-                          100 * stats_half95(summary->std, summary->n) / summary->mean);
-        }
-        strbuf_printf(out, " | %.*s | %zu |\n", STR_ARG(p->of[idx]->unit), summary->n);
+        const struct summary *of = &p->of[idx]->summary;
+        TABLE_ADD(&table, c->model, c->stack->label, c->precision,
+                  table_text_if(&table, c->gpus > 0, "%" PRId64, c->gpus),
+                  table_text_if(&table, c->batch_per_gpu > 0, "%" PRId64, c->batch_per_gpu),
+                  p->report.cases[idx].cells[0].printed,
+                  of->n > 1 ? table_text(&table, "± %.2f %%",
+                                         100 * stats_half95(of->std, of->n) / of->mean)
+                            : STR_EMPTY,
+                  p->of[idx]->unit, table_text(&table, "%zu", of->n));
     }
+    table_render_markdown(&table, out);
 }
 
 static int add_readme(struct publish *p, struct strbuf *out, struct err *err)
@@ -640,7 +639,7 @@ static int check_output(struct arena *arena, const char *folder, struct err *err
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(publish) struct publish p = {.arena = call->arena};
-    struct publish_args *args = call->args;
+    struct args *args = call->args;
     if (check_output(call->arena, args->output, err) < 0) {
         return -1;
     }
@@ -669,4 +668,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd CMD_PUBLISH =
     CMD("publish", "RUN...", "a folder that others audit, and reproduce by its address", OPTS, run,
-        CMD_ARGS(struct publish_args));
+        CMD_ARGS(struct args));

@@ -11,12 +11,12 @@
 #include "evidence/verify_archive.h"
 #include "run/journal_check.h"
 
-struct replay_args {
+struct args {
     bool want_json;
 };
 
-static const struct opt OPTS[] = {
-    OPT(struct replay_args, want_json, "json", "print one JSON document"), OPT_END};
+static const struct opt OPTS[] = {OPT(struct args, want_json, "json", "print one JSON document"),
+                                  OPT_END};
 
 #define DIFFERS_STATUS 1 /* a value is not what today's rules derive */
 
@@ -80,7 +80,7 @@ static int replay(struct arena *arena, const struct cmd_ctx *ctx, struct derived
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(derived) struct derived derived = {0};
-    struct replay_args *args = call->args;
+    struct args *args = call->args;
     struct rundir dir;
     struct replayed r = {.path = call->operands.items[0]};
     if (!fs_exists(r.path)) {
@@ -96,4 +96,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 const struct cmd CMD_REPLAY =
     CMD("replay", "ARCHIVE|FOLDER|RUN",
         "derive a run's series and result again with its frozen rules, and compare", OPTS, run,
-        CMD_ARGS(struct replay_args), CMD_OPERANDS(1, 1, "expected one archive, folder or run"));
+        CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "expected one archive, folder or run"));

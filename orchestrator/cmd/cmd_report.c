@@ -15,7 +15,7 @@
 #include "view/run_text.h"
 #include "view/run_view.h"
 
-struct report_args {
+struct args {
     bool is_all;
     const char *logs_folder;
     struct outputs outputs;
@@ -23,19 +23,18 @@ struct report_args {
     enum text_level level;
 };
 static const struct opt OPTS[] = {
-    OPT(struct report_args, is_all, "all", "all reports"),
-    OUTPUTS_OPT_CSV(struct report_args, outputs),
-    OUTPUTS_OPT_HTML(struct report_args, outputs),
-    OUTPUTS_OPT_JSON(struct report_args, outputs),
-    OUTPUTS_OPT_MARKDOWN(struct report_args, outputs),
-    OPT(struct report_args, logs_folder, "logs", "read the raw logs, as audit does",
-        .value = "DIR"),
-    OUTPUTS_OPT_SVG(struct report_args, outputs),
-    SHOWN_ARGS_OPTS(struct report_args, shown),
+    OPT(struct args, is_all, "all", "all reports"),
+    OUTPUTS_OPT_CSV(struct args, outputs),
+    OUTPUTS_OPT_HTML(struct args, outputs),
+    OUTPUTS_OPT_JSON(struct args, outputs),
+    OUTPUTS_OPT_MARKDOWN(struct args, outputs),
+    OPT(struct args, logs_folder, "logs", "read the raw logs, as audit does", .value = "DIR"),
+    OUTPUTS_OPT_SVG(struct args, outputs),
+    SHOWN_ARGS_OPTS(struct args, shown),
     OPT_END,
 };
 
-static int check_args(struct report_args *args, struct err *err)
+static int check_args(struct args *args, struct err *err)
 {
     return outputs_check(&args->outputs, "report", err) < 0
                ? -1
@@ -45,7 +44,7 @@ static int check_args(struct report_args *args, struct err *err)
 /* ---- runs ---- */
 
 /* Leaves the cells of the cases that are selected. */
-static int select_cells(struct arena *arena, const struct report_args *args, struct run_view *view,
+static int select_cells(struct arena *arena, const struct args *args, struct run_view *view,
                         struct err *err)
 {
     const struct opt_list *cases = &args->shown.cases;
@@ -69,7 +68,7 @@ static int select_cells(struct arena *arena, const struct report_args *args, str
     return 0;
 }
 
-static void write_run_text(const struct report_args *args, const struct run_view *view,
+static void write_run_text(const struct args *args, const struct run_view *view,
                            struct strbuf *text)
 {
     const struct plan *plan = &view->frozen.plan;
@@ -86,7 +85,7 @@ static void write_run_text(const struct report_args *args, const struct run_view
         n_of[cell->verdict]++;
         if (args->level == TEXT_QUIET && is_error) {
             strbuf_printf(text, "%.*s: %s: %.*s\n", STR_ARG(cell->of_case->id),
-                          run_verdict_name(cell->verdict), STR_ARG(cell->why));
+                          RUN_VERDICT_NAMES[cell->verdict], STR_ARG(cell->why));
         }
     }
     strbuf_printf(text, "run %.*s: %zu cells", STR_ARG(view->frozen.run_id), view->result.n_cells);
@@ -96,7 +95,7 @@ static void write_run_text(const struct report_args *args, const struct run_view
 
 struct run_written {
     struct arena *arena;
-    const struct report_args *args;
+    const struct args *args;
     const struct run_view *view;
 };
 
@@ -128,7 +127,7 @@ static int write_run(const void *of, enum output_form form, struct strbuf *text,
     return -1;
 }
 
-static int report_reports(const struct cmd_ctx *ctx, const struct report_args *args,
+static int report_reports(const struct cmd_ctx *ctx, const struct args *args,
                           struct opt_list *names, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -143,7 +142,7 @@ static int report_reports(const struct cmd_ctx *ctx, const struct report_args *a
     return audited_put(&audited, &text, &args->outputs, err);
 }
 
-static int check_run_args(const struct report_args *args, const char *name, struct err *err)
+static int check_run_args(const struct args *args, const char *name, struct err *err)
 {
     if (args->outputs.svg || args->logs_folder) {
         return err_set(err, ERR_USAGE, "report: --svg and --logs are for reports, %.100s is a run",
@@ -191,7 +190,7 @@ static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct for
     view->audit_note = str_of(arena_printf(arena, "Not audited: %s.", why.msg));
 }
 
-static int report_run(const struct cmd_ctx *ctx, const struct report_args *args, const char *name,
+static int report_run(const struct cmd_ctx *ctx, const struct args *args, const char *name,
                       struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -211,7 +210,7 @@ static int report_run(const struct cmd_ctx *ctx, const struct report_args *args,
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct report_args *args = call->args;
+    struct args *args = call->args;
     size_t n_runs = 0;
     if (check_args(args, err) < 0) {
         return -1;
@@ -231,4 +230,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd CMD_REPORT = CMD("report", "REPORT... | --all | RUN",
                                   "show published numbers next to what the logs, or a run, give",
-                                  OPTS, run, CMD_ARGS(struct report_args));
+                                  OPTS, run, CMD_ARGS(struct args));

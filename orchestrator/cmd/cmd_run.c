@@ -13,19 +13,7 @@
 #define GATE_FRESH_H        168 /* a week */
 
 static const struct opt OPTS[] = {
-    RUN_OPT_CASE,
-    RUN_OPT_PROFILE,
-    RUN_OPT_REHEARSE,
-    RUN_OPT_NODES,
-    RUN_OPT_EACH_NODE,
-    RUN_OPT_IMAGE,
-    RUN_OPT_SET,
-    RUN_OPT_REPEATS,
-    RUN_OPT_TURNS,
-    RUN_OPT_STEPS,
-    RUN_OPT_PACKED,
-    RUN_OPT_DEADLINE,
-    RUN_OPT_DATA,
+    RUN_ARGS_PLAN_OPTS,
     NET_ARGS_ASK_OPTS,
     RUN_OPT_OFFLINE,
     RUN_OPT_RETRY,

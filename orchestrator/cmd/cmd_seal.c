@@ -9,7 +9,7 @@
 #include "run/journal_check.h"
 #include "sys/stop.h"
 
-struct seal_args {
+struct args {
     const char *key;
     const char *output;
     bool is_bytes_only;
@@ -18,14 +18,14 @@ struct seal_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct seal_args, key, "key", "sign with this private key (without: an unsigned archive)",
+    OPT(struct args, key, "key", "sign with this private key (without: an unsigned archive)",
         .value = "KEY"),
-    OPT(struct seal_args, output, "output", "the archive (without: FOLDER.tar.zst)", .letter = 'o',
+    OPT(struct args, output, "output", "the archive (without: FOLDER.tar.zst)", .letter = 'o',
         .value = "FILE"),
-    OPT(struct seal_args, is_bytes_only, "bytes-only",
+    OPT(struct args, is_bytes_only, "bytes-only",
         "derive nothing, for a folder that no run made; verify needs it too"),
-    OPT(struct seal_args, may_replace, "force", "replace an existing archive"),
-    OPT(struct seal_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, may_replace, "force", "replace an existing archive"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
@@ -35,7 +35,7 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
     struct json_out out;
     if (!want_json) {
         strbuf_printf(buf, "%s\n  run     %.*s: %s\n  files   %zu, %" PRIu64 " bytes\n", archive,
-                      STR_ARG(info->run_id), evidence_outcome_name(info->outcome), info->n_files,
+                      STR_ARG(info->run_id), EVIDENCE_OUTCOME_NAMES[info->outcome], info->n_files,
                       info->file_bytes);
         strbuf_printf(buf, "  archive %" PRIu64 " bytes\n  signer  %s%s\n", info->archive_bytes,
                       key ? "key " : "none: not signed", key ? key->id : "");
@@ -44,7 +44,7 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
     jw_document(&out, buf);
     jw_z(&out, "archive", archive);
     jw_str(&out, "run_id", info->run_id);
-    jw_z(&out, "result", evidence_outcome_name(info->outcome));
+    jw_z(&out, "result", EVIDENCE_OUTCOME_NAMES[info->outcome]);
     jw_i64(&out, "files", (int64_t)info->n_files);
     jw_i64(&out, "file_bytes", (int64_t)info->file_bytes);
     jw_i64(&out, "archive_bytes", (int64_t)info->archive_bytes);
@@ -84,7 +84,7 @@ static int archive_of(struct arena *arena, const char *folder, const char **ret_
 }
 
 static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *folder,
-                   const struct seal_args *args, struct strbuf *buf, struct err *err)
+                   const struct args *args, struct strbuf *buf, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
     struct seal_info info;
@@ -124,7 +124,7 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
 
 static int run_seal(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct seal_args *args = call->args;
+    struct args *args = call->args;
     const char *folder = NULL;
     stop_hold();
     return rundir_evidence_of(call->arena, ctx->state, call->operands.items[0], false, &folder,
@@ -135,5 +135,5 @@ static int run_seal(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
 
 const struct cmd CMD_SEAL =
     CMD("seal", "RUN|FOLDER", "put a finished run into one archive that verify can check", OPTS,
-        run_seal, CMD_ARGS(struct seal_args),
+        run_seal, CMD_ARGS(struct args),
         CMD_OPERANDS(1, 1, "seal: expected one RUN, or FOLDER of a finished run"));

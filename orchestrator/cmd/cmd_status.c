@@ -13,15 +13,15 @@
 #define WHY_MAX    60
 #define TICK_NS    (250 * NS_PER_MS)
 
-struct status_args {
+struct args {
     bool want_json;
     bool is_followed;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct status_args, is_followed, "follow",
+    OPT(struct args, is_followed, "follow",
         "print each change of one run until it ends, then its result", .letter = 'f'),
-    OPT(struct status_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
@@ -30,7 +30,7 @@ static const struct opt ATTACH_OPTS[] = {OPT_END};
 static void put_profile(struct json_out *out, const char *key, const void *of)
 {
     const struct run_info *info = of;
-    jw_z(out, key, info->report.ptr ? profile_name(info->profile) : NULL);
+    jw_z(out, key, info->report.ptr ? PROFILE_NAMES[info->profile] : NULL);
 }
 
 static void put_archive(struct json_out *out, const char *key, const void *of)
@@ -77,21 +77,6 @@ static const struct json_field STATUS_ROWS[] = {
     ROW_LIST("runs", struct infos, items, n, INFO_ROWS, 0),
 };
 
-/* What the log gives, how far it is, and how long it will take at that pace. */
-static void add_so_far(struct table *table, const struct run_repeat *at)
-{
-    table_add(table,
-              table_text_if(table, isfinite(at->value), "%.5g %.*s", at->value, STR_ARG(at->unit)));
-    if (at->step >= 0 && at->n_steps >= 0) {
-        table_addf(table, "%lld/%lld", (long long)at->step, (long long)at->n_steps);
-    } else {
-        table_add(table, table_text_if(table, at->step >= 0, "%lld", (long long)at->step));
-    }
-    table_add(table,
-              table_text_if(table, isfinite(at->left_s), at->left_s < 90 ? "%.0f s" : "%.0f min",
-                            at->left_s < 90 ? at->left_s : at->left_s / 60));
-}
-
 static void print_repeats(struct strbuf *buf, const struct run_info *info)
 {
     CLEANUP(table)
@@ -102,24 +87,27 @@ static void print_repeats(struct strbuf *buf, const struct run_info *info)
     }
     for (size_t idx = 0; idx < info->n_total; idx++) {
         const struct run_repeat *at = &info->repeats[idx];
-        TABLE_ADD(&table, at->case_id, table_text(&table, "%lld", (long long)at->repeat),
-                  str_of(at->state), table_or_dash(at->nodes),
-                  table_text(&table, "%zu", at->n_lost));
-        add_so_far(&table, at);
-        TABLE_ADD(&table, table_or_dash(at->since),
-                  at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
+        bool is_soon = at->left_s < 90;
+        TABLE_ADD(
+            &table, at->case_id, table_text(&table, "%lld", (long long)at->repeat),
+            str_of(at->state), table_or_dash(at->nodes), table_text(&table, "%zu", at->n_lost),
+            table_text_if(&table, isfinite(at->value), "%.5g %.*s", at->value, STR_ARG(at->unit)),
+            at->step >= 0 && at->n_steps >= 0
+                ? table_text(&table, "%" PRId64 "/%" PRId64, at->step, at->n_steps)
+                : table_text_if(&table, at->step >= 0, "%" PRId64, at->step),
+            table_text_if(&table, isfinite(at->left_s), is_soon ? "%.0f s" : "%.0f min",
+                          is_soon ? at->left_s : at->left_s / 60),
+            table_or_dash(at->since), at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
     }
     table_render(&table, buf);
 }
 
 static void add_row(struct table *table, const struct run_info *info)
 {
-    if (info->name) {
-        table_addf(table, "%s (%s)", info->dir.id.ptr, info->name);
-    } else {
-        table_add(table, info->dir.id);
-    }
-    TABLE_ADD(table, table_or_dash(info->report),
+    TABLE_ADD(table,
+              info->name ? table_text(table, "%s (%s)", info->dir.id.ptr, info->name)
+                         : info->dir.id,
+              table_or_dash(info->report),
               str_of(info->report.ptr ? plan_kind_name(info->profile, info->is_rehearsal) : "-"),
               str_of(info->state), table_text(table, "%zu/%zu", info->n_done, info->n_total),
               table_text_if(table, info->exit_status >= 0, "%lld", (long long)info->exit_status));
@@ -296,7 +284,7 @@ static int run_attach(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct status_args *args = call->args;
+    struct args *args = call->args;
     if (args->is_followed && args->want_json) {
         return err_set(err, ERR_USAGE, "--follow excludes --json");
     }
@@ -310,7 +298,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 const struct cmd CMD_STATUS =
     CMD("status", "[RUN...]",
         "progress of the runs on this machine, and of each repeat of the named ones", OPTS, run,
-        CMD_ARGS(struct status_args));
+        CMD_ARGS(struct args));
 
 const struct cmd CMD_ATTACH = CMD("attach", "RUN", "follow a run of another process to its end",
                                   ATTACH_OPTS, run_attach, CMD_OPERANDS(1, 1, "expected one run"));

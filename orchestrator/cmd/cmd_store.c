@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/progress.h"
 #include "base/table.h"
 #include "base/temp.h"
@@ -27,7 +26,7 @@
 #define HOUR_S        INT64_C(3600)
 #define DAY_S         (24 * HOUR_S)
 
-struct store_args {
+struct args {
     bool want_json;
     bool is_dry_run; /* gc */
     bool is_quick;   /* verify */
@@ -36,7 +35,7 @@ struct store_args {
 
 struct store_cmd { /* one call */
     const struct cmd_ctx *ctx;
-    const struct store_args *args;
+    const struct args *args;
     struct arena *arena;
     struct store *store;
     const char *const *operands; /* after the verb */
@@ -156,16 +155,14 @@ static int sum_up(struct store_listing *listing, struct err *err)
     return 0;
 }
 
-static void add_age(struct table *table, int64_t age_s)
+static struct str age_of(struct table *table, int64_t age_s)
 {
     bool is_hours = age_s >= 2 * HOUR_S, is_days = age_s >= 2 * DAY_S;
-    table_addf(table, "%lld %s",
-               (long long)(age_s / (is_days    ? DAY_S
-                                    : is_hours ? HOUR_S
-                                               : 60)),
-               is_days    ? "d"
-               : is_hours ? "h"
-                          : "min");
+    int64_t unit_s = is_days ? DAY_S : is_hours ? HOUR_S : 60;
+    return table_text(table, "%" PRId64 " %s", age_s / unit_s,
+                      is_days    ? "d"
+                      : is_hours ? "h"
+                                 : "min");
 }
 
 static void print_refs(const struct store_listing *listing)
@@ -173,15 +170,11 @@ static void print_refs(const struct store_listing *listing)
     CLEANUP(table) struct table table = table_of("kind|name|>blobs|>size|>age|note");
     for (size_t idx = 0; idx < listing->refs.n; idx++) {
         const struct listed *ref = &listing->refs.items[idx];
-        TABLE_ADD(&table, str_of(ref->kind), str_of(ref->name),
-                  table_text(&table, "%zu", ref->n_blobs),
-                  str_of(store_size_text(&table.arena, ref->size_bytes)));
-        add_age(&table, ref->age_s);
-        if (ref->n_missing) {
-            table_addf(&table, "%zu blobs are missing", ref->n_missing);
-        } else {
-            table_add(&table, STR_EMPTY);
-        }
+        TABLE_ADD(
+            &table, str_of(ref->kind), str_of(ref->name), table_text(&table, "%zu", ref->n_blobs),
+            str_of(store_size_text(&table.arena, ref->size_bytes)), age_of(&table, ref->age_s),
+            ref->n_missing ? table_text(&table, "%zu blobs are missing", ref->n_missing)
+                           : STR_EMPTY);
     }
     if (table.n_cells) {
         table_render(&table, listing->cmd->buf);
@@ -606,7 +599,6 @@ static int store_check(struct store_cmd *cmd, struct err *err)
                                      .on_bytes = show_bytes,
                                      .progress_ctx = &progress};
     struct store_verify_result result;
-    struct err cache_err = {0};
     uint64_t n_blobs, bytes;
     if (store_extent(cmd->store, &n_blobs, &bytes, err) < 0 ||
         pool_new(opts.n_threads, &pool, err) < 0) {
@@ -618,10 +610,7 @@ static int store_check(struct store_cmd *cmd, struct err *err)
     progress_start(&progress, cmd->ctx->clock, "verify", "bytes", bytes);
     int rc = store_verify(cmd->arena, cmd->store, &opts, &result, err);
     progress_end(&progress);
-    /* What was read before a ^C or a full disk is worth keeping; a cache that cannot be written only costs time. */
-    if (digest_cache_save(cache, &cache_err) < 0) {
-        log_line(LOG_WARN, "%s", cache_err.msg);
-    }
+    digest_cache_save(cache); /* what was read before a ^C or a full disk is worth keeping */
     if (rc < 0) {
         return -1;
     }
@@ -639,12 +628,12 @@ static int store_check(struct store_cmd *cmd, struct err *err)
 
 /* From gc's on, those of gc; the last is everybody's. */
 static const struct opt OPTS[] = {
-    OPT(struct store_args, is_dry_run, "dry-run", "list what would be dropped, drop nothing",
+    OPT(struct args, is_dry_run, "dry-run", "list what would be dropped, drop nothing",
         .letter = 'n'),
-    OPT(struct store_args, grace_s, "grace",
+    OPT(struct args, grace_s, "grace",
         "keep what is younger (default a day; a week for interrupted fetches)", .value = "SECONDS",
         .min = 0, .max = GRACE_S_MAX),
-    OPT(struct store_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 #define JSON_OPTS (OPTS + 2)
@@ -663,7 +652,7 @@ static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb ver
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct json_out out;
-    const struct store_args *args = call->args;
+    const struct args *args = call->args;
     struct store_cmd cmd = {.ctx = ctx,
                             .args = args,
                             .arena = call->arena,
@@ -689,7 +678,7 @@ static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb ver
 int store_verify_all(const struct cmd_ctx *ctx, const struct cmd_call *call, bool is_quick,
                      bool want_json, struct err *err)
 {
-    struct store_args args = {want_json, false, is_quick, -1};
+    struct args args = {want_json, false, is_quick, -1};
     struct cmd_call of_all = *call;
     of_all.args = &args;
     return carry_out(ctx, "verify", store_check, &of_all, err);
@@ -705,8 +694,8 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     return carry_out(ctx, call->cmd->name, verb, call, err);
 }
 
-static const struct store_args DEFAULTS = {.grace_s = -1};
-#define STORE_ARGS CMD_ARGS(struct store_args), .defaults = &DEFAULTS
+static const struct args DEFAULTS = {.grace_s = -1};
+#define STORE_ARGS CMD_ARGS(struct args), .defaults = &DEFAULTS
 const struct cmd DATA_LS = CMD("ls", "", "what the store holds, for what, and its size", JSON_OPTS,
                                run, STORE_ARGS, CMD_OPERANDS(0, 0, "ls: expected no operand"));
 const struct cmd DATA_GC = CMD("gc", "", "drop what nothing references", OPTS, run, STORE_ARGS,

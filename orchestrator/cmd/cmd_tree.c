@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
@@ -14,26 +13,26 @@
 #include "sys/stop.h"
 #include "sys/tree.h"
 
-struct tree_args {
+struct args {
     const char *list;
     bool wants_md5, is_quick, want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct tree_args, list, "list",
+    OPT(struct args, list, "list",
         "compare with a list that sha256sum, md5sum or this command wrote", .value = "FILE"),
-    OPT(struct tree_args, wants_md5, "md5",
+    OPT(struct args, wants_md5, "md5",
         "write MD5, as md5sum does (a list that is given says itself what it has)"),
-    OPT(struct tree_args, is_quick, "quick",
+    OPT(struct args, is_quick, "quick",
         "do not read files again that have not changed since they were read"),
-    OPT(struct tree_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
 struct treeing { /* one call */
     struct strbuf *out;
     const struct cmd_ctx *ctx;
-    const struct tree_args *args;
+    const struct args *args;
     struct arena arena;
     struct progress progress;
     struct tree_opts opts;
@@ -74,7 +73,6 @@ static int with_cache(struct treeing *t, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
-    struct err cache_err = {0};
     if (store_open(&t->arena, t->ctx->store, &store, err) < 0) {
         return -1;
     }
@@ -82,9 +80,7 @@ static int with_cache(struct treeing *t, struct err *err)
     t->opts.cache = cache;
     int result = work(t, err);
     t->opts.cache = NULL;
-    if (digest_cache_save(cache, &cache_err) < 0) { /* only costs time */
-        log_line(LOG_WARN, "%s", cache_err.msg);
-    }
+    digest_cache_save(cache);
     return result;
 }
 
@@ -101,15 +97,11 @@ static void print_json(const struct treeing *t)
     jw_i64(&out, "not_read_again", (int64_t)t->result.n_cached);
     jw_z(&out, "list", t->args->list);
     jw_z(&out, "list_sha256", sha256_hex_of(sha256).text);
-    if (t->args->list) {
-        jw_bool(&out, "holds", t->result.differences.n == 0);
-    } else {
-        jw_null(&out, "holds");
-    }
+    jw_bool_if(&out, "holds", t->args->list, t->result.differences.n == 0);
     jw_array(&out, "differences");
     for (size_t idx = 0; idx < t->result.differences.n; idx++) {
         jw_object(&out, NULL);
-        jw_z(&out, "fault", tree_fault_name(t->result.differences.items[idx].fault));
+        jw_z(&out, "fault", TREE_FAULT_NAMES[t->result.differences.items[idx].fault]);
         jw_z(&out, "path", t->result.differences.items[idx].path);
         jw_end_object(&out);
     }
@@ -121,7 +113,7 @@ static void print_differences(const struct treeing *t)
 {
     for (size_t idx = 0; idx < t->result.differences.n; idx++) {
         const struct tree_difference *difference = &t->result.differences.items[idx];
-        strbuf_printf(t->out, "%s ", tree_fault_name(difference->fault));
+        strbuf_printf(t->out, "%s ", TREE_FAULT_NAMES[difference->fault]);
         for (const char *c = difference->path; *c; c++) { /* no outside text drives the terminal */
             strbuf_add_char(t->out, (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
         }
@@ -164,7 +156,7 @@ static int report(struct treeing *t, int result, struct err *err)
 static int run_tree(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
-    struct tree_args *args = call->args;
+    struct args *args = call->args;
     struct treeing t = {.ctx = ctx, .args = args, .out = call->out};
     if (args->list && args->wants_md5) {
         return err_set(err, ERR_USAGE, "tree: the list says which digests it has: no --md5");
@@ -186,4 +178,4 @@ static int run_tree(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
 
 const struct cmd CMD_TREE =
     CMD("tree", "FOLDER", "digests of all files of a folder, or the differences from a list", OPTS,
-        run_tree, CMD_ARGS(struct tree_args), CMD_OPERANDS(1, 1, "tree: expected one FOLDER"));
+        run_tree, CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "tree: expected one FOLDER"));

@@ -13,27 +13,25 @@
 #define SHOWN_MAX       20 /* differences in text; --json has all */
 #define MAX_BYTES_LIMIT INT64_MAX
 
-struct unpack_args {
+struct args {
     const char *format, *sha256, *md5, *list, *write_list;
     int64_t max_bytes;
     bool is_nested, want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct unpack_args, sha256, "sha256", "the archive's SHA-256; another is refused",
-        .value = "HEX"),
-    OPT(struct unpack_args, md5, "md5", "the archive's MD5; another is refused", .value = "HEX"),
-    OPT(struct unpack_args, list, "list", "the expected files, as sha256sum or md5sum writes them",
+    OPT(struct args, sha256, "sha256", "the archive's SHA-256; another is refused", .value = "HEX"),
+    OPT(struct args, md5, "md5", "the archive's MD5; another is refused", .value = "HEX"),
+    OPT(struct args, list, "list", "the expected files, as sha256sum or md5sum writes them",
         .value = "FILE"),
-    OPT(struct unpack_args, write_list, "write-list",
-        "write the SHA-256 of each file, for sha256sum -c", .value = "FILE"),
-    OPT(struct unpack_args, format, "format",
+    OPT(struct args, write_list, "write-list", "write the SHA-256 of each file, for sha256sum -c",
+        .value = "FILE"),
+    OPT(struct args, format, "format",
         "tar, tar.gz, tar.zst or zip; another is refused (without: by its bytes)", .value = "TYPE"),
-    OPT(struct unpack_args, is_nested, "nested", "also unpack each entry NAME.tar, into NAME/"),
-    OPT(struct unpack_args, max_bytes, "max-bytes",
-        "refuse an archive whose files add up to more bytes", .value = "N", .min = 1,
-        .max = MAX_BYTES_LIMIT),
-    OPT(struct unpack_args, want_json, "json", "print one JSON document, also on failure"),
+    OPT(struct args, is_nested, "nested", "also unpack each entry NAME.tar, into NAME/"),
+    OPT(struct args, max_bytes, "max-bytes", "refuse an archive whose files add up to more bytes",
+        .value = "N", .min = 1, .max = MAX_BYTES_LIMIT),
+    OPT(struct args, want_json, "json", "print one JSON document, also on failure"),
     OPT_END,
 };
 
@@ -93,7 +91,7 @@ static void print_json(struct strbuf *buf, const struct unpack_run *u, const str
     jw_array(&out, "differences");
     for (size_t idx = 0; idx < u->differences.n; idx++) {
         jw_object(&out, NULL);
-        jw_z(&out, "fault", tree_fault_name(u->differences.items[idx].fault));
+        jw_z(&out, "fault", TREE_FAULT_NAMES[u->differences.items[idx].fault]);
         jw_z(&out, "path", u->differences.items[idx].path);
         jw_end_object(&out);
     }
@@ -102,8 +100,7 @@ static void print_json(struct strbuf *buf, const struct unpack_run *u, const str
     jw_end_object(&out);
 }
 
-static void print_text(struct strbuf *buf, const struct unpack_run *u,
-                       const struct unpack_args *args)
+static void print_text(struct strbuf *buf, const struct unpack_run *u, const struct args *args)
 {
     const struct unpack_tree_result *r = &u->result;
     char archive[SHA256_HEX_SIZE], tree[SHA256_HEX_SIZE];
@@ -122,7 +119,7 @@ static void print_text(struct strbuf *buf, const struct unpack_run *u,
 static void log_differences(const struct unpack_run *u)
 {
     for (size_t idx = 0; idx < u->differences.n && idx < SHOWN_MAX; idx++) {
-        log_line(LOG_ERROR, "%s: %s", tree_fault_name(u->differences.items[idx].fault),
+        log_line(LOG_ERROR, "%s: %s", TREE_FAULT_NAMES[u->differences.items[idx].fault],
                  u->differences.items[idx].path);
     }
     if (u->differences.n > SHOWN_MAX) {
@@ -154,8 +151,8 @@ static int check_format(const char *format, struct err *err)
                   : 0;
 }
 
-static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u,
-                     const struct unpack_args *args, struct err *err)
+static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const struct args *args,
+                     struct err *err)
 {
     uint8_t sha256[SHA256_BYTES], md5[MD5_BYTES];
     struct tree_list list;
@@ -197,7 +194,7 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u,
 
 static int run_unpack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct unpack_args *args = call->args;
+    struct args *args = call->args;
     struct unpack_run u = {0};
     u.archive = call->operands.items[0];
     u.folder = call->operands.items[1];
@@ -218,5 +215,5 @@ static int run_unpack(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 
 const struct cmd CMD_UNPACK =
     CMD("unpack", "ARCHIVE FOLDER", "unpack and check an archive in one pass; refuse a hostile one",
-        OPTS, run_unpack, CMD_ARGS(struct unpack_args),
+        OPTS, run_unpack, CMD_ARGS(struct args),
         CMD_OPERANDS(2, 2, "unpack: expected an ARCHIVE and a new FOLDER"));

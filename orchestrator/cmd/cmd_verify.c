@@ -13,7 +13,7 @@
 
 #define DIFFERS_STATUS 1 /* a value is not what today's rules derive */
 
-struct verify_args {
+struct args {
     const char *key;
     bool allows_unsigned;
     bool is_bytes_only;
@@ -26,21 +26,21 @@ struct verify_args {
 #define N_ARCHIVE_OPTS 3 /* the first of these; `data verify` has the others */
 
 static const struct opt OPTS[] = {
-    OPT(struct verify_args, key, "key",
-        "the signer's public key; a signature by another is refused", .value = "PUB"),
-    OPT(struct verify_args, allows_unsigned, "unsigned", "accept an unverified signer"),
-    OPT(struct verify_args, is_bytes_only, "bytes-only",
+    OPT(struct args, key, "key", "the signer's public key; a signature by another is refused",
+        .value = "PUB"),
+    OPT(struct args, allows_unsigned, "unsigned", "accept an unverified signer"),
+    OPT(struct args, is_bytes_only, "bytes-only",
         "derive nothing: do not check whether the numbers follow from the logs"),
-    OPT(struct verify_args, as, "as",
-        "PATH has data of that dataset: its archives, its tree or both", .value = "DATASET"),
-    OPT(struct verify_args, is_quick, "quick",
+    OPT(struct args, as, "as", "PATH has data of that dataset: its archives, its tree or both",
+        .value = "DATASET"),
+    OPT(struct args, is_quick, "quick",
         "of a NAME: what is unchanged since it was read is not read, headers not at all"),
-    OPT(struct verify_args, is_deep, "deep",
+    OPT(struct args, is_deep, "deep",
         "of a NAME: read every byte, and every checksum within the files"),
-    OPT(struct verify_args, is_synthetic, "synthetic", "of a NAME: the synthetic dataset"),
-    OPT(struct verify_args, locks, "locks",
+    OPT(struct args, is_synthetic, "synthetic", "of a NAME: the synthetic dataset"),
+    OPT(struct args, locks, "locks",
         "for a NAME: check against these locks (default manifests/locks)", .value = "DIR"),
-    OPT(struct verify_args, want_json, "json", "print one JSON document, also on failure"),
+    OPT(struct args, want_json, "json", "print one JSON document, also on failure"),
     OPT_END,
 };
 
@@ -64,7 +64,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
         discrepancies_encode(&out, &info->discrepancies);
     }
     jw_str(&out, "run_id", info->run_id);
-    jw_z(&out, "result", info->run_id.ptr ? evidence_outcome_name(info->outcome) : NULL);
+    jw_z(&out, "result", info->run_id.ptr ? EVIDENCE_OUTCOME_NAMES[info->outcome] : NULL);
     jw_i64(&out, "files", (int64_t)info->n_files);
     jw_i64(&out, "file_bytes", (int64_t)info->file_bytes);
     jw_z(&out, "signer", SIGNERS[info->signer]);
@@ -76,7 +76,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
 static void print_text(struct strbuf *buf, const char *path, const struct verify_info *info)
 {
     strbuf_printf(buf, "%s\n  run     %.*s: %s%s\n", path, STR_ARG(info->run_id),
-                  evidence_outcome_name(info->outcome),
+                  EVIDENCE_OUTCOME_NAMES[info->outcome],
                   info->is_derived ? "" : " as it states itself: not derived");
     strbuf_printf(buf,
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",
@@ -112,7 +112,7 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
 }
 
 static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char *path,
-                     const struct verify_args *args, struct verify_info *info, struct err *err)
+                     const struct args *args, struct verify_info *info, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
     const struct verify_opts opts = {
@@ -139,7 +139,7 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
 }
 
 /* Content of the store by name; with a folder, the dataset in it. */
-static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *args,
+static int verify_names(const struct cmd_ctx *ctx, const struct args *args,
                         const struct opt_list *names, const char *folder, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -166,7 +166,7 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
     return artifact_ops_run(&job, VERB_VERIFY, names, args->is_synthetic, args->want_json, err);
 }
 
-static int verify_as(const struct cmd_ctx *ctx, const struct verify_args *args,
+static int verify_as(const struct cmd_ctx *ctx, const struct args *args,
                      const struct opt_list *operands, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -180,7 +180,7 @@ static int verify_as(const struct cmd_ctx *ctx, const struct verify_args *args,
 static int verify_path(const struct cmd_ctx *ctx, struct cmd_call *call, const char *path,
                        struct err *err)
 {
-    const struct verify_args *args = call->args;
+    const struct args *args = call->args;
     struct verify_info info = {0};
     if (args->is_quick || args->is_deep || args->is_synthetic || args->locks) {
         return err_set(err, ERR_USAGE,
@@ -205,7 +205,7 @@ static int verify_path(const struct cmd_ctx *ctx, struct cmd_call *call, const c
 /* A path with a slash, or an existing one, is an archive; then a run's id or name; anything else names something in the store. */
 static int run_verify(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct verify_args *args = call->args;
+    struct args *args = call->args;
     if (args->as) {
         return verify_as(ctx, args, &call->operands, err);
     }
@@ -230,7 +230,7 @@ static int run_verify(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
 /* A name is one of the store here, whatever file or folder is called the same. */
 static int run_data_verify(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct verify_args *args = call->args;
+    struct args *args = call->args;
     if (args->as) {
         return verify_as(ctx, args, &call->operands, err);
     }
@@ -245,16 +245,15 @@ static int run_data_verify(const struct cmd_ctx *ctx, struct cmd_call *call, str
     return store_verify_all(ctx, call, args->is_quick, args->want_json, err);
 }
 
-const struct cmd DATA_VERIFY =
-    CMD("verify", "[NAME... | PATH --as DATASET]",
-        "check what is in the store, or data in place, against its "
-        "description; without a NAME, every byte of the store",
-        OPTS + N_ARCHIVE_OPTS, run_data_verify, CMD_ARGS(struct verify_args));
+const struct cmd DATA_VERIFY = CMD("verify", "[NAME... | PATH --as DATASET]",
+                                   "check what is in the store, or data in place, against its "
+                                   "description; without a NAME, every byte of the store",
+                                   OPTS + N_ARCHIVE_OPTS, run_data_verify, CMD_ARGS(struct args));
 
 const struct cmd CMD_VERIFY =
     CMD("verify", "PATH | RUN | PATH --as DATASET | NAME...",
         "check an archive and who signed it, or what is in the store against its description", OPTS,
-        run_verify, CMD_ARGS(struct verify_args),
+        run_verify, CMD_ARGS(struct args),
         CMD_OPERANDS(1, SIZE_MAX,
                      "verify: expected the PATH of an archive or its folder, or the NAME of what "
                      "is in the store"));

@@ -99,11 +99,7 @@ static void log_outliers(const struct cell_result *cell, char side)
     }
 }
 
-const char *gate_name(enum gate gate)
-{
-    static const char *const NAMES[] = {"within", "undecided", "slower", "missing"};
-    return NAMES[gate];
-}
+const char *const GATE_NAMES[] = {NULL, "within", "undecided", "slower", "missing"};
 
 static enum gate gate_of(const struct compare_row *row, double share)
 {
@@ -132,7 +128,7 @@ void compare_rows(struct arena *arena, struct compare *c)
         row.a = compare_find(&c->a, row.case_id);
         row.b = compare_find(&c->b, row.case_id);
         row.change = change_of(c, row.a, row.b);
-        row.gate = gate_of(&row, c->gate.share);
+        row.gate = c->gate.is_asked ? gate_of(&row, c->gate.share) : GATE_NONE;
         if (is_of_a || !row.a) {
             c->rows[c->n_rows++] = row;
             c->outcome = row.gate > c->outcome ? row.gate : c->outcome;
@@ -157,7 +153,7 @@ static void say(const struct compare *compare, const struct compare_row *row)
                            : gate == GATE_UNDECIDED ? LOG_WARN
                                                     : LOG_INFO;
     if (!isfinite(c->change)) {
-        log_line(level, "%.*s: %s: %s", STR_ARG(row->case_id), gate_name(gate),
+        log_line(level, "%.*s: %s: %s", STR_ARG(row->case_id), GATE_NAMES[gate],
                  compare_is_apart(compare) ? "only one of the runs is a rehearsal"
                  : gate == GATE_MISSING    ? "a value in A, none in B with that unit"
                                            : "no value in A to compare with");
@@ -165,7 +161,7 @@ static void say(const struct compare *compare, const struct compare_row *row)
     }
     compare_interval_text(row, &interval);
     log_line(level, "%.*s: %s: %s by %.2f %%, tolerance %.4g %% (%s)%s", STR_ARG(row->case_id),
-             gate_name(gate), c->speed < 0 ? "slower" : "faster", 100 * fabs(c->speed),
+             GATE_NAMES[gate], c->speed < 0 ? "slower" : "faster", 100 * fabs(c->speed),
              100 * opts->share, interval.ptr,
              gate == GATE_UNDECIDED ? "; too few repeats to tell" : "");
     log_outliers(row->a, 'A');

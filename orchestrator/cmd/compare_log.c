@@ -120,16 +120,16 @@ static int find_batches(struct arena *arena, const struct log_figure *made, stru
 static int measure(struct arena *arena, const struct format *format, struct compare_log *log,
                    struct measurement *m, struct cell_result *cell, struct err *err)
 {
-    const struct rates_of rates = {.path = log->path};
+    const struct reading how = {.format = format, .path = log->path, .is_of_rates = true};
     struct log_figure made = {.m = m, .of = {.gpus = 1, .nodes = 1}};
-    if (measure_file_rates(arena, format, &rates, m, err) < 0 ||
+    if (measure_file(arena, &how, m, NULL, err) < 0 ||
         digest_file_hex(arena, log->path, &log->sha256, err) < 0) {
         return -1;
     }
     made.series = measurement_primary(m);
     const struct judgement j = judgement_of(arena, m, NULL, DEMAND_PART);
     if (!j.gives || !judgement_is_ok(j.verdict)) {
-        return err_set(err, ERR_PARSE, "%s: %s: %.*s", log->path, parse_verdict_name(j.verdict),
+        return err_set(err, ERR_PARSE, "%s: %s: %.*s", log->path, PARSE_VERDICT_NAMES[j.verdict],
                        STR_ARG(j.why));
     }
     if (number_of_log(format, m, NULL, &made.of, &made.number, err) < 0) {

@@ -23,12 +23,13 @@ struct changes {
 
 /* What a gate says of a cell, worst last; of the runs, the worst of their cells'. */
 enum gate {
+    GATE_NONE,   /* it was not asked */
     GATE_WITHIN, /* the whole interval of the change is within the tolerance */
     GATE_UNDECIDED, /* it reaches to both sides, or there is none: the repeats are too few, or A has no value */
     GATE_SLOWER,  /* the whole interval is beyond it */
     GATE_MISSING, /* a value in A and none in B */
 };
-const char *gate_name(enum gate gate);
+extern const char *const GATE_NAMES[GATE_MISSING + 1];
 
 struct compare_gate {
     bool is_asked;

@@ -20,28 +20,19 @@ static const struct json_field CHANGE_ROWS[] = {
     ROW("a", struct change, a, 0),
     ROW("b", struct change, b, 0),
 };
-static const struct json_field CHANGES_ROWS[] = {
-    ROW_LIST("differences", struct changes, items, n, CHANGE_ROWS, 0)};
-
-static void add_value(struct table *table, const struct cell_result *cell)
+static struct str value_of(struct table *table, const struct cell_result *cell)
 {
-    if (!cell) {
-        table_add(table, STR_LIT("-"));
-    } else if (!isfinite(cell->value)) {
-        table_add(table, str_of(run_verdict_name(cell->verdict)));
-    } else {
-        table_addf(table, "%.6g", cell->value);
-    }
+    return !cell                    ? STR_LIT("-")
+           : !isfinite(cell->value) ? str_of(RUN_VERDICT_NAMES[cell->verdict])
+                                    : table_text(table, "%.6g", cell->value);
 }
 
 static void add_row(struct table *table, const struct compare *c, const struct compare_row *row)
 {
     const struct compare_change *change = &row->change;
     bool is_known = isfinite(change->change);
-    table_add(table, row->case_id);
-    add_value(table, row->a);
-    add_value(table, row->b);
-    table_add(table, table_text_if(table, is_known, "%+.2f %%", 100 * change->change));
+    TABLE_ADD(table, row->case_id, value_of(table, row->a), value_of(table, row->b),
+              table_text_if(table, is_known, "%+.2f %%", 100 * change->change));
     if (change->has_interval || !is_known) {
         TABLE_ADD(table,
                   table_text_if(table, is_known, "%+.2f to %+.2f %%", 100 * change->low,
@@ -55,8 +46,8 @@ static void add_row(struct table *table, const struct compare *c, const struct c
                   table_text(table, "%zu and %zu", row->a->summary.n, row->b->summary.n));
     }
     if (!c->log_a || !c->log_b) { /* else nothing was judged */
-        TABLE_ADD(table, row->a ? str_of(run_verdict_name(row->a->verdict)) : STR_LIT("-"),
-                  row->b ? str_of(run_verdict_name(row->b->verdict)) : STR_LIT("-"));
+        TABLE_ADD(table, row->a ? str_of(RUN_VERDICT_NAMES[row->a->verdict]) : STR_LIT("-"),
+                  row->b ? str_of(RUN_VERDICT_NAMES[row->b->verdict]) : STR_LIT("-"));
     }
 }
 
@@ -250,7 +241,7 @@ static void add_csv_side(struct table *table, const struct cell_result *cell)
     TABLE_ADD(table, table_f64(table, cell ? cell->value : (double)NAN),
               table_text(table, "%zu", cell ? cell->summary.n : 0),
               table_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN),
-              cell ? str_of(run_verdict_name(cell->verdict)) : STR_EMPTY);
+              cell ? str_of(RUN_VERDICT_NAMES[cell->verdict]) : STR_EMPTY);
     if (cell) {
         compare_outliers_text(cell, &outliers);
     }
@@ -270,82 +261,87 @@ void compare_csv(const struct compare *c, struct strbuf *out)
         add_csv_side(&table, row->b);
         TABLE_ADD(&table, table_f64(&table, row->change.change), table_f64(&table, row->change.low),
                   table_f64(&table, row->change.high),
-                  c->gate.is_asked ? str_of(gate_name(row->gate)) : STR_EMPTY);
+                  c->gate.is_asked ? str_of(GATE_NAMES[row->gate]) : STR_EMPTY);
     }
     table_render_csv(&table, out);
 }
 
-static void put_side(struct json_out *json, const char *key, const struct cell_result *cell)
+/* Numbers of the repeats that count, NaN where none does. */
+static void put_spread(struct json_out *out, const char *key, const void *of)
 {
-    if (!cell) {
-        jw_null(json, key);
-        return;
-    }
-    jw_object(json, key);
-    jw_f64(json, "value", cell->value);
-    jw_str(json, "unit", cell->unit);
-    jw_z(json, "verdict", run_verdict_name(cell->verdict));
-    jw_i64(json, "n", (int64_t)cell->summary.n);
-    jw_f64(json, "std", cell->summary.n ? cell->summary.std : (double)NAN);
-    jw_f64(json, "min", cell->summary.n ? cell->summary.min : (double)NAN);
-    jw_f64(json, "max", cell->summary.n ? cell->summary.max : (double)NAN);
-    jw_array(json, "outliers");
+    const struct cell_result *cell = of;
+    const double none = (double)NAN;
+    jw_f64(out, key, cell->summary.n ? cell->summary.std : none);
+    jw_f64(out, "min", cell->summary.n ? cell->summary.min : none);
+    jw_f64(out, "max", cell->summary.n ? cell->summary.max : none);
+    jw_array(out, "outliers");
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         if (compare_is_outlier(cell, idx)) {
-            jw_i64(json, NULL, cell->repeats[idx].repeat);
+            jw_i64(out, NULL, cell->repeats[idx].repeat);
         }
     }
-    jw_end_array(json);
-    jw_end_object(json);
+    jw_end_array(out);
 }
 
-static void put_row(struct json_out *json, const struct compare *c, const struct compare_row *row)
+static void put_exceeds(struct json_out *out, const char *key, const void *of)
 {
-    jw_object(json, NULL);
-    jw_str(json, "case", row->case_id);
-    put_side(json, "a", row->a);
-    put_side(json, "b", row->b);
-    jw_f64(json, "rel_diff", row->change.change);
-    if (isfinite(row->change.change)) {
-        jw_bool(json, "exceeds_spread", row->change.exceeds_spread);
-    } else {
-        jw_null(json, "exceeds_spread");
-    }
-    jw_f64(json, "ci95_low", row->change.low);
-    jw_f64(json, "ci95_high", row->change.high);
-    if (c->gate.is_asked) {
-        jw_z(json, "gate", gate_name(row->gate));
-    }
-    jw_end_object(json);
+    const struct compare_change *change = &((const struct compare_row *)of)->change;
+    jw_bool_if(out, key, isfinite(change->change), change->exceeds_spread);
 }
+
+/* clang-format off */
+#define CELL struct cell_result
+static const struct json_field SIDE_ROWS[] = {
+    ROW("value", CELL, value, 0),
+    ROW("unit", CELL, unit, 0),
+    ROW_WORD("verdict", CELL, verdict, RUN_VERDICT_NAMES, 0),
+    ROW("n", CELL, summary.n, 0),
+    ROW_OUT("std", JSON_F64, put_spread, 0),
+};
+#define CROW struct compare_row
+static const struct json_field CELL_ROWS[] = {
+    ROW("case", CROW, case_id, 0),
+    ROW_BEHIND("a", CROW, a, SIDE_ROWS, 0),
+    ROW_BEHIND("b", CROW, b, SIDE_ROWS, 0),
+    ROW("rel_diff", CROW, change.change, 0),
+    ROW_OUT("exceeds_spread", JSON_BOOL, put_exceeds, 0),
+    ROW("ci95_low", CROW, change.low, 0),
+    ROW("ci95_high", CROW, change.high, 0),
+    ROW_WORD("gate", CROW, gate, GATE_NAMES, JSON_OMIT),
+};
+static const struct json_field LOG_ROWS[] = {
+    ROW("log", struct compare_log, path, 0),
+    ROW("sha256", struct compare_log, sha256, 0),
+    ROW("format", struct compare_log, format, 0),
+    ROW("steps", struct compare_log, n_steps, 0),
+};
+#define VIEW struct run_view
+static const struct json_field RUN_ROWS[] = {
+    ROW("run_id", VIEW, frozen.run_id, 0),
+    ROW("report", VIEW, frozen.plan.report, 0),
+    ROW_WORD("profile", VIEW, frozen.plan.profile, PROFILE_NAMES, 0),
+    ROW("rehearsal", VIEW, frozen.plan.is_rehearsal, JSON_OMIT),
+};
+static const struct json_field GATE_ROWS[] = {
+    ROW("tolerance", struct compare, gate.share, 0),
+    ROW_WORD("outcome", struct compare, outcome, GATE_NAMES, 0),
+};
+static const struct json_field ROWS[] = {
+    ROW_LIST("cells", struct compare, rows, n_rows, CELL_ROWS, 0),
+    ROW_LIST("differences", struct compare, changes.items, changes.n, CHANGE_ROWS, 0),
+};
+/* clang-format on */
 
 static void put_run(struct json_out *json, const char *key, const struct run_view *view,
                     const struct columns *columns, const struct compare_log *log)
 {
     jw_object(json, key);
     if (log) {
-        jw_z(json, "log", log->path);
-        jw_str(json, "sha256", log->sha256);
-        jw_str(json, "format", log->format);
-        jw_i64(json, "steps", (int64_t)log->n_steps);
-        jw_end_object(json);
-        return;
+        json_encode(json, LOG_ROWS, ARRAY_LEN(LOG_ROWS), log);
+    } else {
+        json_encode(json, RUN_ROWS, ARRAY_LEN(RUN_ROWS), view);
+        json_encode(json, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), columns);
     }
-    jw_str(json, "run_id", view->frozen.run_id);
-    jw_str(json, "report", view->frozen.plan.report);
-    jw_z(json, "profile", profile_name(view->frozen.plan.profile));
-    if (view->frozen.plan.is_rehearsal) {
-        jw_bool(json, "rehearsal", true);
-    }
-    json_encode(json, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), columns);
-    jw_end_object(json);
-}
-
-static void put_gate(struct json_out *json, const struct compare *c)
-{
-    jw_object(json, "gate");
-    jw_f64(json, "tolerance", c->gate.share);
-    jw_z(json, "outcome", gate_name(c->outcome));
     jw_end_object(json);
 }
 
@@ -356,20 +352,13 @@ void compare_json(const struct compare *c, struct strbuf *out)
     put_run(&json, "a", &c->a, &c->columns_a, c->log_a);
     put_run(&json, "b", &c->b, &c->columns_b, c->log_b);
     if (c->gate.is_asked) {
-        put_gate(&json, c);
+        jw_object(&json, "gate");
+        json_encode(&json, GATE_ROWS, ARRAY_LEN(GATE_ROWS), c);
+        jw_end_object(&json);
     }
-    if (c->health_a) {
-        run_health_encode(c->health_a, "health_a", &json);
-    }
-    if (c->health_b) {
-        run_health_encode(c->health_b, "health_b", &json);
-    }
-    jw_array(&json, "cells");
-    for (size_t idx = 0; idx < c->n_rows; idx++) {
-        put_row(&json, c, &c->rows[idx]);
-    }
-    jw_end_array(&json);
-    json_encode(&json, CHANGES_ROWS, ARRAY_LEN(CHANGES_ROWS), &c->changes);
+    run_health_encode(c->health_a, "health_a", &json);
+    run_health_encode(c->health_b, "health_b", &json);
+    json_encode(&json, ROWS, ARRAY_LEN(ROWS), c);
     jw_end_object(&json);
     strbuf_add_char(out, '\n');
 }

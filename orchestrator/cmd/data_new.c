@@ -21,19 +21,17 @@
 #define DOCUMENT_MAX (16u << 20)
 #define TREE_THREADS 8
 
-struct describe_args {
+struct args {
     struct net_args net; /* first: NET_ARGS_OPTS */
     const char *licence, *title;
     bool needs_login;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct describe_args, licence, "licence",
+    OPT(struct args, licence, "licence",
         "under what terms it may be used; \"unstated\" where nobody says", .value = "TEXT"),
-    OPT(struct describe_args, title, "title", "what it is, in words (default: its name)",
-        .value = "TEXT"),
-    OPT(struct describe_args, needs_login, "login",
-        "its addresses require a login (--netrc or --cookies)"),
+    OPT(struct args, title, "title", "what it is, in words (default: its name)", .value = "TEXT"),
+    OPT(struct args, needs_login, "login", "its addresses require a login (--netrc or --cookies)"),
     NET_ARGS_OPTS,
     OPT_END,
 };
@@ -42,7 +40,7 @@ struct describing {
     struct strbuf *out;
     struct arena *arena;
     const struct cmd_ctx *ctx;
-    const struct describe_args *args;
+    const struct args *args;
     struct store *store;
     struct net *net;
     const char *folder; /* of the description */
@@ -202,7 +200,7 @@ static int describe_tree(struct describing *m, const struct dataset_fetched *fet
     }
     if (differences.n) {
         return err_set(err, ERR_INTEGRITY, "%s: %s in the archive: it changed while it was read",
-                       differences.items[0].path, tree_fault_name(differences.items[0].fault));
+                       differences.items[0].path, TREE_FAULT_NAMES[differences.items[0].fault]);
     }
     m->dataset.list_path = STR_LIT(DATASET_TREE_LIST);
     m->dataset.has_list_sha256 = true;
@@ -289,7 +287,7 @@ static int find_folder(struct describing *m, struct err *err)
     return fs_exists(m->folder) ? err_set(err, ERR_USAGE, "%s is there already", m->folder) : 0;
 }
 
-static int check(const struct describe_args *args, const struct opt_list *operands, struct err *err)
+static int check(const struct args *args, const struct opt_list *operands, struct err *err)
 {
     if (operands->n < 2) {
         return err_set(err, ERR_USAGE,
@@ -311,7 +309,7 @@ static int check(const struct describe_args *args, const struct opt_list *operan
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    const struct describe_args *args = call->args;
+    const struct args *args = call->args;
     const struct opt_list *operands = &call->operands;
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(net) struct net net;
@@ -348,6 +346,6 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     return 0;
 }
 
-const struct cmd DATA_NEW = CMD("new", "NAME FOLDER | ARCHIVE... | URL...",
-                                "describe data of one's own and put it into the store", OPTS, run,
-                                CMD_ARGS(struct describe_args));
+const struct cmd DATA_NEW =
+    CMD("new", "NAME FOLDER | ARCHIVE... | URL...",
+        "describe data of one's own and put it into the store", OPTS, run, CMD_ARGS(struct args));

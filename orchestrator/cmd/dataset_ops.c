@@ -3,7 +3,6 @@
 
 #include "cmd/artifact_ops.h"
 
-#include "base/log.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "store/dataset_lock.h"
@@ -428,15 +427,6 @@ static void print_verified(struct strbuf *text, const struct dataset_here *here,
     }
 }
 
-/* The cache is kept even if the tree is damaged. A cache that cannot be written only costs time. */
-static void save_cache(struct digest_cache *cache)
-{
-    struct err err = {0};
-    if (digest_cache_save(cache, &err) < 0) {
-        log_line(LOG_WARN, "%s", err.msg);
-    }
-}
-
 static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
                                               enum dataset_depth depth, struct digest_cache *cache)
 {
@@ -475,7 +465,7 @@ static int check_tree(struct artifact_job *job, const struct dataset_here *here,
     struct dataset_verify_opts opts = verify_opts(job, depth, cache);
     opts.folder = job->folder;
     int result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
-    save_cache(cache);
+    digest_cache_save(cache); /* even if the tree is damaged */
     return result;
 }
 

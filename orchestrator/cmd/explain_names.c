@@ -12,8 +12,6 @@
 #include "load/places.h"
 #include "sys/pool_lanes.h"
 
-#define USERS_STEP 256
-
 static int load(struct explainer *e, struct err *err)
 {
     if (e->is_loaded) {
@@ -23,6 +21,15 @@ static int load(struct explainer *e, struct err *err)
         load_all_reports(e->arena, e->ctx->root, &e->reports, err) < 0) {
         return -1;
     }
+    for (size_t idx = 0; idx < e->reports.n; idx++) {
+        const struct report *r = &e->reports.items[idx];
+        for (size_t c = 0; c < r->n_cases; c++) {
+            for (size_t at = 0; at < r->cases[c].n_cells; at++) {
+                VEC_PUSH(&e->cells, ((struct cell_of){idx, &r->cases[c], &r->cases[c].cells[at]}));
+            }
+        }
+    }
+    arena_adopt(e->arena, e->cells.items);
     e->audits = arena_array(e->arena, struct report_audit, e->reports.n + 1);
     e->is_audited = arena_array(e->arena, bool, e->reports.n + 1);
     e->is_loaded = true;
@@ -38,36 +45,19 @@ static void begin(struct explainer *e)
 
 /* ---- formats and rules ---- */
 
-static void add_user(struct explainer *e, struct explain_users *users, const struct report *r,
-                     const struct cell *cell)
-{
-    if (users->n % USERS_STEP == 0) {
-        struct explain_user *more =
-            arena_array(e->arena, struct explain_user, users->n + USERS_STEP);
-        if (users->n) {
-            memcpy(more, users->items, users->n * sizeof(more[0]));
-        }
-        users->items = more;
-    }
-    users->items[users->n++] = (struct explain_user){r, cell};
-}
-
 /* The cells whose logs this format reads, or, where rule is one, that this rule judges. */
 static void find_users(struct explainer *e, struct str format, struct str rule,
                        struct explain_users *users)
 {
     struct str wanted = rule.ptr ? rule : format;
-    for (size_t idx = 0; idx < e->reports.n; idx++) {
-        const struct report *r = &e->reports.items[idx];
-        for (size_t c = 0; c < r->n_cases; c++) {
-            for (size_t at = 0; at < r->cases[c].n_cells; at++) {
-                const struct cell *cell = &r->cases[c].cells[at];
-                struct str used =
-                    rule.ptr ? cell_rule(&r->cases[c], cell) : cell_format(&r->cases[c], cell);
-                if (used.ptr && str_eq(used, wanted)) {
-                    add_user(e, users, r, cell);
-                }
-            }
+    users->items = arena_array(e->arena, struct explain_user, e->cells.n + 1);
+    for (size_t idx = 0; idx < e->cells.n; idx++) {
+        const struct cell_of *of = &e->cells.items[idx];
+        struct str used =
+            rule.ptr ? cell_rule(of->of_case, of->cell) : cell_format(of->of_case, of->cell);
+        if (used.ptr && str_eq(used, wanted)) {
+            users->items[users->n++] =
+                (struct explain_user){&e->reports.items[of->report], of->cell};
         }
     }
 }
@@ -310,17 +300,12 @@ static int explain_found(struct explainer *e, const struct names_found *found, c
 static int explain_matching(struct explainer *e, const char *glob, size_t *ret_n, struct err *err)
 {
     *ret_n = 0;
-    for (size_t idx = 0; idx < e->reports.n; idx++) {
-        const struct report *r = &e->reports.items[idx];
-        for (size_t at = 0; at < r->n_cases; at++) {
-            for (size_t cell = 0; cell < r->cases[at].n_cells; cell++) {
-                const struct cell *c = &r->cases[at].cells[cell];
-                if (fnmatch(glob, c->id.ptr, 0) == 0) {
-                    ++*ret_n;
-                    if (explain_cell(e, idx, c, err) < 0) {
-                        return -1;
-                    }
-                }
+    for (size_t idx = 0; idx < e->cells.n; idx++) {
+        const struct cell_of *of = &e->cells.items[idx];
+        if (fnmatch(glob, of->cell->id.ptr, 0) == 0) {
+            ++*ret_n;
+            if (explain_cell(e, of->report, of->cell, err) < 0) {
+                return -1;
             }
         }
     }

@@ -4,6 +4,7 @@
 #define CMD_EXPLAIN_NAMES_H
 
 #include "base/nearest.h"
+#include "base/vec.h"
 #include "cmd/cmd.h"
 #include "store/logs_clone.h"
 #include "view/explain_out.h"
@@ -11,6 +12,12 @@
 struct explain_args {
     bool want_json, is_verbose;
     const char *logs_folder;
+};
+
+struct cell_of {
+    size_t report; /* among those of the explainer */
+    const struct report_case *of_case;
+    const struct cell *cell;
 };
 
 struct explainer {
@@ -23,6 +30,7 @@ struct explainer {
     size_t n_words;
     struct format_set formats;
     struct report_set reports;
+    VEC(struct cell_of) cells;   /* of all of them */
     struct report_audit *audits; /* of the reports; those that were needed */
     bool *is_audited;
     bool is_loaded;

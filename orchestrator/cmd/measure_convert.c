@@ -6,6 +6,7 @@
 #include "cmd/measure_parts.h"
 
 #include "base/fs.h"
+#include "base/temp.h"
 #include "codec/json.h"
 #include "codec/tf_events.h"
 #include "load/log_reader.h"
@@ -18,14 +19,20 @@
 #define PREFIX_LINES 64 /* that must all have it, and at least PREFIX_LEAST */
 #define PREFIX_LEAST 3
 
-static int put_text(struct arena *arena, const struct strbuf *text, struct converted *ret,
-                    struct err *err)
+/* NULL: with the error. */
+static const char *put_text(struct spools *spools, const struct strbuf *text, struct err *err)
 {
     struct str all = strbuf_str(text);
-    if (measure_open_spool(arena, &ret->path, &ret->fd, err) < 0) {
-        return -1;
+    int fd;
+    if (text->is_full) {
+        (void)!err_set(err, ERR_PARSE, "more than %u bytes", TEXT_MAX);
+        return NULL;
     }
-    return fs_write_all(ret->fd, all.ptr, all.len, ret->path, err);
+    if (temp_spool(&fd, err) < 0) {
+        return NULL;
+    }
+    const char *path = spools_add(spools, fd);
+    return fs_write_all(fd, all.ptr, all.len, path, err) < 0 ? NULL : path;
 }
 
 /* ---- compressed ---- */
@@ -41,30 +48,31 @@ static bool begins_as(const char *path, bool (*is)(struct str text))
            log_read_window(fd, path, window, &len, &ignored) == 0 && is((struct str){window, len});
 }
 
-bool measure_decompress(struct arena *arena, const char *path, struct converted *ret)
+const char *measure_decompress(struct spools *spools, const char *path)
 {
     struct err why = {0};
-    if (!log_is_compressed(path) || log_open(path, &ret->fd, &why) < 0) {
-        return false;
-    }
-    ret->path = arena_printf(arena, "/proc/self/fd/%d", ret->fd);
-    return true;
+    int fd;
+    return log_is_compressed(path) && log_open(path, &fd, &why) == 0 ? spools_add(spools, fd)
+                                                                     : NULL;
 }
 
-int measure_events(struct arena *arena, const char *path, struct converted *ret, struct err *err)
+int measure_events(struct spools *spools, const char **path, struct err *err)
 {
     CLEANUP(arena) struct arena own = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct str file;
-    if (!begins_as(path, tf_events_is)) {
+    if (!begins_as(*path, tf_events_is)) {
         return 0;
     }
-    if (fs_read(&own, path, EVENTS_MAX, &file, err) < 0 || tf_events_read(file, &text, err) < 0) {
-        return err_wrap(err, "%s", path);
+    const char *lines =
+        fs_read(&own, *path, EVENTS_MAX, &file, err) < 0 || tf_events_read(file, &text, err) < 0
+            ? NULL
+            : put_text(spools, &text, err);
+    if (!lines) {
+        return err_wrap(err, "%s", *path);
     }
-    return text.is_full
-               ? err_set(err, ERR_PARSE, "%s: scalars of more than %u bytes", path, TEXT_MAX)
-               : put_text(arena, &text, ret, err);
+    *path = lines;
+    return 0;
 }
 
 /* ---- one JSON document ---- */
@@ -119,32 +127,31 @@ static void flatten(const struct json *root, struct strbuf *out)
     }
 }
 
-bool measure_flatten(struct arena *arena, const char *path, struct converted *ret)
+const char *measure_flatten(struct spools *spools, const char *path)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct err why = {0};
     if (json_read_file(path, &doc, &why) < 0) {
-        return false;
+        return NULL;
     }
     struct json root = json_root(&doc);
-    if (!json_is_object(&root) && !json_is_array(&root)) {
-        return false;
+    if (json_is_object(&root) || json_is_array(&root)) {
+        flatten(&root, &text);
     }
-    flatten(&root, &text);
-    return text.len > 0 && !text.is_full && put_text(arena, &text, ret, &why) == 0;
+    return text.len > 0 ? put_text(spools, &text, &why) : NULL;
 }
 
 /* ---- a CSV whose quoted fields hold line breaks ---- */
 
-bool measure_join_rows(struct arena *arena, const struct log_head *head, struct converted *ret)
+const char *measure_join_rows(struct spools *spools, const struct log_head *head)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct err why = {0};
     bool is_quoted = false;
     bool has_joined = false;
     if (!head->is_whole || !memchr(head->ptr, '"', head->len)) {
-        return false;
+        return NULL;
     }
     for (size_t idx = 0; idx < head->len; idx++) {
         char c = head->ptr[idx];
@@ -153,7 +160,7 @@ bool measure_join_rows(struct arena *arena, const struct log_head *head, struct 
         has_joined = has_joined || (is_quoted && is_break);
         strbuf_add_char(&text, is_quoted && is_break ? ' ' : c);
     }
-    return has_joined && !text.is_full && put_text(arena, &text, ret, &why) == 0;
+    return has_joined ? put_text(spools, &text, &why) : NULL;
 }
 
 /* ---- a prefix ---- */
@@ -203,7 +210,7 @@ static struct str find_prefix(struct str text)
     return n >= PREFIX_LEAST && prefix.len >= PREFIX_MIN ? prefix : STR_EMPTY;
 }
 
-bool measure_strip(struct arena *arena, const struct log_head *head, struct converted *ret)
+const char *measure_strip(struct spools *spools, const struct log_head *head)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct str rest = {head->ptr, head->len};
@@ -211,7 +218,7 @@ bool measure_strip(struct arena *arena, const struct log_head *head, struct conv
     struct str line;
     struct err why = {0};
     if (prefix.len == 0) {
-        return false;
+        return NULL;
     }
     while (str_next(&rest, '\n', &line)) {
         size_t of_prefix;
@@ -220,5 +227,5 @@ bool measure_strip(struct arena *arena, const struct log_head *head, struct conv
         strbuf_add_str(&text, of_prefix == prefix.len ? str_sub(line, of_line, line.len) : line);
         strbuf_add_char(&text, '\n');
     }
-    return !text.is_full && put_text(arena, &text, ret, &why) == 0;
+    return put_text(spools, &text, &why);
 }

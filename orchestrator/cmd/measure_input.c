@@ -34,18 +34,14 @@ static int copy_input(int fd, struct err *err)
     }
 }
 
-int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
+int measure_spool(struct spools *spools, const char **ret_path, struct err *err)
 {
-    if (temp_spool(ret_fd, err) < 0) {
+    int fd;
+    if (temp_spool(&fd, err) < 0) {
         return -1;
     }
-    *ret_path = arena_printf(arena, "/proc/self/fd/%d", *ret_fd);
-    return 0;
-}
-
-int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
-{
-    return measure_open_spool(arena, ret_path, ret_fd, err) < 0 ? -1 : copy_input(*ret_fd, err);
+    *ret_path = spools_add(spools, fd);
+    return copy_input(fd, err);
 }
 
 /* ---- folders ---- */

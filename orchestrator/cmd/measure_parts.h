@@ -58,32 +58,36 @@ MUST_CHECK int measure_expand(struct arena *arena, struct opt_list *files, size_
                               struct err *err);
 /* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
 const char *measure_why_unread(const struct log_head *head);
-/* Lines that a file holds in another form, as a file of their own; fd -1: none. */
-struct converted {
-    const char *path;
-    int fd;
+/* What a log holds in other forms: files of lines that are gone when their descriptors are closed. */
+struct spools {
+    struct arena *arena; /* borrowed: of their paths */
+    int fds[8];
+    size_t n;
 };
-static inline void converted_cleanup(struct converted *c)
+static inline char *spools_add(struct spools *spools, int fd)
 {
-    fd_cleanup(&c->fd);
+    ASSERT(spools->n < ARRAY_LEN(spools->fds));
+    spools->fds[spools->n++] = fd;
+    return arena_printf(spools->arena, "/proc/self/fd/%d", fd);
 }
-/* gzip, zstd, xz, bzip2; false: it is not one of them, or damaged. */
-bool measure_decompress(struct arena *arena, const char *path, struct converted *ret);
-/* The scalars of TensorBoard's event file, as JSON lines; fd stays -1 if it is none. */
-MUST_CHECK int measure_events(struct arena *arena, const char *path, struct converted *ret,
-                              struct err *err);
+static inline void spools_cleanup(struct spools *spools)
+{
+    while (spools->n) {
+        fd_cleanup(&spools->fds[--spools->n]);
+    }
+}
+/* Each returns the path of the other form, or NULL. gzip, zstd, xz, bzip2; NULL: it is not one of them, or damaged. */
+const char *measure_decompress(struct spools *spools, const char *path);
 /* One JSON document: each of its numbers on a line, behind the names that lead to it. */
-bool measure_flatten(struct arena *arena, const char *path, struct converted *ret);
+const char *measure_flatten(struct spools *spools, const char *path);
 /* A CSV whose quoted fields hold line breaks: without those. */
-bool measure_join_rows(struct arena *arena, const struct log_head *head, struct converted *ret);
-/* Without what all of its lines begin with, whatever its numbers; false: they begin with nothing alike. */
-bool measure_strip(struct arena *arena, const struct log_head *head, struct converted *ret);
-/* An empty file that is gone when its descriptor is closed. */
-MUST_CHECK int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd,
-                                  struct err *err);
-/* Standard input as a file that can be read several times: its path, and the descriptor that holds it. */
-MUST_CHECK int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd,
-                             struct err *err);
+const char *measure_join_rows(struct spools *spools, const struct log_head *head);
+/* Without what all of its lines begin with, whatever its numbers; NULL: they begin with nothing alike. */
+const char *measure_strip(struct spools *spools, const struct log_head *head);
+/* The scalars of TensorBoard's event file, as JSON lines; *path stays if it is none. */
+MUST_CHECK int measure_events(struct spools *spools, const char **path, struct err *err);
+/* Standard input as a file that can be read several times. */
+MUST_CHECK int measure_spool(struct spools *spools, const char **ret_path, struct err *err);
 
 /* Prints and empties the buffer, so that a document of any length needs little memory. */
 MUST_CHECK int measure_flush(struct strbuf *buf, size_t over, struct err *err);

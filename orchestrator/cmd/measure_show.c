@@ -2,11 +2,14 @@
 /* How `measure` shows what it found in a log. */
 #include "base/base.h"
 
+#include <math.h>
+
 #include "cmd/measure_parts.h"
 
 #include "base/log.h"
 #include "base/nearest.h"
 #include "cmd/guests.h"
+#include "codec/json_document.h"
 #include "log/whole.h"
 
 #define NOTES_BYTES 4096
@@ -56,7 +59,7 @@ static void add_notes(struct strbuf *text, const struct finding_of_log *f)
     const struct figure *by = &f->figure;
     size_t n = f->series ? f->series->n : 0;
     if (f->has_value && !f->rule && by->has_value) {
-        strbuf_printf(text, "value: %s of %.*s\n", figure_by_name(by->by),
+        strbuf_printf(text, "value: %s of %.*s\n", FIGURE_BY_NAMES[by->by],
                       STR_ARG(f->series->name));
         if (by->n_skipped) {
             strbuf_printf(text, "skip %zu of %zu: slow start\n", by->n_skipped, n);
@@ -135,22 +138,13 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
     size_t n = f->series ? f->series->n : 0;
     jw_str(out, "why", f->why.len ? f->why : STR_EMPTY);
     jw_str(out, "rule", f->rule ? f->rule->id : STR_EMPTY);
-    if (f->has_value) {
-        jw_i64(out, "n_used", (int64_t)f->value.n_used);
-    } else {
-        jw_null(out, "n_used");
-    }
+    jw_known(out, "n_used", f->has_value ? (int64_t)f->value.n_used : -1);
     put_notes(out, f);
     jw_str(out, "name", f->series ? f->series->name : STR_EMPTY);
-    jw_z(out, "quantity", f->series ? quantity_name(f->series->quantity) : NULL);
+    jw_z(out, "quantity", f->series ? QUANTITY_NAMES[f->series->quantity] : NULL);
     jw_object(out, "window");
-    if (n > 0) {
-        jw_i64(out, "first_step", f->series->samples[0].step);
-        jw_i64(out, "last_step", f->series->samples[n - 1].step);
-    } else {
-        jw_null(out, "first_step");
-        jw_null(out, "last_step");
-    }
+    jw_i64_if(out, "first_step", n > 0, n ? f->series->samples[0].step : 0);
+    jw_i64_if(out, "last_step", n > 0, n ? f->series->samples[n - 1].step : 0);
     jw_end_object(out);
     jw_i64(out, "runs", f->m.n_runs);
     jw_z(out, "end", f->m.states_end ? "stated" : "unknown");
@@ -173,12 +167,8 @@ static void put_sidecars(struct json_out *out, const struct finding_of_log *f)
         jw_str(out, "format", format_id(b->format));
         jw_str(out, "name", b->series->name);
         jw_i64(out, "records", (int64_t)b->series->n);
-        jw_z(out, "verdict", parse_verdict_name(b->verdict));
-        if (b->has_value) {
-            jw_f64(out, "value", b->value);
-        } else {
-            jw_null(out, "value");
-        }
+        jw_z(out, "verdict", PARSE_VERDICT_NAMES[b->verdict]);
+        jw_f64(out, "value", b->has_value ? b->value : (double)NAN);
         jw_str(out, "unit", b->series->unit);
         jw_end_object(out);
     }
@@ -190,12 +180,8 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
     jw_z(out, "file", f->file);
     jw_str(out, "format", f->format);
     jw_i64(out, "records", f->series ? (int64_t)f->series->n : 0);
-    jw_z(out, "verdict", parse_verdict_name(f->verdict));
-    if (f->has_value) {
-        jw_f64(out, "value", f->value.value);
-    } else {
-        jw_null(out, "value");
-    }
+    jw_z(out, "verdict", PARSE_VERDICT_NAMES[f->verdict]);
+    jw_f64(out, "value", f->has_value ? f->value.value : (double)NAN);
     jw_str(out, "unit", f->unit.ptr ? f->unit : STR_LIT(""));
     if (put_samples(out, f, err) < 0) {
         return -1;
@@ -210,27 +196,24 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
 
 void measure_add_row(struct table *table, const struct finding_of_log *f)
 {
-    size_t n = f->series ? f->series->n : 0;
-    TABLE_ADD(table, str_of(f->file), table_or_dash(f->format), table_text(table, "%zu", n));
-    if (n > 0) {
-        table_addf(table, "%" PRId64 "-%" PRId64, f->series->samples[0].step,
-                   f->series->samples[n - 1].step);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
-    TABLE_ADD(table,
-              f->series && f->series->scope != SCOPE_UNKNOWN ? str_of(scope_name(f->series->scope))
-                                                             : STR_LIT("-"),
+    const struct series *s = f->series;
+    size_t n = s ? s->n : 0;
+    const struct str none = STR_LIT("-");
+    TABLE_ADD(table, str_of(f->file), table_or_dash(f->format), table_text(table, "%zu", n),
+              n > 0 ? table_text(table, "%" PRId64 "-%" PRId64, s->samples[0].step,
+                                 s->samples[n - 1].step)
+                    : none,
+              s && s->scope != SCOPE_UNKNOWN ? str_of(SCOPE_NAMES[s->scope]) : none,
               table_text_if(table, f->has_value, "%.6g", f->value.value), table_or_dash(f->unit),
               table_text_if(table, f->has_value, "%zu", f->value.n_used),
-              str_of(parse_verdict_name(f->verdict)));
+              str_of(PARSE_VERDICT_NAMES[f->verdict]));
 }
 
 static void add_sidecar(struct strbuf *text, const struct sidecar *b)
 {
     struct str id = format_id(b->format);
     strbuf_printf(text, "in the same log, %.*s, %.*s: %s", STR_ARG(id), STR_ARG(b->series->name),
-                  parse_verdict_name(b->verdict));
+                  PARSE_VERDICT_NAMES[b->verdict]);
     if (b->has_value) {
         strbuf_printf(text, ", %.6g %.*s", b->value, STR_ARG(b->series->unit));
     }

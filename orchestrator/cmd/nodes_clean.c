@@ -11,23 +11,23 @@
 
 #define OUTAGE_NS (5 * NS_PER_S)
 
-struct clean_args {
+struct args {
     const char *nodes;
     bool is_dry_run;
     bool want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct clean_args, is_dry_run, "dry-run", "only list it", .letter = 'n'),
-    OPT(struct clean_args, want_json, "json", "print one JSON document"),
-    OPT(struct clean_args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
+    OPT(struct args, is_dry_run, "dry-run", "only list it", .letter = 'n'),
+    OPT(struct args, want_json, "json", "print one JSON document"),
+    OPT(struct args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
         .value = "SET"),
     OPT_END,
 };
 
 struct clean_job {
     struct strbuf *out;
-    const struct clean_args *args;
+    const struct args *args;
     struct nodes_fleet *nodes;
     struct clean_list list;
 };
@@ -64,10 +64,10 @@ static int print_table(const struct clean_job *job, struct err *err)
         for (size_t at = 0; at < node->n; at++, n++) {
             const struct clean_item *item = &node->items[at];
             TABLE_ADD(&table, job->nodes->inventory.nodes[idx].name,
-                      str_of(clean_kind_name(item->kind)), table_or_dash(item->run),
+                      str_of(CLEAN_KIND_NAMES[item->kind]), table_or_dash(item->run),
                       item->kind == CLEAN_LEASE ? STR_LIT("-") : item->name,
                       item->state[0] ? str_of(item->state) : STR_LIT("-"),
-                      table_text(&table, "%s%s%s", clean_action_name(item->action),
+                      table_text(&table, "%s%s%s", CLEAN_ACTION_NAMES[item->action],
                                  item->why ? ": " : "", item->why ? item->why : ""));
         }
     }
@@ -119,11 +119,11 @@ static void print_end(const struct clean_job *job)
 static void add_item_json(struct json_out *out, const struct clean_item *item)
 {
     jw_object(out, NULL);
-    jw_z(out, "kind", clean_kind_name(item->kind));
+    jw_z(out, "kind", CLEAN_KIND_NAMES[item->kind]);
     jw_str(out, "run", item->run);
     jw_str(out, "name", item->name);
     jw_z(out, "state", item->state[0] ? item->state : NULL);
-    jw_z(out, "action", clean_action_name(item->action));
+    jw_z(out, "action", CLEAN_ACTION_NAMES[item->action]);
     jw_z(out, "why", item->why);
     jw_bool(out, "done", item->is_done);
     jw_end_object(out);
@@ -164,7 +164,7 @@ static void print_json(const struct clean_job *job, int status)
 static int clean(struct arena *arena, struct clean_job *job, const struct clean_opts *opts,
                  struct err *err)
 {
-    const struct clean_args *args = job->args;
+    const struct args *args = job->args;
     if (clean_scan(arena, &job->nodes->fleet, opts, &job->list, err) < 0 ||
         (!args->want_json && print_table(job, err) < 0) ||
         (!args->is_dry_run && clean_apply(&job->nodes->fleet, &job->list, err) < 0)) {
@@ -198,7 +198,7 @@ static int find_run(struct arena *arena, const char *state, const char *name, st
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
-    struct clean_args *args = call->args;
+    struct args *args = call->args;
     struct clean_job job = {.args = args, .nodes = &nodes, .out = call->out};
     struct clean_opts opts = {.state = ctx->state, .use_of_run = run_use};
     struct nodes_fleet_opts nodes_opts = {call->operands.items[0], args->nodes, 0, OUTAGE_NS};
@@ -213,5 +213,5 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd NODES_CLEAN =
     CMD("clean", "INVENTORY [RUN]", "stop and remove what dead runs left on nodes", OPTS, run,
-        CMD_ARGS(struct clean_args),
+        CMD_ARGS(struct args),
         CMD_OPERANDS(1, 2, "nodes clean: expected an inventory, and one run or none"));

@@ -10,17 +10,17 @@
 
 #define OUTAGE_NS (5 * NS_PER_S) /* a user at the terminal wants to know soon */
 
-struct copy_args {
+struct args {
     const char *nodes, *to;
     bool want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct copy_args, want_json, "json", "print one JSON document"),
-    OPT(struct copy_args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
+    OPT(struct args, want_json, "json", "print one JSON document"),
+    OPT(struct args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
         .value = "SET"),
-    OPT(struct copy_args, to, "to",
-        "folder there: absolute, or below the node's work folder (files)", .value = "DIR"),
+    OPT(struct args, to, "to", "folder there: absolute, or below the node's work folder (files)",
+        .value = "DIR"),
     OPT_END,
 };
 
@@ -54,7 +54,7 @@ static int print_report(const struct cmd_call *call, struct nodes_fleet *nodes,
                         const struct stage_item *items, size_t n_items,
                         const struct stage_report *report)
 {
-    const struct copy_args *args = call->args;
+    const struct args *args = call->args;
     struct json_out json;
     int status = nodes_log_failed(nodes);
     if (args->want_json) {
@@ -73,7 +73,7 @@ static int print_report(const struct cmd_call *call, struct nodes_fleet *nodes,
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
-    const struct copy_args *args = call->args;
+    const struct args *args = call->args;
     const struct opt_list *operands = &call->operands;
     if (operands->n < 2 || operands->n > STAGE_ITEMS_MAX) {
         return err_set(err, ERR_USAGE,
@@ -107,4 +107,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd NODES_COPY =
     CMD("copy", "INVENTORY PATH...", "copy files and folders to all nodes", OPTS, run,
-        CMD_ARGS(struct copy_args));
+        CMD_ARGS(struct args));

@@ -14,7 +14,7 @@
 
 #define PORT_MAX 65535
 
-struct doctor_args {
+struct args {
     struct opt_list cases;
     const char *report;
     const char *profile;
@@ -23,22 +23,20 @@ struct doctor_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct doctor_args, report, "report", "also check what this report's launches need",
+    OPT(struct args, report, "report", "also check what this report's launches need",
         .value = "REPORT"),
-    OPT(struct doctor_args, cases, "case",
-        "only its cases that match; may be repeated; * also matches /", .value = "GLOB"),
-    OPT(struct doctor_args, profile, "profile", "as for run; smoke needs no GPU",
-        .value = "full|smoke"),
-    OPT(struct doctor_args, port, "port", "tried between the nodes (29500)", .value = "N",
-        .min = 1024, .max = PORT_MAX),
-    OPT(struct doctor_args, allow_unknown, "allow-unknown",
-        "an unknown requirement is not a failure"),
-    OPT(struct doctor_args, want_all, "all", "show also what holds"),
-    OPT(struct doctor_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, cases, "case", "only its cases that match; may be repeated; * also matches /",
+        .value = "GLOB"),
+    OPT(struct args, profile, "profile", "as for run; smoke needs no GPU", .value = "full|smoke"),
+    OPT(struct args, port, "port", "tried between the nodes (29500)", .value = "N", .min = 1024,
+        .max = PORT_MAX),
+    OPT(struct args, allow_unknown, "allow-unknown", "an unknown requirement is not a failure"),
+    OPT(struct args, want_all, "all", "show also what holds"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
-static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struct doctor_args *args,
+static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struct args *args,
                      struct report *report, struct doctor_opts *opts, struct err *err)
 {
     enum profile profile = PROFILE_FULL;
@@ -67,7 +65,7 @@ static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struc
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    const struct doctor_args *args = call->args;
+    const struct args *args = call->args;
     struct report report = {0};
     struct inventory inventory;
     struct doctor_opts opts;
@@ -94,4 +92,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd NODES_DOCTOR =
     CMD("doctor", "INVENTORY", "what the nodes are, and what they lack for a report", OPTS, run,
-        CMD_ARGS(struct doctor_args), CMD_OPERANDS(1, 1, "nodes doctor: expected one inventory"));
+        CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "nodes doctor: expected one inventory"));

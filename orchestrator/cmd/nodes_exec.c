@@ -18,7 +18,7 @@
 #define OUTPUT_MAX        (1u << 30)
 #define OUTAGE_NS         (2 * NS_PER_S) /* a user at the terminal wants to know soon */
 
-struct exec_args {
+struct args {
     const char *nodes;
     int64_t timeout_s;
     int64_t fanout;
@@ -27,14 +27,14 @@ struct exec_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct exec_args, fanout, "fanout", "nodes at one time (64)", .letter = 'f', .value = "N",
+    OPT(struct args, fanout, "fanout", "nodes at one time (64)", .letter = 'f', .value = "N",
         .min = 1, .max = INVENTORY_NODES_MAX),
-    OPT(struct exec_args, want_gathered, "gather",
-        "group nodes with equal output, once all have ended", .letter = 'b'),
-    OPT(struct exec_args, want_json, "json", "print one JSON document"),
-    OPT(struct exec_args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
+    OPT(struct args, want_gathered, "gather", "group nodes with equal output, once all have ended",
+        .letter = 'b'),
+    OPT(struct args, want_json, "json", "print one JSON document"),
+    OPT(struct args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
         .value = "SET"),
-    OPT(struct exec_args, timeout_s, "timeout", "of the command on one node (600)", .letter = 't',
+    OPT(struct args, timeout_s, "timeout", "of the command on one node (600)", .letter = 't',
         .value = "SECONDS", .min = 1, .max = TIMEOUT_MAX_S),
     OPT_END,
 };
@@ -48,7 +48,7 @@ struct exec_node {
 };
 
 struct exec_job {
-    const struct exec_args *args;
+    const struct args *args;
     const char *const *argv; /* ended by NULL */
     size_t n_argv;
     struct nodes_fleet *nodes;
@@ -253,7 +253,7 @@ static int exec_on_all(struct exec_job *job, struct err *err)
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
-    struct exec_args *args = call->args;
+    struct args *args = call->args;
     if (args->want_json && args->want_gathered) {
         return err_set(err, ERR_USAGE, "nodes exec: --gather and --json exclude each other");
     }
@@ -270,6 +270,5 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd NODES_EXEC =
     CMD("exec", "INVENTORY -- CMD...", "run a command on all nodes at once", OPTS, run,
-        CMD_ARGS(struct exec_args),
-        .defaults = &(const struct exec_args){.timeout_s = TIMEOUT_DEFAULT_S},
+        CMD_ARGS(struct args), .defaults = &(const struct args){.timeout_s = TIMEOUT_DEFAULT_S},
         CMD_OPERANDS(2, SIZE_MAX, "nodes exec: expected an inventory and, after --, a command"));

@@ -8,12 +8,12 @@
 
 #define OUTPUT_MAX (16u << 20)
 
-struct list_args {
+struct args {
     bool want_json;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct list_args, want_json, "json",
+    OPT(struct args, want_json, "json",
         "print one JSON document: the inventory, its patterns expanded"),
     OPT_END,
 };
@@ -33,7 +33,7 @@ static void print_text(struct strbuf *text, const struct inventory *inventory)
     struct table table = table_of("node|address|>port|user|>gpus|fast address|work folder|groups");
     strbuf_printf(text, "%.*s: %.*s; %s, runtime %s, launcher %s\n", STR_ARG(inventory->id),
                   STR_ARG(inventory->title), inventory->is_local ? "this machine" : "over ssh",
-                  runtime_kind_label(inventory->runtime), launcher_kind_name(inventory->launcher));
+                  runtime_kind_label(inventory->runtime), LAUNCHER_KIND_NAMES[inventory->launcher]);
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
         const struct inventory_node *node = &inventory->nodes[idx];
         TABLE_ADD(&table, node->name, node->address,
@@ -47,7 +47,7 @@ static void print_text(struct strbuf *text, const struct inventory *inventory)
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    const struct list_args *args = call->args;
+    const struct args *args = call->args;
     struct inventory inventory;
     if (inventory_load(call->arena, ctx->root, call->operands.items[0], &inventory, err) < 0) {
         return -1;
@@ -61,5 +61,5 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 }
 
 const struct cmd NODES_LIST =
-    CMD("list", "INVENTORY", "what the inventory says", OPTS, run, CMD_ARGS(struct list_args),
+    CMD("list", "INVENTORY", "what the inventory says", OPTS, run, CMD_ARGS(struct args),
         CMD_OPERANDS(1, 1, "nodes list: expected one inventory"));

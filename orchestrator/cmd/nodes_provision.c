@@ -15,7 +15,7 @@
 #include "store/source_store.h"
 #include "sys/stop.h"
 
-struct provision_args {
+struct args {
     struct opt_list sources;
     const char *data;
     bool wants_program;
@@ -26,21 +26,20 @@ struct provision_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct provision_args, data, "data", "packed data, as run --data takes it",
-        .value = "NAME"),
-    OPT(struct provision_args, wants_program, "program",
+    OPT(struct args, data, "data", "packed data, as run --data takes it", .value = "NAME"),
+    OPT(struct args, wants_program, "program",
         "the bundled workload's program, which runtime none runs"),
-    OPT(struct provision_args, sources, "source",
+    OPT(struct args, sources, "source",
         "files of source:URL@COMMIT from the store; may be given more than once",
         .value = "SOURCE"),
-    OPT(struct provision_args, images, "image",
+    OPT(struct args, images, "image",
         "an image by its id or reference; may be given more than once", .value = "IMAGE"),
-    OPT(struct provision_args, runtime, "runtime",
+    OPT(struct args, runtime, "runtime",
         "docker, podman, or, experimental, apptainer or enroot; default: the inventory's",
         .value = "ENGINE"),
-    OPT(struct provision_args, locks, "locks",
-        "pins are taken from the locks there; default manifests/locks", .value = "DIR"),
-    OPT(struct provision_args, want_json, "json", "print one JSON document"),
+    OPT(struct args, locks, "locks", "pins are taken from the locks there; default manifests/locks",
+        .value = "DIR"),
+    OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
@@ -48,7 +47,7 @@ struct provision {
     struct strbuf *text;
     bool *is_said;
     const struct cmd_ctx *ctx;
-    const struct provision_args *args;
+    const struct args *args;
     struct arena *arena;
     struct nodes_fleet *nodes;
     struct store *store; /* not open: not needed */
@@ -81,7 +80,7 @@ static void tell_node(struct provision *p, const struct fleet_node *node,
     bool is_bad = node->err.code != ERR_NONE;
     jw_object(p->out, NULL);
     jw_str(p->out, "node", node->spec->name);
-    jw_z(p->out, "way", is_bad ? NULL : node_image_way_name(result->way));
+    jw_z(p->out, "way", is_bad ? NULL : NODE_IMAGE_WAY_NAMES[result->way]);
     jw_str(p->out, "id", is_bad ? STR_EMPTY : result->id);
     jw_z(p->out, "error", is_bad ? node->err.msg : NULL);
     jw_end_object(p->out);
@@ -91,7 +90,7 @@ static struct str way_of(const struct provision *p, size_t node_idx)
 {
     return p->nodes->fleet.nodes[node_idx].err.code != ERR_NONE
                ? STR_LIT("failed")
-               : str_of(node_image_way_name(p->results[node_idx].way));
+               : str_of(NODE_IMAGE_WAY_NAMES[p->results[node_idx].way]);
 }
 
 static struct str text_of(const struct provision *p, size_t node_idx)
@@ -189,7 +188,7 @@ static int add_source(struct provision *p, const char *text, struct err *err)
 
 static int add_items(struct provision *p, struct err *err)
 {
-    const struct provision_args *args = p->args;
+    const struct args *args = p->args;
     const struct cmd_ctx *ctx = p->ctx;
     struct stage_item item;
     struct plan_data data;
@@ -245,7 +244,7 @@ static int send_files(struct provision *p, struct err *err)
 
 static int bring_files(struct provision *p, struct err *err)
 {
-    const struct provision_args *args = p->args;
+    const struct args *args = p->args;
     CLEANUP(temp) struct temp *made = NULL;
     if (!args->wants_program && !args->data && !args->sources.n) {
         jw_null(p->out, "files");
@@ -329,7 +328,7 @@ static int provide(struct provision *p, struct err *err)
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct provision_args *args = call->args;
+    struct args *args = call->args;
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
     struct provision provision = {.ctx = ctx,
                                   .args = args,
@@ -349,6 +348,6 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     return provide(&provision, err);
 }
 
-const struct cmd NODES_PROVISION = CMD(
-    "provision", "INVENTORY", "put what a run needs on the nodes", OPTS, run,
-    CMD_ARGS(struct provision_args), CMD_OPERANDS(1, 1, "nodes provision: expected one inventory"));
+const struct cmd NODES_PROVISION =
+    CMD("provision", "INVENTORY", "put what a run needs on the nodes", OPTS, run,
+        CMD_ARGS(struct args), CMD_OPERANDS(1, 1, "nodes provision: expected one inventory"));

@@ -36,51 +36,40 @@ struct run_args {
     bool is_verbose, is_checklist;
 };
 
-/* Rows of the option tables. */
-#define RUN_OPT_CASE                                                                               \
+/* Rows of the option tables: of `run` and `plan`; of some commands each. */
+#define RUN_ARGS_PLAN_OPTS                                                                         \
     OPT(struct run_args, cases, "case",                                                            \
-        "only cases that match; may be repeated; * also matches /", .value = "GLOB")
-#define RUN_OPT_PROFILE                                                                            \
-    OPT(struct run_args, profile, "profile",                                                       \
-        "full (as the report says; default) or smoke (small, on the CPU)", .value = "full|smoke")
-#define RUN_OPT_REHEARSE                                                                           \
-    OPT(struct run_args, is_rehearsal, "rehearse",                                                 \
-        "the full profile on synthetic data: no number is claimed")
-#define RUN_OPT_NODES                                                                              \
-    OPT(struct run_args, nodes, "nodes",                                                           \
-        "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",             \
-        .value = "INVENTORY")
-#define RUN_OPT_EACH_NODE                                                                          \
-    OPT(struct run_args, is_each_node, "each-node",                                                \
-        "each case on every node, or every pair of neighbours, and compare the nodes")
-#define RUN_OPT_IMAGE                                                                              \
-    OPT(struct run_args, images, "image", "use this image for images/ID; may be repeated",         \
-        .value = "ID=NAME@DIGEST")
-#define RUN_OPT_SET                                                                                \
-    OPT(struct run_args, overrides, "set",                                                         \
-        "override a value of the report for this run; may be repeated", .letter = 'C',             \
-        .value = "PATH=VALUE")
-#define RUN_OPT_REPEATS                                                                            \
-    OPT(struct run_args, repeats, "repeats", "processes a case (3)", .value = "N", .min = 1,       \
-        .max = REPEATS_RUN_MAX)
-#define RUN_OPT_TURNS                                                                              \
-    OPT(struct run_args, takes_turns, "columns",                                                   \
-        "run one case at a time, those of a row in turns (default: where it has several)")
-#define RUN_OPT_STEPS                                                                              \
-    OPT(struct run_args, steps, "steps",                                                           \
-        "training steps where a command takes a number: the published log's, or N",                \
-        .value = "as-logged|N")
-#define RUN_OPT_PACKED                                                                             \
-    OPT(struct run_args, is_packed, "no-columns",                                                  \
-        "run cases at the same time wherever nodes are free: no ratios")
-#define RUN_OPT_DEADLINE                                                                           \
-    OPT(struct run_args, deadline_s, "deadline",                                                   \
-        "of one repeat (smoke 600; full 86400, or 3 x the estimate)", .value = "SECONDS",          \
-        .min = 1, .max = DEADLINE_S_MAX)
-#define RUN_OPT_DATA                                                                               \
-    OPT(struct run_args, data, "data",                                                             \
-        "packed dataset for the bundled workload; NAME: in the store",                             \
-        .value = "synthetic|NAME|PATH")
+        "only cases that match; may be repeated; * also matches /", .value = "GLOB"),              \
+        OPT(struct run_args, profile, "profile",                                                   \
+            "full (as the report says; default) or smoke (small, on the CPU)",                     \
+            .value = "full|smoke"),                                                                \
+        OPT(struct run_args, is_rehearsal, "rehearse",                                             \
+            "the full profile on synthetic data: no number is claimed"),                           \
+        OPT(struct run_args, nodes, "nodes",                                                       \
+            "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",         \
+            .value = "INVENTORY"),                                                                 \
+        OPT(struct run_args, is_each_node, "each-node",                                            \
+            "each case on every node, or every pair of neighbours, and compare the nodes"),        \
+        OPT(struct run_args, images, "image", "use this image for images/ID; may be repeated",     \
+            .value = "ID=NAME@DIGEST"),                                                            \
+        OPT(struct run_args, overrides, "set",                                                     \
+            "override a value of the report for this run; may be repeated", .letter = 'C',         \
+            .value = "PATH=VALUE"),                                                                \
+        OPT(struct run_args, repeats, "repeats", "processes a case (3)", .value = "N", .min = 1,   \
+            .max = REPEATS_RUN_MAX),                                                               \
+        OPT(struct run_args, takes_turns, "columns",                                               \
+            "run one case at a time, those of a row in turns (default: where it has several)"),    \
+        OPT(struct run_args, steps, "steps",                                                       \
+            "training steps where a command takes a number: the published log's, or N",            \
+            .value = "as-logged|N"),                                                               \
+        OPT(struct run_args, is_packed, "no-columns",                                              \
+            "run cases at the same time wherever nodes are free: no ratios"),                      \
+        OPT(struct run_args, deadline_s, "deadline",                                               \
+            "of one repeat (smoke 600; full 86400, or 3 x the estimate)", .value = "SECONDS",      \
+            .min = 1, .max = DEADLINE_S_MAX),                                                      \
+        OPT(struct run_args, data, "data",                                                         \
+            "packed dataset for the bundled workload; NAME: in the store",                         \
+            .value = "synthetic|NAME|PATH")
 #define RUN_OPT_OFFLINE                                                                            \
     OPT(struct run_args, net.opts.is_offline, "offline",                                           \
         "do not run a case whose image, data or code the store lacks (status 4)")
@@ -92,13 +81,6 @@ struct run_args {
         "make a repeat that fails again, at most N times; the last attempt counts", .value = "N",  \
         .min = 0, .max = 100)
 #define RUN_OPT_JSON OPT(struct run_args, want_json, "json", "print one JSON document")
-
-#define RUN_OPT_CHECKLIST                                                                          \
-    OPT(struct run_args, is_checklist, "checklist",                                                \
-        "what must hold on the nodes, in the order in which to see to it")
-#define RUN_OPT_VERBOSE                                                                            \
-    OPT(struct run_args, is_verbose, "verbose",                                                    \
-        "also each case's recipe, folders, command and deadline", .letter = 'v')
 
 /* From the command line to the engine's options. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,

@@ -91,7 +91,7 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct pri
     jw_document(&out, buf);
     jw_z(&out, "run", dir ? dir->id.ptr : NULL);
     jw_str(&out, "report", end->frozen.plan.report);
-    jw_z(&out, "profile", profile_name(end->frozen.plan.profile));
+    jw_z(&out, "profile", PROFILE_NAMES[end->frozen.plan.profile]);
     if (end->frozen.plan.is_rehearsal) {
         jw_bool(&out, "rehearsal", true);
     }
@@ -101,9 +101,7 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct pri
     json_encode(&out, RESULT_CELLS_ROWS, ARRAY_LEN(RESULT_CELLS_ROWS), &end->result);
     columns_of(arena, &end->frozen, &end->result, of->audit, &columns);
     json_encode(&out, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), &columns);
-    if (of->health) {
-        run_health_encode(of->health, "health", &out);
-    }
+    run_health_encode(of->health, "health", &out);
     jw_end_object(&out);
 }
 

@@ -22,7 +22,7 @@ static void show_step(struct strbuf *out, const struct plan *plan, const struct 
                       STR_ARG(step->image_digest));
     }
     for (size_t idx = 0; idx < step->n_mounts; idx++) {
-        strbuf_printf(out, "    sees    %s %.*s\n", recipe_mount_kind_name(step->mounts[idx].kind),
+        strbuf_printf(out, "    sees    %s %.*s\n", RECIPE_MOUNT_KIND_NAMES[step->mounts[idx].kind],
                       STR_ARG(step->mounts[idx].name));
     }
 }

@@ -56,13 +56,17 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
     return 0;
 }
 
-static int need_commit(const struct pinned *pin, struct err *err)
+/* Its commit is known. */
+static int open_pin(struct artifact_job *job, const struct artifact *artifact, struct pinned *pin,
+                    struct sources *sources, struct err *err)
 {
-    return pin->commit ? 0
+    if (find_pin(job, artifact, pin, err) < 0) {
+        return -1;
+    }
+    return pin->commit ? sources_init(sources, job->arena, job->store, job->net_opts, err)
                        : err_set(err, ERR_MANIFEST,
                                  "%s is a branch or tag, which may move: reperf data lock "
-                                 "source:%s records the "
-                                 "commit that it is at",
+                                 "source:%s records the commit that it is at",
                                  pin->id, pin->id);
 }
 
@@ -70,7 +74,8 @@ int source_op_find(struct artifact_job *job, const struct artifact *artifact, co
                    const char **ret_pin, struct err *err)
 {
     struct pinned pin;
-    if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0) {
+    struct sources sources;
+    if (open_pin(job, artifact, &pin, &sources, err) < 0) {
         return -1;
     }
     *ret_url = pin.name.url;
@@ -78,7 +83,7 @@ int source_op_find(struct artifact_job *job, const struct artifact *artifact, co
     return 0;
 }
 
-static void print_part(struct json_out *out, const struct source_part *part)
+static void put_part(struct json_out *out, const struct source_part *part)
 {
     jw_z(out, "url", part->url);
     jw_z(out, "commit", part->commit);
@@ -110,18 +115,18 @@ static void print_tree(const struct artifact_sink *sink, const struct pinned *pi
                        const struct source_tree *tree, bool is_locked)
 {
     size_t n_new = 0;
-    print_part(sink->out, &tree->parts[0]);
+    put_part(sink->out, &tree->parts[0]);
     jw_array(sink->out, "submodules");
-    for (size_t idx = 1; idx < tree->n; idx++) {
-        jw_object(sink->out, NULL);
-        jw_z(sink->out, "path", tree->parts[idx].path);
-        print_part(sink->out, &tree->parts[idx]);
-        jw_end_object(sink->out);
-    }
-    jw_end_array(sink->out);
     for (size_t idx = 0; idx < tree->n; idx++) {
         n_new += tree->parts[idx].is_new;
+        if (idx > 0) {
+            jw_object(sink->out, NULL);
+            jw_z(sink->out, "path", tree->parts[idx].path);
+            put_part(sink->out, &tree->parts[idx]);
+            jw_end_object(sink->out);
+        }
     }
+    jw_end_array(sink->out);
     jw_i64(sink->out, "fetched", (int64_t)n_new);
     jw_bool(sink->out, "locked", is_locked);
     strbuf_printf(sink->text, "source %s\n  commit  %s\n  tree    %s\n", pin->name.url,
@@ -152,8 +157,7 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
     struct sources sources;
     struct source_tree tree;
     struct pinned pin;
-    if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
-        sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0 ||
+    if (open_pin(job, artifact, &pin, &sources, err) < 0 ||
         source_fetch(&sources, pin.name.url, pin.text, &tree, err) < 0 ||
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
@@ -170,8 +174,7 @@ static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
     struct source_tree tree;
     struct pinned pin;
     struct err missing = {0};
-    if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
-        sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
+    if (open_pin(job, artifact, &pin, &sources, err) < 0) {
         return -1;
     }
     bool is_there = source_verify(&sources, pin.name.url, pin.text, false, &tree, &missing) == 0;
@@ -190,8 +193,7 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
     struct sources sources;
     struct source_tree tree;
     struct pinned pin;
-    if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
-        sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0 ||
+    if (open_pin(job, artifact, &pin, &sources, err) < 0 ||
         source_verify(&sources, pin.name.url, pin.text, job->depth != ARTIFACT_QUICK, &tree, err) <
             0 ||
         check_lock(job, &pin, &tree, err) < 0) {

@@ -37,7 +37,7 @@ static void add_node_json(struct json_out *json, const struct fleet_node *node,
     bool has_failed = node->err.code != ERR_NONE;
     jw_object(json, NULL);
     jw_str(json, "node", node->spec->name);
-    jw_z(json, "way", has_failed ? NULL : stage_way_name(staged->way));
+    jw_z(json, "way", has_failed ? NULL : STAGE_WAY_NAMES[staged->way]);
     jw_z(json, "why", staged->why);
     jw_i64(json, "bytes_sent", (int64_t)staged->bytes_sent);
     jw_i64(json, "bytes_there", (int64_t)staged->bytes_there);

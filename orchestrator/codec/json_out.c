@@ -178,13 +178,19 @@ void jw_null(struct json_out *out, const char *key)
     strbuf_add_z(out->buf, "null");
 }
 
+void jw_i64_if(struct json_out *out, const char *key, bool is_there, int64_t value)
+{
+    (is_there ? jw_i64(out, key, value) : jw_null(out, key));
+}
+
+void jw_bool_if(struct json_out *out, const char *key, bool is_there, bool value)
+{
+    (is_there ? jw_bool(out, key, value) : jw_null(out, key));
+}
+
 void jw_known(struct json_out *out, const char *key, int64_t value)
 {
-    if (value < 0) {
-        jw_null(out, key);
-    } else {
-        jw_i64(out, key, value);
-    }
+    jw_i64_if(out, key, value >= 0, value);
 }
 
 void jw_err(struct json_out *out, const char *key, const struct err *err)

@@ -132,6 +132,9 @@ struct json_field {
      .max = sizeof(JSON_MEMBER(T, bytes)), .flags = __VA_ARGS__}
 #define ROW_OBJECT(name, T, member, of, ...)                                                       \
     {ROW_AT(name, JSON_OBJECT, T, member), ROW_ROWS(of), .flags = __VA_ARGS__}
+/* The struct that a member points to, as an object; only written. */
+#define ROW_BEHIND(name, T, ptr, of, ...)                                                          \
+    {.key = (name), .kind = JSON_OBJECT, .via = {1 + offsetof(T, ptr)}, ROW_ROWS(of), .flags = __VA_ARGS__}
 /* An object whose members lie in the same struct. */
 #define ROW_INSIDE(name, of, ...)                                                                  \
     {.key = (name), .kind = JSON_OBJECT, ROW_ROWS(of), .flags = __VA_ARGS__}

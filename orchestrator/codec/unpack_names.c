@@ -145,16 +145,12 @@ int unpack_path_clean(struct str raw, struct str *ret_path, struct err *err)
     return 0;
 }
 
-static const char *type_name(enum unpack_type type)
-{
-    static const char *const NAMES[] = {
-        [UNPACK_FILE] = "file",
-        [UNPACK_FOLDER] = "folder",
-        [UNPACK_SYMLINK] = "symlink",
-        [UNPACK_HARDLINK] = "file",
-    };
-    return NAMES[type];
-}
+static const char *const TYPE_NAMES[] = {
+    [UNPACK_FILE] = "file",
+    [UNPACK_FOLDER] = "folder",
+    [UNPACK_SYMLINK] = "symlink",
+    [UNPACK_HARDLINK] = "file",
+};
 
 /* The node whose path differs from this one in case at most; NULL: none, or with the error. */
 static int find_alike(const struct unpack_names *names, struct str path, struct str folded,
@@ -199,7 +195,7 @@ static int step_into(struct unpack_names *names, struct str path, struct str fol
                ? 0
                : err_set(err, ERR_INTEGRITY, "it lies below \"%.*s\", which is a %s",
                          SHOWN(str_sub(path, str_rcut(path, 0, "/").len, SIZE_MAX)),
-                         type_name(node->type));
+                         TYPE_NAMES[node->type]);
 }
 
 static int check_hardlink(const struct unpack_names *names, struct str target, struct err *err)
@@ -273,8 +269,8 @@ int unpack_names_add(struct unpack_names *names, struct str path, enum unpack_ty
         return 0;
     }
     return type == UNPACK_FOLDER || node->type == UNPACK_FOLDER
-               ? err_set(err, ERR_INTEGRITY, "a %s in place of a %s", type_name(type),
-                         type_name(node->type))
+               ? err_set(err, ERR_INTEGRITY, "a %s in place of a %s", TYPE_NAMES[type],
+                         TYPE_NAMES[node->type])
                : err_set(err, ERR_INTEGRITY, "it occurs twice");
 }
 

@@ -5,7 +5,6 @@
 #include "base/command.h"
 #include "draft/new_from.h"
 
-#include "base/fs.h"
 #include "load/places.h"
 #include "report/report.h"
 

@@ -89,8 +89,8 @@ static const struct format *first_that_reads(struct new_maker *m,
 {
     for (size_t idx = 0; idx < n; idx++) {
         struct err ignored = {0};
-        if (measure_file_rates(m->arena, formats[idx], &(struct rates_of){.path = file}, ret,
-                               &ignored) == 0 &&
+        const struct reading how = {formats[idx], file, .is_of_rates = true};
+        if (measure_file(m->arena, &how, ret, NULL, &ignored) == 0 &&
             measurement_primary(ret)->n > 0) {
             return formats[idx];
         }
@@ -285,7 +285,7 @@ static void add_found(struct table *table, const struct draft_number *d)
                d->is_proposed ? " (proposed)" : "", STR_ARG(d->log->path),
                d->is_of_another || d->log_state != LOG_WHOLE ? ", which is " : "",
                d->is_of_another            ? "of another row"
-               : d->log_state != LOG_WHOLE ? log_state_name(d->log_state)
+               : d->log_state != LOG_WHOLE ? LOG_STATE_NAMES[d->log_state]
                                            : "");
 }
 

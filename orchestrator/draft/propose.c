@@ -5,7 +5,6 @@
 
 #include "base/charset.h"
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/table.h"
 #include "draft/draft.h"
 #include "log/engine.h"
@@ -44,9 +43,9 @@ static int make_format(struct arena *arena, const struct proposal_want *want, st
 static int try_format(struct arena *arena, const struct format *format,
                       const struct proposal_want *want, struct proposal *p, struct err *err)
 {
-    const struct rates_of of = {.path = want->path, .head = want->head};
+    const struct reading how = {format, want->path, .is_of_rates = true, .head = want->head};
     struct measurement m;
-    if (measure_file_rates(arena, format, &of, &m, err) < 0) {
+    if (measure_file(arena, &how, &m, NULL, err) < 0) {
         return -1;
     }
     const struct series *series = measurement_primary(&m);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/fs.h"
-#include "base/vec.h"
 #include "draft/csv.h"
 
 #define TABLE_BYTES_MAX (64u << 20)

@@ -78,8 +78,7 @@ static void expect_frozen(struct contents *c)
 /* The files that a container of the run saw, by the digest that the plan has of them. */
 static int expect_overlay(struct contents *c, const struct plan_mount *mount, struct err *err)
 {
-    const char *name =
-        rundir_name(c->arena, RUNDIR_OVERLAY, (struct rundir_of){.name = mount->name});
+    const char *name = rundir_of_name(c->arena, RUNDIR_OVERLAY, mount->name);
     struct tree_list list;
     struct str version;
     if (tree_hash_folder(c->arena, path_of(c, name), &list, &version, err) < 0) {

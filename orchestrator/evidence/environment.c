@@ -256,11 +256,8 @@ static void put_commit(struct json_out *out, struct arena *arena,
         "git", "-C", folder, "status", "--porcelain", "--untracked-files=no", NULL};
     struct str commit = is_tree ? first_line(ask(arena, opts, commit_argv)) : STR_EMPTY;
     jw_str(out, "commit", commit.len ? commit : STR_EMPTY);
-    if (commit.len) {
-        jw_bool(out, "is_changed_since_commit", str_trim(ask(arena, opts, dirty_argv)).len > 0);
-    } else {
-        jw_null(out, "is_changed_since_commit");
-    }
+    jw_bool_if(out, "is_changed_since_commit", commit.len > 0,
+               commit.len && str_trim(ask(arena, opts, dirty_argv)).len > 0);
 }
 
 int environment_collect(const struct environment_opts *opts, struct strbuf *buf, struct err *err)

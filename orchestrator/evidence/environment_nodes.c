@@ -86,7 +86,7 @@ static int encode(struct arena *arena, const struct inventory *inventory,
     jw_document(&out, &text);
     jw_str(&out, "node", probe->spec->name);
     jw_z(&out, "collected_at", time);
-    jw_z(&out, "runtime", runtime_kind_name(inventory->runtime));
+    jw_z(&out, "runtime", RUNTIME_KIND_NAMES[inventory->runtime]);
     jw_null(&out, "image");
     environment_put_machine(&out, arena, &machine);
     put_facts(&out, arena, &probe->facts);
@@ -105,7 +105,7 @@ int environment_of_nodes(struct arena *arena, struct fleet *fleet, struct clock_
     struct node_probes probes;
     char time[RFC3339_MAX];
     size_t n = 0;
-    if (doctor_examine(arena, fleet, clock, runtime_kind_name(fleet->inventory->runtime), &probes,
+    if (doctor_examine(arena, fleet, clock, RUNTIME_KIND_NAMES[fleet->inventory->runtime], &probes,
                        err) < 0) {
         return -1;
     }

@@ -6,12 +6,7 @@
 #define TEXT_SHOWN  80 /* bytes of a foreign text that a message quotes */
 #define VERSION_MAX 64
 
-static const char *const OUTCOMES[] = {"PASSED", "WARNED", "FAILED"};
-
-const char *evidence_outcome_name(enum evidence_outcome outcome)
-{
-    return OUTCOMES[outcome];
-}
+const char *const EVIDENCE_OUTCOME_NAMES[] = {"PASSED", "WARNED", "FAILED"};
 
 /* --- result.json ------------------------------------------------------------------------------ */
 
@@ -231,7 +226,7 @@ static const char *const LISTS[] = {"passedTests", "warnedTests", "failedTests"}
 static void add_test_result(struct json_out *out, const struct evidence_facts *facts,
                             const struct evidence_files *files)
 {
-    jw_z(out, "result", evidence_outcome_name(facts->outcome));
+    jw_z(out, "result", EVIDENCE_OUTCOME_NAMES[facts->outcome]);
     add_descriptors(out, "configuration", files, is_input);
     for (size_t list = 0; list < ARRAY_LEN(LISTS); list++) {
         jw_array(out, LISTS[list]);

@@ -51,7 +51,7 @@ struct evidence_facts {
 MUST_CHECK int evidence_facts(struct arena *arena, struct str result_json, const char *name,
                               struct evidence_facts *ret_facts, struct err *err);
 /* "PASSED", "WARNED", "FAILED", as in-toto's test-result has them. */
-const char *evidence_outcome_name(enum evidence_outcome outcome);
+extern const char *const EVIDENCE_OUTCOME_NAMES[EVIDENCE_FAILED + 1];
 
 /* Lines of sha256sum(1) for all files that are not closing members. */
 void evidence_sums(struct strbuf *buf, const struct evidence_files *files);

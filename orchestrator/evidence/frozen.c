@@ -155,53 +155,35 @@ int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *er
 
 /* ---- lock ---- */
 
-static bool is_run(const struct plan *plan, const struct stack *stack)
-{
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct report_case *c = plan->steps[idx].bound.of_case;
-        if (c && c->stack == stack && plan->steps[idx].cause == ERR_NONE) {
-            return true;
-        }
-    }
-    return false;
-}
+static const struct json_field STACK_SOURCE_ROWS[] = {
+    ROW("repository", struct source_ref, repository, 0),
+    ROW("commit", struct source_ref, commit, 0),
+};
+static const struct json_field STACK_ROWS[] = {
+    ROW_LIST("sources", struct stack, sources, n_sources, STACK_SOURCE_ROWS, 0),
+};
 
-/* NULL under runtime none: the programs above are what ran. */
-static struct str image_digest(const struct plan *plan, const struct stack *stack)
-{
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct report_case *c = plan->steps[idx].bound.of_case;
-        if (c && c->stack == stack && plan->steps[idx].image_digest.ptr) {
-            return plan->steps[idx].image_digest;
-        }
-    }
-    return STR_EMPTY;
-}
-
-static void put_stack(struct json_out *out, const struct stack *stack, struct str digest)
-{
-    jw_object(out, NULL);
-    jw_str(out, "stack", stack->id);
-    jw_str(out, "image_digest", digest);
-    jw_array(out, "sources");
-    for (size_t idx = 0; idx < stack->n_sources; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "repository", stack->sources[idx].repository);
-        jw_str(out, "commit", stack->sources[idx].commit);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-    jw_end_object(out);
-}
-
+/* Those that a step runs. image_digest is null under runtime none: the programs above are what ran. */
 static void put_stacks(struct json_out *out, const char *key, const void *of)
 {
     const struct frozen *frozen = of;
     jw_array(out, key);
     for (size_t idx = 0; idx < frozen->report.n_stacks; idx++) {
         const struct stack *stack = &frozen->report.stacks[idx];
-        if (is_run(&frozen->plan, stack)) {
-            put_stack(out, stack, image_digest(&frozen->plan, stack));
+        struct str digest = STR_EMPTY;
+        bool is_run = false;
+        for (size_t at = 0; at < frozen->plan.n_steps; at++) {
+            const struct plan_step *step = &frozen->plan.steps[at];
+            bool is_of = step->bound.of_case && step->bound.of_case->stack == stack;
+            is_run = is_run || (is_of && step->cause == ERR_NONE);
+            digest = is_of && !digest.ptr ? step->image_digest : digest;
+        }
+        if (is_run) {
+            jw_object(out, NULL);
+            jw_str(out, "stack", stack->id);
+            jw_str(out, "image_digest", digest);
+            json_encode(out, STACK_ROWS, ARRAY_LEN(STACK_ROWS), stack);
+            jw_end_object(out);
         }
     }
     jw_end_array(out);

@@ -235,10 +235,10 @@ static int check_names(const struct frozen *frozen, struct err *err)
         return err_set(err, ERR_INTEGRITY,
                        "manifest/plan.json: inventory %.*s, runtime %s, launcher %s; "
                        "inventory.json has %.*s, %s, %s",
-                       STR_ARG(plan->inventory), runtime_kind_name(plan->runtime),
-                       launcher_kind_name(plan->launcher), STR_ARG(inventory->id),
-                       runtime_kind_name(inventory->runtime),
-                       launcher_kind_name(inventory->launcher));
+                       STR_ARG(plan->inventory), RUNTIME_KIND_NAMES[plan->runtime],
+                       LAUNCHER_KIND_NAMES[plan->launcher], STR_ARG(inventory->id),
+                       RUNTIME_KIND_NAMES[inventory->runtime],
+                       LAUNCHER_KIND_NAMES[inventory->launcher]);
     }
     return 0;
 }

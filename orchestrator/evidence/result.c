@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "codec/json_table.h"
-#include "judge/identity.h"
 #include "judge/stats.h"
 #include "report/beside.h"
 

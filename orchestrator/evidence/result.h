@@ -136,7 +136,6 @@ struct derived_to { /* where files go */
 
 void outcome_encode(const struct outcome_record *record, struct strbuf *out);
 extern const char *const OUTCOME_NAMES[2];
-const char *outcome_name(enum outcome outcome);
 
 /* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
    log that metrics are read from is checked by its reader. */

@@ -63,9 +63,8 @@ static int check_node(const struct checked *c, size_t node_idx, size_t *n_metric
         rundir_name(c->arena, RUNDIR_MONITOR,
                     (struct rundir_of){
                         .case_id = record->case_id, .repeat = record->repeat, .name = node->name});
-    bool is_metric = str_eq_z(node->log, rundir_name(c->arena, RUNDIR_LOG,
-                                                     (struct rundir_of){.case_id = record->case_id,
-                                                                        .repeat = record->repeat}));
+    bool is_metric = str_eq_z(
+        node->log, rundir_of_repeat(c->arena, RUNDIR_LOG, record->case_id, record->repeat));
     if (!is_in_inventory(c, node->name)) {
         return wrong(c, err, "expected a node of the inventory", node->name);
     }
@@ -109,10 +108,8 @@ int result_check_outcome(struct arena *arena, const struct frozen *frozen,
                          const struct plan_step *step, int64_t repeat,
                          const struct outcome_record *record, struct err *err)
 {
-    const struct checked c = {
-        arena, frozen, record,
-        rundir_name(arena, RUNDIR_OUTCOME,
-                    (struct rundir_of){.case_id = step->case_id, .repeat = repeat})};
+    const struct checked c = {arena, frozen, record,
+                              rundir_of_repeat(arena, RUNDIR_OUTCOME, step->case_id, repeat)};
     size_t n_wanted = frozen->inventory.is_local              ? 0
                       : frozen->plan.launcher == LAUNCHER_SSH ? (size_t)plan_step_nodes(step)
                                                               : 1;
@@ -122,9 +119,7 @@ int result_check_outcome(struct arena *arena, const struct frozen *frozen,
                      str_of(arena_printf(arena, "%.*s repeat %lld", STR_ARG(record->case_id),
                                          (long long)record->repeat)));
     }
-    if (!str_eq_z(record->log,
-                  rundir_name(arena, RUNDIR_LOG,
-                              (struct rundir_of){.case_id = step->case_id, .repeat = repeat}))) {
+    if (!str_eq_z(record->log, rundir_of_repeat(arena, RUNDIR_LOG, step->case_id, repeat))) {
         return wrong(&c, err, "expected the repeat's own log", record->log);
     }
     if (record->n_nodes != n_wanted) {

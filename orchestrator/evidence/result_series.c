@@ -12,7 +12,6 @@
 #include "evidence/evidence.h"
 #include "evidence/rundir.h"
 #include "fleet/runtime.h"
-#include "judge/bind.h"
 #include "judge/identity.h"
 #include "judge/judgement.h"
 #include "judge/number.h"
@@ -23,11 +22,6 @@
 #define SERIES_TEXT_MAX (1u << 30)
 
 const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
-
-const char *outcome_name(enum outcome outcome)
-{
-    return OUTCOME_NAMES[outcome];
-}
 
 static const struct json_field NODE_ROWS[] = {
     ROW("node", struct outcome_node, name, JSON_REQUIRED),
@@ -350,7 +344,7 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
         judgement_of(arena, log->m, step->bound.rule,
                      plan_claims_none(&frozen->plan) ? DEMAND_RAN : DEMAND_WHOLE);
     if (!judgement_is_ok(j.verdict)) {
-        repeat->doubt = str_of(arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(j.verdict),
+        repeat->doubt = str_of(arena_printf(arena, "log: %s%s%.*s", PARSE_VERDICT_NAMES[j.verdict],
                                             j.why.len ? ": " : "", STR_ARG(j.why)));
     }
     if (!j.gives) {
@@ -410,9 +404,9 @@ struct log_of { /* how a log is read; format NULL: why says why it is not */
 static int read_log(struct arena *arena, const struct log_of *of, const char *path,
                     struct measurement *ret_m, struct str *ret_sha256, struct err *err)
 {
-    const struct rates_of rates = {.path = path};
-    return of->has_rule ? measure_file(arena, of->format, path, ret_m, ret_sha256, err)
-           : measure_file_rates(arena, of->format, &rates, ret_m, err) < 0
+    const struct reading how = {of->format, path, .is_of_rates = !of->has_rule};
+    return of->has_rule ? measure_file(arena, &how, ret_m, ret_sha256, err)
+           : measure_file(arena, &how, ret_m, NULL, err) < 0
                ? -1
                : digest_file_hex(arena, path, ret_sha256, err);
 }
@@ -506,13 +500,10 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     struct repeat_result repeat = {.repeat = repeat_no, .value = (double)NAN};
     struct measurement m = {0};
     struct str sha256;
-    const char *outcome_path =
-        fs_join(arena, frozen->folder,
-                rundir_name(arena, RUNDIR_OUTCOME,
-                            (struct rundir_of){.case_id = step->case_id, .repeat = repeat_no}));
+    const char *outcome_path = fs_join(
+        arena, frozen->folder, rundir_of_repeat(arena, RUNDIR_OUTCOME, step->case_id, repeat_no));
     struct log_of of_log = {step->bound.format, STR_EMPTY, step->bound.rule != NULL};
-    repeat.log = str_of(rundir_name(
-        arena, RUNDIR_LOG, (struct rundir_of){.case_id = step->case_id, .repeat = repeat_no}));
+    repeat.log = str_of(rundir_of_repeat(arena, RUNDIR_LOG, step->case_id, repeat_no));
     const char *path = fs_join(arena, frozen->folder, repeat.log.ptr);
     if (step->bound.why) {
         return err_set(err, ERR_MANIFEST, "%s/manifest: case %.*s: %s: %s", frozen->folder,
@@ -549,9 +540,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
         return err_set(err, ERR_PARSE, "%s: more samples than fit %u bytes", repeat.log.ptr,
                        SERIES_TEXT_MAX);
     }
-    if (to.put(to.ctx,
-               rundir_name(arena, RUNDIR_SERIES,
-                           (struct rundir_of){.case_id = step->case_id, .repeat = repeat_no}),
+    if (to.put(to.ctx, rundir_of_repeat(arena, RUNDIR_SERIES, step->case_id, repeat_no),
                strbuf_str(&text), err) < 0) {
         return -1;
     }

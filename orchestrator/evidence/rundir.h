@@ -106,6 +106,15 @@ struct rundir_of {
     struct str name;
 };
 char *rundir_name(struct arena *arena, enum rundir_kind kind, struct rundir_of of);
+static inline char *rundir_of_repeat(struct arena *arena, enum rundir_kind kind, struct str case_id,
+                                     int64_t repeat)
+{
+    return rundir_name(arena, kind, (struct rundir_of){.case_id = case_id, .repeat = repeat});
+}
+static inline char *rundir_of_name(struct arena *arena, enum rundir_kind kind, struct str name)
+{
+    return rundir_name(arena, kind, (struct rundir_of){.name = name});
+}
 /* The kind of a name, by what stands before its first hole; NULL: no run leaves such a file. */
 const struct rundir_file *rundir_file(struct str name);
 

@@ -20,7 +20,6 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/progress.h"
 #include "base/temp.h"
 #include "codec/tarball.h"

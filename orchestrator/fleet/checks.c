@@ -24,23 +24,12 @@ void checks_add(struct checks *checks, struct check check)
     checks->items[checks->n++] = check;
 }
 
-const char *check_verdict_name(enum check_verdict verdict)
-{
-    static const char *const NAMES[] = {"holds", "fails", "not_known"};
-    ASSERT(verdict <= CHECK_UNKNOWN);
-    return NAMES[verdict];
-}
+const char *const CHECK_VERDICT_NAMES[] = {"holds", "fails", "not_known"};
+const char *const CHECK_LEVEL_NAMES[] = {"required", "advised"};
 
 enum check_verdict check_verdict_of(bool holds)
 {
     return holds ? CHECK_HOLDS : CHECK_FAILS;
-}
-
-const char *check_level_name(enum check_level level)
-{
-    static const char *const NAMES[] = {"required", "advised"};
-    ASSERT(level <= CHECK_ADVISED);
-    return NAMES[level];
 }
 
 /* ---- one requirement ---- */

@@ -35,8 +35,8 @@ struct checks {
 };
 void checks_add(struct checks *checks, struct check check);
 enum check_verdict check_verdict_of(bool holds);
-const char *check_verdict_name(enum check_verdict verdict);
-const char *check_level_name(enum check_level level);
+extern const char *const CHECK_VERDICT_NAMES[CHECK_UNKNOWN + 1];
+extern const char *const CHECK_LEVEL_NAMES[CHECK_ADVISED + 1];
 
 /* A node as the doctor found it. */
 struct node_probe {
@@ -79,6 +79,7 @@ void checks_of_network(struct checks *checks, const struct node_probes *probes, 
 struct difference_value {
     struct str value; /* NULL: not known */
     size_t *nodes;    /* indices */
+    struct str *names;
     size_t n_nodes;
 };
 struct difference {

@@ -246,7 +246,7 @@ static struct str value_of(struct arena *arena, const struct inventory *inventor
 {
     int64_t kb = 0;
     if (!row->key) {
-        return facts_at(facts, "engine.%s.version", runtime_kind_name(inventory->runtime));
+        return facts_at(facts, "engine.%s.version", RUNTIME_KIND_NAMES[inventory->runtime]);
     }
     if (row->of == OF_NODE_GIB) {
         return facts_i64(facts, row->key, &kb)
@@ -257,8 +257,8 @@ static struct str value_of(struct arena *arena, const struct inventory *inventor
                               : facts_value(facts, row->key);
 }
 
-static void put_value(struct arena *arena, struct difference *difference, size_t n_nodes,
-                      struct str value, size_t node)
+static void put_value(struct arena *arena, struct difference *difference,
+                      const struct node_probes *probes, struct str value, size_t node)
 {
     struct difference_value *at = NULL;
     for (size_t idx = 0; idx < difference->n_values; idx++) {
@@ -270,8 +270,10 @@ static void put_value(struct arena *arena, struct difference *difference, size_t
     if (!at) {
         at = &difference->values[difference->n_values++];
         at->value = value;
-        at->nodes = arena_array(arena, size_t, n_nodes);
+        at->nodes = arena_array(arena, size_t, probes->n);
+        at->names = arena_array(arena, struct str, probes->n);
     }
+    at->names[at->n_nodes] = probes->inventory->nodes[node].name;
     at->nodes[at->n_nodes++] = node;
 }
 
@@ -305,7 +307,7 @@ void checks_of_differences(struct checks *checks, const struct node_probes *prob
         for (size_t idx = 0; idx < probes->n; idx++) {
             if (probes->items[idx].is_reached) {
                 n_reached++;
-                put_value(checks->arena, &difference, probes->n,
+                put_value(checks->arena, &difference, probes,
                           value_of(checks->arena, probes->inventory, &probes->items[idx].facts,
                                    &EQUAL[row]),
                           idx);

@@ -138,7 +138,7 @@ static void try_engine(struct checks *checks, const struct inventory *inventory,
                        const struct node_probe *probe, int64_t n_gpus)
 {
     const struct node_facts *facts = &probe->facts;
-    const char *name = runtime_kind_name(inventory->runtime);
+    const char *name = RUNTIME_KIND_NAMES[inventory->runtime];
     const char *key = arena_printf(checks->arena, "engine.%s.version", name);
     struct str version = facts_value(facts, key);
     if (inventory->runtime == RUNTIME_NONE) {

@@ -19,17 +19,9 @@
 
 /* ---- names ---- */
 
-const char *clean_kind_name(enum clean_kind kind)
-{
-    static const char *const NAMES[] = {"job", "container", "lease", "partial", "batch"};
-    return NAMES[kind];
-}
+const char *const CLEAN_KIND_NAMES[] = {"job", "container", "lease", "partial", "batch"};
 
-const char *clean_action_name(enum clean_action action)
-{
-    static const char *const NAMES[] = {"keep", "remove", "end"};
-    return NAMES[action];
-}
+const char *const CLEAN_ACTION_NAMES[] = {"keep", "remove", "end"};
 
 /* ---- what becomes of it ---- */
 
@@ -99,7 +91,7 @@ static void decide_partial(struct node_scan *scan, const struct scan_node *node,
 static bool find_kind(struct str word, enum clean_kind *ret_kind)
 {
     for (int kind = CLEAN_JOB; kind <= CLEAN_BATCH; kind++) {
-        if (str_eq_z(word, clean_kind_name((enum clean_kind)kind))) {
+        if (str_eq_z(word, CLEAN_KIND_NAMES[(enum clean_kind)kind])) {
             *ret_kind = (enum clean_kind)kind;
             return true;
         }
@@ -240,7 +232,7 @@ static enum step step_scan(void *ctx, struct fleet_node *node, size_t node_idx, 
     char minutes[16];
     snprintf(minutes, sizeof(minutes), "%d", CLEAN_PARTIAL_MIN);
     const struct str fields[] = {str_of(local_root ? local_root : ""), str_of(minutes),
-                                 str_of(has_engine ? runtime_kind_name(runtime) : ""),
+                                 str_of(has_engine ? RUNTIME_KIND_NAMES[runtime] : ""),
                                  STR_LIT(RUNTIME_LABEL_RUN)};
     const struct remote_ask of_batch = {.what = "the jobs of Slurm",
                                         .op = NODE_BATCHES,
@@ -408,7 +400,7 @@ static void begin_removal(struct apply *apply, const struct clean_node *list, bo
     for (size_t idx = 0; idx < list->n; idx++) {
         const struct clean_item *item = &list->items[idx];
         if (is_of(item, is_batch)) {
-            removal->fields[2 * removal->n + 1] = str_of(clean_kind_name(item->kind));
+            removal->fields[2 * removal->n + 1] = str_of(CLEAN_KIND_NAMES[item->kind]);
             removal->fields[2 * removal->n + 2] = item->id;
             removal->n++;
         }
@@ -437,7 +429,7 @@ static enum step step_removal(struct apply *apply, struct remote *remote, size_t
                                        .output = &of->output,
                                        .deadline_ns = REST_DEADLINE_NS};
         remote = remote ? remote : batch_remote(apply->fleet, apply->list, &apply->own);
-        fields[0] = str_of(runtime_kind_name(apply->fleet->inventory->runtime));
+        fields[0] = str_of(RUNTIME_KIND_NAMES[apply->fleet->inventory->runtime]);
         enum step step = remote->ops->ask(remote, &ask, err);
         if (step != STEP_DONE) {
             return step;

@@ -65,7 +65,7 @@ MUST_CHECK int clean_read_line(struct arena *arena, struct str line, struct clea
    clean_scan. */
 MUST_CHECK int clean_apply(struct fleet *fleet, struct clean_list *list, struct err *err);
 
-const char *clean_kind_name(enum clean_kind kind);       /* "job", ... */
-const char *clean_action_name(enum clean_action action); /* "keep", "remove", "end" */
+extern const char *const CLEAN_KIND_NAMES[CLEAN_BATCH + 1]; /* "job", ... */
+extern const char *const CLEAN_ACTION_NAMES[CLEAN_END + 1]; /* "keep", "remove", "end" */
 
 #endif

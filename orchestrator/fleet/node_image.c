@@ -34,13 +34,8 @@ struct provide {
 EMBED(provide_image_sh, "orchestrator/fleet/provide_image.sh");
 EMBED(find_image_sh, "orchestrator/fleet/find_image.sh");
 
-const char *node_image_way_name(enum node_image_way way)
-{
-    static const char *const NAMES[] = {[NODE_IMAGE_THERE] = "there",
-                                        [NODE_IMAGE_PULLED] = "pulled",
-                                        [NODE_IMAGE_LOADED] = "loaded"};
-    return NAMES[way];
-}
+const char *const NODE_IMAGE_WAY_NAMES[] = {
+    [NODE_IMAGE_THERE] = "there", [NODE_IMAGE_PULLED] = "pulled", [NODE_IMAGE_LOADED] = "loaded"};
 
 /* Source of the words: docker 20.10 and podman 4.3 against registries with each fault (tests/integration/test_node_image.sh). */
 static enum err_code node_image_cause(struct str output)
@@ -106,7 +101,7 @@ static int take_answer(struct provide *provide, size_t node_idx, int exit_status
     uint8_t sha256[SHA256_BYTES];
     struct err ignored = {0};
     if (exit_status != 0) {
-        return fail_output(runtime_kind_name(provide->kind), output, err);
+        return fail_output(RUNTIME_KIND_NAMES[provide->kind], output, err);
     }
     while (str_next(&rest, '\n', &line)) {
         struct str parts = str_trim(line), first;
@@ -222,7 +217,7 @@ static int ask_or_pull(struct provide *provide, struct err *err)
         .provide = provide,
         .script = provide->files ? embedded_body(EMBEDDED(find_image_sh)).ptr
                                  : embedded_body(EMBEDDED(provide_image_sh)).ptr,
-        .args = {runtime_kind_name(provide->kind), provide->config, provide->manifest,
+        .args = {RUNTIME_KIND_NAMES[provide->kind], provide->config, provide->manifest,
                  registry_ref(provide), arena_printf(provide->arena, "%d", provide->n_tries), "",
                  provide->report.image.digest.ptr},
         .file_at = 5,
@@ -351,7 +346,7 @@ static int load_nodes(struct provide *provide, const char *path, struct err *err
     struct image_round load = {
         .provide = provide,
         .script = LOAD,
-        .args = {runtime_kind_name(provide->kind), "", provide->config, provide->manifest},
+        .args = {RUNTIME_KIND_NAMES[provide->kind], "", provide->config, provide->manifest},
         .file_at = 1,
         .files = tars,
         .deadline_ns = provide->deadline_ns};
@@ -407,7 +402,7 @@ static int choose_file(struct provide *provide, struct err *err)
             return err_set(err, ERR_CONTAINER,
                            "image %s: its file is %s on one node and %s on another: with runtime "
                            "%s all need the same work folder",
-                           provide->spec->name, file, here, runtime_kind_name(provide->kind));
+                           provide->spec->name, file, here, RUNTIME_KIND_NAMES[provide->kind]);
         }
         file = here ? here : file;
     }

@@ -25,7 +25,7 @@ enum node_image_way {
     NODE_IMAGE_PULLED, /* by its engine from the inventory's registry */
     NODE_IMAGE_LOADED, /* from a tar */
 };
-const char *node_image_way_name(enum node_image_way way);
+extern const char *const NODE_IMAGE_WAY_NAMES[NODE_IMAGE_LOADED + 1];
 
 struct node_image_node {
     enum node_image_way way;

@@ -172,7 +172,7 @@ int runtime_commands(struct arena *arena, enum runtime_kind kind, const struct r
     }
     commands.env = NO_ENV;
     if (runtime_table_commands(arena, kind, job, &commands, err) < 0) {
-        return err->code == ERR_CONTAINER ? err_wrap(err, "runtime %s", runtime_kind_name(kind))
+        return err->code == ERR_CONTAINER ? err_wrap(err, "runtime %s", RUNTIME_KIND_NAMES[kind])
                                           : -1;
     }
     *ret_commands = commands;

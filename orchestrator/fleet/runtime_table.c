@@ -525,7 +525,7 @@ int runtime_table_commands(struct arena *arena, enum runtime_kind kind,
                            struct err *err)
 {
     const struct engine *engine = &ENGINES[kind];
-    const char *name = runtime_kind_name(kind);
+    const char *name = RUNTIME_KIND_NAMES[kind];
     const struct runtime_wish wish = {arena, job, runtime_flags(job), runtime_env(arena, job),
                                       engine};
     struct argv_words words, cleanup;

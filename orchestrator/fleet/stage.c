@@ -9,11 +9,7 @@
 
 #define BUFFER_MAX (8u << 20) /* of what is under way to a node; much less is used */
 
-const char *stage_way_name(enum stage_way way)
-{
-    static const char *const NAMES[STAGE_WAY_COUNT] = {"nothing", "shared", "chain", "ssh"};
-    return NAMES[way];
-}
+const char *const STAGE_WAY_NAMES[] = {"nothing", "shared", "chain", "ssh"};
 
 /* ---- this machine itself ---- */
 

@@ -54,7 +54,7 @@ enum stage_way {                /* the last that was used */
                  STAGE_SSH,     /* by SSH */
                  STAGE_WAY_COUNT,
 };
-const char *stage_way_name(enum stage_way way);
+extern const char *const STAGE_WAY_NAMES[STAGE_WAY_COUNT];
 
 struct stage_node {       /* of one node, after stage_items */
     uint64_t bytes_sent;  /* to it, by whom ever */

@@ -171,7 +171,6 @@ int stage_gather(struct staging *staging, struct err *err)
     CLEANUP(pool) struct pool *pool = NULL;
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
     struct gathering g = {.staging = staging};
-    struct err unsaved = {0};
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     g.n_threads = cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (size_t)cores;
     make_cache_folder(staging);
@@ -187,9 +186,7 @@ int stage_gather(struct staging *staging, struct err *err)
     arena_adopt(staging->arena, g.files.items);
     staging->order.files = g.files.items;
     staging->order.n_files = g.files.n;
-    if (cache && digest_cache_save(cache, &unsaved) < 0) {
-        log_line(LOG_WARN, "%s", unsaved.msg);
-    }
+    digest_cache_save(cache);
     return result;
 }
 

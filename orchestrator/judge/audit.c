@@ -48,7 +48,7 @@ const char *cell_verdict_words(const struct cell_audit *cell)
                                            [AUDIT_MATCH] = "match, proposed",
                                            [AUDIT_DIFFERS] = "differs, proposed",
                                            [AUDIT_NO_LOG] = "no_log"};
-    return cell->is_proposed ? PROPOSED[cell->verdict] : audit_verdict_name(cell->verdict);
+    return cell->is_proposed ? PROPOSED[cell->verdict] : AUDIT_VERDICT_NAMES[cell->verdict];
 }
 
 const char *cell_cut_words(const struct cell_audit *cell)

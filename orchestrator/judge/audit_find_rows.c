@@ -52,7 +52,7 @@ static void find_rule(struct audit *audit, const struct cell_audit *a)
         finding_add(audit->found, "rule-scale-differs", cell_spot(audit, a),
                     "%s: %.*s scales by %s, but a value of %.*s is per %s", a->cell->id.ptr,
                     STR_ARG(rule->id), SCALE_NAMES[rule->scale], STR_ARG(series->name),
-                    scope_name(series->scope));
+                    SCOPE_NAMES[series->scope]);
     }
 }
 

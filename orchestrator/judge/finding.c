@@ -9,12 +9,6 @@
 
 const char *const FINDING_LEVEL_NAMES[3] = {"note", "warning", "error"};
 
-const char *finding_level_name(enum finding_level level)
-{
-    ASSERT((size_t)level < ARRAY_LEN(FINDING_LEVEL_NAMES));
-    return FINDING_LEVEL_NAMES[level];
-}
-
 static const struct finding_rule *find_rule(const char *id)
 {
     return Z_NAMED(FINDING_RULES, N_FINDING_RULES, id, str_of(id));

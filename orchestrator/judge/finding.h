@@ -45,7 +45,6 @@ extern const struct finding_rule FINDING_RULES[];
 extern const size_t N_FINDING_RULES;
 
 extern const char *const FINDING_LEVEL_NAMES[3];
-const char *finding_level_name(enum finding_level level); /* "note", "warning", "error" */
 
 /* The id must be in the table, from which its level is taken. */
 void finding_add(struct findings *list, const char *id, struct spot at, const char *fmt, ...)

@@ -11,14 +11,9 @@
 #define LIST_BYTES  160
 #define NOT_PRINTED (-1)
 
-static const char *const NAMES[IDENTITY_FACTS] = {
+const char *const IDENTITY_NAMES[IDENTITY_FACTS] = {
     [ID_GPUS] = "gpus",   [ID_NODES] = "nodes", [ID_PRECISION] = "precision", [ID_BATCH] = "batch",
     [ID_MODEL] = "model", [ID_UNIT] = "unit",   [ID_MACHINE] = "machine",     [ID_LOGS] = "runs"};
-
-const char *identity_name(enum identity_fact fact)
-{
-    return NAMES[fact];
-}
 
 struct str identity_facts(struct arena *arena, const struct identity *identity,
                           enum identity_state state, const char *between)
@@ -27,18 +22,13 @@ struct str identity_facts(struct arena *arena, const struct identity *identity,
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         if (identity->items[fact].state == state) {
             names = str_of(arena_printf(arena, "%.*s%s%s", STR_ARG(names), names.len ? between : "",
-                                        NAMES[fact]));
+                                        IDENTITY_NAMES[fact]));
         }
     }
     return names;
 }
 
 const char *const PROOF_NAMES[3] = {"full", "partial", "contradicted"};
-
-const char *proof_name(enum proof proof)
-{
-    return PROOF_NAMES[proof];
-}
 
 /* ---- what the log states ---- */
 
@@ -233,7 +223,7 @@ static struct identity_item check_count(struct arena *arena, const struct format
 {
     bool is_gpus = fact == ID_GPUS;
     const char *words = is_gpus ? "number of GPUs" : "number of nodes";
-    struct stated s = stated_of(told, NAMES[fact]);
+    struct stated s = stated_of(told, IDENTITY_NAMES[fact]);
     if (row == NOT_PRINTED) {
         return unproven(str_of(arena_printf(arena, "the row does not print its %s", words)));
     }
@@ -241,7 +231,7 @@ static struct identity_item check_count(struct arena *arena, const struct format
         return compare(arena, &s, count_text(arena, row), same_count, words);
     }
     return counted > 0 ? follows(arena, row, counted, words)
-                       : lacking(arena, format, told, NAMES[fact],
+                       : lacking(arena, format, told, IDENTITY_NAMES[fact],
                                  is_gpus ? "how many GPUs there are" : "how many nodes there are");
 }
 
@@ -250,7 +240,8 @@ static struct identity_item check_gpus(struct arena *arena, const struct format 
                                        const struct told *told, const struct identity_row *row,
                                        int64_t counted)
 {
-    if (row->nodes > 0 && row->gpus == 0 && count_stated(told, NAMES[ID_GPUS]) == row->nodes) {
+    if (row->nodes > 0 && row->gpus == 0 &&
+        count_stated(told, IDENTITY_NAMES[ID_GPUS]) == row->nodes) {
         return unproven(STR_LIT("the row has no GPUs, and the log does not say that what trained "
                                 "was none"));
     }

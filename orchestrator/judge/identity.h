@@ -37,12 +37,11 @@ struct log_counts {
     int64_t gpus, nodes, batch_per_gpu;
 };
 
-const char *identity_name(enum identity_fact fact);
+extern const char *const IDENTITY_NAMES[IDENTITY_FACTS];
 /* The names of the facts in one state, parted by `between`. */
 struct str identity_facts(struct arena *arena, const struct identity *identity,
                           enum identity_state state, const char *between);
 extern const char *const PROOF_NAMES[3];
-const char *proof_name(enum proof proof);
 
 struct log_counts identity_counts(const struct format *format, const struct measurement *m,
                                   const struct rule *rule);

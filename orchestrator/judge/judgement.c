@@ -7,11 +7,6 @@
 
 const char *const LOG_STATE_NAMES[5] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
 
-const char *log_state_name(enum log_state state)
-{
-    return LOG_STATE_NAMES[state];
-}
-
 /* Of several runs the rule takes one. If no run has the primary figure, the rule may read another: then the run is judged, not the figure
    that is absent. */
 static bool takes_run(const struct measurement *m, const struct rule *rule, enum demand demand)
@@ -37,7 +32,7 @@ static void take_run(struct arena *arena, const struct measurement *m, const str
              : m->verdict == PARSE_NO_METRIC
                  ? STR_LIT("the run did not end as it should")
                  : str_of(arena_printf(arena, "the %s run is %s", is_first ? "first" : "last",
-                                       parse_verdict_name(j->verdict)));
+                                       PARSE_VERDICT_NAMES[j->verdict]));
 }
 
 /* Another series of the format has samples. */

@@ -15,7 +15,6 @@ enum demand {
 /* The state of a cell's logs: the worst of several, in this order. */
 enum log_state { LOG_WHOLE, LOG_INCOMPLETE, LOG_UNREADABLE, LOG_NO_RULE, LOG_ABSENT };
 extern const char *const LOG_STATE_NAMES[5];
-const char *log_state_name(enum log_state state);
 
 struct judgement {
     enum parse_verdict verdict; /* on the run whose samples the rule takes */

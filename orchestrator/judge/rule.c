@@ -374,16 +374,12 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
     }
 }
 
-const char *sample_use_name(enum sample_use use)
-{
-    static const char *const NAMES[] = {
-        [USE_COUNTED] = "counted",       [USE_TRIMMED] = "trimmed",
-        [USE_BETWEEN] = "between",       [USE_OTHER_RUN] = "other_run",
-        [USE_OTHER_GPUS] = "other_gpus", [USE_OUTSIDE_STEPS] = "outside_steps",
-        [USE_WARMUP] = "warmup",         [USE_SKIPPED] = "skipped",
-        [USE_DROPPED] = "dropped",       [USE_BEFORE_LAST] = "before_last"};
-    return NAMES[use];
-}
+const char *const SAMPLE_USE_NAMES[] = {
+    [USE_COUNTED] = "counted",       [USE_TRIMMED] = "trimmed",
+    [USE_BETWEEN] = "between",       [USE_OTHER_RUN] = "other_run",
+    [USE_OTHER_GPUS] = "other_gpus", [USE_OUTSIDE_STEPS] = "outside_steps",
+    [USE_WARMUP] = "warmup",         [USE_SKIPPED] = "skipped",
+    [USE_DROPPED] = "dropped",       [USE_BEFORE_LAST] = "before_last"};
 
 /* ---- the rules of a format ---- */
 

@@ -33,12 +33,13 @@ enum scale {
     SCALE_GLOBAL_BATCH, /* batch_per_gpu x GPUs x value: steps per second become items per second */
     SCALE_FACT_OVER,    /* items per step as the log states them / value */
     SCALE_FACT,         /* items per step x value */
+    SCALE_COUNT,
 };
 
-enum rounding { ROUND_NEAREST, ROUND_TRUNCATE };
-enum run_choice { RUN_ONLY, RUN_FIRST, RUN_LAST }; /* RUN_ONLY: a file with two runs is an error */
+enum rounding { ROUND_NEAREST, ROUND_TRUNCATE, ROUND_COUNT };
+enum run_choice { RUN_ONLY, RUN_FIRST, RUN_LAST, RUN_CHOICE_COUNT }; /* RUN_ONLY: of one run */
 /* Across the logs of one cell. */
-enum repeats { REPEATS_SINGLE, REPEATS_MEAN, REPEATS_MEDIAN, REPEATS_OLYMPIC };
+enum repeats { REPEATS_SINGLE, REPEATS_MEAN, REPEATS_MEDIAN, REPEATS_OLYMPIC, REPEATS_COUNT };
 
 struct window {
     int64_t skip;      /* samples dropped at the start */
@@ -137,7 +138,7 @@ static inline bool use_is_in_window(enum sample_use use)
 {
     return use <= USE_BETWEEN;
 }
-const char *sample_use_name(enum sample_use use);
+extern const char *const SAMPLE_USE_NAMES[USE_BEFORE_LAST + 1];
 
 /* A format with its rules. */
 MUST_CHECK int format_read(const struct json *root, struct arena *arena, struct format **ret_format,
@@ -190,8 +191,8 @@ MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, do
 double rule_round(enum rounding rounding, double value, int decimals);
 bool rule_is_by_fact(const struct rule *rule);
 extern const char *const STATISTIC_NAMES[STAT_COUNT]; /* each by its enum */
-extern const char *const ROUNDING_NAMES[], *const REPEATS_NAMES[], *const SCALE_NAMES[],
-                                                                       *const RUN_CHOICE_NAMES[];
+extern const char *const ROUNDING_NAMES[ROUND_COUNT], *const REPEATS_NAMES[REPEATS_COUNT];
+extern const char *const SCALE_NAMES[SCALE_COUNT], *const RUN_CHOICE_NAMES[RUN_CHOICE_COUNT];
 
 /* "mean of ips, skip 2, trim 5+5, x GPUs": for people. */
 void rule_describe(const struct rule *rule, struct strbuf *out);

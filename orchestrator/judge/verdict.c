@@ -12,18 +12,6 @@ const char *const AUDIT_VERDICT_NAMES[4] = {"exact", "match", "differs", "no_log
 const char *const RUN_VERDICT_NAMES[] = {"reproduced",     "faster", "slower",
                                          "not_comparable", "failed", "not_run"};
 
-const char *audit_verdict_name(enum audit_verdict verdict)
-{
-    ASSERT((size_t)verdict < ARRAY_LEN(AUDIT_VERDICT_NAMES));
-    return AUDIT_VERDICT_NAMES[verdict];
-}
-
-const char *run_verdict_name(enum run_verdict verdict)
-{
-    ASSERT((size_t)verdict < ARRAY_LEN(RUN_VERDICT_NAMES));
-    return RUN_VERDICT_NAMES[verdict];
-}
-
 double rel_diff(double value, double reference)
 {
     return (value - reference) / reference;

@@ -30,7 +30,5 @@ enum run_verdict verdict_run(double measured, double published, double tolerance
 double rel_diff(double value, double reference); /* (value - reference) / reference */
 
 extern const char *const AUDIT_VERDICT_NAMES[4], *const RUN_VERDICT_NAMES[6];
-const char *audit_verdict_name(enum audit_verdict verdict);
-const char *run_verdict_name(enum run_verdict verdict);
 
 #endif

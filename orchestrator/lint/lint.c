@@ -9,11 +9,6 @@
 
 const char ARCHIVE_SUFFIXES[] = ".tar.gz .tgz .zip .tar.bz2 .tbz2 .tar.xz .txz .tar.zst .tar";
 
-static size_t stack_index(const struct report *report, const struct stack *stack)
-{
-    return (size_t)(stack - report->stacks);
-}
-
 void lint_add(struct lint *lint, const char *id, struct spot at, const char *fmt, ...)
 {
     char text[MESSAGE_BYTES];
@@ -55,22 +50,10 @@ const struct report_case *command_next_case(const struct lint_command *c,
     return of < report->cases + report->n_cases ? of : NULL;
 }
 
-static const struct shell_script *script_of(struct lint *lint, const struct stack *stack,
-                                            const struct command *command, bool is_printed)
+static struct lint_scripts *scripts_of(struct lint *lint, const struct stack *stack,
+                                       const struct command *command)
 {
-    static const struct shell_script NONE = {.n = 0};
-    size_t at = 2 * (lint->first_command[stack_index(lint->report, stack)] +
-                     (size_t)(command - stack->commands)) +
-                is_printed;
-    struct str text = is_printed ? command->printed : command->works;
-    if (!text.ptr) {
-        return &NONE;
-    }
-    if (!lint->scripts[at]) {
-        lint->scripts[at] = arena_new(lint->arena, struct shell_script);
-        shell_script_read(lint->arena, text, lint->scripts[at]);
-    }
-    return lint->scripts[at];
+    return &lint->scripts[stack - lint->report->stacks][command - stack->commands];
 }
 
 struct lint_command lint_walk(struct lint *lint, const struct stack *stack)
@@ -86,7 +69,7 @@ bool lint_next_command(struct lint_command *c)
         return false;
     }
     c->command = &c->stack->commands[idx];
-    c->script = script_of(lint, c->stack, c->command, true);
+    c->script = &scripts_of(lint, c->stack, c->command)->printed;
     c->at = in_stack(c->stack, arena_printf(lint->arena, ".commands[%zu].printed", idx));
     c->run = NULL;
     return true;
@@ -108,7 +91,7 @@ bool lint_next_run(struct lint_command *c)
 const struct shell_script *working_script(struct lint *lint, const struct stack *stack,
                                           const struct command *command)
 {
-    return script_of(lint, stack, command, false);
+    return &scripts_of(lint, stack, command)->works;
 }
 
 bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value)
@@ -125,13 +108,15 @@ bool stack_condition(const struct stack *stack, const char *name, struct str *re
 void lint_report(struct arena *arena, const struct report *report, struct findings *findings)
 {
     struct lint lint = {.arena = arena, .report = report, .findings = findings};
-    size_t n = 0;
-    lint.first_command = arena_array(arena, size_t, report->n_stacks + 1);
+    lint.scripts = arena_array(arena, struct lint_scripts *, report->n_stacks + 1);
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        lint.first_command[idx] = n;
-        n += report->stacks[idx].n_commands;
+        const struct stack *s = &report->stacks[idx];
+        lint.scripts[idx] = arena_array(arena, struct lint_scripts, s->n_commands + 1);
+        for (size_t at = 0; at < s->n_commands; at++) {
+            shell_script_read(arena, s->commands[at].printed, &lint.scripts[idx][at].printed);
+            shell_script_read(arena, s->commands[at].works, &lint.scripts[idx][at].works);
+        }
     }
-    lint.scripts = arena_array(arena, struct shell_script *, 2 * n + 1);
     lint_pins(&lint);
     lint_commands(&lint);
     lint_conditions(&lint);

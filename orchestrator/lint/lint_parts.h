@@ -10,14 +10,16 @@
 #include "report/launch_options.h"
 #include "report/shell_script.h"
 
+struct lint_scripts { /* of a command; without runs where it has no such text */
+    struct shell_script printed, works;
+};
+
 struct lint {
     struct arena *arena;
     const struct report *report;
     struct findings *findings;
-    struct patterns patterns; /* those that a rule looks for; owned */
-    size_t *first_command;    /* by stack: how many commands precede its own */
-    struct shell_script *
-        *scripts; /* by command: the working one, the printed one; NULL until asked for */
+    struct patterns patterns;      /* those that a rule looks for; owned */
+    struct lint_scripts **scripts; /* by stack, by command */
 };
 
 /* A printed command, or one of a recipe, parsed. */

@@ -6,11 +6,6 @@
 #include "base/fs.h"
 #include "load/log_reader.h"
 
-#include <errno.h>
-#include <unistd.h>
-
-#define WINDOW_BYTES (64u << 10)
-
 struct wanted {
     struct arena *arena;
     const int64_t *lines;
@@ -57,25 +52,22 @@ int log_lines_read(struct arena *arena, const char *path, const int64_t *lines, 
                    struct str *ret_texts, struct err *err)
 {
     CLEANUP(fd) int fd = -1;
-    CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
+    CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
     struct wanted w = {.arena = arena, .lines = lines, .n = n, .line = 1, .texts = ret_texts};
     if (log_open(path, &fd, err) < 0) {
         return -1;
     }
     memset(ret_texts, 0, n * sizeof(ret_texts[0]));
     while (w.next < n) {
-        ssize_t len = read(fd, window, WINDOW_BYTES);
-        if (len < 0 && errno == EINTR) {
-            continue;
-        }
-        if (len < 0) {
-            return err_set(err, ERR_IO, "%s: %s", path, err_errno_text(errno));
+        size_t len;
+        if (log_read_window(fd, path, window, &len, err) < 0) {
+            return -1;
         }
         if (len == 0) {
             end_line(&w);
             return 0;
         }
-        feed(&w, window, (size_t)len);
+        feed(&w, window, len);
     }
     return 0;
 }

@@ -79,24 +79,28 @@ int log_read_window(int fd, const char *path, char *window, size_t *ret_len, str
     return 0;
 }
 
-int log_reader_open(struct log_reader *reader, struct arena *arena, const struct reading_by *by,
-                    const char *path, struct err *err)
+int log_reader_open(struct log_reader *reader, struct arena *arena, const struct reading *how,
+                    struct err *err)
 {
+    bool has_all = how->head && how->head->is_whole;
     ASSERT(reader->fd < 0);
-    if (log_open(path, &reader->fd, err) < 0) {
+    if (!has_all && log_open(how->path, &reader->fd, err) < 0) {
         return -1;
     }
-    if (parser_new(by->format, arena, &reader->parser, err) < 0) {
+    if (parser_new(how->format, arena, &reader->parser, err) < 0) {
         log_reader_close(reader);
         return -1;
     }
-    if (by->keeps_lines) {
+    if (how->keeps_lines) {
         parser_keep_lines(reader->parser);
+    }
+    if (how->is_of_rates) {
+        parser_skip_scores(reader->parser, how->named);
     }
     if (!reader->window) {
         reader->window = xmalloc(LOG_WINDOW_BYTES);
     }
-    reader->path = path;
+    reader->path = how->path;
     reader->len = 0;
     return 0;
 }

@@ -29,7 +29,7 @@ struct log_reader {
 
 /* What the parser finds lives in the arena. */
 MUST_CHECK int log_reader_open(struct log_reader *reader, struct arena *arena,
-                               const struct reading_by *by, const char *path, struct err *err);
+                               const struct reading *how, struct err *err);
 MUST_CHECK int log_reader_next(struct log_reader *reader, struct err *err);
 MUST_CHECK int log_reader_parse(struct log_reader *reader, struct err *err);
 MUST_CHECK int log_reader_finish(struct log_reader *reader, struct measurement *ret_measurement,

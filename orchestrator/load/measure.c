@@ -28,61 +28,31 @@ static int parse_all(struct log_reader *reader, struct digest *digest, struct er
     }
 }
 
-static int parse_file(struct arena *arena, const struct reading_by *by, const char *path,
-                      struct measurement *ret_measurement, struct digest *digest, struct err *err)
-{
-    CLEANUP(log_reader) struct log_reader reader = LOG_READER_EMPTY;
-    return log_reader_open(&reader, arena, by, path, err) < 0 || parse_all(&reader, digest, err) < 0
-               ? -1
-               : log_reader_finish(&reader, ret_measurement, err);
-}
-
-int measure_file(struct arena *arena, const struct format *format, const char *path,
+int measure_file(struct arena *arena, const struct reading *how,
                  struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
 {
-    const struct reading_by by = {.format = format};
-    return measure_file_by(arena, &by, path, ret_measurement, ret_sha256, err);
-}
-
-int measure_file_by(struct arena *arena, const struct reading_by *by, const char *path,
-                    struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
-{
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    if (!ret_sha256) {
-        return parse_file(arena, by, path, ret_measurement, NULL, err);
-    }
-    digest_start(&digest, DIGEST_SHA256);
-    if (log_must_be_regular(path, err) < 0 ||
-        parse_file(arena, by, path, ret_measurement, &digest, err) < 0) {
-        return -1;
-    }
-    *ret_sha256 = hex_dup(arena, digest_finish(&digest).sha256, SHA256_BYTES);
-    return 0;
-}
-
-int measure_file_rates(struct arena *arena, const struct format *format, const struct rates_of *of,
-                       struct measurement *ret_measurement, struct err *err)
-{
-    const struct log_head *head = of->head;
     CLEANUP(log_reader) struct log_reader reader = LOG_READER_EMPTY;
-    const struct reading_by by = {.format = format};
-    bool has_all = head && head->is_whole;
-    reader.path = of->path;
-    if ((has_all ? parser_new(format, arena, &reader.parser, err)
-                 : log_reader_open(&reader, arena, &by, of->path, err)) < 0) {
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    const struct log_head *head = how->head && how->head->is_whole ? how->head : NULL;
+    ASSERT(!head || !ret_sha256);
+    if (ret_sha256) {
+        digest_start(&digest, DIGEST_SHA256);
+    }
+    if ((ret_sha256 && log_must_be_regular(how->path, err) < 0) ||
+        log_reader_open(&reader, arena, how, err) < 0) {
         return -1;
     }
-    parser_skip_scores(reader.parser, of->named);
-    if (of->keeps_lines) {
-        parser_keep_lines(reader.parser);
+    if (head && parser_feed(reader.parser, head->ptr, head->len, err) < 0) {
+        return err_wrap(err, "%s", how->path);
     }
-    if (has_all && parser_feed(reader.parser, head->ptr, head->len, err) < 0) {
-        return err_wrap(err, "%s", of->path);
-    }
-    if (!has_all && parse_all(&reader, NULL, err) < 0) {
+    if ((!head && parse_all(&reader, ret_sha256 ? &digest : NULL, err) < 0) ||
+        log_reader_finish(&reader, ret_measurement, err) < 0) {
         return -1;
     }
-    return log_reader_finish(&reader, ret_measurement, err);
+    if (ret_sha256) {
+        *ret_sha256 = hex_dup(arena, digest_finish(&digest).sha256, SHA256_BYTES);
+    }
+    return 0;
 }
 
 /* Reads on until the head is full or the log ends. */
@@ -159,8 +129,8 @@ int measure_guess(struct guesser *guesser, const char *path, struct log_head *he
 }
 
 /* Tables of any program must be read. */
-static int guess_tables(const struct format_set *set, const struct rates_of *of,
-                        struct guess *guess, struct err *err)
+static int guess_tables(const struct format_set *set, struct reading of, struct guess *guess,
+                        struct err *err)
 {
     for (size_t idx = 0; guess->n == 0 && idx < set->n; idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -168,7 +138,8 @@ static int guess_tables(const struct format_set *set, const struct rates_of *of,
         if (format_role(set->items[idx]) != FORMAT_GENERIC) {
             continue;
         }
-        if (measure_file_rates(&arena, set->items[idx], of, &m, err) < 0) {
+        of.format = set->items[idx];
+        if (measure_file(&arena, &of, &m, NULL, err) < 0) {
             return -1;
         }
         if (measurement_primary(&m)->n > 0) {
@@ -183,11 +154,10 @@ int measure_choose(struct guesser *guesser, const struct format_set *set, const 
 {
     static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_SIDECAR,
                                              FORMAT_GENERIC};
-    const struct rates_of of = {.path = path, .head = head};
+    const struct reading of = {.path = path, .is_of_rates = true, .head = head};
     struct guess all;
     struct guess guess = {.n = 0};
-    if (measure_guess(guesser, path, head, &all, err) < 0 ||
-        guess_tables(set, &of, &all, err) < 0) {
+    if (measure_guess(guesser, path, head, &all, err) < 0 || guess_tables(set, of, &all, err) < 0) {
         return -1;
     }
     for (size_t role = 0; role < ARRAY_LEN(ORDER) && guess.n == 0; role++) {

@@ -5,19 +5,6 @@
 
 #include "log/format.h"
 
-struct reading_by {
-    const struct format *format;
-    bool keeps_lines; /* of samples (log/format.h) */
-};
-
-/* The measurement lives in the arena. ret_sha256 (hex, in the arena) may be NULL; it is computed in the same pass. */
-MUST_CHECK int measure_file(struct arena *arena, const struct format *format, const char *path,
-                            struct measurement *ret_measurement, struct str *ret_sha256,
-                            struct err *err);
-MUST_CHECK int measure_file_by(struct arena *arena, const struct reading_by *by, const char *path,
-                               struct measurement *ret_measurement, struct str *ret_sha256,
-                               struct err *err);
-
 /* The beginning of a log, kept so that a short one is read once. Reused from log to log. */
 #define LOG_HEAD_BYTES (4u << 20)  /* of a regular file */
 #define LOG_PIPE_BYTES (64u << 20) /* of what cannot be read again: it must end within */
@@ -32,17 +19,20 @@ static inline void log_head_cleanup(struct log_head *head)
     free(head->ptr);
 }
 
-/* measure_file without the series of quantity score, but for the named one (ptr NULL: none): faster. head: of the same
-   file, from measure_guess, or NULL. */
-struct rates_of {
+/* How a log is read. */
+struct reading {
+    const struct format *format;
     const char *path;
+    bool
+        is_of_rates; /* without the series of quantity score, but for `named` (ptr NULL: none): faster */
     struct str named;
-    const struct log_head *head;
-    bool keeps_lines;
+    bool keeps_lines;            /* of samples (log/format.h) */
+    const struct log_head *head; /* of the same file, from measure_guess; or NULL */
 };
-MUST_CHECK int measure_file_rates(struct arena *arena, const struct format *format,
-                                  const struct rates_of *of, struct measurement *ret_measurement,
-                                  struct err *err);
+/* The measurement lives in the arena. ret_sha256 (hex, in the arena) may be NULL; it is computed in the same pass. */
+MUST_CHECK int measure_file(struct arena *arena, const struct reading *how,
+                            struct measurement *ret_measurement, struct str *ret_sha256,
+                            struct err *err);
 
 /* --format auto: which formats read something of the log. Its first GUESS_BYTES_MIN bytes are read, and more until one does. */
 #define GUESS_BYTES_MIN (64u << 20)
@@ -62,7 +52,7 @@ MUST_CHECK int measure_choose(struct guesser *guesser, const struct format_set *
                               const char *path, struct log_head *head, struct guess *ret_guess,
                               struct err *err);
 
-/* The log's first MEASURE_BYTES_MAX bytes into a survey, which is finished; head as for measure_file_rates. */
+/* The log's first MEASURE_BYTES_MAX bytes into a survey, which is finished; head as of struct reading. */
 #define MEASURE_BYTES_MAX (16u << 20)
 struct survey;
 MUST_CHECK int measure_survey(struct survey *survey, const char *path, const struct log_head *head,

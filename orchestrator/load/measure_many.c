@@ -56,7 +56,7 @@ static int find_format(struct many *many, struct turn *turn, struct str id,
 }
 
 /* The next job, and how it is to be read; NULL where there are no more. */
-static int take_job(struct many *many, struct turn *turn, struct reading_by *ret_by,
+static int take_job(struct many *many, struct turn *turn, struct reading *ret_how,
                     struct measure_job **ret_job, struct err *err)
 {
     size_t idx = atomic_fetch_add(&many->next, 1);
@@ -64,19 +64,19 @@ static int take_job(struct many *many, struct turn *turn, struct reading_by *ret
     if (!*ret_job) {
         return 0;
     }
-    *ret_by = (struct reading_by){.keeps_lines = (*ret_job)->keeps_lines};
-    return find_format(many, turn, (*ret_job)->format, &ret_by->format, err);
+    *ret_how = (struct reading){.path = (*ret_job)->path, .keeps_lines = (*ret_job)->keeps_lines};
+    return find_format(many, turn, (*ret_job)->format, &ret_how->format, err);
 }
 
 /* Whether one log at a time is as good as two. */
 static int work_alone(struct many *many, struct turn *turn, struct err *err)
 {
     struct measure_job *job;
-    struct reading_by by;
+    struct reading how;
     int result;
-    while ((result = take_job(many, turn, &by, &job, err)) == 0 && job) {
+    while ((result = take_job(many, turn, &how, &job, err)) == 0 && job) {
         struct measurement *m = arena_new(turn->arena, struct measurement);
-        if (measure_file_by(turn->arena, &by, job->path, m, &job->sha256, &job->err) == 0) {
+        if (measure_file(turn->arena, &how, m, &job->sha256, &job->err) == 0) {
             job->measurement = m;
         }
     }
@@ -103,16 +103,16 @@ static void end_job(struct turn *turn)
 
 static int begin_job(struct many *many, struct turn *turn, struct err *err)
 {
-    struct reading_by by;
+    struct reading how;
     struct measure_job *job;
-    if (take_job(many, turn, &by, &job, err) < 0) {
+    if (take_job(many, turn, &how, &job, err) < 0) {
         return -1;
     }
     turn->job = job;
     turn->is_done = !job;
     sha256_lane_start(&turn->digest);
     if (job && (log_must_be_regular(job->path, &job->err) < 0 ||
-                log_reader_open(&turn->reader, turn->arena, &by, job->path, &job->err) < 0)) {
+                log_reader_open(&turn->reader, turn->arena, &how, &job->err) < 0)) {
         end_job(turn);
     }
     return 0;

@@ -375,16 +375,11 @@ struct figure engine_figure(const struct series *s)
     return f;
 }
 
-const char *figure_by_name(enum figure_by by)
-{
-    static const char *const NAMES[] = {[FIGURE_ITEMS_OVER_TIME] = "items over time",
-                                        [FIGURE_TIME_OVER_STEPS] = "time over steps",
-                                        [FIGURE_LAST] = "the last",
-                                        [FIGURE_STATED] = "as stated",
-                                        [FIGURE_CLOCK] =
-                                            "time between the first and the last step"};
-    return NAMES[by];
-}
+const char *const FIGURE_BY_NAMES[] = {[FIGURE_ITEMS_OVER_TIME] = "items over time",
+                                       [FIGURE_TIME_OVER_STEPS] = "time over steps",
+                                       [FIGURE_LAST] = "the last",
+                                       [FIGURE_STATED] = "as stated",
+                                       [FIGURE_CLOCK] = "time between the first and the last step"};
 
 /* ---- what speaks against one number ---- */
 

@@ -26,7 +26,7 @@ struct figure {
 
 /* Of the series' only run. No value if it has no usable sample, or tables of several GPU counts. */
 struct figure engine_figure(const struct series *series);
-const char *figure_by_name(enum figure_by by);
+extern const char *const FIGURE_BY_NAMES[FIGURE_CLOCK + 1];
 
 /* Into m->causes and its verdict: that something else in the log contradicts the number. */
 void engine_contradict(struct measurement *m, int64_t line, struct str said);

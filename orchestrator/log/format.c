@@ -273,7 +273,7 @@ static int check_series(const struct json *at, struct arena *arena UNUSED, void 
                                                   : s->quantity;
     if (!is_unit_of(vocabulary_of(at), s->unit, s->quantity)) {
         return json_fail(at, err, "unit \"%.40s\" does not fit quantity %s", s->unit.ptr,
-                         quantity_name(s->quantity));
+                         QUANTITY_NAMES[s->quantity]);
     }
     if (!(s->factor > 0)) {
         return json_fail(at, err, "expected a factor over 0");

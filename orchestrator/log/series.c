@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "codec/json_document.h"
 #include "log/series.h"
 
 const char *const SCOPE_NAMES[] = {
@@ -19,21 +20,6 @@ const char *const PARSE_VERDICT_NAMES[] = {[PARSE_OK] = "ok",
                                            [PARSE_TWO_LEVELS] = "two_levels",
                                            [PARSE_CONTRADICTS_ITSELF] = "contradicts_itself",
                                            [PARSE_PROPOSED] = "proposed"};
-
-const char *scope_name(enum scope scope)
-{
-    return SCOPE_NAMES[scope];
-}
-
-const char *quantity_name(enum quantity quantity)
-{
-    return QUANTITY_NAMES[quantity];
-}
-
-const char *parse_verdict_name(enum parse_verdict verdict)
-{
-    return PARSE_VERDICT_NAMES[verdict];
-}
 
 const struct series *measurement_series(const struct measurement *m, struct str name)
 {
@@ -81,13 +67,9 @@ void series_put_sample(struct json_out *out, const struct series *series, size_t
     jw_i64(out, "step", sample->step);
     jw_f64(out, "value", sample->value);
     if (members & SAMPLE_SCOPE) {
-        jw_z(out, "scope", scope_name(series->scope));
+        jw_z(out, "scope", SCOPE_NAMES[series->scope]);
     }
-    if (sample->rank >= 0) {
-        jw_i64(out, "rank", sample->rank);
-    } else {
-        jw_null(out, "rank");
-    }
+    jw_known(out, "rank", sample->rank);
     if ((members & SAMPLE_GPUS) && sample->gpus >= 0) {
         jw_i64(out, "gpus", sample->gpus);
     }

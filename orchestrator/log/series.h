@@ -136,9 +136,6 @@ struct measurement {
 
 extern const char *const SCOPE_NAMES[4]; /* NULL: UNKNOWN */
 extern const char *const QUANTITY_NAMES[7], *const PARSE_VERDICT_NAMES[9];
-const char *scope_name(enum scope scope);
-const char *quantity_name(enum quantity quantity);
-const char *parse_verdict_name(enum parse_verdict verdict);
 
 /* NULL if there is none of that name. */
 const struct series *measurement_series(const struct measurement *m, struct str name);

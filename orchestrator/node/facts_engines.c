@@ -5,7 +5,6 @@
 #include "node/facts.h"
 
 #include "base/clock.h"
-#include "node/job.h"
 #include "node/tool.h"
 
 #define ENGINE_LIMIT (20 * NS_PER_S)

@@ -213,12 +213,8 @@ static int serve(struct relay *relay, const char *work_folder, struct err *err)
 
 static void release(struct relay *relay)
 {
-    struct err ignored = {0};
     pool_free(relay->pool);
-    /* A loss costs time at the next start, nothing else. */
-    if (relay->cache && digest_cache_save(relay->cache, &ignored) < 0) {
-        log_line(LOG_WARN, "%s", ignored.msg);
-    }
+    digest_cache_save(relay->cache);
     digest_cache_free(relay->cache);
     for (size_t idx = 0; relay->roots && idx < relay->order.n_items; idx++) {
         relay_root_close(&relay->roots[idx]);

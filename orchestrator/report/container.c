@@ -8,88 +8,25 @@
 
 #define BYTES_MAX (1LL << 53)
 
-/* ---- words ---- */
-
-static bool is_printable(struct str s)
-{
-    for (size_t idx = 0; idx < s.len; idx++) {
-        unsigned char c = (unsigned char)s.ptr[idx];
-        if (c <= ' ' || c == 0x7f) {
-            return false;
-        }
-    }
-    return s.len > 0;
-}
-
-/* No character that a shell would replace. */
-static bool is_literal(struct str s)
-{
-    return str_find(s, STR_LIT("$")) < 0 && str_find(s, STR_LIT("`")) < 0;
-}
-
 bool container_is_path(struct str s)
 {
-    return is_printable(s) && is_literal(s) && s.ptr[0] == '/';
-}
-
-bool container_is_device(struct str s)
-{
-    for (size_t idx = 0; idx < s.len; idx++) {
-        if (strchr("\"\\*?[,", s.ptr[idx])) {
-            return false;
-        }
+    bool is_plain = s.len > 0 && s.ptr[0] == '/' && str_cspan(s, 0, "$`\x7f") == s.len;
+    for (size_t idx = 0; is_plain && idx < s.len; idx++) {
+        is_plain = (unsigned char)s.ptr[idx] > ' ';
     }
-    return container_is_path(s);
-}
-
-bool container_is_cap(struct str s)
-{
-    return is_identifier(s);
-}
-
-bool container_is_security(struct str s)
-{
-    return is_printable(s) && is_literal(s) && s.ptr[0] != '-';
-}
-
-bool container_is_env(struct str s)
-{
-    struct str name, value;
-    for (size_t idx = 0; idx < s.len; idx++) {
-        unsigned char c = (unsigned char)s.ptr[idx];
-        if (c < ' ' || c == 0x7f) {
-            return false;
-        }
-    }
-    return is_literal(s) && shell_assignment(s, &name, &value);
-}
-
-bool container_is_cpuset(struct str s)
-{
-    bool was_digit = false;
-    for (size_t idx = 0; idx < s.len; idx++) {
-        bool has_digit = is_digit(s.ptr[idx]);
-        if (!has_digit && (!was_digit || (s.ptr[idx] != '-' && s.ptr[idx] != ','))) {
-            return false;
-        }
-        was_digit = has_digit;
-    }
-    return was_digit;
+    return is_plain;
 }
 
 /* ---- as JSON ---- */
 
 #define FLAGS struct container_flags
-static const struct json_form DEVICE = {.is_valid = container_is_device,
-                                        .what = "an absolute path"};
-static const struct json_form CAP = {.is_valid = container_is_cap,
-                                     .what = "the name of a capability"};
-static const struct json_form SECURITY = {.is_valid = container_is_security,
+static const struct json_form DEVICE = {.pattern = CONTAINER_DEVICE, .what = "an absolute path"};
+static const struct json_form CAP = {.pattern = CONTAINER_CAP, .what = "the name of a capability"};
+static const struct json_form SECURITY = {.pattern = CONTAINER_SECURITY,
                                           .what = "a security option"};
-static const struct json_form ENV = {.is_valid = container_is_env, .what = "NAME=VALUE"};
-static const struct json_form CPUSET = {.is_valid = container_is_cpuset, .what = "a list of CPUs"};
-static const struct json_form FOLDER = {
-    .is_valid = container_is_path, .what = "an absolute path", .pattern = "^/"};
+static const struct json_form ENV = {.pattern = CONTAINER_ENV, .what = "NAME=VALUE"};
+static const struct json_form CPUSET = {.pattern = CONTAINER_CPUSET, .what = "a list of CPUs"};
+static const struct json_form FOLDER = {.pattern = CONTAINER_PATH, .what = "an absolute path"};
 const struct json_field CONTAINER_FLAGS_ROWS[CONTAINER_FLAGS_N] = {
     ROW("shm_bytes", FLAGS, shm_bytes, JSON_REQUIRED),
     ROW("memlock_bytes", FLAGS, memlock_bytes, JSON_REQUIRED, .min = LIMIT_UNLIMITED,

@@ -68,12 +68,13 @@ MUST_CHECK int container_flags_add(struct arena *arena, const struct str *words,
 #define CONTAINER_FLAGS_N 18
 extern const struct json_field CONTAINER_FLAGS_ROWS[CONTAINER_FLAGS_N];
 
-/* The form of one word of a list, also checked when flags are decoded. */
-bool container_is_device(struct str s);   /* an absolute path, or HOST:INSIDE[:rwm] */
-bool container_is_cap(struct str s);      /* letters, digits and _ */
-bool container_is_security(struct str s); /* printable, no blank */
-bool container_is_env(struct str s);      /* NAME=VALUE, nothing that a shell would expand */
-bool container_is_cpuset(struct str s);   /* "0-3,8" */
-bool container_is_path(struct str s);     /* absolute, printable */
+/* Forms of words: nothing that a shell would expand. */
+#define CONTAINER_PATH     "^/[^\\x00-\\x20\\x7f$`]*$"
+#define CONTAINER_DEVICE   "^/[^\\x00-\\x20\\x7f$`\"\\\\*?[,]*$" /* or HOST:INSIDE[:rwm] */
+#define CONTAINER_CAP      "^[A-Za-z_][A-Za-z0-9_]*$"
+#define CONTAINER_SECURITY "^(?!-)[^\\x00-\\x20\\x7f$`]+$"
+#define CONTAINER_ENV      "^[A-Za-z_][A-Za-z0-9_]*\\+?=[^\\x00-\\x1f\\x7f$`]*$"
+#define CONTAINER_CPUSET   "^[0-9]+([-,][0-9]+)*$" /* "0-3,8" */
+bool container_is_path(struct str s);
 
 #endif

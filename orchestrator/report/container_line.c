@@ -5,6 +5,8 @@
 
 #include "report/container.h"
 
+#include "codec/pattern.h"
+
 #define BYTES_MAX (1LL << 53)
 
 enum what {
@@ -127,6 +129,19 @@ static bool take_host(bool *claim, struct str value, const char *usual)
     return str_eq_z(value, "host") || str_eq_z(value, usual);
 }
 
+/* A value that ends a line is none of them. */
+static bool has_form(struct patterns *patterns, const char *form, struct str value)
+{
+    return !str_ends(value, STR_LIT("\n")) && patterns_find(patterns, form, value, NULL, 0);
+}
+
+static bool take_one(struct patterns *patterns, const char *form, struct str value, struct str *ret)
+{
+    bool is_valid = has_form(patterns, form, value);
+    *ret = is_valid ? value : *ret;
+    return is_valid;
+}
+
 static bool take_to(struct str *items, size_t *n, struct str value, bool is_valid)
 {
     if (is_valid && str_is_in(value, items, *n)) {
@@ -160,18 +175,19 @@ static void make_room(struct arena *arena, struct container_flags *flags)
 }
 
 /* False: not understood. */
-static bool take_value(struct container_flags *flags, enum what what, struct str value)
+static bool take_value(struct patterns *p, struct container_flags *flags, enum what what,
+                       struct str value)
 {
     switch (what) {
     case W_CAP:
-        return take_to(flags->caps, &flags->n_caps, value, container_is_cap(value));
+        return take_to(flags->caps, &flags->n_caps, value, has_form(p, CONTAINER_CAP, value));
     case W_CPUSET:
-        flags->cpuset = container_is_cpuset(value) ? value : flags->cpuset;
-        return container_is_cpuset(value);
+        return take_one(p, CONTAINER_CPUSET, value, &flags->cpuset);
     case W_DEVICE:
-        return take_to(flags->devices, &flags->n_devices, value, container_is_device(value));
+        return take_to(flags->devices, &flags->n_devices, value,
+                       has_form(p, CONTAINER_DEVICE, value));
     case W_ENV:
-        return take_to(flags->env, &flags->n_env, value, container_is_env(value));
+        return take_to(flags->env, &flags->n_env, value, has_form(p, CONTAINER_ENV, value));
     case W_GPUS:
         /* Some of them: the plan says which ones, so that the choice is shown. */
         flags->wants_gpus = true;
@@ -188,14 +204,14 @@ static bool take_value(struct container_flags *flags, enum what what, struct str
         flags->wants_gpus = flags->wants_gpus || str_eq_z(value, "nvidia");
         return str_eq_z(value, "nvidia") || str_eq_z(value, "runc");
     case W_SECURITY:
-        return take_to(flags->security, &flags->n_security, value, container_is_security(value));
+        return take_to(flags->security, &flags->n_security, value,
+                       has_form(p, CONTAINER_SECURITY, value));
     case W_SHM:
         return size_of(value, &flags->shm_bytes);
     case W_ULIMIT:
         return take_ulimit(flags, value);
     case W_WORKDIR:
-        flags->workdir = container_is_path(value) ? value : flags->workdir;
-        return container_is_path(value);
+        return take_one(p, CONTAINER_PATH, value, &flags->workdir);
     case W_PRIVILEGED:
         flags->is_privileged = !str_eq_z(value, "false");
         return str_eq_z(value, "true") || str_eq_z(value, "false");
@@ -256,8 +272,8 @@ static const struct option *option_of(struct str word, struct str *ret_value)
 }
 
 /* The option at *at, which moves past it and its value. */
-static int read_option(struct arena *arena, struct container_line *line, size_t *at,
-                       struct err *err)
+static int read_option(struct arena *arena, struct patterns *patterns, struct container_line *line,
+                       size_t *at, struct err *err)
 {
     struct container_flags *flags = &line->flags;
     struct str word = line->words[(*at)++], value = STR_EMPTY;
@@ -277,7 +293,7 @@ static int read_option(struct arena *arena, struct container_line *line, size_t 
         line->left_out[line->n_left_out++] = word;
         return 0;
     }
-    if (take_value(flags, option->what, value)) {
+    if (take_value(patterns, flags, option->what, value)) {
         return 0;
     }
     if (flags->n_not_understood == CONTAINER_LIST_MAX) {
@@ -336,7 +352,8 @@ size_t container_image_at(const struct shell_word *words, size_t n)
     return at < n ? at : n;
 }
 
-static int read_words(struct arena *arena, struct container_line *line, size_t run, struct err *err)
+static int read_words(struct arena *arena, struct patterns *patterns, struct container_line *line,
+                      size_t run, struct err *err)
 {
     size_t at = run + 1;
     line->flags.wants_gpus = str_eq_z(path_base(line->words[0]), "nvidia-docker");
@@ -349,7 +366,7 @@ static int read_words(struct arena *arena, struct container_line *line, size_t r
             at++;
             break;
         }
-        if (read_option(arena, line, &at, err) < 0) {
+        if (read_option(arena, patterns, line, &at, err) < 0) {
             return -1;
         }
     }
@@ -390,7 +407,10 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
             line.elsewhere[line.n_elsewhere++] = words.items[idx].text;
         }
     }
-    if (read_words(arena, &line, run, err) < 0) {
+    struct patterns patterns = {0};
+    int status = read_words(arena, &patterns, &line, run, err);
+    patterns_release(&patterns);
+    if (status < 0) {
         return -1;
     }
     *ret_line = line;
@@ -408,13 +428,14 @@ int container_flags_add(struct arena *arena, const struct str *words, size_t n,
     for (size_t idx = 0; idx < n; idx++) {
         line.words[idx] = words[idx];
     }
-    for (size_t at = 0; at < n;) {
-        if (read_option(arena, &line, &at, err) < 0) {
-            return -1;
-        }
+    struct patterns patterns = {0};
+    int status = 0;
+    for (size_t at = 0; status == 0 && at < n;) {
+        status = read_option(arena, &patterns, &line, &at, err);
     }
-    *flags = line.flags;
-    return 0;
+    patterns_release(&patterns);
+    *flags = status == 0 ? line.flags : *flags;
+    return status;
 }
 
 int container_flags_of_command(struct arena *arena, struct str line,

@@ -3,7 +3,6 @@
 
 #include "report/dataset.h"
 
-#include "base/charset.h"
 #include "codec/json_table.h"
 #include "report/report_decode.h"
 

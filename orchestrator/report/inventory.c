@@ -3,7 +3,6 @@
 
 #include "report/inventory.h"
 
-#include "base/charset.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "codec/json_table.h"
@@ -23,23 +22,11 @@ const char *const RUNTIME_KIND_NAMES[RUNTIME_KIND_COUNT + 1] = {"none", "docker"
 const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "mpirun", "slurm"};
 static const char *const REMOTE_NAMES[] = {"ssh", "local"};
 
-const char *runtime_kind_name(enum runtime_kind kind)
-{
-    ASSERT(kind < RUNTIME_KIND_COUNT);
-    return RUNTIME_KIND_NAMES[kind];
-}
-
 const char *runtime_kind_label(enum runtime_kind kind)
 {
     return kind == RUNTIME_APPTAINER ? "apptainer (experimental)"
            : kind == RUNTIME_ENROOT  ? "enroot (experimental)"
-                                     : runtime_kind_name(kind);
-}
-
-const char *launcher_kind_name(enum launcher_kind kind)
-{
-    ASSERT(kind < LAUNCHER_KIND_COUNT);
-    return LAUNCHER_KIND_NAMES[kind];
+                                     : RUNTIME_KIND_NAMES[kind];
 }
 
 bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind)
@@ -146,8 +133,7 @@ static const struct json_form HOSTS = {.pattern = "^[A-Za-z0-9[][][A-Za-z0-9._:,
                                        .max = HOSTS_MAX};
 
 static const struct json_form DRIVER = {.pattern = "^[0-9]+(\\.[0-9]+)*$", .max = 32};
-static const struct json_form DEVICE = {
-    .pattern = "^/", .is_valid = container_is_device, .what = "an absolute path"};
+static const struct json_form DEVICE = {.pattern = CONTAINER_DEVICE, .what = "an absolute path"};
 static const struct json_form PROXY = {.pattern = "^https?://" HOST ":" PORT "$",
                                        .what = "http://HOST:PORT, without a login"};
 static const struct json_form WORD = {.pattern = "^[^\\s$`]+$", .max = PATH_MAX_BYTES};

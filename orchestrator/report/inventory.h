@@ -105,11 +105,9 @@ struct str inventory_fold(struct arena *arena, const struct inventory *inventory
 /* By kind, ended by NULL. */
 extern const char *const RUNTIME_KIND_NAMES[RUNTIME_KIND_COUNT + 1];
 extern const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1];
-const char *runtime_kind_name(enum runtime_kind kind);
 /* For people; engines that we have never run are marked experimental. */
 const char *runtime_kind_label(enum runtime_kind kind);
 bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind);
-const char *launcher_kind_name(enum launcher_kind kind);
 
 /* fast_address, else address. */
 struct str inventory_fast_address(const struct inventory_node *node);

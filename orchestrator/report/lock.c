@@ -9,16 +9,11 @@
 #define PIECE_MAX      (1LL << 32)
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
 
-static const char *const KINDS[] = {
+const char *const LOCK_KIND_NAMES[] = {
     [LOCK_DATASET] = "dataset",
     [LOCK_IMAGE] = "image",
     [LOCK_SOURCE] = "source",
 };
-
-const char *lock_kind_name(enum lock_kind kind)
-{
-    return KINDS[kind];
-}
 
 /* ---- as JSON ---- */
 
@@ -66,7 +61,7 @@ static int check_items(const struct json *at, struct arena *arena UNUSED, void *
 
 static const struct json_field ROWS[] = {
     ROW_NUMBER("schema_version", 1),
-    ROW_WORD("kind", struct lock, kind, KINDS, JSON_REQUIRED),
+    ROW_WORD("kind", struct lock, kind, LOCK_KIND_NAMES, JSON_REQUIRED),
     ROW("id", struct lock, id, JSON_REQUIRED, .form = &FORM_LINE),
     ROW_LIST("items", struct lock, items, n_items, ITEM_ROWS, JSON_REQUIRED, .max = LOCK_ITEMS_MAX,
              .check = check_item, .get = check_items),
@@ -207,7 +202,7 @@ int lock_merge_dataset(struct arena *arena, const struct lock *lock, struct data
     struct dataset_file *files = arena_array(arena, struct dataset_file, dataset->n_files + 1);
     if (lock->kind != LOCK_DATASET || !str_eq(lock->id, dataset->id)) {
         return err_set(err, ERR_MANIFEST, "expected the lock of dataset %s, found that of %s %s",
-                       dataset->id.ptr, KINDS[lock->kind], lock->id.ptr);
+                       dataset->id.ptr, LOCK_KIND_NAMES[lock->kind], lock->id.ptr);
     }
     for (size_t idx = 0; idx < dataset->n_files; idx++) {
         const struct lock_item *item = lock_find(lock, dataset->files[idx].name);

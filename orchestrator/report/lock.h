@@ -42,7 +42,7 @@ struct lock {
 };
 
 extern const struct json_document LOCK_DOCUMENT;
-const char *lock_kind_name(enum lock_kind kind);
+extern const char *const LOCK_KIND_NAMES[LOCK_SOURCE + 1];
 MUST_CHECK int lock_decode(const struct json *root, struct arena *arena, struct lock *ret_lock,
                            struct err *err);
 void lock_encode(const struct lock *lock, struct strbuf *out);

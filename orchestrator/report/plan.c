@@ -12,14 +12,9 @@
 
 const char *const PROFILE_NAMES[] = {[PROFILE_FULL] = "full", [PROFILE_SMOKE] = "smoke"};
 
-const char *profile_name(enum profile profile)
-{
-    return PROFILE_NAMES[profile];
-}
-
 const char *plan_kind_name(enum profile profile, bool is_rehearsal)
 {
-    return is_rehearsal ? "rehearsal" : profile_name(profile);
+    return is_rehearsal ? "rehearsal" : PROFILE_NAMES[profile];
 }
 
 bool plan_claims_none(const struct plan *plan)
@@ -174,19 +169,14 @@ bool plan_step_fits(const struct plan_step *step, const struct inventory_node *n
 
 #define BYTES_MAX (1LL << 50)
 
-static const struct json_form INSIDE = {
-    .pattern = "^/", .is_valid = container_is_path, .what = "an absolute path inside"};
+static const struct json_form INSIDE = {.pattern = CONTAINER_PATH,
+                                        .what = "an absolute path inside"};
 static const struct json_form CASE_ID = {.pattern =
                                              "^[^/]+/[^/]+/[^/]+/n[0-9]+g[0-9]+/bs[0-9]+(/[^/]+)*$",
                                          .is_valid = plan_case_id_is_safe,
                                          .what = "a case id"};
 
-static const char *const STATES[] = {"absent", "partial", "ready"};
-
-const char *need_state_name(enum need_state state)
-{
-    return STATES[state];
-}
+const char *const NEED_STATE_NAMES[] = {"absent", "partial", "ready"};
 
 static const struct json_field DATA_ROWS[] = {
     ROW("dataset", struct plan_data, dataset, JSON_REQUIRED),
@@ -216,7 +206,7 @@ static const struct json_field PART_ROWS[] = {
     ROW("left_out", struct plan_part, n_left_out, JSON_REQUIRED, .max = INT32_MAX),
 };
 static const struct json_field MOUNT_ROWS[] = {
-    ROW_WORD("kind", struct plan_mount, kind, MOUNT_KIND_NAMES, JSON_REQUIRED),
+    ROW_WORD("kind", struct plan_mount, kind, RECIPE_MOUNT_KIND_NAMES, JSON_REQUIRED),
     ROW("name", struct plan_mount, name, JSON_REQUIRED),
     ROW("version", struct plan_mount, version, JSON_REQUIRED | JSON_NULLABLE),
     ROW("folder", struct plan_mount, folder, JSON_REQUIRED | JSON_NULLABLE),
@@ -296,7 +286,7 @@ static const struct json_field NEED_ROWS[] = {
     ROW("kind", struct plan_need, kind, JSON_REQUIRED,
         .schema = "\"enum\": [\"dataset\", \"image\", \"source\"]"),
     ROW("name", struct plan_need, name, JSON_REQUIRED),
-    ROW_WORD("state", struct plan_need, state, STATES, JSON_REQUIRED),
+    ROW_WORD("state", struct plan_need, state, NEED_STATE_NAMES, JSON_REQUIRED),
     ROW("download_bytes", struct plan_need, download_bytes,
         JSON_REQUIRED | JSON_NULLABLE | JSON_MINUS),
     ROW("disk_bytes", struct plan_need, disk_bytes, JSON_REQUIRED | JSON_NULLABLE | JSON_MINUS),
@@ -371,7 +361,7 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
     }
     if (plan.is_rehearsal && plan.profile != PROFILE_FULL) {
         return json_fail(root, err, "a rehearsal needs profile full, found \"%s\"",
-                         profile_name(plan.profile));
+                         PROFILE_NAMES[plan.profile]);
     }
     if (plan.repeats_max && (plan.repeats_max < plan.repeats || !(plan.within > 0))) {
         return json_fail(root, err, "repeats_max: expected at least repeats, and within");

@@ -160,7 +160,6 @@ struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe)
 /* The member "data" of a document about a plan: an object, or null if there is none. */
 extern const struct json_field PLAN_DATA_ROWS[1];
 extern const char *const PROFILE_NAMES[2];
-const char *profile_name(enum profile profile);
 /* For people: "rehearsal" of one, which is not to be taken for a run of its profile. */
 const char *plan_kind_name(enum profile profile, bool is_rehearsal);
 /* NULL: it was not given, and the profile stays. */

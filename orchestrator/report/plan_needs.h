@@ -25,6 +25,6 @@ struct plan_need {   /* what a run of the cases' stacks needs from the store */
     bool needs_login;
 };
 
-const char *need_state_name(enum need_state state);
+extern const char *const NEED_STATE_NAMES[NEED_READY + 1];
 
 #endif

@@ -73,7 +73,6 @@ struct recipes {
     size_t n;
 };
 
-const char *recipe_mount_kind_name(enum recipe_mount_kind kind);
-extern const char *const MOUNT_KIND_NAMES[MOUNT_DATASET + 2]; /* ended by NULL */
+extern const char *const RECIPE_MOUNT_KIND_NAMES[MOUNT_DATASET + 2]; /* ended by NULL */
 
 #endif

@@ -228,13 +228,8 @@ static int check_command(const struct json *at, struct arena *arena UNUSED, void
 
 /* ---- recipes ---- */
 
-const char *const MOUNT_KIND_NAMES[] = {
+const char *const RECIPE_MOUNT_KIND_NAMES[] = {
     [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "dataset", NULL};
-
-const char *recipe_mount_kind_name(enum recipe_mount_kind kind)
-{
-    return MOUNT_KIND_NAMES[kind];
-}
 
 /* The kind is read already: its row comes before. */
 static int get_paths(const struct json *at, struct arena *arena, void *out, struct err *err)
@@ -271,12 +266,10 @@ static void put_paths(struct json_out *out, const char *key, const void *of)
     jw_end_array(out);
 }
 
-static const struct json_form INSIDE = {.pattern = "^/",
-                                        .max = LINE_BYTES_MAX,
-                                        .is_valid = container_is_path,
-                                        .what = "an absolute path"};
+static const struct json_form INSIDE = {
+    .pattern = CONTAINER_PATH, .max = LINE_BYTES_MAX, .what = "an absolute path"};
 static const struct json_field MOUNT_ROWS[] = {
-    ROW_WORD("kind", struct recipe_mount, kind, MOUNT_KIND_NAMES, JSON_REQUIRED),
+    ROW_WORD("kind", struct recipe_mount, kind, RECIPE_MOUNT_KIND_NAMES, JSON_REQUIRED),
     ROW("name", struct recipe_mount, name, JSON_REQUIRED, .form = &FORM_LINE),
     ROW("commit", struct recipe_mount, commit, JSON_OMIT, .form = &FORM_COMMIT),
     ROW_ANY("paths", 0, .get = get_paths, .put = put_paths,

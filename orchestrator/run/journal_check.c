@@ -195,12 +195,12 @@ static const char *check_repeat(const struct checked_journal *c, const struct at
         return "a repeat without an end";
     }
     if (end->attempt != outcome->attempt || end->exit_status != outcome->exit_status ||
-        !str_eq_z(end->outcome, outcome_name(outcome->outcome)) ||
+        !str_eq_z(end->outcome, OUTCOME_NAMES[outcome->outcome]) ||
         !str_eq(end->log_sha256, outcome->log_sha256) || end->log_bytes != outcome->log_bytes) {
         return "another attempt, end, exit status or log";
     }
     return !attempts->parsed ||
-                   is_verdict(c, attempts->parsed->verdict, parse_verdict_name(repeat->parse))
+                   is_verdict(c, attempts->parsed->verdict, PARSE_VERDICT_NAMES[repeat->parse])
                ? NULL
                : "another verdict on a log";
 }
@@ -221,7 +221,7 @@ static int check_records(struct arena *arena, const char *folder, const struct d
     for (size_t cell = 0; cell < derived->result.n_cells; cell++) {
         const struct cell_result *at = &derived->result.cells[cell];
         const struct journal_record *judged = c.judged[cell];
-        if (!why && !(judged && is_verdict(&c, judged->verdict, run_verdict_name(at->verdict)))) {
+        if (!why && !(judged && is_verdict(&c, judged->verdict, RUN_VERDICT_NAMES[at->verdict]))) {
             why = "another verdict";
         }
         for (size_t idx = 0; idx < at->n_repeats && !why; idx++) {

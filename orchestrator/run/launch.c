@@ -263,7 +263,7 @@ static int wrap_container(const struct launch *launch, size_t place_idx,
                                  .keeps_entrypoint = launch->step->is_per_node};
     if (!opts->image) {
         return err_set(err, ERR_INTERNAL, "case %.*s: runtime %s without an image",
-                       STR_ARG(launch->step->case_id), runtime_kind_name(opts->runtime));
+                       STR_ARG(launch->step->case_id), RUNTIME_KIND_NAMES[opts->runtime]);
     }
     if (opts->flags && runtime_inside_check(launch->arena, opts->flags, opts->is_check_required,
                                             argv->items, &inside.argv, err) < 0) {

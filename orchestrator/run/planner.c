@@ -174,7 +174,7 @@ static const struct recipe *as_the_report(struct planner *p, const struct stack 
             str_of(arena_printf(p->arena,
                                 "stack %.*s of the report's data has no recipe for profile %s; "
                                 "leave it out with --case",
-                                STR_ARG(stack->id), profile_name(p->opts->profile)));
+                                STR_ARG(stack->id), PROFILE_NAMES[p->opts->profile]));
     }
     return recipe;
 }

@@ -245,7 +245,7 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
                                  "names no image, and so needs nodes with runtime none: %.*s has "
                                  "runtime %s",
                                  STR_ARG(opts->inventory->id),
-                                 runtime_kind_name(opts->inventory->runtime)),
+                                 RUNTIME_KIND_NAMES[opts->inventory->runtime]),
                     NULL);
         return;
     }

@@ -314,9 +314,8 @@ static void rank_job_ended(struct attempt *a, struct rank_job *m, const struct j
 
 static enum step rank_job_find(struct attempt *a, struct rank_job *m, struct err *err)
 {
-    struct remote *remote = m->remote;
     struct job_report report = {0};
-    enum step step = remote->ops->poll(remote, m->job.job.id, &report, err);
+    enum step step = m->remote->ops->poll(m->remote, m->job.job.id, &report, err);
     if (step != STEP_DONE) {
         return step;
     }
@@ -333,9 +332,8 @@ static enum step rank_job_find(struct attempt *a, struct rank_job *m, struct err
 
 static enum step rank_job_start(struct attempt *a, struct rank_job *m, struct err *err)
 {
-    struct remote *remote = m->remote;
     m->started_ns = m->started_ns ? m->started_ns : loop_now_ns(&a->r->loop);
-    enum step step = remote->ops->start(remote, &m->job.job, err);
+    enum step step = m->remote->ops->start(m->remote, &m->job.job, err);
     if (step == STEP_DONE) {
         m->phase = RANK_JOB_WAIT;
         event(a, m, EV_JOB_STARTED, NULL);
@@ -353,9 +351,8 @@ static enum step rank_job_pass(enum step step, struct rank_job *m, enum rank_job
 
 static enum step rank_job_wait(struct attempt *a, struct rank_job *m, struct err *err)
 {
-    struct remote *remote = m->remote;
     struct job_report report = {0};
-    enum step step = remote->ops->poll(remote, m->job.job.id, &report, err);
+    enum step step = m->remote->ops->poll(m->remote, m->job.job.id, &report, err);
     if (step != STEP_DONE) {
         return step;
     }

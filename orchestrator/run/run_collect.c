@@ -44,10 +44,9 @@ static struct str node_name(const struct attempt *a, const struct rank_job *m)
 static const char *log_name(struct attempt *a, const struct rank_job *m)
 {
     const struct unit *unit = a->unit;
-    return rundir_name(a->r->arena, m->job.has_metric ? RUNDIR_LOG : RUNDIR_NODE_LOG,
-                       (struct rundir_of){.case_id = unit->step->case_id,
-                                          .repeat = unit->repeat,
-                                          .name = node_name(a, m)});
+    return rundir_name(
+        a->r->arena, m->job.has_metric ? RUNDIR_LOG : RUNDIR_NODE_LOG,
+        (struct rundir_of){unit->step->case_id, unit->repeat, .name = node_name(a, m)});
 }
 
 /* All of them before the first is moved: then one commit of the file system serves for all. */
@@ -134,9 +133,7 @@ static int record_outcome(struct attempt *a, const struct outcome_record *outcom
     CLEANUP(strbuf) struct strbuf text = STRBUF(OUTCOME_TEXT_MAX);
     outcome_encode(outcome, &text);
     return run_put_file(
-        r,
-        rundir_name(r->arena, RUNDIR_OUTCOME,
-                    (struct rundir_of){.case_id = outcome->case_id, .repeat = outcome->repeat}),
+        r, rundir_of_repeat(r->arena, RUNDIR_OUTCOME, outcome->case_id, outcome->repeat),
         strbuf_str(&text), ret_file, err);
 }
 
@@ -170,9 +167,7 @@ int attempt_collect(struct attempt *a, struct err *err)
         .attempt = unit->attempt,
         .outcome = a->end == END_DEADLINE ? OUTCOME_DEADLINE : OUTCOME_EXITED,
         .exit_status = exit_status,
-        .log = str_of(rundir_name(
-            r->arena, RUNDIR_LOG,
-            (struct rundir_of){.case_id = unit->step->case_id, .repeat = unit->repeat})),
+        .log = str_of(rundir_of_repeat(r->arena, RUNDIR_LOG, unit->step->case_id, unit->repeat)),
         .log_sha256 = str_of(metric->sha256),
         .log_bytes = (int64_t)metric->log_bytes,
         .replaces = unit->replaces};
@@ -180,7 +175,7 @@ int attempt_collect(struct attempt *a, struct err *err)
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
                                     .attempt = unit->attempt,
-                                    .outcome = str_of(outcome_name(outcome.outcome)),
+                                    .outcome = str_of(OUTCOME_NAMES[outcome.outcome]),
                                     .exit_status = exit_status,
                                     .log_sha256 = outcome.log_sha256,
                                     .log_bytes = outcome.log_bytes};
@@ -281,11 +276,10 @@ static int keep_lost_logs(struct attempt *a, struct journal_record *kept, struct
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         struct rank_job *m = &a->jobs[idx];
         struct journal_file *file = &kept->files[kept->n_files];
-        const char *name = rundir_name(r->arena, m->job.has_metric ? RUNDIR_LOST : RUNDIR_LOST_NODE,
-                                       (struct rundir_of){.case_id = unit->step->case_id,
-                                                          .repeat = unit->repeat,
-                                                          .attempt = unit->attempt,
-                                                          .name = node_name(a, m)});
+        const char *name =
+            rundir_name(r->arena, m->job.has_metric ? RUNDIR_LOST : RUNDIR_LOST_NODE,
+                        (struct rundir_of){unit->step->case_id, unit->repeat,
+                                           .attempt = unit->attempt, .name = node_name(a, m)});
         if (!m->log_bytes) {
             continue;
         }
@@ -412,7 +406,7 @@ int unit_parse(struct runner *r, struct unit *unit, struct err *err)
                       (struct derived_to){run_put_derived, &put}, result, err) < 0) {
         return -1;
     }
-    record.verdict = str_of(parse_verdict_name(result->parse));
+    record.verdict = str_of(PARSE_VERDICT_NAMES[result->parse]);
     record.note = result->why.len ? result->why : STR_EMPTY;
     if (journal_append(&r->journal, &record, err) < 0) {
         return -1;
@@ -427,12 +421,11 @@ int unit_parse(struct runner *r, struct unit *unit, struct err *err)
         log_line(LOG_INFO, "%.*s repeat %lld: %.6g %.*s", STR_ARG(unit->step->case_id),
                  (long long)unit->repeat, result->value, STR_ARG(result->unit));
     } else {
-        log_line(LOG_WARN, "%.*s repeat %lld does not count: %.*s; its log: %s",
-                 STR_ARG(unit->step->case_id), (long long)unit->repeat, STR_ARG(result->why),
-                 fs_join(r->arena, r->dir.evidence,
-                         rundir_name(r->arena, RUNDIR_LOG,
-                                     (struct rundir_of){.case_id = unit->step->case_id,
-                                                        .repeat = unit->repeat})));
+        log_line(
+            LOG_WARN, "%.*s repeat %lld does not count: %.*s; its log: %s",
+            STR_ARG(unit->step->case_id), (long long)unit->repeat, STR_ARG(result->why),
+            fs_join(r->arena, r->dir.evidence,
+                    rundir_of_repeat(r->arena, RUNDIR_LOG, unit->step->case_id, unit->repeat)));
     }
     events_write(&r->events, EV_REPEAT_PARSED, &fields);
     return 0;

@@ -140,7 +140,7 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
         }
         if (artifact.kind != ARTIFACT_DATASET) {
             return err_set(err, ERR_USAGE, "--data %.100s: expected a dataset, found %s", text,
-                           artifact_kind_name(artifact.kind));
+                           ARTIFACT_KIND_NAMES[artifact.kind]);
         }
         folder =
             arena_printf(arena, "%s/packed/%.*s%s/%s", store, STR_ARG(artifact.name),

@@ -317,7 +317,7 @@ static int judge(struct runner *r, struct run_end *end, struct err *err)
     }
     for (size_t idx = r->n_judged; idx < end->result.n_cells; idx++) {
         const struct cell_result *cell = &end->result.cells[idx];
-        const char *verdict = run_verdict_name(cell->verdict);
+        const char *verdict = RUN_VERDICT_NAMES[cell->verdict];
         struct event_fields fields = {.case_id = cell->of_case->id, .text = str_of(verdict)};
         if (append(r, J_JUDGED, cell->of_case->id, verdict, NULL, err) < 0) {
             return -1;

@@ -346,8 +346,6 @@ int run_write_commands(struct runner *r, struct unit *unit, const struct launch_
                        RUN_COMMANDS_MAX);
     }
     return run_put_file(
-        r,
-        rundir_name(r->arena, RUNDIR_COMMANDS,
-                    (struct rundir_of){.case_id = unit->step->case_id, .repeat = unit->repeat}),
+        r, rundir_of_repeat(r->arena, RUNDIR_COMMANDS, unit->step->case_id, unit->repeat),
         strbuf_str(&text), &unit->commands, err);
 }

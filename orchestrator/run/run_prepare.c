@@ -159,7 +159,7 @@ static int freeze(struct arena *arena, const char *evidence, enum rundir_kind ki
 static int freeze_format(struct arena *arena, const char *evidence, const char *path, struct str id,
                          struct err *err)
 {
-    const char *name = rundir_name(arena, RUNDIR_FORMAT, (struct rundir_of){.name = id});
+    const char *name = rundir_of_name(arena, RUNDIR_FORMAT, id);
     struct str text;
     if (fs_exists(fs_join(arena, evidence, name))) {
         return 0;
@@ -288,7 +288,7 @@ static int freeze_inventory(struct arena *arena, const struct inventory *invento
 static int freeze_overlay(struct arena *arena, const char *evidence, const struct plan_mount *mount,
                           struct err *err)
 {
-    const char *there = rundir_name(arena, RUNDIR_OVERLAY, (struct rundir_of){.name = mount->name});
+    const char *there = rundir_of_name(arena, RUNDIR_OVERLAY, mount->name);
     struct tree_list list;
     struct str version;
     struct str text;
@@ -316,8 +316,7 @@ static int freeze_overlays(struct arena *arena, const struct plan *plan, const c
         const struct plan_step *step = &plan->steps[idx];
         for (size_t at = 0; at < step->n_mounts && step->cause == ERR_NONE; at++) {
             const struct plan_mount *mount = &step->mounts[at];
-            const char *folder =
-                rundir_name(arena, RUNDIR_OVERLAY, (struct rundir_of){.name = mount->name});
+            const char *folder = rundir_of_name(arena, RUNDIR_OVERLAY, mount->name);
             if (mount->kind == MOUNT_OVERLAY && !fs_is_dir(fs_join(arena, evidence, folder)) &&
                 freeze_overlay(arena, evidence, mount, err) < 0) {
                 return -1;

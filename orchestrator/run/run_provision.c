@@ -318,8 +318,7 @@ static int sweep_orphans(struct runner *r, struct err *err)
 
 static const char *environment_name(struct runner *r, size_t node_idx)
 {
-    return rundir_name(r->arena, RUNDIR_NODE,
-                       (struct rundir_of){.name = r->fleet.nodes[node_idx].spec->name});
+    return rundir_of_name(r->arena, RUNDIR_NODE, r->fleet.nodes[node_idx].spec->name);
 }
 
 static bool has_all_environments(struct runner *r)
@@ -347,8 +346,7 @@ static int freeze_environments(struct runner *r, struct err *err)
     }
     record.files = arena_array(r->arena, struct journal_file, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
-        const char *name =
-            rundir_name(r->arena, RUNDIR_NODE, (struct rundir_of){.name = items[idx].name});
+        const char *name = rundir_of_name(r->arena, RUNDIR_NODE, items[idx].name);
         if (!map_get(&r->files, str_of(name)) &&
             run_put_file(r, name, items[idx].json, &record.files[record.n_files++], err) < 0) {
             return -1;

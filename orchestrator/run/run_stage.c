@@ -168,7 +168,7 @@ static const char *folder_of(struct arena *arena, const struct plan_mount *mount
 
 char *run_place_of(struct arena *arena, const struct plan_mount *mount)
 {
-    return arena_printf(arena, "/@reperf-%s-%s@", recipe_mount_kind_name(mount->kind),
+    return arena_printf(arena, "/@reperf-%s-%s@", RECIPE_MOUNT_KIND_NAMES[mount->kind],
                         folder_of(arena, mount));
 }
 
@@ -227,8 +227,7 @@ static int copy_overlay(struct runner *r, const struct plan_mount *mount, const 
                         struct err *err)
 {
     const char *from =
-        fs_join(r->arena, r->dir.evidence,
-                rundir_name(r->arena, RUNDIR_OVERLAY, (struct rundir_of){.name = mount->name}));
+        fs_join(r->arena, r->dir.evidence, rundir_of_name(r->arena, RUNDIR_OVERLAY, mount->name));
     const char *to =
         arena_printf(r->arena, "%s/overlays/%s", r->dir.folder, folder_of(r->arena, mount));
     struct fs_names names;

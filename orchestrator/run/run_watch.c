@@ -66,9 +66,7 @@ int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node 
         return 0;
     }
     name = rundir_name(r->arena, RUNDIR_MONITOR,
-                       (struct rundir_of){.case_id = unit->step->case_id,
-                                          .repeat = unit->repeat,
-                                          .name = node->name});
+                       (struct rundir_of){unit->step->case_id, unit->repeat, .name = node->name});
     if (run_put_file(r, name, strbuf_str(&m->watch.log), ret_file, err) < 0) {
         return -1;
     }

@@ -133,7 +133,7 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
         const struct cell_result *cell = &result->cells[info->n_cells];
         info->cells[info->n_cells] =
             (struct run_cell){.case_id = cell->of_case->id,
-                              .verdict = str_of(run_verdict_name(cell->verdict)),
+                              .verdict = str_of(RUN_VERDICT_NAMES[cell->verdict]),
                               .unit = cell->unit,
                               .value = cell->value};
     }

@@ -30,7 +30,9 @@ static void measure_log(struct live *live, const struct plan_step *step, const c
     struct str why = STR_EMPTY;
     struct err ignored = {0}; /* a log that has nothing yet has no number */
     if ((!format && result_choose_format(live->arena, frozen, path, &format, &why, &ignored) < 0) ||
-        !format || measure_file(live->arena, format, path, &m, NULL, &ignored) < 0) {
+        !format ||
+        measure_file(live->arena, &(struct reading){.format = format, .path = path}, &m, NULL,
+                     &ignored) < 0) {
         return;
     }
     at->step = m.last_step;
@@ -55,10 +57,8 @@ static void look_at(struct live *live, size_t unit_idx, struct run_repeat *at)
 {
     const struct unit *unit = &live->r.units[unit_idx];
     const struct rundir *dir = &live->info->dir;
-    const char *kept =
-        fs_join(live->arena, dir->evidence,
-                rundir_name(live->arena, RUNDIR_LOG,
-                            (struct rundir_of){.case_id = at->case_id, .repeat = at->repeat}));
+    const char *kept = fs_join(live->arena, dir->evidence,
+                               rundir_of_repeat(live->arena, RUNDIR_LOG, at->case_id, at->repeat));
     if (fs_exists(kept)) {
         measure_log(live, unit->step, kept, at);
         return;

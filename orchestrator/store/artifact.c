@@ -14,21 +14,17 @@
 #define NAMES_MAX   1024
 #define LOGS_PREFIX "logs:"
 
-static const char *const KINDS[] = {
+const char *const ARTIFACT_KIND_NAMES[] = {
     [ARTIFACT_DATASET] = "dataset",
     [ARTIFACT_IMAGE] = "image",
     [ARTIFACT_SOURCE] = "source",
     [ARTIFACT_REPORT] = "report",
 };
 
-const char *artifact_kind_name(enum artifact_kind kind)
-{
-    return KINDS[kind];
-}
-
 char *artifact_text(struct arena *arena, const struct artifact *artifact)
 {
-    return arena_printf(arena, "%s:%.*s%s", KINDS[artifact->kind], STR_ARG(artifact->name),
+    return arena_printf(arena, "%s:%.*s%s", ARTIFACT_KIND_NAMES[artifact->kind],
+                        STR_ARG(artifact->name),
                         artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
 }
 
@@ -188,7 +184,7 @@ int artifact_resolve(struct arena *arena, const char *root, const char *name,
                             ret_artifact, err);
     }
     for (size_t kind = 0; kind < ARTIFACT_KINDS; kind++) {
-        struct str prefix = str_of(arena_printf(arena, "%s:", KINDS[kind]));
+        struct str prefix = str_of(arena_printf(arena, "%s:", ARTIFACT_KIND_NAMES[kind]));
         struct str rest = str_sub(str_of(name), prefix.len, SIZE_MAX);
         if (!str_starts(str_of(name), prefix)) {
             continue;
@@ -202,9 +198,9 @@ int artifact_resolve(struct arena *arena, const char *root, const char *name,
         return find_kind(arena, root, (enum artifact_kind)kind, rest, ret_artifact)
                    ? 0
                    : err_set(err, ERR_USAGE, "no %s \"%.*s\"%s; reperf list %ss names them",
-                             KINDS[kind], (int)(rest.len < 200 ? rest.len : 200), rest.ptr,
-                             near_text(arena, root, (enum artifact_kind)kind, rest.ptr),
-                             KINDS[kind]);
+                             ARTIFACT_KIND_NAMES[kind], (int)(rest.len < 200 ? rest.len : 200),
+                             rest.ptr, near_text(arena, root, (enum artifact_kind)kind, rest.ptr),
+                             ARTIFACT_KIND_NAMES[kind]);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(ORDER); idx++) {
         struct artifact artifact;
@@ -212,8 +208,9 @@ int artifact_resolve(struct arena *arena, const char *root, const char *name,
             if (n_found++ > 0) {
                 return err_set(err, ERR_USAGE,
                                "\"%.100s\" is a %s and a %s: say %s:%.100s or %s:%.100s", name,
-                               KINDS[found.kind], KINDS[artifact.kind], KINDS[found.kind], name,
-                               KINDS[artifact.kind], name);
+                               ARTIFACT_KIND_NAMES[found.kind], ARTIFACT_KIND_NAMES[artifact.kind],
+                               ARTIFACT_KIND_NAMES[found.kind], name,
+                               ARTIFACT_KIND_NAMES[artifact.kind], name);
             }
             found = artifact;
         }

@@ -23,7 +23,7 @@ struct artifacts {
     size_t n;
 };
 
-const char *artifact_kind_name(enum artifact_kind kind);
+extern const char *const ARTIFACT_KIND_NAMES[ARTIFACT_REPORT + 1];
 /* "dataset:cityscapes"; a synthetic dataset's name has its ".synthetic". */
 char *artifact_text(struct arena *arena, const struct artifact *artifact);
 

@@ -78,7 +78,7 @@ static int report_differences(const struct importer *im, const struct tree_diffe
             continue;
         }
         if (n++ < SHOWN_MAX) {
-            strbuf_printf(&text, "%s%s %s", n > 1 ? ", " : "", tree_fault_name(d->fault), d->path);
+            strbuf_printf(&text, "%s%s %s", n > 1 ? ", " : "", TREE_FAULT_NAMES[d->fault], d->path);
         }
     }
     return n == 0 ? 0
@@ -148,7 +148,7 @@ static int check_lock(struct importer *im, struct str text, const char *path, st
     }
     if (strcmp(to, fs_join(im->arena, im->opts->locks, path + strlen(LOCKS_BELOW))) != 0) {
         return err_set(err, ERR_INTEGRITY, "%s: is the lock of %s %s", path,
-                       lock_kind_name(lock.kind), lock.id.ptr);
+                       LOCK_KIND_NAMES[lock.kind], lock.id.ptr);
     }
     if (!fs_exists(to)) {
         VEC_PUSH(&im->locks, ((struct taken_lock){to, text}));

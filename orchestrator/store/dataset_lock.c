@@ -57,7 +57,7 @@ static int write_pieces(struct piecing *p, const struct store *store,
                         const struct dataset_here *here, struct lock_item *item, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf lines = STRBUF((size_t)FETCH_PIECES_MAX * SHA256_HEX_SIZE);
-    const char *folder = fs_join(p->arena, here->locks, lock_kind_name(LOCK_DATASET));
+    const char *folder = fs_join(p->arena, here->locks, LOCK_KIND_NAMES[LOCK_DATASET]);
     const char *name = arena_printf(p->arena, "%s.%s.pieces", here->dataset.id.ptr, item->name.ptr);
     if (digest_pieces(p, store_blob_path(store, item->sha256), &lines, err) < 0) {
         return -1;

@@ -5,6 +5,7 @@
 #include "store/dataset_store.h"
 
 #include "base/fs.h"
+#include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "codec/oci_ref.h"
 #include "load/places.h"
@@ -103,12 +104,8 @@ static void put_blobs(struct json_out *out, const char *key, const void *of)
 static void put_of_list(struct json_out *out, const char *key, const void *of)
 {
     const struct dataset_record *record = of;
-    if (record->seen.has_list) {
-        jw_i64(out, key,
-               strcmp(key, "files") == 0 ? record->seen.n_files : record->seen.file_bytes);
-    } else {
-        jw_null(out, key);
-    }
+    jw_i64_if(out, key, record->seen.has_list,
+              strcmp(key, "files") == 0 ? record->seen.n_files : record->seen.file_bytes);
 }
 
 static const struct json_field ARCHIVE_ROWS[] = {
@@ -246,16 +243,12 @@ enum dataset_state dataset_state(struct arena *arena, const struct store *store,
     return n_there ? DATASET_PARTIAL : DATASET_ABSENT;
 }
 
-const char *dataset_state_name(enum dataset_state state)
-{
-    static const char *const NAMES[] = {
-        [DATASET_ABSENT] = "absent",
-        [DATASET_PARTIAL] = "partial",
-        [DATASET_ARCHIVES] = "archives",
-        [DATASET_TREE] = "tree",
-    };
-    return NAMES[state];
-}
+const char *const DATASET_STATE_NAMES[] = {
+    [DATASET_ABSENT] = "absent",
+    [DATASET_PARTIAL] = "partial",
+    [DATASET_ARCHIVES] = "archives",
+    [DATASET_TREE] = "tree",
+};
 
 int dataset_no_tree(struct arena *arena, const struct store *store, const struct dataset_here *here,
                     struct err *err)

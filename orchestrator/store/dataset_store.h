@@ -79,7 +79,7 @@ int64_t dataset_unpacked_bytes(const struct dataset_file *file);
 /* Looks at names and sizes only. PARTIAL: some of its files are there. */
 enum dataset_state dataset_state(struct arena *arena, const struct store *store,
                                  const struct dataset_here *here);
-const char *dataset_state_name(enum dataset_state state);
+extern const char *const DATASET_STATE_NAMES[DATASET_TREE + 1];
 
 /* ---- fetching ---- */
 

@@ -245,7 +245,7 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total UNUSED)
 static void show_difference(void *ctx, enum tree_fault fault, const char *path)
 {
     struct making *m = ctx;
-    log_line(LOG_WARN, "%s: %s: %s", m->here->name, path, tree_fault_name(fault));
+    log_line(LOG_WARN, "%s: %s: %s", m->here->name, path, TREE_FAULT_NAMES[fault]);
 }
 
 static void add_file(struct making *m, const char *path, const uint8_t *sha256)

@@ -18,12 +18,7 @@
 #define OUTPUT_MAX (64u << 10)
 #define NAME_SHORT 12
 
-static const char *const PROGRAMS[] = {[IMAGE_DOCKER] = "docker", [IMAGE_PODMAN] = "podman"};
-
-const char *image_engine_program(enum image_engine engine)
-{
-    return PROGRAMS[engine];
-}
+const char *const IMAGE_ENGINE_PROGRAMS[] = {[IMAGE_DOCKER] = "docker", [IMAGE_PODMAN] = "podman"};
 
 char *image_engine_name(struct arena *arena, const struct image_info *info)
 {
@@ -278,7 +273,7 @@ int image_load(struct arena *arena, const struct store *store, const struct imag
     struct load load = {.arena = arena,
                         .store = store,
                         .info = info,
-                        .program = PROGRAMS[opts->engine],
+                        .program = IMAGE_ENGINE_PROGRAMS[opts->engine],
                         .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL,
                         .should_stop = opts->should_stop};
     struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};

@@ -17,7 +17,7 @@ MUST_CHECK int image_export(struct arena *arena, const struct store *store,
                             bool (*should_stop)(void), struct err *err);
 
 enum image_engine { IMAGE_DOCKER, IMAGE_PODMAN };
-const char *image_engine_program(enum image_engine engine);
+extern const char *const IMAGE_ENGINE_PROGRAMS[IMAGE_PODMAN + 1];
 
 struct image_loaded {
     struct str id;   /* as the engine reports it, "sha256:..." */

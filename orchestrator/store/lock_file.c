@@ -28,7 +28,7 @@ int lock_path(struct arena *arena, const char *folder, enum lock_kind kind, cons
     if (store_escape(arena, id, &name, err) < 0) {
         return -1;
     }
-    *ret_path = arena_printf(arena, "%s/%s/%s.json", folder, lock_kind_name(kind), name);
+    *ret_path = arena_printf(arena, "%s/%s/%s.json", folder, LOCK_KIND_NAMES[kind], name);
     return 0;
 }
 
@@ -53,7 +53,7 @@ int lock_read(struct arena *arena, const char *folder, enum lock_kind kind, cons
     }
     if (lock.kind != kind || !str_eq_z(lock.id, id)) {
         return err_set(err, ERR_MANIFEST, "%s: expected the lock of %s %s, found that of %s %s",
-                       path, lock_kind_name(kind), id, lock_kind_name(lock.kind), lock.id.ptr);
+                       path, LOCK_KIND_NAMES[kind], id, LOCK_KIND_NAMES[lock.kind], lock.id.ptr);
     }
     *ret_lock = lock;
     return 0;
@@ -109,7 +109,7 @@ int lock_settle(struct arena *arena, const char *folder, const struct lock *foun
                            found->id.ptr, LOCK_TEXT_MAX);
         }
         if (lock_path(arena, folder, found->kind, found->id.ptr, &path, err) < 0 ||
-            fs_mkdir_p(arena_printf(arena, "%s/%s", folder, lock_kind_name(found->kind)), err) <
+            fs_mkdir_p(arena_printf(arena, "%s/%s", folder, LOCK_KIND_NAMES[found->kind]), err) <
                 0 ||
             fs_write_atomic(path, strbuf_str(&text), err) < 0) {
             return -1;

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/publish.h"
-#include "store/store_impl.h"
 
 struct gc {
     struct arena *arena;

@@ -6,7 +6,6 @@
 #include "codec/json_table.h"
 #include "codec/oci_ref.h"
 #include "store/store_gc.h"
-#include "store/store_impl.h"
 
 #define DESCRIPTORS_MAX 100000
 

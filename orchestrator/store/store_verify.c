@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/publish.h"
 #include "store/store_gc.h"
-#include "store/store_impl.h"
 
 struct verifying {
     struct arena *arena;

@@ -322,7 +322,7 @@ static int check_list(struct job *job, const struct tree_list *found, struct err
         err, ERR_INTEGRITY,
         "%s: of %zu files %zu are missing, %zu extra, %zu corrupt; the first: %.200s is %s",
         opts->archive, opts->list->n, n[TREE_MISSING], n[TREE_EXTRA], n[TREE_CORRUPT],
-        differences.items[0].path, tree_fault_name(differences.items[0].fault));
+        differences.items[0].path, TREE_FAULT_NAMES[differences.items[0].fault]);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------------------- */

@@ -310,15 +310,17 @@ static int save_locked(struct digest_cache *cache, struct err *err)
     return 0;
 }
 
-int digest_cache_save(struct digest_cache *cache, struct err *err)
+bool digest_cache_save(struct digest_cache *cache)
 {
     CLEANUP(fd) int fd = -1;
-    if (cache->pending.n == 0) {
-        return 0;
+    struct err err = {0};
+    if (!cache || cache->pending.n == 0) {
+        return true;
     }
     ASSERT(cache->pending.n <= DIGEST_CACHE_RECORDS_MAX);
-    if (lock(cache, &fd, err) < 0 || save_locked(cache, err) < 0) {
-        return err_wrap(err, "digest cache");
+    bool is_saved = lock(cache, &fd, &err) == 0 && save_locked(cache, &err) == 0;
+    if (!is_saved) {
+        log_line(LOG_WARN, "digest cache: %s", err.msg);
     }
-    return 0;
+    return is_saved;
 }

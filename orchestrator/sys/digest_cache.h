@@ -50,7 +50,8 @@ int64_t digest_cache_slack_ns(int fd);
    but save. */
 void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, unsigned kinds,
                       const struct digest_value *value);
-/* Adds what is pending to what is on the disk now. Nothing pending: nothing is written. */
-MUST_CHECK int digest_cache_save(struct digest_cache *cache, struct err *err);
+/* Adds what is pending to what is on the disk now. Nothing pending: nothing is written; NULL is fine. False: it was logged why not, and
+   costs time, nothing else. */
+bool digest_cache_save(struct digest_cache *cache);
 
 #endif

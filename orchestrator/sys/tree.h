@@ -108,6 +108,6 @@ MUST_CHECK int tree_verify(struct arena *arena, const struct tree_opts *opts,
 MUST_CHECK int tree_pick(const struct tree_opts *opts, const struct tree_file *files, size_t n,
                          uint8_t *is_right, struct err *err);
 /* "missing", "extra", "corrupt", "unreadable" */
-const char *tree_fault_name(enum tree_fault fault);
+extern const char *const TREE_FAULT_NAMES[TREE_UNREADABLE + 1];
 
 #endif

@@ -425,11 +425,7 @@ int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret
                                                   : publish_file(temp->fd, temp->path, path, err);
 }
 
-const char *tree_fault_name(enum tree_fault fault)
-{
-    static const char *const NAMES[] = {[TREE_MISSING] = "missing",
+const char *const TREE_FAULT_NAMES[] = {[TREE_MISSING] = "missing",
                                         [TREE_EXTRA] = "extra",
                                         [TREE_CORRUPT] = "corrupt",
                                         [TREE_UNREADABLE] = "unreadable"};
-    return NAMES[fault];
-}

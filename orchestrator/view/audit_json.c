@@ -36,7 +36,7 @@ static void put_identity(const struct cell_audit *a, const char *key, enum ident
         const struct identity_item *item = &a->identity.items[fact];
         if (item->state == state) {
             jw_object(out, NULL);
-            jw_z(out, "fact", identity_name((enum identity_fact)fact));
+            jw_z(out, "fact", IDENTITY_NAMES[(enum identity_fact)fact]);
             jw_str(out, "why", item->why);
             jw_end_object(out);
         }

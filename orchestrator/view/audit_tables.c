@@ -35,10 +35,10 @@ static void add_row(struct table *table, const struct report *report, const stru
               table_text(table, "%" PRId64, c->batch_per_gpu), a->cell->metric_name, a->cell->table,
               a->cell->printed, a->cell->unit, table_f64(table, a->recomputed),
               table_f64(table, a->rel_diff), str_of(cell_verdict_words(a)),
-              str_of(proof_name(a->proof)));
+              str_of(PROOF_NAMES[a->proof]));
     TABLE_ADD(table, identity_facts(&table->arena, &a->identity, ID_UNPROVEN, " "),
               identity_facts(&table->arena, &a->identity, ID_CONTRADICTED, " "),
-              str_of(log_state_name(a->log_state)),
+              str_of(LOG_STATE_NAMES[a->log_state]),
               a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
     add_logs(table, a);
     add_note(table, a);
@@ -75,7 +75,7 @@ static void add_finding(struct table *table, const struct report *report,
                         const struct finding *finding)
 {
     const char *note =
-        arena_printf(&table->arena, "%s %s: %.*s", finding_level_name(finding->level), finding->id,
+        arena_printf(&table->arena, "%s %s: %.*s", FINDING_LEVEL_NAMES[finding->level], finding->id,
                      STR_ARG(finding->message));
     const struct said said[] = {{"report", report->id},
                                 {"verdict", STR_LIT("finding")},

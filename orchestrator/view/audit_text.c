@@ -42,7 +42,7 @@ static void add_painted(struct strbuf *out, struct str text, bool is_colored)
         struct str word = STR_EMPTY;
         for (size_t idx = 0; idx < ARRAY_LEN(PAINTS) && at == line.len; idx++) {
             char padded[WORD_BYTES];
-            snprintf(padded, sizeof(padded), " %s ", audit_verdict_name(PAINTS[idx].verdict));
+            snprintf(padded, sizeof(padded), " %s ", AUDIT_VERDICT_NAMES[PAINTS[idx].verdict]);
             int64_t found = str_find(line, str_of(padded));
             if (found >= 0) {
                 at = (size_t)found;
@@ -64,34 +64,20 @@ static void add_painted(struct strbuf *out, struct str text, bool is_colored)
     }
 }
 
-static void add_number(struct table *table, double value, int decimals)
-{
-    if (isnan(value)) {
-        table_addf(table, "-");
-    } else {
-        table_addf(table, "%.*f", decimals, value);
-    }
-}
-
-static void add_count(struct table *table, int64_t count, bool is_printed)
-{
-    table_add(table, table_text_if(table, is_printed, "%" PRId64, count));
-}
-
 static void add_cell(struct arena *arena, struct table *table, const struct cell_audit *a,
                      bool is_verbose)
 {
     const struct report_case *c = a->of_case;
-    TABLE_ADD(table, c->model, c->stack->label, c->variant.ptr ? c->variant : STR_LIT(""));
-    add_count(table, c->gpus, c->nodes > 0);
-    add_count(table, c->batch_per_gpu, c->batch_per_gpu > 0);
     TABLE_ADD(
-        table, a->cell->metric_name,
+        table, c->model, c->stack->label, c->variant,
+        table_text_if(table, c->nodes > 0, "%" PRId64, c->gpus),
+        table_text_if(table, c->batch_per_gpu > 0, "%" PRId64, c->batch_per_gpu),
+        a->cell->metric_name,
         table_text(table, "%.*s%s", STR_ARG(a->cell->printed), a->cell->footnote.ptr ? " *" : ""),
         isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a),
         isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a),
         table_text(table, "%s%s", cell_verdict_words(a), cell_cut_words(a)),
-        str_of(proof_name(a->proof)), str_of(log_state_name(a->log_state)),
+        str_of(PROOF_NAMES[a->proof]), str_of(LOG_STATE_NAMES[a->log_state]),
         a->rule.ptr ? cell_rule_words(arena, a) : STR_LIT("-"));
     if (is_verbose) {
         table_add(table, a->cell->id);
@@ -288,7 +274,7 @@ struct str audit_proof_words(struct arena *arena, const struct cell_audit *a)
 {
     struct str against = identity_facts(arena, &a->identity, ID_CONTRADICTED, ", ");
     struct str missing = identity_facts(arena, &a->identity, ID_UNPROVEN, ", ");
-    return str_of(arena_printf(arena, "proof %s%s%.*s%s%.*s", proof_name(a->proof),
+    return str_of(arena_printf(arena, "proof %s%s%.*s%s%.*s", PROOF_NAMES[a->proof],
                                against.len ? ": " : "", STR_ARG(against),
                                missing.len ? "; not proven: " : "", STR_ARG(missing)));
 }
@@ -360,7 +346,7 @@ static void write_unproven(const struct report_audit *audit, struct strbuf *out)
             if (n > 0) {
                 strbuf_printf(out, "%s  %s of %zu cell%s: %.*s\n",
                               has_any ? "" : "\nnot proven by the logs of cells that hold\n",
-                              identity_name((enum identity_fact)fact), n, n == 1 ? "" : "s",
+                              IDENTITY_NAMES[(enum identity_fact)fact], n, n == 1 ? "" : "s",
                               STR_ARG(why));
                 has_any = true;
             }
@@ -389,12 +375,12 @@ static void write_like(const struct report_audit *audit, table_writer render, st
         table_of("row|against|>rate|>other's|>ratio|>published|rule for both|still differs");
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
         const struct like_row *row = &audit->rows[idx];
-        TABLE_ADD(&table, row->a->of_case->id, row->b->of_case->stack->label);
-        add_number(&table, row->value_a, 1);
-        add_number(&table, row->value_b, 1);
-        add_number(&table, row->ratio, 3);
-        add_number(&table, row->published_ratio, 3);
-        TABLE_ADD(&table, row->rule, row->note.ptr ? row->note : STR_LIT(""));
+        TABLE_ADD(&table, row->a->of_case->id, row->b->of_case->stack->label,
+                  table_text_if(&table, !isnan(row->value_a), "%.1f", row->value_a),
+                  table_text_if(&table, !isnan(row->value_b), "%.1f", row->value_b),
+                  table_text_if(&table, !isnan(row->ratio), "%.3f", row->ratio),
+                  table_text_if(&table, !isnan(row->published_ratio), "%.3f", row->published_ratio),
+                  row->rule, row->note);
     }
     render(&table, out);
 }

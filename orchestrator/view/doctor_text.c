@@ -13,17 +13,17 @@
 
 /* ---- the nodes ---- */
 
-static void add_gib(struct table *table, const struct node_facts *facts, const char *key)
+static struct str gib_of(struct table *table, const struct node_facts *facts, const char *key)
 {
     int64_t kb = 0;
     bool is_known = facts_i64(facts, key, &kb);
-    table_add(table, table_text_if(table, is_known, "%.0f", (double)kb / 1048576));
+    return table_text_if(table, is_known, "%.0f", (double)kb / 1048576);
 }
 
 static struct str engine_of(struct arena *arena, const struct inventory *inventory,
                             const struct node_facts *facts)
 {
-    const char *name = runtime_kind_name(inventory->runtime);
+    const char *name = RUNTIME_KIND_NAMES[inventory->runtime];
     struct str version = facts_value(facts, arena_printf(arena, "engine.%s.version", name));
     return inventory->runtime == RUNTIME_NONE ? STR_LIT("none")
            : version.ptr ? str_of(arena_printf(arena, "%s %.*s", name, STR_ARG(version)))
@@ -34,25 +34,23 @@ static void add_probe(struct table *table, struct arena *arena, const struct inv
                       const struct node_probe *probe)
 {
     const struct node_facts *facts = &probe->facts;
-    table_add(table, probe->spec->name);
+    const struct str none = STR_LIT("-");
     if (!probe->is_reached) {
-        TABLE_ADD(table, STR_LIT("-"), STR_LIT("-"));
-        for (int idx = 0; idx < 7; idx++) {
-            table_add(table, idx ? STR_LIT("-") : STR_LIT("not reached"));
-        }
+        TABLE_ADD(table, probe->spec->name, none, none, STR_LIT("not reached"), none, none, none,
+                  none, none, none);
         return;
     }
     TABLE_ADD(
-        table, table_text(table, "%.0f", (double)probe->connect_ns / (double)NS_PER_MS),
+        table, probe->spec->name,
+        table_text(table, "%.0f", (double)probe->connect_ns / (double)NS_PER_MS),
         table_text_if(table, probe->has_clock, "%+.2f",
                       (double)(probe->clock_low_ns + probe->clock_high_ns) / 2 / (double)NS_PER_S),
         table_or_dash(facts_value(facts, "system.os")),
-        table_or_dash(facts_value(facts, "cpu.threads")));
-    add_gib(table, facts, "memory.total_kb");
-    add_gib(table, facts, "disk.work.free_kb");
-    TABLE_ADD(table, table_or_dash(engine_of(arena, inventory, facts)),
-              table_or_dash(facts_value(facts, "nvidia.driver")),
-              table_or_dash(gpus_in_words(arena, facts, "name")));
+        table_or_dash(facts_value(facts, "cpu.threads")), gib_of(table, facts, "memory.total_kb"),
+        gib_of(table, facts, "disk.work.free_kb"),
+        table_or_dash(engine_of(arena, inventory, facts)),
+        table_or_dash(facts_value(facts, "nvidia.driver")),
+        table_or_dash(gpus_in_words(arena, facts, "name")));
 }
 
 static void put_probes(const struct doctor_view *view, struct arena *arena, struct strbuf *out)

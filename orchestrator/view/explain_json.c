@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "codec/json_document.h"
 #include "view/address.h"
 #include "view/explain_out.h"
 
@@ -35,17 +36,14 @@ static void write_samples(const struct explain_cell *of, size_t log, struct json
     for (size_t idx = 0; how->uses && idx < how->series->n; idx++) {
         const struct sample *s = &how->series->samples[idx];
         jw_object(out, NULL);
-        if (how->series->lines) {
-            jw_i64(out, "line", how->series->lines[idx]);
-        } else {
-            jw_null(out, "line");
-        }
+        jw_i64_if(out, "line", how->series->lines,
+                  how->series->lines ? how->series->lines[idx] : 0);
         jw_i64(out, "step", s->step);
         jw_i64(out, "rank", s->rank);
         jw_i64(out, "run", s->run);
         jw_f64(out, "value", s->value);
         jw_f64(out, "time_s", s->time_s);
-        jw_z(out, "use", sample_use_name(how->uses[idx]));
+        jw_z(out, "use", SAMPLE_USE_NAMES[how->uses[idx]]);
         if (of->texts && of->texts[log]) {
             jw_str(out, "text", of->texts[log][idx]);
         }
@@ -66,7 +64,7 @@ static void write_log(struct arena *arena, const struct explain_cell *of, size_t
     jw_str(out, "sha256", a->logs[log].sha256);
     jw_z(out, "read_from", !m ? NULL : a->logs[log].file.ptr ? "log" : "kept_series");
     jw_str(out, "format", m ? m->format : STR_EMPTY);
-    jw_z(out, "parse_verdict", m ? parse_verdict_name(m->verdict) : NULL);
+    jw_z(out, "parse_verdict", m ? PARSE_VERDICT_NAMES[m->verdict] : NULL);
     measurement_encode_facts(out, m);
     jw_str(out, "series", how->series ? how->series->name : STR_EMPTY);
     jw_str(out, "unit", how->series ? how->series->unit : STR_EMPTY);
@@ -86,7 +84,7 @@ static void write_proof(const struct cell_audit *a, struct json_out *out)
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         const struct identity_item *item = &a->identity.items[fact];
         jw_object(out, NULL);
-        jw_z(out, "fact", identity_name((enum identity_fact)fact));
+        jw_z(out, "fact", IDENTITY_NAMES[(enum identity_fact)fact]);
         jw_z(out, "state", STATES[item->state]);
         jw_str(out, "why", item->why);
         jw_end_object(out);
@@ -110,14 +108,14 @@ void explain_cell_json(struct arena *arena, const struct explain_cell *of, struc
     write_source(arena, "address", &source, source.path, out);
     jw_f64(out, "recomputed", a->recomputed);
     jw_f64(out, "rel_diff", a->rel_diff);
-    jw_z(out, "verdict", audit_verdict_name(a->verdict));
+    jw_z(out, "verdict", AUDIT_VERDICT_NAMES[a->verdict]);
     if (a->is_proposed) {
         jw_bool(out, "proposed", true);
     }
     jw_str(out, "digits", a->digits);
-    jw_z(out, "proof", proof_name(a->proof));
+    jw_z(out, "proof", PROOF_NAMES[a->proof]);
     write_proof(a, out);
-    jw_z(out, "log_state", log_state_name(a->log_state));
+    jw_z(out, "log_state", LOG_STATE_NAMES[a->log_state]);
     jw_str(out, "rule", a->rule);
     jw_str(out, "note", a->note);
     jw_array(out, "derived_from");

@@ -2,6 +2,7 @@
 /* Rules and formats, and which cells they are for. */
 #include "base/base.h"
 
+#include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "view/explain_out.h"
 
@@ -69,45 +70,49 @@ void explain_rule_text(const struct rule *rule, const struct explain_users *user
     add_users(users, out);
 }
 
-static void put_window(const struct window *w, struct json_out *out)
+static void put_step(struct json_out *out, const char *key, const void *of)
 {
-    jw_object(out, "window");
-    if (w->has_steps) {
-        jw_i64(out, "step_from", w->step_from);
-        jw_i64(out, "step_to", w->step_to);
-    } else {
-        jw_null(out, "step_from");
-        jw_null(out, "step_to");
-    }
-    jw_bool(out, "skips_warmup", w->skips_warmup);
-    jw_i64(out, "skip", w->skip);
-    jw_i64(out, "drop_last", w->drop_last);
-    jw_i64(out, "last", w->last);
-    jw_end_object(out);
+    const struct window *w = of;
+    jw_i64_if(out, key, w->has_steps, strcmp(key, "step_from") == 0 ? w->step_from : w->step_to);
 }
+
+static void put_words(struct json_out *out, const char *key, const void *of)
+{
+    CLEANUP(strbuf) struct strbuf words = STRBUF(4096);
+    rule_describe(of, &words);
+    jw_str(out, key, strbuf_str(&words));
+}
+
+#define RULE struct rule
+static const struct json_field WINDOW_ROWS[] = {
+    ROW_OUT("step_from", JSON_I64, put_step, 0),         ROW_OUT("step_to", JSON_I64, put_step, 0),
+    ROW("skips_warmup", struct window, skips_warmup, 0), ROW("skip", struct window, skip, 0),
+    ROW("drop_last", struct window, drop_last, 0),       ROW("last", struct window, last, 0),
+};
+static const struct json_field RULE_ROWS[] = {
+    ROW_SAYS("kind", "rule"),
+    ROW("rule", RULE, id, 0),
+    ROW_OUT("words", JSON_STR, put_words, 0),
+    ROW("series", RULE, series, 0),
+    ROW_WORD("run", RULE, run, RUN_CHOICE_NAMES, 0),
+    ROW("match_gpus", RULE, match_gpus, 0),
+    ROW_OBJECT("window", RULE, window, WINDOW_ROWS, 0),
+    ROW_WORD("statistic", RULE, statistic, STATISTIC_NAMES, 0),
+    ROW("trim_count", RULE, trim_count, 0),
+    ROW("trim_share", RULE, trim_share, 0),
+    ROW_WORD("scale", RULE, scale, SCALE_NAMES, 0),
+    ROW("fact", RULE, fact, 0),
+    ROW_WORD("rounding", RULE, rounding, ROUNDING_NAMES, 0),
+    ROW_WORD("repeats", RULE, repeats, REPEATS_NAMES, 0),
+    ROW("origin", RULE, origin, 0),
+    ROW("source", RULE, source, 0),
+};
 
 void explain_put_rule(const struct rule *rule, const struct explain_users *users,
                       struct json_out *out)
 {
-    CLEANUP(strbuf) struct strbuf words = STRBUF(4096);
-    rule_describe(rule, &words);
     jw_object(out, NULL);
-    jw_z(out, "kind", "rule");
-    jw_str(out, "rule", rule->id);
-    jw_str(out, "words", strbuf_str(&words));
-    jw_str(out, "series", rule->series);
-    jw_z(out, "run", RUN_CHOICE_NAMES[rule->run]);
-    jw_bool(out, "match_gpus", rule->match_gpus);
-    put_window(&rule->window, out);
-    jw_z(out, "statistic", STATISTIC_NAMES[rule->statistic]);
-    jw_i64(out, "trim_count", rule->trim_count);
-    jw_f64(out, "trim_share", rule->trim_share);
-    jw_z(out, "scale", SCALE_NAMES[rule->scale]);
-    jw_str(out, "fact", rule->fact);
-    jw_z(out, "rounding", ROUNDING_NAMES[rule->rounding]);
-    jw_z(out, "repeats", REPEATS_NAMES[rule->repeats]);
-    jw_str(out, "origin", rule->origin);
-    jw_str(out, "source", rule->source);
+    json_encode(out, RULE_ROWS, ARRAY_LEN(RULE_ROWS), rule);
     json_encode(out, USERS_ROWS, ARRAY_LEN(USERS_ROWS), users);
     jw_end_object(out);
 }
@@ -125,7 +130,9 @@ struct parts {
 struct format_says {
     const char *path;
     struct str id, title, framework, source;
-    struct parts series, facts, absent;
+    struct parts series, stated; /* as its manifest has them */
+    struct parts facts,
+        absent; /* of those that it states: what says why it is not in the logs is absent */
     struct str *rules;
     size_t n_rules;
 };
@@ -160,64 +167,28 @@ static const struct json_field SAYS_ROWS[] = {
     ROW_STRS("rules", SAYS, rules, n_rules, 0),
 };
 
-/* A member that is text; empty where it is null or absent. */
-static int text_of(const struct json *at, struct arena *arena, const char *key, struct str *ret,
-                   struct err *err)
-{
-    struct json member;
-    *ret = STR_EMPTY;
-    return json_find(at, key, &member) && json_is_str(&member) ? json_str(&member, arena, ret, err)
-                                                               : 0;
-}
-
-static int part_of(const struct json *at, struct arena *arena, struct part *ret, struct err *err)
-{
-    const struct {
-        const char *key;
-        struct str *ret;
-    } texts[] = {{"name", &ret->name},       {"unit", &ret->unit},
-                 {"scope", &ret->scope},     {"quantity", &ret->quantity},
-                 {"literal", &ret->literal}, {"pattern", &ret->pattern},
-                 {"says", &ret->says},       {"why", &ret->why}};
-    for (size_t idx = 0; idx < ARRAY_LEN(texts); idx++) {
-        if (text_of(at, arena, texts[idx].key, texts[idx].ret, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* What says why it is not in the logs is absent. */
-static int parts_of(const struct explain_format *of, struct arena *arena, const char *key,
-                    struct parts *there, struct parts *absent, struct err *err)
-{
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (!json_find(of->root, key, &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, FORMAT_FACTS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    there->items = arena_array(arena, struct part, n + 1);
-    absent->items = arena_array(arena, struct part, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct part part;
-        if (part_of(&item, arena, &part, err) < 0) {
-            return -1;
-        }
-        struct parts *into = part.why.len ? absent : there;
-        into->items[into->n++] = part;
-    }
-    return 0;
-}
+static const struct json_field PART_ROWS[] = {
+    ROW("name", PART, name, JSON_NULLABLE),
+    ROW("unit", PART, unit, JSON_NULLABLE),
+    ROW("scope", PART, scope, JSON_NULLABLE),
+    ROW("quantity", PART, quantity, JSON_NULLABLE),
+    ROW("literal", PART, literal, JSON_NULLABLE),
+    ROW("pattern", PART, pattern, JSON_NULLABLE),
+    ROW("says", PART, says, JSON_NULLABLE),
+    ROW("why", PART, why, JSON_NULLABLE),
+    ROW_OTHERS,
+};
+static const struct json_field MANIFEST_ROWS[] = {
+    ROW_LIST("series", SAYS, series.items, series.n, PART_ROWS, 0),
+    ROW_LIST("facts", SAYS, stated.items, stated.n, PART_ROWS, 0, .max = FORMAT_FACTS_MAX),
+    ROW("source", SAYS, source, JSON_NULLABLE),
+    ROW_OTHERS,
+};
 
 static int read_format(struct arena *arena, const struct explain_format *of,
                        struct format_says *ret, struct err *err)
 {
     const struct rule *rules;
-    struct parts none = {0};
     *ret = (struct format_says){.path = of->path,
                                 .id = format_id(of->format),
                                 .title = format_title(of->format),
@@ -227,10 +198,16 @@ static int read_format(struct arena *arena, const struct explain_format *of,
     for (size_t idx = 0; idx < ret->n_rules; idx++) {
         ret->rules[idx] = rules[idx].id;
     }
-    return parts_of(of, arena, "series", &ret->series, &none, err) < 0 ||
-                   parts_of(of, arena, "facts", &ret->facts, &ret->absent, err) < 0
-               ? -1
-               : text_of(of->root, arena, "source", &ret->source, err);
+    if (json_decode(of->root, arena, MANIFEST_ROWS, ARRAY_LEN(MANIFEST_ROWS), ret, err) < 0) {
+        return -1;
+    }
+    ret->facts.items = arena_array(arena, struct part, ret->stated.n + 1);
+    ret->absent.items = arena_array(arena, struct part, ret->stated.n + 1);
+    for (size_t idx = 0; idx < ret->stated.n; idx++) {
+        struct parts *into = ret->stated.items[idx].why.len ? &ret->absent : &ret->facts;
+        into->items[into->n++] = ret->stated.items[idx];
+    }
+    return 0;
 }
 
 static bool is_first_report(const struct explain_users *users, size_t idx)

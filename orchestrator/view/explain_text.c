@@ -40,7 +40,8 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
     } else {
         strbuf_printf(out, "  recomputed  nothing: %s", cell_verdict_words(a));
     }
-    strbuf_printf(out, "; proof %s; log %s\n", proof_name(a->proof), log_state_name(a->log_state));
+    strbuf_printf(out, "; proof %s; log %s\n", PROOF_NAMES[a->proof],
+                  LOG_STATE_NAMES[a->log_state]);
     if (a->note.len) {
         strbuf_printf(out, "              %.*s\n", STR_ARG(a->note));
     }
@@ -199,7 +200,7 @@ static void add_log(struct arena *arena, const struct explain_cell *of, size_t l
     }
     if (m) {
         strbuf_printf(out, "    read by format %.*s: %" PRIu64 " lines, %s%s%.*s\n",
-                      STR_ARG(m->format), m->n_lines, parse_verdict_name(m->verdict),
+                      STR_ARG(m->format), m->n_lines, PARSE_VERDICT_NAMES[m->verdict],
                       m->why.len ? ": " : "", STR_ARG(m->why));
         add_facts(arena, of, log, opts, out);
     }
@@ -221,10 +222,10 @@ static void add_proof(const struct cell_audit *a, struct strbuf *out)
 {
     static const char *const STATES[] = {
         [ID_PROVEN] = "proven", [ID_UNPROVEN] = "not proven", [ID_CONTRADICTED] = "contradicted"};
-    strbuf_printf(out, "\n  proof %s: what its logs show of the row\n", proof_name(a->proof));
+    strbuf_printf(out, "\n  proof %s: what its logs show of the row\n", PROOF_NAMES[a->proof]);
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         const struct identity_item *item = &a->identity.items[fact];
-        strbuf_printf(out, "    %-10s %s%s%.*s", identity_name((enum identity_fact)fact),
+        strbuf_printf(out, "    %-10s %s%s%.*s", IDENTITY_NAMES[(enum identity_fact)fact],
                       STATES[item->state], item->why.len ? ": " : "", STR_ARG(item->why));
         if (item->line) {
             strbuf_printf(out, " (line %" PRId64 ")", item->line);

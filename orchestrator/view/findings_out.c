@@ -90,7 +90,7 @@ static void write_block(const struct findings *list, size_t first, bool is_color
     const char *color = head->level == LEVEL_ERROR     ? RED
                         : head->level == LEVEL_WARNING ? YELLOW
                                                        : "";
-    strbuf_printf(out, "%s%s%s %s: %s\n", is_colored ? color : "", finding_level_name(head->level),
+    strbuf_printf(out, "%s%s%s %s: %s\n", is_colored ? color : "", FINDING_LEVEL_NAMES[head->level],
                   is_colored ? PLAIN : "", head->id, title_of(head->id));
     for (size_t idx = first; idx < list->n; idx++) {
         if (list->items[idx].id == head->id) {
@@ -117,7 +117,7 @@ static void write_markdown(const struct findings *list, size_t first, struct str
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct finding *head = &list->items[first];
-    strbuf_printf(out, "\n### %s %s: ", finding_level_name(head->level), head->id);
+    strbuf_printf(out, "\n### %s %s: ", FINDING_LEVEL_NAMES[head->level], head->id);
     markdown_text(out, str_of(title_of(head->id)));
     strbuf_add_z(out, "\n\n");
     for (size_t idx = first; idx < list->n; idx++) {

@@ -139,7 +139,6 @@ static void add_chart(struct page *page, const struct history_cell *points, size
 
 static void add_case(struct page *page, const struct history_cell *points, size_t n, size_t first)
 {
-    static const struct page_column COLUMNS[] = {{"Run", NULL}, {"Value", "n"}, {"Verdict", NULL}};
     const struct history_cell *head = &points[first];
     page_section(page, arena_printf(&page->arena, "case-%zu", first + 1), head->case_id);
     HTML(page->out, "<p class=\"meta\">Report {}, profile {}.</p>\n", head->report,
@@ -148,7 +147,7 @@ static void add_case(struct page *page, const struct history_cell *points, size_
     page_table(page,
                text_of(page, "Each finished run%s%.*s", head->unit.len ? ", in " : "",
                        STR_ARG(head->unit)),
-               COLUMNS, ARRAY_LEN(COLUMNS));
+               "Run|n:Value|Verdict");
     for (size_t idx = first; idx < n; idx++) {
         const struct history_cell *point = &points[idx];
         if (is_alike(head, point)) {
@@ -156,9 +155,10 @@ static void add_case(struct page *page, const struct history_cell *points, size_
             page_cell(page, point->name ? str_of(point->name) : point->run);
             page_note(page, point->name ? point->run : STR_EMPTY);
             page_note(page, str_of(point->time));
-            page_cell(page, isfinite(point->value) ? number_text(page, point->value)
-                                                   : STR_LIT("\xe2\x80\x93"));
-            page_cell(page, point->verdict);
+            PAGE_CELLS(page,
+                       isfinite(point->value) ? number_text(page, point->value)
+                                              : STR_LIT("\xe2\x80\x93"),
+                       point->verdict);
         }
     }
     page_table_end(page);

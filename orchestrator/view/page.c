@@ -34,6 +34,7 @@ void page_end(struct page *page)
         ". This page is self-contained and requests nothing from the network.</p></footer>\n"
         "</body>\n</html>\n");
     arena_release(&page->arena);
+    VEC_RELEASE(&page->css);
 }
 
 void page_section(struct page *page, const char *id, struct str title)
@@ -61,28 +62,38 @@ static void add_class(struct page *page, const char *css)
     }
 }
 
-void page_table(struct page *page, struct str caption, const struct page_column *columns,
-                size_t n_columns)
+void page_column(struct page *page, struct str head, const char *css)
 {
-    page->columns = columns;
-    page->n_columns = n_columns;
+    VEC_PUSH(&page->css, css);
+    strbuf_add_z(page->out, "<th scope=\"col\"");
+    add_class(page, css);
+    HTML(page->out, ">{}</th>", head);
+}
+
+void page_table(struct page *page, struct str caption, const char *heads)
+{
+    struct str rest = str_of(heads), head;
+    page->css.n = 0;
+    page->is_head_open = true;
     HTML(page->out,
          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>"
          "<caption>{}</caption><thead><tr>",
          caption, caption);
-    for (size_t idx = 0; idx < n_columns; idx++) {
-        strbuf_add_z(page->out, "<th scope=\"col\"");
-        add_class(page, columns[idx].css);
-        HTML(page->out, ">{}</th>", str_of(columns[idx].head));
+    while (str_next(&rest, '|', &head)) {
+        int64_t colon = str_find(head, STR_LIT(":"));
+        page_column(page, str_sub(head, (size_t)(colon + 1), SIZE_MAX),
+                    colon < 0 ? NULL : str_z(&page->arena, str_sub(head, 0, (size_t)colon)));
     }
-    strbuf_add_z(page->out, "</tr></thead>\n<tbody>\n");
 }
 
+/* Or the head, before the first. */
 static void close_row(struct page *page)
 {
+    strbuf_add_z(page->out, page->is_head_open ? "</tr></thead>\n<tbody>\n" : "");
+    page->is_head_open = false;
     if (page->is_row_open) {
-        ASSERT(page->column == page->n_columns);
-        strbuf_add_z(page->out, page->n_columns == 1 ? "</th></tr>\n" : "</td></tr>\n");
+        ASSERT(page->column == page->css.n);
+        strbuf_add_z(page->out, page->css.n == 1 ? "</th></tr>\n" : "</td></tr>\n");
     }
     page->is_row_open = false;
 }
@@ -104,12 +115,19 @@ void page_cell(struct page *page, struct str text)
 {
     size_t column = page->column++;
     ASSERT(page->is_row_open);
-    ASSERT(column < page->n_columns);
+    ASSERT(column < page->css.n);
     strbuf_add_z(page->out, column == 0   ? "<th scope=\"row\""
                             : column == 1 ? "</th><td"
                                           : "</td><td");
-    add_class(page, page->columns[column].css);
+    add_class(page, page->css.items[column]);
     HTML(page->out, ">{}", text);
+}
+
+void page_cells(struct page *page, const struct str *texts, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        page_cell(page, texts[idx]);
+    }
 }
 
 void page_table_end(struct page *page)

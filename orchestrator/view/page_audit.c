@@ -44,7 +44,7 @@ const struct verdict_look VERDICT_LOOKS[AUDIT_NO_LOG + 1] = {
 
 static void add_verdict(struct page *page, enum audit_verdict verdict)
 {
-    page_verdict(page, audit_verdict_name(verdict), VERDICT_LOOKS[verdict].icon,
+    page_verdict(page, AUDIT_VERDICT_NAMES[verdict], VERDICT_LOOKS[verdict].icon,
                  VERDICT_LOOKS[verdict].word);
 }
 
@@ -63,14 +63,10 @@ struct str case_text(struct page *page, const struct report_case *c)
                    c->variant.len ? ", " : "", STR_ARG(c->variant));
 }
 
-static const char *metric_words(enum metric metric)
-{
-    static const char *const WORDS[] = {
-        [METRIC_THROUGHPUT] = "throughput", [METRIC_RUN_THROUGHPUT] = "throughput of one run",
-        [METRIC_SPEEDUP] = "speed-up",      [METRIC_TIME_TO_TRAIN] = "time to train",
-        [METRIC_ACCURACY] = "accuracy",     [METRIC_OTHER] = "another figure"};
-    return WORDS[metric];
-}
+static const char *const METRIC_WORDS[] = {
+    [METRIC_THROUGHPUT] = "throughput", [METRIC_RUN_THROUGHPUT] = "throughput of one run",
+    [METRIC_SPEEDUP] = "speed-up",      [METRIC_TIME_TO_TRAIN] = "time to train",
+    [METRIC_ACCURACY] = "accuracy",     [METRIC_OTHER] = "another figure"};
 
 /* Where the rule counts runs that succeeded, a cell is the result of several runs. */
 static bool is_results(const struct report_audit *audit)
@@ -100,7 +96,7 @@ static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
          ca->of_case->precision, case_text(page, ca->of_case),
          ca->cell->metric == METRIC_THROUGHPUT
              ? STR_EMPTY
-             : text_of(page, ", %s", metric_words(ca->cell->metric)));
+             : text_of(page, ", %s", METRIC_WORDS[ca->cell->metric]));
     add_bar(page, "was", ca->cell->published, most,
             text_of(page, "%.*s published", STR_ARG(ca->cell->printed)));
     add_bar(page, "is", ca->recomputed, most,
@@ -185,7 +181,8 @@ static void add_summary(struct page *page, const struct report_audit *audit)
     strbuf_add_z(page->out, "<ul class=\"tiles\">");
     for (size_t idx = 0; idx <= AUDIT_NO_LOG; idx++) {
         HTML(page->out, "<li class=\"{}\"><b>{}</b>",
-             str_of(audit_verdict_name((enum audit_verdict)idx)), count_text(page, counts.of[idx]));
+             str_of(AUDIT_VERDICT_NAMES[(enum audit_verdict)idx]),
+             count_text(page, counts.of[idx]));
         add_verdict(page, (enum audit_verdict)idx);
         HTML(page->out, "<br><span>{}</span></li>", str_of(VERDICT_LOOKS[idx].words));
     }
@@ -302,7 +299,7 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
     }
     HTML(page->out, "<small class=\"proof\">{}", audit_proof_words(&page->arena, ca));
     if (ca->log_state != LOG_WHOLE) {
-        strbuf_printf(page->out, "; log %s", log_state_name(ca->log_state));
+        strbuf_printf(page->out, "; log %s", LOG_STATE_NAMES[ca->log_state]);
     }
     if (ca->digits.ptr) {
         HTML(page->out, "; {}", ca->digits);
@@ -335,16 +332,12 @@ static void add_rule(struct page *page, const struct cell_audit *ca)
     page_note(page, ca->note);
 }
 
-static const struct page_column CELL_COLUMNS[] = {
-    {"Framework", NULL},      {"GPUs", "n desk"}, {"Batch per GPU", "n desk"}, {"Published", "n"},
-    {"Recomputed", "n desk"}, {"Verdict", NULL},  {"Difference", "n desk"},    {"Rule", "rule"}};
-
 static void add_cell(struct page *page, const struct report *report, const struct cell_audit *ca)
 {
     const struct report_case *c = ca->of_case;
     struct str number = cell_number_words(&page->arena, ca);
     struct how how;
-    page_row(page, arena_printf(&page->arena, "cell row-%s", audit_verdict_name(ca->verdict)),
+    page_row(page, arena_printf(&page->arena, "cell row-%s", AUDIT_VERDICT_NAMES[ca->verdict]),
              ca->cell->id);
     page_cell(page, c->stack->label);
     page_note(page, c->variant);
@@ -352,11 +345,9 @@ static void add_cell(struct page *page, const struct report *report, const struc
         HTML(page->out, "<small class=\"foot\">{}</small>", ca->cell->footnote);
     }
     HTML(page->out, "<small class=\"phone\">{}</small>", row_text(page, c));
-    page_cell(page, c->nodes ? text_of(page, "%" PRId64, c->gpus) : DASH);
-    page_cell(page, c->batch_per_gpu ? text_of(page, "%" PRId64, c->batch_per_gpu) : DASH);
-    page_cell(page, ca->cell->printed);
-    page_cell(page, number);
-    page_cell(page, STR_EMPTY);
+    PAGE_CELLS(page, c->nodes ? text_of(page, "%" PRId64, c->gpus) : DASH,
+               c->batch_per_gpu ? text_of(page, "%" PRId64, c->batch_per_gpu) : DASH,
+               ca->cell->printed, number, STR_EMPTY);
     add_verdict(page, ca->verdict);
     if (number.len) { /* on a phone these three stand in one column */
         HTML(page->out, "<small class=\"phone\">{}, logs {}</small>",
@@ -369,11 +360,6 @@ static void add_cell(struct page *page, const struct report *report, const struc
     add_how(page, report, ca, &how, false);
 }
 
-static const struct page_column RESULT_COLUMNS[] = {
-    {"System", NULL},        {"Accelerators", "n desk"},
-    {"Published, min", "n"}, {"From the runs", "n desk"},
-    {"Verdict", NULL},       {"Runs", NULL}};
-
 static void add_result(struct page *page, const struct report *report, const struct cell_audit *ca)
 {
     const struct report_case *c = ca->of_case;
@@ -381,18 +367,16 @@ static void add_result(struct page *page, const struct report *report, const str
     bool has_runs = ca->by && ca->n_logs >= RUNS_MIN && isfinite(ca->recomputed);
     struct how how;
     how_of(&page->arena, ca, &how);
-    page_row(page, arena_printf(&page->arena, "cell row-%s", audit_verdict_name(ca->verdict)),
+    page_row(page, arena_printf(&page->arena, "cell row-%s", AUDIT_VERDICT_NAMES[ca->verdict]),
              ca->cell->id);
     page_cell(page, c->environment->title);
     page_note(page, c->stack->label);
     HTML(page->out, "<small class=\"phone\">{}{}</small>", gpus,
          c->gpus ? STR_LIT(" accelerators") : STR_EMPTY);
-    page_cell(page, gpus);
-    page_cell(page, STR_EMPTY);
+    PAGE_CELLS(page, gpus, STR_EMPTY);
     HTML(page->out, "<data value=\"{}\">{}</data>", ca->cell->printed,
          fixed_text(page, ca->cell->published, RESULT_DECIMALS));
-    page_cell(page, fixed_text(page, ca->recomputed, RESULT_DECIMALS));
-    page_cell(page, STR_EMPTY);
+    PAGE_CELLS(page, fixed_text(page, ca->recomputed, RESULT_DECIMALS), STR_EMPTY);
     add_verdict(page, ca->verdict);
     page_note(page,
               c->factor.value > 0 ? text_of(page, "factor %.6f", c->factor.value) : STR_EMPTY);
@@ -437,13 +421,14 @@ static void add_table(struct page *page, const struct report_audit *audit, size_
              head->of_case->model, count_text(page, n_hold), count_text(page, n));
         page_table(page,
                    text_of(page, "%.*s: results and their runs", STR_ARG(head->of_case->model)),
-                   RESULT_COLUMNS, ARRAY_LEN(RESULT_COLUMNS));
+                   "System|n desk:Accelerators|n:Published, min|n desk:From the runs|Verdict|Runs");
     } else {
         page_table(page,
                    text_of(page, "%.*s, %.*s: %s%s%.*s", STR_ARG(head->of_case->model),
-                           STR_ARG(head->cell->table), metric_words(head->cell->metric),
+                           STR_ARG(head->cell->table), METRIC_WORDS[head->cell->metric],
                            head->cell->unit.len ? " in " : "", STR_ARG(head->cell->unit)),
-                   CELL_COLUMNS, ARRAY_LEN(CELL_COLUMNS));
+                   "Framework|n desk:GPUs|n desk:Batch per GPU|n:Published|n "
+                   "desk:Recomputed|Verdict|n desk:Difference|rule:Rule");
     }
     for (size_t idx = first; idx < audit->n_cells; idx++) {
         if (same_table(head, &audit->cells[idx], is_results)) {
@@ -513,14 +498,13 @@ static void add_like_row(struct page *page, const struct like_row *row,
     page_note(page, text_of(page, "%.*s, batch %" PRId64 " against %" PRId64 "%s%.*s",
                             STR_ARG(gpus_text(page, a->gpus)), a->batch_per_gpu, b->batch_per_gpu,
                             b->variant.len ? ", " : "", STR_ARG(b->variant)));
-    page_cell(page, text_of(page, "%.*s against %.*s", STR_ARG(a->stack->label),
-                            STR_ARG(b->stack->label)));
-    page_cell(page, fixed_text(page, row->value_a, 2));
-    page_cell(page, fixed_text(page, row->value_b, 2));
-    page_cell(page, text_of(page, "%.2f\xc3\x97", row->published_ratio));
-    page_cell(page,
-              isfinite(row->ratio) ? text_of(page, "%.2f\xc3\x97", row->ratio) : STR_LIT("no log"));
-    page_cell(page, STR_EMPTY);
+    PAGE_CELLS(
+        page,
+        text_of(page, "%.*s against %.*s", STR_ARG(a->stack->label), STR_ARG(b->stack->label)),
+        fixed_text(page, row->value_a, 2), fixed_text(page, row->value_b, 2),
+        text_of(page, "%.2f\xc3\x97", row->published_ratio),
+        isfinite(row->ratio) ? text_of(page, "%.2f\xc3\x97", row->ratio) : STR_LIT("no log"),
+        STR_EMPTY);
     strbuf_printf(page->out,
                   "<svg class=\"ratio\" viewBox=\"0 0 180 22\" aria-hidden=\"true\">"
                   "<path class=\"one\" d=\"M%.1f 0v22\"/>",
@@ -533,11 +517,6 @@ static void add_like_row(struct page *page, const struct like_row *row,
 
 static void add_like(struct page *page, const struct report_audit *audit)
 {
-    static const struct page_column COLUMNS[] = {
-        {"Row", NULL},          {"Frameworks", NULL},
-        {"First", "n"},         {"Second", "n"},
-        {"Printed ratio", "n"}, {"By one rule", "n"},
-        {"Shift", NULL},        {"Rule, and what still differs", "rule"}};
     struct chart_ratios scale = {.from = 8, .to = 172};
     if (audit->n_rows == 0) {
         return;
@@ -550,8 +529,9 @@ static void add_like(struct page *page, const struct report_audit *audit)
         "printed numbers. <span class=\"dot was\"></span> printed, "
         "<span class=\"dot is\"></span> by one rule; the upright line is 1\xc3\x97, the scale is "
         "logarithmic.</p>\n");
-    page_table(page, STR_LIT("Ratio of two frameworks by one rule for both"), COLUMNS,
-               ARRAY_LEN(COLUMNS));
+    page_table(page, STR_LIT("Ratio of two frameworks by one rule for both"),
+               "Row|Frameworks|n:First|n:Second|n:Printed ratio|n:By one rule|Shift|rule:Rule, and "
+               "what still differs");
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
         add_like_row(page, &audit->rows[idx], &scale);
     }
@@ -644,15 +624,12 @@ static void add_overview_row(struct page *page, const struct verdict_counts *cou
 /* Of several reports: the result in one sentence, then a row for each. */
 static void add_overview(struct page *page, const struct report_audit *audits, size_t n)
 {
-    static const struct page_column COLUMNS[] = {{"Report", NULL},    {"Numbers", "n"},
-                                                 {"Exact", "n desk"}, {"Match", "n desk"},
-                                                 {"Differs", "n"},    {"No log", "n"}};
     struct verdict_counts all = {0};
     page_section(page, "reports", STR_LIT("All reports"));
     page_table(page,
                STR_LIT("How many published numbers follow from the published logs, and ratios and "
                        "means from other published numbers"),
-               COLUMNS, ARRAY_LEN(COLUMNS));
+               "Report|n:Numbers|n desk:Exact|n desk:Match|n:Differs|n:No log");
     for (size_t idx = 0; idx < n; idx++) {
         struct verdict_counts counts = {0};
         count_verdicts(&audits[idx], &counts);

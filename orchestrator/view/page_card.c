@@ -24,7 +24,7 @@ static void add_counts(struct page *page, const struct verdict_counts *counts)
     double x = MARGIN;
     double text_x = MARGIN;
     for (size_t idx = 0; idx <= AUDIT_NO_LOG; idx++) {
-        const char *name = audit_verdict_name((enum audit_verdict)idx);
+        const char *name = AUDIT_VERDICT_NAMES[(enum audit_verdict)idx];
         size_t n = counts->of[idx];
         double width = counts->n ? (WIDTH - 2 * MARGIN) * (double)n / (double)counts->n : 0;
         strbuf_printf(page->out,
@@ -48,7 +48,7 @@ static void add_text(struct page *page, const char *css, double x, double y, str
 static void add_value(struct page *page, const struct cell_audit *ca, double x, double y)
 {
     add_text(page, "n", x + 62, y, ca->cell->printed);
-    add_text(page, arena_printf(&page->arena, "%s h", audit_verdict_name(ca->verdict)), x + 71, y,
+    add_text(page, arena_printf(&page->arena, "%s h", AUDIT_VERDICT_NAMES[ca->verdict]), x + 71, y,
              str_of(ca->is_proposed ? "?" : VERDICT_LOOKS[ca->verdict].icon));
     add_text(page, "n", x + 150, y,
              ca->verdict == AUDIT_NO_LOG  ? STR_LIT("no log")

@@ -49,8 +49,8 @@ static void add_rule(struct page *page, const struct findings *findings,
     }
     strbuf_printf(page->out, "<details class=\"finding\" data-n=\"%zu\"%s><summary>", n,
                   rule->level == LEVEL_ERROR ? " open" : "");
-    page_verdict(page, finding_level_name(rule->level), ICONS[rule->level],
-                 finding_level_name(rule->level));
+    page_verdict(page, FINDING_LEVEL_NAMES[rule->level], ICONS[rule->level],
+                 FINDING_LEVEL_NAMES[rule->level]);
     HTML(page->out,
          " {} <span class=\"soft\">({}, <code>{}</code>)</span></summary>\n"
          "<p class=\"soft\">{}</p><ul>\n",
@@ -158,8 +158,7 @@ static void find_rows(struct page *page, struct conditions_table *t,
 }
 
 /* Those that differ, or, folded away, those that are the same. */
-static void add_part(struct page *page, const struct conditions_table *t,
-                     const struct page_column *columns, bool is_same)
+static void add_part(struct page *page, const struct conditions_table *t, bool is_same)
 {
     size_t n = 0;
     for (size_t idx = 0; idx < t->n_rows; idx++) {
@@ -175,7 +174,10 @@ static void add_part(struct page *page, const struct conditions_table *t,
     page_table(page,
                text_of(page, "%.*s: what %s between frameworks", STR_ARG(t->model),
                        is_same ? "is the same" : "differs"),
-               columns, t->n_stacks + 1);
+               "Condition");
+    for (size_t stack = 0; stack < t->n_stacks; stack++) {
+        page_column(page, t->stacks[stack]->label, NULL);
+    }
     for (size_t idx = 0; idx < t->n_rows; idx++) {
         const struct condition_row *row = &t->rows[idx];
         if (row->is_same != is_same) {
@@ -195,11 +197,8 @@ static void add_part(struct page *page, const struct conditions_table *t,
 static void add_conditions_of(struct page *page, const struct report *report, struct str model)
 {
     struct conditions_table *t = arena_new(&page->arena, struct conditions_table);
-    struct page_column *columns =
-        arena_array(&page->arena, struct page_column, report->n_stacks + 1);
     *t = (struct conditions_table){.report = report, .model = model};
     t->stacks = arena_array(&page->arena, const struct stack *, report->n_stacks);
-    columns[0].head = "Condition";
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         const struct stack *stack = report->cases[idx].stack;
         size_t at = 0;
@@ -208,7 +207,6 @@ static void add_conditions_of(struct page *page, const struct report *report, st
         }
         if (at == t->n_stacks && is_of(&report->cases[idx], model)) {
             t->stacks[t->n_stacks++] = stack;
-            columns[t->n_stacks].head = str_z(&page->arena, stack->label);
         }
     }
     for (size_t idx = 0; idx < report->n_cases; idx++) {
@@ -219,8 +217,8 @@ static void add_conditions_of(struct page *page, const struct report *report, st
             find_rows(page, t, &c->conditions);
         }
     }
-    add_part(page, t, columns, false);
-    add_part(page, t, columns, true);
+    add_part(page, t, false);
+    add_part(page, t, true);
 }
 
 void add_conditions(struct page *page, const struct report *report)

@@ -144,7 +144,7 @@ static void add_links(struct page *page, const struct run_result *result, struct
             VEC_PUSH(&heat.cells, ((struct heat_cell){of->of_case->on[0], of->of_case->on[1],
                                                       isfinite(of->value)
                                                           ? number_text(page, of->value)
-                                                          : str_of(run_verdict_name(of->verdict)),
+                                                          : str_of(RUN_VERDICT_NAMES[of->verdict]),
                                                       of->value}));
             unit = isfinite(of->value) ? of->unit : unit;
             best = isfinite(of->value) && of->value > best ? of->value : best;

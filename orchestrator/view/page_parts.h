@@ -3,24 +3,21 @@
 #ifndef VIEW_PAGE_PARTS_H
 #define VIEW_PAGE_PARTS_H
 
+#include "base/vec.h"
 #include "view/address.h"
 #include "view/audit_out.h"
 #include "view/chart.h"
 #include "view/page.h"
-
-struct page_column {
-    const char *head;
-    const char *css; /* classes of its cells: "n" numbers, "desk" not on a phone, ...; or NULL */
-};
 
 struct page {
     struct strbuf *out;
     struct arena arena;
     struct strbuf *nav; /* a link to each section; NULL: to none */
     struct str prefix;  /* of the ids of its sections: the report's; empty: of the whole page */
-    const struct page_column *columns; /* of the table that is open */
-    size_t n_columns, column;          /* column: that comes next */
-    bool is_row_open;
+    /* Of the table that is open. */
+    VEC(const char *) css; /* of each column */
+    size_t column;         /* that comes next */
+    bool is_head_open, is_row_open;
     size_t n_charts; /* for ids */
 };
 
@@ -33,11 +30,16 @@ void page_end(struct page *page); /* releases it */
 void page_section(struct page *page, const char *id, struct str title);
 void page_section_end(struct page *page);
 /* A table is its caption and columns, then rows, each of as many cells as there are columns; the first heads the row. What is
-   written to `out` after a cell goes on in it. css: classes of the row; id: of the cell that it shows, or empty. */
-void page_table(struct page *page, struct str caption, const struct page_column *columns,
-                size_t n_columns);
+   written to `out` after a cell goes on in it. heads: parted by "|", each behind the classes of its cells ("n": numbers, "desk": not on a
+   phone, ...): "Framework|n desk:GPUs"; page_column adds one. css: classes of the row; id: of the cell that it shows, or empty. */
+void page_table(struct page *page, struct str caption, const char *heads);
+void page_column(struct page *page, struct str head, const char *css);
 void page_row(struct page *page, const char *css, struct str id);
 void page_cell(struct page *page, struct str text);
+void page_cells(struct page *page, const struct str *texts, size_t n);
+#define PAGE_CELLS(page, ...)                                                                      \
+    page_cells(page, (const struct str[]){__VA_ARGS__},                                            \
+               sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
 void page_table_end(struct page *page);
 void page_note(struct page *page, struct str text);  /* a small line below; empty: none */
 void page_case_id(struct page *page, struct str id); /* breaks at its slashes */

@@ -63,14 +63,12 @@ static void add_cell(struct page *page, const struct run_view *view, const struc
     page_cell(page, STR_EMPTY);
     page_case_id(page, at->of_case->id);
     if (!view->frozen.report.is_unpublished) {
-        page_cell(page, at->published ? at->published->printed : DASH);
-        page_cell(page, audited ? cell_number_words(&page->arena, audited) : DASH);
+        PAGE_CELLS(page, at->published ? at->published->printed : DASH,
+                   audited ? cell_number_words(&page->arena, audited) : DASH);
         page_note(page, audited ? str_of(cell_verdict_words(audited)) : STR_EMPTY);
     }
-    page_cell(page, number_text(page, at->value));
-    page_cell(page, number_text(page, at->summary.std));
-    page_cell(page, count_text(page, at->summary.n));
-    page_cell(page, STR_EMPTY);
+    PAGE_CELLS(page, number_text(page, at->value), number_text(page, at->summary.std),
+               count_text(page, at->summary.n), STR_EMPTY);
     add_verdict(page, at->verdict);
     if (isfinite(at->value) && !view->frozen.report.is_unpublished) { /* one column on a phone */
         HTML(page->out, "<small class=\"phone\">{}{}measured {}</small>",
@@ -101,26 +99,22 @@ static struct str unit_of(const struct run_result *result)
 
 static void add_cells(struct page *page, const struct run_view *view)
 {
-    static const struct page_column COLUMNS[] = {
-        {"Case", NULL},         {"Published", "n"},       {"Audited", "n desk"},
-        {"Measured", "n desk"}, {"Std. dev.", "n desk"},  {"Repeats", "n desk"},
-        {"Verdict", NULL},      {"Difference", "n desk"}, {"Why, and the rule", "rule"}};
-    static const struct page_column MEASURED[] = {
-        {"Case", NULL},        {"Measured", "n"}, {"Std. dev.", "n desk"},
-        {"Repeats", "n desk"}, {"Verdict", NULL}, {"Why, and the rule", "rule"}};
     const struct run_result *result = &view->result;
     bool is_alone = view->frozen.report.is_unpublished; /* there is nothing to compare it with */
     bool has_also = false;
     page_section(page, "cells",
                  is_alone ? STR_LIT("Measured") : STR_LIT("Published, audited and measured"));
     struct str unit = unit_of(result);
-    page_table(page,
-               text_of(page, "Rates of the whole job%s%.*s: %s", unit.len ? ", in " : "",
-                       STR_ARG(unit),
-                       is_alone ? "mean and standard deviation of the repeats"
-                                : "published, recomputed from the published log, and measured "
-                                  "here (mean and standard deviation of the repeats)"),
-               is_alone ? MEASURED : COLUMNS, is_alone ? ARRAY_LEN(MEASURED) : ARRAY_LEN(COLUMNS));
+    page_table(
+        page,
+        text_of(page, "Rates of the whole job%s%.*s: %s", unit.len ? ", in " : "", STR_ARG(unit),
+                is_alone ? "mean and standard deviation of the repeats"
+                         : "published, recomputed from the published log, and measured "
+                           "here (mean and standard deviation of the repeats)"),
+        is_alone
+            ? "Case|n:Measured|n desk:Std. dev.|n desk:Repeats|Verdict|rule:Why, and the rule"
+            : "Case|n:Published|n desk:Audited|n desk:Measured|n desk:Std. dev.|n desk:Repeats|"
+              "Verdict|n desk:Difference|rule:Why, and the rule");
     for (size_t idx = 0; idx < 2 * result->n_cells; idx++) { /* what has no number first */
         const struct cell_result *at = &result->cells[idx % result->n_cells];
         bool is_bad = at->verdict == RUN_FAILED || at->verdict == RUN_NOT_RUN;
@@ -182,12 +176,6 @@ static void add_columns(struct page *page, const struct run_view *view)
     if (columns.n_rows == 0) {
         return;
     }
-    struct page_column *heads =
-        arena_array(&page->arena, struct page_column, columns.n_frameworks + 1);
-    heads[0].head = "Model, precision, GPUs";
-    for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
-        heads[idx + 1] = (struct page_column){str_z(&page->arena, columns.frameworks[idx]), "n"};
-    }
     page_section(page, "columns", STR_LIT("Side by side"));
     page_table(page,
                text_of(page,
@@ -195,7 +183,10 @@ static void add_columns(struct page *page, const struct run_view *view)
                        "first framework that has a value, with the 95 %% interval of their "
                        "repeats; %s",
                        columns_order(&view->frozen)),
-               heads, columns.n_frameworks + 1);
+               "Model, precision, GPUs");
+    for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
+        page_column(page, columns.frameworks[idx], "n");
+    }
     for (size_t idx = 0; idx < columns.n_rows; idx++) {
         const struct column_row *row = &columns.rows[idx];
         page_row(page, "", STR_EMPTY);
@@ -212,35 +203,32 @@ static void add_columns(struct page *page, const struct run_view *view)
 
 /* ---- conditions ---- */
 
+static void add_names(struct page *page, const char *what, const struct str *names, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        strbuf_printf(page->out, "%s%s", idx ? ", " : "<p class=\"soft\">", idx ? "" : what);
+        HTML(page->out, "{}", names[idx]);
+    }
+    strbuf_add_z(page->out, n ? ".</p>\n" : "");
+}
+
 static void add_differences(struct page *page, const struct cell_result *of, bool is_open)
 {
-    static const struct page_column COLUMNS[] = {
-        {"Condition", NULL}, {"Published", NULL}, {"This run", NULL}};
     HTML(page->out,
          "<details{}><summary><code>{}</code> <span class=\"soft\">against</span> "
          "<code>{}</code></summary>\n",
          is_open ? STR_LIT(" open") : STR_EMPTY, of->of_case->id, of->baseline->id);
     page_table(page, text_of(page, "Conditions that differ from %.*s", STR_ARG(of->baseline->id)),
-               COLUMNS, ARRAY_LEN(COLUMNS));
+               "Condition|Published|This run");
     for (size_t idx = 0; idx < of->n_differs; idx++) {
         const struct run_difference *d = &of->differs[idx];
         page_row(page, "wide", STR_EMPTY);
-        page_cell(page, d->name);
-        page_cell(page, d->published);
-        page_cell(page, d->run.ptr ? d->run : STR_LIT("none"));
+        PAGE_CELLS(page, d->name, d->published, d->run.ptr ? d->run : STR_LIT("none"));
     }
     page_table_end(page);
-    strbuf_add_z(page->out, of->n_not_stated ? "<p class=\"soft\">Not stated by the report: " : "");
-    for (size_t idx = 0; idx < of->n_not_stated; idx++) {
-        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, of->not_stated[idx]);
-    }
-    strbuf_add_z(page->out, of->n_not_stated ? ".</p>\n" : "");
-    strbuf_add_z(page->out,
-                 of->n_by_node ? "<p class=\"soft\">By the nodes' own word alone: " : "");
-    for (size_t idx = 0; idx < of->n_by_node; idx++) {
-        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, of->by_node[idx]);
-    }
-    strbuf_add_z(page->out, of->n_by_node ? ".</p>\n</details>\n" : "</details>\n");
+    add_names(page, "Not stated by the report: ", of->not_stated, of->n_not_stated);
+    add_names(page, "By the nodes' own word alone: ", of->by_node, of->n_by_node);
+    strbuf_add_z(page->out, "</details>\n");
 }
 
 static void add_conditions_of(struct page *page, const struct run_result *result)
@@ -308,12 +296,12 @@ static void add_place(struct page *page, const struct cell_result *of)
     page_row(page, "", STR_EMPTY);
     page_cell(page, STR_EMPTY);
     page_case_id(page, of->of_case->id);
-    page_cell(page, text_of(page, "%" PRId64, step->n_ranks));
-    page_cell(page, text_of(page, "%" PRId64, plan_step_nodes(step)));
-    page_cell(page, step->image.ptr ? text_of(page, "%.*s@%.*s", STR_ARG(step->image_name),
-                                              STR_ARG(step->image_digest))
-                                    : STR_LIT("none"));
-    page_cell(page, STR_EMPTY);
+    PAGE_CELLS(page, text_of(page, "%" PRId64, step->n_ranks),
+               text_of(page, "%" PRId64, plan_step_nodes(step)),
+               step->image.ptr ? text_of(page, "%.*s@%.*s", STR_ARG(step->image_name),
+                                         STR_ARG(step->image_digest))
+                               : STR_LIT("none"),
+               STR_EMPTY);
     add_command(page, of);
     add_code(page, step);
 }
@@ -346,11 +334,10 @@ static void add_repeat(struct page *page, const struct cell_result *of,
     page_row(page, "repeat", STR_EMPTY);
     page_cell(page, STR_EMPTY);
     page_case_id(page, of->of_case->id);
-    page_cell(page, text_of(page, "%" PRId64, repeat->repeat));
-    page_cell(page, text_of(page, "%" PRId64, outcome->attempt));
-    page_cell(page, nodes_text(repeat, page));
-    page_cell(page, text_of(page, "%" PRId64, outcome->exit_status));
-    page_cell(page, repeat->counts ? STR_LIT("it counts") : repeat->why);
+    PAGE_CELLS(page, text_of(page, "%" PRId64, repeat->repeat),
+               text_of(page, "%" PRId64, outcome->attempt), nodes_text(repeat, page),
+               text_of(page, "%" PRId64, outcome->exit_status),
+               repeat->counts ? STR_LIT("it counts") : repeat->why);
     for (size_t idx = 0; idx < repeat->n_taints; idx++) {
         HTML(page->out, "<small class=\"taint\">doubt: {}</small>", repeat->taints[idx]);
     }
@@ -365,30 +352,24 @@ static void add_repeat(struct page *page, const struct cell_result *of,
 
 static void add_places(struct page *page, const struct run_view *view)
 {
-    static const struct page_column COMMANDS[] = {{"Case", NULL},
-                                                  {"Ranks", "n desk"},
-                                                  {"Nodes", "n desk"},
-                                                  {"Image", "where mono"},
-                                                  {"Command", "where"}};
-    static const struct page_column REPEATS[] = {
-        {"Case", NULL},         {"Repeat", "n"},      {"Attempt", "n desk"},
-        {"Nodes", "mono desk"}, {"Exit status", "n"}, {"Remarks, and its logs", "rule"}};
     const struct plan *plan = &view->frozen.plan;
     const struct inventory *inventory = &view->frozen.inventory;
     page_section(page, "places", STR_LIT("Where it ran"));
     HTML(page->out, "<p>{}: {}. {} node{}, runtime {}, launcher {}.</p>\n", inventory->id,
          inventory->title, count_text(page, inventory->n_nodes),
          inventory->n_nodes == 1 ? STR_EMPTY : STR_LIT("s"),
-         str_of(runtime_kind_label(plan->runtime)), str_of(launcher_kind_name(plan->launcher)));
-    page_table(page, STR_LIT("What was started, once per rank"), COMMANDS, ARRAY_LEN(COMMANDS));
+         str_of(runtime_kind_label(plan->runtime)), str_of(LAUNCHER_KIND_NAMES[plan->launcher]));
+    page_table(page, STR_LIT("What was started, once per rank"),
+               "Case|n desk:Ranks|n desk:Nodes|where mono:Image|where:Command");
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
         if (view->result.cells[idx].verdict != RUN_NOT_RUN) {
             add_place(page, &view->result.cells[idx]);
         }
     }
     page_table_end(page);
-    page_table(page, STR_LIT("Repeats; numbers are read from the first log of each"), REPEATS,
-               ARRAY_LEN(REPEATS));
+    page_table(
+        page, STR_LIT("Repeats; numbers are read from the first log of each"),
+        "Case|n:Repeat|n desk:Attempt|mono desk:Nodes|n:Exit status|rule:Remarks, and its logs");
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
         for (size_t at = 0; at < view->result.cells[idx].n_repeats; at++) {
             add_repeat(page, &view->result.cells[idx], &view->result.cells[idx].repeats[at]);
@@ -409,20 +390,18 @@ static void add_places(struct page *page, const struct run_view *view)
 
 static void add_machines(struct page *page, const struct run_view *view)
 {
-    static const struct page_column COLUMNS[] = {{"Name", "mono"}, {"Value", "where mono"}};
     page_section(page, "machine", STR_LIT("The machines"));
     page_soft(page, STR_LIT("Everything that was recorded about each."));
     for (size_t idx = 0; idx < view->n_settings;) { /* those of a node stand together */
         struct str node = view->settings[idx].node;
         HTML(page->out, "<details class=\"machine\"><summary>{}{}</summary>\n", node,
              str_eq_z(node, "local") ? STR_LIT(": where reperf ran") : STR_EMPTY);
-        page_table(page, text_of(page, "environment/%.*s.json", STR_ARG(node)), COLUMNS,
-                   ARRAY_LEN(COLUMNS));
+        page_table(page, text_of(page, "environment/%.*s.json", STR_ARG(node)),
+                   "mono:Name|where mono:Value");
         for (; idx < view->n_settings && str_eq(view->settings[idx].node, node); idx++) {
             const struct setting *at = &view->settings[idx];
             page_row(page, "", STR_EMPTY);
-            page_cell(page, at->name);
-            page_cell(page, at->value.ptr ? at->value : STR_LIT("none"));
+            PAGE_CELLS(page, at->name, at->value.ptr ? at->value : STR_LIT("none"));
         }
         page_table_end(page);
         strbuf_add_z(page->out, "</details>\n");

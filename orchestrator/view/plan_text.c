@@ -5,7 +5,6 @@
 #include "report/source.h"
 #include "view/plan_out.h"
 
-#define LIST_MAX   (64u << 10)
 #define HOUR_S     3600
 #define LONG_RUN_S (24LL * HOUR_S)
 
@@ -212,13 +211,14 @@ static void print_time(const struct plan_text *t)
 
 /* ---- cases ---- */
 
-static void add_state(const struct plan_text *t, const struct plan_step *step, struct table *table)
+static struct str state_of(const struct plan_text *t, const struct plan_step *step)
 {
-    CLEANUP(strbuf) struct strbuf list = STRBUF(LIST_MAX);
+    const char *list = "";
     for (size_t idx = 0; idx < step->n_needs; idx++) {
-        strbuf_printf(&list, "%s%zu", idx ? ", " : "needs ", number_of(t, &step->needs[idx]));
+        list = arena_printf(t->arena, "%s%s%zu", list, idx ? ", " : "needs ",
+                            number_of(t, &step->needs[idx]));
     }
-    table_add(table, step->cause == ERR_NONE ? STR_LIT("ready") : strbuf_str(&list));
+    return str_of(step->cause == ERR_NONE ? "ready" : list);
 }
 
 static void print_cases(const struct plan_text *t)
@@ -228,9 +228,7 @@ static void print_cases(const struct plan_text *t)
     struct table table = table_of(has_time ? "case|state|where|>a repeat" : "case|state|where");
     for (size_t idx = 0; idx < t->plan->n_steps; idx++) {
         const struct plan_step *step = &t->plan->steps[idx];
-        table_add(&table, step->case_id);
-        add_state(t, step, &table);
-        table_add(&table, step->node);
+        TABLE_ADD(&table, step->case_id, state_of(t, step), step->node);
         if (has_time) {
             table_add(&table, step->estimate_s
                                   ? str_of(duration_in_words(t->arena, step->estimate_s))
@@ -252,11 +250,11 @@ static void print_place(struct strbuf *out, const struct plan *plan, const struc
                       (long long)step->n_ranks, (long long)(step->n_ranks / plan_step_nodes(step)),
                       step->is_per_node                ? "the command, once a node"
                       : plan->launcher == LAUNCHER_SSH ? "us, one job a node"
-                                                       : launcher_kind_name(plan->launcher));
+                                                       : LAUNCHER_KIND_NAMES[plan->launcher]);
     }
     for (size_t idx = 0; idx < step->n_mounts; idx++) {
         const struct plan_mount *mount = &step->mounts[idx];
-        strbuf_printf(out, "           %s %.*s at %.*s\n", recipe_mount_kind_name(mount->kind),
+        strbuf_printf(out, "           %s %.*s at %.*s\n", RECIPE_MOUNT_KIND_NAMES[mount->kind],
                       STR_ARG(mount->name), STR_ARG(mount->inside));
         if (mount->part.tree.ptr) {
             strbuf_printf(out, "             only %.*s: %lld files, %lld are left out\n",
@@ -300,7 +298,7 @@ static void print_store(struct strbuf *out, const struct plan *plan)
         const struct plan_need *need = &plan->needs[idx];
         strbuf_printf(
             out, "%s%.*s %.*s: %s in the store; to fetch: ", idx == 0 ? "store    " : "         ",
-            STR_ARG(need->kind), STR_ARG(need->name), need_state_name(need->state));
+            STR_ARG(need->kind), STR_ARG(need->name), NEED_STATE_NAMES[need->state]);
         print_bytes(out, need->download_bytes, need->least_download_bytes);
         strbuf_add_z(out, "; disk, about: ");
         print_bytes(out, need->disk_bytes, need->least_disk_bytes);
@@ -348,7 +346,7 @@ void plan_out_text(const struct plan *plan, bool with_details, struct strbuf *ou
     struct plan_text t = {.arena = &arena, .plan = plan, .out = out};
     find_todos(&t);
     strbuf_printf(out, "%.*s on %.*s, profile %s%s: %zu of %zu cases can be run here\n",
-                  STR_ARG(plan->report), STR_ARG(plan->inventory), profile_name(plan->profile),
+                  STR_ARG(plan->report), STR_ARG(plan->inventory), PROFILE_NAMES[plan->profile],
                   plan->is_rehearsal ? ", a rehearsal" : "", plan_runnable(plan), plan->n_steps);
     for (size_t idx = 0; idx < plan->n_overrides; idx++) {
         const struct json_override *set = &plan->overrides[idx];

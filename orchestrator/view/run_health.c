@@ -178,23 +178,27 @@ static const struct json_field FIGURE_ROWS[] = {
     ROW("unit", struct health_figure, unit, JSON_REQUIRED | JSON_NULLABLE),
     ROW("why", struct health_figure, why, JSON_REQUIRED | JSON_NULLABLE | JSON_BLANK),
 };
-static const struct json_field HEALTH_ROWS[] = {
-    ROW_LIST("figures", struct health, figures, n_figures, FIGURE_ROWS, JSON_REQUIRED),
-};
 
-static void put_findings(const struct health *health, struct json_out *out)
+static void put_findings(struct json_out *out, const char *key, const void *of)
 {
-    jw_array(out, "findings");
+    const struct health *health = of;
+    jw_array(out, key);
     for (size_t idx = 0; idx < health->n_findings; idx++) {
         jw_str(out, NULL, health->findings[idx].says);
     }
     jw_end_array(out);
 }
 
+static const struct json_field HEALTH_ROWS[] = {
+    ROW_LIST("figures", struct health, figures, n_figures, FIGURE_ROWS, JSON_REQUIRED),
+    ROW_OUT("findings", JSON_STRS, put_findings, 0),
+};
+
 void run_health_encode(const struct health *health, const char *key, struct json_out *out)
 {
-    jw_object(out, key);
-    json_encode(out, HEALTH_ROWS, ARRAY_LEN(HEALTH_ROWS), health);
-    put_findings(health, out);
-    jw_end_object(out);
+    if (health) {
+        jw_object(out, key);
+        json_encode(out, HEALTH_ROWS, ARRAY_LEN(HEALTH_ROWS), health);
+        jw_end_object(out);
+    }
 }

@@ -19,6 +19,7 @@ MUST_CHECK int run_health_admits(const struct run_view *view, const struct healt
 
 void run_health_text(const struct health *health, struct strbuf *out);
 /* A member of the documents of compare and run: manifests/schema/health.json. */
+/* Nothing where health is NULL. */
 void run_health_encode(const struct health *health, const char *key, struct json_out *out);
 
 #endif

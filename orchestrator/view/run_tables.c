@@ -22,7 +22,7 @@ static void add_cells(const struct run_view *view, struct table *table)
                   table_f64(table, n ? cell->summary.max : (double)NAN),
                   cell->unit.ptr ? cell->unit : STR_EMPTY,
                   cell->published ? cell->published->printed : STR_EMPTY,
-                  table_f64(table, cell->rel_diff), str_of(run_verdict_name(cell->verdict)),
+                  table_f64(table, cell->rel_diff), str_of(RUN_VERDICT_NAMES[cell->verdict]),
                   cell->why.ptr ? cell->why : STR_EMPTY);
     }
 }

@@ -220,9 +220,9 @@ static void print_conclusion(struct strbuf *buf, const struct run_result *result
     strbuf_add_char(buf, '\n');
 }
 
-static void add_number(struct table *table, double value)
+static struct str number(struct table *table, double value)
 {
-    table_add(table, table_text_if(table, isfinite(value), "%.6g", value));
+    return table_text_if(table, isfinite(value), "%.6g", value);
 }
 
 /* A line a case; those without a number first. */
@@ -240,15 +240,16 @@ static void print_cells(struct strbuf *buf, const struct run_result *result)
         if (is_bad(cell) != (at < result->n_cells)) {
             continue;
         }
-        TABLE_ADD(&table, cell->of_case->id, table_text(&table, "%zu", cell->summary.n));
-        add_number(&table, cell->value);
         double half = stats_half95(cell->summary.std, cell->summary.n) / cell->summary.mean;
-        TABLE_ADD(
-            &table, isfinite(half) ? table_text(&table, "+- %.3g %%", 100 * half) : STR_LIT("-"),
-            table_or_dash(cell->unit), cell->published ? cell->published->printed : STR_LIT("-"),
-            str_of(run_verdict_name(cell->verdict)));
+        TABLE_ADD(&table, cell->of_case->id, table_text(&table, "%zu", cell->summary.n),
+                  number(&table, cell->value),
+                  table_text_if(&table, isfinite(half), "+- %.3g %%", 100 * half),
+                  table_or_dash(cell->unit),
+                  cell->published ? cell->published->printed : STR_LIT("-"),
+                  str_of(RUN_VERDICT_NAMES[cell->verdict]));
         if (has_target) {
-            add_number(&table, cell->target.step ? cell->target.elapsed_s : (double)NAN);
+            table_add(&table,
+                      number(&table, cell->target.step ? cell->target.elapsed_s : (double)NAN));
         }
     }
     table_render(&table, buf);
@@ -263,9 +264,8 @@ static void print_also(struct strbuf *buf, const struct frozen *frozen,
         const struct cell_result *cell = &result->cells[idx];
         for (size_t at = 0; cell->also && at < cell->step->beside.n_also; at++) {
             const struct also_result *also = &cell->also[at];
-            TABLE_ADD(&table, cell->of_case->id, cell->step->beside.also[at]);
-            add_number(&table, also->value);
-            table_add(&table, table_or_dash(also->unit));
+            TABLE_ADD(&table, cell->of_case->id, cell->step->beside.also[at],
+                      number(&table, also->value), table_or_dash(also->unit));
         }
     }
     if (table.n_cells) {

@@ -257,5 +257,6 @@ int run_view_log(struct arena *arena, const struct run_view *view, const struct 
         return -1;
     }
     return !format ? err_set(err, ERR_PARSE, "%s: %.*s", path, STR_ARG(why))
-                   : measure_file(arena, format, path, ret_measurement, NULL, err);
+                   : measure_file(arena, &(struct reading){.format = format, .path = path},
+                                  ret_measurement, NULL, err);
 }

@@ -88,7 +88,7 @@ static void write_rules(struct json_out *out)
            "{'id': ?, 'shortDescription': {'text': ?}, 'fullDescription': {'text': ?},"
            " 'help': {'text': ?}, 'defaultConfiguration': {'level': ?}}",
            str_of(rule->id), str_of(rule->title), help, help,
-           str_of(finding_level_name(rule->level)));
+           str_of(FINDING_LEVEL_NAMES[rule->level]));
     }
 }
 
@@ -180,7 +180,7 @@ static void write_results(struct arena *arena, struct json_out *out,
         jw_object(out, NULL);
         jw_z(out, "ruleId", f->id);
         jw_i64(out, "ruleIndex", rule_index(f->id));
-        jw_z(out, "level", finding_level_name(f->level));
+        jw_z(out, "level", FINDING_LEVEL_NAMES[f->level]);
         JW(out, "'message': {'text': ?}", f->message);
         write_location(arena, out, manifest, &f->at);
         if (f->at.log.ptr) {

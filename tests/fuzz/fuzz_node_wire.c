@@ -61,7 +61,7 @@ static void try_leftover(struct str line)
     int rc = clean_read_line(&arena, line, &item, &err);
     ASSERT((rc < 0) == (err.code == ERR_NODE));
     if (rc == 0) {
-        struct str kind = str_of(clean_kind_name(item.kind));
+        struct str kind = str_of(CLEAN_KIND_NAMES[item.kind]);
         ASSERT(str_starts(line, kind));
         ASSERT(item.id.ptr >= line.ptr && item.id.len && item.name.len && item.state);
         ASSERT(item.name.ptr + item.name.len <= line.ptr + line.len);

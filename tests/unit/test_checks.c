@@ -156,7 +156,7 @@ TEST(limits_and_sizes)
         struct want want = {.kind = ROWS[idx].kind, .number = ROWS[idx].number};
         enum check_verdict got = verdict(ROWS[idx].lines, ROWS[idx].runtime, want);
         if (got != ROWS[idx].verdict) {
-            fail_msg("row %zu: %s", idx, check_verdict_name(got));
+            fail_msg("row %zu: %s", idx, CHECK_VERDICT_NAMES[got]);
         }
     }
 }
@@ -222,7 +222,7 @@ TEST(models_and_drivers)
         struct want want = {.kind = ROWS[idx].kind, .text = str_of(ROWS[idx].text)};
         enum check_verdict got = verdict(ROWS[idx].lines, RUNTIME_NONE, want);
         if (got != ROWS[idx].verdict) {
-            fail_msg("row %zu: %s", idx, check_verdict_name(got));
+            fail_msg("row %zu: %s", idx, CHECK_VERDICT_NAMES[got]);
         }
     }
 }
@@ -347,7 +347,7 @@ TEST(a_node_by_itself)
             n++;
             if (check->verdict != ROWS[idx].verdict ||
                 (ROWS[idx].found && !str_eq_z(check->found, ROWS[idx].found))) {
-                fail_msg("row %zu: %s: %.*s", idx, check_verdict_name(check->verdict),
+                fail_msg("row %zu: %s: %.*s", idx, CHECK_VERDICT_NAMES[check->verdict],
                          STR_ARG(check->found));
             }
         }

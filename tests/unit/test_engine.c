@@ -140,7 +140,7 @@ static void measures(const struct row *row)
     PASSES(parser_finish(parser, &m, ERR));
     engine_doubt(ARENA, &m, &m.series[0]);
     if (m.verdict != row->verdict) {
-        fail_msg("%s: verdict %s: %.*s", row->name, parse_verdict_name(m.verdict), STR_ARG(m.why));
+        fail_msg("%s: verdict %s: %.*s", row->name, PARSE_VERDICT_NAMES[m.verdict], STR_ARG(m.why));
     }
     if (row->why && str_find(m.why, str_of(row->why)) < 0) {
         fail_msg("%s: why %.*s", row->name, STR_ARG(m.why));

@@ -110,7 +110,7 @@ static const char *told(struct made *made, const struct measurement *m)
         }
         strbuf_add_z(&text, " ");
     }
-    strbuf_add_z(&text, parse_verdict_name(m->verdict));
+    strbuf_add_z(&text, PARSE_VERDICT_NAMES[m->verdict]);
     return arena_strndup(&made->arena, text.ptr, text.len);
 }
 

@@ -55,7 +55,8 @@ static void holds(const struct format *format, const struct measure_job *job)
     char hex[SHA256_HEX_SIZE];
     struct measurement m;
     assert_non_null(job->measurement);
-    PASSES(measure_file(&scratch_arena, format, job->path, &m, NULL, ERR));
+    PASSES(measure_file(&scratch_arena, &(struct reading){.format = format, .path = job->path}, &m,
+                        NULL, ERR));
     assert_int_equal(job->measurement->n_lines, m.n_lines);
     assert_int_equal(job->measurement->n_series, m.n_series);
     for (size_t idx = 0; idx < m.n_series; idx++) {

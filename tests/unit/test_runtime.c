@@ -67,7 +67,7 @@ static void is_argv(enum runtime_kind kind, const char *line, bool keeps_entrypo
     if (kind == RUNTIME_DOCKER || kind == RUNTIME_PODMAN) {
         assert_string_equal(joined(ARENA, commands.cleanup),
                             arena_printf(ARENA, "/bin/sh|-c|SCRIPT|reperf-cleanup|%s|%s",
-                                         runtime_kind_name(kind), job.name));
+                                         RUNTIME_KIND_NAMES[kind], job.name));
     } else {
         assert_null(commands.cleanup);
     }

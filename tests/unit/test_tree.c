@@ -220,7 +220,7 @@ static void verify(void **state, const struct tree_list *expected,
 static void assert_fault(const struct tree_difference *difference, enum tree_fault fault,
                          const char *path)
 {
-    assert_string_equal(tree_fault_name(difference->fault), tree_fault_name(fault));
+    assert_string_equal(TREE_FAULT_NAMES[difference->fault], TREE_FAULT_NAMES[fault]);
     assert_string_equal(difference->path, path);
 }
 

@@ -32,7 +32,7 @@ TEST(cells_are_judged_at_their_digits)
         const struct row *row = &ROWS[idx];
         if (verdict_audit(row->recomputed, row->published, row->decimals, row->rounding) !=
             row->verdict) {
-            fail_msg("row %zu: expected %s", idx, audit_verdict_name(row->verdict));
+            fail_msg("row %zu: expected %s", idx, AUDIT_VERDICT_NAMES[row->verdict]);
         }
     }
     assert_int_equal(verdict_audit((double)NAN, 1, 0, ROUND_NEAREST), AUDIT_NO_LOG);
@@ -49,6 +49,6 @@ TEST(runs_are_judged_within_five_percent)
     assert_int_equal(verdict_run(101, 100, 0.001), RUN_FASTER);
     assert_int_equal(verdict_run((double)NAN, 100, REPRODUCED_REL_MAX), RUN_FAILED);
     assert_true(fabs(rel_diff(99, 100) + 0.01) < 1e-12);
-    assert_string_equal(audit_verdict_name(AUDIT_NO_LOG), "no_log");
-    assert_string_equal(run_verdict_name(RUN_NOT_COMPARABLE), "not_comparable");
+    assert_string_equal(AUDIT_VERDICT_NAMES[AUDIT_NO_LOG], "no_log");
+    assert_string_equal(RUN_VERDICT_NAMES[RUN_NOT_COMPARABLE], "not_comparable");
 }

@@ -104,7 +104,7 @@ static const struct unpack_tree_opts PLAIN = {.size_bytes = -1};
 
 static UNUSED void note_difference(void *ctx UNUSED, enum tree_fault fault, const char *path)
 {
-    strbuf_printf(&differences, "%s %s\n", tree_fault_name(fault), path);
+    strbuf_printf(&differences, "%s %s\n", TREE_FAULT_NAMES[fault], path);
 }
 
 /* The bytes of `made` as an archive, into FOLDER/out. */
