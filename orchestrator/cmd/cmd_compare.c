@@ -6,9 +6,9 @@
 #include "cmd/cmd.h"
 #include "cmd/compare_parts.h"
 #include "cmd/outputs.h"
+#include "cmd/run_args.h"
 #include "codec/json_document.h"
 #include "load/load.h"
-#include "load/load_health.h"
 #include "report/hostlist.h"
 
 #define TEXT_BYTES_MAX (64u << 20)
@@ -257,24 +257,6 @@ static int write_form(const void *of, enum output_form form, struct strbuf *out,
 
 /* ---- nodes ---- */
 
-/* NULL where the run was not of --each-node. */
-static int judge_nodes(const struct cmd_ctx *ctx, struct arena *arena, const struct run_view *view,
-                       const char *limits_path, const struct health **ret_health, struct err *err)
-{
-    struct health *health = arena_new(arena, struct health);
-    struct health_limits limits;
-    *ret_health = NULL;
-    if (!view->frozen.plan.is_each_node) {
-        return 0;
-    }
-    if (load_health_limits(arena, ctx->root, limits_path, &limits, err) < 0) {
-        return -1;
-    }
-    run_health_of(arena, view, &limits, health);
-    *ret_health = health;
-    return 0;
-}
-
 /* One run alone: its nodes beside each other. The status is 1 with an outlier. */
 static int compare_nodes(const struct compare *c, const struct args *args, struct err *err)
 {
@@ -343,13 +325,15 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     compare.is_verbose = args->is_verbose;
     const struct compare_logs logs = {call->arena, ctx->root, args->format, &formats};
     if (open_both(ctx, &logs, &call->operands, &compare, err) < 0 ||
-        judge_nodes(ctx, call->arena, &compare.a, args->limits, &compare.health_a, err) < 0) {
+        run_compare_nodes(call->arena, ctx->root, args->limits, &compare.a, &compare.health_a,
+                          err) < 0) {
         return -1;
     }
     if (call->operands.n == 1) {
         return compare_nodes(&compare, args, err);
     }
-    if (judge_nodes(ctx, call->arena, &compare.b, args->limits, &compare.health_b, err) < 0) {
+    if (run_compare_nodes(call->arena, ctx->root, args->limits, &compare.b, &compare.health_b,
+                          err) < 0) {
         return -1;
     }
     find_changes(call->arena, &compare);

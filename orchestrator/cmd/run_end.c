@@ -30,31 +30,42 @@ int run_audit_today(struct arena *arena, const char *root, const struct frozen *
     return 0;
 }
 
+int run_compare_nodes(struct arena *arena, const char *root, const char *limits_path,
+                      const struct run_view *view, const struct health **ret_health,
+                      struct err *err)
+{
+    struct health *health = arena_new(arena, struct health);
+    struct health_limits limits;
+    *ret_health = NULL;
+    if (!view->frozen.plan.is_each_node) {
+        return 0;
+    }
+    if (load_health_limits(arena, root, limits_path, &limits, err) < 0) {
+        return -1;
+    }
+    run_health_of(arena, view, &limits, health);
+    *ret_health = health;
+    return 0;
+}
+
 bool run_may_claim(const struct frozen *frozen)
 {
     return frozen->plan.takes_turns && !plan_claims_none(&frozen->plan) &&
            !frozen->report.is_unpublished;
 }
 
-/* NULL: not of --each-node. */
 static int judge_nodes(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
                        const struct run_end *end, const struct health **ret_health, struct err *err)
 {
     struct run_view view = {.frozen = end->frozen, .result = end->result};
-    struct health *health = arena_new(arena, struct health);
-    struct health_limits limits;
     *ret_health = NULL;
     if (!dir || !end->frozen.plan.is_each_node) {
         return 0;
     }
     view.folder = dir->evidence;
-    if (load_health_limits(arena, opts->root, opts->limits, &limits, err) < 0 ||
-        run_view_settings(arena, &view, err) < 0) {
-        return -1;
-    }
-    run_health_of(arena, &view, &limits, health);
-    *ret_health = health;
-    return 0;
+    return run_view_settings(arena, &view, err) < 0
+               ? -1
+               : run_compare_nodes(arena, opts->root, opts->limits, &view, ret_health, err);
 }
 
 struct printed {              /* the end of a run */

@@ -56,26 +56,26 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
     return 0;
 }
 
-/* Its commit is known. */
+/* Its commit is known. sources (or NULL, without a store): to be used. */
 static int open_pin(struct artifact_job *job, const struct artifact *artifact, struct pinned *pin,
                     struct sources *sources, struct err *err)
 {
     if (find_pin(job, artifact, pin, err) < 0) {
         return -1;
     }
-    return pin->commit ? sources_init(sources, job->arena, job->store, job->net_opts, err)
-                       : err_set(err, ERR_MANIFEST,
-                                 "%s is a branch or tag, which may move: reperf data lock "
-                                 "source:%s records the commit that it is at",
-                                 pin->id, pin->id);
+    return !pin->commit ? err_set(err, ERR_MANIFEST,
+                                  "%s is a branch or tag, which may move: reperf data lock "
+                                  "source:%s records the commit that it is at",
+                                  pin->id, pin->id)
+           : sources    ? sources_init(sources, job->arena, job->store, job->net_opts, err)
+                        : 0;
 }
 
 int source_op_find(struct artifact_job *job, const struct artifact *artifact, const char **ret_url,
                    const char **ret_pin, struct err *err)
 {
     struct pinned pin;
-    struct sources sources;
-    if (open_pin(job, artifact, &pin, &sources, err) < 0) {
+    if (open_pin(job, artifact, &pin, NULL, err) < 0) {
         return -1;
     }
     *ret_url = pin.name.url;

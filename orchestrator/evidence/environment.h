@@ -8,8 +8,6 @@
 #include "codec/json.h"
 #include "evidence/code.h"
 
-#define GPUS_MAX 64
-
 struct environment_opts {
     const char *root;           /* of the source tree, for its commit */
     const struct code *command; /* of somebody's own command; or NULL */

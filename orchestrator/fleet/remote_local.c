@@ -251,13 +251,6 @@ static void local_abort(struct remote *remote)
     served_end(&local->base);
 }
 
-static enum step local_work_folder(struct remote *remote, const char **ret_path,
-                                   struct err *err UNUSED)
-{
-    *ret_path = ((struct served *)remote)->work_folder;
-    return STEP_DONE;
-}
-
 /* A job must keep running. */
 static void local_free(struct remote *remote)
 {
@@ -270,21 +263,8 @@ static void local_free(struct remote *remote)
     free(local);
 }
 
-static const struct remote_ops LOCAL_OPS = {
-    .exec = local_exec,
-    .ask = remote_ask,
-    .start = remote_job_start,
-    .poll = remote_job_poll,
-    .read_log = remote_job_read_log,
-    .log_digest = remote_job_digest,
-    .signal = remote_job_signal,
-    .reap = remote_job_reap,
-    .forget = remote_job_forget,
-    .work_folder = local_work_folder,
-    .program = remote_node_there,
-    .abort = local_abort,
-    .free = local_free,
-};
+static const struct remote_ops LOCAL_OPS = {REMOTE_NODE_OPS, .exec = local_exec,
+                                            .abort = local_abort, .free = local_free};
 
 /* A relative one is below where we are. */
 static char *absolute(const char *folder)

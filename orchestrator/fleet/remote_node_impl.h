@@ -124,5 +124,11 @@ enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset
 enum step remote_job_forget(struct remote *remote, const char *id, struct err *err);
 enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct err *err);
 enum step remote_job_folder(struct remote *remote, const char **ret_path, struct err *err);
+/* Those of every remote whose jobs are reperf-node's. */
+#define REMOTE_NODE_OPS                                                                            \
+    .ask = remote_ask, .start = remote_job_start, .poll = remote_job_poll,                         \
+    .read_log = remote_job_read_log, .log_digest = remote_job_digest, .signal = remote_job_signal, \
+    .reap = remote_job_reap, .forget = remote_job_forget, .work_folder = remote_job_folder,        \
+    .program = remote_node_there
 
 #endif

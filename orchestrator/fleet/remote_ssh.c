@@ -49,12 +49,6 @@ struct remote_ssh {
     bool has_script_failed; /* the last error is of the script itself, not of the way there */
 };
 
-struct script_opts {
-    const struct ssh_script *script;
-    bool is_repeatable;
-    const char *what;
-};
-
 /* ---- connection ---- */
 
 static void hang_up(struct remote_ssh *r)
@@ -142,8 +136,8 @@ static enum step connect_step(struct remote_ssh *r, struct err *err)
 /* ---- one script ---- */
 
 /* *ret_again: the connection was lost, and the script will be run from its beginning: what it printed so far does not count. */
-static enum step run(struct remote_ssh *r, const struct script_opts *opts, int *ret_exit_status,
-                     bool *ret_again, struct err *err)
+static enum step run(struct remote_ssh *r, const struct ssh_script *script, bool is_repeatable,
+                     int *ret_exit_status, bool *ret_again, struct err *err)
 {
     bool has_begun = false;
     enum step step = connect_step(r, err);
@@ -151,10 +145,10 @@ static enum step run(struct remote_ssh *r, const struct script_opts *opts, int *
     if (step != STEP_DONE) {
         return step;
     }
-    if (r->base.node.is_open && opts->script->feed != &r->base.node.feed) {
+    if (r->base.node.is_open && script->feed != &r->base.node.feed) {
         remote_node_close(&r->base);
     }
-    step = ssh_run(r->ssh, opts->script, ret_exit_status, &has_begun, err);
+    step = ssh_run(r->ssh, script, ret_exit_status, &has_begun, err);
     if (step == STEP_DONE) {
         r->down_since_ns = r->retry_at_ns = 0;
         return step;
@@ -168,12 +162,12 @@ static enum step run(struct remote_ssh *r, const struct script_opts *opts, int *
         r->has_script_failed = true;
         return step;
     }
-    if (has_begun && !opts->is_repeatable) {
+    if (has_begun && !is_repeatable) {
         struct err cause = *err;
         hang_up(r);
         *err = (struct err){0};
         return step_fail(
-            err_set(err, ERR_NODE, "connection lost while %s: %s", opts->what, cause.msg));
+            err_set(err, ERR_NODE, "connection lost while %s: %s", r->base.op.what, cause.msg));
     }
     *ret_again = true;
     return back_off(r, err);
@@ -199,10 +193,8 @@ static int ssh_prepare(struct served *base, struct err *err)
     free(node->program);
     node->program = remote_node_file();
     if (digest_file(node->program, DIGEST_SHA256, &value, &why) < 0) {
-        return remote_node_never(base, "reperf-node cannot be read here", str_of(why.msg), err) ==
-                       STEP_FAIL
-                   ? -1
-                   : 0;
+        (void)remote_node_never(base, "reperf-node cannot be read here", str_of(why.msg), err);
+        return -1;
     }
     hex_encode(value.sha256, SHA256_BYTES, node->sha256);
     return 0;
@@ -228,12 +220,11 @@ static enum step ssh_turn(struct served *base, int *ret_status, bool *ret_again,
                                 .on_output = remote_collect,
                                 .output_ctx = &node->said,
                                 .deadline_ns = ASK_SPAN_NS};
-    const struct script_opts opts = {&script, true, base->op.what};
     if (!node->is_open) {
         begin_script(r, EMBEDDED(remote_launch_sh));
     }
     script.text = r->script.ptr;
-    enum step step = run(r, &opts, ret_status, ret_again, err);
+    enum step step = run(r, &script, true, ret_status, ret_again, err);
     node->has_turn_failed = r->has_script_failed;
     if (step == STEP_AGAIN && r->is_up) {
         node->is_open = true;
@@ -264,8 +255,7 @@ static enum step ssh_put(struct served *base, struct err *err)
                                       .on_output = remote_collect,
                                       .output_ctx = &node->said,
                                       .deadline_ns = PUT_SPAN_NS};
-    const struct script_opts opts = {&script, true, base->op.what};
-    enum step step = run(r, &opts, &status, &is_again, err);
+    enum step step = run(r, &script, true, &status, &is_again, err);
     if (is_again) {
         strbuf_clear(&node->said);
     }
@@ -329,13 +319,12 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
                                 .output_ctx = exec->on_output ? exec->output_ctx : exec->output,
                                 .deadline_ns = exec->deadline_ns ? exec->deadline_ns
                                                                  : REMOTE_EXEC_DEADLINE_NS};
-    const struct script_opts opts = {&script, false, "a script was running"};
     bool is_again;
     ASSERT(exec->on_output || exec->output);
     if (!r->base.op.is_active) {
-        served_begin(&r->base, opts.what);
+        served_begin(&r->base, "a script was running");
     }
-    enum step step = run(r, &opts, ret_exit_status, &is_again, err);
+    enum step step = run(r, &script, false, ret_exit_status, &is_again, err);
     if (is_again && exec->feed &&
         step == STEP_AGAIN) { /* some of it has gone with the connection */
         step = step_fail(err_set(err, ERR_NET, "%s: connection lost", ssh_label(&r->base)));
@@ -387,22 +376,9 @@ static struct str ssh_remote_login_noise(const struct remote *remote)
     return r->ssh ? ssh_login_noise(r->ssh) : STR_LIT("");
 }
 
-static const struct remote_ops SSH_OPS = {
-    .exec = ssh_remote_exec,
-    .ask = remote_ask,
-    .start = remote_job_start,
-    .poll = remote_job_poll,
-    .read_log = remote_job_read_log,
-    .log_digest = remote_job_digest,
-    .signal = remote_job_signal,
-    .reap = remote_job_reap,
-    .forget = remote_job_forget,
-    .work_folder = remote_job_folder,
-    .abort = ssh_remote_abort,
-    .free = ssh_remote_free,
-    .login_noise = ssh_remote_login_noise,
-    .program = remote_node_there,
-};
+static const struct remote_ops SSH_OPS = {REMOTE_NODE_OPS, .exec = ssh_remote_exec,
+                                          .abort = ssh_remote_abort, .free = ssh_remote_free,
+                                          .login_noise = ssh_remote_login_noise};
 
 /* For sites that know their network; otherwise the default applies. */
 static int find_outage(const struct remote_ssh_opts *opts, int64_t *ret_ns, struct err *err)

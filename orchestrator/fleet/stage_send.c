@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -108,31 +107,25 @@ static int add_member(struct staging *staging, struct stage_stream *stream, stru
     return 0;
 }
 
-/* Of the member's data, by read or by sendfile; n <= 0: errno says why. */
-static int take_data(struct staging *staging, struct stage_stream *stream, ssize_t n)
+static int add_data(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
 {
+    char bytes[READ_BYTES];
+    size_t most = stream->member_left < sizeof(bytes) ? (size_t)stream->member_left : sizeof(bytes);
+    ssize_t n = pread(stream->fd, bytes, most, (off_t)stream->offset);
     if (n <= 0) {
         return fail_all(staging, n == 0 ? ERR_INTEGRITY : ERR_IO,
                         staging->order.files[stream->file].path,
                         n == 0 ? "it became shorter while it was sent" : err_errno_text(errno));
     }
+    strbuf_add(out, bytes, (size_t)n);
     stream->offset += (uint64_t)n;
     stream->member_left -= (uint64_t)n;
     staging->report.head_bytes += (uint64_t)n;
     return 0;
 }
 
-static int add_data(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
-{
-    char bytes[READ_BYTES];
-    size_t most = stream->member_left < sizeof(bytes) ? (size_t)stream->member_left : sizeof(bytes);
-    ssize_t n = pread(stream->fd, bytes, most, (off_t)stream->offset);
-    strbuf_add(out, bytes, n > 0 ? (size_t)n : 0);
-    return take_data(staging, stream, n);
-}
-
-static void end_member(const struct staging *staging, struct stage_stream *stream,
-                       struct strbuf *out)
+static int end_member(const struct staging *staging, struct stage_stream *stream,
+                      struct strbuf *out)
 {
     add_zeros(out, ustar_padding(stream->member_bytes));
     stream->in_member = false;
@@ -140,16 +133,7 @@ static void end_member(const struct staging *staging, struct stage_stream *strea
         fd_close(&stream->fd);
         stream->file++;
     }
-}
-
-/* What comes before the next data: what fills the last block, and a header, or the end. */
-static int add_between(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
-{
-    if (stream->in_member) {
-        end_member(staging, stream, out);
-        return 0;
-    }
-    return add_member(staging, stream, out);
+    return 0;
 }
 
 int stage_stream_fill(struct staging *staging, struct stage_stream *stream, struct strbuf *out,
@@ -158,7 +142,8 @@ int stage_stream_fill(struct staging *staging, struct stage_stream *stream, stru
     int result = 0;
     while (result == 0 && !stream->is_over && out->len < bytes) {
         result = stream->member_left ? add_data(staging, stream, out)
-                                     : add_between(staging, stream, out);
+                 : stream->in_member ? end_member(staging, stream, out)
+                                     : add_member(staging, stream, out);
     }
     return result;
 }
@@ -315,26 +300,19 @@ static void take_connection(struct staging *staging)
     chain->state = CHAIN_SENDING;
 }
 
-/* Sends some of what is next: headers from chain->out, data by sendfile. Its number of bytes, or -1 with errno set or
-   staging->fatal. */
+/* The number of bytes that went, or -1 with errno set or staging->fatal. */
 static ssize_t send_some(struct staging *staging)
 {
     struct chain *chain = &staging->chain;
-    struct stage_stream *stream = &chain->stream;
-    ssize_t n;
-    if (chain->sent == chain->out.len && stream->member_left) {
-        off_t at = (off_t)stream->offset;
-        n = sendfile(chain->fd, stream->fd, &at, (size_t)stream->member_left);
-        return (n >= 0 || errno == EIO) && take_data(staging, stream, n) < 0 ? -1 : n;
-    }
     if (chain->sent == chain->out.len) {
         strbuf_clear(&chain->out);
         chain->sent = 0;
-        if (!stream->is_over && add_between(staging, stream, &chain->out) < 0) {
+        if (stage_stream_fill(staging, &chain->stream, &chain->out, READ_BYTES) < 0) {
             return -1;
         }
     }
-    n = send(chain->fd, chain->out.ptr + chain->sent, chain->out.len - chain->sent, MSG_NOSIGNAL);
+    ssize_t n =
+        send(chain->fd, chain->out.ptr + chain->sent, chain->out.len - chain->sent, MSG_NOSIGNAL);
     chain->sent += n > 0 ? (size_t)n : 0;
     return n;
 }

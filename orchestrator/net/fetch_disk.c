@@ -16,7 +16,6 @@
 #define BLOCK_BYTES_MIN (4u << 10)
 #define BLOCK_BYTES_MAX (4u << 20)
 #define BLOCKS_WANTED   16384u /* so that a crash costs only a small part of any file */
-#define DIVISOR_MAX     4096u
 #define BOOT_ID         "/proc/sys/kernel/random/boot_id"
 
 static int take_lock(struct fetch *fetch, struct err *err)
@@ -55,23 +54,19 @@ static int check_space(struct fetch *fetch, struct err *err)
     return fs_expect_room(fetch->data_fd, wanted, what, err);
 }
 
-/* Blocks are small compared with the file, and a piece is a whole number of them. */
+/* Blocks are small compared with the file, and a piece is a whole number of them: it is halved as often as that goes. */
 static uint64_t choose_block(uint64_t size_bytes, uint64_t piece_bytes)
 {
-    uint64_t block_bytes = BLOCK_BYTES_MIN;
-    while ((block_bytes < size_bytes / BLOCKS_WANTED && block_bytes < BLOCK_BYTES_MAX) ||
-           size_bytes / block_bytes >= FETCH_PIECES_MAX) {
-        block_bytes *= 2;
+    uint64_t least = BLOCK_BYTES_MIN;
+    while ((least < size_bytes / BLOCKS_WANTED && least < BLOCK_BYTES_MAX) ||
+           size_bytes / least >= FETCH_PIECES_MAX) {
+        least *= 2;
     }
-    if (piece_bytes == 0 || piece_bytes % block_bytes == 0) {
-        return block_bytes;
+    uint64_t block_bytes = piece_bytes ? piece_bytes : least;
+    while (block_bytes % 2 == 0 && block_bytes / 2 >= least) {
+        block_bytes /= 2;
     }
-    for (uint64_t n = piece_bytes / block_bytes + 1; n > 1 && n < DIVISOR_MAX; n++) {
-        if (piece_bytes % n == 0 && size_bytes / (piece_bytes / n) < FETCH_PIECES_MAX) {
-            return piece_bytes / n;
-        }
-    }
-    return piece_bytes;
+    return block_bytes;
 }
 
 static int make_pieces(struct fetch *fetch, struct err *err)

@@ -5,7 +5,6 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,22 +22,15 @@ struct http {
     struct http_transfer *first;
 };
 
-struct file_read { /* a file:// transfer */
-    int fd;        /* -1: it is none */
-    uint64_t left_bytes;
-    uint8_t *buf; /* owned */
-    uint64_t timer;
-};
-
 struct http_transfer {
     struct http *http; /* borrowed */
     struct http_transfer *next, **place;
     struct arena arena; /* strings of the request and of the head */
     const char *shown;  /* the URL, for messages */
-    void *easy;         /* CURL; NULL: file:// */
+    void *easy;         /* CURL; NULL: nothing is to be read */
+    bool is_file;       /* file://: its head is known from the start */
     void *headers;      /* struct curl_slist */
     char *error_text;
-    struct file_read file;
     struct http_head head;
     bool has_head;
     bool is_done;
@@ -370,11 +362,11 @@ static int transfer_give_head(struct http_transfer *transfer)
     if (transfer->has_head) {
         return 0;
     }
-    if (transfer->easy) {
+    if (!transfer->is_file) {
         read_head(transfer);
     }
     transfer->has_head = true;
-    if (transfer->easy && has_two_lengths(transfer)) {
+    if (!transfer->is_file && has_two_lengths(transfer)) {
         return err_set(&transfer->err, ERR_FETCH, "%s: more than one Content-Length",
                        transfer->shown);
     }
@@ -401,121 +393,6 @@ static int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr
         return -1;
     }
     return 0;
-}
-
-/* file://: libcurl would read such a file to its end in one call and block the loop; here it is read in pieces. */
-
-#define PIECE_BYTES (1u << 20)
-
-static void on_timer(void *ctx)
-{
-    struct http_transfer *transfer = ctx;
-    transfer->file.timer = 0;
-}
-
-/* The loop comes back at once, while there is something to read. */
-static int file_wake(struct http_transfer *transfer, struct loop *loop, struct err *err)
-{
-    if (transfer->file.timer) {
-        return 0;
-    }
-    return loop_timer_add(loop, loop_now_ns(loop), on_timer, transfer, &transfer->file.timer, err);
-}
-
-static void set_head(struct http_transfer *transfer, const struct stat *info,
-                     const struct http_request *request)
-{
-    struct http_head *head = &transfer->head;
-    uint64_t size_bytes = (uint64_t)info->st_size;
-    head->status = 200;
-    head->total_bytes = info->st_size;
-    head->is_delimited = true;
-    head->etag = str_of(arena_printf(&transfer->arena, "\"%jx-%jx-%jx.%09ld\"",
-                                     (uintmax_t)info->st_ino, (uintmax_t)info->st_size,
-                                     (uintmax_t)info->st_mtim.tv_sec, info->st_mtim.tv_nsec));
-    transfer->file.left_bytes = size_bytes;
-    if (request->has_range && request->first_byte >= size_bytes) {
-        head->status = 416;
-        transfer->file.left_bytes = 0;
-    } else if (request->has_range) {
-        uint64_t last = request->last_byte < size_bytes ? request->last_byte : size_bytes - 1;
-        head->status = 206;
-        head->has_content_range = true;
-        head->first_byte = request->first_byte;
-        transfer->file.left_bytes = last - request->first_byte + 1;
-    }
-    head->content_bytes = (int64_t)transfer->file.left_bytes;
-}
-
-/* path: from the URL, decoded. Errors of the file become answers (404, 403, 416) as from a server. */
-static int file_start(struct http_transfer *transfer, struct loop *loop, const char *path,
-                      const struct http_request *request, struct err *err)
-{
-    struct stat info;
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    transfer->head.retry_after_ns = -1;
-    transfer->head.total_bytes = -1;
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        transfer->head.status = 404;
-    } else if (fd < 0 && (errno == EACCES || errno == EPERM)) {
-        transfer->head.status = 403;
-    } else if (fd < 0 || fstat(fd, &info) < 0) {
-        return err_set(err, ERR_IO, "open %s: %s", path, err_errno_text(errno));
-    } else if (!S_ISREG(info.st_mode)) {
-        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
-    } else if (request->has_range && request->first_byte > 0 &&
-               lseek(fd, (off_t)request->first_byte, SEEK_SET) < 0) {
-        return err_set(err, ERR_IO, "seek in %s: %s", path, err_errno_text(errno));
-    } else {
-        set_head(transfer, &info, request);
-        transfer->file.buf = xmalloc(PIECE_BYTES);
-    }
-    transfer->file.fd = take_fd(&fd);
-    return file_wake(transfer, loop, err);
-}
-
-static int read_piece(struct http_transfer *transfer)
-{
-    struct file_read *file = &transfer->file;
-    size_t want = file->left_bytes < PIECE_BYTES ? (size_t)file->left_bytes : PIECE_BYTES;
-    ssize_t got = read(file->fd, file->buf, want);
-    if (got < 0) {
-        return errno == EINTR ? 0
-                              : err_set(&transfer->err, ERR_IO, "read %s: %s", transfer->shown,
-                                        err_errno_text(errno));
-    }
-    if (got == 0) {
-        return err_set(&transfer->err, ERR_NET, "%s: the file became shorter while it was read",
-                       transfer->shown);
-    }
-    file->left_bytes -= (uint64_t)got;
-    return transfer_give_body(transfer, file->buf, (size_t)got);
-}
-
-static void file_step(struct http_transfer *transfer, struct loop *loop)
-{
-    bool has_failed = false;
-    if (transfer->is_done) {
-        return;
-    }
-    if (!transfer->has_head) {
-        has_failed = transfer_give_head(transfer) < 0;
-    } else if (transfer->file.left_bytes) {
-        has_failed = read_piece(transfer) < 0;
-    }
-    transfer->is_done = has_failed || transfer->file.left_bytes == 0;
-    if (!transfer->is_done && file_wake(transfer, loop, &transfer->err) < 0) {
-        transfer->is_done = true;
-    }
-}
-
-/* Gives the head, then a piece of the body each time it is called. */
-static void file_release(struct http_transfer *transfer, struct loop *loop)
-{
-    loop_timer_drop(loop, transfer->file.timer);
-    fd_close(&transfer->file.fd);
-    free(transfer->file.buf);
-    transfer->file.buf = NULL;
 }
 
 /* libcurl before 8.3 takes any number of lines. */
@@ -600,7 +477,7 @@ static int set_options(struct http_transfer *transfer, const struct http_request
     SET(CURLOPT_WRITEDATA, transfer);
     SET(CURLOPT_HTTPHEADER, transfer->headers);
     SET(CURLOPT_URL, request->url);
-    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_PROTOCOLS_STR, transfer->is_file ? "file" : "http,https");
     SET(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
     SET(CURLOPT_FOLLOWLOCATION, 1L);
     SET(CURLOPT_MAXREDIRS, (long)HTTP_REDIRECTS_MAX);
@@ -647,6 +524,54 @@ static int start_curl(struct http_transfer *transfer, const struct http_request 
                : err_set(err, ERR_INTERNAL, "libcurl: curl_multi_add_handle failed");
 }
 
+/* ---- files ---- */
+
+static void set_head(struct http_transfer *transfer, const struct stat *info,
+                     const struct http_request *request)
+{
+    struct http_head *head = &transfer->head;
+    uint64_t size_bytes = (uint64_t)info->st_size;
+    head->status = 200;
+    head->content_bytes = head->total_bytes = info->st_size;
+    head->is_delimited = true;
+    head->etag = str_of(arena_printf(&transfer->arena, "\"%jx-%jx-%jx.%09ld\"",
+                                     (uintmax_t)info->st_ino, (uintmax_t)info->st_size,
+                                     (uintmax_t)info->st_mtim.tv_sec, info->st_mtim.tv_nsec));
+    if (request->has_range && request->first_byte >= size_bytes) {
+        head->status = 416;
+        head->content_bytes = 0;
+    } else if (request->has_range) {
+        uint64_t last = request->last_byte < size_bytes ? request->last_byte : size_bytes - 1;
+        head->status = 206;
+        head->has_content_range = true;
+        head->first_byte = request->first_byte;
+        head->content_bytes = (int64_t)(last - request->first_byte + 1);
+    }
+}
+
+/* What is wrong with the file becomes an answer (404, 403, 416) as from a server. libcurl reads what was asked for in one call: who
+   asks for ranges does not wait for long. */
+static int start_file(struct http_transfer *transfer, const char *path,
+                      const struct http_request *request, struct err *err)
+{
+    struct stat info;
+    transfer->is_file = true;
+    transfer->head.retry_after_ns = transfer->head.total_bytes = -1;
+    if (access(path, R_OK) < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        transfer->head.status = 404;
+    } else if (access(path, R_OK) < 0 && (errno == EACCES || errno == EPERM)) {
+        transfer->head.status = 403;
+    } else if (stat(path, &info) < 0) {
+        return err_set(err, ERR_IO, "open %s: %s", path, err_errno_text(errno));
+    } else if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
+    } else {
+        set_head(transfer, &info, request);
+    }
+    transfer->is_done = transfer->head.status >= 400;
+    return transfer->is_done ? 0 : start_curl(transfer, request, err);
+}
+
 /* Shows no part of an unreadable URL: it may contain a password anywhere. */
 static int start_by_scheme(struct http_transfer *transfer, const struct http_request *request,
                            struct err *err)
@@ -666,7 +591,7 @@ static int start_by_scheme(struct http_transfer *transfer, const struct http_req
         if (curl_url_get(url, CURLUPART_PATH, &path, CURLU_URLDECODE) != CURLUE_OK) {
             return err_set(err, ERR_USAGE, "%s: expected a path", transfer->shown);
         }
-        return file_start(transfer, transfer->http->loop, path, request, err);
+        return start_file(transfer, path, request, err);
     }
     return err_set(err, ERR_USAGE, "%s: expected a URL of http or https%s", transfer->shown,
                    transfer->http->settings.allows_file ? " or a file" : "");
@@ -677,7 +602,6 @@ int http_start(struct http *http, const struct http_request *request,
 {
     struct http_transfer *transfer = xcalloc(1, sizeof(*transfer));
     transfer->http = http;
-    transfer->file.fd = -1;
     transfer->next = http->first;
     transfer->place = &http->first;
     if (http->first) {
@@ -707,7 +631,6 @@ void http_transfer_free(struct http_transfer *transfer)
         curl_easy_cleanup(transfer->easy);
     }
     curl_slist_free_all(transfer->headers);
-    file_release(transfer, transfer->http->loop);
     *transfer->place = transfer->next;
     if (transfer->next) {
         transfer->next->place = transfer->place;
@@ -744,9 +667,7 @@ static int finish(struct http_transfer *transfer, struct err *err)
 
 enum step http_step(struct http_transfer *transfer, struct err *err)
 {
-    if (!transfer->easy) {
-        file_step(transfer, transfer->http->loop);
-    } else if (!transfer->is_done && transfer->http->err.code != ERR_NONE) {
+    if (!transfer->is_done && transfer->http->err.code != ERR_NONE) {
         *err = transfer->http->err;
         return STEP_FAIL;
     }

@@ -83,34 +83,20 @@ struct fs_names facts_names(struct facts *facts, const char *folder, const char 
 
 /* ---- of a process ---- */
 
-static void say_limit(struct facts *facts, const char *prefix, const char *name, struct str rest)
+/* The next word, which is cut off *rest. */
+static void say_word(struct facts *facts, const char *key, struct str *rest, const char *why)
 {
-    struct str word = STR_EMPTY;
-    const char *soft = "", *hard = "";
-    for (int n = 0; n < 2 && rest.ptr; n += word.len > 0) {
-        (void)str_next(&rest, ' ', &word);
-        if (word.len) {
-            *(n ? &hard : &soft) = str_z(&facts->arena, word);
-        }
-    }
-    facts_put(facts, arena_printf(&facts->arena, "%s.%s.soft", prefix, name), soft);
-    facts_put(facts, arena_printf(&facts->arena, "%s.%s.hard", prefix, name), hard);
+    size_t at = str_span(*rest, 0, " \t");
+    size_t end = str_cspan(*rest, at, " \t\n");
+    facts_say(facts, key, str_z(&facts->arena, str_sub(*rest, at, end - at)), why);
+    *rest = str_sub(*rest, end, rest->len);
 }
 
-static void say_caps(struct facts *facts, const char *prefix, const char *proc)
+/* What follows a label; nothing: it is not there. */
+static struct str after(struct str text, const char *label)
 {
-    char text[FACTS_TEXT];
-    const char *path = arena_printf(&facts->arena, "%s/status", proc);
-    struct str line;
-    const char *caps = "";
-    struct str rest = str_of(job_read_small(path, text, sizeof(text)) ? text : "");
-    while (str_next(&rest, '\n', &line)) {
-        if (str_starts(line, STR_LIT("CapEff:"))) {
-            caps = str_z(&facts->arena, str_trim(str_sub(line, 7, line.len)));
-        }
-    }
-    facts_say(facts, arena_printf(&facts->arena, "%s.caps", prefix), caps,
-              arena_printf(&facts->arena, "no %s", path));
+    int64_t at = str_find(text, str_of(label));
+    return at < 0 ? STR_EMPTY : str_sub(text, (size_t)at + strlen(label), text.len);
 }
 
 void facts_limits(struct facts *facts, const char *prefix, const char *proc)
@@ -121,26 +107,21 @@ void facts_limits(struct facts *facts, const char *prefix, const char *proc)
                   {"Max open files", "nofile"},
                   {"Max processes", "nproc"},
                   {"Max stack size", "stack"}};
+    struct arena *arena = &facts->arena;
     char text[FACTS_TEXT];
-    const char *path = arena_printf(&facts->arena, "%s/limits", proc);
-    bool is_read = job_read_small(path, text, sizeof(text));
-    struct str rest = str_of(text), line;
-    for (size_t idx = 0; !is_read && idx < ARRAY_LEN(LIMITS); idx++) {
-        const char *why = arena_printf(&facts->arena, "no %s", path);
-        facts_unknown(facts, arena_printf(&facts->arena, "%s.%s.soft", prefix, LIMITS[idx].name),
-                      why);
-        facts_unknown(facts, arena_printf(&facts->arena, "%s.%s.hard", prefix, LIMITS[idx].name),
-                      why);
+    const char *path = arena_printf(arena, "%s/limits", proc);
+    const char *why = arena_printf(arena, "no %s", path);
+    struct str all = str_of(job_read_small(path, text, sizeof(text)) ? text : "");
+    for (size_t idx = 0; idx < ARRAY_LEN(LIMITS); idx++) {
+        struct str rest = after(all, LIMITS[idx].label);
+        say_word(facts, arena_printf(arena, "%s.%s.soft", prefix, LIMITS[idx].name), &rest, why);
+        say_word(facts, arena_printf(arena, "%s.%s.hard", prefix, LIMITS[idx].name), &rest, why);
     }
-    while (is_read && str_next(&rest, '\n', &line)) {
-        for (size_t idx = 0; idx < ARRAY_LEN(LIMITS); idx++) {
-            if (str_starts(line, str_of(LIMITS[idx].label))) {
-                say_limit(facts, prefix, LIMITS[idx].name,
-                          str_sub(line, strlen(LIMITS[idx].label), line.len));
-            }
-        }
-    }
-    say_caps(facts, prefix, proc);
+    path = arena_printf(arena, "%s/status", proc);
+    struct str rest =
+        after(str_of(job_read_small(path, text, sizeof(text)) ? text : ""), "\nCapEff:");
+    say_word(facts, arena_printf(arena, "%s.caps", prefix), &rest,
+             arena_printf(arena, "no %s", path));
 }
 
 /* ---- all ---- */

@@ -65,24 +65,23 @@ static const char *addresses_of(struct facts *facts, const struct ifaddrs *all, 
 
 static void say_interface(struct facts *facts, const struct ifaddrs *all, const char *name)
 {
+    static const char *const FILES[][2] = {
+        {"index", "ifindex"}, {"state", "operstate"}, {"mtu", "mtu"}, {"numa", "device/numa_node"}};
     const char *folder = arena_printf(&facts->arena, NET "/%s", name);
-    const char *numa = arena_printf(&facts->arena, "%s/device/numa_node", folder);
     char speed[FACTS_TEXT];
     if (!fs_exists(arena_printf(&facts->arena, "%s/ifindex", folder))) {
         return;
     }
-    facts_file(facts, key_of(facts, name, "index"),
-               arena_printf(&facts->arena, "%s/ifindex", folder));
-    facts_file(facts, key_of(facts, name, "state"),
-               arena_printf(&facts->arena, "%s/operstate", folder));
-    facts_file(facts, key_of(facts, name, "mtu"), arena_printf(&facts->arena, "%s/mtu", folder));
+    for (size_t idx = 0; idx < ARRAY_LEN(FILES); idx++) {
+        const char *path = arena_printf(&facts->arena, "%s/%s", folder, FILES[idx][1]);
+        if (access(path, R_OK) == 0) {
+            facts_file(facts, key_of(facts, name, FILES[idx][0]), path);
+        }
+    }
     (void)facts_line(arena_printf(&facts->arena, "%s/speed", folder), speed);
     facts_say(facts, key_of(facts, name, "speed_mbit"), speed[0] == '-' ? "" : speed,
               "it does not say");
     say_kind(facts, name, folder);
-    if (access(numa, R_OK) == 0) {
-        facts_file(facts, key_of(facts, name, "numa"), numa);
-    }
     facts_put(facts, key_of(facts, name, "address"), addresses_of(facts, all, name));
 }
 

@@ -440,7 +440,9 @@ int run_schedule(struct runner *r, struct err *err)
     for (size_t idx = 0; idx < r->n_units; idx++) {
         total += steps_of(&r->units[idx]);
     }
-    if (run_parse_collected(r, err) < 0 || code_load(r->arena, r->dir.evidence, &s.code, err) < 0) {
+    bool is_command = str_eq_z(r->frozen.report.cases[0].stack_id, COMMAND_STACK);
+    if (run_parse_collected(r, err) < 0 ||
+        (is_command && code_load(r->arena, r->dir.evidence, &s.code, err) < 0)) {
         return -1;
     }
     progress_start(&r->progress, r->opts->clock, "run", "steps", total);

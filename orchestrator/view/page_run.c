@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "evidence/columns.h"
+#include "judge/health.h"
 #include "judge/stats.h"
 #include "report/hostlist.h"
 #include "report/source.h"
@@ -56,33 +57,6 @@ static void add_beside(struct page *page, const struct cell_result *at)
     }
 }
 
-static void add_cell(struct page *page, const struct run_view *view, const struct cell_result *at)
-{
-    const struct cell_audit *audited = columns_audited(view->audit, at->published);
-    page_row(page, "cell", at->of_case->id);
-    page_cell(page, STR_EMPTY);
-    page_case_id(page, at->of_case->id);
-    if (!view->frozen.report.is_unpublished) {
-        PAGE_CELLS(page, at->published ? at->published->printed : DASH,
-                   audited ? cell_number_words(&page->arena, audited) : DASH);
-        page_note(page, audited ? str_of(cell_verdict_words(audited)) : STR_EMPTY);
-    }
-    PAGE_CELLS(page, number_text(page, at->value), number_text(page, at->summary.std),
-               count_text(page, at->summary.n), STR_EMPTY);
-    add_verdict(page, at->verdict);
-    if (isfinite(at->value) && !view->frozen.report.is_unpublished) { /* one column on a phone */
-        HTML(page->out, "<small class=\"phone\">{}{}measured {}</small>",
-             percent_text(page, at->rel_diff), isfinite(at->rel_diff) ? STR_LIT(", ") : STR_EMPTY,
-             number_text(page, at->value));
-    }
-    if (!view->frozen.report.is_unpublished) {
-        page_cell(page, percent_text(page, at->rel_diff));
-    }
-    page_cell(page, at->why);
-    HTML(page->out, "<small><code>{}</code></small>", at->step->rule);
-    add_beside(page, at);
-}
-
 /* The one unit of all numbers, or empty. */
 static struct str unit_of(const struct run_result *result)
 {
@@ -95,6 +69,42 @@ static struct str unit_of(const struct run_result *result)
         unit = own.ptr ? own : unit;
     }
     return unit;
+}
+
+static void add_cell(struct page *page, const struct run_view *view, const struct cell_result *at)
+{
+    const struct cell_audit *audited = columns_audited(view->audit, at->published);
+    page_row(page, "cell", at->of_case->id);
+    page_cell(page, STR_EMPTY);
+    page_case_id(page, at->of_case->id);
+    if (!view->frozen.report.is_unpublished) {
+        PAGE_CELLS(page, at->published ? at->published->printed : DASH,
+                   audited ? cell_number_words(&page->arena, audited) : DASH);
+        page_note(page, audited ? str_of(cell_verdict_words(audited)) : STR_EMPTY);
+    }
+    bool has_unit = isfinite(at->value) && !unit_of(&view->result).ptr; /* its own */
+    bool is_measured = view->frozen.report.is_unpublished && at->verdict == RUN_NOT_COMPARABLE;
+    PAGE_CELLS(page,
+               has_unit ? text_of(page, "%.*s %.*s", STR_ARG(number_text(page, at->value)),
+                                  STR_ARG(at->unit))
+                        : number_text(page, at->value),
+               number_text(page, at->summary.std), count_text(page, at->summary.n), STR_EMPTY);
+    if (is_measured) {
+        page_verdict(page, "no_log", "\xe2\x80\x93", "measured");
+    } else {
+        add_verdict(page, at->verdict);
+    }
+    if (isfinite(at->value) && !view->frozen.report.is_unpublished) { /* one column on a phone */
+        HTML(page->out, "<small class=\"phone\">{}{}measured {}</small>",
+             percent_text(page, at->rel_diff), isfinite(at->rel_diff) ? STR_LIT(", ") : STR_EMPTY,
+             number_text(page, at->value));
+    }
+    if (!view->frozen.report.is_unpublished) {
+        page_cell(page, percent_text(page, at->rel_diff));
+    }
+    page_cell(page, is_measured ? STR_EMPTY : at->why);
+    HTML(page->out, "<small><code>{}</code></small>", at->step->rule);
+    add_beside(page, at);
 }
 
 static void add_cells(struct page *page, const struct run_view *view)
@@ -452,6 +462,26 @@ static int add_run_series(struct page *page, const struct run_view *view, struct
 
 /* ---- the page ---- */
 
+static void add_health(struct page *page, const struct health *health, bool is_first)
+{
+    if (health->n_findings == 0) {
+        HTML(page->out, "{}othing stands out among the nodes.</p>\n",
+             is_first ? STR_LIT("N") : STR_LIT("n"));
+    } else {
+        HTML(page->out, "{} finding{} against the nodes:</p>\n<ul class=\"claims\">",
+             count_text(page, health->n_findings),
+             health->n_findings == 1 ? STR_EMPTY : STR_LIT("s"));
+    }
+    for (size_t idx = 0; idx < health->n_findings; idx++) {
+        HTML(page->out, "<li>{}</li>\n", health->findings[idx].says);
+    }
+    strbuf_add_z(page->out, health->n_findings ? "</ul>\n" : "");
+    page_soft(page, health->n_alone
+                        ? text_of(page, "%zu figures could not be compared with others'.",
+                                  health->n_alone)
+                        : STR_EMPTY);
+}
+
 /* One sentence of what it means: what failed first, then what holds, and what is not claimed. */
 static void add_headline(struct page *page, const struct run_view *view)
 {
@@ -471,7 +501,9 @@ static void add_headline(struct page *page, const struct run_view *view)
     struct str others = n_bad                  ? STR_LIT("the others")
                         : result->n_cells == 1 ? STR_LIT("Its case")
                                                : STR_LIT("All its cases");
-    if (n_bad == result->n_cells) {
+    if (view->health) {
+        add_health(page, view->health, n_bad == 0);
+    } else if (n_bad == result->n_cells) {
         strbuf_add_z(page->out, "so this run says nothing about the report.</p>\n");
     } else if (plan->profile == PROFILE_SMOKE) {
         HTML(page->out,

@@ -25,6 +25,7 @@ struct run_view {
     struct run_result result;
     struct setting *settings; /* sorted by setting_cmp: those of a node stand together */
     size_t n_settings;
+    const struct health *health; /* its nodes compared, of a run with --each-node; or NULL */
     const struct report_audit
         *audit; /* of the report as it is here today, by the series kept with it; NULL: none */
     struct str

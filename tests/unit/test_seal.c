@@ -317,7 +317,7 @@ TEST(folders_that_are_no_finished_run_are_refused)
          "{\"run_id\":\"r\",\"report\":\"p\",\"cells\":[{\"case\":\"a\",\"verdict\":\"fine\"}]}",
          ERR_MANIFEST, "unknown verdict"},
         {"logs/k.pem", "-----BEGIN PRIVATE KEY-----\nMC4CAQ\n", ERR_INTEGRITY, "private key"},
-        {"logs/a\nb", "x", ERR_INTEGRITY, "0x0a"},
+        {"logs/a\nb", "x", ERR_INTEGRITY, "control character"},
         {"logs/RAW/A/rank0.log", "x", ERR_INTEGRITY, "case"},
     };
     const char *archive = scratch_path("none.tar.zst");
