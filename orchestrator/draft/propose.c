@@ -254,6 +254,12 @@ void proposal_add(struct strbuf *text, const char *file, const struct proposal *
         strbuf_printf(text, "\nnot read: %" PRId64 " numbers with a decimal comma (250,75)\n",
                       p->counts.n_commas);
     }
+    if (p->counts.n_torn && !p->pattern.ptr) {
+        strbuf_printf(text,
+                      "\nnot decided: %" PRId64 " units stand between two numbers, and may be of "
+                      "the one before or name the one\nbehind; --pattern says it\n",
+                      p->counts.n_torn);
+    }
     if (p->list.n == 0) {
         strbuf_add_z(text, "\nNo line has a number with a word next to it.\n");
         return;

@@ -151,7 +151,7 @@ static int add_mask(const struct json *root, struct format *f, const char *const
     return 0;
 }
 
-/* Messages with which any Python or CUDA program breaks off, or with which the kernel, Slurm or mpirun ends it. TensorFlow's
+/* Messages with which any Python or CUDA program says its loss, or breaks off, or with which the kernel, Slurm or mpirun ends it. TensorFlow's
    allocator says "ran out of memory" without failing. */
 static int add_crashes(const struct json *root, struct format *f, struct err *err)
 {
@@ -175,6 +175,15 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
                                           NULL};
     static const char *const FAILED[] = {"FAIL ]", "FAILED", "failed to meet", NULL};
     static const char *const KILLED[] = {"Killed", NULL};
+    static const char *const LOSSES[] = {"loss", "Loss", NULL};
+    uint64_t ignored = 0; /* such lines are looked at, whatever else they hold */
+    for (size_t idx = 0; idx < f->n_series; idx++) {
+        f->has_loss = f->has_loss || (f->series[idx].quantity == QTY_SCORE &&
+                                      str_eq_z(f->series[idx].name, "loss"));
+    }
+    if (!f->has_loss && add_mask(root, f, LOSSES, &ignored, err) < 0) {
+        return -1;
+    }
     return add_mask(root, f, CRASHES, &f->crash_mask, err) < 0 ||
                    add_mask(root, f, FAILED, &f->failed_mask, err) < 0 ||
                    add_mask(root, f, KILLED, &f->killed_mask, err) < 0 ||

@@ -3,6 +3,8 @@
 
 #include "log/logtime.h"
 
+#include "base/charset.h"
+
 #include <math.h>
 
 #define FIGURE_MAX 1e30 /* far above any rate, time or count that a machine reaches */
@@ -276,8 +278,27 @@ static bool is_between(char c)
     return c == ' ' || c == ':' || c == '"' || c == '\'' || c == '=' || c == '+' || c == '-';
 }
 
-bool lognumber_lacks_loss(struct str text)
+/* "val_loss", "eval/loss": whether the loss whose name ends before `at` is an evaluation's. */
+static bool is_eval_loss(struct str text, size_t at)
 {
+    struct str before = str_sub(text, 0, at);
+    size_t from = before.len - (before.len > 0);
+    return before.len > 0 && strchr("_/.", before.ptr[from]) &&
+           ends_with_any(str_sub(before, 0, from), "val eval test dev valid validation");
+}
+
+/* Whether the word at the beginning of `text` is "nan", "inf" or "infinity" by itself. */
+static bool is_no_number(struct str text)
+{
+    size_t end =
+        str_span(text, 0, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    double ignored;
+    return lognumber_parse(str_sub(text, 0, end), &ignored) == NUMBER_NOT_FINITE;
+}
+
+bool lognumber_lacks_loss(struct str text, bool *ret_is_word)
+{
+    *ret_is_word = false;
     for (size_t at = 0; (at = next_double_s(text, at)) < text.len; at += 2) {
         size_t end = at + 2;
         if (at < 2 || (text.ptr[at - 2] | 0x20) != 'l' || text.ptr[at - 1] != 'o') {
@@ -287,6 +308,8 @@ bool lognumber_lacks_loss(struct str text)
             end++;
         }
         if (end < text.len && ((text.ptr[end] | 0x20) == 'n' || (text.ptr[end] | 0x20) == 'i')) {
+            *ret_is_word =
+                is_no_number(str_sub(text, end, text.len)) && !is_eval_loss(text, at - 2);
             return true;
         }
     }

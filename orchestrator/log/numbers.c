@@ -495,11 +495,49 @@ static void take_over_key(struct str text, const struct token *before, struct to
     }
 }
 
+/* Whether a blank-separated unit behind the number cannot be its own, so that it is the next one's name: by its name the number is no rate,
+   or the number before it has a name as well, and this one's is not of what a rate may be of. before: NULL if it is the first. */
+static bool has_other_name(struct survey_reader *r, const struct token *before,
+                           const struct token *t)
+{
+    static const char QUANTITIES[] = "loss lr acc accuracy ppl perplexity error norm grad_norm mem "
+                                     "memory time dt eta seconds tokens samples images lm_loss";
+    static const char RATES[] = "speed rate throughput bandwidth perf performance fps ips tps rank "
+                                "gpu device worker node total mean avg average ema cur current";
+    char buf[WORD_BYTES];
+    struct str word = survey_last_word(t->key, buf, sizeof(buf));
+    if (survey_is_step_word(word) || survey_is_epoch_word(word) || is_word_of(word, QUANTITIES) ||
+        survey_unit(r->vocabulary, t->key)) {
+        return true;
+    }
+    return before && before->key.len && !before->unit.len &&
+           str_span(word, 0, "abcdefghijklmnopqrstuvwxyz_") == word.len &&
+           !survey_name_has(word, RATES) && !survey_name_has(word, SURVEY_OTHER_STATISTICS) &&
+           !survey_name_has(word, SURVEY_TRAIN) && !survey_name_has(word, SURVEY_EVAL);
+}
+
+static bool is_of_rate(struct str unit)
+{
+    return str_find(unit, STR_LIT("/")) > 0 || str_find(unit, STR_LIT("per")) > 0;
+}
+
+/* Whether numbers and units follow in turns from a number at `at` on, and a number without a unit is the last: "636 tok/s 65400". */
+static bool ends_in_number(struct survey_reader *r, struct str text, size_t at)
+{
+    struct str unit = STR_LIT("/");
+    while (unit.len > 0 && is_digit(char_at(text, at))) {
+        size_t end = end_of(r, NUMBER, text, at);
+        unit = unit_after(r, text, end, &end);
+        at = str_span(text, end, " ");
+    }
+    return unit.len == 0;
+}
+
 /* "dt=250.5 tok/sec=65,400", "loss 2.5 tok/s 65400": words after a number that are the next one's. */
-static void give_unit_away(struct survey_reader *r, struct str text, struct token *t)
+static void give_unit_away(struct survey_reader *r, struct str text, const struct token *before,
+                           struct token *t)
 {
     size_t next = t->end;
-    size_t ignored;
     char mark = ' ';
     if (t->unit.len == 0 || t->unit.ptr == text.ptr + t->at + t->text.len) {
         return;
@@ -511,11 +549,12 @@ static void give_unit_away(struct survey_reader *r, struct str text, struct toke
     if (mark == '=' || (mark == ':' && is_digit(char_at(text, next)))) {
         t->unit = STR_EMPTY;
         t->end = t->at + t->text.len;
-    } else if (mark == ' ' && is_digit(char_at(text, next)) && t->key.len &&
-               str_trim(t->gap).len == 0 && str_find(t->unit, STR_LIT("/")) > 0 &&
-               unit_after(r, text, end_of(r, NUMBER, text, next), &ignored).len == 0) {
-        t->unit = STR_EMPTY; /* whose they are cannot be told */
-        t->end = t->has_spread ? t->at + t->text.len : t->end;
+    } else if (mark == ' ' && t->key.len && str_trim(t->gap).len == 0 && is_of_rate(t->unit) &&
+               ends_in_number(r, text, next)) {
+        bool is_next_ones = t->has_spread || has_other_name(r, before, t);
+        t->is_torn = !is_next_ones; /* whose they are cannot be told */
+        t->unit = STR_EMPTY;
+        t->end = is_next_ones ? t->at + t->text.len : t->end;
     }
 }
 
@@ -541,7 +580,7 @@ size_t survey_tokens(struct survey_reader *r, struct str text, struct token *ret
         }
         take_token(r, text, at, &ret_tokens[n]);
         find_key(r, text, floor, &ret_tokens[n]);
-        give_unit_away(r, text, &ret_tokens[n]);
+        give_unit_away(r, text, n ? &ret_tokens[n - 1] : NULL, &ret_tokens[n]);
         if (n > 0) {
             take_over_key(text, &ret_tokens[n - 1], &ret_tokens[n]);
             ret_tokens[n].kind = is_grouped_apart(text, &ret_tokens[n - 1], &ret_tokens[n])

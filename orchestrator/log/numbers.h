@@ -16,7 +16,8 @@ struct token {
     struct str key, gap, unit;
     int64_t step, total; /* of a fraction; step also of a whole number */
     bool is_whole, has_spread;
-    char si; /* 'K' of "436K", "1.2K tok/s"; 0: none */
+    bool is_torn; /* the unit behind it may be the name of the next number: neither has it */
+    char si;      /* 'K' of "436K", "1.2K tok/s"; 0: none */
 };
 
 struct survey_reader {

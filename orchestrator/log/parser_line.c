@@ -4,6 +4,7 @@
 
 #include "log/engine.h"
 #include "log/logtime.h"
+#include "log/numbers.h"
 
 #include <math.h>
 
@@ -615,10 +616,14 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
-/* Whether the loss on a line is a number, even if scores are left out. Few lines hold such letters. */
+/* Whether the loss on a line is a number, even if scores are left out, and if the format names none. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
-    bool is_named = lognumber_lacks_loss(line->text);
+    bool is_word;
+    bool is_named = lognumber_lacks_loss(line->text, &is_word);
+    if (is_word && !p->format->has_loss && !survey_is_of_eval(line->text)) {
+        cause_add(&p->run_causes, CAUSE_NAN_LOSS, line->number);
+    }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         const struct series_spec *spec = &p->format->series[idx];
         bool is_bare = spec->is_bare && (line->mask >> spec->line.bit & 1) != 0;

@@ -681,6 +681,7 @@ static void take_line(struct survey *s, struct scene *scene, struct token *token
     s->counts.n_cut += scene->n == SURVEY_TOKENS_MAX;
     for (size_t idx = 0; idx < scene->n; idx++) {
         size_t at = tokens[idx].at;
+        s->counts.n_torn += tokens[idx].is_torn;
         s->counts.n_commas += tokens[idx].kind == TOKEN_OTHER &&
                               memchr(scene->text.ptr + at, ',', tokens[idx].end - at) != NULL;
     }

@@ -94,9 +94,10 @@ CLEANUP_POINTER(survey, struct survey, survey_free);
 
 /* In the order in which they were seen; of the survey. */
 size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers);
-/* Lines seen, numbers left out, lines that were too long or had too many numbers, and numbers with a decimal comma, which are not read. */
+/* Lines seen, numbers left out, lines that were too long or had too many numbers, numbers with a decimal comma, which are not read, and
+   units that may be of either number beside them. */
 struct survey_counts {
-    int64_t n_lines, n_left_out, n_cut, n_commas;
+    int64_t n_lines, n_left_out, n_cut, n_commas, n_torn;
 };
 struct survey_counts survey_counts(const struct survey *survey);
 

@@ -7,6 +7,7 @@
 
 #include "codec/json_table.h"
 #include "report/container.h"
+#include "report/shell_text.h"
 #include "report/source.h"
 
 #define TEXT_BYTES_MAX 4096
@@ -128,11 +129,6 @@ static int get_differences(const struct json *at, struct arena *arena UNUSED, vo
     return 0;
 }
 
-static bool is_variable(struct str name)
-{
-    return str_is_made_of(name, "a-zA-Z0-9_") && !is_digit(name.ptr[0]);
-}
-
 static int check_env(const struct json *at, struct arena *arena, void *out UNUSED, struct err *err)
 {
     struct json item;
@@ -141,7 +137,7 @@ static int check_env(const struct json *at, struct arena *arena, void *out UNUSE
         if (!json_is_null(&item) && json_str(&item, arena, &value, err) < 0) {
             return -1;
         }
-        if (!is_variable(str_of(item.key)) || value.len > ENV_BYTES_MAX) {
+        if (!is_identifier(str_of(item.key)) || value.len > ENV_BYTES_MAX) {
             return json_fail(at, err, "%.100s: expected a variable's name and at most %d bytes",
                              item.key, ENV_BYTES_MAX);
         }
@@ -301,7 +297,7 @@ static int check_mount(const struct json *at, struct arena *arena UNUSED, void *
                : 0;
 }
 
-static const struct json_form RULE = {.pattern = "^[a-z0-9-]+/[a-z0-9-]+$", .check = check_line};
+static const struct json_form RULE = {.pattern = "^[a-z0-9-]+/[a-z0-9-]+$", .what = "FORMAT/NAME"};
 static const struct json_field RECIPE_ROWS[] = {
     ROW("title", struct recipe, title, JSON_REQUIRED, .form = &FORM_LINE),
     ROW("why_not", struct recipe, why_not, JSON_OMIT, .form = &FORM_LINE),
@@ -344,9 +340,6 @@ static int check_recipe(const struct json *at, struct arena *arena UNUSED, void 
                         struct err *err)
 {
     const struct recipe *recipe = out;
-    if (recipe->rule.ptr && str_find(recipe->rule, STR_LIT("/")) <= 0) {
-        return json_fail(at, err, "rule: expected FORMAT/NAME, found \"%.160s\"", recipe->rule.ptr);
-    }
     if (recipe->why_not.ptr && recipe->image.ptr) {
         return json_fail(at, err, "expected an image or why_not, found both");
     }

@@ -31,11 +31,11 @@ export REPERF_STATE="$T/other/state" REPERF_STORE="$T/other/store"
 exits 2 "somebody else runs it only when it is trusted" "$REPERF" run "$U" --nodes "$T/nodes.json"
 exits 0 "audit URL@COMMIT" "$REPERF" audit "$U"
 exits 0 "run URL@COMMIT on four nodes" "$REPERF" run "$U" --trust "$C" --nodes "$T/nodes.json" --repeats 2 --name again --json
-is "$(jq -r '.cells[0] | "\(.case) \(.verdict) \(.summary.n)"' "$T/out")" "sh/command/unstated/n4g0/bs0 reproduced 2" "its number is reproduced"
+is "$(jq -r '.cells[0] | "\(.case) \(.verdict) \(.summary.n)"' "$T/out")" "train/command/unstated/n4g0/bs0 reproduced 2" "its number is reproduced"
 E=$(jq -r .folder "$T/out")/evidence
-is "$(cat "$E"/logs/raw/sh/command/unstated/n4g0/bs0/* | grep -c '^node . of 4 is node')" 8 "each repeat ran on each of the nodes"
+is "$(cat "$E"/logs/raw/train/command/unstated/n4g0/bs0/* | grep -c '^node . of 4 is node')" 8 "each repeat ran on each of the nodes"
 is "$(find "$E" -name nodes.json -o -name 'node[1-4].json' | wc -l)" 4 "each node is in the evidence"
-is "$(cat "$E"/logs/raw/sh/command/unstated/n4g0/bs0/* | grep -c 'omp 3')" 0 "nothing of the caller's environment got there"
+is "$(cat "$E"/logs/raw/train/command/unstated/n4g0/bs0/* | grep -c 'omp 3')" 0 "nothing of the caller's environment got there"
 exits 0 "and its archive verifies" "$REPERF" verify --unsigned again
 rm -rf "$S/git/ours.git"
 tap_done

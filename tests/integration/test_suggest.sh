@@ -84,7 +84,8 @@ while IFS='|' read -r name line wanted; do
     is "$("$REPERF" measure "$T/around.log" --json 2>"$T/err" | jq -r '"\(.proposed.unit) \(.recurring[0] // {} | "\(.min) \(.says)")"')" "$wanted" "$name"
 done <<'END'
 a unit that is the next number's key|step @/40 loss=2.9 dt=250.@ tok/sec=65,40@|tokens/s 65401 a rate
-a unit that may be either's|step @ loss 2.9@ tok/s 6540@ mfu 30|null 2.91 
+a unit that names the next number|step @ loss 2.9@ tok/s 6540@ mfu 30|tokens/s 65401 a rate
+a unit that may be either's|step @ speed 2.9@ tok/s 6540@ mfu 30|null 2.91 a rate of unknown items: --unit
 a unit before a colon|step @ speed 25@ img/s: fine|images/s 251 a rate
 the time of an epoch|Run epoch time: 1234@.5 ms, per step time: 6.@ ms|s 6.1 time of a step
 a time in its name|iteration @/99 - train_step_timing in s: 1.5@|s 1.51 time of a step
@@ -338,6 +339,15 @@ exits 0 "--pattern and --unit" "$REPERF" measure - --pattern 'step +(?<step>\d+)
 is "$(jq -r '"\(.value | round) \(.unit) \(.records)"' "$T/out")" "1218 images/s 11" "reads standard input"
 exits 0 "a pattern in milliseconds" "$REPERF" measure "$L/home-time.log" --pattern 'dt (?<value>[\d.]+)ms' --unit ms --json
 is "$(jq -r '"\(.unit) \(.series[-1].value)"' "$T/out")" "s 0.3" "is shown in seconds"
+for loss in "loss nan" "Loss: -inf" "{'loss': NaN}"; do
+    for i in 1 2 3 4 5 6; do echo "step $i 63$i.5 samples/s, $([ "$i" -lt 4 ] && echo "loss 2.$i" || echo "$loss")"; done >"$T/nan.log"
+    exits 9 "$loss, of which neither pattern nor format speaks" "$REPERF" measure "$T/nan.log" --pattern '(?<value>[\d.]+) samples/s' --unit samples/s
+    like "$(cat "$T/err")" 'line 4: the loss is not a finite number$' "is no training, whatever its rate"
+    sed 's/, .*l/\n&/I' "$T/nan.log" >"$T/apart.log"
+    exits 9 "and on a line of its own" "$REPERF" measure "$T/apart.log" --pattern '(?<value>[\d.]+) samples/s' --unit samples/s
+done
+sed 's/loss/val_loss/I' "$T/nan.log" >"$T/val.log"
+exits 0 "an evaluation's says nothing of the training" "$REPERF" measure "$T/val.log" --pattern '(?<value>[\d.]+) samples/s' --unit samples/s
 exits 2 "a pattern without a unit" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>\d+)'
 exits 2 "a pattern without a value" "$REPERF" measure "$L/home-rate.log" --pattern '\d+' --unit s
 exits 2 "an invalid pattern" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>[' --unit s
@@ -416,6 +426,24 @@ steps() { # FORMAT of the step and a digit
     # shellcheck disable=SC2059
     for i in $(seq 12); do printf "$1\n" "$i" $((i % 3)); done >"$T/shape.log"
 }
+# A unit between two numbers: the name of the one behind it, where labels and numbers take turns; else it is not decided.
+while IFS='|' read -r line wanted; do
+    steps "$line"
+    shapes "$line" "$wanted"
+done <<'END'
+step %d loss 2.1%d samples/s 640.5|11 proposed 640.5 samples/s null
+step %d loss 2.1%d img/s 640.5|11 proposed 640.5 images/s null
+step %d/12 loss 2.1%d samples/sec 640.5|11 proposed 640.5 samples/s null
+step %d objective 2.1%d samples per second 640.5 lr 0.1|11 proposed 640.5 samples/s null
+step %d loss 2.1%d samples/s 640.5 tok/s 65400|11 proposed 640.5 samples/s null
+step %d loss 2.1%d 640.5 samples/s|11 proposed 640.5 samples/s null
+END
+for line in 'step %d speed 2.1%d samples/s 640.5' 'step %d resnet50 2.1%d samples/s 640.5'; do
+    steps "$line"
+    shapes "$line" "9 no_metric null  null"
+    "$REPERF" measure "$T/shape.log" >"$T/out" 2>&1
+    like "$(cat "$T/out")" '^not decided: 12 units stand between two numbers' "and it is said"
+done
 {
     for i in 10 20 30; do printf '%d%%|#  | %d/60 [00:%d<00:30,  1.03s/it]\r' $((i * 100 / 60)) "$i" "$i"; done
     printf '100%%|####| 60/60 [00:58<00:00,  1.03it/s]\n'

@@ -31,6 +31,7 @@ of() { grep -o "\"$1\":[^,}]*" "$2" | cut -d: -f2 | tr '\n' ' '; } # KEY FILE
 same_as_one() { # NAME RANKS BATCH TOLERANCE ARGUMENTS...
     local name=$1 n=$2 batch=$3 tolerance=$4 one state
     shift 4
+    set -- "$@" --no-tune # which plans are taken, and whose, is seen below
     exits 0 "$name: one rank" "$TRAIN" --device cuda "$@" --batch "$batch"
     one=$(of loss "$T/out")
     state="$(of loss_scale "$T/out")$(of skipped "$T/out")"

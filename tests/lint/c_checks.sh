@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Layout, headers that compile alone, sizes, width of Markdown, licence lines, and (slow, and so only of what is not known to be good)
-# clang-format, shellcheck and clang-tidy. tests/lint/planted.sh sees each of these fail. --write: all of every file, and what holds is written down (tests/lint/baseline).
+# clang-format, shellcheck and clang-tidy. tests/lint/planted.sh sees each of these fail. --write: every file, and where all hold the commit is written down (tests/lint/baseline).
 # --digest: the digest of the checks and of their programs that is written there.
 write=$1
-[ "$write" != --write ] || export TIER=all
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
 # clang-tidy: no path-sensitive analyser (it does not know cleanup attributes, and the sanitizers run everything); gcc's
 # -Wconversion sees narrowing better.
@@ -68,7 +67,7 @@ report $? "no background job opens a file that another wrote ${late:+: $late}"
 # sources, at any depth, is not looked at again; where that commit is not here, everything is.
 declare -A touched=()
 since=
-if [ "${TIER:-everyday}" != all ] && read -r commit digest_then 2>/dev/null <tests/lint/baseline && [ "$digest_then" = "$digest" ] && changed=$(git diff --name-only "$commit" 2>/dev/null); then
+if [ "${TIER:-everyday}$write" = everyday ] && read -r commit digest_then 2>/dev/null <tests/lint/baseline && [ "$digest_then" = "$digest" ] && changed=$(git diff --name-only "$commit" 2>/dev/null); then
     since=$commit
     while read -r file; do touched[$file]=1; done < <(awk '
         function base(path) { sub(/.*\//, "", path); return path }

@@ -196,9 +196,28 @@ TEST(a_loss_that_is_no_number_is_seen_wherever_it_is)
             for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
                 memset(line, idx % 2 ? 's' : ' ', len); /* "ss" before it, or nothing */
                 memcpy(line + at, CASES[idx].text, strlen(CASES[idx].text));
-                assert_int_equal(lognumber_lacks_loss((struct str){line, len}), CASES[idx].lacks);
+                bool is_word;
+                assert_int_equal(lognumber_lacks_loss((struct str){line, len}, &is_word),
+                                 CASES[idx].lacks);
             }
         }
+    }
+}
+
+TEST(a_loss_that_no_format_names_is_seen_by_its_word)
+{
+    static const struct {
+        const char *text;
+        bool is_word;
+    } CASES[] = {{"step 3 loss nan", true},      {"{'loss': nan, 'lr': 1}", true},
+                 {"train_loss=-Infinity", true}, {"Loss: NaN (nan)", true},
+                 {"loss none", false},           {"loss nanmean 1.5", false},
+                 {"val_loss: nan", false},       {"eval/loss inf", false},
+                 {"loss inf0 1", false},         {"loss 2.5 nan", false}};
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        bool is_word;
+        (void)lognumber_lacks_loss(str_of(CASES[idx].text), &is_word);
+        assert_int_equal(is_word, CASES[idx].is_word);
     }
 }
 
