@@ -386,7 +386,8 @@ static int find_format(struct arena *arena, const struct source *from, struct fi
     *ret_format = NULL;
     if (args->suggest || (args->unit && !args->pattern)) {
         f->verdict = judgement_unread(0);
-        f->why = STR_LIT("nothing in it says a rate or the time of a step");
+        f->why =
+            STR_LIT("no number in it is said to be a rate or the time of a step, with its unit");
     } else if (choose_format(arena, from, f, ret_format, err) < 0) {
         return -1;
     }

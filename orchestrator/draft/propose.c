@@ -213,8 +213,8 @@ static void add_missing(struct strbuf *text, const char *file, const struct sugg
     if (first && (first->kind == SUGGEST_RATE_NO_UNIT || first->kind == SUGGEST_TIME_NO_UNIT)) {
         bool is_rate = first->kind == SUGGEST_RATE_NO_UNIT;
         strbuf_printf(text,
-                      "\nThe log does not say in what \"%.*s\" is. Say it, and it can be read:\n"
-                      "  reperf measure %s --unit %s\n",
+                      "\nThe log does not say in what \"%.*s\" is. Say it, and a format reads it:\n"
+                      "  reperf measure %s --unit %s --suggest FILE.json\n",
                       STR_ARG(first->number->key), file, is_rate ? "images/s" : "s");
         return;
     }

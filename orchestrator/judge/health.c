@@ -303,6 +303,13 @@ static void judge_pairs(struct arena *arena, const struct health_limits *limits,
 
 const char *const HEALTH_VERDICT_NAMES[] = {"within", "outlier", "not_compared", "not_measured"};
 
+/* Whole from `whole` on, below it with two or four digits: 29450, 38.4, 0.13. */
+static char *short_number(struct arena *arena, double value, double whole)
+{
+    return value >= whole ? arena_printf(arena, "%.0f", value)
+                          : arena_printf(arena, whole > 100 ? "%.4g" : "%.2g", value);
+}
+
 static void find(struct arena *arena, const struct health_figure *figure, struct health *health)
 {
     struct health_finding *finding = &health->findings[health->n_findings];
@@ -316,15 +323,15 @@ static void find(struct arena *arena, const struct health_figure *figure, struct
                        ? figure->on[0]
                        : str_of(arena_printf(arena, "%.*s+%.*s", STR_ARG(figure->on[0]),
                                              STR_ARG(figure->on[1])));
-    finding->says =
-        str_of(figure->verdict == HEALTH_OUTLIER
-                   ? arena_printf(
-                         arena, "%.*s: %.*s: %.0f %% of the median of its kind (%.4g of %.4g %.*s)",
-                         STR_ARG(finding->who), STR_ARG(figure->measure),
-                         100 * figure->median / figure->kind_median, figure->median,
-                         figure->kind_median, STR_ARG(figure->unit))
-                   : arena_printf(arena, "%.*s: %.*s: not measured: %.*s", STR_ARG(finding->who),
-                                  STR_ARG(figure->measure), STR_ARG(str_sub(figure->why, 0, 300))));
+    finding->says = str_of(
+        figure->verdict == HEALTH_OUTLIER
+            ? arena_printf(arena, "%.*s: %.*s: %s %% of the median of its kind (%s of %s %.*s)",
+                           STR_ARG(finding->who), STR_ARG(figure->measure),
+                           short_number(arena, 100 * figure->median / figure->kind_median, 10),
+                           short_number(arena, figure->median, 1000),
+                           short_number(arena, figure->kind_median, 1000), STR_ARG(figure->unit))
+            : arena_printf(arena, "%.*s: %.*s: not measured: %.*s", STR_ARG(finding->who),
+                           STR_ARG(figure->measure), STR_ARG(str_sub(figure->why, 0, 300))));
 }
 
 static void split(const struct health_figure *measured, size_t n, struct figures *nodes,

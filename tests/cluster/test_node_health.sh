@@ -36,7 +36,7 @@ node_no_rate 3
 cp "$T/out" "$T/slow.json"
 exits 0 "the document is as its schema says" /usr/bin/python3 tests/integration/validate.py manifests/schema/run-output.json "$T/slow.json"
 cp "$T/slow.json" "$T/out"
-like "$(findings)" '^node3: network/iperf3/unstated/n2g0/bs0: [0-9]+ % of the median of its kind \(' "is named with the figure that gives it away"
+like "$(findings)" '^node3: network/iperf3/unstated/n2g0/bs0: [0-9.]+ % of the median of its kind \(' "is named with the figure that gives it away"
 is "$(jq -r '[.cells[].case | select(startswith("network/")) | split("/")[-1]] | join(" ")' "$T/out")" "node1+node2 node2+node3 node3+node4 node1+node4" "each pair of neighbours is a case"
 is "$(jq -r '[.cells[] | select(.case | startswith("memory/")) | .case | split("/")[-1]] | join(" ")' "$T/out")" "node1 node2 node3 node4" "each node is one"
 is "$(jq -r '[.cells[] | select(.value == null) | .case] | length' "$T/out")" 0 "everything was measured"
@@ -47,7 +47,7 @@ exits 1 "compare shows the nodes of the one run" "$REPERF" compare slow --limits
 cp "$T/out" "$T/nodes.json"
 exits 0 "as its schema says" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/nodes.json"
 exits 1 "and of its archive, for people" "$REPERF" compare "$archive" --limits "$T/limits.json"
-like "$(cat "$T/out")" '^node3: network/iperf3/unstated/n2g0/bs0: [0-9]+ %' "with the same sentence"
+like "$(cat "$T/out")" '^node3: network/iperf3/unstated/n2g0/bs0: [0-9.]+ %' "with the same sentence"
 
 # ---- the gate ----
 exits 6 "a run does not begin on nodes of which one is sick" "$REPERF" run paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*' --nodes "$T/four.json" \

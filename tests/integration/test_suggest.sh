@@ -408,7 +408,7 @@ exits 9 "a log without figures" "$REPERF" measure "$T/chat.log" --suggest "$T/ch
 ok $? "and gives no format"
 { echo "name: GTX TITAN X memoryClockRate (GHz) 1.076" && for i in 0 10 20 30 40; do echo "2016-04-25 13:48:1$((i / 10)).5: step $i, duration = 0.545"; done; } >"$T/tf.log"
 "$REPERF" measure "$T/tf.log" >"$T/out" 2>&1
-like "$(cat "$T/out")" 'measure .*tf.log --unit s$' "the time of a step is asked for, not a clock of the card"
+like "$(cat "$T/out")" 'measure .*tf.log --unit s --suggest FILE.json$' "the time of a step is asked for, not a clock of the card"
 for i in 1 2 3 4 5 6; do echo "pass $i: copied 1024 blocks, bandwidth: $((100 + i)).5 MB/s"; done >"$T/copy.log"
 exits 11 "a bandwidth" "$REPERF" measure "$T/copy.log" --suggest "$T/copy.json"
 is "$("$REPERF" measure "$T/copy.log" --format "$T/copy.json" --json 2>"$T/err" | jq -r '[.verdict, .value, .unit] | map(tostring) | join(" ")')" "ok 103.9719495946927 MB/s" "in its own unit"
