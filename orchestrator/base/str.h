@@ -20,6 +20,12 @@ static inline struct str str_of(const char *z)
     return (struct str){z, z ? strlen(z) : 0};
 }
 
+/* "1 case", "2 cases": what follows the noun. */
+static inline const char *plural_s(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 bool str_eq(struct str a, struct str b);
 static inline bool str_eq_z(struct str a, const char *z)
 {

@@ -10,6 +10,7 @@
 #include "codec/json_table.h"
 #include "judge/finding.h"
 #include "run/events.h"
+#include "view/audit_out.h"
 
 /* Every word that a status, a verdict or a column of a document can be, then the findings, then the events. tests/integration/test_explain.sh
    holds the first against the schemas. */
@@ -28,7 +29,14 @@ static struct explained *explain_words(struct arena *arena, size_t *ret_n)
         words[n++] = (struct explained){str_z(arena, kind), str_z(arena, name), NULL, NULL,
                                         str_z(arena, line)};
     }
-    ASSERT(n + N_FINDING_RULES + EV_COUNT <= EACH_MAX);
+    ASSERT(n + N_AUDIT_WORDS + N_FINDING_RULES + EV_COUNT <= EACH_MAX);
+    for (size_t idx = 0; idx < N_AUDIT_WORDS; idx++) {
+        const struct audit_word *word = &AUDIT_WORDS[idx];
+        if (!Z_NAMED(words, n, name, str_of(word->word))) {
+            words[n++] =
+                (struct explained){"word of an audit", word->word, NULL, NULL, word->meaning};
+        }
+    }
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         const struct finding_rule *rule = &FINDING_RULES[idx];
         words[n++] = (struct explained){"finding", rule->id, FINDING_LEVEL_NAMES[rule->level],

@@ -44,9 +44,9 @@ static int print(const struct replayed *r, bool want_json, struct strbuf *buf)
         jw_end_object(&out);
     } else {
         strbuf_printf(buf,
-                      "%s\n  run %.*s: from %zu raw logs and the frozen rules, %zu files derived "
+                      "%s\n  run %.*s: from %zu raw log%s and the frozen rules, %zu files derived "
                       "again%s\n",
-                      r->path, STR_ARG(r->run_id), r->n_logs, r->n_files,
+                      r->path, STR_ARG(r->run_id), r->n_logs, plural_s(r->n_logs), r->n_files,
                       r->discrepancies.n ? "" : ", the same byte for byte");
         discrepancies_print(buf, &r->discrepancies);
     }

@@ -88,7 +88,8 @@ static void write_run_text(const struct args *args, const struct run_view *view,
                           RUN_VERDICT_NAMES[cell->verdict], STR_ARG(cell->why));
         }
     }
-    strbuf_printf(text, "run %.*s: %zu cells", STR_ARG(view->frozen.run_id), view->result.n_cells);
+    strbuf_printf(text, "run %.*s: %zu cell%s", STR_ARG(view->frozen.run_id), view->result.n_cells,
+                  plural_s(view->result.n_cells));
     run_out_counts(n_of, text);
     strbuf_add_char(text, '\n');
 }

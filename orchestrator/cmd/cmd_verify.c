@@ -75,9 +75,9 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
 
 static void print_text(struct strbuf *buf, const char *path, const struct verify_info *info)
 {
-    strbuf_printf(buf, "%s\n  run     %.*s: %s%s\n", path, STR_ARG(info->run_id),
-                  EVIDENCE_OUTCOME_NAMES[info->outcome],
-                  info->is_derived ? "" : " as it states itself: not derived");
+    strbuf_printf(buf, "%s\n  run     %.*s: %s%s%s%s\n", path, STR_ARG(info->run_id),
+                  EVIDENCE_OUTCOME_NAMES[info->outcome], *info->counts ? ": " : "", info->counts,
+                  info->is_derived ? "" : "; as it states itself: not derived");
     strbuf_printf(buf,
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",
                   info->n_files, info->file_bytes,
@@ -85,9 +85,9 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
     if (info->is_derived) {
         strbuf_printf(
             buf,
-            "  derived from %zu raw logs and the frozen rules, as today's program judges: "
+            "  derived from %zu raw log%s and the frozen rules, as today's program judges: "
             "the series and the result are %swhat follows\n",
-            info->n_logs, info->discrepancies.n_values ? "not " : "");
+            info->n_logs, plural_s(info->n_logs), info->discrepancies.n_values ? "not " : "");
         discrepancies_print(buf, &info->discrepancies);
     } else {
         strbuf_add_z(buf, "  derived nothing (--bytes-only): whether the result follows from the "
@@ -196,7 +196,7 @@ static int verify_path(const struct cmd_ctx *ctx, struct cmd_call *call, const c
     call->is_said = args->want_json;
     if (args->want_json) {
         print_json(call->out, path, &info, err);
-    } else if (result == 0) {
+    } else if (result == 0 || info.lacks_signer) { /* all else holds */
         print_text(call->out, path, &info);
     }
     return result < 0 ? -1 : info.discrepancies.n_values > 0 ? DIFFERS_STATUS : 0;

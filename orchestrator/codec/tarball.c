@@ -209,7 +209,9 @@ static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closi
     if (get_le32(bytes) != CLOSING_MAGIC || get_le32(bytes + 4) != TARBALL_CLOSING_TEXT_BYTES) {
         return err_set(
             err, ERR_INTEGRITY,
-            "no closing in the last %d bytes: cut short, appended to, or not an archive of reperf",
+            "no closing in the last %d bytes: cut short, appended to, packed again, or not an "
+            "archive of reperf; what tar unpacks of one that was packed again can be verified as "
+            "a folder",
             TARBALL_CLOSING_BYTES);
     }
     memcpy(found, bytes + 8, sizeof(found));
@@ -394,9 +396,10 @@ static int next_bytes(struct tarball_source *source, void *buf, size_t size, siz
         }
         size_t code = ZSTD_decompressStream(source->zstd, &out, &in);
         if (ZSTD_isError(code)) {
-            return err_set(err, ERR_INTEGRITY, "zstd, near byte %" PRIu64 ": %s",
-                           source->read_bytes - source->in_len + source->in_pos,
-                           ZSTD_getErrorName(code));
+            return err_set(
+                err, ERR_INTEGRITY,
+                "damaged, or changed since it was written: zstd, near byte %" PRIu64 ": %s",
+                source->read_bytes - source->in_len + source->in_pos, ZSTD_getErrorName(code));
         }
         source->in_pos = in.pos;
         if (code == 0) {

@@ -30,7 +30,7 @@ static int read_str(const struct json *at, const char *key, struct arena *arena,
 }
 
 static int read_cell(const struct json *at, struct arena *arena, struct evidence_cell *ret_cell,
-                     struct err *err)
+                     size_t n_of[], struct err *err)
 {
     struct json ignored;
     struct str verdict;
@@ -42,6 +42,7 @@ static int read_cell(const struct json *at, struct arena *arena, struct evidence
     for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
         if (str_eq_z(verdict, VERDICTS[idx].verdict)) {
             ret_cell->outcome = VERDICTS[idx].outcome;
+            n_of[idx]++;
             return 0;
         }
     }
@@ -52,6 +53,7 @@ static int read_cells(const struct json *at, struct arena *arena, struct evidenc
                       struct err *err)
 {
     struct json list, item;
+    size_t n_of[ARRAY_LEN(VERDICTS)] = {0};
     if (json_member(at, "cells", &list, err) < 0 ||
         json_expect_array(&list, EVIDENCE_CELLS_MAX, &facts->n_cells, err) < 0) {
         return -1;
@@ -64,10 +66,18 @@ static int read_cells(const struct json *at, struct arena *arena, struct evidenc
     facts->n_cells = 0;
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
         struct evidence_cell *cell = &facts->cells[facts->n_cells++];
-        if (read_cell(&item, arena, cell, err) < 0) {
+        if (read_cell(&item, arena, cell, n_of, err) < 0) {
             return -1;
         }
         facts->outcome = cell->outcome > facts->outcome ? cell->outcome : facts->outcome;
+    }
+    facts->counts = "";
+    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
+        if (n_of[idx] && VERDICTS[idx].outcome != EVIDENCE_PASSED) {
+            facts->counts =
+                arena_printf(arena, "%s%s%zu %s", facts->counts, *facts->counts ? ", " : "",
+                             n_of[idx], VERDICTS[idx].verdict);
+        }
     }
     return 0;
 }

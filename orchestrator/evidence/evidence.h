@@ -47,6 +47,7 @@ struct evidence_facts {
     struct evidence_cell *cells;
     size_t n_cells;
     enum evidence_outcome outcome; /* the worst of the cells */
+    const char *counts; /* "1 faster, 2 not_comparable": of those that did not pass; "" */
 };
 MUST_CHECK int evidence_facts(struct arena *arena, struct str result_json, const char *name,
                               struct evidence_facts *ret_facts, struct err *err);

@@ -360,6 +360,7 @@ static int check_members(struct checking *c, struct err *err)
     }
     c->info->run_id = facts.run_id;
     c->info->outcome = facts.outcome;
+    c->info->counts = facts.counts;
     if (evidence_crate_check(c->arena, strbuf_str(&c->kept[KEPT_CRATE]), &facts, &c->files, err) <
             0 ||
         read_envelopes(c, &facts, envelopes, err) < 0) {
@@ -390,7 +391,8 @@ static int check_derived(struct checking *c, struct err *err)
 /* (5) */
 static int check_signer_is_known(const struct checking *c, struct err *err)
 {
-    if (c->info->signer != VERIFY_SIGNER_VERIFIED && !c->opts->allows_unsigned) {
+    c->info->lacks_signer = c->info->signer != VERIFY_SIGNER_VERIFIED && !c->opts->allows_unsigned;
+    if (c->info->lacks_signer) {
         return err_set(err, ERR_AUTH,
                        "signer unverified: %s; --key PUB checks who signed it, --unsigned does "
                        "without",

@@ -35,9 +35,11 @@ struct verify_info {
     struct str run_id;  /* ptr NULL: not reached */
     struct str journal; /* of evidence_facts */
     enum evidence_outcome outcome;
+    const char *counts; /* of evidence_facts */
     size_t n_files;
     uint64_t file_bytes;
     enum verify_signer signer;
+    bool lacks_signer; /* the check failed for that alone: nobody vouches for who signed it */
     char key_id[SIGN_KEY_ID_SIZE]; /* that the archive names; "" where unsigned */
 };
 

@@ -304,9 +304,9 @@ static void write_counts(const char *what, const struct verdict_counts *c, struc
 {
     strbuf_printf(
         out,
-        "%s%zu cells: %zu exact, %zu match, %zu differ, %zu without log; of the exact and "
+        "%s%zu cell%s: %zu exact, %zu match, %zu differ, %zu without log; of the exact and "
         "matching %zu are proven in full, %zu in part",
-        what, c->n, c->of[AUDIT_EXACT], c->of[AUDIT_MATCH], c->of[AUDIT_DIFFERS],
+        what, c->n, plural_s(c->n), c->of[AUDIT_EXACT], c->of[AUDIT_MATCH], c->of[AUDIT_DIFFERS],
         c->of[AUDIT_NO_LOG], c->n_full, c->n_partial);
     if (c->n_proposed) {
         strbuf_printf(out, "; %zu stand on a proposed format", c->n_proposed);
@@ -399,11 +399,9 @@ static void write_findings(const struct report_audit *audit, const struct audit_
         strbuf_add_z(out, "\nin the manifest, without its logs\n");
         findings_out_text(&lint, opts->is_colored, out);
     } else if (lint.n) {
-        strbuf_printf(out,
-                      "\nin the manifest, without its logs: %zu errors, %zu warnings, %zu notes; "
-                      "reperf lint %s shows them\n",
-                      findings_count(&lint, LEVEL_ERROR), findings_count(&lint, LEVEL_WARNING),
-                      findings_count(&lint, LEVEL_NOTE), audit->report->id.ptr);
+        strbuf_add_z(out, "\nin the manifest, without its logs: ");
+        findings_out_counts(&lint, out);
+        strbuf_printf(out, "; reperf lint %s shows them\n", audit->report->id.ptr);
     }
 }
 
@@ -434,12 +432,9 @@ static void write_report(const struct report_audit *audit, const struct audit_te
     strbuf_add_char(out, '\n');
     write_differing(audit, opts->is_brief ? DIFFERING_NAMES : DIFFERING_REASONS, out);
     if (opts->is_brief) {
-        strbuf_printf(out,
-                      "findings: %zu errors, %zu warnings, %zu notes; reperf audit %s shows "
-                      "them, and each cell\n",
-                      findings_count(&audit->findings, LEVEL_ERROR),
-                      findings_count(&audit->findings, LEVEL_WARNING),
-                      findings_count(&audit->findings, LEVEL_NOTE), audit->report->id.ptr);
+        strbuf_add_z(out, "findings: ");
+        findings_out_counts(&audit->findings, out);
+        strbuf_printf(out, "; reperf audit %s shows them, and each cell\n", audit->report->id.ptr);
         return;
     }
     write_matches(audit, out);
@@ -485,8 +480,9 @@ static void write_summary(const struct audit_set *set, struct strbuf *out)
     }
     strbuf_add_char(out, '\n');
     write_counts(set->n > 1 ? "all reports: " : "summary: ", &all, out);
-    strbuf_printf(out, "; findings: %zu errors, %zu warnings, %zu notes\n", n_of[LEVEL_ERROR],
-                  n_of[LEVEL_WARNING], n_of[LEVEL_NOTE]);
+    strbuf_add_z(out, "; findings: ");
+    findings_out_levels(n_of, out);
+    strbuf_add_char(out, '\n');
 }
 
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,

@@ -162,7 +162,8 @@ void doctor_out_text(const struct doctor_view *view, struct strbuf *out)
                   view->inventory->n_nodes, view->inventory->n_nodes == 1 ? "" : "s",
                   runtime_kind_label(view->inventory->runtime));
     if (view->report) {
-        strbuf_printf(out, "; %.*s, %zu cases", STR_ARG(view->report->id), view->result->n_cases);
+        strbuf_printf(out, "; %.*s, %zu case%s", STR_ARG(view->report->id), view->result->n_cases,
+                      plural_s(view->result->n_cases));
     }
     strbuf_add_char(out, '\n');
     put_probes(view, &arena, out);

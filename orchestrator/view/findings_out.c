@@ -163,9 +163,29 @@ void findings_out_markdown(const struct findings *list, struct strbuf *out)
     }
 }
 
+static void add_count(struct strbuf *out, const char *before, size_t n, const char *what)
+{
+    strbuf_printf(out, "%s%zu %s%s", before, n, what, plural_s(n));
+}
+
+void findings_out_levels(const size_t n_of[], struct strbuf *out)
+{
+    add_count(out, "", n_of[LEVEL_ERROR], "error");
+    add_count(out, ", ", n_of[LEVEL_WARNING], "warning");
+    add_count(out, ", ", n_of[LEVEL_NOTE], "note");
+}
+
+void findings_out_counts(const struct findings *list, struct strbuf *out)
+{
+    const size_t n_of[] = {[LEVEL_NOTE] = findings_count(list, LEVEL_NOTE),
+                           [LEVEL_WARNING] = findings_count(list, LEVEL_WARNING),
+                           [LEVEL_ERROR] = findings_count(list, LEVEL_ERROR)};
+    findings_out_levels(n_of, out);
+}
+
 void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out)
 {
     findings_out_blocks(list, is_colored, out);
-    strbuf_printf(out, "%zu errors, %zu warnings, %zu notes\n", findings_count(list, LEVEL_ERROR),
-                  findings_count(list, LEVEL_WARNING), findings_count(list, LEVEL_NOTE));
+    findings_out_counts(list, out);
+    strbuf_add_char(out, '\n');
 }

@@ -18,6 +18,9 @@ void lint_out_json(const struct report_set *reports, const struct findings *list
 /* Worst first; one block a rule, a line a place. blocks: without the counts at the end. */
 void findings_out_blocks(const struct findings *list, bool is_colored, struct strbuf *out);
 void findings_out_markdown(const struct findings *list, struct strbuf *out);
+/* "1 error, 0 warnings, 3 notes" */
+void findings_out_counts(const struct findings *list, struct strbuf *out);
+void findings_out_levels(const size_t n_of[], struct strbuf *out);
 void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out);
 
 size_t findings_count(const struct findings *list, enum finding_level level);

@@ -83,7 +83,8 @@ void history_text(const struct history *history, const struct history_text_opts 
         table_render(&table, out);
         strbuf_add_char(out, '\n');
     }
-    strbuf_printf(out, "%zu runs, %zu cells", history->n_runs, history->n_cells);
+    strbuf_printf(out, "%zu run%s, %zu cell%s", history->n_runs, plural_s(history->n_runs),
+                  history->n_cells, plural_s(history->n_cells));
     run_out_counts(n_of, out);
     if (history->n_damaged) {
         strbuf_printf(out, "; %zu damaged run%s", history->n_damaged,

@@ -176,7 +176,7 @@ static void add_summary(struct page *page, const struct report_audit *audit)
         n_of[audit->findings.items[idx].level]++;
     }
     page_section(page, "summary",
-                 text_of(page, "Of %zu published numbers, %.*s", counts.n,
+                 text_of(page, "Of %zu published number%s, %.*s", counts.n, plural_s(counts.n),
                          STR_ARG(follow_text(page, &counts))));
     strbuf_add_z(page->out, "<ul class=\"tiles\">");
     for (size_t idx = 0; idx <= AUDIT_NO_LOG; idx++) {

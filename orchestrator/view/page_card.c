@@ -123,9 +123,9 @@ void page_card(struct strbuf *out, const struct report_audit *audit)
     add_text(&page, "t", MARGIN, 38, audit->report->title);
     add_text(&page, "s", MARGIN, 58,
              text_of(&page,
-                     "%zu published numbers%s%.*s, printed against computed from the published "
+                     "%zu published number%s%s%.*s, printed against computed from the published "
                      "logs%.*s",
-                     counts.n, n_rows ? " in " : "",
+                     counts.n, plural_s(counts.n), n_rows ? " in " : "",
                      STR_ARG(n_rows ? audit->rows[0].a->cell->unit : STR_EMPTY),
                      STR_ARG(audit_inferred_words(&page.arena, audit))));
     add_counts(&page, &counts);

@@ -345,9 +345,10 @@ void plan_out_text(const struct plan *plan, bool with_details, struct strbuf *ou
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct plan_text t = {.arena = &arena, .plan = plan, .out = out};
     find_todos(&t);
-    strbuf_printf(out, "%.*s on %.*s, profile %s%s: %zu of %zu cases can be run here\n",
+    strbuf_printf(out, "%.*s on %.*s, profile %s%s: %zu of %zu case%s can be run here\n",
                   STR_ARG(plan->report), STR_ARG(plan->inventory), PROFILE_NAMES[plan->profile],
-                  plan->is_rehearsal ? ", a rehearsal" : "", plan_runnable(plan), plan->n_steps);
+                  plan->is_rehearsal ? ", a rehearsal" : "", plan_runnable(plan), plan->n_steps,
+                  plural_s(plan->n_steps));
     for (size_t idx = 0; idx < plan->n_overrides; idx++) {
         const struct json_override *set = &plan->overrides[idx];
         strbuf_printf(out, "set      %.*s: %.*s, in the report %.*s\n", STR_ARG(set->path),
@@ -361,8 +362,9 @@ void plan_out_text(const struct plan *plan, bool with_details, struct strbuf *ou
     print_todos(&t);
     print_cases(&t);
     print_time(&t);
-    strbuf_printf(out, "disk     %.1f MB of logs and archive for %lld repeats of each\n",
-                  (double)plan_disk_bytes(plan) / 1e6, (long long)plan->repeats);
+    strbuf_printf(out, "disk     %.1f MB of logs and archive for %lld repeat%s of each\n",
+                  (double)plan_disk_bytes(plan) / 1e6, (long long)plan->repeats,
+                  plural_s((size_t)plan->repeats));
     if (with_details) {
         print_details(out, plan);
     } else if (plan->n_pins) {

@@ -112,7 +112,7 @@ exits 0 "packs there" away "$T/b/bin/reperf" pack cityscapes-300 --synthetic
 exits 0 "and trains there, on the synthetic dataset" away "$T/b/bin/reperf" run paddle-perf-2020 --profile smoke --offline --repeats 1 --json \
     --case 'resnet50/reperf/fp32/n1g1/bs96'
 like "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline --data cityscapes-300.synthetic \
-    --case 'hrnetw18/reperf/fp32/n1g1/*')" "1 of 1 cases can be run.*" "the packed synthetic dataset is found there"
+    --case 'hrnetw18/reperf/fp32/n1g1/*')" "1 of 1 case can be run.*" "the packed synthetic dataset is found there"
 is "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline --data cityscapes-300.synthetic --case 'hrnetw18/reperf/fp32/n1g1/*' --json |
     jq -c '.steps[0] | [(.argv | index("--eval-every")), .also]')" '[null,["reperf/miou-last"]]' "of which the workload has no part to evaluate on, so the log will lack what is asked"
 

@@ -64,6 +64,10 @@ print(*sorted(found - known))
 PY
 )" "" "and there is one for each word that a column of verdicts, proofs, states, levels, causes or uses can have"
 cp "$T/out" "$T/words.json"
+# So is each that a status, an archive's check or an audit prints, and those of the audit's own legend.
+for word in lost waiting collected PASSED WARNED FAILED exit proof alike 'not alike' 'like for like' like-for-like 'proof full' 'not proven' inferred group; do
+    exits 0 "explain $word" "$REPERF" explain "$word"
+done
 exits 0 "explain of a few cells" "$REPERF" explain --json "$CELL#throughput" dlperf-tf2-resnet50 'resnet50/tf2/fp32/n4g8/bs128#speedup' exact
 cp "$T/out" "$T/few.json"
 exits 0 "all are valid against the schema" "${V[@]}" "$S" "$T/formats.json" "$T/words.json" "$T/few.json"

@@ -96,7 +96,7 @@ exits 0 "a run as CSV" "$REPERF" report "$THREE" --csv - --markdown "$T/r.md"
 like "$(tr -d '\r' <"$T/out" | tail -n 1)" "^$THREE,paddle-perf-2020,smoke,$CASE,3,10,0\.19999999+[0-9]*,0\.4968[0-9]+,9\.80*[0-9]*,10\.(2|19+[0-9]*),samples/s," "with its interval, by t of two degrees of freedom"
 is "$(grep -c $'\r$' "$T/out") $(wc -l <"$T/out")" "2 2" "whose lines end as RFC 4180 has it"
 exits 0 "a run's text" "$REPERF" report "$THREE" -q
-is "$(cat "$T/out")" "run $THREE: 1 cells: 1 not_comparable" "of -q is the summary"
+is "$(cat "$T/out")" "run $THREE: 1 cell: 1 not_comparable" "of -q is the summary"
 exits 2 "a run's case that is not there" "$REPERF" report "$THREE" --case 'no/*'
 exits 2 "a run's page is whole" "$REPERF" report "$THREE" --case "$CASE" --html "$T/x.html"
 exits 0 "history -q" "$REPERF" history -q

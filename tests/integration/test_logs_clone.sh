@@ -21,7 +21,7 @@ export REPERF_MANIFESTS="$T/m"
 
 audit() { # LOGS NAME
     exits 0 "$2" "$REPERF" audit my-report --logs "$1"
-    like "$(cat "$T/out")" "1 cells: 1 exact" "$2: the number follows"
+    like "$(cat "$T/out")" "1 cell: 1 exact" "$2: the number follows"
 }
 audit "$T/made" "a clone, under another name"
 git clone -q --bare "$T/made" "$T/bare-one"

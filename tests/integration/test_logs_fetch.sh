@@ -58,7 +58,7 @@ exits 2 "gets nothing" "$REPERF" audit my-report --logs store
 exits 0 "fetch" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
 is "$(jq -r '.items[0] | .noun + " " + .commit + " " + (.fetched | tostring)' "$T/out")" "source:$url@$commit $commit 1" "is of the pinned commit"
 exits 0 "audit" "$REPERF" audit my-report --logs store
-like "$(cat "$T/out")" "1 cells: 1 exact" "of that commit, not of the branch"
+like "$(cat "$T/out")" "1 cell: 1 exact" "of that commit, not of the branch"
 exits 0 "report" "$REPERF" report my-report --logs store
 exits 0 "explain" "$REPERF" explain resnet50/torch/fp32/n1g8/bs32 --logs store
 like "$(cat "$T/out")" "step 40/40" "shows the log's lines"

@@ -12,7 +12,7 @@ sed -n "/^## Your own report/,/^## [^Y]/p" manifests/README.md | sed -n '/^```sh
 is "$(grep -c '^reperf ' "$T/example.sh")" 3 "the example has its three commands"
 (cd "$T/example" && bash -e "$T/example.sh") >"$T/out" 2>"$T/err"
 is "$?" 0 "the example runs"
-like "$(cat "$T/out")" '1 cells: 1 exact' "and its number follows"
+like "$(cat "$T/out")" '1 cell: 1 exact' "and its number follows"
 like "$(cat "$T/out")" 'seed-not-stated|not-stated' "lint reads it"
 
 ids() { "$REPERF" "$@" list reports --json | jq -r '[.reports[].id] | join(" ")' | tr ' ' '\n' | grep -c '^my-report$'; }
@@ -43,7 +43,7 @@ exits 0 "kept series are written" "$REPERF" audit my-report --logs "$T/example/l
 sha=$(grep -o '[0-9a-f]\{64\}' "$T/err")
 sed -i "s/\"path\": \"mine\"/&, \"series_sha256\": \"$sha\"/" "$T/home/.local/share/reperf/manifests/reports/my-report.json"
 exits 0 "and the audit needs no logs" "$REPERF" audit my-report
-like "$(cat "$T/out")" '1 cells: 1 exact' "it is exact by them"
+like "$(cat "$T/out")" '1 cell: 1 exact' "it is exact by them"
 cd "$ROOT" || exit 1
 is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(find manifests/reports -maxdepth 1 -name '*.json' | awk 'END {print NR + 1}')" "in the source tree ./manifests is the program's own"
 is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "whose kept series are its own"

@@ -240,7 +240,7 @@ type=bind,source=/@reperf-dataset-LIST@,target=/reperf/data,readonly" "code and 
 
 # --- a rehearsal ---
 "$REPERF" plan paddle-perf-2020 --rehearse --nodes v100-4x8 --case 'resnet50/ngc-pytorch/fp32/n4g8/*' >"$T/out" 2>&1
-like "$(cat "$T/out")" 'profile full, a rehearsal: 0 of 1 cases' "a rehearsal is of the full profile, and says that it is one"
+like "$(cat "$T/out")" 'profile full, a rehearsal: 0 of 1 case' "a rehearsal is of the full profile, and says that it is one"
 like "$(cat "$T/out")" '[$] reperf data fetch imagenet-2012 --synthetic' "on synthetic data, which nobody needs a login for"
 exits 2 "there is none for smoke" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
 exits 0 "a rehearsal's plan" "$REPERF" plan "${ask[@]}" --rehearse --json

@@ -130,7 +130,7 @@ is "$([ -e "$T/leaked2/manifests/overlays/code/notes.txt" ] && echo there)" "" "
 # Audited from the folder and from a bare repository
 cd "$T" || exit 1
 exits 0 "audit FOLDER" "$REPERF" audit "$T/pub/"
-like "$(cat "$T/out")" '1 cells: 1 exact' "recomputes the number from the raw logs"
+like "$(cat "$T/out")" '1 cell: 1 exact' "recomputes the number from the raw logs"
 exits 0 "its name alone is enough where no report has it" "$REPERF" audit pub
 exits 0 "its report validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$T/pub/manifests/reports/train.json"
 (cd "$T/pub" && git init -q . && git add -A && git commit -qm publish)
@@ -138,14 +138,14 @@ git clone -q --bare "$T/pub" "$T/pub.git" && git -C "$T/pub.git" config uploadpa
 C=$(git -C "$T/pub" rev-parse HEAD)
 U="file://$T/pub.git@$C"
 exits 0 "audit URL@COMMIT" "$REPERF" audit "$U"
-like "$(cat "$T/out")" '1 cells: 1 exact' "recomputes it, too"
+like "$(cat "$T/out")" '1 cell: 1 exact' "recomputes it, too"
 exits 0 "the same with the report's path" "$REPERF" audit "$U:manifests/reports/train.json"
 "$REPERF" lint "$U" >"$T/out" 2>"$T/err"
 is "$(($? < 2))" 1 "lint URL@COMMIT"
 exits 0 "report URL@COMMIT" "$REPERF" report "$U"
 exits 0 "plan URL@COMMIT" "$REPERF" plan "$U"
 exits 0 "the repository's folder is an address, too" "$REPERF" audit "pub.git@$C"
-like "$(cat "$T/out")" '1 cells: 1 exact' "with the same number"
+like "$(cat "$T/out")" '1 cell: 1 exact' "with the same number"
 exits 4 "and so is what git clones by SSH" "$REPERF" audit "git@nobody.invalid:me/ours.git@$C"
 like "$(cat "$T/err")" 'ssh://git@nobody.invalid/me/ours.git|ssh://nobody.invalid/me/ours.git' "by its URL"
 exits 2 "a branch is no pin" "$REPERF" audit "file://$T/pub.git@main"
