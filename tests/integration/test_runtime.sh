@@ -108,12 +108,16 @@ memory() {
     is "$(ls "$T/empty")" "" "$E: and nothing is left where it was started"
 }
 
+of_run() { "$T/bin/$E" ps --filter label=reperf.run=run-test --format '{{.Names}}'; }
+
 ends() {
     local pid
     "$JOB" run "$E" long "$ID" check "docker run --net=host i" -- /bin/sh -c 'trap "echo got TERM; exit 5" TERM; echo up; while :; do sleep 0.1; done' >"$T/long.$E" 2>&1 &
     pid=$!
     while kill -0 $pid 2>/dev/null && ! grep -sq '^up' "$T/long.$E"; do sleep 0.05; done
-    is "$("$T/bin/$E" ps --filter label=reperf.run=run-test --format '{{.Names}}')" long "$E: a running container is found by its run"
+    # What it prints may come before its engine calls it running.
+    while kill -0 $pid 2>/dev/null && [ -z "$(of_run)" ]; do sleep 0.05; done
+    is "$(of_run)" long "$E: a running container is found by its run"
     "$JOB" run "$E" long "$ID" check "docker run --net=host i" -- /bin/echo second >"$T/second" 2>&1
     RC=$?
     is "$RC" 125 "$E: a second one of the same name"
