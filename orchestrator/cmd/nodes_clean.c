@@ -98,8 +98,10 @@ static void print_end(const struct clean_job *job)
     }
     if (counts.n_ended + counts.n_removed + counts.n_kept + counts.n_left == 0) {
         if (n_away < job->list.n_nodes) {
-            strbuf_add_z(job->out,
-                         n_away ? "nothing is left on the others\n" : "nothing is left there\n");
+            strbuf_add_z(
+                job->out,
+                "no job, container, lease or unfinished file of a dead run is there; what runs "
+                "brought (programs, files, images) is kept\n");
         }
     } else if (job->args->is_dry_run) {
         strbuf_printf(job->out, "would end or remove %zu, keep %zu\n", counts.n_left,

@@ -242,7 +242,8 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
     if (!id.ptr) {
         plan_cannot(step, ERR_CONTAINER,
                     arena_printf(arena,
-                                 "names no image, and so needs nodes with runtime none: %.*s has "
+                                 "names no image (--image gives one), and so needs nodes with "
+                                 "runtime none: %.*s has "
                                  "runtime %s",
                                  STR_ARG(opts->inventory->id),
                                  RUNTIME_KIND_NAMES[opts->inventory->runtime]),

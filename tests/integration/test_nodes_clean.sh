@@ -25,7 +25,7 @@ trap 'end_jobs; rm -rf "$T"' EXIT
 
 # --- this machine -----------------------------------------------------------------------------------
 exits 0 "nothing is left where nothing was" "$REPERF" nodes clean local
-is "$(cat "$T/out")" "nothing is left there" "and said"
+is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "and said"
 mode hangs
 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke >"$T/run.out" 2>"$T/run.err" &
 run_pid=$!
@@ -51,7 +51,7 @@ is "$(jq -c '[.nodes[0].items[] | [.kind, .state, .action, .done]]' "$T/out")" '
 await gone "$job"
 ok $? "its processes are gone"
 exits 0 "and again" "$REPERF" nodes clean local
-is "$(cat "$T/out")" "nothing is left there" "nothing is left"
+is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left"
 mode ''
 exits 0 "the run itself can be resumed" "$REPERF" resume last
 exits 2 "an unknown run" "$REPERF" nodes clean local nosuchrun
@@ -131,7 +131,7 @@ JSON
     await gone "$p4"
     ok $? "and its program is ended"
     exits 0 "and then" "$REPERF" nodes clean "$INV:n[1-2]"
-    is "$(cat "$T/out")" "nothing is left there" "nothing is left"
+    is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left"
 
     # The head is killed in mid-removal, and the node with it: at each removal in turn, and the next call does the rest.
     left_there() { # a job with a monitor, a lease, half a file; all old
@@ -185,7 +185,7 @@ JSON
     touch "$T/go"
     exits 0 "the run is resumed" env REPERF_TRAIN="$T/fake/waits.sh" "$REPERF" resume last
     exits 0 "and after it" "$REPERF" nodes clean "$INV:n1"
-    is "$(cat "$T/out")" "nothing is left there" "nothing is left"
+    is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left"
 
     # A node whose answer is invalid: nothing is reported as clean, healthy or copied.
     {

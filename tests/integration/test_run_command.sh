@@ -59,7 +59,7 @@ exits 2 "neither report nor command" "$REPERF" run --repeats 1 --
 exits 2 "both" "$REPERF" run node-health -- true
 exits 2 "--data is a report's" "$REPERF" run --data synthetic -- true
 exits 7 "an inventory whose nodes run containers" "$REPERF" run --nodes local-docker -- true
-like "$(cat "$T/out")" 'names no image, and so needs nodes with runtime none' "says what it lacks"
+like "$(cat "$T/out")" 'names no image .*, and so needs nodes with runtime none' "says what it lacks"
 exits 0 "an uncommitted change" sh -c 'echo "# more" >>train.py'
 exits 0 "a log of a known format needs no --format" "$REPERF" run --name known --repeats 1 --json -- cat "$ROOT/tests/integration/formats/timm.log"
 is "$(jq '.cells[0].value | floor' "$T/out")" 113 "and gives what measure gives"
