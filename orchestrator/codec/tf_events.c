@@ -199,7 +199,7 @@ int tf_events_read(struct str file, struct strbuf *out, struct err *err)
                            at);
         }
         if (!take_event(str_sub(rest, RECORD_HEAD_BYTES, (size_t)len), line, out)) {
-            return err_set(err, ERR_PARSE, "record %zu, byte %zu: it is no event", n, at);
+            return err_set(err, ERR_PARSE, "record %zu, byte %zu: it is not an event", n, at);
         }
         at += RECORD_HEAD_BYTES + (size_t)len + RECORD_CRC_BYTES;
     }

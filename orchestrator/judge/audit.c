@@ -170,7 +170,7 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
     struct rule_value first = {0};
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         if (!a->measurements[idx]) {
-            return err_set(err, ERR_PARSE, "log not there");
+            return err_set(err, ERR_PARSE, "a log is missing");
         }
         struct rule_case of = audit_case_of_log(a->of_case, rule, by->format, a->measurements[idx]);
         of.memo = by->memos ? &by->memos[idx] : NULL;
