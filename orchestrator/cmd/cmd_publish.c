@@ -13,6 +13,7 @@
 #include "base/secret.h"
 #include "base/table.h"
 #include "cmd/cmd.h"
+#include "cmd/guests.h"
 #include "codec/json_override.h"
 #include "codec/unpack_raw.h"
 #include "evidence/code.h"
@@ -500,7 +501,7 @@ static int put_pages(const struct cmd_ctx *ctx, struct publish *p, struct err *e
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(strbuf) struct strbuf card = STRBUF(TEXT_MAX);
     CLEANUP(strbuf) struct strbuf page = STRBUF(TEXT_MAX);
-    const struct audit_opts opts = {.root = ctx->root};
+    const struct audit_opts opts = {.root = ctx->root, .lint = GUESTS.lint};
     struct address address;
     struct report report;
     struct report_audit audit;

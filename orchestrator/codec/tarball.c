@@ -396,10 +396,8 @@ static int next_bytes(struct tarball_source *source, void *buf, size_t size, siz
         }
         size_t code = ZSTD_decompressStream(source->zstd, &out, &in);
         if (ZSTD_isError(code)) {
-            return err_set(
-                err, ERR_INTEGRITY,
-                "damaged, or changed since it was written: zstd, near byte %" PRIu64 ": %s",
-                source->read_bytes - source->in_len + source->in_pos, ZSTD_getErrorName(code));
+            return err_set(err, ERR_INTEGRITY, "damaged, or changed since it was written: zstd: %s",
+                           ZSTD_getErrorName(code));
         }
         source->in_pos = in.pos;
         if (code == 0) {

@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include "judge/how.h"
+#include "judge/stats.h"
 #include "view/page_parts.h"
 
 #include <math.h>
@@ -189,9 +190,11 @@ static void add_summary(struct page *page, const struct report_audit *audit)
     strbuf_add_z(page->out, "</ul>\n");
     add_surprises(page, audit);
     HTML(page->out,
-         "<p><a href=\"#{}-findings\">Findings</a>: {} errors, {} warnings, {} notes.</p>\n",
+         "<p><a href=\"#{}-findings\">Findings</a>: {} error{}, {} warning{}, {} note{}.</p>\n",
          audit->report->id, count_text(page, n_of[LEVEL_ERROR]),
-         count_text(page, n_of[LEVEL_WARNING]), count_text(page, n_of[LEVEL_NOTE]));
+         str_of(plural_s(n_of[LEVEL_ERROR])), count_text(page, n_of[LEVEL_WARNING]),
+         str_of(plural_s(n_of[LEVEL_WARNING])), count_text(page, n_of[LEVEL_NOTE]),
+         str_of(plural_s(n_of[LEVEL_NOTE])));
     page_section_end(page);
 }
 
@@ -332,11 +335,30 @@ static void add_rule(struct page *page, const struct cell_audit *ca)
     page_note(page, ca->note);
 }
 
+/* How sure a mean of several logs is; empty where the number is none. */
+static struct str interval_text(struct page *page, const struct cell_audit *ca,
+                                const struct how *how)
+{
+    bool is_mean = ca->by && (ca->bound->takes_mean || ca->by->repeats == REPEATS_MEAN);
+    double *values = arena_array(&page->arena, double, ca->n_logs + 1);
+    double sum = 0;
+    for (size_t idx = 0; idx < ca->n_logs; idx++) {
+        values[idx] = how->logs[idx].value;
+        sum += values[idx];
+    }
+    return is_mean && ca->n_logs > 1 && isfinite(sum) && sum > 0
+               ? text_of(page, "± %.2g %%: the 95 %% interval of the mean of %zu logs",
+                         100 * stats_ci95(values, ca->n_logs) * (double)ca->n_logs / sum,
+                         ca->n_logs)
+               : STR_EMPTY;
+}
+
 static void add_cell(struct page *page, const struct report *report, const struct cell_audit *ca)
 {
     const struct report_case *c = ca->of_case;
     struct str number = cell_number_words(&page->arena, ca);
     struct how how;
+    how_of(&page->arena, ca, &how);
     page_row(page, arena_printf(&page->arena, "cell row-%s", AUDIT_VERDICT_NAMES[ca->verdict]),
              ca->cell->id);
     page_cell(page, c->stack->label);
@@ -347,7 +369,9 @@ static void add_cell(struct page *page, const struct report *report, const struc
     HTML(page->out, "<small class=\"phone\">{}</small>", row_text(page, c));
     PAGE_CELLS(page, c->nodes ? text_of(page, "%" PRId64, c->gpus) : DASH,
                c->batch_per_gpu ? text_of(page, "%" PRId64, c->batch_per_gpu) : DASH,
-               ca->cell->printed, number, STR_EMPTY);
+               ca->cell->printed, number);
+    page_note(page, interval_text(page, ca, &how));
+    page_cell(page, STR_EMPTY);
     add_verdict(page, ca->verdict);
     if (number.len) { /* on a phone these three stand in one column */
         HTML(page->out, "<small class=\"phone\">{}, logs {}</small>",
@@ -356,7 +380,6 @@ static void add_cell(struct page *page, const struct report *report, const struc
     add_proof(page, ca);
     page_cell(page, percent_text(page, ca->rel_diff));
     add_rule(page, ca);
-    how_of(&page->arena, ca, &how);
     add_how(page, report, ca, &how, false);
 }
 
