@@ -149,7 +149,8 @@ static int check_known(struct arena *arena, const struct report *report,
         }
         known = arena_printf(arena, "%s%s%.*s", known, idx ? ", " : "", STR_ARG(ids->items[idx]));
     }
-    return err_set(err, ERR_USAGE, "--image %.*s: no case of %.*s runs in that image; its images are %s",
+    return err_set(err, ERR_USAGE,
+                   "--image %.*s: no case of %.*s runs in that image; its images are %s",
                    STR_ARG(str_sub(id, 0, 100)), STR_ARG(report->id), known);
 }
 
