@@ -24,7 +24,7 @@ ok $? "and images, repositories and packages under them"
 
 R=paddle-perf-hrnetw18
 rehearse 0 $R "PaddleSeg's HRNet-W18 on 32 GPUs, in one command" 'hrnetw18/paddle/fp32/n4g8/*'
-holds $R "1 case, 32 processes on 32 GPUs"
+holds $R "1 cases, 32 processes on 32 GPUs"
 like "$(cat "$P/asked.log")" '^registry.example GET /v2/paddleseg-f3cec79/manifests/sha256:[0-9a-f]* 200' "its image was pulled by its digest"
 is "$(grep -c "^\($INDEX\|www.paddlepaddle.org.cn\) " "$P/asked.log")" 0 "and no container asked for a package"
 is "$(jq -r '.cells[0].differs[] | select(.name == "dataset" or .name == "device" or .name == "framework_version") | .run' "$T/out" | sort | tr '\n' ';')" "none: what would use it is stood in for;stand-in;synthetic twin of cityscapes;" \

@@ -74,7 +74,7 @@ column() { # NAME REPORT STACK IMAGE CASE RANKS
     rehearse 0 "$report" "$name: all ranks start, $TRAINS_RANKS train" "$case"
     ranks=$(jq -r --arg case "$case" '.cases[] | select(.id == $case) | .id | capture("/n(?<n>[0-9]+)g(?<g>[0-9]+)/") | (.n | tonumber) * (.g | tonumber)' "manifests/reports/$report.json")
     [ "$(jq -r '.cells[0].verdict' "$T/out")" = not_comparable ] || tail -n 20 "$E/logs/raw/$case"/*.log | cut -c1-300 | sed 's/^/# /'
-    holds "$report" "1 case, $ranks processes on $ranks GPUs"
+    holds "$report" "1 cases, $ranks processes on $ranks GPUs"
     is "$(cat "$E/logs/raw/$case"/*.log | grep -c '^STAND-IN rank .*"trains": true')" "$TRAINS_RANKS" "$name: as many train as were meant"
     # The version is the one that the framework says of itself.
     wanted=$(stack_of "$report" "$stack" | jq -c --argjson by "$TRAINS_BY" '.smoke[$by].conditions | [.device, .batch_per_gpu]')
