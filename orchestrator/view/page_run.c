@@ -71,7 +71,9 @@ static struct str unit_of(const struct run_result *result)
     return unit;
 }
 
-static void add_cell(struct page *page, const struct run_view *view, const struct cell_result *at)
+/* unit: of all numbers; without one each has its own. */
+static void add_cell(struct page *page, const struct run_view *view, const struct cell_result *at,
+                     struct str unit)
 {
     const struct cell_audit *audited = columns_audited(view->audit, at->published);
     page_row(page, "cell", at->of_case->id);
@@ -82,7 +84,7 @@ static void add_cell(struct page *page, const struct run_view *view, const struc
                    audited ? cell_number_words(&page->arena, audited) : DASH);
         page_note(page, audited ? str_of(cell_verdict_words(audited)) : STR_EMPTY);
     }
-    bool has_unit = isfinite(at->value) && !unit_of(&view->result).ptr; /* its own */
+    bool has_unit = isfinite(at->value) && !unit.ptr;
     bool is_measured = view->frozen.report.is_unpublished && at->verdict == RUN_NOT_COMPARABLE;
     PAGE_CELLS(page,
                has_unit ? text_of(page, "%.*s %.*s", STR_ARG(number_text(page, at->value)),
@@ -129,7 +131,7 @@ static void add_cells(struct page *page, const struct run_view *view)
         const struct cell_result *at = &result->cells[idx % result->n_cells];
         bool is_bad = at->verdict == RUN_FAILED || at->verdict == RUN_NOT_RUN;
         if (is_bad == (idx < result->n_cells)) {
-            add_cell(page, view, at);
+            add_cell(page, view, at, unit);
         }
         has_also = has_also || (at->also && at->step->beside.n_also);
     }
