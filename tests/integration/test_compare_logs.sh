@@ -22,7 +22,7 @@ for log in "a 1 100 400" "b 2 90 400" "c 3 100 400" "short 4 100 8"; do
 done
 "$REPERF" measure a.log --suggest mine.json >/dev/null 2>&1
 exits 9 "logs of no known format" "$REPERF" compare a.log b.log
-like "$(cat "$T/err")" 'a.log: no known format reads it; reperf measure a.log --suggest' "say what to do"
+like "$(cat "$T/err")" 'a.log: no_metric: .*reperf measure LOG --suggest' "say what to do"
 exits 0 "two logs" "$REPERF" compare a.log b.log --format mine.json --json
 is "$(jq -r '"\(.a.log) \(.b.format) \(.a.steps) \(.cells | length)"' "$T/out")" "a.log mine 400 1" "are one row"
 is "$(jq '.cells[0] | .rel_diff < -0.09 and .rel_diff > -0.11 and .ci95_low < .rel_diff and .ci95_high > .rel_diff and .ci95_high < -0.08' "$T/out")" true "the ratio and its interval"

@@ -33,7 +33,7 @@ is "$status $(field "$out" value) $(grep -c 'number of GPUs' <<<"$out")" "9 null
 exits 2 "an unknown rule is a usage error" "$REPERF" measure "$T/whole.log" --rule nonsense
 like "$(cat "$T/err")" 'paddleseg/skip2-trim5' "and the rules that there are are named"
 exits 2 "an unknown format is a usage error" "$REPERF" measure "$T/whole.log" --format nonsense
-like "$(cat "$T/err")" 'auto and [0-9]+ by name: .reperf list formats' "and where the formats are named"
+like "$(cat "$T/err")" 'reperf list formats' "and where the formats are named"
 exits 2 "no file is a usage error" "$REPERF" measure --format auto
 exits 2 "a log that is not there" "$REPERF" measure "$T/absent.log"
 is "$(wc -c <"$T/out")" 0 "prints no half document"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that hold lines in another form: compressed, TensorBoard's events, one JSON document, a CSV whose fields hold line breaks, lines behind a logger's prefix.
-   Each becomes a file of lines that is gone when its descriptor is closed; all that reads logs sees lines. */
 #include "base/base.h"
 
-#include "cmd/measure_parts.h"
+#include "load/log_forms.h"
+
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/temp.h"
+#include "base/vec.h"
 #include "codec/json.h"
 #include "codec/tf_events.h"
 #include "load/log_reader.h"
@@ -19,8 +20,22 @@
 #define PREFIX_LINES 64 /* that must all have it, and at least PREFIX_LEAST */
 #define PREFIX_LEAST 3
 
+void log_forms_cleanup(struct log_forms *forms)
+{
+    while (forms->n) {
+        fd_cleanup(&forms->fds[--forms->n]);
+    }
+}
+
+static const char *add(struct log_forms *forms, int fd)
+{
+    ASSERT(forms->n < ARRAY_LEN(forms->fds));
+    forms->fds[forms->n++] = fd;
+    return arena_printf(forms->arena, "/proc/self/fd/%d", fd);
+}
+
 /* NULL: with the error. */
-static const char *put_text(struct spools *spools, const struct strbuf *text, struct err *err)
+static const char *put_text(struct log_forms *forms, const struct strbuf *text, struct err *err)
 {
     struct str all = strbuf_str(text);
     int fd;
@@ -31,43 +46,63 @@ static const char *put_text(struct spools *spools, const struct strbuf *text, st
     if (temp_spool(&fd, err) < 0) {
         return NULL;
     }
-    const char *path = spools_add(spools, fd);
+    const char *path = add(forms, fd);
     return fs_write_all(fd, all.ptr, all.len, path, err) < 0 ? NULL : path;
 }
 
-/* ---- compressed ---- */
+/* ---- standard input, compressed files, events ---- */
 
-/* Whether its first bytes are those of such a file. */
-static bool begins_as(const char *path, bool (*is)(struct str text))
+static int copy_input(int fd, struct err *err)
+{
+    CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
+    size_t len;
+    do {
+        if (log_read_window(STDIN_FILENO, "standard input", window, &len, err) < 0 ||
+            fs_write_all(fd, window, len, "a copy of standard input", err) < 0) {
+            return -1;
+        }
+    } while (len > 0);
+    return 0;
+}
+
+/* Whether its first bytes are those of TensorBoard's events. */
+static bool has_events(const char *path)
 {
     struct err ignored = {0};
     CLEANUP(fd) int fd = -1;
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
     size_t len = 0;
     return log_open(path, &fd, &ignored) == 0 &&
-           log_read_window(fd, path, window, &len, &ignored) == 0 && is((struct str){window, len});
+           log_read_window(fd, path, window, &len, &ignored) == 0 &&
+           tf_events_is((struct str){window, len});
 }
 
-const char *measure_decompress(struct spools *spools, const char *path)
-{
-    struct err why = {0};
-    int fd;
-    return log_is_compressed(path) && log_open(path, &fd, &why) == 0 ? spools_add(spools, fd)
-                                                                     : NULL;
-}
-
-int measure_events(struct spools *spools, const char **path, struct err *err)
+int log_forms_lines(struct log_forms *forms, const char **path, struct err *err)
 {
     CLEANUP(arena) struct arena own = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
+    struct err why = {0};
     struct str file;
-    if (!begins_as(*path, tf_events_is)) {
+    int fd;
+    if (strcmp(*path, "-") == 0) {
+        if (temp_spool(&fd, err) < 0) {
+            return -1;
+        }
+        *path = add(forms, fd);
+        if (copy_input(fd, err) < 0) {
+            return -1;
+        }
+    }
+    if (log_is_compressed(*path) && log_open(*path, &fd, &why) == 0) {
+        *path = add(forms, fd);
+    }
+    if (!has_events(*path)) {
         return 0;
     }
     const char *lines =
         fs_read(&own, *path, EVENTS_MAX, &file, err) < 0 || tf_events_read(file, &text, err) < 0
             ? NULL
-            : put_text(spools, &text, err);
+            : put_text(forms, &text, err);
     if (!lines) {
         return err_wrap(err, "%s", *path);
     }
@@ -127,7 +162,7 @@ static void flatten(const struct json *root, struct strbuf *out)
     }
 }
 
-const char *measure_flatten(struct spools *spools, const char *path)
+const char *log_forms_flatten(struct log_forms *forms, const char *path)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
@@ -139,12 +174,12 @@ const char *measure_flatten(struct spools *spools, const char *path)
     if (json_is_object(&root) || json_is_array(&root)) {
         flatten(&root, &text);
     }
-    return text.len > 0 ? put_text(spools, &text, &why) : NULL;
+    return text.len > 0 ? put_text(forms, &text, &why) : NULL;
 }
 
 /* ---- a CSV whose quoted fields hold line breaks ---- */
 
-const char *measure_join_rows(struct spools *spools, const struct log_head *head)
+const char *log_forms_join_rows(struct log_forms *forms, const struct log_head *head)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct err why = {0};
@@ -160,7 +195,7 @@ const char *measure_join_rows(struct spools *spools, const struct log_head *head
         has_joined = has_joined || (is_quoted && is_break);
         strbuf_add_char(&text, is_quoted && is_break ? ' ' : c);
     }
-    return has_joined ? put_text(spools, &text, &why) : NULL;
+    return has_joined ? put_text(forms, &text, &why) : NULL;
 }
 
 /* ---- a prefix ---- */
@@ -210,7 +245,7 @@ static struct str find_prefix(struct str text)
     return n >= PREFIX_LEAST && prefix.len >= PREFIX_MIN ? prefix : STR_EMPTY;
 }
 
-const char *measure_strip(struct spools *spools, const struct log_head *head)
+const char *log_forms_strip(struct log_forms *forms, const struct log_head *head)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct str rest = {head->ptr, head->len};
@@ -227,5 +262,71 @@ const char *measure_strip(struct spools *spools, const struct log_head *head)
         strbuf_add_str(&text, of_prefix == prefix.len ? str_sub(line, of_line, line.len) : line);
         strbuf_add_char(&text, '\n');
     }
-    return put_text(spools, &text, &why);
+    return put_text(forms, &text, &why);
+}
+
+/* ---- folders ---- */
+
+static bool is_hidden(struct str path)
+{
+    return str_starts(path, STR_LIT(".")) || str_find(path, STR_LIT("/.")) >= 0;
+}
+
+static bool is_result(struct str path)
+{
+    const char *slash = memrchr(path.ptr, '/', path.len);
+    struct str name = slash ? str_of(slash + 1) : path;
+    return str_starts(name, STR_LIT("result_")) && str_ends(name, STR_LIT(".txt"));
+}
+
+/* Below a folder: the files that are logs by their names, or, where there is none, texts. */
+static int add_logs(struct arena *arena, const char *folder, struct opt_list *into,
+                    bool *ret_is_round, struct err *err)
+{
+    struct fs_names files;
+    size_t before = into->n;
+    *ret_is_round = false;
+    if (fs_walk(arena, folder, &files, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < files.n && !*ret_is_round; idx++) {
+        *ret_is_round = is_result(str_of(files.items[idx]));
+    }
+    for (int texts = 0; texts < 2 && into->n == before && !*ret_is_round; texts++) {
+        for (size_t idx = 0; idx < files.n; idx++) {
+            struct str path = str_of(files.items[idx]);
+            if (!is_hidden(path) && !fs_is_dir(fs_join(arena, folder, path.ptr)) &&
+                (texts ? str_ends(path, STR_LIT(".txt")) : guess_is_log_name(path))) {
+                VEC_PUSH(into, fs_join(arena, folder, path.ptr));
+            }
+        }
+    }
+    if (into->n == before && !*ret_is_round) {
+        return err_set(
+            err, ERR_USAGE,
+            "%s: no file in it is a log by its name (*.log, *.out, *.jsonl, logs/*), and "
+            "none is a result of MLPerf (result_*.txt); a log is named by its file",
+            folder);
+    }
+    return 0;
+}
+
+int log_forms_expand(struct arena *arena, struct opt_list *files, size_t *ret_n_rounds,
+                     struct err *err)
+{
+    struct opt_list all = {0};
+    int status = 0;
+    *ret_n_rounds = 0;
+    for (size_t idx = 0; status == 0 && idx < files->n; idx++) {
+        bool is_folder = fs_is_dir(files->items[idx]);
+        bool is_round = false;
+        status = is_folder ? add_logs(arena, files->items[idx], &all, &is_round, err) : 0;
+        *ret_n_rounds += is_round;
+        if (status == 0 && (!is_folder || is_round)) {
+            VEC_PUSH(&all, files->items[idx]);
+        }
+    }
+    VEC_RELEASE(files);
+    *files = all;
+    return status;
 }

@@ -2,15 +2,17 @@
 /* Two runs side by side, for people and programs. */
 #include "base/base.h"
 
+#include "view/compare.h"
+
 #include <math.h>
 
 #include "base/table.h"
-#include "cmd/compare_parts.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "judge/stats.h"
 
-#define WHERE_BYTES 48 /* of a value shown in a table: digests and flag lists are cut */
+#define OUTLIERS_MAX 65536
+#define WHERE_BYTES  48 /* of a value shown in a table: digests and flag lists are cut */
 
 static const char *const WEIGHT_NAMES[] = {"likely", "possible", "incidental"};
 
@@ -27,25 +29,35 @@ static struct str value_of(struct table *table, const struct cell_result *cell)
                                     : table_text(table, "%.6g", cell->value);
 }
 
+/* Repeats that count and are outliers: "3 (7.1)"; nothing if there are none. */
+static void add_outliers_of(const struct cell_result *cell, struct strbuf *out)
+{
+    for (size_t idx = 0; cell && idx < cell->n_repeats; idx++) {
+        if (compare_is_outlier(cell, idx)) {
+            strbuf_printf(out, "%s%" PRId64 " (%.6g)", out->len ? ", " : "",
+                          cell->repeats[idx].repeat, cell->repeats[idx].value);
+        }
+    }
+}
+
 static void add_row(struct table *table, const struct compare *c, const struct compare_row *row)
 {
-    const struct compare_change *change = &row->change;
-    bool is_known = isfinite(change->change);
+    bool is_known = isfinite(row->change);
     TABLE_ADD(table, row->case_id, value_of(table, row->a), value_of(table, row->b),
-              table_text_if(table, is_known, "%+.2f %%", 100 * change->change));
-    if (change->has_interval || !is_known) {
-        TABLE_ADD(table,
-                  table_text_if(table, is_known, "%+.2f to %+.2f %%", 100 * change->low,
-                                100 * change->high),
-                  !is_known                ? STR_EMPTY
-                  : change->exceeds_spread ? STR_LIT("more than the spread")
-                                           : STR_LIT("within the spread"));
+              table_text_if(table, is_known, "%+.2f %%", 100 * row->change));
+    if (row->has_interval || !is_known) {
+        TABLE_ADD(
+            table,
+            table_text_if(table, is_known, "%+.2f to %+.2f %%", 100 * row->low, 100 * row->high),
+            !is_known             ? STR_EMPTY
+            : row->exceeds_spread ? STR_LIT("more than the spread")
+                                  : STR_LIT("within the spread"));
     } else { /* one repeat has no spread */
         TABLE_ADD(table,
-                  c->log_a || c->log_b ? STR_LIT("too few steps") : STR_LIT("too few repeats"),
+                  c->a.log || c->b.log ? STR_LIT("too few steps") : STR_LIT("too few repeats"),
                   table_text(table, "%zu and %zu", row->a->summary.n, row->b->summary.n));
     }
-    if (!c->log_a || !c->log_b) { /* else nothing was judged */
+    if (!c->a.log || !c->b.log) { /* else nothing was judged */
         TABLE_ADD(table, row->a ? str_of(RUN_VERDICT_NAMES[row->a->verdict]) : STR_LIT("-"),
                   row->b ? str_of(RUN_VERDICT_NAMES[row->b->verdict]) : STR_LIT("-"));
     }
@@ -73,12 +85,11 @@ static const struct column_cell *same_claim(const struct columns *columns,
 /* Each claim of A, and what B says of it. */
 static void fill_claims(struct arena *arena, const struct compare *c, struct table *claims)
 {
-    *claims = table_of("claim of the report|A|B");
-    for (size_t idx = 0; idx < c->columns_a.n_rows; idx++) {
-        const struct column_row *row = &c->columns_a.rows[idx];
+    for (size_t idx = 0; idx < c->a.columns.n_rows; idx++) {
+        const struct column_row *row = &c->a.columns.rows[idx];
         for (size_t at = 0; at < row->n_cells; at++) {
             const struct column_cell *cell = &row->cells[at];
-            const struct column_cell *other = same_claim(&c->columns_b, row, cell);
+            const struct column_cell *other = same_claim(&c->b.columns, row, cell);
             if (other && (cell->claim.published > 0 || other->claim.published > 0)) {
                 TABLE_ADD(claims,
                           table_text(claims, "%.*s against %.*s", STR_ARG(cell->cell->of_case->id),
@@ -86,19 +97,6 @@ static void fill_claims(struct arena *arena, const struct compare *c, struct tab
                           columns_claim_text(arena, cell), columns_claim_text(arena, other));
             }
         }
-    }
-}
-
-/* render: table_render or table_render_markdown. */
-static void add_claims(const struct compare *c,
-                       void (*render)(const struct table *, struct strbuf *), struct strbuf *out)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(table) struct table claims;
-    fill_claims(&arena, c, &claims);
-    if (claims.n_cells) {
-        strbuf_add_char(out, '\n');
-        render(&claims, out);
     }
 }
 
@@ -120,7 +118,7 @@ static const char NO_CHANGE[] = "no difference of machine, software or plan was 
 static size_t n_hidden(const struct compare *c)
 {
     size_t n = 0;
-    while (!c->is_verbose && n < c->changes.n &&
+    while (!c->opts.is_verbose && n < c->changes.n &&
            c->changes.items[c->changes.n - 1 - n].weight == WEIGHT_INCIDENTAL) {
         n++;
     }
@@ -132,12 +130,12 @@ static void add_rest(const struct compare *c, struct strbuf *out)
 {
     size_t n = n_hidden(c);
     if (c->changes.n == 0) {
-        strbuf_add_z(out, c->log_a && c->log_b ? NO_CHANGE_OF_LOGS : NO_CHANGE);
+        strbuf_add_z(out, c->a.log && c->b.log ? NO_CHANGE_OF_LOGS : NO_CHANGE);
     } else if (n) {
         strbuf_printf(out, "%s%zu difference%s that can hardly matter: -v\n",
                       n < c->changes.n ? "and " : "", n, n == 1 ? "" : "s");
     }
-    if (c->log_a || c->log_b) {
+    if (c->a.log || c->b.log) {
         strbuf_printf(out,
                       "interval of a log: from %d means of batches of its steps, since steps that "
                       "follow each other are not independent; it takes %d steps\n",
@@ -145,16 +143,8 @@ static void add_rest(const struct compare *c, struct strbuf *out)
     }
 }
 
-/* Both are init'ed here. */
-static void fill_tables(const struct compare *c, struct table *cells, struct table *changes)
+static void fill_changes(const struct compare *c, struct table *changes)
 {
-    *cells = table_of(c->log_a && c->log_b
-                          ? "case|>A|>B|>B to A|>95 % interval|repeats"
-                          : "case|>A|>B|>B to A|>95 % interval|repeats|verdict A|verdict B");
-    *changes = table_of("matters|what differs|A|B");
-    for (size_t idx = 0; idx < c->n_rows; idx++) {
-        add_row(cells, c, &c->rows[idx]);
-    }
     for (size_t idx = 0; idx < c->changes.n - n_hidden(c); idx++) {
         const struct change *change = &c->changes.items[idx];
         TABLE_ADD(changes, str_of(WEIGHT_NAMES[change->weight]), change->name);
@@ -163,88 +153,78 @@ static void fill_tables(const struct compare *c, struct table *cells, struct tab
     }
 }
 
-static void add_outliers_of(const struct run_view *view, char side, struct strbuf *out)
+/* Lines of what stands out on each side: repeats, then nodes. */
+static void add_outliers(const struct compare *c, struct strbuf *out)
 {
-    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
-        const struct cell_result *cell = &view->result.cells[idx];
-        CLEANUP(strbuf) struct strbuf text = STRBUF(65536);
-        compare_outliers_text(cell, &text);
-        if (text.len) {
-            strbuf_printf(out, "%.*s: of %c these repeats stand out: %s\n",
-                          STR_ARG(cell->of_case->id), side, text.ptr);
+    const struct compare_side *const sides[] = {&c->a, &c->b};
+    for (size_t at = 0; at < ARRAY_LEN(sides); at++) {
+        const struct run_result *result = &sides[at]->view.result;
+        for (size_t idx = 0; idx < result->n_cells; idx++) {
+            CLEANUP(strbuf) struct strbuf text = STRBUF(OUTLIERS_MAX);
+            add_outliers_of(&result->cells[idx], &text);
+            if (text.len) {
+                strbuf_printf(out, "%.*s: of %c these repeats stand out: %s\n",
+                              STR_ARG(result->cells[idx].of_case->id), "AB"[at], text.ptr);
+            }
+        }
+    }
+    for (size_t at = 0; at < ARRAY_LEN(sides); at++) {
+        const struct health *health = sides[at]->health;
+        for (size_t idx = 0; health && idx < health->n_findings; idx++) {
+            strbuf_printf(out, "%c: %.*s\n", "AB"[at], STR_ARG(health->findings[idx].says));
         }
     }
 }
 
-static void add_findings(const struct health *health, char side, struct strbuf *out)
+void compare_text(const struct compare *c, bool is_markdown, struct strbuf *out)
 {
-    for (size_t idx = 0; health && idx < health->n_findings; idx++) {
-        strbuf_printf(out, "%c: %.*s\n", side, STR_ARG(health->findings[idx].says));
-    }
-}
-
-static void add_outliers(const struct compare *c, struct strbuf *out)
-{
-    add_outliers_of(&c->a, 'A', out);
-    add_outliers_of(&c->b, 'B', out);
-    add_findings(c->health_a, 'A', out);
-    add_findings(c->health_b, 'B', out);
-}
-
-void compare_text(const struct compare *c, struct strbuf *out)
-{
-    CLEANUP(table) struct table cells;
-    CLEANUP(table) struct table changes;
-    fill_tables(c, &cells, &changes);
-    strbuf_printf(out, "A  %.*s\nB  %.*s\n\n", STR_ARG(c->a.frozen.run_id),
-                  STR_ARG(c->b.frozen.run_id));
-    table_render(&cells, out);
-    add_claims(c, table_render, out);
-    add_outliers(c, out);
-    strbuf_add_char(out, '\n');
-    if (c->changes.n > n_hidden(c)) {
-        table_render(&changes, out);
-    }
-    add_rest(c, out);
-}
-
-void compare_markdown(const struct compare *c, struct strbuf *out)
-{
-    CLEANUP(table) struct table cells;
-    CLEANUP(table) struct table changes;
-    CLEANUP(strbuf) struct strbuf outliers;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(table)
+    struct table cells = table_of(
+        c->a.log && c->b.log ? "case|>A|>B|>B to A|>95 % interval|repeats"
+                             : "case|>A|>B|>B to A|>95 % interval|repeats|verdict A|verdict B");
+    CLEANUP(table) struct table claims = table_of("claim of the report|A|B");
+    CLEANUP(table) struct table changes = table_of("matters|what differs|A|B");
+    CLEANUP(strbuf) struct strbuf outliers = STRBUF(out->cap_bytes);
+    void (*render)(const struct table *, struct strbuf *) =
+        is_markdown ? table_render_markdown : table_render;
     struct str line;
-    strbuf_init(&outliers, out->cap_bytes);
-    fill_tables(c, &cells, &changes);
-    strbuf_printf(out, "A: `%.*s`, B: `%.*s`\n\n", STR_ARG(c->a.frozen.run_id),
-                  STR_ARG(c->b.frozen.run_id));
-    table_render_markdown(&cells, out);
-    add_claims(c, table_render_markdown, out);
+    for (size_t idx = 0; idx < c->n_rows; idx++) {
+        add_row(&cells, c, &c->rows[idx]);
+    }
+    fill_claims(&arena, c, &claims);
+    fill_changes(c, &changes);
+    strbuf_printf(out, is_markdown ? "A: `%.*s`, B: `%.*s`\n\n" : "A  %.*s\nB  %.*s\n\n",
+                  STR_ARG(c->a.view.frozen.run_id), STR_ARG(c->b.view.frozen.run_id));
+    render(&cells, out);
+    if (claims.n_cells) {
+        strbuf_add_char(out, '\n');
+        render(&claims, out);
+    }
     add_outliers(c, &outliers);
     struct str rest = strbuf_str(&outliers);
-    while (rest.len && str_next(&rest, '\n', &line)) {
+    while (is_markdown && rest.len && str_next(&rest, '\n', &line)) {
         strbuf_add_z(out, "\n");
         markdown_text(out, line);
         strbuf_add_z(out, "\n");
     }
+    strbuf_add_str(out, rest);
     strbuf_add_char(out, '\n');
-    if (c->changes.n > n_hidden(c)) {
-        table_render_markdown(&changes, out);
-        strbuf_add_char(out, '\n');
+    if (changes.n_cells) {
+        render(&changes, out);
+        strbuf_add_z(out, is_markdown ? "\n" : "");
     }
     add_rest(c, out);
 }
 
 static void add_csv_side(struct table *table, const struct cell_result *cell)
 {
-    CLEANUP(strbuf) struct strbuf outliers = STRBUF(65536);
+    CLEANUP(strbuf) struct strbuf outliers = STRBUF(OUTLIERS_MAX);
     TABLE_ADD(table, table_f64(table, cell ? cell->value : (double)NAN),
               table_text(table, "%zu", cell ? cell->summary.n : 0),
               table_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN),
               cell ? str_of(RUN_VERDICT_NAMES[cell->verdict]) : STR_EMPTY);
-    if (cell) {
-        compare_outliers_text(cell, &outliers);
-    }
+    add_outliers_of(cell, &outliers);
     table_add(table, strbuf_str(&outliers));
 }
 
@@ -259,9 +239,9 @@ void compare_csv(const struct compare *c, struct strbuf *out)
         TABLE_ADD(&table, row->case_id, (row->a ? row->a : row->b)->unit);
         add_csv_side(&table, row->a);
         add_csv_side(&table, row->b);
-        TABLE_ADD(&table, table_f64(&table, row->change.change), table_f64(&table, row->change.low),
-                  table_f64(&table, row->change.high),
-                  c->gate.is_asked ? str_of(GATE_NAMES[row->gate]) : STR_EMPTY);
+        TABLE_ADD(&table, table_f64(&table, row->change), table_f64(&table, row->low),
+                  table_f64(&table, row->high),
+                  c->opts.has_gate ? str_of(GATE_NAMES[row->gate]) : STR_EMPTY);
     }
     table_render_csv(&table, out);
 }
@@ -285,8 +265,8 @@ static void put_spread(struct json_out *out, const char *key, const void *of)
 
 static void put_exceeds(struct json_out *out, const char *key, const void *of)
 {
-    const struct compare_change *change = &((const struct compare_row *)of)->change;
-    jw_bool_if(out, key, isfinite(change->change), change->exceeds_spread);
+    const struct compare_row *row = of;
+    jw_bool_if(out, key, isfinite(row->change), row->exceeds_spread);
 }
 
 /* clang-format off */
@@ -303,10 +283,10 @@ static const struct json_field CELL_ROWS[] = {
     ROW("case", CROW, case_id, 0),
     ROW_BEHIND("a", CROW, a, SIDE_ROWS, 0),
     ROW_BEHIND("b", CROW, b, SIDE_ROWS, 0),
-    ROW("rel_diff", CROW, change.change, 0),
+    ROW("rel_diff", CROW, change, 0),
     ROW_OUT("exceeds_spread", JSON_BOOL, put_exceeds, 0),
-    ROW("ci95_low", CROW, change.low, 0),
-    ROW("ci95_high", CROW, change.high, 0),
+    ROW("ci95_low", CROW, low, 0),
+    ROW("ci95_high", CROW, high, 0),
     ROW_WORD("gate", CROW, gate, GATE_NAMES, JSON_OMIT),
 };
 static const struct json_field LOG_ROWS[] = {
@@ -323,7 +303,7 @@ static const struct json_field RUN_ROWS[] = {
     ROW("rehearsal", VIEW, frozen.plan.is_rehearsal, JSON_OMIT),
 };
 static const struct json_field GATE_ROWS[] = {
-    ROW("tolerance", struct compare, gate.share, 0),
+    ROW("tolerance", struct compare, opts.tolerance, 0),
     ROW_WORD("outcome", struct compare, outcome, GATE_NAMES, 0),
 };
 static const struct json_field ROWS[] = {
@@ -332,15 +312,14 @@ static const struct json_field ROWS[] = {
 };
 /* clang-format on */
 
-static void put_run(struct json_out *json, const char *key, const struct run_view *view,
-                    const struct columns *columns, const struct compare_log *log)
+static void put_side(struct json_out *json, const char *key, const struct compare_side *side)
 {
     jw_object(json, key);
-    if (log) {
-        json_encode(json, LOG_ROWS, ARRAY_LEN(LOG_ROWS), log);
+    if (side->log) {
+        json_encode(json, LOG_ROWS, ARRAY_LEN(LOG_ROWS), side->log);
     } else {
-        json_encode(json, RUN_ROWS, ARRAY_LEN(RUN_ROWS), view);
-        json_encode(json, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), columns);
+        json_encode(json, RUN_ROWS, ARRAY_LEN(RUN_ROWS), &side->view);
+        json_encode(json, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), &side->columns);
     }
     jw_end_object(json);
 }
@@ -349,15 +328,15 @@ void compare_json(const struct compare *c, struct strbuf *out)
 {
     struct json_out json;
     jw_document(&json, out);
-    put_run(&json, "a", &c->a, &c->columns_a, c->log_a);
-    put_run(&json, "b", &c->b, &c->columns_b, c->log_b);
-    if (c->gate.is_asked) {
+    put_side(&json, "a", &c->a);
+    put_side(&json, "b", &c->b);
+    if (c->opts.has_gate) {
         jw_object(&json, "gate");
         json_encode(&json, GATE_ROWS, ARRAY_LEN(GATE_ROWS), c);
         jw_end_object(&json);
     }
-    run_health_encode(c->health_a, "health_a", &json);
-    run_health_encode(c->health_b, "health_b", &json);
+    run_health_encode(c->a.health, "health_a", &json);
+    run_health_encode(c->b.health, "health_b", &json);
     json_encode(&json, ROWS, ARRAY_LEN(ROWS), c);
     jw_end_object(&json);
     strbuf_add_char(out, '\n');

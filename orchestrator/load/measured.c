@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "load/measured.h"
+
+#include <math.h>
+
+#include "base/strbuf.h"
+#include "log/engine.h"
+
+#define WHY_BYTES      512
+#define SURVEYED_BYTES (1u << 20)
+
+/* ---- the format ---- */
+
+/* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
+static const char *why_unread(const struct log_head *head)
+{
+    static const struct {
+        struct str begin;
+        const char *why;
+    } KINDS[] = {
+        {{"PK\3\4", 4},
+         "it is a ZIP archive, as .xlsx tables are, and no log: unzip it, or export the sheet as "
+         "CSV"},
+        {{"\xd0\xcf\x11\xe0", 4}, "it is an old Office document and no log: export it as CSV"},
+        {{"%PDF-", 5}, "it is a PDF and no log: copy its text into a file"},
+        {{"\x1f\x8b", 2}, "it is compressed: gzip -dc FILE | reperf measure -"},
+        {{"\x28\xb5\x2f\xfd", 4}, "it is compressed: zstd -dc FILE | reperf measure -"},
+        {{"\xfd\x37zXZ", 5}, "it is compressed: xz -dc FILE | reperf measure -"},
+        {{"BZh", 3}, "it is compressed: bzip2 -dc FILE | reperf measure -"},
+        {{"\x89HDF", 4}, "it is an HDF5 file and no log"},
+        {{"SQLite format 3", 15}, "it is an SQLite database and no log: export the table as CSV"},
+        {{":W&B", 4},
+         "it is W&B's binary file and no log: export the run's history as CSV or JSON lines"},
+        {{"PAR1", 4}, "it is a Parquet table and no log: export it as CSV"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        struct str text = {head->ptr, head->len};
+        if (str_starts(text, KINDS[idx].begin)) {
+            return KINDS[idx].why;
+        }
+    }
+    return head->len ? "no known format reads anything in it" : "it is empty";
+}
+
+/* f->format stays NULL where none or several are found: then f says so. */
+static int choose_format(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                         struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf why = STRBUF(WHY_BYTES);
+    struct guess guess;
+    if (!ask->guesser) {
+        f->format = ask->set->items[0];
+        return 0;
+    }
+    if (measure_choose(ask->guesser, ask->set, f->path, ask->head, &guess, err) < 0) {
+        return -1;
+    }
+    f->beside = arena_array(arena, struct measured, guess.n_beside + 1);
+    for (f->n_beside = 0; f->n_beside < guess.n_beside; f->n_beside++) {
+        f->beside[f->n_beside].format = guess.beside[f->n_beside];
+    }
+    f->fits_several = guess.n > 1;
+    if (guess.n == 1) {
+        f->format = guess.formats[0];
+        return 0;
+    }
+    f->verdict = judgement_unread(guess.n);
+    strbuf_add_z(&why,
+                 guess.n ? "several formats fit; --format chooses one:" : why_unread(ask->head));
+    for (size_t idx = 0; idx < guess.n; idx++) {
+        strbuf_printf(&why, "%s %.*s", idx ? "," : "", STR_ARG(format_id(guess.formats[idx])));
+    }
+    f->why = str_dup(arena, strbuf_str(&why));
+    return 0;
+}
+
+/* By name, by reading, in another form, or proposed. */
+static int find_format(struct arena *arena, const struct measure_ask *ask, struct log_forms *forms,
+                       struct measured *f, struct err *err)
+{
+    const char *path = f->path;
+    const char *other;
+    if (ask->makes_format) {
+        f->verdict = judgement_unread(0);
+        f->why =
+            STR_LIT("no number in it is said to be a rate or the time of a step, with its unit");
+    } else if (choose_format(arena, ask, f, err) < 0) {
+        return -1;
+    }
+    if (f->format && str_eq_z(format_id(f->format), "csv") &&
+        (other = log_forms_join_rows(forms, ask->head))) {
+        f->path = other;
+        ask->head->is_whole = false; /* it holds another form */
+    }
+    if (!f->format && !f->fits_several && (other = log_forms_strip(forms, ask->head))) {
+        f->path = other;
+        if (choose_format(arena, ask, f, err) < 0) {
+            return -1;
+        }
+    }
+    if (f->format || f->fits_several) {
+        return 0;
+    }
+    other = log_forms_flatten(forms, path);
+    f->path = other ? other : path;
+    ask->head->is_whole = false;
+    return ask->propose ? ask->propose(ask, arena, f, err) : 0;
+}
+
+/* ---- the measurement ---- */
+
+static int64_t known(int64_t stated, int64_t given)
+{
+    return stated > 0 ? stated : given;
+}
+
+/* The series of the rule, if f has one, else the primary one and its rule. */
+static int read_series(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                       struct err *err)
+{
+    const struct reading how = {f->format, f->path,  true, f->rule ? f->rule->series : STR_EMPTY,
+                                true,      ask->head};
+    if (measure_file(arena, &how, &f->m, NULL, err) < 0) {
+        return -1;
+    }
+    f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
+    f->rule = f->rule ? f->rule : format_rule_of(f->format, f->series->name);
+    f->number.unit = f->series->unit;
+    f->counts = identity_counts(f->format, &f->m, f->rule);
+    f->of = (struct rule_case){.gpus = known(f->counts.gpus, ask->gpus),
+                               .nodes = known(f->counts.nodes, ask->nodes),
+                               .batch_per_gpu = known(f->counts.batch_per_gpu, ask->batch)};
+    return 0;
+}
+
+/* ---- what the log holds against its number ---- */
+
+/* One figure of the whole run, against what else the log says of that run. */
+static int check_arithmetic(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                            struct err *err)
+{
+    CLEANUP(survey) struct survey *own = NULL;
+    const struct survey *survey = f->survey;
+    const struct series *s = f->series;
+    struct str head = {ask->head->ptr, ask->head->len};
+    bool is_one =
+        s->n == 1 || s->quantity == QTY_SUMMARY || (survey && s->quantity == QTY_RUNNING_MEAN);
+    if (!s->lines || s->n == 0 || !is_one ||
+        (!survey &&
+         !(ask->head->is_whole && head.len <= SURVEYED_BYTES && arithmetic_is_likely(head)))) {
+        return 0;
+    }
+    if (!survey) {
+        survey = own = survey_new(format_vocabulary(f->format));
+        if (measure_survey(own, f->path, ask->head, err) < 0) {
+            return -1;
+        }
+    }
+    f->arithmetic = arithmetic_check(arena, survey, s->samples[s->n - 1].value, s->lines[s->n - 1]);
+    if (f->arithmetic.state == ARITHMETIC_CONTRADICTS) {
+        engine_contradict(&f->m, s->lines[s->n - 1], f->arithmetic.said);
+    }
+    return 0;
+}
+
+/* An epoch of fewer steps than the dataset's samples fill went through a part of it, whatever its speed. */
+static int check_dataset(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                         struct err *err)
+{
+    double batch = (double)f->of.gpus * (double)f->of.batch_per_gpu;
+    double found = (double)f->m.epoch_steps * batch;
+    if (!ask->dataset) {
+        return 0;
+    }
+    if (ask->n_samples <= 0 || !(found > 0)) {
+        return err_set(err, ERR_USAGE, "%s: --dataset %s is not used: %s", f->file, ask->dataset,
+                       ask->n_samples <= 0     ? "how many samples it has is not known"
+                       : f->m.epoch_steps <= 0 ? "the log does not say how many steps an epoch has"
+                                               : "it takes --gpus and --batch, too");
+    }
+    if (fabs(found - (double)ask->n_samples) >=
+        batch) { /* a last batch may be a part, or left out */
+        const char *said = arena_printf(
+            arena, "an epoch of %" PRId64 " steps of %.0f samples is of %.0f, and %s has %" PRId64,
+            f->m.epoch_steps, batch, found, ask->dataset, ask->n_samples);
+        engine_contradict(&f->m, 0, str_of(said));
+    }
+    return 0;
+}
+
+static int check_doubts(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                        struct err *err)
+{
+    if (check_arithmetic(arena, ask, f, err) < 0) {
+        return -1;
+    }
+    struct str doubt = identity_counts_doubt(arena, f->format, &f->m, f->rule);
+    if (doubt.len) {
+        engine_contradict(&f->m, 0, doubt);
+    }
+    return check_dataset(arena, ask, f, err);
+}
+
+/* ---- the number ---- */
+
+static void judge(struct arena *arena, const struct measure_ask *ask, struct measured *f)
+{
+    struct err err = {0};
+    f->rule = ask->rule ? f->rule : number_rule(f->format, f->series, &f->of);
+    const struct judgement j = judgement_of(arena, &f->m, f->rule, DEMAND_PART);
+    f->verdict = j.verdict;
+    f->why = j.why;
+    f->m.causes = j.causes;
+    if (!j.gives) {
+        return;
+    }
+    f->has_value = number_make(&f->m, f->series, f->rule, &f->of, &f->number, &err) == 0;
+    if (!f->has_value && !f->rule && number_has_rows(f->series)) {
+        f->verdict = judgement_undecided();
+        f->why = STR_LIT("the table has rows for several GPU counts; --gpus chooses one");
+    } else if (!f->has_value) {
+        f->why = str_dup(arena, str_of(err.msg));
+    }
+}
+
+/* By a format that was not asked for. */
+static int judge_by(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                    struct err *err)
+{
+    if (read_series(arena, ask, f, err) < 0) {
+        return -1;
+    }
+    judge(arena, ask, f);
+    return 0;
+}
+
+/* A format made from a log's own lines knows less of it than one that is known: what that finds wrong stays wrong. */
+static int heed_known(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                      struct err *err)
+{
+    struct measured by = {.file = f->file, .path = f->path};
+    if (choose_format(arena, ask, &by, err) < 0 ||
+        (by.format && judge_by(arena, ask, &by, err) < 0)) {
+        return -1;
+    }
+    if (by.format && judgement_objects(by.verdict, f->verdict)) {
+        f->verdict = by.verdict;
+        f->why = str_of(arena_printf(arena, "by format %.*s %.*s", STR_ARG(format_id(by.format)),
+                                     STR_ARG(by.why)));
+        f->has_value = f->has_value && judgement_is_part(f->verdict);
+    }
+    return 0;
+}
+
+static int find_rule(const struct measure_ask *ask, struct measured *f, struct err *err)
+{
+    const struct rule *rules;
+    size_t n = format_rules(f->format, &rules);
+    char there[400] = "";
+    size_t len = 0;
+    f->rule = ask->rule ? format_rule(f->format, str_of(ask->rule)) : NULL;
+    if (!ask->rule || f->rule) {
+        return 0;
+    }
+    for (size_t idx = 0; idx < n && len < sizeof(there); idx++) {
+        len += (size_t)snprintf(there + len, sizeof(there) - len, "%s%.*s", idx ? ", " : "",
+                                STR_ARG(rules[idx].id));
+    }
+    return err_set(err, ERR_USAGE, "no rule \"%.60s\" for this format; there are %s", ask->rule,
+                   there);
+}
+
+int measured_log(struct arena *arena, const struct measure_ask *ask, struct log_forms *forms,
+                 struct measured *f, struct err *err)
+{
+    f->path = f->file;
+    ask->head->is_whole = false;
+    if (log_forms_lines(forms, &f->path, err) < 0 || find_format(arena, ask, forms, f, err) < 0) {
+        return -1;
+    }
+    if (!f->format) {
+        return 0;
+    }
+    f->why = STR_EMPTY;
+    if (find_rule(ask, f, err) < 0 || read_series(arena, ask, f, err) < 0 ||
+        check_doubts(arena, ask, f, err) < 0) {
+        return -1;
+    }
+    judge(arena, ask, f);
+    if (ask->makes_format && heed_known(arena, ask, f, err) < 0) {
+        return -1;
+    }
+    f->is_proposed = ask->guesser && format_is_proposed(f->format) &&
+                     f->arithmetic.state != ARITHMETIC_CONFIRMS; /* or the log itself says so */
+    if (f->is_proposed && judgement_is_ok(f->verdict)) {
+        f->verdict = judgement_proposed(f->verdict);
+        f->why = STR_LIT("the format is a proposal, and nothing confirms what it reads");
+    }
+    for (size_t idx = 0; idx < f->n_beside; idx++) {
+        f->beside[idx].file = f->file;
+        f->beside[idx].path = f->path;
+        if (judge_by(arena, ask, &f->beside[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
