@@ -157,22 +157,22 @@ void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const ch
     }
 }
 
-static void write_steps(const struct how_steps *steps, struct strbuf *out)
+static void write_steps(const struct how_steps *steps, const char *indent, struct strbuf *out)
 {
     for (size_t idx = 0; idx < steps->n; idx++) {
-        strbuf_printf(out, "      %.*s = %.9g\n", STR_ARG(steps->items[idx].words),
+        strbuf_printf(out, "%s%.*s = %.9g\n", indent, STR_ARG(steps->items[idx].words),
                       steps->items[idx].value);
     }
 }
 
 /* The samples of a log, those that count among them, and what is made of them. */
 static void write_log(struct arena *arena, const struct how *how, size_t idx, struct str path,
-                      struct strbuf *out)
+                      const char *indent, struct strbuf *out)
 {
     const struct how_log *log = &how->logs[idx];
     size_t n_left = log->uses ? SAMPLES_SHOWN : 0;
     if (log->uses) {
-        strbuf_printf(out, "      %.*s: %.*s", STR_ARG(path),
+        strbuf_printf(out, "%s%.*s: %.*s", indent, STR_ARG(path),
                       STR_ARG(how_samples_words(arena, how->rule, log)));
     }
     for (size_t at = 0; n_left && at < log->series->n; at++) {
@@ -183,26 +183,28 @@ static void write_log(struct arena *arena, const struct how *how, size_t idx, st
         }
     }
     strbuf_add_z(out, log->uses ? n_left ? "\n" : ", ...\n" : "");
-    write_steps(&log->steps, out);
+    write_steps(&log->steps, indent, out);
+    if (log->why.len || log->is_dropped) {
+        strbuf_printf(
+            out, "%s%.*s\n", indent,
+            STR_ARG(log->is_dropped ? STR_LIT("left out: the fastest or the slowest") : log->why));
+    }
 }
 
-/* How the recomputed number follows, for a reader who cannot ask. */
-static void write_how(struct arena *arena, const struct report_audit *audit,
-                      const struct cell_audit *a, struct strbuf *out)
+void audit_out_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
+                   const struct how *how, const char *indent, struct strbuf *out)
 {
     CLEANUP(strbuf) struct strbuf rule = STRBUF(4096);
-    struct how how;
-    how_of(arena, a, &how);
-    if (how.rule) {
-        rule_describe(how.rule, &rule);
-        strbuf_printf(out, "      rule %.*s: %s (%.*s: %.*s)\n", STR_ARG(a->rule), rule.ptr,
-                      STR_ARG(how.rule->origin), STR_ARG(how.rule->source));
+    if (how->rule) {
+        rule_describe(how->rule, &rule);
+        strbuf_printf(out, "%srule %.*s: %s (%.*s: %.*s)\n", indent, STR_ARG(a->rule), rule.ptr,
+                      STR_ARG(how->rule->origin), STR_ARG(how->rule->source));
     }
     for (size_t idx = 0; idx < a->n_logs; idx++) {
-        write_log(arena, &how, idx, report_log_path(audit->report, a->logs[idx].path), out);
+        write_log(arena, how, idx, report_log_path(report, a->logs[idx].path), indent, out);
     }
-    write_steps(&how.steps, out);
-    strbuf_printf(out, "      %.*s\n", STR_ARG(audit_proof_words(arena, a)));
+    write_steps(&how->steps, indent, out);
+    strbuf_printf(out, "%s%.*s\n", indent, STR_ARG(audit_proof_words(arena, a)));
 }
 
 enum differing {
@@ -232,7 +234,9 @@ static void write_differing(const struct report_audit *audit, enum differing det
             audit_out_reasons(&arena, a, "      ", "\n", out);
         }
         if (detail == DIFFERING_STEPS) {
-            write_how(&arena, audit, a, out);
+            struct how how;
+            how_of(&arena, a, &how);
+            audit_out_how(&arena, audit->report, a, &how, "      ", out);
         }
     }
 }

@@ -47,20 +47,4 @@ struct spark {
    others outside are drawn at the edge. ret_low and ret_high are the ends of the range. */
 void chart_spark(struct strbuf *out, const struct spark *spark, double *ret_low, double *ret_high);
 
-/* Ratios on a logarithmic scale between two places of a picture. */
-struct chart_ratios {
-    double low, high, from, to;
-};
-double chart_ratio_x(const struct chart_ratios *scale, double ratio);
-/* A row of a dumbbell chart: two ratios at the height y, either of which may be missing. */
-void chart_ratio(struct strbuf *out, const struct chart_ratios *scale, double published,
-                 double like, double y);
-
-struct chart_run {
-    double ratio; /* of its time to the result; INFINITY: it did not succeed */
-    bool is_dropped;
-};
-/* A strip of dots: 1, the result, is in the middle. */
-void chart_runs(struct strbuf *out, const struct chart_run *runs, size_t n);
-
 #endif

@@ -8,6 +8,8 @@
 
 #include "base/embed.h"
 
+#define SHADE_MAX 45.0 /* percent: text on it keeps a contrast of 4.5 */
+
 EMBED(page_css, "orchestrator/view/page.css");
 
 void page_begin(struct page *page, struct str title)
@@ -121,6 +123,14 @@ void page_cell(struct page *page, struct str text)
                                           : "</td><td");
     add_class(page, page->css.items[column]);
     HTML(page->out, ">{}", text);
+}
+
+void page_shaded(struct page *page, double share, struct str text)
+{
+    ASSERT(page->column > 0);
+    page->column++;
+    HTML(page->out, "{}<td style=\"--p:{}%\">{}", STR_LIT("</td>"),
+         text_of(page, "%.0f", SHADE_MAX * fmin(fmax(share, 0), 1)), text);
 }
 
 void page_cells(struct page *page, const struct str *texts, size_t n)

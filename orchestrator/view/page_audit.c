@@ -9,13 +9,12 @@
 
 #include <math.h>
 
-#define SURPRISES_MAX 4
+#define SURPRISES_MAX   4
+#define RESULT_DECIMALS 3
+#define LINKS_MAX       3 /* logs of a cell that are linked; all are named */
 /* A ratio of rows that are alike, this far from the published one, is worth a line. Source: ours; the spread that REPRODUCED_REL_MAX
    allows a single number. */
 #define RATIO_SHIFT_MIN REPRODUCED_REL_MAX
-#define SAMPLES_SHOWN   8
-#define RUNS_MIN        3 /* that make a strip of dots */
-#define RESULT_DECIMALS 3
 #define DASH            STR_LIT("\xe2\x80\x93")
 
 struct str follow_text(struct page *page, const struct verdict_counts *counts)
@@ -83,28 +82,17 @@ static bool is_results(const struct report_audit *audit)
 
 /* ---- what one should know first ---- */
 
-/* A bar from zero, as long as the value is of the longer one's. */
-static void add_bar(struct page *page, const char *css, double value, double most, struct str words)
-{
-    HTML(page->out, "<span class=\"{}\" style=\"width:{}%\"></span>{}<br>", str_of(css),
-         fixed_text(page, most > 0 ? 45 * value / most : 0, 1), words);
-}
-
 static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
 {
-    double most = fmax(ca->cell->published, ca->recomputed);
-    HTML(page->out, "<li><b>{} {}, {}{}</b><div class=\"pair\">", ca->of_case->model,
-         ca->of_case->precision, case_text(page, ca->of_case),
+    HTML(page->out, "<li><b>{} {}, {}{}</b>: {} published, {} by {} ({}). {}</li>\n",
+         ca->of_case->model, ca->of_case->precision, case_text(page, ca->of_case),
          ca->cell->metric == METRIC_THROUGHPUT
              ? STR_EMPTY
-             : text_of(page, ", %s", METRIC_WORDS[ca->cell->metric]));
-    add_bar(page, "was", ca->cell->published, most,
-            text_of(page, "%.*s published", STR_ARG(ca->cell->printed)));
-    add_bar(page, "is", ca->recomputed, most,
-            text_of(page, "%.*s by %s (%.*s)", STR_ARG(cell_number_words(&page->arena, ca)),
-                    ca->cell->derive == DERIVE_NONE ? "its log" : "the other published numbers",
-                    STR_ARG(percent_text(page, ca->rel_diff))));
-    HTML(page->out, "</div>{}</li>\n", ca->note);
+             : text_of(page, ", %s", METRIC_WORDS[ca->cell->metric]),
+         ca->cell->printed, cell_number_words(&page->arena, ca),
+         ca->cell->derive == DERIVE_NONE ? STR_LIT("its log")
+                                         : STR_LIT("the other published numbers"),
+         percent_text(page, ca->rel_diff), ca->note);
 }
 
 static void add_row_surprise(struct page *page, const struct like_row *row)
@@ -153,8 +141,8 @@ static void add_surprises(struct page *page, const struct report_audit *audit)
         strbuf_add_z(page->out, "<p>No surprises: nothing that has a log differs.</p>\n");
         return;
     }
-    strbuf_add_z(page->out, "<h4>The largest differences, published against recomputed; bars begin "
-                            "at zero</h4>\n<ul class=\"surprises\">\n");
+    strbuf_add_z(page->out, "<h4>The largest differences, published against recomputed</h4>\n"
+                            "<ul class=\"surprises\">\n");
     for (size_t at = 0, idx; at < SURPRISES_MAX; at++) {
         if ((idx = take_largest(cells, audit->n_cells)) < audit->n_cells) {
             add_cell_surprise(page, &audit->cells[idx]);
@@ -200,96 +188,23 @@ static void add_summary(struct page *page, const struct report_audit *audit)
 
 /* ---- how a number follows ---- */
 
-static void add_log_link(struct page *page, const struct report *report, struct str path)
-{
-    struct str below = report_log_path(report, path);
-    page_link(page, address_file(&page->arena, &report->logs_source, below, 0), below);
-}
-
-static void add_samples(struct page *page, const struct how_log *log)
-{
-    const struct series *series = log->series;
-    size_t n_used = log->n_of[USE_COUNTED] + log->n_of[USE_TRIMMED] + log->n_of[USE_BETWEEN];
-    size_t n_shown = 0;
-    HTML(page->out, "<p>Window: {} of {} samples of <code>{}</code>: ", count_text(page, n_used),
-         count_text(page, series->n), series->name);
-    for (size_t idx = 0; idx < series->n && n_shown < SAMPLES_SHOWN; idx++) {
-        if (use_is_in_window(log->uses[idx])) {
-            HTML(page->out, "{}{}", n_shown ? STR_LIT(", ") : STR_EMPTY,
-                 number_text(page, series->samples[idx].value));
-            n_shown++;
-        }
-    }
-    HTML(page->out, "{}{}", series->unit.len ? STR_LIT(" ") : STR_EMPTY, series->unit);
-    if (n_used > n_shown) {
-        HTML(page->out, ", and {} more (drawn under \xe2\x80\x9cStep series\xe2\x80\x9d)",
-             count_text(page, n_used - n_shown));
-    }
-    strbuf_add_z(page->out, ".</p>\n");
-}
-
-static void add_steps(struct page *page, const struct how_steps *steps)
-{
-    for (size_t idx = 0; idx < steps->n; idx++) {
-        HTML(page->out, "<p>{} = <b>{}</b></p>\n", steps->items[idx].words,
-             text_of(page, "%.9g", steps->items[idx].value));
-    }
-}
-
-static void add_log(struct page *page, const struct report *report, const struct log_ref *log,
-                    const struct how_log *how)
-{
-    strbuf_add_z(page->out, "<p>");
-    add_log_link(page, report, log->path);
-    HTML(page->out, "<br>SHA-256 <code>{}</code></p>\n", log->sha256);
-    if (how->uses) {
-        add_samples(page, how);
-    }
-    add_steps(page, &how->steps);
-    if (how->why.len) {
-        HTML(page->out, "<p>{}</p>\n", how->why);
-    }
-}
-
-/* The folder of a result's logs, and what each of its runs took. */
-static void add_runs(struct page *page, const struct report *report, const struct cell_audit *ca,
-                     const struct how *how)
-{
-    struct str folder = ca->logs[0].path;
-    folder = str_rcut(folder, 0, "/");
-    strbuf_add_z(page->out, "<p>");
-    add_log_link(page, report, str_sub(folder, 0, folder.len - (folder.len > 0)));
-    strbuf_add_z(page->out, "</p><p>");
-    for (size_t idx = 0; idx < ca->n_logs; idx++) {
-        const struct how_log *log = &how->logs[idx];
-        HTML(page->out, log->is_dropped ? "{}<s>{}</s>" : "{}{}", idx ? STR_LIT(", ") : STR_EMPTY,
-             isinf(log->value) ? STR_LIT("no success")
-                               : fixed_text(page, log->value, RESULT_DECIMALS));
-    }
-    strbuf_add_z(page->out, " min</p>\n");
-}
-
 /* A fold with the cell's logs, samples, window and arithmetic. */
 static void add_how(struct page *page, const struct report *report, const struct cell_audit *ca,
-                    const struct how *how, bool has_runs)
+                    const struct how *how)
 {
+    CLEANUP(strbuf) struct strbuf text = STRBUF(HTML_BYTES_MAX);
     if (ca->n_logs == 0) {
         return;
     }
-    HTML(page->out, "<details class=\"how\"><summary>{}</summary>\n",
-         has_runs ? STR_LIT("runs, arithmetic") : STR_LIT("log, samples, arithmetic"));
-    for (size_t log = 0; !has_runs && log < ca->n_logs; log++) {
-        add_log(page, report, &ca->logs[log], &how->logs[log]);
+    strbuf_add_z(page->out, "<details class=\"how\"><summary>log, samples, arithmetic</summary>\n");
+    for (size_t log = 0; log < ca->n_logs && log < LINKS_MAX; log++) {
+        struct str below = report_log_path(report, ca->logs[log].path);
+        strbuf_add_z(page->out, "<p>");
+        page_link(page, address_file(&page->arena, &report->logs_source, below, 0), below);
+        HTML(page->out, "<br>SHA-256 <code>{}</code></p>\n", ca->logs[log].sha256);
     }
-    if (has_runs) {
-        add_runs(page, report, ca, how);
-    }
-    add_steps(page, &how->steps);
-    if (how->steps.n) {
-        HTML(page->out, "<p>Published {}: {}.</p>\n", ca->cell->printed,
-             percent_text(page, ca->rel_diff));
-    }
-    strbuf_add_z(page->out, "</details>");
+    audit_out_how(&page->arena, report, ca, how, "", &text);
+    HTML(page->out, "<pre>{}</pre></details>", strbuf_str(&text));
 }
 
 /* ---- cells ---- */
@@ -353,23 +268,30 @@ static struct str interval_text(struct page *page, const struct cell_audit *ca,
                : STR_EMPTY;
 }
 
-static void add_cell(struct page *page, const struct report *report, const struct cell_audit *ca)
+static void add_cell(struct page *page, const struct report *report, const struct cell_audit *ca,
+                     bool is_result)
 {
     const struct report_case *c = ca->of_case;
-    struct str number = cell_number_words(&page->arena, ca);
+    struct str number = is_result ? fixed_text(page, ca->recomputed, RESULT_DECIMALS)
+                                  : cell_number_words(&page->arena, ca);
     struct how how;
     how_of(&page->arena, ca, &how);
     page_row(page, arena_printf(&page->arena, "cell row-%s", AUDIT_VERDICT_NAMES[ca->verdict]),
              ca->cell->id);
     page_cell(page, c->stack->label);
-    page_note(page, c->variant);
+    page_note(page, is_result ? c->environment->title : c->variant);
     if (ca->cell->footnote.ptr) {
         HTML(page->out, "<small class=\"foot\">{}</small>", ca->cell->footnote);
     }
     HTML(page->out, "<small class=\"phone\">{}</small>", row_text(page, c));
     PAGE_CELLS(page, c->nodes ? text_of(page, "%" PRId64, c->gpus) : DASH,
                c->batch_per_gpu ? text_of(page, "%" PRId64, c->batch_per_gpu) : DASH,
-               ca->cell->printed, number);
+               is_result ? STR_EMPTY : ca->cell->printed);
+    if (is_result) {
+        HTML(page->out, "<data value=\"{}\">{}</data>", ca->cell->printed,
+             fixed_text(page, ca->cell->published, RESULT_DECIMALS));
+    }
+    page_cell(page, number);
     page_note(page, interval_text(page, ca, &how));
     page_cell(page, STR_EMPTY);
     add_verdict(page, ca->verdict);
@@ -380,40 +302,7 @@ static void add_cell(struct page *page, const struct report *report, const struc
     add_proof(page, ca);
     page_cell(page, percent_text(page, ca->rel_diff));
     add_rule(page, ca);
-    add_how(page, report, ca, &how, false);
-}
-
-static void add_result(struct page *page, const struct report *report, const struct cell_audit *ca)
-{
-    const struct report_case *c = ca->of_case;
-    struct str gpus = c->gpus ? text_of(page, "%" PRId64, c->gpus) : STR_LIT("CPUs");
-    bool has_runs = ca->by && ca->n_logs >= RUNS_MIN && isfinite(ca->recomputed);
-    struct how how;
-    how_of(&page->arena, ca, &how);
-    page_row(page, arena_printf(&page->arena, "cell row-%s", AUDIT_VERDICT_NAMES[ca->verdict]),
-             ca->cell->id);
-    page_cell(page, c->environment->title);
-    page_note(page, c->stack->label);
-    HTML(page->out, "<small class=\"phone\">{}{}</small>", gpus,
-         c->gpus ? STR_LIT(" accelerators") : STR_EMPTY);
-    PAGE_CELLS(page, gpus, STR_EMPTY);
-    HTML(page->out, "<data value=\"{}\">{}</data>", ca->cell->printed,
-         fixed_text(page, ca->cell->published, RESULT_DECIMALS));
-    PAGE_CELLS(page, fixed_text(page, ca->recomputed, RESULT_DECIMALS), STR_EMPTY);
-    add_verdict(page, ca->verdict);
-    page_note(page,
-              c->factor.value > 0 ? text_of(page, "factor %.6f", c->factor.value) : STR_EMPTY);
-    page_note(page, ca->verdict == AUDIT_EXACT ? STR_EMPTY : ca->note.ptr ? ca->note : c->matched);
-    page_cell(page, STR_EMPTY);
-    if (has_runs) {
-        struct chart_run *runs = arena_array(&page->arena, struct chart_run, ca->n_logs);
-        double scale = (c->factor.value > 0 ? c->factor.value : 1) / ca->recomputed;
-        for (size_t idx = 0; idx < ca->n_logs; idx++) {
-            runs[idx] = (struct chart_run){how.logs[idx].value * scale, how.logs[idx].is_dropped};
-        }
-        chart_runs(page->out, runs, ca->n_logs);
-    }
-    add_how(page, report, ca, &how, has_runs);
+    add_how(page, report, ca, &how);
 }
 
 /* Cells of one table stand together: same model, heading and metric; of results: same model. */
@@ -442,20 +331,17 @@ static void add_table(struct page *page, const struct report_audit *audit, size_
     if (is_results) {
         HTML(page->out, "<details><summary>{}: {} of {} results follow from their runs</summary>\n",
              head->of_case->model, count_text(page, n_hold), count_text(page, n));
-        page_table(page,
-                   text_of(page, "%.*s: results and their runs", STR_ARG(head->of_case->model)),
-                   "System|n desk:Accelerators|n:Published, min|n desk:From the runs|Verdict|Runs");
-    } else {
-        page_table(page,
-                   text_of(page, "%.*s, %.*s: %s%s%.*s", STR_ARG(head->of_case->model),
-                           STR_ARG(head->cell->table), METRIC_WORDS[head->cell->metric],
-                           head->cell->unit.len ? " in " : "", STR_ARG(head->cell->unit)),
-                   "Framework|n desk:GPUs|n desk:Batch per GPU|n:Published|n "
-                   "desk:Recomputed|Verdict|n desk:Difference|rule:Rule");
     }
+    page_table(page,
+               text_of(page, "%.*s, %.*s: %s%s%.*s", STR_ARG(head->of_case->model),
+                       STR_ARG(is_results ? STR_LIT("results and their runs") : head->cell->table),
+                       METRIC_WORDS[head->cell->metric], head->cell->unit.len ? " in " : "",
+                       STR_ARG(head->cell->unit)),
+               "Framework|n desk:GPUs|n desk:Batch per GPU|n:Published|n desk:Recomputed|Verdict|"
+               "n desk:Difference|rule:Rule");
     for (size_t idx = first; idx < audit->n_cells; idx++) {
         if (same_table(head, &audit->cells[idx], is_results)) {
-            (is_results ? add_result : add_cell)(page, audit->report, &audit->cells[idx]);
+            add_cell(page, audit->report, &audit->cells[idx], is_results);
         }
     }
     page_table_end(page);
@@ -480,13 +366,6 @@ static void add_cells(struct page *page, const struct report_audit *audit, bool 
     page_section(page, "cells",
                  is_results ? STR_LIT("Results and their runs")
                             : STR_LIT("Published against recomputed"));
-    page_soft(page,
-              is_results
-                  ? STR_LIT("A dot is a run, its time over the result: the line is 1, the "
-                            "edges are 15 % off, halfway is 3.75 %. Hollow: dropped, as the "
-                            "fastest or the slowest. A cross: it did not succeed, and counts as "
-                            "the slowest. The digest of each log is in the JSON of reperf audit.")
-                  : STR_EMPTY);
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         add_table(page, audit, idx, is_results);
     }
@@ -496,23 +375,7 @@ static void add_cells(struct page *page, const struct report_audit *audit, bool 
 
 /* ---- like for like ---- */
 
-void like_scale(const struct like_row *rows, size_t n, struct chart_ratios *scale)
-{
-    scale->low = 0.8;
-    scale->high = 1.25;
-    for (size_t idx = 0; idx < n; idx++) {
-        const double ratios[] = {rows[idx].ratio, rows[idx].published_ratio};
-        for (size_t at = 0; at < ARRAY_LEN(ratios); at++) {
-            if (isfinite(ratios[at]) && ratios[at] > 0) {
-                scale->low = fmin(scale->low, ratios[at]);
-                scale->high = fmax(scale->high, ratios[at]);
-            }
-        }
-    }
-}
-
-static void add_like_row(struct page *page, const struct like_row *row,
-                         const struct chart_ratios *scale)
+static void add_like_row(struct page *page, const struct like_row *row)
 {
     const struct report_case *a = row->a->of_case;
     const struct report_case *b = row->b->of_case;
@@ -527,36 +390,23 @@ static void add_like_row(struct page *page, const struct like_row *row,
         fixed_text(page, row->value_a, 2), fixed_text(page, row->value_b, 2),
         text_of(page, "%.2f\xc3\x97", row->published_ratio),
         isfinite(row->ratio) ? text_of(page, "%.2f\xc3\x97", row->ratio) : STR_LIT("no log"),
-        STR_EMPTY);
-    strbuf_printf(page->out,
-                  "<svg class=\"ratio\" viewBox=\"0 0 180 22\" aria-hidden=\"true\">"
-                  "<path class=\"one\" d=\"M%.1f 0v22\"/>",
-                  chart_ratio_x(scale, 1));
-    chart_ratio(page->out, scale, row->published_ratio, row->ratio, 11);
-    strbuf_add_z(page->out, "</svg>");
-    page_cell(page, row->rule);
+        row->rule);
     page_note(page, row->note);
 }
 
 static void add_like(struct page *page, const struct report_audit *audit)
 {
-    struct chart_ratios scale = {.from = 8, .to = 172};
     if (audit->n_rows == 0) {
         return;
     }
-    like_scale(audit->rows, audit->n_rows, &scale);
     page_section(page, "like", STR_LIT("Like for like"));
-    strbuf_add_z(
-        page->out,
-        "<p>One statistic over one window, applied to both logs of a row, next to the ratio of the "
-        "printed numbers. <span class=\"dot was\"></span> printed, "
-        "<span class=\"dot is\"></span> by one rule; the upright line is 1\xc3\x97, the scale is "
-        "logarithmic.</p>\n");
+    page_soft(page, STR_LIT("One statistic over one window, applied to both logs of a row, next to "
+                            "the ratio of the printed numbers."));
     page_table(page, STR_LIT("Ratio of two frameworks by one rule for both"),
-               "Row|Frameworks|n:First|n:Second|n:Printed ratio|n:By one rule|Shift|rule:Rule, and "
+               "Row|Frameworks|n:First|n:Second|n:Printed ratio|n:By one rule|rule:Rule, and "
                "what still differs");
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
-        add_like_row(page, &audit->rows[idx], &scale);
+        add_like_row(page, &audit->rows[idx]);
     }
     page_table_end(page);
     page_section_end(page);
@@ -587,9 +437,6 @@ static void add_source(struct page *page, const char *what, const struct source_
 static void add_sections(struct page *page, const struct report_audit *audit)
 {
     bool has_results = is_results(audit);
-    if (!has_results) {
-        add_heat_of_cells(page, audit);
-    }
     if (audit->n_cells > 0) {
         add_cells(page, audit, has_results);
     }

@@ -56,13 +56,37 @@ static void add_value(struct page *page, const struct cell_audit *ca, double x, 
                                           : cell_number_words(&page->arena, ca));
 }
 
-static void add_ratio(struct page *page, const struct like_row *row,
-                      const struct chart_ratios *scale, double y)
+/* Ratios on a logarithmic scale between two places of the picture; 1 is always on it. */
+struct ratio_scale {
+    double low, high, from, to;
+};
+
+static double ratio_x(const struct ratio_scale *scale, double ratio)
 {
-    double was = chart_ratio_x(scale, row->published_ratio);
-    double is = chart_ratio_x(scale, row->ratio);
+    double share = (log(ratio) - log(scale->low)) / (log(scale->high) - log(scale->low));
+    return scale->from + share * (scale->to - scale->from);
+}
+
+/* The ratio as it was printed and by one rule for both, either of which may be missing. */
+static void add_ratio(struct page *page, const struct like_row *row,
+                      const struct ratio_scale *scale, double y)
+{
+    double was = ratio_x(scale, row->published_ratio);
+    double is = ratio_x(scale, row->ratio);
     bool is_left = !(is > was);
-    chart_ratio(page->out, scale, row->published_ratio, row->ratio, y - 5);
+    if (isfinite(was) && isfinite(is)) {
+        strbuf_printf(page->out,
+                      "<line class=\"bar\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", was,
+                      is, y - 5, y - 5);
+    }
+    if (isfinite(was)) {
+        strbuf_printf(page->out, "<circle class=\"was\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>", was,
+                      y - 5);
+    }
+    if (isfinite(is)) {
+        strbuf_printf(page->out, "<circle class=\"is\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>", is,
+                      y - 5);
+    }
     add_text(page, is_left ? "s" : "s n", was + (is_left ? 10 : -10), y,
              text_of(page, "%.2f\xc3\x97", row->published_ratio));
     if (isfinite(is)) {
@@ -84,9 +108,17 @@ static struct str note_text(struct page *page, struct str note)
 /* Returns where they end. */
 static double add_rows(struct page *page, const struct report_audit *audit, size_t n_rows)
 {
-    struct chart_ratios scale = {.from = 660, .to = WIDTH - 90};
+    struct ratio_scale scale = {.low = 0.8, .high = 1.25, .from = 660, .to = WIDTH - 90};
     double y = HEAD_HEIGHT;
-    like_scale(audit->rows, n_rows, &scale);
+    for (size_t idx = 0; idx < n_rows; idx++) {
+        const double ratios[] = {audit->rows[idx].ratio, audit->rows[idx].published_ratio};
+        for (size_t at = 0; at < ARRAY_LEN(ratios); at++) {
+            if (isfinite(ratios[at]) && ratios[at] > 0) {
+                scale.low = fmin(scale.low, ratios[at]);
+                scale.high = fmax(scale.high, ratios[at]);
+            }
+        }
+    }
     add_text(page, "s", 230, 140, audit->rows[0].a->of_case->stack->label);
     add_text(page, "s", 400, 140, audit->rows[0].b->of_case->stack->label);
     add_text(page, "s", 600, 140, STR_LIT("ratio: printed \xe2\x97\x8b, by one rule \xe2\x97\x8f"));
@@ -97,7 +129,7 @@ static double add_rows(struct page *page, const struct report_audit *audit, size
         strbuf_printf(page->out,
                       "<path class=\"line\" d=\"M%.1f %.1fH%.1f\"/>"
                       "<path class=\"one\" d=\"M%.1f %.1fv%.1f\"/>",
-                      MARGIN, y, WIDTH - MARGIN, chart_ratio_x(&scale, 1), y, height);
+                      MARGIN, y, WIDTH - MARGIN, ratio_x(&scale, 1), y, height);
         add_text(page, "", MARGIN, y + 22,
                  text_of(page, "%.*s %.*s, %.*s", STR_ARG(c->model), STR_ARG(c->precision),
                          STR_ARG(gpus_text(page, c->gpus))));

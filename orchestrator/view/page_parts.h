@@ -36,6 +36,8 @@ void page_table(struct page *page, struct str caption, const char *heads);
 void page_column(struct page *page, struct str head, const char *css);
 void page_row(struct page *page, const char *css, struct str id);
 void page_cell(struct page *page, struct str text);
+/* Not the first of its row; its colour adds nothing that the text does not say. share: of the full shade. */
+void page_shaded(struct page *page, double share, struct str text);
 void page_cells(struct page *page, const struct str *texts, size_t n);
 #define PAGE_CELLS(page, ...)                                                                      \
     page_cells(page, (const struct str[]){__VA_ARGS__},                                            \
@@ -63,17 +65,9 @@ extern const struct verdict_look VERDICT_LOOKS[AUDIT_NO_LOG + 1];
 /* "Paddle, 8 GPUs, batch 96": enough to tell cells of one table apart. */
 struct str case_text(struct page *page, const struct report_case *c);
 
-/* The common scale of the ratios of all rows; 1 is always on it. */
-void like_scale(const struct like_row *rows, size_t n, struct chart_ratios *scale);
-
 /* page_facts.c */
 void add_findings(struct page *page, const struct report_audit *audit);
 void add_conditions(struct page *page, const struct report *report);
-
-/* page_heat.c: a section each, where there is something to show */
-struct run_result;
-void add_heat_of_cells(struct page *page, const struct report_audit *audit);
-void add_heat_of_links(struct page *page, const struct run_result *result);
 
 /* page_curves.c */
 void add_scaling(struct page *page, const struct report_audit *audit);

@@ -5,6 +5,7 @@
 #include "evidence/columns.h"
 #include "judge/health.h"
 #include "judge/stats.h"
+#include "report/each_node.h"
 #include "report/hostlist.h"
 #include "report/source.h"
 #include "view/page.h"
@@ -139,6 +140,99 @@ static void add_cells(struct page *page, const struct run_view *view)
     page_soft(page, has_also ? str_of(result_also_means(&view->frozen.plan)) : STR_EMPTY);
     page_soft(page, view->audit_note);
     page_section_end(page);
+}
+
+/* ---- links between nodes ---- */
+
+/* The first cell of that measure from one node to another; a node without ptr is any. */
+static const struct cell_result *find_link(const struct run_result *result, struct str measure,
+                                           struct str from, struct str to)
+{
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct report_case *c = result->cells[idx].of_case;
+        if (c->n_on == 2 && str_eq(each_node_base(c), measure) &&
+            (!from.ptr || str_eq(c->on[0], from)) && (!to.ptr || str_eq(c->on[1], to))) {
+            return &result->cells[idx];
+        }
+    }
+    return NULL;
+}
+
+/* The next cell that is the first to, or else from, its node; NULL after the last. */
+static const struct cell_result *next_node(const struct run_result *result, struct str measure,
+                                           bool is_to, size_t *at)
+{
+    while (*at < result->n_cells) {
+        const struct cell_result *of = &result->cells[(*at)++];
+        const struct str *on = of->of_case->on;
+        if (of->of_case->n_on == 2 && of == find_link(result, measure, is_to ? STR_EMPTY : on[0],
+                                                      is_to ? on[1] : STR_EMPTY)) {
+            return of;
+        }
+    }
+    return NULL;
+}
+
+/* Each rate in its place, shaded by how much less it is than the best. */
+static void add_links_of(struct page *page, const struct run_result *result,
+                         const struct cell_result *first)
+{
+    const struct cell_result *from, *to;
+    struct str measure = each_node_base(first->of_case);
+    struct str unit = STR_EMPTY;
+    double best = 0;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *of = &result->cells[idx];
+        if (of->of_case->n_on == 2 && str_eq(each_node_base(of->of_case), measure) &&
+            isfinite(of->value)) {
+            unit = of->unit;
+            best = fmax(best, of->value);
+        }
+    }
+    page_table(page,
+               text_of(page,
+                       "%.*s, in %.*s: from the node at the left to the one above; shaded by how "
+                       "much less it is than the best",
+                       STR_ARG(measure), STR_ARG(unit)),
+               "From");
+    for (size_t at = 0; (to = next_node(result, measure, true, &at));) {
+        page_column(page, to->of_case->on[1], NULL);
+    }
+    for (size_t row = 0; (from = next_node(result, measure, false, &row));) {
+        page_row(page, NULL, STR_EMPTY);
+        page_cell(page, from->of_case->on[0]);
+        for (size_t at = 0; (to = next_node(result, measure, true, &at));) {
+            const struct cell_result *of =
+                find_link(result, measure, from->of_case->on[0], to->of_case->on[1]);
+            page_shaded(page,
+                        !of                   ? 0
+                        : isfinite(of->value) ? 1 - of->value / best
+                                              : 1,
+                        !of                   ? STR_EMPTY
+                        : isfinite(of->value) ? number_text(page, of->value)
+                                              : str_of(RUN_VERDICT_NAMES[of->verdict]));
+        }
+    }
+    page_table_end(page);
+}
+
+static void add_links(struct page *page, const struct run_result *result)
+{
+    bool has_any = false;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *of = &result->cells[idx];
+        if (of->of_case->n_on == 2 &&
+            of == find_link(result, each_node_base(of->of_case), STR_EMPTY, STR_EMPTY)) {
+            if (!has_any) {
+                page_section(page, "links", STR_LIT("Between the nodes"));
+            }
+            has_any = true;
+            add_links_of(page, result, of);
+        }
+    }
+    if (has_any) {
+        page_section_end(page);
+    }
 }
 
 /* ---- side by side ---- */
@@ -549,7 +643,7 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
          text_of(&page, "%" PRId64, plan->repeats), plan->repeats == 1 ? STR_EMPTY : STR_LIT("s"));
     add_headline(&page, view);
     strbuf_add_z(out, "</header>\n<main id=\"main\">\n");
-    add_heat_of_links(&page, &view->result);
+    add_links(&page, &view->result);
     add_cells(&page, view);
     add_columns(&page, view);
     if (!view->frozen.report.is_unpublished) {

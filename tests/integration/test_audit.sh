@@ -260,7 +260,6 @@ like "$(head -c 100 "$T/out")" "^<svg" "and nothing before it"
 exits 1 "JUnit beside a page" "$REPERF" audit paddle-perf-deeplabv3p --junit --html "$T/c.html"
 like "$(head -n 2 "$T/out")" "<testsuites" "JUnit for standard output"
 exits 0 "is both" cmp "$T/b.html" "$T/c.html"
-is "$(grep -c '^<tr><th scope="row">' "$T/b.html") $(grep -c 'style="--p:45%">+123.89' "$T/b.html") $(grep -o 'style="--p:0%"' "$T/b.html" | wc -l)" "6 1 8" "the page has its cells at a glance, shaded where they differ"
 is "$(/usr/bin/python3 -c 'import re,sys
 page = open(sys.argv[1], encoding="utf-8").read()
 links = re.findall(r"<li><a href=\"#([^\"]+)\">([^<]+)</a></li>", page)

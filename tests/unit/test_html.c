@@ -152,33 +152,3 @@ TEST(flat_and_empty_series_have_a_scale)
     assert_true(low < high);
     assert_int_equal(count(&out, "nan"), 0);
 }
-
-TEST(ratios_without_a_log_have_one_mark)
-{
-    const struct chart_ratios scale = {.low = 0.5, .high = 4, .from = 10, .to = 110};
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 4096);
-    chart_ratio(&out, &scale, 2.89, NAN, 11);
-    assert_int_equal(count(&out, "<circle"), 1);
-    strbuf_clear(&out);
-    chart_ratio(&out, &scale, 2.89, 1.29, 11);
-    assert_int_equal(count(&out, "<circle"), 2);
-    assert_int_equal(count(&out, "nan"), 0);
-    /* The scale is logarithmic: 1 is a third of the way from 0.5 to 4. */
-    assert_true(fabs(chart_ratio_x(&scale, 1) - 43.333) < 0.001);
-}
-
-TEST(a_strip_has_a_mark_a_run)
-{
-    const struct chart_run runs[] = {{1, false}, {0.5, true}, {1.01, false}, {INFINITY, true}};
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 4096);
-    chart_runs(&out, runs, ARRAY_LEN(runs));
-    assert_int_equal(count(&out, "<circle"), 3);
-    assert_int_equal(count(&out, "class=\"out\""), 1);
-    assert_int_equal(count(&out, "class=\"lost\""), 1);
-    assert_int_equal(count(&out, "4 runs, 1 of them did not succeed"), 1);
-    assert_int_equal(count(&out, "cx=\"90.0\""), 1); /* the result itself is in the middle */
-    assert_int_equal(count(&out, "cx=\"6.0\""), 1);  /* what is far off is at the edge */
-    assert_int_equal(count(&out, "inf"), 0);
-}
