@@ -6,7 +6,7 @@
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 . "$(dirname "$0")/../tap_lib.sh"
 W=$ROOT/tests/logs
-mkdir "$T/formats"
+mkdir "$T/written"
 
 lines() { # N TEXT...: each text N times, with the number of the time for @
     local n=$1 i text
@@ -16,7 +16,7 @@ lines() { # N TEXT...: each text N times, with the number of the time for @
 again() { # what the format that was written reads of the same log on standard input, by the same arguments; nothing where there is none
     local rest=() idx
     [ -e "$dir/made.json" ] || { echo null && return; }
-    cp "$dir/made.json" "$T/formats/$base-$line.json"
+    cp "$dir/made.json" "$T/written/$base-$line.json"
     for ((idx = 0; idx < ${#args[@]}; idx++)); do
         case ${args[idx]} in --suggest) ;; --unit) idx=$((idx + 1)) ;; *) rest+=("${args[idx]}") ;; esac
     done
@@ -34,7 +34,7 @@ one() { # NAME EDIT FACTS: its eight lines for compare.jq
     status=$?
     said=$(<"$dir/err")
     case " ${args[*]}" in *' --suggest'*) reads=$(again) ;; esac
-    printf '%s\n' "$base $line" "$1" "$3" "$status" "$(<"$dir/out")" "${reads:-null}" "${said//$'\n'/ }" "$same"
+    printf '%s\n' "$base $line" "${path##*/}: $1" "$3" "$status" "$(<"$dir/out")" "${reads:-null}" "${said//$'\n'/ }" "$same"
 }
 cases() { # NAME: of NAME.want
     local base=$1 line=0 log='' made='' args=() text name edit facts dir=$T/$1
@@ -77,6 +77,6 @@ is "$(wc -l <"$T/compared")$(for name in "${names[@]}"; do [ -s "$T/$name.cases"
 # Facts that do not hold, that are none or that no case names, and an edit that changes nothing: each is seen.
 is "$(printf '%s\n' place name verdict=ok 0 '{"verdict":"nan"}' null '' false place name speed=1 0 '{}' null '' false place name '' 0 '{}' null '' false place name verdict=ok 0 '{"verdict":"ok"}' null '' true \
     place name verdict=ok 0 '{"verdict":"ok"}' null '' false | jq -Rnr -f "$W/compare.jq" | cut -c1 | xargs)" "1 1 1 1 0" "what does not hold is seen"
-made=("$T"/formats/*.json)
+made=("$T"/written/*.json)
 [ ! -e "${made[0]}" ] || exits 0 "the formats that were written, ${#made[@]}, are valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/format.json "${made[@]}"
 tap_done
