@@ -160,13 +160,6 @@ exits 3 "a manifest without the digest of its series: status 3" "$REPERF" audit 
 export REPERF_ROOT="$ROOT"
 
 # --- measure -----------------------------------------------------------------------------------------------
-exits 0 "measure scales by what the log states" "$REPERF" measure --rule skip1 --json "$T/logs/made/own.log"
-is "$(jq .value "$T/out")" 80 "without being told"
-exits 0 "the same number given is no harm" "$REPERF" measure --rule skip1 --gpus 8 "$T/logs/made/own.log"
-exits 9 "--gpus 8 on a log of one GPU: status 9" "$REPERF" measure --rule skip1 --gpus 8 "$T/logs/made/gpus.log"
-like "$(cat "$T/err")" 'gpus.log: --gpus 8, and the log states 1' "with both numbers"
-exits 9 "so are nodes" "$REPERF" measure --rule skip1 --nodes 1 "$T/logs/made/nodes.log"
-exits 9 "and the batch" "$REPERF" measure --rule skip1 --batch 8 "$T/logs/made/batch.log"
 exits 9 "several logs: the others still count" "$REPERF" measure --rule skip1 --gpus 8 --json "$T/logs/made/gpus.log" "$T/logs/made/own.log"
 is "$(jq -c '[.files[] | .value // .error] | [(.[0] | test("states 1")), .[1]]' "$T/out")" '[true,80]' "each with its own answer"
 

@@ -13,6 +13,17 @@ lines() { # N TEXT...: each text N times, with the number of the time for @
     shift
     for ((i = 1; i <= n; i++)); do for text; do printf '%b\n' "${text//@/$i}"; done; done
 }
+mllog() { # "KEY|VALUE|METADATA"...: lines of MLPerf
+    local each key value metadata
+    for each; do
+        IFS="|" read -r key value metadata <<<"$each"
+        echo ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1613150138000, \"event_type\": \"X\", \"key\": \"$key\", \"value\": $value, \"metadata\": {\"lineno\": 1, $metadata}}"
+    done
+}
+said() { # LINE...: for the line of NCCL that holds @, of each host
+    local text each
+    while IFS= read -r text; do case $text in *@*) for each; do echo "${text/@/$each}"; done ;; *) echo "$text" ;; esac done
+}
 again() { # what the format that was written reads of the same log on standard input, by the same arguments; nothing where there is none
     local rest=() idx
     [ -e "$dir/made.json" ] || { echo null && return; }
