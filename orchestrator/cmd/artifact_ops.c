@@ -5,11 +5,13 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "cmd/document_text.h"
 #include "codec/json_document.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX    (1u << 30)
 #define ARTIFACTS_MAX 4096
+#define SHOWN_MAX     20
 
 static const artifact_fn *const OPS[ARTIFACT_KINDS] = {
     [ARTIFACT_DATASET] = DATASET_OPS, [ARTIFACT_IMAGE] = IMAGE_OPS, [ARTIFACT_SOURCE] = SOURCE_OPS};
@@ -58,18 +60,18 @@ static int resolve_all(struct artifact_job *job, const struct opt_list *names, b
 
 /* True where the command should go on with the next name. */
 static bool run_one(struct artifact_job *job, enum artifact_verb verb,
-                    const struct artifact *artifact, struct artifact_sink *sink, struct err *first)
+                    const struct artifact *artifact, struct json_out *out, struct err *first)
 {
     struct err err = {0};
     const char *name = artifact_text(job->arena, artifact);
     artifact_fn fn = OPS[artifact->kind][verb];
-    jw_object(sink->out, NULL);
-    jw_z(sink->out, "noun", name);
-    int result = fn ? fn(job, artifact, sink, &err)
+    jw_object(out, NULL);
+    jw_z(out, "noun", name);
+    int result = fn ? fn(job, artifact, out, &err)
                     : err_set(&err, ERR_USAGE, "%s: this version cannot %s a %s", name, VERBS[verb],
                               ARTIFACT_KIND_NAMES[artifact->kind]);
-    jw_err(sink->out, "error", &err);
-    jw_end_object(sink->out);
+    jw_err(out, "error", &err);
+    jw_end_object(out);
     if (result == 0) {
         return true;
     }
@@ -81,39 +83,16 @@ static bool run_one(struct artifact_job *job, enum artifact_verb verb,
     return err.code != ERR_INTERRUPTED;
 }
 
-static void log_lines(struct str text)
-{
-    struct str line;
-    while (str_next(&text, '\n', &line)) {
-        if (line.len) {
-            log_line(LOG_INFO, "%.*s", STR_ARG(line));
-        }
-    }
-}
-
-static int print_all(const struct artifact_job *job, struct strbuf *text, struct err *err)
-{
-    if (job->is_aside) {
-        log_lines(strbuf_str(text));
-        return 0;
-    }
-    return text->is_full ? err_set(err, ERR_INTERNAL, "more than %u bytes of text", OUTPUT_MAX)
-                         : cmd_print(strbuf_str(text), err);
-}
-
 /* The failure stands, whether or not its document could be written. */
-static int end(const struct artifact_job *job, struct strbuf *text, const struct err *first,
+static int end(const struct artifact_job *job, const struct strbuf *out, const struct err *first,
                struct err *err)
 {
-    struct err print_err = {0};
-    if (first->code == ERR_NONE) {
-        return print_all(job, text, err);
-    }
-    if (print_all(job, text, &print_err) < 0) {
-        log_line(LOG_DEBUG, "%s", print_err.msg);
-    }
-    *err = *first;
-    return -1;
+    struct err why = {0};
+    int result = job->is_aside  ? 0
+                 : out->is_full ? err_set(&why, ERR_INTERNAL, "more than %u bytes", OUTPUT_MAX)
+                                : cmd_print(strbuf_str(out), &why);
+    *err = first->code == ERR_NONE ? why : *first;
+    return first->code == ERR_NONE ? result : -1;
 }
 
 int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
@@ -124,9 +103,7 @@ int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(net) struct net net;
     CLEANUP(strbuf) struct strbuf document = STRBUF(OUTPUT_MAX);
-    CLEANUP(strbuf) struct strbuf text = STRBUF(OUTPUT_MAX);
     struct json_out out;
-    struct artifact_sink sink = {&out, &text};
     struct artifacts artifacts = {0};
     struct err first = {0};
     net_init(&net, job->net_opts);
@@ -145,13 +122,16 @@ int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
     jw_z(&out, "command", VERBS[verb]);
     jw_array(&out, "items");
     for (size_t idx = 0; idx < artifacts.n; idx++) {
-        if (!run_one(job, verb, &artifacts.items[idx], &sink, &first)) {
+        if (!run_one(job, verb, &artifacts.items[idx], &out, &first)) {
             break;
         }
     }
     jw_end_array(&out);
     jw_end_object(&out);
-    return end(job, want_json ? &document : &text, &first, err);
+    if (!want_json) {
+        document_to_text(&document, SHOWN_MAX);
+    }
+    return end(job, &document, &first, err);
 }
 
 int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx, const char *verb,

@@ -22,21 +22,17 @@ struct artifact_job { /* what was asked, the same for all names of a command */
     const char *from;               /* repair: a second copy of a dataset's files; or NULL */
     bool wants_tree;                /* fetch: unpack datasets, too */
     bool removes_extra;             /* repair: files that no list names */
-    bool is_aside; /* of another command: its lines are logged, stdout is not touched */
+    bool is_aside;                  /* of another command: stdout is not touched */
     /* Made by artifact_ops_run. */
     struct arena *arena;
     struct store *store;
     struct net *net; /* net_open before use */
 };
 
-/* Puts the members of its result into out, which is inside an object, and lines for people into text. On failure what was
-   written stays, and *err is reported as the item's error; ERR_INTEGRITY means "checked and wrong". */
-struct artifact_sink {
-    struct json_out *out;
-    struct strbuf *text;
-};
+/* Puts the members of its result into out, which is inside an object. On failure what was written stays, and *err is reported as the
+   item's error; ERR_INTEGRITY means "checked and wrong". */
 typedef int (*artifact_fn)(struct artifact_job *job, const struct artifact *artifact,
-                           struct artifact_sink *sink, struct err *err);
+                           struct json_out *out, struct err *err);
 
 enum artifact_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORESEE, VERBS_N };
 /* A file each, dataset_ops.c and so on; NULL: not supported for this kind. */
@@ -54,7 +50,7 @@ MUST_CHECK int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx,
                                  const char *as, const struct opt_list *operands, struct err *err);
 
 /* Handles every name in turn, reports as everything that they need; continues after a failure, and ends with the first one's
-   error. Both sinks are written, and one is printed: text, or one document: {schema_version, command, items: [{noun, ..., error}]}. Returns the exit status, or -1
+   error. Prints one document, {schema_version, command, items: [{noun, ..., error}]}, or its text. Returns the exit status, or -1
    with *err filled. */
 MUST_CHECK int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
                                 const struct opt_list *names, bool is_synthetic, bool want_json,
@@ -63,7 +59,5 @@ MUST_CHECK int artifact_ops_run(struct artifact_job *job, enum artifact_verb ver
 /* Every blob of the store, as `data verify` checks them (cmd_store.c). */
 MUST_CHECK int store_verify_all(const struct cmd_ctx *ctx, const struct cmd_call *call,
                                 bool is_quick, bool want_json, struct err *err);
-/* "148.0 GB" */
-char *store_size_text(struct arena *arena, uint64_t size_bytes);
 
 #endif

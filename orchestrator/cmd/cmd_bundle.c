@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
+#include "cmd/document_text.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "load/places.h"
@@ -41,11 +42,12 @@ static const struct opt IMPORT_OPTS[] = {
 /* ---- output ---- */
 
 /* path NULL: of bundle --dry-run. */
-static void print_json(struct strbuf *buf, const char *command, const char *path,
-                       const struct bundle_info *info)
+static int print(const struct cmd_call *call, const char *command, const char *path,
+                 const struct bundle_info *info)
 {
+    const struct args *args = call->args;
     struct json_out out;
-    jw_document(&out, buf);
+    jw_document(&out, call->out);
     jw_z(&out, "command", command);
     jw_z(&out, "bundle", path);
     jw_bool(&out, "synthetic", info->is_synthetic);
@@ -57,37 +59,9 @@ static void print_json(struct strbuf *buf, const char *command, const char *path
     jw_i64(&out, "blob_bytes", (int64_t)info->blob_bytes);
     json_encode(&out, BUNDLE_LISTS, BUNDLE_LISTS_N, info);
     jw_end_object(&out);
-}
-
-static void print_text(struct strbuf *buf, const char *command UNUSED, const char *path,
-                       const struct bundle_info *info)
-{
-    if (!path) {
-        strbuf_printf(buf,
-                      "would be %zu files, %" PRIu64 " bytes, %" PRIu64
-                      " of them blobs; nothing was written%s\n",
-                      info->n_files, info->file_bytes, info->blob_bytes,
-                      info->is_synthetic ? "; it contains SYNTHETIC data" : "");
-    } else {
-        strbuf_printf(buf,
-                      "%s: %zu files, %zu blobs of %" PRIu64 " bytes; every byte was checked%s\n",
-                      path, info->n_files, info->n_blobs, info->blob_bytes,
-                      info->is_synthetic ? "; it contains SYNTHETIC data" : "");
+    if (!args->want_json) {
+        document_to_text(call->out, SIZE_MAX);
     }
-    for (size_t idx = 0; idx < info->n_parts; idx++) {
-        strbuf_printf(buf, "  %.*s\n", STR_ARG(info->parts[idx]));
-    }
-    for (size_t idx = 0; idx < info->n_missing; idx++) {
-        strbuf_printf(buf, "  MISSING %.*s: %.*s\n", STR_ARG(info->missing[idx].said),
-                      STR_ARG(info->missing[idx].why));
-    }
-}
-
-static int print(const struct cmd_call *call, const char *command, const char *path,
-                 const struct bundle_info *info)
-{
-    const struct args *args = call->args;
-    (args->want_json ? print_json : print_text)(call->out, command, path, info);
     return 0;
 }
 

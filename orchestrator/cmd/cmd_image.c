@@ -2,13 +2,11 @@
 /* Images of the store: listed, given to an engine, written out, dropped. */
 #include "base/base.h"
 
-#include "base/table.h"
 #include "cmd/artifact_ops.h"
+#include "cmd/document_text.h"
 #include "codec/json_document.h"
 #include "store/image_export.h"
 #include "sys/stop.h"
-
-#define OUTPUT_MAX (16u << 20)
 
 struct args {
     const char *engine;
@@ -35,12 +33,11 @@ struct image_job {
     struct arena *arena;
     struct store *store;
     struct json_out *out; /* inside the document */
-    struct strbuf *text;
 };
 
 /* ---- ls ---- */
 
-static int add_image(struct image_job *job, const char *name, struct table *table, struct err *err)
+static int add_image(struct image_job *job, const char *name, struct err *err)
 {
     struct image_info info;
     if (image_open(job->arena, job->store, name, &info, err) < 0) {
@@ -50,33 +47,22 @@ static int add_image(struct image_job *job, const char *name, struct table *tabl
     jw_z(job->out, "name", name);
     image_info_json(job->out, &info);
     jw_end_object(job->out);
-    TABLE_ADD(table, str_of(name), info.platform, table_text(table, "%zu", info.manifest.n_layers),
-              table_text(table, "%.1f", (double)info.bytes / 1e6),
-              str_sub(str_of(oci_digest_of(info.pins.config).text), 0, 19), info.from);
     return 0;
 }
 
 static int list(struct image_job *job, struct err *err)
 {
-    CLEANUP(table) struct table table = table_of("image|platform|>layers|>MB|id|from");
     struct fs_names names;
     if (image_names(job->store, &names, err) < 0) {
         return -1;
     }
     jw_array(job->out, "images");
     for (size_t idx = 0; idx < names.n; idx++) {
-        if (add_image(job, names.items[idx], &table, err) < 0) {
+        if (add_image(job, names.items[idx], err) < 0) {
             return -1;
         }
     }
     jw_end_array(job->out);
-    if (names.n) {
-        table_render(&table, job->text);
-    } else {
-        strbuf_printf(job->text,
-                      "no image is in the store %s: reperf data fetch image:ID gets one\n",
-                      job->store->folder);
-    }
     return 0;
 }
 
@@ -113,8 +99,6 @@ static int load(struct image_job *job, struct err *err)
     jw_str(job->out, "id", loaded.id);
     jw_str(job->out, "engine_name", loaded.name);
     jw_bool(job->out, "was_there", loaded.was_there);
-    strbuf_printf(job->text, "%s %s %.*s\n", IMAGE_ENGINE_PROGRAMS[engine],
-                  loaded.was_there ? "had" : "has", STR_ARG(loaded.id));
     return 0;
 }
 
@@ -131,7 +115,6 @@ static int export_it(struct image_job *job, struct err *err)
     jw_z(job->out, "name", job->name);
     jw_z(job->out, "path", job->args->output);
     jw_i64(job->out, "bytes", (int64_t)info.bytes);
-    strbuf_printf(job->text, "%s\n", job->args->output);
     return 0;
 }
 
@@ -141,9 +124,6 @@ static int drop(struct image_job *job, struct err *err)
         return -1;
     }
     jw_z(job->out, "name", job->name);
-    strbuf_printf(job->text,
-                  "image %s: no longer kept; \"reperf data gc\" frees what nothing else needs\n",
-                  job->name);
     return 0;
 }
 
@@ -183,7 +163,7 @@ static int find_verb(const struct opt_list *operands, size_t *ret_verb, struct e
     return err_set(err, ERR_USAGE, "image: expected ls, load, export or rm");
 }
 
-static int run_verb(struct image_job *job, size_t verb, struct strbuf *json, struct err *err)
+static int run_verb(struct image_job *job, size_t verb, struct strbuf *text, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct json_out out;
@@ -192,31 +172,26 @@ static int run_verb(struct image_job *job, size_t verb, struct strbuf *json, str
     }
     job->store = &store;
     job->out = &out;
-    jw_document(&out, json);
+    jw_document(&out, text);
     jw_z(&out, "command", VERBS[verb].verb);
     int result = VERBS[verb].run(job, err);
-    if (result == 0) {
-        jw_end_object(&out);
+    jw_end_object(&out);
+    if (!job->args->want_json) {
+        document_to_text(text, SIZE_MAX);
     }
     return result;
 }
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf other; /* text or document, whichever is not wanted */
-    struct args *args = call->args;
-    struct image_job job = {.ctx = ctx,
-                            .args = args,
-                            .arena = call->arena,
-                            .text = args->want_json ? &other : call->out};
+    struct image_job job = {.ctx = ctx, .args = call->args, .arena = call->arena};
     size_t verb = 0;
-    strbuf_init(&other, OUTPUT_MAX);
     if (find_verb(&call->operands, &verb, err) < 0) {
         return -1;
     }
     job.name = call->operands.n > 1 ? store_name(call->arena, call->operands.items[1]) : NULL;
     stop_hold();
-    return run_verb(&job, verb, args->want_json ? call->out : &other, err);
+    return run_verb(&job, verb, call->out, err);
 }
 
 const struct cmd CMD_IMAGE = CMD("image", "ls|load|export|rm [IMAGE]",

@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
+#include "cmd/document_text.h"
 #include "codec/json_document.h"
 #include "store/artifact.h"
 #include "store/dataset_pack.h"
@@ -30,43 +31,11 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-/* A number of reperf-pack's document; -1 where it has none. */
-static int64_t said(const struct json *root, const char *name)
-{
-    struct err ignored = {0};
-    struct json member;
-    int64_t value;
-    return json_find(root, name, &member) && json_i64(&member, 0, INT64_MAX, &value, &ignored) == 0
-               ? value
-               : -1;
-}
-
-static void print_split(struct strbuf *buf, const struct dataset_here *here,
-                        const struct dataset_packed *packed)
-{
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err ignored = {0};
-    strbuf_printf(buf, "%s, split %.*s%s: %s\n", here->dataset.id.ptr, STR_ARG(packed->split),
-                  here->is_synthetic ? ", synthetic" : "", packed->folder);
-    if (json_parse(packed->said, "reperf-pack", &doc, &ignored) == 0) {
-        struct json root = json_root(&doc);
-        strbuf_printf(buf, "  samples %lld, shards %lld (%lld were there), %lld bytes\n",
-                      (long long)said(&root, "samples"), (long long)said(&root, "shards"),
-                      (long long)said(&root, "shards_kept"), (long long)said(&root, "bytes"));
-    }
-}
-
 /* reperf-pack's document for each split is inserted unchanged. */
 static void print(struct strbuf *buf, const struct dataset_here *here,
                   const struct dataset_packed *packed, size_t n, bool want_json)
 {
     struct json_out out;
-    if (!want_json) {
-        for (size_t idx = 0; idx < n; idx++) {
-            print_split(buf, here, &packed[idx]);
-        }
-        return;
-    }
     jw_document(&out, buf);
     jw_str(&out, "dataset", here->dataset.id);
     jw_bool(&out, "synthetic", here->is_synthetic);
@@ -76,6 +45,9 @@ static void print(struct strbuf *buf, const struct dataset_here *here,
     }
     jw_end_array(&out);
     jw_end_object(&out);
+    if (!want_json) {
+        document_to_text(buf, SIZE_MAX);
+    }
 }
 
 static int run_pack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)

@@ -7,9 +7,9 @@
 
 #include "base/fs.h"
 #include "base/progress.h"
-#include "base/table.h"
 #include "base/temp.h"
 #include "cmd/artifact_ops.h"
+#include "cmd/document_text.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"
@@ -23,8 +23,6 @@
 #define GRACE_S_MAX   (3650 * INT64_C(86400))
 #define FILE_KIND     "file" /* references of files that the user added */
 #define REF_BYTES_MAX 8192
-#define HOUR_S        INT64_C(3600)
-#define DAY_S         (24 * HOUR_S)
 
 struct args {
     bool want_json;
@@ -40,31 +38,15 @@ struct store_cmd { /* one call */
     struct store *store;
     const char *const *operands; /* after the verb */
     size_t n_operands;
-    struct strbuf *buf;   /* the output */
-    struct json_out *out; /* begun, in the top object; NULL: text is wanted */
+    struct json_out *out; /* in the top object */
+    bool is_text;         /* the output is no document */
 };
-
-char *store_size_text(struct arena *arena, uint64_t size_bytes)
-{
-    static const char *const UNITS[] = {"kB", "MB", "GB", "TB"};
-    double size = (double)size_bytes / 1000;
-    size_t unit = 0;
-    if (size_bytes < 1000) {
-        return arena_printf(arena, "%llu B", (unsigned long long)size_bytes);
-    }
-    /* From 999.95 on one decimal would show 1000.0 of the smaller unit. */
-    for (; size >= 999.95 && unit + 1 < ARRAY_LEN(UNITS); size /= 1000) {
-        unit++;
-    }
-    return arena_printf(arena, "%.1f %s", size, UNITS[unit]);
-}
 
 /* ---- ls ---- */
 
 struct listed {
     const char *kind, *name, *since;
     uint64_t n_blobs, n_missing, size_bytes;
-    int64_t age_s;
 };
 
 struct blob_extent {
@@ -109,7 +91,6 @@ static int list_ref(void *ctx, const struct store_ref *ref, struct err *err)
     struct store_listing *listing = ctx;
     struct arena *arena = listing->cmd->arena;
     const struct store *store = listing->cmd->store;
-    struct clock_src clock = listing->cmd->ctx->clock;
     struct listed item = {.kind = arena_printf(arena, "%s", ref->kind),
                           .name = arena_printf(arena, "%s", ref->name),
                           .n_blobs = ref->n_blobs};
@@ -132,7 +113,6 @@ static int list_ref(void *ctx, const struct store_ref *ref, struct err *err)
     }
     clock_rfc3339(since_ns, time);
     item.since = arena_printf(arena, "%s", time);
-    item.age_s = (clock.wall_ns(clock.ctx) - since_ns) / NS_PER_S;
     VEC_PUSH(&listing->refs, item);
     return 0;
 }
@@ -155,68 +135,13 @@ static int sum_up(struct store_listing *listing, struct err *err)
     return 0;
 }
 
-static struct str age_of(struct table *table, int64_t age_s)
-{
-    bool is_hours = age_s >= 2 * HOUR_S, is_days = age_s >= 2 * DAY_S;
-    int64_t unit_s = is_days ? DAY_S : is_hours ? HOUR_S : 60;
-    return table_text(table, "%" PRId64 " %s", age_s / unit_s,
-                      is_days    ? "d"
-                      : is_hours ? "h"
-                                 : "min");
-}
-
-static void print_refs(const struct store_listing *listing)
-{
-    CLEANUP(table) struct table table = table_of("kind|name|>blobs|>size|>age|note");
-    for (size_t idx = 0; idx < listing->refs.n; idx++) {
-        const struct listed *ref = &listing->refs.items[idx];
-        TABLE_ADD(
-            &table, str_of(ref->kind), str_of(ref->name), table_text(&table, "%zu", ref->n_blobs),
-            str_of(store_size_text(&table.arena, ref->size_bytes)), age_of(&table, ref->age_s),
-            ref->n_missing ? table_text(&table, "%zu blobs are missing", ref->n_missing)
-                           : STR_EMPTY);
-    }
-    if (table.n_cells) {
-        table_render(&table, listing->cmd->buf);
-    } else {
-        strbuf_add_z(listing->cmd->buf, "no references\n");
-    }
-}
-
-static void print_listing(const struct store_listing *l)
-{
-    struct arena *arena = l->cmd->arena;
-    struct strbuf *buf = l->cmd->buf;
-    const struct blob_extent *loose = &l->of[GC_BLOB], *idle = &l->of[GC_PARTIAL],
-                             *bad = &l->of[GC_QUARANTINE];
-    print_refs(l);
-    strbuf_printf(buf, "\n%s: %zu blobs, %s, are referenced; %zu, %s, are not\n",
-                  l->cmd->store->folder, l->kept.n, store_size_text(arena, l->kept.bytes), loose->n,
-                  store_size_text(arena, loose->bytes));
-    if (fs_exists(store_path(l->cmd->store, "trees")) ||
-        fs_exists(store_path(l->cmd->store, "packed"))) {
-        strbuf_add_z(buf, "unpacked trees and packed shards, in trees/ and packed/ there, are "
-                          "not counted\n");
-    }
-    if (idle->n || l->n_busy) {
-        strbuf_printf(buf, "fetches: %zu are running, %zu were broken off, %s\n", l->n_busy,
-                      idle->n, store_size_text(arena, idle->bytes));
-    }
-    if (bad->n) {
-        strbuf_printf(buf, "in quarantine: %zu corrupt blobs, %s\n", bad->n,
-                      store_size_text(arena, bad->bytes));
-    }
-}
-
 static int store_ls(struct store_cmd *cmd, struct err *err)
 {
     struct store_listing listing = {.cmd = cmd};
     int result = store_each_ref(cmd->store, list_ref, &listing, err);
     result = result < 0 ? -1 : sum_up(&listing, err);
-    if (result == 0 && cmd->out) {
+    if (result == 0) {
         json_encode(cmd->out, LISTING_ROWS, ARRAY_LEN(LISTING_ROWS), &listing);
-    } else if (result == 0) {
-        print_listing(&listing);
     }
     VEC_RELEASE(&listing.refs);
     return result;
@@ -300,23 +225,20 @@ static int store_path_of(struct store_cmd *cmd, struct err *err)
             return err_set(err, ERR_NOT_FOUND, "%.200s: %s is not in the store", cmd->operands[0],
                            paths[idx]);
         }
-        if (!cmd->out) {
-            strbuf_printf(cmd->buf, "%s\n", paths[idx]);
-        }
     }
-    if (cmd->out) {
+    cmd->is_text = !cmd->args->want_json;
+    if (cmd->is_text) { /* for $(reperf data path NAME) */
+        strbuf_clear(cmd->out->buf);
+        for (size_t idx = 0; idx < finding.n_blobs; idx++) {
+            strbuf_printf(cmd->out->buf, "%s\n", paths[idx]);
+        }
+    } else {
         json_encode(cmd->out, PATH_ROWS, ARRAY_LEN(PATH_ROWS), &list);
     }
     return 0;
 }
 
 /* ---- drop ---- */
-
-static void put_dropped(struct json_out *out, const char *kind, const char *name)
-{
-    jw_z(out, "kind", kind);
-    jw_z(out, "name", name);
-}
 
 static int store_drop(struct store_cmd *cmd, struct err *err)
 {
@@ -348,13 +270,8 @@ static int store_drop(struct store_cmd *cmd, struct err *err)
                                     : store_ref_drop(cmd->store, kind, name, err)) < 0) {
         return -1;
     }
-    if (cmd->out) {
-        put_dropped(cmd->out, kind, name);
-    } else {
-        strbuf_printf(cmd->buf,
-                      "%s/%s is dropped; the next gc drops blobs that nothing else names\n", kind,
-                      name);
-    }
+    jw_z(cmd->out, "kind", kind);
+    jw_z(cmd->out, "name", name);
     return 0;
 }
 
@@ -423,31 +340,21 @@ static int add_one(struct store_cmd *cmd, const char *path, struct err *err)
     if (refer(cmd, &added, err) < 0) {
         return -1;
     }
-    if (cmd->out) {
-        jw_object(cmd->out, NULL);
-        json_encode(cmd->out, ADDED_ROWS, ARRAY_LEN(ADDED_ROWS), &added);
-        jw_end_object(cmd->out);
-    } else {
-        strbuf_printf(cmd->buf, "%s\n  name    " FILE_KIND "/%s\n  size    %lld bytes\n", path,
-                      added.name, (long long)added.size_bytes);
-        strbuf_printf(cmd->buf, "  MD5     %s\n  SHA-256 %s\n", added.md5, added.sha256);
-    }
+    jw_object(cmd->out, NULL);
+    json_encode(cmd->out, ADDED_ROWS, ARRAY_LEN(ADDED_ROWS), &added);
+    jw_end_object(cmd->out);
     return 0;
 }
 
 static int store_add(struct store_cmd *cmd, struct err *err)
 {
-    if (cmd->out) {
-        jw_array(cmd->out, "files");
-    }
+    jw_array(cmd->out, "files");
     for (size_t idx = 0; idx < cmd->n_operands; idx++) {
         if (add_one(cmd, cmd->operands[idx], err) < 0) {
             return -1;
         }
     }
-    if (cmd->out) {
-        jw_end_array(cmd->out);
-    }
+    jw_end_array(cmd->out);
     return 0;
 }
 
@@ -474,26 +381,6 @@ static const struct json_field DROPPED_ROWS[] = {
     ROW_THERE(struct dropped, result, GC_ROWS),
 };
 
-static void print_dropped(struct store_cmd *cmd, const struct store_gc_result *result)
-{
-    const char *verb = cmd->args->is_dry_run ? "would drop" : "dropped";
-    for (size_t idx = 0; idx < result->n; idx++) {
-        strbuf_printf(cmd->buf, "%s %s, %zu bytes\n", verb, result->items[idx].name,
-                      result->items[idx].size_bytes);
-    }
-    strbuf_printf(cmd->buf, "%s %zu, %zu bytes; kept %zu blobs that are referenced", verb,
-                  result->n, result->bytes, result->n_kept);
-    if (result->n_young) {
-        strbuf_printf(cmd->buf,
-                      ", %zu (%s) that are younger than their grace (--grace 0 drops them)",
-                      result->n_young, store_size_text(cmd->arena, result->young_bytes));
-    }
-    if (result->n_busy) {
-        strbuf_printf(cmd->buf, ", %zu fetches that are running", result->n_busy);
-    }
-    strbuf_add_z(cmd->buf, "\n");
-}
-
 static int store_gc_now(struct store_cmd *cmd, struct err *err)
 {
     int64_t grace_s = cmd->args->grace_s;
@@ -516,11 +403,7 @@ static int store_gc_now(struct store_cmd *cmd, struct err *err)
     if (store_gc(cmd->arena, cmd->store, &opts, &result, err) < 0) {
         return -1;
     }
-    if (cmd->out) {
-        json_encode(cmd->out, DROPPED_ROWS, ARRAY_LEN(DROPPED_ROWS), &dropped);
-    } else {
-        print_dropped(cmd, &result);
-    }
+    json_encode(cmd->out, DROPPED_ROWS, ARRAY_LEN(DROPPED_ROWS), &dropped);
     return 0;
 }
 
@@ -563,25 +446,6 @@ static int judge(const struct store_verify_result *result)
     return status;
 }
 
-static void print_checked(struct store_cmd *cmd, const struct store_verify_result *result)
-{
-    for (size_t idx = 0; idx < result->n; idx++) {
-        const struct store_finding *f = &result->findings[idx];
-        strbuf_printf(cmd->buf, "%s %s%s%s\n", STORE_FAULT_NAMES[f->fault], f->name,
-                      !f->where                   ? ""
-                      : f->fault == STORE_CORRUPT ? ", now "
-                                                  : ", named by ",
-                      f->where ? f->where : "");
-    }
-    strbuf_printf(cmd->buf, "%zu blobs, %s: %zu findings", result->n_blobs,
-                  store_size_text(cmd->arena, result->blob_bytes), result->n);
-    if (result->n_cached) {
-        strbuf_printf(cmd->buf, "; %zu unchanged since they were read, and not read again",
-                      result->n_cached);
-    }
-    strbuf_add_z(cmd->buf, "\n");
-}
-
 static void show_bytes(void *ctx, uint64_t bytes_done)
 {
     progress_set(ctx, bytes_done);
@@ -616,11 +480,7 @@ static int store_check(struct store_cmd *cmd, struct err *err)
     }
     int status = judge(&result);
     const struct store_checked checked = {&result, opts.is_quick, status == 0};
-    if (cmd->out) {
-        json_encode(cmd->out, CHECKED_ROWS, ARRAY_LEN(CHECKED_ROWS), &checked);
-    } else {
-        print_checked(cmd, &result);
-    }
+    json_encode(cmd->out, CHECKED_ROWS, ARRAY_LEN(CHECKED_ROWS), &checked);
     return status;
 }
 
@@ -638,13 +498,6 @@ static const struct opt OPTS[] = {
 };
 #define JSON_OPTS (OPTS + 2)
 
-static void put_head(const struct store_cmd *cmd, const char *verb)
-{
-    jw_document(cmd->out, cmd->buf);
-    jw_z(cmd->out, "command", verb);
-    jw_z(cmd->out, "store", cmd->store->folder);
-}
-
 typedef int (*store_verb)(struct store_cmd *cmd, struct err *err);
 
 static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb verb,
@@ -659,18 +512,20 @@ static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb ver
                             .store = &store,
                             .operands = call->operands.items,
                             .n_operands = call->operands.n,
-                            .buf = call->out,
-                            .out = args->want_json ? &out : NULL};
+                            .out = &out};
     stop_hold();
     if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
-    if (cmd.out) {
-        put_head(&cmd, name);
-    }
+    jw_document(&out, call->out);
+    jw_z(&out, "command", name);
+    jw_z(&out, "store", store.folder);
     int status = verb(&cmd, err);
-    if (status >= 0 && cmd.out) {
+    if (!cmd.is_text) {
         jw_end_object(&out);
+    }
+    if (!cmd.is_text && !args->want_json) {
+        document_to_text(call->out, SIZE_MAX);
     }
     return status;
 }

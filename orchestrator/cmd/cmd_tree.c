@@ -5,6 +5,7 @@
 
 #include "base/progress.h"
 #include "cmd/cmd.h"
+#include "cmd/document_text.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "store/store.h"
@@ -84,7 +85,7 @@ static int with_cache(struct treeing *t, struct err *err)
     return result;
 }
 
-static void print_json(const struct treeing *t)
+static void print(const struct treeing *t)
 {
     uint8_t sha256[SHA256_BYTES];
     struct json_out out;
@@ -107,25 +108,9 @@ static void print_json(const struct treeing *t)
     }
     jw_end_array(&out);
     jw_end_object(&out);
-}
-
-static void print_differences(const struct treeing *t)
-{
-    for (size_t idx = 0; idx < t->result.differences.n; idx++) {
-        const struct tree_difference *difference = &t->result.differences.items[idx];
-        strbuf_printf(t->out, "%s ", TREE_FAULT_NAMES[difference->fault]);
-        for (const char *c = difference->path; *c; c++) { /* no outside text drives the terminal */
-            strbuf_add_char(t->out, (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
-        }
-        strbuf_add_char(t->out, '\n');
+    if (!t->args->want_json) {
+        document_to_text(t->out, SIZE_MAX);
     }
-    strbuf_printf(t->out, "%zu files in the list, %zu differences", t->list.n,
-                  t->result.differences.n);
-    if (t->result.n_cached) {
-        strbuf_printf(t->out, "; %llu unchanged since they were read, and not read again",
-                      (unsigned long long)t->result.n_cached);
-    }
-    strbuf_add_char(t->out, '\n');
 }
 
 /* 5 if a file differs from the list, 10 if the only problem is that some cannot be read. */
@@ -143,10 +128,8 @@ static int judge(const struct treeing *t)
 
 static int report(struct treeing *t, int result, struct err *err)
 {
-    if (result == 0 && t->args->want_json) {
-        print_json(t);
-    } else if (result == 0 && t->args->list) {
-        print_differences(t);
+    if (result == 0 && (t->args->want_json || t->args->list)) {
+        print(t);
     } else if (result == 0) {
         result = tree_list_print(&t->list, STDOUT_FILENO, "standard output", err);
     }

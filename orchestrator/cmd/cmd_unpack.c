@@ -2,9 +2,9 @@
 #include "base/base.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
+#include "cmd/document_text.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "store/unpack_tree.h"
@@ -70,7 +70,7 @@ static void print_hex(struct json_out *out, const char *key, const uint8_t *byte
     jw_z(out, key, is_known ? hex_of(bytes, n).text : NULL);
 }
 
-static void print_json(struct strbuf *buf, const struct unpack_run *u, const struct err *err)
+static void print(struct strbuf *buf, const struct unpack_run *u, const struct err *err)
 {
     const struct unpack_tree_result *r = &u->result;
     bool holds = err->code == ERR_NONE;
@@ -98,33 +98,6 @@ static void print_json(struct strbuf *buf, const struct unpack_run *u, const str
     jw_end_array(&out);
     jw_err(&out, "error", err);
     jw_end_object(&out);
-}
-
-static void print_text(struct strbuf *buf, const struct unpack_run *u, const struct args *args)
-{
-    const struct unpack_tree_result *r = &u->result;
-    char archive[SHA256_HEX_SIZE], tree[SHA256_HEX_SIZE];
-    hex_encode(r->archive.sha256, SHA256_BYTES, archive);
-    hex_encode(u->tree_sha256, SHA256_BYTES, tree);
-    strbuf_printf(buf, "%s\n  archive %s, %" PRIu64 " bytes, SHA-256 %s%s\n", u->folder, r->format,
-                  r->archive.size_bytes, archive,
-                  args->sha256 || args->md5 ? " (as expected)" : " (nothing to compare it with)");
-    strbuf_printf(buf,
-                  "  files   %zu in %" PRIu64 " folders, %" PRIu64 " bytes, %" PRIu64 " links%s\n",
-                  r->list.n, r->n_folders, r->file_bytes, r->n_links,
-                  args->list ? "; each is as its list says" : "");
-    strbuf_printf(buf, "  tree    SHA-256 %s\n", tree);
-}
-
-static void log_differences(const struct unpack_run *u)
-{
-    for (size_t idx = 0; idx < u->differences.n && idx < SHOWN_MAX; idx++) {
-        log_line(LOG_ERROR, "%s: %s", TREE_FAULT_NAMES[u->differences.items[idx].fault],
-                 u->differences.items[idx].path);
-    }
-    if (u->differences.n > SHOWN_MAX) {
-        log_line(LOG_ERROR, "and %zu more; --json names all", u->differences.n - SHOWN_MAX);
-    }
 }
 
 static int read_hex(const char *text, const char *option, size_t n, uint8_t *ret_bytes,
@@ -200,13 +173,10 @@ static int run_unpack(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
     u.folder = call->operands.items[1];
     stop_hold();
     int result = unpack_it(ctx, &u, args, err);
-    call->is_said = args->want_json;
-    if (args->want_json) {
-        print_json(call->out, &u, err);
-    } else if (result == 0) {
-        print_text(call->out, &u, args);
-    } else {
-        log_differences(&u);
+    call->is_said = args->want_json || u.differences.n;
+    print(call->out, &u, err);
+    if (!args->want_json) {
+        document_to_text(call->out, SHOWN_MAX);
     }
     free(u.differences.items);
     arena_release(&u.arena);

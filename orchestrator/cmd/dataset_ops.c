@@ -24,57 +24,41 @@ static int load(struct artifact_job *job, const struct artifact *artifact,
 
 /* `fetch --dry-run` of a dataset. */
 
-static void put_foreseen(struct artifact_sink *sink, const struct dataset_foreseen *one)
+static void put_foreseen(struct json_out *out, const struct dataset_foreseen *one)
 {
     const char *from = one->is_wanted ? "person" : DATASET_ORIGINS[one->origin];
-    jw_object(sink->out, NULL);
-    jw_str(sink->out, "name", one->file->name);
-    jw_known(sink->out, "bytes", one->bytes);
-    jw_z(sink->out, "from", from);
-    jw_z(sink->out, "url", one->url);
-    jw_end_object(sink->out);
-    strbuf_printf(sink->text, "  %-9s %s, ", from, one->file->name.ptr);
-    if (one->bytes < 0) {
-        strbuf_add_z(sink->text, "size not known");
-    } else {
-        strbuf_printf(sink->text, "%lld bytes", (long long)one->bytes);
-    }
-    strbuf_printf(sink->text, "%s%s\n", one->url ? " from " : "", one->url ? one->url : "");
+    jw_object(out, NULL);
+    jw_str(out, "name", one->file->name);
+    jw_known(out, "bytes", one->bytes);
+    jw_z(out, "from", from);
+    jw_z(out, "url", one->url);
+    jw_end_object(out);
 }
 
-static void put_all_foreseen(struct artifact_sink *sink, const struct dataset_here *here,
+static void put_all_foreseen(struct json_out *out, const struct dataset_here *here,
                              const struct dataset_foreseen_list *list, bool has_tree)
 {
     int64_t to_get = 0;
     size_t n_open = 0;
     size_t n_to_get = 0;
-    strbuf_printf(sink->text, "%s%s\n", here->dataset.id.ptr,
-                  here->is_synthetic ? " (synthetic)" : "");
-    jw_bool(sink->out, "synthetic", here->is_synthetic || here->dataset.is_synthetic);
-    jw_array(sink->out, "files");
+    jw_bool(out, "synthetic", here->is_synthetic || here->dataset.is_synthetic);
+    jw_array(out, "files");
     for (size_t idx = 0; idx < list->n; idx++) {
         bool is_new = list->items[idx].origin != FROM_STORE;
-        put_foreseen(sink, &list->items[idx]);
+        put_foreseen(out, &list->items[idx]);
         n_to_get += is_new;
         n_open += is_new && list->items[idx].bytes < 0;
         to_get += is_new && list->items[idx].bytes > 0 ? list->items[idx].bytes : 0;
     }
-    jw_end_array(sink->out);
-    jw_i64(sink->out, "files_to_get", (int64_t)n_to_get);
-    jw_i64(sink->out, "bytes_to_get", to_get);
-    jw_i64(sink->out, "files_of_unknown_size", (int64_t)n_open);
-    jw_bool(sink->out, "unpacked", has_tree);
-    strbuf_printf(sink->text, "  to get: %zu of %zu files, %lld bytes", n_to_get, list->n,
-                  (long long)to_get);
-    if (n_open) {
-        strbuf_printf(sink->text, " and %zu whose size is not known", n_open);
-    }
-    strbuf_printf(sink->text, "; the tree %s\n",
-                  has_tree ? "is there, and would be checked" : "would be unpacked");
+    jw_end_array(out);
+    jw_i64(out, "files_to_get", (int64_t)n_to_get);
+    jw_i64(out, "bytes_to_get", to_get);
+    jw_i64(out, "files_of_unknown_size", (int64_t)n_open);
+    jw_bool(out, "unpacked", has_tree);
 }
 
 static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
-                      struct artifact_sink *sink, struct err *err)
+                      struct json_out *out, struct err *err)
 {
     const struct dataset_fetch_opts opts = {.net = job->net};
     struct dataset_foreseen_list list;
@@ -83,7 +67,7 @@ static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
         dataset_foresee(job->arena, job->store, &here, &opts, &list, err) < 0) {
         return -1;
     }
-    put_all_foreseen(sink, &here, &list,
+    put_all_foreseen(out, &here, &list,
                      dataset_state(job->arena, job->store, &here) == DATASET_TREE);
     return 0;
 }
@@ -134,60 +118,6 @@ static void put_fetched(struct json_out *out, const struct dataset_here *here,
     json_encode(out, TREE_ROWS, ARRAY_LEN(TREE_ROWS), fetched->has_tree ? fetched : &NO_TREE);
 }
 
-static void print_wanted(struct strbuf *text, struct arena *arena,
-                         const struct dataset_wanted *wanted)
-{
-    const struct dataset_file *file = wanted->file;
-    strbuf_printf(text, "  wanted    %s\n", file->name.ptr);
-    if (file->size_bytes >= 0) {
-        strbuf_printf(text, "    size    %lld bytes (%s)\n", (long long)file->size_bytes,
-                      store_size_text(arena, (uint64_t)file->size_bytes));
-    } else {
-        strbuf_add_z(text, "    size    not known\n");
-    }
-    strbuf_printf(text, "    MD5     %s\n",
-                  file->has_md5 ? md5_hex_of(file->md5).text : "not known");
-    strbuf_printf(text, "    SHA-256 %s\n",
-                  file->has_sha256 ? sha256_hex_of(file->sha256).text : "not known");
-    for (size_t idx = 0; idx < file->n_urls; idx++) {
-        strbuf_printf(text, "    from    %s\n", file->urls[idx].ptr);
-    }
-    strbuf_printf(text, "    put it  %s\n", wanted->put_path);
-    if (file->has_md5 || file->has_sha256) {
-        strbuf_add_z(text, "            or from anywhere: reperf data add FILE\n");
-    }
-}
-
-static void print_fetched(struct strbuf *text, struct arena *arena, const struct dataset_here *here,
-                          const struct dataset_fetched *fetched)
-{
-    strbuf_printf(text, "%s%s\n", here->dataset.id.ptr,
-                  here->is_synthetic ? " (synthetic: reproduces no published number)" : "");
-    for (size_t idx = 0; idx < fetched->n_files; idx++) {
-        const struct dataset_got *got = &fetched->files[idx];
-        strbuf_printf(text, "  %-9s %s, %lld bytes%s\n", DATASET_ORIGINS[got->origin],
-                      got->item.name.ptr, (long long)got->item.size_bytes,
-                      here->is_synthetic ? ""
-                      : got->is_checked  ? ", digest as known"
-                                         : ", no digest was known: not checked");
-        if (got->origin == FROM_NET) {
-            strbuf_printf(
-                text, "            %llu bytes received, %llu kept from before, %llu again\n",
-                (unsigned long long)got->received_bytes, (unsigned long long)got->kept_bytes,
-                (unsigned long long)got->again_bytes);
-        }
-    }
-    for (size_t idx = 0; idx < fetched->n_wanted; idx++) {
-        print_wanted(text, arena, &fetched->wanted[idx]);
-    }
-    if (fetched->has_tree) {
-        strbuf_printf(text, "  tree      %s: %lld files, %lld bytes%s\n", fetched->tree_path,
-                      (long long)fetched->tree.seen.n_files,
-                      (long long)fetched->tree.seen.file_bytes,
-                      fetched->was_there ? ", was there" : "");
-    }
-}
-
 static int fetch(struct artifact_job *job, const struct dataset_here *here, bool wants_tree,
                  struct dataset_fetched *fetched, struct err *err)
 {
@@ -204,8 +134,8 @@ static int fetch(struct artifact_job *job, const struct dataset_here *here, bool
 /* A tree that existed before is reported only after its files were checked. */
 static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err);
 
-static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
-                    struct artifact_sink *sink, struct err *err)
+static int op_fetch(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
+                    struct err *err)
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
@@ -215,10 +145,8 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
     int result = fetch(job, &here, job->wants_tree, &fetched, err);
     if (result == 0 && fetched.was_there) {
         result = check_there(job, &here, err);
-        fetched.was_there = result == 0;
     }
-    put_fetched(sink->out, &here, &fetched);
-    print_fetched(sink->text, job->arena, &here, &fetched);
+    put_fetched(out, &here, &fetched);
     return result;
 }
 
@@ -229,8 +157,8 @@ static const struct json_field LOCKED_ROWS[] = {
     ROW("lock_changed", struct dataset_locked, is_new, 0),
 };
 
-static int op_lock(struct artifact_job *job, const struct artifact *artifact,
-                   struct artifact_sink *sink, struct err *err)
+static int op_lock(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
+                   struct err *err)
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
@@ -244,19 +172,15 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact,
                        here.name);
     }
     int result = fetch(job, &here, true, &fetched, err);
-    put_fetched(sink->out, &here, &fetched);
+    put_fetched(out, &here, &fetched);
     if (result < 0) {
-        print_fetched(sink->text, job->arena, &here, &fetched);
         return -1;
     }
     const struct dataset_lock_from from = {job->store, &here, job->net_opts, &fetched};
     if (dataset_lock(job->arena, &from, &locked, err) < 0) {
         return -1;
     }
-    json_encode(sink->out, LOCKED_ROWS, ARRAY_LEN(LOCKED_ROWS), &locked);
-    strbuf_printf(sink->text, "%s\n  %s %s: %zu files, a tree of %lld\n", here.name,
-                  locked.is_new ? "locked in" : "is as locked in", locked.path, locked.lock.n_items,
-                  (long long)locked.lock.n_files);
+    json_encode(out, LOCKED_ROWS, ARRAY_LEN(LOCKED_ROWS), &locked);
     return 0;
 }
 
@@ -336,97 +260,6 @@ static void put_verified(struct json_out *out, const struct dataset_here *here,
     json_encode(out, VERIFIED_ROWS, ARRAY_LEN(VERIFIED_ROWS), v);
 }
 
-static void print_digests(struct strbuf *text, const struct dataset_fault *fault)
-{
-    if (fault->expected && fault->found) {
-        strbuf_printf(text, "      expected SHA-256 %s\n", sha256_hex_of(fault->expected).text);
-        strbuf_printf(text, "      found    SHA-256 %s, %llu bytes\n",
-                      sha256_hex_of(fault->found->sha256).text,
-                      (unsigned long long)fault->found->size_bytes);
-    }
-}
-
-static void print_archive(struct strbuf *text, const struct dataset_archive *archive)
-{
-    const struct dataset_file *file = archive->file;
-    char expected[SHA256_HEX_SIZE] = "not known";
-    char found[SHA256_HEX_SIZE];
-    if (!archive->is_there) {
-        strbuf_printf(text, "  archive %s: not there\n", file->name.ptr);
-        return;
-    }
-    strbuf_printf(text, "  archive %s: %s\n", file->name.ptr,
-                  !archive->is_right                  ? "does NOT hold"
-                  : file->has_md5 || file->has_sha256 ? "holds"
-                                                      : "no digest of it is known");
-    if (file->has_sha256) {
-        hex_encode(file->sha256, SHA256_BYTES, expected);
-        hex_encode(archive->found.sha256, SHA256_BYTES, found);
-    } else {
-        if (file->has_md5) {
-            hex_encode(file->md5, MD5_BYTES, expected);
-        }
-        hex_encode(archive->found.md5, MD5_BYTES, found);
-    }
-    strbuf_printf(text, "    expected %s %s, ", file->has_sha256 ? "SHA-256" : "MD5", expected);
-    if (file->size_bytes < 0) {
-        strbuf_add_z(text, "size not known\n");
-    } else {
-        strbuf_printf(text, "%lld bytes\n", (long long)file->size_bytes);
-    }
-    strbuf_printf(text, "    found    %s %s, %llu bytes\n", file->has_sha256 ? "SHA-256" : "MD5",
-                  found, (unsigned long long)archive->found.size_bytes);
-}
-
-static void print_faults(struct strbuf *text, const struct dataset_verified *v)
-{
-    size_t shown = 0;
-    for (size_t idx = 0; idx < v->n_faults; idx++) {
-        const struct dataset_fault *fault = &v->faults[idx];
-        bool is_first = idx == 0 || v->faults[idx - 1].kind != fault->kind;
-        shown = is_first ? 0 : shown;
-        if (is_first) {
-            strbuf_printf(text, "  %s: %zu\n", DATASET_FAULTS[fault->kind], v->n_of[fault->kind]);
-        }
-        if (shown < VERIFY_SHOWN_MAX) {
-            strbuf_printf(text, "    %s%s%s\n", fault->path, fault->why ? ": " : "",
-                          fault->why ? fault->why : "");
-            print_digests(text, fault);
-        } else if (shown == VERIFY_SHOWN_MAX) {
-            strbuf_printf(text, "    and %zu more (--json has all)\n",
-                          v->n_of[fault->kind] - VERIFY_SHOWN_MAX);
-        }
-        shown++;
-    }
-}
-
-static void print_verified(struct strbuf *text, const struct dataset_here *here,
-                           const struct dataset_verified *v)
-{
-    static const char *const SAYS[] = {
-        [VERDICT_HOLDS] = "holds",
-        [VERDICT_PARTLY] = "holds as far as it could be checked",
-        [VERDICT_WRONG] = "does NOT hold",
-    };
-    strbuf_printf(text, "%s%s: %s\n", here->dataset.id.ptr,
-                  here->is_synthetic ? " (synthetic)" : "", SAYS[v->verdict]);
-    strbuf_printf(text, "  %llu files in %s; %llu from the cache, %.1f MB read, %llu headers\n",
-                  (unsigned long long)v->n_files, v->tree_path, (unsigned long long)v->n_from_cache,
-                  (double)v->n_bytes_read / 1e6, (unsigned long long)v->n_headers);
-    for (size_t idx = 0; idx < v->n_groups; idx++) {
-        const struct dataset_group_count *group = &v->groups[idx];
-        strbuf_printf(text, "  %-16s %llu files in %llu folders\n", group->name,
-                      (unsigned long long)group->n_files, (unsigned long long)group->n_folders);
-    }
-    for (size_t idx = 0; idx < v->n_archives; idx++) {
-        print_archive(text, &v->archives[idx]);
-    }
-    print_faults(text, v);
-    for (size_t idx = 0; idx < v->n_not_checked; idx++) {
-        strbuf_printf(text, "  not checked: %s\n", v->not_checked[idx]);
-    }
-}
-
 static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
                                               enum dataset_depth depth, struct digest_cache *cache)
 {
@@ -479,7 +312,7 @@ static int check_there(struct artifact_job *job, const struct dataset_here *here
 }
 
 static int op_verify(struct artifact_job *job, const struct artifact *artifact,
-                     struct artifact_sink *sink, struct err *err)
+                     struct json_out *out, struct err *err)
 {
     static const enum dataset_depth DEPTHS[] = {[ARTIFACT_QUICK] = DEPTH_QUICK,
                                                 [ARTIFACT_NORMAL] = DEPTH_NORMAL,
@@ -490,8 +323,7 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
         check_tree(job, &here, DEPTHS[job->depth], &verified, err) < 0) {
         return -1;
     }
-    put_verified(sink->out, &here, &verified);
-    print_verified(sink->text, &here, &verified);
+    put_verified(out, &here, &verified);
     return verified.verdict != VERDICT_WRONG ? 0 : wrong(job, &here, &verified, err);
 }
 
@@ -513,49 +345,8 @@ static void put_repaired(struct json_out *out, const struct dataset_here *here,
     json_encode(out, REPAIRED_ROWS, ARRAY_LEN(REPAIRED_ROWS), done);
 }
 
-static void print_repaired(struct artifact_job *job, struct strbuf *text,
-                           const struct dataset_here *here, const struct dataset_repaired *done)
-{
-    strbuf_printf(
-        text, "%s%s: %s\n", here->dataset.id.ptr, here->is_synthetic ? " (synthetic)" : "",
-        done->was_whole ? "nothing to repair"
-        : done->is_anew
-            ? "its tree was made again"
-            : arena_printf(job->arena, "%zu files unpacked again%s", done->n_files - done->n_copied,
-                           done->n_copied ? arena_printf(job->arena, ", %zu copied from %s",
-                                                         done->n_copied, job->from)
-                                          : ""));
-    if (done->n_bad_archives) {
-        strbuf_printf(text, "  %zu archive%s lost or corrupt in the store: there again\n",
-                      done->n_bad_archives, done->n_bad_archives == 1 ? " was" : "s were");
-    }
-    for (size_t idx = 0; idx < done->n_extra && idx < VERIFY_SHOWN_MAX; idx++) {
-        strbuf_printf(text, "  %-9s %s\n", done->n_removed ? "removed" : "extra", done->extra[idx]);
-    }
-    if (done->n_extra > VERIFY_SHOWN_MAX) {
-        strbuf_printf(text, "  and %zu more that the list does not name\n",
-                      done->n_extra - VERIFY_SHOWN_MAX);
-    }
-    for (size_t idx = 0; idx < done->fetched.n_files; idx++) {
-        const struct dataset_got *got = &done->fetched.files[idx];
-        if (got->origin != FROM_STORE) {
-            strbuf_printf(text, "  %-9s %s, %lld bytes\n", DATASET_ORIGINS[got->origin],
-                          got->item.name.ptr, (long long)got->item.size_bytes);
-        }
-    }
-    for (size_t idx = 0; idx < done->fetched.n_wanted; idx++) {
-        print_wanted(text, job->arena, &done->fetched.wanted[idx]);
-    }
-    for (size_t idx = 0; idx < done->n_files && idx < VERIFY_SHOWN_MAX; idx++) {
-        strbuf_printf(text, "  again     %s\n", done->files[idx]);
-    }
-    if (done->n_files > VERIFY_SHOWN_MAX) {
-        strbuf_printf(text, "  and %zu more (--json has all)\n", done->n_files - VERIFY_SHOWN_MAX);
-    }
-}
-
 static int op_repair(struct artifact_job *job, const struct artifact *artifact,
-                     struct artifact_sink *sink, struct err *err)
+                     struct json_out *out, struct err *err)
 {
     struct dataset_here here;
     struct dataset_repaired done;
@@ -569,8 +360,7 @@ static int op_repair(struct artifact_job *job, const struct artifact *artifact,
     const struct dataset_repair_opts opts = {
         .fetch = &fetch, .verify = &verify, .from = job->from, .removes_extra = job->removes_extra};
     int result = dataset_repair(job->arena, job->store, &here, &opts, &done, err);
-    put_repaired(sink->out, &here, &done);
-    print_repaired(job, sink->text, &here, &done);
+    put_repaired(out, &here, &done);
     return result;
 }
 

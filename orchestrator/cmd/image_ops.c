@@ -3,6 +3,7 @@
 
 #include "cmd/artifact_ops.h"
 
+#include "codec/json_document.h"
 #include "store/image_spec.h"
 #include "store/image_verify.h"
 #include "store/lock_file.h"
@@ -26,22 +27,6 @@ void image_info_json(struct json_out *out, const struct image_info *info)
     jw_i64(out, "bytes", (int64_t)info->bytes);
     jw_str(out, "from", info->from);
     jw_z(out, "date", info->date.ptr);
-}
-
-static void put_line(struct strbuf *text, const char *what, const uint8_t *sha256)
-{
-    strbuf_printf(text, "  %-9s %s\n", what, oci_digest_of(sha256).text);
-}
-
-static void put_info(struct strbuf *text, const struct image_info *info)
-{
-    strbuf_printf(text, "image %s: %.*s, %zu layers, %.1f MB\n", info->name,
-                  STR_ARG(info->platform), info->manifest.n_layers, (double)info->bytes / 1e6);
-    put_line(text, IMAGE_LOCK_DIGEST, info->pins.digest);
-    if (info->is_list) {
-        put_line(text, IMAGE_LOCK_MANIFEST, info->pins.manifest);
-    }
-    put_line(text, "image id", info->pins.config);
 }
 
 /* ---- the client ---- */
@@ -76,8 +61,8 @@ static const char *locks_of(const struct artifact_job *job, const char *name)
 
 /* ---- fetch ---- */
 
-static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
-                    struct artifact_sink *sink, struct err *err)
+static int op_fetch(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
+                    struct err *err)
 {
     CLEANUP(registry) struct registry *registry = NULL;
     struct image_places places = {.mirror = job->net_opts->mirror,
@@ -96,22 +81,11 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
     if (image_fetch(job->arena, job->store, &spec, &places, &fetched, err) < 0) {
         return -1;
     }
-    image_info_json(sink->out, &fetched.info);
-    jw_bool(sink->out, "locked", spec.is_locked);
-    jw_bool(sink->out, "was_there", fetched.was_there);
-    jw_i64(sink->out, "fetched_bytes", (int64_t)fetched.got.fetched_bytes);
-    jw_i64(sink->out, "kept_bytes", (int64_t)fetched.got.kept_bytes);
-    put_info(sink->text, &fetched.info);
-    strbuf_printf(sink->text, "  %s from %.*s\n",
-                  fetched.was_there ? "is in the store since before," : "fetched",
-                  STR_ARG(fetched.info.from));
-    if (!spec.is_locked && !spec.pins.has_digest) {
-        strbuf_printf(
-            sink->text,
-            "  its tag may mean another image tomorrow: \"reperf data lock image:%s\" records "
-            "what it means now\n",
-            name);
-    }
+    image_info_json(out, &fetched.info);
+    jw_bool(out, "locked", spec.is_locked);
+    jw_bool(out, "was_there", fetched.was_there);
+    jw_i64(out, "fetched_bytes", (int64_t)fetched.got.fetched_bytes);
+    jw_i64(out, "kept_bytes", (int64_t)fetched.got.kept_bytes);
     return 0;
 }
 
@@ -119,7 +93,7 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
 
 /* Bytes by the store or the lock, without asking a registry. */
 static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
-                      struct artifact_sink *sink, struct err *err)
+                      struct json_out *out, struct err *err)
 {
     const char *name = str_z(job->arena, artifact->name);
     struct image_info info;
@@ -129,24 +103,15 @@ static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
         return -1;
     }
     const bool is_there = image_open(job->arena, job->store, name, &info, &none) == 0;
-    const int64_t bytes = is_there ? (int64_t)info.bytes : spec.bytes;
-    jw_bool(sink->out, "there", is_there);
-    if (bytes >= 0) {
-        jw_i64(sink->out, "bytes", bytes);
-        strbuf_printf(sink->text, "image %s\n  %s, %lld bytes\n", name,
-                      is_there ? "store" : "network", (long long)bytes);
-    } else {
-        jw_null(sink->out, "bytes");
-        strbuf_printf(sink->text,
-                      "image %s\n  network, size not known before its registry is asked\n", name);
-    }
+    jw_bool(out, "there", is_there);
+    jw_known(out, "bytes", is_there ? (int64_t)info.bytes : spec.bytes);
     return 0;
 }
 
 /* ---- verify ---- */
 
 static int op_verify(struct artifact_job *job, const struct artifact *artifact,
-                     struct artifact_sink *sink, struct err *err)
+                     struct json_out *out, struct err *err)
 {
     const char *name = str_z(job->arena, artifact->name);
     struct image_check check = {0};
@@ -165,29 +130,16 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
     if (result < 0 && (err->code != ERR_INTEGRITY || check.n_faults == 0)) {
         return -1;
     }
-    image_info_json(sink->out, &check.info);
-    jw_bool(sink->out, "locked", spec.is_locked);
-    jw_i64(sink->out, "blobs", (int64_t)check.n_blobs);
-    jw_i64(sink->out, "packed_bytes", (int64_t)check.packed_bytes);
-    jw_i64(sink->out, "unpacked_bytes", (int64_t)check.unpacked_bytes);
-    jw_array(sink->out, "faults");
+    image_info_json(out, &check.info);
+    jw_bool(out, "locked", spec.is_locked);
+    jw_i64(out, "blobs", (int64_t)check.n_blobs);
+    jw_i64(out, "packed_bytes", (int64_t)check.packed_bytes);
+    jw_i64(out, "unpacked_bytes", (int64_t)check.unpacked_bytes);
+    jw_array(out, "faults");
     for (size_t idx = 0; idx < check.n_faults; idx++) {
-        jw_str(sink->out, NULL, check.faults[idx]);
+        jw_str(out, NULL, check.faults[idx]);
     }
-    jw_end_array(sink->out);
-    put_info(sink->text, &check.info);
-    strbuf_printf(sink->text, "  %zu blobs, %.1f MB read, %.1f MB unpacked: %s\n", check.n_blobs,
-                  (double)check.packed_bytes / 1e6, (double)check.unpacked_bytes / 1e6,
-                  check.n_faults ? "does not hold" : "every digest holds");
-    for (size_t idx = 0; idx < check.n_faults; idx++) {
-        strbuf_printf(sink->text, "  %.*s\n", STR_ARG(check.faults[idx]));
-    }
-    if (check.n_all > check.n_faults) {
-        strbuf_printf(sink->text, "  and %zu more\n", check.n_all - check.n_faults);
-    }
-    if (!spec.is_locked && !spec.pins.has_digest) {
-        strbuf_add_z(sink->text, "  no lock says which image it should be\n");
-    }
+    jw_end_array(out);
     return result;
 }
 
@@ -225,18 +177,15 @@ static int check_blobs(struct artifact_job *job, const char *name, size_t *ret_n
 }
 
 static int op_repair(struct artifact_job *job, const struct artifact *artifact,
-                     struct artifact_sink *sink, struct err *err)
+                     struct json_out *out, struct err *err)
 {
     size_t n_bad = 0;
     if (net_open(job->net, err) < 0 ||
         check_blobs(job, str_z(job->arena, artifact->name), &n_bad, err) < 0) {
         return -1;
     }
-    jw_i64(sink->out, "bad_blobs", (int64_t)n_bad);
-    if (n_bad) {
-        strbuf_printf(sink->text, "%zu blobs were corrupt in the store\n", n_bad);
-    }
-    return op_fetch(job, artifact, sink, err);
+    jw_i64(out, "bad_blobs", (int64_t)n_bad);
+    return op_fetch(job, artifact, out, err);
 }
 
 /* ---- lock ---- */
@@ -254,8 +203,8 @@ static struct lock_item make_item(const char *name, const uint8_t *sha256, uint6
     return item;
 }
 
-static int op_lock(struct artifact_job *job, const struct artifact *artifact,
-                   struct artifact_sink *sink, struct err *err)
+static int op_lock(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
+                   struct err *err)
 {
     CLEANUP(registry) struct registry *registry = NULL;
     const char *name = str_z(job->arena, artifact->name);
@@ -302,15 +251,11 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact,
     if (lock_settle(job->arena, locks_of(job, name), &lock, &is_new, err) < 0) {
         return -1;
     }
-    jw_z(sink->out, "reference", oci_ref_text(job->arena, &spec.ref));
-    put_digest(sink->out, "digest", docs.top.sha256);
-    put_digest(sink->out, "manifest", docs.doc.sha256);
-    put_digest(sink->out, "config", docs.manifest.config.sha256);
-    jw_bool(sink->out, "new", is_new);
-    strbuf_printf(sink->text, "image %s: %s\n", name, is_new ? "locked" : "still what was locked");
-    put_line(sink->text, IMAGE_LOCK_DIGEST, docs.top.sha256);
-    put_line(sink->text, IMAGE_LOCK_MANIFEST, docs.doc.sha256);
-    put_line(sink->text, "image id", docs.manifest.config.sha256);
+    jw_z(out, "reference", oci_ref_text(job->arena, &spec.ref));
+    put_digest(out, "digest", docs.top.sha256);
+    put_digest(out, "manifest", docs.doc.sha256);
+    put_digest(out, "config", docs.manifest.config.sha256);
+    jw_bool(out, "new", is_new);
     return 0;
 }
 

@@ -91,52 +91,42 @@ static void put_part(struct json_out *out, const struct source_part *part)
 }
 
 /* Of a part: what it is, and how much is left out. */
-static void print_selection(const struct artifact_sink *sink, const struct source_part *part)
+static void print_selection(struct json_out *out, const struct source_part *part)
 {
     struct str rest = str_of(part->paths), path;
     if (!part->paths) {
         return;
     }
-    jw_object(sink->out, "selection");
-    jw_array(sink->out, "paths");
+    jw_object(out, "selection");
+    jw_array(out, "paths");
     while (str_next(&rest, ',', &path)) {
-        jw_str(sink->out, NULL, path);
+        jw_str(out, NULL, path);
     }
-    jw_end_array(sink->out);
-    jw_z(sink->out, "tree", part->selection);
-    jw_i64(sink->out, "files", (int64_t)part->n_files);
-    jw_i64(sink->out, "left_out", (int64_t)(part->n_all - part->n_files));
-    jw_end_object(sink->out);
-    strbuf_printf(sink->text, "  only    %s: %zu files, %zu are left out\n", part->paths,
-                  part->n_files, part->n_all - part->n_files);
+    jw_end_array(out);
+    jw_z(out, "tree", part->selection);
+    jw_i64(out, "files", (int64_t)part->n_files);
+    jw_i64(out, "left_out", (int64_t)(part->n_all - part->n_files));
+    jw_end_object(out);
 }
 
-static void print_tree(const struct artifact_sink *sink, const struct pinned *pin,
-                       const struct source_tree *tree, bool is_locked)
+static void print_tree(struct json_out *out, const struct source_tree *tree, bool is_locked)
 {
     size_t n_new = 0;
-    put_part(sink->out, &tree->parts[0]);
-    jw_array(sink->out, "submodules");
+    put_part(out, &tree->parts[0]);
+    jw_array(out, "submodules");
     for (size_t idx = 0; idx < tree->n; idx++) {
         n_new += tree->parts[idx].is_new;
         if (idx > 0) {
-            jw_object(sink->out, NULL);
-            jw_z(sink->out, "path", tree->parts[idx].path);
-            put_part(sink->out, &tree->parts[idx]);
-            jw_end_object(sink->out);
+            jw_object(out, NULL);
+            jw_z(out, "path", tree->parts[idx].path);
+            put_part(out, &tree->parts[idx]);
+            jw_end_object(out);
         }
     }
-    jw_end_array(sink->out);
-    jw_i64(sink->out, "fetched", (int64_t)n_new);
-    jw_bool(sink->out, "locked", is_locked);
-    strbuf_printf(sink->text, "source %s\n  commit  %s\n  tree    %s\n", pin->name.url,
-                  tree->parts[0].commit, tree->parts[0].tree);
-    print_selection(sink, &tree->parts[0]);
-    for (size_t idx = 1; idx < tree->n; idx++) {
-        strbuf_printf(sink->text, "  below   %s %s%s\n", tree->parts[idx].path,
-                      tree->parts[idx].commit,
-                      tree->parts[idx].url ? "" : " (.gitmodules does not say where it is)");
-    }
+    jw_end_array(out);
+    jw_i64(out, "fetched", (int64_t)n_new);
+    jw_bool(out, "locked", is_locked);
+    print_selection(out, &tree->parts[0]);
 }
 
 /* Against the lock, where there is one. */
@@ -151,8 +141,8 @@ static int check_lock(struct artifact_job *job, const struct pinned *pin,
     return lock_check(&pin->lock, &found, err);
 }
 
-static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
-                    struct artifact_sink *sink, struct err *err)
+static int op_fetch(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
+                    struct err *err)
 {
     struct sources sources;
     struct source_tree tree;
@@ -162,13 +152,13 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact,
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
-    print_tree(sink, &pin, &tree, pin.is_locked);
+    print_tree(out, &tree, pin.is_locked);
     return 0;
 }
 
 /* A commit's size is unknown before git fetches it. */
 static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
-                      struct artifact_sink *sink, struct err *err)
+                      struct json_out *out, struct err *err)
 {
     struct sources sources;
     struct source_tree tree;
@@ -178,17 +168,15 @@ static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
         return -1;
     }
     bool is_there = source_verify(&sources, pin.name.url, pin.text, false, &tree, &missing) == 0;
-    jw_z(sink->out, "url", pin.name.url);
-    jw_z(sink->out, "commit", pin.commit);
-    jw_bool(sink->out, "there", is_there);
-    jw_null(sink->out, "bytes");
-    strbuf_printf(sink->text, "source %s\n  %s\n", pin.id,
-                  is_there ? "store, every object" : "network, size not known before git asks");
+    jw_z(out, "url", pin.name.url);
+    jw_z(out, "commit", pin.commit);
+    jw_bool(out, "there", is_there);
+    jw_null(out, "bytes");
     return 0;
 }
 
 static int op_verify(struct artifact_job *job, const struct artifact *artifact,
-                     struct artifact_sink *sink, struct err *err)
+                     struct json_out *out, struct err *err)
 {
     struct sources sources;
     struct source_tree tree;
@@ -199,15 +187,12 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
-    print_tree(sink, &pin, &tree, pin.is_locked);
-    strbuf_add_z(sink->text, job->depth == ARTIFACT_QUICK
-                                 ? "  every object is there; their bytes were not read\n"
-                                 : "  every object hashes to its id\n");
+    print_tree(out, &tree, pin.is_locked);
     return 0;
 }
 
-static int op_lock(struct artifact_job *job, const struct artifact *artifact,
-                   struct artifact_sink *sink, struct err *err)
+static int op_lock(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
+                   struct err *err)
 {
     struct clock_src clock = job->ctx->clock;
     struct sources sources;
@@ -236,9 +221,8 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact,
                     &is_new, err) < 0) {
         return -1;
     }
-    print_tree(sink, &pin, &tree, true);
-    jw_bool(sink->out, "new", is_new);
-    strbuf_add_z(sink->text, is_new ? "  locked\n" : "  still what was locked\n");
+    print_tree(out, &tree, true);
+    jw_bool(out, "new", is_new);
     return 0;
 }
 

@@ -49,22 +49,18 @@ static size_t collect_wanted(struct repairing *r, const struct dataset_verified 
     return n;
 }
 
-static int take_extra(struct repairing *r, const struct dataset_verified *before, struct err *err)
+static int remove_extra(struct repairing *r, const struct dataset_verified *before, struct err *err)
 {
-    r->out->extra = arena_array(r->arena, const char *, before->n_faults + 1);
     for (size_t idx = 0; idx < before->n_faults; idx++) {
         const struct dataset_fault *fault = &before->faults[idx];
         const char *path = fs_join(r->arena, before->tree_path, fault->path);
         if (fault->kind != FAULT_EXTRA || tree_list_find(&before->list, fault->path)) {
             continue;
         }
-        r->out->extra[r->out->n_extra++] = fault->path;
-        if (!r->opts->removes_extra) {
-            continue;
-        }
         if (unlink(path) < 0) {
             return err_errno(err, "remove", path);
         }
+        log_line(LOG_INFO, "removed %s", path);
         r->out->n_removed++;
     }
     return 0;
@@ -276,7 +272,6 @@ static int take_copies(struct repairing *r, struct err *err)
             place(r, work, wanted);
         }
     }
-    r->out->n_copied = r->out->n_files;
     return 0;
 }
 
@@ -364,7 +359,7 @@ static int repair(struct repairing *r, struct err *err)
         return result;
     } else {
         n_wanted = collect_wanted(r, before);
-        if (take_extra(r, before, err) < 0) {
+        if (r->opts->removes_extra && remove_extra(r, before, err) < 0) {
             return -1;
         }
     }

@@ -16,9 +16,8 @@ struct dataset_repair_opts {
 
 struct dataset_repaired {
     const char **files; /* put back, those of opts->from first; empty where is_anew */
-    size_t n_files, n_copied;
-    const char **extra; /* files that the list does not name; removed, where that was asked for */
-    size_t n_extra, n_removed;
+    size_t n_files;
+    size_t n_removed;      /* files that the list does not name */
     size_t n_bad_archives; /* of the store: lost, or now in its quarantine */
     bool was_whole, is_anew;
     struct dataset_fetched fetched;

@@ -167,7 +167,6 @@ static void add_fault(struct verify *v, const char *what, const char *why)
     if (v->out.n_faults < IMAGE_FAULTS_MAX) {
         v->out.faults[v->out.n_faults++] = str_of(arena_printf(v->arena, "%s: %s", what, why));
     }
-    v->out.n_all++;
 }
 
 static void add_blob(struct verify *v, const char *role, const struct oci_descriptor *blob,

@@ -15,7 +15,6 @@ struct image_check {
     uint64_t unpacked_bytes; /* of the layers */
     struct str *faults;      /* in the arena, each names the blob */
     size_t n_faults;
-    size_t n_all; /* also those beyond IMAGE_FAULTS_MAX */
 };
 
 struct image_verify_opts {

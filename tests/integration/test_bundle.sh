@@ -119,7 +119,7 @@ is "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline
 # --- a bundle without something ---
 exits 0 "--allow-missing" "$REPERF" bundle cityscapes-300.synthetic imagenet-2012 --allow-missing --output "$T/less.tar" --json
 is "$(value "$T/out" '[m["part"] for m in d["missing"]]')" "['dataset imagenet-2012']" "lists what is not in it"
-like "$("$REPERF" import "$T/less.tar")" "MISSING dataset imagenet-2012: not in the store" "import says it, too"
+like "$("$REPERF" import "$T/less.tar")" "dataset imagenet-2012 +not in the store" "import says it, too"
 
 # --- a bundle that does not hold ---
 blob_file=$(find "$T/b/blobs/sha256" -type f -size +100k -printf '%P\n' | head -n 1)

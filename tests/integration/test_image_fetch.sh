@@ -47,7 +47,7 @@ valid() { # the document that the last command printed
 
 # --- by tag, by digest -------------------------------------------------------------------------
 exits 0 "by tag, a list followed to linux/amd64" img fetch "$R/team/img:v1"
-like "$(cat "$T/out")" 'reperf data lock' "and it says that a tag is no pin"
+like "$(cat "$T/out")" 'locked +no' "and it says that no lock pins it"
 exits 0 "again" img fetch "$R/team/img:v1" --json
 is "$(value "$T/out" "d['items'][0]['was_there'], d['items'][0]['fetched_bytes'], d['items'][0]['digest'], d['items'][0]['config']")" \
     "(True, 0, 'sha256:$list', 'sha256:$amd_config')" "nothing is fetched twice"
@@ -74,19 +74,19 @@ like "$(cat "$T/err")" 'not made for linux/amd64; there is linux/arm64' "says fo
 exits 2 "neither tag nor digest" img fetch "$R/team/img"
 exits 2 "an invalid name" img fetch "$R/Team/img:v1"
 exits 0 "each image is listed" "$REPERF" image ls
-is "$(grep -c "^$R/team/img" "$T/out")" 3 "all three"
+is "$(grep -c "^  $R/team/img" "$T/out")" 3 "all three"
 exits 0 "gc keeps them" "$REPERF" store gc
 exits 0 "and they hold" img verify "$R/team/img:v1" --json
 valid
 
 # --- locks and drift -----------------------------------------------------------------------------
 exits 0 "lock" img lock "$R/team/img:v1"
-like "$(cat "$T/out")" "locked" "is new"
+like "$(cat "$T/out")" "new +yes" "is new"
 exits 0 "the lock is valid against its schema" /usr/bin/python3 tests/integration/validate.py manifests/schema/lock.json "$LOCKS"/image/*.json
 exits 0 "lock again, as a document" img lock "$R/team/img:v1" --json
 valid
 exits 0 "lock again" img lock "$R/team/img:v1"
-like "$(cat "$T/out")" "still what was locked" "is the same"
+like "$(cat "$T/out")" "new +no" "is the same"
 push "$L:small" "$R/team/img:v1"
 read -r small_hex _ <<<"$small"
 exits 5 "the tag has moved: lock refuses" img lock "$R/team/img:v1"

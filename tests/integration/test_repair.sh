@@ -51,7 +51,7 @@ schema "its JSON is valid"
 is "$(value '.items[0].files_to_get')/$(value '.items[0].bytes_to_get')" "3/$(cat "$WWW"/* | wc -c)" "three files and their bytes are to be got"
 is "$(n_requests)" 0 "and nobody was asked"
 exits 0 "as text" "$REPERF" fetch mini --dry-run
-like "$(cat "$T/out")" "network +lab.tar, $(stat -c %s "$WWW/lab.tar") bytes from $NGINX_URL" "each with its bytes and its address"
+like "$(cat "$T/out")" "lab.tar +$(stat -c %s "$WWW/lab.tar") .*network +$NGINX_URL" "each with its bytes and its address"
 exits 0 "fetch" "$REPERF" fetch mini
 exits 0 "fetch --dry-run again" "$REPERF" fetch mini --dry-run --json
 is "$(value '.items[0].bytes_to_get')/$(value '.items[0].unpacked')" 0/true "nothing is to be got then"
@@ -78,7 +78,7 @@ is "$(value '.items[0].faults[] | select(.kind == "missing").path')" lab/4.txt "
 is "$(value '.items[0].faults[] | select(.kind == "corrupt") | .expected_sha256 + .found_sha256 + (.found_bytes|tostring)')" \
     "$(sha256sum <"$T/a/mini/img/3.txt" | cut -c1-64)$(sha256sum <"$T/data/mini/img/3.txt" | cut -c1-64)10" "the other with both digests and its size"
 exits 5 "as text" verify "$T/data" --as mini
-like "$(cat "$T/out")" "found    SHA-256 $(sha256sum <"$T/data/mini/img/3.txt" | cut -c1-64), 10 bytes" "likewise"
+like "$(cat "$T/out")" "$(sha256sum <"$T/data/mini/img/3.txt" | cut -c1-64) +10" "likewise"
 exits 0 "a folder of archives" verify "$WWW" --as mini --json
 is "$(value '.items[0].archives | map(.holds) | tostring')" '[true,true,true]' "holds"
 cp -R "$WWW" "$T/www2" && truncate -s 100 "$T/www2/lab.tar"
@@ -101,12 +101,11 @@ mv "$T/tree.away" "$TREE"
 
 # ---- a damaged tree
 exits 0 "repair of what is whole" repair mini
-like "$(cat "$T/out")" 'nothing to repair' "does nothing"
+like "$(cat "$T/out")" 'was whole +yes' "does nothing"
 n=$(n_requests)
 inode=$(stat -c %i "$TREE/mini/img/7.txt")
 rm "$TREE/mini/img/1.txt" && printf X | dd of="$TREE/mini/lab/2.txt" conv=notrunc status=none && echo other >"$TREE/mini/README"
 exits 5 "fetch of a damaged tree" "$REPERF" fetch mini
-is "$(grep -c 'was there' "$T/out")" 0 "does not say that it was there"
 like "$(cat "$T/err")" '1 missing.*2 corrupt.*reperf data repair mini' "but what repairs it"
 exits 5 "verify" verify mini
 like "$(cat "$T/err")" 'reperf data repair mini$' "says the same"

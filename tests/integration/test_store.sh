@@ -26,9 +26,9 @@ one=$(hex "$W/one file") two=$(hex "$W/two")
 
 # --- add, ls, path ---
 exits 0 "add" store add "$W/one file"
-like "$(cat "$T/out")" "MD5 +$(md5sum "$W/one file" | cut -c1-32)" "prints the MD5 that md5sum finds"
-like "$(cat "$T/out")" "SHA-256 $one" "and the SHA-256 that sha256sum finds"
-like "$(cat "$T/out")" "size +300000 bytes" "and the size"
+like "$(cat "$T/out")" "md5 +$(md5sum "$W/one file" | cut -c1-32)" "prints the MD5 that md5sum finds"
+like "$(cat "$T/out")" "sha256 +$one" "and the SHA-256 that sha256sum finds"
+like "$(cat "$T/out")" "size bytes +300000 " "and the size"
 exits 0 "add --json of two" store add --json "$W/one file" "$W/two"
 valid "its document is valid"
 is "$(value '[f["sha256"] for f in d["files"]]')" "['$one', '$two']" "both digests are in it"
@@ -43,9 +43,9 @@ valid "its document is valid"
 is "$(value 'd["paths"]')" "['$REPERF_STORE/blobs/sha256/$one']" "the blob of that name"
 echo other >"$W/sub" && mkdir -p "$W/dir" && cp "$W/sub" "$W/dir/two"
 exits 0 "another file of the same name" store add "$W/dir/two"
-like "$(cat "$T/out")" "name +file/two@$(hex "$W/sub" | cut -c1-12)" "gets a name of its own"
+like "$(cat "$T/out")" "name +two@$(hex "$W/sub" | cut -c1-12)" "gets a name of its own"
 exits 0 "ls" store ls
-like "$(cat "$T/out")" 'file +two +1 +5.0 MB +0 min' "lists it"
+like "$(cat "$T/out")" 'file +two +1 +0 +5000000 ' "lists it"
 exits 0 "ls --json" store ls --json
 valid "its document is valid"
 is "$(value '[r["name"] for r in d["references"]]')" "['one file', 'two', 'two@$(hex "$W/sub" | cut -c1-12)']" "has all names"
@@ -82,7 +82,7 @@ fi
 exits 0 "drop" store drop file/two --json
 valid "its document is valid"
 exits 0 "gc" store gc
-like "$(cat "$T/out")" '^dropped 0, .* 1 \(5.0 MB\) that are younger than their grace' "keeps what is young"
+like "$(cat "$T/out")" '^young +1$' "keeps what is young"
 before=$(files_in blobs/sha256)
 exits 0 "gc --dry-run" store gc --grace 0 --dry-run --json
 valid "its document is valid"
@@ -109,12 +109,12 @@ like "$(value 'd["findings"][1]["where"]')" '^file/one file$' "by its name"
 ok $? "it is out of use, in quarantine"
 exits 2 "nobody is given it" store path "sha256:$one"
 exits 0 "ls says what is missing" store ls
-like "$(cat "$T/out")" 'one file .*1 blobs are missing' "by name"
+like "$(cat "$T/out")" 'one file +1 +1 ' "by name"
 exits 0 "added again" store add "$W/one file"
 exits 0 "it is whole again" store verify
 : >"$REPERF_STORE/blobs/sha256/oci-put-blob123"
 exits 0 "another tool's file among the blobs does no harm" store verify
-like "$(cat "$T/out")" '^foreign oci-put-blob123$' "and is named"
+like "$(cat "$T/out")" '^foreign +oci-put-blob123$' "and is named"
 rm "$REPERF_STORE/blobs/sha256/oci-put-blob123"
 ln -s /etc/passwd "$REPERF_STORE/blobs/sha256/$two"
 exits 5 "a link that leads out of the store is an error" store verify

@@ -44,7 +44,7 @@ is "$(value 'd["holds"]')" None "and says nothing of what was not compared"
 (cd "$D" && md5sum -b a/link) >>"$T/published"
 for list in sha256 md5 published; do
     exits 0 "compared with $list" tree "$D" --list "$T/$list"
-    like "$(cat "$T/out")" '^227 files in the list, 0 differences$' "no difference"
+    like "$(cat "$T/out")" '^holds +yes$' "no difference"
 done
 printf 'damaged!' | dd of="$D/a/deep/er/large" bs=1 seek=2000000 conv=notrunc status=none
 rm "$D/a/f7"
@@ -55,9 +55,9 @@ for list in sha256 published; do
     is "$(value '[(x["fault"], x["path"]) for x in d["differences"]]')" "[('corrupt', 'a/deep/er/large'), ('missing', 'a/f7'), ('extra', 'more')]" "each is named"
 done
 exits 5 "in text" tree "$D" --list "$T/sha256"
-like "$(cat "$T/out")" '^corrupt a/deep/er/large$' "corrupt"
-like "$(cat "$T/out")" '^missing a/f7$' "missing"
-like "$(cat "$T/out")" '^extra more$' "extra"
+like "$(cat "$T/out")" '^corrupt +a/deep/er/large$' "corrupt"
+like "$(cat "$T/out")" '^missing +a/f7$' "missing"
+like "$(cat "$T/out")" '^extra +more$' "extra"
 
 rm "$D/more"
 sleep 2.1 # files that were written a moment ago are not trusted by their times
@@ -71,11 +71,11 @@ cmp -s "$T/first" "$T/out"
 ok $? "it is the same"
 printf 'damaged!' | dd of="$D/a/f150" bs=1 seek=5 conv=notrunc status=none && touch -d 2020-01-01 "$D/a/f150"
 exits 5 "--quick sees a change under an old date" tree --quick "$D" --list "$T/first"
-like "$(cat "$T/out")" '^corrupt a/f150$' "and names it"
+like "$(cat "$T/out")" '^corrupt +a/f150$' "and names it"
 printf 'damage' | dd of="$REPERF_STORE/cache/digests" bs=1 seek=100 conv=notrunc status=none
 exits 5 "a damaged cache" tree --quick "$D" --list "$T/first"
 like "$(cat "$T/err")" 'it is dropped' "is dropped with a word"
-is "$(grep -c . "$T/out")" 2 "and the tree is judged as before"
+is "$(grep -c '^corrupt' "$T/out")" 1 "and the tree is judged as before"
 
 ln -s /etc/passwd "$D/out"
 exits 5 "a link that leads outside" tree "$D"

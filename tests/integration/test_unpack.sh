@@ -48,7 +48,7 @@ for a in gnu.tar pax.tar bsd.tar gz.tar.gz zst.tar.zst; do
     rm -rf "$W/out" "$W/peer"
 done
 exits 5 "ustar without one file: the list names it" "$REPERF" unpack "$W/ustar.tar" "$W/out" --list "$W/list"
-like "$(cat "$T/err")" "missing: $name" "the missing file is named"
+like "$(cat "$T/out")" "^missing +$name" "the missing file is named"
 ok "$([ ! -e "$W/out" ]; echo $?)" "and nothing is left"
 sed '1{s/^0/x/;t;s/^./0/};s/^x/1/' "$W/list" >"$W/corrupt" # the first digit is another
 exits 5 "one digest of the list is another" "$REPERF" unpack "$W/gnu.tar" "$W/out" --list "$W/corrupt" --json
