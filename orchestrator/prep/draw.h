@@ -9,7 +9,7 @@
 #define DRAW_CLASSES 19 /* of a scene: Cityscapes' train ids */
 #define DRAW_VOID    255
 
-/* A shape in front of a background; hue, shape and stripes depend on the class, place, size and light on the seed. */
+/* A disc in front of a background; hue and stripes depend on the class, place, size and light on the seed. */
 void draw_object(uint64_t seed, uint32_t label, uint32_t width, uint32_t height, uint8_t *rgb);
 
 /* A street: sky, buildings, trees, road, cars, people; void at the lower edge. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A synthetic dataset, written as exactly the archives that are fetched for the original: same names, same layout, real JPEG,
+   PNG, HDF5 and TFRecord files, labels that fit the pictures; generated from a seed. The same bytes for the same versions of
+   the libraries, whatever the number of threads. */
 #include "base/base.h"
-
-#include "prep/synth.h"
 
 #include "base/fs.h"
 #include "base/map.h"
@@ -11,6 +12,7 @@
 #include "base/strbuf.h"
 #include "base/temp.h"
 #include "base/vec.h"
+#include "codec/json_document.h"
 #include "codec/tar_make.h"
 #include "prep/draw.h"
 #include "prep/hdf5.h"
@@ -20,6 +22,8 @@
 #include "prep/pixels.h"
 #include "prep/png.h"
 #include "prep/tfrecord.h"
+#include "prep/verb.h"
+#include "sys/pool.h"
 
 /* What is to be made: the files of the tree, in the order of their archives. */
 enum synth_kind { SYNTH_OBJECT, SYNTH_STREET, SYNTH_STREET_LABELS, SYNTH_TEXT, SYNTH_RECORDS };
@@ -36,20 +40,47 @@ struct synth_member {
     uint32_t first, n_rows; /* SYNTH_RECORDS */
 };
 
-struct synth_plan {
-    struct synth_member *members; /* in the arena, by path */
-    size_t n;
+/* One member of an archive: a file, or an archive of a folder's files inside it. */
+struct synth_entry {
+    struct str name;
+    size_t first, n; /* of the members; 0 of them is never */
+    bool is_inner;
 };
+
+struct synth {
+    const struct dataset *dataset;
+    const char *folder;
+    int64_t n_samples[DATASET_SPLITS_MAX]; /* of each split of the synthetic dataset */
+    int64_t seed;
+    size_t n_threads;
+    struct arena *arena;
+    VEC(struct synth_member) members; /* by path */
+    uint32_t n_classes;               /* of the synthetic dataset */
+    /* of the archive that is being written: */
+    struct str prefix; /* of the tree's paths that it holds; it does not say it itself */
+    struct synth_entry *entries;
+    size_t n_entries;
+    struct tar_maker tar;
+    struct progress progress;
+    size_t n_done;
+};
+
+static void synth_cleanup(struct synth *p)
+{
+    VEC_RELEASE(&p->members);
+    tar_maker_cleanup(&p->tar);
+}
 
 /* From a dataset's groups and the synthetic dataset's numbers to the list of files to make. */
 
-#define WNID_FIRST 1440764 /* the first of the original's, then in steps */
-#define WNID_STEP  10303
-#define GREY_EVERY 40
-#define CMYK_EVERY 60
-#define PATH_MAX_  4096
-#define TEXT_MAX   (64u << 20)
-#define FRAME      19 /* Cityscapes labels the 20th frame of each snippet */
+#define SAMPLES_EACH_MAX 4000000 /* of a split */
+#define WNID_FIRST       1440764 /* the first of the original's, then in steps */
+#define WNID_STEP        10303
+#define GREY_EVERY       40
+#define CMYK_EVERY       60
+#define PATH_MAX_        4096
+#define TEXT_MAX         (64u << 20)
+#define FRAME            19 /* Cityscapes labels the 20th frame of each snippet */
 
 /* Source: cityscapes-dataset.com, dataset overview: the cities of the training and of the validation part. */
 static const char *const CITIES[] = {
@@ -58,20 +89,10 @@ static const char *const CITIES[] = {
     "strasbourg", "stuttgart", "tubingen", "ulm",     "weimar",    "zurich"};
 static const char *const VAL_CITIES[] = {"frankfurt", "lindau", "munster"};
 
-struct synth_planner {
-    const struct synth_opts *opts;
-    struct arena *arena;
-    struct {
-        struct synth_member *items;
-        size_t n, n_max;
-    } members;
-    uint32_t n_classes; /* of the synthetic dataset */
-};
-
-static uint64_t sample_seed(const struct synth_planner *p, struct str split, uint64_t idx)
+static uint64_t sample_seed(const struct synth *p, struct str split, uint64_t idx)
 {
     struct rng rng;
-    rng_init(&rng, (uint64_t)p->opts->seed ^ hash_bytes(split.ptr, split.len));
+    rng_init(&rng, (uint64_t)p->seed ^ hash_bytes(split.ptr, split.len));
     rng_init(&rng, rng_u64(&rng) + idx);
     return rng_u64(&rng);
 }
@@ -106,8 +127,8 @@ static void add_component(struct strbuf *path, struct str glob, struct str stem,
 }
 
 /* A path that the glob matches. `**` is the dataset's id, `*` alone is the folder. */
-static int expand(const struct synth_planner *p, const struct dataset_group *group,
-                  struct str folder, struct str stem, struct str *ret_path, struct err *err)
+static int expand(const struct synth *p, const struct dataset_group *group, struct str folder,
+                  struct str stem, struct str *ret_path, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf path = STRBUF(PATH_MAX_);
     struct str rest = group->glob, part;
@@ -118,7 +139,7 @@ static int expand(const struct synth_planner *p, const struct dataset_group *gro
         if (!rest.ptr) {
             add_component(&path, part, stem, group->format == FILE_HDF5 ? ".hdf5" : "");
         } else if (str_eq_z(part, "**")) {
-            strbuf_add_str(&path, p->opts->dataset->id);
+            strbuf_add_str(&path, p->dataset->id);
         } else {
             add_component(&path, part, folder, "");
         }
@@ -161,8 +182,8 @@ static unsigned pick_traits(uint64_t idx)
     return idx % GREY_EVERY == 17 ? TRAIT_GREY : idx % CMYK_EVERY == 31 ? TRAIT_CMYK : 0;
 }
 
-static int plan_objects(struct synth_planner *p, const struct dataset_synthetic_split *split,
-                        uint64_t n, const struct dataset_group *group, struct err *err)
+static int plan_objects(struct synth *p, const struct dataset_synthetic_split *split, uint64_t n,
+                        const struct dataset_group *group, struct err *err)
 {
     bool is_flat = !has_folder(group);
     uint32_t n_classes = is_flat ? p->n_classes : (uint32_t)split->n_folders;
@@ -172,7 +193,7 @@ static int plan_objects(struct synth_planner *p, const struct dataset_synthetic_
         member.seed = sample_seed(p, split->name, idx);
         member.label = (uint32_t)(is_flat ? idx % n_classes : idx * n_classes / n);
         member.traits = pick_traits(idx);
-        pick_size(&p->opts->dataset->synthetic, &member);
+        pick_size(&p->dataset->synthetic, &member);
         if (is_flat) {
             stem = str_of(arena_printf(p->arena, "ILSVRC2012_%.*s_%08" PRIu64, STR_ARG(split->name),
                                        idx + 1));
@@ -189,7 +210,7 @@ static int plan_objects(struct synth_planner *p, const struct dataset_synthetic_
 }
 
 /* The classes of a flat folder: a number a line in the order of the file names, and what the numbers mean. */
-static int plan_ground_truth(struct synth_planner *p, uint64_t n, const struct dataset_group *group,
+static int plan_ground_truth(struct synth *p, uint64_t n, const struct dataset_group *group,
                              struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
@@ -223,10 +244,10 @@ static int plan_ground_truth(struct synth_planner *p, uint64_t n, const struct d
     return 0;
 }
 
-static int plan_classes(struct synth_planner *p, const struct dataset_synthetic_split *split,
-                        uint64_t n, struct err *err)
+static int plan_classes(struct synth *p, const struct dataset_synthetic_split *split, uint64_t n,
+                        struct err *err)
 {
-    const struct dataset *dataset = p->opts->dataset;
+    const struct dataset *dataset = p->dataset;
     const struct dataset_group *images = dataset_group_find(dataset, split->name, ROLE_IMAGE);
     const struct dataset_group *labels = dataset_group_find(dataset, split->name, ROLE_LABEL);
     if (!images || (!has_folder(images) && !labels)) {
@@ -249,10 +270,10 @@ static struct str city(struct arena *arena, struct str split, uint64_t idx)
                    : str_of(arena_printf(arena, "city%" PRIu64, idx));
 }
 
-static int plan_segments(struct synth_planner *p, const struct dataset_synthetic_split *split,
-                         uint64_t n, struct err *err)
+static int plan_segments(struct synth *p, const struct dataset_synthetic_split *split, uint64_t n,
+                         struct err *err)
 {
-    const struct dataset *dataset = p->opts->dataset;
+    const struct dataset *dataset = p->dataset;
     const struct dataset_group *images = dataset_group_find(dataset, split->name, ROLE_IMAGE);
     const struct dataset_group *labels = dataset_group_find(dataset, split->name, ROLE_LABEL);
     if (!images || !labels || !labels->pair_of.ptr || dataset->synthetic.width < 1) {
@@ -286,11 +307,10 @@ static int plan_segments(struct synth_planner *p, const struct dataset_synthetic
 
 /* ---- records ---- */
 
-static int plan_records(struct synth_planner *p, const struct dataset_synthetic_split *split,
-                        uint64_t n, struct err *err)
+static int plan_records(struct synth *p, const struct dataset_synthetic_split *split, uint64_t n,
+                        struct err *err)
 {
-    const struct dataset_group *records =
-        dataset_group_find(p->opts->dataset, split->name, ROLE_RECORDS);
+    const struct dataset_group *records = dataset_group_find(p->dataset, split->name, ROLE_RECORDS);
     uint64_t n_files = (uint64_t)split->n_folders;
     if (!records || (records->format != FILE_HDF5 && records->format != FILE_TFRECORD)) {
         return err_set(err, ERR_MANIFEST, "split %.*s: no group of HDF5 or TFRecord files",
@@ -318,17 +338,17 @@ static int by_path(const void *a, const void *b)
     return str_cmp(left->path, right->path);
 }
 
-static int plan_split(struct synth_planner *p, size_t idx, struct err *err)
+static int plan_split(struct synth *p, size_t idx, struct err *err)
 {
-    const struct dataset_synthetic_split *split = &p->opts->dataset->synthetic.splits[idx];
-    uint64_t n = (uint64_t)p->opts->n_samples[idx];
+    const struct dataset_synthetic_split *split = &p->dataset->synthetic.splits[idx];
+    uint64_t n = (uint64_t)p->n_samples[idx];
     if (n < (uint64_t)split->n_folders) {
         return err_set(err, ERR_USAGE,
                        "split %.*s: %" PRIu64
                        " samples, expected at least one for each of its %" PRId64 " folders",
                        STR_ARG(split->name), n, split->n_folders);
     }
-    switch (p->opts->dataset->pack.kind) {
+    switch (p->dataset->pack.kind) {
     case PACK_CLASSES:
         return plan_classes(p, split, n, err);
     case PACK_SEGMENTS:
@@ -342,7 +362,7 @@ static int plan_split(struct synth_planner *p, size_t idx, struct err *err)
                    "the dataset is not packed, so no synthetic version can be made");
 }
 
-static int check_order(const struct synth_planner *p, struct err *err)
+static int check_order(const struct synth *p, struct err *err)
 {
     for (size_t idx = 1; idx < p->members.n; idx++) {
         if (str_eq(p->members.items[idx - 1].path, p->members.items[idx].path)) {
@@ -353,30 +373,21 @@ static int check_order(const struct synth_planner *p, struct err *err)
     return 0;
 }
 
-static int synth_plan_make(struct arena *arena, const struct synth_opts *opts,
-                           struct synth_plan *ret_plan, struct err *err)
+static int plan(struct synth *p, struct err *err)
 {
-    const struct dataset_synthetic *synthetic = &opts->dataset->synthetic;
-    struct synth_planner p = {.opts = opts, .arena = arena, .n_classes = 1};
-    int result = 0;
+    const struct dataset_synthetic *synthetic = &p->dataset->synthetic;
+    p->n_classes = 1;
     for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
         uint32_t n_folders = (uint32_t)synthetic->splits[idx].n_folders;
-        p.n_classes = n_folders > p.n_classes ? n_folders : p.n_classes;
+        p->n_classes = n_folders > p->n_classes ? n_folders : p->n_classes;
     }
-    for (size_t idx = 0; result == 0 && idx < synthetic->n_splits; idx++) {
-        result = plan_split(&p, idx, err);
+    for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
+        if (plan_split(p, idx, err) < 0) {
+            return -1;
+        }
     }
-    if (result == 0) {
-        qsort(p.members.items, p.members.n, sizeof(p.members.items[0]), by_path);
-        result = check_order(&p, err);
-    }
-    if (result == 0) {
-        ret_plan->n = p.members.n;
-        ret_plan->members = arena_array(arena, struct synth_member, p.members.n);
-        memcpy(ret_plan->members, p.members.items, p.members.n * sizeof(p.members.items[0]));
-    }
-    VEC_RELEASE(&p.members);
-    return result;
+    qsort(p->members.items, p->members.n, sizeof(p->members.items[0]), by_path);
+    return check_order(p, err);
 }
 
 /* The bytes of each file of a synthetic dataset. */
@@ -402,29 +413,36 @@ static void to_cmyk(uint8_t *pixels, size_t n)
     }
 }
 
+static int encode(const struct synth_member *member, const uint8_t *pixels, int n_channels,
+                  uint8_t **ret_bytes, size_t *ret_len, struct err *err)
+{
+    const struct jpeg_picture jpeg = {pixels, member->width, member->height, n_channels, QUALITY};
+    const struct png_picture png = {.pixels = pixels,
+                                    .width = member->width,
+                                    .height = member->height,
+                                    .n_channels = n_channels,
+                                    .bits = 8};
+    return member->format == FILE_JPEG ? jpeg_encode(&jpeg, ret_bytes, ret_len, err)
+                                       : png_encode(&png, ret_bytes, ret_len, err);
+}
+
 static int make_object(const struct synth_member *member, uint8_t **ret_bytes, size_t *ret_len,
                        struct err *err)
 {
     size_t n = (size_t)member->width * member->height;
+    const unsigned traits = member->format == FILE_JPEG ? member->traits : 0;
     CLEANUP(free) uint8_t *pixels = xmalloc(n * 4);
-    struct jpeg_picture picture = {pixels, member->width, member->height, 3, QUALITY};
     draw_object(member->seed, member->label, member->width, member->height, pixels);
-    if (member->format == FILE_PNG) {
-        struct png_picture png = {.pixels = pixels,
-                                  .width = member->width,
-                                  .height = member->height,
-                                  .n_channels = 3,
-                                  .bits = 8};
-        return png_encode(&png, ret_bytes, ret_len, err);
-    }
-    if (member->traits & TRAIT_GREY) {
+    if (traits & TRAIT_GREY) {
         to_grey(pixels, n);
-        picture.n_channels = 1;
-    } else if (member->traits & TRAIT_CMYK) {
+    } else if (traits & TRAIT_CMYK) {
         to_cmyk(pixels, n);
-        picture.n_channels = 4;
     }
-    return jpeg_encode(&picture, ret_bytes, ret_len, err);
+    return encode(member, pixels,
+                  traits & TRAIT_GREY   ? 1
+                  : traits & TRAIT_CMYK ? 4
+                                        : 3,
+                  ret_bytes, ret_len, err);
 }
 
 static int make_street(const struct synth_member *member, uint8_t **ret_bytes, size_t *ret_len,
@@ -432,26 +450,13 @@ static int make_street(const struct synth_member *member, uint8_t **ret_bytes, s
 {
     size_t n = (size_t)member->width * member->height;
     CLEANUP(free) uint8_t *labels = xmalloc(n);
-    CLEANUP(free) uint8_t *pixels = NULL;
-    struct png_picture picture = {.pixels = labels,
-                                  .width = member->width,
-                                  .height = member->height,
-                                  .n_channels = 1,
-                                  .bits = 8};
+    CLEANUP(free) uint8_t *pixels = xmalloc(n * IMAGE_RGB);
     draw_street_labels(member->seed, member->width, member->height, labels);
-    if (member->kind == SYNTH_STREET) {
-        pixels = xmalloc(n * 3);
-        draw_street(member->seed, member->width, member->height, labels, pixels);
-        picture.pixels = pixels;
-        picture.n_channels = 3;
+    if (member->kind == SYNTH_STREET_LABELS) {
+        return encode(member, labels, 1, ret_bytes, ret_len, err);
     }
-    if (member->format == FILE_JPEG) {
-        struct jpeg_picture jpeg = {picture.pixels, picture.width, picture.height,
-                                    picture.n_channels, QUALITY};
-        ASSERT(member->kind == SYNTH_STREET);
-        return jpeg_encode(&jpeg, ret_bytes, ret_len, err);
-    }
-    return png_encode(&picture, ret_bytes, ret_len, err);
+    draw_street(member->seed, member->width, member->height, labels, pixels);
+    return encode(member, pixels, IMAGE_RGB, ret_bytes, ret_len, err);
 }
 
 static int make_records(const struct synth_member *member, const struct dataset_pack *pack,
@@ -501,122 +506,98 @@ static int synth_make(const struct synth_member *member, const struct dataset_pa
 
 #define INNER_BYTES_MAX ((size_t)1 << 33)
 
-/* One member of an archive: a file, or an archive of a folder's files inside it. */
-struct synth_entry {
-    struct str name;
-    size_t first, n; /* of the plan's members; 0 of them is never */
-    bool is_inner;
-};
-
-struct synth_writer {
-    const struct synth_opts *opts;
-    const struct synth_plan *plan;
-    struct str prefix; /* of the tree's paths that this archive holds; it does not say it itself */
-    struct synth_entry *entries;
-    size_t n_entries;
-    struct tar_maker tar;
-    struct progress *progress;
-    size_t n_done;
-};
-
 struct synth_slot {
-    uint8_t *bytes; /* from malloc */
+    uint8_t *bytes; /* owned */
     size_t len;
-    struct strbuf inner;
 };
 
 static void slot_release(void *ptr)
 {
-    struct synth_slot *slot = ptr;
-    free(slot->bytes);
-    strbuf_release(&slot->inner);
+    free(((struct synth_slot *)ptr)->bytes);
 }
 
-static struct str name_inside(const struct synth_writer *w, struct str path)
+static struct str name_inside(const struct synth *p, struct str path)
 {
-    return str_sub(path, w->prefix.len, SIZE_MAX);
+    return str_sub(path, p->prefix.len, SIZE_MAX);
 }
 
-static int make_inner(const struct synth_writer *w, const struct synth_entry *entry,
+static int make_inner(const struct synth *p, const struct synth_entry *entry,
                       struct synth_slot *slot, const atomic_bool *is_cancelled, struct err *err)
 {
     CLEANUP(tar_maker) struct tar_maker tar = TAR_MAKER_EMPTY;
+    CLEANUP(strbuf) struct strbuf inner = STRBUF(INNER_BYTES_MAX);
     struct digest_value ignored;
-    strbuf_release(&slot->inner);
-    strbuf_init(&slot->inner, INNER_BYTES_MAX);
-    if (tar_make_open_inner(&tar, &slot->inner, err) < 0) {
+    if (tar_make_open_inner(&tar, &inner, err) < 0) {
         return -1;
     }
     for (size_t idx = entry->first; idx < entry->first + entry->n; idx++) {
-        const struct synth_member *member = &w->plan->members[idx];
-        struct str name = name_inside(w, member->path);
+        const struct synth_member *member = &p->members.items[idx];
+        struct str name = name_inside(p, member->path);
         int64_t slash = str_find(name, STR_LIT("/"));
-        uint8_t *bytes = NULL;
+        CLEANUP(free) uint8_t *bytes = NULL;
         size_t len = 0;
         if (atomic_load(is_cancelled)) {
             return err_set(err, ERR_INTERRUPTED, "interrupted");
         }
-        if (synth_make(member, &w->opts->dataset->pack, &bytes, &len, err) < 0) {
+        if (synth_make(member, &p->dataset->pack, &bytes, &len, err) < 0) {
             return err_wrap(err, "%.*s", STR_ARG(member->path));
         }
-        int result =
-            tar_make_bytes(&tar, str_sub(name, (size_t)slash + 1, SIZE_MAX), bytes, len, err);
-        free(bytes);
-        if (result < 0) {
+        if (tar_make_bytes(&tar, str_sub(name, (size_t)slash + 1, SIZE_MAX), bytes, len, err) < 0) {
             return -1;
         }
     }
-    return tar_make_close(&tar, &ignored, err);
+    if (tar_make_close(&tar, &ignored, err) < 0) {
+        return -1;
+    }
+    slot->bytes = (uint8_t *)inner.ptr;
+    slot->len = inner.len;
+    inner = (struct strbuf){0};
+    return 0;
+}
+
+static int make_entry(const struct synth *p, const struct synth_entry *entry,
+                      struct synth_slot *slot, const atomic_bool *is_cancelled, struct err *err)
+{
+    const struct synth_member *member = &p->members.items[entry->first];
+    if (entry->is_inner) {
+        return make_inner(p, entry, slot, is_cancelled, err);
+    }
+    return synth_make(member, &p->dataset->pack, &slot->bytes, &slot->len, err) < 0
+               ? err_wrap(err, "%.*s", STR_ARG(member->path))
+               : 0;
 }
 
 /* libhdf5 is for one thread: the caller's. */
-static bool is_for_caller(const struct synth_member *member)
+static bool is_for_caller(const struct synth *p, const struct synth_entry *entry)
 {
-    return member->kind == SYNTH_RECORDS && member->format == FILE_HDF5;
-}
-
-static int make_one(const struct synth_writer *w, const struct synth_entry *entry,
-                    struct synth_slot *slot, struct err *err)
-{
-    const struct synth_member *member = &w->plan->members[entry->first];
-    if (synth_make(member, &w->opts->dataset->pack, &slot->bytes, &slot->len, err) < 0) {
-        return err_wrap(err, "%.*s", STR_ARG(member->path));
-    }
-    return 0;
+    const struct synth_member *member = &p->members.items[entry->first];
+    return !entry->is_inner && member->kind == SYNTH_RECORDS && member->format == FILE_HDF5;
 }
 
 static int prepare(void *ctx, size_t job, void *slot, struct err *err)
 {
-    const struct synth_writer *w = ctx;
-    const struct synth_entry *entry = &w->entries[job];
-    if (!entry->is_inner && is_for_caller(&w->plan->members[entry->first])) {
-        return make_one(w, entry, slot, err);
-    }
-    return 0;
+    const struct synth *p = ctx;
+    const struct synth_entry *entry = &p->entries[job];
+    return is_for_caller(p, entry) ? make_entry(p, entry, slot, NULL, err) : 0;
 }
 
 static int work(void *ctx, size_t job, void *slot, const atomic_bool *is_cancelled, struct err *err)
 {
-    const struct synth_writer *w = ctx;
-    const struct synth_entry *entry = &w->entries[job];
-    if (entry->is_inner) {
-        return make_inner(w, entry, slot, is_cancelled, err);
-    }
-    return is_for_caller(&w->plan->members[entry->first]) ? 0 : make_one(w, entry, slot, err);
+    const struct synth *p = ctx;
+    const struct synth_entry *entry = &p->entries[job];
+    return is_for_caller(p, entry) ? 0 : make_entry(p, entry, slot, is_cancelled, err);
 }
 
 static int done(void *ctx, size_t job, void *ptr, struct err *err)
 {
-    struct synth_writer *w = ctx;
+    struct synth *p = ctx;
     struct synth_slot *slot = ptr;
-    const struct synth_entry *entry = &w->entries[job];
-    int result = entry->is_inner
-                     ? tar_make_bytes(&w->tar, entry->name, slot->inner.ptr, slot->inner.len, err)
-                     : tar_make_bytes(&w->tar, entry->name, slot->bytes, slot->len, err);
+    const struct synth_entry *entry = &p->entries[job];
+    int result = tar_make_bytes(&p->tar, entry->name, slot->bytes, slot->len, err);
     free(slot->bytes);
     slot->bytes = NULL;
-    w->n_done += entry->n;
-    progress_set(w->progress, w->n_done);
+    p->n_done += entry->n;
+    progress_set(&p->progress, p->n_done);
     return result;
 }
 
@@ -637,14 +618,14 @@ static const struct dataset_file *file_of(const struct dataset_file *files, size
     return best;
 }
 
-static int add_entry(struct synth_writer *w, struct arena *arena, const struct dataset_file *file,
-                     size_t member, struct err *err)
+static int add_entry(struct synth *p, const struct dataset_file *file, size_t member,
+                     struct err *err)
 {
-    struct str name = name_inside(w, w->plan->members[member].path);
+    struct str name = name_inside(p, p->members.items[member].path);
     int64_t slash = str_find(name, STR_LIT("/"));
-    struct synth_entry *last = w->n_entries ? &w->entries[w->n_entries - 1] : NULL;
+    struct synth_entry *last = p->n_entries ? &p->entries[p->n_entries - 1] : NULL;
     if (!file->is_nested) {
-        w->entries[w->n_entries++] = (struct synth_entry){name, member, 1, false};
+        p->entries[p->n_entries++] = (struct synth_entry){name, member, 1, false};
         return 0;
     }
     if (slash <= 0) {
@@ -652,94 +633,185 @@ static int add_entry(struct synth_writer *w, struct arena *arena, const struct d
                        "%.*s holds archives of folders, and %.*s lies in no folder",
                        STR_ARG(file->name), STR_ARG(name));
     }
-    struct str inner = str_of(arena_printf(arena, "%.*s.tar", (int)slash, name.ptr));
+    struct str inner = str_of(arena_printf(p->arena, "%.*s.tar", (int)slash, name.ptr));
     if (last && str_eq(last->name, inner) && last->first + last->n == member) {
         last->n++;
         return 0;
     }
-    w->entries[w->n_entries++] = (struct synth_entry){inner, member, 1, true};
+    p->entries[p->n_entries++] = (struct synth_entry){inner, member, 1, true};
     return 0;
 }
 
-static int write_file(struct synth_writer *w, struct arena *arena, const struct dataset_file *file,
-                      struct synth_file *ret_file, struct err *err)
+static int write_file(struct synth *p, const struct dataset_file *file,
+                      struct digest_value *ret_value, struct err *err)
 {
-    const char *path = fs_join(arena, w->opts->folder, file->name.ptr);
+    const char *path = fs_join(p->arena, p->folder, file->name.ptr);
     bool is_gzip = str_eq_z(file->unpack, "tar.gz");
-    struct ordered spec = {.ctx = w,
-                           .n_jobs = w->n_entries,
-                           .n_threads = w->opts->n_threads,
-                           .slot_bytes = sizeof(struct synth_slot),
-                           .slot_release = slot_release,
-                           .prepare = prepare,
-                           .work = work,
-                           .done = done,
-                           .should_stop = w->opts->should_stop};
-    spec.n_ahead = file->is_nested ? w->opts->n_threads + 1 : 0; /* whole folders in memory */
-    if (!is_gzip && !str_eq_z(file->unpack, "tar")) {
-        return err_set(err, ERR_MANIFEST, "%.*s: only tar and tar.gz can be made, not %.*s",
-                       STR_ARG(file->name), STR_ARG(file->unpack));
-    }
+    const struct ordered spec = {.ctx = p,
+                                 .n_jobs = p->n_entries,
+                                 .n_threads = p->n_threads,
+                                 .n_ahead = file->is_nested ? p->n_threads + 1
+                                                            : 0, /* whole folders in memory */
+                                 .slot_bytes = sizeof(struct synth_slot),
+                                 .slot_release = slot_release,
+                                 .prepare = prepare,
+                                 .work = work,
+                                 .done = done,
+                                 .should_stop = stop_is_asked};
     CLEANUP(temp) struct temp *temp = NULL;
+    if (!is_gzip && !str_eq_z(file->unpack, "tar")) {
+        return err_set(err, ERR_MANIFEST, "only tar and tar.gz can be made, not %.*s",
+                       STR_ARG(file->unpack));
+    }
     if (fs_check_target(path, err) < 0) {
         return -1;
     }
     if (temp_file(path, 0644, &temp) < 0) {
         return err_errno(err, "create", path);
     }
-    int result = tar_make_open(&w->tar, temp->fd, is_gzip, err);
-    result = result < 0 ? -1 : ordered_run(&spec, err);
-    result = result < 0 ? -1 : tar_make_close(&w->tar, &ret_file->value, err);
-    result = result < 0 ? -1 : publish_file(temp->fd, temp->path, path, err);
-    tar_maker_cleanup(&w->tar);
-    ret_file->name = file->name;
-    return result;
-}
-
-int synth_write(struct arena *arena, const struct synth_opts *opts, struct synth_result *ret_result,
-                struct err *err)
-{
-    const struct dataset *dataset = opts->dataset;
-    const bool has_own = dataset->synthetic.n_files > 0;
-    const struct dataset_file *files = has_own ? dataset->synthetic.files : dataset->files;
-    size_t n_files = has_own ? dataset->synthetic.n_files : dataset->n_files;
-    struct synth_plan plan = {0};
-    struct progress progress;
-    struct synth_result result = {arena_array(arena, struct synth_file, n_files + 1), n_files};
-    size_t n_placed = 0;
-    struct synth_writer w = {
-        .opts = opts, .plan = &plan, .tar = TAR_MAKER_EMPTY, .progress = &progress};
-    if (!dataset->synthetic.is_there || !n_files) {
-        return err_set(err, ERR_MANIFEST, "%.*s has no synthetic version", STR_ARG(dataset->id));
-    }
-    if (synth_plan_make(arena, opts, &plan, err) < 0 || fs_mkdir_p(opts->folder, err) < 0) {
+    if (tar_make_open(&p->tar, temp->fd, is_gzip, err) < 0 || ordered_run(&spec, err) < 0 ||
+        tar_make_close(&p->tar, ret_value, err) < 0) {
         return -1;
     }
-    progress_start(&progress, clock_system(), "synthesise", "files", plan.n);
+    tar_maker_cleanup(&p->tar);
+    return publish_file(temp->fd, temp->path, path, err);
+}
+
+static void put_file(struct json_out *out, const struct dataset_file *file,
+                     const struct digest_value *value)
+{
+    jw_object(out, NULL);
+    jw_str(out, "name", file->name);
+    jw_i64(out, "bytes", (int64_t)value->size_bytes);
+    jw_z(out, "md5", md5_hex_of(value->md5).text);
+    jw_z(out, "sha256", sha256_hex_of(value->sha256).text);
+    jw_end_object(out);
+}
+
+static int write_all(struct synth *p, struct json_out *out, struct err *err)
+{
+    const struct dataset_synthetic *synthetic = &p->dataset->synthetic;
+    const bool has_own = synthetic->n_files > 0;
+    const struct dataset_file *files = has_own ? synthetic->files : p->dataset->files;
+    const size_t n_files = has_own ? synthetic->n_files : p->dataset->n_files;
+    size_t n_placed = 0;
+    if (!synthetic->is_there || !n_files) {
+        return err_set(err, ERR_MANIFEST, "%.*s has no synthetic version", STR_ARG(p->dataset->id));
+    }
+    if (plan(p, err) < 0 || fs_mkdir_p(p->folder, err) < 0) {
+        return -1;
+    }
+    progress_start(&p->progress, clock_system(), "synthesise", "files", p->members.n);
     for (size_t idx = 0; idx < n_files; idx++) {
-        w.entries = arena_array(arena, struct synth_entry, plan.n + 1);
-        w.n_entries = 0;
-        w.prefix = files[idx].into.ptr
-                       ? str_of(arena_printf(arena, "%.*s/", STR_ARG(files[idx].into)))
-                       : STR_EMPTY;
-        for (size_t member = 0; member < plan.n; member++) {
-            if (file_of(files, n_files, plan.members[member].path) != &files[idx]) {
-                continue;
-            }
-            n_placed++;
-            if (add_entry(&w, arena, &files[idx], member, err) < 0) {
+        const struct dataset_file *file = &files[idx];
+        struct digest_value value;
+        p->entries = arena_array(p->arena, struct synth_entry, p->members.n + 1);
+        p->n_entries = 0;
+        p->prefix = file->into.ptr ? str_of(arena_printf(p->arena, "%.*s/", STR_ARG(file->into)))
+                                   : STR_EMPTY;
+        for (size_t at = 0; at < p->members.n; at++) {
+            bool is_in = file_of(files, n_files, p->members.items[at].path) == file;
+            n_placed += is_in;
+            if (is_in && add_entry(p, file, at, err) < 0) {
                 return -1;
             }
         }
-        if (write_file(&w, arena, &files[idx], &result.files[idx], err) < 0) {
-            return err_wrap(err, "%.*s", STR_ARG(files[idx].name));
+        if (write_file(p, file, &value, err) < 0) {
+            return err_wrap(err, "%.*s", STR_ARG(file->name));
+        }
+        put_file(out, file, &value);
+    }
+    progress_end(&p->progress);
+    return n_placed == p->members.n
+               ? 0
+               : err_set(err, ERR_MANIFEST, "%zu of %zu files belong to no archive",
+                         p->members.n - n_placed, p->members.n);
+}
+
+/* ---- the verb ---- */
+
+struct synth_args {
+    const char *dataset, *out;
+    struct opt_list samples;
+    int64_t seed, n_threads;
+};
+
+static const struct opt OPTS[] = {
+    OPT(struct synth_args, dataset, "dataset", "the dataset.json that describes it",
+        .value = "FILE"),
+    OPT(struct synth_args, out, "out", "where the archives are written", .value = "FOLDER"),
+    OPT(struct synth_args, samples, "samples",
+        "how many samples of a split; default: what dataset.json says", .value = "SPLIT=N"),
+    OPT(struct synth_args, seed, "seed", "default: what dataset.json says", .value = "N", .min = 0,
+        .max = INT64_MAX),
+    OPT(struct synth_args, n_threads, "threads",
+        "default: one a core; the result does not depend on it", .value = "N",
+        .min = POOL_THREADS_MIN, .max = POOL_THREADS_MAX),
+    OPT_END,
+};
+
+static int read_samples(const struct opt_list *list, const struct dataset_synthetic *synthetic,
+                        int64_t *counts, struct err *err)
+{
+    for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
+        counts[idx] = synthetic->splits[idx].n_samples;
+    }
+    for (size_t item = 0; item < list->n; item++) {
+        struct str rest = str_of(list->items[item]), name;
+        bool is_known = false;
+        (void)str_next(&rest, '=', &name);
+        for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
+            if (!str_eq(synthetic->splits[idx].name, name)) {
+                continue;
+            }
+            is_known = true;
+            if (str_to_i64(rest, 1, SAMPLES_EACH_MAX, &counts[idx], err) < 0) {
+                err->code = ERR_USAGE;
+                return err_wrap(err, "--samples %s", list->items[item]);
+            }
+        }
+        if (!is_known) {
+            return err_set(err, ERR_USAGE,
+                           "--samples %s: expected SPLIT=N with a split of the synthetic dataset",
+                           list->items[item]);
         }
     }
-    progress_end(&progress);
-    if (n_placed != plan.n) {
-        return err_set(err, ERR_MANIFEST, "%zu of %zu files belong to no archive",
-                       plan.n - n_placed, plan.n);
-    }
-    *ret_result = result;
     return 0;
 }
+
+static int synth(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
+{
+    const struct synth_args *args = call->args;
+    struct dataset dataset = {0};
+    struct json_out out;
+    if (!args->out) {
+        return err_set(err, ERR_USAGE, "--out is needed: a folder");
+    }
+    if (verb_dataset(call->arena, args->dataset, &dataset, err) < 0) {
+        return -1;
+    }
+    CLEANUP(synth)
+    struct synth p = {.dataset = &dataset,
+                      .folder = args->out,
+                      .seed = args->seed >= 0 ? args->seed : dataset.synthetic.seed,
+                      .n_threads = args->n_threads ? (size_t)args->n_threads : ordered_cores(),
+                      .arena = call->arena,
+                      .tar = TAR_MAKER_EMPTY};
+    jw_document(&out, call->out);
+    jw_str(&out, "dataset", dataset.id);
+    jw_bool(&out, "synthetic", true);
+    jw_array(&out, "files");
+    if (read_samples(&args->samples, &dataset.synthetic, p.n_samples, err) < 0 ||
+        write_all(&p, &out, err) < 0) {
+        return -1;
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    return 0;
+}
+
+const struct cmd VERB_SYNTH =
+    CMD("synth", "--dataset FILE --out FOLDER",
+        "write a synthetic dataset, as the archives that the original comes in", OPTS, synth,
+        CMD_ARGS(struct synth_args), .defaults = &(const struct synth_args){.seed = -1},
+        CMD_OPERANDS(0, 0, "expected no operand"));
