@@ -3,11 +3,13 @@
 
 #include "prep/meta_mat.h"
 
+#include <zlib.h>
+
 #include "codec/proto.h"
-#include "prep/deflate.h"
 
 #define HEADER_BYTES 128
 #define FIELDS_MAX   64
+#define GUESS_BYTES  (1u << 16)
 #define TEXT_BYTES   116
 
 static const char MAGIC[4] = {0, 1, 'I', 'M'}; /* version 1.0, little endian */
@@ -201,11 +203,26 @@ static int read_synsets(struct arena *arena, struct matrix *matrix, struct meta_
     return 0;
 }
 
+/* One zlib stream that is all of `from`. The room grows with the output, not with what a header claims. */
+static int inflate_all(struct arena *arena, struct str from, struct str *ret_bytes, struct err *err)
+{
+    int status = Z_BUF_ERROR;
+    for (size_t size = GUESS_BYTES; status == Z_BUF_ERROR && size <= META_BYTES_MAX; size *= 4) {
+        uLongf len = size;
+        uLong used = from.len;
+        char *bytes = arena_alloc(arena, size, 1);
+        status = uncompress2((Bytef *)bytes, &len, (const Bytef *)from.ptr, &used);
+        status = status == Z_OK && used != from.len ? Z_DATA_ERROR : status;
+        *ret_bytes = (struct str){bytes, len};
+    }
+    return status == Z_OK ? 0
+                          : err_set(err, ERR_INTEGRITY, "meta.mat: zlib: %s",
+                                    status == Z_BUF_ERROR ? "too many bytes" : zError(status));
+}
+
 int meta_mat_parse(struct arena *arena, struct str bytes, struct meta_mat *ret_meta,
                    struct err *err)
 {
-    CLEANUP(free) uint8_t *inner = NULL;
-    size_t inner_len = 0;
     struct element element;
     struct matrix matrix;
     struct str rest = str_sub(bytes, HEADER_BYTES, SIZE_MAX);
@@ -217,12 +234,8 @@ int meta_mat_parse(struct arena *arena, struct str bytes, struct meta_mat *ret_m
         return -1;
     }
     if (element.type == MI_COMPRESSED) {
-        if (zlib_inflate((const uint8_t *)element.bytes.ptr, element.bytes.len, META_BYTES_MAX,
-                         &inner, &inner_len, err) < 0) {
-            return err_wrap(err, "meta.mat");
-        }
-        rest = (struct str){(const char *)inner, inner_len};
-        if (next_element(&rest, &element, err) < 0) {
+        if (inflate_all(arena, element.bytes, &rest, err) < 0 ||
+            next_element(&rest, &element, err) < 0) {
             return -1;
         }
     }
@@ -276,8 +289,6 @@ int meta_mat_make(const struct meta_mat *meta, uint8_t **ret_bytes, size_t *ret_
 {
     static const char names[32] = "ILSVRC2012_ID\0\0\0WNID"; /* 16 bytes each */
     CLEANUP(strbuf) struct strbuf array = {0}, whole = {0};
-    CLEANUP(free) uint8_t *packed = NULL;
-    size_t packed_len = 0;
     char header[HEADER_BYTES + 1];
     strbuf_init(&array, META_BYTES_MAX);
     strbuf_init(&whole, META_BYTES_MAX);
@@ -292,20 +303,22 @@ int meta_mat_make(const struct meta_mat *meta, uint8_t **ret_bytes, size_t *ret_
     if (whole.is_full || array.is_full) {
         return err_set(err, ERR_INTERNAL, "meta.mat: too many classes");
     }
-    if (zlib_deflate((const uint8_t *)whole.ptr, whole.len, &packed, &packed_len, err) < 0) {
-        return -1;
+    uLongf packed_len = compressBound(whole.len);
+    uint8_t *bytes = xmalloc(HEADER_BYTES + 8 + packed_len);
+    if (compress(bytes + HEADER_BYTES + 8, &packed_len, (const Bytef *)whole.ptr, whole.len) !=
+        Z_OK) {
+        free(bytes);
+        return err_set(err, ERR_INTERNAL, "zlib: compress failed");
     }
     snprintf(header, sizeof(header), "%-*s", HEADER_BYTES, "MATLAB 5.0 MAT-file, synthetic");
     memset(header + TEXT_BYTES, 0, 8);
     memcpy(header + HEADER_BYTES - 4, MAGIC, 4);
-    *ret_len = HEADER_BYTES + 8 + packed_len;
-    uint8_t *bytes = xmalloc(*ret_len);
-    memcpy(bytes, header, HEADER_BYTES);
     strbuf_clear(&whole);
     add_little_endian(&whole, MI_COMPRESSED, 4);
     add_little_endian(&whole, (uint32_t)packed_len, 4);
+    memcpy(bytes, header, HEADER_BYTES);
     memcpy(bytes + HEADER_BYTES, whole.ptr, 8);
-    memcpy(bytes + HEADER_BYTES + 8, packed, packed_len);
     *ret_bytes = bytes;
+    *ret_len = HEADER_BYTES + 8 + packed_len;
     return 0;
 }
