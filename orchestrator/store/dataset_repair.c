@@ -13,7 +13,6 @@
 #include "store/copy_file.h"
 #include "store/dataset_tar.h"
 #include "store/store_verify.h"
-#include "store/unpack_tree.h"
 
 struct wanted_file {
     const struct tree_file *file;
@@ -27,7 +26,6 @@ struct repairing {
     const struct dataset_repair_opts *opts;
     struct dataset_repaired *out;
     const char *work;  /* STORE/tmp/repair-NAME, or in the user's folder */
-    const char *into;  /* of the archive that is being unpacked; NULL: the top */
     struct map wanted; /* path to a struct wanted_file */
 };
 
@@ -163,15 +161,10 @@ static int bring_archives(struct repairing *r, const struct dataset_fetch_opts *
 
 /* ---- files ---- */
 
-static const char *tree_path_of(const struct repairing *r, const char *path)
-{
-    return r->into ? arena_printf(r->arena, "%s/%s", r->into, path) : path;
-}
-
 /* NULL: it is there. */
 static struct wanted_file *find_wanted(const struct repairing *r, const char *path)
 {
-    struct wanted_file *wanted = map_get(&r->wanted, str_of(tree_path_of(r, path)));
+    struct wanted_file *wanted = map_get(&r->wanted, str_of(path));
     return wanted && !wanted->is_back ? wanted : NULL;
 }
 
@@ -191,60 +184,6 @@ static void place(struct repairing *r, const char *from, struct wanted_file *wan
     }
     wanted->is_back = true;
     r->out->files[r->out->n_files++] = wanted->file->path;
-}
-
-/* Those of the archive's files whose digest is the list's. */
-static void place_all(struct repairing *r, const struct tree_list *list)
-{
-    for (size_t idx = 0; idx < list->n; idx++) {
-        struct wanted_file *wanted = find_wanted(r, list->files[idx].path);
-        if (wanted && memcmp(wanted->file->sha256, list->files[idx].sha256, SHA256_BYTES) == 0) {
-            place(r, fs_join(r->arena, r->work, list->files[idx].path), wanted);
-        }
-    }
-}
-
-static int unpack_again(struct repairing *r, const struct dataset_file *file,
-                        const struct lock_item *item, struct err *err)
-{
-    struct unpack_tree_result result;
-    const struct unpack_tree_opts opts = {
-        .archive = store_blob_path(r->store, item->sha256),
-        .into = r->work,
-        .wants = wants,
-        .unpack = dataset_unpack_opts(file),
-        .sha256 = item->sha256,
-        .size_bytes = item->size_bytes,
-        .should_stop = r->opts->verify->should_stop,
-        .ctx = r,
-    };
-    if (fs_remove_tree(r->work, err) < 0 || fs_mkdir_p(r->work, err) < 0) {
-        return -1;
-    }
-    if (unpack_tree(r->arena, &opts, &result, err) < 0) {
-        return err_wrap(err, "unpack %s", file->name.ptr);
-    }
-    place_all(r, &result.list);
-    return 0;
-}
-
-/* A file that is no archive, out of the store. */
-static int copy_again(struct repairing *r, const struct dataset_file *file,
-                      const struct lock_item *item, struct err *err)
-{
-    const char *to = fs_join(r->arena, r->work, "file");
-    struct wanted_file *wanted = find_wanted(r, file->name.ptr);
-    if (!wanted) {
-        return 0;
-    }
-    if (fs_remove_tree(r->work, err) < 0 || fs_mkdir_p(r->work, err) < 0 ||
-        dataset_copy_blob(r->store, item, to, err) < 0) {
-        return -1;
-    }
-    if (memcmp(wanted->file->sha256, item->sha256, SHA256_BYTES) == 0) {
-        place(r, to, wanted);
-    }
-    return 0;
 }
 
 /* Those of the other copy that are what the list says; what is placed is what was digested. */
@@ -275,20 +214,29 @@ static int take_copies(struct repairing *r, struct err *err)
     return 0;
 }
 
+/* Those of the archives' files whose digest is the list's. */
 static int mend_files(struct repairing *r, struct err *err)
 {
-    size_t n = 0;
-    const struct dataset_file *files = dataset_files_of(r->here, &n);
-    for (size_t idx = 0; idx < n; idx++) {
-        const struct lock_item *item = lock_find(&r->out->fetched.record.seen, files[idx].name);
-        ASSERT(item); /* all were fetched */
-        r->into = files[idx].into.ptr;
-        if ((files[idx].unpack.ptr ? unpack_again(r, &files[idx], item, err)
-                                   : copy_again(r, &files[idx], item, err)) < 0) {
-            return -1;
+    struct dataset_unpacking to = {.arena = r->arena,
+                                   .store = r->store,
+                                   .here = r->here,
+                                   .from = &r->out->fetched.record.seen,
+                                   .work = r->work,
+                                   .net = r->opts->fetch->net->opts,
+                                   .wants = wants,
+                                   .ctx = r};
+    if (fs_remove_tree(r->work, err) < 0 || fs_mkdir_p(r->work, err) < 0) {
+        return -1;
+    }
+    int result = dataset_unpack(&to, err);
+    for (size_t idx = 0; result == 0 && idx < to.files.n; idx++) {
+        struct wanted_file *wanted = find_wanted(r, to.files.items[idx].path);
+        if (wanted && memcmp(wanted->file->sha256, to.files.items[idx].sha256, SHA256_BYTES) == 0) {
+            place(r, fs_join(r->arena, r->work, wanted->file->path), wanted);
         }
     }
-    return publish_all(r->store->lock_fd, r->store->folder, err);
+    VEC_RELEASE(&to.files);
+    return result < 0 ? -1 : publish_all(r->store->lock_fd, r->store->folder, err);
 }
 
 /* ---- the whole ---- */

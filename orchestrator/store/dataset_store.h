@@ -5,6 +5,8 @@
 #ifndef STORE_DATASET_STORE_H
 #define STORE_DATASET_STORE_H
 
+#include "base/progress.h"
+#include "base/vec.h"
 #include "net/net_session.h"
 #include "report/dataset.h"
 #include "report/lock.h"
@@ -68,8 +70,6 @@ int dataset_no_tree(struct arena *arena, const struct store *store, const struct
                     struct err *err);
 /* What its description and lock know of a file. */
 struct lock_item dataset_file_known(const struct dataset_file *file);
-/* How an archive of a dataset is unpacked. */
-struct unpack_opts dataset_unpack_opts(const struct dataset_file *file);
 /* Path of the tree's folder, whether it is there or not. */
 char *dataset_tree_path(const struct store *store, const char *name);
 
@@ -160,8 +160,23 @@ MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
 MUST_CHECK int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
                                    bool (*should_stop)(void), struct digest_value *ret_value,
                                    struct err *err);
-/* A file that is no archive: a copy, since a link to the blob could be written through. */
-MUST_CHECK int dataset_copy_blob(const struct store *store, const struct lock_item *item,
-                                 const char *to, struct err *err);
+/* The archives that were got, unpacked into a folder of the caller's, each where its description says; a file that is no archive is
+   copied, since a link to the blob could be written through. Every archive is read whole and checked. */
+struct dataset_unpacking {
+    struct arena *arena;
+    const struct store *store;
+    const struct dataset_here *here;
+    const struct lock *from;
+    const char *work; /* the folder */
+    const struct net_opts *net;
+    bool (*wants)(void *ctx, const char *path); /* a file by its path in the tree; NULL: all */
+    void *ctx;
+    VEC(struct tree_file) files; /* what was written; owned by the heap */
+    uint64_t file_bytes;
+    const struct dataset_file *file; /* that is being unpacked */
+    struct progress progress;
+    uint64_t done_bytes; /* of the archives before this one */
+};
+MUST_CHECK int dataset_unpack(struct dataset_unpacking *u, struct err *err);
 
 #endif

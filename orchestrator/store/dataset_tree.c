@@ -193,14 +193,7 @@ struct making {
     const struct dataset_fetch_opts *opts;
     const struct dataset_record *from;
     const struct dataset_fetched *parts; /* of what it is made from; NULL: of archives */
-    const char *work;                    /* STORE/tmp/tree-NAME */
-    struct progress progress;
-    uint64_t done_bytes; /* of the archives before this one */
-    struct {
-        struct tree_file *items;
-        size_t n, n_max;
-    } files;
-    uint64_t file_bytes;
+    struct dataset_unpacking to;         /* work: STORE/tmp/tree-NAME */
 };
 
 static bool same_archives(const struct dataset_record *a, const struct dataset_record *b)
@@ -236,53 +229,58 @@ static int check_space(const struct making *m, struct err *err)
                           arena_printf(m->arena, "the tree of %s", m->here->name), err);
 }
 
-static void show_progress(void *ctx, uint64_t done, uint64_t total UNUSED)
+static void show_difference(const struct making *m, enum tree_fault fault, const char *path)
 {
-    struct making *m = ctx;
-    progress_set(&m->progress, m->done_bytes + done);
-}
-
-static void show_difference(void *ctx, enum tree_fault fault, const char *path)
-{
-    struct making *m = ctx;
     log_line(LOG_WARN, "%s: %s: %s", m->here->name, path, TREE_FAULT_NAMES[fault]);
 }
 
-static void add_file(struct making *m, const char *path, const uint8_t *sha256)
+/* ---- archives ---- */
+
+static void show_progress(void *ctx, uint64_t done, uint64_t total UNUSED)
+{
+    struct dataset_unpacking *u = ctx;
+    progress_set(&u->progress, u->done_bytes + done);
+}
+
+static const char *tree_path_of(const struct dataset_unpacking *u, const char *path)
+{
+    return u->file->into.ptr ? arena_printf(u->arena, "%s/%s", u->file->into.ptr, path) : path;
+}
+
+static bool wants(void *ctx, const char *path)
+{
+    const struct dataset_unpacking *u = ctx;
+    return u->wants(u->ctx, tree_path_of(u, path));
+}
+
+static void add_file(struct dataset_unpacking *u, const char *path, const uint8_t *sha256)
 {
     struct tree_file file = {.path = path};
     memcpy(file.sha256, sha256, SHA256_BYTES);
-    VEC_PUSH(&m->files, file);
+    VEC_PUSH(&u->files, file);
 }
 
-static const char *into_of(struct making *m, const struct dataset_file *file)
+static int unpack_one(struct dataset_unpacking *u, const struct lock_item *item, struct err *err)
 {
-    return file->into.ptr ? fs_join(m->arena, m->work, file->into.ptr) : m->work;
-}
-
-struct unpack_opts dataset_unpack_opts(const struct dataset_file *file)
-{
-    return (struct unpack_opts){
-        .format = file->unpack.ptr, .takes_other_format = true, .is_nested = file->is_nested};
-}
-
-static int unpack_one(struct making *m, const struct dataset_file *file,
-                      const struct lock_item *item, struct err *err)
-{
-    const struct net_opts *net = m->opts->net->opts;
+    const struct dataset_file *file = u->file;
     struct unpack_tree_result result;
     const struct unpack_tree_opts opts = {
-        .archive = store_blob_path(m->store, item->sha256),
-        .into = into_of(m, file),
-        .unpack = dataset_unpack_opts(file),
+        .archive = store_blob_path(u->store, item->sha256),
+        .into = file->into.ptr ? fs_join(u->arena, u->work, file->into.ptr) : u->work,
+        .wants = u->wants ? wants : NULL,
+        .unpack = {.format = file->unpack.ptr,
+                   .takes_other_format = true,
+                   .is_nested = file->is_nested},
         .sha256 = item->sha256,
         .size_bytes = item->size_bytes,
-        .should_stop = net->should_stop,
+        .should_stop = u->net->should_stop,
         .on_progress = show_progress,
-        .on_difference = show_difference,
-        .ctx = m,
+        .ctx = u,
     };
-    if (unpack_tree(m->arena, &opts, &result, err) < 0) {
+    if (fs_mkdir_p(opts.into, err) < 0) {
+        return -1;
+    }
+    if (unpack_tree(u->arena, &opts, &result, err) < 0) {
         return err_wrap(err, "unpack %s", file->name.ptr);
     }
     if (result.is_other_format) {
@@ -290,42 +288,60 @@ static int unpack_one(struct making *m, const struct dataset_file *file,
                  result.format);
     }
     for (size_t idx = 0; idx < result.list.n; idx++) {
-        const char *path = result.list.files[idx].path;
-        add_file(m, file->into.ptr ? arena_printf(m->arena, "%s/%s", file->into.ptr, path) : path,
-                 result.list.files[idx].sha256);
+        add_file(u, tree_path_of(u, result.list.files[idx].path), result.list.files[idx].sha256);
     }
-    m->file_bytes += result.file_bytes;
+    u->file_bytes += result.file_bytes;
     return 0;
 }
 
-int dataset_copy_blob(const struct store *store, const struct lock_item *item, const char *to,
-                      struct err *err)
+static int copy_one(struct dataset_unpacking *u, const struct lock_item *item, struct err *err)
 {
-    const char *from = store_blob_path(store, item->sha256);
+    const char *path = tree_path_of(u, u->file->name.ptr);
+    const char *from = store_blob_path(u->store, item->sha256);
     struct digest_value value;
-    if (copy_file(from, to, NULL, &value, err) < 0) {
+    if (u->wants && !u->wants(u->ctx, path)) {
+        return 0;
+    }
+    if (copy_file(from, fs_join(u->arena, u->work, path), NULL, &value, err) < 0) {
         return -1;
     }
-    return memcmp(value.sha256, item->sha256, SHA256_BYTES) == 0
-               ? 0
-               : err_set(err, ERR_INTEGRITY, "%s: the store's copy is not what its name says",
-                         from);
-}
-
-static int copy_one(struct making *m, const struct dataset_file *file, const struct lock_item *item,
-                    struct err *err)
-{
-    const char *to = fs_join(m->arena, into_of(m, file), file->name.ptr);
-    if (dataset_copy_blob(m->store, item, to, err) < 0) {
-        return -1;
+    if (memcmp(value.sha256, item->sha256, SHA256_BYTES) != 0) {
+        return err_set(err, ERR_INTEGRITY, "%s: the store's copy is not what its name says", from);
     }
-    m->file_bytes += (uint64_t)item->size_bytes;
-    add_file(m,
-             file->into.ptr ? arena_printf(m->arena, "%s/%s", file->into.ptr, file->name.ptr)
-                            : file->name.ptr,
-             item->sha256);
+    u->file_bytes += (uint64_t)item->size_bytes;
+    add_file(u, path, item->sha256);
     return 0;
 }
+
+static int unpack_all(struct dataset_unpacking *u, struct err *err)
+{
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(u->here, &n);
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct lock_item *item = lock_find(u->from, files[idx].name);
+        ASSERT(item); /* all were got */
+        u->file = &files[idx];
+        if ((files[idx].unpack.ptr ? unpack_one(u, item, err) : copy_one(u, item, err)) < 0) {
+            return -1;
+        }
+        u->done_bytes += (uint64_t)item->size_bytes;
+    }
+    return 0;
+}
+
+int dataset_unpack(struct dataset_unpacking *u, struct err *err)
+{
+    uint64_t total = 0;
+    for (size_t idx = 0; idx < u->from->n_items; idx++) {
+        total += (uint64_t)u->from->items[idx].size_bytes;
+    }
+    progress_start(&u->progress, u->net->clock, "unpack", "bytes", total);
+    int result = unpack_all(u, err);
+    progress_end(&u->progress);
+    return result;
+}
+
+/* ---- the tree ---- */
 
 static bool is_ours(const char *path, const char *own)
 {
@@ -335,8 +351,8 @@ static bool is_ours(const char *path, const char *own)
 
 static int check_names(const struct making *m, struct err *err)
 {
-    for (size_t idx = 0; idx < m->files.n; idx++) {
-        const char *path = m->files.items[idx].path;
+    for (size_t idx = 0; idx < m->to.files.n; idx++) {
+        const char *path = m->to.files.items[idx].path;
         if (is_ours(path, DATASET_TREE_JSON) || is_ours(path, DATASET_TREE_LIST)) {
             return err_set(err, ERR_INTEGRITY, "%s: an archive holds \"%s\", a name that is ours",
                            m->here->name, path);
@@ -383,10 +399,10 @@ static int write_record(struct making *m, const struct tree_list *list, const ui
     record.seen.has_list = true;
     memcpy(record.seen.list_sha256, sha256, SHA256_BYTES);
     record.seen.n_files = (int64_t)list->n;
-    record.seen.file_bytes = (int64_t)m->file_bytes;
+    record.seen.file_bytes = (int64_t)m->to.file_bytes;
     dataset_record_encode(&record, &text);
     *ret_record = record;
-    return fs_replace(fs_join(m->arena, m->work, DATASET_TREE_JSON), strbuf_str(&text), err);
+    return fs_replace(fs_join(m->arena, m->to.work, DATASET_TREE_JSON), strbuf_str(&text), err);
 }
 
 /* An older tree of other archives is moved out of the way first; half a tree never has the name. */
@@ -398,24 +414,7 @@ static int place(struct making *m, struct err *err)
     if (fs_exists(to) && rename(to, old) < 0) {
         return err_errno(err, "rename", to);
     }
-    return publish_tree(m->work, to, err) < 0 ? -1 : fs_remove_tree(old, err);
-}
-
-static int unpack_all(struct making *m, struct err *err)
-{
-    size_t n = 0;
-    const struct dataset_file *files = dataset_files_of(m->here, &n);
-    for (size_t idx = 0; idx < n; idx++) {
-        const struct lock_item *item = lock_find(&m->from->seen, files[idx].name);
-        ASSERT(item); /* all were got */
-        if (fs_mkdir_p(into_of(m, &files[idx]), err) < 0 ||
-            (files[idx].unpack.ptr ? unpack_one(m, &files[idx], item, err)
-                                   : copy_one(m, &files[idx], item, err)) < 0) {
-            return -1;
-        }
-        m->done_bytes += (uint64_t)item->size_bytes;
-    }
-    return 0;
+    return publish_tree(m->to.work, to, err) < 0 ? -1 : fs_remove_tree(old, err);
 }
 
 /* ---- from another dataset ---- */
@@ -424,7 +423,7 @@ static int add_made(struct making *m, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
     struct tree_list list;
-    struct tree_opts opts = {.folder = m->work,
+    struct tree_opts opts = {.folder = m->to.work,
                              .n_threads = POOL_THREADS_MIN + 1,
                              .kinds = DIGEST_SHA256,
                              .should_stop = m->opts->net->opts->should_stop};
@@ -438,9 +437,9 @@ static int add_made(struct making *m, struct err *err)
         return -1;
     }
     for (size_t idx = 0; idx < list.n; idx++) {
-        add_file(m, list.files[idx].path, list.files[idx].sha256);
+        add_file(&m->to, list.files[idx].path, list.files[idx].sha256);
     }
-    m->file_bytes = stats.n_bytes_read;
+    m->to.file_bytes = stats.n_bytes_read;
     return 0;
 }
 
@@ -460,7 +459,7 @@ static int make_records(struct making *m, struct err *err)
                           "--list",
                           fs_join(m->arena, tree, DATASET_TREE_LIST),
                           "--out",
-                          m->work,
+                          m->to.work,
                           m->here->is_synthetic ? "--synthetic" : NULL,
                           NULL};
     return dataset_list_holds(m->store, from->name, &m->parts->tree, err) < 0 ||
@@ -473,24 +472,17 @@ static int make_records(struct making *m, struct err *err)
 static int make(struct making *m, struct dataset_record *ret_record, struct err *err)
 {
     uint8_t sha256[SHA256_BYTES];
-    uint64_t total = 0;
-    for (size_t idx = 0; idx < m->from->seen.n_items; idx++) {
-        total += (uint64_t)m->from->seen.items[idx].size_bytes;
-    }
-    if (fs_remove_tree(m->work, err) < 0 || check_space(m, err) < 0 ||
-        fs_mkdir_p(m->work, err) < 0) {
+    if (fs_remove_tree(m->to.work, err) < 0 || check_space(m, err) < 0 ||
+        fs_mkdir_p(m->to.work, err) < 0) {
         return -1;
     }
-    progress_start(&m->progress, m->opts->net->opts->clock, m->here->from ? "make" : "unpack",
-                   "bytes", total);
-    int result = m->here->from ? make_records(m, err) : unpack_all(m, err);
-    progress_end(&m->progress);
-    if (result < 0 || check_names(m, err) < 0) {
+    if ((m->here->from ? make_records(m, err) : dataset_unpack(&m->to, err)) < 0 ||
+        check_names(m, err) < 0) {
         return -1;
     }
-    struct tree_list list = (struct tree_list){.files = m->files.items, .n = m->files.n};
+    struct tree_list list = (struct tree_list){.files = m->to.files.items, .n = m->to.files.n};
     tree_list_sort(&list);
-    if (tree_list_write(&list, fs_join(m->arena, m->work, DATASET_TREE_LIST), sha256, err) < 0 ||
+    if (tree_list_write(&list, fs_join(m->arena, m->to.work, DATASET_TREE_LIST), sha256, err) < 0 ||
         check_list(m, &list, sha256, err) < 0 ||
         write_record(m, &list, sha256, ret_record, err) < 0) {
         return -1;
@@ -519,13 +511,19 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
                       struct err *err)
 {
     CLEANUP(fd) int lock = -1;
-    struct making m = {.arena = arena,
-                       .store = store,
-                       .here = here,
-                       .opts = opts,
-                       .from = &fetched->record,
-                       .parts = fetched->from,
-                       .work = store_path(store, arena_printf(arena, "tmp/tree-%s", here->name))};
+    struct making m = {
+        .arena = arena,
+        .store = store,
+        .here = here,
+        .opts = opts,
+        .from = &fetched->record,
+        .parts = fetched->from,
+        .to = {.arena = arena,
+               .store = store,
+               .here = here,
+               .from = &fetched->record.seen,
+               .work = store_path(store, arena_printf(arena, "tmp/tree-%s", here->name)),
+               .net = opts->net->opts}};
     struct err ignored = {0};
     struct dataset_record tree;
     fetched->tree_path = dataset_tree_path(store, here->name);
@@ -539,10 +537,10 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
         return 0;
     }
     int result = make(&m, &tree, err);
-    VEC_RELEASE(&m.files);
+    VEC_RELEASE(&m.to.files);
     if (result < 0) {
         struct err dropped = {0};
-        if (fs_remove_tree(m.work, &dropped) < 0) {
+        if (fs_remove_tree(m.to.work, &dropped) < 0) {
             log_line(LOG_DEBUG, "%s", dropped.msg);
         }
         return -1;
