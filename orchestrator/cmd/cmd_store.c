@@ -446,11 +446,6 @@ static int judge(const struct store_verify_result *result)
     return status;
 }
 
-static void show_bytes(void *ctx, uint64_t bytes_done)
-{
-    progress_set(ctx, bytes_done);
-}
-
 static int store_check(struct store_cmd *cmd, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
@@ -460,18 +455,16 @@ static int store_check(struct store_cmd *cmd, struct err *err)
                                      .is_quick = cmd->args->is_quick,
                                      .now_ns = cmd->ctx->clock.wall_ns(cmd->ctx->clock.ctx),
                                      .should_stop = stop_is_asked,
-                                     .on_bytes = show_bytes,
+                                     .on_progress = show_progress,
                                      .progress_ctx = &progress};
     struct store_verify_result result;
-    uint64_t n_blobs, bytes;
-    if (store_extent(cmd->store, &n_blobs, &bytes, err) < 0 ||
-        pool_new(opts.n_threads, &pool, err) < 0) {
+    if (pool_new(opts.n_threads, &pool, err) < 0) {
         return -1;
     }
     cache = digest_cache_open(store_path(cmd->store, "cache/digests"), cmd->ctx->clock);
     opts.pool = pool;
     opts.cache = cache;
-    progress_start(&progress, cmd->ctx->clock, "verify", "bytes", bytes);
+    progress_start(&progress, cmd->ctx->clock, "verify", "bytes", 0);
     int rc = store_verify(cmd->arena, cmd->store, &opts, &result, err);
     progress_end(&progress);
     digest_cache_save(cache); /* what was read before a ^C or a full disk is worth keeping */

@@ -2,7 +2,6 @@
 /* Compares a description's groups of files with the files that exist: numbers, folders, partners, samples. */
 #include "base/base.h"
 
-#include "base/map.h"
 #include "store/dataset_verify_impl.h"
 
 void verify_add_fault(struct dataset_verifying *v, enum dataset_fault_kind kind, const char *path,
@@ -90,37 +89,25 @@ static void check_folder_size(struct dataset_verifying *v, const struct dataset_
 static void check_group(struct dataset_verifying *v, const struct dataset_group *group,
                         struct dataset_group_count *count)
 {
-    struct map folders = {0};
-    struct {
-        struct {
-            struct str name;
-            uint64_t n;
-        } * items;
-        size_t n, n_max;
-    } list = {0};
+    struct str *folders = arena_array(v->arena, struct str, v->n_present + 1);
+    size_t n = 0;
     *count = (struct dataset_group_count){.name = group->name.ptr};
     wanted_counts(v, group, count);
     for (size_t idx = 0; idx < v->n_present; idx++) {
-        struct str folder = folder_of(v->present[idx].path);
-        if (v->present[idx].group != group) {
-            continue;
+        if (v->present[idx].group == group) {
+            folders[n++] = folder_of(v->present[idx].path);
+            count->n_headers += v->present[idx].is_seen;
         }
-        count->n_files++;
-        count->n_headers += v->present[idx].is_seen;
-        uintptr_t at = (uintptr_t)map_get(&folders, folder);
-        if (!at) {
-            VEC_PUSH(&list, (typeof(list.items[0])){folder, 0});
-            at = list.n;
-            (void)map_add(&folders, folder, (void *)at);
+    }
+    count->n_files = n;
+    qsort(folders, n, sizeof(*folders), str_cmp_first);
+    for (size_t idx = 0, first = 0; idx < n; idx++) {
+        if (idx + 1 == n || !str_eq(folders[idx], folders[idx + 1])) {
+            check_folder_size(v, group, folders[idx], idx + 1 - first);
+            count->n_folders++;
+            first = idx + 1;
         }
-        list.items[at - 1].n++;
     }
-    count->n_folders = list.n;
-    for (size_t idx = 0; idx < list.n; idx++) {
-        check_folder_size(v, group, list.items[idx].name, list.items[idx].n);
-    }
-    VEC_RELEASE(&list);
-    map_release(&folders);
 }
 
 static void judge_count(struct dataset_verifying *v, const struct dataset_group_count *count)

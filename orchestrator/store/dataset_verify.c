@@ -17,24 +17,11 @@
 typedef int (*header_fn)(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
                          struct err *err);
 
-static header_fn reader_of(enum file_format format)
-{
-    switch (format) {
-    case FILE_JPEG:
-        return file_header_jpeg;
-    case FILE_PNG:
-        return file_header_png;
-    case FILE_HDF5:
-        return file_header_hdf5;
-    case FILE_TFRECORD:
-        return file_header_tfrecord;
-    case FILE_TEXT:
-        return file_header_text;
-    case FILE_ANY:
-        break;
-    }
-    return NULL;
-}
+static const header_fn READERS[] = {
+    [FILE_JPEG] = file_header_jpeg, [FILE_PNG] = file_header_png,
+    [FILE_HDF5] = file_header_hdf5, [FILE_TFRECORD] = file_header_tfrecord,
+    [FILE_TEXT] = file_header_text,
+};
 
 static bool is_odd(const struct dataset_group *group, const char *path)
 {
@@ -51,27 +38,23 @@ static bool is_deep(const struct dataset_verifying *v)
     return v->opts->depth == DEPTH_DEEP;
 }
 
+/* Of a synthetic dataset the description's number of lines is the original's. */
 static int check_facts(const struct dataset_verifying *v, const struct dataset_group *group,
                        const struct file_header *header, struct err *err)
 {
-    if (group->width >= 0 && header->width != group->width) {
-        return err_set(err, ERR_INTEGRITY, "expected a width of %lld, found %lld x %lld pixels",
-                       (long long)group->width, (long long)header->width,
-                       (long long)header->height);
-    }
-    if (group->height >= 0 && header->height != group->height) {
-        return err_set(err, ERR_INTEGRITY, "expected a height of %lld, found %lld x %lld pixels",
-                       (long long)group->height, (long long)header->width,
-                       (long long)header->height);
-    }
-    if (group->channels >= 0 && header->channels != group->channels) {
-        return err_set(err, ERR_INTEGRITY, "expected %lld channels, found %lld",
-                       (long long)group->channels, (long long)header->channels);
-    }
-    /* Of a synthetic dataset the description's number of lines is the original's. */
-    if (!v->here->is_synthetic && group->n_lines >= 0 && header->n_records != group->n_lines) {
-        return err_set(err, ERR_INTEGRITY, "expected %lld lines, found %lld",
-                       (long long)group->n_lines, (long long)header->n_records);
+    const struct {
+        const char *what;
+        int64_t wanted, found;
+    } facts[] = {{"pixels of width", group->width, header->width},
+                 {"pixels of height", group->height, header->height},
+                 {"channels", group->channels, header->channels},
+                 {"lines", v->here->is_synthetic ? -1 : group->n_lines, header->n_records}};
+    for (size_t idx = 0; idx < ARRAY_LEN(facts); idx++) {
+        if (facts[idx].wanted >= 0 && facts[idx].found != facts[idx].wanted) {
+            return err_set(err, ERR_INTEGRITY, "expected %lld %s, found %lld",
+                           (long long)facts[idx].wanted, facts[idx].what,
+                           (long long)facts[idx].found);
+        }
     }
     return 0;
 }
@@ -80,7 +63,7 @@ static int check_bytes(const struct dataset_verifying *v, struct header_check *c
                        const uint8_t *ptr, size_t len, struct err *err)
 {
     struct file_header header;
-    if (reader_of(check->group->format)(ptr, len, is_deep(v), &header, err) < 0) {
+    if (READERS[check->group->format](ptr, len, is_deep(v), &header, err) < 0) {
         return -1;
     }
     check->n_records = header.n_records;
@@ -152,7 +135,7 @@ static void check_one(const struct dataset_verifying *v, struct header_check *ch
 {
     struct err err = {0};
     check->n_records = -1;
-    if (!check->group || !reader_of(check->group->format) || is_odd(check->group, check->path)) {
+    if (!check->group || !READERS[check->group->format] || is_odd(check->group, check->path)) {
         return;
     }
     check->is_seen = true;
@@ -319,20 +302,10 @@ static int check_digests(struct dataset_verifying *v, struct tree_verify_result 
     return result;
 }
 
-static enum dataset_fault_kind kind_of(enum tree_fault fault)
-{
-    switch (fault) {
-    case TREE_MISSING:
-        return FAULT_MISSING;
-    case TREE_EXTRA:
-        return FAULT_EXTRA;
-    case TREE_CORRUPT:
-        return FAULT_CORRUPT;
-    case TREE_UNREADABLE:
-        break;
-    }
-    return FAULT_UNREADABLE;
-}
+static const enum dataset_fault_kind KINDS[] = {[TREE_MISSING] = FAULT_MISSING,
+                                                [TREE_EXTRA] = FAULT_EXTRA,
+                                                [TREE_CORRUPT] = FAULT_CORRUPT,
+                                                [TREE_UNREADABLE] = FAULT_UNREADABLE};
 
 /* The existing files: the list without missing ones, plus extra ones. Both are sorted by path. */
 static void collect_present(struct dataset_verifying *v, const struct tree_differences *differences)
@@ -437,7 +410,7 @@ static void add_differences(struct dataset_verifying *v, const struct tree_diffe
             free(check->why);
             check->why = NULL;
         }
-        verify_add_fault(v, kind_of(difference->fault), difference->path, why);
+        verify_add_fault(v, KINDS[difference->fault], difference->path, why);
         v->faults.items[v->faults.n - 1].found = difference->found;
         v->faults.items[v->faults.n - 1].expected = difference->expected;
     }

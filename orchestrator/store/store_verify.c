@@ -59,18 +59,6 @@ static int list_blobs(struct arena *arena, const struct store *store, struct tre
     return 0;
 }
 
-int store_extent(const struct store *store, uint64_t *ret_n_blobs, uint64_t *ret_bytes,
-                 struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct tree_list list;
-    if (list_blobs(&arena, store, &list, ret_bytes, err) < 0) {
-        return -1;
-    }
-    *ret_n_blobs = list.n;
-    return 0;
-}
-
 /* ---- blobs ---- */
 
 /* Renamed, so that from this moment no reader opens it; one that has it open sees the corrupt bytes as before. */
@@ -104,6 +92,14 @@ static int judge(struct verifying *v, const struct tree_difference *difference, 
     return 0;
 }
 
+static void show_bytes(void *ctx, uint64_t bytes_done)
+{
+    const struct verifying *v = ctx;
+    if (v->opts->on_progress) {
+        v->opts->on_progress(v->opts->progress_ctx, bytes_done, v->result.blob_bytes);
+    }
+}
+
 static int check_blobs(struct verifying *v, struct err *err)
 {
     struct tree_opts opts = {.folder = store_path(v->store, "blobs/sha256"),
@@ -113,8 +109,8 @@ static int check_blobs(struct verifying *v, struct err *err)
                              .is_deep = !v->opts->is_quick,
                              .kinds = DIGEST_SHA256,
                              .should_stop = v->opts->should_stop,
-                             .on_bytes = v->opts->on_bytes,
-                             .progress_ctx = v->opts->progress_ctx};
+                             .on_bytes = show_bytes,
+                             .progress_ctx = v};
     struct tree_verify_result result;
     struct tree_list list;
     if (list_blobs(v->arena, v->store, &list, &v->result.blob_bytes, err) < 0 ||

@@ -28,8 +28,7 @@ struct store_verify_opts {
     bool is_quick;
     int64_t now_ns; /* wall time, for the names in quarantine/ */
     bool (*should_stop)(void);
-    void (*on_bytes)(void *ctx,
-                     uint64_t bytes_done); /* of store_verify_result.blob_bytes; or NULL */
+    void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total); /* or NULL */
     void *progress_ctx;
 };
 
@@ -40,9 +39,6 @@ struct store_verify_result {
     uint64_t n_cached, bytes_read;
 };
 
-/* How much there is to read. */
-MUST_CHECK int store_extent(const struct store *store, uint64_t *ret_n_blobs, uint64_t *ret_bytes,
-                            struct err *err);
 MUST_CHECK int store_verify(struct arena *arena, struct store *store,
                             const struct store_verify_opts *opts,
                             struct store_verify_result *ret_result, struct err *err);

@@ -260,7 +260,7 @@ TEST_IN_SCRATCH(large_pictures)
         v = verify(&b, depth);
         assert_int_equal(v.n_faults, 2);
         has_fault(&v, FAULT_HEADER, "cut.jpg", "with no end marker");
-        has_fault(&v, FAULT_HEADER, "wide.jpg", "expected a width of 3, found 4 x 2");
+        has_fault(&v, FAULT_HEADER, "wide.jpg", "expected 3 pixels of width, found 4");
     }
     end(&b);
 }
