@@ -240,6 +240,12 @@ static int store_path_of(struct store_cmd *cmd, struct err *err)
 
 /* ---- drop ---- */
 
+static void put_dropped(struct json_out *out, const char *kind, const char *name)
+{
+    jw_z(out, "kind", kind);
+    jw_z(out, "name", name);
+}
+
 static int store_drop(struct store_cmd *cmd, struct err *err)
 {
     const char *operand = cmd->operands[0];
@@ -270,8 +276,7 @@ static int store_drop(struct store_cmd *cmd, struct err *err)
                                     : store_ref_drop(cmd->store, kind, name, err)) < 0) {
         return -1;
     }
-    jw_z(cmd->out, "kind", kind);
-    jw_z(cmd->out, "name", name);
+    put_dropped(cmd->out, kind, name);
     return 0;
 }
 
@@ -491,6 +496,14 @@ static const struct opt OPTS[] = {
 };
 #define JSON_OPTS (OPTS + 2)
 
+static void put_head(struct json_out *out, struct strbuf *buf, const char *verb,
+                     const struct store *store)
+{
+    jw_document(out, buf);
+    jw_z(out, "command", verb);
+    jw_z(out, "store", store->folder);
+}
+
 typedef int (*store_verb)(struct store_cmd *cmd, struct err *err);
 
 static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb verb,
@@ -510,9 +523,7 @@ static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb ver
     if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
-    jw_document(&out, call->out);
-    jw_z(&out, "command", name);
-    jw_z(&out, "store", store.folder);
+    put_head(&out, call->out, name, &store);
     int status = verb(&cmd, err);
     if (!cmd.is_text) {
         jw_end_object(&out);
