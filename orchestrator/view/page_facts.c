@@ -84,20 +84,14 @@ void add_findings(struct page *page, const struct report_audit *audit)
 
 /* ---- conditions ---- */
 
-struct condition_row {
-    struct str name;
-    struct str *texts; /* one a stack */
-    bool is_same;
-};
-
 /* One table: the frameworks that ran one model, and every condition that any of them names. */
 struct conditions_table {
     const struct report *report;
     struct str model;
     const struct stack **stacks;
     size_t n_stacks;
-    struct condition_row rows[CONDITION_NAMES_MAX];
-    size_t n_rows;
+    struct str names[CONDITION_NAMES_MAX];
+    size_t n_names;
 };
 
 static bool is_of(const struct report_case *c, struct str model)
@@ -107,7 +101,7 @@ static bool is_of(const struct report_case *c, struct str model)
 
 /* "24; 32; not stated": the different values over the cases of one stack; no text where none of them names the condition. */
 static struct str values_text(struct page *page, const struct conditions_table *t,
-                              const struct stack *stack, const char *name)
+                              const struct stack *stack, struct str name)
 {
     struct str values[VALUES_MAX];
     struct str text = STR_EMPTY;
@@ -116,61 +110,61 @@ static struct str values_text(struct page *page, const struct conditions_table *
     for (size_t idx = 0; idx < t->report->n_cases; idx++) {
         const struct report_case *c = &t->report->cases[idx];
         struct str value;
-        size_t at = 0;
-        if (c->stack != stack || !is_of(c, t->model) || !case_condition(c, name, &value)) {
+        if (c->stack != stack || !is_of(c, t->model) ||
+            !case_condition(c, str_z(&page->arena, name), &value)) {
             continue;
         }
         value = value.ptr ? value : STR_LIT("not stated");
-        while (at < n && !str_eq(values[at], value)) {
-            at++;
+        if (str_is_in(value, values, n)) {
+            continue;
         }
-        if (at == VALUES_MAX) {
+        if (n == VALUES_MAX) {
             n_more++;
-        } else if (at == n) {
-            values[n++] = value;
-            text = text.ptr ? text_of(page, "%.*s; %.*s", STR_ARG(text), STR_ARG(value)) : value;
+            continue;
         }
+        values[n++] = value;
+        text = text.ptr ? text_of(page, "%.*s; %.*s", STR_ARG(text), STR_ARG(value)) : value;
     }
     return n_more ? text_of(page, "%.*s; %zu more", STR_ARG(text), n_more) : text;
 }
 
-static void find_rows(struct page *page, struct conditions_table *t,
-                      const struct conditions *conditions)
+static void find_names(struct conditions_table *t, const struct conditions *conditions)
 {
     for (size_t idx = 0; conditions && idx < conditions->n; idx++) {
-        const char *name = str_z(&page->arena, conditions->items[idx].name);
-        struct condition_row row = {conditions->items[idx].name,
-                                    arena_array(&page->arena, struct str, t->n_stacks), true};
-        size_t at = 0;
-        while (at < t->n_rows && !str_eq(t->rows[at].name, row.name)) {
-            at++;
+        if (!str_is_in(conditions->items[idx].name, t->names, t->n_names)) {
+            ASSERT(t->n_names < CONDITION_NAMES_MAX);
+            t->names[t->n_names++] = conditions->items[idx].name;
         }
-        if (at < t->n_rows) {
-            continue;
-        }
-        for (size_t stack = 0; stack < t->n_stacks; stack++) {
-            row.texts[stack] = values_text(page, t, t->stacks[stack], name);
-            row.is_same = row.is_same && str_eq(row.texts[stack], row.texts[0]);
-        }
-        ASSERT(t->n_rows < CONDITION_NAMES_MAX);
-        t->rows[t->n_rows++] = row;
     }
+}
+
+/* A row of one condition, where its values are the same for all, or differ, as is asked for. */
+static bool add_condition(struct page *page, const struct conditions_table *t, struct str name,
+                          bool is_same)
+{
+    struct str *texts = arena_array(&page->arena, struct str, t->n_stacks);
+    bool has_one_text = true;
+    for (size_t stack = 0; stack < t->n_stacks; stack++) {
+        texts[stack] = values_text(page, t, t->stacks[stack], name);
+        has_one_text = has_one_text && str_eq(texts[stack], texts[0]);
+        texts[stack] = texts[stack].ptr ? texts[stack] : STR_LIT("\xe2\x80\x93");
+    }
+    if (has_one_text == is_same) {
+        page_row(page, is_same ? "wide alike" : "wide unlike", STR_EMPTY);
+        page_cell(page, name);
+        page_note(page, is_same ? STR_LIT("= same") : STR_LIT("\xe2\x89\xa0 differs"));
+        page_cells(page, texts, t->n_stacks);
+    }
+    return has_one_text == is_same;
 }
 
 /* Those that differ, or, folded away, those that are the same. */
 static void add_part(struct page *page, const struct conditions_table *t, bool is_same)
 {
+    CLEANUP(strbuf) struct strbuf table = STRBUF(HTML_BYTES_MAX);
+    struct strbuf *out = page->out;
     size_t n = 0;
-    for (size_t idx = 0; idx < t->n_rows; idx++) {
-        n += t->rows[idx].is_same == is_same;
-    }
-    if (n == 0) {
-        return;
-    }
-    if (is_same) {
-        HTML(page->out, "<details><summary>{}: {} condition{} the same for all</summary>\n",
-             t->model, count_text(page, n), n == 1 ? STR_LIT(" is") : STR_LIT("s are"));
-    }
+    page->out = &table;
     page_table(page,
                text_of(page, "%.*s: what %s between frameworks", STR_ARG(t->model),
                        is_same ? "is the same" : "differs"),
@@ -178,44 +172,44 @@ static void add_part(struct page *page, const struct conditions_table *t, bool i
     for (size_t stack = 0; stack < t->n_stacks; stack++) {
         page_column(page, t->stacks[stack]->label, NULL);
     }
-    for (size_t idx = 0; idx < t->n_rows; idx++) {
-        const struct condition_row *row = &t->rows[idx];
-        if (row->is_same != is_same) {
-            continue;
-        }
-        page_row(page, is_same ? "wide alike" : "wide unlike", STR_EMPTY);
-        page_cell(page, row->name);
-        page_note(page, is_same ? STR_LIT("= same") : STR_LIT("\xe2\x89\xa0 differs"));
-        for (size_t stack = 0; stack < t->n_stacks; stack++) {
-            page_cell(page, row->texts[stack].ptr ? row->texts[stack] : STR_LIT("\xe2\x80\x93"));
-        }
+    for (size_t idx = 0; idx < t->n_names; idx++) {
+        n += add_condition(page, t, t->names[idx], is_same);
     }
     page_table_end(page);
-    strbuf_add_z(page->out, is_same ? "</details>\n" : "");
+    page->out = out;
+    if (n && is_same) {
+        HTML(out, "<details><summary>{}: {} condition{} the same for all</summary>\n", t->model,
+             count_text(page, n), n == 1 ? STR_LIT(" is") : STR_LIT("s are"));
+    }
+    if (n) {
+        strbuf_add_str(out, strbuf_str(&table));
+        strbuf_add_z(out, is_same ? "</details>\n" : "");
+    }
 }
 
-static void add_conditions_of(struct page *page, const struct report *report, struct str model)
+/* Of the model of that case, unless a case before it is of the same. */
+static void add_conditions_of(struct page *page, const struct report *report, size_t first)
 {
     struct conditions_table *t = arena_new(&page->arena, struct conditions_table);
-    *t = (struct conditions_table){.report = report, .model = model};
+    *t = (struct conditions_table){.report = report, .model = report->cases[first].model};
     t->stacks = arena_array(&page->arena, const struct stack *, report->n_stacks);
     for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct stack *stack = report->cases[idx].stack;
+        const struct report_case *c = &report->cases[idx];
         size_t at = 0;
-        while (at < t->n_stacks && t->stacks[at] != stack) {
+        if (!is_of(c, t->model)) {
+            continue;
+        }
+        if (idx < first) {
+            return;
+        }
+        while (at < t->n_stacks && t->stacks[at] != c->stack) {
             at++;
         }
-        if (at == t->n_stacks && is_of(&report->cases[idx], model)) {
-            t->stacks[t->n_stacks++] = stack;
-        }
-    }
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        if (is_of(c, model)) {
-            find_rows(page, t, c->environment ? &c->environment->conditions : NULL);
-            find_rows(page, t, &c->stack->conditions);
-            find_rows(page, t, &c->conditions);
-        }
+        t->stacks[at] = c->stack;
+        t->n_stacks += at == t->n_stacks;
+        find_names(t, c->environment ? &c->environment->conditions : NULL);
+        find_names(t, &c->stack->conditions);
+        find_names(t, &c->conditions);
     }
     add_part(page, t, false);
     add_part(page, t, true);
@@ -229,13 +223,8 @@ void add_conditions(struct page *page, const struct report *report)
         "<p>What the report, its scripts and its manifest state. Several values mean that they "
         "differ between cases of one framework.</p>\n");
     for (size_t idx = 0; idx < report->n_cases; idx++) {
-        struct str model = report->cases[idx].model;
-        bool is_first = is_of(&report->cases[idx], model);
-        for (size_t before = 0; before < idx && is_first; before++) {
-            is_first = !is_of(&report->cases[before], model);
-        }
-        if (is_first) {
-            add_conditions_of(page, report, model);
+        if (is_of(&report->cases[idx], report->cases[idx].model)) {
+            add_conditions_of(page, report, idx);
         }
     }
     page_section_end(page);

@@ -69,10 +69,10 @@ TEST(scaling_shows_every_point_once)
     chart.lines[1] = (struct chart_line){.label = STR_LIT("two"), .points = points[1], .n = 1};
     chart.lines[1].points[0] = (struct chart_point){.gpus = 8, .published = NAN, .recomputed = 650};
     chart_scaling(&out, &chart);
-    assert_int_equal(count(&out, "<circle class=\"c0 solid\""), 3);
-    assert_int_equal(count(&out, "<circle class=\"c0 hollow\""), 2);
-    assert_int_equal(count(&out, "<rect class=\"c1 solid\""), 0);
-    assert_int_equal(count(&out, "<rect class=\"c1 hollow\""), 1);
+    assert_int_equal(count(&out, "<path class=\"c0 solid\""), 3);
+    assert_int_equal(count(&out, "<path class=\"c0 hollow\""), 2);
+    assert_int_equal(count(&out, "<path class=\"c1 solid\""), 0);
+    assert_int_equal(count(&out, "<path class=\"c1 hollow\""), 1);
     assert_int_equal(count(&out, "ideal\""), 1);
     assert_int_equal(count(&out, "a &amp; b"), 1);
     assert_int_equal(count(&out, "32 GPUs 2500 published"), 1);
