@@ -128,8 +128,8 @@ void page_cell(struct page *page, struct str text)
 void page_shaded(struct page *page, double share, struct str text)
 {
     ASSERT(page->column > 0);
-    page->column++;
-    HTML(page->out, "{}<td style=\"--p:{}%\">{}", STR_LIT("</td>"),
+    strbuf_add_z(page->out, page->column++ == 1 ? "</th>" : "</td>");
+    HTML(page->out, "<td style=\"--p:{}%\">{}",
          text_of(page, "%.0f", SHADE_MAX * fmin(fmax(share, 0), 1)), text);
 }
 
