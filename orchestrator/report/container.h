@@ -37,29 +37,12 @@ struct container_flags {
     size_t n_not_understood;
 };
 
-/* A whole line, taken apart. Each word of the text is in `words` or `elsewhere`. */
-struct container_line {
-    struct container_flags flags;
-    struct str *words; /* of the command that is a `run`, redirections left out */
-    size_t n;
-    struct str image;    /* as written */
-    struct str *command; /* what is run inside: the last of the words */
-    size_t n_command;
-    struct str *left_out; /* ours to choose: mounts, names, -it, --rm, where its log goes */
-    size_t n_left_out;
-    struct str *elsewhere;
-    size_t n_elsewhere;
-};
-
-/* The first `docker run`, `nvidia-docker run` or `podman run` of the text. ERR_MANIFEST if there is none, or for more words or
-   options than the limits allow. */
-MUST_CHECK int container_line_read(struct arena *arena, struct str text,
-                                   struct container_line *ret_line, struct err *err);
 /* Whether a command's first word, with or without a path, is a container engine: the only list of them. */
 bool container_is_engine(struct str program);
 /* Index of the image among the words of such a command, found by the arity of the options before it; n if there is none. */
 size_t container_image_at(const struct shell_word *words, size_t n);
-/* Its flags alone. */
+/* Of the first `docker run`, `nvidia-docker run` or `podman run` of the text. ERR_MANIFEST if there is none, or for more options than the
+   limits allow. */
 MUST_CHECK int container_flags_of_command(struct arena *arena, struct str line,
                                           struct container_flags *ret_flags, struct err *err);
 /* Adds what a site's words of `docker run` ask for: its numbers replace, its lists are added. */

@@ -7,7 +7,6 @@
 
 #include "base/str.h"
 
-#define SHELL_WORDS_MAX 4096
 
 enum shell_role {
     SHELL_ARGUMENT, /* a word of a command, assignments before it among them */

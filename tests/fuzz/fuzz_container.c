@@ -48,12 +48,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct str text = {(const char *)data + 1, size ? size - 1 : 0};
-    struct container_line line;
     struct container_flags flags = {0};
     struct err err = {0};
     if (size && data[0] % 2 == 0) {
-        if (container_line_read(&arena, text, &line, &err) == 0) {
-            there_and_back(&arena, &line.flags);
+        if (container_flags_of_command(&arena, text, &flags, &err) == 0) {
+            there_and_back(&arena, &flags);
         } else {
             ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
         }

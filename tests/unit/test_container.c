@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `docker run` lines as data: each way of writing an option, and every container command of the reports, without losing a word. */
+/* `docker run` lines as data: each way of writing an option, and every container command of the reports. */
 #include "unit.h"
 
 #include "base/fs.h"
 #include "report/container.h"
 #include "report/shell_text.h"
 
-static struct container_line line_of(struct arena *arena, const char *text)
+static struct container_flags flags_of(struct arena *arena, const char *text)
 {
-    struct container_line line = {0};
-    PASSES(container_line_read(arena, str_of(text), &line, ERR));
-    return line;
+    struct container_flags flags = {0};
+    PASSES(container_flags_of_command(arena, str_of(text), &flags, ERR));
+    return flags;
 }
 
 static void is_str(struct str got, const char *wanted)
@@ -22,7 +22,7 @@ static void is_str(struct str got, const char *wanted)
 
 TEST(flags_of_a_whole_line_are_read)
 {
-    struct container_line line = line_of(
+    struct container_flags whole = flags_of(
         ARENA, "NV=1 sudo docker -H unix:///x run --gpus all --net host --ipc=host --pid=host "
                "--privileged --shm-size=64g -m 512MiB --ulimit memlock=-1 --ulimit "
                "stack=67108864:67108864 --ulimit=nofile=1048576 --ulimit nproc=4096 "
@@ -30,7 +30,7 @@ TEST(flags_of_a_whole_line_are_read)
                "--security-opt seccomp=unconfined --cpuset-cpus=0-3,8 -w /work "
                "-e A='b c' -e=NVIDIA_VISIBLE_DEVICES=all -itv /h:/c --rm --name x "
                "img:1 sh -c 'a b' --shm-size=1g");
-    const struct container_flags *flags = &line.flags;
+    const struct container_flags *flags = &whole;
     assert_true(flags->wants_gpus && flags->is_host_net && flags->is_host_ipc &&
                 flags->is_host_pid && flags->is_privileged);
     assert_int_equal(flags->shm_bytes, 64LL << 30);
@@ -52,12 +52,6 @@ TEST(flags_of_a_whole_line_are_read)
     is_str(flags->env[0], "A=b c");
     is_str(flags->env[1], "NVIDIA_VISIBLE_DEVICES=all");
     assert_int_equal(flags->n_not_understood, 0);
-    is_str(line.image, "img:1");
-    assert_int_equal(line.n_command, 4); /* what follows the image is the image's */
-    is_str(line.command[2], "a b");
-    assert_int_equal(line.n_elsewhere, 2); /* NV=1 sudo */
-    assert_int_equal(line.n_left_out, 5);
-    is_str(line.left_out[2], "-itv /h:/c");
 }
 
 TEST(ways_of_writing_are_the_same)
@@ -69,18 +63,18 @@ TEST(ways_of_writing_are_the_same)
                  {"1gib", 1LL << 30}, {"67108864", 67108864}, {"512m", 512 << 20},
                  {"7b", 7},           {"100k", 102400},       {"1t", 1LL << 40}};
     for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
-        struct container_line line =
-            line_of(ARENA, arena_printf(ARENA, "docker run --shm-size=%s i", SIZES[idx].text));
-        assert_int_equal(line.flags.shm_bytes, SIZES[idx].shm_bytes);
-        assert_int_equal(line.flags.n_not_understood, 0);
+        struct container_flags flags =
+            flags_of(ARENA, arena_printf(ARENA, "docker run --shm-size=%s i", SIZES[idx].text));
+        assert_int_equal(flags.shm_bytes, SIZES[idx].shm_bytes);
+        assert_int_equal(flags.n_not_understood, 0);
     }
-    assert_true(line_of(ARENA, "nvidia-docker run i").flags.wants_gpus);
-    assert_true(line_of(ARENA, "docker run --runtime=nvidia i").flags.wants_gpus);
-    assert_true(line_of(ARENA, "podman run --network=host -- i").flags.is_host_net);
-    assert_true(line_of(ARENA, "docker container run --privileged=true i").flags.is_privileged);
-    assert_false(line_of(ARENA, "docker run --privileged=false i").flags.is_privileged);
-    assert_false(line_of(ARENA, "docker run i --privileged").flags.is_privileged);
-    assert_int_equal(line_of(ARENA, "docker run -m4g i").flags.memory_bytes, 4LL << 30);
+    assert_true(flags_of(ARENA, "nvidia-docker run i").wants_gpus);
+    assert_true(flags_of(ARENA, "docker run --runtime=nvidia i").wants_gpus);
+    assert_true(flags_of(ARENA, "podman run --network=host -- i").is_host_net);
+    assert_true(flags_of(ARENA, "docker container run --privileged=true i").is_privileged);
+    assert_false(flags_of(ARENA, "docker run --privileged=false i").is_privileged);
+    assert_false(flags_of(ARENA, "docker run i --privileged").is_privileged);
+    assert_int_equal(flags_of(ARENA, "docker run -m4g i").memory_bytes, 4LL << 30);
 }
 
 /* Each of these has one unknown item; the image after it is still found. */
@@ -113,13 +107,12 @@ TEST(what_is_not_understood_is_kept)
                  {"--no-such-thing", "--no-such-thing"},
                  {"-Z", "-Z"}};
     for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
-        struct container_line line =
-            line_of(ARENA, arena_printf(ARENA, "docker run --rm %s img cmd", CASES[idx].options));
-        assert_int_equal(line.flags.n_not_understood, 1);
-        is_str(line.flags.not_understood[0], CASES[idx].wanted);
-        is_str(line.image, "img");
-        assert_int_equal(line.n_command, 1);
-        assert_int_equal(line.flags.shm_bytes, 0);
+        struct container_flags flags = flags_of(
+            ARENA, arena_printf(ARENA, "docker run --rm %s img --privileged", CASES[idx].options));
+        assert_int_equal(flags.n_not_understood, 1);
+        is_str(flags.not_understood[0], CASES[idx].wanted);
+        assert_false(flags.is_privileged); /* that is the image's */
+        assert_int_equal(flags.shm_bytes, 0);
     }
 }
 
@@ -142,33 +135,14 @@ TEST(lines_that_are_no_run_are_refused)
         FAILS(container_flags_of_command(ARENA, str_of(LINES[idx]), &flags, ERR), ERR_MANIFEST);
     }
     strbuf_add_z(&many, "docker run");
-    for (size_t n = 0; n < 2000; n++) {
-        strbuf_add_z(&many, " -v /a:/b");
-    }
-    strbuf_add_z(&many, " img");
-    {
-        struct container_line line = line_of(ARENA, many.ptr);
-        assert_int_equal(line.n_left_out, 2000);
-    }
-    strbuf_clear(&many);
-    strbuf_add_z(&many, "docker run img");
-    for (size_t n = 0; n < SHELL_WORDS_MAX; n++) {
-        strbuf_add_z(&many, " a");
-    }
-    {
-        struct container_line line;
-        FAILS(container_line_read(ARENA, strbuf_str(&many), &line, ERR), ERR_MANIFEST);
-    }
-    strbuf_clear(&many);
-    strbuf_add_z(&many, "docker run");
     for (size_t n = 0; n <= CONTAINER_LIST_MAX; n++) {
         strbuf_printf(&many, " --device=/dev/x%zu", n);
     }
     strbuf_add_z(&many, " img");
     { /* one more than the list holds: kept in place */
-        struct container_line line = line_of(ARENA, many.ptr);
-        assert_int_equal(line.flags.n_devices, CONTAINER_LIST_MAX);
-        assert_int_equal(line.flags.n_not_understood, 1);
+        struct container_flags flags = flags_of(ARENA, many.ptr);
+        assert_int_equal(flags.n_devices, CONTAINER_LIST_MAX);
+        assert_int_equal(flags.n_not_understood, 1);
     }
 }
 
@@ -189,7 +163,7 @@ static int decode(struct arena *arena, struct str text, struct container_flags *
 
 TEST(flags_come_back_from_json)
 {
-    struct container_line line = line_of(
+    struct container_flags flags = flags_of(
         ARENA, "nvidia-docker run --shm-size=1g --ulimit memlock=-1 --ulimit stack=67108864 "
                "--net=host --device=/dev/infiniband --cap-add SYS_PTRACE --security-opt "
                "seccomp=unconfined -e 'A=\"b\" c' -w /w --cpuset-cpus=1 -u 0 i");
@@ -200,7 +174,7 @@ TEST(flags_come_back_from_json)
     strbuf_init(&twice, 1 << 16);
     jw_begin(&out, &once, false);
     jw_object(&out, NULL);
-    json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &line.flags);
+    json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &flags);
     jw_end_object(&out);
     PASSES(decode(ARENA, strbuf_str(&once), &back, ERR));
     jw_begin(&out, &twice, false);
@@ -228,13 +202,13 @@ TEST(bad_json_is_refused)
                  {"\"env\":[]", "\"env\":[\"A\"]"},
                  {"\"env\":[]", "\"env\":[\"A=$(x)\"]"},
                  {"\"wants_gpus\":false", "\"wants_gpus\":1"}};
-    struct container_line line = line_of(ARENA, "docker run --ulimit memlock=-1 i");
+    struct container_flags flags = flags_of(ARENA, "docker run --ulimit memlock=-1 i");
     CLEANUP(strbuf) struct strbuf good;
     strbuf_init(&good, 1 << 16);
     struct json_out out;
     jw_begin(&out, &good, true);
     jw_object(&out, NULL);
-    json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &line.flags);
+    json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &flags);
     jw_end_object(&out);
     for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
         int64_t at = str_find(strbuf_str(&good), str_of(CASES[idx].from));
@@ -247,96 +221,6 @@ TEST(bad_json_is_refused)
 }
 
 /* ---- the reports ---- */
-
-/* The words that flags render, stated here independently: word, and where it must appear. */
-static bool is_told(const struct container_flags *flags, struct str word, struct str next)
-{
-    static const struct {
-        const char *word;
-        int64_t bytes;
-        size_t at;
-    } NUMBERS[] = {{"--shm-size=1g", 1LL << 30, offsetof(struct container_flags, shm_bytes)},
-                   {"--shm-size=32g", 32LL << 30, offsetof(struct container_flags, shm_bytes)},
-                   {"--shm-size=64g", 64LL << 30, offsetof(struct container_flags, shm_bytes)},
-                   {"--shm-size=16g", 16LL << 30, offsetof(struct container_flags, shm_bytes)},
-                   {"memlock=-1", -1, offsetof(struct container_flags, memlock_bytes)},
-                   {"stack=67108864", 67108864, offsetof(struct container_flags, stack_bytes)}};
-    for (size_t idx = 0; idx < ARRAY_LEN(NUMBERS); idx++) {
-        if (str_eq_z(word, NUMBERS[idx].word)) {
-            int64_t value;
-            memcpy(&value, (const char *)flags + NUMBERS[idx].at, sizeof(value));
-            return value == NUMBERS[idx].bytes;
-        }
-    }
-    if (str_eq_z(word, "--net=host")) {
-        return flags->is_host_net;
-    }
-    if (str_eq_z(word, "--ipc=host")) {
-        return flags->is_host_ipc;
-    }
-    if (str_eq_z(word, "nvidia-docker") || (str_eq_z(word, "--gpus") && str_eq_z(next, "all"))) {
-        return flags->wants_gpus;
-    }
-    for (size_t idx = 0; idx < flags->n_env; idx++) {
-        if (str_eq(word, flags->env[idx])) {
-            return true;
-        }
-    }
-    if (str_eq_z(word, "--device=/dev/infiniband")) {
-        return flags->n_devices == 1;
-    }
-    return str_eq_z(word, "--ulimit") || str_eq_z(word, "-e") || str_eq_z(word, "docker") ||
-           str_eq_z(word, "run") || str_eq_z(word, "all");
-}
-
-static bool is_among(const struct str *items, size_t n, struct str word)
-{
-    for (size_t idx = 0; idx < n; idx++) {
-        struct str rest = items[idx], part;
-        if (str_eq(items[idx], word)) {
-            return true;
-        }
-        while (str_next(&rest, ' ', &part)) {
-            if (str_eq(part, word)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static struct str without_quotes(struct arena *arena, struct str word)
-{
-    char *text = arena_strndup(arena, "", 0);
-    for (size_t idx = 0; idx < word.len; idx++) {
-        if (word.ptr[idx] != '\'' && word.ptr[idx] != '"') {
-            text = arena_printf(arena, "%s%c", text, word.ptr[idx]);
-        }
-    }
-    return str_of(text);
-}
-
-static void no_word_is_lost(struct arena *arena, struct str text)
-{
-    struct container_line line = line_of(arena, str_z(arena, text));
-    struct shell_words words;
-    shell_split(arena, text, &words);
-    assert_int_equal(words.n, line.n + line.n_elsewhere);
-    for (size_t idx = 0; idx < words.n; idx++) {
-        struct str word = without_quotes(arena, words.items[idx].text);
-        struct str next = idx + 1 < words.n ? words.items[idx + 1].text : STR_EMPTY;
-        if (!is_told(&line.flags, word, next) && !str_eq(word, line.image) &&
-            !is_among(line.left_out, line.n_left_out, word) &&
-            !is_among(line.flags.not_understood, line.flags.n_not_understood, word) &&
-            !is_among(line.command, line.n_command, word) &&
-            !is_among(line.elsewhere, line.n_elsewhere, word)) {
-            fail_msg("lost: %.*s", STR_ARG(word));
-        }
-    }
-    for (size_t idx = 0; idx < line.flags.n_not_understood; idx++) {
-        print_message("# not understood: %.*s\n", STR_ARG(line.flags.not_understood[idx]));
-    }
-}
 
 /* All objects below: those whose purpose is "container". */
 static size_t walk(struct arena *arena, const struct json *at)
@@ -351,7 +235,7 @@ static size_t walk(struct arena *arena, const struct json *at)
         for (size_t idx = 0; idx < ARRAY_LEN(KEYS); idx++) {
             if (json_find(at, KEYS[idx], &printed) && json_is_str(&printed)) {
                 assert_int_equal(json_str(&printed, arena, &text, &err), 0);
-                no_word_is_lost(arena, text);
+                flags_of(arena, str_z(arena, text));
                 n++;
             }
         }
