@@ -7,7 +7,6 @@
 
 #include "base/str.h"
 
-
 enum shell_role {
     SHELL_ARGUMENT, /* a word of a command, assignments before it among them */
     SHELL_TO,       /* the file after > */

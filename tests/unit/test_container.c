@@ -212,11 +212,11 @@ TEST(bad_json_is_refused)
     jw_end_object(&out);
     for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
         int64_t at = str_find(strbuf_str(&good), str_of(CASES[idx].from));
-        struct container_flags flags;
+        struct container_flags read;
         assert_true(at > 0);
         char *bad = arena_printf(ARENA, "%.*s%s%s", (int)at, good.ptr, CASES[idx].to,
                                  good.ptr + at + strlen(CASES[idx].from));
-        FAILS(decode(ARENA, str_of(bad), &flags, ERR), ERR_MANIFEST);
+        FAILS(decode(ARENA, str_of(bad), &read, ERR), ERR_MANIFEST);
     }
 }
 
