@@ -69,7 +69,7 @@ static const struct option OPTIONS[] = {
 static const struct option UNKNOWN = {"", TAKES_OTHER, true, 0, 0, NULL, NULL};
 
 /* A line's reader. */
-struct reader {
+struct flags_reader {
     struct arena *arena;
     struct patterns patterns;
     struct container_flags flags;
@@ -78,7 +78,7 @@ struct reader {
 /* ---- values ---- */
 
 /* "64g", "512MB", "1GiB", "67108864": all powers of 1024. */
-static bool take_size(struct reader *r, struct str text, int64_t *bytes)
+static bool take_size(struct flags_reader *r, struct str text, int64_t *bytes)
 {
     static const char UNITS[] = "bkmgtp";
     struct str g[3];
@@ -98,7 +98,7 @@ static bool take_size(struct reader *r, struct str text, int64_t *bytes)
 }
 
 /* "memlock=-1", "stack=67108864", "nofile=1024:1024"; the flags cannot express a limit of 0 or a different hard limit. */
-static bool take_limit(struct reader *r, struct str text)
+static bool take_limit(struct flags_reader *r, struct str text)
 {
     struct str g[3];
     struct err err = {0};
@@ -134,7 +134,7 @@ static bool add_to(struct arena *arena, struct str **items, size_t *n, struct st
 }
 
 /* False: not understood. */
-static bool take_value(struct reader *r, const struct option *option, struct str value)
+static bool take_value(struct flags_reader *r, const struct option *option, struct str value)
 {
     void *at = (char *)&r->flags + option->at;
     void *n_at = (char *)&r->flags + option->n_at;
@@ -211,7 +211,8 @@ static bool is_dashed(struct str word)
 }
 
 /* The options that words[0, n) are, with their values. */
-static int read_options(struct reader *r, const struct shell_word *words, size_t n, struct err *err)
+static int read_options(struct flags_reader *r, const struct shell_word *words, size_t n,
+                        struct err *err)
 {
     struct container_flags *flags = &r->flags;
     for (size_t at = 0; at < n;) {
@@ -261,7 +262,7 @@ size_t container_image_at(const struct shell_word *words, size_t n)
 int container_flags_add(struct arena *arena, const struct str *words, size_t n,
                         struct container_flags *flags, struct err *err)
 {
-    struct reader r = {.arena = arena, .flags = *flags};
+    struct flags_reader r = {.arena = arena, .flags = *flags};
     struct shell_word *items = arena_array(arena, struct shell_word, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
         items[idx].text = words[idx];
@@ -275,7 +276,7 @@ int container_flags_add(struct arena *arena, const struct str *words, size_t n,
 int container_flags_of_command(struct arena *arena, struct str line,
                                struct container_flags *ret_flags, struct err *err)
 {
-    struct reader r = {.arena = arena};
+    struct flags_reader r = {.arena = arena};
     struct shell_script script;
     size_t idx = 0;
     shell_script_read(arena, line, &script);
