@@ -1,154 +1,242 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* All names are rows of one table: a word that commands print, a format, a rule, a report, or a cell of one. They are looked up in this order;
+   the words stand alone until one is asked for that is none of them, since they are short and need no manifest. */
 #include "base/base.h"
 
 #include "cmd/explain_names.h"
 
 #include <fnmatch.h>
 
+#include "base/embed.h"
+#include "base/nearest.h"
+#include "base/vec.h"
 #include "cmd/guests.h"
+#include "codec/json_document.h"
+#include "judge/finding.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "load/log_lines.h"
 #include "load/places.h"
+#include "run/events.h"
+#include "store/logs_clone.h"
 #include "sys/pool_lanes.h"
+#include "view/audit_out.h"
+#include "view/explain_out.h"
 
-static int load(struct explainer *e, struct err *err)
+/* A word that commands print, and what it means. One word may have several, of different kinds. */
+struct explained {
+    const char *kind, *name, *level, *title, *text; /* level and title may be NULL */
+};
+
+enum kind { KIND_WORD, KIND_FORMAT, KIND_RULE, KIND_REPORT, KIND_CASE, KIND_CELL };
+
+struct name {
+    enum kind kind;
+    const char *id;
+    const void *of;                    /* a word, format, rule or cell */
+    size_t report;                     /* of the last three kinds: among those of the explainer */
+    const struct report_case *of_case; /* of a case or cell */
+};
+
+struct explainer {
+    struct arena *arena;
+    const struct cmd_ctx *ctx;
+    const struct explain_args *args;
+    struct strbuf *text;  /* unless want_json */
+    struct json_out json; /* the open list of what is explained */
+    VEC(struct name) names;
+    struct format_set formats;
+    struct report_set reports;
+    struct report_audit *audits; /* of the reports; those that were needed */
+    bool *is_audited;
+    struct logs_clone clone;
+};
+
+static void explainer_cleanup(struct explainer *e)
 {
-    if (e->is_loaded) {
+    VEC_RELEASE(&e->names);
+    format_set_release(&e->formats);
+    logs_clone_cleanup(&e->clone);
+}
+
+/* ---- the table ---- */
+
+EMBED(explain_txt, "orchestrator/cmd/explain.txt"); /* lines of kind, name and text, between tabs */
+
+static void add_word(struct explainer *e, struct explained word)
+{
+    struct explained *kept = arena_new(e->arena, struct explained);
+    *kept = word;
+    VEC_PUSH(&e->names, ((struct name){.kind = KIND_WORD, .id = word.name, .of = kept}));
+}
+
+/* Every word that a status, a verdict or a column of a document can be, then the findings, then the events. tests/integration/test_explain.sh
+   holds the first against the schemas. */
+static void add_words(struct explainer *e)
+{
+    struct str rest = EMBEDDED(explain_txt), line, kind, name;
+    while (str_next(&rest, '\n', &line) && line.len) {
+        ASSERT(str_next(&line, '\t', &kind) && str_next(&line, '\t', &name));
+        add_word(e, (struct explained){str_z(e->arena, kind), str_z(e->arena, name), NULL, NULL,
+                                       str_z(e->arena, line)});
+    }
+    for (size_t idx = 0; idx < N_AUDIT_WORDS; idx++) {
+        const struct audit_word *of = &AUDIT_WORDS[idx];
+        if (!Z_NAMED(e->names.items, e->names.n, id, str_of(of->word))) {
+            add_word(e, (struct explained){"word of an audit", of->word, NULL, NULL, of->meaning});
+        }
+    }
+    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
+        const struct finding_rule *of = &FINDING_RULES[idx];
+        add_word(e, (struct explained){"finding", of->id, FINDING_LEVEL_NAMES[of->level], of->title,
+                                       str_z(e->arena, finding_help(of))});
+    }
+    for (size_t idx = 0; idx < EV_COUNT; idx++) {
+        add_word(e, (struct explained){"event", EVENTS[idx].name, EVENTS[idx].level, NULL,
+                                       EVENTS[idx].help});
+    }
+}
+
+static void add_report(struct explainer *e, size_t idx)
+{
+    const struct report *r = &e->reports.items[idx];
+    VEC_PUSH(&e->names, ((struct name){KIND_REPORT, r->id.ptr, r, idx, NULL}));
+    for (size_t at = 0; at < r->n_cases; at++) {
+        const struct report_case *c = &r->cases[at];
+        if (c->n_cells > 0) {
+            VEC_PUSH(&e->names, ((struct name){KIND_CASE, c->id.ptr, c, idx, c}));
+        }
+        for (size_t cell = 0; cell < c->n_cells; cell++) {
+            const struct cell *of = &c->cells[cell];
+            VEC_PUSH(&e->names, ((struct name){KIND_CELL, of->id.ptr, of, idx, c}));
+        }
+    }
+}
+
+static int add_manifests(struct explainer *e, struct err *err)
+{
+    if (e->audits) {
         return 0;
     }
     if (load_formats(e->arena, e->ctx->root, &e->formats, err) < 0 ||
         load_all_reports(e->arena, e->ctx->root, &e->reports, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < e->reports.n; idx++) {
-        const struct report *r = &e->reports.items[idx];
-        for (size_t c = 0; c < r->n_cases; c++) {
-            for (size_t at = 0; at < r->cases[c].n_cells; at++) {
-                VEC_PUSH(&e->cells, ((struct cell_of){idx, &r->cases[c], &r->cases[c].cells[at]}));
-            }
-        }
-    }
-    arena_adopt(e->arena, e->cells.items);
     e->audits = arena_array(e->arena, struct report_audit, e->reports.n + 1);
     e->is_audited = arena_array(e->arena, bool, e->reports.n + 1);
-    e->is_loaded = true;
+    for (size_t idx = 0; idx < e->formats.n; idx++) {
+        const struct format *format = e->formats.items[idx];
+        const struct rule *rules;
+        size_t n = format_rules(format, &rules);
+        VEC_PUSH(&e->names, ((struct name){KIND_FORMAT, format_id(format).ptr, format, 0, NULL}));
+        for (size_t at = 0; at < n; at++) {
+            VEC_PUSH(&e->names, ((struct name){KIND_RULE, rules[at].id.ptr, &rules[at], 0, NULL}));
+        }
+    }
+    for (size_t idx = 0; idx < e->reports.n; idx++) {
+        add_report(e, idx);
+    }
     return 0;
 }
 
-static void begin(struct explainer *e)
+/* ---- words ---- */
+
+static const struct json_field WORD_ROWS[] = {
+    ROW("kind", struct explained, kind, 0),
+    ROW("name", struct explained, name, 0),
+    ROW("level", struct explained, level, JSON_OMIT),
+    ROW("title", struct explained, title, JSON_OMIT),
+    ROW("text", struct explained, text, 0),
+};
+
+static void explain_word(struct explainer *e, const struct explained *word)
 {
-    if (!e->args->want_json && e->text->len > 0) {
-        strbuf_add_char(e->text, '\n');
+    if (e->args->want_json) {
+        jw_object(&e->json, NULL);
+        json_encode(&e->json, WORD_ROWS, ARRAY_LEN(WORD_ROWS), word);
+        jw_end_object(&e->json);
+        return;
     }
+    strbuf_printf(e->text, "%s (%s%s%s)\n", word->name, word->kind, word->level ? ", " : "",
+                  word->level ? word->level : "");
+    if (word->title) {
+        strbuf_printf(e->text, "    %s\n", word->title);
+    }
+    strbuf_printf(e->text, "    %s\n", word->text);
+}
+
+/* 129 to 192 are 128+n. */
+static bool is_signal_status(const char *code)
+{
+    struct err ignored = {0};
+    int64_t status = 0;
+    return str_to_i64(str_of(code), 129, 192, &status, &ignored) == 0;
+}
+
+/* code NULL: all. */
+static size_t explain_words(struct explainer *e, const char *code)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < e->names.n; idx++) {
+        const struct name *name = &e->names.items[idx];
+        if (name->kind == KIND_WORD &&
+            (!code || strcmp(name->id, code) == 0 ||
+             (strcmp(name->id, "128+n") == 0 && is_signal_status(code)))) {
+            explain_word(e, name->of);
+            n++;
+        }
+    }
+    return n;
 }
 
 /* ---- formats and rules ---- */
 
-/* The cells whose logs this format reads, or, where rule is one, that this rule judges. */
-static void find_users(struct explainer *e, struct str format, struct str rule,
-                       struct explain_users *users)
+/* The cells whose logs this format reads, or that this rule judges. */
+static struct explain_users users_of(struct explainer *e, const struct name *name)
 {
-    struct str wanted = rule.ptr ? rule : format;
-    users->items = arena_array(e->arena, struct explain_user, e->cells.n + 1);
-    for (size_t idx = 0; idx < e->cells.n; idx++) {
-        const struct cell_of *of = &e->cells.items[idx];
-        struct str used =
-            rule.ptr ? cell_rule(of->of_case, of->cell) : cell_format(of->of_case, of->cell);
-        if (used.ptr && str_eq(used, wanted)) {
-            users->items[users->n++] =
-                (struct explain_user){&e->reports.items[of->report], of->cell};
+    struct explain_users users = {arena_array(e->arena, struct explain_user, e->names.n + 1), 0};
+    for (size_t idx = 0; idx < e->names.n; idx++) {
+        const struct name *at = &e->names.items[idx];
+        const struct cell *cell = at->kind == KIND_CELL ? at->of : NULL;
+        struct str used = !cell                     ? STR_EMPTY
+                          : name->kind == KIND_RULE ? cell_rule(at->of_case, cell)
+                                                    : cell_format(at->of_case, cell);
+        if (used.ptr && str_eq_z(used, name->id)) {
+            users.items[users.n++] = (struct explain_user){&e->reports.items[at->report], cell};
         }
     }
+    return users;
 }
 
-static int explain_format(struct explainer *e, const struct format *format, struct err *err)
+static int explain_format(struct explainer *e, const struct name *name, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct explain_format of = {.format = format};
     struct placed_list files;
-    struct json root;
     if (places_list(e->arena, e->ctx->root, "formats", FORMATS_MAX, &files, err) < 0) {
         return -1;
     }
-    const struct placed *file = placed_find(&files, format_id(format));
+    const struct placed *file = placed_find(&files, str_of(name->id));
     ASSERT(file);
     if (json_read_file(file->path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
-    of.root = &root;
-    of.path = file->path;
-    find_users(e, format_id(format), STR_EMPTY, &of.users);
-    return e->args->want_json ? explain_format_json(e->arena, &of, e->json, err)
+    struct json root = json_root(&doc);
+    const struct explain_format of = {name->of, &root, file->path, users_of(e, name)};
+    return e->args->want_json ? explain_format_json(e->arena, &of, &e->json, err)
                               : explain_format_text(e->arena, &of, e->text, err);
 }
 
-static void explain_rule(struct explainer *e, const struct rule *rule)
+static void explain_rule(struct explainer *e, const struct name *name)
 {
-    struct explain_users users = {0};
-    find_users(e, STR_EMPTY, rule->id, &users);
+    const struct explain_users users = users_of(e, name);
     if (e->args->want_json) {
-        explain_put_rule(rule, &users, e->json);
+        explain_put_rule(name->of, &users, &e->json);
     } else {
-        explain_rule_text(rule, &users, e->text);
+        explain_rule_text(name->of, &users, e->text);
     }
-}
-
-static const struct rule *find_rule(const struct explainer *e, struct str id)
-{
-    for (size_t idx = 0; idx < e->formats.n; idx++) {
-        const struct rule *rules;
-        size_t n = format_rules(e->formats.items[idx], &rules);
-        for (size_t at = 0; at < n; at++) {
-            if (str_eq(rules[at].id, id)) {
-                return &rules[at];
-            }
-        }
-    }
-    return NULL;
 }
 
 /* ---- cells ---- */
-
-struct names_found {
-    size_t report; /* among e->reports */
-    const struct cell *cell;
-    size_t n;               /* how many there are */
-    const char *in_reports; /* their names */
-};
-
-/* A case stands for its only cell. */
-static const struct cell *cell_of_report(const struct report *r, struct str name)
-{
-    const struct report_case *c = report_case_find(r, name);
-    const struct cell *cell = report_cell_find(r, name, NULL);
-    return cell ? cell : c && c->n_cells == 1 ? &c->cells[0] : NULL;
-}
-
-/* "CELL", "REPORT/CELL" and, as findings say it, "manifests/reports/REPORT.json:CELL". */
-static struct names_found find_cell(const struct explainer *e, const char *name)
-{
-    struct names_found found = {.in_reports = ""};
-    for (size_t idx = 0; idx < e->reports.n; idx++) {
-        const struct report *r = &e->reports.items[idx];
-        struct str slash = str_of(arena_printf(e->arena, "%.*s/", STR_ARG(r->id)));
-        struct str colon = str_of(arena_printf(e->arena, "%.*s:", STR_ARG(r->path)));
-        struct str rest = str_of(name);
-        rest = str_starts(rest, slash)   ? str_sub(rest, slash.len, SIZE_MAX)
-               : str_starts(rest, colon) ? str_sub(rest, colon.len, SIZE_MAX)
-                                         : rest;
-        const struct cell *cell = cell_of_report(r, rest);
-        if (cell) {
-            found.in_reports = arena_printf(e->arena, "%s%s%.*s", found.in_reports,
-                                            found.n ? ", " : "", STR_ARG(r->id));
-            found.report = idx;
-            found.cell = cell;
-            found.n++;
-        }
-    }
-    return found;
-}
 
 static int audit(struct explainer *e, size_t idx, struct err *err)
 {
@@ -170,12 +258,8 @@ static int audit(struct explainer *e, size_t idx, struct err *err)
         opts.clone = e->clone.folder ? opts.logs_folder : NULL;
         opts.logs_folder = e->clone.folder ? e->clone.folder : opts.logs_folder;
     }
-    if (audit_report(e->arena, &e->reports.items[idx], &e->formats, &opts, &e->audits[idx], err) <
-        0) {
-        return -1;
-    }
     e->is_audited[idx] = true;
-    return 0;
+    return audit_report(e->arena, one.items, &e->formats, &opts, &e->audits[idx], err);
 }
 
 /* The lines of the samples that count, where the log itself was read and is there still. */
@@ -198,29 +282,6 @@ static int read_texts(struct explainer *e, struct explain_cell *of, struct err *
     return 0;
 }
 
-static int explain_cell(struct explainer *e, size_t idx, const struct cell *cell, struct err *err)
-{
-    const struct explain_opts opts = {e->args->is_verbose};
-    struct explain_cell of = {.report = &e->reports.items[idx]};
-    if (audit(e, idx, err) < 0) {
-        return -1;
-    }
-    for (size_t at = 0; at < e->audits[idx].n_cells; at++) {
-        of.cell = e->audits[idx].cells[at].cell == cell ? &e->audits[idx].cells[at] : of.cell;
-    }
-    ASSERT(of.cell);
-    how_of(e->arena, of.cell, &of.how);
-    if (read_texts(e, &of, err) < 0) {
-        return -1;
-    }
-    if (e->args->want_json) {
-        explain_cell_json(e->arena, &of, e->json);
-    } else {
-        explain_cell_text(e->arena, &of, &opts, e->text);
-    }
-    return 0;
-}
-
 static const char *cells_of(struct arena *arena, const struct report_case *c)
 {
     const char *text = "";
@@ -230,81 +291,45 @@ static const char *cells_of(struct arena *arena, const struct report_case *c)
     return text;
 }
 
-/* A report, and a cell of it. */
-static int explain_of_report(struct explainer *e, size_t idx, const char *name, struct err *err)
+/* A case stands for its only cell. */
+static int explain_cell(struct explainer *e, const struct name *name, struct err *err)
 {
-    const struct report *r = &e->reports.items[idx];
-    char text[NEAREST_TEXT_MAX];
-    if (!name) {
-        return err_set(err, ERR_USAGE,
-                       "%s is a report: name a cell of it as well; reperf audit %s -v shows them",
-                       r->id.ptr, r->id.ptr);
+    const struct explain_opts opts = {e->args->is_verbose};
+    const struct report_audit *audited = &e->audits[name->report];
+    const void *cell = name->kind == KIND_CELL ? name->of : name->of_case->cells;
+    struct explain_cell of = {.report = &e->reports.items[name->report]};
+    if (name->kind == KIND_CASE && name->of_case->n_cells > 1) {
+        return err_set(err, ERR_USAGE, "%.100s is a case of %zu cells: %s", name->id,
+                       name->of_case->n_cells, cells_of(e->arena, name->of_case));
     }
-    const struct cell *cell = cell_of_report(r, str_of(name));
-    const struct report_case *c = report_case_find(r, str_of(name));
-    if (cell) {
-        return explain_cell(e, idx, cell, err);
+    if (audit(e, name->report, err) < 0) {
+        return -1;
     }
-    if (c) {
-        return err_set(err, ERR_USAGE, "%.100s is a case of %zu cells: %s", name, c->n_cells,
-                       cells_of(e->arena, c));
+    for (size_t at = 0; at < audited->n_cells; at++) {
+        of.cell = audited->cells[at].cell == cell ? &audited->cells[at] : of.cell;
     }
-    struct nearest nearest = nearest_to(name);
-    for (size_t at = 0; at < r->n_cases; at++) {
-        for (size_t cell_idx = 0; cell_idx < r->cases[at].n_cells; cell_idx++) {
-            nearest_offer(&nearest, r->cases[at].cells[cell_idx].id.ptr);
-        }
+    ASSERT(of.cell);
+    how_of(e->arena, of.cell, &of.how);
+    if (read_texts(e, &of, err) < 0) {
+        return -1;
     }
-    return err_set(err, ERR_NOT_FOUND, "%s has no cell %.100s%s", r->id.ptr, name,
-                   nearest_text(&nearest, text));
-}
-
-static void offer_all(const struct explainer *e, struct nearest *nearest)
-{
-    for (size_t idx = 0; idx < e->formats.n; idx++) {
-        const struct rule *rules;
-        size_t n = format_rules(e->formats.items[idx], &rules);
-        nearest_offer(nearest, format_id(e->formats.items[idx]).ptr);
-        for (size_t at = 0; at < n; at++) {
-            nearest_offer(nearest, rules[at].id.ptr);
-        }
+    if (e->args->want_json) {
+        explain_cell_json(e->arena, &of, &e->json);
+    } else {
+        explain_cell_text(e->arena, &of, &opts, e->text);
     }
-    for (size_t idx = 0; idx < e->reports.n; idx++) {
-        const struct report *r = &e->reports.items[idx];
-        const char *own = arena_printf(e->arena, "%.*s/", STR_ARG(r->id));
-        bool is_below = str_starts(str_of(nearest->wanted), str_of(own));
-        nearest_offer(nearest, r->id.ptr);
-        for (size_t c = 0; c < r->n_cases; c++) {
-            if (r->cases[c].n_cells > 0) {
-                nearest_offer(nearest, r->cases[c].id.ptr);
-            }
-            for (size_t at = 0; at < r->cases[c].n_cells; at++) {
-                const char *id = r->cases[c].cells[at].id.ptr;
-                nearest_offer(nearest, is_below ? arena_printf(e->arena, "%s%s", own, id) : id);
-            }
-        }
-    }
-}
-
-static int explain_found(struct explainer *e, const struct names_found *found, const char *name,
-                         struct err *err)
-{
-    if (found->n > 1) {
-        return err_set(err, ERR_USAGE, "%.100s is a cell of %zu reports (%s): put one before it",
-                       name, found->n, found->in_reports);
-    }
-    return explain_cell(e, found->report, found->cell, err);
+    return 0;
 }
 
 /* Each cell whose id the pattern matches; *ret_n: how many. */
 static int explain_matching(struct explainer *e, const char *glob, size_t *ret_n, struct err *err)
 {
     *ret_n = 0;
-    for (size_t idx = 0; idx < e->cells.n; idx++) {
-        const struct cell_of *of = &e->cells.items[idx];
-        if (fnmatch(glob, of->cell->id.ptr, 0) == 0) {
+    for (size_t idx = 0; idx < e->names.n; idx++) {
+        const struct name *name = &e->names.items[idx];
+        if (name->kind == KIND_CELL && fnmatch(glob, name->id, 0) == 0) {
             ++*ret_n;
-            if (explain_cell(e, of->report, of->cell, err) < 0) {
+            if (explain_cell(e, name, err) < 0) {
                 return -1;
             }
         }
@@ -312,48 +337,153 @@ static int explain_matching(struct explainer *e, const char *glob, size_t *ret_n
     return 0;
 }
 
-int explain_names(struct explainer *e, const char *const *items, size_t n, struct nearest *nearest,
-                  size_t *ret_n, struct err *err)
+/* ---- one name ---- */
+
+#define ANY_REPORT SIZE_MAX
+
+/* "REPORT/" and, as findings say it, "manifests/reports/REPORT.json:" may stand before the name of a cell or case. */
+static size_t n_before(const struct explainer *e, const struct name *name, const char *wanted)
 {
-    struct str name = str_of(items[0]);
-    *ret_n = 1;
-    if (load(e, err) < 0) {
-        return -1;
-    }
-    begin(e);
-    const struct format *format = format_find(&e->formats, name);
-    if (format) {
-        return explain_format(e, format, err);
-    }
-    const struct rule *rule = find_rule(e, name);
-    if (rule) {
-        explain_rule(e, rule);
+    const struct report *r = &e->reports.items[name->report];
+    if (name->kind < KIND_CASE) {
         return 0;
     }
-    for (size_t idx = 0; idx < e->reports.n; idx++) {
-        if (str_eq(e->reports.items[idx].id, name)) {
-            *ret_n = n > 1 ? 2 : 1;
-            return explain_of_report(e, idx, n > 1 ? items[1] : NULL, err);
+    return str_starts(str_of(wanted), r->id) && wanted[r->id.len] == '/'       ? r->id.len + 1
+           : str_starts(str_of(wanted), r->path) && wanted[r->path.len] == ':' ? r->path.len + 1
+                                                                               : 0;
+}
+
+/* A cell of that name in one report, or in any; *ret_is_found is false where there is none. */
+static int explain_named(struct explainer *e, size_t report, const char *wanted, bool *ret_is_found,
+                         struct err *err)
+{
+    const struct name *found = NULL, *several = NULL;
+    const char *in_reports = "";
+    size_t n = 0;
+    for (size_t idx = 0; idx < e->names.n; idx++) {
+        const struct name *at = &e->names.items[idx];
+        if (at->kind < KIND_CASE || (report != ANY_REPORT && at->report != report) ||
+            strcmp(at->id, wanted + n_before(e, at, wanted)) != 0) {
+            continue;
+        }
+        if (at->kind == KIND_CASE && at->of_case->n_cells > 1) {
+            several = several ? several : at;
+        } else if (!found || found->report != at->report) {
+            in_reports = arena_printf(e->arena, "%s%s%.*s", in_reports, n ? ", " : "",
+                                      STR_ARG(e->reports.items[at->report].id));
+            found = at;
+            n++;
         }
     }
+    found = found ? found : several;
+    *ret_is_found = found;
+    return n > 1
+               ? err_set(err, ERR_USAGE, "%.100s is a cell of %zu reports (%s): put one before it",
+                         wanted, n, in_reports)
+           : found ? explain_cell(e, found, err)
+                   : 0;
+}
+
+static const char *nearest_of(struct explainer *e, size_t report, const char *wanted,
+                              char text[NEAREST_TEXT_MAX])
+{
+    struct nearest nearest = nearest_to(wanted);
+    for (size_t idx = 0; idx < e->names.n; idx++) {
+        const struct name *at = &e->names.items[idx];
+        if (report == ANY_REPORT || (at->kind == KIND_CELL && at->report == report)) {
+            nearest_offer(&nearest, arena_printf(e->arena, "%.*s%s", (int)n_before(e, at, wanted),
+                                                 wanted, at->id));
+        }
+    }
+    return nearest_text(&nearest, text);
+}
+
+/* A report, and a cell of it. */
+static int explain_of_report(struct explainer *e, const struct name *report, const char *wanted,
+                             struct err *err)
+{
+    char text[NEAREST_TEXT_MAX];
+    bool is_found = false;
+    if (!wanted) {
+        return err_set(err, ERR_USAGE,
+                       "%s is a report: name a cell of it as well; reperf audit %s -v shows them",
+                       report->id, report->id);
+    }
+    if (explain_named(e, report->report, wanted, &is_found, err) < 0) {
+        return -1;
+    }
+    return is_found ? 0
+                    : err_set(err, ERR_NOT_FOUND, "%s has no cell %.100s%s", report->id, wanted,
+                              nearest_of(e, report->report, wanted, text));
+}
+
+/* *ret_n says how many of the operands it took. */
+static int explain(struct explainer *e, const char *const *items, size_t n, size_t *ret_n,
+                   struct err *err)
+{
+    char text[NEAREST_TEXT_MAX];
     size_t n_matching = 0;
+    bool is_found = false;
+    *ret_n = 1;
+    if (explain_words(e, items[0]) > 0) {
+        return 0;
+    }
+    if (add_manifests(e, err) < 0) {
+        return -1;
+    }
+    strbuf_add_z(e->text, !e->args->want_json && e->text->len > 0 ? "\n" : "");
+    for (size_t idx = 0; idx < e->names.n; idx++) {
+        const struct name *at = &e->names.items[idx];
+        if (at->kind > KIND_REPORT || strcmp(at->id, items[0]) != 0) {
+            continue;
+        }
+        if (at->kind == KIND_FORMAT) {
+            return explain_format(e, at, err);
+        }
+        if (at->kind == KIND_REPORT) {
+            *ret_n = n > 1 ? 2 : 1;
+            return explain_of_report(e, at, n > 1 ? items[1] : NULL, err);
+        }
+        explain_rule(e, at);
+        return 0;
+    }
     if (strpbrk(items[0], "*?[") && explain_matching(e, items[0], &n_matching, err) < 0) {
         return -1;
     }
-    if (n_matching) {
-        return 0;
+    if (n_matching == 0 && explain_named(e, ANY_REPORT, items[0], &is_found, err) < 0) {
+        return -1;
     }
-    struct names_found found = find_cell(e, items[0]);
-    if (found.n) {
-        return explain_found(e, &found, items[0], err);
+    return n_matching || is_found
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "%.100s: no exit status, verdict, finding, event, cell, rule or format of "
+                         "that name%s; reperf explain alone lists the words, reperf list rules, "
+                         "formats and cases the rest",
+                         items[0], nearest_of(e, ANY_REPORT, items[0], text));
+}
+
+int explain_names(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
+{
+    CLEANUP(explainer)
+    struct explainer e = {.arena = call->arena, .ctx = ctx, .args = call->args, .text = call->out};
+    size_t taken = 0;
+    add_words(&e);
+    if (e.args->want_json) {
+        jw_document(&e.json, call->out);
+        jw_array(&e.json, "items");
     }
-    for (size_t idx = 0; idx < e->reports.n; idx++) {
-        const struct report_case *c = report_case_find(&e->reports.items[idx], name);
-        if (c && c->n_cells > 0) {
-            return explain_of_report(e, idx, items[0], err); /* which says its cells */
+    for (size_t idx = 0; idx < call->operands.n; idx += taken) {
+        if (explain(&e, call->operands.items + idx, call->operands.n - idx, &taken, err) < 0) {
+            return -1;
         }
     }
-    offer_all(e, nearest);
-    *ret_n = 0;
+    if (call->operands.n == 0) {
+        (void)explain_words(&e, NULL);
+    }
+    if (e.args->want_json) {
+        jw_end_array(&e.json);
+        jw_end_object(&e.json);
+        strbuf_add_char(call->out, '\n');
+    }
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "load/load.h"
 
+#include "base/nearest.h"
 #include "load/places.h"
 #include "report/vocabulary.h"
 
@@ -147,13 +148,21 @@ bool load_is_format_file(const char *named)
 int load_format_named(struct arena *arena, const char *root, const char *named,
                       struct format_set *ret_set, struct err *err)
 {
+    struct nearest nearest = nearest_to(named);
+    struct placed_list files;
+    char text[NEAREST_TEXT_MAX];
     if (load_is_format_file(named)) {
         return load_format_file(arena, root, named, ret_set, err);
     }
-    if (load_format(arena, root, named, ret_set, err) < 0) {
+    if (load_format(arena, root, named, ret_set, err) < 0 ||
+        (ret_set->n == 0 && places_list(arena, root, KIND, FORMATS_MAX, &files, err) < 0)) {
         return -1;
     }
-    return ret_set->n ? 0
-                      : err_set(err, ERR_USAGE,
-                                "no format \"%.60s\"; `reperf list formats` names them", named);
+    for (size_t idx = 0; ret_set->n == 0 && idx < files.n; idx++) {
+        nearest_offer(&nearest, files.items[idx].stem);
+    }
+    return ret_set->n
+               ? 0
+               : err_set(err, ERR_USAGE, "no format \"%.60s\"%s; `reperf list formats` names them",
+                         named, nearest_text(&nearest, text));
 }
