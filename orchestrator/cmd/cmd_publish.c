@@ -5,8 +5,8 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -23,6 +23,7 @@
 #include "judge/stats.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
+#include "load/log_reader.h"
 #include "run/run_address.h"
 #include "store/copy_file.h"
 #include "store/dataset_store.h"
@@ -31,9 +32,7 @@
 #include "view/run_view.h"
 
 #define TEXT_MAX         (64u << 20)
-#define CHUNK_BYTES      ((size_t)1 << 20)
 #define LOG_PLAIN_MAX    (1u << 20) /* a longer log is compressed */
-#define OVERLAP_BYTES    8192
 #define PUBLISH_RUNS_MAX 64
 #define OWN_LOGS         "logs"
 #define PACKED           ".log.zst"
@@ -68,7 +67,6 @@ struct publish {
     struct report report;                    /* the frozen one, as it is changed */
     const struct cell_result *of[CASES_MAX]; /* of each of its cases */
     struct environment where;                /* its nodes and GPUs: the most of a case */
-    uint64_t bytes;
 };
 
 static void publish_cleanup(struct publish *p)
@@ -78,94 +76,29 @@ static void publish_cleanup(struct publish *p)
     }
 }
 
-/* Also of a part of a file, which begins at its byte `from`. */
-static int check_secrets(const char *name, uint64_t from, struct str text, struct err *err)
-{
-    CLEANUP(free) char *copy = xmalloc(text.len + 1);
-    size_t at = 0;
-    memcpy(copy, text.ptr, text.len);
-    secret_hide(copy, text.len);
-    while (at < text.len && copy[at] == text.ptr[at]) {
-        at++;
-    }
-    return at == text.len
-               ? 0
-               : err_set(err, ERR_USAGE,
-                         "%s: what looks like a secret at byte %" PRIu64 ": not published", name,
-                         from + at);
-}
-
-/* By whole lines: a log may be longer than memory. Of a line that does not fit, parts overlap by more than a secret is long. */
-static int check_file(const char *from, const char *name, struct err *err)
-{
-    CLEANUP(fd) int fd = open(from, O_RDONLY | O_CLOEXEC);
-    CLEANUP(free) char *chunk = xmalloc(CHUNK_BYTES);
-    uint64_t at = 0;
-    size_t n = 0;
-    ssize_t got = 0;
-    while (fd >= 0 && (got = read(fd, chunk + n, CHUNK_BYTES - n)) > 0) {
-        n += (size_t)got;
-        const char *end = memrchr(chunk, '\n', n);
-        size_t whole = end ? (size_t)(end - chunk) + 1 : n == CHUNK_BYTES ? n : 0;
-        if (check_secrets(name, at, (struct str){chunk, whole}, err) < 0) {
-            return -1;
-        }
-        whole -= whole && !end ? OVERLAP_BYTES : 0;
-        memmove(chunk, chunk + whole, n - whole);
-        at += whole;
-        n -= whole;
-    }
-    return fd < 0 || got < 0 ? err_errno(err, "read", from)
-                             : check_secrets(name, at, (struct str){chunk, n}, err);
-}
+/* ---- files ---- */
 
 static int put_text(struct publish *p, const char *name, struct str text, struct err *err)
 {
     const char *path = fs_join(p->arena, p->folder, name);
-    p->bytes += text.len;
-    return (text.len && check_secrets(name, 0, text, err) < 0) || fs_mkdir_above(path, err) < 0
-               ? -1
-               : fs_write_atomic(path, text, err);
+    return fs_mkdir_above(path, err) < 0 ? -1 : fs_write_atomic(path, text, err);
 }
 
-/* The archives were filtered when they were sealed. Several runs of one report have the same overlays. */
+/* Several runs of one report have the same overlays. */
 static int put_file(struct publish *p, const char *from, const char *name, struct err *err)
 {
     const char *to = fs_join(p->arena, p->folder, name);
-    bool is_archive = str_starts(str_of(name), STR_LIT("archives/"));
-    struct stat st;
     if (fs_exists(to)) {
         return 0;
     }
-    if ((!is_archive && check_file(from, name, err) < 0) ||
-        (str_ends(str_of(name), STR_LIT(PACKED))
-             ? fs_mkdir_above(to, err) < 0 || pack_raw(from, to, err) < 0
-             : copy_file(from, to, stop_is_asked, NULL, err) < 0)) {
-        return -1;
-    }
-    p->bytes += stat(to, &st) == 0 ? (uint64_t)st.st_size : 0;
-    return 0;
+    return !str_ends(str_of(name), STR_LIT(PACKED)) ? copy_file(from, to, stop_is_asked, NULL, err)
+           : fs_mkdir_above(to, err) < 0            ? -1
+                                                    : pack_raw(from, to, err);
 }
 
-/* `publish -o pub --files .` does not publish what it writes. */
-static bool is_output(const struct publish *p, const char *path)
+static bool is_git(struct str name)
 {
-    struct stat a;
-    struct stat b;
-    return stat(path, &a) == 0 && stat(p->folder, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
-static bool is_left_out(const struct publish *p, const char *from, const char *name)
-{
-    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-        struct str above = {name, (size_t)(slash - name)};
-        if (str_eq_z(above, ".git") ||
-            is_output(p, fs_join(p->arena, from, str_z(p->arena, above)))) {
-            return true;
-        }
-    }
-    return false;
+    return str_starts(name, STR_LIT(".git/")) || str_find(name, STR_LIT("/.git/")) >= 0;
 }
 
 static int put_folder(struct publish *p, const char *from, const char *name, struct err *err)
@@ -175,11 +108,57 @@ static int put_folder(struct publish *p, const char *from, const char *name, str
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
-        if (!is_left_out(p, from, names.items[idx]) &&
+        if (!is_git(str_of(names.items[idx])) &&
             put_file(p, fs_join(p->arena, from, names.items[idx]),
                      fs_join(p->arena, name, names.items[idx]), err) < 0) {
             return -1;
         }
+    }
+    return 0;
+}
+
+/* A log may be longer than memory: of the mapped file, only the pages with a secret are copied. */
+static int check_secrets(const char *path, const char *name, struct err *err)
+{
+    CLEANUP(fd) int fd = -1; /* of a packed log: of what it holds */
+    struct stat st;
+    size_t at = 0;
+    if (log_open(path, &fd, err) < 0) {
+        return -1;
+    }
+    size_t len = fstat(fd, &st) == 0 ? (size_t)st.st_size : 0;
+    const char *text = mmap(NULL, len + 1, PROT_READ, MAP_PRIVATE, fd, 0);
+    char *copy = mmap(NULL, len + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    if (text == MAP_FAILED || copy == MAP_FAILED) {
+        return err_errno(err, "read", path);
+    }
+    secret_hide(copy, len);
+    while (at < len && copy[at] == text[at]) {
+        at++;
+    }
+    (void)munmap((void *)(uintptr_t)text, len + 1);
+    (void)munmap(copy, len + 1);
+    return at == len ? 0
+                     : err_set(err, ERR_USAGE,
+                               "%s: what looks like a secret at byte %zu: not published", name, at);
+}
+
+/* All that was written; the archives were filtered when they were sealed. */
+static int check_files(const struct publish *p, uint64_t *ret_bytes, struct err *err)
+{
+    struct fs_names names;
+    *ret_bytes = 0;
+    if (fs_walk(p->arena, p->folder, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        const char *path = fs_join(p->arena, p->folder, names.items[idx]);
+        struct stat st;
+        if (!str_starts(str_of(names.items[idx]), STR_LIT("archives/")) &&
+            check_secrets(path, names.items[idx], err) < 0) {
+            return -1;
+        }
+        *ret_bytes += stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
     }
     return 0;
 }
@@ -334,29 +313,15 @@ static int put_case(struct publish *p, const struct run_view *view, const struct
 }
 
 /* Of several runs the first that has a number for a case gives it. */
-static bool is_taken(const struct publish *p, struct str id)
-{
-    size_t idx = 0;
-    while (idx < p->report.n_cases && !str_eq(p->report.cases[idx].id, id)) {
-        idx++;
-    }
-    return idx < p->report.n_cases;
-}
-
 static int put_cases(struct publish *p, struct err *err)
 {
-    const struct report *report = &p->views[0].frozen.report;
-    p->report = (struct report){.id = report->id,
-                                .title = report->title,
-                                .stacks = report->stacks,
-                                .n_stacks = report->n_stacks,
-                                .cases = arena_array(p->arena, struct report_case, CASES_MAX)};
     for (size_t idx = 0; idx < p->n; idx++) {
         const struct run_view *view = &p->views[idx];
         for (size_t at = 0; at < view->result.n_cells; at++) {
             const struct cell_result *cell = &view->result.cells[at];
             bool is_rate = unit_is(view->frozen.vocabulary, cell->unit, "rate");
-            if (!isfinite(cell->value) || is_taken(p, cell->of_case->id)) {
+            if (!isfinite(cell->value) ||
+                STR_NAMED(p->report.cases, p->report.n_cases, id, cell->of_case->id)) {
                 continue;
             }
             if (!is_rate) {
@@ -410,7 +375,7 @@ static int check_code(const struct publish *p, struct clock_src clock, struct er
     }
     size_t n_published = 0;
     for (size_t idx = 0; idx < n; idx++) {
-        if (!is_left_out(p, p->args->files, str_z(p->arena, untracked[idx]))) {
+        if (!is_git(untracked[idx])) {
             untracked[n_published++] = untracked[idx];
         }
     }
@@ -420,7 +385,7 @@ static int check_code(const struct publish *p, struct clock_src clock, struct er
 }
 
 /* A command of one's own started in a folder of its author's: here its files are an overlay. */
-static int set_command(struct publish *p, struct clock_src clock, struct err *err)
+static int put_command(struct publish *p, struct clock_src clock, struct err *err)
 {
     struct stack *stack = &p->report.stacks[0];
     /* Where it was published before, it has them. */
@@ -457,20 +422,27 @@ static int set_command(struct publish *p, struct clock_src clock, struct err *er
     return 0;
 }
 
-static int put_report(struct publish *p, struct clock_src clock, struct err *err)
+/* The frozen one, without its cases. */
+static void begin_report(struct publish *p)
+{
+    const struct frozen *frozen = &p->views[0].frozen;
+    p->report =
+        (struct report){.id = frozen->report.id,
+                        .title = p->args->title ? str_of(p->args->title) : frozen->report.title,
+                        .stacks = frozen->report.stacks,
+                        .n_stacks = frozen->report.n_stacks,
+                        .cases = arena_array(p->arena, struct report_case, CASES_MAX),
+                        .own_logs = STR_LIT(OWN_LOGS),
+                        .environments = &p->where,
+                        .n_environments = 1};
+    p->where = (struct environment){.id = STR_LIT(MEASURED),
+                                    .title = STR_LIT("where it was measured"),
+                                    .conditions = {frozen->machine, frozen->n_machine}};
+}
+
+static int put_report(struct publish *p, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
-    const struct frozen *frozen = &p->views[0].frozen;
-    p->report.title = p->args->title ? str_of(p->args->title) : p->report.title;
-    p->report.own_logs = STR_LIT(OWN_LOGS);
-    p->report.environments = &p->where;
-    p->report.n_environments = 1;
-    p->where.id = STR_LIT(MEASURED);
-    p->where.title = STR_LIT("where it was measured");
-    p->where.conditions = (struct conditions){frozen->machine, frozen->n_machine};
-    if (set_command(p, clock, err) < 0) {
-        return -1;
-    }
     json_encode_document(&text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &p->report);
     return put_text(p, arena_printf(p->arena, "manifests/reports/%.*s.json", STR_ARG(p->report.id)),
                     strbuf_str(&text), err);
@@ -562,12 +534,11 @@ static int add_readme(struct publish *p, struct strbuf *out, struct err *err)
                       info.key_id[0] ? "signed by the key of fingerprint\n  " : "not signed",
                       info.key_id);
     }
-    strbuf_printf(out,
-                  "\n%" PRIu64 " bytes: logs/ (raw logs; a long one as .zst, which audit and "
-                  "measure read too),\narchives/ (the sealed runs, with all conditions), locks/ "
-                  "(each file and image by digest),\nmanifests/ (report, formats, files that run, "
-                  "datasets by their digests), index.html.\n",
-                  p->bytes);
+    strbuf_add_z(out,
+                 "\nlogs/ (raw logs; a long one as .zst, which audit and measure read too),\n"
+                 "archives/ (the sealed runs, with all conditions), locks/ (each file and image by "
+                 "digest),\nmanifests/ (report, formats, files that run, datasets by their "
+                 "digests), index.html.\n");
     return 0;
 }
 
@@ -641,6 +612,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 {
     CLEANUP(publish) struct publish p = {.arena = call->arena};
     struct args *args = call->args;
+    uint64_t bytes = 0;
     if (check_output(call->arena, args->output, err) < 0) {
         return -1;
     }
@@ -654,8 +626,11 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     if (open_runs(ctx, &call->operands, &p, err) < 0) {
         return -1;
     }
-    if (put_cases(&p, err) < 0 || put_report(&p, ctx->clock, err) < 0 ||
-        put_archives(&p, err) < 0 || put_rest(ctx, &p, err) < 0) {
+    begin_report(&p);
+    /* The command's files first: what else is written is not among them, wherever it goes. */
+    if (put_command(&p, ctx->clock, err) < 0 || put_cases(&p, err) < 0 || put_report(&p, err) < 0 ||
+        put_archives(&p, err) < 0 || put_rest(ctx, &p, err) < 0 ||
+        check_files(&p, &bytes, err) < 0) {
         struct err ignored = {0}; /* what was written is of no use to anybody */
         (void)!fs_remove_tree(p.folder, &ignored);
         return -1;
@@ -663,7 +638,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     log_line(LOG_INFO,
              "%s: %zu number%s, %" PRIu64 " bytes; commit and push it, and anybody "
              "reproduces it: reperf run URL@COMMIT",
-             args->output, p.report.n_cases, p.report.n_cases == 1 ? "" : "s", p.bytes);
+             args->output, p.report.n_cases, p.report.n_cases == 1 ? "" : "s", bytes);
     return 0;
 }
 

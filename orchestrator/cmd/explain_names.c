@@ -363,7 +363,8 @@ static int explain_named(struct explainer *e, size_t report, const char *wanted,
     for (size_t idx = 0; idx < e->names.n; idx++) {
         const struct name *at = &e->names.items[idx];
         if (at->kind < KIND_CASE || (report != ANY_REPORT && at->report != report) ||
-            strcmp(at->id, wanted + n_before(e, at, wanted)) != 0) {
+            (strcmp(at->id, wanted) != 0 &&
+             strcmp(at->id, wanted + n_before(e, at, wanted)) != 0)) {
             continue;
         }
         if (at->kind == KIND_CASE && at->of_case->n_cells > 1) {
