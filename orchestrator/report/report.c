@@ -47,23 +47,6 @@ const struct report_case *report_case_find(const struct report *report, struct s
     return STR_NAMED(report->cases, report->n_cases, id, id);
 }
 
-const struct cell *report_cell_find(const struct report *report, struct str id,
-                                    const struct report_case **ret_case)
-{
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        for (size_t cell = 0; cell < c->n_cells; cell++) {
-            if (str_eq(c->cells[cell].id, id)) {
-                if (ret_case) {
-                    *ret_case = c;
-                }
-                return &c->cells[cell];
-            }
-        }
-    }
-    return NULL;
-}
-
 static bool find_condition(const struct conditions *list, const char *name, struct str *ret_value)
 {
     for (size_t idx = 0; idx < list->n; idx++) {

@@ -170,8 +170,6 @@ extern const struct json_field NOT_PRINTED_ROWS[5];
 
 /* NULL if absent. */
 const struct report_case *report_case_find(const struct report *report, struct str id);
-const struct cell *report_cell_find(const struct report *report, struct str id,
-                                    const struct report_case **ret_case);
 
 /* A log's path in its repository: without the folder below --logs that the report calls the clone. */
 struct str report_log_path(const struct report *report, struct str path);

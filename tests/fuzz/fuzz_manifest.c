@@ -15,10 +15,7 @@ static void check_case(const struct report *report, const struct report_case *c)
     (void)case_condition(c, "cuda", &value);
     for (size_t idx = 0; idx < c->n_cells; idx++) {
         const struct cell *cell = &c->cells[idx];
-        ASSERT(cell->published > 0 && report_cell_find(report, cell->id, NULL));
-        for (size_t of = 0; of < cell->n_of; of++) {
-            ASSERT(report_cell_find(report, cell->of[of], NULL));
-        }
+        ASSERT(cell->published > 0);
     }
 }
 

@@ -85,8 +85,8 @@ report "$wide" "functions of at most 6 parameters"
 # The first law of orchestrator/README: what was found is a pointer. A name is looked up where it is read (load, bind), where a user gives it (explain,
 # measure --rule), and where the function itself is.
 named=$(awk -F'\t' '
-    $1 ~ /^orchestrator\/(load\/|judge\/bind\.[ch]|cmd\/explain_names\.c|cmd\/cmd_measure\.c|log\/format\.[ch]|judge\/rule\.[ch]|report\/report\.[ch])/ { next }
-    $1 ~ /^orchestrator\// && match($2, /(^|[^A-Za-z0-9_])(format_find|format_rule|report_case_find|report_cell_find|cell_format|cell_rule)\(/) {
+    $1 ~ /^orchestrator\/(load\/|judge\/bind\.[ch]|cmd\/explain_names\.c|log\/format\.[ch]|judge\/rule\.[ch]|report\/report\.[ch])/ { next }
+    $1 ~ /^orchestrator\// && match($2, /(^|[^A-Za-z0-9_])(format_find|format_rule|report_case_find|cell_format|cell_rule)\(/) {
         printf "%s: %s) ", $1, substr($2, RSTART, RLENGTH)
     }' "$text")
 report "$named" "look-ups by name only in load, bind and explain"
