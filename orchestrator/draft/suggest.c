@@ -15,10 +15,167 @@
 
 #define GROWS_MIN   4
 #define COUNTER_MIN 3
-#define NAME_BYTES  96
+#define NAME_BYTES  256
 #define SAMPLES_FEW 3
-#define OF_ONE_LESS 10 /* below the job's own rate */
-#define BESIDE_LESS 65 /* below any rate or time of steps, above bare time stamps */
+#define OF_ONE_LESS 10  /* below the job's own rate */
+#define BESIDE_LESS 65  /* below any rate or time of steps, above bare time stamps */
+#define ALIKE_FAR   2.0 /* lines without an order that are of one thing */
+#define LINES_MIN   3
+#define CASES_MAX   64
+#define CASES_FAR   1.25
+
+/* Bars of what comes before the first step. Sources: the bars of huggingface_hub, datasets and transformers. */
+static bool is_preparing(const struct survey_number *n)
+{
+    static const char WORDS[] =
+        "loading fetching downloading download extracting map filter tokenizer num_proc tokenizing "
+        "split saving resolving casting creating checksums converting convert filtering scanning "
+        "caching chunks grouping packing flattening preparing prepare preprocessing preprocess "
+        "building encoding indexing reading parsing copying copy moving unpacking unzipping "
+        "decompressing collecting installing uploading upload hashing verifying shuffling cleaning "
+        "sorting counting resizing writing transforming importing exporting statistics vocab "
+        "vocabulary features shards files tokenize tokenization syncing receiving";
+    int64_t end = str_find(n->example, STR_LIT("%"));
+    struct str before =
+        str_sub(n->example, 0, end > 0 ? (size_t)end : 0); /* "train: Scanning /d" */
+    return survey_has_word(n->lead, WORDS) || survey_has_word(before, WORDS);
+}
+
+/* Examples a second, in a bar, are those of a data set's map; a bar without a length and without a word or a loss of a training may be
+   of anything. */
+static bool is_bar_of_data(const struct survey_number *n)
+{
+    return n->is_bar &&
+           (str_starts(n->unit, STR_LIT("example")) ||
+            (n->is_open && !survey_has_word(n->example, "train training loss train_loss epoch")));
+}
+
+/* Bytes on a line that says what is transferred. Sources: pip, curl, wget, apt, git. */
+static bool is_transfer(const struct survey_number *n)
+{
+    static const char WORDS[] =
+        "eta fetched receiving saved downloaded downloading uploaded uploading objects wget";
+    return survey_has_word(n->example, WORDS);
+}
+
+static bool is_preparation(const struct survey_number *n, bool is_of_bytes)
+{
+    return is_of_bytes ? n->is_bar || is_transfer(n) || is_preparing(n)
+                       : n->is_bar && (is_preparing(n) || is_bar_of_data(n));
+}
+
+/* Words for something that a case is told from another by, beside the figure. */
+static const char KEYS[] =
+    "size bytes link kernel threads nodes channel len length message clients "
+    "seqlen bs";
+
+/* Steps or moments that go on, from one line of a writer to the next. */
+static bool has_order(const struct survey_number *n)
+{
+    size_t on = 0;
+    for (size_t idx = 1; idx < n->n_points; idx++) {
+        const struct survey_point *p = &n->points[idx - 1];
+        const struct survey_point *q = &n->points[idx];
+        on += q->step > p->step || q->epoch > p->epoch || q->time_s > p->time_s;
+    }
+    return on > 0;
+}
+
+static bool is_of_writers(const struct survey_number *n)
+{
+    bool differs = false;
+    for (size_t idx = 0; idx < n->n_points; idx++) {
+        if (n->points[idx].rank < 0) {
+            return false;
+        }
+        differs = differs || n->points[idx].rank != n->points[0].rank;
+    }
+    return differs;
+}
+
+/* Lines without an order are of one thing if they have the same words and about the same value. */
+static bool are_alike(const struct survey_number *n)
+{
+    size_t near = 0;
+    for (size_t idx = 1; idx < n->n_points; idx++) {
+        if (n->points[idx].shape != n->points[0].shape) {
+            return false;
+        }
+    }
+    for (size_t idx = 0; idx < n->n_points; idx++) {
+        double value = n->points[idx].value;
+        near += value <= ALIKE_FAR * n->points[n->n_points / 2].value &&
+                n->points[n->n_points / 2].value <= ALIKE_FAR * value;
+    }
+    return 4 * near >= 3 * n->n_points;
+}
+
+static bool has_cases(const struct survey_number *n)
+{
+    return !n->is_bar && !n->head.ptr && !has_order(n) && !is_of_writers(n) &&
+           n->max > CASES_FAR * n->min;
+}
+
+/* Each line in words of its own: phases, tests. */
+static bool are_all_different(const struct survey_number *n)
+{
+    size_t few = n->n_points < CASES_MAX ? n->n_points : CASES_MAX;
+    for (size_t idx = 0; idx < few; idx++) {
+        for (size_t other = 0; other < idx; other++) {
+            if (n->points[idx].shape == n->points[other].shape) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool is_key(const struct survey_number *n)
+{
+    char buf[NAME_BYTES];
+    return survey_name_has(survey_snake(n->key, buf, sizeof(buf)), KEYS);
+}
+
+/* "Link 3: 25 GB/s", "Size = 1000 bytes": the figure's key or another word of its line counts cases. */
+static bool has_key_word(const struct survey_number *n)
+{
+    char buf[NAME_BYTES];
+    return survey_has_word(survey_words(n->example, buf, sizeof(buf)), KEYS);
+}
+
+static bool is_table(const struct survey_number *n)
+{
+    char buf[NAME_BYTES];
+    if (n->is_pair || n->is_cell) {
+        return true;
+    }
+    if (n->n_points < 2 || n->is_bar || n->is_clock) {
+        return false;
+    }
+    if (n->head.ptr) {
+        struct str head = n->head;
+        struct str first;
+        (void)str_next(&head, ' ', &first);
+        struct str word = survey_last_word(first, buf, sizeof(buf));
+        return !survey_is_step_word(word) && !survey_is_epoch_word(word) && !are_alike(n);
+    }
+    return are_all_different(n) ||
+           (!has_order(n) && !is_of_writers(n) && (!are_alike(n) || has_key_word(n)));
+}
+
+static bool is_enough(const struct survey_number *n)
+{
+    static const char SUMS[] = "total average avg mean overall throughput performance speed rate "
+                               "result final ips trained tps per generated";
+    struct str text = n->example;
+    bool is_listed =
+        text.len > 0 && (strchr("#*>$", text.ptr[0]) || str_starts(text, STR_LIT("- ")));
+    size_t least = is_of_writers(n) || n->is_bar || has_order(n) ? 1 : LINES_MIN;
+    char buf[NAME_BYTES];
+    struct str key = survey_words(n->key, buf, sizeof(buf));
+    return !is_listed && (n->n_points >= least || n->head.ptr || survey_has_word(text, SUMS) ||
+                          survey_has_word(key, SUMS));
+}
 
 /* Short names of rates. Sources: fairseq's wps and ups, video's fps, Megatron's tgs, requests' qps. */
 static struct str short_rate(struct str word)
@@ -267,7 +424,7 @@ static void note_whose(struct suggestion *s)
 {
     if (is_of_items(s)) {
         s->is_of_one = s->is_of_one || s->number->is_of_ranks ||
-                       (s->number->steps.n == 0 && suggest_is_of_writers(s->number));
+                       (s->number->steps.n == 0 && is_of_writers(s->number));
     }
 }
 
@@ -275,11 +432,11 @@ static void classify(struct survey_reader *r, struct suggestion *s)
 {
     classify_words(r, s);
     bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
-    if (is_figure && suggest_is_preparing(s->number, str_ends(s->unit, STR_LIT("B/s")))) {
+    if (is_figure && is_preparation(s->number, str_ends(s->unit, STR_LIT("B/s")))) {
         s->kind = SUGGEST_PREPARING;
-    } else if (is_figure && suggest_is_table(s->number)) {
+    } else if (is_figure && is_table(s->number)) {
         s->kind = SUGGEST_TABLE;
-    } else if (is_figure && !suggest_is_enough(s->number)) {
+    } else if (is_figure && !is_enough(s->number)) {
         s->kind = SUGGEST_NONE;
     } else if (s->kind == SUGGEST_SPAN && is_elapsed(s->number)) {
         s->kind = SUGGEST_ELAPSED;
@@ -461,9 +618,8 @@ static bool has_counter(const struct survey_number *n, const struct survey_numbe
         }
         bool are_sizes = n_up + 1 < n->n_points || n_faster + 2 == n->n_points;
         bool is_alike = other->max <= other->min;
-        if (is_whole &&
-            (is_case ? are_sizes && !is_alike
-                     : n_up + 1 == n->n_points && !are_sizes && !suggest_is_key(other))) {
+        if (is_whole && (is_case ? are_sizes && !is_alike
+                                 : n_up + 1 == n->n_points && !are_sizes && !is_key(other))) {
             return true;
         }
     }
@@ -516,8 +672,8 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
             s->unit = STR_EMPTY;
         }
         if (s->kind == SUGGEST_TABLE && has_counter(&numbers[idx], numbers, list.n, false)) {
-            s->kind = suggest_is_enough(&numbers[idx]) ? SUGGEST_RATE : SUGGEST_NONE;
-        } else if (s->kind == SUGGEST_RATE && suggest_has_cases(&numbers[idx]) &&
+            s->kind = is_enough(&numbers[idx]) ? SUGGEST_RATE : SUGGEST_NONE;
+        } else if (s->kind == SUGGEST_RATE && has_cases(&numbers[idx]) &&
                    has_counter(&numbers[idx], numbers, list.n, true)) {
             s->kind = SUGGEST_TABLE;
         }

@@ -41,21 +41,6 @@ struct suggestion {
     int score; /* the higher, the likelier it is the log's main figure */
 };
 
-/* A figure of what comes before the steps: data that is made ready, a model that is loaded, a transfer. */
-bool suggest_is_preparing(const struct survey_number *number, bool is_of_bytes);
-
-/* Whether its lines are cases of a table, which have no order, and no mean. */
-bool suggest_is_table(const struct survey_number *number);
-/* Whether every line names its writer, and there are several; whether the number counts cases by its key. */
-bool suggest_is_of_writers(const struct survey_number *number);
-bool suggest_is_key(const struct survey_number *number);
-/* Whether its lines are in no order and far from each other, as those of cases are. */
-bool suggest_has_cases(const struct survey_number *number);
-/* Whether a program printed enough of its lines: three in the order of time, or one that sums up. */
-bool suggest_is_enough(const struct survey_number *number);
-/* Whether each figure is of all steps so far. */
-bool suggest_is_running(const struct survey_number *number);
-
 /* Whether it is a unit of time, and how many seconds it is; else 1. */
 bool suggest_factor(const struct word *unit, double *ret);
 

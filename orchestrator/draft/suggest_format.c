@@ -19,7 +19,9 @@
     "[lL]oss['\"]?\\s*[:=]?\\s*(?<value>[-+]?(?i:nan|inf)|" NUMBER ")"
 #define WORDS_BYTES   96
 #define UNIT_BYTES    64
-#define STEPS_MANY    8    /* lines with a step, so that a few without are of something else */
+#define STEPS_MANY    8 /* lines with a step, so that a few without are of something else */
+#define RUNNING_MIN   4
+#define RUNNING_FAR   2.0  /* from the first to the last */
 #define PATTERN_BYTES 2048 /* of manifests/schema/format.json */
 
 static bool is_blank(char c)
@@ -284,9 +286,23 @@ static struct str name_of(const struct suggestion *s)
                                                                   : STR_LIT("rate");
 }
 
+/* Whether each figure is of all steps so far. */
+static bool is_running_mean(const struct survey_number *n)
+{
+    size_t up = 0;
+    size_t down = 0;
+    for (size_t idx = 1; idx < n->n_points; idx++) {
+        up += n->points[idx].value > n->points[idx - 1].value;
+        down += n->points[idx].value < n->points[idx - 1].value;
+    }
+    size_t n_pairs = n->n_points > 0 ? n->n_points - 1 : 0;
+    double far = n->first < n->last ? n->last / n->first : n->first / n->last;
+    return n->n_points >= RUNNING_MIN && (up == n_pairs || down == n_pairs) && far >= RUNNING_FAR;
+}
+
 static const char *quantity_of(const struct suggestion *s)
 {
-    bool is_running = (s->number->is_bar && !is_full_bar(s)) || suggest_is_running(s->number);
+    bool is_running = (s->number->is_bar && !is_full_bar(s)) || is_running_mean(s->number);
     return s->kind == SUGGEST_CLOCK || s->kind == SUGGEST_ELAPSED ? "clock"
            : s->kind == SUGGEST_TIME                              ? "step_time"
            : is_running                                           ? "running_mean"

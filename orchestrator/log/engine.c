@@ -5,8 +5,6 @@
 
 #include "log/engine.h"
 
-#include "log/whole.h"
-
 #include <math.h>
 
 #define SLOW_START  0.2    /* slower than the level of the second half by more than this share */

@@ -24,9 +24,7 @@ struct parser *parser_of_lines(const struct format *format, struct arena *arena)
     p->fact_of = xcalloc(format->n_facts, sizeof(p->fact_of[0]));
     p->late = xcalloc(format->n_facts, sizeof(p->late[0]));
     p->budget.left = STEPS_OF_LOG;
-    p->total_steps = -1;
-    p->total_epochs = -1;
-    p->done_step = -1;
+    p->now = RUN_NEW;
     p->most_rank = -1;
     strbuf_init(&p->record, FORMAT_LINE_MAX);
     p->records =

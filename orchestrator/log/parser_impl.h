@@ -6,7 +6,6 @@
 #include "base/vec.h"
 #include "log/format_impl.h"
 #include "log/launched.h"
-#include "log/whole.h"
 
 /* A place in cleaned text: from here to the end of the line the text is a rank's. */
 struct tag {
@@ -57,6 +56,27 @@ struct guesser;
 #define STEPS_OF_LOG  20000000u
 #define STEPS_OF_BYTE 128u
 
+/* What the lines of one run have said. */
+struct run_state {
+    bool has_begin;       /* the line that begins a run */
+    bool is_resumed;      /* it resumes from a step of another run */
+    bool has_end;         /* the line that ends it */
+    bool has_samples;     /* and of them: */
+    bool has_date;        /* fact log_date */
+    bool has_stepless;    /* a sample whose line has no step */
+    bool has_unmeasured;  /* its first line has a rate of 0 */
+    int64_t fatal_line;   /* the line that says it failed; 0: none */
+    int64_t total_steps;  /* that it is to make; -1: not stated */
+    int64_t done_step;    /* that it says it has made, apart from the samples; -1: not stated */
+    int64_t log_interval; /* by a fact; 0: not stated */
+    int64_t epoch_steps;  /* of an epoch, if the run's steps are counted over all epochs; else 0 */
+    int64_t total_epochs; /* by a fact; -1: not stated */
+    int64_t epochs_left;  /* after that of its last line */
+    int of_epochs; /* 1: states its number of epochs, -1: counts epochs without stating it, 0: counts none */
+    struct causes causes;
+};
+#define RUN_NEW ((struct run_state){.total_steps = -1, .done_step = -1, .total_epochs = -1})
+
 struct parser {
     const struct format *format;   /* borrowed */
     struct arena *arena;           /* borrowed */
@@ -75,32 +95,16 @@ struct parser {
         fact_of; /* owned; by fact_spec, in this run: 0: none yet, else its index in facts plus one */
     struct late_fact *late; /* owned; by fact_spec, since the last sample */
     bool has_late;
-    bool has_begin;                       /* of this run: the line that begins a run */
-    bool is_resumed;                      /* of this run: it resumes from a step of another run */
     bool has_late_begin, is_late_resumed; /* since the last sample */
     size_t n_open;
     int32_t run;
-    bool has_end;
-    int64_t fatal_line; /* of this run: the line that says it failed; 0: none */
-    bool has_samples;   /* of this run */
-    bool has_date;      /* of this run: fact log_date */
-    int64_t total_steps;
-    int64_t log_interval; /* of this run, by a fact; 0: not stated */
-    int64_t epoch_steps;  /* of an epoch, if the run's steps are counted over all epochs; else 0 */
-    int64_t total_epochs; /* of this run, by a fact; -1: not stated */
-    int64_t epochs_left;  /* of this run: epochs left after that of its last line */
-    int of_epochs; /* of this run: 1: states its number of epochs, -1: counts epochs without stating it, 0: counts
-                      none */
+    struct run_state now;   /* of this run */
     int64_t first_bad_line; /* 0: none */
     char bad_value[40];
     bool is_truncated;
     enum parse_verdict first_run, last_run; /* known when they end */
     struct causes causes;                   /* of the runs before */
-    struct causes run_causes;               /* of this run */
-    int64_t done_step;   /* of this run: steps that it says it has made; -1: not stated */
-    bool has_stepless;   /* of this run: a sample whose line has no step */
-    bool has_unmeasured; /* of this run: its first line has a rate of 0 */
-    int32_t most_rank;   /* of launchers' tags; -1: none */
+    int32_t most_rank;                      /* of launchers' tags; -1: none */
     struct launch_seen launch;
 
     char *carry; /* owned: the unfinished line, without NULs */
@@ -130,7 +134,7 @@ int64_t parser_line_number(struct parser *parser, const struct region *region, s
 /* A parser that has no literals, for a guesser; and again from the first byte. */
 struct parser *parser_of_lines(const struct format *format, struct arena *arena);
 void parser_restart(struct parser *parser);
-/* parser_judge.c: when a run ends, and when the log does. */
+/* whole.c: when a run ends, and when the log does. */
 void parser_end_run(struct parser *parser);
 void parser_judge(struct parser *parser, struct measurement *m);
 bool parser_is_done(const struct parser *parser); /* it has made all steps that it was to make */

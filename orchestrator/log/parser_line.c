@@ -87,7 +87,9 @@ static void note_total(struct parser *p, struct str name, struct str value)
     bool is_interval = str_eq_z(name, "log_interval");
     if ((is_steps || is_epochs || is_interval) &&
         str_to_i64(value, 1, TOTAL_MAX, &total, &ignored) == 0) {
-        *(is_steps ? &p->total_steps : is_epochs ? &p->total_epochs : &p->log_interval) = total;
+        *(is_steps    ? &p->now.total_steps
+          : is_epochs ? &p->now.total_epochs
+                      : &p->now.log_interval) = total;
     }
 }
 
@@ -213,8 +215,8 @@ static int settle_facts(struct parser *p, struct err *err)
 
 static int pass_facts(struct parser *p, struct err *err)
 {
-    p->has_begin = p->has_late_begin;
-    p->is_resumed = p->is_late_resumed;
+    p->now.has_begin = p->has_late_begin;
+    p->now.is_resumed = p->is_late_resumed;
     p->has_late_begin = false;
     p->is_late_resumed = false;
     return end_gap(p, true, err);
@@ -231,7 +233,7 @@ static bool is_wanted(const struct parser *p, size_t idx, bool is_sample, bool i
 /* Reads the facts of a line, which may be a sample. */
 static int read_facts(struct parser *p, const struct line *line, bool is_sample, struct err *err)
 {
-    bool is_late = !is_sample && p->has_samples;
+    bool is_late = !is_sample && p->now.has_samples;
     if (!(line->mask & p->format->fact_mask[is_sample])) {
         return 0;
     }
@@ -270,17 +272,7 @@ static int next_run(struct parser *p, struct err *err)
 {
     parser_end_run(p);
     p->run++;
-    p->has_end = false;
-    p->fatal_line = 0;
-    p->has_samples = false;
-    p->has_date = false;
-    p->total_steps = -1;
-    p->log_interval = 0;
-    p->epoch_steps = 0;
-    p->total_epochs = -1;
-    p->epochs_left = p->of_epochs = 0;
-    p->done_step = -1;
-    p->has_stepless = p->has_unmeasured = false;
+    p->now = RUN_NEW;
     memset(p->fact_of, 0, p->format->n_facts * sizeof(p->fact_of[0]));
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         free(p->series[idx].ranks);
@@ -370,7 +362,7 @@ static bool begins_run(const struct series_spec *spec, const struct rank_state *
 
 static void note_bad_value(struct parser *p, const struct line *line, struct str value)
 {
-    cause_add(&p->run_causes, CAUSE_UNREADABLE, line->number);
+    cause_add(&p->now.causes, CAUSE_UNREADABLE, line->number);
     if (p->first_bad_line == 0) {
         p->first_bad_line = line->number;
         snprintf(p->bad_value, sizeof(p->bad_value), "%.*s", STR_ARG(str_sub(value, 0, 30)));
@@ -427,16 +419,16 @@ static void count_over_epochs(struct parser *p, const struct series_spec *spec, 
 {
     int64_t each = *total;
     int64_t before = epoch - spec->epoch_from;
-    epochs = epochs > 0 ? epochs : p->total_epochs;
+    epochs = epochs > 0 ? epochs : p->now.total_epochs;
     if (spec->epoch_from >= 0) {
-        p->epochs_left = epochs > 0 && before >= 0 ? epochs - before - 1 : 0;
-        p->of_epochs = epochs > 0 ? 1 : -1;
+        p->now.epochs_left = epochs > 0 && before >= 0 ? epochs - before - 1 : 0;
+        p->now.of_epochs = epochs > 0 ? 1 : -1;
     }
     if (spec->epoch_from < 0 || before < 0 || each <= 0 || sample->step < 0 || each > TOTAL_MAX ||
         before >= TOTAL_MAX / each || sample->step > TOTAL_MAX) {
         return;
     }
-    p->epoch_steps = each;
+    p->now.epoch_steps = each;
     sample->step += before * each;
     *total = epochs > before && epochs < TOTAL_MAX / each ? epochs * each : (before + 1) * each;
 }
@@ -466,10 +458,10 @@ static int note_date(struct parser *p, struct str time, const struct line *line,
 {
     size_t place;
     bool is_dated = time.ptr && time.len > DATE_BYTES && (time.ptr[4] == '-' || time.ptr[4] == '/');
-    if (p->has_date || !is_dated) {
+    if (p->now.has_date || !is_dated) {
         return 0;
     }
-    p->has_date = true;
+    p->now.has_date = true;
     return keep_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, &place,
                      err);
 }
@@ -508,7 +500,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         }
     }
     bool is_stepless = spec->step >= 0 && sample.step < 0;
-    p->has_stepless = p->has_stepless || is_stepless;
+    p->now.has_stepless = p->now.has_stepless || is_stepless;
     if (!is_stepless && begins_run(spec, state, series, &sample, epoch)) {
         if (p->run == RUNS_MAX) {
             return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
@@ -534,10 +526,10 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         *state = (struct rank_state){sample.step,  epoch, true, spec->quantity == QTY_SUMMARY,
                                      line->number, 1};
     }
-    p->has_samples = true;
-    p->total_steps = total >= 0 ? total : p->total_steps;
+    p->now.has_samples = true;
+    p->now.total_steps = total >= 0 ? total : p->now.total_steps;
     if (is_first && is_not_measured_yet(spec, line)) {
-        p->has_unmeasured = true;
+        p->now.has_unmeasured = true;
         return 0;
     }
     sample.value = read_value(p, spec, line);
@@ -622,7 +614,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
     bool is_word;
     bool is_named = lognumber_lacks_loss(line->text, &is_word);
     if (is_word && !p->format->has_loss && !survey_is_of_eval(line->text)) {
-        cause_add(&p->run_causes, CAUSE_NAN_LOSS, line->number);
+        cause_add(&p->now.causes, CAUSE_NAN_LOSS, line->number);
     }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         const struct series_spec *spec = &p->format->series[idx];
@@ -637,7 +629,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
         }
         if (is_there && lognumber_parse(pattern_text(spec->line.pattern, line->text, spec->value),
                                         &value) != NUMBER_OK) {
-            cause_add(&p->run_causes, CAUSE_NAN_LOSS, line->number);
+            cause_add(&p->now.causes, CAUSE_NAN_LOSS, line->number);
         }
     }
     return 0;
@@ -657,7 +649,7 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
         *ret_is_like = is_like;
     }
     if (*ret_is_like) {
-        cause_add(&p->run_causes, CAUSE_UNREADABLE, line->number);
+        cause_add(&p->now.causes, CAUSE_UNREADABLE, line->number);
     }
     return 0;
 }
@@ -680,15 +672,15 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
         int64_t step;
         if (logwhole_parse(pattern_text(f->done.pattern, line->text, f->done_step), INT64_MAX,
                            &step)) {
-            p->done_step = step > p->done_step ? step : p->done_step;
+            p->now.done_step = step > p->now.done_step ? step : p->now.done_step;
         }
         return 0;
     }
     if (look_at_like(p, line, &is_hit, err) < 0 || is_hit) {
         return is_hit ? 0 : -1;
     }
-    if (breaks_off(f, line) && p->has_samples && !p->has_end && !parser_is_done(p)) {
-        cause_add(&p->run_causes, CAUSE_CRASH, line->number);
+    if (breaks_off(f, line) && p->now.has_samples && !p->now.has_end && !parser_is_done(p)) {
+        cause_add(&p->now.causes, CAUSE_CRASH, line->number);
     }
     return 0;
 }
@@ -714,7 +706,7 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
     if (!is_hit) {
         return 0;
     }
-    if (p->has_samples || p->has_end) {
+    if (p->now.has_samples || p->now.has_end) {
         if (p->run == RUNS_MAX) {
             return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
         }
@@ -734,8 +726,8 @@ static int look_at_begin(struct parser *p, const struct line *line, struct err *
         probe_line(p, &p->format->resumed, line, &is_resumed, err) < 0) {
         return -1;
     }
-    *(p->has_samples ? &p->has_late_begin : &p->has_begin) |= is_begin;
-    *(p->has_samples ? &p->is_late_resumed : &p->is_resumed) |= is_resumed;
+    *(p->now.has_samples ? &p->has_late_begin : &p->now.has_begin) |= is_begin;
+    *(p->now.has_samples ? &p->is_late_resumed : &p->now.is_resumed) |= is_resumed;
     return 0;
 }
 
@@ -776,12 +768,12 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     if ((is_step || is_hit) && settle_facts(p, err) < 0) {
         return -1;
     }
-    p->has_end = p->has_end || is_hit;
+    p->now.has_end = p->now.has_end || is_hit;
     if (look_at_fatal(p, line, &is_hit, err) < 0) {
         return -1;
     }
-    if (is_hit && p->fatal_line == 0) {
-        p->fatal_line = line->number;
+    if (is_hit && p->now.fatal_line == 0) {
+        p->now.fatal_line = line->number;
     }
     return read_facts(p, line, is_sample, err);
 }
@@ -843,8 +835,8 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     }
     const struct series *primary = &m.series[first];
     m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;
-    m.total_steps = p->total_steps;
-    m.epoch_steps = p->epoch_steps;
+    m.total_steps = p->now.total_steps;
+    m.epoch_steps = p->now.epoch_steps;
     m.warmup_steps = stated_warmup(p);
     m.n_bytes = p->n_bytes;
     m.n_lines = (uint64_t)p->n_lines;

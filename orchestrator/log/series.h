@@ -113,6 +113,13 @@ struct causes {
     struct str doubt;    /* of the first of CAUSE_ARITHMETIC and CAUSE_LEVELS: the sentence */
 };
 
+const char *cause_name(enum cause cause);
+enum parse_verdict cause_verdict(enum cause cause);
+/* Of the first cause; PARSE_OK if there is none. */
+enum parse_verdict causes_verdict(const struct causes *causes);
+/* Counts the cause once more, first at line or step `at`. */
+void cause_add(struct causes *causes, enum cause cause, int64_t at);
+
 struct measurement {
     struct str format; /* id */
     enum parse_verdict verdict;

@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "codec/json_document.h"
-#include "log/whole.h"
 
 #define NOTES_BYTES 4096
 
