@@ -2,16 +2,453 @@
 /* The rates of a document's tables, and the text around them. */
 #include "base/base.h"
 
-#include "draft/draft_impl.h"
+#include "draft/draft.h"
 
+#include "base/map.h"
+#include "codec/pattern.h"
 #include "log/logtime.h"
 #include "log/numbers.h"
+#include "log/records.h"
 #include "report/shell_text.h"
 
 #define HEAD_ROWS_MAX   3
 #define HEAD_MAX        300 /* bytes */
 #define TIME_UNIT_MAX   12
 #define TABLE_BYTES_MAX (1 << 20)
+#define COUNT_MAX       100000
+#define BATCH_MAX       10000000
+#define NAME_BYTES      64
+#define SLUG_BYTES_MAX  64 /* of a report's names */
+
+enum draft_column {
+    COLUMN_VALUE,
+    COLUMN_GPUS,
+    COLUMN_PER_NODE,
+    COLUMN_NODES,
+    COLUMN_BATCH,
+    COLUMN_PRECISION,
+    COLUMN_MODEL,
+    COLUMN_FRAMEWORK,
+    COLUMN_LABEL
+};
+
+struct draft_reader {
+    struct arena *arena; /* borrowed */
+    const struct vocabulary *vocabulary;
+    struct str unit;   /* for speeds that name none; or empty */
+    struct map tables; /* those that were read, by their text */
+    struct patterns patterns;
+};
+
+#define FREE_BEFORE "(?i)(?<![a-z0-9])"
+#define NUMBER_OF   "(?i)^(?:#|no\\.?|number of|num|n|total)?[ _-]*"
+#define COUNTED     "(?:[ _](?:num|count|number))?(?:\\(s\\))?$"
+#define RATIO       "speed-?up|\xe5\x8a\xa0\xe9\x80\x9f|ratio|scaling|scale|efficiency|%"
+static const char SHAPE_GRID[] = FREE_BEFORE "n(\\d{1,4})[cg](\\d{1,3})(?![a-z0-9])";
+static const char SHAPE_GRID_AFTER[] =
+    FREE_BEFORE "(\\d{1,4})n[_ x]?(\\d{1,3})[gc](?:pus?)?(?![a-z0-9])";
+static const char SHAPE_GPUS[] =
+    FREE_BEFORE "(?:n?gpus?|cards?|num_gpus|world[ _]size)\\s?[=:_]?\\s?(\\d{1,5})(?!\\d|\\.\\d)";
+static const char SHAPE_GPUS_AFTER[] = "(?i)(?<![a-z0-9.])(\\d{1,5})[ _-]?(?:x "
+                                       ")?(?:gpus?(?![a-z])|cards?(?![a-z])|\xe5\x8d\xa1)";
+static const char SHAPE_TIMES[] = "(?i)(?<![a-z0-9.])(\\d{1,4}) ?(?:x|\xc3\x97) ?(?:nvidia |tesla "
+                                  ")?[avhptlb]\\d{1,3}(?!\\d)";
+static const char SHAPE_BATCH[] =
+    "(?i)(?<![a-z0-9])(?<!global[ _-])(?<!total[ _-])(?:bsz?|batch[ _-]?size|batch)"
+    "\\s?[=:_]?\\s?(\\d{1,7})(?!\\d|\\.\\d)";
+static const char SHAPE_BATCH_AFTER[] = "(?i)(?<![a-z0-9.])(\\d{1,7})bsz?(?![a-z0-9])";
+static const char SHAPE_PRECISION[] =
+    FREE_BEFORE "(fp32|tf32|fp16|bf16|fp8|int8|amp|float32|float16|bfloat16|mixed "
+                "precision)(?![a-z0-9])";
+static const char SHAPE_FRAMEWORK[] =
+    "(?i)(paddle|pytorch|torch|tensorflow|mxnet|jax|oneflow|mindspore|keras)";
+static const char SHAPE_HARDWARE[] = FREE_BEFORE
+    "([ahbp]\\d00|v100|h20|a10g?|a[34]0|t4|l4|l40s?|k[48]0|p4|[pm]40|gh200|gb[23]00|"
+    "[rg]tx[ _-]?(?:titan|a?\\d{4})|[rgq]?tx[ _-]?\\d{4}|(?:10|20|30|40|50)[5-9]0(?: ?ti)?|"
+    "titan[ _-]?(?:v|xp?|rtx)|radeon[ _-]?(?:pro[ _-]?vii|vii|rx[ _-]?\\d{3,4})|mi\\d{2,3}x?|"
+    "tpu[ _-]?v\\d|ascend[ _-]?910[ab]?)(?![a-z0-9])";
+static const char SHAPE_RATE[] = "(?i)through?t?put|speed(?![ _-]?up)|training "
+                                 "performance|\xe5\x90\x9e\xe5\x90\x90|ips(?![a-z])|fps";
+static const char SHAPE_PER_SECOND[] =
+    "(?i)(images?|imgs?|samples?|sequences?|sentences?|tokens?|words?) "
+    "?(?:per|/) ?sec";
+static const char SHAPE_PER_GPU[] =
+    "(?i)(?:s|sec|second)\\s?(?:/|per)\\s?(?:gpu|device|card|chip|core)(?![a-z])";
+static const char SHAPE_ANY_PER_SECOND[] =
+    "(?i)(?<![a-z])[a-z]{1,16} ?/ ?s(?:ec(?:ond)?)?(?![a-z])";
+static const char SHAPE_TRAINING[] = "(?i)train";
+static const char SHAPE_INFERENCE[] = "(?i)infer(?:ence|ring)?(?![a-z])";
+static const char SHAPE_SCALED[] = FREE_BEFORE
+    "(?:[kmg]|kilo|(?:thousand|million)s?(?: of)?|(?:x ?)?10\\^[36]|1e[36])[ -]?(?:images?|imgs?|"
+    "samples?|seqs?|sequences?|sentences?|tokens?|toks?|words?) ?(?:/|per) ?s";
+static const char SHAPE_FPS[] = "(?i)(?<![a-z])fps(?![a-z])";
+static const char SHAPE_RATIO[] = "(?i)" RATIO;
+static const char SHAPE_OTHER[] =
+    "(?i)accuracy|top-?[15]|\\bacc\\b|\\bm?ap\\b|miou|param|flops|loss|latency|"
+    "mem|size|epoch|\\blr\\b|" RATIO
+    "|time|hours?|mins?\\b|version|date|seq|^#$|\\bid\\b|_num\\b|watt|power|price|"
+    "cost|\\bssd\\b|layers?|hidden|heads?|vocab|classes|\\bsteps?\\b|"
+    "\\b(?:number|no\\.|count) of\\b";
+static const char SHAPE_GENERAL[] =
+    "(?i)result|performance|benchmark|train|inference|table|readme|speed|"
+    "through|overview|summary|comparison|^\\d";
+/* "8B Q4_K_M", "3D-UNet": a name. */
+static const char SHAPE_SIZED[] = "(?i)^\\d+(?:\\.\\d+)?(?:[bm](?![a-z])|d[ -])";
+static const char SHAPE_STATISTIC[] =
+    "(?i)^(?:mean|median|average|avg|min(?:imum)?|max(?:imum)?|std|stdev|"
+    "p\\d{1,2}|\\d{1,2}(?:th|%)? ?(?:percentile)?)$";
+static const char SHAPE_SETTING[] =
+    "(?i)chunk|window|length|interval|time-?out|budget|period|limit";
+static const char SHAPE_TIME[] = "(?i)time|latency|duration|forward|backward";
+static const char SHAPE_TIME_UNIT[] =
+    "(?i)(?<![a-z0-9/])(ms|msec|milliseconds?|us|microseconds?|s|secs?|"
+    "seconds?|min|mins|minutes?|h|hrs?|hours?)(?![a-z])";
+static const char SHAPE_WHOLE_TIME[] = "(?i)train|record|total|wall|converge|time[ _-]to|epochs?";
+static const char SHAPE_LATENCY[] = "(?i)latency|infer|eval|forward|predict|delay";
+static const char SHAPE_ACCURACY[] =
+    "(?i)^(?:(?:val(?:idation)?|test|eval|best|final)[ _-]*)?(?:top-?1|acc(?:uracy)?|miou)"
+    "(?:[ _-]*(?:top-?1|acc(?:uracy)?))?[ _]*\\(?%?\\)?$";
+static const char SHAPE_COLUMN_GPUS[] =
+    NUMBER_OF "(?:of )?(?:n?gpus?|cards?|devices?|accelerators?|world[ _]size|ranks?|gpu "
+              "num|\xe5\x8d\xa1\xe6\x95\xb0)" COUNTED;
+static const char SHAPE_COLUMN_PER_NODE[] =
+    "(?i)(?:gpus?|cards?|devices?)(?:[ _]num)?[ _]?(?:per|/)[ "
+    "_]?(?:node|machine|server|host)";
+static const char SHAPE_COLUMN_NODES[] = NUMBER_OF "(?:nodes?|machines?|servers?|hosts?)" COUNTED;
+static const char SHAPE_COLUMN_BATCH[] =
+    "(?i)^(?!.*(?:global|total|max))(?:.*batch[ _-]?size.*|bsz?|batch|mbs|micro[ _-]?batch)$";
+static const char SHAPE_COLUMN_PRECISION[] =
+    "(?i)^(?:precision|dtype|data ?type|\xe7\xb2\xbe\xe5\xba\xa6)$";
+static const char SHAPE_COLUMN_MODEL[] =
+    "(?i)^(?:models?|networks?|methods?|backbones?|arch(?:itecture)?s?|"
+    "benchmarks?|workloads?|model[ _]names?|names?|\xe6\xa8\xa1\xe5\x9e\x8b"
+    "(?:\xe5\x90\x8d\xe7\xa7\xb0)?)$";
+static const char SHAPE_COLUMN_FRAMEWORK[] =
+    "(?i)^(?:frameworks?|\xe6\xa1\x86\xe6\x9e\xb6|library|backend)$";
+
+struct draft_reader *draft_reader_new(struct arena *arena, const struct vocabulary *vocabulary,
+                                      struct str unit)
+{
+    struct draft_reader *r = xcalloc(1, sizeof(*r));
+    r->arena = arena;
+    r->vocabulary = vocabulary;
+    r->unit = unit;
+    return r;
+}
+
+void draft_reader_free(struct draft_reader *reader)
+{
+    if (reader) {
+        patterns_release(&reader->patterns);
+        map_release(&reader->tables);
+    }
+    free(reader);
+}
+
+static bool finds(struct draft_reader *r, const char *shape, struct str text)
+{
+    return patterns_find(&r->patterns, shape, text, NULL, 0);
+}
+
+static struct str lower(struct arena *arena, struct str text)
+{
+    char *copy = arena_strndup(arena, text.ptr ? text.ptr : "", text.len);
+    for (char *c = copy; *c; c++) {
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    }
+    return str_of(copy);
+}
+
+/* What its only group is, in small letters; ptr NULL: the text has none. */
+static struct str found(struct draft_reader *r, const char *shape, struct str text)
+{
+    struct str g[2];
+    return patterns_find(&r->patterns, shape, text, g, 2) ? lower(r->arena, g[1]) : STR_EMPTY;
+}
+
+static bool finds_count(struct draft_reader *r, const char *shape, struct str text, int64_t *ret)
+{
+    struct err ignored = {0};
+    struct str digits = found(r, shape, text);
+    return digits.ptr && str_to_i64(digits, 1, BATCH_MAX, ret, &ignored) == 0;
+}
+
+struct str draft_slug(struct arena *arena, struct str text)
+{
+    struct str low = lower(arena, str_sub(text, 0, SLUG_BYTES_MAX));
+    char *out = arena_strndup(arena, low.ptr, low.len);
+    size_t len = 0;
+    for (size_t idx = 0; idx < low.len; idx++) {
+        char c = low.ptr[idx];
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            out[len++] = c;
+        } else if (len && out[len - 1] != '-') {
+            out[len++] = '-';
+        }
+    }
+    while (len && out[len - 1] == '-') {
+        len--;
+    }
+    return len ? (struct str){out, len} : STR_EMPTY;
+}
+
+static bool take_grid(struct draft_reader *r, const char *shape, struct str text,
+                      struct draft_attrs *into)
+{
+    struct str g[3];
+    int64_t nodes, each;
+    struct err ignored = {0};
+    if (!patterns_find(&r->patterns, shape, text, g, 3) ||
+        str_to_i64(g[1], 1, BATCH_MAX, &nodes, &ignored) < 0 ||
+        str_to_i64(g[2], 1, COUNT_MAX, &each, &ignored) < 0) {
+        return false;
+    }
+    into->nodes = nodes;
+    into->gpus = nodes * each;
+    return true;
+}
+
+/* Without the separators between its letters and digits: "rtx 3090", "RTX-3090", "RTX_3090". */
+static struct str hardware_name(struct arena *arena, struct str text)
+{
+    struct str low = text;
+    char *out = arena_strndup(arena, low.ptr, low.len);
+    size_t len = 0;
+    for (size_t idx = 0; idx < low.len; idx++) {
+        if (!strchr(" -_", low.ptr[idx])) {
+            out[len++] = low.ptr[idx];
+        }
+    }
+    low = (struct str){out, len};
+    return str_starts(low, STR_LIT("rtx")) || str_starts(low, STR_LIT("gtx"))
+               ? str_sub(low, 3, low.len)
+               : low;
+}
+
+void draft_read_attrs(struct draft_reader *r, struct str text, struct draft_attrs *into)
+{
+    if (!into->gpus && !take_grid(r, SHAPE_GRID, text, into) &&
+        !take_grid(r, SHAPE_GRID_AFTER, text, into) &&
+        !finds_count(r, SHAPE_GPUS, text, &into->gpus) &&
+        !finds_count(r, SHAPE_GPUS_AFTER, text, &into->gpus)) {
+        (void)finds_count(r, SHAPE_TIMES, text, &into->gpus);
+    }
+    if (!into->batch && !finds_count(r, SHAPE_BATCH, text, &into->batch)) {
+        (void)finds_count(r, SHAPE_BATCH_AFTER, text, &into->batch);
+    }
+    struct str name = into->precision.ptr ? STR_EMPTY : found(r, SHAPE_PRECISION, text);
+    if (name.ptr) {
+        const struct word *word = words_find(
+            &r->vocabulary->precisions, str_starts(name, STR_LIT("mixed")) ? STR_LIT("amp") : name);
+        into->precision = word ? word->name : STR_EMPTY;
+    }
+    name = into->framework.ptr ? STR_EMPTY : found(r, SHAPE_FRAMEWORK, text);
+    if (name.ptr) {
+        into->framework = str_eq_z(name, "torch") ? STR_LIT("pytorch") : name;
+    }
+    name = into->hardware.ptr ? STR_EMPTY : found(r, SHAPE_HARDWARE, text);
+    if (name.ptr) {
+        into->hardware = hardware_name(r->arena, name);
+    }
+    if (into->purpose == PURPOSE_UNSAID) {
+        bool trains = finds(r, SHAPE_TRAINING, text);
+        bool infers = finds(r, SHAPE_INFERENCE, text);
+        into->purpose = trains == infers ? PURPOSE_UNSAID
+                        : trains         ? PURPOSE_TRAINING
+                                         : PURPOSE_INFERENCE;
+    }
+}
+
+bool draft_says_row(const struct draft_attrs *attrs)
+{
+    return attrs->gpus || attrs->batch || attrs->precision.ptr || attrs->framework.ptr ||
+           attrs->hardware.ptr;
+}
+
+/* ---- numbers and their units ---- */
+
+/* From a column's name, "train_samples_per_sec", or from "FPS". */
+static struct str name_unit(struct draft_reader *r, struct str name)
+{
+    const struct word *unit;
+    struct str metric;
+    bool is_named = str_find(name, STR_LIT("per")) >= 0 || str_find(name, STR_LIT("/")) >= 0;
+    if (is_named && records_figure(r->vocabulary, name, &metric, &unit) &&
+        str_eq_z(unit->dimension, "rate")) {
+        return unit->name;
+    }
+    return finds(r, SHAPE_FPS, name) ? words_find(&r->vocabulary->units, STR_LIT("frames/s"))->name
+                                     : STR_EMPTY;
+}
+
+static bool is_letter(char c)
+{
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
+
+/* "img/s" anywhere in it. */
+static struct str slashed_unit(struct draft_reader *r, struct str text)
+{
+    struct str found;
+    while (patterns_find(&r->patterns, "[A-Za-z]+/[A-Za-z]+", text, &found, 1)) {
+        const struct word *word = words_find(&r->vocabulary->units, found);
+        word = word ? word : words_find(&r->vocabulary->units, lower(r->arena, found));
+        if (word && str_eq_z(word->dimension, "rate")) {
+            return word->name;
+        }
+        size_t slash = (size_t)(found.ptr - text.ptr + str_find(found, STR_LIT("/")));
+        text = str_sub(text, slash + 1, SIZE_MAX);
+    }
+    return STR_EMPTY;
+}
+
+/* The first unit of a rate of items in a text; empty if there is none. */
+static struct str unit_in(struct draft_reader *r, struct str text)
+{
+    struct str unit = slashed_unit(r, text);
+    struct str item = unit.len ? STR_EMPTY : found(r, SHAPE_PER_SECOND, text);
+    if (item.ptr) {
+        const struct word *word = words_find(
+            &r->vocabulary->units, str_of(arena_printf(r->arena, "%.*s/s", STR_ARG(item))));
+        unit = word ? word->name : STR_EMPTY;
+    }
+    return unit.len ? unit : name_unit(r, text);
+}
+
+/* "k" and "M tokens/s" after a number: its digits are a thousandth or a millionth of it. */
+static bool begins_scaled(struct draft_reader *r, struct str rest)
+{
+    return finds(r, "^[kKMG](?![A-Za-z0-9])", rest);
+}
+
+/* Whether the text after a number is harmless. */
+static bool is_harmless(struct draft_reader *r, struct str rest)
+{
+    struct draft_attrs attrs = {0};
+    size_t letters = 0;
+    if (begins_scaled(r, rest)) {
+        return false;
+    }
+    if (!rest.len || rest.ptr[0] == '(' || str_starts(rest, STR_LIT("\xc2\xb1")) ||
+        str_starts(rest, STR_LIT("+/-"))) {
+        return memchr(rest.ptr ? rest.ptr : "", '%', rest.len) == NULL || rest.ptr[0] == '(';
+    }
+    if (str_eq_z(rest, "/s") || str_eq_z(rest, "/sec")) {
+        return true; /* of the text around it, or given by --unit */
+    }
+    if (unit_in(r, rest).len) {
+        return !finds(r, SHAPE_RATIO, rest);
+    }
+    draft_read_attrs(r, rest, &attrs);
+    for (size_t idx = 0; idx < rest.len; idx++) {
+        letters += is_letter(rest.ptr[idx]);
+    }
+    return (attrs.batch || attrs.precision.ptr) && letters < NAME_BYTES / 4;
+}
+
+/* "1h9min" is none. */
+static bool printed_with(struct draft_reader *r, struct str text, struct str *ret,
+                         struct str *ret_rest)
+{
+    static const char PRINTED[] = "(?s)^([\\d.,]++)(?!\\s*[dhm][A-Za-z]*\\s*\\d)(.*)";
+    char buf[NAME_BYTES];
+    struct str g[3];
+    double value;
+    if (!patterns_find(&r->patterns, PRINTED, text, g, 3)) {
+        return false;
+    }
+    struct str digits = lognumber_ungroup(g[1], buf, sizeof(buf));
+    digits.len -= digits.len > 1 && digits.ptr[digits.len - 1] == '.'; /* "1463." of a table */
+    *ret_rest = str_trim(g[2]);
+    if (digits.len == 0 || digits.len > 20 || memchr(digits.ptr, ',', digits.len) ||
+        digits.ptr[0] == '.' || digits.ptr[digits.len - 1] == '.') {
+        return false;
+    }
+    *ret = str_dup(r->arena, digits);
+    return lognumber_parse(*ret, &value) == NUMBER_OK && value > 0 && value <= DRAFT_PRINTED_MAX;
+}
+
+/* "25.4k tokens/s", or "25.4" below "K tokens/s". */
+static bool is_scaled(struct draft_reader *r, struct str head, struct str text)
+{
+    struct str printed, rest;
+    return printed_with(r, text, &printed, &rest) &&
+           (begins_scaled(r, rest) || finds(r, SHAPE_SCALED, rest) || finds(r, SHAPE_SCALED, head));
+}
+
+/* Whether a text begins with a number, "nan", "-12.5 img/s", "0", that nothing printed here can be; *ret_as_if: the text with a number
+   that can be in its place. */
+static bool is_unusable(struct draft_reader *r, struct str text, struct str *ret_as_if)
+{
+    /* A sign (the last is U+2212), "nan", "Inf" or digits, and what follows; of two units the first. */
+    static const char NONE[] =
+        "(?s)^(?:[-+]|\xe2\x88\x92)?(?:(?i:nan|inf(?:inity)?)(?![A-Za-z])|[.,]*\\d[\\d.,]*+)"
+        "([dhm][A-Za-z]*(?=\\s*\\d)|.*)";
+    struct str g[2], printed, rest;
+    if (!patterns_find(&r->patterns, NONE, text, g, 2) || printed_with(r, text, &printed, &rest)) {
+        return false;
+    }
+    *ret_as_if = str_of(arena_printf(r->arena, "50%.*s", STR_ARG(g[1])));
+    return true;
+}
+
+/* "1,234.5 img/s", "**117.2**": only the digits. What follows may be a unit, a bracket or a part of the row ("bs=96"), nothing else. */
+static bool printed_in(struct draft_reader *r, struct str text, struct str *ret)
+{
+    struct str rest;
+    return printed_with(r, text, ret, &rest) && is_harmless(r, rest);
+}
+
+/* The unit of time in a text, as in the vocabulary; empty if there is none. */
+static struct str time_unit_in(struct draft_reader *r, struct str text)
+{
+    struct str name = found(r, SHAPE_TIME_UNIT, text);
+    name = str_starts(name, STR_LIT("hr")) ? STR_LIT("h")
+           : str_eq_z(name, "mins")        ? STR_LIT("min")
+                                           : name;
+    const struct word *word = name.ptr ? words_find(&r->vocabulary->units, name) : NULL;
+    return word && str_eq_z(word->dimension, "time") ? word->name : STR_EMPTY;
+}
+
+/* A count, also in the form that CSV writers use: "8.0". */
+static bool count_in(struct str text, int64_t *ret)
+{
+    struct err ignored = {0};
+    int64_t value;
+    if (str_ends(text, STR_LIT(".0"))) {
+        text.len -= 2;
+    }
+    if (str_to_i64(text, 1, BATCH_MAX, &value, &ignored) < 0) {
+        return false;
+    }
+    *ret = value;
+    return true;
+}
+
+static enum draft_column column_of(struct draft_reader *r, struct str head)
+{
+    static const struct {
+        const char *shape;
+        enum draft_column column;
+    } BY_NAME[] = {
+        {SHAPE_COLUMN_PER_NODE, COLUMN_PER_NODE},   {SHAPE_COLUMN_GPUS, COLUMN_GPUS},
+        {SHAPE_COLUMN_NODES, COLUMN_NODES},         {SHAPE_COLUMN_BATCH, COLUMN_BATCH},
+        {SHAPE_COLUMN_MODEL, COLUMN_MODEL},         {SHAPE_COLUMN_PRECISION, COLUMN_PRECISION},
+        {SHAPE_COLUMN_FRAMEWORK, COLUMN_FRAMEWORK},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(BY_NAME); idx++) {
+        if (finds(r, BY_NAME[idx].shape, head)) {
+            return BY_NAME[idx].column;
+        }
+    }
+    if (unit_in(r, head).len > 0) {
+        return COLUMN_VALUE;
+    }
+    return finds(r, SHAPE_RATIO, head) ||
+                   (finds(r, SHAPE_OTHER, head) && !finds(r, SHAPE_RATE, head))
+               ? COLUMN_LABEL
+               : COLUMN_VALUE;
+}
 
 struct draft_page { /* a table and its place */
     struct str document, title;
@@ -49,8 +486,8 @@ static struct str section_of(const struct doc_row *row)
 static bool is_number(struct draft_reader *r, struct str text)
 {
     struct str printed, as_if;
-    return draft_printed(r, text, &printed) ||
-           (draft_is_unusable(r, text, &as_if) && draft_printed(r, as_if, &printed));
+    return printed_in(r, text, &printed) ||
+           (is_unusable(r, text, &as_if) && printed_in(r, as_if, &printed));
 }
 
 /* "56.17 ms", "1.491s ± 0.178", "0.98x": a figure, not a name that begins with a number ("8 GPUs", "1x"). */
@@ -61,13 +498,13 @@ static bool is_figure(struct draft_reader *r, struct str text)
     if (is_number(r, text)) {
         return true;
     }
-    if (!draft_printed_with(r, text, &printed, &rest)) {
+    if (!printed_with(r, text, &printed, &rest)) {
         return false;
     }
     while (n < rest.len && (rest.ptr[n] | 0x20) >= 'a' && (rest.ptr[n] | 0x20) <= 'z') {
         n++;
     }
-    return draft_time_unit(r, str_sub(rest, 0, n)).len > 0 ||
+    return time_unit_in(r, str_sub(rest, 0, n)).len > 0 ||
            (memchr(printed.ptr, '.', printed.len) && (n < 2 || str_eq_z(rest, "GB")));
 }
 
@@ -102,7 +539,7 @@ static void read_heads(struct draft_reader *r, struct draft_page *page)
             }
         }
         page->heads[c] = head;
-        page->columns[c] = draft_column_of(r, head);
+        page->columns[c] = column_of(r, head);
     }
 }
 
@@ -121,16 +558,16 @@ static void read_label(struct draft_reader *r, enum draft_column column, struct 
     struct str name;
     switch (column) {
     case COLUMN_GPUS:
-        (void)(attrs->gpus || draft_count(text, &attrs->gpus));
+        (void)(attrs->gpus || count_in(text, &attrs->gpus));
         break;
     case COLUMN_PER_NODE:
-        (void)(attrs->gpus_per_node || draft_count(text, &attrs->gpus_per_node));
+        (void)(attrs->gpus_per_node || count_in(text, &attrs->gpus_per_node));
         break;
     case COLUMN_NODES:
-        (void)(attrs->nodes || draft_count(text, &attrs->nodes));
+        (void)(attrs->nodes || count_in(text, &attrs->nodes));
         break;
     case COLUMN_BATCH:
-        (void)(attrs->batch || draft_count(text, &attrs->batch));
+        (void)(attrs->batch || count_in(text, &attrs->batch));
         break;
     case COLUMN_MODEL:
         name = draft_slug(r->arena, text);
@@ -141,7 +578,7 @@ static void read_label(struct draft_reader *r, enum draft_column column, struct 
                                                            STR_ARG(attrs->model), STR_ARG(name))));
         break;
     case COLUMN_PRECISION:
-        word = words_find(&r->vocabulary->precisions, draft_lower(r->arena, text));
+        word = words_find(&r->vocabulary->precisions, lower(r->arena, text));
         attrs->precision = word && !attrs->precision.ptr ? word->name : attrs->precision;
         break;
     case COLUMN_VALUE:
@@ -150,7 +587,7 @@ static void read_label(struct draft_reader *r, enum draft_column column, struct 
         break;
     }
     draft_read_attrs(r, text, attrs);
-    if (column != COLUMN_MODEL && !attrs->machine.ptr && draft_finds(r, SHAPE_HARDWARE, text)) {
+    if (column != COLUMN_MODEL && !attrs->machine.ptr && finds(r, SHAPE_HARDWARE, text)) {
         attrs->machine = text;
     }
 }
@@ -163,7 +600,7 @@ static void read_row(struct draft_reader *r, const struct draft_page *page,
         const struct doc_cell *cell = &row->cells[c];
         struct str number;
         bool is_value =
-            page->columns[c] == COLUMN_VALUE && draft_printed(r, cell->text, &number) && c > 0;
+            page->columns[c] == COLUMN_VALUE && printed_in(r, cell->text, &number) && c > 0;
         if (!is_value) {
             read_label(r, page->columns[c], cell->text.len ? cell->text : page->carried[c], attrs);
         }
@@ -202,14 +639,14 @@ static struct str model_of(struct draft_reader *r, const struct draft_page *page
 {
     struct str path = page->document;
     struct str name = folder_name(path);
-    while (name.len && (is_word_of(draft_lower(r->arena, name),
+    while (name.len && (is_word_of(lower(r->arena, name),
                                    "docs doc otherreports benchmark benchmarks results result "
                                    "logs log examples en csv records data reports") ||
-                        draft_finds(r, SHAPE_FRAMEWORK, name))) {
+                        finds(r, SHAPE_FRAMEWORK, name))) {
         path = str_sub(path, 0, (size_t)(name.ptr - path.ptr));
         name = folder_name(path);
     }
-    if (!name.len && !draft_finds(r, SHAPE_GENERAL, page->table->heading)) {
+    if (!name.len && !finds(r, SHAPE_GENERAL, page->table->heading)) {
         name = page->table->heading;
     }
     return draft_slug(r->arena, name);
@@ -245,10 +682,10 @@ static void leave_out(struct draft *into, enum draft_left_out why, const struct 
 /* A unit outside the column counts if the column's header says speed, a row, or a name: not if it says "date". */
 static struct str unit_around(struct draft_reader *r, const struct draft_page *page)
 {
-    struct str unit = draft_unit(r, page->table->heading);
-    unit = unit.len ? unit : draft_unit(r, page->above);
-    unit = unit.len ? unit : draft_unit(r, page->heads[0]);
-    return unit.len ? unit : draft_unit(r, page->table->outer);
+    struct str unit = unit_in(r, page->table->heading);
+    unit = unit.len ? unit : unit_in(r, page->above);
+    unit = unit.len ? unit : unit_in(r, page->heads[0]);
+    return unit.len ? unit : unit_in(r, page->table->outer);
 }
 
 /* False: not a speed, or one that is left out. */
@@ -256,22 +693,21 @@ static bool find_unit(struct draft_reader *r, const struct draft_page *page, siz
                       struct str text, struct draft *into, struct str *ret)
 {
     struct str head = page->heads[column];
-    bool speaks = draft_finds(r, SHAPE_RATE, head) || draft_finds(r, SHAPE_RATE, page->above) ||
-                  draft_finds(r, SHAPE_RATE, page->table->heading) ||
-                  draft_finds(r, SHAPE_RATE, page->table->outer) ||
-                  (draft_finds(r, SHAPE_RATE, page->document) &&
-                   !memchr(head.ptr ? head.ptr : "", '_', head.len));
-    struct str unit = draft_unit(r, head);
-    unit = unit.len ? unit : draft_unit(r, text);
+    bool speaks =
+        finds(r, SHAPE_RATE, head) || finds(r, SHAPE_RATE, page->above) ||
+        finds(r, SHAPE_RATE, page->table->heading) || finds(r, SHAPE_RATE, page->table->outer) ||
+        (finds(r, SHAPE_RATE, page->document) && !memchr(head.ptr ? head.ptr : "", '_', head.len));
+    struct str unit = unit_in(r, head);
+    unit = unit.len ? unit : unit_in(r, text);
     unit = unit.len ? unit : unit_around(r, page);
     if (!unit.len && !speaks) {
         return false;
     }
-    if (draft_finds(r, SHAPE_PER_GPU, head) || draft_finds(r, SHAPE_PER_GPU, text)) {
+    if (finds(r, SHAPE_PER_GPU, head) || finds(r, SHAPE_PER_GPU, text)) {
         leave_out(into, LEFT_PER_GPU, page, text);
         return false;
     }
-    if (!unit.len && draft_finds(r, SHAPE_ANY_PER_SECOND, head)) {
+    if (!unit.len && finds(r, SHAPE_ANY_PER_SECOND, head)) {
         leave_out(into, LEFT_UNKNOWN_UNIT, page, head);
         return false;
     }
@@ -290,30 +726,29 @@ static bool find_other(struct draft_reader *r, const struct draft_page *page, si
     struct str head = page->heads[column];
     struct str rest;
     struct str unit;
-    if (!head.len || column == 0 || !draft_printed_with(r, text, &number->printed, &rest)) {
+    if (!head.len || column == 0 || !printed_with(r, text, &number->printed, &rest)) {
         return false;
     }
-    if (draft_finds(r, SHAPE_ACCURACY, head)) {
+    if (finds(r, SHAPE_ACCURACY, head)) {
         double value;
         number->metric = STR_LIT("accuracy");
         number->unit = STR_LIT("%");
         return (!rest.len || str_eq_z(rest, "%")) &&
                lognumber_parse(number->printed, &value) == NUMBER_OK && value > 1 && value <= 100;
     }
-    unit = draft_time_unit(r, rest);
-    bool is_in_cell =
-        unit.len && rest.len <= TIME_UNIT_MAX &&
-        (rest.ptr[0] != '(' || draft_finds(r, SHAPE_TIME, head)); /* "7 (s)" of a kind */
-    unit = is_in_cell ? unit : draft_time_unit(r, head);
+    unit = time_unit_in(r, rest);
+    bool is_in_cell = unit.len && rest.len <= TIME_UNIT_MAX &&
+                      (rest.ptr[0] != '(' || finds(r, SHAPE_TIME, head)); /* "7 (s)" of a kind */
+    unit = is_in_cell ? unit : time_unit_in(r, head);
     if (!unit.len || (rest.len && !is_in_cell && rest.ptr[0] != '(') ||
-        draft_finds(r, SHAPE_RATIO, head) || draft_finds(r, SHAPE_SETTING, head) ||
-        !(is_in_cell || draft_finds(r, SHAPE_TIME, head))) {
+        finds(r, SHAPE_RATIO, head) || finds(r, SHAPE_SETTING, head) ||
+        !(is_in_cell || finds(r, SHAPE_TIME, head))) {
         return false;
     }
     number->unit = unit;
-    number->metric = draft_finds(r, SHAPE_LATENCY, head) ? STR_LIT("latency")
+    number->metric = finds(r, SHAPE_LATENCY, head) ? STR_LIT("latency")
                      : str_eq_z(unit, "min") || str_eq_z(unit, "h") ||
-                             (str_eq_z(unit, "s") && draft_finds(r, SHAPE_WHOLE_TIME, head))
+                             (str_eq_z(unit, "s") && finds(r, SHAPE_WHOLE_TIME, head))
                          ? STR_LIT("time_to_train")
                          : STR_LIT("step_time");
     return true;
@@ -324,13 +759,13 @@ static bool find_rate(struct draft_reader *r, const struct draft_page *page, siz
 {
     bool is_value = page->columns[column] == COLUMN_VALUE && !(column == 0 && !page->heads[0].len);
     number->metric = STR_LIT("throughput");
-    if (is_value && draft_is_scaled(r, page->heads[column], text)) {
+    if (is_value && is_scaled(r, page->heads[column], text)) {
         if (find_unit(r, page, column, text, into, &number->unit)) {
             leave_out(into, LEFT_SCALED, page, text);
         }
         return false;
     }
-    return is_value && draft_printed(r, text, &number->printed) &&
+    return is_value && printed_in(r, text, &number->printed) &&
            find_unit(r, page, column, text, into, &number->unit);
 }
 
@@ -341,9 +776,9 @@ static void note_unusable(struct draft_reader *r, const struct draft_page *page,
     struct draft_number number = {0};
     struct draft counts = {0};
     struct str as_if;
-    bool is_one = draft_is_unusable(r, text, &as_if) &&
-                  (find_rate(r, page, column, &number, as_if, &counts) ||
-                   find_other(r, page, column, &number, as_if));
+    bool is_one =
+        is_unusable(r, text, &as_if) && (find_rate(r, page, column, &number, as_if, &counts) ||
+                                         find_other(r, page, column, &number, as_if));
     for (int why = 0; why < DRAFT_LEFTS; why++) {
         is_one = is_one || counts.left[why].n > 0;
     }
@@ -389,9 +824,9 @@ static void add_number(struct draft_reader *r, const struct draft_page *page, si
     read_row(r, page, of, &number.attrs, &link);
     number.link = number.link.ptr ? number.link : link;
     /* "resnet50" above a column of rates. */
-    if (!number.attrs.model.ptr && !draft_says_row(&said) && !draft_unit(r, head).len &&
-        (!draft_finds(r, SHAPE_GENERAL, head) || draft_finds(r, SHAPE_SIZED, head)) &&
-        !draft_finds(r, SHAPE_TIME, head) && !draft_finds(r, SHAPE_STATISTIC, head) &&
+    if (!number.attrs.model.ptr && !draft_says_row(&said) && !unit_in(r, head).len &&
+        (!finds(r, SHAPE_GENERAL, head) || finds(r, SHAPE_SIZED, head)) &&
+        !finds(r, SHAPE_TIME, head) && !finds(r, SHAPE_STATISTIC, head) &&
         !str_eq_z(number.metric, "accuracy")) {
         number.attrs.model = draft_slug(r->arena, head);
         number.attrs.is_model_a_guess = number.attrs.model.ptr != NULL;

@@ -24,6 +24,8 @@ struct draft_attrs {
     bool is_model_a_guess; /* by a folder or a heading */
 };
 
+bool draft_says_row(const struct draft_attrs *attrs);
+
 struct draft_value { /* what a rule gives for a log */
     double value;    /* NaN: nothing */
     int64_t gpus, nodes, batch;

@@ -2,7 +2,7 @@
 /* Which log gives a printed number, by which rule. */
 #include "base/base.h"
 
-#include "draft/draft_impl.h"
+#include "draft/draft.h"
 
 #include "base/map.h"
 #include "judge/identity.h"
