@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "codec/json_table.h"
 #include "evidence/result.h"
+#include "judge/health.h"
 #include "report/dataset.h"
 #include "report/image.h"
 #include "report/inventory.h"
@@ -20,9 +21,10 @@
 #define SCHEMA_MAX (1u << 20)
 
 static const struct json_document *const DOCUMENTS[] = {
-    &AUDIT_DOCUMENT, &LINT_DOCUMENT,      &VOCABULARY_DOCUMENT, &DATASET_DOCUMENT,
-    &IMAGE_DOCUMENT, &INVENTORY_DOCUMENT, &RESULT_DOCUMENT,     &LOCK_DOCUMENT,
-    &PLAN_DOCUMENT,  &REPORT_DOCUMENT,    &HISTORY_DOCUMENT,    &REPORT_TABLES_DOCUMENT,
+    &AUDIT_DOCUMENT,         &LINT_DOCUMENT,      &VOCABULARY_DOCUMENT, &DATASET_DOCUMENT,
+    &IMAGE_DOCUMENT,         &INVENTORY_DOCUMENT, &RESULT_DOCUMENT,     &LOCK_DOCUMENT,
+    &PLAN_DOCUMENT,          &REPORT_DOCUMENT,    &HISTORY_DOCUMENT,    &REPORT_TABLES_DOCUMENT,
+    &HEALTH_LIMITS_DOCUMENT,
 };
 
 int main(int argc, char **argv)

@@ -476,9 +476,7 @@ void audit_judge(struct arena *arena, const struct binding *binding, struct repo
     count_inferred(ret_audit);
     audit_explain(&audit);
     audit_like_for_like(&audit);
-    audit_find_rows(&audit);
     audit_find_cells(&audit);
-    audit_find_windows(&audit);
     audit_find_facts(&audit);
     ret_audit->n_from_logs = ret_audit->findings.n;
 }

@@ -236,8 +236,7 @@ static bool is_rate_cell(const struct cell_audit *a)
     return a->cell->metric == METRIC_THROUGHPUT && a->n_logs > 0 && a->measurements[0];
 }
 
-/* How many cells of the same stack and place have a smaller batch: rows pair the n-th batches of their frameworks. */
-static size_t batch_rank(const struct report_audit *out, const struct cell_audit *a)
+size_t audit_batch_rank(const struct report_audit *out, const struct cell_audit *a)
 {
     size_t n = 0;
     for (size_t idx = 0; idx < out->n_cells; idx++) {
@@ -273,7 +272,7 @@ void audit_like_for_like(struct audit *audit)
             const struct cell_audit *b = &out->cells[j];
             if (is_rate_cell(b) && a->of_case->stack != b->of_case->stack &&
                 report_same_row(a->of_case, b->of_case) &&
-                batch_rank(out, a) == batch_rank(out, b)) {
+                audit_batch_rank(out, a) == audit_batch_rank(out, b)) {
                 out->rows[out->n_rows].a = a;
                 out->rows[out->n_rows].b = b;
                 fill_row(audit, &out->rows[out->n_rows++]);

@@ -44,9 +44,7 @@ double pace_last_over_slowest(const struct pace *pace, size_t from);
 void audit_like_for_like(struct audit *audit);
 
 /* audit_find_*.c: general rules over cells, series and facts. */
-void audit_find_rows(struct audit *audit);
 void audit_find_cells(struct audit *audit);
-void audit_find_windows(struct audit *audit);
 void audit_find_facts(struct audit *audit);
 
 /* One of the cell's logs, at a line or as a whole (0); a cell without logs in the manifest. */

@@ -17,66 +17,57 @@
 
 /* ---- limits ---- */
 
-static int read_limit(const struct json *at, struct arena *arena, struct health_limit *ret,
-                      struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        ROW("cases", struct health_limit, cases, JSON_REQUIRED),
-        ROW("share", struct health_limit, share, JSON_REQUIRED),
-        ROW("origin", struct health_limit, origin, JSON_REQUIRED),
-    };
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0) {
-        return -1;
-    }
-    return ret->share > 0 && ret->share < 1 && ret->cases.len && ret->origin.len
-               ? 0
-               : json_fail(at, err, "expected cases, a share between 0 and 1, and an origin");
-}
-
-static int read_limits(const struct json *root, struct arena *arena, struct health_limits *limits,
+static int check_limit(const struct json *at, struct arena *arena UNUSED, void *out,
                        struct err *err)
 {
-    struct raw {
-        int64_t version;
-        struct health_limits limits;
-    } raw = {0};
-    static const struct json_field FIELDS[] = {
-        ROW("schema_version", struct raw, version, JSON_REQUIRED, .min = 1, .max = 1),
-        ROW("deviations", struct raw, limits.deviations, JSON_REQUIRED),
-        ROW("deviations_origin", struct raw, limits.deviations_origin, JSON_REQUIRED),
-        ROW("nodes_min", struct raw, limits.nodes_min, JSON_REQUIRED, .min = 3, .max = 64),
-        ROW("nodes_min_origin", struct raw, limits.nodes_min_origin, JSON_REQUIRED),
-        ROW_ANY("limits", JSON_REQUIRED),
-    };
-    struct json list, item;
-    size_t n;
-    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
-        json_member(root, "limits", &list, err) < 0 ||
-        json_expect_array(&list, HEALTH_LIMITS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    if (!(raw.limits.deviations > 0) || n == 0) {
-        return json_fail(root, err, "expected deviations over 0 and at least one limit");
-    }
-    raw.limits.items = arena_array(arena, struct health_limit, n);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (read_limit(&item, arena, &raw.limits.items[raw.limits.n++], err) < 0) {
-            return -1;
-        }
-    }
-    *limits = raw.limits;
-    return 0;
+    const struct health_limit *limit = out;
+    return limit->share > 0 && limit->share < 1
+               ? 0
+               : json_fail(at, err, "share: expected a number between 0 and 1");
 }
+
+#define TEXT     JSON_REQUIRED, .form = &JSON_FILLED
+#define POSITIVE "\"exclusiveMinimum\": 0"
+static const struct json_field LIMIT_ROWS[] = {
+    ROW("cases", struct health_limit, cases, TEXT,
+        .about = "a GLOB of case ids without their nodes; the first that matches counts"),
+    ROW("share", struct health_limit, share, JSON_REQUIRED,
+        .schema = POSITIVE ", \"exclusiveMaximum\": 1",
+        .about = "of the median: at least this much worse"),
+    ROW("origin", struct health_limit, origin, TEXT),
+};
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("deviations", struct health_limits, deviations, JSON_REQUIRED, .schema = POSITIVE,
+        .about = "robust standard deviations of the others"),
+    ROW("deviations_origin", struct health_limits, deviations_origin, TEXT),
+    ROW("nodes_min", struct health_limits, nodes_min, JSON_REQUIRED, .min = 3, .max = 64,
+        .about = "the fewest of one kind that are compared"),
+    ROW("nodes_min_origin", struct health_limits, nodes_min_origin, TEXT),
+    ROW_LIST("limits", struct health_limits, items, n, LIMIT_ROWS, JSON_REQUIRED, .min = 1,
+             .max = HEALTH_LIMITS_MAX, .check = check_limit),
+};
+const struct json_document HEALTH_LIMITS_DOCUMENT = {
+    JSON_DOCUMENT("node-health.json", "when a node is an outlier among those of its kind", ROWS),
+    .about = "manifests/node-health.json, or the file of --limits"};
 
 int health_limits_decode(struct arena *arena, struct str text, const char *name,
                          struct health_limits *ret_limits, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
+    struct health_limits limits = {0};
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
     struct json root = json_root(&doc);
-    return read_limits(&root, arena, ret_limits, err);
+    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &limits, err) < 0) {
+        return -1;
+    }
+    if (!(limits.deviations > 0)) {
+        return json_fail(&root, err, "deviations: expected a number over 0");
+    }
+    *ret_limits = limits;
+    return 0;
 }
 
 static const struct health_limit *limit_of(const struct health_limits *limits, struct str measure)

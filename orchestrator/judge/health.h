@@ -6,7 +6,7 @@
 #ifndef JUDGE_HEALTH_H
 #define JUDGE_HEALTH_H
 
-#include "base/strbuf.h"
+#include "codec/json_table.h"
 
 #define HEALTH_LIMITS_MAX 256
 
@@ -24,6 +24,7 @@ struct health_limits {
     struct health_limit *items;
     size_t n;
 };
+extern const struct json_document HEALTH_LIMITS_DOCUMENT;
 MUST_CHECK int health_limits_decode(struct arena *arena, struct str text, const char *name,
                                     struct health_limits *ret_limits, struct err *err);
 

@@ -38,42 +38,9 @@ const struct vocabulary *vocabulary_of(const struct json *at)
     return vocabulary;
 }
 
-/* FNV-1a, folded. */
-static size_t bit_of(struct str name)
-{
-    uint32_t hash = 0x811c9dc5u;
-    for (size_t idx = 0; idx < name.len; idx++) {
-        hash = (hash ^ (unsigned char)name.ptr[idx]) * 0x01000193u;
-    }
-    return (hash ^ hash >> 16) % WORDS_BITS;
-}
-
-static void note_bits(struct arena *arena, struct words *words)
-{
-    uint64_t *bits = arena_array(arena, uint64_t, WORDS_BITS / 64);
-    for (size_t idx = 0; idx < words->n; idx++) {
-        const struct word *word = &words->items[idx];
-        for (size_t at = 0; at <= word->n_aliases; at++) {
-            size_t bit = bit_of(at < word->n_aliases ? word->aliases[at] : word->name);
-            bits[bit / 64] |= 1ull << bit % 64;
-        }
-    }
-    words->may_be = bits;
-}
-
 const struct word *words_find(const struct words *words, struct str name)
 {
-    size_t bit = words->may_be ? bit_of(name) : 0;
-    if (words->may_be && !(words->may_be[bit / 64] >> bit % 64 & 1)) {
-        return NULL; /* most are none */
-    }
-    for (size_t idx = 0; idx < words->n; idx++) {
-        const struct word *word = &words->items[idx];
-        if (str_eq(word->name, name) || str_is_in(name, word->aliases, word->n_aliases)) {
-            return word;
-        }
-    }
-    return NULL;
+    return map_get(&words->by_name, name);
 }
 
 bool unit_is(const struct vocabulary *vocabulary, struct str unit, const char *dimension)
@@ -149,7 +116,7 @@ static void put_units_of(struct json_out *out, const struct vocabulary *v,
 {
     jw_array(out, "enum");
     for (size_t idx = 0; idx < v->units.n; idx++) {
-        const struct words one = {&v->units.items[idx], 1, NULL};
+        const struct words one = {.items = &v->units.items[idx], .n = 1};
         if (str_eq(one.items->dimension, metric->dimension)) {
             put_words(out, &one, true);
         }
@@ -252,24 +219,23 @@ const struct json_document VOCABULARY_DOCUMENT = {
     .about = "manifests/vocabulary.json; the meaning of each key is in manifests/README.md"};
 
 /* No name or alias stands for two words. */
-static int check_words(const struct json *root, const char *key, const struct words *words,
-                       struct err *err)
+static int index_words(const struct json *root, struct arena *arena, const char *key,
+                       struct words *words, struct err *err)
 {
-    for (size_t idx = 0; idx < words->n; idx++) {
-        const struct words before = {words->items, idx, NULL};
-        const struct word *word = &words->items[idx];
-        if (words_find(&before, word->name)) {
-            return json_fail(root, err, "%s[%zu]: \"%.40s\" occurs twice", key, idx,
-                             word->name.ptr);
-        }
-        for (size_t at = 0; at < word->n_aliases; at++) {
-            if (words_find(&before, word->aliases[at]) || str_eq(word->aliases[at], word->name)) {
-                return json_fail(root, err, "%s[%zu]: \"%.40s\" occurs twice", key, idx,
-                                 word->aliases[at].ptr);
+    int result = 0;
+    for (size_t idx = 0; result == 0 && idx < words->n; idx++) {
+        struct word *word = &words->items[idx];
+        for (size_t at = 0; result == 0 && at <= word->n_aliases; at++) {
+            struct str name = at ? word->aliases[at - 1] : word->name;
+            if (!map_add(&words->by_name, name, word)) {
+                result =
+                    json_fail(root, err, "%s[%zu]: \"%.40s\" occurs twice", key, idx, name.ptr);
             }
         }
     }
-    return 0;
+    arena_adopt(arena, words->by_name.entries);
+    arena_adopt(arena, words->by_name.slots);
+    return result;
 }
 
 static int check_dimensions(const struct json *root, const struct vocabulary_text *text,
@@ -291,16 +257,13 @@ int vocabulary_decode(const struct json *root, struct arena *arena, const struct
 {
     struct vocabulary_text *text = arena_new(arena, struct vocabulary_text);
     if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), text, err) < 0 ||
-        check_words(root, "units", &text->v.units, err) < 0 ||
-        check_words(root, "metrics", &text->v.metrics, err) < 0 ||
-        check_words(root, "precisions", &text->v.precisions, err) < 0 ||
+        index_words(root, arena, "units", &text->v.units, err) < 0 ||
+        index_words(root, arena, "metrics", &text->v.metrics, err) < 0 ||
+        index_words(root, arena, "precisions", &text->v.precisions, err) < 0 ||
         check_dimensions(root, text, &text->v.units, err) < 0 ||
         check_dimensions(root, text, &text->v.metrics, err) < 0) {
         return -1;
     }
-    note_bits(arena, &text->v.units);
-    note_bits(arena, &text->v.metrics);
-    note_bits(arena, &text->v.precisions);
     *ret = &text->v;
     return 0;
 }

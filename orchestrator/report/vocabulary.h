@@ -5,6 +5,7 @@
 #ifndef REPORT_VOCABULARY_H
 #define REPORT_VOCABULARY_H
 
+#include "base/map.h"
 #include "codec/json_table.h"
 
 #define CONDITION_NAMES_MAX 96 /* of the closed list */
@@ -21,10 +22,8 @@ struct word {             /* of a list of units, metrics or precisions */
 struct words {
     struct word *items;
     size_t n;
-    const uint64_t *
-        may_be; /* WORDS_BITS by the hash of a name: one that is not there is no word; NULL: not made */
+    struct map by_name; /* and by alias; the arena's */
 };
-#define WORDS_BITS 4096
 
 struct vocabulary {
     struct words units, metrics, precisions;

@@ -8,23 +8,6 @@
 
 #define SHOWN_MIN 3 /* samples that make a curve */
 
-/* Frameworks use other batches for what is one row of a table, so rows are told apart by the batch's rank (small, large)
-   among the cases of one stack, precision and GPU count. */
-static size_t batch_rank(const struct report_audit *audit, const struct cell_audit *of)
-{
-    size_t rank = 0;
-    for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        const struct cell_audit *ca = &audit->cells[idx];
-        rank += ca->cell->metric == METRIC_THROUGHPUT && ca->of_case->stack == of->of_case->stack &&
-                str_eq(ca->of_case->model, of->of_case->model) &&
-                str_eq(ca->of_case->precision, of->of_case->precision) &&
-                str_eq(ca->of_case->variant, of->of_case->variant) &&
-                ca->of_case->gpus == of->of_case->gpus &&
-                ca->of_case->batch_per_gpu < of->of_case->batch_per_gpu;
-    }
-    return rank;
-}
-
 /* The cells of a report that charts show, and the rank of each one's batch. */
 struct scaling {
     const struct report_audit *audit;
@@ -127,7 +110,8 @@ void add_scaling(struct page *page, const struct report_audit *audit)
                         arena_array(&page->arena, bool, audit->n_cells)};
     bool has_any = false;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        s.ranks[idx] = is_charted(&audit->cells[idx]) ? batch_rank(audit, &audit->cells[idx]) : 0;
+        s.ranks[idx] =
+            is_charted(&audit->cells[idx]) ? audit_batch_rank(audit, &audit->cells[idx]) : 0;
     }
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         struct chart chart;
