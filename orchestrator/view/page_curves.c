@@ -141,69 +141,53 @@ void add_scaling(struct page *page, const struct report_audit *audit)
     }
 }
 
-/* What one spark line shows. */
-struct shown {
-    const struct series *series;
-    double *values;
-    bool *is_used; /* NULL: not known */
-    size_t n;
-    size_t n_used;
-    double level;
-    bool is_step_time; /* made of the moments of the lines */
-    bool is_mixed;     /* several ranks */
-};
-
-/* Seconds between one line and the next, for series that only say when a step was done. */
-static void times_of_clock(struct shown *shown)
+/* What the rule uses of its own series, and the number that it gives before it is scaled. */
+static void take_window(struct page *page, const struct spark_of *of, const struct series *series,
+                        struct spark *spark)
 {
-    const struct sample *samples = shown->series->samples;
-    for (size_t idx = 0; idx < shown->n; idx++) {
-        shown->values[idx] = idx ? samples[idx].time_s - samples[idx - 1].time_s : (double)NAN;
+    struct rule plain = *of->rule;
+    struct rule_value value;
+    struct err err = {0};
+    enum sample_use *uses = arena_array(&page->arena, enum sample_use, series->n);
+    plain.scale = SCALE_NONE;
+    if (rule_uses(of->rule, of->m, &of->rule_case, uses, &err) == 0) {
+        bool *is_used = arena_array(&page->arena, bool, series->n);
+        for (size_t idx = 0; idx < series->n; idx++) {
+            is_used[idx] = use_is_in_window(uses[idx]);
+        }
+        spark->is_used = is_used;
     }
-    shown->is_step_time = true;
+    err = (struct err){0};
+    if (series->quantity != QTY_CLOCK &&
+        rule_apply(&plain, of->m, &of->rule_case, &value, &err) == 0) {
+        spark->level = value.value;
+    }
 }
 
-/* The rule's own series with what it uses; the log's primary series where the rule takes one number the tool printed. */
-static bool find_shown(struct page *page, const struct spark_of *of, struct shown *shown)
+/* The rule's own series; the log's primary series where the rule takes one number the tool printed. Seconds between one line and the next,
+   where the series only says when a step was done. NULL: there is no curve. */
+static const struct series *find_spark(struct page *page, const struct spark_of *of,
+                                       struct spark *spark)
 {
-    const struct series *series = of->rule ? measurement_series(of->m, of->rule->series) : NULL;
-    struct err err = {0};
-    bool has_own = series && series->n > 1 && series->quantity != QTY_SUMMARY;
-    *shown = (struct shown){.series = has_own ? series : measurement_primary(of->m),
-                            .level = (double)NAN};
-    if (!shown->series || shown->series->n < SHOWN_MIN || shown->series->quantity == QTY_SUMMARY) {
-        return false;
+    const struct series *own = of->rule ? measurement_series(of->m, of->rule->series) : NULL;
+    bool has_own = own && own->n > 1 && own->quantity != QTY_SUMMARY;
+    const struct series *series = has_own ? own : measurement_primary(of->m);
+    if (!series || series->n < SHOWN_MIN || series->quantity == QTY_SUMMARY) {
+        return NULL;
     }
-    shown->n = shown->series->n;
-    shown->values = arena_array(&page->arena, double, shown->n);
-    for (size_t idx = 0; idx < shown->n; idx++) {
-        shown->values[idx] = shown->series->samples[idx].value;
-        shown->is_mixed =
-            shown->is_mixed || shown->series->samples[idx].rank != shown->series->samples[0].rank;
-    }
-    if (shown->series->quantity == QTY_CLOCK) {
-        times_of_clock(shown);
+    double *values = arena_array(&page->arena, double, series->n);
+    *spark = (struct spark){.values = values, .n = series->n, .level = (double)NAN};
+    for (size_t idx = 0; idx < series->n; idx++) {
+        const struct sample *at = &series->samples[idx];
+        values[idx] = series->quantity != QTY_CLOCK ? at->value
+                      : idx                         ? at->time_s - at[-1].time_s
+                                                    : (double)NAN;
+        spark->is_dots = spark->is_dots || at->rank != series->samples[0].rank;
     }
     if (has_own) {
-        struct rule plain = *of->rule;
-        struct rule_value value;
-        enum sample_use *uses = arena_array(&page->arena, enum sample_use, shown->n);
-        plain.scale = SCALE_NONE;
-        if (rule_uses(of->rule, of->m, &of->rule_case, uses, &err) == 0) {
-            shown->is_used = arena_array(&page->arena, bool, shown->n);
-            for (size_t idx = 0; idx < shown->n; idx++) {
-                shown->is_used[idx] = use_is_in_window(uses[idx]);
-            }
-        }
-        err = (struct err){0};
-        if (!shown->is_step_time && rule_apply(&plain, of->m, &of->rule_case, &value, &err) == 0) {
-            shown->level = value.value;
-        }
+        take_window(page, of, series, spark);
     }
-    for (size_t idx = 0; idx < shown->n; idx++) {
-        shown->n_used += !shown->is_used || shown->is_used[idx];
-    }
-    return true;
+    return series;
 }
 
 static struct str scale_text(struct page *page, double value)
@@ -213,29 +197,27 @@ static struct str scale_text(struct page *page, double value)
 
 void add_spark_figure(struct page *page, const struct spark_of *of)
 {
-    struct shown shown;
-    double low;
-    double high;
-    if (!find_shown(page, of, &shown)) {
+    struct spark spark;
+    const struct series *series = find_spark(page, of, &spark);
+    size_t n_used = 0;
+    double low, high;
+    if (!series) {
         return;
     }
-    struct spark spark = {.title = text_of(page, "%.*s of %.*s over %zu samples, %zu of them used",
-                                           STR_ARG(shown.series->name), STR_ARG(of->name), shown.n,
-                                           shown.n_used),
-                          .values = shown.values,
-                          .is_used = shown.is_used,
-                          .n = shown.n,
-                          .level = shown.level,
-                          .is_dots = shown.is_mixed};
+    for (size_t idx = 0; idx < spark.n; idx++) {
+        n_used += !spark.is_used || spark.is_used[idx];
+    }
+    spark.title = text_of(page, "%.*s of %.*s over %zu samples, %zu of them used",
+                          STR_ARG(series->name), STR_ARG(of->name), spark.n, n_used);
     HTML(page->out, "<figure class=\"step-series\"><figcaption><b>{}</b>{}</figcaption>\n",
          of->name, of->note);
     chart_spark(page->out, &spark, &low, &high);
     HTML(page->out,
          "<figcaption><small><code>{}</code> in {}, {} to {}; {} of {} samples used</small>"
          "</figcaption></figure>\n",
-         shown.series->name, shown.is_step_time ? STR_LIT("s between lines") : shown.series->unit,
-         scale_text(page, low), scale_text(page, high), count_text(page, shown.n_used),
-         count_text(page, shown.n));
+         series->name, series->quantity == QTY_CLOCK ? STR_LIT("s between lines") : series->unit,
+         scale_text(page, low), scale_text(page, high), count_text(page, n_used),
+         count_text(page, spark.n));
 }
 
 void series_begin(struct page *page, const char *whose)

@@ -275,11 +275,11 @@ TEST(refuses_limits)
     static const struct {
         const char *text, *why;
     } BAD[] = {
-        {LIMITS("0", "3", LIMIT("0.1")), "deviations over 0"},
+        {LIMITS("0", "3", LIMIT("0.1")), "deviations"},
         {LIMITS("6", "2", LIMIT("0.1")), "nodes_min"},
-        {LIMITS("6", "3", ""), "at least one limit"},
-        {LIMITS("6", "3", LIMIT("0")), "share between 0 and 1"},
-        {LIMITS("6", "3", LIMIT("1")), "share between 0 and 1"},
+        {LIMITS("6", "3", ""), "limits"},
+        {LIMITS("6", "3", LIMIT("0")), "between 0 and 1"},
+        {LIMITS("6", "3", LIMIT("1")), "between 0 and 1"},
         {LIMITS("6", "3", LIMIT("null")), "share"},
         {"{}", "schema_version"},
     };
