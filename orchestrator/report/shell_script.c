@@ -135,31 +135,6 @@ static bool is_option(struct str word)
     return word.len > 1 && word.ptr[0] == '-' && !is_digit(word.ptr[1]);
 }
 
-/* An unquoted $NAME whose value has blanks is several words. */
-static bool is_split(const struct shell_word *word)
-{
-    return !word->is_quoted && word->raw.len > 1 && word->raw.ptr[0] == '$' && word->text.len &&
-           word->text.ptr[0] != '$' && memchr(word->text.ptr, ' ', word->text.len);
-}
-
-static size_t put_words(const struct shell_word *word, struct shell_word *out)
-{
-    struct str rest = word->text;
-    struct str part;
-    size_t n = 0;
-    if (!is_split(word)) {
-        out[0] = *word;
-        return 1;
-    }
-    while (str_next(&rest, ' ', &part)) {
-        if (part.len) {
-            out[n] = *word;
-            out[n++].text = part;
-        }
-    }
-    return n;
-}
-
 /* ---- programs ---- */
 
 struct prefix {
@@ -404,19 +379,11 @@ static void read_simple(struct script_reader *r, struct shell_word *words, size_
     struct shell_run run = {.before = words[0].before, .is_inner = is_inner};
     struct str text = STR_EMPTY;
     struct shell_word *files = arena_array(r->arena, struct shell_word, n);
-    size_t n_max = n;
     size_t n_all = 0;
+    struct shell_word *all = arena_array(r->arena, struct shell_word, n);
     for (size_t idx = 0; idx < n; idx++) {
         words[idx].text = expand(r, words[idx].raw, words[idx].text);
-        n_max += is_split(&words[idx]) ? words[idx].text.len : 0;
-    }
-    struct shell_word *all = arena_array(r->arena, struct shell_word, n_max);
-    for (size_t idx = 0; idx < n; idx++) {
-        if (words[idx].role != SHELL_ARGUMENT) {
-            files[run.n_files++] = words[idx];
-        } else {
-            n_all += put_words(&words[idx], all + n_all);
-        }
+        *(words[idx].role == SHELL_ARGUMENT ? &all[n_all++] : &files[run.n_files++]) = words[idx];
     }
     struct shell_word *sets = arena_array(r->arena, struct shell_word, 2 * n_all + 1);
     size_t front = take_front(r, all, n_all, sets, &run.n_sets);

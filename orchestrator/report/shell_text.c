@@ -6,7 +6,6 @@
 #include "base/charset.h"
 
 struct splitter {
-    struct arena *arena;
     struct str text;
     size_t at;
     char *
@@ -14,7 +13,6 @@ struct splitter {
     struct shell_word *items;
     size_t n;
     char before; /* operator since the last word; '\0': none */
-    bool starts;
 };
 
 static bool is_blank(char c)
@@ -132,16 +130,6 @@ static void read_word(struct splitter *s, struct shell_word *ret)
     s->out = out;
 }
 
-static bool is_opener(struct str word)
-{
-    static const char *const WORDS[] = {"do",    "then", "else", "elif",  "time",  "sudo",
-                                        "nohup", "exec", "if",   "while", "until", "export",
-                                        "env",   "{",    "!",    NULL};
-    struct str name;
-    struct str value;
-    return str_eq_any(word, WORDS) || shell_assignment(word, &name, &value);
-}
-
 /* > >> >& &> < and the word after it; at the operator. */
 static void read_redirection(struct splitter *s)
 {
@@ -174,7 +162,6 @@ static void read_operator(struct splitter *s)
         s->at++;
     }
     s->before = c;
-    s->starts = true;
 }
 
 static void skip_comment(struct splitter *s)
@@ -200,20 +187,16 @@ static void add_argument(struct splitter *s)
         return;
     }
     word.before = s->before;
-    word.starts = s->starts;
     s->before = '\0';
-    s->starts = s->starts && is_opener(word.text);
     s->items[s->n++] = word;
 }
 
 void shell_split(struct arena *arena, struct str text, struct shell_words *ret_words)
 {
-    struct splitter s = {.arena = arena,
-                         .text = text,
+    struct splitter s = {.text = text,
                          .out = arena_array(arena, char, text.len + 1),
                          .items = arena_array(arena, struct shell_word, text.len + 1),
-                         .before = ';',
-                         .starts = true};
+                         .before = ';'};
     while (s.at < text.len) {
         char c = peek(&s, 0);
         if (is_blank(c)) {

@@ -20,7 +20,6 @@ struct shell_word {
     char
         before; /* of the first word of a simple command the operator before it: ';' (also a line's end and the text's
                        beginning), '&', '|', 'A' for &&, 'O' for ||, '(' or ')'; else '\0' */
-    bool starts; /* names a command: first, or after a prefix such as sudo, an assignment or do */
     bool is_quoted; /* a part of it is quoted or escaped */
 };
 
