@@ -96,11 +96,6 @@ static struct counted counted_of(struct arena *arena, const struct how_log *log)
     return c;
 }
 
-static const char *plural(size_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static double sum_of_inverse(const struct counted *c)
 {
     double *inverse = xcalloc(c->n, sizeof(*inverse));
@@ -132,7 +127,7 @@ static struct str words_of_statistic(struct arena *arena, const struct rule *rul
                                      const struct counted *c)
 {
     struct str name = rule->series;
-    const char *s = plural(c->n);
+    const char *s = plural_s(c->n);
     switch (rule->statistic) {
     case STAT_MEAN:
     case STAT_TRIMMED_MEAN:
@@ -292,7 +287,7 @@ static void add_rounded(const struct made *made, const struct cell_audit *cell)
     int decimals = verdict_decimals(cell->cell->published, cell->cell->decimals);
     add_step(made, rule_round(is_cut ? ROUND_TRUNCATE : ROUND_NEAREST, cell->recomputed, decimals),
              arena_str(made->arena, "%s %d decimal%s", is_cut ? "cut to" : "rounded to", decimals,
-                       plural((size_t)decimals)));
+                       plural_s((size_t)decimals)));
 }
 
 void how_of(struct arena *arena, const struct cell_audit *cell, struct how *ret_how)

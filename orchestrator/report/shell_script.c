@@ -67,21 +67,12 @@ static void set_variable(struct script_reader *r, struct str name, struct str va
     }
 }
 
-static size_t name_len(struct str text)
-{
-    size_t len = 0;
-    while (len < text.len && (is_digit(text.ptr[len]) || is_identifier(str_sub(text, len, 1)))) {
-        len++;
-    }
-    return len;
-}
-
 /* What $NAME, ${NAME} or ${NAME:-VALUE} at the beginning of the text stands for, NULL if that is not known; *ret_len: its length. */
 static struct str value_of(struct script_reader *r, struct str text, size_t *ret_len)
 {
     bool is_braced = text.len > 1 && text.ptr[1] == '{';
     struct str rest = str_sub(text, 1 + is_braced, SIZE_MAX);
-    size_t len = name_len(rest);
+    size_t len = str_span(rest, 0, SHELL_NAME_CHARS);
     const struct variable *v = variable_of(r, str_sub(rest, 0, len));
     *ret_len = len ? 1 + is_braced + len : 1;
     if (!is_braced || !len) {

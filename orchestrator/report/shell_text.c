@@ -256,14 +256,6 @@ static bool skip_quoting(struct str raw, struct shell_cursor *c)
     return true;
 }
 
-static size_t name_end(struct str raw, size_t from)
-{
-    while (str_is_made_of(str_sub(raw, from, 1), "a-zA-Z0-9_")) {
-        from++;
-    }
-    return from;
-}
-
 bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name,
                     bool *ret_has_default)
 {
@@ -281,7 +273,7 @@ bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name
         if (is_braced && from < raw.len && (raw.ptr[from] == '#' || raw.ptr[from] == '!')) {
             from++;
         }
-        size_t to = name_end(raw, from);
+        size_t to = str_span(raw, from, SHELL_NAME_CHARS);
         c->at = to > c->at ? to : c->at + 1;
         if (to > from && !is_digit(raw.ptr[from])) {
             *ret_name = str_sub(raw, from, to - from);

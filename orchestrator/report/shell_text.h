@@ -7,6 +7,8 @@
 
 #include "base/str.h"
 
+#define SHELL_NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
 enum shell_role {
     SHELL_ARGUMENT, /* a word of a command, assignments before it among them */
     SHELL_TO,       /* the file after > */
