@@ -9,7 +9,7 @@
 #include "base/fs.h"
 #include "codec/json_table.h"
 #include "load/measure_many.h"
-#include "sys/pool_lanes.h"
+#include "sys/pool.h"
 
 #define SMALL_BYTES_MAX (1u << 20) /* of scaling.json, and of a system's description */
 
