@@ -13,7 +13,6 @@
 #include "run/run_data.h"
 #include "store/image_spec.h"
 #include "store/source_store.h"
-#include "sys/stop.h"
 
 struct args {
     struct opt_list sources;
@@ -34,8 +33,7 @@ static const struct opt OPTS[] = {
         .value = "SOURCE"),
     OPT(struct args, images, "image",
         "an image by its id or reference; may be given more than once", .value = "IMAGE"),
-    OPT(struct args, runtime, "runtime",
-        "docker, podman, or, experimental, apptainer or enroot; default: the inventory's",
+    OPT(struct args, runtime, "runtime", "docker or podman; default: the inventory's",
         .value = "ENGINE"),
     OPT(struct args, locks, "locks", "pins are taken from the locks there; default manifests/locks",
         .value = "DIR"),
@@ -155,8 +153,7 @@ static void add_item(struct provision *p, const char *name, const struct stage_i
 /* What the store has, without the network; every file is checked against its commit while it is written. */
 static int add_source(struct provision *p, const char *text, struct err *err)
 {
-    struct net_opts offline = {
-        .clock = p->ctx->clock, .is_offline = true, .should_stop = stop_is_asked};
+    struct net_opts offline = {.clock = p->ctx->clock, .is_offline = true};
     struct artifact_job job = {.ctx = p->ctx, .locks = p->args->locks, .arena = p->arena};
     struct sources sources;
     struct source_tree tree;
@@ -271,8 +268,7 @@ static int choose_runtime(struct provision *p, struct err *err)
     const char *option = p->args->runtime;
     p->runtime = inventory->runtime;
     if (option && !runtime_kind_of_name(str_of(option), &p->runtime)) {
-        return err_set(err, ERR_USAGE,
-                       "--runtime %.60s: expected docker, podman, apptainer or enroot", option);
+        return err_set(err, ERR_USAGE, "--runtime %.60s: expected docker or podman", option);
     }
     if (p->args->images.n && p->runtime == RUNTIME_NONE) {
         return err_set(

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "base/err.h"
+#include "base/lanes.h"
 #include "sys/loop.h"
 
 #define POOL_THREADS_MIN 1
@@ -39,12 +39,11 @@ void pool_submit(struct pool *pool, struct pool_job *job);
 MUST_CHECK int pool_wait(struct pool *pool, struct pool_job *job, struct err *err);
 bool pool_is_done(struct pool *pool, const struct pool_job *job);
 /* Many things, each by `each` on one of n_threads of the pool. Blocks until all are done, one has failed (its error is the result), or
-   should_stop (or NULL) says so, ten times a second: ERR_INTERRUPTED. is_stopped: the others may end early. on_tick may be NULL. */
+   it was stopped, which is asked ten times a second: ERR_INTERRUPTED. is_stopped: the others may end early. on_tick may be NULL. */
 struct pool_many {
     struct pool *pool;
     size_t n_threads, n;
     int (*each)(void *ctx, size_t idx, const atomic_bool *is_stopped, struct err *err);
-    bool (*should_stop)(void);
     void (*on_tick)(void *ctx, size_t n_begun);
     void *ctx;
 };
@@ -52,5 +51,8 @@ MUST_CHECK int pool_many(const struct pool_many *many, struct err *err);
 /* The end of a job ends the loop's wait; counted, so that several users of one pool may ask for it. */
 MUST_CHECK int pool_attach(struct pool *pool, struct loop *loop, struct err *err);
 void pool_detach(struct pool *pool, struct loop *loop);
+
+/* Threads for the rooms that have none (base/lanes.h): a lane a core. */
+struct lanes pool_lanes(void);
 
 #endif
