@@ -34,6 +34,8 @@ struct audit_ask {
     const struct shown_args *shown;
 };
 struct audited {
+    struct arena *arena; /* borrowed */
+    const char *root;
     struct format_set formats;
     struct logs_clone clone;
     struct report_set reports;
