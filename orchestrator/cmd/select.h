@@ -8,6 +8,7 @@
 #include "load/load.h"
 #include "store/logs_clone.h"
 #include "view/audit_out.h"
+#include "view/findings_out.h"
 
 /* What audit and report show: of which cases, and how much in text. */
 struct shown_args {
