@@ -4,7 +4,7 @@
 
 #include "fleet/checks.h"
 
-#include "base/text.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "report/container.h"
 

@@ -5,7 +5,7 @@
 #include "fleet/checks.h"
 
 #include "base/clock.h"
-#include "base/text.h"
+#include "base/str.h"
 
 /* Raw logs of several nodes are ordered by their time stamps, and rendezvous tokens and TLS certificates expire. */
 #define CLOCK_OFF_MAX_NS (2 * NS_PER_S)

@@ -4,9 +4,8 @@
 
 #include "fleet/runtime.h"
 
-#include "base/charset.h"
-#include "base/said.h"
 #include "base/secret.h"
+#include "base/str.h"
 #include "fleet/runtime_impl.h"
 
 /* ---- argv ---- */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "codec/relay_tar.h"
+#include "codec/relay.h"
 #include "node/name_find.h"
 #include "node/relay_impl.h"
 #include "sys/relay_net.h"
