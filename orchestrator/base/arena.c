@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
 
+#include "base/str.h"
+
 #include <unistd.h>
 
 #define BLOCK_BYTES_MIN 65536
@@ -148,14 +150,8 @@ char *arena_strndup(struct arena *arena, const char *ptr, size_t len)
 char *arena_printf(struct arena *arena, const char *fmt, ...)
 {
     va_list args;
-    va_list again;
     va_start(args, fmt);
-    va_copy(again, args);
-    int len = vsnprintf(NULL, 0, fmt, args);
+    char *text = (char *)(uintptr_t)str_vprintf(arena, fmt, args).ptr;
     va_end(args);
-    ASSERT(len >= 0);
-    char *text = arena_alloc(arena, (size_t)len + 1, 1);
-    vsnprintf(text, (size_t)len + 1, fmt, again);
-    va_end(again);
     return text;
 }

@@ -17,10 +17,10 @@
 struct cmd_ctx {
     struct clock_src clock;
     const char *root; /* the data folder: holds manifests/, images/, datasets/, logs/ */
-    const char *
-        state; /* where runs live: $REPERF_STATE, else $XDG_STATE_HOME/reperf, else ~/.local/state/reperf */
-    const char *
-        store; /* what was fetched: $REPERF_STORE, else $XDG_DATA_HOME/reperf/store, else ~/.local/share/reperf/store */
+    /* Where runs live: $REPERF_STATE, else $XDG_STATE_HOME/reperf, else ~/.local/state/reperf. */
+    const char *state;
+    /* What was fetched: $REPERF_STORE, else $XDG_DATA_HOME/reperf/store, else ~/.local/share/reperf/store. */
+    const char *store;
     const char *self;      /* path of this program's file */
     const char *manifests; /* what --manifests or $REPERF_MANIFESTS names; NULL: neither */
 };
@@ -46,8 +46,8 @@ struct cmd {
     size_t args_size;
     const void *defaults; /* of its arguments; NULL: all zero */
     size_t n_min, n_max;
-    const char
-        *expected; /* is said where there are fewer or more operands; NULL: run looks itself */
+    /* What is said where there are fewer or more operands; NULL: run looks itself. */
+    const char *expected;
 };
 /* CMD("NAME", "OPERANDS", "summary", OPTS, run, CMD_ARGS(struct of its arguments), CMD_OPERANDS(MIN, MAX, "what is expected")) */
 /* clang-format off */

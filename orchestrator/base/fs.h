@@ -79,4 +79,7 @@ MUST_CHECK int fs_walk_all(struct arena *arena, const char *folder, struct fs_na
                            struct fs_names *ret_folders, struct fs_names *ret_others,
                            struct err *err);
 
+/* ERR_AUTH where the folder is neither ours nor root's, or anybody may rename what lies in it. Nothing there: no error. */
+MUST_CHECK int owner_check(const char *folder, struct err *err);
+
 #endif

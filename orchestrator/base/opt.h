@@ -22,8 +22,8 @@ struct opt {
     enum opt_kind kind;
     const char *value; /* what to call the value in help: "DIR" */
     const char *help;  /* one line */
-    size_t
-        offset; /* of a bool, const char *, int64_t, double or struct opt_list in the command's argument struct */
+    /* The place of a bool, const char *, int64_t, double or struct opt_list in the command's argument struct. */
+    size_t offset;
     int64_t min, max; /* OPT_I64 */
 };
 

@@ -24,19 +24,9 @@ int publish_folder(const char *path, struct err *err)
 
 int publish_parent(const char *path, struct err *err)
 {
-    char folder[PATH_LEN_MAX];
-    size_t len = strlen(path);
-    while (len > 1 && path[len - 1] == '/') {
-        len--;
-    }
-    while (len > 0 && path[len - 1] != '/') {
-        len--;
-    }
-    if (len >= sizeof(folder)) {
-        return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
-    }
-    snprintf(folder, sizeof(folder), "%.*s", (int)len, path);
-    return publish_folder(len ? folder : ".", err);
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str folder = str_rcut(str_rtrim(str_of(path), 1, "/"), 0, "/");
+    return publish_folder(folder.len ? str_z(&arena, folder) : ".", err);
 }
 
 int publish_all(int fd, const char *name, struct err *err)

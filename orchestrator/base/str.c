@@ -263,20 +263,17 @@ int str_decimals(struct str s)
     return count;
 }
 
-/* Bytes of the UTF-8 character at `text`, 0 where there is none. Source: RFC 3629, section 4. */
-static size_t utf8_at(const unsigned char *text, size_t len, uint32_t *ret_code)
+/* Source: RFC 3629, section 4. */
+size_t utf8_at(struct str s, uint32_t *ret_code)
 {
-    size_t n = text[0] < 0x80   ? 1
-               : text[0] < 0xc2 ? 0
-               : text[0] < 0xe0 ? 2
-               : text[0] < 0xf0 ? 3
-                                : 4;
-    uint32_t code = n == 1 ? text[0] : text[0] & (0xffu >> (n + 1));
-    if (n == 0 || n > len || text[0] > 0xf4) {
+    const unsigned char *text = (const unsigned char *)s.ptr;
+    if (s.len == 0 || (text[0] >= 0x80 && text[0] < 0xc2) || text[0] > 0xf4) {
         return 0;
     }
+    size_t n = text[0] < 0x80 ? 1 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
+    uint32_t code = n == 1 ? text[0] : text[0] & (0xffu >> (n + 1));
     for (size_t idx = 1; idx < n; idx++) {
-        if ((text[idx] & 0xc0) != 0x80) {
+        if (idx == s.len || (text[idx] & 0xc0) != 0x80) {
             return 0;
         }
         code = code << 6 | (text[idx] & 0x3f);
@@ -305,7 +302,7 @@ void text_plain(char *text, size_t len)
             at++;
             continue;
         }
-        size_t n = utf8_at((const unsigned char *)text + at, len - at, &code);
+        size_t n = utf8_at((struct str){text + at, len - at}, &code);
         if (n == 0 || steers(code)) {
             n = n ? n : 1;
             memset(text + at, '?', n);
@@ -370,4 +367,89 @@ void text_hide_logins(char *text, size_t len)
             }
         }
     }
+}
+
+struct str str_vprintf(struct arena *arena, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, fmt, args);
+    ASSERT(len >= 0);
+    char *text = arena_alloc(arena, (size_t)len + 1, 1);
+    vsnprintf(text, (size_t)len + 1, fmt, again);
+    va_end(again);
+    return (struct str){text, (size_t)len};
+}
+
+struct str str_printf(struct arena *arena, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    struct str text = str_vprintf(arena, fmt, args);
+    va_end(args);
+    return text;
+}
+
+static bool is_in_set(char c, const char *set)
+{
+    for (; *set; set++) {
+        bool is_range = set[1] == '-' && set[2];
+        if (is_range ? c >= set[0] && c <= set[2] : c == set[0]) {
+            return true;
+        }
+        set += is_range ? 2 : 0;
+    }
+    return false;
+}
+
+bool str_is_made_of(struct str s, const char *set)
+{
+    for (size_t idx = 0; idx < s.len; idx++) {
+        if (!is_in_set(s.ptr[idx], set)) {
+            return false;
+        }
+    }
+    return s.len > 0;
+}
+
+int word_at(struct str word, const char *words)
+{
+    for (int n = 0;; n++) {
+        size_t len = strcspn(words, " ");
+        if (len == word.len && memcmp(words, word.ptr, len) == 0) {
+            return n;
+        }
+        if (!words[len]) {
+            return -1;
+        }
+        words += len + 1;
+    }
+}
+
+size_t ends_with_any(struct str text, const char *words)
+{
+    for (struct str rest = str_of(words), word; str_next(&rest, ' ', &word);) {
+        if (str_ends(text, word)) {
+            return word.len;
+        }
+    }
+    return 0;
+}
+
+struct str said_last(struct str text)
+{
+    struct str line, last = STR_EMPTY;
+    while (str_next(&text, '\n', &line)) {
+        line = str_trim(line);
+        last = line.len ? line : last;
+    }
+    return last;
+}
+
+char *said_shown(struct arena *arena, struct str line)
+{
+    struct str part = str_sub(line, 0, SAID_SHOWN_MAX);
+    char *text = str_z(arena, part);
+    text_plain_line(text, part.len);
+    return text;
 }

@@ -87,7 +87,38 @@ MUST_CHECK int str_to_i64(struct str s, int64_t min, int64_t max, int64_t *ret_v
                           struct err *err);
 MUST_CHECK int str_to_f64(struct str s, double *ret_value, struct err *err);
 
+/* Length of the UTF-8 sequence at the start of s, and its code point; 0: it is not valid. */
+size_t utf8_at(struct str s, uint32_t *ret_code);
+static inline size_t utf8_len(struct str s)
+{
+    uint32_t code;
+    return utf8_at(s, &code);
+}
+
 /* Decimal places as printed: "117.205" 3, "428" 0, "1.2e3" 1. */
 int str_decimals(struct str s);
+
+/* Printed into the arena. */
+struct str str_printf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct str str_vprintf(struct arena *arena, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
+
+/* Whether it has a byte, and each of its bytes is in the set: "a-z0-9._-", with ranges, and a dash at the end for itself. */
+bool str_is_made_of(struct str s, const char *set);
+
+/* The place of a word in a list of words with one blank between, from 0; -1: it is not there. */
+int word_at(struct str word, const char *words);
+static inline bool is_word_of(struct str word, const char *words)
+{
+    return word_at(word, words) >= 0;
+}
+/* The length of the one of them with which the text ends; 0: none. */
+size_t ends_with_any(struct str text, const char *words);
+
+/* What another program said before it failed: its last line that is not blank, without blanks around it; ptr NULL: there is none. */
+#define SAID_SHOWN_MAX 300
+
+struct str said_last(struct str text);
+/* Its first SAID_SHOWN_MAX bytes, and nothing that could steer a terminal. */
+char *said_shown(struct arena *arena, struct str line);
 
 #endif

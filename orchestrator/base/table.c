@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
 #include "base/table.h"
 
 #include <math.h>
@@ -6,7 +8,6 @@
 #include "base/log.h"
 #include "base/vec.h"
 
-#define CELL_BYTES_MAX 4096
 #define GAP_COLUMNS    2
 #define FOLDED_COLUMNS 12 /* what a column of text may be folded to */
 #define FOLDED_LINES   3  /* as long as its longest cell then takes no more lines */
@@ -52,19 +53,11 @@ void table_add_all(struct table *table, const struct str *cells, size_t n)
     }
 }
 
-static struct str PRINTF_LIKE(2, 0) text_of(struct table *table, const char *fmt, va_list args)
-{
-    char text[CELL_BYTES_MAX];
-    int len = vsnprintf(text, sizeof(text), fmt, args);
-    ASSERT(len >= 0);
-    return str_dup(&table->arena, str_of(text));
-}
-
 void table_addf(struct table *table, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    table_add(table, text_of(table, fmt, args));
+    table_add(table, str_vprintf(&table->arena, fmt, args));
     va_end(args);
 }
 
@@ -72,7 +65,7 @@ struct str table_text(struct table *table, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    struct str text = text_of(table, fmt, args);
+    struct str text = str_vprintf(&table->arena, fmt, args);
     va_end(args);
     return text;
 }
@@ -81,7 +74,7 @@ struct str table_text_if(struct table *table, bool is_known, const char *fmt, ..
 {
     va_list args;
     va_start(args, fmt);
-    struct str text = is_known ? text_of(table, fmt, args) : STR_LIT("-");
+    struct str text = is_known ? str_vprintf(&table->arena, fmt, args) : STR_LIT("-");
     va_end(args);
     return text;
 }
@@ -100,20 +93,12 @@ struct str table_f64(struct table *table, double value)
     return text.len ? str_dup(&table->arena, strbuf_str(&text)) : STR_EMPTY;
 }
 
-/* One code point's first byte and length; a byte that begins none counts as one. */
+/* One code point and its length; a byte that begins none counts as one. */
 static size_t code_point(struct str text, size_t at, uint32_t *ret_code)
 {
-    unsigned char c = (unsigned char)text.ptr[at];
-    size_t len = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-    uint32_t code = len == 1 ? c : (uint32_t)(c & (0xff >> (len + 1)));
-    if (at + len > text.len) {
-        len = text.len - at;
-    }
-    for (size_t idx = 1; idx < len; idx++) {
-        code = code << 6 | ((unsigned char)text.ptr[at + idx] & 0x3f);
-    }
-    *ret_code = code;
-    return len;
+    *ret_code = (unsigned char)text.ptr[at];
+    size_t len = utf8_at(str_sub(text, at, text.len), ret_code);
+    return len ? len : 1;
 }
 
 /* Source: Unicode EastAsianWidth, the blocks that are W or F throughout. */
@@ -377,4 +362,83 @@ void table_render_in(const struct table *table, size_t columns_max, struct strbu
 void table_render(const struct table *table, struct strbuf *out)
 {
     table_render_in(table, (size_t)log_output_columns(), out);
+}
+
+/* Tables for other programs: comma-separated values and Markdown. */
+
+static bool is_one_of(char byte, const char *bytes)
+{
+    return byte != '\0' && strchr(bytes, byte);
+}
+
+/* A spreadsheet takes such a cell for a formula unless a ' precedes it; a number stays a number. Source: OWASP, "CSV Injection" (read
+   2026-11). */
+static bool is_formula(struct str cell)
+{
+    struct err ignored = {0};
+    double number;
+    return cell.len > 0 && is_one_of(cell.ptr[0], "=+-@") &&
+           str_to_f64(cell, &number, &ignored) < 0;
+}
+
+static void add_csv_cell(struct strbuf *out, struct str cell)
+{
+    bool is_guarded = is_formula(cell);
+    bool is_quoted = false;
+    for (size_t idx = 0; idx < cell.len; idx++) {
+        is_quoted = is_quoted || is_one_of(cell.ptr[idx], ",;\"\r\n");
+    }
+    strbuf_add_z(out, is_quoted ? "\"" : "");
+    strbuf_add_z(out, is_guarded ? "'" : "");
+    for (size_t idx = 0; idx < cell.len; idx++) {
+        strbuf_add_z(out, cell.ptr[idx] == '"' ? "\"" : "");
+        strbuf_add_char(out, cell.ptr[idx]);
+    }
+    strbuf_add_z(out, is_quoted ? "\"" : "");
+}
+
+void table_render_csv(const struct table *table, struct strbuf *out)
+{
+    ASSERT(table->n_cells % table->n_columns == 0);
+    for (size_t idx = 0; idx < table->n_columns; idx++) {
+        strbuf_add_z(out, idx ? "," : "");
+        add_csv_cell(out, table->columns[idx].head);
+    }
+    strbuf_add_z(out, "\r\n");
+    for (size_t idx = 0; idx < table->n_cells; idx++) {
+        bool is_last = (idx + 1) % table->n_columns == 0;
+        add_csv_cell(out, table->cells[idx]);
+        strbuf_add_z(out, is_last ? "\r\n" : ",");
+    }
+}
+
+void markdown_text(struct strbuf *out, struct str text)
+{
+    for (size_t idx = 0; idx < text.len; idx++) {
+        if (is_one_of(text.ptr[idx], "\\`*_[]<>|~&")) {
+            strbuf_add_char(out, '\\');
+        }
+        strbuf_add_char(out, text.ptr[idx]);
+    }
+}
+
+void table_render_markdown(const struct table *table, struct strbuf *out)
+{
+    ASSERT(table->n_cells % table->n_columns == 0);
+    for (size_t idx = 0; idx < table->n_columns; idx++) {
+        strbuf_add_z(out, "| ");
+        markdown_text(out, table->columns[idx].head);
+        strbuf_add_char(out, ' ');
+    }
+    strbuf_add_z(out, "|\n");
+    for (size_t idx = 0; idx < table->n_columns; idx++) {
+        strbuf_add_z(out, table->columns[idx].is_right ? "| ---: " : "| --- ");
+    }
+    strbuf_add_z(out, "|\n");
+    for (size_t idx = 0; idx < table->n_cells; idx++) {
+        bool is_last = (idx + 1) % table->n_columns == 0;
+        strbuf_add_z(out, "| ");
+        markdown_text(out, table->cells[idx]);
+        strbuf_add_z(out, is_last ? " |\n" : " ");
+    }
 }

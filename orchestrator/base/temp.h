@@ -39,10 +39,8 @@ MUST_CHECK int temp_scratch(struct temp **ret, struct err *err);
 MUST_CHECK int temp_spool(int *ret_fd, struct err *err);
 /* Removes what is there still, which is nothing where it has got its name; NULL: nothing to do. */
 void temp_free(struct temp *temp);
-static inline void temp_cleanup(struct temp **temp) /* CLEANUP(temp) struct temp *made = NULL; */
-{
-    temp_free(*temp);
-}
+CLEANUP_POINTER(temp, struct temp, temp_free); /* CLEANUP(temp) struct temp *made = NULL; */
+
 /* It stays until this process ends; whoever makes the next one there removes it. */
 void temp_leave(struct temp **temp);
 

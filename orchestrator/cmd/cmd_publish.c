@@ -15,7 +15,7 @@
 #include "cmd/cmd.h"
 #include "cmd/guests.h"
 #include "codec/json_override.h"
-#include "codec/unpack_raw.h"
+#include "codec/unpack_filter.h"
 #include "evidence/code.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* First, because its headers name parameters with words that base/banned.h poisons. */
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "base/base.h"
 
@@ -92,4 +93,16 @@ struct str digest_text_hex(struct arena *arena, struct str text)
     uint8_t sha256[SHA256_BYTES];
     sha256_of(text, sha256);
     return hex_dup(arena, sha256, SHA256_BYTES);
+}
+
+int hmac_sha1(struct str key, struct str text, uint8_t *ret_mac, struct err *err)
+{
+    unsigned len = 0;
+    if (key.len > INT32_MAX ||
+        !HMAC(EVP_sha1(), key.ptr, (int)key.len, (const unsigned char *)text.ptr, text.len, ret_mac,
+              &len) ||
+        len != SHA1_BYTES) {
+        return err_set(err, ERR_INTERNAL, "OpenSSL on this machine does not provide HMAC-SHA1");
+    }
+    return 0;
 }

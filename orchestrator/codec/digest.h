@@ -82,4 +82,8 @@ static inline struct hex md5_hex_of(const uint8_t *md5)
 /* Exactly 2 * n lower-case hex digits, or ERR_PARSE. */
 MUST_CHECK int hex_decode(struct str text, size_t n, uint8_t *ret_bytes, struct err *err);
 
+#define SHA1_BYTES 20
+
+MUST_CHECK int hmac_sha1(struct str key, struct str text, uint8_t *ret_mac, struct err *err);
+
 #endif

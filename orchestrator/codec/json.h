@@ -75,15 +75,6 @@ MUST_CHECK int json_expect_array(const struct json *at, size_t max, size_t *ret_
 bool json_first(const struct json *at, struct json *ret_item);
 bool json_next(struct json *item);
 
-/* The bytes that member `key` has in lower-case hex; ptr NULL leaves both as they were. */
-struct json_bytes {
-    uint8_t *bytes;
-    size_t n;
-    bool *has;
-};
-MUST_CHECK int json_hex(const struct json *at, const char *key, struct str hex,
-                        struct json_bytes to, struct err *err);
-
 /* An array of strings into the arena. */
 MUST_CHECK int json_str_list(const struct json *at, struct arena *arena, size_t max,
                              struct str **ret_items, size_t *ret_n, struct err *err);

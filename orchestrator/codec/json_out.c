@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
-#include "codec/json_scan.h"
 
 #define I64_EXACT_MAX 9007199254740992LL /* 2^53 */
 #define QUOTED_MAX    256

@@ -41,4 +41,15 @@ MUST_CHECK int json_path_parse(struct str setting, struct json_path_part *parts,
 MUST_CHECK int json_override(struct arena *arena, struct str text, struct str setting, bool is_text,
                              struct json_override *ret_override, struct err *err);
 
+/* ---- where a path is in the text ---- */
+
+/* Lines and columns from 1, columns in code points; end_column is the one after the last. */
+struct json_region {
+    int64_t line, column, end_line, end_column;
+};
+
+/* The value that "$.stacks[2].commands[0].printed" names; for an object or array, its opening line. For a path that leads nowhere, the
+   last part of it that exists. Keys are compared as written. Any text may be given; in text that is not JSON it finds some region. */
+struct json_region json_region_of(struct str text, struct str place);
+
 #endif

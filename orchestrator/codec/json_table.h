@@ -98,8 +98,8 @@ struct json_field {
     /* Of a list, once read: the struct that the row is of; of JSON_ANY, and of pairs once read, what is at the row's offset. */
     int (*get)(const struct json *at, struct arena *arena, void *out, struct err *err);
     void (*put)(struct json_out *out, const char *key, const void *of);
-    const char *
-        vocabulary; /* the list of words that may stand there; of names; of a list: rules of its items */
+    /* The list of words that may stand there; of names; of a list: rules of its items. */
+    const char *vocabulary;
     const char *about;  /* description in the schema */
     const char *schema; /* its further members in the schema, as JSON: "\"minimum\": 1" */
     const char *rules;  /* the same of an item, or of a value that is not null */

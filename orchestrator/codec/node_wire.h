@@ -48,8 +48,8 @@ enum node_op {
 struct node_request {
     uint32_t seq;
     enum node_op op;
-    const struct str
-        *fields; /* into what was read; each is followed by a NUL in the arena's copy */
+    /* They point into what was read; each is followed by a NUL in the arena's copy. */
+    const struct str *fields;
     size_t n_fields;
 };
 

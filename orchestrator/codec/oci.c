@@ -41,13 +41,9 @@ static bool packing_of(struct str type, enum oci_packing *ret_packing)
         {"application/vnd.docker.image.rootfs.diff.tar.gzip", OCI_TAR_GZIP},
         {"application/vnd.docker.image.rootfs.diff.tar.zstd", OCI_TAR_ZSTD},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        if (str_eq_z(type, ROWS[idx].type)) {
-            *ret_packing = ROWS[idx].packing;
-            return true;
-        }
-    }
-    return false;
+    const typeof(ROWS[0]) *found = Z_NAMED(ROWS, ARRAY_LEN(ROWS), type, type);
+    *ret_packing = found ? found->packing : *ret_packing;
+    return found;
 }
 
 /* ---- descriptors ---- */

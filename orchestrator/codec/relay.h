@@ -17,13 +17,14 @@
    The relay answers by lines on its stdout, "WORD A B TEXT" (enum relay_word).
 
    A connection between two relays begins with the token's first half, which the server answers with its second half; then comes the
-   stream (codec/relay_tar.h). Digests and names only ever travel by SSH: whoever meddles with the TCP stream can break a transfer,
+   stream (below). Digests and names only ever travel by SSH: whoever meddles with the TCP stream can break a transfer,
    and never make a wrong file right. Contents are not secret: nothing is encrypted but what goes by SSH. */
 #ifndef CODEC_RELAY_H
 #define CODEC_RELAY_H
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
+#include "codec/ustar.h"
 
 #define RELAY_TOKEN_BYTES 32
 #define RELAY_FILES_MAX   2000000
@@ -106,5 +107,33 @@ struct relay_hop {
 /* "PORT ADDRESS [ADDRESS]"; strings in the arena. */
 bool relay_hop_parse(struct arena *arena, struct str text, struct relay_hop *ret_hop);
 void relay_hop_write(const struct relay_hop *hop, struct strbuf *out);
+
+/* ---- the stream ---- */
+
+#define RELAY_END_BYTES  ((size_t)2 * USTAR_BLOCK) /* of zeros, after the last member */
+#define RELAY_MEMBER_MAX (4ULL << 30)
+
+struct relay_member {
+    uint64_t file, offset, size_bytes;
+};
+
+void relay_member_write(const struct relay_member *member, uint8_t ret_block[USTAR_BLOCK]);
+
+/* What takes the members; each may fail, and the reader stops with that error. */
+struct relay_sink {
+    void *ctx;
+    int (*begin)(void *ctx, const struct relay_member *member, struct err *err);
+    int (*data)(void *ctx, const void *ptr, size_t len, struct err *err);
+    int (*end)(void *ctx, struct err *err);
+};
+
+struct relay_tar { /* a reader; all zeros at first, nothing to release */
+    struct ustar_reader reader;
+    bool is_over; /* the end of the archive was there */
+};
+
+/* The next bytes of the stream, as they arrive. ERR_INTEGRITY for what the writer would not have written. */
+MUST_CHECK int relay_tar_take(struct relay_tar *tar, const struct relay_sink *sink,
+                              const uint8_t *bytes, size_t len, struct err *err);
 
 #endif

@@ -9,8 +9,8 @@
 
 #define SIGN_PUBLIC_BYTES 32
 #define SIGN_BYTES        64
-#define SIGN_KEY_ID_SIZE                                                                           \
-    65 /* hex of the SHA-256 of the public key's DER SubjectPublicKeyInfo, and the NUL */
+/* Hex of the SHA-256 of the public key's DER SubjectPublicKeyInfo, and the NUL. */
+#define SIGN_KEY_ID_SIZE   65
 #define SIGN_KEY_FILE_MAX  16384
 #define SIGN_DSSE_TYPE_MAX 256
 

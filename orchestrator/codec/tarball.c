@@ -5,18 +5,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
 #include <zstd.h>
 
 #include "base/bytes.h"
 #include "base/fs.h"
 
-#define CLOSING_MAGIC                                                                              \
-    0x184D2A5Du /* one of zstd's sixteen skippable magics; RFC 8878 section 3.1.2 */
-#define FRAME_MAGIC 0xFD2FB528u
-#define FRAME_DESCRIPTOR                                                                           \
-    0x04 /* a checksum, no content size, no dictionary; RFC 8878 section 3.1.1.1.1 */
+/* One of zstd's sixteen skippable magics; RFC 8878 section 3.1.2. */
+#define CLOSING_MAGIC 0x184D2A5Du
+#define FRAME_MAGIC   0xFD2FB528u
+/* A checksum, no content size, no dictionary; RFC 8878 section 3.1.1.1.1. */
+#define FRAME_DESCRIPTOR   0x04
 #define FLUSH_STEP_BYTES   (8u << 20)
 #define DASHES_64          "----------------------------------------------------------------"
 #define CLOSING_SIGNED_LEN (17 + 72) /* the lines that the signature covers */
@@ -192,18 +192,10 @@ int tarball_finish(struct tarball_writer *w, const struct sign_key *key, struct 
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static int parse_hex_or_dashes(const char *text, size_t n, bool is_signed, uint8_t *ret_bytes,
-                               struct err *err)
-{
-    if (!is_signed) {
-        return 0; /* the whole text is compared with the canonical one afterwards */
-    }
-    return hex_decode((struct str){text, 2 * n}, n, ret_bytes, err);
-}
-
 static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closing, struct err *err)
 {
     struct tarball_closing closing = {0};
+    struct err ignored = {0};
     char found[TARBALL_CLOSING_TEXT_BYTES];
     char wanted[TARBALL_CLOSING_TEXT_BYTES + 1];
     if (get_le32(bytes) != CLOSING_MAGIC || get_le32(bytes + 4) != TARBALL_CLOSING_TEXT_BYTES) {
@@ -216,21 +208,17 @@ static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closi
     }
     memcpy(found, bytes + 8, sizeof(found));
     closing.is_signed = found[17 + 72 + 4] != '-';
-    if (hex_decode((struct str){found + 17 + 7, SHA256_HEX_SIZE - 1}, SHA256_BYTES, closing.sha256,
-                   err) < 0 ||
-        parse_hex_or_dashes(found + 17 + 72 + 4, SIGN_PUBLIC_BYTES, closing.is_signed,
-                            closing.public_raw, err) < 0 ||
-        parse_hex_or_dashes(found + 17 + 72 + 69 + 10, SIGN_BYTES, closing.is_signed,
-                            closing.signature, err) < 0) {
-        err->code = ERR_INTEGRITY;
-        return err_wrap(err, "closing");
-    }
+    struct str text = {found, sizeof(found)};
+    bool is_hex =
+        hex_decode(str_sub(text, 17 + 7, SHA256_HEX_SIZE - 1), SHA256_BYTES, closing.sha256,
+                   &ignored) == 0 &&
+        (!closing.is_signed || (hex_decode(str_sub(text, 17 + 72 + 4, 2 * SIGN_PUBLIC_BYTES),
+                                           SIGN_PUBLIC_BYTES, closing.public_raw, &ignored) == 0 &&
+                                hex_decode(str_sub(text, 17 + 72 + 69 + 10, 2 * SIGN_BYTES),
+                                           SIGN_BYTES, closing.signature, &ignored) == 0));
     closing_text(&closing, wanted);
-    for (size_t idx = 0; idx < sizeof(found); idx++) {
-        if (found[idx] != wanted[idx]) {
-            return err_set(err, ERR_INTEGRITY, "closing: byte %zu is 0x%02x, expected 0x%02x", idx,
-                           (uint8_t)found[idx], (uint8_t)wanted[idx]);
-        }
+    if (!is_hex || memcmp(found, wanted, sizeof(found)) != 0) {
+        return err_set(err, ERR_INTEGRITY, "closing: not the text that reperf writes there");
     }
     *ret_closing = closing;
     return 0;
@@ -415,4 +403,49 @@ int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *
                  struct err *err)
 {
     return next_bytes(source, buf, size, ret_len, err) < 0 ? err_wrap(err, "%s", source->name) : 0;
+}
+
+/* ---- its members as files ---- */
+
+static int member_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, struct err *err)
+{
+    struct tarball_unpacker *u = ctx;
+    arena_release(&u->arena);
+    u->path = arena_printf(&u->arena, "%s/%.*s", u->folder, STR_ARG(name));
+    if (fs_mkdir_above(u->path, err) < 0) {
+        return -1;
+    }
+    /* The folder is new and ours, names are checked and unique: O_EXCL makes sure once more. */
+    u->fd = open(u->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (u->fd < 0) {
+        return err_errno(err, "create", u->path);
+    }
+    return 0;
+}
+
+static int member_data(void *ctx, const void *ptr, size_t len, struct err *err)
+{
+    struct tarball_unpacker *u = ctx;
+    return fs_write_all(u->fd, ptr, len, u->path, err);
+}
+
+static int member_end(void *ctx, struct err *err)
+{
+    struct tarball_unpacker *u = ctx;
+    /* Network file systems report a full disk here. */
+    if (close(take_fd(&u->fd)) < 0) {
+        return err_errno(err, "close", u->path);
+    }
+    return 0;
+}
+
+void tarball_unpacker_release(struct tarball_unpacker *unpacker)
+{
+    fd_close(&unpacker->fd);
+    arena_release(&unpacker->arena);
+}
+
+struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker)
+{
+    return (struct ustar_sink){unpacker, member_begin, member_data, member_end};
 }

@@ -50,8 +50,8 @@ struct tarball_writer {
     size_t pad_bytes;
     uint64_t written_bytes;
     uint64_t flushed_bytes; /* given to the disk early, so that the last fsync is short */
-    uint8_t
-        container_sha256[SHA256_BYTES]; /* after tarball_finish: of all bytes before the closing */
+    /* The digest of all bytes before the closing, after tarball_finish. */
+    uint8_t container_sha256[SHA256_BYTES];
 };
 
 #define TARBALL_WRITER_EMPTY ((struct tarball_writer){.fd = -1})

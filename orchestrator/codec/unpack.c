@@ -8,7 +8,6 @@
 #include "codec/unpack.h"
 #include "codec/unpack_filter.h"
 #include "codec/unpack_names.h"
-#include "codec/unpack_source.h"
 
 #include <errno.h>
 #include <sys/random.h>
@@ -20,11 +19,22 @@
 enum unpack_kind { KIND_TAR, KIND_TAR_GZ, KIND_TAR_ZST, KIND_ZIP, KIND_COUNT };
 static const char *const KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
 
+/* Bytes in portions: how many there were, and where the last that is not zero ends, since only zeros may follow what libarchive saw. */
+struct stream {
+    unpack_read_fn read;
+    void *ctx;
+    const void *ptr; /* the portion that was read last; borrowed from read */
+    size_t len;
+    uint64_t offset; /* of ptr */
+    uint64_t filled_bytes;
+    bool is_at_end;
+};
+
 /* One archive that is being read: the outer, or the tar inside it. */
 struct layer {
     struct archive *a; /* owned; NULL: none */
     struct unpack *unpack;
-    struct unpack_source source; /* what libarchive reads */
+    struct stream source; /* what libarchive reads */
     /* Of the current entry. */
     struct str path; /* as shown to people; in the arena `text` */
     uint64_t size_bytes, done_bytes;
@@ -40,7 +50,7 @@ struct unpack {
     unpack_read_fn read;
     void *ctx;
     enum unpack_kind kind;
-    struct unpack_source file;    /* the archive's own bytes */
+    struct stream file;           /* the archive's own bytes */
     bool is_peeked;               /* its first portion has not been passed on yet */
     struct unpack_filter *filter; /* of a packed tar */
     struct layer outer, inner;
@@ -60,6 +70,53 @@ struct unpack {
 
 static const uint8_t ZERO[ZERO_BYTES];
 
+static size_t filled_len(const uint8_t *bytes, size_t len)
+{
+    /* All bytes are zero if the first is and each equals the one before it. */
+    if (len > 0 && bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0) {
+        return 0;
+    }
+    while (len > 0 && bytes[len - 1] == 0) {
+        len--;
+    }
+    return len;
+}
+
+/* *ret_len 0 at the end, any number of times. */
+static int stream_next(struct stream *s, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    if (!s->is_at_end) {
+        s->offset += s->len;
+        s->len = 0;
+        if (s->read(s->ctx, &s->ptr, &s->len, err) < 0) {
+            return -1;
+        }
+        size_t filled = filled_len(s->ptr, s->len);
+        s->filled_bytes = filled ? s->offset + filled : s->filled_bytes;
+        s->is_at_end = s->len == 0;
+    }
+    *ret_ptr = s->ptr;
+    *ret_len = s->len;
+    return 0;
+}
+
+/* Reads on to its end, which is at that byte but for zeros. */
+static int stream_end(struct stream *s, uint64_t end, struct err *err)
+{
+    const void *ptr;
+    for (size_t len = 1; len > 0;) {
+        if (stream_next(s, &ptr, &len, err) < 0) {
+            return -1;
+        }
+    }
+    if (end > s->offset) {
+        return err_set(err, ERR_INTEGRITY, "it ends at byte %" PRIu64 ": truncated", s->offset);
+    }
+    return s->filled_bytes <= end
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "bytes follow its end at byte %" PRIu64, end);
+}
+
 /* The error of our own read function takes precedence over libarchive's message about it. */
 static int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err)
 {
@@ -71,29 +128,33 @@ static int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err
     return err_set(err, ERR_INTEGRITY, "%s", text ? text : "libarchive refuses it");
 }
 
+/* How many bytes so many of the archive may unpack to. */
+static uint64_t allowed_bytes(const struct unpack *unpack, uint64_t archive_bytes)
+{
+    uint64_t allowed;
+    return __builtin_mul_overflow(archive_bytes, unpack->opts.limits.ratio, &allowed) ||
+                   __builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed)
+               ? UINT64_MAX
+               : allowed;
+}
+
 /* Bytes unpacked so far, against bytes read. */
 static int check_ratio(const struct unpack *unpack, uint64_t out_bytes, struct err *err)
 {
     uint64_t read = unpack->kind == KIND_ZIP ? unpack->opts.archive_bytes
                                              : unpack->file.offset + unpack->file.len;
-    uint64_t allowed;
-    if (__builtin_mul_overflow(read, unpack->opts.limits.ratio, &allowed) ||
-        __builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed)) {
-        return 0;
-    }
-    if (out_bytes > allowed) {
-        return err_set(err, ERR_INTEGRITY,
-                       "more than %" PRIu64 " times as many bytes unpacked as read",
-                       unpack->opts.limits.ratio);
-    }
-    return 0;
+    return out_bytes <= allowed_bytes(unpack, read)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "more than %" PRIu64 " times as many bytes unpacked as read",
+                         unpack->opts.limits.ratio);
 }
 
 static la_ssize_t layer_read(struct archive *a, void *ctx, const void **ret_ptr)
 {
     struct layer *layer = ctx;
     size_t len;
-    if (unpack_source_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
+    if (stream_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
         archive_set_error(a, EIO, "read");
         return -1;
     }
@@ -109,7 +170,7 @@ static int file_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct er
         *ret_len = unpack->file.len;
         return 0;
     }
-    return unpack_source_next(&unpack->file, ret_ptr, ret_len, err);
+    return stream_next(&unpack->file, ret_ptr, ret_len, err);
 }
 
 static int filter_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
@@ -118,9 +179,8 @@ static int filter_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct 
     if (unpack_filter_next(unpack->filter, ret_ptr, ret_len, err) < 0) {
         return -1;
     }
-    return *ret_len == 0
-               ? unpack_source_pad(&unpack->file, unpack_filter_bytes(unpack->filter), err)
-               : check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
+    return *ret_len == 0 ? stream_end(&unpack->file, unpack_filter_bytes(unpack->filter), err)
+                         : check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
 }
 
 /* --- a zip, whose directory is at its end ------------------------------------------------------------------------------------ */
@@ -174,7 +234,7 @@ static int find_kind(struct unpack *unpack, struct err *err)
     };
     const void *ptr;
     struct str head;
-    if (unpack_source_next(&unpack->file, &ptr, &head.len, err) < 0) {
+    if (stream_next(&unpack->file, &ptr, &head.len, err) < 0) {
         return -1;
     }
     head.ptr = ptr;
@@ -290,7 +350,7 @@ static int follow_zip(struct unpack *unpack, struct err *err)
     const void *ptr;
     size_t len = 1;
     while (len > 0 && unpack->file.offset + unpack->file.len < zip_at) {
-        if (unpack_source_next(&unpack->file, &ptr, &len, err) < 0) {
+        if (stream_next(&unpack->file, &ptr, &len, err) < 0) {
             return -1;
         }
     }
@@ -378,7 +438,7 @@ int unpack_new(const struct unpack_opts *opts, unpack_read_fn read, void *ctx, c
     struct unpack_limits *limits = &unpack->opts.limits;
     unpack->opts = *opts;
     unpack->name = xstrdup(name);
-    unpack->file = (struct unpack_source){.read = read, .ctx = ctx};
+    unpack->file = (struct stream){.read = read, .ctx = ctx};
     limits->files =
         limits->files && limits->files < UNPACK_FILES_MAX ? limits->files : UNPACK_FILES_MAX;
     limits->bytes = limits->bytes ? limits->bytes : INT64_MAX;
@@ -477,7 +537,6 @@ static int check_size(struct unpack *unpack, struct layer *layer, struct archive
                       bool is_file, struct err *err)
 {
     const struct unpack_limits *limits = &unpack->opts.limits;
-    uint64_t allowed;
     layer->is_size_known = archive_entry_size_is_set(entry) != 0;
     if (archive_entry_size(entry) < 0) {
         return err_set(err, ERR_INTEGRITY, "a size of %" PRId64 " bytes",
@@ -494,9 +553,7 @@ static int check_size(struct unpack *unpack, struct layer *layer, struct archive
                        layer->size_bytes);
     }
     if (unpack->opts.archive_bytes > 0 &&
-        !__builtin_mul_overflow(unpack->opts.archive_bytes, limits->ratio, &allowed) &&
-        !__builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed) &&
-        layer->size_bytes > allowed) {
+        layer->size_bytes > allowed_bytes(unpack, unpack->opts.archive_bytes)) {
         return err_set(err, ERR_INTEGRITY,
                        "%" PRIu64 " bytes, more than %" PRIu64
                        " times those of the whole archive of %" PRIu64,
@@ -631,7 +688,7 @@ static int end_tar(struct layer *layer, struct err *err)
         return err_set(err, ERR_INTEGRITY,
                        "it ends at byte %" PRIu64 " without the mark of its end: truncated", mark);
     }
-    return unpack_source_pad(&layer->source, end, err);
+    return stream_end(&layer->source, end, err);
 }
 
 static int end_outer(struct unpack *unpack, struct err *err)
@@ -644,7 +701,7 @@ static int end_outer(struct unpack *unpack, struct err *err)
         return -1;
     }
     while (unpack->kind == KIND_ZIP && len > 0) { /* for who hashes them */
-        if (unpack_source_next(&unpack->file, &ptr, &len, err) < 0) {
+        if (stream_next(&unpack->file, &ptr, &len, err) < 0) {
             return -1;
         }
     }

@@ -46,12 +46,12 @@ typedef int (*unpack_read_fn)(void *ctx, const void **ret_ptr, size_t *ret_len, 
 struct unpack_opts {
     struct unpack_limits limits;
     int fd; /* the archive as a file, which a zip needs: its directory is at its end; borrowed; 0: none */
-    uint64_t
-        archive_bytes;  /* size of the archive; 0: not known; then a huge size is noticed later */
-    const char *format; /* "tar", "tar.gz", "tar.zst", "zip"; NULL: any of them */
+    /* Size of the archive; 0: not known; then a huge size is noticed later. */
+    uint64_t archive_bytes;
+    const char *format;      /* "tar", "tar.gz", "tar.zst", "zip"; NULL: any of them */
     bool takes_other_format; /* another format than `format` is not an error: see unpack_format */
-    bool
-        is_nested; /* an entry NAME.tar is itself unpacked, into NAME/ next to it, without a temporary; a tar in that is a file */
+    /* An entry NAME.tar is itself unpacked, into NAME/ next to it, without a temporary; a tar in that is a file. */
+    bool is_nested;
 };
 
 /* The format that a file's name ends with, one of the words of unpack_opts.format; NULL: none. */

@@ -18,4 +18,12 @@ uint64_t unpack_filter_bytes(const struct unpack_filter *filter);
 void unpack_filter_free(struct unpack_filter *filter);
 CLEANUP_POINTER(unpack_filter, struct unpack_filter, unpack_filter_free);
 
+/* ---- a file that is compressed as a whole (gzip, zstd, xz, bzip2) ---- */
+
+/* What the file holds, written to fd: at most max bytes, else ERR_PARSE. One that is not compressed, or damaged, is ERR_INTEGRITY. */
+MUST_CHECK int unpack_raw(const char *path, uint64_t max, int fd, struct err *err);
+
+/* Compresses a file with zstd into a new one. */
+MUST_CHECK int pack_raw(const char *from, const char *to, struct err *err);
+
 #endif

@@ -4,7 +4,6 @@
 #include "codec/unpack_names.h"
 
 #include "base/strbuf.h"
-#include "codec/json_scan.h"
 
 #define SHOWN_MAX 160
 #define SHOWN(s)  (int)((s).len < SHOWN_MAX ? (s).len : SHOWN_MAX), (s).ptr

@@ -8,8 +8,8 @@
 #include "codec/unpack.h"
 
 struct unpack_names { /* all zeros but for these two at first */
-    struct map
-        nodes; /* by path in lower case; its seed is random, or fixed in tests: names are untrusted */
+    /* Nodes by their path in lower case; the seed is random, or fixed in tests: names are untrusted. */
+    struct map nodes;
     uint64_t n_max; /* entries and folders */
     struct arena arena;
     uint32_t new_ends[UNPACK_DEPTH_MAX]; /* of the last path added: prefixes that became folders */

@@ -8,8 +8,8 @@
 #include "codec/unpack_names.h"
 
 #define USTAR_BLOCK 512
-#define USTAR_NAME_MAX                                                                             \
-    255 /* ustar: 155 bytes of prefix, a slash, 100 of name, less what splitting loses */
+/* Ustar: 155 bytes of prefix, a slash, 100 of name, less what splitting loses. */
+#define USTAR_NAME_MAX  255
 #define USTAR_FILE_MAX  077777777777LL /* eleven octal digits */
 #define USTAR_FILES_MAX 50000
 #define USTAR_TOTAL_MAX (1LL << 36) /* of all files together: a bound for decompression bombs */

@@ -3,8 +3,8 @@
 
 #include "draft/propose.h"
 
-#include "base/charset.h"
 #include "base/fs.h"
+#include "base/str.h"
 #include "base/table.h"
 #include "draft/draft.h"
 #include "log/engine.h"

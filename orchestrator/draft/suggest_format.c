@@ -4,7 +4,7 @@
 
 #include "draft/suggest.h"
 
-#include "base/charset.h"
+#include "base/str.h"
 #include "codec/pattern.h"
 #include "log/numbers.h"
 

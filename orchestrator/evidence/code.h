@@ -18,8 +18,8 @@ struct code {
     struct str commit;       /* ptr NULL: the folder is none of git's */
     struct code_file *files; /* that words of the command name */
     size_t n_files;
-    struct code_file
-        *changed; /* that git has as changed since the commit, and that no word names */
+    /* What git has as changed since the commit, and no word names. */
+    struct code_file *changed;
     size_t n_changed;
     bool is_changed; /* since the commit */
 };

@@ -75,26 +75,15 @@ static void drop_single(struct columns *columns)
 
 /* ---- what differs ---- */
 
-static struct str condition_of(const struct cell_result *cell, const char *name)
-{
-    const struct plan_step *step = cell->step;
-    for (size_t idx = 0; idx < step->n_conditions; idx++) {
-        if (str_eq_z(step->conditions[idx].name, name)) {
-            return step->conditions[idx].value;
-        }
-    }
-    return STR_EMPTY;
-}
-
 /* What the first log that counts says of it; of a condition that the plan cannot know. */
 static struct str said_by_log(const struct cell_result *cell, const char *name)
 {
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         const struct repeat_result *repeat = &cell->repeats[idx];
-        for (size_t at = 0; repeat->counts && at < repeat->n_facts; at++) {
-            if (str_eq_z(repeat->facts[at].name, name)) {
-                return repeat->facts[at].value;
-            }
+        const struct fact *fact =
+            repeat->counts ? STR_NAMED(repeat->facts, repeat->n_facts, name, str_of(name)) : NULL;
+        if (fact) {
+            return fact->value;
         }
     }
     return STR_EMPTY;
@@ -127,8 +116,10 @@ static void find_differences(const struct cell_result *reference, struct column_
     const struct rule *theirs = reference->step->bound.rule;
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         bool is_transport = idx + 1 == ARRAY_LEN(NAMES);
-        struct str a = (is_transport ? said_by_log : condition_of)(reference, NAMES[idx]);
-        struct str b = (is_transport ? said_by_log : condition_of)(at->cell, NAMES[idx]);
+        struct str a = is_transport ? said_by_log(reference, NAMES[idx])
+                                    : result_planned(reference->step, NAMES[idx], STR_EMPTY);
+        struct str b = is_transport ? said_by_log(at->cell, NAMES[idx])
+                                    : result_planned(at->cell->step, NAMES[idx], STR_EMPTY);
         if (a.ptr && b.ptr && !str_eq(a, b)) {
             add_difference(at, NAMES[idx]);
         }
@@ -167,8 +158,8 @@ static struct ratio ratio_of(const struct cell_result *cell, const struct cell_r
 static const char *no_ratio(const struct frozen *frozen, const struct cell_result *reference,
                             const struct cell_result *cell)
 {
-    double times = claim_network_times(condition_of(reference, "parameters"),
-                                       condition_of(cell, "parameters"));
+    double times = claim_network_times(result_planned(reference->step, "parameters", STR_EMPTY),
+                                       result_planned(cell->step, "parameters", STR_EMPTY));
     return frozen->plan.is_rehearsal ? "a rehearsal"
            : !isfinite(cell->value)  ? "it has no value"
            : !unit_is(frozen->vocabulary, cell->unit, "rate") ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the evidence of a run follows from its raw logs and from what was frozen, by today's rules, whichever program made it: the only
    check before anything is reported about a result in a folder. Frozen parts agree with each other (frozen_check), series and
-   result.json are derived again and compared (evidence/discrepancy.h), no file is missing or superfluous (contents_check). What it
+   result.json are derived again and compared (evidence/discrepancy.h), no file is missing or superfluous (derive.c). What it
    cannot detect: logs that were edited before the run's own
    digests of them were taken, or by someone who then derives everything again. Only a signature by a trusted key reveals that. */
 #ifndef EVIDENCE_DERIVE_H
@@ -22,10 +22,9 @@ struct derived {
 MUST_CHECK int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                              struct err *err);
 
-void derived_release(struct derived *derived);
 static inline void derived_cleanup(struct derived *derived)
 {
-    derived_release(derived);
+    frozen_release(&derived->frozen);
 }
 
 #endif

@@ -15,8 +15,8 @@ struct discrepancy {
 };
 
 struct discrepancies {
-    struct discrepancy
-        *items; /* values first found first, at most DISCREPANCIES_MAX; in the arena */
+    /* At most DISCREPANCIES_MAX, in the order in which they were found; in the arena. */
+    struct discrepancy *items;
     size_t n;
     size_t n_values, n_wordings; /* of all */
 };

@@ -4,71 +4,17 @@
 #include "evidence/environment.h"
 
 #include <gnu/libc-version.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/secret.h"
 #include "codec/digest.h"
 #include "codec/json_document.h"
+#include "fleet/doctor.h"
 #include "sys/child.h"
 
 #define TOOL_DEADLINE_NS (10 * NS_PER_S)
 #define TOOL_OUTPUT_MAX  65536
-#define PROC_TEXT_BYTES  262144
-
-/* Files below /proc and /sys say size 0, so they are read until their end. */
-static struct str read_virtual(struct arena *arena, const char *path)
-{
-    char *text = arena_array(arena, char, PROC_TEXT_BYTES);
-    FILE *file = fopen(path, "re");
-    size_t len = file ? fread(text, 1, PROC_TEXT_BYTES, file) : 0;
-    if (file) {
-        (void)fclose(file);
-    }
-    return len ? (struct str){text, len} : STR_EMPTY;
-}
-
-/* "key   : value" of the first such line, or NULL. */
-static struct str value_of(struct str text, const char *key)
-{
-    struct str rest = text;
-    struct str line;
-    while (str_next(&rest, '\n', &line)) {
-        struct str name = STR_EMPTY;
-        struct str value = line;
-        if (str_next(&value, ':', &name) && value.ptr && str_eq_z(str_trim(name), key)) {
-            return str_trim(value);
-        }
-    }
-    return STR_EMPTY;
-}
-
-static int64_t count_lines(struct str text, const char *key)
-{
-    struct str rest = text;
-    struct str line;
-    int64_t n = 0;
-    while (str_next(&rest, '\n', &line)) {
-        struct str name = STR_EMPTY;
-        n += str_next(&line, ':', &name) && str_eq_z(str_trim(name), key);
-    }
-    return n;
-}
-
-static struct str os_name(struct arena *arena)
-{
-    struct str rest = read_virtual(arena, "/etc/os-release");
-    struct str line;
-    while (str_next(&rest, '\n', &line)) {
-        if (str_starts(line, STR_LIT("PRETTY_NAME="))) {
-            struct str value = str_sub(line, 12, line.len);
-            bool is_quoted = value.len >= 2 && value.ptr[0] == '"';
-            return is_quoted ? str_sub(value, 1, value.len - 2) : value;
-        }
-    }
-    return STR_EMPTY;
-}
+#define TEXT_MAX         (1u << 20)
 
 int64_t environment_gpus(void)
 {
@@ -88,89 +34,90 @@ static struct str first_line(struct str text)
     return str_trim(line);
 }
 
-static struct str gpu_name(struct arena *arena)
+/* ---- what the machine said of itself ---- */
+
+/* Host names, addresses, users and paths stay out of a record that is published. */
+static bool is_recorded(struct str key)
 {
-    struct fs_names names = {0};
-    struct err ignored = {0};
-    if (fs_list(arena, "/proc/driver/nvidia/gpus", &names, &ignored) < 0 || names.n == 0) {
-        return STR_EMPTY;
+    static const char *const PREFIXES[] = {"gpu.",   "nvidia.", "engine.", "ib.",  "limit.",
+                                           "cgroup", "cpu.",    "memory.", "shm.", "topo."};
+    static const char *const NET_ENDS[] = {".speed_mbit", ".mtu", ".driver", ".kind", ".numa"};
+    for (size_t idx = 0; idx < ARRAY_LEN(PREFIXES); idx++) {
+        if (str_starts(key, str_of(PREFIXES[idx]))) {
+            return !str_eq_z(key, "cpu.flags");
+        }
     }
-    return value_of(
-        read_virtual(
-            arena, arena_printf(arena, "/proc/driver/nvidia/gpus/%s/information", names.items[0])),
-        "Model");
-}
-
-/* ---- what others compare: the closed list of condition names ---- */
-
-static void put_number_or_null(struct json_out *out, struct arena *arena, const char *key,
-                               int64_t value)
-{
-    jw_z(out, key, value > 0 ? arena_printf(arena, "%lld", (long long)value) : NULL);
-}
-
-static struct environment_machine machine_of_here(struct arena *arena)
-{
-    struct utsname name;
-    struct str cpuinfo = read_virtual(arena, "/proc/cpuinfo");
-    bool is_known = uname(&name) == 0;
-    struct environment_machine machine = {
-        .gpu = gpu_name(arena),
-        .cpu = value_of(cpuinfo, "model name"),
-        .os = os_name(arena),
-        .driver = first_line(read_virtual(arena, "/sys/module/nvidia/version")),
-        .cpu_flags = value_of(cpuinfo, "flags"),
-        .cpu_mhz = value_of(cpuinfo, "cpu MHz"),
-        .cpu_governor = first_line(
-            read_virtual(arena, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
-        .cpu_max_khz = first_line(
-            read_virtual(arena, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")),
-        .load = first_line(read_virtual(arena, "/proc/loadavg")),
-        .cpu_threads = count_lines(cpuinfo, "processor"),
-        .cpus_online = (int64_t)sysconf(_SC_NPROCESSORS_ONLN),
-        .memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE),
-        .gpus = environment_gpus()};
-    if (is_known) {
-        machine.kernel = str_of(arena_printf(arena, "%s %s", name.sysname, name.release));
-        machine.architecture = str_of(arena_printf(arena, "%s", name.machine));
+    for (size_t idx = 0; idx < ARRAY_LEN(NET_ENDS); idx++) {
+        if (str_starts(key, STR_LIT("net.")) && str_ends(key, str_of(NET_ENDS[idx]))) {
+            return true;
+        }
     }
-    return machine;
+    return str_eq_z(key, "disk.work.kind");
 }
 
-void environment_put_machine(struct json_out *out, struct arena *arena,
-                             const struct environment_machine *machine)
+static void put_fact(struct json_out *out, const char *key, const struct node_facts *facts,
+                     const char *fact)
 {
+    jw_str(out, key, facts_value(facts, fact));
+}
+
+static void put_count(struct json_out *out, const char *key, const struct node_facts *facts,
+                      const char *fact)
+{
+    int64_t n = 0;
+    (void)facts_i64(facts, fact, &n);
+    jw_i64(out, key, n);
+}
+
+/* "conditions" is what others compare: the closed list of condition names. */
+static void put_machine(struct json_out *out, struct arena *arena, const struct node_facts *facts)
+{
+    int64_t kb = 0;
+    int64_t bytes =
+        facts_i64(facts, "memory.total_kb", &kb) && kb < INT64_MAX / 1024 ? kb * 1024 : 0;
+    int64_t gb = (bytes + (1 << 29)) >> 30;
     jw_object(out, "conditions");
-    jw_str(out, "gpu", machine->gpu);
-    jw_str(out, "cpu", machine->cpu);
-    put_number_or_null(out, arena, "cpu_cores", machine->cpu_threads);
-    put_number_or_null(out, arena, "memory_gb", (machine->memory_bytes + (1 << 29)) >> 30);
-    jw_str(out, "os", machine->os);
-    jw_str(out, "driver", machine->driver);
+    put_fact(out, "gpu", facts, "gpu.0.name");
+    put_fact(out, "cpu", facts, "cpu.model");
+    put_fact(out, "cpu_cores", facts, "cpu.threads");
+    jw_str(out, "memory_gb", gb > 0 ? str_printf(arena, "%lld", (long long)gb) : STR_EMPTY);
+    put_fact(out, "os", facts, "system.os");
+    put_fact(out, "driver", facts, "nvidia.driver");
     jw_end_object(out);
     jw_object(out, "machine");
-    jw_str(out, "kernel", machine->kernel);
-    jw_str(out, "architecture", machine->architecture);
-    jw_str(out, "cpu_flags", machine->cpu_flags);
-    jw_str(out, "cpu_mhz", machine->cpu_mhz);
-    jw_str(out, "cpu_governor", machine->cpu_governor);
-    jw_str(out, "cpu_max_khz", machine->cpu_max_khz);
-    jw_i64(out, "cpus_online", machine->cpus_online);
-    jw_i64(out, "memory_bytes", machine->memory_bytes);
-    jw_i64(out, "gpus", machine->gpus);
-    jw_str(out, "load_before", machine->load);
+    put_fact(out, "kernel", facts, "system.kernel");
+    put_fact(out, "architecture", facts, "system.arch");
+    put_fact(out, "cpu_flags", facts, "cpu.flags");
+    put_fact(out, "cpu_mhz", facts, "cpu.mhz");
+    put_fact(out, "cpu_governor", facts, "cpu.governor");
+    put_fact(out, "cpu_max_khz", facts, "cpu.max_khz");
+    put_count(out, "cpus_online", facts, "cpu.threads");
+    jw_i64(out, "memory_bytes", bytes);
+    put_count(out, "gpus", facts, "gpu.count");
+    put_fact(out, "load_before", facts, "load.average");
     jw_end_object(out);
 }
 
-static void put_variables(struct json_out *out)
+static void put_variables(struct json_out *out, struct arena *arena, const struct node_facts *facts)
 {
     jw_object(out, "variables");
-    for (char **at = environ; *at; at++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct str rest = str_of(*at);
-        struct str name = STR_EMPTY;
-        if (str_next(&rest, '=', &name) && secret_may_keep(name, rest)) {
-            jw_str(out, str_z(&arena, name), rest.ptr ? rest : STR_LIT(""));
+    for (size_t idx = 0; idx < facts->n; idx++) {
+        const struct node_fact *fact = &facts->items[idx];
+        struct str name = str_sub(fact->key, 4, fact->key.len);
+        if (str_starts(fact->key, STR_LIT("env.")) && secret_may_keep(name, fact->value)) {
+            jw_str(out, str_z(arena, name), fact->value);
+        }
+    }
+    jw_end_object(out);
+}
+
+static void put_facts(struct json_out *out, struct arena *arena, const struct node_facts *facts)
+{
+    jw_object(out, "facts");
+    for (size_t idx = 0; idx < facts->n; idx++) {
+        const struct node_fact *fact = &facts->items[idx];
+        if (is_recorded(fact->key)) {
+            jw_str(out, str_z(arena, fact->key), fact->value);
         }
     }
     jw_end_object(out);
@@ -260,39 +207,97 @@ static void put_commit(struct json_out *out, struct arena *arena,
                commit.len && str_trim(ask(arena, opts, dirty_argv)).len > 0);
 }
 
-int environment_collect(const struct environment_opts *opts, struct strbuf *buf, struct err *err)
+static int put_software(struct json_out *out, struct arena *arena,
+                        const struct environment_opts *opts, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct environment_machine machine = machine_of_here(&arena);
+    jw_object(out, "software");
+    jw_z(out, "reperf", REPERF_VERSION);
+    put_commit(out, arena, opts);
+    jw_z(out, "compiler", __VERSION__);
+    jw_z(out, "libc", gnu_get_libc_version());
+    jw_array(out, "programs");
+    if (put_program(out, arena, opts, opts->self, err) < 0 ||
+        (opts->train_path && put_program(out, arena, opts, opts->train_path, err) < 0)) {
+        return -1;
+    }
+    jw_end_array(out);
+    jw_end_object(out);
+    return 0;
+}
+
+/* ---- the record ---- */
+
+/* Of a node the image's software, or the staged program's, is what another part of the run's record says. */
+static int encode(struct arena *arena, const struct fleet *fleet, const struct node_probe *probe,
+                  const struct environment_opts *opts, struct str *ret_json, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct json_out out;
     char time[RFC3339_MAX];
     clock_rfc3339(opts->clock.wall_ns(opts->clock.ctx), time);
-    jw_document(&out, buf);
-    jw_z(&out, "node", "local");
+    jw_document(&out, &text);
+    jw_str(&out, "node", probe->spec->name);
     jw_z(&out, "collected_at", time);
-    jw_z(&out, "runtime", "none");
+    jw_z(&out, "runtime", RUNTIME_KIND_NAMES[fleet->inventory->runtime]);
     jw_null(&out, "image");
-    environment_put_machine(&out, &arena, &machine);
-    put_variables(&out);
-    jw_object(&out, "software");
-    jw_z(&out, "reperf", REPERF_VERSION);
-    put_commit(&out, &arena, opts);
-    jw_z(&out, "compiler", __VERSION__);
-    jw_z(&out, "libc", gnu_get_libc_version());
-    jw_array(&out, "programs");
-    if (put_program(&out, &arena, opts, opts->self, err) < 0 ||
-        (opts->train_path && put_program(&out, &arena, opts, opts->train_path, err) < 0)) {
+    put_machine(&out, arena, &probe->facts);
+    put_variables(&out, arena, &probe->facts);
+    if (!opts->self) {
+        jw_null(&out, "software");
+    } else if (put_software(&out, arena, opts, err) < 0) {
         return -1;
     }
-    jw_end_array(&out);
-    jw_end_object(&out);
+    put_facts(&out, arena, &probe->facts);
     if (opts->command) {
         jw_object(&out, "command");
         json_encode(&out, CODE_ROWS, CODE_N, opts->command);
         jw_end_object(&out);
     }
     jw_end_object(&out);
-    return buf->is_full
-               ? err_set(err, ERR_INTERNAL, "environment: more than %zu bytes", buf->cap_bytes)
-               : 0;
+    *ret_json = str_dup(arena, strbuf_str(&text));
+    return text.is_full ? err_set(err, ERR_NODE, "%.*s: its environment is more than %u bytes",
+                                  STR_ARG(probe->spec->name), TEXT_MAX)
+                        : 0;
+}
+
+int environment_of_nodes(struct arena *arena, struct fleet *fleet,
+                         const struct environment_opts *opts, struct node_environment *ret_items,
+                         size_t *ret_n, struct err *err)
+{
+    struct node_probes probes;
+    size_t n = 0;
+    if (doctor_examine(arena, fleet, opts->clock, RUNTIME_KIND_NAMES[fleet->inventory->runtime],
+                       &probes, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < probes.n; idx++) {
+        if (!probes.items[idx].is_reached) {
+            continue;
+        }
+        ret_items[n].name = probes.items[idx].spec->name;
+        if (encode(arena, fleet, &probes.items[idx], opts, &ret_items[n].json, err) < 0) {
+            return -1;
+        }
+        n++;
+    }
+    *ret_n = n;
+    return 0;
+}
+
+int environment_local(struct arena *arena, const struct environment_opts *opts,
+                      struct str *ret_json, struct err *err)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(fleet) struct fleet fleet = {0};
+    const struct inventory inventory = inventory_local(arena);
+    const struct fleet_opts here = {.work_folder = opts->work_folder, .clock = opts->clock};
+    struct node_environment found = {0};
+    size_t n = 0;
+    loop_init(&loop, opts->clock);
+    if (fleet_open(&fleet, &loop, &inventory, &here, err) < 0 ||
+        environment_of_nodes(arena, &fleet, opts, &found, &n, err) < 0) {
+        return -1;
+    }
+    *ret_json = found.json;
+    return n ? 0 : err_set(err, ERR_NODE, "%s", fleet.nodes[0].err.msg);
 }

@@ -5,30 +5,32 @@
 #define EVIDENCE_ENVIRONMENT_H
 
 #include "base/clock.h"
-#include "codec/json.h"
 #include "evidence/code.h"
+#include "fleet/fleet.h"
 
 struct environment_opts {
-    const char *root;           /* of the source tree, for its commit */
-    const struct code *command; /* of somebody's own command; or NULL */
+    struct clock_src clock;
+    /* Of this machine alone: self is NULL for nodes. */
     const char *self;           /* reperf */
     const char *train_path;     /* reperf-train, or NULL */
-    struct clock_src clock;
+    const char *root;           /* of the source tree, for its commit */
+    const char *work_folder;    /* where the run's files will lie */
+    const struct code *command; /* of somebody's own command; or NULL */
 };
 
-/* Writes the document into out. */
-MUST_CHECK int environment_collect(const struct environment_opts *opts, struct strbuf *out,
-                                   struct err *err);
-
-/* What a machine is: a NULL str, or 0, is not known. */
-struct environment_machine {
-    struct str gpu, cpu, os, driver;
-    struct str kernel, architecture, cpu_flags, cpu_mhz, cpu_governor, cpu_max_khz, load;
-    int64_t cpu_threads, cpus_online, memory_bytes, gpus;
+struct node_environment {
+    struct str name; /* of the node */
+    struct str json; /* environment/NAME.json */
 };
-/* The members "conditions" (what others compare: the closed list of condition names) and "machine". */
-void environment_put_machine(struct json_out *out, struct arena *arena,
-                             const struct environment_machine *machine);
+/* One for each node that was reached, n_nodes entries at most. What a machine says beyond the conditions (GPU clocks, caps, limits,
+   ports) is under "facts". */
+MUST_CHECK int environment_of_nodes(struct arena *arena, struct fleet *fleet,
+                                    const struct environment_opts *opts,
+                                    struct node_environment *ret_items, size_t *ret_n,
+                                    struct err *err);
+/* The same of this machine, asked as any node is. */
+MUST_CHECK int environment_local(struct arena *arena, const struct environment_opts *opts,
+                                 struct str *ret_json, struct err *err);
 
 /* GPUs that the NVIDIA driver of this machine shows. */
 int64_t environment_gpus(void);

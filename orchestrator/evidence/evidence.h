@@ -31,7 +31,8 @@ struct evidence_files {
 enum evidence_outcome { EVIDENCE_PASSED, EVIDENCE_WARNED, EVIDENCE_FAILED };
 
 struct evidence_cell {
-    struct str name;
+    struct str name, case_id;
+    unsigned verdict; /* its place in the list of verdicts */
     enum evidence_outcome outcome;
 };
 
@@ -42,8 +43,8 @@ struct evidence_facts {
     struct str run_id;
     struct str report;
     struct str finished_at; /* ptr NULL: not stated */
-    struct str
-        journal; /* the check of the journal's record of this result, in hex; ptr NULL: none */
+    /* The check of the journal's record of this result, in hex; ptr NULL: none. */
+    struct str journal;
     struct evidence_cell *cells;
     size_t n_cells;
     enum evidence_outcome outcome; /* the worst of the cells */

@@ -20,8 +20,8 @@ struct frozen {
     struct str run_id;
     struct str version; /* of the program that froze it; ptr NULL: not stated */
     struct str report_sha256;
-    const struct vocabulary
-        *vocabulary; /* of manifest/vocabulary.json; the program's where an archive has none */
+    /* manifest/vocabulary.json, or the program's own where an archive has none. */
+    const struct vocabulary *vocabulary;
     struct report report;
     struct plan plan;
     struct inventory inventory; /* of manifest/inventory.json; this machine where there is none */
@@ -47,10 +47,7 @@ static inline double frozen_tolerance(const struct frozen *frozen)
 /* Reads them again once the nodes were examined. */
 MUST_CHECK int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err);
 void frozen_release(struct frozen *frozen);
-static inline void frozen_cleanup(struct frozen *frozen)
-{
-    frozen_release(frozen);
-}
+CLEANUP_BY(frozen, struct frozen, frozen_release);
 
 /* Digests of the files that the run froze before its lock. */
 MUST_CHECK int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *err);

@@ -174,15 +174,23 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
 
 /* ---- numbers ---- */
 
+/* Those of the repeats that count. */
+static double *values_of(struct arena *arena, const struct cell_result *cell, size_t *ret_n)
+{
+    double *values = arena_array(arena, double, cell->n_repeats + 1);
+    *ret_n = 0;
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        if (cell->repeats[idx].counts) {
+            values[(*ret_n)++] = cell->repeats[idx].value;
+        }
+    }
+    return values;
+}
+
 static struct summary summarise(struct arena *arena, const struct cell_result *cell)
 {
     struct summary s = {0, (double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
-    double *values = arena_array(arena, double, cell->n_repeats + 1);
-    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        if (cell->repeats[idx].counts) {
-            values[s.n++] = cell->repeats[idx].value;
-        }
-    }
+    double *values = values_of(arena, cell, &s.n);
     if (s.n == 0) {
         return s;
     }
@@ -240,13 +248,8 @@ static void combine_also(struct arena *arena, struct cell_result *cell)
 static int combine(struct arena *arena, struct cell_result *cell, struct err *err)
 {
     const struct rule *rule = cell->step->bound.rule;
-    double *values = arena_array(arena, double, cell->n_repeats + 1);
     size_t n = 0;
-    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        if (cell->repeats[idx].counts) {
-            values[n++] = cell->repeats[idx].value;
-        }
-    }
+    double *values = values_of(arena, cell, &n);
     if (!rule || rule->repeats == REPEATS_SINGLE) {
         cell->value = cell->summary.mean;
         return 0;
@@ -315,11 +318,9 @@ static void note_other_logs(struct arena *arena, struct cell_result *cell)
 static const char *interval_of(struct arena *arena, const struct frozen *frozen,
                                const struct cell_result *cell)
 {
-    double *values = arena_array(arena, double, cell->n_repeats + 1);
-    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        values[idx] = cell->repeats[idx].value;
-    }
-    double half = stats_ci95(values, cell->n_repeats) / fabs(cell->summary.mean);
+    size_t n = 0;
+    double *values = values_of(arena, cell, &n); /* all count, or there is nothing to judge */
+    double half = stats_ci95(values, n) / fabs(cell->summary.mean);
     return arena_printf(arena,
                         "the 95 %% interval of the mean is +- %.2f %% after %zu repeats; "
                         "--within asked for %.4g %%%s",

@@ -18,8 +18,8 @@ struct outcome_node { /* one job of the attempt */
     struct str monitor; /* its monitor's log, below the evidence folder, or NULL: nobody watched */
 };
 
-struct
-    outcome_record { /* logs/outcome/CASE/repeat-N.json: how the attempt that counts ended, and what its log was */
+/* logs/outcome/CASE/repeat-N.json: how the attempt that counts ended, and what its log was. */
+struct outcome_record {
     struct str case_id;
     int64_t repeat;
     int64_t attempt;
@@ -32,8 +32,8 @@ struct
     size_t n_nodes;
     struct str failed_node; /* whose job ended first with another status than 0, or NULL */
     struct str left;        /* "node: names" of processes that outlived their job, or NULL */
-    struct str
-        replaces; /* SHA-256 of the archive in which the attempt before it counted, or NULL */
+    /* SHA-256 of the archive in which the attempt before it counted, or NULL. */
+    struct str replaces;
 };
 
 struct commands_record { /* logs/commands/CASE/repeat-N.json: what was started on the nodes */
@@ -109,15 +109,15 @@ struct cell_result {
     size_t n_repeats;
     struct summary summary;
     struct target_result target; /* the mean over the repeats, of the last step; of all, or none */
-    struct also_result *
-        also; /* by the rule over the repeats; of all of them, or none; none where it was not run */
+    /* What each rule makes of all repeats; none where the case was not run. */
+    struct also_result *also;
     size_t n_also;
     struct run_difference *differs;
     size_t n_differs;
     struct str *not_stated; /* conditions of ours that the published case does not state */
     size_t n_not_stated;
-    struct str
-        *by_node; /* conditions that nothing but the nodes' own word supports: no log states them */
+    /* Conditions that nothing but the nodes' own word supports: no log states them. */
+    struct str *by_node;
     size_t n_by_node;
 };
 
@@ -137,20 +137,8 @@ struct derived_to { /* where files go */
 void outcome_encode(const struct outcome_record *record, struct strbuf *out);
 extern const char *const OUTCOME_NAMES[2];
 
-/* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
-   log that metrics are read from is checked by its reader. */
-MUST_CHECK int result_check_outcome(struct arena *arena, const struct frozen *frozen,
-                                    const struct plan_step *step, int64_t repeat,
-                                    const struct outcome_record *record, struct err *err);
-
 /* What rules must know of the step, as it was run. */
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step);
-
-/* From its record, from what its log states against what the machine says of itself and what the case states, from what was started
-   against what was staged, and from the monitors' logs of all nodes. */
-MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
-                             const struct plan_step *step, struct repeat_result *repeat,
-                             struct err *err);
 
 /* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log only
    what the result needs stays in the arena. */

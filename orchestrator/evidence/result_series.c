@@ -7,10 +7,13 @@
 #include <math.h>
 
 #include "base/fs.h"
+#include "base/vec.h"
 #include "codec/digest.h"
+#include "codec/json.h"
 #include "codec/json_table.h"
 #include "evidence/evidence.h"
 #include "evidence/rundir.h"
+#include "fleet/monitor.h"
 #include "fleet/runtime.h"
 #include "judge/identity.h"
 #include "judge/judgement.h"
@@ -18,6 +21,317 @@
 #include "judge/target.h"
 #include "load/measure.h"
 #include "report/inventory.h"
+
+/* An outcome record is trusted only as far as it agrees with its place, with itself, and with the files that it names. */
+
+struct checked {
+    struct arena *arena;
+    const struct frozen *frozen;
+    const struct outcome_record *record;
+    const char *path; /* of the record, below the evidence folder */
+};
+
+static int wrong(const struct checked *c, struct err *err, const char *what, struct str found)
+{
+    return err_set(err, ERR_INTEGRITY, "%s/%s: %s, found \"%.*s\"", c->frozen->folder, c->path,
+                   what, STR_ARG(str_sub(found, 0, 200)));
+}
+
+static bool is_in_inventory(const struct checked *c, struct str name)
+{
+    return STR_NAMED(c->frozen->inventory.nodes, c->frozen->inventory.n_nodes, name, name) != NULL;
+}
+
+/* Its log is below its own name, or below the plain one that metrics are read from. */
+static int check_log(const struct checked *c, const struct outcome_node *node, bool is_metric,
+                     struct err *err)
+{
+    const struct outcome_record *record = c->record;
+    const char *own =
+        rundir_name(c->arena, RUNDIR_NODE_LOG,
+                    (struct rundir_of){
+                        .case_id = record->case_id, .repeat = record->repeat, .name = node->name});
+    struct str hex;
+    if (!is_metric && !str_eq_z(node->log, own)) {
+        return wrong(c, err, "log of a node: expected its own", node->log);
+    }
+    if (is_metric) { /* is read, and so checked, by the caller */
+        return str_eq(node->log_sha256, record->log_sha256) && node->log_bytes == record->log_bytes
+                   ? 0
+                   : wrong(c, err, "its log's digest is stated twice, with two values",
+                           node->log_sha256);
+    }
+    if (digest_file_hex(c->arena, fs_join(c->arena, c->frozen->folder, own), &hex, err) < 0) {
+        return -1;
+    }
+    return str_eq(node->log_sha256, hex)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: not the log that was collected: SHA-256 was %.*s, is %.*s", own,
+                         STR_ARG(node->log_sha256), STR_ARG(hex));
+}
+
+static int check_node(const struct checked *c, size_t node_idx, size_t *n_metric, struct err *err)
+{
+    const struct outcome_record *record = c->record;
+    const struct outcome_node *node = &record->nodes[node_idx];
+    const char *monitor =
+        rundir_name(c->arena, RUNDIR_MONITOR,
+                    (struct rundir_of){
+                        .case_id = record->case_id, .repeat = record->repeat, .name = node->name});
+    bool is_metric = str_eq_z(
+        node->log, rundir_of_repeat(c->arena, RUNDIR_LOG, record->case_id, record->repeat));
+    if (!is_in_inventory(c, node->name)) {
+        return wrong(c, err, "expected a node of the inventory", node->name);
+    }
+    for (size_t idx = 0; idx < node_idx; idx++) {
+        if (str_eq(record->nodes[idx].name, node->name)) {
+            return wrong(c, err, "a node occurs twice", node->name);
+        }
+    }
+    if (node->monitor.ptr && !str_eq_z(node->monitor, monitor)) {
+        return wrong(c, err, "monitor of a node: expected its own", node->monitor);
+    }
+    *n_metric += is_metric;
+    return check_log(c, node, is_metric, err);
+}
+
+/* The attempt's status is that of the node that failed first; it is 0 only where it is 0 everywhere. */
+static int check_statuses(const struct checked *c, struct err *err)
+{
+    const struct outcome_record *record = c->record;
+    bool has_failed = !record->failed_node.ptr;
+    for (size_t idx = 0; idx < record->n_nodes; idx++) {
+        const struct outcome_node *node = &record->nodes[idx];
+        bool is_named = record->failed_node.ptr && str_eq(node->name, record->failed_node);
+        has_failed = has_failed || (is_named && node->exit_status != 0);
+        if (record->outcome == OUTCOME_EXITED &&
+            ((node->exit_status != 0 && record->exit_status == 0) ||
+             (is_named && node->exit_status != record->exit_status))) {
+            return wrong(c, err, "exit status of a node does not agree with the attempt's",
+                         node->name);
+        }
+    }
+    if (!has_failed || (record->outcome == OUTCOME_EXITED && record->n_nodes &&
+                        (record->exit_status != 0) != (record->failed_node.ptr != NULL))) {
+        return wrong(c, err, "expected the node that failed to be named, and no other",
+                     record->failed_node);
+    }
+    return 0;
+}
+
+/* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
+   log that metrics are read from is checked by its reader. */
+static int check_outcome(struct arena *arena, const struct frozen *frozen,
+                         const struct plan_step *step, int64_t repeat,
+                         const struct outcome_record *record, struct err *err)
+{
+    const struct checked c = {arena, frozen, record,
+                              rundir_of_repeat(arena, RUNDIR_OUTCOME, step->case_id, repeat)};
+    size_t n_wanted = frozen->inventory.is_local              ? 0
+                      : frozen->plan.launcher == LAUNCHER_SSH ? (size_t)plan_step_nodes(step)
+                                                              : 1;
+    size_t n_metric = 0;
+    if (!str_eq(record->case_id, step->case_id) || record->repeat != repeat) {
+        return wrong(&c, err, "is of another repeat",
+                     str_of(arena_printf(arena, "%.*s repeat %lld", STR_ARG(record->case_id),
+                                         (long long)record->repeat)));
+    }
+    if (!str_eq_z(record->log, rundir_of_repeat(arena, RUNDIR_LOG, step->case_id, repeat))) {
+        return wrong(&c, err, "expected the repeat's own log", record->log);
+    }
+    if (record->n_nodes != n_wanted) {
+        return wrong(&c, err, "has not as many nodes as the case has jobs",
+                     str_of(arena_printf(arena, "%zu, expected %zu", record->n_nodes, n_wanted)));
+    }
+    for (size_t idx = 0; idx < record->n_nodes; idx++) {
+        if (check_node(&c, idx, &n_metric, err) < 0) {
+            return -1;
+        }
+    }
+    if (record->n_nodes && n_metric != 1) {
+        return wrong(&c, err, "expected one node whose log the metrics are from",
+                     str_of(arena_printf(arena, "%zu", n_metric)));
+    }
+    return check_statuses(&c, err);
+}
+
+/* Reasons to doubt a repeat, from what outlived it, its own log and its judgement, and the nodes' monitors. */
+
+static struct str machine_value(const struct frozen *frozen, struct str name)
+{
+    const struct condition *said = STR_NAMED(frozen->machine, frozen->n_machine, name, name);
+    return said ? said->value : STR_EMPTY;
+}
+
+struct taint_list {
+    struct str *items;
+    size_t n, n_max;
+};
+struct checking {
+    struct arena *arena;
+    const struct frozen *frozen;
+    const struct plan_step *step;
+    const struct repeat_result *repeat;
+    struct taint_list *taints;
+};
+
+static void add_taint(const struct checking *c, const char *text)
+{
+    VEC_PUSH(c->taints, str_of(text));
+}
+
+/* The hex digits of a digest that begins there; ptr NULL: none does. */
+static struct str digest_at(struct str word, size_t at)
+{
+    const struct str hex = str_sub(word, at, SHA256_HEX_SIZE - 1);
+    uint8_t sha256[SHA256_BYTES];
+    struct err no_digest = {0};
+    return hex_decode(hex, SHA256_BYTES, sha256, &no_digest) == 0 ? hex : STR_EMPTY;
+}
+
+/* "sha256:HEX", as engines are told what to run. */
+static struct str image_in(struct str word)
+{
+    const struct str algorithm = STR_LIT("sha256:");
+    return str_starts(word, algorithm) && word.len == algorithm.len + SHA256_HEX_SIZE - 1
+               ? digest_at(word, algorithm.len)
+               : STR_EMPTY;
+}
+
+/* Against the image that was pinned, and the program that was locked: what was started has each by its digest. Where the engines' id of
+   the image is not known (that of its config), it is one at least. */
+static void check_word(const struct checking *c, struct str word, struct str *first_image)
+{
+    const int64_t bin = str_find(word, STR_LIT("/bin/"));
+    const struct str program = bin < 0 ? STR_EMPTY : digest_at(word, (size_t)bin + 5);
+    const struct str image = image_in(word);
+    const bool is_pinned = c->step->image_id.ptr && !str_ends(c->step->image_digest, image);
+    if (image.ptr && is_pinned && !str_ends(c->step->image_id, image)) {
+        add_taint(c, arena_printf(c->arena, "its command names image %.*s, staged was %.*s",
+                                  STR_ARG(image), STR_ARG(c->step->image_digest)));
+    } else if (image.ptr && first_image->ptr && !str_eq(*first_image, image)) {
+        add_taint(c, arena_printf(c->arena, "its commands name two images, %.*s and %.*s",
+                                  STR_ARG(*first_image), STR_ARG(image)));
+    }
+    *first_image = first_image->ptr ? *first_image : image;
+    for (size_t idx = 0; program.ptr && idx < c->frozen->n_programs; idx++) {
+        const struct frozen_digest *locked = &c->frozen->programs[idx];
+        const char *end = arena_printf(c->arena, "/%.*s", STR_ARG(locked->name));
+        if (str_ends(word, str_of(end)) && !str_eq(program, locked->sha256)) {
+            add_taint(c, arena_printf(
+                             c->arena, "its command names a %.*s of SHA-256 %.*s, locked was %.*s",
+                             STR_ARG(locked->name), STR_ARG(program), STR_ARG(locked->sha256)));
+        }
+    }
+}
+
+static int check_commands(const struct checking *c, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct rundir_of of = {.case_id = c->step->case_id, .repeat = c->repeat->repeat};
+    const char *path =
+        fs_join(c->arena, c->frozen->folder, rundir_name(c->arena, RUNDIR_COMMANDS, of));
+    struct json jobs, job, argv, word;
+    struct str text, first_image = STR_EMPTY;
+    if (!fs_exists(path)) {
+        return 0; /* on this machine: the plan has it */
+    }
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    const struct json root = json_root(&doc);
+    if (json_member(&root, "jobs", &jobs, err) < 0) {
+        return -1;
+    }
+    for (bool more = json_first(&jobs, &job); more; more = json_next(&job)) {
+        if (json_member(&job, "argv", &argv, err) < 0) {
+            return -1;
+        }
+        for (bool has = json_first(&argv, &word); has; has = json_next(&word)) {
+            if (json_str(&word, c->arena, &text, err) < 0) {
+                return -1;
+            }
+            check_word(c, text, &first_image);
+        }
+    }
+    return 0;
+}
+
+/* What its log states, against what the machine says of itself and what its case states; of a rehearsal's, what stands in for the
+   framework states its own. A version of code is a name of people's. */
+static void check_facts(const struct checking *c)
+{
+    for (size_t idx = 0; idx < c->repeat->n_facts; idx++) {
+        const struct fact *fact = &c->repeat->facts[idx];
+        const bool is_free = c->frozen->plan.is_rehearsal || str_eq_z(fact->name, "code_version");
+        const struct str of[] = {
+            machine_value(c->frozen, fact->name),
+            is_free ? STR_EMPTY : result_planned(c->step, str_z(c->arena, fact->name), STR_EMPTY)};
+        for (size_t at = 0; at < ARRAY_LEN(of); at++) {
+            if (of[at].ptr && fact_contradicts(fact->name, of[at], fact->value)) {
+                add_taint(c, arena_printf(c->arena, "its log states %.*s %.*s, the %s %.*s",
+                                          STR_ARG(fact->name), STR_ARG(fact->value),
+                                          at ? "case" : "machine", STR_ARG(of[at])));
+            }
+        }
+    }
+}
+
+/* From its record, from what its log states against what the machine says of itself and what the case states, from what was started
+   against what was staged, and from the monitors' logs of all nodes. */
+static int find_taints(struct arena *arena, const struct frozen *frozen,
+                       const struct plan_step *step, struct repeat_result *repeat, struct err *err)
+{
+    const struct outcome_record *outcome = &repeat->outcome;
+    struct taint_list taints = {0};
+    const struct checking c = {arena, frozen, step, repeat, &taints};
+    int rc = 0;
+    if (repeat->counts && repeat->doubt.ptr) {
+        add_taint(&c, repeat->doubt.ptr);
+    }
+    if (repeat->others.ptr) {
+        add_taint(&c, repeat->others.ptr);
+    }
+    if (outcome->left.ptr) {
+        add_taint(&c, arena_printf(arena, "outlived the job and were ended: %.*s",
+                                   STR_ARG(outcome->left)));
+    }
+    for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
+        const struct outcome_node *node = &outcome->nodes[idx];
+        struct monitor_report report;
+        struct err bad = {0};
+        struct str text;
+        if (!node->monitor.ptr) {
+            continue;
+        }
+        if (fs_read(arena, fs_join(arena, frozen->folder, str_z(arena, node->monitor)),
+                    MONITOR_TEXT_MAX, &text, err) < 0) {
+            rc = -1;
+            break;
+        }
+        if (monitor_judge(arena, text, &report, &bad) < 0) {
+            report = (struct monitor_report){0};
+            add_taint(&c,
+                      arena_printf(arena, "%.*s: not watched: %s", STR_ARG(node->name), bad.msg));
+        }
+        for (size_t at = 0; at < report.n_taints; at++) {
+            add_taint(&c, arena_printf(arena, "%.*s: %.*s", STR_ARG(node->name),
+                                       STR_ARG(report.taints[at].text)));
+        }
+    }
+    check_facts(&c);
+    rc = rc < 0 ? rc : check_commands(&c, err);
+    if (rc == 0) {
+        repeat->n_taints = taints.n;
+        repeat->taints = arena_array(arena, struct str, taints.n + 1);
+        for (size_t idx = 0; idx < taints.n; idx++) {
+            repeat->taints[idx] = taints.items[idx];
+        }
+    }
+    VEC_RELEASE(&taints);
+    return rc;
+}
 
 #define SERIES_TEXT_MAX (1u << 30)
 
@@ -160,11 +474,9 @@ static void does_not_count(struct repeat_result *repeat, enum err_code cause, co
 static void ask_engine(struct arena *arena, const struct frozen *frozen,
                        const struct outcome_record *outcome, const char *log, struct err *ret_cause)
 {
-    for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
-        if (str_eq(outcome->nodes[idx].name, outcome->failed_node)) {
-            log = outcome->nodes[idx].log.ptr;
-        }
-    }
+    const struct outcome_node *failed =
+        STR_NAMED(outcome->nodes, outcome->n_nodes, name, outcome->failed_node);
+    log = failed ? failed->log.ptr : log;
     if (runtime_exit_check(frozen->plan.runtime, (int)outcome->exit_status,
                            fs_read_tail(arena, fs_join(arena, frozen->folder, log)),
                            ret_cause) == 0) {
@@ -204,12 +516,9 @@ static void judge_end(struct arena *arena, const struct frozen *frozen,
 
 struct str result_planned(const struct plan_step *step, const char *name, struct str otherwise)
 {
-    for (size_t idx = 0; idx < step->n_conditions; idx++) {
-        if (str_eq_z(step->conditions[idx].name, name)) {
-            return step->conditions[idx].value;
-        }
-    }
-    return otherwise;
+    const struct condition *said =
+        STR_NAMED(step->conditions, step->n_conditions, name, str_of(name));
+    return said ? said->value : otherwise;
 }
 
 static int64_t planned_number(const struct plan_step *step, const char *name, int64_t otherwise)
@@ -510,7 +819,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
                        STR_ARG(step->case_id), step->bound.key, step->bound.why);
     }
     if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
-        result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
+        check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
         (!of_log.format &&
          result_choose_format(arena, frozen, path, &of_log.format, &of_log.why, err) < 0) ||
         measure_log(&scratch, &of_log, path, &m, &sha256, err) < 0) {
@@ -532,7 +841,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
         compare_nodes(arena, frozen, step, &of_log, &repeat, err) < 0) {
         return -1;
     }
-    if (result_taints(arena, frozen, step, &repeat, err) < 0) {
+    if (find_taints(arena, frozen, step, &repeat, err) < 0) {
         return -1;
     }
     encode_series(&text, &repeat, &m);

@@ -95,8 +95,8 @@ struct rundir_file {
     const char *name; /* %c: case, %r: repeat, %a: attempt, %n: of a node, format or overlay */
     enum { RUNDIR_BY_LOCK, RUNDIR_BY_JOURNAL, RUNDIR_BY_SEAL } by; /* what has its digest */
     bool is_optional;
-    bool
-        is_again; /* it is written anew before it counts: until the run is over it need not be as the journal has it */
+    /* It is written anew before it counts: until the run is over it need not be as the journal has it. */
+    bool is_again;
 };
 extern const struct rundir_file RUNDIR_FILES[RUNDIR_FILES_N];
 

@@ -14,10 +14,10 @@ struct seal_opts {
     const char *folder;
     const char *archive;        /* made as ARCHIVE.partial, synced, then renamed */
     const struct sign_key *key; /* NULL: unsigned, and said so in every part */
-    bool
-        is_bytes_only; /* nothing is derived: for a folder not made by a run, or held against `files` */
-    const struct map *
-        files; /* by name, the SHA-256 in hex (a struct str) of each file that must be there, and no other; or NULL */
+    /* Nothing is derived: for a folder not made by a run, or held against `files`. */
+    bool is_bytes_only;
+    /* The SHA-256 in hex (a struct str) of each file that must be there, by its name, and no other; or NULL. */
+    const struct map *files;
     struct str journal; /* of evidence_facts */
     bool may_replace;   /* else ERR_USAGE where the archive exists */
     bool wants_progress;

@@ -13,8 +13,8 @@ struct verify_opts {
     const char *path;
     const struct sign_key *key; /* NULL: the signer stays unverified */
     bool allows_unsigned;       /* with no key: do not fail for that alone */
-    const char *
-        unpack_to; /* NULL, or a new folder that gets the files; removed again on failure. Archives only. */
+    /* NULL, or a new folder that gets the files; removed again on failure. Archives only. */
+    const char *unpack_to;
     /* Derives nothing from the logs (evidence/derive.h): result.json is believed. Otherwise an archive is unpacked below $TMPDIR for
        that if unpack_to is NULL. */
     bool is_bytes_only;

@@ -5,7 +5,7 @@
 #include "fleet/checks.h"
 
 #include "base/clock.h"
-#include "base/text.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "report/container.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "base/str.h"
 
 #define PAIRS_NODES_MAX 16   /* 240 pairs */
 #define LACKING_MAX     2048 /* bytes of what nodes lack, in words */

@@ -5,7 +5,7 @@
 
 #include <fnmatch.h>
 
-#include "base/text.h"
+#include "base/str.h"
 #include "report/node_facts.h"
 #include "store/dataset_store.h"
 #include "store/image_spec.h"

@@ -46,15 +46,4 @@ MUST_CHECK int doctor_examine(struct arena *arena, struct fleet *fleet, struct c
    unless allow_unknown. */
 int doctor_exit_status(const struct doctor_result *result, bool allow_unknown);
 
-/* ---- what the doctor saw, as a run's record ---- */
-
-struct node_environment {
-    struct str name; /* of the node */
-    struct str json; /* environment/NAME.json */
-};
-/* One for each node that was reached, n_nodes entries at most. */
-MUST_CHECK int environment_of_nodes(struct arena *arena, struct fleet *fleet,
-                                    struct clock_src clock, struct node_environment *ret_items,
-                                    size_t *ret_n, struct err *err);
-
 #endif

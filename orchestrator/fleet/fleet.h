@@ -45,10 +45,7 @@ MUST_CHECK int fleet_open(struct fleet *fleet, struct loop *loop, const struct i
 struct remote *fleet_remote_new(struct loop *loop, const struct inventory *inventory,
                                 const struct inventory_node *node, struct err *err);
 void fleet_release(struct fleet *fleet);
-static inline void fleet_cleanup(struct fleet *fleet)
-{
-    fleet_release(fleet);
-}
+CLEANUP_BY(fleet, struct fleet, fleet_release);
 
 typedef enum step (*fleet_step_fn)(void *ctx, struct fleet_node *node, size_t node_idx,
                                    struct err *err);

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "base/charset.h"
+#include "base/str.h"
 
 #define OUTPUT_MAX 4096
 

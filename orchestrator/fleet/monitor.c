@@ -3,7 +3,7 @@
 
 #include "fleet/monitor.h"
 
-#include "base/text.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "judge/stats.h"
 #include "report/node_facts.h"

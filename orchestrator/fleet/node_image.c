@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "base/embed.h"
-#include "base/said.h"
-#include "base/text.h"
+#include "base/str.h"
 #include "fleet/stage.h"
 #include "store/image_export.h"
 

@@ -9,9 +9,9 @@
 
 #include "fleet/runtime.h"
 
-#include "base/charset.h"
 #include "base/embed.h"
 #include "base/secret.h"
+#include "base/str.h"
 
 #define RUNTIME_ARGV_MAX 4096
 #define RUNTIME_WORD_MAX (1u << 20) /* bytes */

@@ -2,7 +2,7 @@
 /* The meaning of the end of a container's command. */
 #include "base/base.h"
 
-#include "base/said.h"
+#include "base/str.h"
 #include "fleet/runtime.h"
 
 /* The last line that starts with `start`; ptr NULL: none. */

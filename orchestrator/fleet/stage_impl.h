@@ -18,7 +18,7 @@
 
 struct staging;
 
-struct stage_stream {      /* the tar stream (codec/relay_tar.h) of what some nodes lack */
+struct stage_stream {      /* the tar stream (codec/relay.h) of what some nodes lack */
     const size_t *members; /* their indices; borrowed */
     size_t n_members;
     size_t file; /* of the order; n_files: the end */

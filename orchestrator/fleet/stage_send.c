@@ -17,7 +17,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "codec/relay_tar.h"
+#include "codec/relay.h"
 #include "fleet/stage_impl.h"
 #include "sys/relay_net.h"
 

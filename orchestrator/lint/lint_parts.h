@@ -3,7 +3,7 @@
 #ifndef LINT_LINT_PARTS_H
 #define LINT_LINT_PARTS_H
 
-#include "base/charset.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "codec/pattern.h"
 #include "lint/lint.h"

@@ -89,18 +89,6 @@ static int load_slurm(struct arena *arena, struct inventory *ret_inventory, stru
     return 0;
 }
 
-static void make_local(struct arena *arena, struct inventory *ret_inventory)
-{
-    struct inventory inventory = {.id = STR_LIT(INVENTORY_LOCAL),
-                                  .title = STR_LIT("this machine, no containers"),
-                                  .is_local = true,
-                                  .nodes = arena_new(arena, struct inventory_node),
-                                  .n_nodes = 1};
-    inventory.nodes[0] =
-        (struct inventory_node){.name = inventory.id, .address = STR_LIT("127.0.0.1")};
-    *ret_inventory = inventory;
-}
-
 /* Any word may be a host; a warning says so if it is nearly an inventory's name. */
 static void say_near(struct arena *arena, const struct placed_list *files, struct str text)
 {
@@ -139,7 +127,7 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
         return true;
     }
     if (str_eq_z(text, INVENTORY_LOCAL)) {
-        make_local(arena, ret_inventory);
+        *ret_inventory = inventory_local(arena);
         *ret_result = 0;
         return true;
     }

@@ -5,7 +5,7 @@
 
 #include "base/fs.h"
 #include "base/temp.h"
-#include "codec/unpack_raw.h"
+#include "codec/unpack_filter.h"
 
 #include <errno.h>
 #include <fcntl.h>

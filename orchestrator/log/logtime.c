@@ -3,7 +3,7 @@
 
 #include "log/logtime.h"
 
-#include "base/charset.h"
+#include "base/str.h"
 
 #include <math.h>
 

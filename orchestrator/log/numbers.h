@@ -3,7 +3,7 @@
 #ifndef LOG_NUMBERS_H
 #define LOG_NUMBERS_H
 
-#include "base/charset.h"
+#include "base/str.h"
 #include "codec/pattern.h"
 #include "log/survey.h"
 

@@ -4,7 +4,6 @@
 #include "net/ssh_known.h"
 
 #include "codec/digest.h"
-#include "codec/digest_hmac.h"
 #include "codec/sign.h"
 
 static const struct {

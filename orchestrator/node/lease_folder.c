@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "base/owner.h"
 #include "node/job.h"
 
 #define TEXT_MAX  512

@@ -21,7 +21,6 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "codec/relay_tar.h"
 #include "node/name_find.h"
 #include "node/relay_impl.h"
 #include "node/serve.h"

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "base/owner.h"
 #include "codec/digest.h"
 #include "node/job.h"
 

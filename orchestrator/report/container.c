@@ -5,7 +5,6 @@
 
 #include "report/container.h"
 
-#include "base/charset.h"
 #include "codec/json_table.h"
 #include "codec/pattern.h"
 #include "report/shell_script.h"

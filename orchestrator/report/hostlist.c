@@ -3,7 +3,6 @@
 
 #include "report/hostlist.h"
 
-#include "base/charset.h"
 #include "base/map.h"
 #include "base/strbuf.h"
 #include "base/vec.h"

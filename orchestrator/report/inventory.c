@@ -301,6 +301,18 @@ static bool has_one_colon(struct str name)
     return at >= 0 && str_find(str_sub(name, (size_t)at + 1, name.len), STR_LIT(":")) < 0;
 }
 
+struct inventory inventory_local(struct arena *arena)
+{
+    struct inventory inventory = {.id = STR_LIT(INVENTORY_LOCAL),
+                                  .title = STR_LIT("this machine, no containers"),
+                                  .is_local = true,
+                                  .nodes = arena_new(arena, struct inventory_node),
+                                  .n_nodes = 1};
+    inventory.nodes[0] =
+        (struct inventory_node){.name = inventory.id, .address = STR_LIT("127.0.0.1")};
+    return inventory;
+}
+
 int inventory_of_hosts(struct arena *arena, struct str nodeset, struct inventory *ret_inventory,
                        struct err *err)
 {

@@ -88,6 +88,8 @@ MUST_CHECK int inventory_decode(const struct json *root, struct arena *arena,
 /* The same document again, with patterns expanded: frozen as manifest/inventory.json of a run. */
 void inventory_encode(const struct inventory *inventory, struct strbuf *out);
 
+/* This machine alone, without containers. */
+struct inventory inventory_local(struct arena *arena);
 /* From a node set of host names, without any file: runtime none (docker is not assumed), launcher ssh, 0 GPUs each. */
 MUST_CHECK int inventory_of_hosts(struct arena *arena, struct str nodeset,
                                   struct inventory *ret_inventory, struct err *err);

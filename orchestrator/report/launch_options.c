@@ -3,7 +3,7 @@
 
 #include "report/launch_options.h"
 
-#include "base/charset.h"
+#include "base/str.h"
 #include "report/container.h"
 
 /* Spellings of options. Sources, read 2026-11: mpirun(1) of Open MPI 4.1 and MPICH 4; `horovodrun --help` 0.28; torch.distributed.run

@@ -3,7 +3,7 @@
 
 #include "report/node_facts.h"
 
-#include "base/charset.h"
+#include "base/str.h"
 #include "base/vec.h"
 
 static const char BEGIN[] = "reperf-probe 1 begin";

@@ -125,6 +125,75 @@ int64_t plan_step_deadline_s(const struct plan *plan, const struct plan_step *st
     return step->deadline_s ? step->deadline_s : plan->deadline_s;
 }
 
+void plan_set_condition(struct plan_step *step, const char *name, struct str value)
+{
+    struct condition *known = STR_NAMED(step->conditions, step->n_conditions, name, str_of(name));
+    if (!known) {
+        ASSERT(step->n_conditions < PLAN_CONDITIONS_MAX);
+        known = &step->conditions[step->n_conditions++];
+    }
+    *known = (struct condition){str_of(name), value};
+}
+
+int64_t plan_condition_number(const struct plan_step *step, const char *name)
+{
+    struct err ignored = {0};
+    int64_t value = 0;
+    const struct condition *said =
+        STR_NAMED(step->conditions, step->n_conditions, name, str_of(name));
+    return said && str_to_i64(said->value, 1, 1LL << 40, &value, &ignored) == 0 ? value : 0;
+}
+
+static void set_conditions(struct plan_step *step, const struct conditions *list)
+{
+    for (size_t idx = 0; idx < list->n; idx++) {
+        plan_set_condition(step, list->items[idx].name.ptr, list->items[idx].value);
+    }
+}
+
+static void set_number(struct arena *arena, struct plan_step *step, const char *name, int64_t value)
+{
+    plan_set_condition(step, name, str_printf(arena, "%lld", (long long)value));
+}
+
+void plan_case_conditions(struct arena *arena, const struct report_case *c, struct plan_step *step)
+{
+    step->conditions = arena_array(arena, struct condition, PLAN_CONDITIONS_MAX);
+    set_conditions(step, &c->stack->conditions);
+    set_conditions(step, &c->conditions);
+    plan_set_condition(step, "framework", c->framework);
+    plan_set_condition(step, "precision", c->precision);
+    set_number(arena, step, "nodes", c->nodes);
+    set_number(arena, step, "gpus", c->gpus);
+    set_number(arena, step, "batch_per_gpu", c->batch_per_gpu);
+}
+
+void plan_recipe_conditions(struct arena *arena, const struct plan *plan,
+                            const struct inventory *inventory, const struct recipe *recipe,
+                            struct plan_step *step)
+{
+    bool is_smoke = plan->profile == PROFILE_SMOKE;
+    bool is_on_cpu = is_smoke || step->bound.of_case->gpus == 0;
+    struct str rehearsed = plan->is_rehearsal ? plan_rehearsed_data(arena, recipe) : STR_EMPTY;
+    plan_set_condition(step, "device", is_on_cpu ? STR_LIT("cpu") : STR_LIT("gpu"));
+    set_conditions(step, &recipe->conditions);
+    if (is_smoke) {
+        int64_t parts = plan_condition_number(step, "grad_accumulation");
+        int64_t batch = plan_condition_number(step, "batch_per_gpu") * (parts ? parts : 1);
+        plan_set_condition(step, "gpus", STR_LIT("0"));
+        set_number(arena, step, "global_batch", batch * step->n_ranks);
+    }
+    for (size_t idx = 0; idx < SITE_CONDITIONS_N; idx++) {
+        struct str value = inventory_condition(arena, inventory, SITE_CONDITIONS[idx]);
+        if (value.ptr) {
+            plan_set_condition(step, SITE_CONDITIONS[idx], value);
+        }
+    }
+    if (rehearsed.ptr) { /* it needs no login and has the original's layout */
+        plan_set_condition(step, "dataset", rehearsed);
+    }
+}
+
 int64_t plan_asked_steps(struct str asked, const struct report_case *c)
 {
     int64_t n = 0;

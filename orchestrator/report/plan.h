@@ -157,6 +157,17 @@ struct plan {
 char *plan_data_name(struct arena *arena, const struct plan_data *data);
 /* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset. */
 struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe);
+
+/* A condition of the step, in place of another of that name. */
+void plan_set_condition(struct plan_step *step, const char *name, struct str value);
+/* 0: the condition is absent or no number. */
+int64_t plan_condition_number(const struct plan_step *step, const char *name);
+/* A case's conditions as the report's data has them for it, over what it has for the stack. Names are of a closed list. */
+void plan_case_conditions(struct arena *arena, const struct report_case *c, struct plan_step *step);
+/* What a recipe adds, then the site; of the plan its profile and whether it is a rehearsal. */
+void plan_recipe_conditions(struct arena *arena, const struct plan *plan,
+                            const struct inventory *inventory, const struct recipe *recipe,
+                            struct plan_step *step);
 /* The member "data" of a document about a plan: an object, or null if there is none. */
 extern const struct json_field PLAN_DATA_ROWS[1];
 extern const char *const PROFILE_NAMES[2];

@@ -3,8 +3,8 @@
 
 #include "report/report.h"
 
-#include "base/charset.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "codec/digest.h"
 #include "codec/json_table.h"
 #include "codec/pattern.h"

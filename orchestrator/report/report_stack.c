@@ -2,7 +2,7 @@
 /* Sources, conditions, environments and stacks of a report, and the forms of text. */
 #include "base/base.h"
 
-#include "base/charset.h"
+#include "base/str.h"
 #include "report/report_decode.h"
 
 #include "codec/json_table.h"

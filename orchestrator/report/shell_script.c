@@ -3,7 +3,6 @@
 
 #include "report/shell_script.h"
 
-#include "base/charset.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "report/container.h"

@@ -3,7 +3,7 @@
 
 #include "report/shell_text.h"
 
-#include "base/charset.h"
+#include "base/str.h"
 
 struct splitter {
     struct str text;

@@ -3,7 +3,7 @@
 
 #include "report/source.h"
 
-#include "base/charset.h"
+#include "base/str.h"
 #include "codec/digest.h"
 
 #define SHOWN_MAX  160

@@ -68,10 +68,10 @@ struct journal {
     const char *path;        /* borrowed */
     struct clock_src clock;  /* of the time in each record */
     struct journal_mark end; /* of the last record */
-    struct journal_mark
-        durable; /* of the last one that was synced, or was there when it was opened */
-    int64_t
-        crash_after; /* REPERF_CRASH_AFTER, for tests: SIGKILL to ourselves after the record of this number; 0: never */
+    /* The end of the last record that was synced, or was there when it was opened. */
+    struct journal_mark durable;
+    /* REPERF_CRASH_AFTER, for tests: SIGKILL to ourselves after the record of this number; 0: never. */
+    int64_t crash_after;
 };
 
 #define JOURNAL_EMPTY ((struct journal){.fd = -1})
@@ -101,9 +101,6 @@ MUST_CHECK int journal_append(struct journal *journal, const struct journal_reco
                               struct err *err);
 
 void journal_release(struct journal *journal);
-static inline void journal_cleanup(struct journal *journal)
-{
-    journal_release(journal);
-}
+CLEANUP_BY(journal, struct journal, journal_release);
 
 #endif

@@ -11,8 +11,8 @@
 struct run_claim {
     struct str run_id;
     struct str journal; /* of verify_info; ptr NULL: it was sealed before the journal was signed */
-    const struct derived
-        *derived; /* of the folder of evidence that the path is; NULL: of the archive */
+    /* What follows from the folder of evidence that the path is; NULL: the path is the archive. */
+    const struct derived *derived;
 };
 /* A path in no run's folder is not checked. Else it must be that run's. Of an archive: the one whose SHA-256 the journal has, and the
    journal's last result is the one that was signed. Of a folder: attempts follow each other, the one that counts ended with the

@@ -6,13 +6,16 @@
 #include <arpa/inet.h>
 
 #include "base/crc32c.h"
+#include "base/vec.h"
 #include "run/planner.h"
 
 #define PREFIX_MIN  8   /* bits in common: with fewer they share no network */
 #define GRACE_S     "5" /* between TERM and KILL for ranks that outlive one that failed */
 #define NODE_INSIDE "/reperf-node" /* where a container has the node's reperf-node */
 
-struct launch_list { /* of words; ended by NULL */
+/* Words, ended by NULL: an arena's memory is zero. */
+struct launch_list {
+    struct arena *arena;
     const char **items;
     size_t n, n_max;
 };
@@ -26,18 +29,20 @@ struct launch {
     struct launch_list program; /* argv of one rank, or of one node where the step is per node */
 };
 
-#define LIST_EXTRA     64 /* words of ours around a step's */
 #define NAME_BYTES_MAX 120
-
-static struct launch_list list_new(struct arena *arena, size_t n_max)
-{
-    return (struct launch_list){arena_array(arena, const char *, n_max + 1), 0, n_max};
-}
 
 static void add(struct launch_list *list, const char *word)
 {
-    ASSERT(list->n < list->n_max);
+    VEC_RESERVE_IN(list->arena, list);
     list->items[list->n++] = word;
+    VEC_RESERVE_IN(list->arena, list);
+}
+
+static struct launch_list list_new(struct arena *arena)
+{
+    struct launch_list list = {.arena = arena};
+    VEC_RESERVE_IN(arena, &list);
+    return list;
 }
 
 static void add_all(struct launch_list *list, const char *const *words)
@@ -47,42 +52,22 @@ static void add_all(struct launch_list *list, const char *const *words)
     }
 }
 
-static size_t count_words(const char *const *words)
-{
-    size_t n = 0;
-    while (words && words[n]) {
-        n++;
-    }
-    return n;
-}
-
 /* ---- environment ---- */
 
 static bool is_env_name(struct str name)
 {
-    for (size_t idx = 0; idx < name.len; idx++) {
-        char c = name.ptr[idx];
-        if (!(c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-              (idx > 0 && c >= '0' && c <= '9'))) {
-            return false;
-        }
-    }
-    return name.len > 0;
+    return str_is_made_of(name, "A-Za-z0-9_") && !is_digit(name.ptr[0]);
 }
 
 /* Set by the launcher, whatever the step says: only the launcher knows them. */
 static bool is_rank_name(struct str name)
 {
     static const char *const NAMES[] = {
-        "RANK",        "LOCAL_RANK",     "WORLD_SIZE",  "LOCAL_WORLD_SIZE", "MASTER_ADDR",
-        "MASTER_PORT", "REPERF_RUN_ID",  "REPERF_JOB",  "NODE_RANK",        "NODE_IPS",
-        "NNODES",      "NPROC_PER_NODE", NODE_RANK_NAME};
-    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        if (str_eq_z(name, NAMES[idx])) {
-            return true;
-        }
-    }
-    return false;
+        "RANK",         "LOCAL_RANK",  "WORLD_SIZE",    "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",  "MASTER_PORT", "REPERF_RUN_ID", "REPERF_JOB",
+        "NODE_RANK",    "NODE_IPS",    "NNODES",        "NPROC_PER_NODE",
+        NODE_RANK_NAME, NULL};
+    return str_eq_any(name, NAMES);
 }
 
 static bool has_env(const char *const *env, const char *name)
@@ -98,18 +83,14 @@ static bool has_env(const char *const *env, const char *name)
 
 static bool has_name(const struct launch *launch, const char *name)
 {
-    for (size_t idx = 0; idx < launch->step->n_env; idx++) {
-        if (str_eq_z(launch->step->env[idx].name, name)) {
-            return true;
-        }
-    }
-    return has_env(launch->opts->env, name);
+    const struct plan_step *step = launch->step;
+    return STR_NAMED(step->env, step->n_env, name, str_of(name)) ||
+           has_env(launch->opts->env, name);
 }
 
-static void add_number(struct arena *arena, struct launch_list *env, const char *name,
-                       int64_t value)
+static const char *number(const struct launch *launch, const char *before, int64_t value)
 {
-    add(env, arena_printf(arena, "%s=%lld", name, (long long)value));
+    return arena_printf(launch->arena, "%s%lld", before, (long long)value);
 }
 
 static int add_step_env(const struct launch *launch, struct launch_list *env, struct err *err)
@@ -151,7 +132,7 @@ static int make_env(const struct launch *launch, struct launch_list *ret_env, st
 {
     struct arena *arena = launch->arena;
     const struct launch_place *place = launch->place;
-    struct launch_list env = list_new(arena, launch->step->n_env + LIST_EXTRA);
+    struct launch_list env = list_new(arena);
     if (add_step_env(launch, &env, err) < 0) {
         return -1;
     }
@@ -165,16 +146,16 @@ static int make_env(const struct launch *launch, struct launch_list *ret_env, st
     add(&env, arena_printf(arena, "REPERF_RUN_ID=%s", launch->opts->run_id));
     add(&env, arena_printf(arena, "REPERF_JOB=%s", launch->opts->job_id));
     add(&env, arena_printf(arena, "MASTER_ADDR=%s", place->master_addr));
-    add_number(arena, &env, "MASTER_PORT", place->master_port);
+    add(&env, number(launch, "MASTER_PORT=", place->master_port));
     if (launch->step->is_per_node) {
-        add_number(arena, &env, "NNODES", (int64_t)place->n_nodes);
-        add_number(arena, &env, "NPROC_PER_NODE", place->ranks_per_node);
+        add(&env, number(launch, "NNODES=", (int64_t)place->n_nodes));
+        add(&env, number(launch, "NPROC_PER_NODE=", place->ranks_per_node));
         add(&env, node_ips(launch));
         *ret_env = env;
         return 0;
     }
-    add_number(arena, &env, "WORLD_SIZE", launch->n_ranks);
-    add_number(arena, &env, "LOCAL_WORLD_SIZE", place->ranks_per_node);
+    add(&env, number(launch, "WORLD_SIZE=", launch->n_ranks));
+    add(&env, number(launch, "LOCAL_WORLD_SIZE=", place->ranks_per_node));
     /* Spinning threads of waiting ranks would take the cores from the ranks that they wait for. */
     if (launch->n_ranks > 1 && !has_name(launch, "OMP_WAIT_POLICY")) {
         add(&env, "OMP_WAIT_POLICY=passive");
@@ -188,7 +169,7 @@ static int make_env(const struct launch *launch, struct launch_list *ret_env, st
 static int set_program(struct launch *launch, struct err *err)
 {
     const struct plan_step *step = launch->step;
-    launch->program = list_new(launch->arena, step->n_argv);
+    launch->program = list_new(launch->arena);
     if (!step->n_argv) {
         return err_set(err, ERR_INTERNAL, "case %.*s has no command", STR_ARG(step->case_id));
     }
@@ -272,8 +253,7 @@ static int wrap_container(const struct launch *launch, size_t place_idx,
     if (runtime_commands(launch->arena, opts->runtime, &inside, &commands, err) < 0) {
         return -1;
     }
-    struct launch_list all =
-        list_new(launch->arena, count_words(opts->env) + count_words(commands.env));
+    struct launch_list all = list_new(launch->arena);
     add_all(&all, opts->env);
     add_all(&all, commands.env);
     *job = (struct remote_job){
@@ -287,7 +267,7 @@ static int wrap(const struct launch *launch, size_t place_idx, const struct laun
 {
     const struct launch_opts *opts = launch->opts;
     struct remote_job job = {.id = opts->job_id, .argv = argv->items};
-    struct launch_list all = list_new(launch->arena, count_words(opts->env) + env->n);
+    struct launch_list all = list_new(launch->arena);
     if (opts->runtime != RUNTIME_NONE) {
         return wrap_container(launch, place_idx, argv, env, ret_job, err);
     }
@@ -312,19 +292,14 @@ static int wrap(const struct launch *launch, size_t place_idx, const struct laun
 /* argv of what starts a node's ranks, with the number of its first one; an empty one: counted from NODE_RANK_NAME. */
 static struct launch_list starter_of(const struct launch *launch, const char *rank_base)
 {
-    struct launch_list argv = list_new(launch->arena, launch->program.n + 8);
+    struct launch_list argv = list_new(launch->arena);
     add(&argv, launch->opts->runtime == RUNTIME_NONE ? NODE_SELF : NODE_INSIDE);
     add(&argv, "ranks");
     add(&argv, rank_base);
-    add(&argv, arena_printf(launch->arena, "%lld", (long long)launch->place->ranks_per_node));
+    add(&argv, number(launch, "", launch->place->ranks_per_node));
     add(&argv, GRACE_S);
     add_all(&argv, launch->program.items);
     return argv;
-}
-
-static const char *number(const struct launch *launch, const char *before, int64_t value)
-{
-    return arena_printf(launch->arena, "%s%lld", before, (long long)value);
 }
 
 static int by_ssh(const struct launch *launch, struct launch_job *ret_jobs, struct err *err)
@@ -371,9 +346,9 @@ static int make_task(const struct launch *launch, struct remote_job *ret_job, st
         return -1;
     }
     if (!is_per_node(launch)) {
-        argv = list_new(launch->arena, launch->program.n + 8);
+        argv = list_new(launch->arena);
         add_all(&argv, (const char *[]){NODE_SELF, "task", NULL});
-        add(&argv, arena_printf(launch->arena, "%lld", (long long)launch->place->ranks_per_node));
+        add(&argv, number(launch, "", launch->place->ranks_per_node));
         add_all(&argv, launch->program.items);
         return wrap(launch, 0, &argv, &env, ret_job, err);
     }
@@ -384,7 +359,7 @@ static int make_task(const struct launch *launch, struct remote_job *ret_job, st
     if (wrap(launch, 0, &argv, &env, &inner, err) < 0) {
         return -1;
     }
-    argv = list_new(launch->arena, count_words(inner.argv) + 8);
+    argv = list_new(launch->arena);
     add_all(&argv, (const char *[]){NODE_SELF, "node-task", NULL});
     add_all(&argv, inner.argv);
     inner.argv = argv.items;
@@ -393,11 +368,6 @@ static int make_task(const struct launch *launch, struct remote_job *ret_job, st
 }
 
 /* ---- srun ---- */
-
-static const char *word_of(const struct launch *launch, const char *before, int64_t value)
-{
-    return arena_printf(launch->arena, "%s%lld", before, (long long)value);
-}
 
 static const char *node_list(const struct launch *launch)
 {
@@ -409,12 +379,12 @@ static const char *node_list(const struct launch *launch)
 static void add_srun(const struct launch *launch, const struct remote_batch *batch,
                      struct launch_list *argv)
 {
-    add(argv, word_of(launch, "--nodes=", batch->n_nodes));
-    add(argv, word_of(launch, "--ntasks=", batch->n_nodes * batch->tasks_per_node));
-    add(argv, word_of(launch, "--ntasks-per-node=", batch->tasks_per_node));
+    add(argv, number(launch, "--nodes=", batch->n_nodes));
+    add(argv, number(launch, "--ntasks=", batch->n_nodes * batch->tasks_per_node));
+    add(argv, number(launch, "--ntasks-per-node=", batch->tasks_per_node));
     add(argv, arena_printf(launch->arena, "--nodelist=%s", batch->nodelist));
     if (batch->gpus_per_node) {
-        add(argv, word_of(launch, "--gpus-per-node=", batch->gpus_per_node));
+        add(argv, number(launch, "--gpus-per-node=", batch->gpus_per_node));
     }
     /* Bound to the one core of a task, a rank's threads would share it. */
     add_all(argv, (const char *[]){"--distribution=block", "--cpu-bind=none", "--mpi=none",
@@ -436,9 +406,9 @@ static int by_slurm(const struct launch *launch, struct launch_job *ret_job, str
                               .gpus_per_node = launch->step->gpus_per_node,
                               .limit_s = launch->opts->limit_s,
                               .nodelist = node_list(launch)};
-    argv = list_new(launch->arena, count_words(task.argv) + 2 * place->n_nodes + 20);
+    argv = list_new(launch->arena);
     add_all(&argv, (const char *[]){NODE_SELF, "srun", NULL}); /* node/batch.c */
-    add(&argv, word_of(launch, "", (int64_t)place->n_nodes));
+    add(&argv, number(launch, "", (int64_t)place->n_nodes));
     for (size_t idx = 0; idx < place->n_nodes; idx++) {
         const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];
         add(&argv, str_z(launch->arena, node->name));
@@ -506,11 +476,10 @@ static int by_mpirun(const struct launch *launch, struct launch_job *ret_job, st
     if (make_task(launch, &task, err) < 0) {
         return -1;
     }
-    argv = list_new(launch->arena,
-                    count_words(task.argv) + 2 * count_words(task.env) + place->n_nodes + 16);
+    argv = list_new(launch->arena);
     add_all(&argv, (const char *[]){NODE_SELF, "mpirun", network_of(launch), NULL});
-    add(&argv, arena_printf(launch->arena, "%lld", (long long)slots));
-    add(&argv, arena_printf(launch->arena, "%zu", place->n_nodes));
+    add(&argv, number(launch, "", slots));
+    add(&argv, number(launch, "", (int64_t)place->n_nodes));
     for (size_t idx = 0; idx < place->n_nodes; idx++) {
         const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];
         add(&argv, str_z(launch->arena, node->address));

@@ -18,20 +18,20 @@ struct launch_place {
 
 struct launch_opts {
     const char *run_id;
-    const char *
-        job_id; /* RUN/CASE/repeat-N/attempt-M: REPERF_JOB of every rank, which must be the same for all */
-    const char *
-        program; /* path of reperf-train on the nodes where runtime is none; inside an image it is in PATH */
+    /* RUN/CASE/repeat-N/attempt-M: REPERF_JOB of every rank, which must be the same for all. */
+    const char *job_id;
+    /* Path of reperf-train on the nodes where runtime is none; inside an image it is in PATH. */
+    const char *program;
     enum runtime_kind runtime;
     const struct runtime_image *image;   /* NULL for runtime none */
     const struct container_flags *flags; /* NULL: none */
-    bool
-        is_check_required; /* a flag that does not hold inside ends the job before the workload begins */
+    /* A flag that does not hold inside ends the job before the workload begins. */
+    bool is_check_required;
     const struct container_mount *mounts;
     size_t n_mounts;
-    bool
-        keeps_cache; /* of plans and kernels: a container of reperf-train has it in RUNTIME_CACHE */
-    int64_t limit_s; /* LAUNCHER_SLURM: what Slurm is asked for; 0: its own default */
+    /* A container of reperf-train has a cache of plans and kernels in RUNTIME_CACHE. */
+    bool keeps_cache;
+    int64_t limit_s;        /* LAUNCHER_SLURM: what Slurm is asked for; 0: its own default */
     const char *const *env; /* inherited part: of the local node; NULL elsewhere */
 };
 

@@ -6,36 +6,317 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "base/fs.h"
 #include "base/nearest.h"
-#include "base/said.h"
+#include "base/str.h"
+#include "report/launch_options.h"
 #include "run/planner_impl.h"
 #include "sys/child.h"
+
+/* How long a repeat will take if it runs at the published rate, and how many training steps it has. */
+
+#define DEADLINE_ESTIMATES 3 /* how many estimates long the default deadline is */
+
+/* Samples per second, as published for the case or, for the bundled workload, for its baseline; 0: none was. */
+static double published_rate(const struct report_case *of)
+{
+    const struct report_case *c = of->rated;
+    for (size_t idx = 0; c && idx < c->n_cells; idx++) {
+        if (c->cells[idx].metric == METRIC_THROUGHPUT) {
+            return c->cells[idx].published;
+        }
+    }
+    return 0;
+}
+
+/* As the options of the training program say, where no condition does; 0: neither says. */
+static int64_t steps_of_command(struct arena *arena, const struct plan_step *step)
+{
+    struct shell_script script;
+    int64_t n = 0;
+    shell_script_read(arena, step->argv[step->n_argv - 1], &script);
+    for (size_t idx = 0; idx < script.n; idx++) {
+        struct option_found option;
+        for (size_t at = 0; option_next(arena, &script.runs[idx], &at, &option);) {
+            if (option.means == MEANS_ITERATIONS && option_is_training(&script.runs[idx])) {
+                n = str_to_i64(option.value, 1, INT32_MAX, &n, &(struct err){0}) == 0 ? n : 0;
+            }
+        }
+    }
+    return n;
+}
+
+/* That a repeat trains on; 0: not known. Where both are said, an epoch has so many iterations. */
+static double samples_of(struct arena *arena, const struct plan_step *step)
+{
+    int64_t n_steps = step->n_steps;
+    double epochs = (double)plan_condition_number(step, "epochs");
+    double parts = (double)plan_condition_number(step, "grad_accumulation");
+    double batch = (double)plan_condition_number(step, "batch_per_gpu") * (double)step->n_ranks *
+                   (parts > 0 ? parts : 1);
+    if (n_steps == 0 && epochs <= 0) {
+        n_steps = steps_of_command(arena, step);
+    }
+    return n_steps ? (double)n_steps * batch * (epochs > 0 ? epochs : 1)
+                   : epochs * (double)plan_condition_number(step, "dataset_images");
+}
+
+static void ask_steps(struct planner *p, const struct report_case *c, struct plan_step *step)
+{
+    const int64_t n = plan_asked_steps(p->opts->asked_steps, c);
+    bool takes_it = false;
+    for (size_t idx = 0; idx < step->n_argv; idx++) {
+        takes_it = takes_it || str_find(step->argv[idx], STR_LIT(PLAN_STEPS_ENV)) >= 0;
+    }
+    if (n && takes_it) {
+        ASSERT(step->n_env < PLAN_ENV_MAX);
+        step->env[step->n_env++] =
+            (struct condition){STR_LIT(PLAN_STEPS_ENV), str_printf(p->arena, "%lld", (long long)n)};
+        plan_set_condition(step, "iterations", str_printf(p->arena, "%lld", (long long)n));
+        step->n_steps = n;
+    }
+}
+
+static void estimate(struct planner *p, struct plan_step *step)
+{
+    double rate = published_rate(step->bound.of_case);
+    double seconds = rate > 0 ? samples_of(p->arena, step) / rate : 0;
+    if (p->opts->profile == PROFILE_SMOKE || p->opts->is_rehearsal || seconds <= 0) {
+        return;
+    }
+    step->estimate_s = seconds < DEADLINE_S_MAX ? (int64_t)seconds + 1 : DEADLINE_S_MAX;
+    int64_t deadline_s = step->estimate_s * DEADLINE_ESTIMATES;
+    if (!p->opts->deadline_s && deadline_s > DEADLINE_FULL_S) {
+        step->deadline_s = deadline_s < DEADLINE_S_MAX ? deadline_s : DEADLINE_S_MAX;
+    }
+}
+
+/* From a recipe to a step: its command, environment and conditions. */
+
+#define WORDS_ADDED_MAX 32 /* by what is asked for: an option and its value each */
+
+/* ---- commands ---- */
+
+/* A command of plain words becomes an argv. False where it needs a shell. */
+static bool split_words(struct str text, struct str *words, size_t *ret_n)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+";
+    struct str rest = str_trim(text);
+    struct str word;
+    size_t n = 0;
+    while (str_next(&rest, ' ', &word)) {
+        for (size_t idx = 0; idx < word.len; idx++) {
+            if (!memchr(PLAIN, word.ptr[idx], sizeof(PLAIN) - 1)) {
+                return false;
+            }
+        }
+        if (word.len && n + WORDS_ADDED_MAX < PLAN_ARGV_MAX) {
+            words[n++] = word;
+        } else if (word.len) {
+            return false;
+        }
+    }
+    *ret_n = n;
+    return n > 0;
+}
+
+/* Where its value is; NULL: the command does not have it. */
+static struct str *option_of(struct plan_step *step, const char *name)
+{
+    for (size_t idx = 1; idx + 1 < step->n_argv; idx++) {
+        if (str_eq_z(step->argv[idx], name)) {
+            return &step->argv[idx + 1];
+        }
+    }
+    return NULL;
+}
+
+static void set_option(struct plan_step *step, const char *name, const char *value)
+{
+    struct str *there = option_of(step, name);
+    if (!there) {
+        ASSERT(step->n_argv + 2 <= PLAN_ARGV_MAX);
+        step->argv[step->n_argv] = str_of(name);
+        there = &step->argv[step->n_argv + 1];
+        step->n_argv += 2;
+    }
+    *there = str_of(value);
+}
+
+static bool drop_option(struct plan_step *step, const char *name)
+{
+    struct str *there = option_of(step, name);
+    if (there) {
+        const struct str *end = step->argv + step->n_argv;
+        memmove(there - 1, there + 1, (size_t)(end - there - 1) * sizeof(*there));
+        step->n_argv -= 2;
+    }
+    return there;
+}
+
+static struct str text_of(const struct command *command)
+{
+    return command->works.ptr ? command->works : command->printed;
+}
+
+/* Plain words as they are, everything else by a shell. */
+static void set_command(struct arena *arena, const struct recipe *recipe,
+                        const struct command *command, struct plan_step *step)
+{
+    struct str text = text_of(command);
+    step->is_per_node = !str_eq_z(command->per, "rank");
+    if (recipe->before.ptr) {
+        text = str_of(
+            arena_printf(arena, "set -e\n%.*s\n%.*s", STR_ARG(recipe->before), STR_ARG(text)));
+    }
+    if (recipe->before.ptr || !split_words(text, step->argv, &step->n_argv)) {
+        step->argv[0] = STR_LIT("/bin/sh");
+        step->argv[1] = STR_LIT("-c");
+        step->argv[2] = text;
+        step->n_argv = 3;
+    }
+}
+
+/* False where there is none: nothing that could be fetched would help. */
+static bool choose_command(struct arena *arena, const struct report_case *c,
+                           const struct recipe *recipe, struct plan_step *step)
+{
+    const struct stack *stack = c->stack;
+    const struct command *command = recipe->n_commands
+                                        ? run_command_for(recipe->commands, recipe->n_commands, c)
+                                        : run_command_for(stack->commands, stack->n_commands, c);
+    if (!command) {
+        const char *why = recipe->n_commands ? "the recipe has no command for so many GPUs"
+                                             : "the report's data has no run command for this case";
+        plan_cannot(step, recipe->else_why_not.ptr ? ERR_CONTAINER : ERR_MANIFEST,
+                    recipe->else_why_not.ptr ? recipe->else_why_not.ptr : why, NULL);
+        return false;
+    }
+    set_command(arena, recipe, command, step);
+    if (str_eq_z(command->per, "head") && step->n_nodes > 1) {
+        plan_cannot(step, ERR_MANIFEST,
+                    "the command is typed on the first node alone and brings itself to the "
+                    "others: nothing here lets it into their containers",
+                    NULL);
+    }
+    return true;
+}
+
+/* ---- environment and conditions ---- */
+
+static void set_env(struct plan_step *step, const struct condition *env, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        size_t at = 0;
+        while (at < step->n_env && !str_eq(step->env[at].name, env[idx].name)) {
+            at++;
+        }
+        if (!env[idx].value.ptr) { /* removes the stack's own */
+            step->n_env -= at < step->n_env;
+            memmove(&step->env[at], &step->env[at + 1], (step->n_env - at) * sizeof(*step->env));
+            continue;
+        }
+        ASSERT(at < PLAN_ENV_MAX); /* the reader takes fewer */
+        step->env[at] = env[idx];
+        step->n_env = at == step->n_env ? at + 1 : step->n_env;
+    }
+}
+
+/* The ranks meet without the proxy. */
+static void set_proxy(struct arena *arena, const struct inventory *inventory,
+                      struct plan_step *step)
+{
+    static const char *const NAMES[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
+    const char *direct = "localhost,127.0.0.1";
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        const struct inventory_node *node = &inventory->nodes[idx];
+        direct = arena_printf(arena, "%s,%.*s", direct, STR_ARG(inventory_fast_address(node)));
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        set_env(step, &(struct condition){str_of(NAMES[idx]), inventory->proxy}, 1);
+    }
+    set_env(step, &(struct condition){STR_LIT("no_proxy"), str_of(direct)}, 1);
+    set_env(step, &(struct condition){STR_LIT("NO_PROXY"), str_of(direct)}, 1);
+}
+
+/* What the site adds, over all else. */
+static void set_site(struct arena *arena, const struct inventory *inventory, struct plan_step *step)
+{
+    if (inventory->proxy.ptr) {
+        set_proxy(arena, inventory, step);
+    }
+    set_env(step, inventory->env, inventory->n_env);
+}
+
+/* The data is a condition like any other: a verdict lists it if it differs from the published run's. */
+static void use_data(struct arena *arena, const struct planner_opts *opts, struct plan_step *step)
+{
+    const struct plan_data *data = &opts->data;
+    if (data->folder.ptr && step->n_argv && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
+        set_option(step, "--data", data->folder.ptr);
+        if (drop_option(step, "--eval-every")) { /* on data made by the program: it would refuse */
+            step->beside.why_not = STR_LIT(PLAN_DATA_WHY_NOT);
+        }
+        plan_set_condition(step, "dataset", str_of(plan_data_name(arena, data)));
+        plan_set_condition(step, "dataset_images",
+                           str_printf(arena, "%lld", (long long)data->n_samples));
+    }
+}
+
+/* The recipe's, where what it runs prints otherwise than the case's framework or too little for its rule. A number that nobody published
+   needs neither: then the log is read as `measure` reads it. */
+static void choose_rule(const struct planner *p, const struct recipe *recipe,
+                        struct plan_step *step)
+{
+    if (recipe->rule.ptr) {
+        step->rule = recipe->rule;
+        step->format = rule_id_format(recipe->rule);
+    }
+    if (!p->report->is_unpublished && (!step->format.ptr || !step->rule.ptr)) {
+        plan_cannot(step, ERR_MANIFEST,
+                    "the report's data names no format or no rule for this case", NULL);
+    }
+}
+
+/* ---- the whole ---- */
+
+static int follow(struct planner *p, const struct report_case *c, const struct recipe *recipe,
+                  struct plan_step *step, struct err *err)
+{
+    struct arena *arena = p->arena;
+    const struct planner_opts *opts = p->opts;
+    step->recipe = recipe->title;
+    if (opts->profile == PROFILE_SMOKE) {
+        plan_place_smoke(arena, opts, c, step);
+    } else {
+        plan_place_full(arena, opts, c, step);
+    }
+    set_env(step, c->stack->env, c->stack->n_env);
+    if (recipe->why_not.ptr) {
+        plan_cannot(step, ERR_CONTAINER, recipe->why_not.ptr, NULL);
+        return 0;
+    }
+    choose_rule(p, recipe, step);
+    step->beside = recipe->beside;
+    set_env(step, recipe->env, recipe->n_env);
+    plan_recipe_conditions(arena, p->plan, opts->inventory, recipe, step);
+    step->n_steps = plan_condition_number(step, "iterations");
+    set_site(arena, opts->inventory, step);
+    if (!choose_command(arena, c, recipe, step)) {
+        return 0;
+    }
+    ask_steps(p, c, step);
+    estimate(p, step);
+    plan_choose_image(p, c, recipe, step);
+    use_data(arena, opts, step);
+    return plan_find_mounts(p, c, recipe, step, err);
+}
 
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
 #define PROBE_OUTPUT_MAX  (1u << 20)
 /* Upper bounds of one training step's metric line, and of start and stop. */
 #define STEP_LINE_BYTES 256
 #define RUN_LINES_BYTES 4096
-
-/* ---- conditions ---- */
-
-void plan_set_condition(struct plan_step *step, const char *name, struct str value)
-{
-    for (size_t idx = 0; idx < step->n_conditions; idx++) {
-        if (str_eq_z(step->conditions[idx].name, name)) {
-            step->conditions[idx].value = value;
-            return;
-        }
-    }
-    ASSERT(step->n_conditions < PLAN_CONDITIONS_MAX);
-    step->conditions[step->n_conditions++] = (struct condition){str_of(name), value};
-}
-
-struct str plan_number(struct arena *arena, int64_t value)
-{
-    return str_of(arena_printf(arena, "%lld", (long long)value));
-}
 
 /* ---- what stands in the way ---- */
 
@@ -116,25 +397,6 @@ static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *
 
 /* ---- a case ---- */
 
-/* As the report's data has them for this case, over what it has for the stack; a profile then overrides. Names are of a closed list. */
-static void base_conditions(struct arena *arena, const struct report_case *c,
-                            struct plan_step *step)
-{
-    const struct conditions *lists[] = {&c->stack->conditions, &c->conditions};
-    step->conditions = arena_array(arena, struct condition, PLAN_CONDITIONS_MAX);
-    for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
-        for (size_t idx = 0; idx < lists[list]->n; idx++) {
-            plan_set_condition(step, lists[list]->items[idx].name.ptr,
-                               lists[list]->items[idx].value);
-        }
-    }
-    plan_set_condition(step, "framework", c->framework);
-    plan_set_condition(step, "precision", c->precision);
-    plan_set_condition(step, "nodes", plan_number(arena, c->nodes));
-    plan_set_condition(step, "gpus", plan_number(arena, c->gpus));
-    plan_set_condition(step, "batch_per_gpu", plan_number(arena, c->batch_per_gpu));
-}
-
 static struct plan_step new_step(struct arena *arena, const struct report_case *c)
 {
     struct plan_step step = {.case_id = c->id,
@@ -146,19 +408,17 @@ static struct plan_step new_step(struct arena *arena, const struct report_case *
     step.needs = arena_array(arena, struct step_need, STEP_NEEDS_MAX);
     step.env = arena_array(arena, struct condition, PLAN_ENV_MAX);
     step.argv = arena_array(arena, struct str, PLAN_ARGV_MAX);
-    base_conditions(arena, c, &step);
+    plan_case_conditions(arena, c, &step);
     return step;
 }
 
 /* Whether the report's commands alone are enough: nothing has to be added to the image first. */
 static bool is_self_contained(const struct stack *stack)
 {
-    static const char *const BEFORE[] = {"code", "data", "install", "build"};
+    static const char *const BEFORE[] = {"code", "data", "install", "build", NULL};
     for (size_t idx = 0; idx < stack->n_commands; idx++) {
-        for (size_t purpose = 0; purpose < ARRAY_LEN(BEFORE); purpose++) {
-            if (str_eq_z(stack->commands[idx].purpose, BEFORE[purpose])) {
-                return false;
-            }
+        if (str_eq_any(stack->commands[idx].purpose, BEFORE)) {
+            return false;
         }
     }
     return stack->n_sources == 0;
@@ -203,7 +463,7 @@ static int plan_by(struct planner *p, const struct report_case *c, const struct 
                     NULL);
         return 0;
     }
-    if (plan_follow(p, c, recipe, ret_step, err) < 0) {
+    if (follow(p, c, recipe, ret_step, err) < 0) {
         return -1;
     }
     ret_step->log_bytes = RUN_LINES_BYTES + ret_step->n_ranks * ret_step->n_steps * STEP_LINE_BYTES;
@@ -365,6 +625,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
     for (size_t idx = 0; idx < opts->n_globs; idx++) {
         plan.globs[plan.n_globs++] = str_of(opts->globs[idx]);
     }
+    p.plan = &plan;
     int rc = plan_cases(&p, &plan, err);
     map_release(&p.probes);
     map_release(&p.mounts);

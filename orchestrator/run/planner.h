@@ -19,8 +19,8 @@ struct plan_image { /* strings as in struct plan_step */
     struct str id, name;
     struct str digest; /* NULL: it is described, and not pinned */
     struct str config; /* or NULL */
-    struct str
-        source; /* what images/build.sh takes: its id, or its folder beside the user's manifests */
+    /* What images/build.sh takes: its id, or its folder beside the user's manifests. */
+    struct str source;
     struct str cuda;           /* or NULL */
     const struct str *instead; /* ids; as in report/image.h */
     size_t n_instead;
@@ -31,8 +31,8 @@ struct plan_image { /* strings as in struct plan_step */
 struct planner_opts {
     enum profile profile;
     bool is_rehearsal; /* of PROFILE_FULL: datasets are their synthetic datasets */
-    bool
-        counts_gettable; /* of several recipes, one that lacks only what reperf can get is as good as one that lacks nothing */
+    /* Of several recipes, one that lacks only what reperf can get is as good as one that lacks nothing. */
+    bool counts_gettable;
     const char *root;
     const struct store *store;    /* NULL: there is none, and nothing in it */
     int64_t repeats, repeats_max; /* repeats_max, within, tolerance: as in the plan */
@@ -43,14 +43,14 @@ struct planner_opts {
     int64_t deadline_s;                /* 0: the profile's default, or three times the estimate */
     struct str asked_steps;            /* as in struct plan */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */
-    const struct plan_image
-        *images; /* of the report, as locks, descriptions and --image have them */
+    /* The report's images, as locks, descriptions and --image have them. */
+    const struct plan_image *images;
     size_t n_images;
     const char *const *globs;
     size_t n_globs;
     struct str report_sha256;
-    struct str
-        address; /* of a report from elsewhere: it chooses no options of an engine; or NULL */
+    /* The address of a report from elsewhere, which chooses no options of an engine; or NULL. */
+    struct str address;
     const char *train_path; /* the bundled workload's program */
     struct plan_data data; /* for the bundled workload; folder NULL: as the report's commands say */
     struct clock_src clock;
@@ -65,5 +65,17 @@ bool plan_can_get(const struct plan_step *step);
 
 /* $REPERF_TRAIN, else reperf-train next to the program `self`. In the arena. */
 const char *planner_train_path(struct arena *arena, const char *self);
+
+/* What the cases of a plan need from the store, and how much of it is there: what their recipes name, without one all that their
+   stacks do. Changes nothing. */
+struct run_needs_opts {
+    const char *root;
+    const struct store *store; /* NULL: there is none */
+    bool is_offline;           /* a case whose needs are not all there is not run: ERR_FETCH */
+    struct clock_src clock;
+};
+
+MUST_CHECK int run_needs(struct arena *arena, const struct run_needs_opts *opts,
+                         const struct report *report, struct plan *plan, struct err *err);
 
 #endif

@@ -10,27 +10,15 @@ struct planner { /* common to all steps */
     struct arena *arena;
     const struct planner_opts *opts;
     const struct report *report;
-    struct map probes; /* argv as text -> struct probe: one probe for equal commands */
-    struct map mounts; /* name -> struct plan_found: looked for once */
+    const struct plan *plan; /* that is being made */
+    struct map probes;       /* argv as text -> struct probe: one probe for equal commands */
+    struct map mounts;       /* name -> struct plan_found: looked for once */
 };
 
-void plan_set_condition(struct plan_step *step, const char *name, struct str value);
-struct str plan_number(struct arena *arena, int64_t value);
 /* One more thing that the step lacks. The first is the step's cause. */
 void plan_lacks(struct plan_step *step, const struct step_need *need);
 /* One that reperf cannot bring; command NULL: nothing brings it. */
 void plan_cannot(struct plan_step *step, enum err_code cause, const char *why, const char *command);
-
-/* The step as the recipe has it: command, environment, conditions, place, image, mounts. */
-MUST_CHECK int plan_follow(struct planner *p, const struct report_case *c,
-                           const struct recipe *recipe, struct plan_step *step, struct err *err);
-
-/* As many training steps as --steps asks for, where the command takes a number. */
-void plan_ask_steps(struct planner *p, const struct report_case *c, struct plan_step *step);
-/* Its time by the published rate, and the deadline that follows. */
-void plan_estimate(struct planner *p, struct plan_step *step);
-/* 0: the condition is absent or no number. */
-int64_t plan_condition_number(const struct plan_step *step, const char *name);
 
 /* How many ranks on how many nodes of the inventory. */
 void plan_place_smoke(struct arena *arena, const struct planner_opts *opts,

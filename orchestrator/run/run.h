@@ -10,8 +10,8 @@
 #include "evidence/rundir.h"
 #include "run/planner.h"
 
-struct
-    run_command { /* of `run -- COMMAND`: a report of one case that no file holds; all NULL: the report is a file */
+/* What `run -- COMMAND` runs: a report of one case that no file holds; all NULL: the report is a file. */
+struct run_command {
     struct str report_text;
     const char *format_path; /* --format FILE: the format that the report names */
     struct code_opts code;   /* whose commit is a condition */
@@ -24,8 +24,8 @@ struct run_opts {
     const char *self;
     bool is_offline;    /* what the store lacks is not fetched: cases that need it are not run */
     const char *report; /* id or path */
-    struct planner_opts
-        plan; /* report_sha256, train_path, inventory, images and clock are filled by run_plan */
+    /* run_plan fills report_sha256, train_path, inventory, images and clock. */
+    struct planner_opts plan;
     const char *nodes;         /* --nodes: NULL: this machine */
     const char *const *images; /* --image: "ID=NAME@sha256:DIGEST" */
     size_t n_images;

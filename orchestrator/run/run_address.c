@@ -11,7 +11,6 @@
 #include "report/source.h"
 #include "store/source_store.h"
 #include "store/unpack_tree.h"
-#include "sys/tree.h"
 
 #define ARCHIVE_BYTES_MAX (64ULL << 30)
 

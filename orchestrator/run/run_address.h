@@ -9,8 +9,8 @@
 
 struct address {
     const char *report; /* the path of its file, or the name as it was given */
-    const char *
-        pin; /* its commit, or the SHA-256 of the archive or the folder's list of files; NULL: the name is no address */
+    /* Its commit, or the SHA-256 of the archive or the folder's list of files; NULL: the name is no address. */
+    const char *pin;
 };
 
 /* Each of the names that is an address becomes the path of its report. */

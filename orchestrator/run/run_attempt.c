@@ -19,12 +19,82 @@
 #include "base/base.h"
 
 #include "run/run_attempt.h"
-#include "run/run_data.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "run/run_data.h"
+
+/* The monitor of each job of an attempt on remote nodes: its log is fetched once the job's is here. It never causes an
+   attempt to be lost: its failure is logged, and the repeat then counts as not watched. */
+
+#define WATCH_LOG_MAX (16u << 20)
+
+/* Runs of the inventory "local" have no monitors. */
+bool run_watches(const struct runner *r)
+{
+    return !r->fleet.inventory->is_local && r->frozen.plan.launcher != LAUNCHER_SLURM;
+}
+
+/* STEP_FAIL becomes STEP_DONE without a monitor, and the job goes on. */
+static enum step go_on(struct attempt *a, struct rank_job *m, enum step step, struct err *err)
+{
+    if (step == STEP_FAIL) {
+        log_line(LOG_DEBUG, "%.*s: its monitor: %s", STR_ARG(a->r->fleet.nodes[m->node].spec->name),
+                 err->msg);
+        m->watch.is_over = true;
+        *err = (struct err){0};
+        return STEP_DONE;
+    }
+    return step;
+}
+
+/* The job is over, so the log is complete. */
+static enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err)
+{
+    struct watch *watch = &m->watch;
+    if (!watch->id) {
+        watch->id = arena_printf(a->r->arena, "%s/monitor", m->job.job.id);
+        strbuf_init(&watch->log, WATCH_LOG_MAX);
+    }
+    if (watch->is_over) {
+        return STEP_DONE;
+    }
+    struct log_part part = {.offset = watch->log.len, .dst = a->r->chunk, .size = RUN_CHUNK_BYTES};
+    enum step step = m->remote->ops->read_log(m->remote, watch->id, &part, err);
+    if (step != STEP_DONE) {
+        return go_on(a, m, step, err);
+    }
+    strbuf_add(&watch->log, a->r->chunk, part.len);
+    watch->is_over = part.len < RUN_CHUNK_BYTES || watch->log.is_full;
+    return watch->is_over ? STEP_DONE : STEP_AGAIN;
+}
+
+static void watch_release(struct watch *watch)
+{
+    if (watch->log.cap_bytes) {
+        strbuf_release(&watch->log);
+    }
+}
+
+int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
+               struct journal_file *ret_file, struct err *err)
+{
+    struct runner *r = a->r;
+    const struct unit *unit = a->unit;
+    const char *name;
+    if (!m->watch.log.len) {
+        return 0;
+    }
+    name = rundir_name(r->arena, RUNDIR_MONITOR,
+                       (struct rundir_of){unit->step->case_id, unit->repeat, .name = node->name});
+    if (run_put_file(r, name, strbuf_str(&m->watch.log), ret_file, err) < 0) {
+        return -1;
+    }
+    node->monitor = str_of(name);
+    return 0;
+}
 
 #define STOP_GRACE_NS    (5 * NS_PER_S)
 #define PEER_GRACE_NS    (20 * NS_PER_S) /* for ranks to notice that another is gone and to say so */
@@ -58,15 +128,11 @@ static int journal_start(struct attempt *a, struct err *err)
 {
     struct runner *r = a->r;
     struct unit *unit = a->unit;
-    struct str nodes = inventory_fold(r->arena, r->fleet.inventory, unit->nodes,
-                                      (size_t)plan_step_nodes(unit->step));
-    struct journal_record record = {.state = J_STARTED,
-                                    .case_id = unit->step->case_id,
-                                    .repeat = unit->repeat,
-                                    .attempt = unit->attempt,
-                                    .note = nodes,
-                                    .files = &unit->commands,
-                                    .n_files = unit->commands.name.ptr != NULL};
+    struct journal_record record = unit_record(unit, J_STARTED);
+    record.note = inventory_fold(r->arena, r->fleet.inventory, unit->nodes,
+                                 (size_t)plan_step_nodes(unit->step));
+    record.files = &unit->commands;
+    record.n_files = unit->commands.name.ptr != NULL;
     return journal_append(&r->journal, &record, err);
 }
 
@@ -166,8 +232,7 @@ int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct
     int64_t left_ns = plan_step_deadline_s(&r->frozen.plan, unit->step) * NS_PER_S -
                       (spent_ns > 0 ? spent_ns : 0);
     a->deadline_ns = loop_now_ns(&r->loop) + (left_ns > 0 ? left_ns : 0);
-    a->fields = (struct event_fields){
-        .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
+    a->fields = unit_fields(unit);
     a->fields.node = inventory_fold(r->arena, r->fleet.inventory, unit->nodes,
                                     (size_t)plan_step_nodes(unit->step));
     leave_bad_nodes(a);
@@ -373,24 +438,10 @@ static enum step rank_job_wait(struct attempt *a, struct rank_job *m, struct err
     return STEP_DONE;
 }
 
-static enum step rank_job_renew(struct attempt *a, struct rank_job *m, struct err *err)
-{
-    enum step step = run_renew_lease(a->r, m->node, err);
-    if (step == STEP_DONE) {
-        m->phase = RANK_JOB_WAIT;
-    }
-    return step;
-}
-
 static enum step rank_job_signal(struct rank_job *m, int signal_no, enum rank_job_phase next,
                                  struct err *err)
 {
-    struct remote *remote = m->remote;
-    enum step step = remote->ops->signal(remote, m->job.job.id, signal_no, err);
-    if (step == STEP_DONE) {
-        m->phase = next;
-    }
-    return step;
+    return rank_job_pass(m->remote->ops->signal(m->remote, m->job.job.id, signal_no, err), m, next);
 }
 
 /* Processes that the program left in its session would disturb the next repeat. */
@@ -400,11 +451,8 @@ static enum step rank_job_reap(struct rank_job *m, struct err *err)
         return rank_job_signal(m, SIGKILL, RANK_JOB_READ, err);
     }
     enum step step = m->remote->ops->reap(m->remote, m->job.job.id, m->log_bytes, m->there, err);
-    if (step == STEP_DONE) {
-        m->is_reaped = true;
-        m->phase = RANK_JOB_READ;
-    }
-    return step;
+    m->is_reaped = step == STEP_DONE;
+    return rank_job_pass(step, m, RANK_JOB_READ);
 }
 
 /* STEP_DONE: something happened, look again; STEP_AGAIN: wait. */
@@ -420,7 +468,7 @@ static enum step rank_job_step(struct attempt *a, struct rank_job *m, struct err
     case RANK_JOB_LOOK:
         return rank_job_look(a, m, err);
     case RANK_JOB_RENEW:
-        return rank_job_renew(a, m, err);
+        return rank_job_pass(run_renew_lease(a->r, m->node, err), m, RANK_JOB_WAIT);
     case RANK_JOB_TERM:
         return rank_job_signal(m, SIGTERM, RANK_JOB_WAIT, err);
     case RANK_JOB_KILL:

@@ -78,31 +78,17 @@ enum step attempt_step(struct attempt *a, struct err *err);
 void attempt_stop(struct attempt *a, enum attempt_end why);
 void attempt_release(struct attempt *a);
 
-/* The log becomes evidence, the outcome is recorded; then it is parsed. */
-MUST_CHECK int attempt_collect(struct attempt *a, struct err *err);
 /* J_LOST, once. */
 MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);
-/* The attempt does not count; its logs are kept apart. */
-MUST_CHECK int attempt_lose(struct attempt *a, struct err *err);
-/* A node's failure during this repeat: it ends the run unless another attempt succeeds. */
-void unit_blame(struct unit *unit, const char *why);
 /* It ended and does not count: its logs and outcome are kept as those of a lost attempt, and it is to be made again. archive: as
    run_make_again. */
 MUST_CHECK int unit_set_aside(struct runner *r, struct unit *unit, struct str archive,
                               struct err *err);
-/* A container whose engine died in mid-job says nothing of the workload: its node is lost, not the repeat. */
-void attempt_look_for_engines(struct attempt *a);
-MUST_CHECK int unit_parse(struct runner *r, struct unit *unit, struct err *err);
-
 /* Free bytes of the run folder's disk are at least these. */
 MUST_CHECK int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err);
 
-/* run_watch.c: the monitor of a job of an attempt. */
-
-/* Whether jobs have monitors. The step of a job never fails. */
+/* The monitor of a job of an attempt. Whether jobs have monitors: */
 bool run_watches(const struct runner *r);
-enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err);
-void watch_release(struct watch *watch);
 /* Its log becomes evidence, and the node's record says where. */
 MUST_CHECK int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
                           struct journal_file *ret_file, struct err *err);

@@ -15,32 +15,26 @@
 #define PACK_TEXT_MAX (16u << 20)
 
 /* What a run must say of it; the reader itself checks all of it (workloads/data/pack_json.c). */
+static const struct json_field PACK_ROWS[] = {
+    ROW("dataset", struct plan_data, dataset, JSON_REQUIRED),
+    ROW("split", struct plan_data, split, JSON_REQUIRED),
+    ROW("source_sha256", struct plan_data, source_sha256, JSON_REQUIRED),
+    ROW("synthetic", struct plan_data, is_synthetic, JSON_REQUIRED),
+    ROW("n_samples", struct plan_data, n_samples, JSON_REQUIRED, .min = 1, .max = 1LL << 50),
+    ROW_OTHERS,
+};
+
 static int read_pack(struct arena *arena, const char *path, struct plan_data *ret, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    static const char *const TEXTS[] = {"dataset", "split", "source_sha256"};
-    struct str *const targets[] = {&ret->dataset, &ret->split, &ret->source_sha256};
     struct str text;
-    struct json member;
     if (fs_read(arena, path, PACK_TEXT_MAX, &text, err) < 0 ||
         json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    struct json root = json_root(&doc);
-    for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
-        if (json_member(&root, TEXTS[idx], &member, err) < 0 ||
-            json_str(&member, arena, targets[idx], err) < 0) {
-            return -1;
-        }
-    }
-    if (json_member(&root, "synthetic", &member, err) < 0 ||
-        json_bool(&member, &ret->is_synthetic, err) < 0 ||
-        json_member(&root, "n_samples", &member, err) < 0 ||
-        json_i64(&member, 1, 1LL << 50, &ret->n_samples, err) < 0) {
-        return -1;
-    }
+    const struct json root = json_root(&doc);
     ret->pack_sha256 = digest_text_hex(arena, text);
-    return 0;
+    return json_decode(&root, arena, PACK_ROWS, ARRAY_LEN(PACK_ROWS), ret, err);
 }
 
 static int not_packed(struct arena *arena, const char *store, const struct artifact *artifact,

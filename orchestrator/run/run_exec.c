@@ -20,9 +20,10 @@
    (6) A run that was cancelled is not resumed; one that was sealed is checked, as anybody would, and stays as it is. */
 #include "base/base.h"
 
-#include "run/run.h"
+#include "run/run_impl.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -31,9 +32,22 @@
 #include "evidence/verify_archive.h"
 #include "judge/bind.h"
 #include "run/journal_check.h"
+#include "run/run.h"
 #include "run/run_attempt.h"
-#include "run/run_impl.h"
-#include "sys/proc.h"
+
+struct journal_record unit_record(const struct unit *unit, enum journal_state state)
+{
+    return (struct journal_record){.state = state,
+                                   .case_id = unit->step->case_id,
+                                   .repeat = unit->repeat,
+                                   .attempt = unit->attempt};
+}
+
+struct event_fields unit_fields(const struct unit *unit)
+{
+    return (struct event_fields){
+        .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
+}
 
 int run_put_file(struct runner *r, const char *name, struct str text, struct journal_file *ret_file,
                  struct err *err)
@@ -159,7 +173,7 @@ static int replay_run_record(struct runner *r, const struct journal_record *reco
                          STR_ARG(r->dir.id));
 }
 
-int run_replay_record(struct runner *r, const struct journal_record *record, struct err *err)
+static int replay_record(struct runner *r, const struct journal_record *record, struct err *err)
 {
     bool is_of_repeat = record->state == J_STARTED || record->state == J_LOST ||
                         record->state == J_FINISHED || record->state == J_PARSED ||
@@ -241,13 +255,35 @@ static int note_plan(struct runner *r, struct err *err)
                : journal_append(&r->journal, &record, err);
 }
 
+static struct runner runner_of(struct arena *arena, const struct run_opts *opts,
+                               const struct rundir *dir)
+{
+    return (struct runner){.arena = arena,
+                           .opts = opts,
+                           .dir = *dir,
+                           .journal = JOURNAL_EMPTY,
+                           .events = EVENTS_EMPTY,
+                           .loop = LOOP_EMPTY};
+}
+
+/* What was frozen, the journal and the nodes; each unit is where it was planned. */
+static int open_parts(struct runner *r, struct journal_records *ret_records, struct err *err)
+{
+    if (frozen_load(r->arena, r->dir.evidence, &r->frozen, err) < 0 ||
+        journal_open(&r->journal, r->arena, r->dir.journal, r->opts->clock, ret_records, err) < 0 ||
+        events_open(&r->events, r->dir.events, r->opts->clock, err) < 0 ||
+        run_nodes_open(r, err) < 0) {
+        return -1;
+    }
+    run_make_units(r);
+    return 0;
+}
+
 static int open_run(struct runner *r, struct err *err)
 {
     struct journal_records records = {0};
     bool is_open = false;
-    if (frozen_load(r->arena, r->dir.evidence, &r->frozen, err) < 0 ||
-        journal_open(&r->journal, r->arena, r->dir.journal, r->opts->clock, &records, err) < 0 ||
-        events_open(&r->events, r->dir.events, r->opts->clock, err) < 0) {
+    if (open_parts(r, &records, err) < 0) {
         return -1;
     }
     if (records.torn_bytes) {
@@ -255,13 +291,11 @@ static int open_run(struct runner *r, struct err *err)
                  (unsigned long long)records.torn_bytes);
     }
     journal_files(&records, &r->files); /* (2) */
-    if (journal_check_files(r->arena, r->dir.evidence, &r->files, err) < 0 ||
-        run_nodes_open(r, err) < 0) {
+    if (journal_check_files(r->arena, r->dir.evidence, &r->files, err) < 0) {
         return -1;
     }
-    run_make_units(r);
     for (size_t idx = 0; idx < records.n; idx++) {
-        if (run_replay_record(r, &records.items[idx], err) < 0) {
+        if (replay_record(r, &records.items[idx], err) < 0) {
             return -1;
         }
     }
@@ -468,13 +502,7 @@ static int carry_out(struct runner *r, struct run_end *end, struct err *err)
 int run_execute(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
                 struct run_end *ret_end, struct err *err)
 {
-    CLEANUP(runner)
-    struct runner r = {.arena = arena,
-                       .opts = opts,
-                       .dir = *dir,
-                       .journal = JOURNAL_EMPTY,
-                       .events = EVENTS_EMPTY,
-                       .loop = LOOP_EMPTY};
+    CLEANUP(runner) struct runner r = runner_of(arena, opts, dir);
     CLEANUP(fd) int lock = -1;
     struct run_end end = {0};
     if (rundir_lock(dir, &lock, err) < 0) { /* (5) */
@@ -515,4 +543,93 @@ int run_nothing(struct arena *arena, const struct run_prepared *prepared, struct
     }
     *ret_end = end;
     return 0;
+}
+
+/* ---- cancelling ---- */
+
+#define CANCEL_WAIT_NS (30 * NS_PER_S)
+#define CANCEL_TICK_NS (50 * NS_PER_MS)
+
+/* Where its orchestrator died, its jobs may run on. Jobs that it had lost may be on a dead node: that is reported and does not
+   block. */
+static int stop_left_jobs(struct runner *r, struct err *err)
+{
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        const struct unit *unit = &r->units[idx];
+        const struct run_orphan job = {run_job_id(r, unit), unit->nodes,
+                                       (size_t)plan_step_nodes(unit->step)};
+        if (unit->state == UNIT_STARTED && run_kill_job(r, &job, err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < r->orphans.n; idx++) {
+        struct err why = {0};
+        if (run_kill_job(r, &r->orphans.items[idx], &why) < 0) {
+            if (!run_is_node_error(&why)) {
+                *err = why;
+                return -1;
+            }
+            log_line(LOG_WARN, "job %s may run on: %s; reperf nodes clean ends it",
+                     r->orphans.items[idx].job_id, why.msg);
+        }
+    }
+    return 0;
+}
+
+/* is_asked: its orchestrator was asked before, and may have complied, or ended otherwise. */
+static int cancel_left(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
+                       bool is_asked, struct err *err)
+{
+    CLEANUP(runner) struct runner r = runner_of(arena, opts, dir);
+    struct journal_records records = {0};
+    const struct journal_record cancelled = {.state = J_CANCELLED, .note = STR_LIT("cancel")};
+    loop_init(&r.loop, opts->clock);
+    if (open_parts(&r, &records, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < records.n; idx++) {
+        if (is_asked && records.items[idx].state == J_CANCELLED) {
+            return 0;
+        }
+        if (records.items[idx].state == J_SEALED) {
+            return err_set(err, ERR_USAGE, "run %.*s is finished: nothing to cancel",
+                           STR_ARG(dir->id));
+        }
+        if (replay_record(&r, &records.items[idx], err) < 0) {
+            return -1;
+        }
+    }
+    if (stop_left_jobs(&r, err) < 0 || journal_append(&r.journal, &cancelled, err) < 0) {
+        return -1;
+    }
+    struct event_fields fields = {0};
+    events_write(&r.events, EV_RUN_CANCELLED, &fields);
+    return 0;
+}
+
+int run_cancel(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
+               struct err *err)
+{
+    struct clock_src clock = opts->clock;
+    int64_t until_ns = clock.mono_ns(clock.ctx) + CANCEL_WAIT_NS;
+    int64_t holder = rundir_holder(dir);
+    CLEANUP(fd) int lock = -1;
+    if (holder) {
+        if (fs_write_atomic(dir->cancel, STR_LIT("cancel\n"), err) < 0) {
+            return -1;
+        }
+        (void)kill((pid_t)holder, SIGTERM);
+        while (rundir_holder(dir) && clock.mono_ns(clock.ctx) < until_ns) {
+            const struct timespec tick = {0, CANCEL_TICK_NS};
+            (void)nanosleep(&tick, NULL);
+        }
+        if (rundir_holder(dir)) {
+            return err_set(err, ERR_TIMEOUT, "process %lld did not stop within %d s",
+                           (long long)holder, (int)(CANCEL_WAIT_NS / NS_PER_S));
+        }
+    }
+    if (rundir_lock(dir, &lock, err) < 0) {
+        return -1;
+    }
+    return cancel_left(arena, opts, dir, holder != 0, err);
 }

@@ -30,8 +30,8 @@ struct unit { /* one repeat of one step */
     int64_t attempt; /* of the last that was started; 0: none */
     enum unit_state state;
     int64_t started_wall_ns; /* of that attempt */
-    const size_t
-        *nodes;       /* it runs on, in rank order: indices into the fleet; NULL: not placed yet */
+    /* The nodes that it runs on, in rank order: indices into the fleet; NULL: not placed yet. */
+    const size_t *nodes;
     int n_lost;       /* attempts that this orchestrator lost */
     bool is_given_up; /* by this orchestrator: err says why; resume tries again */
     struct err err;
@@ -39,8 +39,8 @@ struct unit { /* one repeat of one step */
     double value;
     int64_t log_bytes;
     int n_retries; /* --retry-failed: of this orchestrator */
-    struct str
-        replaces; /* SHA-256 of the archive in which the attempt before counted; ptr NULL: in none */
+    /* SHA-256 of the archive in which the attempt before counted; ptr NULL: in none. */
+    struct str replaces;
     struct journal_file commands; /* of that attempt; name NULL: it has no such file */
 };
 
@@ -82,8 +82,8 @@ struct runner {
 
 struct run_node {
     bool is_busy; /* an attempt is on it */
-    bool
-        is_due; /* its lease is to be renewed: by the attempt between two polls, else by the schedule */
+    /* Its lease is to be renewed: by the attempt between two polls, else by the schedule. */
+    bool is_due;
     bool is_renewing;
     struct lease_op lease;
     const char **paths; /* there, of each of the run's places; NULL: none were staged */
@@ -92,6 +92,10 @@ struct run_node {
 };
 
 /* ---- all of them ---- */
+
+/* The record of a repeat's attempt, and the fields of its events, but for what happened. */
+struct journal_record unit_record(const struct unit *unit, enum journal_state state);
+struct event_fields unit_fields(const struct unit *unit);
 
 /* Writes a file below the evidence folder, synced, and names it for the record that announces it. The name is NUL-terminated. */
 MUST_CHECK int run_put_file(struct runner *r, const char *name, struct str text,
@@ -120,9 +124,6 @@ void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
 /* Needs the frozen plan and the arena only. */
 void run_make_units(struct runner *r);
 int64_t run_wall_of(struct str rfc3339); /* ns since 1970; 0: it is no time */
-/* One record of the journal, as it was written. */
-MUST_CHECK int run_replay_record(struct runner *r, const struct journal_record *record,
-                                 struct err *err);
 
 /* ---- nodes ---- */
 
@@ -135,9 +136,7 @@ MUST_CHECK int run_stage(struct runner *r, struct err *err);
 /* What stands for the absolute path on the node in an argv until the job's node is known. */
 #define RUN_PLACE_PROGRAM "/@reperf-train@"
 #define RUN_PLACE_DATA    "/@reperf-data@"
-char *run_place_of(struct arena *arena, const struct plan_mount *mount);
-/* NULL: not provided. */
-const struct runtime_image *run_image_of(const struct runner *r, const struct plan_step *step);
+
 /* Renewing is due from time to time. */
 void run_look_at_leases(struct runner *r);
 enum step run_renew_lease(struct runner *r, size_t node_idx, struct err *err);

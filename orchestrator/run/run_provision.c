@@ -7,7 +7,7 @@
 #include "run/run_attempt.h"
 
 #include "base/log.h"
-#include "fleet/doctor.h"
+#include "evidence/environment.h"
 
 #define LEASE_DEADLINE_NS (90 * NS_PER_S) /* for one node to answer */
 #define LEASE_WAIT_NS     (2 * NS_PER_S)  /* between two looks at a node that another run has */
@@ -337,11 +337,12 @@ static int freeze_environments(struct runner *r, struct err *err)
     struct node_environment *items =
         arena_array(r->arena, struct node_environment, r->fleet.n_nodes + 1);
     struct journal_record record = {.state = J_FILES};
+    const struct environment_opts opts = {.clock = r->opts->clock};
     size_t n = 0;
     if (r->fleet.inventory->is_local || has_all_environments(r)) {
         return 0;
     }
-    if (environment_of_nodes(r->arena, &r->fleet, r->opts->clock, items, &n, err) < 0) {
+    if (environment_of_nodes(r->arena, &r->fleet, &opts, items, &n, err) < 0) {
         return -1;
     }
     record.files = arena_array(r->arena, struct journal_file, n + 1);

@@ -19,9 +19,8 @@ struct run_repeat { /* as the journal has it */
     int64_t repeat;
     int64_t attempt; /* the last; 0: not begun */
     size_t n_lost;   /* attempts */
-    const char *
-        state; /* "waiting", "running" (or was when its orchestrator ended), "lost", "collected", "ok", or a log's
-                          verdict: "nan", "no_metric", ... */
+    /* "waiting", "running" (or was when its orchestrator ended), "lost", "collected", "ok", or a log's verdict: "nan", "no_metric", ... */
+    const char *state;
     struct str nodes; /* "node[1-4]", or NULL */
     struct str since; /* time of its last record, RFC 3339; NULL: none */
     struct str why;   /* of what does not count, or was lost; else NULL */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/said.h"
+#include "base/str.h"
 #include "report/source.h"
 #include "sys/child.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/publish.h"
-#include "base/said.h"
+#include "base/str.h"
 #include "base/temp.h"
 #include "store/image_verify.h"
 #include "store/skopeo.h"

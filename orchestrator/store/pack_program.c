@@ -4,7 +4,7 @@
 #include "store/pack_program.h"
 
 #include "base/fs.h"
-#include "base/said.h"
+#include "base/str.h"
 #include "sys/child.h"
 #include "sys/proc.h"
 

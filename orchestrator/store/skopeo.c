@@ -5,7 +5,7 @@
 
 #include <ctype.h>
 
-#include "base/said.h"
+#include "base/str.h"
 
 #define ENV_MAX 32
 

@@ -3,7 +3,7 @@
 #ifndef STORE_SKOPEO_H
 #define STORE_SKOPEO_H
 
-#include "codec/oci_login.h"
+#include "codec/oci_ref.h"
 #include "sys/child.h"
 
 #define SKOPEO_ARGS_MAX  32

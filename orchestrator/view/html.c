@@ -3,8 +3,6 @@
 
 #include "view/html.h"
 
-#include "codec/json_scan.h"
-
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* U+FFFE and U+FFFF are well-formed UTF-8 that XML 1.0 does not allow. */

@@ -6,7 +6,7 @@
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "codec/json.h"
-#include "codec/json_region.h"
+#include "codec/json_override.h"
 #include "report/report_tables.h"
 #include "view/address.h"
 

@@ -2,7 +2,7 @@
 /* Any bytes: refused with a message, or a document that our writer gives back as a document that parses again. */
 #include "base/base.h"
 #include "codec/json.h"
-#include "codec/json_region.h"
+#include "codec/json_override.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
    the same; a manifest stays within its limits; a login is read or refused with a message. */
 #include "base/base.h"
 #include "codec/oci.h"
-#include "codec/oci_login.h"
+#include "codec/oci_ref.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

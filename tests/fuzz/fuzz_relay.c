@@ -4,7 +4,6 @@
 #include "base/base.h"
 
 #include "codec/relay.h"
-#include "codec/relay_tar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

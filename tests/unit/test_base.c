@@ -14,7 +14,6 @@
 #include "base/opt.h"
 #include "base/progress.h"
 #include "base/rng.h"
-#include "base/said.h"
 #include "base/secret.h"
 #include "base/strbuf.h"
 

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "codec/json.h"
-#include "codec/json_region.h"
+#include "codec/json_override.h"
 #include "codec/json_table.h"
 
 static const char *const BAD[] = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "base/rarity.h"
 #include "log/literals.h"
 
 /* Against memmem, over text made of few letters so that near misses abound: in one search each is seen as often as the text holds it. */
@@ -36,21 +35,6 @@ TEST(literals_are_all_found)
         }
     }
     literals_free(literals);
-}
-
-/* Of what many lines hold, and of a rare text, the latter is worth looking for. */
-TEST(rare_texts_are_told_from_common_ones)
-{
-    static const struct {
-        const char *rare, *common;
-    } PAIRS[] = {{"END epoch:", " images/sec"},     {"global_step: ", "INFO"},
-                 {"Epoch: ", " images/s"},          {" images/s", "INFO"},
-                 {":INFO: Epoch[", " samples/sec"}, {"SamplesPerSec=", " time "}};
-    for (size_t idx = 0; idx < ARRAY_LEN(PAIRS); idx++) {
-        size_t offset;
-        assert_true(rarity_common(str_of(PAIRS[idx].rare), &offset) <
-                    rarity_common(str_of(PAIRS[idx].common), &offset));
-    }
 }
 
 /* More than the vectors have bits for, each alone and with only some of them wanted. */

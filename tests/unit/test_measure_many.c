@@ -6,7 +6,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
-#include "codec/unpack_raw.h"
+#include "codec/unpack_filter.h"
 #include "load/load.h"
 #include "load/log_reader.h"
 #include "load/measure.h"

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "codec/oci.h"
-#include "codec/oci_login.h"
+#include "codec/oci_ref.h"
 
 #define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "base/strbuf.h"
-#include "codec/relay_tar.h"
+#include "codec/relay.h"
 
 struct taken { /* what a sink was given, as text */
     struct strbuf text;

@@ -315,7 +315,7 @@ TEST(folders_that_are_no_finished_run_are_refused)
         {"result.json", "{\"run_id\":\"r\",\"report\":\"p\",\"cells\":[]}", ERR_MANIFEST, "cell"},
         {"result.json",
          "{\"run_id\":\"r\",\"report\":\"p\",\"cells\":[{\"case\":\"a\",\"verdict\":\"fine\"}]}",
-         ERR_MANIFEST, "unknown verdict"},
+         ERR_MANIFEST, "expected one of"},
         {"logs/k.pem", "-----BEGIN PRIVATE KEY-----\nMC4CAQ\n", ERR_INTEGRITY, "private key"},
         {"logs/a\nb", "x", ERR_INTEGRITY, "control character"},
         {"logs/RAW/A/rank0.log", "x", ERR_INTEGRITY, "case"},

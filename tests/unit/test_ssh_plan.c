@@ -2,7 +2,7 @@
 /* What ssh -G says of one host, and what of it is refused; known_hosts; key files; the stream of a script. */
 #include "unit.h"
 
-#include "codec/digest_hmac.h"
+#include "codec/digest.h"
 #include "codec/sign.h"
 #include "net/ssh_impl.h"
 #include "net/ssh_known.h"
