@@ -20,13 +20,6 @@ static int digest_archive(struct dataset_verifying *v, const char *path,
     return 0;
 }
 
-static bool is_right(const struct dataset_file *file, const struct digest_value *found)
-{
-    return (file->size_bytes < 0 || (uint64_t)file->size_bytes == found->size_bytes) &&
-           (!file->has_md5 || memcmp(file->md5, found->md5, MD5_BYTES) == 0) &&
-           (!file->has_sha256 || memcmp(file->sha256, found->sha256, SHA256_BYTES) == 0);
-}
-
 static int check_archive(struct dataset_verifying *v, const char *path,
                          struct dataset_archive *archive, struct err *err)
 {
@@ -35,12 +28,14 @@ static int check_archive(struct dataset_verifying *v, const char *path,
     if (digest_archive(v, path, &archive->found, err) < 0) {
         return -1;
     }
-    archive->is_right = is_right(file, &archive->found);
+    const bool has_size =
+        file->size_bytes < 0 || (uint64_t)file->size_bytes == archive->found.size_bytes;
+    archive->is_right =
+        has_size && (!file->has_md5 || memcmp(file->md5, archive->found.md5, MD5_BYTES) == 0) &&
+        (!file->has_sha256 || memcmp(file->sha256, archive->found.sha256, SHA256_BYTES) == 0);
     if (!archive->is_right) {
-        bool is_size =
-            file->size_bytes >= 0 && (uint64_t)file->size_bytes != archive->found.size_bytes;
         verify_add_fault(v, FAULT_CORRUPT, file->name.ptr,
-                         is_size ? "its size differs" : "its digest differs");
+                         has_size ? "its digest differs" : "its size differs");
     } else if (!file->has_md5 && !file->has_sha256 && !v->here->is_synthetic) {
         verify_note(v, arena_printf(v->arena, "that %s is its authors' file: no digest is known",
                                     file->name.ptr));

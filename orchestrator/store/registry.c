@@ -29,17 +29,10 @@
 #define IMAGE_NAME "it"           /* in the folder's index.json, which nobody reads */
 #define SCRATCH    "oci-put-blob" /* how skopeo begins the name of a file that it writes */
 
-struct host {
-    struct str name;
-    bool is_known; /* whether it speaks TLS */
-    bool is_plain;
-};
-
 struct registry {
     struct registry_settings settings;
     struct arena arena; /* holds secrets: never logged */
     struct str auth_text;
-    VEC(struct host) hosts;
 };
 
 /* A file with logins that others can read is refused, before it is read. */
@@ -75,7 +68,6 @@ int registry_new(const struct registry_settings *settings, struct registry **ret
 void registry_free(struct registry *r)
 {
     if (r) {
-        VEC_RELEASE(&r->hosts);
         arena_release(&r->arena);
         free(r);
     }
@@ -135,29 +127,17 @@ static bool may_be_plain(const struct registry *r, struct str host)
     return oci_host_is_loopback(host);
 }
 
-static struct host *host_of(struct registry *r, struct str name)
-{
-    for (size_t idx = 0; idx < r->hosts.n; idx++) {
-        if (str_eq(r->hosts.items[idx].name, name)) {
-            return &r->hosts.items[idx];
-        }
-    }
-    VEC_PUSH(&r->hosts, ((struct host){.name = str_dup(&r->arena, name)}));
-    return &r->hosts.items[r->hosts.n - 1];
-}
-
 /* verb, the options about the registry, args. prefix: "src-" for copy. */
 static int call_once(struct registry_call *ask, const char *const *words, int n_retries,
-                     const struct skopeo_call *how, bool *ret_is_plain, struct err *err)
+                     const struct skopeo_call *how, bool *is_plain, struct err *err)
 {
-    const struct host *host = host_of(ask->r, ask->ref->host);
     struct arena *arena = ask->skopeo.arena;
     const char *prefix = strcmp(words[0], "copy") == 0 ? "src-" : "";
     const char *argv[SKOPEO_ARGS_MAX];
     struct skopeo_call one = *how;
     size_t n = 0;
     argv[n++] = words[0];
-    argv[n++] = arena_printf(arena, "--%stls-verify=%s", prefix, host->is_plain ? "false" : "true");
+    argv[n++] = arena_printf(arena, "--%stls-verify=%s", prefix, *is_plain ? "false" : "true");
     argv[n++] = arena_printf(arena, "--retry-times=%d", n_retries);
     argv[n++] = ask->auth ? arena_printf(arena, "--%sauthfile=%s", prefix, ask->auth->path)
                           : arena_printf(arena, "--%sno-creds", prefix);
@@ -166,7 +146,7 @@ static int call_once(struct registry_call *ask, const char *const *words, int n_
     }
     argv[n] = NULL;
     one.args = argv;
-    return skopeo_run(&ask->skopeo, &one, ret_is_plain, err);
+    return skopeo_run(&ask->skopeo, &one, is_plain, err);
 }
 
 /* TLS first, and once only where plain HTTP may be what the host speaks. */
@@ -174,13 +154,11 @@ static int call(struct registry_call *ask, const char *const *words, const struc
                 struct err *err)
 {
     struct registry *r = ask->r;
-    struct host *host = host_of(r, ask->ref->host);
     int n_retries = r->settings.n_retries ? r->settings.n_retries : REGISTRY_RETRIES;
     struct err why = {0};
     bool is_plain = false;
-    if (!host->is_known && may_be_plain(r, host->name)) {
+    if (may_be_plain(r, ask->ref->host)) {
         if (call_once(ask, words, 0, how, &is_plain, &why) == 0) {
-            host->is_known = true;
             return 0;
         }
         if (why.code != ERR_NET) {
@@ -188,7 +166,6 @@ static int call(struct registry_call *ask, const char *const *words, const struc
             return err_wrap(err, "%s", oci_ref_text(ask->skopeo.arena, ask->ref));
         }
         log_line(LOG_DEBUG, "%s; trying %s", why.msg, is_plain ? "plain HTTP" : "again");
-        host->is_known = host->is_plain = is_plain;
     }
     return call_once(ask, words, n_retries, how, &is_plain, err) < 0
                ? err_wrap(err, "%s", oci_ref_text(ask->skopeo.arena, ask->ref))
