@@ -5,7 +5,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "sys/stop.h"
 

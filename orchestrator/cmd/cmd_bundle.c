@@ -3,7 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "load/places.h"

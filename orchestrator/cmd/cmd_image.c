@@ -3,7 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/artifact_ops.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "store/image_export.h"
 #include "sys/stop.h"

@@ -9,7 +9,7 @@
 #include "base/progress.h"
 #include "base/temp.h"
 #include "cmd/artifact_ops.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"

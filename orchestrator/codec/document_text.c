@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 
 #include "base/table.h"
 #include "codec/json.h"
