@@ -145,43 +145,20 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- repair ---- */
 
-/* Every blob of the reference is read; what is corrupt goes into quarantine, and fetch gets what is missing. */
-static int check_blobs(struct artifact_job *job, const char *name, size_t *ret_n_bad,
-                       struct err *err)
+/* What is corrupt goes into quarantine, and fetch gets what is missing. */
+static int op_repair(struct artifact_job *job, const struct artifact *artifact,
+                     struct json_out *out, struct err *err)
 {
-    uint8_t(*sha256)[SHA256_BYTES];
-    struct store_verify_result result;
-    struct err none = {0};
-    struct str text;
-    size_t n;
-    *ret_n_bad = 0;
-    if (store_ref_get(job->store, IMAGE_KIND, name, &text, &none) < 0) {
-        if (none.code == ERR_NOT_FOUND) {
-            return 0;
-        }
-        *err = none;
+    const struct store_ref ref = {.kind = IMAGE_KIND, .name = str_z(job->arena, artifact->name)};
+    size_t n_bad = 0;
+    if (net_open(job->net, err) < 0) {
         return -1;
     }
     const struct store_verify_opts opts = {.pool = job->net->pool,
                                            .n_threads = 1,
                                            .now_ns = job->ctx->clock.wall_ns(job->ctx->clock.ctx),
                                            .should_stop = job->net_opts->should_stop};
-    if (store_ref_blobs(job->arena, text, name, &sha256, &n, err) < 0 ||
-        store_verify_some(job->arena, job->store, &opts,
-                          (struct store_some){(const uint8_t(*)[SHA256_BYTES])sha256, n}, &result,
-                          err) < 0) {
-        return -1;
-    }
-    *ret_n_bad = result.n;
-    return 0;
-}
-
-static int op_repair(struct artifact_job *job, const struct artifact *artifact,
-                     struct json_out *out, struct err *err)
-{
-    size_t n_bad = 0;
-    if (net_open(job->net, err) < 0 ||
-        check_blobs(job, str_z(job->arena, artifact->name), &n_bad, err) < 0) {
+    if (store_verify_ref(job->arena, job->store, &opts, &ref, &n_bad, err) < 0) {
         return -1;
     }
     jw_i64(out, "bad_blobs", (int64_t)n_bad);

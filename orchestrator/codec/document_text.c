@@ -10,6 +10,8 @@
 #define INDENT      2
 #define COLUMNS_MAX 6
 
+static const char *const UNSAID[] = {"schema_version", "command", "error", NULL};
+
 struct telling {
     struct arena arena;
     struct strbuf *out;
@@ -125,6 +127,9 @@ static void add_item(struct telling *t, const struct json *at, int indent)
 {
     struct json member = *at;
     bool more = !is_plain(at) && json_first(at, &member);
+    while (more && str_eq_any(str_of(member.key), UNSAID)) {
+        more = json_next(&member);
+    }
     strbuf_printf(t->out, "%s%*s%.*s\n", indent || !t->out->len ? "" : "\n", indent, "",
                   STR_ARG(scalar_text(&t->arena, &member)));
     while (more && json_next(&member)) {
@@ -156,7 +161,6 @@ static void add_list(struct telling *t, const struct json *list, bool may_be_tab
 
 static void add_member(struct telling *t, const struct json *member, int indent)
 {
-    static const char *const UNSAID[] = {"schema_version", "command", "error", NULL};
     const char *name = name_of(&t->arena, member->key);
     struct json inner;
     bool more = !is_plain(member) && json_first(member, &inner);
