@@ -5,7 +5,7 @@
 #include "cmd/artifact_ops.h"
 #include "codec/document_text.h"
 #include "codec/json_document.h"
-#include "store/image_export.h"
+#include "store/image_store.h"
 #include "sys/stop.h"
 
 struct args {

@@ -4,8 +4,7 @@
 #include "cmd/artifact_ops.h"
 
 #include "codec/json_document.h"
-#include "store/image_spec.h"
-#include "store/image_verify.h"
+#include "store/image_store.h"
 #include "store/lock_file.h"
 #include "store/store_verify.h"
 

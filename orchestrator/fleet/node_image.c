@@ -10,7 +10,7 @@
 #include "base/said.h"
 #include "base/text.h"
 #include "fleet/stage.h"
-#include "store/image_export.h"
+#include "store/image_store.h"
 
 #define OUTPUT_MAX    (64u << 10)
 #define STATUS_ABSENT 3

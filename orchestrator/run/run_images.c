@@ -6,7 +6,7 @@
 
 #include "base/fs.h"
 #include "load/places.h"
-#include "store/image_spec.h"
+#include "store/image_store.h"
 
 static struct str digest_text(struct arena *arena, const uint8_t *sha256)
 {

@@ -5,7 +5,7 @@
 
 #include "base/fs.h"
 #include "store/dataset_store.h"
-#include "store/image_spec.h"
+#include "store/image_store.h"
 #include "store/source_store.h"
 
 struct needs {

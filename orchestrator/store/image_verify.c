@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/image_verify.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
