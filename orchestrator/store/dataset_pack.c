@@ -16,7 +16,7 @@
 #define OUTPUT_MAX   (4u << 20)
 #define ARGV_MAX     24
 
-struct packer {
+struct pack_program {
     const struct store *store;
     const struct net_opts *net;
     const char *self;
@@ -57,7 +57,7 @@ static enum err_code code_of_status(int status)
 
 /* Its stdout goes to out, its stderr is relayed, and it is ended with us. A failure carries its own last line and its status. argv[0] is
    left out. */
-static int run_program(const struct packer *by, const char **argv, struct strbuf *out,
+static int run_program(const struct pack_program *by, const char **argv, struct strbuf *out,
                        struct err *err)
 {
     struct arena *arena = by->store->arena;
@@ -201,7 +201,7 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
     CLEANUP(strbuf) struct strbuf said = STRBUF(OUTPUT_MAX); /* not asked: see adopt_all */
     const struct clock_src *clock = &opts->net->opts->clock;
     char now[RFC3339_MAX];
-    const struct packer by = {store, opts->net->opts, opts->self};
+    const struct pack_program by = {store, opts->net->opts, opts->self};
     const char *program = NULL;
     const char *folder =
         store_path(store, arena_printf(arena, "tmp/synth-%s-%d", here->name, (int)getpid()));
@@ -252,7 +252,7 @@ int dataset_make_records(struct arena *arena, const struct store *store,
                          const char *folder, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf said = STRBUF(OUTPUT_MAX);
-    const struct packer by = {store, opts->net->opts, opts->self};
+    const struct pack_program by = {store, opts->net->opts, opts->self};
     const char *tree = dataset_tree_path(store, here->from->name);
     const char *argv[] = {NULL,
                           "records",
@@ -319,7 +319,7 @@ static int pack_split(const struct store *store, const struct dataset_here *here
                       struct err *err)
 {
     struct arena *arena = store->arena;
-    const struct packer by = {store, opts->net, opts->self};
+    const struct pack_program by = {store, opts->net, opts->self};
     CLEANUP(strbuf) struct strbuf out = STRBUF(OUTPUT_MAX);
     const char *tree = dataset_tree_path(store, here->name);
     const char *argv[ARGV_MAX] = {NULL,

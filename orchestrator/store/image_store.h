@@ -31,7 +31,7 @@ struct image_spec {     /* what is wanted */
 };
 
 struct image_places {
-    struct registry *registry; /* NULL: offline */
+    const struct registry *registry; /* NULL: offline */
     const char *
         mirror; /* [https://]HOST[:PORT][/PREFIX], or a folder with NAME/ or NAME.tar; NULL: none */
     const char *const
@@ -65,7 +65,7 @@ struct image_fetched {
 };
 
 /* What the tag means now, for a lock; ERR_INTEGRITY where spec's pins say otherwise. */
-MUST_CHECK int image_resolve(struct arena *arena, struct registry *registry,
+MUST_CHECK int image_resolve(struct arena *arena, const struct registry *registry,
                              const struct image_spec *spec, struct image_docs *ret_docs,
                              struct err *err);
 /* ERR_FETCH: gone; ERR_AUTH: not allowed; ERR_NET, ERR_TIMEOUT: unreachable; ERR_INTEGRITY: drift, or corrupt everywhere. */
