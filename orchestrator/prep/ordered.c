@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "sys/pool.h"
+#include "sys/stop.h"
 
 #define AHEAD_PER_THREAD 4
 
@@ -52,7 +53,7 @@ static int run_places(const struct ordered *spec, struct order_place *places, si
             }
             n_submitted++;
         }
-        if (spec->should_stop && spec->should_stop()) {
+        if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "interrupted");
         }
         if (pool_wait(pool, &place->job, err) < 0 ||

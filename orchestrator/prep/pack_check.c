@@ -193,8 +193,7 @@ static int check_shards(struct checker *c, struct err *err)
                                  .slot_release = slot_release,
                                  .prepare = shard_prepare,
                                  .work = shard_work,
-                                 .done = shard_done,
-                                 .should_stop = c->opts->should_stop};
+                                 .done = shard_done};
     uint64_t first = 0;
     c->firsts = arena_array(c->arena, uint64_t, pack->n_shards + 1);
     for (size_t idx = 0; idx < pack->n_shards; idx++) {
@@ -238,8 +237,7 @@ static int find_samples(struct checker *c, bool *ret_is_same, struct err *err)
                                 .split = pack->split,
                                 .source = c->opts->source,
                                 .is_synthetic = pack->is_synthetic,
-                                .n_threads = c->opts->n_threads,
-                                .should_stop = c->opts->should_stop};
+                                .n_threads = c->opts->n_threads};
     struct err fault = {0};
     *ret_is_same = false;
     if (!str_eq(pack->dataset, c->opts->dataset->id)) {
