@@ -43,19 +43,13 @@ static int label_by_folder(struct arena *arena, const struct samples_opts *opts,
 {
     struct str *folders = arena_array(arena, struct str, samples->n);
     size_t n_folders = 0;
-    struct str last = STR_EMPTY;
     for (size_t idx = 0; idx < samples->n; idx++) {
-        struct str folder = folder_of(str_of(samples->items[idx].path));
-        if (idx == 0 || !str_eq(folder, last)) {
-            folders[n_folders++] = last = folder;
-        }
+        folders[idx] = folder_of(str_of(samples->items[idx].path));
     }
-    qsort(folders, n_folders, sizeof(*folders), str_cmp_first);
-    for (size_t idx = 1; idx < n_folders; idx++) {
-        if (str_eq(folders[idx - 1], folders[idx])) { /* it is in two places of the sorted paths */
-            memmove(folders + idx, folders + idx + 1, (n_folders - idx - 1) * sizeof(*folders));
-            n_folders--;
-            idx--;
+    qsort(folders, samples->n, sizeof(*folders), str_cmp_first);
+    for (size_t idx = 0; idx < samples->n; idx++) {
+        if (n_folders == 0 || !str_eq(folders[n_folders - 1], folders[idx])) {
+            folders[n_folders++] = folders[idx];
         }
     }
     if (check_n_classes(samples, images, n_folders, opts->is_synthetic, err) < 0) {
