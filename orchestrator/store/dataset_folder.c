@@ -8,26 +8,17 @@
 
 /* ---- archives ---- */
 
-static int digest_archive(struct dataset_verifying *v, const char *path,
-                          struct digest_value *ret_value, struct err *err)
-{
-    if (dataset_digest_file(path, "verify", v->opts->clock, v->opts->should_stop, ret_value, err) <
-        0) {
-        err->code = err->code == ERR_INTERRUPTED ? ERR_INTERRUPTED : ERR_INTEGRITY;
-        return -1;
-    }
-    v->out->n_bytes_read += ret_value->size_bytes;
-    return 0;
-}
-
 static int check_archive(struct dataset_verifying *v, const char *path,
                          struct dataset_archive *archive, struct err *err)
 {
     const struct dataset_file *file = archive->file;
     archive->is_there = true;
-    if (digest_archive(v, path, &archive->found, err) < 0) {
+    if (dataset_digest_file(path, "verify", v->opts->clock, v->opts->should_stop, &archive->found,
+                            err) < 0) {
+        err->code = err->code == ERR_INTERRUPTED ? ERR_INTERRUPTED : ERR_INTEGRITY;
         return -1;
     }
+    v->out->n_bytes_read += archive->found.size_bytes;
     const bool has_size =
         file->size_bytes < 0 || (uint64_t)file->size_bytes == archive->found.size_bytes;
     archive->is_right =
