@@ -6,7 +6,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 
 #define OUTPUT_MAX    (1u << 30)

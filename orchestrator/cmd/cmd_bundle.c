@@ -4,7 +4,7 @@
 
 #include "base/stop.h"
 #include "cmd/cmd.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "load/places.h"
@@ -178,17 +178,6 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
                         : print(call, "bundle", args->output, &info);
 }
 
-struct import_place {
-    struct arena *arena;
-    const struct cmd_ctx *ctx;
-};
-
-static int place_of(void *of, const char **ret, struct err *err)
-{
-    const struct import_place *place = of;
-    return places_to_write(place->arena, place->ctx, ret, err);
-}
-
 static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
@@ -199,12 +188,9 @@ static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
         return -1;
     }
     const struct net_opts net = {.is_offline = true, .clock = ctx->clock};
-    struct import_place place = {call->arena, ctx};
     const struct import_opts opts = {
         .store = &store,
-        .root = ctx->root,
-        .place = place_of,
-        .ctx = &place,
+        .ctx = ctx,
         .path = call->operands.items[0],
         .locks = args->locks ? args->locks : fs_join(call->arena, ctx->root, "manifests/locks"),
         .net = &net};

@@ -4,9 +4,9 @@
 
 #include "base/stop.h"
 #include "cmd/artifact_ops.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
-#include "store/image_export.h"
+#include "store/image_store.h"
 
 struct args {
     const char *engine;

@@ -3,7 +3,7 @@
 
 #include "base/stop.h"
 #include "cmd/cmd.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "store/artifact.h"
 #include "store/dataset_pack.h"

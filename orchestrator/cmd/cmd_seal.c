@@ -4,7 +4,7 @@
 #include "base/fs.h"
 #include "base/stop.h"
 #include "cmd/cmd.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"

@@ -10,7 +10,7 @@
 #include "base/stop.h"
 #include "base/temp.h"
 #include "cmd/artifact_ops.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"
@@ -194,20 +194,16 @@ static int find_blobs(struct store_cmd *cmd, const char *name, struct name_findi
                           : err_set(err, ERR_NOT_FOUND,
                                     "%.200s: no such reference; reperf data ls lists them", name);
     }
+    const bool is_md5 = str_starts(text, STR_LIT("md5:"));
     finding->n_blobs = 1;
     finding->blobs = arena_alloc(cmd->arena, SHA256_BYTES, 1);
-    if (str_starts(text, STR_LIT("sha256:"))) {
-        if (hex_decode(str_sub(text, 7, text.len), SHA256_BYTES, finding->blobs[0], err) < 0) {
-            err->code = ERR_USAGE;
-            return err_wrap(err, "%.100s", name);
-        }
-        return 0;
-    }
-    if (hex_decode(str_sub(text, 4, text.len), MD5_BYTES, md5, err) < 0) {
+    text = str_sub(text, strlen(is_md5 ? "md5:" : "sha256:"), text.len);
+    if (hex_decode(text, is_md5 ? MD5_BYTES : SHA256_BYTES, is_md5 ? md5 : finding->blobs[0], err) <
+        0) {
         err->code = ERR_USAGE;
         return err_wrap(err, "%.100s", name);
     }
-    return store_find_md5(cmd->store, md5, finding->blobs[0], err);
+    return is_md5 ? store_find_md5(cmd->store, md5, finding->blobs[0], err) : 0;
 }
 
 static int store_path_of(struct store_cmd *cmd, struct err *err)

@@ -6,7 +6,7 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "cmd/cmd.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "store/store.h"

@@ -5,7 +5,7 @@
 #include "base/stop.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"

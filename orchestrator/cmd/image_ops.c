@@ -4,8 +4,7 @@
 #include "cmd/artifact_ops.h"
 
 #include "codec/json_document.h"
-#include "store/image_spec.h"
-#include "store/image_verify.h"
+#include "store/image_store.h"
 #include "store/lock_file.h"
 #include "store/store_verify.h"
 
@@ -31,10 +30,10 @@ void image_info_json(struct json_out *out, const struct image_info *info)
 
 /* ---- the client ---- */
 
-static int open_registry(struct artifact_job *job, struct registry **ret_registry, struct err *err)
+static int open_registry(struct artifact_job *job, struct registry *ret_registry, struct err *err)
 {
     const struct net_opts *opts = job->net_opts;
-    const struct registry_settings settings = {
+    *ret_registry = (struct registry){
         .clock = job->ctx->clock,
         .tmp_folder = store_path(job->store, "tmp"),
         .proxy = opts->proxy,
@@ -50,7 +49,7 @@ static int open_registry(struct artifact_job *job, struct registry **ret_registr
                        "--%s: an image is fetched by skopeo, which has no such limit",
                        opts->n_connections ? "connections" : "rate");
     }
-    return registry_new(&settings, ret_registry, err);
+    return 0;
 }
 
 static const char *locks_of(const struct artifact_job *job, const char *name)
@@ -63,7 +62,7 @@ static const char *locks_of(const struct artifact_job *job, const char *name)
 static int op_fetch(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
                     struct err *err)
 {
-    CLEANUP(registry) struct registry *registry = NULL;
+    struct registry registry;
     struct image_places places = {.mirror = job->net_opts->mirror,
                                   .layouts = job->net_opts->layouts,
                                   .n_layouts = job->net_opts->n_layouts,
@@ -75,7 +74,7 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact, s
         (!job->net_opts->is_offline && open_registry(job, &registry, err) < 0)) {
         return -1;
     }
-    places.registry = registry;
+    places.registry = job->net_opts->is_offline ? NULL : &registry;
     if (image_fetch(job->arena, job->store, &spec, &places, &fetched, err) < 0) {
         return -1;
     }
@@ -141,42 +140,19 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- repair ---- */
 
-/* Every blob of the reference is read; what is corrupt goes into quarantine, and fetch gets what is missing. */
-static int check_blobs(struct artifact_job *job, const char *name, size_t *ret_n_bad,
-                       struct err *err)
+/* What is corrupt goes into quarantine, and fetch gets what is missing. */
+static int op_repair(struct artifact_job *job, const struct artifact *artifact,
+                     struct json_out *out, struct err *err)
 {
-    uint8_t(*sha256)[SHA256_BYTES];
-    struct store_verify_result result;
-    struct err none = {0};
-    struct str text;
-    size_t n;
-    *ret_n_bad = 0;
-    if (store_ref_get(job->store, IMAGE_KIND, name, &text, &none) < 0) {
-        if (none.code == ERR_NOT_FOUND) {
-            return 0;
-        }
-        *err = none;
+    const struct store_ref ref = {.kind = IMAGE_KIND, .name = str_z(job->arena, artifact->name)};
+    size_t n_bad = 0;
+    if (net_open(job->net, err) < 0) {
         return -1;
     }
     const struct store_verify_opts opts = {.pool = job->net->pool,
                                            .n_threads = 1,
                                            .now_ns = job->ctx->clock.wall_ns(job->ctx->clock.ctx)};
-    if (store_ref_blobs(job->arena, text, name, &sha256, &n, err) < 0 ||
-        store_verify_some(job->arena, job->store, &opts,
-                          (struct store_some){(const uint8_t(*)[SHA256_BYTES])sha256, n}, &result,
-                          err) < 0) {
-        return -1;
-    }
-    *ret_n_bad = result.n;
-    return 0;
-}
-
-static int op_repair(struct artifact_job *job, const struct artifact *artifact,
-                     struct json_out *out, struct err *err)
-{
-    size_t n_bad = 0;
-    if (net_open(job->net, err) < 0 ||
-        check_blobs(job, str_z(job->arena, artifact->name), &n_bad, err) < 0) {
+    if (store_verify_ref(job->arena, job->store, &opts, &ref, &n_bad, err) < 0) {
         return -1;
     }
     jw_i64(out, "bad_blobs", (int64_t)n_bad);
@@ -201,7 +177,7 @@ static struct lock_item make_item(const char *name, const uint8_t *sha256, uint6
 static int op_lock(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
                    struct err *err)
 {
-    CLEANUP(registry) struct registry *registry = NULL;
+    struct registry registry;
     const char *name = str_z(job->arena, artifact->name);
     struct clock_src clock = job->ctx->clock;
     char date[RFC3339_MAX];
@@ -230,7 +206,7 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact, st
                        name);
     }
     if (open_registry(job, &registry, err) < 0 ||
-        image_resolve(job->arena, registry, &spec, &docs, err) < 0) {
+        image_resolve(job->arena, &registry, &spec, &docs, err) < 0) {
         return -1;
     }
     const char *from = oci_ref_name(job->arena, &spec.ref);

@@ -7,30 +7,24 @@
 
 static int rate_of(const char *text, uint64_t *ret_rate, struct err *err)
 {
+    static const struct {
+        const char *unit;
+        int64_t scale;
+    } UNITS[] = {{"k", 1000}, {"M", 1000000}, {"G", 1000000000}, {"", 1}};
     struct str digits = str_of(text);
     struct err ignored = {0};
-    int64_t scale = 1;
     int64_t value = 0;
-    switch (digits.len ? digits.ptr[digits.len - 1] : '\0') {
-    case 'k':
-        scale = 1000;
-        break;
-    case 'M':
-        scale = 1000000;
-        break;
-    case 'G':
-        scale = 1000000000;
-        break;
-    default:
-        break;
+    size_t idx = 0;
+    while (!str_ends(digits, str_of(UNITS[idx].unit))) {
+        idx++;
     }
-    digits.len -= scale > 1 ? 1 : 0;
+    digits.len -= strlen(UNITS[idx].unit);
     if (str_to_i64(digits, 1, 1LL << 31, &value, &ignored) < 0) {
         return err_set(err, ERR_USAGE,
                        "--rate %.60s: expected bytes a second as 500k, 50M or 1G, at least 1",
                        text);
     }
-    *ret_rate = (uint64_t)value * (uint64_t)scale;
+    *ret_rate = (uint64_t)(value * UNITS[idx].scale);
     return 0;
 }
 

@@ -11,7 +11,7 @@
 #include "report/source.h"
 #include "run/planner.h"
 #include "run/run_data.h"
-#include "store/image_spec.h"
+#include "store/image_store.h"
 #include "store/source_store.h"
 
 struct args {

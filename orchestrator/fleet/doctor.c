@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "report/node_facts.h"
 #include "store/dataset_store.h"
-#include "store/image_spec.h"
+#include "store/image_store.h"
 
 #define FACTS_DEADLINE_NS   (240 * NS_PER_S) /* nvidia-smi without persistence takes seconds a GPU */
 #define SHORT_DEADLINE_NS   (30 * NS_PER_S)

@@ -9,7 +9,7 @@
 #include "base/embed.h"
 #include "base/str.h"
 #include "fleet/stage.h"
-#include "store/image_export.h"
+#include "store/image_store.h"
 
 #define OUTPUT_MAX    (64u << 10)
 #define STATUS_ABSENT 3

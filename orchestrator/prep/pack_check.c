@@ -3,31 +3,21 @@
 
 #include "prep/pack_check.h"
 
-#include <fcntl.h>
-
 #include "base/fs.h"
 #include "base/progress.h"
 #include "prep/ordered.h"
 #include "prep/packing.h"
 #include "prep/shard_file.h"
 
-#define CHUNK_SAMPLES 256
-
-struct chunk {
-    uint32_t shard, first, n; /* of the shard's samples */
-};
-
 struct checker {
     const struct check_opts *opts;
     struct arena *arena;
     struct check_result result;
-    struct shard_file *files; /* entries only; n_samples 0 where it could not be opened */
-    uint64_t *firsts;         /* first sample of each shard by pack.json */
-    struct chunk *chunks;
-    size_t n_chunks;
+    uint64_t *firsts;       /* first sample of each shard by pack.json */
     struct samples samples; /* deep */
     struct packing_rows rows;
     struct progress progress;
+    uint64_t n_done;
 };
 
 struct check_slot {
@@ -79,48 +69,6 @@ static void take_faults(struct checker *c, struct check_slot *slot)
     forget_faults(slot);
 }
 
-/* ---- headers and entries ---- */
-
-static int open_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled UNUSED,
-                     struct err *err UNUSED)
-{
-    struct checker *c = ctx;
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct pack_file *pack = &c->result.pack;
-    const struct pack_file_shard *row = &pack->shards[job];
-    struct shard_file *file = &c->files[job];
-    struct err fault = {0};
-    char text[ERR_MSG_MAX];
-    if (shard_file_open(file, fs_join(&arena, c->opts->folder, row->name.ptr), row->name.ptr,
-                        &fault) < 0) {
-        note(ptr, fault.msg);
-        shard_file_release(file);
-        return 0;
-    }
-    fd_close(&file->fd);
-    if (file->header.kind != pack->kind || file->header.n_samples != row->n_samples ||
-        file->header.first_sample != c->firsts[job] || file->header.total_bytes != row->bytes) {
-        snprintf(text, sizeof(text), "%s: its header is not the one that " PACK_NAME " describes",
-                 row->name.ptr);
-        note(ptr, text);
-        shard_file_release(file);
-        return 0;
-    }
-    if (memcmp(file->sha256, row->sha256, SHA256_BYTES) != 0) {
-        snprintf(text, sizeof(text),
-                 "%s: the SHA-256 of header and entries is not the one in " PACK_NAME,
-                 row->name.ptr);
-        note(ptr, text);
-    }
-    return 0;
-}
-
-static int take_done(void *ctx, size_t job UNUSED, void *slot, struct err *err UNUSED)
-{
-    take_faults(ctx, slot);
-    return 0;
-}
-
 /* ---- samples ---- */
 
 static void make_room(uint8_t **buf, size_t *size, size_t wanted)
@@ -159,79 +107,101 @@ static void compare(const struct checker *c, const struct shard_file *file, uint
     }
 }
 
-static int sample_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled,
-                       struct err *err)
+static int check_samples(const struct checker *c, const struct shard_file *file,
+                         struct check_slot *slot, const atomic_bool *is_cancelled, struct err *err)
 {
-    const struct checker *c = ctx;
-    struct check_slot *slot = ptr;
-    const struct chunk *chunk = &c->chunks[job];
-    struct shard_file file = c->files[chunk->shard]; /* borrows the entries; the fd is this job's */
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(fd) int fd = open(fs_join(&arena, c->opts->folder, file.name), O_RDONLY | O_CLOEXEC);
-    file.fd = fd;
-    make_room(&slot->found, &slot->found_bytes, file.sample_bytes_max + SHARD_DATA_ALIGN);
-    for (uint32_t idx = chunk->first; idx < chunk->first + chunk->n; idx++) {
-        const size_t row_len = tokens_len(&c->samples.shape);
+    const size_t row_len = tokens_len(&c->samples.shape);
+    make_room(&slot->found, &slot->found_bytes, file->sample_bytes_max + SHARD_DATA_ALIGN);
+    for (uint32_t idx = 0; idx < file->header.n_samples; idx++) {
         struct err fault = {0};
         if (atomic_load(is_cancelled)) {
             return err_set(err, ERR_INTERRUPTED, "interrupted");
         }
-        if (shard_file_check(&file, idx, c->result.pack.n_classes, slot->found, &fault) < 0) {
+        if (shard_file_check(file, idx, c->result.pack.n_classes, slot->found, &fault) < 0) {
             note(slot, fault.msg);
         } else if (c->result.is_deep) {
             const int32_t *rows = slot->packing.rows;
-            compare(c, &file, idx, rows ? rows + (idx - chunk->first) * row_len : NULL, slot);
+            compare(c, file, idx, rows ? rows + idx * row_len : NULL, slot);
         }
     }
     return 0;
 }
 
-static int sample_prepare(void *ctx, size_t job, void *ptr, struct err *err UNUSED)
+static int shard_work(void *ctx, size_t job, void *slot, const atomic_bool *is_cancelled,
+                      struct err *err)
+{
+    const struct checker *c = ctx;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(shard_file) struct shard_file file = SHARD_FILE_EMPTY;
+    const struct pack_file_shard *row = &c->result.pack.shards[job];
+    const char *name = row->name.ptr;
+    struct err fault = {0};
+    if (shard_file_open(&file, fs_join(&arena, c->opts->folder, name), name, &fault) < 0) {
+        note(slot, fault.msg);
+        return 0;
+    }
+    if (file.header.kind != c->result.pack.kind || file.header.n_samples != row->n_samples ||
+        file.header.first_sample != c->firsts[job] || file.header.total_bytes != row->bytes) {
+        note(slot, arena_printf(
+                       &arena, "%s: its header is not the one that " PACK_NAME " describes", name));
+        return 0;
+    }
+    if (memcmp(file.sha256, row->sha256, SHA256_BYTES) != 0) {
+        note(slot, arena_printf(
+                       &arena, "%s: the SHA-256 of header and entries is not the one in " PACK_NAME,
+                       name));
+    }
+    return check_samples(c, &file, slot, is_cancelled, err);
+}
+
+static bool needs_rows(const struct checker *c)
+{
+    return c->result.is_deep && c->samples.kind == SHARD_TOKENS && c->samples.format == FILE_HDF5;
+}
+
+static int shard_prepare(void *ctx, size_t job, void *ptr, struct err *err UNUSED)
 {
     struct checker *c = ctx;
     struct check_slot *slot = ptr;
-    const struct chunk *chunk = &c->chunks[job];
+    const struct packing_from from = {c->opts->source, &c->samples};
     struct err fault = {0};
-    if (!c->result.is_deep || c->samples.kind != SHARD_TOKENS || c->samples.format != FILE_HDF5) {
-        return 0;
-    }
-    if (packing_rows_read(&c->rows, (struct packing_from){c->opts->source, &c->samples},
-                          c->files[chunk->shard].header.first_sample + chunk->first, chunk->n,
+    if (needs_rows(c) &&
+        packing_rows_read(&c->rows, from, c->firsts[job], c->result.pack.shards[job].n_samples,
                           &slot->packing, &fault) < 0) {
         note(slot, fault.msg);
     }
     return 0;
 }
 
-static int sample_done(void *ctx, size_t job, void *slot, struct err *err UNUSED)
+static int shard_done(void *ctx, size_t job, void *slot, struct err *err UNUSED)
 {
     struct checker *c = ctx;
     take_faults(c, slot);
-    progress_set(&c->progress, (job + 1) * CHUNK_SAMPLES);
+    c->n_done += c->result.pack.shards[job].n_samples;
+    progress_set(&c->progress, c->n_done);
     return 0;
 }
 
-static int check_samples(struct checker *c, struct err *err)
+static int check_shards(struct checker *c, struct err *err)
 {
-    struct ordered spec = {.ctx = c,
-                           .n_threads = c->opts->n_threads,
-                           .slot_bytes = sizeof(struct check_slot),
-                           .slot_release = slot_release,
-                           .prepare = sample_prepare,
-                           .work = sample_work,
-                           .done = sample_done};
-    size_t n_max = c->result.pack.n_samples / CHUNK_SAMPLES + c->result.pack.n_shards + 1;
-    c->chunks = arena_array(c->arena, struct chunk, n_max);
-    for (uint32_t shard = 0; shard < c->result.pack.n_shards; shard++) {
-        uint32_t n = c->files[shard].header.n_samples;
-        for (uint32_t first = 0; first < n; first += CHUNK_SAMPLES) {
-            uint32_t left = n - first;
-            c->chunks[c->n_chunks++] =
-                (struct chunk){shard, first, left < CHUNK_SAMPLES ? left : CHUNK_SAMPLES};
-        }
+    const struct pack_file *pack = &c->result.pack;
+    const struct ordered spec = {.ctx = c,
+                                 .n_jobs = pack->n_shards,
+                                 .n_threads = c->opts->n_threads,
+                                 .n_ahead = needs_rows(c) ? 2 : 0, /* a shard's rows in memory */
+                                 .slot_bytes = sizeof(struct check_slot),
+                                 .slot_release = slot_release,
+                                 .prepare = shard_prepare,
+                                 .work = shard_work,
+                                 .done = shard_done};
+    uint64_t first = 0;
+    c->firsts = arena_array(c->arena, uint64_t, pack->n_shards + 1);
+    for (size_t idx = 0; idx < pack->n_shards; idx++) {
+        c->firsts[idx] = first;
+        first += pack->shards[idx].n_samples;
+        c->result.bytes += pack->shards[idx].bytes;
     }
-    spec.n_jobs = c->n_chunks;
-    progress_start(&c->progress, clock_system(), "verify", "samples", c->result.pack.n_samples);
+    progress_start(&c->progress, clock_system(), "verify", "samples", pack->n_samples);
     int result = ordered_run(&spec, err);
     progress_end(&c->progress);
     packing_rows_release(&c->rows);
@@ -297,27 +267,6 @@ static int find_samples(struct checker *c, bool *ret_is_same, struct err *err)
     return 0;
 }
 
-static int open_all(struct checker *c, struct err *err)
-{
-    struct ordered spec = {.ctx = c,
-                           .n_jobs = c->result.pack.n_shards,
-                           .n_threads = c->opts->n_threads,
-                           .slot_bytes = sizeof(struct check_slot),
-                           .slot_release = slot_release,
-                           .work = open_work,
-                           .done = take_done};
-    uint64_t first = 0;
-    c->files = arena_array(c->arena, struct shard_file, c->result.pack.n_shards + 1);
-    c->firsts = arena_array(c->arena, uint64_t, c->result.pack.n_shards + 1);
-    for (size_t idx = 0; idx < c->result.pack.n_shards; idx++) {
-        c->files[idx] = SHARD_FILE_EMPTY;
-        c->firsts[idx] = first;
-        first += c->result.pack.shards[idx].n_samples;
-        c->result.bytes += c->result.pack.shards[idx].bytes;
-    }
-    return ordered_run(&spec, err);
-}
-
 static int check(struct checker *c, struct err *err)
 {
     struct err fault = {0};
@@ -332,12 +281,11 @@ static int check(struct checker *c, struct err *err)
         add_fault(c, fault.msg);
         return 0;
     }
-    if (find_extra(c, err) < 0 || open_all(c, err) < 0 ||
-        (c->opts->source && find_samples(c, &is_same, err) < 0)) {
+    if (find_extra(c, err) < 0 || (c->opts->source && find_samples(c, &is_same, err) < 0)) {
         return -1;
     }
     c->result.is_deep = is_same;
-    return check_samples(c, err);
+    return check_shards(c, err);
 }
 
 int check_folder(struct arena *arena, const struct check_opts *opts,
@@ -350,9 +298,6 @@ int check_folder(struct arena *arena, const struct check_opts *opts,
     }
     c.result.faults = arena_array(arena, const char *, CHECK_FAULTS_MAX);
     result = check(&c, err);
-    for (size_t idx = 0; c.files && idx < c.result.pack.n_shards; idx++) {
-        shard_file_release(&c.files[idx]);
-    }
     samples_release(&c.samples);
     if (result == 0) {
         *ret_result = c.result;

@@ -51,9 +51,4 @@ MUST_CHECK int samples_find(struct arena *arena, const struct samples_opts *opts
 void samples_release(struct samples *samples);
 CLEANUP_BY(samples, struct samples, samples_release);
 
-/* For samples.c: headers and records, on all cores. */
-MUST_CHECK int samples_survey(struct arena *arena, const struct samples_opts *opts,
-                              const struct dataset_group *group, struct samples *samples,
-                              struct err *err);
-
 #endif

@@ -82,13 +82,6 @@ static void synth_cleanup(struct synth *p)
 #define TEXT_MAX         (64u << 20)
 #define FRAME            19 /* Cityscapes labels the 20th frame of each snippet */
 
-/* Source: cityscapes-dataset.com, dataset overview: the cities of the training and of the validation part. */
-static const char *const CITIES[] = {
-    "aachen",     "bochum",    "bremen",   "cologne", "darmstadt", "dusseldorf",
-    "erfurt",     "hamburg",   "hanover",  "jena",    "krefeld",   "monchengladbach",
-    "strasbourg", "stuttgart", "tubingen", "ulm",     "weimar",    "zurich"};
-static const char *const VAL_CITIES[] = {"frankfurt", "lindau", "munster"};
-
 static uint64_t sample_seed(const struct synth *p, struct str split, uint64_t idx)
 {
     struct rng rng;
@@ -262,14 +255,6 @@ static int plan_classes(struct synth *p, const struct dataset_synthetic_split *s
 
 /* ---- images with a label map each ---- */
 
-static struct str city(struct arena *arena, struct str split, uint64_t idx)
-{
-    bool is_val = str_eq_z(split, "val");
-    size_t n = is_val ? ARRAY_LEN(VAL_CITIES) : ARRAY_LEN(CITIES);
-    return idx < n ? str_of((is_val ? VAL_CITIES : CITIES)[idx])
-                   : str_of(arena_printf(arena, "city%" PRIu64, idx));
-}
-
 static int plan_segments(struct synth *p, const struct dataset_synthetic_split *split, uint64_t n,
                          struct err *err)
 {
@@ -284,7 +269,8 @@ static int plan_segments(struct synth *p, const struct dataset_synthetic_split *
     }
     for (uint64_t idx = 0; idx < n; idx++) {
         struct synth_member member = {.kind = SYNTH_STREET, .format = images->format};
-        struct str folder = city(p->arena, split->name, idx * (uint64_t)split->n_folders / n);
+        struct str folder = str_of(arena_printf(p->arena, "%.*s-city%" PRIu64, STR_ARG(split->name),
+                                                idx * (uint64_t)split->n_folders / n));
         struct str stem =
             str_of(arena_printf(p->arena, "%.*s_%06" PRIu64 "_%06d", STR_ARG(folder), idx, FRAME));
         member.seed = sample_seed(p, split->name, idx);

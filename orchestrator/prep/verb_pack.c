@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "prep/ordered.h"
 #include "prep/packing.h"
@@ -44,13 +45,6 @@ static void print(const struct cmd_call *call, const struct packing_opts *opts,
 {
     const struct pack_verb_args *args = call->args;
     struct json_out out;
-    if (!args->want_json) {
-        strbuf_printf(call->out, "%s: %zu samples in %zu shards, %" PRIu64 " bytes%s%s\n",
-                      opts->folder, opts->samples->n, result->n_shards, result->total_bytes,
-                      opts->is_synthetic ? ", synthetic" : "",
-                      result->was_there ? ", all there before" : "");
-        return;
-    }
     jw_document(&out, call->out);
     jw_str(&out, "dataset", opts->dataset_id);
     jw_bool(&out, "synthetic", opts->is_synthetic);
@@ -61,6 +55,9 @@ static void print(const struct cmd_call *call, const struct packing_opts *opts,
     jw_i64(&out, "shards_kept", (int64_t)result->n_kept);
     jw_i64(&out, "bytes", (int64_t)result->total_bytes);
     jw_end_object(&out);
+    if (!args->want_json) {
+        document_to_text(call->out, SIZE_MAX);
+    }
 }
 
 /* Before it begins: shards hold decoded pixels, which are many times the size of a JPEG. */

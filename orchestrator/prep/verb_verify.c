@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "prep/ordered.h"
 #include "prep/pack_check.h"
@@ -29,7 +30,7 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static void print_json(const char *folder, const struct check_result *result, struct strbuf *buf)
+static void print(const char *folder, const struct check_result *result, struct strbuf *buf)
 {
     struct json_out out;
     jw_document(&out, buf);
@@ -48,26 +49,6 @@ static void print_json(const char *folder, const struct check_result *result, st
     }
     jw_end_array(&out);
     jw_end_object(&out);
-}
-
-static void print(const char *folder, const struct check_result *result, bool want_json,
-                  struct strbuf *buf)
-{
-    if (want_json) {
-        print_json(folder, result, buf);
-        return;
-    }
-    for (size_t idx = 0; idx < result->n_faults; idx++) {
-        strbuf_printf(buf, "%s\n", result->faults[idx]);
-    }
-    if (result->n_all) {
-        strbuf_printf(buf, "%s: %" PRIu64 " faults\n", folder, result->n_all);
-    } else {
-        strbuf_printf(buf, "%s: %" PRIu64 " samples in %zu shards, %" PRIu64 " bytes%s: all %s\n",
-                      folder, result->pack.n_samples, result->pack.n_shards, result->bytes,
-                      result->pack.is_synthetic ? ", synthetic" : "",
-                      result->is_deep ? "as the tree decodes" : "checksums hold");
-    }
 }
 
 static int verify(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
@@ -94,7 +75,10 @@ static int verify(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struc
     if (check_folder(call->arena, &opts, &result, err) < 0) {
         return -1;
     }
-    print(folder, &result, args->want_json, call->out);
+    print(folder, &result, call->out);
+    if (!args->want_json) {
+        document_to_text(call->out, SIZE_MAX);
+    }
     return result.n_all ? HAS_FAULTS : 0;
 }
 

@@ -8,7 +8,6 @@
 #include "report/wants.h"
 #include "run/planner_impl.h"
 #include "store/dataset_store.h"
-#include "store/image_spec.h"
 #include "store/image_store.h"
 #include "store/lock_file.h"
 #include "store/source_store.h"

@@ -22,7 +22,7 @@
 #include "report/each_node.h"
 #include "report/plan.h"
 #include "run/run_data.h"
-#include "store/image_spec.h"
+#include "store/image_store.h"
 #include "sys/tree.h"
 
 /* A run must not change what it is checked against, or its name. */

@@ -28,19 +28,6 @@ char *artifact_text(struct arena *arena, const struct artifact *artifact)
                         artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
 }
 
-/* An id is a file's name: anything else cannot be one. */
-static bool is_id(struct str name)
-{
-    for (size_t idx = 0; idx < name.len; idx++) {
-        char c = name.ptr[idx];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
-              (c == '.' && idx > 0))) {
-            return false;
-        }
-    }
-    return name.len > 0;
-}
-
 /* The program's and the user's. */
 static const struct placed_list *reports_of(struct arena *arena, const char *root)
 {
@@ -52,28 +39,19 @@ static const struct placed_list *reports_of(struct arena *arena, const char *roo
     return list;
 }
 
+/* Where the user's and the program's lie, and what each folder has. */
+static const char *const PLACES[ARTIFACT_KINDS][2] = {
+    [ARTIFACT_DATASET] = {"datasets", "dataset.json"}, [ARTIFACT_IMAGE] = {"images", "image.json"}};
+
 static bool is_there(struct arena *arena, const char *root, enum artifact_kind kind,
                      struct str name)
 {
-    const char *path = NULL;
-    if (!is_id(name)) {
-        return false;
-    }
-    switch (kind) {
-    case ARTIFACT_DATASET:
-        path = places_path(arena, root, "datasets",
-                           arena_printf(arena, "%.*s/dataset.json", STR_ARG(name)));
-        break;
-    case ARTIFACT_IMAGE:
-        path = places_path(arena, root, "images",
-                           arena_printf(arena, "%.*s/image.json", STR_ARG(name)));
-        break;
-    case ARTIFACT_REPORT:
-        return placed_find(reports_of(arena, root), name) != NULL;
-    case ARTIFACT_SOURCE:
-        return false;
-    }
-    return fs_exists(path);
+    return is_slug(name) &&
+           (PLACES[kind][0]
+                ? fs_exists(
+                      places_path(arena, root, PLACES[kind][0],
+                                  arena_printf(arena, "%.*s/%s", STR_ARG(name), PLACES[kind][1])))
+                : kind == ARTIFACT_REPORT && placed_find(reports_of(arena, root), name));
 }
 
 /* False if there is none of that kind. */
@@ -86,7 +64,7 @@ static bool find_kind(struct arena *arena, const char *root, enum artifact_kind 
     if (is_synthetic) {
         stem = str_sub(name, 0, name.len - (sizeof(DATASET_SYNTHETIC_SUFFIX) - 1));
     }
-    if (kind != ARTIFACT_SOURCE && !is_there(arena, root, kind, stem)) {
+    if (!is_there(arena, root, kind, stem)) {
         return false;
     }
     *ret_artifact = (struct artifact){kind, str_dup(arena, stem), is_synthetic};
@@ -149,21 +127,17 @@ static int resolve_reference(struct arena *arena, struct str name, struct artifa
 static const char *near_text(struct arena *arena, const char *root, enum artifact_kind kind,
                              const char *name)
 {
-    static const struct {
-        enum artifact_kind kind;
-        const char *folder;
-    } PLACES[] = {{ARTIFACT_DATASET, "datasets"}, {ARTIFACT_IMAGE, "images"}};
     struct nearest nearest = nearest_to(name);
     const struct placed_list *reports = reports_of(arena, root);
     for (size_t idx = 0; (kind == ARTIFACT_KINDS || kind == ARTIFACT_REPORT) && idx < reports->n;
          idx++) {
         nearest_offer(&nearest, reports->items[idx].stem);
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(PLACES); idx++) {
+    for (size_t idx = 0; idx < ARTIFACT_KINDS; idx++) {
         struct fs_names names = {0};
         struct err ignored = {0};
-        if ((kind != ARTIFACT_KINDS && kind != PLACES[idx].kind) ||
-            places_names(arena, root, PLACES[idx].folder, &names, &ignored) < 0) {
+        if (!PLACES[idx][0] || (kind != ARTIFACT_KINDS && kind != idx) ||
+            places_names(arena, root, PLACES[idx][0], &names, &ignored) < 0) {
             continue;
         }
         for (size_t at = 0; at < names.n; at++) {
@@ -192,7 +166,7 @@ int artifact_resolve(struct arena *arena, const char *root, const char *name,
         if (kind == ARTIFACT_SOURCE) {
             return resolve_source(arena, rest, ret_artifact, err);
         }
-        if (kind == ARTIFACT_IMAGE && !is_id(rest)) {
+        if (kind == ARTIFACT_IMAGE && !is_slug(rest)) {
             return resolve_reference(arena, rest, ret_artifact, err);
         }
         return find_kind(arena, root, (enum artifact_kind)kind, rest, ret_artifact)

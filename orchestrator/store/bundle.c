@@ -590,8 +590,8 @@ static int read_own(struct importer *im, const struct tree_file *file, struct er
         return err_set(err, ERR_INTEGRITY, "%s: not a name of a dataset", file->path);
     }
     const char *id = str_z(im->arena, name);
-    const char *known =
-        fs_join(im->arena, places_path(im->arena, im->opts->root, "datasets", id), "dataset.json");
+    const char *known = fs_join(
+        im->arena, places_path(im->arena, im->opts->ctx->root, "datasets", id), "dataset.json");
     if (!fs_exists(known)) {
         VEC_PUSH(&im->own, id);
         return 0;
@@ -617,7 +617,7 @@ static bool is_of(struct str path, struct str id)
 static int put_own(const struct importer *im, struct err *err)
 {
     const char *place = NULL;
-    if (im->own.n && im->opts->place(im->opts->ctx, &place, err) < 0) {
+    if (im->own.n && places_to_write(im->arena, im->opts->ctx, &place, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < 2 * im->own.n * im->list.n; idx++) {

@@ -15,7 +15,7 @@
 #ifndef STORE_BUNDLE_H
 #define STORE_BUNDLE_H
 
-#include "base/clock.h"
+#include "base/command.h"
 #include "codec/json_table.h"
 #include "net/net_session.h"
 #include "store/dataset_store.h"
@@ -71,12 +71,10 @@ MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts, 
 
 struct import_opts {
     struct store *store;
-    const char *path;  /* of the bundle */
-    const char *root;  /* the data folder */
-    const char *locks; /* where its locks go */
-    /* Where descriptions of datasets go that are not described here; asked where there is one. */
-    int (*place)(void *ctx, const char **ret, struct err *err);
-    void *ctx;
+    const char *path; /* of the bundle */
+    const struct cmd_ctx *
+        ctx; /* for the data folder, and where descriptions of datasets go that are not described here */
+    const char *locks;          /* where its locks go */
     const struct net_opts *net; /* offline */
 };
 

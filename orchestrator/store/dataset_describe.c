@@ -57,19 +57,13 @@ static int64_t slashes_in(struct str path)
 
 static struct str folder_of(struct str path)
 {
-    size_t len = path.len;
-    while (len > 0 && path.ptr[len - 1] != '/') {
-        len--;
-    }
-    return str_sub(path, 0, len ? len - 1 : 0);
+    path = str_rcut(path, 0, "/");
+    return str_sub(path, 0, path.len ? path.len - 1 : 0);
 }
 
 static struct str end_of(struct str path)
 {
-    size_t at = path.len;
-    while (at > 0 && path.ptr[at - 1] != '.' && path.ptr[at - 1] != '/') {
-        at--;
-    }
+    const size_t at = str_rcut(path, 0, "./").len;
     return at > 1 && path.ptr[at - 1] == '.' && path.ptr[at - 2] != '/'
                ? str_sub(path, at, path.len)
                : STR_EMPTY;

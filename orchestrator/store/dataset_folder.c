@@ -8,38 +8,24 @@
 
 /* ---- archives ---- */
 
-static int digest_archive(struct dataset_verifying *v, const char *path,
-                          struct digest_value *ret_value, struct err *err)
-{
-    if (dataset_digest_file(path, "verify", v->opts->clock, ret_value, err) < 0) {
-        err->code = err->code == ERR_INTERRUPTED ? ERR_INTERRUPTED : ERR_INTEGRITY;
-        return -1;
-    }
-    v->out->n_bytes_read += ret_value->size_bytes;
-    return 0;
-}
-
-static bool is_right(const struct dataset_file *file, const struct digest_value *found)
-{
-    return (file->size_bytes < 0 || (uint64_t)file->size_bytes == found->size_bytes) &&
-           (!file->has_md5 || memcmp(file->md5, found->md5, MD5_BYTES) == 0) &&
-           (!file->has_sha256 || memcmp(file->sha256, found->sha256, SHA256_BYTES) == 0);
-}
-
 static int check_archive(struct dataset_verifying *v, const char *path,
                          struct dataset_archive *archive, struct err *err)
 {
     const struct dataset_file *file = archive->file;
     archive->is_there = true;
-    if (digest_archive(v, path, &archive->found, err) < 0) {
+    if (dataset_digest_file(path, "verify", v->opts->clock, &archive->found, err) < 0) {
+        err->code = err->code == ERR_INTERRUPTED ? ERR_INTERRUPTED : ERR_INTEGRITY;
         return -1;
     }
-    archive->is_right = is_right(file, &archive->found);
+    v->out->n_bytes_read += archive->found.size_bytes;
+    const bool has_size =
+        file->size_bytes < 0 || (uint64_t)file->size_bytes == archive->found.size_bytes;
+    archive->is_right =
+        has_size && (!file->has_md5 || memcmp(file->md5, archive->found.md5, MD5_BYTES) == 0) &&
+        (!file->has_sha256 || memcmp(file->sha256, archive->found.sha256, SHA256_BYTES) == 0);
     if (!archive->is_right) {
-        bool is_size =
-            file->size_bytes >= 0 && (uint64_t)file->size_bytes != archive->found.size_bytes;
         verify_add_fault(v, FAULT_CORRUPT, file->name.ptr,
-                         is_size ? "its size differs" : "its digest differs");
+                         has_size ? "its digest differs" : "its size differs");
     } else if (!file->has_md5 && !file->has_sha256 && !v->here->is_synthetic) {
         verify_note(v, arena_printf(v->arena, "that %s is its authors' file: no digest is known",
                                     file->name.ptr));

@@ -1,13 +1,275 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What reperf-pack does, the program next to this one that knows JPEG, PNG and HDF5: the archives of a synthetic dataset, a dataset made
+   from another one's images, and shards. */
 #include "base/base.h"
 
 #include "store/dataset_pack.h"
 
-#include "base/fs.h"
-#include "store/pack_program.h"
+#include <unistd.h>
 
-#define OUTPUT_MAX (4u << 20)
-#define ARGV_MAX   24
+#include "base/fs.h"
+#include "sys/child.h"
+#include "sys/proc.h"
+
+#define PACK_PROGRAM "reperf-pack"
+#define OUTPUT_MAX   (4u << 20)
+#define ARGV_MAX     24
+
+struct pack_program {
+    const struct store *store;
+    const struct net_opts *net;
+    const char *self;
+};
+
+/* $REPERF_PACK, else reperf-pack next to the program `self`; ERR_WORKLOAD where there is none. */
+static int find_program(struct arena *arena, const char *self, const char **ret_path,
+                        struct err *err)
+{
+    const char *named = getenv("REPERF_PACK");
+    struct str folder = str_of(self);
+    const char *path = named;
+    folder = str_rcut(folder, 0, "/");
+    if (!named || !named[0]) {
+        path = arena_printf(arena, "%.*s%s", STR_ARG(folder), PACK_PROGRAM);
+    }
+    if (!fs_exists(path)) {
+        return err_set(err, ERR_WORKLOAD,
+                       "%s: the program that makes synthetic datasets and shards is not here",
+                       path);
+    }
+    *ret_path = path;
+    return 0;
+}
+
+/* Its exit statuses are ours. */
+static enum err_code code_of_status(int status)
+{
+    static const enum err_code CODES[] = {ERR_USAGE,    ERR_MANIFEST, ERR_FETCH, ERR_INTEGRITY,
+                                          ERR_WORKLOAD, ERR_PARSE,    ERR_DISK};
+    for (size_t idx = 0; idx < ARRAY_LEN(CODES); idx++) {
+        if (err_exit_status(CODES[idx]) == status) {
+            return CODES[idx];
+        }
+    }
+    return ERR_WORKLOAD;
+}
+
+/* Its stdout goes to out, its stderr is relayed, and it is ended with us. A failure carries its own last line and its status. argv[0] is
+   left out. */
+static int run_program(const struct pack_program *by, const char **argv, struct strbuf *out,
+                       struct err *err)
+{
+    struct arena *arena = by->store->arena;
+    size_t n_env = 0;
+    const struct child_call call = {.argv = argv,
+                                    .env = proc_env_allowed(arena, &n_env),
+                                    .tmp_folder = store_path(by->store, "tmp"),
+                                    .shows_error = true,
+                                    .out = out};
+    struct child_result result;
+    if (find_program(arena, by->self, &argv[0], err) < 0 ||
+        child_run(arena, by->net->clock, &call, &result, err) < 0) {
+        return -1;
+    }
+    return result.exit_status == 0
+               ? 0
+               : err_set(err, code_of_status(result.exit_status), "%s %s failed with status %d: %s",
+                         PACK_PROGRAM, argv[1], result.exit_status,
+                         said_shown(arena, said_last(result.error)));
+}
+
+/* ---- a synthetic dataset ---- */
+
+#define SAMPLES_MAX DATASET_IMAGES_MAX
+
+/* The synthetic dataset's splits with what --samples changed. */
+static int splits_of(struct arena *arena, const struct dataset_here *here,
+                     const struct dataset_fetch_opts *opts, struct dataset_record *record,
+                     struct err *err)
+{
+    const struct dataset_synthetic *synthetic = &here->dataset.synthetic;
+    record->n_splits = synthetic->n_splits;
+    record->splits = arena_array(arena, struct dataset_synthetic_split, synthetic->n_splits + 1);
+    memcpy(record->splits, synthetic->splits, synthetic->n_splits * sizeof(synthetic->splits[0]));
+    for (size_t idx = 0; idx < opts->n_samples; idx++) {
+        struct str rest = str_of(opts->samples[idx]);
+        struct str name = STR_EMPTY;
+        struct err ignored = {0};
+        size_t at = 0;
+        bool has_count = str_next(&rest, '=', &name) && rest.ptr;
+        while (at < record->n_splits && !str_eq(record->splits[at].name, name)) {
+            at++;
+        }
+        if (at == record->n_splits || !has_count ||
+            str_to_i64(rest, 1, SAMPLES_MAX, &record->splits[at].n_samples, &ignored) < 0) {
+            return err_set(
+                err, ERR_USAGE,
+                "--samples %.100s: expected SPLIT=N with a split of synthetic %s and N from 1",
+                opts->samples[idx], here->dataset.id.ptr);
+        }
+        if (record->splits[at].n_folders > record->splits[at].n_samples) {
+            return err_set(err, ERR_USAGE,
+                           "--samples %.100s: expected at least one for each of its %lld folders",
+                           opts->samples[idx], (long long)record->splits[at].n_folders);
+        }
+    }
+    return 0;
+}
+
+/* All that the archives' bytes follow from. */
+static int recipe_of(struct arena *arena, const struct dataset_here *here, const char *program,
+                     struct dataset_record *record, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 16);
+    struct digest_value description;
+    struct digest_value maker;
+    if (digest_file(fs_join(arena, here->folder, "dataset.json"), DIGEST_SHA256, &description,
+                    err) < 0 ||
+        digest_file(program, DIGEST_SHA256, &maker, err) < 0) {
+        return -1;
+    }
+    strbuf_printf(&text, "%s synth; dataset.json sha256:%s", PACK_PROGRAM,
+                  sha256_hex_of(description.sha256).text);
+    strbuf_printf(&text, "; program sha256:%s", sha256_hex_of(maker.sha256).text);
+    for (size_t idx = 0; idx < record->n_splits; idx++) {
+        strbuf_printf(&text, "; %s=%lld", record->splits[idx].name.ptr,
+                      (long long)record->splits[idx].n_samples);
+    }
+    record->recipe = str_dup(arena, strbuf_str(&text));
+    return 0;
+}
+
+/* The digests are our own: the program's own statements are not used. */
+static int adopt_all(struct arena *arena, struct store *store, const struct dataset_here *here,
+                     const char *folder, struct dataset_fetched *fetched, struct err *err)
+{
+    struct dataset_record *record = &fetched->record;
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(here, &n);
+    for (size_t idx = 0; idx < n; idx++) {
+        const char *path = fs_join(arena, folder, files[idx].name.ptr);
+        struct digest_value value;
+        struct lock_item item = {
+            .name = files[idx].name, .has_md5 = true, .has_sha256 = true, .date = record->date};
+        if (digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, err) < 0 ||
+            store_adopt(store, path, &value, err) < 0) {
+            return -1;
+        }
+        item.size_bytes = (int64_t)value.size_bytes;
+        memcpy(item.md5, value.md5, MD5_BYTES);
+        memcpy(item.sha256, value.sha256, SHA256_BYTES);
+        record->seen.items[record->seen.n_items++] = item;
+        fetched->files[fetched->n_files++] =
+            (struct dataset_got){.item = item, .origin = FROM_SYNTH};
+    }
+    return dataset_ref_write(store, here->name, record, err);
+}
+
+/* True where the store has just this synthetic dataset. */
+static bool has_it(struct arena *arena, const struct store *store, const struct dataset_here *here,
+                   struct dataset_record *record, struct dataset_fetched *fetched)
+{
+    struct dataset_record earlier;
+    struct err ignored = {0};
+    size_t n = 0;
+    (void)dataset_files_of(here, &n);
+    if (dataset_ref_read(arena, store, here->name, &earlier, &ignored) < 0 ||
+        !str_eq(earlier.recipe, record->recipe) || earlier.seen.n_items != n) {
+        return false;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        if (!store_has(store, earlier.seen.items[idx].sha256, NULL)) {
+            return false;
+        }
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        fetched->files[fetched->n_files++] =
+            (struct dataset_got){.item = earlier.seen.items[idx], .origin = FROM_STORE};
+    }
+    record->seen = earlier.seen;
+    record->date = earlier.date;
+    return true;
+}
+
+int dataset_synth_files(struct arena *arena, struct store *store, const struct dataset_here *here,
+                        const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+                        struct err *err)
+{
+    struct dataset_record *record = &fetched->record;
+    CLEANUP(strbuf) struct strbuf said = STRBUF(OUTPUT_MAX); /* not asked: see adopt_all */
+    const struct clock_src *clock = &opts->net->opts->clock;
+    char now[RFC3339_MAX];
+    const struct pack_program by = {store, opts->net->opts, opts->self};
+    const char *program = NULL;
+    const char *folder =
+        store_path(store, arena_printf(arena, "tmp/synth-%s-%d", here->name, (int)getpid()));
+    const char **argv = arena_array(arena, const char *, 8 + 2 * opts->n_samples);
+    size_t n_argv = 0;
+    size_t n = 0;
+    struct err ignored = {0};
+    (void)dataset_files_of(here, &n);
+    *record = (struct dataset_record){.is_synthetic = true,
+                                      .seen = {.kind = LOCK_DATASET,
+                                               .id = here->dataset.id,
+                                               .items = arena_array(arena, struct lock_item, n + 1),
+                                               .n_files = -1,
+                                               .file_bytes = -1}};
+    fetched->files = arena_array(arena, struct dataset_got, n + 1);
+    if (find_program(arena, opts->self, &program, err) < 0 ||
+        splits_of(arena, here, opts, record, err) < 0 ||
+        recipe_of(arena, here, program, record, err) < 0) {
+        return -1;
+    }
+    if (has_it(arena, store, here, record, fetched)) {
+        return 0;
+    }
+    argv[n_argv++] = program;
+    argv[n_argv++] = "synth";
+    argv[n_argv++] = "--dataset";
+    argv[n_argv++] = fs_join(arena, here->folder, "dataset.json");
+    argv[n_argv++] = "--out";
+    argv[n_argv++] = folder;
+    for (size_t idx = 0; idx < opts->n_samples; idx++) {
+        argv[n_argv++] = "--samples";
+        argv[n_argv++] = opts->samples[idx];
+    }
+    if (fs_remove_tree(folder, err) < 0 || fs_mkdir_p(folder, err) < 0) {
+        return -1;
+    }
+    int result = run_program(&by, argv, &said, err);
+    clock_rfc3339(clock->wall_ns(clock->ctx), now);
+    record->date = str_dup(arena, str_of(now));
+    result = result < 0 ? -1 : adopt_all(arena, store, here, folder, fetched, err);
+    return fs_remove_tree(folder, result < 0 ? &ignored : err) < 0 ? -1 : result;
+}
+
+/* ---- from another dataset ---- */
+
+int dataset_make_records(struct arena *arena, const struct store *store,
+                         const struct dataset_here *here, const struct dataset_fetch_opts *opts,
+                         const char *folder, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf said = STRBUF(OUTPUT_MAX);
+    const struct pack_program by = {store, opts->net->opts, opts->self};
+    const char *tree = dataset_tree_path(store, here->from->name);
+    const char *argv[] = {NULL,
+                          "records",
+                          "--dataset",
+                          fs_join(arena, here->folder, "dataset.json"),
+                          "--source",
+                          fs_join(arena, here->from->folder, "dataset.json"),
+                          "--tree",
+                          tree,
+                          "--list",
+                          fs_join(arena, tree, DATASET_TREE_LIST),
+                          "--out",
+                          folder,
+                          here->is_synthetic ? "--synthetic" : NULL,
+                          NULL};
+    return run_program(&by, argv, &said, err);
+}
+
+/* ---- shards ---- */
 
 static bool is_packable(const struct dataset *dataset, struct str split)
 {
@@ -50,22 +312,15 @@ static int choose_splits(struct arena *arena, const struct dataset_here *here,
     return 0;
 }
 
-struct splitting {
-    const struct store *store;
-    const struct dataset_here *here;
-    const struct dataset_pack_opts *opts;
-    const char *program;
-};
-
-static int pack_split(struct arena *arena, const struct splitting *by,
-                      struct dataset_packed *packed, struct err *err)
+static int pack_split(const struct store *store, const struct dataset_here *here,
+                      const struct dataset_pack_opts *opts, struct dataset_packed *packed,
+                      struct err *err)
 {
-    const struct store *store = by->store;
-    const struct dataset_here *here = by->here;
-    const struct dataset_pack_opts *opts = by->opts;
+    struct arena *arena = store->arena;
+    const struct pack_program by = {store, opts->net, opts->self};
     CLEANUP(strbuf) struct strbuf out = STRBUF(OUTPUT_MAX);
     const char *tree = dataset_tree_path(store, here->name);
-    const char *argv[ARGV_MAX] = {by->program,
+    const char *argv[ARGV_MAX] = {NULL,
                                   "pack",
                                   "--json",
                                   "--dataset",
@@ -94,7 +349,7 @@ static int pack_split(struct arena *arena, const struct splitting *by,
         argv[n++] = arena_printf(arena, "%lld", (long long)opts->shard_bytes);
     }
     if (fs_mkdir_p(store_path(store, arena_printf(arena, "packed/%s", here->name)), err) < 0 ||
-        pack_program_run(arena, store, opts->net, argv, &out, err) < 0) {
+        run_program(&by, argv, &out, err) < 0) {
         return -1;
     }
     packed->said = str_dup(arena, str_trim(strbuf_str(&out)));
@@ -105,7 +360,6 @@ int dataset_pack(struct arena *arena, const struct store *store, const struct da
                  const struct dataset_pack_opts *opts, struct dataset_packed_list *ret_packed,
                  struct err *err)
 {
-    struct splitting by = {store, here, opts, NULL};
     struct dataset_record tree;
     struct dataset_packed_list packed;
     if (here->dataset.pack.kind == PACK_NONE) {
@@ -119,7 +373,6 @@ int dataset_pack(struct arena *arena, const struct store *store, const struct da
         return -1;
     }
     if (choose_splits(arena, here, &tree, opts, &packed, err) < 0 ||
-        pack_program_find(arena, opts->self, &by.program, err) < 0 ||
         dataset_list_holds(store, here->name, &tree, err) < 0) {
         return -1;
     }
@@ -127,7 +380,7 @@ int dataset_pack(struct arena *arena, const struct store *store, const struct da
         struct dataset_packed *one = &packed.items[idx];
         one->folder = store_path(
             store, arena_printf(arena, "packed/%s/%.*s", here->name, STR_ARG(one->split)));
-        if (pack_split(arena, &by, one, err) < 0) {
+        if (pack_split(store, here, opts, one, err) < 0) {
             return err_wrap(err, "%s, split %.*s", here->name, STR_ARG(one->split));
         }
     }

@@ -82,36 +82,18 @@ static void keep_samples(struct repairing *r, const struct dataset_record *earli
 /* Reads those in the store completely: a corrupt one is quarantined, so that it is fetched again. */
 static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
 {
-    struct dataset_record earlier;
-    struct store_verify_result result;
-    struct err none = {0};
-    uint8_t(*sha256)[SHA256_BYTES];
+    const struct store_ref ref = {.kind = DATASET_REF_KIND, .name = r->here->name};
     const struct clock_src *clock = &fetch->net->opts->clock;
     const struct store_verify_opts opts = {.pool = r->opts->verify->pool,
                                            .n_threads = r->opts->verify->n_threads,
                                            .now_ns = clock->wall_ns(clock->ctx)};
-    if (dataset_ref_read(r->arena, r->store, r->here->name, &earlier, &none) < 0) {
-        if (none.code == ERR_NOT_FOUND) {
-            return 0;
-        }
-        *err = none;
-        return -1;
-    }
-    if (r->here->is_synthetic) {
+    struct dataset_record earlier;
+    struct err none = {0};
+    if (r->here->is_synthetic &&
+        dataset_ref_read(r->arena, r->store, r->here->name, &earlier, &none) == 0) {
         keep_samples(r, &earlier, fetch);
     }
-    sha256 = arena_alloc_array(r->arena, SHA256_BYTES, earlier.seen.n_items + 1, 1);
-    for (size_t idx = 0; idx < earlier.seen.n_items; idx++) {
-        memcpy(sha256[idx], earlier.seen.items[idx].sha256, SHA256_BYTES);
-    }
-    if (store_verify_some(
-            r->arena, r->store, &opts,
-            (struct store_some){(const uint8_t(*)[SHA256_BYTES])sha256, earlier.seen.n_items},
-            &result, err) < 0) {
-        return -1;
-    }
-    r->out->n_bad_archives = result.n;
-    return 0;
+    return store_verify_ref(r->arena, r->store, &opts, &ref, &r->out->n_bad_archives, err);
 }
 
 static int get_archives(struct repairing *r, const struct dataset_fetch_opts *fetch,

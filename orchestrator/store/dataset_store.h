@@ -152,6 +152,15 @@ MUST_CHECK int dataset_get_files(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,
                                  struct dataset_fetched *fetched, struct err *err);
+MUST_CHECK int dataset_synth_files(struct arena *arena, struct store *store,
+                                   const struct dataset_here *here,
+                                   const struct dataset_fetch_opts *opts,
+                                   struct dataset_fetched *fetched, struct err *err);
+/* Out of the tree of here->from into the folder. */
+MUST_CHECK int dataset_make_records(struct arena *arena, const struct store *store,
+                                    const struct dataset_here *here,
+                                    const struct dataset_fetch_opts *opts, const char *folder,
+                                    struct err *err);
 MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,

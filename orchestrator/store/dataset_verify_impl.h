@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a dataset's check share: dataset_verify.c (digests, faults, headers), dataset_counts.c (groups), dataset_folder.c (data
+/* What the files of a dataset's check share: dataset_verify.c (digests, faults, headers, groups), dataset_folder.c (data
    that lies outside of the store). */
 #ifndef STORE_DATASET_VERIFY_IMPL_H
 #define STORE_DATASET_VERIFY_IMPL_H
@@ -38,10 +38,6 @@ struct dataset_verifying {
 void verify_add_fault(struct dataset_verifying *v, enum dataset_fault_kind kind, const char *path,
                       const char *why);
 void verify_note(struct dataset_verifying *v, const char *text);
-struct header_check *verify_find(struct dataset_verifying *v, const char *path);
-int verify_compare(const void *a, const void *b);
-/* Every group in turn, then the files that no group has. */
-void verify_counts(struct dataset_verifying *v);
 
 /* What the tree was unpacked from is what description and lock say that it must be. */
 MUST_CHECK int verify_archives(struct dataset_verifying *v, struct err *err);

@@ -77,25 +77,21 @@ static const char **make_env(const struct git *git, const struct git_call *call)
             env[n++] = arena_printf(git->arena, "%s=%s", PASSED[idx], value);
         }
     }
-    if (git->proxy) {
-        env[n++] = arena_printf(git->arena, "http_proxy=%s", git->proxy);
-        env[n++] = arena_printf(git->arena, "https_proxy=%s", git->proxy);
-    }
-    if (git->ca_path) {
-        env[n++] = arena_printf(git->arena, "GIT_SSL_CAINFO=%s", git->ca_path);
-    }
-    if (call->git_dir) {
-        env[n++] = arena_printf(git->arena, "GIT_DIR=%s", from_root(git, call->git_dir));
-    }
-    if (call->work_tree) {
-        env[n++] = arena_printf(git->arena, "GIT_WORK_TREE=%s", from_root(git, call->work_tree));
-    }
-    if (call->index_path) {
-        env[n++] = arena_printf(git->arena, "GIT_INDEX_FILE=%s", from_root(git, call->index_path));
+    const char *const ours[][2] = {
+        {"http_proxy", git->proxy},
+        {"https_proxy", git->proxy},
+        {"GIT_SSL_CAINFO", git->ca_path ? from_root(git, git->ca_path) : NULL},
+        {"GIT_DIR", call->git_dir ? from_root(git, call->git_dir) : NULL},
+        {"GIT_WORK_TREE", call->work_tree ? from_root(git, call->work_tree) : NULL},
+        {"GIT_INDEX_FILE", call->index_path ? from_root(git, call->index_path) : NULL},
+        {"GIT_OBJECT_DIRECTORY", call->new_objects ? from_root(git, call->new_objects) : NULL},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ours); idx++) {
+        if (ours[idx][1]) {
+            env[n++] = arena_printf(git->arena, "%s=%s", ours[idx][0], ours[idx][1]);
+        }
     }
     if (call->new_objects) {
-        env[n++] =
-            arena_printf(git->arena, "GIT_OBJECT_DIRECTORY=%s", from_root(git, call->new_objects));
         env[n++] = arena_printf(git->arena, "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s/objects",
                                 from_root(git, call->git_dir));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/image_export.h"
+#include "store/image_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,6 @@
 #include "base/publish.h"
 #include "base/str.h"
 #include "base/temp.h"
-#include "store/image_verify.h"
 #include "store/skopeo.h"
 #include "sys/proc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/image_spec.h"
+#include "store/image_store.h"
 
 #include "load/places.h"
 #include "report/wants.h"

@@ -45,7 +45,7 @@ int image_docs_read(struct arena *arena, const struct image_docs_from *from,
 
 struct asking { /* of a registry */
     struct arena *arena;
-    struct registry *registry;
+    const struct registry *registry;
     const struct oci_ref *ref;
 };
 
@@ -69,7 +69,7 @@ static int ask(void *ctx, const struct oci_descriptor *entry, struct registry_do
 }
 
 /* The manifests of a reference, its list followed to the platform. No blob is fetched. */
-static int image_manifests(struct arena *arena, struct registry *registry,
+static int image_manifests(struct arena *arena, const struct registry *registry,
                            const struct oci_ref *ref, const struct oci_platform *platform,
                            struct image_docs *ret_docs, struct err *err)
 {
@@ -122,7 +122,7 @@ static int drift(const struct image_spec *spec, struct arena *arena, const uint8
 }
 
 /* A deleted tag, or a registry that does not answer, is not drift: the digest decides then. */
-static int check_drift(struct arena *arena, struct registry *registry,
+static int check_drift(struct arena *arena, const struct registry *registry,
                        const struct image_spec *spec, struct err *err)
 {
     struct oci_ref tag = spec->ref;
@@ -145,8 +145,8 @@ static int check_drift(struct arena *arena, struct registry *registry,
     return 0;
 }
 
-int image_resolve(struct arena *arena, struct registry *registry, const struct image_spec *spec,
-                  struct image_docs *ret_docs, struct err *err)
+int image_resolve(struct arena *arena, const struct registry *registry,
+                  const struct image_spec *spec, struct image_docs *ret_docs, struct err *err)
 {
     struct image_docs docs;
     if (image_manifests(arena, registry, &spec->ref, &spec->platform, &docs, err) < 0) {
@@ -183,7 +183,7 @@ struct image_search {
 
 static int pull(struct image_search *s, const struct oci_ref *ref, struct err *err)
 {
-    struct registry *registry = s->places->registry;
+    const struct registry *registry = s->places->registry;
     struct oci_ref from = *ref;
     if (image_manifests(s->arena, registry, ref, &s->spec->platform, &s->docs, err) < 0 ||
         image_check_pins(&s->spec->pins, &s->docs, oci_ref_text(s->arena, ref), err) < 0) {

@@ -31,7 +31,7 @@ struct image_spec {     /* what is wanted */
 };
 
 struct image_places {
-    struct registry *registry; /* NULL: offline */
+    const struct registry *registry; /* NULL: offline */
     const char *
         mirror; /* [https://]HOST[:PORT][/PREFIX], or a folder with NAME/ or NAME.tar; NULL: none */
     const char *const
@@ -64,7 +64,7 @@ struct image_fetched {
 };
 
 /* What the tag means now, for a lock; ERR_INTEGRITY where spec's pins say otherwise. */
-MUST_CHECK int image_resolve(struct arena *arena, struct registry *registry,
+MUST_CHECK int image_resolve(struct arena *arena, const struct registry *registry,
                              const struct image_spec *spec, struct image_docs *ret_docs,
                              struct err *err);
 /* ERR_FETCH: gone; ERR_AUTH: not allowed; ERR_NET, ERR_TIMEOUT: unreachable; ERR_INTEGRITY: drift, or corrupt everywhere. */
@@ -82,5 +82,85 @@ MUST_CHECK int image_names(const struct store *store, struct fs_names *ret_names
 MUST_CHECK int image_list_again(struct store *store, const char *name, struct err *err);
 /* Removes the reference and the entry of index.json; the next gc drops the blobs. */
 MUST_CHECK int image_remove(struct store *store, const char *name, struct err *err);
+
+/* ---- what is known before it is fetched ---- */
+
+/* What is known of an image before it is fetched: its description and its lock. */
+
+/* Items of an image's lock: what the tag named, the platform's manifest, the image's id, and the bytes of config and layers. */
+#define IMAGE_LOCK_DIGEST   "digest"
+#define IMAGE_LOCK_MANIFEST "manifest"
+#define IMAGE_LOCK_CONFIG   "config"
+#define IMAGE_LOCK_LAYERS   "layers"
+
+/* From images/NAME/image.json, or from the reference that NAME is, and from the lock where there is one (is_locked). */
+MUST_CHECK int image_spec_load(struct arena *arena, const char *root, const char *locks,
+                               const char *name, struct image_spec *ret_spec, struct err *err);
+/* The image itself where the driver runs its CUDA, or either is not known; else the first of those that may stand instead which it
+   runs; else the image itself. */
+MUST_CHECK int image_spec_for_driver(struct arena *arena, const char *root, const char *name,
+                                     struct str driver, struct image_spec *ret_spec,
+                                     struct err *err);
+
+/* ---- verifying ---- */
+
+/* Verifies that the image in the store is what its pins say, to the last byte of its unpacked layers. Every blob is read once: its
+   own digest and the digest of what it unpacks to come from the same pass. All faults are named, not only the first. */
+
+#define IMAGE_FAULTS_MAX 64
+
+struct image_check {
+    struct image_info info;
+    size_t n_blobs;          /* that were read */
+    uint64_t packed_bytes;   /* of them */
+    uint64_t unpacked_bytes; /* of the layers */
+    struct str *faults;      /* in the arena, each names the blob */
+    size_t n_faults;
+};
+
+struct image_verify_opts {
+    const char *name;
+    const struct image_pins
+        *pins; /* of the lock or image.json; NULL: the store's own reference alone */
+    bool wants_progress;
+};
+
+/* ERR_INTEGRITY where a fault was found; *ret_check is
+   filled then, too. */
+MUST_CHECK int image_verify(struct arena *arena, const struct store *store,
+                            const struct image_verify_opts *opts, struct image_check *ret_check,
+                            struct err *err);
+
+/* ---- out of the store ---- */
+
+/* An image out of the store, by skopeo, which checks each blob's digest while it reads: as an OCI layout in a folder, which
+   `reperf data fetch --layout` and skopeo take, or as docker's archive, which `docker load` and `podman load` take (podman alone, where zstd has packed a layer: that is
+   then an OCI layout in a tar). And into an engine of this machine. */
+
+/* "localhost/reperf/ID:HEX12": a name of our own, so that no tag of the user's is moved. HEX12 is from the config's digest. */
+char *image_engine_name(struct arena *arena, const struct image_info *info);
+
+/* path ends in .tar: docker's archive, a file that is replaced whole; else a folder that must not be there. ERR_INTEGRITY: the store is corrupt. */
+MUST_CHECK int image_export(struct arena *arena, const struct store *store,
+                            const struct image_info *info, const char *path, struct err *err);
+
+enum image_engine { IMAGE_DOCKER, IMAGE_PODMAN };
+extern const char *const IMAGE_ENGINE_PROGRAMS[IMAGE_PODMAN + 1];
+
+struct image_loaded {
+    struct str id;   /* as the engine reports it, "sha256:..." */
+    struct str name; /* in the engine */
+    bool was_there;
+};
+
+struct image_load_opts {
+    enum image_engine engine;
+    const char *engine_host; /* of docker; NULL: as its own command finds it */
+};
+/* Gives docker's archive to ENGINE load, then asks the engine for the image by its digest; the name that it reported is never
+   trusted. ERR_CONTAINER: the engine is missing, does not answer, or refuses; ERR_INTEGRITY: it has another image than was sent. */
+MUST_CHECK int image_load(struct arena *arena, const struct store *store,
+                          const struct image_info *info, const struct image_load_opts *opts,
+                          struct image_loaded *ret_loaded, struct err *err);
 
 #endif

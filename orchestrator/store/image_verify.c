@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/image_verify.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,8 +10,7 @@
 #include "store/image_impl.h"
 #include "sys/pool.h"
 
-#define THREADS_MAX 16
-#define READ_BYTES  (256u << 10)
+#define READ_BYTES (256u << 10)
 /* The highest possible ratio: zeros in gzip give 1030. A layer beyond it is a decompression bomb. */
 #define RATIO_MAX 100000
 
@@ -295,18 +292,10 @@ static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped, struc
     return 0;
 }
 
-static size_t n_threads(void)
-{
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return n_cores < POOL_THREADS_MIN ? POOL_THREADS_MIN
-           : n_cores > THREADS_MAX    ? THREADS_MAX
-                                      : (size_t)n_cores;
-}
-
 static int run_checks(struct verify *v, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
-    struct pool_many many = {.n_threads = n_threads(),
+    struct pool_many many = {.n_threads = pool_lanes().n,
                              .n = v->n_checks,
                              .each = check_nth,
                              .on_tick = v->opts->wants_progress ? show : NULL,

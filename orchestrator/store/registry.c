@@ -29,23 +29,9 @@
 #define IMAGE_NAME "it"           /* in the folder's index.json, which nobody reads */
 #define SCRATCH    "oci-put-blob" /* how skopeo begins the name of a file that it writes */
 
-struct host {
-    struct str name;
-    bool is_known; /* whether it speaks TLS */
-    bool is_plain;
-};
-
-struct registry {
-    struct registry_settings settings;
-    struct arena arena; /* holds secrets: never logged */
-    struct str auth_text;
-    VEC(struct host) hosts;
-};
-
 /* A file with logins that others can read is refused, before it is read. */
-static int read_auth(struct registry *r, struct err *err)
+static int read_auth(struct arena *arena, const char *path, struct str *ret_text, struct err *err)
 {
-    const char *path = r->settings.auth_path;
     struct stat st;
     if (stat(path, &st) < 0) {
         return err_set(err, errno == ENOENT ? ERR_USAGE : err_code_of_errno(errno),
@@ -56,35 +42,13 @@ static int read_auth(struct registry *r, struct err *err)
                        "login file %s: others may read or write it (mode %03o): chmod 600 it", path,
                        (unsigned)(st.st_mode & 0777));
     }
-    return fs_read(&r->arena, path, OCI_AUTH_FILE_MAX, &r->auth_text, err);
-}
-
-int registry_new(const struct registry_settings *settings, struct registry **ret_registry,
-                 struct err *err)
-{
-    CLEANUP(registry) struct registry *r = xcalloc(1, sizeof(*r));
-    r->settings = *settings;
-    if (settings->auth_path && read_auth(r, err) < 0) {
-        return -1;
-    }
-    *ret_registry = r;
-    r = NULL;
-    return 0;
-}
-
-void registry_free(struct registry *r)
-{
-    if (r) {
-        VEC_RELEASE(&r->hosts);
-        arena_release(&r->arena);
-        free(r);
-    }
+    return fs_read(arena, path, OCI_AUTH_FILE_MAX, ret_text, err);
 }
 
 /* ---- one call ---- */
 
 struct registry_call {
-    struct registry *r;
+    const struct registry *r;
     const struct oci_ref *ref;
     struct skopeo skopeo;
     struct temp *auth; /* of mode 0600, with the login for this one registry; NULL: there is none */
@@ -98,7 +62,7 @@ static void registry_call_cleanup(struct registry_call *ask)
 static int write_login(struct registry_call *ask, struct err *err)
 {
     struct arena *arena = ask->skopeo.arena;
-    const char *folder = fs_join(arena, ask->r->settings.tmp_folder, "");
+    const char *folder = fs_join(arena, ask->r->tmp_folder, "");
     const char *text = arena_printf(arena, "{\"auths\":{\"%.*s\":{\"auth\":\"%.*s\"}}}",
                                     STR_ARG(ask->ref->host), STR_ARG(ask->skopeo.login.packed));
     if (temp_file(folder, 0600, &ask->auth) < 0) {
@@ -107,18 +71,19 @@ static int write_login(struct registry_call *ask, struct err *err)
     return fs_write_all(ask->auth->fd, text, strlen(text), ask->auth->path, err);
 }
 
-static int ask_open(struct registry_call *ask, struct registry *r, struct arena *arena,
+static int ask_open(struct registry_call *ask, const struct registry *r, struct arena *arena,
                     const struct oci_ref *ref, struct err *err)
 {
-    const struct registry_settings *settings = &r->settings;
+    struct str logins = STR_EMPTY;
     *ask = (struct registry_call){.r = r, .ref = ref};
     ask->skopeo = (struct skopeo){.arena = arena,
-                                  .clock = settings->clock,
-                                  .tmp_folder = settings->tmp_folder,
-                                  .proxy = settings->proxy,
-                                  .ca_path = settings->ca_path};
-    if (r->auth_text.ptr && oci_login_find(arena, r->auth_text, settings->auth_path, ref,
-                                           &ask->skopeo.login, err) < 0) {
+                                  .clock = r->clock,
+                                  .tmp_folder = r->tmp_folder,
+                                  .proxy = r->proxy,
+                                  .ca_path = r->ca_path};
+    if (r->auth_path &&
+        (read_auth(arena, r->auth_path, &logins, err) < 0 ||
+         oci_login_find(arena, logins, r->auth_path, ref, &ask->skopeo.login, err) < 0)) {
         return -1;
     }
     return ask->skopeo.login.user.ptr ? write_login(ask, err) : 0;
@@ -126,37 +91,25 @@ static int ask_open(struct registry_call *ask, struct registry *r, struct arena 
 
 static bool may_be_plain(const struct registry *r, struct str host)
 {
-    for (size_t idx = 0; idx < r->settings.n_plain_hosts; idx++) {
-        if (str_eq_z(host, r->settings.plain_hosts[idx])) {
+    for (size_t idx = 0; idx < r->n_plain_hosts; idx++) {
+        if (str_eq_z(host, r->plain_hosts[idx])) {
             return true;
         }
     }
     return oci_host_is_loopback(host);
 }
 
-static struct host *host_of(struct registry *r, struct str name)
-{
-    for (size_t idx = 0; idx < r->hosts.n; idx++) {
-        if (str_eq(r->hosts.items[idx].name, name)) {
-            return &r->hosts.items[idx];
-        }
-    }
-    VEC_PUSH(&r->hosts, ((struct host){.name = str_dup(&r->arena, name)}));
-    return &r->hosts.items[r->hosts.n - 1];
-}
-
 /* verb, the options about the registry, args. prefix: "src-" for copy. */
 static int call_once(struct registry_call *ask, const char *const *words, int n_retries,
-                     const struct skopeo_call *how, bool *ret_is_plain, struct err *err)
+                     const struct skopeo_call *how, bool *is_plain, struct err *err)
 {
-    const struct host *host = host_of(ask->r, ask->ref->host);
     struct arena *arena = ask->skopeo.arena;
     const char *prefix = strcmp(words[0], "copy") == 0 ? "src-" : "";
     const char *argv[SKOPEO_ARGS_MAX];
     struct skopeo_call one = *how;
     size_t n = 0;
     argv[n++] = words[0];
-    argv[n++] = arena_printf(arena, "--%stls-verify=%s", prefix, host->is_plain ? "false" : "true");
+    argv[n++] = arena_printf(arena, "--%stls-verify=%s", prefix, *is_plain ? "false" : "true");
     argv[n++] = arena_printf(arena, "--retry-times=%d", n_retries);
     argv[n++] = ask->auth ? arena_printf(arena, "--%sauthfile=%s", prefix, ask->auth->path)
                           : arena_printf(arena, "--%sno-creds", prefix);
@@ -165,21 +118,19 @@ static int call_once(struct registry_call *ask, const char *const *words, int n_
     }
     argv[n] = NULL;
     one.args = argv;
-    return skopeo_run(&ask->skopeo, &one, ret_is_plain, err);
+    return skopeo_run(&ask->skopeo, &one, is_plain, err);
 }
 
 /* TLS first, and once only where plain HTTP may be what the host speaks. */
 static int call(struct registry_call *ask, const char *const *words, const struct skopeo_call *how,
                 struct err *err)
 {
-    struct registry *r = ask->r;
-    struct host *host = host_of(r, ask->ref->host);
-    int n_retries = r->settings.n_retries ? r->settings.n_retries : REGISTRY_RETRIES;
+    const struct registry *r = ask->r;
+    int n_retries = r->n_retries ? r->n_retries : REGISTRY_RETRIES;
     struct err why = {0};
     bool is_plain = false;
-    if (!host->is_known && may_be_plain(r, host->name)) {
+    if (may_be_plain(r, ask->ref->host)) {
         if (call_once(ask, words, 0, how, &is_plain, &why) == 0) {
-            host->is_known = true;
             return 0;
         }
         if (why.code != ERR_NET) {
@@ -187,7 +138,6 @@ static int call(struct registry_call *ask, const char *const *words, const struc
             return err_wrap(err, "%s", oci_ref_text(ask->skopeo.arena, ask->ref));
         }
         log_line(LOG_DEBUG, "%s; trying %s", why.msg, is_plain ? "plain HTTP" : "again");
-        host->is_known = host->is_plain = is_plain;
     }
     return call_once(ask, words, n_retries, how, &is_plain, err) < 0
                ? err_wrap(err, "%s", oci_ref_text(ask->skopeo.arena, ask->ref))
@@ -205,7 +155,7 @@ static const char *address_of(struct registry_call *ask)
 
 /* ---- manifests ---- */
 
-int registry_manifest(struct registry *r, struct arena *arena, const struct oci_ref *ref,
+int registry_manifest(const struct registry *r, struct arena *arena, const struct oci_ref *ref,
                       struct registry_doc *ret_doc, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf out = STRBUF(OCI_MANIFEST_BYTES_MAX);
@@ -356,7 +306,7 @@ static bool moves(void *ctx)
         pull->at_bytes = bytes;
         pull->moved_ns = now_ns;
     }
-    if (pull->ask.r->settings.wants_progress) {
+    if (pull->ask.r->wants_progress) {
         progress_set(&pull->progress, bytes);
     }
     return now_ns - pull->moved_ns < REGISTRY_SILENCE_NS;
@@ -377,7 +327,7 @@ static int copy(struct pull *pull, struct err *err)
     progress_start(&pull->progress, clock, "fetch", "bytes", pull->total_bytes);
     result =
         call(&pull->ask, args, &(struct skopeo_call){.is_alive = moves, .alive_ctx = pull}, err);
-    if (pull->ask.r->settings.wants_progress) {
+    if (pull->ask.r->wants_progress) {
         progress_end(&pull->progress);
     }
     return result;
@@ -445,7 +395,7 @@ static uint64_t bytes_of(const struct oci_descriptor *blobs, size_t n)
     return bytes;
 }
 
-int registry_pull(struct registry *r, const struct oci_ref *ref,
+int registry_pull(const struct registry *r, const struct oci_ref *ref,
                   const struct oci_manifest *manifest, struct store *store,
                   struct registry_got *ret_got, struct err *err)
 {

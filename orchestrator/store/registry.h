@@ -17,7 +17,7 @@
 /* A pull during which no byte arrives for so long has failed. */
 #define REGISTRY_SILENCE_NS (120 * NS_PER_S)
 
-struct registry_settings { /* borrowed for the client's life */
+struct registry { /* how any of them is asked; all is borrowed */
     struct clock_src clock;
     const char *tmp_folder; /* it exists */
     const char
@@ -30,13 +30,6 @@ struct registry_settings { /* borrowed for the client's life */
     bool wants_progress;
 };
 
-struct registry;
-
-MUST_CHECK int registry_new(const struct registry_settings *settings,
-                            struct registry **ret_registry, struct err *err);
-void registry_free(struct registry *registry);
-CLEANUP_POINTER(registry, struct registry, registry_free);
-
 struct registry_doc {
     struct str text;
     struct str content_type; /* what named it says; STR_EMPTY: nothing does */
@@ -46,7 +39,7 @@ struct registry_doc {
 /* By digest if the reference has one, else by tag. ERR_NOT_FOUND: the registry answers, and has no such manifest ("gone"); ERR_AUTH:
    not allowed, or it does not say whether there is one; ERR_NET, ERR_TIMEOUT: unreachable; ERR_FETCH: an invalid answer, or there
    is no skopeo; ERR_INTEGRITY: other bytes than their digest says. */
-MUST_CHECK int registry_manifest(struct registry *registry, struct arena *arena,
+MUST_CHECK int registry_manifest(const struct registry *registry, struct arena *arena,
                                  const struct oci_ref *ref, struct registry_doc *ret_doc,
                                  struct err *err);
 
@@ -57,7 +50,7 @@ struct registry_got {
 
 /* Config and layers of the manifest ref->sha256 into the store. Those that are whole stay when another fails, or when this
    process is killed. Errors as above. */
-MUST_CHECK int registry_pull(struct registry *registry, const struct oci_ref *ref,
+MUST_CHECK int registry_pull(const struct registry *registry, const struct oci_ref *ref,
                              const struct oci_manifest *manifest, struct store *store,
                              struct registry_got *ret_got, struct err *err);
 

@@ -214,19 +214,23 @@ static const char *ref_of(struct arena *arena, const char *commit)
 static int has_ref(struct sources *sources, const char *repo, const char *commit, bool *ret_has,
                    struct err *err)
 {
+    CLEANUP(strbuf) struct strbuf out = STRBUF(GIT_OUTPUT_MAX);
     struct git_result result;
+    const char *ref = ref_of(sources->git.arena, commit);
     *ret_has = false;
     if (!fs_is_dir(repo)) {
         return 0;
     }
-    const struct git_call call = {
-        .git_dir = repo,
-        .args = GIT_ARGS("rev-parse", "--quiet", "--verify", ref_of(sources->git.arena, commit))};
-    if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
+    const struct git_call call = {.git_dir = repo,
+                                  .args = GIT_ARGS("rev-parse", "--quiet", "--verify", ref)};
+    if (git_run(&sources->git, &call, &out, &result, err) < 0) {
         return -1;
     }
+    struct str found = str_trim(strbuf_str(&out));
     *ret_has = result.exit_status == 0;
-    return 0;
+    return !*ret_has || str_eq_z(found, commit)
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s in %s is %.*s", ref, repo, STR_ARG(found));
 }
 
 /* The object that the id names must be a commit. */
@@ -416,22 +420,12 @@ static int check_repo(struct sources *sources, struct source_part *part, bool is
                       struct err *err)
 {
     bool has;
-    const char *commit;
-    const char *ref = ref_of(sources->git.arena, part->commit);
     if (has_ref(sources, part->repo, part->commit, &has, err) < 0) {
         return -1;
     }
     if (!has) {
         return err_set(err, ERR_NOT_FOUND, "the store does not have %.200s at %s", part->url,
                        part->commit);
-    }
-    if (git_hex(&sources->git,
-                &(struct git_call){.git_dir = part->repo, .args = GIT_ARGS("rev-parse", ref)},
-                &commit, err) < 0) {
-        return -1;
-    }
-    if (strcmp(commit, part->commit) != 0) {
-        return err_set(err, ERR_INTEGRITY, "%s in %s is %s", ref, part->repo, commit);
     }
     if (part->paths && source_find_selection(sources, part, err) < 0) {
         return -1;

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/publish.h"
-#include "store/store_gc.h"
 
 struct verifying {
     struct arena *arena;
@@ -161,34 +160,39 @@ int store_verify(struct arena *arena, struct store *store, const struct store_ve
     return result;
 }
 
-int store_verify_some(struct arena *arena, struct store *store,
-                      const struct store_verify_opts *opts, struct store_some some,
-                      struct store_verify_result *ret_result, struct err *err)
+int store_verify_ref(struct arena *arena, struct store *store, const struct store_verify_opts *opts,
+                     const struct store_ref *ref, size_t *ret_n_bad, struct err *err)
 {
-    size_t n = some.n;
     struct verifying v = {.arena = arena, .store = store, .opts = opts};
     const struct tree_opts tree = {.folder = store_path(store, "blobs/sha256"),
                                    .pool = opts->pool,
                                    .n_threads = opts->n_threads};
+    uint8_t(*sha256)[SHA256_BYTES];
+    struct err absent = {0};
+    struct str text;
+    size_t n = 0;
+    *ret_n_bad = 0;
+    if (store_ref_get(store, ref->kind, ref->name, &text, &absent) < 0) {
+        *err = absent.code == ERR_NOT_FOUND ? *err : absent;
+        return absent.code == ERR_NOT_FOUND ? 0 : -1;
+    }
+    if (store_ref_blobs(arena, text, ref->name, &sha256, &n, err) < 0) {
+        return -1;
+    }
     struct tree_file *files = arena_array(arena, struct tree_file, n + 1);
     uint8_t *is_right = arena_array(arena, uint8_t, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
-        char *hex = arena_array(arena, char, SHA256_HEX_SIZE);
-        hex_encode(some.sha256[idx], SHA256_BYTES, hex);
-        files[idx].path = hex;
-        memcpy(files[idx].sha256, some.sha256[idx], SHA256_BYTES);
-        is_right[idx] = store_has(store, some.sha256[idx], NULL);
+        files[idx].path = hex_dup(arena, sha256[idx], SHA256_BYTES).ptr;
+        memcpy(files[idx].sha256, sha256[idx], SHA256_BYTES);
+        is_right[idx] = store_has(store, sha256[idx], NULL);
     }
     int result = tree_pick(&tree, files, n, is_right, err);
     for (size_t idx = 0; result == 0 && idx < n; idx++) {
-        if (!is_right[idx] && store_has(store, some.sha256[idx], NULL)) {
+        if (!is_right[idx] && store_has(store, sha256[idx], NULL)) {
             result = quarantine(&v, files[idx].path, err);
+            ++*ret_n_bad;
         }
     }
     arena_adopt(arena, v.findings.items);
-    v.result.findings = v.findings.items;
-    v.result.n = v.findings.n;
-    v.result.n_blobs = n;
-    *ret_result = v.result;
     return result;
 }

@@ -4,7 +4,7 @@
 #ifndef STORE_STORE_VERIFY_H
 #define STORE_STORE_VERIFY_H
 
-#include "store/store.h"
+#include "store/store_gc.h"
 #include "sys/tree.h"
 
 enum store_fault {
@@ -42,14 +42,10 @@ MUST_CHECK int store_verify(struct arena *arena, struct store *store,
                             const struct store_verify_opts *opts,
                             struct store_verify_result *ret_result, struct err *err);
 
-/* Checks only some blobs: every byte of those that exist is read, and what is corrupt goes into quarantine; findings name
-   it. */
-struct store_some {
-    const uint8_t (*sha256)[SHA256_BYTES];
-    size_t n;
-};
-MUST_CHECK int store_verify_some(struct arena *arena, struct store *store,
-                                 const struct store_verify_opts *opts, struct store_some some,
-                                 struct store_verify_result *ret_result, struct err *err);
+/* Only the blobs that a reference names, none where there is no such reference: every byte of those that exist is read, and what is corrupt
+   goes into quarantine. */
+MUST_CHECK int store_verify_ref(struct arena *arena, struct store *store,
+                                const struct store_verify_opts *opts, const struct store_ref *ref,
+                                size_t *ret_n_bad, struct err *err);
 
 #endif

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include "scratch.h"
-#include "store/image_export.h"
 #include "store/image_impl.h"
 
 static struct image_docs docs_of(int top, int doc, int config)

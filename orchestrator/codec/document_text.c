@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/document_text.h"
+#include "codec/document_text.h"
 
 #include "base/table.h"
 #include "codec/json.h"
@@ -9,6 +9,8 @@
 #define NAME_WIDTH  16
 #define INDENT      2
 #define COLUMNS_MAX 6
+
+static const char *const UNSAID[] = {"schema_version", "command", "error", NULL};
 
 struct telling {
     struct arena arena;
@@ -125,6 +127,9 @@ static void add_item(struct telling *t, const struct json *at, int indent)
 {
     struct json member = *at;
     bool more = !is_plain(at) && json_first(at, &member);
+    while (more && str_eq_any(str_of(member.key), UNSAID)) {
+        more = json_next(&member);
+    }
     strbuf_printf(t->out, "%s%*s%.*s\n", indent || !t->out->len ? "" : "\n", indent, "",
                   STR_ARG(scalar_text(&t->arena, &member)));
     while (more && json_next(&member)) {
@@ -156,7 +161,6 @@ static void add_list(struct telling *t, const struct json *list, bool may_be_tab
 
 static void add_member(struct telling *t, const struct json *member, int indent)
 {
-    static const char *const UNSAID[] = {"schema_version", "command", "error", NULL};
     const char *name = name_of(&t->arena, member->key);
     struct json inner;
     bool more = !is_plain(member) && json_first(member, &inner);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A command's document as text for people: a member a line, lists of plain objects as tables. What is null or empty is left out. */
-#ifndef CMD_DOCUMENT_TEXT_H
-#define CMD_DOCUMENT_TEXT_H
+#ifndef CODEC_DOCUMENT_TEXT_H
+#define CODEC_DOCUMENT_TEXT_H
 
 #include "base/strbuf.h"
 
