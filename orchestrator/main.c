@@ -9,9 +9,9 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/stop.h"
 #include "cmd/cmd.h"
 #include "load/places.h"
-#include "sys/stop.h"
 
 #define PATH_BYTES      4096
 #define STACK_MIN_BYTES (1u << 20) /* a run takes 192 KiB */

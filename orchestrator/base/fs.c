@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/publish.h"
+#include "base/stop.h"
 #include "base/temp.h"
 
 #define PATH_LEN_MAX 4096
@@ -97,7 +98,7 @@ int fs_expect_room(int fd, uint64_t bytes, const char *what, struct err *err)
                          what, bytes, is_free);
 }
 
-int fs_lock(const char *path, bool (*should_stop)(void), int *ret_fd, struct err *err)
+int fs_lock(const char *path, int *ret_fd, struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     const struct timespec wait = {0, LOCK_WAIT_NS};
@@ -108,7 +109,7 @@ int fs_lock(const char *path, bool (*should_stop)(void), int *ret_fd, struct err
         if (errno != EWOULDBLOCK && errno != EINTR) {
             return err_errno(err, "lock", path);
         }
-        if (should_stop && should_stop()) {
+        if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "waiting for %s was stopped", path);
         }
         nanosleep(&wait, NULL);

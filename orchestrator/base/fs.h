@@ -47,9 +47,8 @@ MUST_CHECK int fs_write_at(int fd, const void *ptr, size_t len, uint64_t offset,
                            struct err *err);
 /* Whether so many bytes are free on the disk of an open file: ERR_DISK, "WHAT needs ..." */
 MUST_CHECK int fs_expect_room(int fd, uint64_t bytes, const char *what, struct err *err);
-/* A lock file of any name, made if it is not there; closing the fd gives it back. should_stop (or NULL) ends the wait with
-   ERR_INTERRUPTED. */
-MUST_CHECK int fs_lock(const char *path, bool (*should_stop)(void), int *ret_fd, struct err *err);
+/* A lock file of any name, made if it is not there; closing the fd gives it back. A stop ends the wait with ERR_INTERRUPTED. */
+MUST_CHECK int fs_lock(const char *path, int *ret_fd, struct err *err);
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);
 /* The parent of each folder that it makes is synced. */
 MUST_CHECK int fs_mkdir_p(const char *path, struct err *err);

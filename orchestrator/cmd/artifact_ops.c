@@ -5,9 +5,9 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "cmd/document_text.h"
 #include "codec/json_document.h"
-#include "sys/stop.h"
 
 #define OUTPUT_MAX    (1u << 30)
 #define ARTIFACTS_MAX 4096

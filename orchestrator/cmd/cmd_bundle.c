@@ -2,6 +2,7 @@
 /* bundle and import: what reports need, carried to a site without a network. */
 #include "base/base.h"
 
+#include "base/stop.h"
 #include "cmd/cmd.h"
 #include "cmd/document_text.h"
 #include "codec/json.h"
@@ -11,7 +12,6 @@
 #include "store/artifact.h"
 #include "store/bundle.h"
 #include "store/dataset_store.h"
-#include "sys/stop.h"
 
 struct args {
     const char *output;
@@ -161,8 +161,7 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
     if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
-    const struct net_opts net = {
-        .is_offline = true, .should_stop = stop_is_asked, .clock = ctx->clock};
+    const struct net_opts net = {.is_offline = true, .clock = ctx->clock};
     struct bundle_opts opts = {.store = &store,
                                .net = &net,
                                .root = ctx->root,
@@ -171,8 +170,7 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
                                .n_parts = parts.n,
                                .allows_missing = args->allows_missing,
                                .path = args->output,
-                               .clock = ctx->clock,
-                               .should_stop = stop_is_asked};
+                               .clock = ctx->clock};
     if (bundle_make(call->arena, &opts, args->is_dry, &info, err) < 0) {
         return -1;
     }
@@ -200,8 +198,7 @@ static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
     if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
-    const struct net_opts net = {
-        .is_offline = true, .should_stop = stop_is_asked, .clock = ctx->clock};
+    const struct net_opts net = {.is_offline = true, .clock = ctx->clock};
     struct import_place place = {call->arena, ctx};
     const struct import_opts opts = {
         .store = &store,
@@ -210,8 +207,7 @@ static int run_import(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
         .ctx = &place,
         .path = call->operands.items[0],
         .locks = args->locks ? args->locks : fs_join(call->arena, ctx->root, "manifests/locks"),
-        .net = &net,
-        .should_stop = stop_is_asked};
+        .net = &net};
     if (bundle_import(call->arena, &opts, &info, err) < 0) {
         return -1;
     }

@@ -2,11 +2,11 @@
 /* Images of the store: listed, given to an engine, written out, dropped. */
 #include "base/base.h"
 
+#include "base/stop.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/document_text.h"
 #include "codec/json_document.h"
 #include "store/image_export.h"
-#include "sys/stop.h"
 
 struct args {
     const char *engine;
@@ -88,9 +88,7 @@ static int load(struct image_job *job, struct err *err)
     if (choose_engine(job->args, &engine, err) < 0 ||
         image_open(job->arena, job->store, job->name, &info, err) < 0 ||
         image_load(job->arena, job->store, &info,
-                   &(struct image_load_opts){.engine = engine,
-                                             .engine_host = job->args->host,
-                                             .should_stop = stop_is_asked},
+                   &(struct image_load_opts){.engine = engine, .engine_host = job->args->host},
                    &loaded, err) < 0) {
         return -1;
     }
@@ -109,7 +107,7 @@ static int export_it(struct image_job *job, struct err *err)
         return err_set(err, ERR_USAGE, "image export: expected --output PATH");
     }
     if (image_open(job->arena, job->store, job->name, &info, err) < 0 ||
-        image_export(job->arena, job->store, &info, job->args->output, stop_is_asked, err) < 0) {
+        image_export(job->arena, job->store, &info, job->args->output, err) < 0) {
         return -1;
     }
     jw_z(job->out, "name", job->name);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "base/stop.h"
 #include "cmd/cmd.h"
 #include "cmd/document_text.h"
 #include "codec/json_document.h"
 #include "store/artifact.h"
 #include "store/dataset_pack.h"
-#include "sys/stop.h"
 
 struct args {
     struct opt_list splits;
@@ -55,7 +55,7 @@ static int run_pack(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
     const struct args *args = call->args;
     const char *name = call->operands.items[0];
     CLEANUP(store) struct store store = STORE_EMPTY;
-    const struct net_opts net = {.clock = ctx->clock, .should_stop = stop_is_asked};
+    const struct net_opts net = {.clock = ctx->clock};
     const struct dataset_pack_opts opts = {.net = &net,
                                            .self = ctx->self,
                                            .splits = args->splits.items,

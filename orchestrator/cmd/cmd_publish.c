@@ -27,7 +27,6 @@
 #include "run/run_address.h"
 #include "store/copy_file.h"
 #include "store/dataset_store.h"
-#include "sys/stop.h"
 #include "view/page.h"
 #include "view/run_view.h"
 
@@ -91,7 +90,7 @@ static int put_file(struct publish *p, const char *from, const char *name, struc
     if (fs_exists(to)) {
         return 0;
     }
-    return !str_ends(str_of(name), STR_LIT(PACKED)) ? copy_file(from, to, stop_is_asked, NULL, err)
+    return !str_ends(str_of(name), STR_LIT(PACKED)) ? copy_file(from, to, NULL, err)
            : fs_mkdir_above(to, err) < 0            ? -1
                                                     : pack_raw(from, to, err);
 }

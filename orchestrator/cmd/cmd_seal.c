@@ -2,12 +2,12 @@
 #include "base/base.h"
 
 #include "base/fs.h"
+#include "base/stop.h"
 #include "cmd/cmd.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "run/journal_check.h"
-#include "sys/stop.h"
 
 struct args {
     const char *key;
@@ -96,7 +96,6 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
         .may_replace = args->may_replace,
         .wants_progress = true,
         .clock = ctx->clock,
-        .should_stop = stop_is_asked,
     };
     if (!fs_is_dir(folder)) {
         return err_set(err, ERR_USAGE, "seal %s: expected a run or the folder of one", folder);

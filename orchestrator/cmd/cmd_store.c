@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/progress.h"
+#include "base/stop.h"
 #include "base/temp.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/document_text.h"
@@ -18,7 +19,6 @@
 #include "store/store_verify.h"
 #include "sys/digest_cache.h"
 #include "sys/pool_lanes.h"
-#include "sys/stop.h"
 
 #define GRACE_S_MAX   (3650 * INT64_C(86400))
 #define FILE_KIND     "file" /* references of files that the user added */
@@ -327,7 +327,7 @@ static int add_one(struct store_cmd *cmd, const char *path, struct err *err)
 {
     const char *slash = strrchr(path, '/');
     struct progress progress;
-    struct store_hooks hooks = {stop_is_asked, show_progress, &progress};
+    struct store_hooks hooks = {show_progress, &progress};
     struct digest_value value;
     progress_start(&progress, cmd->ctx->clock, "add", "bytes", 0);
     int result = store_add_file(cmd->store, path, &hooks, &value, err);
@@ -459,7 +459,6 @@ static int store_check(struct store_cmd *cmd, struct err *err)
     struct store_verify_opts opts = {.n_threads = pool_lanes().n,
                                      .is_quick = cmd->args->is_quick,
                                      .now_ns = cmd->ctx->clock.wall_ns(cmd->ctx->clock.ctx),
-                                     .should_stop = stop_is_asked,
                                      .on_progress = show_progress,
                                      .progress_ctx = &progress};
     struct store_verify_result result;

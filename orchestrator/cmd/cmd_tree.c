@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "base/stop.h"
 #include "cmd/cmd.h"
 #include "cmd/document_text.h"
 #include "codec/json.h"
@@ -11,7 +12,6 @@
 #include "store/store.h"
 #include "sys/digest_cache.h"
 #include "sys/pool_lanes.h"
-#include "sys/stop.h"
 #include "sys/tree.h"
 
 struct args {
@@ -151,7 +151,6 @@ static int run_tree(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
     t.opts = (struct tree_opts){.folder = call->operands.items[0],
                                 .pool = pool,
                                 .n_threads = pool_lanes().n,
-                                .should_stop = stop_is_asked,
                                 .on_progress = show_progress,
                                 .progress_ctx = &t};
     int result = report(&t, args->is_quick ? with_cache(&t, err) : work(&t, err), err);

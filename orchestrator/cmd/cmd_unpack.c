@@ -3,12 +3,12 @@
 
 #include "base/fs.h"
 #include "base/progress.h"
+#include "base/stop.h"
 #include "cmd/cmd.h"
 #include "cmd/document_text.h"
 #include "codec/json.h"
 #include "codec/json_document.h"
 #include "store/unpack_tree.h"
-#include "sys/stop.h"
 
 #define SHOWN_MAX       20 /* differences in text; --json has all */
 #define MAX_BYTES_LIMIT INT64_MAX
@@ -140,7 +140,6 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const stru
         .sha256 = args->sha256 ? sha256 : NULL,
         .size_bytes = -1,
         .list = args->list ? &list : NULL,
-        .should_stop = stop_is_asked,
         .on_progress = note_progress,
         .on_difference = note_difference,
         .ctx = u,

@@ -2,13 +2,13 @@
 #include "base/base.h"
 
 #include "base/fs.h"
+#include "base/stop.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "run/journal_check.h"
-#include "sys/stop.h"
 #include "view/run_view.h"
 
 #define DIFFERS_STATUS 1 /* a value is not what today's rules derive */
@@ -122,7 +122,6 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
         .is_bytes_only = args->is_bytes_only,
         .wants_progress = true,
         .clock = ctx->clock,
-        .should_stop = stop_is_asked,
     };
     if (!fs_exists(path)) {
         return err_set(err, ERR_NOT_FOUND, "verify: %s: no such archive or folder", path);
@@ -143,10 +142,7 @@ static int verify_names(const struct cmd_ctx *ctx, const struct args *args,
                         const struct opt_list *names, const char *folder, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct net_opts net = {.is_offline = true,
-                                 .wants_progress = true,
-                                 .should_stop = stop_is_asked,
-                                 .clock = ctx->clock};
+    const struct net_opts net = {.is_offline = true, .wants_progress = true, .clock = ctx->clock};
     struct artifact_job job = {.ctx = ctx,
                                .net_opts = &net,
                                .locks = args->locks,

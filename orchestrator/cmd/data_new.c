@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "cmd/net_args.h"
 #include "codec/json_table.h"
 #include "codec/unpack.h"
@@ -15,7 +16,6 @@
 #include "store/dataset_store.h"
 #include "store/dataset_tar.h"
 #include "store/dataset_verify.h"
-#include "sys/stop.h"
 #include "sys/tree.h"
 
 #define DOCUMENT_MAX (16u << 20)
@@ -79,11 +79,8 @@ static void set_digest(struct dataset_file *file, const struct digest_value *val
 static int add_folder(struct describing *m, const char *folder, struct err *err)
 {
     const char *name = arena_printf(m->arena, "%s.tar", m->dataset.id.ptr);
-    const struct tree_opts opts = {.folder = folder,
-                                   .pool = m->net->pool,
-                                   .n_threads = TREE_THREADS,
-                                   .kinds = DIGEST_SHA256,
-                                   .should_stop = stop_is_asked};
+    const struct tree_opts opts = {
+        .folder = folder, .pool = m->net->pool, .n_threads = TREE_THREADS, .kinds = DIGEST_SHA256};
     struct digest_value value;
     if (tree_hash(m->arena, &opts, &m->list, err) < 0) {
         return -1;
@@ -91,8 +88,7 @@ static int add_folder(struct describing *m, const char *folder, struct err *err)
     if (m->list.n == 0) {
         return err_set(err, ERR_USAGE, "%s: no file is in it", folder);
     }
-    const struct dataset_tar_opts tar = {
-        .list = &m->list, .folder = folder, .name = name, .should_stop = stop_is_asked};
+    const struct dataset_tar_opts tar = {.list = &m->list, .folder = folder, .name = name};
     if (dataset_tar(m->store, &tar, &value, err) < 0) {
         return -1;
     }
@@ -102,9 +98,8 @@ static int add_folder(struct describing *m, const char *folder, struct err *err)
 
 static int add_archive(struct describing *m, const char *path, struct err *err)
 {
-    const struct store_hooks hooks = {.should_stop = stop_is_asked};
     struct digest_value value;
-    if (store_add_file(m->store, path, &hooks, &value, err) < 0) {
+    if (store_add_file(m->store, path, NULL, &value, err) < 0) {
         return -1;
     }
     set_digest(add_file(m, file_name(path)), &value);
@@ -217,7 +212,6 @@ static int check_kinds(struct describing *m, struct err *err)
     const struct dataset_verify_opts opts = {.depth = DEPTH_NORMAL,
                                              .pool = m->net->pool,
                                              .n_threads = TREE_THREADS,
-                                             .should_stop = stop_is_asked,
                                              .clock = m->ctx->clock};
     struct dataset_here here;
     struct dataset_verified verified;

@@ -11,7 +11,6 @@
 #include "store/dataset_verify.h"
 #include "sys/digest_cache.h"
 #include "sys/pool_lanes.h"
-#include "sys/stop.h"
 
 static int load(struct artifact_job *job, const struct artifact *artifact,
                 struct dataset_here *ret_here, struct err *err)
@@ -267,7 +266,6 @@ static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
                                         .pool = job->net->pool,
                                         .n_threads = pool_lanes().n,
                                         .cache = cache,
-                                        .should_stop = stop_is_asked,
                                         .clock = job->ctx->clock};
 }
 

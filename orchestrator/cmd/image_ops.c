@@ -44,7 +44,6 @@ static int open_registry(struct artifact_job *job, struct registry **ret_registr
         .n_plain_hosts = opts->n_plain_hosts,
         .n_retries = opts->n_retries,
         .wants_progress = opts->wants_progress,
-        .should_stop = opts->should_stop,
     };
     if (opts->n_connections || opts->rate_bytes_per_s) {
         return err_set(err, ERR_USAGE,
@@ -68,8 +67,7 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact, s
     struct image_places places = {.mirror = job->net_opts->mirror,
                                   .layouts = job->net_opts->layouts,
                                   .n_layouts = job->net_opts->n_layouts,
-                                  .clock = job->ctx->clock,
-                                  .should_stop = job->net_opts->should_stop};
+                                  .clock = job->ctx->clock};
     const char *name = str_z(job->arena, artifact->name);
     struct image_fetched fetched;
     struct image_spec spec;
@@ -120,13 +118,11 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
     if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
         return -1;
     }
-    result =
-        image_verify(job->arena, job->store,
-                     &(struct image_verify_opts){.name = name,
-                                                 .pins = &spec.pins,
-                                                 .wants_progress = job->net_opts->wants_progress,
-                                                 .should_stop = job->net_opts->should_stop},
-                     &check, err);
+    result = image_verify(
+        job->arena, job->store,
+        &(struct image_verify_opts){
+            .name = name, .pins = &spec.pins, .wants_progress = job->net_opts->wants_progress},
+        &check, err);
     if (result < 0 && (err->code != ERR_INTEGRITY || check.n_faults == 0)) {
         return -1;
     }
@@ -164,8 +160,7 @@ static int check_blobs(struct artifact_job *job, const char *name, size_t *ret_n
     }
     const struct store_verify_opts opts = {.pool = job->net->pool,
                                            .n_threads = 1,
-                                           .now_ns = job->ctx->clock.wall_ns(job->ctx->clock.ctx),
-                                           .should_stop = job->net_opts->should_stop};
+                                           .now_ns = job->ctx->clock.wall_ns(job->ctx->clock.ctx)};
     if (store_ref_blobs(job->arena, text, name, &sha256, &n, err) < 0 ||
         store_verify_some(job->arena, job->store, &opts,
                           (struct store_some){(const uint8_t(*)[SHA256_BYTES])sha256, n}, &result,

@@ -4,7 +4,6 @@
 #include "cmd/net_args.h"
 
 #include "base/fs.h"
-#include "sys/stop.h"
 
 static int rate_of(const char *text, uint64_t *ret_rate, struct err *err)
 {
@@ -61,7 +60,6 @@ int net_args_opts(const struct cmd_ctx *ctx, const struct net_args *args, struct
     opts.n_connections = (size_t)args->connections;
     opts.n_retries = (int)args->retries;
     opts.wants_progress = true;
-    opts.should_stop = stop_is_asked;
     opts.clock = ctx->clock;
     if ((args->rate && rate_of(args->rate, &opts.rate_bytes_per_s, err) < 0) ||
         check_file("--netrc", opts.netrc_path, err) < 0 ||

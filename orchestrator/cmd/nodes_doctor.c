@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "cmd/nodes.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
 #include "run/run_address.h"
-#include "sys/stop.h"
 #include "view/doctor_out.h"
 
 #define PORT_MAX 65535
@@ -58,8 +58,7 @@ static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struc
                                  .profile = profile,
                                  .port = args->port ? args->port : DOCTOR_PORT_DEFAULT,
                                  .clock = ctx->clock,
-                                 .work_folder = ctx->state,
-                                 .should_stop = stop_is_asked};
+                                 .work_folder = ctx->state};
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #include "cmd/nodes.h"
 
 #include "base/log.h"
-#include "sys/stop.h"
+#include "base/stop.h"
 
 int nodes_open(struct arena *arena, const struct cmd_ctx *ctx, const struct nodes_fleet_opts *opts,
                struct nodes_fleet *ret_nodes, struct err *err)
@@ -13,8 +13,7 @@ int nodes_open(struct arena *arena, const struct cmd_ctx *ctx, const struct node
     struct fleet_opts fleet_opts = {.work_folder = ctx->state,
                                     .clock = ctx->clock,
                                     .fanout = (size_t)opts->fanout,
-                                    .outage_ns = opts->outage_ns,
-                                    .should_stop = stop_is_asked};
+                                    .outage_ns = opts->outage_ns};
     if (inventory_load(arena, ctx->root, opts->inventory, &nodes->inventory, err) < 0 ||
         (opts->nodes && inventory_select(&nodes->inventory, arena, str_of(opts->nodes),
                                          &nodes->inventory, err) < 0)) {

@@ -13,7 +13,6 @@
 #include "run/run_data.h"
 #include "store/image_spec.h"
 #include "store/source_store.h"
-#include "sys/stop.h"
 
 struct args {
     struct opt_list sources;
@@ -155,8 +154,7 @@ static void add_item(struct provision *p, const char *name, const struct stage_i
 /* What the store has, without the network; every file is checked against its commit while it is written. */
 static int add_source(struct provision *p, const char *text, struct err *err)
 {
-    struct net_opts offline = {
-        .clock = p->ctx->clock, .is_offline = true, .should_stop = stop_is_asked};
+    struct net_opts offline = {.clock = p->ctx->clock, .is_offline = true};
     struct artifact_job job = {.ctx = p->ctx, .locks = p->args->locks, .arena = p->arena};
     struct sources sources;
     struct source_tree tree;

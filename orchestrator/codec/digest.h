@@ -41,10 +41,9 @@ void sha256_of(struct str bytes, uint8_t *ret_sha256);
 
 struct digest_copy {
     int from_fd;
-    int to_fd;                 /* -1: nowhere */
-    const char *name;          /* for messages */
-    unsigned kinds;            /* 0: no digest, the size alone */
-    bool (*should_stop)(void); /* a stop is ERR_INTERRUPTED */
+    int to_fd;        /* -1: nowhere */
+    const char *name; /* for messages */
+    unsigned kinds;   /* 0: no digest, the size alone */
     void (*on_bytes)(void *ctx, uint64_t bytes_done);
     void *ctx;
 };

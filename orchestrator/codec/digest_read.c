@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/stop.h"
 
 #define READ_BYTES (1u << 20)
 
@@ -38,7 +39,7 @@ int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value, 
         if (got < 0) {
             return err_errno(err, "read", copy->name);
         }
-        if (copy->should_stop && copy->should_stop()) {
+        if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "%s: interrupted", copy->name);
         }
         if (copy->kinds) {

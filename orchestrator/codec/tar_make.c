@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/stop.h"
 #include "codec/ustar.h"
 
 #define READ_BYTES   (1u << 20)
@@ -72,7 +73,7 @@ static int open_archive(struct tar_maker *maker, bool is_gzip, struct err *err)
 
 int tar_make_open(struct tar_maker *maker, int fd, bool is_gzip, struct err *err)
 {
-    *maker = (struct tar_maker){.fd = fd, .should_stop = maker->should_stop};
+    *maker = (struct tar_maker){.fd = fd};
     return open_archive(maker, is_gzip, err);
 }
 
@@ -114,7 +115,7 @@ static int put_bytes(struct tar_maker *maker, int fd, const char *path, int64_t 
         if (done > size_bytes || (n == 0 && done != size_bytes)) {
             return err_set(err, ERR_INTEGRITY, "%s: its size changed while it was read", path);
         }
-        if (maker->should_stop && maker->should_stop()) {
+        if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "stopped");
         }
         if (n > 0 && archive_write_data(maker->archive, buf, (size_t)n) != n) {

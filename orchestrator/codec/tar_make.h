@@ -13,10 +13,8 @@ struct tar_maker {
     int fd;             /* borrowed */
     struct strbuf *buf; /* borrowed; instead of fd */
     struct digest digest;
-    struct err err; /* of writing */
-    /* The caller's, who sets the first before tar_make_open; a stop is ERR_INTERRUPTED. */
-    bool (*should_stop)(void);
-    bool is_executable; /* members from now on */
+    struct err err;     /* of writing */
+    bool is_executable; /* members from now on; the caller's */
 };
 #define TAR_MAKER_EMPTY ((struct tar_maker){.fd = -1})
 

@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/progress.h"
 #include "base/publish.h"
+#include "base/stop.h"
 #include "base/temp.h"
 #include "codec/tarball.h"
 #include "evidence/derive.h"
@@ -181,7 +182,7 @@ static int stream(struct sealing *s, const struct evidence_file *file, int fd, s
         if (got == 0) {
             return 0;
         }
-        if (s->opts->should_stop && s->opts->should_stop()) {
+        if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "interrupted at %.*s", STR_ARG(file->name));
         }
         digest_update(&s->digest, s->buf, (size_t)got);

@@ -22,8 +22,6 @@ struct seal_opts {
     bool may_replace;   /* else ERR_USAGE where the archive exists */
     bool wants_progress;
     struct clock_src clock;
-    bool (*should_stop)(
-        void); /* may be NULL; asked once a chunk: then ERR_INTERRUPTED, and nothing is left */
 };
 
 struct seal_info {

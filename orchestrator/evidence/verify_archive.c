@@ -21,6 +21,7 @@
 
 #include "base/fs.h"
 #include "base/progress.h"
+#include "base/stop.h"
 #include "base/temp.h"
 #include "codec/tarball.h"
 #include "sys/pool.h"
@@ -126,7 +127,7 @@ static int decode(void *arg, const atomic_bool *is_cancelled UNUSED, struct err 
 static int feed(struct checking *c, struct ustar_reader *reader, const struct decoding *d,
                 struct err *err)
 {
-    if (c->opts->should_stop && c->opts->should_stop()) {
+    if (stop_is_asked()) {
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     }
     if (ustar_feed(reader, d->buf, d->len, err) < 0) {
@@ -224,7 +225,7 @@ static int read_file(struct checking *c, const char *name, struct ustar_names *s
     const char *path = fs_join(c->arena, c->opts->path, name);
     struct digest_value value;
     struct stat info;
-    if (c->opts->should_stop && c->opts->should_stop()) {
+    if (stop_is_asked()) {
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     }
     if (lstat(path, &info) < 0) {

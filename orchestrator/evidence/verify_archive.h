@@ -20,7 +20,6 @@ struct verify_opts {
     bool is_bytes_only;
     bool wants_progress;
     struct clock_src clock;
-    bool (*should_stop)(void); /* may be NULL */
 };
 
 enum verify_signer { VERIFY_SIGNER_NONE, VERIFY_SIGNER_UNVERIFIED, VERIFY_SIGNER_VERIFIED };

@@ -480,10 +480,8 @@ static int examine_all(struct arena *arena, const struct doctor_opts *opts,
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(fleet) struct fleet fleet = {0};
-    struct fleet_opts fleet_opts = {.work_folder = opts->work_folder,
-                                    .clock = opts->clock,
-                                    .outage_ns = OUTAGE_NS,
-                                    .should_stop = opts->should_stop};
+    struct fleet_opts fleet_opts = {
+        .work_folder = opts->work_folder, .clock = opts->clock, .outage_ns = OUTAGE_NS};
     loop_init(&loop, opts->clock);
     if (fleet_open(&fleet, &loop, opts->inventory, &fleet_opts, err) < 0) {
         return -1;

@@ -21,7 +21,6 @@ struct doctor_opts {
     int64_t port;
     struct clock_src clock;
     const char *work_folder; /* of this machine, for the inventory "local" */
-    bool (*should_stop)(void);
 };
 
 struct doctor_result {

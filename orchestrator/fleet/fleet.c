@@ -3,6 +3,8 @@
 
 #include "fleet/fleet.h"
 
+#include "base/stop.h"
+
 #define TICK_NS (50 * NS_PER_MS)
 
 static struct remote *make_remote(struct loop *loop, const struct inventory *inventory,
@@ -38,7 +40,6 @@ int fleet_open(struct fleet *fleet, struct loop *loop, const struct inventory *i
     *fleet = (struct fleet){.loop = loop,
                             .inventory = inventory,
                             .fanout = opts->fanout ? opts->fanout : FLEET_FANOUT_DEFAULT,
-                            .should_stop = opts->should_stop,
                             .stop_signal = opts->stop_signal};
     fleet->nodes = xcalloc(inventory->n_nodes + 1, sizeof(*fleet->nodes));
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
@@ -141,8 +142,7 @@ int fleet_each(struct fleet *fleet, int64_t deadline_ns, fleet_step_fn fn, void 
         if (fleet->on_turn) {
             fleet->on_turn(fleet->turn_ctx);
         }
-        if ((fleet->should_stop && fleet->should_stop()) ||
-            (fleet->stop_signal && *fleet->stop_signal)) {
+        if ((stop_is_asked()) || (fleet->stop_signal && *fleet->stop_signal)) {
             abort_round(&round);
             return err_set(err, ERR_INTERRUPTED, "stopped by a signal");
         }

@@ -24,7 +24,6 @@ struct fleet {
     struct fleet_node *nodes; /* as many and in the order of the inventory; owned */
     size_t n_nodes;
     size_t fanout;
-    bool (*should_stop)(void);  /* may be NULL */
     const int *stop_signal;     /* borrowed; another value than 0 stops as well; may be NULL */
     void (*on_turn)(void *ctx); /* each time that fleet_each has looked at all nodes; may be NULL */
     void *turn_ctx;
@@ -35,9 +34,8 @@ struct fleet_opts {
     struct clock_src clock;
     size_t fanout;              /* 0: FLEET_FANOUT_DEFAULT */
     int64_t connect_timeout_ns; /* 0: the remote's default */
-    int64_t outage_ns; /* how long a lost connection is tried again; 0: the remote's default */
-    bool (*should_stop)(void); /* may be NULL */
-    const int *stop_signal;    /* may be NULL */
+    int64_t outage_ns;      /* how long a lost connection is tried again; 0: the remote's default */
+    const int *stop_signal; /* may be NULL */
 };
 
 /* Connects to nobody yet: the first operation does. */
@@ -56,7 +54,7 @@ typedef enum step (*fleet_step_fn)(void *ctx, struct fleet_node *node, size_t no
                                    struct err *err);
 
 /* Calls fn for each node until it says STEP_DONE or STEP_FAIL (then node->err is set). deadline_ns: span for each node, from its
-   first call; past it: ERR_TIMEOUT. Returns the number of nodes that failed now, or -1 (the loop broke, or should_stop). */
+   first call; past it: ERR_TIMEOUT. Returns the number of nodes that failed now, or -1 (the loop broke, or it was stopped). */
 MUST_CHECK int fleet_each(struct fleet *fleet, int64_t deadline_ns, fleet_step_fn fn, void *ctx,
                           struct err *err);
 

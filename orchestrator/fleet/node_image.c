@@ -272,10 +272,8 @@ static int load_here(struct provide *provide, struct err *err)
     struct fleet_node *node = &provide->fleet->nodes[0];
     enum image_engine engine = provide->kind == RUNTIME_PODMAN ? IMAGE_PODMAN : IMAGE_DOCKER;
     struct image_loaded loaded;
-    if (image_load(
-            provide->arena, provide->store, &provide->info,
-            &(struct image_load_opts){.engine = engine, .should_stop = provide->fleet->should_stop},
-            &loaded, &node->err) < 0) {
+    if (image_load(provide->arena, provide->store, &provide->info,
+                   &(struct image_load_opts){.engine = engine}, &loaded, &node->err) < 0) {
         return node->err.code == ERR_INTERRUPTED
                    ? err_set(err, ERR_INTERRUPTED, "stopped by a signal")
                    : 0;
@@ -303,8 +301,7 @@ static int stage_tar(struct provide *provide, const char *path, const char **tar
     struct digest_value value;
     struct stage_report report;
     struct stat info;
-    if (image_export(provide->arena, provide->store, &provide->info, path,
-                     provide->fleet->should_stop, err) < 0 ||
+    if (image_export(provide->arena, provide->store, &provide->info, path, err) < 0 ||
         digest_file(path, DIGEST_SHA256, &value, err) < 0) {
         return -1;
     }

@@ -63,8 +63,7 @@ static int gather_folder(struct gathering *g, size_t item, struct err *err)
                              .pool = g->pool,
                              .n_threads = g->n_threads,
                              .cache = g->cache,
-                             .kinds = DIGEST_SHA256,
-                             .should_stop = g->staging->fleet->should_stop};
+                             .kinds = DIGEST_SHA256};
     struct tree_list list;
     if (tree_hash(g->staging->arena, &opts, &list, err) < 0) {
         return -1;

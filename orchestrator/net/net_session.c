@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/stop.h"
 
 void net_init(struct net *net, const struct net_opts *opts)
 {
@@ -61,7 +62,7 @@ struct fetch_run net_fetch_run(const struct net *net)
                               .pool = net->pool,
                               .loop = &own.out->loop,
                               .wants_progress = net->opts->wants_progress,
-                              .should_stop = net->opts->should_stop};
+                              .should_stop = stop_is_asked};
 }
 
 bool net_has_login(const struct net_opts *opts)

@@ -21,7 +21,6 @@ struct net_opts {
     int n_retries;             /* 0: fetch's default */
     bool is_offline;           /* no network access: ERR_FETCH says what would have been needed */
     bool wants_progress;
-    bool (*should_stop)(void); /* may be NULL */
     struct clock_src clock;
 };
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "base/arena.h"
+#include "base/stop.h"
 #include "sys/pool.h"
 
 #define AHEAD_PER_THREAD 4
@@ -52,7 +53,7 @@ static int run_places(const struct ordered *spec, struct order_place *places, si
             }
             n_submitted++;
         }
-        if (spec->should_stop && spec->should_stop()) {
+        if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "interrupted");
         }
         if (pool_wait(pool, &place->job, err) < 0 ||

@@ -20,7 +20,6 @@ struct ordered {
     int (*work)(void *ctx, size_t job, void *slot, const atomic_bool *is_cancelled,
                 struct err *err);
     int (*done)(void *ctx, size_t job, void *slot, struct err *err); /* or NULL */
-    bool (*should_stop)(void);                                       /* or NULL */
 };
 
 MUST_CHECK int ordered_run(const struct ordered *spec, struct err *err);

@@ -219,8 +219,7 @@ static int check_samples(struct checker *c, struct err *err)
                            .slot_release = slot_release,
                            .prepare = sample_prepare,
                            .work = sample_work,
-                           .done = sample_done,
-                           .should_stop = c->opts->should_stop};
+                           .done = sample_done};
     size_t n_max = c->result.pack.n_samples / CHUNK_SAMPLES + c->result.pack.n_shards + 1;
     c->chunks = arena_array(c->arena, struct chunk, n_max);
     for (uint32_t shard = 0; shard < c->result.pack.n_shards; shard++) {
@@ -268,8 +267,7 @@ static int find_samples(struct checker *c, bool *ret_is_same, struct err *err)
                                 .split = pack->split,
                                 .source = c->opts->source,
                                 .is_synthetic = pack->is_synthetic,
-                                .n_threads = c->opts->n_threads,
-                                .should_stop = c->opts->should_stop};
+                                .n_threads = c->opts->n_threads};
     struct err fault = {0};
     *ret_is_same = false;
     if (!str_eq(pack->dataset, c->opts->dataset->id)) {
@@ -307,8 +305,7 @@ static int open_all(struct checker *c, struct err *err)
                            .slot_bytes = sizeof(struct check_slot),
                            .slot_release = slot_release,
                            .work = open_work,
-                           .done = take_done,
-                           .should_stop = c->opts->should_stop};
+                           .done = take_done};
     uint64_t first = 0;
     c->files = arena_array(c->arena, struct shard_file, c->result.pack.n_shards + 1);
     c->firsts = arena_array(c->arena, uint64_t, c->result.pack.n_shards + 1);

@@ -12,7 +12,6 @@
 struct check_opts {
     const char *folder;
     size_t n_threads;
-    bool (*should_stop)(void);
     /* Deep; else NULL. */
     const struct dataset *dataset;
     const struct tree_source *source;

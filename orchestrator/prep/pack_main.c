@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "prep/verb.h"
 
 static const struct cmd *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_RECORDS, &VERB_SYNTH,

@@ -362,11 +362,8 @@ static int check_shard(void *ctx, size_t job, void *slot UNUSED, const atomic_bo
 
 static int keep_whole_shards(struct packer *p, struct err *err)
 {
-    struct ordered spec = {.ctx = p,
-                           .n_jobs = p->plan.n_shards,
-                           .n_threads = p->opts->n_threads,
-                           .work = check_shard,
-                           .should_stop = p->opts->should_stop};
+    struct ordered spec = {
+        .ctx = p, .n_jobs = p->plan.n_shards, .n_threads = p->opts->n_threads, .work = check_shard};
     return ordered_run(&spec, err);
 }
 
@@ -450,8 +447,7 @@ static int write_shards(struct packer *p, struct err *err)
                            .slot_release = packing_slot_release,
                            .prepare = chunk_prepare,
                            .work = chunk_work,
-                           .done = chunk_done,
-                           .should_stop = p->opts->should_stop};
+                           .done = chunk_done};
     cut_chunks(p);
     spec.n_jobs = p->n_chunks;
     progress_start(&p->progress, clock_system(), "pack", "samples", p->opts->samples->n);

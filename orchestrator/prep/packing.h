@@ -24,7 +24,6 @@ struct packing_opts {
     const struct tree_source *source;
     const struct samples *samples;
     size_t n_threads;
-    bool (*should_stop)(void);
 };
 
 struct packed_shard {

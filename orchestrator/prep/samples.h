@@ -43,7 +43,6 @@ struct samples_opts {
     bool is_synthetic; /* numbers are those of the tree: a synthetic dataset may be of any size */
     bool is_brief;     /* paths and labels are asked for; no file is opened for its size */
     size_t n_threads;
-    bool (*should_stop)(void);
 };
 
 /* Paths are in the arena. */

@@ -128,8 +128,7 @@ static int survey_images(struct samples_survey *s, struct err *err)
                            .slot_bytes = sizeof(struct image_slot),
                            .slot_release = image_slot_release,
                            .work = images_work,
-                           .done = images_done,
-                           .should_stop = s->opts->should_stop};
+                           .done = images_done};
     progress_start(&s->progress, clock_system(), "look at", "images", s->samples->n);
     int result = ordered_run(&spec, err);
     progress_end(&s->progress);
@@ -259,8 +258,7 @@ static int survey_records(struct samples_survey *s, struct err *err)
                            .slot_bytes = sizeof(struct record_slot),
                            .slot_release = record_slot_release,
                            .work = records_work,
-                           .done = records_done,
-                           .should_stop = s->opts->should_stop};
+                           .done = records_done};
     if (s->samples->format != FILE_HDF5 && s->samples->format != FILE_TFRECORD) {
         return err_set(err, ERR_MANIFEST, "group %.*s: records are HDF5 or TFRecord files",
                        STR_ARG(s->group->name));

@@ -656,8 +656,7 @@ static int write_file(struct synth *p, const struct dataset_file *file,
                                  .slot_release = slot_release,
                                  .prepare = prepare,
                                  .work = work,
-                                 .done = done,
-                                 .should_stop = stop_is_asked};
+                                 .done = done};
     CLEANUP(temp) struct temp *temp = NULL;
     if (!is_gzip && !str_eq_z(file->unpack, "tar")) {
         return err_set(err, ERR_MANIFEST, "only tar and tar.gz can be made, not %.*s",

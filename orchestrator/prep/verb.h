@@ -5,9 +5,9 @@
 #define PREP_VERB_H
 
 #include "base/command.h"
+#include "base/stop.h"
 #include "codec/json.h"
 #include "report/dataset.h"
-#include "sys/stop.h"
 
 extern const struct cmd VERB_SYNTH, VERB_PACK, VERB_RECORDS, VERB_VERIFY, VERB_DESCRIBE;
 

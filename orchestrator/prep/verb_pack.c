@@ -94,8 +94,7 @@ static int pack(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct 
                                         .source = &source,
                                         .is_synthetic = args->is_synthetic,
                                         .n_threads = args->n_threads ? (size_t)args->n_threads
-                                                                     : ordered_cores(),
-                                        .should_stop = stop_is_asked};
+                                                                     : ordered_cores()};
     if (samples_find(call->arena, &samples_opts, &samples, err) < 0) {
         return -1;
     }
@@ -107,8 +106,7 @@ static int pack(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct 
                                 .shard_bytes = (uint64_t)args->shard_bytes,
                                 .source = &source,
                                 .samples = &samples,
-                                .n_threads = samples_opts.n_threads,
-                                .should_stop = stop_is_asked};
+                                .n_threads = samples_opts.n_threads};
     say_size(&opts);
     if (packing_write(call->arena, &opts, &result, err) < 0) {
         return -1;

@@ -199,8 +199,7 @@ static int make_group(struct arena *arena, struct record_group *m, struct sample
                                  .n_threads = from->n_threads,
                                  .slot_bytes = sizeof(struct record_room),
                                  .slot_release = release_room,
-                                 .work = write_part,
-                                 .should_stop = from->should_stop};
+                                 .work = write_part};
     return ordered_run(&jobs, err);
 }
 
@@ -226,8 +225,7 @@ static int make(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct 
                                 .source = &tree,
                                 .is_synthetic = args->is_synthetic,
                                 .is_brief = true,
-                                .n_threads = ordered_cores(),
-                                .should_stop = stop_is_asked};
+                                .n_threads = ordered_cores()};
     for (size_t idx = 0; idx < dataset.n_groups; idx++) {
         if (dataset.groups[idx].role == ROLE_RECORDS &&
             make_group(call->arena, &m, &from, &dataset.groups[idx], err) < 0) {

@@ -77,10 +77,8 @@ static int verify(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struc
     struct tree_source source = {.folder = args->tree};
     struct dataset dataset = {0};
     struct check_result result = {0};
-    struct check_opts opts = {.folder = folder,
-                              .n_threads =
-                                  args->n_threads ? (size_t)args->n_threads : ordered_cores(),
-                              .should_stop = stop_is_asked};
+    struct check_opts opts = {
+        .folder = folder, .n_threads = args->n_threads ? (size_t)args->n_threads : ordered_cores()};
     if (args->is_deep != (args->tree != NULL) || args->is_deep != (args->dataset != NULL) ||
         (args->list && !args->is_deep)) {
         return err_set(err, ERR_USAGE, "--deep needs --dataset and --tree, and they need --deep");

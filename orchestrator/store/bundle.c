@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/publish.h"
+#include "base/stop.h"
 #include "base/temp.h"
 #include "codec/tar_make.h"
 #include "load/places.h"
@@ -382,7 +383,7 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, bool is_dry
                 struct bundle_info *ret_info, struct err *err)
 {
     CLEANUP(maker) struct maker m = {.arena = arena, .opts = opts, .is_dry = is_dry};
-    CLEANUP(tar_maker) struct tar_maker tar = {.fd = -1, .should_stop = opts->should_stop};
+    CLEANUP(tar_maker) struct tar_maker tar = {.fd = -1};
     CLEANUP(temp) struct temp *temp = NULL;
     if (!is_dry && fs_exists(opts->path)) {
         return err_set(err, ERR_USAGE, "%s exists already", opts->path);
@@ -488,8 +489,7 @@ static int check_bundle(struct importer *im, struct err *err)
     const struct unpack_tree_opts opts = {.archive = im->opts->path,
                                           .into = im->folder,
                                           .unpack = {.format = "tar"},
-                                          .size_bytes = -1,
-                                          .should_stop = im->opts->should_stop};
+                                          .size_bytes = -1};
     struct unpack_tree_result result;
     struct tree_list wanted;
     struct tree_differences found;
@@ -815,7 +815,7 @@ static int import_blob(struct importer *im, const struct tree_file *file, struct
 {
     const char *path = in_bundle(im, file->path);
     struct digest_value value; /* the MD5 too, by which descriptions may name it */
-    if (im->opts->should_stop && im->opts->should_stop()) {
+    if (stop_is_asked()) {
         return err_set(err, ERR_INTERRUPTED, "stopped");
     }
     if (digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, err) < 0 ||

@@ -45,7 +45,6 @@ struct bundle_opts {
     bool allows_missing;
     const char *path; /* must not exist; made next to it and renamed */
     struct clock_src clock;
-    bool (*should_stop)(void);
 };
 
 struct bundle_info {
@@ -79,7 +78,6 @@ struct import_opts {
     int (*place)(void *ctx, const char **ret, struct err *err);
     void *ctx;
     const struct net_opts *net; /* offline */
-    bool (*should_stop)(void);
 };
 
 /* Imports into the store; existing content stays. The bundle's locks go to `locks` unless one of that name exists; a lock, a

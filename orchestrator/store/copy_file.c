@@ -8,8 +8,7 @@
 
 #include "base/fs.h"
 
-int copy_file(const char *from, const char *to, bool (*should_stop)(void),
-              struct digest_value *ret_value, struct err *err)
+int copy_file(const char *from, const char *to, struct digest_value *ret_value, struct err *err)
 {
     CLEANUP(fd) int from_fd = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     CLEANUP(fd) int to_fd = -1;
@@ -31,7 +30,6 @@ int copy_file(const char *from, const char *to, bool (*should_stop)(void),
     return digest_copy(&(struct digest_copy){.from_fd = from_fd,
                                              .to_fd = to_fd,
                                              .name = from,
-                                             .kinds = ret_value ? DIGEST_SHA256 : 0,
-                                             .should_stop = should_stop},
+                                             .kinds = ret_value ? DIGEST_SHA256 : 0},
                        ret_value ? ret_value : &ignored, err);
 }

@@ -5,7 +5,7 @@
 #include "codec/digest.h"
 
 /* A regular file into a new one; folders above it are made. A stop is ERR_INTERRUPTED. ret_value (or NULL): its SHA-256. */
-MUST_CHECK int copy_file(const char *from, const char *to, bool (*should_stop)(void),
-                         struct digest_value *ret_value, struct err *err);
+MUST_CHECK int copy_file(const char *from, const char *to, struct digest_value *ret_value,
+                         struct err *err);
 
 #endif

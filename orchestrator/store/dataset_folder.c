@@ -11,8 +11,7 @@
 static int digest_archive(struct dataset_verifying *v, const char *path,
                           struct digest_value *ret_value, struct err *err)
 {
-    if (dataset_digest_file(path, "verify", v->opts->clock, v->opts->should_stop, ret_value, err) <
-        0) {
+    if (dataset_digest_file(path, "verify", v->opts->clock, ret_value, err) < 0) {
         err->code = err->code == ERR_INTERRUPTED ? ERR_INTERRUPTED : ERR_INTEGRITY;
         return -1;
     }

@@ -162,7 +162,7 @@ static void show_bytes(void *ctx, uint64_t bytes_done)
 }
 
 int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
-                        bool (*should_stop)(void), struct digest_value *ret_value, struct err *err)
+                        struct digest_value *ret_value, struct err *err)
 {
     CLEANUP(fd) int fd = -1;
     struct progress progress;
@@ -174,7 +174,6 @@ int dataset_digest_file(const char *path, const char *what, struct clock_src clo
                                      .to_fd = -1,
                                      .name = path,
                                      .kinds = DIGEST_MD5 | DIGEST_SHA256,
-                                     .should_stop = should_stop,
                                      .on_bytes = show_bytes,
                                      .ctx = &progress};
     progress_start(&progress, clock, what, "bytes", (uint64_t)info.st_size);
@@ -209,8 +208,7 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
         return 0;
     }
     log_line(LOG_INFO, "%s: reading %s", g->here->name, path);
-    if (dataset_digest_file(path, "incoming", g->opts->net->opts->clock,
-                            g->opts->net->opts->should_stop, &value, err) < 0) {
+    if (dataset_digest_file(path, "incoming", g->opts->net->opts->clock, &value, err) < 0) {
         return -1;
     }
     got.item = item_of(g, file, &value, NULL);

@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/progress.h"
+#include "base/stop.h"
 #include "store/lock_file.h"
 
 #define PIECE_BYTES (16u << 20) /* a bad byte costs one of these again */
@@ -42,7 +43,7 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
             p->done_bytes += (uint64_t)n;
             progress_set(&p->progress, p->done_bytes);
         }
-        if (p->net->should_stop && p->net->should_stop()) {
+        if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "lock: interrupted");
         }
         struct digest_value value = digest_finish(&digest);

@@ -6,7 +6,7 @@
 #include "store/dataset_store.h"
 
 struct dataset_pack_opts {
-    const struct net_opts *net; /* clock and should_stop */
+    const struct net_opts *net; /* its clock */
     const char *self;
     const char *const *splits; /* empty: every split whose files a group describes */
     size_t n_splits;

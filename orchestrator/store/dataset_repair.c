@@ -89,8 +89,7 @@ static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch,
     const struct clock_src *clock = &fetch->net->opts->clock;
     const struct store_verify_opts opts = {.pool = r->opts->verify->pool,
                                            .n_threads = r->opts->verify->n_threads,
-                                           .now_ns = clock->wall_ns(clock->ctx),
-                                           .should_stop = r->opts->verify->should_stop};
+                                           .now_ns = clock->wall_ns(clock->ctx)};
     if (dataset_ref_read(r->arena, r->store, r->here->name, &earlier, &none) < 0) {
         if (none.code == ERR_NOT_FOUND) {
             return 0;
@@ -145,8 +144,7 @@ static int bring_archives(struct repairing *r, const struct dataset_fetch_opts *
     const struct dataset_tar_opts tar = {.list = &v->list,
                                          .folder = v->tree_path,
                                          .name = dataset->n_files ? dataset->files[0].name.ptr : "",
-                                         .wanted = earlier.seen.items[0].sha256,
-                                         .should_stop = r->opts->verify->should_stop};
+                                         .wanted = earlier.seen.items[0].sha256};
     struct digest_value made;
     if (dataset->n_files == 1 && dataset->files[0].n_urls == 0 && earlier.seen.n_items == 1 &&
         dataset_tar(r->store, &tar, &made, &none) == 0) {
@@ -201,7 +199,7 @@ static int take_copies(struct repairing *r, struct err *err)
         if (fs_remove_tree(r->work, err) < 0) {
             return -1;
         }
-        if (copy_file(from, work, r->opts->verify->should_stop, &value, &why) < 0) {
+        if (copy_file(from, work, &value, &why) < 0) {
             if (why.code == ERR_INTERRUPTED) {
                 *err = why;
                 return -1;

@@ -156,10 +156,9 @@ MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,
                                  struct dataset_fetched *fetched, struct err *err);
-/* Both digests of a file that may be very large: with a bar named `what`, and ended by should_stop. */
+/* Both digests of a file that may be very large: with a bar named `what`. */
 MUST_CHECK int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
-                                   bool (*should_stop)(void), struct digest_value *ret_value,
-                                   struct err *err);
+                                   struct digest_value *ret_value, struct err *err);
 /* The archives that were got, unpacked into a folder of the caller's, each where its description says; a file that is no archive is
    copied, since a link to the blob could be written through. Every archive is read whole and checked. */
 struct dataset_unpacking {

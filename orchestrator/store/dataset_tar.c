@@ -13,7 +13,7 @@
 static int fill(int fd, const struct dataset_tar_opts *opts, struct digest_value *ret_value,
                 struct err *err)
 {
-    CLEANUP(tar_maker) struct tar_maker maker = {.fd = -1, .should_stop = opts->should_stop};
+    CLEANUP(tar_maker) struct tar_maker maker = {.fd = -1};
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     if (tar_make_open(&maker, fd, false, err) < 0) {
         return -1;

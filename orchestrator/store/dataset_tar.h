@@ -12,7 +12,6 @@ struct dataset_tar_opts {
     const char *folder;           /* where they are */
     const char *name;             /* of the archive while it is made */
     const uint8_t *wanted;        /* its SHA-256; NULL: whatever comes */
-    bool (*should_stop)(void);
 };
 
 /* Makes it a blob of the store. ERR_INTEGRITY where the wanted one does not come of it, and nothing is kept. */

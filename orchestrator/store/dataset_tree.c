@@ -273,7 +273,6 @@ static int unpack_one(struct dataset_unpacking *u, const struct lock_item *item,
                    .is_nested = file->is_nested},
         .sha256 = item->sha256,
         .size_bytes = item->size_bytes,
-        .should_stop = u->net->should_stop,
         .on_progress = show_progress,
         .ctx = u,
     };
@@ -302,7 +301,7 @@ static int copy_one(struct dataset_unpacking *u, const struct lock_item *item, s
     if (u->wants && !u->wants(u->ctx, path)) {
         return 0;
     }
-    if (copy_file(from, fs_join(u->arena, u->work, path), NULL, &value, err) < 0) {
+    if (copy_file(from, fs_join(u->arena, u->work, path), &value, err) < 0) {
         return -1;
     }
     if (memcmp(value.sha256, item->sha256, SHA256_BYTES) != 0) {
@@ -423,10 +422,8 @@ static int add_made(struct making *m, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
     struct tree_list list;
-    struct tree_opts opts = {.folder = m->to.work,
-                             .n_threads = POOL_THREADS_MIN + 1,
-                             .kinds = DIGEST_SHA256,
-                             .should_stop = m->opts->net->opts->should_stop};
+    struct tree_opts opts = {
+        .folder = m->to.work, .n_threads = POOL_THREADS_MIN + 1, .kinds = DIGEST_SHA256};
     struct tree_hash_stats stats = {0};
     opts.ret_stats = &stats;
     if (pool_new(opts.n_threads, &pool, err) < 0) {

@@ -291,7 +291,6 @@ static int check_digests(struct dataset_verifying *v, struct tree_verify_result 
                                    .n_threads = v->opts->n_threads,
                                    .cache = is_deep(v) ? NULL : v->opts->cache,
                                    .kinds = DIGEST_SHA256,
-                                   .should_stop = v->opts->should_stop,
                                    .on_progress = show_progress,
                                    .progress_ctx = v};
     progress_start(&v->progress, v->opts->clock, "verify", "files", v->list.n);
@@ -344,7 +343,6 @@ static int check_headers(struct dataset_verifying *v, struct err *err)
                                    .n_threads = v->opts->n_threads ? v->opts->n_threads : 1,
                                    .n = v->n_present,
                                    .each = check_nth,
-                                   .should_stop = v->opts->should_stop,
                                    .on_tick = show_headers,
                                    .ctx = v};
     if (v->opts->depth == DEPTH_QUICK) {

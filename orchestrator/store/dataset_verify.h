@@ -37,7 +37,6 @@ struct dataset_verify_opts {
     struct pool *pool;
     size_t n_threads;
     struct digest_cache *cache; /* sys/digest_cache.h; NULL: every byte is read, as by DEPTH_DEEP */
-    bool (*should_stop)(void);
     struct clock_src clock;
 };
 

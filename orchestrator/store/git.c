@@ -158,7 +158,6 @@ int git_run(const struct git *git, const struct git_call *call, struct strbuf *o
         .output_path = call->output_path,
         .out = out,
         .deadline_ns = call->deadline_ns,
-        .should_stop = git->should_stop,
     };
     struct child_result result;
     if (child_run(git->arena, git->clock, &child, &result, err) < 0) {

@@ -13,10 +13,9 @@
 struct git {
     struct arena *arena; /* borrowed */
     struct clock_src clock;
-    const char *tmp_folder;    /* exists; for what git says on stderr, and indexes */
-    const char *proxy;         /* NULL: none */
-    const char *ca_path;       /* NULL: the system's */
-    bool (*should_stop)(void); /* may be NULL */
+    const char *tmp_folder; /* exists; for what git says on stderr, and indexes */
+    const char *proxy;      /* NULL: none */
+    const char *ca_path;    /* NULL: the system's */
 };
 
 struct git_call {

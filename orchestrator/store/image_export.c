@@ -42,9 +42,9 @@ char *image_engine_name(struct arena *arena, const struct image_info *info)
 
 /* skopeo stumbles over a corrupt layer in words of many kinds: our own check names what is wrong with the store, if it is that. */
 static int blame_store(struct arena *arena, const struct store *store,
-                       const struct image_info *info, bool (*should_stop)(void), struct err *err)
+                       const struct image_info *info, struct err *err)
 {
-    const struct image_verify_opts opts = {.name = info->name, .should_stop = should_stop};
+    const struct image_verify_opts opts = {.name = info->name};
     struct image_check check;
     struct err why = {0};
     if (image_verify(arena, store, &opts, &check, &why) < 0 && why.code == ERR_INTEGRITY) {
@@ -55,12 +55,10 @@ static int blame_store(struct arena *arena, const struct store *store,
 }
 
 static int copy_to(struct arena *arena, const struct store *store, const struct image_info *info,
-                   const char *target, bool (*should_stop)(void), struct err *err)
+                   const char *target, struct err *err)
 {
-    const struct skopeo skopeo = {.arena = arena,
-                                  .clock = clock_system(),
-                                  .tmp_folder = store_path(store, "tmp"),
-                                  .should_stop = should_stop};
+    const struct skopeo skopeo = {
+        .arena = arena, .clock = clock_system(), .tmp_folder = store_path(store, "tmp")};
     const struct skopeo_call call = {
         .args = SKOPEO_ARGS("copy", "--quiet", "--dest-oci-accept-uncompressed-layers",
                             arena_printf(arena, "oci:%s:%s", store->folder, info->name), target)};
@@ -68,8 +66,7 @@ static int copy_to(struct arena *arena, const struct store *store, const struct 
         return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);
     }
     if (skopeo_run(&skopeo, &call, NULL, err) < 0) {
-        return err->code == ERR_INTERRUPTED ? -1
-                                            : blame_store(arena, store, info, should_stop, err);
+        return err->code == ERR_INTERRUPTED ? -1 : blame_store(arena, store, info, err);
     }
     return 0;
 }
@@ -93,7 +90,7 @@ static int place(const char *temp, const char *path, struct err *err)
 }
 
 int image_export(struct arena *arena, const struct store *store, const struct image_info *info,
-                 const char *path, bool (*should_stop)(void), struct err *err)
+                 const char *path, struct err *err)
 {
     struct str text = str_of(path);
     CLEANUP(temp) struct temp *made = NULL;
@@ -115,7 +112,7 @@ int image_export(struct arena *arena, const struct store *store, const struct im
     const char *target = is_tar ? arena_printf(arena, "%s:%s:%s", archive_kind(info), temp,
                                                image_engine_name(arena, info))
                                 : arena_printf(arena, "oci:%s:%s", temp, info->name);
-    return copy_to(arena, store, info, target, should_stop, err) < 0 ? -1 : place(temp, path, err);
+    return copy_to(arena, store, info, target, err) < 0 ? -1 : place(temp, path, err);
 }
 
 /* ---- into an engine ---- */
@@ -128,7 +125,6 @@ struct load {
     const char *host; /* DOCKER_HOST, or NULL */
     const char **env;
     struct strbuf output;
-    bool (*should_stop)(void);
 };
 
 static const char *last_line(struct load *load, struct str text)
@@ -162,8 +158,7 @@ static int run_client(struct load *load, const char *const *argv, int64_t deadli
                                     .env = load->env,
                                     .tmp_folder = store_path(load->store, "tmp"),
                                     .out = &load->output,
-                                    .deadline_ns = deadline_ns,
-                                    .should_stop = load->should_stop};
+                                    .deadline_ns = deadline_ns};
     strbuf_clear(&load->output);
     if (child_run(load->arena, clock_system(), &call, ret_result, err) < 0) {
         if (err->code == ERR_NOT_FOUND || err->code == ERR_NODE) {
@@ -235,7 +230,7 @@ static int send_archive(struct load *load, struct err *err)
                                    (long)getpid());
     const char *const argv[] = {load->program, "load", "--input", tar, NULL};
     struct child_result result;
-    int status = image_export(load->arena, load->store, load->info, tar, load->should_stop, err);
+    int status = image_export(load->arena, load->store, load->info, tar, err);
     status = status < 0 ? status : run_client(load, argv, 0, &result, err);
     unlink(tar);
     if (status < 0) {
@@ -274,8 +269,7 @@ int image_load(struct arena *arena, const struct store *store, const struct imag
                         .store = store,
                         .info = info,
                         .program = IMAGE_ENGINE_PROGRAMS[opts->engine],
-                        .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL,
-                        .should_stop = opts->should_stop};
+                        .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL};
     struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};
     load.env = engine_env(&load);
     strbuf_init(&load.output, OUTPUT_MAX);

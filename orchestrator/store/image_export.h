@@ -10,11 +10,9 @@
 /* "localhost/reperf/ID:HEX12": a name of our own, so that no tag of the user's is moved. HEX12 is from the config's digest. */
 char *image_engine_name(struct arena *arena, const struct image_info *info);
 
-/* path ends in .tar: docker's archive, a file that is replaced whole; else a folder that must not be there. should_stop may be
-   NULL. ERR_INTEGRITY: the store is corrupt. */
+/* path ends in .tar: docker's archive, a file that is replaced whole; else a folder that must not be there. ERR_INTEGRITY: the store is corrupt. */
 MUST_CHECK int image_export(struct arena *arena, const struct store *store,
-                            const struct image_info *info, const char *path,
-                            bool (*should_stop)(void), struct err *err);
+                            const struct image_info *info, const char *path, struct err *err);
 
 enum image_engine { IMAGE_DOCKER, IMAGE_PODMAN };
 extern const char *const IMAGE_ENGINE_PROGRAMS[IMAGE_PODMAN + 1];
@@ -28,7 +26,6 @@ struct image_loaded {
 struct image_load_opts {
     enum image_engine engine;
     const char *engine_host; /* of docker; NULL: as its own command finds it */
-    bool (*should_stop)(void);
 };
 /* Gives docker's archive to ENGINE load, then asks the engine for the image by its digest; the name that it reported is never
    trusted. ERR_CONTAINER: the engine is missing, does not answer, or refuses; ERR_INTEGRITY: it has another image than was sent. */

@@ -138,8 +138,7 @@ static int skopeo(struct layout *layout, const char *const *args, struct strbuf 
 {
     const struct skopeo skopeo = {.arena = layout->arena,
                                   .clock = layout->places->clock,
-                                  .tmp_folder = store_path(layout->store, "tmp"),
-                                  .should_stop = layout->places->should_stop};
+                                  .tmp_folder = store_path(layout->store, "tmp")};
     if (strchr(layout->shown, ':')) {
         return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", layout->shown);
     }
@@ -282,10 +281,7 @@ int image_from_layout(struct arena *arena, struct store *store, const struct lay
                             .places = places,
                             .folder = path,
                             .shown = path};
-    struct unpack_tree_opts opts = {.archive = path,
-                                    .unpack.format = "tar",
-                                    .size_bytes = -1,
-                                    .should_stop = places->should_stop};
+    struct unpack_tree_opts opts = {.archive = path, .unpack.format = "tar", .size_bytes = -1};
     struct unpack_tree_result unpacked;
     struct err ignored = {0};
     if (!fs_exists(path)) {

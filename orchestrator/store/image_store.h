@@ -38,7 +38,6 @@ struct image_places {
         *layouts; /* OCI layouts, as folders or tar files, or tars that `docker save` wrote */
     size_t n_layouts;
     struct clock_src clock;
-    bool (*should_stop)(void); /* may be NULL */
 };
 
 struct image_docs {          /* the manifests of one image, as bytes */

@@ -309,7 +309,6 @@ static int run_checks(struct verify *v, struct err *err)
     struct pool_many many = {.n_threads = n_threads(),
                              .n = v->n_checks,
                              .each = check_nth,
-                             .should_stop = v->opts->should_stop,
                              .on_tick = v->opts->wants_progress ? show : NULL,
                              .ctx = v};
     if (pool_new(many.n_threads, &pool, err) < 0) {

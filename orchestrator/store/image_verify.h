@@ -22,7 +22,6 @@ struct image_verify_opts {
     const struct image_pins
         *pins; /* of the lock or image.json; NULL: the store's own reference alone */
     bool wants_progress;
-    bool (*should_stop)(void);
 };
 
 /* ERR_INTEGRITY where a fault was found; *ret_check is

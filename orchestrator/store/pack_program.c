@@ -47,8 +47,7 @@ int pack_program_run(struct arena *arena, const struct store *store, const struc
                                     .env = proc_env_allowed(arena, &n_env),
                                     .tmp_folder = store_path(store, "tmp"),
                                     .shows_error = true,
-                                    .out = out,
-                                    .should_stop = net->should_stop};
+                                    .out = out};
     struct child_result result;
     if (child_run(arena, net->clock, &call, &result, err) < 0) {
         return -1;

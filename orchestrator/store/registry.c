@@ -116,8 +116,7 @@ static int ask_open(struct registry_call *ask, struct registry *r, struct arena 
                                   .clock = settings->clock,
                                   .tmp_folder = settings->tmp_folder,
                                   .proxy = settings->proxy,
-                                  .ca_path = settings->ca_path,
-                                  .should_stop = settings->should_stop};
+                                  .ca_path = settings->ca_path};
     if (r->auth_text.ptr && oci_login_find(arena, r->auth_text, settings->auth_path, ref,
                                            &ask->skopeo.login, err) < 0) {
         return -1;
@@ -467,7 +466,7 @@ int registry_pull(struct registry *r, const struct oci_ref *ref,
         return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);
     }
     if (fs_mkdir_p(pull.blob_folder, err) < 0 ||
-        fs_lock(fs_join(&arena, pull.folder, "lock"), r->settings.should_stop, &lock_fd, err) < 0) {
+        fs_lock(fs_join(&arena, pull.folder, "lock"), &lock_fd, err) < 0) {
         return -1;
     }
     (void)fcntl(lock_fd, F_SETFD, 0); /* not FD_CLOEXEC: invariant 3 */

@@ -28,7 +28,6 @@ struct registry_settings { /* borrowed for the client's life */
     size_t n_plain_hosts;
     int n_retries; /* 0: REGISTRY_RETRIES */
     bool wants_progress;
-    bool (*should_stop)(void); /* may be NULL */
 };
 
 struct registry;

@@ -195,7 +195,6 @@ int skopeo_run(const struct skopeo *skopeo, const struct skopeo_call *call, bool
         .tmp_folder = skopeo->tmp_folder,
         .out = call->out,
         .deadline_ns = call->deadline_ns,
-        .should_stop = skopeo->should_stop,
         .is_alive = call->is_alive,
         .alive_ctx = call->alive_ctx,
     };

@@ -16,7 +16,6 @@ struct skopeo {
     const char *proxy;      /* NULL: the environment's */
     const char *ca_path;    /* NULL: the system's */
     struct oci_login login; /* its words are taken out of what skopeo says */
-    bool (*should_stop)(void);
 };
 
 struct skopeo_call {

@@ -33,8 +33,7 @@ int sources_init(struct sources *sources, struct arena *arena, const struct stor
                 .clock = net->clock,
                 .tmp_folder = store_path(store, "tmp"),
                 .proxy = net->proxy,
-                .ca_path = net->ca_path,
-                .should_stop = net->should_stop},
+                .ca_path = net->ca_path},
         .store = store,
         .net = net,
     };
@@ -199,7 +198,7 @@ static void drop_dead_locks(struct arena *arena, const char *folder)
 static int lock_repo(const struct sources *sources, const char *repo, int *ret_fd, struct err *err)
 {
     struct arena *arena = sources->git.arena;
-    if (fs_lock(fs_join(arena, repo, REPO_LOCK), sources->git.should_stop, ret_fd, err) < 0) {
+    if (fs_lock(fs_join(arena, repo, REPO_LOCK), ret_fd, err) < 0) {
         return -1;
     }
     drop_dead_locks(arena, repo);

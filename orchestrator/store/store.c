@@ -191,7 +191,7 @@ void store_close(struct store *store)
 
 int store_index_lock(const struct store *store, int *ret_fd, struct err *err)
 {
-    return fs_lock(store_path(store, "cache/index.lock"), NULL, ret_fd, err);
+    return fs_lock(store_path(store, "cache/index.lock"), ret_fd, err);
 }
 
 /* ---- what is there ---- */

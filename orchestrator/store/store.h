@@ -65,7 +65,6 @@ MUST_CHECK int store_adopt(struct store *store, const char *path, const struct d
 /* Copies a file from anywhere into the store (a link on the same file system is never made: it could be changed from outside);
    both digests are computed on the way. hooks may be NULL, and so may each of its members. */
 struct store_hooks {
-    bool (*should_stop)(void);
     void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
     void *progress_ctx;
 };

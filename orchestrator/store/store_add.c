@@ -115,7 +115,6 @@ int store_add_file(struct store *store, const char *path, const struct store_hoo
                                      .to_fd = temp->fd,
                                      .name = path,
                                      .kinds = DIGEST_MD5 | DIGEST_SHA256,
-                                     .should_stop = hooks ? hooks->should_stop : NULL,
                                      .on_bytes = show_bytes,
                                      .ctx = &adding};
     if (digest_copy(&copy, &value, err) < 0) {

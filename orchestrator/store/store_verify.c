@@ -108,7 +108,6 @@ static int check_blobs(struct verifying *v, struct err *err)
                              .cache = v->opts->cache,
                              .is_deep = !v->opts->is_quick,
                              .kinds = DIGEST_SHA256,
-                             .should_stop = v->opts->should_stop,
                              .on_bytes = show_bytes,
                              .progress_ctx = v};
     struct tree_verify_result result;
@@ -170,8 +169,7 @@ int store_verify_some(struct arena *arena, struct store *store,
     struct verifying v = {.arena = arena, .store = store, .opts = opts};
     const struct tree_opts tree = {.folder = store_path(store, "blobs/sha256"),
                                    .pool = opts->pool,
-                                   .n_threads = opts->n_threads,
-                                   .should_stop = opts->should_stop};
+                                   .n_threads = opts->n_threads};
     struct tree_file *files = arena_array(arena, struct tree_file, n + 1);
     uint8_t *is_right = arena_array(arena, uint8_t, n + 1);
     for (size_t idx = 0; idx < n; idx++) {

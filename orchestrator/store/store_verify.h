@@ -27,7 +27,6 @@ struct store_verify_opts {
     struct digest_cache *cache; /* filled; asked only where is_quick; or NULL */
     bool is_quick;
     int64_t now_ns; /* wall time, for the names in quarantine/ */
-    bool (*should_stop)(void);
     void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total); /* or NULL */
     void *progress_ctx;
 };

@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/map.h"
 #include "base/publish.h"
+#include "base/stop.h"
 #include "base/temp.h"
 #include "base/vec.h"
 #include "codec/digest.h"
@@ -49,7 +50,7 @@ struct job {
 
 static int check_stop(const struct job *job, struct err *err)
 {
-    return job->opts->should_stop && job->opts->should_stop()
+    return stop_is_asked()
                ? err_set(err, ERR_INTERRUPTED, "unpacking %s was stopped", job->opts->archive)
                : 0;
 }

@@ -26,7 +26,6 @@ struct unpack_tree_opts {
     const uint8_t *sha256;
     int64_t size_bytes;           /* of the archive, expected; -1: not known */
     const struct tree_list *list; /* expected files, SHA-256 or MD5; NULL: not known */
-    bool (*should_stop)(void);
     void (*on_progress)(void *ctx, uint64_t archive_bytes_done, uint64_t archive_bytes_total);
     /* Each file that is missing, extra or corrupt, before unpack_tree fails for it. */
     void (*on_difference)(void *ctx, enum tree_fault fault, const char *path);

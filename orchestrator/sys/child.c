@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/stop.h"
 #include "base/temp.h"
 #include "sys/proc.h"
 
@@ -45,7 +46,7 @@ static int wait_for(const struct child_call *call, struct loop *loop, struct pro
         }
         step = proc_step(proc, err);
         relay(call, error_fd);
-        if (!is_stopped && call->should_stop && call->should_stop()) {
+        if (!is_stopped && stop_is_asked()) {
             is_stopped = true;
             proc_stop(proc);
         }

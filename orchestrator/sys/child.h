@@ -12,15 +12,14 @@
 
 struct child_call {
     const char *const *argv;
-    const char *const *env;    /* NAME=VALUE, ended by NULL */
-    const char *folder;        /* the working folder, or NULL: ours */
-    const char *tmp_folder;    /* it exists; stderr lies there for a while */
-    bool shows_error;          /* stderr is copied to ours as it comes */
-    const char *input_path;    /* stdin; NULL: none */
-    const char *output_path;   /* stdout is appended there; NULL: it goes into out */
-    struct strbuf *out;        /* NULL: what it prints is dropped */
-    int64_t deadline_ns;       /* 0: none */
-    bool (*should_stop)(void); /* may be NULL */
+    const char *const *env;  /* NAME=VALUE, ended by NULL */
+    const char *folder;      /* the working folder, or NULL: ours */
+    const char *tmp_folder;  /* it exists; stderr lies there for a while */
+    bool shows_error;        /* stderr is copied to ours as it comes */
+    const char *input_path;  /* stdin; NULL: none */
+    const char *output_path; /* stdout is appended there; NULL: it goes into out */
+    struct strbuf *out;      /* NULL: what it prints is dropped */
+    int64_t deadline_ns;     /* 0: none */
     bool (*is_alive)(
         void *ctx); /* asked ten times a second; false ends it as the deadline does; NULL */
     void *alive_ctx;
@@ -32,7 +31,7 @@ struct child_result {
     struct str error; /* the end of stderr, in the arena */
 };
 
-/* 0 whatever the status. ERR_NOT_FOUND: there is no such program; ERR_INTERRUPTED: should_stop. */
+/* 0 whatever the status. ERR_NOT_FOUND: there is no such program; ERR_INTERRUPTED: stopped. */
 MUST_CHECK int child_run(struct arena *arena, struct clock_src clock, const struct child_call *call,
                          struct child_result *ret_result, struct err *err);
 

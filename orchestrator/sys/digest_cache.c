@@ -262,7 +262,7 @@ static int by_age(const void *a, const void *b)
 static int lock(const struct digest_cache *cache, int *ret_fd, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    return fs_lock(arena_printf(&arena, "%s.lock", cache->path), NULL, ret_fd, err);
+    return fs_lock(arena_printf(&arena, "%s.lock", cache->path), ret_fd, err);
 }
 
 /* The latest of each file, unless nobody may use it any more. */

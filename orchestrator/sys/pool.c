@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
+#include "base/stop.h"
 
 #define TICK_MS 100
 
@@ -187,7 +188,7 @@ static void tick(struct many_run *run)
     if (poll(&ready, 1, TICK_MS) > 0 && read(ready.fd, &n_done, sizeof(n_done)) < 0) {
         /* Read empty by another wait: nothing is lost, the jobs are asked. */
     }
-    if (many->should_stop && many->should_stop()) {
+    if (stop_is_asked()) {
         atomic_store(&run->is_stopped, true);
     }
     if (many->on_tick) {

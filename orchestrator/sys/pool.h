@@ -39,12 +39,11 @@ void pool_submit(struct pool *pool, struct pool_job *job);
 MUST_CHECK int pool_wait(struct pool *pool, struct pool_job *job, struct err *err);
 bool pool_is_done(struct pool *pool, const struct pool_job *job);
 /* Many things, each by `each` on one of n_threads of the pool. Blocks until all are done, one has failed (its error is the result), or
-   should_stop (or NULL) says so, ten times a second: ERR_INTERRUPTED. is_stopped: the others may end early. on_tick may be NULL. */
+   it was stopped, which is asked ten times a second: ERR_INTERRUPTED. is_stopped: the others may end early. on_tick may be NULL. */
 struct pool_many {
     struct pool *pool;
     size_t n_threads, n;
     int (*each)(void *ctx, size_t idx, const atomic_bool *is_stopped, struct err *err);
-    bool (*should_stop)(void);
     void (*on_tick)(void *ctx, size_t n_begun);
     void *ctx;
 };

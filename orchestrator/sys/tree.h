@@ -63,7 +63,6 @@ struct tree_opts {
         *cache;   /* NULL: every byte is read (deep); else files unchanged since are not (quick) */
     bool is_deep; /* the cache is not asked, only filled */
     unsigned kinds; /* DIGEST_SHA256, DIGEST_MD5 or both */
-    bool (*should_stop)(void);
     void (*on_progress)(void *ctx, uint64_t files_done, uint64_t files_total);
     void (*on_bytes)(void *ctx, uint64_t bytes_read); /* for trees of few large files; or NULL */
     void *progress_ctx;

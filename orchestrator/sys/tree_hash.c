@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 
+#include "base/stop.h"
 #include "base/vec.h"
 #include "sys/tree_impl.h"
 #include <errno.h>
@@ -71,9 +72,7 @@ static int walk(struct arena *arena, const struct tree_opts *opts, struct fs_nam
                            ret_files->items[idx]);
         }
     }
-    return opts->should_stop && opts->should_stop()
-               ? err_set(err, ERR_INTERRUPTED, "%s: interrupted", opts->folder)
-               : 0;
+    return stop_is_asked() ? err_set(err, ERR_INTERRUPTED, "%s: interrupted", opts->folder) : 0;
 }
 
 /* ---- a list of what is there ---- */

@@ -35,7 +35,6 @@ int tree_run(struct tree_run *run, struct err *err)
                                    .n_threads = opts->n_threads,
                                    .n = opts->n_threads,
                                    .each = work,
-                                   .should_stop = opts->should_stop,
                                    .on_tick = show,
                                    .ctx = run};
     CLEANUP(fd) int fd = open(opts->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/stop.h"
 
 static char scratch_folder[] =
     "/dev/shm/reperf-unit.XXXXXX"; /* in memory: thousands of variants are written */
@@ -60,6 +61,21 @@ static UNUSED struct str scratch_read(const char *path)
     int result = fs_read(&scratch_arena, path, 1u << 30, &text, &err);
     ASSERT(result == 0);
     return text;
+}
+
+/* ^C waits, until the second takes it back. */
+static UNUSED void scratch_stop(void)
+{
+    stop_hold();
+    kill(getpid(), SIGINT);
+}
+
+static UNUSED void scratch_go_on(void)
+{
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGINT);
+    (void)sigtimedwait(&stop, NULL, &(struct timespec){0});
 }
 
 /* A test with a new folder of its own, in *state. */

@@ -5,6 +5,8 @@
 
 #include "fleet/fleet.h"
 
+#include <signal.h>
+
 #define NODES_MAX 64
 #define TICK_NS   (10 * NS_PER_MS)
 
@@ -27,11 +29,12 @@ struct world {
     char names[NODES_MAX][24];
     int64_t now_ns;
     size_t n_busy, n_busy_most; /* nodes between their first step and their last */
-    int stop_after;             /* steps in all until should_stop says so; 0: never */
+    int stop_after;             /* steps in all until stop_signal is set; 0: never */
+    int stop_signal;
     int n_steps;
 };
 
-static struct world world; /* should_stop and the clock can reach it only here */
+static struct world world; /* the clock can reach it only here */
 
 static int64_t world_mono_ns(void *ctx UNUSED)
 {
@@ -51,6 +54,7 @@ static enum step take_step(struct fake *fake, struct err *err)
     }
     world.n_busy_most = world.n_busy > world.n_busy_most ? world.n_busy : world.n_busy_most;
     world.n_steps++;
+    world.stop_signal = world.n_steps == world.stop_after ? SIGINT : world.stop_signal;
     if (fake->n_steps < 0 || fake->n_calls <= fake->n_steps) {
         return STEP_AGAIN;
     }
@@ -80,11 +84,6 @@ static enum step step_fake(void *ctx, struct fleet_node *node, size_t node_idx, 
     return take_step(&world.fakes[node_idx], err);
 }
 
-static bool should_stop(void)
-{
-    return world.stop_after && world.n_steps >= world.stop_after;
-}
-
 static void begin(size_t n_nodes, size_t fanout)
 {
     struct clock_src clock = clock_system();
@@ -104,7 +103,7 @@ static void begin(size_t n_nodes, size_t fanout)
                                  .nodes = world.nodes,
                                  .n_nodes = n_nodes,
                                  .fanout = fanout,
-                                 .should_stop = should_stop};
+                                 .stop_signal = &world.stop_signal};
 }
 
 TEST(all_are_done)

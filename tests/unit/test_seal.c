@@ -401,29 +401,26 @@ TEST(a_full_disk_leaves_no_archive)
     expect_verified(archive, &key);
 }
 
-static bool stop_at_once(void)
-{
-    return true;
-}
-
 TEST(a_stop_leaves_nothing)
 {
     const struct seal_opts opts = {.folder = make_run("stop"),
                                    .archive = scratch_path("stop.tar.zst"),
                                    .is_bytes_only = true,
-                                   .clock = clock_system(),
-                                   .should_stop = stop_at_once};
+                                   .clock = clock_system()};
     struct seal_info info;
+    scratch_stop();
     FAILS(seal_folder(&scratch_arena, &opts, &info, ERR), ERR_INTERRUPTED);
+    scratch_go_on();
     assert_false(fs_exists(opts.archive));
     assert_false(fs_exists(scratch_path("stop.tar.zst.partial")));
     const struct verify_opts check = {.path = sealed("stop2", NULL),
                                       .allows_unsigned = true,
                                       .is_bytes_only = true,
-                                      .clock = clock_system(),
-                                      .should_stop = stop_at_once};
+                                      .clock = clock_system()};
     struct verify_info verified;
+    scratch_stop();
     FAILS(verify_archive(&scratch_arena, &check, &verified, ERR), ERR_INTERRUPTED);
+    scratch_go_on();
 }
 
 TEST(verified_archives_unpack_in_the_same_pass)

@@ -341,19 +341,13 @@ TEST_IN_SCRATCH(test_list)
     assert_string_equal(differences.ptr, "corrupt a/x\nextra b\nmissing c\n");
 }
 
-static int n_asked;
-static bool stop_third_time(void)
-{
-    return ++n_asked >= 3;
-}
-
 TEST_IN_SCRATCH(test_stop)
 {
-    struct unpack_tree_opts opts = PLAIN;
-    opts.should_stop = stop_third_time;
+    const struct unpack_tree_opts opts = PLAIN;
     make_some();
-    n_asked = 0;
+    scratch_stop();
     assert_int_equal(run(*state, opts), -1);
+    scratch_go_on();
     assert_int_equal(last.code, ERR_INTERRUPTED);
     assert_nothing_left(*state);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "sys/stop.h"
+#include "base/stop.h"
 
 #include <signal.h>
+
+/* Set once, before other threads start. Where sys/loop catches signals it stays false: they are that loop's. */
+static bool is_held;
 
 static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -19,6 +22,7 @@ void stop_hold(void)
         }
     }
     sigprocmask(SIG_BLOCK, &set, NULL);
+    is_held = true;
 }
 
 int stop_status(void)
@@ -26,7 +30,7 @@ int stop_status(void)
     sigset_t pending;
     sigemptyset(&pending);
     sigpending(&pending);
-    for (size_t idx = 0; idx < ARRAY_LEN(SIGNALS); idx++) {
+    for (size_t idx = 0; is_held && idx < ARRAY_LEN(SIGNALS); idx++) {
         if (sigismember(&pending, SIGNALS[idx]) == 1) {
             return 128 + SIGNALS[idx];
         }
