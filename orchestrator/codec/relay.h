@@ -13,7 +13,7 @@
      next PORT ADDRESS [ADDRESS]  from a peer, and it is passed on to that relay
      last                         from a peer
      stream                       the stream follows on stdin
-   "again" after one of the first two: no stream comes; the relay ends, and another is started.
+   "again" after one of the first two: no stream comes; the relay ends, and another gets it on stdin.
    The relay answers by lines on its stdout, "WORD A B TEXT" (enum relay_word).
 
    A connection between two relays begins with the token's first half, which the server answers with its second half; then comes the

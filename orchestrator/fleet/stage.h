@@ -13,9 +13,9 @@
 
    How: reperf-node there starts a relay (node/relay_server.c), which says what is missing. That goes as one tar stream
    (codec/relay_tar.h) over TCP to the first node, which passes it on to the second while it writes, and so on. A node to which a
-   connection breaks gets the same stream from here by SSH; those behind it in the chain form another chain. Contents are not secret:
+   connection breaks gets the same stream from here by SSH, and so do those behind it in the chain. Contents are not secret:
    nothing is encrypted but what goes by SSH, which is all that says what is right. In reading order: codec/relay.h (what is said),
-   fleet/stage_send.c (rounds), node/relay_server.h (the other end). */
+   fleet/stage_send.c (the chain), node/relay_server.h (the other end). */
 #ifndef FLEET_STAGE_H
 #define FLEET_STAGE_H
 

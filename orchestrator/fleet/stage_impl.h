@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of fleet/stage*.c share: one call of stage_items. */
+/* What fleet/stage.c and stage_send.c share: one call of stage_items. */
 #ifndef FLEET_STAGE_IMPL_H
 #define FLEET_STAGE_IMPL_H
 
@@ -11,10 +11,9 @@
 #define STAGE_STALL_NS    (60 * NS_PER_S) /* without a byte: the stream is given up */
 #define STAGE_SILENCE_NS  (90 * NS_PER_S) /* without a sign of life: the node is given up */
 #define STAGE_LIMIT_NS    (30LL * 86400 * NS_PER_S) /* of one relay */
-#define STAGE_CUT_NS      (2 * NS_PER_S) /* until a node that could get nothing has said so */
-#define STAGE_FEED_BYTES  (256u << 10)   /* under way to a relay's stdin */
-#define STAGE_ORDERS_MAX  (2ULL << 30)   /* bytes of all nodes' orders */
-#define STAGE_RUNS_MAX    3              /* of a relay whose connection breaks */
+#define STAGE_FEED_BYTES  (256u << 10)              /* under way to a relay's stdin */
+#define STAGE_ORDERS_MAX  (2ULL << 30)              /* bytes of all nodes' orders */
+#define STAGE_RUNS_MAX    4                         /* of a node whose relay or connection breaks */
 #define STAGE_MARK_PREFIX ".reperf-mark-"
 
 struct staging;
@@ -63,16 +62,15 @@ struct staging_node {
         uint16_t port;
         uint64_t at_bytes;
         int64_t heard_ns;
-        bool in_chain;        /* it was told of a connection to come */
-        int64_t down_gone_ns; /* since when the next in the chain gets nothing from it; 0: it may */
-        size_t order_at;      /* bytes of the order that were sent */
-        struct strbuf feed;   /* for its stdin */
-        bool is_streaming;    /* by_ssh: its stream has begun */
+        bool in_chain;      /* it was told of a connection to come */
+        size_t order_at;    /* bytes of the order that were sent */
+        struct strbuf feed; /* for its stdin */
+        bool is_streaming;  /* by_ssh: its stream has begun */
         struct stage_stream stream;
     } relay;
 };
 
-enum chain_state { CHAIN_IDLE, CHAIN_CONNECTING, CHAIN_SENDING };
+enum chain_state { CHAIN_WAITING, CHAIN_CONNECTING, CHAIN_SENDING, CHAIN_OVER };
 
 struct chain {
     enum chain_state state;
@@ -80,8 +78,6 @@ struct chain {
     size_t n_members;
     int fd;
     bool is_watched;
-    int64_t gone_ns; /* since when the first gets nothing; 0: it may */
-    bool was_cut;    /* a member lost the next: those behind it get nothing more */
     int64_t moved_ns;
     /* The connection is made on the pool. */
     struct pool_job job;
@@ -108,40 +104,18 @@ struct staging {
     struct stage_report report;
 };
 
-/* ---- stage_gather.c ---- */
+/* ---- stage.c ---- */
 
-/* The items' files and their digests. */
-MUST_CHECK int stage_gather(struct staging *staging, struct err *err);
-/* Marks the folders that may be shared; unmark takes that away again. */
-MUST_CHECK int stage_mark(struct staging *staging, struct err *err);
-void stage_unmark(struct staging *staging);
 /* Path here of a file of the order. */
 char *stage_source_path(const struct staging *staging, struct arena *arena, size_t file);
-/* Absolute path there of an item; of the folder that its files are below. */
-char *stage_item_path(const struct staging *staging, struct arena *arena, const char *work,
-                      size_t item);
+/* The folder there that an item's files are below. */
 char *stage_item_root(const struct staging *staging, struct arena *arena, const char *work,
                       size_t item);
 
-/* ---- stage_node.c ---- */
-
-enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, struct err *err);
-/* From now on its stream goes by SSH; why is for people. */
-void stage_demote(struct staging *staging, size_t idx, const char *why);
-
 /* ---- stage_send.c ---- */
 
-/* The chain's next step. */
-void stage_send(struct staging *staging);
-/* Tells a relay to which no stream can come to end: another is started. */
-void stage_release(struct staging *staging, struct relay_state *relay, int64_t gone_ns);
-/* Ends the round early: its members are sent the rest by another. */
-void stage_cut(struct staging *staging);
+enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, struct err *err);
 void stage_chain_release(struct staging *staging);
-void stage_stream_begin(struct stage_stream *stream, const size_t *members, size_t n_members);
 void stage_stream_end(struct stage_stream *stream);
-/* Appends what comes next until out has that many bytes, or the stream is over. A fault of a file here is staging->fatal. */
-MUST_CHECK int stage_stream_fill(struct staging *staging, struct stage_stream *stream,
-                                 struct strbuf *out, size_t bytes);
 
 #endif

@@ -35,14 +35,14 @@ for i in $CLUSTER_NODES; do node_rate "$i" 40mbit; done
 if in_test_all "a link between two nodes that breaks"; then
     begin link 4
     node_do 2 iptables -A INPUT -s "$(node_ip 1)" -j DROP
-    end 0 "chain ssh chain chain" "a link between two nodes breaks: that one is served by SSH"
+    end 0 "chain ssh ssh ssh" "a link between two nodes breaks: from there on they are served by SSH"
     node_no_loss 2
     have link 1 2 3 4
 fi
 
 begin node 4
 node_off 3
-end 6 "chain chain node chain" "a node goes: the others get everything"
+end 6 "chain chain node ssh" "a node goes: the others get everything"
 have node 1 2 4
 node_on 3
 node_rate 3 40mbit
@@ -52,7 +52,7 @@ have node 3
 node_disk 2 60m
 begin disk 4
 node_disk_fill 2
-end 10 "chain disk chain chain" "a disk fills up meanwhile: status 10"
+end 10 "chain disk ssh ssh" "a disk fills up meanwhile: status 10"
 have disk 1 3 4
 node_disk_end 2
 

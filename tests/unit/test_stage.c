@@ -287,7 +287,7 @@ TEST_IN_SCRATCH(a_node_that_is_left_out_is_left_alone)
     assert_false(fs_exists(below(*state, "n2")));
 }
 
-/* An address at which nobody listens: the copy is made another way, which is reported. */
+/* An address at which nobody listens: from there on copies are made another way, which is reported. */
 TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
 {
     CLEANUP(cluster) struct cluster c;
@@ -301,9 +301,10 @@ TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
     c.specs[1].address = STR_LIT("127.255.255.255"); /* broadcast: connect is refused at once */
     assert_int_equal(stage(&c, &item, 1, &report), 0);
     assert_int_equal(report.nodes[0].way, STAGE_CHAIN);
-    assert_int_equal(report.nodes[1].way, STAGE_SSH);
-    assert_non_null(report.nodes[1].why);
-    assert_int_equal(report.nodes[2].way, STAGE_CHAIN);
+    for (size_t idx = 1; idx < 3; idx++) {
+        assert_int_equal(report.nodes[idx].way, STAGE_SSH);
+        assert_non_null(report.nodes[idx].why);
+    }
     for (size_t idx = 0; idx < 3; idx++) {
         assert_same(below(source, "a"), below(report.nodes[idx].paths[0], "a"));
         assert_same(below(source, "b c"), below(report.nodes[idx].paths[0], "b c"));
@@ -322,10 +323,9 @@ TEST_IN_SCRATCH(a_node_that_nobody_connects_to_is_served_by_ssh)
     cluster_open(&c, *state, 2);
     c.specs[0].address = STR_LIT("no-such-host.invalid");
     assert_int_equal(stage(&c, &item, 1, &report), 0);
-    assert_int_equal(report.nodes[0].way, STAGE_SSH);
-    assert_int_equal(report.nodes[1].way, STAGE_CHAIN);
-    assert_non_null(strstr(report.nodes[0].why, "does not resolve"));
     for (size_t idx = 0; idx < 2; idx++) {
+        assert_int_equal(report.nodes[idx].way, STAGE_SSH);
+        assert_non_null(strstr(report.nodes[idx].why, "does not resolve"));
         const char *there = report.nodes[idx].paths[0];
         assert_same(below(source, "huge"), below(there, "huge"));
         assert_same(below(source, "deep/file 299"), below(there, "deep/file 299"));
