@@ -174,7 +174,7 @@ build/$(1)/orchestrator/view/page_card.c.o: orchestrator/view/card.css
 build/$(1)/orchestrator/cmd/cmd_explain.c.o: orchestrator/cmd/explain.txt
 build/$(1)/orchestrator/cmd/cmd_completion.c.o: orchestrator/cmd/completion.bash orchestrator/cmd/completion.fish
 build/$(1)/orchestrator/fleet/runtime_inside.c.o: orchestrator/fleet/inside.sh
-build/$(1)/orchestrator/fleet/node_image.c.o: orchestrator/fleet/provide_image.sh orchestrator/fleet/find_image.sh
+build/$(1)/orchestrator/fleet/node_image.c.o: orchestrator/fleet/provide_image.sh
 build/$(1)/orchestrator/fleet/remote_ssh.c.o: $(addprefix orchestrator/fleet/remote_,prelude.sh launch.sh put.sh)
 build/$(1)/tests/%.c.o: EXTRA := -Iworkloads -I.
 build/$(1)/tests/unit/test_wl_cuda_%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAGS)

@@ -33,8 +33,7 @@ static const struct opt OPTS[] = {
         .value = "SOURCE"),
     OPT(struct args, images, "image",
         "an image by its id or reference; may be given more than once", .value = "IMAGE"),
-    OPT(struct args, runtime, "runtime",
-        "docker, podman, or, experimental, apptainer or enroot; default: the inventory's",
+    OPT(struct args, runtime, "runtime", "docker or podman; default: the inventory's",
         .value = "ENGINE"),
     OPT(struct args, locks, "locks", "pins are taken from the locks there; default manifests/locks",
         .value = "DIR"),
@@ -269,8 +268,7 @@ static int choose_runtime(struct provision *p, struct err *err)
     const char *option = p->args->runtime;
     p->runtime = inventory->runtime;
     if (option && !runtime_kind_of_name(str_of(option), &p->runtime)) {
-        return err_set(err, ERR_USAGE,
-                       "--runtime %.60s: expected docker, podman, apptainer or enroot", option);
+        return err_set(err, ERR_USAGE, "--runtime %.60s: expected docker or podman", option);
     }
     if (p->args->images.n && p->runtime == RUNTIME_NONE) {
         return err_set(

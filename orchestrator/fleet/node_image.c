@@ -15,7 +15,7 @@
 #define OUTPUT_MAX    (64u << 10)
 #define STATUS_ABSENT 3
 #define RM_NS         (60 * NS_PER_S)
-#define ARGS_MAX      8
+#define ARGS_MAX      6
 
 struct provide {
     struct arena *arena;
@@ -26,13 +26,11 @@ struct provide {
     int64_t deadline_ns;
     int n_tries;
     char config[OCI_DIGEST_SIZE], manifest[OCI_DIGEST_SIZE]; /* "" where not known */
-    const char **files;     /* the image's, on each node; NULL: the engine keeps images itself */
     struct image_info info; /* of the store's, where it is loaded from there */
     struct node_image_report report;
 };
 
 EMBED(provide_image_sh, "orchestrator/fleet/provide_image.sh");
-EMBED(find_image_sh, "orchestrator/fleet/find_image.sh");
 
 const char *const NODE_IMAGE_WAY_NAMES[] = {
     [NODE_IMAGE_THERE] = "there", [NODE_IMAGE_PULLED] = "pulled", [NODE_IMAGE_LOADED] = "loaded"};
@@ -116,8 +114,7 @@ static int take_answer(struct provide *provide, size_t node_idx, int exit_status
         return fail_output("the node gave no image id", output, err);
     }
     /* If only the digest is known, the engine has checked manifest and config against it. */
-    if (!provide->files && (provide->config[0] || provide->manifest[0]) &&
-        !is_pinned_id(provide, id)) {
+    if ((provide->config[0] || provide->manifest[0]) && !is_pinned_id(provide, id)) {
         return err_set(err, ERR_INTEGRITY, "the engine has %.*s, the pin is %s", STR_ARG(id),
                        provide->config[0] ? provide->config : provide->manifest);
     }
@@ -153,34 +150,14 @@ struct image_round {
     struct strbuf *outputs;
 };
 
-/* Of apptainer and enroot: where the image's file is. */
-static enum step find_file(struct provide *provide, struct fleet_node *node, size_t node_idx,
-                           struct err *err)
-{
-    const char *work = NULL;
-    if (!provide->files || provide->files[node_idx]) {
-        return STEP_DONE;
-    }
-    enum step step = node->remote->ops->work_folder(node->remote, &work, err);
-    if (step == STEP_DONE) {
-        provide->files[node_idx] =
-            arena_printf(provide->arena, "%s/images/%s%s", work,
-                         provide->report.image.digest.ptr + strlen("sha256:"),
-                         provide->kind == RUNTIME_ENROOT ? ".sqsh" : ".sif");
-    }
-    return step;
-}
-
 static enum step step_round(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
     const struct image_round *round = ctx;
     const char *args[ARGS_MAX];
-    enum step step = find_file(round->provide, node, node_idx, err);
-    if (step != STEP_DONE) {
-        return step;
-    }
     memcpy(args, round->args, sizeof(args));
-    args[round->file_at] = round->files ? round->files[node_idx] : "";
+    if (round->files) {
+        args[round->file_at] = round->files[node_idx];
+    }
     const struct remote_exec exec = {.script = round->script,
                                      .args = args,
                                      .output = &round->outputs[node_idx],
@@ -213,16 +190,12 @@ static int run_round(struct image_round *round, enum node_image_way way, struct 
 
 static int ask_or_pull(struct provide *provide, struct err *err)
 {
-    struct image_round round = {
-        .provide = provide,
-        .script = provide->files ? embedded_body(EMBEDDED(find_image_sh)).ptr
-                                 : embedded_body(EMBEDDED(provide_image_sh)).ptr,
-        .args = {RUNTIME_KIND_NAMES[provide->kind], provide->config, provide->manifest,
-                 registry_ref(provide), arena_printf(provide->arena, "%d", provide->n_tries), "",
-                 provide->report.image.digest.ptr},
-        .file_at = 5,
-        .files = provide->files,
-        .deadline_ns = provide->deadline_ns};
+    struct image_round round = {.provide = provide,
+                                .script = embedded_body(EMBEDDED(provide_image_sh)).ptr,
+                                .args = {RUNTIME_KIND_NAMES[provide->kind], provide->config,
+                                         provide->manifest, registry_ref(provide),
+                                         arena_printf(provide->arena, "%d", provide->n_tries)},
+                                .deadline_ns = provide->deadline_ns};
     return run_round(&round, NODE_IMAGE_PULLED, err);
 }
 
@@ -390,23 +363,6 @@ static int load_all(struct provide *provide, struct err *err)
 
 /* ---- the whole ---- */
 
-static int choose_file(struct provide *provide, struct err *err)
-{
-    const char *file = NULL;
-    for (size_t idx = 0; idx < provide->fleet->n_nodes; idx++) {
-        const char *here = provide->report.nodes[idx].id.ptr ? provide->files[idx] : NULL;
-        if (file && here && strcmp(file, here) != 0) {
-            return err_set(err, ERR_CONTAINER,
-                           "image %s: its file is %s on one node and %s on another: with runtime "
-                           "%s all need the same work folder",
-                           provide->spec->name, file, here, RUNTIME_KIND_NAMES[provide->kind]);
-        }
-        file = here ? here : file;
-    }
-    provide->report.image.file = str_of(file);
-    return 0;
-}
-
 /* One name for all nodes: the plan and its journal say it once. */
 static int choose_id(struct provide *provide, struct err *err)
 {
@@ -424,7 +380,7 @@ static int choose_id(struct provide *provide, struct err *err)
         id = here;
     }
     provide->report.image.id = id;
-    return provide->files ? choose_file(provide, err) : 0;
+    return 0;
 }
 
 /* A digest alone does not tell the engine's id of the image; the store's manifest does. */
@@ -467,7 +423,8 @@ static int prepare(struct provide *provide, struct err *err)
         return err_set(err, ERR_CONTAINER, "runtime none has no images");
     }
     if (provide->kind == RUNTIME_APPTAINER || provide->kind == RUNTIME_ENROOT) {
-        provide->files = arena_array(provide->arena, const char *, provide->fleet->n_nodes + 1);
+        return err_set(err, ERR_CONTAINER, "runtime %s is untried: reperf brings it no images",
+                       RUNTIME_KIND_NAMES[provide->kind]);
     }
     if (!pins->has_digest && !pins->has_manifest) {
         return fail_unpinned(provide, err);

@@ -2,7 +2,7 @@
 /* Container engines on the nodes, behind one interface: the command that starts a workload inside, the one that ends it, and the
    meaning of its end. They are argv arrays, data that runs nothing by itself, so that plan and journal can show them; the
    runner runs them through a node's remote. fleet/node_image brings the images. docker and podman are run in the tests;
-   apptainer and enroot are not in the distribution: their argv is tested, they have never been run. */
+   apptainer and enroot are not in the distribution: their argv is tested, they have never been run, and no image is brought to them. */
 #ifndef FLEET_RUNTIME_H
 #define FLEET_RUNTIME_H
 

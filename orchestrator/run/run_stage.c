@@ -103,7 +103,7 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
     image->digest = step->image_digest;
     if (!image->id
              .ptr) { /* no remaining node has it: a resumed step gets a name, but is never started */
-        image->id = image->file = image->digest;
+        image->id = image->digest;
     }
     events_write(&r->events, EV_IMAGE_PROVIDED, &fields);
     return 0;

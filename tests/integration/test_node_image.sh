@@ -51,8 +51,8 @@ exits 2 "an unknown engine" provision docker "$IMAGE" --runtime rocket
 exits 7 "an image without a digest" provision docker example.org/team/img:1
 like "$(cat "$T/err")" "is not pinned.*reperf data lock" "and what to do about it"
 inventory apptainer apptainer "127.0.0.1:$MAIN"
-exits 7 "an engine that is not there" provision apptainer
-like "$(cat "$T/err")" "apptainer: not found on this node" "is named"
+exits 7 "an engine that gets no images" provision apptainer
+like "$(cat "$T/err")" "runtime apptainer is untried" "is refused"
 mkdir -p "$T/none"
 ln -sf "$(command -v sh)" "$T/none/sh"
 exits 7 "no engine" env PATH="$T/none" "$REPERF" nodes provision --locks "$LOCKS" "$T/docker.json" --image "$IMAGE"
@@ -128,25 +128,6 @@ if start_podman; then
 else
     skip "podman" "podman runs nothing here: $(cat "$T/why")"
 fi
-# --- engines that keep an image in a file, which is the site's to make: fakes ------------------------------
-mkdir -p "$T/fake"
-printf '#!/bin/sh\nexit 9\n' | tee "$T/fake/enroot" >"$T/fake/apptainer"
-chmod +x "$T/fake/apptainer" "$T/fake/enroot"
-# shellcheck disable=SC2317 # run by exits
-faked() { PATH="$T/fake:$PATH" provision "$1" "$IMAGE" --json; } # INVENTORY
-for engine in apptainer:sif enroot:sqsh; do
-    file="$REPERF_STATE/images/${digest#sha256:}.${engine#*:}" engine=${engine%:*}
-    mkdir -p "${file%/*}"
-    inventory "$engine" "$engine" "127.0.0.1:$MAIN"
-    exits 7 "$engine: images are not made" faked "$engine"
-    like "$(cat "$T/err")" "reperf does not make images for $engine" "for a reason that is said"
-    echo mine >"$file"
-    (cd "${file%/*}" && sha256sum "${file##*/}" >"$file.sha256")
-    exits 0 "$engine: a file of the site's own" faked "$engine"
-    is "$(way)" "('there', '$digest')" "is taken with its digest"
-    echo changed >"$file"
-    exits 5 "$engine: and not when it was changed" faked "$engine"
-done
 # An engine that says it has the image, by another id.
 cat >"$T/bin/docker" <<'EOF2'
 #!/bin/sh
