@@ -231,7 +231,6 @@ static void read_release(struct fetch *fetch)
 #define N_CONNECTIONS   8
 #define CHUNK_MIN_BYTES (256u << 10)
 #define CHUNK_MAX_BYTES (64u << 20)
-#define SPLIT_MIN_BYTES (512u << 10) /* what is worth a connection of its own */
 
 bool fetch_has_expectation(const struct fetch *fetch)
 {
@@ -587,31 +586,6 @@ static int start_whole(struct fetch *fetch, struct slot *slot, struct mirror *mi
     return slot_start(slot, mirror, 0, (uint64_t)fetch->size_bytes, err);
 }
 
-/* The end of the file: an idle connection takes over half of what the last has still to bring. */
-static int split_last(struct fetch *fetch, struct slot *idle, struct err *err)
-{
-    struct slot *last = NULL;
-    for (size_t idx = 0; idx < fetch->n_slots; idx++) {
-        struct slot *slot = &fetch->slots[idx];
-        if (slot->transfer && !slot->is_whole_body &&
-            (!last || slot->end - slot->pos > last->end - last->pos)) {
-            last = slot;
-        }
-    }
-    if (!last || !fetch->map || last->end - last->pos < SPLIT_MIN_BYTES) {
-        return 0;
-    }
-    uint64_t at = last->pos + (last->end - last->pos) / 2;
-    at = block_end(fetch, (size_t)(at / fetch->block_bytes));
-    struct mirror *mirror = pick_mirror(fetch, n_bad_of(fetch, (size_t)(at / fetch->block_bytes)));
-    if (!mirror || mirror->no_ranges || at >= last->end) {
-        return 0;
-    }
-    uint64_t end = last->end;
-    last->end = at;
-    return slot_start(idle, mirror, at, end, err);
-}
-
 /* --- who does what ------------------------------------------------------------------------------------ */
 
 static size_t count_running(const struct fetch *fetch)
@@ -630,11 +604,9 @@ static bool has_work(const struct fetch *fetch)
 
 static int employ(struct fetch *fetch, struct slot *slot, struct err *err)
 {
-    if (!has_work(fetch)) {
-        return split_last(fetch, slot, err);
-    }
     struct mirror *mirror =
-        pick_mirror(fetch, fetch->map ? n_bad_of(fetch, first_missing(fetch)) : 0);
+        has_work(fetch) ? pick_mirror(fetch, fetch->map ? n_bad_of(fetch, first_missing(fetch)) : 0)
+                        : NULL;
     if (!mirror) {
         return 0;
     }
