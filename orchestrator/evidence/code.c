@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "evidence/rundir.h"
-#include "sys/proc.h"
+#include "sys/child.h"
 
 #define GIT_DEADLINE_NS (60 * NS_PER_S)
 #define GIT_OUTPUT_MAX  (4u << 20)
@@ -49,7 +49,7 @@ static int ask_git(struct arena *arena, struct clock_src clock, const char *cons
     struct err ignored = {0};
     int status = -1;
     *ret = STR_EMPTY;
-    if (proc_capture(clock, argv, GIT_DEADLINE_NS, &buf, &status, &ignored) < 0 || status != 0) {
+    if (child_capture(clock, argv, GIT_DEADLINE_NS, &buf, &status, &ignored) < 0 || status != 0) {
         return 0;
     }
     if (buf.is_full) {

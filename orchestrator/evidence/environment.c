@@ -11,7 +11,7 @@
 #include "base/secret.h"
 #include "codec/digest.h"
 #include "codec/json_document.h"
-#include "sys/proc.h"
+#include "sys/child.h"
 
 #define TOOL_DEADLINE_NS (10 * NS_PER_S)
 #define TOOL_OUTPUT_MAX  65536
@@ -185,7 +185,7 @@ static struct str ask(struct arena *arena, const struct environment_opts *opts,
     CLEANUP(strbuf) struct strbuf buf = STRBUF(TOOL_OUTPUT_MAX);
     struct err ignored = {0};
     int status = -1;
-    if (proc_capture(opts->clock, argv, TOOL_DEADLINE_NS, &buf, &status, &ignored) < 0 ||
+    if (child_capture(opts->clock, argv, TOOL_DEADLINE_NS, &buf, &status, &ignored) < 0 ||
         status != 0) {
         return STR_EMPTY;
     }

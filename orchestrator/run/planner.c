@@ -10,7 +10,7 @@
 #include "base/nearest.h"
 #include "base/said.h"
 #include "run/planner_impl.h"
-#include "sys/proc.h"
+#include "sys/child.h"
 
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
 #define PROBE_OUTPUT_MAX  (1u << 20)
@@ -99,7 +99,7 @@ static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *
         return known;
     }
     argv[step->n_argv] = "--describe";
-    if (proc_capture(p->opts->clock, argv, PROBE_DEADLINE_NS, &text, &status, &err) < 0) {
+    if (child_capture(p->opts->clock, argv, PROBE_DEADLINE_NS, &text, &status, &err) < 0) {
         probe->cause = ERR_WORKLOAD;
         probe->why = str_of(arena_printf(arena, "%s", err.msg));
     } else if (status != 0) {

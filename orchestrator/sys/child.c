@@ -82,7 +82,7 @@ int child_run(struct arena *arena, struct clock_src clock, const struct child_ca
     CLEANUP(fd) int input_fd = call->input_path ? open(call->input_path, O_RDONLY | O_CLOEXEC) : -1;
     CLEANUP(temp) struct temp *error = NULL;
     struct child_result result = {0};
-    if (temp_file(fs_join(arena, call->tmp_folder, ""), 0600, &error) < 0) {
+    if (call->tmp_folder && temp_file(fs_join(arena, call->tmp_folder, ""), 0600, &error) < 0) {
         return err_set(err, ERR_IO, "no temporary file in %s", call->tmp_folder);
     }
     const struct proc_spec spec = {
@@ -92,7 +92,7 @@ int child_run(struct arena *arena, struct clock_src clock, const struct child_ca
         .has_input = call->input_path,
         .input_fd = input_fd,
         .output_path = call->output_path,
-        .error_path = error->path,
+        .error_path = error ? error->path : NULL,
         .on_output = call->output_path ? NULL : collect,
         .output_ctx = call->out,
         .deadline_ns = call->deadline_ns,
@@ -102,11 +102,31 @@ int child_run(struct arena *arena, struct clock_src clock, const struct child_ca
     }
     loop_init(&loop, clock);
     int status = proc_start(&proc, &loop, &spec, err);
-    status = status < 0 ? status : wait_for(call, &loop, &proc, error->fd, &result, err);
-    result.error = status < 0 ? STR_EMPTY : read_end(arena, error->fd);
+    status =
+        status < 0 ? status : wait_for(call, &loop, &proc, error ? error->fd : -1, &result, err);
+    result.error = status < 0 || !error ? STR_EMPTY : read_end(arena, error->fd);
     if (status < 0) {
         return -1;
     }
     *ret_result = result;
     return 0;
+}
+
+int child_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,
+                  struct strbuf *out, int *ret_exit_status, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    size_t n_env = 0;
+    const struct child_call call = {.argv = argv,
+                                    .env = proc_env_allowed(&arena, &n_env),
+                                    .out = out,
+                                    .deadline_ns = deadline_ns};
+    struct child_result result;
+    if (child_run(&arena, clock, &call, &result, err) < 0) {
+        return -1;
+    }
+    *ret_exit_status = result.exit_status;
+    return result.is_timed_out ? err_set(err, ERR_TIMEOUT, "%s: did not end within %lld s", argv[0],
+                                         (long long)(deadline_ns / NS_PER_S))
+                               : 0;
 }

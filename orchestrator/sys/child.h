@@ -12,10 +12,11 @@
 
 struct child_call {
     const char *const *argv;
-    const char *const *env;  /* NAME=VALUE, ended by NULL */
-    const char *folder;      /* the working folder, or NULL: ours */
-    const char *tmp_folder;  /* it exists; stderr lies there for a while */
-    bool shows_error;        /* stderr is copied to ours as it comes */
+    const char *const *env; /* NAME=VALUE, ended by NULL */
+    const char *folder;     /* the working folder, or NULL: ours */
+    const char
+        *tmp_folder;  /* it exists; stderr lies there for a while. NULL: stderr goes with stdout */
+    bool shows_error; /* stderr is copied to ours as it comes */
     const char *input_path;  /* stdin; NULL: none */
     const char *output_path; /* stdout is appended there; NULL: it goes into out */
     struct strbuf *out;      /* NULL: what it prints is dropped */
@@ -34,5 +35,8 @@ struct child_result {
 /* 0 whatever the status. ERR_NOT_FOUND: there is no such program; ERR_INTERRUPTED: stopped. */
 MUST_CHECK int child_run(struct arena *arena, struct clock_src clock, const struct child_call *call,
                          struct child_result *ret_result, struct err *err);
+/* A short tool, with the environment that children may see: stdout and stderr in out. ERR_TIMEOUT past the deadline. */
+MUST_CHECK int child_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,
+                             struct strbuf *out, int *ret_exit_status, struct err *err);
 
 #endif

@@ -57,10 +57,6 @@ void proc_stop(struct proc *proc);
 void proc_release(struct proc *proc);
 CLEANUP_BY(proc, struct proc, proc_release);
 
-/* Runs to the end and collects stdout and stderr in out, up to its cap. For short tools only. */
-MUST_CHECK int proc_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,
-                            struct strbuf *out, int *ret_exit_status, struct err *err);
-
 /* Our environment reduced to what a child may see: the names of the allow-list. In the arena, ended by NULL. */
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n);
 

@@ -10,6 +10,7 @@
 #include "base/secret.h"
 #include "fleet/remote.h"
 #include "scratch.h"
+#include "sys/child.h"
 #include "sys/proc.h"
 #include "tests/servers/built_node.h"
 
@@ -61,7 +62,7 @@ TEST(signals_come_from_the_loop)
 static int capture(const char *const *argv, int64_t deadline_ns, struct strbuf *out, int *status,
                    struct err *err)
 {
-    return proc_capture(clock_system(), argv, deadline_ns, out, status, err);
+    return child_capture(clock_system(), argv, deadline_ns, out, status, err);
 }
 
 TEST(a_child_gets_its_argv_as_it_is)

@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "report/source.h"
 #include "store/source_store.h"
-#include "sys/proc.h"
+#include "sys/child.h"
 #include "tests/unit/scratch.h"
 
 /* --- addresses ---------------------------------------------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ static void run_script(const char *script, const char *arg, struct strbuf *out)
 {
     const char *const argv[] = {"/bin/sh", "-c", script, "-", arg, NULL};
     int status = -1;
-    PASSES(proc_capture(clock_system(), argv, 60 * NS_PER_S, out, &status, ERR));
+    PASSES(child_capture(clock_system(), argv, 60 * NS_PER_S, out, &status, ERR));
     if (status != 0) {
         fail_msg("%s", out->ptr);
     }
