@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,7 +15,6 @@
 #include "node/tool.h"
 
 #define GETENT_LIMIT (10 * NS_PER_S)
-#define GETENTS_MAX  64
 #define SAID_MAX     (64u << 10)
 
 struct addresses {
@@ -55,104 +53,28 @@ static bool add_number(struct addresses *found, struct str text)
     return true;
 }
 
-static bool next_word(struct str *rest, struct str *ret_word)
-{
-    size_t at = 0;
-    while (at < rest->len && (rest->ptr[at] == ' ' || rest->ptr[at] == '\t')) {
-        at++;
-    }
-    size_t end = at;
-    while (end < rest->len && rest->ptr[end] != ' ' && rest->ptr[end] != '\t') {
-        end++;
-    }
-    *ret_word = str_sub(*rest, at, end - at);
-    *rest = str_sub(*rest, end, rest->len);
-    return ret_word->len > 0;
-}
-
 /* "ADDRESS STREAM NAME" and the like. */
 static void read_getent(struct addresses *found, struct str said)
 {
     struct str line;
     while (str_next(&said, '\n', &line)) {
-        struct str number, kind;
-        if (next_word(&line, &number) && next_word(&line, &kind) && str_eq_z(kind, "STREAM")) {
+        struct str number;
+        if (str_next(&line, ' ', &number) && str_starts(str_trim(line), STR_LIT("STREAM"))) {
             (void)add_number(found, number);
         }
     }
 }
 
-struct getent { /* one that runs */
-    struct name_ask *ask;
-    const char *argv[4];
-    struct tool_program program;
-    struct tool tool;
-    struct strbuf said;
-    bool is_over;
-};
-
-static void begin_getent(struct getent *getent, struct name_ask *ask)
-{
-    *getent = (struct getent){.ask = ask, .argv = {"getent", "ahosts", ask->name, NULL}};
-    getent->program = (struct tool_program){getent->argv, false};
-    strbuf_init(&getent->said, SAID_MAX);
-    tool_begin(&getent->tool, tool_program, &getent->program, GETENT_LIMIT);
-}
-
-/* In parallel, because an unreachable name server delays each of them. */
-static void await_getents(struct getent *getents, size_t n, uint16_t port)
-{
-    size_t n_over = 0;
-    while (n_over < n) {
-        struct pollfd fds[GETENTS_MAX];
-        for (size_t idx = 0; idx < n; idx++) {
-            struct getent *getent = &getents[idx];
-            struct addresses found = {.items = getent->ask->found, .port = port};
-            int status;
-            if (!getent->is_over && tool_step(&getent->tool, &getent->said, &status)) {
-                getent->is_over = true;
-                n_over++;
-                if (status == 0) {
-                    read_getent(&found, strbuf_str(&getent->said));
-                    getent->ask->n = found.n;
-                }
-                strbuf_release(&getent->said);
-            }
-            fds[idx] =
-                (struct pollfd){.fd = getent->is_over ? -1 : getent->tool.out_fd, .events = POLLIN};
-        }
-        if (n_over < n) {
-            (void)poll(fds, n, TOOL_LOOK_MS);
-        }
-    }
-}
-
-void addresses_find(struct name_ask *asks, size_t n, uint16_t port)
-{
-    struct getent *getents = xcalloc(GETENTS_MAX, sizeof(*getents));
-    size_t n_getents = 0;
-    for (size_t idx = 0; idx < n; idx++) {
-        struct addresses found = {.items = asks[idx].found, .port = port};
-        bool is_number = add_number(&found, str_of(asks[idx].name));
-        asks[idx].n = found.n;
-        if (!is_number && asks[idx].name[0] != '-') {
-            begin_getent(&getents[n_getents++], &asks[idx]);
-        }
-        if (n_getents == GETENTS_MAX) {
-            await_getents(getents, n_getents, port);
-            n_getents = 0;
-        }
-    }
-    await_getents(getents, n_getents, port);
-    free(getents);
-}
-
 size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX])
 {
-    struct name_ask ask = {.name = name};
-    addresses_find(&ask, 1, port);
-    memcpy(ret, ask.found, ask.n * sizeof(*ret));
-    return ask.n;
+    const char *const argv[] = {"getent", "ahosts", name, NULL};
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
+    struct addresses found = {.items = ret, .port = port};
+    if (!add_number(&found, str_of(name)) && name[0] != '-' &&
+        tool_run(argv, GETENT_LIMIT, false, &said) == 0) {
+        read_getent(&found, strbuf_str(&said));
+    }
+    return found.n;
 }
 
 /* ---- routes ---- */

@@ -7,15 +7,7 @@
 #include "base/arena.h"
 #include "sys/relay_net.h"
 
-struct name_ask {
-    const char *name;
-    struct net_address found[NET_ADDRESSES_MAX]; /* its addresses, in their order */
-    size_t n;                                    /* 0: the name does not resolve */
-};
-
-/* Finds the addresses of all names, with that port. */
-void addresses_find(struct name_ask *asks, size_t n, uint16_t port);
-/* Finds those of one name. Returns their number. */
+/* The addresses of a name, in their order, with that port. Returns their number; 0: it does not resolve. */
 size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);
 /* The name of the interface through which it is reached, in the arena; NULL: none. */
 const char *address_route(struct arena *arena, const struct net_address *address);

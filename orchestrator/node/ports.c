@@ -18,6 +18,7 @@
 #include "node/job.h"
 #include "node/name_find.h"
 
+#define NAMES_NS    (30 * NS_PER_S) /* for all peers' names, where name servers do not answer */
 #define GREETING    "reperf-probe\n"
 #define BEGIN       "reperf-probe 1 begin\n"
 #define END         "reperf-probe 1 end\n"
@@ -187,9 +188,14 @@ static void try_all(struct arena *arena, struct port_attempt *attempts, size_t n
     }
 }
 
+struct peer {
+    struct net_address found[NET_ADDRESSES_MAX];
+    size_t n; /* 0: its name does not resolve */
+};
+
 /* Tries every address of every name at once, the first ones first. Returns how many. */
 static size_t begin_all(struct arena *arena, struct port_attempt *attempts,
-                        const struct name_ask *peers, size_t n_peers, struct port_attempt ***ret_of)
+                        const struct peer *peers, size_t n_peers, struct port_attempt ***ret_of)
 {
     struct port_attempt **of =
         arena_array(arena, struct port_attempt *, n_peers * NET_ADDRESSES_MAX + 1);
@@ -228,12 +234,11 @@ int serve_connect(struct server *server UNUSED, const struct node_request *reque
         port < 1) {
         return serve_bad(text);
     }
-    struct name_ask *peers = arena_array(arena, struct name_ask, n + 1);
-    for (size_t idx = 0; idx < n; idx++) {
-        peers[idx].name = request->fields[2 * idx + 2].ptr;
-    }
-    addresses_find(peers, n, (uint16_t)port);
-    for (size_t idx = 0; idx < n; idx++) {
+    struct peer *peers = arena_array(arena, struct peer, n + 1);
+    const int64_t until_ns = clock_now_ns() + NAMES_NS;
+    for (size_t idx = 0; idx < n && clock_now_ns() < until_ns; idx++) {
+        peers[idx].n =
+            address_find(request->fields[2 * idx + 2].ptr, (uint16_t)port, peers[idx].found);
         n_addresses += peers[idx].n;
     }
     struct port_attempt *attempts = arena_array(arena, struct port_attempt, n_addresses + 1);

@@ -19,6 +19,21 @@
 #define GRACE_NS     (2 * NS_PER_S) /* between TERM and KILL, and from then until it is abandoned */
 #define ENDS_MAX     2
 #define CHUNK_BYTES  16384
+#define LOOK_MS      20
+
+struct tool {
+    pid_t pid;
+    int out_fd; /* -1: its output has ended */
+    int64_t until_ns;
+    int n_ends; /* signals sent to end it */
+    int status;
+    bool is_over, is_stuck;
+};
+
+struct tool_program {
+    const char *const *argv;
+    bool with_errors;
+};
 
 static const char *folders(struct arena *arena)
 {
@@ -42,7 +57,8 @@ bool tool_is_there(const char *name)
     return false;
 }
 
-int tool_program(void *ctx)
+/* A tool_fn that executes the program in ctx. */
+static int tool_program(void *ctx)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct tool_program *program = ctx;
@@ -106,7 +122,7 @@ static void look(struct tool *tool)
     }
 }
 
-void tool_begin(struct tool *tool, tool_fn fn, void *ctx, int64_t limit_ns)
+static void tool_begin(struct tool *tool, tool_fn fn, void *ctx, int64_t limit_ns)
 {
     int ends[2];
     *tool = (struct tool){.until_ns = clock_now_ns() + limit_ns, .out_fd = -1};
@@ -130,7 +146,7 @@ void tool_begin(struct tool *tool, tool_fn fn, void *ctx, int64_t limit_ns)
 }
 
 /* Processes that it left behind may keep its output open; they are not waited for. */
-bool tool_step(struct tool *tool, struct strbuf *out, int *ret_status)
+static bool tool_step(struct tool *tool, struct strbuf *out, int *ret_status)
 {
     bool is_end = tool->out_fd < 0;
     while (!is_end && take_output(tool, out, &is_end)) {
@@ -156,7 +172,7 @@ int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out)
     tool_begin(&tool, fn, ctx, limit_ns);
     while (!tool_step(&tool, out, &status)) {
         struct pollfd said = {.fd = tool.out_fd, .events = POLLIN};
-        (void)poll(&said, 1, tool.out_fd < 0 ? 1 : TOOL_LOOK_MS);
+        (void)poll(&said, 1, tool.out_fd < 0 ? 1 : LOOK_MS);
     }
     return status;
 }
