@@ -88,7 +88,7 @@ NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
 # The part of codec in reperf-node: no third-party library, since it is linked statically.
 NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c relay_tar.c ustar.c unpack_names.c json_scan.c digest_read.c md5_many.c md5_lanes.c) \
-             $(addprefix sys/,tree_run.c tree_worker.c digest_cache.c pool.c loop.c relay_net.c))
+             $(addprefix sys/,tree_run.c digest_cache.c pool.c loop.c relay_net.c))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # The parts of the CUDA backend that are built without CUDA: they need no header of it.
 CUDA_PURE := layout device_fit
@@ -173,7 +173,7 @@ build/$(1)/orchestrator/view/page.c.o: orchestrator/view/page.css
 build/$(1)/orchestrator/view/page_card.c.o: orchestrator/view/card.css
 build/$(1)/orchestrator/cmd/cmd_explain.c.o: orchestrator/cmd/explain.txt
 build/$(1)/orchestrator/cmd/cmd_completion.c.o: orchestrator/cmd/completion.bash orchestrator/cmd/completion.fish
-build/$(1)/orchestrator/fleet/runtime_inside.c.o: orchestrator/fleet/inside.sh
+build/$(1)/orchestrator/fleet/runtime.c.o: orchestrator/fleet/inside.sh
 build/$(1)/orchestrator/fleet/node_image.c.o: orchestrator/fleet/provide_image.sh
 build/$(1)/orchestrator/fleet/remote_ssh.c.o: $(addprefix orchestrator/fleet/remote_,prelude.sh launch.sh put.sh)
 build/$(1)/tests/%.c.o: EXTRA := -Iworkloads -I.

@@ -18,7 +18,7 @@
 #include "store/store_gc.h"
 #include "store/store_verify.h"
 #include "sys/digest_cache.h"
-#include "sys/pool_lanes.h"
+#include "sys/pool.h"
 
 #define GRACE_S_MAX   (3650 * INT64_C(86400))
 #define FILE_KIND     "file" /* references of files that the user added */

@@ -11,7 +11,7 @@
 #include "codec/json_document.h"
 #include "store/store.h"
 #include "sys/digest_cache.h"
-#include "sys/pool_lanes.h"
+#include "sys/pool.h"
 #include "sys/tree.h"
 
 struct args {

@@ -10,7 +10,7 @@
 #include "store/dataset_store.h"
 #include "store/dataset_verify.h"
 #include "sys/digest_cache.h"
-#include "sys/pool_lanes.h"
+#include "sys/pool.h"
 
 static int load(struct artifact_job *job, const struct artifact *artifact,
                 struct dataset_here *ret_here, struct err *err)

@@ -19,7 +19,7 @@
 #include "load/places.h"
 #include "run/events.h"
 #include "store/logs_clone.h"
-#include "sys/pool_lanes.h"
+#include "sys/pool.h"
 #include "view/audit_out.h"
 #include "view/explain_out.h"
 

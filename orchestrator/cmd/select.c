@@ -8,7 +8,7 @@
 #include "cmd/guests.h"
 #include "load/audit_logs.h"
 #include "run/run_address.h"
-#include "sys/pool_lanes.h"
+#include "sys/pool.h"
 #include "view/page.h"
 
 int shown_level(const struct shown_args *args, enum text_level *ret_level, struct err *err)

@@ -12,7 +12,7 @@
 #include "codec/json_table.h"
 #include "draft/csv.h"
 #include "load/measure_many.h"
-#include "sys/pool_lanes.h"
+#include "sys/pool.h"
 
 #define SMALL_BYTES_MAX (1u << 20) /* of scaling.json, and of a system's description */
 #define TABLE_BYTES_MAX (64u << 20)

@@ -263,9 +263,6 @@ static void local_free(struct remote *remote)
     free(local);
 }
 
-static const struct remote_ops LOCAL_OPS = {REMOTE_NODE_OPS, .exec = local_exec,
-                                            .abort = local_abort, .free = local_free};
-
 /* A relative one is below where we are. */
 static char *absolute(const char *folder)
 {
@@ -277,8 +274,8 @@ static char *absolute(const char *folder)
 struct remote *remote_local_new(struct loop *loop, const char *work_folder)
 {
     struct local *local = xcalloc(1, sizeof(*local));
-    local->base.remote.ops = &LOCAL_OPS;
-    served_init(&local->base, loop, &LOCAL_WAY);
+    served_init(&local->base, loop, &LOCAL_WAY,
+                (struct remote_ops){.exec = local_exec, .abort = local_abort, .free = local_free});
     local->base.work_folder = absolute(work_folder);
     local->child = local->exec = PROC_EMPTY;
     local->to_child.fd = local->to_exec.fd = -1;

@@ -65,6 +65,7 @@ struct remote_node { /* reperf-node there */
 
 struct served {
     struct remote remote; /* first: a struct remote * is this */
+    struct remote_ops ops;
     const struct node_way *way;
     struct loop *loop; /* borrowed */
     char *work_folder; /* NULL: not asked yet */
@@ -81,23 +82,15 @@ struct served {
     struct remote_node node;
 };
 
-void served_init(struct served *r, struct loop *loop, const struct node_way *way);
+/* ops: what this kind of remote does in its own way (exec, abort, free, login_noise). */
+void served_init(struct served *r, struct loop *loop, const struct node_way *way,
+                 struct remote_ops ops);
 /* After the channel was closed. */
 void served_release(struct served *r);
 void served_begin(struct served *r, const char *what);
 void served_end(struct served *r);
 void remote_collect(void *ctx, const char *ptr, size_t len); /* ctx: a strbuf */
 
-/* ---- remote_node.c ---- */
-
-/* Serves the current operation by reperf-node, which is installed first if necessary: its answer is in op.output until
-   served_end; STEP_FAIL has ended it. */
-enum step remote_node_ask(struct served *r, struct err *err);
-/* Written once an operation; what is too long leaves op.request.is_full. */
-void remote_node_request(struct served *r, enum node_op op, const struct str *fields,
-                         size_t n_fields);
-/* Where it lies there. */
-enum step remote_node_there(struct remote *remote, const char **ret_path, struct err *err);
 /* It cannot run: fails with `what` and the first line of its output. The next operation tries again. */
 enum step remote_node_never(struct served *r, const char *what, struct str said, struct err *err);
 /* Its channel makes room for a script. */
@@ -107,28 +100,8 @@ void remote_node_lost(struct served *r);
 /* Gives up the current operation; true: nothing else needs to be done for it. */
 bool remote_node_abort(struct served *r);
 
-/* ---- remote_jobs.c: the operations of remote.h ---- */
-
 /* START's fields after the id, behind n_before free places (node/README.md); cleanup_prefix goes before the cleanup's words. */
 struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
                               const char *cleanup_prefix, size_t n_before, size_t *ret_n);
-enum step remote_job_start(struct remote *remote, const struct remote_job *job, struct err *err);
-enum step remote_job_poll(struct remote *remote, const char *id, struct job_report *ret_report,
-                          struct err *err);
-enum step remote_job_read_log(struct remote *remote, const char *id, struct log_part *part,
-                              struct err *err);
-enum step remote_job_digest(struct remote *remote, const char *id, char *ret_hex, struct err *err);
-enum step remote_job_signal(struct remote *remote, const char *id, int signal_no, struct err *err);
-enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
-                          struct err *err);
-enum step remote_job_forget(struct remote *remote, const char *id, struct err *err);
-enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct err *err);
-enum step remote_job_folder(struct remote *remote, const char **ret_path, struct err *err);
-/* Those of every remote whose jobs are reperf-node's. */
-#define REMOTE_NODE_OPS                                                                            \
-    .ask = remote_ask, .start = remote_job_start, .poll = remote_job_poll,                         \
-    .read_log = remote_job_read_log, .log_digest = remote_job_digest, .signal = remote_job_signal, \
-    .reap = remote_job_reap, .forget = remote_job_forget, .work_folder = remote_job_folder,        \
-    .program = remote_node_there
 
 #endif

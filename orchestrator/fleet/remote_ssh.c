@@ -376,10 +376,6 @@ static struct str ssh_remote_login_noise(const struct remote *remote)
     return r->ssh ? ssh_login_noise(r->ssh) : STR_LIT("");
 }
 
-static const struct remote_ops SSH_OPS = {REMOTE_NODE_OPS, .exec = ssh_remote_exec,
-                                          .abort = ssh_remote_abort, .free = ssh_remote_free,
-                                          .login_noise = ssh_remote_login_noise};
-
 /* For sites that know their network; otherwise the default applies. */
 static int find_outage(const struct remote_ssh_opts *opts, int64_t *ret_ns, struct err *err)
 {
@@ -421,8 +417,11 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
         return NULL;
     }
     r = xcalloc(1, sizeof(*r));
-    r->base.remote.ops = &SSH_OPS;
-    served_init(&r->base, loop, &SSH_WAY);
+    served_init(&r->base, loop, &SSH_WAY,
+                (struct remote_ops){.exec = ssh_remote_exec,
+                                    .abort = ssh_remote_abort,
+                                    .free = ssh_remote_free,
+                                    .login_noise = ssh_remote_login_noise});
     if (ssh_plan_init(&r->plan, &plan_opts, err) < 0) {
         ssh_plan_release(&r->plan);
         served_release(&r->base);

@@ -19,18 +19,9 @@ void facts_printf(struct facts *facts, const char *key, const char *fmt, ...) PR
 void facts_unknown(struct facts *facts, const char *key, const char *why);
 /* The value, or if it is empty why. */
 void facts_say(struct facts *facts, const char *key, const char *value, const char *why);
-/* The first line of a file. */
-void facts_file(struct facts *facts, const char *key, const char *path);
 /* False, and "", if it cannot be read. */
 bool facts_line(const char *path, char ret_text[FACTS_TEXT]);
 /* Names in a folder with that prefix; none if there is no such folder. */
 struct fs_names facts_names(struct facts *facts, const char *folder, const char *prefix);
-/* PREFIX.NAME.soft and .hard, PREFIX.caps, of a process by its folder in /proc. */
-void facts_limits(struct facts *facts, const char *prefix, const char *proc);
-
-void facts_of_machine(struct facts *facts, const char *work_folder); /* facts_machine.c */
-void facts_of_engines(struct facts *facts);                          /* facts_engines.c */
-void facts_of_gpus(struct facts *facts);                             /* facts_gpus.c */
-void facts_of_network(struct facts *facts);                          /* facts_network.c */
 
 #endif

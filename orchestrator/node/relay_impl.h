@@ -8,11 +8,6 @@
 #include "sys/digest_cache.h"
 #include "sys/pool.h"
 
-#define RELAY_IDLE_NS  (6LL * 3600 * NS_PER_S) /* without a stream: the orchestrator is gone */
-#define RELAY_STALL_NS (60 * NS_PER_S)         /* without progress of a neighbour */
-#define RELAY_BEAT_NS  (2 * NS_PER_S)          /* between two signs of life */
-#define RELAY_TICK_MS  500
-
 struct relay_root {    /* a folder that files are put below */
     int fd;            /* -1: not made yet */
     int partials_fd;   /* of its folder of partials, locked */
@@ -34,33 +29,8 @@ struct relay {
     uint64_t there_bytes, received_bytes;
 };
 
-int64_t relay_now_ns(const struct relay *relay);
 /* Sends a line to the orchestrator; fails if nobody reads any more. */
 MUST_CHECK int relay_say(const struct relay *relay, struct relay_line line, struct err *err);
-/* A sign of life, not too often. */
-MUST_CHECK int relay_beat(struct relay *relay, struct err *err);
-
-/* ---- relay_check.c ---- */
-
-/* Fills is_right; reports what is shared. */
-MUST_CHECK int relay_look(struct relay *relay, struct err *err);
-/* ERR_DISK if the rest does not fit. */
-MUST_CHECK int relay_check_disk(struct relay *relay, struct err *err);
-/* Reports what is missing, and from which byte on. */
-MUST_CHECK int relay_say_missing(struct relay *relay, struct err *err);
-
-/* ---- relay_stream.c ---- */
-
-struct relay_way { /* where the stream comes from */
-    bool is_stdin, has_peer;
-    bool has_next; /* a peer to which it is passed on */
-    struct relay_hop next;
-};
-
-/* Takes the stream of up_fd, which is non-blocking, to its end. */
-MUST_CHECK int relay_take_stream(struct relay *relay, int up_fd, const struct relay_way *way,
-                                 struct err *err);
-
 /* ---- relay_file.c ---- */
 
 struct relay_incoming; /* one file of the stream, which is wanted here */

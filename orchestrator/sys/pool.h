@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "base/err.h"
+#include "base/lanes.h"
 #include "sys/loop.h"
 
 #define POOL_THREADS_MIN 1
@@ -51,5 +51,8 @@ MUST_CHECK int pool_many(const struct pool_many *many, struct err *err);
 /* The end of a job ends the loop's wait; counted, so that several users of one pool may ask for it. */
 MUST_CHECK int pool_attach(struct pool *pool, struct loop *loop, struct err *err);
 void pool_detach(struct pool *pool, struct loop *loop);
+
+/* Threads for the rooms that have none (base/lanes.h): a lane a core. */
+struct lanes pool_lanes(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of sys/tree*.c share. */
+/* Between sys/tree_run.c and tree_hash.c: hashing a row of files on the pool. */
 #ifndef SYS_TREE_IMPL_H
 #define SYS_TREE_IMPL_H
 
@@ -7,8 +7,6 @@
 
 #include "sys/digest_cache.h"
 #include "sys/tree.h"
-
-/* ---- tree_run.c: the owner's side of hashing a row of files on the pool ---- */
 
 struct tree_run {
     const struct tree_opts *opts;
@@ -30,33 +28,5 @@ struct tree_run {
 };
 
 MUST_CHECK int tree_run(struct tree_run *run, struct err *err);
-
-/* ---- tree_worker.c: one thread's side ---- */
-
-struct tree_worker {
-    struct tree_run *run;
-    const atomic_bool *is_stopped; /* it ends early, with what it has; borrowed */
-    size_t at, end;                /* of its part of the files */
-};
-MUST_CHECK int tree_work(struct tree_worker *worker, struct err *err);
-
-struct tree_open { /* a file that is being read */
-    int fd;
-    size_t idx;
-    struct digest_key key;
-    bool is_settled; /* its digest may be cached */
-};
-/* The next file that must be read; files that are cached, not wanted or cannot be opened are handled on the way. 1: *ret_open
-   is open; 0: there is none (for this job). */
-MUST_CHECK int tree_next(struct tree_worker *worker, struct tree_open *ret_open, struct err *err);
-/* Fills buf unless the file ends. 0, or 1: it cannot be read, which is noted, and the file is closed. */
-MUST_CHECK int tree_fill(struct tree_worker *worker, struct tree_open *open, uint8_t *buf,
-                         size_t size, size_t *ret_len, struct err *err);
-void tree_done(struct tree_worker *worker, struct tree_open *open,
-               const struct digest_value *value);
-/* All of an open file by OpenSSL. */
-MUST_CHECK int tree_digest(struct tree_worker *worker, struct tree_open *open,
-                           struct digest *digest, uint8_t *buf, struct err *err);
-#define TREE_READ_BYTES (128u << 10)
 
 #endif
