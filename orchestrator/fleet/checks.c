@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report's launch needs, checked against a node. */
+/* What a node must be whatever runs there, and what a report's launch needs of it. */
 #include "base/base.h"
 
 #include "fleet/checks.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "report/container.h"
 
-#define GIB          (1LL << 30)
-#define LACKING_MAX  2048 /* bytes of what nodes lack, in words */
-#define CAP_RESOURCE 24   /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
+#define GIB (1LL << 30)
+/* Raw logs of several nodes are ordered by their time stamps, and rendezvous tokens and TLS certificates expire. */
+#define CLOCK_OFF_MAX_NS (2 * NS_PER_S)
+#define INODES_MIN                                                                                 \
+    100000 /* the largest dataset unpacked has 1.3 million files, one folder per class */
+#define CLOCK_CAP_PERCENT 98 /* application clocks under this share of the highest are a cap */
+#define CAP_RESOURCE      24 /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
 #define GPU_MEMORY_MIN                                                                             \
     0.9 /* of the vendor's figure: ECC in memory takes 1/16, the driver some more */
 
@@ -43,16 +48,19 @@ struct want_way {
     const char *key; /* the fact; of a limit the suffix of systemd's setting, as in LimitMEMLOCK */
     bool is_count;   /* not bytes */
     enum check_level level;
+    const char *wanted, *advice; /* of a GPU's field */
 };
 
 /* One requirement, one node. */
 struct trial {
     struct checks *checks;
     const struct inventory *inventory;
-    const struct node_facts *facts;
-    const struct want *want;
+    const struct node_probe *probe;
+    const struct node_facts *facts; /* the probe's */
+    const struct want *want;        /* NULL: what is required whatever runs there */
     const struct want_way *way;
     struct check check; /* being made */
+    bool is_moot;       /* there is nothing to check */
 };
 
 static PRINTF_LIKE(2, 3) void expect(struct trial *trial, const char *fmt, ...)
@@ -434,6 +442,282 @@ static void try_device(struct trial *trial)
     }
 }
 
+/* ---- what is required whatever runs there ---- */
+
+static double ms(int64_t ns)
+{
+    return (double)ns / (double)NS_PER_MS;
+}
+
+static void try_reach(struct trial *trial)
+{
+    const struct node_probe *probe = trial->probe;
+    trial->check.expected = STR_LIT("sshd accepts the login and a shell answers");
+    judge(trial, false, "%.*s", STR_ARG(probe->error));
+    if (probe->is_reached) {
+        judge(trial, true, "first answer after %.0f ms, then %.0f ms", ms(probe->connect_ns),
+              ms(probe->round_trip_ns));
+    }
+}
+
+static void try_noise(struct trial *trial)
+{
+    const struct node_facts *facts = trial->facts;
+    trial->check.expected = STR_LIT("a login that prints nothing");
+    judge(trial, true, "nothing");
+    if (facts->noise_bytes) {
+        judge(trial, false, "%zu bytes before the first line: %.*s", facts->noise_bytes,
+              STR_ARG(str_sub(facts->noise, 0, 80)));
+        trial->check.advice =
+            STR_LIT("print only if the shell is interactive: case $- in *i*) ... esac");
+    }
+}
+
+static void try_clock(struct trial *trial)
+{
+    int64_t low = trial->probe->clock_low_ns;
+    int64_t high = trial->probe->clock_high_ns;
+    bool is_off = low > CLOCK_OFF_MAX_NS || high < -CLOCK_OFF_MAX_NS;
+    bool is_sure = is_off || (low >= -CLOCK_OFF_MAX_NS && high <= CLOCK_OFF_MAX_NS);
+    trial->check.expected = STR_LIT("within 2 s of this machine's");
+    if (!trial->probe->has_clock) {
+        not_known(trial, STR_LIT("its date command prints no number"));
+        return;
+    }
+    judge(trial, !is_off, "between %+.3f s and %+.3f s", ms(low) / 1000, ms(high) / 1000);
+    trial->check.verdict = is_sure ? trial->check.verdict : CHECK_UNKNOWN;
+    trial->check.advice =
+        trial->check.verdict == CHECK_HOLDS ? STR_EMPTY : STR_LIT("chronyd or ntpd on every node");
+}
+
+static void try_work_folder(struct trial *trial)
+{
+    struct str path = facts_value(trial->facts, "disk.work.path");
+    struct str kind = facts_value(trial->facts, "disk.work.kind");
+    struct str writable = facts_value(trial->facts, "disk.work.writable");
+    bool can = str_eq_z(writable, "1");
+    expect(trial, "%.*s is writable", STR_ARG(path));
+    if (!knows(trial, "disk.work.path", path)) {
+        return;
+    }
+    judge(trial, can, "%s, on %.*s", can ? "it can" : "it cannot",
+          STR_ARG(kind.ptr ? kind : STR_LIT("an unknown file system")));
+    if (!writable.ptr) {
+        trial->check.found = facts_why(trial->facts, "disk.work.writable");
+    }
+}
+
+static void try_work_on_disk(struct trial *trial)
+{
+    struct str kind = facts_value(trial->facts, "disk.work.kind");
+    trial->is_moot = !str_eq_z(kind, "tmpfs") && !str_eq_z(kind, "ramfs");
+    trial->check.expected = STR_LIT("a work folder on a disk");
+    judge(trial, false, "%.*s", STR_ARG(kind));
+    trial->check.advice = STR_LIT("data there takes memory from the job and is lost on reboot: set "
+                                  "work_folder");
+}
+
+/* btrfs and others create inodes on demand. */
+static void try_inodes(struct trial *trial)
+{
+    int64_t inodes = 0;
+    trial->check.expected = STR_LIT("at least 100000 free inodes");
+    if (knows_i64(trial, "disk.work.inodes_free", &inodes)) {
+        judge(trial, inodes >= INODES_MIN || inodes == 0, "%" PRId64, inodes);
+        trial->check.found =
+            inodes ? trial->check.found : STR_LIT("the file system does not count them");
+    }
+}
+
+static void try_engine(struct trial *trial)
+{
+    const char *name = RUNTIME_KIND_NAMES[trial->inventory->runtime];
+    const char *key = arena_printf(trial->checks->arena, "engine.%s.version", name);
+    struct str version = facts_value(trial->facts, key);
+    trial->is_moot = trial->inventory->runtime == RUNTIME_NONE;
+    expect(trial, "%s answers", name);
+    judge(trial, version.ptr, "%.*s",
+          STR_ARG(version.ptr ? version : facts_why(trial->facts, key)));
+}
+
+/* Docker's own list of runtimes (after the third bar of its info), or a CDI file of NVIDIA's. */
+static void try_engine_gpus(struct trial *trial)
+{
+    const struct node_facts *facts = trial->facts;
+    enum runtime_kind runtime = trial->inventory->runtime;
+    struct str info = facts_value(facts, "engine.docker.info");
+    struct str specs = facts_value(facts, "cdi.specs");
+    bool has = (info.ptr && str_find(info, STR_LIT("nvidia")) >= 0) ||
+               (specs.ptr && str_find(specs, STR_LIT("nvidia")) >= 0) ||
+               facts_value(facts, "engine.nvidia-ctk.version").ptr;
+    int64_t n = 0;
+    (void)facts_i64(facts, "gpu.count", &n);
+    trial->is_moot = (runtime != RUNTIME_DOCKER && runtime != RUNTIME_PODMAN) ||
+                     (n == 0 && trial->probe->spec->gpus == 0) ||
+                     !facts_at(facts, "engine.%s.version", RUNTIME_KIND_NAMES[runtime]).ptr;
+    trial->check.expected = STR_LIT("the engine can give a container GPUs");
+    judge(trial, has, "%s",
+          has ? "NVIDIA's runtime or CDI files exist" : "no NVIDIA runtime, no CDI file");
+    trial->check.advice =
+        has ? STR_EMPTY : STR_LIT("install nvidia-container-toolkit; nvidia-ctk cdi generate");
+}
+
+/* More GPUs than the inventory lists: it may leave some out. */
+static void try_inventory_gpus(struct trial *trial)
+{
+    int64_t wanted = trial->probe->spec->gpus;
+    int64_t n = 0;
+    expect(trial, "%" PRId64, wanted);
+    if (knows_i64(trial, "gpu.count", &n)) {
+        trial->is_moot = wanted == 0 && n == 0;
+        trial->check.level = n > wanted ? CHECK_ADVISED : CHECK_REQUIRED;
+        judge(trial, n == wanted, "%" PRId64, n);
+    }
+}
+
+/* False: it has none, or that is not known. */
+static bool has_gpus(struct trial *trial, int64_t *ret_n)
+{
+    *ret_n = 0;
+    trial->is_moot = !facts_i64(trial->facts, "gpu.count", ret_n) || *ret_n <= 0;
+    return !trial->is_moot;
+}
+
+/* Why a field of a GPU is not known. */
+static struct str gpu_why(const struct trial *trial, int64_t gpu, const char *field)
+{
+    return facts_why(trial->facts,
+                     arena_printf(trial->checks->arena, "gpu.%" PRId64 ".%s", gpu, field));
+}
+
+static void gpu_not_known(struct trial *trial, int64_t gpu, const char *field)
+{
+    struct str why = gpu_why(trial, gpu, field);
+    not_known(trial, why.ptr ? why : STR_LIT("not known for every GPU"));
+}
+
+static bool says_no_such(struct str why)
+{
+    return str_eq_z(why, "[N/A]") || str_eq_z(why, "N/A") || str_eq_z(why, "[Not Supported]");
+}
+
+/* Lists each GPU whose field is not as it should be; an unknown field does not fail: old cards lack some. */
+static void try_gpu_field(struct trial *trial)
+{
+    CLEANUP(strbuf) struct strbuf bad = STRBUF(FACT_TEXT_MAX);
+    const char *field = trial->way->key;
+    int64_t n, n_known = 0;
+    /* A card without the mode, or with a driver that predates it, does not have it on. */
+    bool is_mig = strcmp(trial->check.id, "gpu-mig") == 0;
+    bool lacks_mig =
+        is_mig && str_find(facts_why(trial->facts, "smi.mig"), STR_LIT("not a valid field")) >= 0;
+    if (!has_gpus(trial, &n)) {
+        return;
+    }
+    for (int64_t gpu = 0; gpu < n; gpu++) {
+        struct str value = gpu_value(trial->facts, gpu, field);
+        n_known += value.ptr || lacks_mig || (is_mig && says_no_such(gpu_why(trial, gpu, field)));
+        if (value.ptr && !str_eq_z(value, trial->way->wanted)) {
+            strbuf_printf(&bad, "%sGPU %" PRId64 ": %.*s", bad.len ? ", " : "", gpu,
+                          STR_ARG(value));
+        }
+    }
+    expect(trial, "%s: %s", field, trial->way->wanted);
+    if (bad.len) {
+        judge(trial, false, "%s", bad.ptr);
+        trial->check.advice = str_of(trial->way->advice);
+    } else if (n_known < n) {
+        gpu_not_known(trial, 0, field);
+    } else {
+        judge(trial, true, "%s", trial->way->wanted);
+    }
+}
+
+/* Application clocks that somebody has lowered below the card's highest. */
+static void try_clocks(struct trial *trial)
+{
+    static const char SET[] = "clocks.applications.graphics_mhz", MAX[] = "clocks.max.sm_mhz";
+    int64_t n;
+    trial->check.expected = STR_LIT("application clocks at the card's highest");
+    if (has_gpus(trial, &n)) {
+        judge(trial, true, "they are");
+    }
+    for (int64_t gpu = 0; gpu < n && trial->check.verdict == CHECK_HOLDS; gpu++) {
+        int64_t set = 0;
+        int64_t max = 0;
+        struct err ignored = {0};
+        if (str_to_i64(gpu_value(trial->facts, gpu, SET), 0, INT64_MAX, &set, &ignored) < 0 ||
+            str_to_i64(gpu_value(trial->facts, gpu, MAX), 0, INT64_MAX, &max, &ignored) < 0) {
+            gpu_not_known(trial, gpu, SET);
+        } else if (set * 100 < max * CLOCK_CAP_PERCENT) {
+            judge(trial, false, "GPU %" PRId64 ": %" PRId64 " of %" PRId64 " MHz", gpu, set, max);
+            trial->check.advice =
+                STR_LIT("nvidia-smi -ac, or record it: the published runs do not say");
+        }
+    }
+}
+
+static void try_gpu_idle(struct trial *trial)
+{
+    int64_t n, others = 0;
+    trial->check.expected = STR_LIT("no process on the GPUs");
+    if (has_gpus(trial, &n) && knows_i64(trial, "nvidia.processes", &others)) {
+        judge(trial, others == 0, "%" PRId64 " processes", others);
+    }
+}
+
+static void try_governor(struct trial *trial)
+{
+    struct str governor = facts_value(trial->facts, "cpu.governor");
+    bool holds = str_eq_z(governor, "performance");
+    trial->check.expected = STR_LIT("performance");
+    if (knows(trial, "cpu.governor", governor)) {
+        judge(trial, holds, "%.*s", STR_ARG(governor));
+        trial->check.advice = holds ? STR_EMPTY : STR_LIT("cpupower frequency-set -g performance");
+    }
+}
+
+void checks_of_probe(struct checks *checks, const struct inventory *inventory,
+                     const struct node_probe *probe)
+{
+    static const struct want_way ALWAYS[] = {
+        {.try = try_reach, .id = "reached"},
+        {.try = try_noise, .id = "shell-noise", .level = CHECK_ADVISED},
+        {.try = try_clock, .id = "clock"},
+        {.try = try_work_folder, .id = "work-folder"},
+        {.try = try_work_on_disk, .id = "work-on-disk", .level = CHECK_ADVISED},
+        {.try = try_inodes, .id = "inodes", .level = CHECK_ADVISED},
+        {.try = try_engine, .id = "engine"},
+        {.try = try_engine_gpus, .id = "engine-gpus"},
+        {.try = try_inventory_gpus, .id = "inventory-gpus"},
+        {try_gpu_field, "gpu-mig", "mig.mode.current", false, CHECK_REQUIRED, "Disabled",
+         "nvidia-smi -mig 0: a job takes whole GPUs"},
+        {try_gpu_field, "gpu-ecc", "ecc.errors.uncorrected.aggregate.total", false, CHECK_ADVISED,
+         "0", NULL},
+        {try_gpu_field, "gpu-persistence", "persistence_mode", false, CHECK_ADVISED, "Enabled",
+         "nvidia-smi -pm 1, or nvidia-persistenced"},
+        {try_gpu_field, "gpu-compute-mode", "compute_mode", false, CHECK_ADVISED, "Default", NULL},
+        {.try = try_clocks, .id = "gpu-clocks", .level = CHECK_ADVISED},
+        {.try = try_gpu_idle, .id = "gpu-idle"},
+        {.try = try_governor, .id = "cpu-governor", .level = CHECK_ADVISED},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ALWAYS) && (idx == 0 || probe->is_reached); idx++) {
+        struct trial trial = {.checks = checks,
+                              .inventory = inventory,
+                              .probe = probe,
+                              .facts = &probe->facts,
+                              .way = &ALWAYS[idx],
+                              .check = {.id = ALWAYS[idx].id,
+                                        .node = probe->spec->name,
+                                        .level = ALWAYS[idx].level,
+                                        .of = STR_LIT("the inventory")}};
+        ALWAYS[idx].try(&trial);
+        if (!trial.is_moot) {
+            checks_add(checks, trial.check);
+        }
+    }
+}
+
 /* ---- what the published numbers were measured on ---- */
 
 static struct str plain(struct arena *arena, struct str text)
@@ -486,11 +770,13 @@ static const struct want_way WAYS[WANT_KIND_COUNT] = {
     [WANT_IB_DEVICE] = {.try = try_ib_device, .id = "infiniband-device", .level = CHECK_ADVISED},
     [WANT_INFINIBAND] = {.try = try_infiniband, .id = "infiniband"},
     [WANT_DISK] = {.try = try_disk, .id = "disk"},
-    [WANT_CPU] = {try_same, "as-published-cpu", "cpu.model", false, CHECK_ADVISED},
-    [WANT_CORES] = {try_same, "as-published-cores", "cpu.cores", false, CHECK_ADVISED},
-    [WANT_MEMORY] = {try_same, "as-published-memory", "memory.total_kb", false, CHECK_ADVISED},
-    [WANT_OS] = {try_same, "as-published-os", "system.os", false, CHECK_ADVISED},
-    [WANT_DRIVER] = {try_same, "as-published-driver", "nvidia.driver", false, CHECK_ADVISED},
+    [WANT_CPU] = {try_same, "as-published-cpu", "cpu.model", false, CHECK_ADVISED, NULL, NULL},
+    [WANT_CORES] = {try_same, "as-published-cores", "cpu.cores", false, CHECK_ADVISED, NULL, NULL},
+    [WANT_MEMORY] = {try_same, "as-published-memory", "memory.total_kb", false, CHECK_ADVISED, NULL,
+                     NULL},
+    [WANT_OS] = {try_same, "as-published-os", "system.os", false, CHECK_ADVISED, NULL, NULL},
+    [WANT_DRIVER] = {try_same, "as-published-driver", "nvidia.driver", false, CHECK_ADVISED, NULL,
+                     NULL},
 };
 
 static bool asks_for(const struct wants *wants, const struct want *what)
@@ -528,6 +814,7 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
         const struct want_way *way = &WAYS[want->kind];
         struct trial trial = {.checks = checks,
                               .inventory = inventory,
+                              .probe = probe,
                               .facts = &probe->facts,
                               .want = want,
                               .way = way,
@@ -543,83 +830,5 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
             try_capability(&trial);
             checks_add(checks, trial.check);
         }
-    }
-}
-
-/* ---- where cases find room ---- */
-
-/* The worst verdict on what the wants require of the node; appends what it lacks. */
-static enum check_verdict node_suits(struct arena *arena, const struct inventory *inventory,
-                                     const struct node_probe *probe, const struct wants *wants,
-                                     struct strbuf *lacks)
-{
-    enum check_verdict worst = CHECK_HOLDS;
-    struct checks checks = {.arena = arena};
-    checks_of_wants(&checks, inventory, probe, wants, &(struct wants_groups){0});
-    for (size_t idx = 0; idx < checks.n; idx++) {
-        const struct check *check = &checks.items[idx];
-        if (check->level == CHECK_ADVISED || check->verdict == CHECK_HOLDS) {
-            continue;
-        }
-        worst = worst == CHECK_FAILS ? CHECK_FAILS : check->verdict;
-        strbuf_printf(lacks, "%s%s%s", lacks->len ? ", " : "", check->id,
-                      check->verdict == CHECK_UNKNOWN ? " (not known)" : "");
-    }
-    return worst;
-}
-
-static int64_t nodes_of(const struct wants *wants)
-{
-    for (size_t idx = 0; idx < wants->n; idx++) {
-        if (wants->items[idx].kind == WANT_NODES) {
-            return wants->items[idx].number;
-        }
-    }
-    return 1;
-}
-
-static bool place(struct checks *checks, const struct node_probes *probes,
-                  const struct wants_group *group)
-{
-    CLEANUP(strbuf) struct strbuf lacking = STRBUF(LACKING_MAX);
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    int64_t wanted = nodes_of(&group->wants);
-    int64_t n[CHECK_UNKNOWN + 1] = {0};
-    struct check check = {.id = "places", .of = group->first};
-    for (size_t idx = 0; idx < probes->n; idx++) {
-        const struct node_probe *probe = &probes->items[idx];
-        CLEANUP(strbuf) struct strbuf lacks = STRBUF(LACKING_MAX);
-        enum check_verdict verdict = CHECK_FAILS;
-        if (probe->is_reached) {
-            verdict = node_suits(&scratch, probes->inventory, probe, &group->wants, &lacks);
-        } else {
-            strbuf_printf(&lacks, "not reached");
-        }
-        n[verdict]++;
-        if (verdict != CHECK_HOLDS) {
-            strbuf_printf(&lacking, "; %.*s: %.*s", STR_ARG(probe->spec->name),
-                          STR_ARG(strbuf_str(&lacks)));
-        }
-    }
-    check.verdict = n[CHECK_HOLDS] >= wanted                      ? CHECK_HOLDS
-                    : n[CHECK_HOLDS] + n[CHECK_UNKNOWN] >= wanted ? CHECK_UNKNOWN
-                                                                  : CHECK_FAILS;
-    check.expected =
-        str_printf(checks->arena, "%" PRId64 " %s with all that %.*s%s", wanted,
-                   wanted == 1 ? "node" : "nodes", STR_ARG(group->first),
-                   group->n_cases == 1 ? " needs"
-                                       : arena_printf(checks->arena, " and %zu more cases need",
-                                                      group->n_cases - 1));
-    check.found = str_printf(checks->arena, "%" PRId64 " of %zu%.*s%s", n[CHECK_HOLDS], probes->n,
-                             STR_ARG(strbuf_str(&lacking)), lacking.is_full ? " ..." : "");
-    checks_add(checks, check);
-    return check.verdict == CHECK_HOLDS;
-}
-
-void checks_of_places(struct checks *checks, const struct node_probes *probes,
-                      struct wants_groups *groups)
-{
-    for (size_t idx = 0; idx < groups->n; idx++) {
-        groups->items[idx].is_placed = place(checks, probes, &groups->items[idx]);
     }
 }

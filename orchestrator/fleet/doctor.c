@@ -19,14 +19,18 @@
 
 /* ---- one node's steps ---- */
 
-enum phase {
-    PHASE_HELLO /* with what it takes to connect and to start reperf-node */,
-    PHASE_CLOCK,
-    PHASE_FACTS
-};
+/* The first is what it takes to connect and to start reperf-node. */
+enum { HELLO, CLOCK, FACTS, N_PHASES };
+static const struct {
+    const char *what;
+    enum node_op op;
+    int64_t deadline_ns;
+} PHASES[N_PHASES] = {[HELLO] = {"asked for the time", NODE_CLOCK, SHORT_DEADLINE_NS},
+                      [CLOCK] = {"asked for the time", NODE_CLOCK, SHORT_DEADLINE_NS},
+                      [FACTS] = {"asked what it is", NODE_FACTS, FACTS_DEADLINE_NS}};
 
 struct visit { /* of one node */
-    enum phase phase;
+    size_t phase;
     bool is_begun; /* the phase */
     int64_t mono_ns, wall_ns;
     struct strbuf output;
@@ -71,67 +75,52 @@ static int read_facts(struct exam *exam, struct node_probe *probe, const struct 
     return facts_expand_gpus(exam->arena, &probe->facts, err);
 }
 
-/* The phase is over; STEP_AGAIN: on with the next. */
-static enum step end_phase(struct exam *exam, struct fleet_node *node, struct visit *visit,
-                           struct node_probe *probe, struct err *err)
+static int end_phase(struct exam *exam, const struct remote *remote, const struct visit *visit,
+                     struct node_probe *probe, struct err *err)
 {
-    const struct remote *remote = node->remote;
     int64_t span_ns = exam->clock.mono_ns(exam->clock.ctx) - visit->mono_ns;
-    struct str noise;
-    switch (visit->phase) {
-    case PHASE_HELLO:
+    if (visit->phase == HELLO) {
         probe->connect_ns = span_ns;
-        visit->phase = PHASE_CLOCK;
-        return STEP_AGAIN;
-    case PHASE_CLOCK:
-        probe->round_trip_ns = span_ns;
-        visit->phase = PHASE_FACTS;
-        return read_clock(probe, strbuf_str(&visit->output), visit->wall_ns,
-                          visit->wall_ns + span_ns, err) < 0
-                   ? STEP_FAIL
-                   : STEP_AGAIN;
-    case PHASE_FACTS:
-    default:
-        noise = remote->ops->login_noise ? remote->ops->login_noise(remote) : STR_EMPTY;
-        if (read_facts(exam, probe, visit, noise, err) < 0) {
-            return STEP_FAIL;
-        }
-        probe->is_reached = true;
-        return STEP_DONE;
+        return 0;
     }
+    if (visit->phase == CLOCK) {
+        probe->round_trip_ns = span_ns;
+        return read_clock(probe, strbuf_str(&visit->output), visit->wall_ns,
+                          visit->wall_ns + span_ns, err);
+    }
+    struct str noise = remote->ops->login_noise ? remote->ops->login_noise(remote) : STR_EMPTY;
+    probe->is_reached = read_facts(exam, probe, visit, noise, err) == 0;
+    return probe->is_reached ? 0 : -1;
 }
 
 static enum step step_examine(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
     struct exam *exam = ctx;
     struct visit *visit = &exam->visits[node_idx];
-    enum step step = STEP_AGAIN;
-    bool goes_on = true;
-    while (goes_on) {
-        bool is_facts = visit->phase == PHASE_FACTS;
-        const struct str engines = str_of(exam->engines);
-        const struct remote_ask ask = {.what = is_facts ? "asked what it is" : "asked for the time",
-                                       .op = is_facts ? NODE_FACTS : NODE_CLOCK,
+    const struct str engines = str_of(exam->engines);
+    for (; visit->phase < N_PHASES; visit->phase++) {
+        const struct remote_ask ask = {.what = PHASES[visit->phase].what,
+                                       .op = PHASES[visit->phase].op,
                                        .fields = &engines,
-                                       .n_fields = is_facts,
+                                       .n_fields = visit->phase == FACTS,
                                        .output = &visit->output,
-                                       .deadline_ns =
-                                           is_facts ? FACTS_DEADLINE_NS : SHORT_DEADLINE_NS};
+                                       .deadline_ns = PHASES[visit->phase].deadline_ns};
         if (!visit->is_begun) {
             visit->is_begun = true;
             strbuf_clear(&visit->output);
             visit->mono_ns = exam->clock.mono_ns(exam->clock.ctx);
             visit->wall_ns = exam->clock.wall_ns(exam->clock.ctx);
         }
-        step = node->remote->ops->ask(node->remote, &ask, err);
-        goes_on = step == STEP_DONE;
-        if (step == STEP_DONE) {
-            visit->is_begun = false;
-            step = end_phase(exam, node, visit, &exam->probes[node_idx], err);
-            goes_on = step == STEP_AGAIN;
+        enum step step = node->remote->ops->ask(node->remote, &ask, err);
+        if (step != STEP_DONE) {
+            return step;
+        }
+        visit->is_begun = false;
+        if (end_phase(exam, node->remote, visit, &exam->probes[node_idx], err) < 0) {
+            return STEP_FAIL;
         }
     }
-    return step;
+    return STEP_DONE;
 }
 
 int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src clock,
