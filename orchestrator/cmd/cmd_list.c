@@ -91,9 +91,8 @@ static int list_formats(struct rows *rows, struct err *err)
         return -1;
     }
     for (size_t idx = 0; idx < set.n; idx++) {
-        const struct rule *rules;
-        TABLE_ADD(rows->table, format_id(set.items[idx]), format_framework(set.items[idx]),
-                  count(rows, format_rules(set.items[idx], &rules)), format_title(set.items[idx]));
+        TABLE_ADD(rows->table, set.items[idx]->id, set.items[idx]->framework,
+                  count(rows, set.items[idx]->n_rules), set.items[idx]->title);
     }
     return 0;
 }
@@ -106,8 +105,8 @@ static int list_rules(struct rows *rows, struct err *err)
         return -1;
     }
     for (size_t idx = 0; idx < set.n; idx++) {
-        const struct rule *rules;
-        size_t n_rules = format_rules(set.items[idx], &rules);
+        const struct rule *rules = set.items[idx]->rules;
+        size_t n_rules = set.items[idx]->n_rules;
         for (size_t at = 0; at < n_rules; at++) {
             strbuf_clear(&text);
             rule_describe(&rules[at], &text);

@@ -181,7 +181,7 @@ static int put_format(struct publish *p, const struct run_view *view,
         run_view_log(arena, view, cell, 0, m, err) < 0) {
         return -1;
     }
-    const char *id = str_z(arena, format_id(format));
+    const char *id = str_z(arena, format->id);
     const char *name = arena_printf(arena, "manifests/formats/%s.json", id);
     const char *kept = fs_join(arena, p->folder, name);
     if (fs_read(arena,
@@ -209,7 +209,7 @@ static int put_format(struct publish *p, const struct run_view *view,
                              STR_ARG(inside), inside.len ? ", " : "",
                              STR_ARG(measurement_primary(m)->name));
     }
-    const char *settings[] = {rules, format_is_proposed(format) ? "proposed=false" : NULL};
+    const char *settings[] = {rules, format->is_proposed ? "proposed=false" : NULL};
     for (size_t idx = 0; idx < ARRAY_LEN(settings); idx++) { /* whoever ran it named it */
         if (settings[idx] &&
             json_override(arena, text, str_of(settings[idx]), false, &set, err) < 0) {

@@ -126,9 +126,9 @@ static int add_manifests(struct explainer *e, struct err *err)
     e->is_audited = arena_array(e->arena, bool, e->reports.n + 1);
     for (size_t idx = 0; idx < e->formats.n; idx++) {
         const struct format *format = e->formats.items[idx];
-        const struct rule *rules;
-        size_t n = format_rules(format, &rules);
-        VEC_PUSH(&e->names, ((struct name){KIND_FORMAT, format_id(format).ptr, format, 0, NULL}));
+        const struct rule *rules = format->rules;
+        size_t n = format->n_rules;
+        VEC_PUSH(&e->names, ((struct name){KIND_FORMAT, format->id.ptr, format, 0, NULL}));
         for (size_t at = 0; at < n; at++) {
             VEC_PUSH(&e->names, ((struct name){KIND_RULE, rules[at].id.ptr, &rules[at], 0, NULL}));
         }

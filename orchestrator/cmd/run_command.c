@@ -134,7 +134,7 @@ static int find_format(struct arena *arena, const struct run_args *args, const c
         return -1;
     }
     command->format_path = load_is_format_file(args->format) ? args->format : NULL;
-    c->format = str_z(arena, format_id(formats.items[0]));
+    c->format = str_z(arena, formats.items[0]->id);
     return 0;
 }
 

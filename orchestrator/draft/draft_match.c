@@ -188,14 +188,13 @@ static double unit_ratio(const struct draft_log *log, struct str unit, struct st
     bool is_same =
         str_eq(unit, wanted) ||
         ((is_a || is_b) && (str_eq_z(other, "images/s") || str_eq_z(other, "sequences/s")));
-    return is_same ? 1 : unit_time_ratio(format_vocabulary(log->format), unit, wanted);
+    return is_same ? 1 : unit_time_ratio(log->format->vocabulary, unit, wanted);
 }
 
 /* False if the rule gives nothing for the log. */
 static bool value_of(const struct draft_number *number, const struct draft_log *log,
                      size_t rule_idx, double *ret)
 {
-    const struct rule *rules;
     struct err ignored = {0};
     struct rule_case of = {.gpus = number->attrs.gpus ? number->attrs.gpus : log->attrs.gpus,
                            .nodes = number->attrs.nodes,
@@ -203,7 +202,7 @@ static bool value_of(const struct draft_number *number, const struct draft_log *
                                number->attrs.batch ? number->attrs.batch : log->attrs.batch};
     struct rule_value value;
     struct draft_value *kept = &log->values[rule_idx];
-    (void)format_rules(log->format, &rules);
+    const struct rule *rules = log->format->rules;
     if (kept->is_known && (kept->is_of_log || (kept->gpus == of.gpus && kept->nodes == of.nodes &&
                                                kept->batch == of.batch_per_gpu))) {
         *ret = kept->value;
@@ -227,8 +226,8 @@ static bool value_of(const struct draft_number *number, const struct draft_log *
 bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, double *ret_value)
 {
     static const struct draft_number OF_ITSELF = {0};
-    const struct rule *rules;
-    size_t n = format_rules(log->format, &rules);
+    const struct rule *rules = log->format->rules;
+    size_t n = log->format->n_rules;
     for (size_t idx = 0; idx < n; idx++) {
         const struct series *series = measurement_series(log->m, rules[idx].series);
         if (series && series->n > 0 && rule_unit(&rules[idx], series->unit).len > 0 &&
@@ -244,12 +243,11 @@ bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, 
 static double by_rule(const struct draft_number *n, const struct draft_log *log,
                       const struct rule *rule)
 {
-    const struct rule *rules;
     const struct series *series = measurement_series(log->m, rule->series);
     double ratio =
         series && series->n > 0 ? unit_ratio(log, rule_unit(rule, series->unit), n->unit) : 0;
     double value;
-    (void)format_rules(log->format, &rules);
+    const struct rule *rules = log->format->rules;
     return ratio > 0 && value_of(n, log, (size_t)(rule - rules), &value) ? value * ratio
                                                                          : (double)NAN;
 }
@@ -304,8 +302,8 @@ struct tries {
 static void try_log(const struct draft_number *number, const struct draft_log *log,
                     const struct known *known, struct candidate *best, struct tries *tries)
 {
-    const struct rule *rules;
-    size_t n = format_rules(log->format, &rules);
+    const struct rule *rules = log->format->rules;
+    size_t n = log->format->n_rules;
     struct candidate c = {.log = log,
                           .nearness = nearness_of(number, log, known),
                           .score = score_of(number, log, known->names)};
@@ -547,9 +545,8 @@ static void take_model(struct arena *arena, struct draft_attrs *a, struct str st
 static void make_values(struct arena *arena, const struct draft_logs *logs)
 {
     for (size_t idx = 0; idx < logs->n; idx++) {
-        const struct rule *rules;
-        size_t n = format_rules(logs->items[idx].format, &rules);
-        logs->items[idx].values = arena_array(arena, struct draft_value, n + 1);
+        logs->items[idx].values =
+            arena_array(arena, struct draft_value, logs->items[idx].format->n_rules + 1);
         logs->items[idx].model = identity_model(logs->items[idx].m);
     }
 }

@@ -450,7 +450,7 @@ static int read_logs(struct new_maker *m, struct draft_reader *reader, struct er
         }
         struct log_counts counts = identity_counts(log->format, read, NULL);
         log->path = str_of(path);
-        log->id = format_id(log->format);
+        log->id = log->format->id;
         log->m = read;
         log->attrs = (struct draft_attrs){
             .nodes = counts.nodes, .gpus = counts.gpus, .batch = counts.batch_per_gpu};
@@ -500,7 +500,7 @@ static int write_report(struct new_maker *m, struct str series_sha256, const cha
 static int write_formats(struct new_maker *m, struct err *err)
 {
     for (size_t idx = 0; idx < m->made.n; idx++) {
-        struct str id = format_id(m->made.items[idx]);
+        struct str id = m->made.items[idx]->id;
         const char *path =
             arena_printf(m->arena, "%s/formats/%.*s.json", m->from->folder, STR_ARG(id));
         if (fs_write_atomic(path, m->made_text[idx], err) < 0) {
@@ -744,7 +744,7 @@ static int take_name(struct new_maker *m, const char *option, struct str *name, 
 static int take_given(struct new_maker *m, struct draft_attrs *given, struct str *ret_unit,
                       struct err *err)
 {
-    const struct vocabulary *words = format_vocabulary(m->formats.items[0]);
+    const struct vocabulary *words = m->formats.items[0]->vocabulary;
     const struct word *unit =
         m->from->unit ? words_find(&words->units, str_of(m->from->unit)) : NULL;
     const struct word *precision;
@@ -791,8 +791,7 @@ static int make(struct new_maker *m, struct err *err)
         return -1;
     }
     m->guesser = guesser_new(&m->formats);
-    struct draft_reader *reader =
-        draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]), unit);
+    struct draft_reader *reader = draft_reader_new(m->arena, m->formats.items[0]->vocabulary, unit);
     int status = read_docs(m, reader, err);
     if (status == 0) {
         choose_logs(m, reader);

@@ -448,8 +448,22 @@ static void classify(struct survey_reader *r, struct suggestion *s)
     note_whose(s);
 }
 
-/* For figures other than the training's own, and smoothed ones. */
-static int penalty(const struct survey_number *n)
+const struct kind_row SUGGEST_KINDS[] = {
+    [SUGGEST_RATE] = {100, "a rate", "rate", "rate"},
+    [SUGGEST_TABLE] = {85, "of several cases: a table", NULL, NULL},
+    [SUGGEST_TIME] = {70, "time of a step", "step_time", "step_time"},
+    [SUGGEST_RATE_NO_UNIT] = {60, "a rate of unknown items: --unit", NULL, NULL},
+    [SUGGEST_TIME_NO_UNIT] = {40, "a step's time by its name, in an unknown unit: --unit", NULL,
+                              NULL},
+    [SUGGEST_ELAPSED] = {35, "the time since the beginning, at each step", "clock", "clock"},
+    [SUGGEST_CLOCK] = {30, "moments of the steps", "clock", "clock"},
+    [SUGGEST_SCALED] = {3, "in billions or more: not read", NULL, NULL},
+    [SUGGEST_SPAN] = {2, "a span of time; its content is unknown", NULL, NULL},
+    [SUGGEST_PREPARING] = {2, "of what comes before the steps", NULL, NULL},
+    [SUGGEST_NONE] = {1, "", NULL, NULL}};
+
+/* What its kind is worth, less what speaks against this number as the training's own figure. */
+static int score_of(const struct suggestion *s)
 {
     static const char SIDE_FIGURES[] =
         "data load eval val test valid loader validation evaluation reader backward forward "
@@ -458,36 +472,40 @@ static int penalty(const struct survey_number *n)
         "prompt prefill input total request"; /* what is generated comes first */
     static const char SMOOTH[] = "avg mean average running global";
     static const char SUMS[] = "mean avg average throughput overall";
+    const struct survey_number *n = s->number;
     char buf[NAME_BYTES];
     char lead_buf[NAME_BYTES];
     struct str name = survey_snake(n->key, buf, sizeof(buf));
     struct str lead = survey_snake(n->lead, lead_buf, sizeof(lead_buf));
-    bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
-    bool is_side =
-        n->is_eval || survey_name_has(name, SIDE_FIGURES) || survey_name_has(lead, SIDE_FIGURES);
     bool is_summary = n->n == 1 && survey_name_has(name, SUMS);
-    bool stands = n->n > 1 && n->steps.n == n->n && n->steps.first == n->steps.last;
-    return (is_side ? 50 : 0) + (survey_name_has(name, SMOOTH) && !is_summary ? 5 : 0) +
-           (survey_name_has(name, PROMPT) ? 10 : 0) +
-           (n->n < SAMPLES_FEW && !n->is_bar && !is_summary ? 15 : 0) +
-           (n->n == 1 && !n->is_bar && !is_summary ? 10 : 0) + (has_grown ? 30 : 0) +
-           (stands ? 20 : 0);
-}
-
-static int score_of(const struct suggestion *s)
-{
-    static const int BY_KIND[] = {
-        [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
-        [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
-        [SUGGEST_SCALED] = 3,        [SUGGEST_PREPARING] = 2,     [SUGGEST_TABLE] = 85,
-        [SUGGEST_ELAPSED] = 35,      [SUGGEST_NONE] = 1};
+    bool is_lone = !n->is_bar && !is_summary;
     bool is_rate = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TABLE;
-    int less = !is_rate                       ? 0
-               : s->is_beside                 ? BESIDE_LESS + (s->kind == SUGGEST_TABLE ? 10 : 0)
-               : str_eq_z(s->unit, "steps/s") ? s->number->is_bar ? 42 : 20
-                                              : 0;
-    less += s->is_of_one ? OF_ONE_LESS : 0;
-    return BY_KIND[s->kind] - less - (s->kind >= SUGGEST_SCALED ? 0 : penalty(s->number));
+    bool is_of_steps = is_rate && !s->is_beside && str_eq_z(s->unit, "steps/s");
+    bool is_figure = s->kind < SUGGEST_SCALED; /* of others nothing more is asked */
+    const struct {
+        bool holds;
+        int less;
+    } against[] = {
+        {is_rate && s->is_beside, BESIDE_LESS},
+        {s->kind == SUGGEST_TABLE && s->is_beside, 10},
+        {is_of_steps, n->is_bar ? 42 : 20}, /* samples say more */
+        {s->is_of_one, OF_ONE_LESS},
+        {is_figure && (n->is_eval || survey_name_has(name, SIDE_FIGURES) ||
+                       survey_name_has(lead, SIDE_FIGURES)),
+         50},
+        {is_figure && survey_name_has(name, SMOOTH) && !is_summary, 5},
+        {is_figure && survey_name_has(name, PROMPT), 10},
+        {is_figure && n->n < SAMPLES_FEW && is_lone, 15},
+        {is_figure && n->n == 1 && is_lone, 10},
+        {is_figure && only_grows_with(n) && n->n > SAMPLES_FEW && n->last > 2 * n->first, 30},
+        {is_figure && n->n > 1 && n->steps.n == n->n && n->steps.first == n->steps.last,
+         20}, /* it stands */
+    };
+    int score = SUGGEST_KINDS[s->kind].score;
+    for (size_t idx = 0; idx < ARRAY_LEN(against); idx++) {
+        score -= against[idx].holds ? against[idx].less : 0;
+    }
+    return score;
 }
 
 static int compare(const void *a, const void *b)
@@ -698,26 +716,13 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
 const struct suggestion *suggest_best(const struct suggestions *list)
 {
     const struct suggestion *first = list->n ? &list->items[0] : NULL;
-    bool is_ready = first && (first->kind == SUGGEST_RATE || first->kind == SUGGEST_TIME ||
-                              first->kind == SUGGEST_CLOCK || first->kind == SUGGEST_ELAPSED);
+    bool is_ready = first && SUGGEST_KINDS[first->kind].series;
     return is_ready ? first : NULL;
 }
 
 const char *suggest_says(const struct suggestion *s)
 {
-    static const char *const WORDS[] = {
-        [SUGGEST_RATE] = "a rate",
-        [SUGGEST_RATE_NO_UNIT] = "a rate of unknown items: --unit",
-        [SUGGEST_TIME] = "time of a step",
-        [SUGGEST_TIME_NO_UNIT] = "a step's time by its name, in an unknown unit: --unit",
-        [SUGGEST_CLOCK] = "moments of the steps",
-        [SUGGEST_SCALED] = "in billions or more: not read",
-        [SUGGEST_SPAN] = "a span of time; its content is unknown",
-        [SUGGEST_PREPARING] = "of what comes before the steps",
-        [SUGGEST_TABLE] = "of several cases: a table",
-        [SUGGEST_ELAPSED] = "the time since the beginning, at each step",
-        [SUGGEST_NONE] = ""};
-    return s->kind != SUGGEST_RATE || !s->is_of_one ? WORDS[s->kind]
+    return s->kind != SUGGEST_RATE || !s->is_of_one ? SUGGEST_KINDS[s->kind].says
            : s->number->is_of_ranks                 ? "a rate that each rank prints"
                                                     : "a rate of one device";
 }

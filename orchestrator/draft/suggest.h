@@ -23,6 +23,13 @@ enum suggestion_kind {
     SUGGEST_NONE,         /* something else */
 };
 
+/* What a number can be. */
+extern const struct kind_row {
+    int score;                     /* the higher, the likelier it is the log's speed */
+    const char *says;              /* for people */
+    const char *series, *quantity; /* that a format makes of it; NULL: none can */
+} SUGGEST_KINDS[];
+
 struct suggestion {
     const struct survey_number *number; /* borrowed */
     enum suggestion_kind kind;

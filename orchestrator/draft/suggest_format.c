@@ -279,13 +279,6 @@ static struct str literal_of(const struct suggestion *suggestion)
     return best.len >= 4 ? best : STR_EMPTY;
 }
 
-static struct str name_of(const struct suggestion *s)
-{
-    return s->kind == SUGGEST_CLOCK || s->kind == SUGGEST_ELAPSED ? STR_LIT("clock")
-           : s->kind == SUGGEST_TIME                              ? STR_LIT("step_time")
-                                                                  : STR_LIT("rate");
-}
-
 /* Whether each figure is of all steps so far. */
 static bool is_running_mean(const struct survey_number *n)
 {
@@ -303,18 +296,14 @@ static bool is_running_mean(const struct survey_number *n)
 static const char *quantity_of(const struct suggestion *s)
 {
     bool is_running = (s->number->is_bar && !is_full_bar(s)) || is_running_mean(s->number);
-    return s->kind == SUGGEST_CLOCK || s->kind == SUGGEST_ELAPSED ? "clock"
-           : s->kind == SUGGEST_TIME                              ? "step_time"
-           : is_running                                           ? "running_mean"
-                                                                  : "rate";
+    return s->kind == SUGGEST_RATE && is_running ? "running_mean" : SUGGEST_KINDS[s->kind].quantity;
 }
 
 /* As far as its words say it: nothing is the job's by default. */
 static const char *scope_of(const struct suggestion *s)
 {
     char buf[WORDS_BYTES];
-    bool is_step = s->kind == SUGGEST_TIME || s->kind == SUGGEST_CLOCK ||
-                   s->kind == SUGGEST_ELAPSED || str_eq_z(s->unit, "steps/s");
+    bool is_step = s->kind != SUGGEST_RATE || str_eq_z(s->unit, "steps/s");
     return s->is_of_one ? "rank"
            : is_step || survey_has_word(survey_words(s->number->key, buf, sizeof(buf)),
                                         "global total aggregate overall job cluster")
@@ -481,7 +470,7 @@ static void put_rule(struct json_out *out, struct str series, const struct rule_
 
 static void put_rules(struct json_out *out, const struct suggestion *s, size_t skip)
 {
-    struct str name = name_of(s);
+    struct str name = str_of(SUGGEST_KINDS[s->kind].series);
     const char *scale = s->kind == SUGGEST_TIME        ? "global_batch_over"
                         : s->is_of_one                 ? "gpus"
                         : str_eq_z(s->unit, "steps/s") ? "global_batch"
@@ -539,7 +528,7 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
     jw_begin(&json, out, false);
     put_head(&json, as->id, as->source, true);
     jw_array(&json, "series");
-    put_series(&json, best, name_of(best), true);
+    put_series(&json, best, str_of(SUGGEST_KINDS[best->kind].series), true);
     for (size_t idx = 1; idx < list->n && n + 1 < SUGGESTIONS_MAX; idx++) {
         const struct suggestion *s = &list->items[idx];
         bool is_ready = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;

@@ -74,7 +74,7 @@ static void expect_frozen(struct contents *c)
         for (size_t at = 0; !step->format.ptr && step->cause == ERR_NONE && at < frozen->formats.n;
              at++) {
             expect(c, RUNDIR_FORMAT,
-                   (struct rundir_of){.name = format_id(frozen->formats.items[at])});
+                   (struct rundir_of){.name = frozen->formats.items[at]->id});
         }
     }
     expect_of_nodes(c, RUNDIR_NODE, (struct rundir_of){0});

@@ -688,7 +688,7 @@ int result_choose_format(struct arena *arena, const struct frozen *frozen, const
     if (measure_choose(guesser, &frozen->formats, path, &head, &guess, err) < 0) {
         return -1;
     }
-    if (guess.n == 1 && !format_is_proposed(guess.formats[0])) {
+    if (guess.n == 1 && !guess.formats[0]->is_proposed) {
         *ret_format = guess.formats[0];
         return 0;
     }
@@ -697,8 +697,8 @@ int result_choose_format(struct arena *arena, const struct frozen *frozen, const
                                     : "no known format reads anything in it; reperf measure LOG "
                                       "--suggest FILE makes one, which --format FILE takes";
     for (size_t idx = 0; idx < guess.n; idx++) {
-        why = arena_printf(arena, "%s%s %.*s", why, idx ? "," : "",
-                           STR_ARG(format_id(guess.formats[idx])));
+        why =
+            arena_printf(arena, "%s%s %.*s", why, idx ? "," : "", STR_ARG(guess.formats[idx]->id));
     }
     *ret_why = str_of(why);
     return 0;
@@ -736,7 +736,7 @@ static int measure_log(struct arena *arena, const struct log_of *of, const char 
         return -1;
     }
     *ret_sha256 = hex_dup(arena, value.sha256, SHA256_BYTES);
-    *ret_m = (struct measurement){.format = of->format ? format_id(of->format) : STR_EMPTY,
+    *ret_m = (struct measurement){.format = of->format ? of->format->id : STR_EMPTY,
                                   .verdict = judgement_unread(0),
                                   .why = of->format ? str_of(arena_printf(arena, "%s", refused.msg))
                                                     : of->why,

@@ -155,7 +155,7 @@ static double in_unit_of_cell(const struct cell_audit *a, const struct rule *rul
 {
     const struct series *s =
         a->measurements[0] ? measurement_series(a->measurements[0], rule->series) : NULL;
-    double ratio = s && a->bound->format ? unit_time_ratio(format_vocabulary(a->bound->format),
+    double ratio = s && a->bound->format ? unit_time_ratio(a->bound->format->vocabulary,
                                                            rule_unit(rule, s->unit), a->cell->unit)
                                          : 0;
     return ratio > 0 ? ratio : 1;
@@ -356,7 +356,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     a->recomputed = value.value;
     a->n_used = value.n_used;
     a->rel_diff = rel_diff(value.value, cell->published);
-    a->is_proposed = format_is_proposed(format);
+    a->is_proposed = format->is_proposed;
     a->rounding = rule->rounding == ROUND_TRUNCATE ? STR_LIT("truncate") : STR_LIT("nearest");
     a->verdict = verdict_audit(value.value, cell->published, cell->decimals, rule->rounding);
     judge_digits(audit, a, rule->rounding);

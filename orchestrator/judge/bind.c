@@ -126,10 +126,10 @@ static bool is_missing_also(struct arena *arena, const struct beside *beside,
 {
     for (size_t idx = 0; idx < beside->n_also; idx++) {
         struct str id = beside->also[idx];
-        if (!format || !str_eq(rule_id_format(id), format_id(format))) {
+        if (!format || !str_eq(rule_id_format(id), format->id)) {
             ret->why = arena_printf(arena, "%.*s is no rule of %s%.*s, which reads the log",
                                     STR_ARG(id), format ? "format " : "the format",
-                                    STR_ARG(format ? format_id(format) : STR_EMPTY));
+                                    STR_ARG(format ? format->id : STR_EMPTY));
         } else if (!format_rule(format, id)) {
             ret->why = arena_printf(arena, "there is no rule %.*s", STR_ARG(id));
         } else {
@@ -155,7 +155,7 @@ static bool is_missing(struct arena *arena, const struct asked_of_log *asked,
         ret->key = "target.series";
         ret->why =
             arena_printf(arena, "its target is of series \"%.*s\", which format %.*s does not have",
-                         STR_ARG(series), STR_ARG(format_id(format)));
+                         STR_ARG(series), STR_ARG(format->id));
         return true;
     }
     return is_missing_also(arena, asked->beside, format, ret);

@@ -446,7 +446,7 @@ struct identity identity_of(struct arena *arena, const struct format *format,
     struct identity id = {0};
     struct stated precision = stated_of(&told, "precision");
     struct stated model = stated_of(&told, "model");
-    precision.vocabulary = format_vocabulary(format);
+    precision.vocabulary = format->vocabulary;
     bool is_row_of_gpus = rule && rule->match_gpus; /* the rule took the row of this many */
     id.items[ID_GPUS] =
         is_row_of_gpus ? proven() : check_gpus(arena, format, &told, row, counts.gpus);
@@ -468,7 +468,7 @@ struct identity identity_of(struct arena *arena, const struct format *format,
                              ? unproven(STR_LIT("the row does not print its model"))
                          : model.n ? compare(arena, &model, row->model, same_model, "model")
                                    : lacking(arena, format, &told, "model", "the model");
-    id.items[ID_UNIT] = check_unit(arena, format_vocabulary(format), m, row->unit, rule);
+    id.items[ID_UNIT] = check_unit(arena, format->vocabulary, m, row->unit, rule);
     return id;
 }
 

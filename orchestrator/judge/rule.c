@@ -400,7 +400,7 @@ static int decode_rules(const struct json *root, struct arena *arena, struct for
     rules = arena_array(arena, struct rule, n_max ? n_max : 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
         struct rule *rule = &rules[n];
-        if (rule_decode(&item, arena, format_id(format), rule, err) < 0) {
+        if (rule_decode(&item, arena, format->id, rule, err) < 0) {
             return -1;
         }
         if (format_rule(format, rule->id)) {
@@ -409,7 +409,8 @@ static int decode_rules(const struct json *root, struct arena *arena, struct for
         if (!format_has_series(format, rule->series)) {
             return json_fail(&item, err, "the format has no series \"%.60s\"", rule->series.ptr);
         }
-        format_set_rules(format, rules, ++n);
+        format->rules = rules;
+        format->n_rules = ++n;
     }
     return 0;
 }
@@ -431,11 +432,11 @@ int format_read(const struct json *root, struct arena *arena, struct format **re
 
 const struct rule *format_rule(const struct format *format, struct str id)
 {
-    const struct rule *rules;
-    size_t n = format_rules(format, &rules);
+    const struct rule *rules = format->rules;
+    size_t n = format->n_rules;
     for (size_t idx = 0; idx < n; idx++) {
         struct str full = rules[idx].id;
-        if (str_eq(full, id) || str_eq(str_sub(full, format_id(format).len + 1, full.len), id)) {
+        if (str_eq(full, id) || str_eq(str_sub(full, format->id.len + 1, full.len), id)) {
             return &rules[idx];
         }
     }
@@ -444,8 +445,8 @@ const struct rule *format_rule(const struct format *format, struct str id)
 
 const struct rule *format_rule_of(const struct format *format, struct str series)
 {
-    const struct rule *rules;
-    size_t n = format_rules(format, &rules);
+    const struct rule *rules = format->rules;
+    size_t n = format->n_rules;
     for (size_t idx = 0; idx < n; idx++) {
         if (rules[idx].is_default && str_eq(rules[idx].series, series)) {
             return &rules[idx];

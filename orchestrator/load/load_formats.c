@@ -27,8 +27,8 @@ static int read_format(struct arena *arena, const struct vocabulary *vocabulary,
     if (format_read(&at, arena, ret_format, err) < 0) {
         return -1;
     }
-    if (!str_eq(format_id(*ret_format), id)) {
-        id = format_id(*ret_format);
+    if (!str_eq((*ret_format)->id, id)) {
+        id = (*ret_format)->id;
         int status = json_fail(&at, err, "expected id \"%s\" as the file is named, found \"%.*s\"",
                                file->stem, STR_ARG(id));
         format_release(*ret_format);
@@ -40,7 +40,7 @@ static int read_format(struct arena *arena, const struct vocabulary *vocabulary,
 /* File names are not in the order of ids: "a-b.json" comes before "a.json". */
 static int compare_ids(const void *a, const void *b)
 {
-    return str_cmp(format_id(*(struct format *const *)a), format_id(*(struct format *const *)b));
+    return str_cmp((*(struct format *const *)a)->id, (*(struct format *const *)b)->id);
 }
 
 int load_formats(struct arena *arena, const char *root, struct format_set *ret_set, struct err *err)

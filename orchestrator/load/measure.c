@@ -135,7 +135,7 @@ static int guess_tables(const struct format_set *set, struct reading of, struct 
     for (size_t idx = 0; guess->n == 0 && idx < set->n; idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct measurement m;
-        if (format_role(set->items[idx]) != FORMAT_GENERIC) {
+        if (set->items[idx]->role != FORMAT_GENERIC) {
             continue;
         }
         of.format = set->items[idx];
@@ -162,14 +162,13 @@ int measure_choose(struct guesser *guesser, const struct format_set *set, const 
     }
     for (size_t role = 0; role < ARRAY_LEN(ORDER) && guess.n == 0; role++) {
         for (size_t idx = 0; idx < all.n; idx++) {
-            if (format_role(all.formats[idx]) == ORDER[role]) {
+            if (all.formats[idx]->role == ORDER[role]) {
                 guess.formats[guess.n++] = all.formats[idx];
             }
         }
     }
     for (size_t idx = 0; guess.n == 1 && idx < all.n; idx++) {
-        if (format_role(all.formats[idx]) != FORMAT_GENERIC &&
-            all.formats[idx] != guess.formats[0]) {
+        if (all.formats[idx]->role != FORMAT_GENERIC && all.formats[idx] != guess.formats[0]) {
             guess.beside[guess.n_beside++] = all.formats[idx];
         }
     }

@@ -70,7 +70,7 @@ static int choose_format(struct arena *arena, const struct measure_ask *ask, str
     strbuf_add_z(&why,
                  guess.n ? "several formats fit; --format chooses one:" : why_unread(ask->head));
     for (size_t idx = 0; idx < guess.n; idx++) {
-        strbuf_printf(&why, "%s %.*s", idx ? "," : "", STR_ARG(format_id(guess.formats[idx])));
+        strbuf_printf(&why, "%s %.*s", idx ? "," : "", STR_ARG(guess.formats[idx]->id));
     }
     f->why = str_dup(arena, strbuf_str(&why));
     return 0;
@@ -89,7 +89,7 @@ static int find_format(struct arena *arena, const struct measure_ask *ask, struc
     } else if (choose_format(arena, ask, f, err) < 0) {
         return -1;
     }
-    if (f->format && str_eq_z(format_id(f->format), "csv") &&
+    if (f->format && str_eq_z(f->format->id, "csv") &&
         (other = log_forms_join_rows(forms, ask->head))) {
         f->path = other;
         ask->head->is_whole = false; /* it holds another form */
@@ -153,7 +153,7 @@ static int check_arithmetic(struct arena *arena, const struct measure_ask *ask, 
         return 0;
     }
     if (!survey) {
-        survey = own = survey_new(format_vocabulary(f->format));
+        survey = own = survey_new(f->format->vocabulary);
         if (measure_survey(own, f->path, ask->head, err) < 0) {
             return -1;
         }
@@ -247,8 +247,8 @@ static int heed_known(struct arena *arena, const struct measure_ask *ask, struct
     }
     if (by.format && judgement_objects(by.verdict, f->verdict)) {
         f->verdict = by.verdict;
-        f->why = str_of(arena_printf(arena, "by format %.*s %.*s", STR_ARG(format_id(by.format)),
-                                     STR_ARG(by.why)));
+        f->why = str_of(
+            arena_printf(arena, "by format %.*s %.*s", STR_ARG(by.format->id), STR_ARG(by.why)));
         f->has_value = f->has_value && judgement_is_part(f->verdict);
     }
     return 0;
@@ -257,8 +257,8 @@ static int heed_known(struct arena *arena, const struct measure_ask *ask, struct
 static int find_rule(struct arena *arena, const struct measure_ask *ask, struct measured *f,
                      struct err *err)
 {
-    const struct rule *rules;
-    size_t n = format_rules(f->format, &rules);
+    const struct rule *rules = f->format->rules;
+    size_t n = f->format->n_rules;
     const char *there = "";
     f->rule = ask->rule ? format_rule(f->format, str_of(ask->rule)) : NULL;
     if (!ask->rule || f->rule) {
@@ -291,7 +291,7 @@ int measured_log(struct arena *arena, const struct measure_ask *ask, struct log_
     if (ask->makes_format && heed_known(arena, ask, f, err) < 0) {
         return -1;
     }
-    f->is_proposed = ask->guesser && format_is_proposed(f->format) &&
+    f->is_proposed = ask->guesser && f->format->is_proposed &&
                      f->arithmetic.state != ARITHMETIC_CONFIRMS; /* or the log itself says so */
     if (f->is_proposed && judgement_is_ok(f->verdict)) {
         f->verdict = judgement_proposed(f->verdict);

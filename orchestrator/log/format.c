@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "log/format_impl.h"
-#include "log/launched.h"
+#include "log/format.h"
 
 #include "codec/json_table.h"
+#include "log/launched.h"
 #include "report/report.h"
 #include "report/vocabulary.h"
 
@@ -500,51 +500,9 @@ void format_release(struct format *format)
     *format = (struct format){0};
 }
 
-struct str format_id(const struct format *format)
-{
-    return format->id;
-}
-
-struct str format_title(const struct format *format)
-{
-    return format->title;
-}
-
-struct str format_framework(const struct format *format)
-{
-    return format->framework;
-}
-
 bool format_has_series(const struct format *format, struct str name)
 {
     return STR_NAMED(format->series, format->n_series, name, name) != NULL;
-}
-
-bool format_is_proposed(const struct format *format)
-{
-    return format->is_proposed;
-}
-
-enum format_role format_role(const struct format *format)
-{
-    return format->role;
-}
-
-const struct vocabulary *format_vocabulary(const struct format *format)
-{
-    return format->vocabulary;
-}
-
-void format_set_rules(struct format *format, const struct rule *rules, size_t n)
-{
-    format->rules = rules;
-    format->n_rules = n;
-}
-
-size_t format_rules(const struct format *format, const struct rule **ret_rules)
-{
-    *ret_rules = format->rules;
-    return format->n_rules;
 }
 
 bool format_reads(const struct format *format, const char *fact)

@@ -7,38 +7,10 @@
 
 #include <math.h>
 
+enum { YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, PARTS };
+#define PART_LETTERS "YMDhms" /* in a shape */
+
 #define FIGURE_MAX 1e30 /* far above any rate, time or count that a machine reaches */
-
-/* Reads exactly n digits at *text and moves on. */
-static bool take_digits(struct str *text, size_t n, int64_t *ret_value)
-{
-    int64_t value = 0;
-    if (text->len < n) {
-        return false;
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        int digit = text->ptr[idx] - '0';
-        if (digit < 0 || digit > 9) {
-            return false;
-        }
-        value = 10 * value + digit;
-    }
-    text->ptr += n;
-    text->len -= n;
-    *ret_value = value;
-    return true;
-}
-
-/* Takes one of two characters. */
-static bool take_char(struct str *text, char one, char other)
-{
-    if (text->len == 0 || (text->ptr[0] != one && text->ptr[0] != other)) {
-        return false;
-    }
-    text->ptr++;
-    text->len--;
-    return true;
-}
 
 /* Days since 1970-01-01 in the Gregorian calendar. Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms",
    days_from_civil (read 2026-11). */
@@ -50,34 +22,6 @@ static int64_t days_of_date(int64_t year, int64_t month, int64_t day)
     int64_t doy = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
     int64_t doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
     return era * 146097 + doe - 719468;
-}
-
-/* "17:46:24" and a fraction after "." or ","; what follows must be nothing or Z. */
-static bool take_clock(struct str text, int64_t days, double *ret_s)
-{
-    int64_t hour;
-    int64_t minute;
-    int64_t second;
-    double fraction = 0;
-    double place = 1;
-    if (!take_digits(&text, 2, &hour) || !take_char(&text, ':', ':') ||
-        !take_digits(&text, 2, &minute) || !take_char(&text, ':', ':') ||
-        !take_digits(&text, 2, &second) || hour > 23 || minute > 59 || second > 60) {
-        return false;
-    }
-    if (take_char(&text, '.', ',')) {
-        double top = 0;
-        while (text.len && text.ptr[0] >= '0' && text.ptr[0] <= '9') {
-            top = 10 * top + (text.ptr[0] - '0');
-            place *= 10;
-            text.ptr++;
-            text.len--;
-        }
-        fraction = top / place;
-    }
-    (void)take_char(&text, 'Z', 'Z'); /* UTC is assumed anyway */
-    *ret_s = (double)(days * 86400 + hour * 3600 + minute * 60 + second) + fraction;
-    return text.len == 0;
 }
 
 static bool parse_unix(struct str text, double *ret_s)
@@ -100,35 +44,60 @@ static bool parse_unix(struct str text, double *ret_s)
     return value < 1e11; /* seconds until the year 5138 */
 }
 
+/* The text behind a shape: a letter of it is a digit of its part, "-" is "-" or "/", "T" is a blank or T; ptr NULL: it does not fit. */
+static struct str behind(const char *shape, struct str text, int64_t parts[PARTS])
+{
+    for (; *shape; shape++, text = str_sub(text, 1, SIZE_MAX)) {
+        const char *part = strchr(PART_LETTERS, *shape);
+        char c = text.len ? text.ptr[0] : '\0';
+        if (part ? !is_digit(c)
+                 : c != *shape && !(*shape == '-' && c == '/') && !(*shape == 'T' && c == ' ')) {
+            return (struct str){NULL, 0};
+        }
+        if (part) {
+            parts[part - PART_LETTERS] = 10 * parts[part - PART_LETTERS] + (c - '0');
+        }
+    }
+    return text;
+}
+
+/* A fraction after "." or ",", then nothing or Z: UTC is assumed anyway. */
+static bool take_fraction(struct str text, double *ret)
+{
+    double top = 0;
+    double place = 1;
+    size_t at = 0;
+    if (text.len && (text.ptr[0] == '.' || text.ptr[0] == ',')) {
+        for (at = 1; at < text.len && is_digit(text.ptr[at]); at++) {
+            top = 10 * top + (text.ptr[at] - '0');
+            place *= 10;
+        }
+    }
+    *ret = top / place;
+    return at == text.len || (at + 1 == text.len && text.ptr[at] == 'Z');
+}
+
 bool logtime_parse(struct str text, double *ret_s)
 {
-    struct str rest = text;
-    int64_t year = 2000;
-    int64_t month;
-    int64_t day;
-    if (text.len > 10 && (text.ptr[4] == '-' || text.ptr[4] == '/')) {
-        if (!take_digits(&rest, 4, &year) || !take_char(&rest, '-', '/') ||
-            !take_digits(&rest, 2, &month) || !take_char(&rest, '-', '/') ||
-            !take_digits(&rest, 2, &day) || !take_char(&rest, ' ', 'T') || year < 1000) {
-            return false;
+    static const char *const SHAPES[] = {"YYYY-MM-DDThh:mm:ss", "MM/DD hh:mm:ss", "MMDD hh:mm:ss"};
+    for (size_t idx = 0; idx < ARRAY_LEN(SHAPES); idx++) {
+        int64_t p[PARTS] = {0};
+        double fraction;
+        struct str rest = behind(SHAPES[idx], text, p);
+        if (rest.ptr) {
+            p[YEAR] = idx ? 2000 : p[YEAR];
+            bool is_moment = take_fraction(rest, &fraction) && p[YEAR] >= 1000 && p[MONTH] >= 1 &&
+                             p[MONTH] <= 12 && p[DAY] >= 1 && p[DAY] <= 31 && p[HOUR] <= 23 &&
+                             p[MINUTE] <= 59 && p[SECOND] <= 60;
+            if (is_moment) {
+                *ret_s = (double)(days_of_date(p[YEAR], p[MONTH], p[DAY]) * 86400 + p[HOUR] * 3600 +
+                                  p[MINUTE] * 60 + p[SECOND]) +
+                         fraction;
+            }
+            return is_moment;
         }
-    } else if (text.len > 6 && text.ptr[2] == '/' && text.ptr[5] == ' ') {
-        if (!take_digits(&rest, 2, &month) || !take_char(&rest, '/', '/') ||
-            !take_digits(&rest, 2, &day) || !take_char(&rest, ' ', ' ')) {
-            return false;
-        }
-    } else if (text.len > 5 && text.ptr[4] == ' ') {
-        if (!take_digits(&rest, 2, &month) || !take_digits(&rest, 2, &day) ||
-            !take_char(&rest, ' ', ' ')) {
-            return false;
-        }
-    } else {
-        return parse_unix(text, ret_s);
     }
-    if (month < 1 || month > 12 || day < 1 || day > 31) {
-        return false;
-    }
-    return take_clock(rest, days_of_date(year, month, day), ret_s);
+    return parse_unix(text, ret_s);
 }
 
 static bool is_word(struct str text, const char *word)

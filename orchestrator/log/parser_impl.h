@@ -4,7 +4,7 @@
 #define LOG_PARSER_IMPL_H
 
 #include "base/vec.h"
-#include "log/format_impl.h"
+#include "log/format.h"
 #include "log/launched.h"
 
 /* A place in cleaned text: from here to the end of the line the text is a rank's. */

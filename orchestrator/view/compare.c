@@ -160,7 +160,7 @@ static int open_log(struct compare *c, const char *root, const char *path, struc
     cell->value = f->number.made.value;
     cell->unit = f->number.unit;
     log->n_steps = f->number.made.n_used;
-    log->format = of_case->id = step->case_id = format_id(f->format);
+    log->format = of_case->id = step->case_id = f->format->id;
     step->bound.of_case = of_case;
     ret->log = log;
     ret->view.frozen.run_id = str_of(path);

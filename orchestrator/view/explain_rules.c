@@ -188,12 +188,12 @@ static const struct json_field MANIFEST_ROWS[] = {
 static int read_format(struct arena *arena, const struct explain_format *of,
                        struct format_says *ret, struct err *err)
 {
-    const struct rule *rules;
+    const struct rule *rules = of->format->rules;
     *ret = (struct format_says){.path = of->path,
-                                .id = format_id(of->format),
-                                .title = format_title(of->format),
-                                .framework = format_framework(of->format),
-                                .n_rules = format_rules(of->format, &rules)};
+                                .id = of->format->id,
+                                .title = of->format->title,
+                                .framework = of->format->framework,
+                                .n_rules = of->format->n_rules};
     ret->rules = arena_array(arena, struct str, ret->n_rules + 1);
     for (size_t idx = 0; idx < ret->n_rules; idx++) {
         ret->rules[idx] = rules[idx].id;
@@ -219,8 +219,7 @@ int explain_format_text(struct arena *arena, const struct explain_format *of, st
                         struct err *err)
 {
     struct format_says says;
-    const struct rule *rules;
-    format_rules(of->format, &rules);
+    const struct rule *rules = of->format->rules;
     if (read_format(arena, of, &says, err) < 0) {
         return -1;
     }

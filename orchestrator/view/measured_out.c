@@ -101,7 +101,7 @@ static void put_beside(struct json_out *out, const struct measured *f)
     jw_array(out, "beside");
     for (size_t idx = 0; idx < f->n_beside; idx++) {
         jw_object(out, NULL);
-        jw_str(out, "format", format_id(f->beside[idx].format));
+        jw_str(out, "format", f->beside[idx].format->id);
         jw_str(out, "name", f->beside[idx].series->name);
         put_number(out, &f->beside[idx]);
         jw_end_object(out);
@@ -113,7 +113,7 @@ void measured_encode(const struct measured *f, struct json_out *out)
 {
     size_t n = f->series ? f->series->n : 0;
     jw_z(out, "file", f->file);
-    jw_str(out, "format", f->format ? format_id(f->format) : STR_EMPTY);
+    jw_str(out, "format", f->format ? f->format->id : STR_EMPTY);
     put_number(out, f);
     put_samples(out, f);
     jw_str(out, "why", f->why.len ? f->why : STR_EMPTY);
@@ -142,8 +142,7 @@ void measured_add_row(struct table *table, const struct measured *f)
     const struct series *s = f->series;
     size_t n = s ? s->n : 0;
     const struct str none = STR_LIT("-");
-    TABLE_ADD(table, str_of(f->file), f->format ? format_id(f->format) : none,
-              table_text(table, "%zu", n),
+    TABLE_ADD(table, str_of(f->file), f->format ? f->format->id : none, table_text(table, "%zu", n),
               n > 0 ? table_text(table, "%" PRId64 "-%" PRId64, s->samples[0].step,
                                  s->samples[n - 1].step)
                     : none,
@@ -177,7 +176,7 @@ void measured_text(const struct measured *f, struct strbuf *out)
     }
     for (size_t idx = 0; idx < f->n_beside; idx++) {
         const struct measured *b = &f->beside[idx];
-        strbuf_printf(out, "in the same log, %.*s, %.*s: %s", STR_ARG(format_id(b->format)),
+        strbuf_printf(out, "in the same log, %.*s, %.*s: %s", STR_ARG(b->format->id),
                       STR_ARG(b->series->name), PARSE_VERDICT_NAMES[b->verdict]);
         if (b->has_value) {
             strbuf_printf(out, ", %.6g %.*s", b->number.made.value, STR_ARG(b->number.unit));

@@ -24,6 +24,12 @@ said() { # LINE...: for the line of NCCL that holds @, of each host
     local text each
     while IFS= read -r text; do case $text in *@*) for each; do echo "${text/@/$each}"; done ;; *) echo "$text" ;; esac done
 }
+scalars() { # LOSS: an event file's, of 12 steps, the first of them slow
+    local n
+    for ((n = 1; n <= 12; n++)); do echo "$((10 * n)) $((1700000000 + 30 * n)).5 train/loss $1"; done
+    for ((n = 1; n <= 12; n++)); do echo "$((10 * n)) $((1700000000 + 30 * n)).5 perf/samples_per_sec $((n == 1 ? 10 : 320))"; done
+}
+events() { /usr/bin/python3 tests/integration/make_events.py /dev/stdout "$@"; }
 again() { # what the format that was written reads of the same log on standard input, by the same arguments; nothing where there is none
     local rest=() idx
     [ -e "$dir/made.json" ] || { echo null && return; }

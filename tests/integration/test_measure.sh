@@ -76,6 +76,8 @@ is "$(cat "$T/peak.status") $(field "$(cat "$T/peak.out")" verdict)" "9 no_metri
 [ "$peak" -gt 0 ] && [ "$peak" -lt 65536 ]
 ok $? "in under 64 MB ($peak kB)"
 rm "$T/sparse.log"
+for n in 1 2 3; do echo "$n $((1700000000 + 30 * n)).5 perf/samples_per_sec 320"; done | /usr/bin/python3 tests/integration/make_events.py "$T/events"
+exits 0 "an event file from standard input" "$REPERF" measure - <"$T/events"
 "$REPERF" measure "$T/whole.log" --json >/dev/full 2>"$T/err"
 is $? 10 "a full disk is an error"
 

@@ -26,7 +26,7 @@ printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <openssl/evp.h>\nint
     >"$tree/orchestrator/codec/up.c"
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n' >"$tree/orchestrator/codec/up.h"
 # A pure room that would wait, another room's private header, and a name that is taken.
-mkdir -p "$tree/orchestrator/report" && printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "log/format_impl.h"\n#include "sys/loop.h"\n' >"$tree/orchestrator/report/up.c"
+mkdir -p "$tree/orchestrator/report" && printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "log/parser_impl.h"\n#include "sys/loop.h"\n' >"$tree/orchestrator/report/up.c"
 # shellcheck disable=SC2016
 printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nrm $1\nsleep 1 >"$T/out" &\n' >"$tree/tests/x/bad.sh"
 mkdir -p "$tree/tests/e2e" && printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n# Room: attic\n' >"$tree/tests/e2e/test_bad.sh"
@@ -91,7 +91,7 @@ mkdir -p "$tree/orchestrator/cmd" && printf '/* SPDX-License-Identifier: Apache-
 output="$output
 $(LINT_ROOT="$tree" "$here/layers.sh" 2>&1)"
 seen "$output" layers
-for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to' 'room report may not include "sys/loop.h"' '"log/format_impl.h" is private to log' 'room cmd may not include "lint/lint.h"' \
+for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to' 'room report may not include "sys/loop.h"' '"log/parser_impl.h" is private to log' 'room cmd may not include "lint/lint.h"' \
     'two product files are called up.c' 'orchestrator/report/ has no README.md' 'test_bad.sh: the third line names no room'; do
     said "$output" "$line" "layers says: $line"
 done
