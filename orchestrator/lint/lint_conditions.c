@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "lint/lint_parts.h"
+#include "report/container.h"
 
 #define LIST_BYTES 600
 #define PREFETCH                                                                                   \
@@ -105,21 +106,6 @@ static double number_of(struct str text)
     return text.ptr && str_to_f64(text, &value, &err) == 0 ? value : 0;
 }
 
-/* "1g", "64gb", "512M", "8589934592": bytes; 0 for anything else ("host"). */
-static double size_bytes(struct lint *lint, struct str text)
-{
-    static const char UNITS[] = "gmk";
-    struct str g[3];
-    if (!patterns_find(&lint->patterns, "(?i)^([\\d.]+)([gmk]?)b?\\z", text, g, ARRAY_LEN(g))) {
-        return 0;
-    }
-    double unit = g[2].len ? GIB : 1;
-    for (const char *u = UNITS; g[2].len && *u != (g[2].ptr[0] | 0x20); u++) {
-        unit /= 1024;
-    }
-    return number_of(g[1]) * unit;
-}
-
 /* "512x1024" or "224": pixels; 0 for anything else. */
 static double pixels(struct lint *lint, struct str text)
 {
@@ -184,7 +170,8 @@ static void lint_shm_of(struct lint *lint, const struct stack *s, struct str pri
             continue;
         }
         double needed = needed_bytes(lint, c, &image);
-        if (size_bytes(lint, shm) > 0 && needed > size_bytes(lint, shm)) {
+        int64_t shm_bytes;
+        if (container_size(&lint->patterns, shm, &shm_bytes) && needed > (double)shm_bytes) {
             lint_add(lint, "shm-too-small", in_stack(s, ".conditions.shm_size"),
                      "--shm-size=%.*s for %" PRId64 " ranks x %.0f workers x %d batches of %" PRId64
                      " images of %s: %.1f GiB",

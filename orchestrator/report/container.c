@@ -76,15 +76,13 @@ struct flags_reader {
 
 /* ---- values ---- */
 
-/* "64g", "512MB", "1GiB", "67108864": all powers of 1024. */
-static bool take_size(struct flags_reader *r, struct str text, int64_t *bytes)
+bool container_size(struct patterns *patterns, struct str text, int64_t *ret_bytes)
 {
     static const char UNITS[] = "bkmgtp";
     struct str g[3];
     struct err err = {0};
     int64_t value;
-    if (!patterns_find(&r->patterns, "(?i)^(\\d+)(?:([bkmgtp])(?:i?b)?)?\\z", text, g,
-                       ARRAY_LEN(g)) ||
+    if (!patterns_find(patterns, "(?i)^(\\d+)(?:([bkmgtp])(?:i?b)?)?\\z", text, g, ARRAY_LEN(g)) ||
         str_to_i64(g[1], 1, BYTES_MAX, &value, &err) < 0) {
         return false;
     }
@@ -92,7 +90,7 @@ static bool take_size(struct flags_reader *r, struct str text, int64_t *bytes)
     if (__builtin_mul_overflow(value, scale, &value) || value > BYTES_MAX) {
         return false;
     }
-    *bytes = value;
+    *ret_bytes = value;
     return true;
 }
 
@@ -144,7 +142,7 @@ static bool take_value(struct flags_reader *r, const struct option *option, stru
                     patterns_find(&r->patterns, option->form, value, NULL, 0);
     switch (option->takes) {
     case TAKES_SIZE:
-        return take_size(r, value, at);
+        return container_size(&r->patterns, value, at);
     case TAKES_LIMIT:
         return take_limit(r, value);
     case TAKES_LIST:

@@ -37,6 +37,9 @@ struct container_flags {
     size_t n_not_understood;
 };
 
+/* "64g", "512MB", "1GiB", "67108864": all powers of 1024. False, and nothing set, for anything else. */
+struct patterns;
+bool container_size(struct patterns *patterns, struct str text, int64_t *ret_bytes);
 /* Whether a command's first word, with or without a path, is a container engine: the only list of them. */
 bool container_is_engine(struct str program);
 /* Index of the image among the words of such a command, found by the arity of the options before it; n if there is none. */

@@ -120,6 +120,18 @@ int64_t plan_step_nodes(const struct plan_step *step)
     return step->n_nodes > 0 ? step->n_nodes : 1;
 }
 
+void plan_step_command(const struct plan_step *step, struct strbuf *out)
+{
+    for (size_t idx = 0; idx < step->n_env; idx++) {
+        strbuf_printf(out, " %.*s=", STR_ARG(step->env[idx].name));
+        shq_append(out, step->env[idx].value);
+    }
+    for (size_t idx = 0; idx < step->n_argv; idx++) {
+        strbuf_add_char(out, ' ');
+        shq_append(out, step->argv[idx]);
+    }
+}
+
 int64_t plan_step_deadline_s(const struct plan *plan, const struct plan_step *step)
 {
     return step->deadline_s ? step->deadline_s : plan->deadline_s;

@@ -194,6 +194,8 @@ int64_t plan_most_repeats(const struct plan *plan); /* of a case */
 int64_t plan_smoke_ranks(const struct report_case *c);
 int64_t plan_full_ranks(const struct report_case *c); /* one a GPU; without GPUs one a node */
 int64_t plan_step_nodes(const struct plan_step *step);
+/* Its environment and argv for a shell, each word behind a blank. */
+void plan_step_command(const struct plan_step *step, struct strbuf *out);
 int64_t plan_step_deadline_s(const struct plan *plan, const struct plan_step *step);
 /* What --steps asks of a case; 0: nothing, as its published log does not say. */
 int64_t plan_asked_steps(struct str asked, const struct report_case *c);

@@ -355,24 +355,13 @@ static void add_conditions_of(struct page *page, const struct run_result *result
 /* A command of one's own as it was typed: where its folder lay is in the evidence. */
 static void add_command(struct page *page, const struct cell_result *of)
 {
-    const struct plan_step *step = of->step;
     CLEANUP(strbuf) struct strbuf line = STRBUF(COMMAND_MAX);
     if (str_eq_z(of->of_case->stack_id, COMMAND_STACK) && of->of_case->stack->n_commands) {
         HTML(page->out, "<code>{}</code>", of->of_case->stack->commands[0].printed);
         return;
     }
-    for (size_t idx = 0; idx < step->n_env; idx++) {
-        strbuf_printf(&line, "%.*s=", STR_ARG(step->env[idx].name));
-        shq_append(&line, step->env[idx].value);
-        strbuf_add_char(&line, ' ');
-    }
-    for (size_t idx = 0; idx < step->n_argv; idx++) {
-        if (idx) {
-            strbuf_add_char(&line, ' ');
-        }
-        shq_append(&line, step->argv[idx]);
-    }
-    HTML(page->out, "<code>{}</code>", strbuf_str(&line));
+    plan_step_command(of->step, &line);
+    HTML(page->out, "<code>{}</code>", str_trim(strbuf_str(&line)));
 }
 
 /* Whose code it was, and what of its commit was left out. */

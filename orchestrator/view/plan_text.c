@@ -274,14 +274,7 @@ static void print_step(struct strbuf *out, const struct plan *plan, const struct
                   STR_ARG(step->recipe.ptr ? step->recipe : STR_LIT("as in the report")));
     print_place(out, plan, step);
     strbuf_printf(out, "           on %.*s:", STR_ARG(step->node));
-    for (size_t idx = 0; idx < step->n_env; idx++) {
-        strbuf_printf(out, " %.*s=", STR_ARG(step->env[idx].name));
-        shq_append(out, step->env[idx].value);
-    }
-    for (size_t idx = 0; idx < step->n_argv; idx++) {
-        strbuf_add_char(out, ' ');
-        shq_append(out, step->argv[idx]);
-    }
+    plan_step_command(step, out);
     strbuf_add_char(out, '\n');
     if (step->memory_bytes) {
         strbuf_printf(out, "           about %.0f MB of memory, %.0f kB of log a repeat\n",
