@@ -40,51 +40,29 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static bool holds(const struct report_audit *audit, bool is_strict)
-{
-    for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        const struct cell_audit *a = &audit->cells[idx];
-        if (a->verdict == AUDIT_DIFFERS ||
-            (is_strict && a->verdict != AUDIT_NO_LOG && a->proof != PROOF_FULL)) {
-            return false;
-        }
-    }
-    for (size_t idx = 0; idx < audit->findings.n; idx++) {
-        if (audit->findings.items[idx].level == LEVEL_ERROR) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static size_t count_checked(const struct report_audit *audit)
-{
-    size_t n = 0;
-    for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        n += audit->cells[idx].verdict != AUDIT_NO_LOG;
-    }
-    return n;
-}
-
 /* A report of which no cell was checked does not pass for one that holds, whatever is named beside it; one that has no cell among those
    selected was not asked for. */
 static int status_of(const struct audit_set *set, bool is_strict)
 {
+    bool holds = true, is_unread = false, is_proposed = false;
     size_t n_checked = 0;
-    bool is_unread = false;
-    bool is_proposed = false;
-    bool is_held = true;
     for (size_t idx = 0; idx < set->n; idx++) {
         const struct report_audit *audit = &set->items[idx];
-        size_t n = count_checked(audit);
-        n_checked += n;
-        is_unread = is_unread || (n == 0 && audit->n_cells > 0);
-        is_held = is_held && holds(audit, is_strict);
-        for (size_t cell = 0; cell < audit->n_cells; cell++) {
-            is_proposed = is_proposed || audit->cells[cell].is_proposed;
+        size_t before = n_checked;
+        for (size_t at = 0; at < audit->n_cells; at++) {
+            const struct cell_audit *a = &audit->cells[at];
+            bool is_checked = a->verdict != AUDIT_NO_LOG;
+            bool is_proven = !is_strict || !is_checked || a->proof == PROOF_FULL;
+            holds = holds && is_proven && a->verdict != AUDIT_DIFFERS;
+            is_proposed = is_proposed || a->is_proposed;
+            n_checked += is_checked;
         }
+        for (size_t at = 0; at < audit->findings.n; at++) {
+            holds = holds && audit->findings.items[at].level != LEVEL_ERROR;
+        }
+        is_unread = is_unread || (n_checked == before && audit->n_cells > 0);
     }
-    return !is_held                      ? 1
+    return !holds                        ? 1
            : is_unread || n_checked == 0 ? STATUS_NOT_READ
            : is_proposed                 ? STATUS_PROPOSED
                                          : 0;

@@ -87,17 +87,15 @@ static int add_offers(const struct cmd_ctx *ctx, const char *synopsis, struct st
     return 0;
 }
 
+/* Before its verb is typed, a command takes the options of all. */
 static void add_options(struct strbuf *out, const struct cmd *c)
 {
     const struct cmd *const *verbs = cmd_verbs(c);
     for (const struct opt *o = c->opts; o->name; o++) {
         strbuf_printf(out, "--%s\t%s\n", o->name, o->help);
     }
-    for (; verbs && *verbs;
-         verbs++) { /* before its verb is typed, a command takes the options of all */
-        for (const struct opt *o = (*verbs)->opts; o->name; o++) {
-            strbuf_printf(out, "--%s\t%s\n", o->name, o->help);
-        }
+    for (; verbs && *verbs; verbs++) {
+        add_options(out, *verbs);
     }
 }
 

@@ -30,11 +30,9 @@ static const struct opt OPTS[] = {
 
 /* Rows in the making: the table's first column is the id. */
 struct rows {
+    const struct cmd_ctx *ctx;
     struct arena *arena;
-    const char *root;
-    const char *state;
-    const char *store;
-    const char *report; /* of list cases REPORT, or NULL */
+    const struct opt_list *reports; /* of list cases REPORT, or none */
     struct table *table;
 };
 
@@ -46,7 +44,7 @@ static struct str count(struct rows *rows, size_t n)
 static int list_reports(struct rows *rows, struct err *err)
 {
     struct report_set set;
-    if (load_all_reports(rows->arena, rows->root, &set, err) < 0) {
+    if (load_all_reports(rows->arena, rows->ctx->root, &set, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < set.n; idx++) {
@@ -73,14 +71,9 @@ static void add_case(struct rows *rows, const struct report *r, const struct rep
 
 static int list_cases(struct rows *rows, struct err *err)
 {
-    struct report_set set = {0};
-    struct report one;
-    if (rows->report) {
-        if (load_report(rows->arena, rows->root, rows->report, &one, err) < 0) {
-            return -1;
-        }
-        set = (struct report_set){&one, 1};
-    } else if (load_all_reports(rows->arena, rows->root, &set, err) < 0) {
+    struct report_set set;
+    if (load_reports_of(rows->arena, rows->ctx->root, rows->reports, rows->reports->n == 0, &set,
+                        err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < set.n; idx++) {
@@ -94,7 +87,7 @@ static int list_cases(struct rows *rows, struct err *err)
 static int list_formats(struct rows *rows, struct err *err)
 {
     CLEANUP(format_set) struct format_set set = {0};
-    if (load_formats(rows->arena, rows->root, &set, err) < 0) {
+    if (load_formats(rows->arena, rows->ctx->root, &set, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < set.n; idx++) {
@@ -109,7 +102,7 @@ static int list_rules(struct rows *rows, struct err *err)
 {
     CLEANUP(format_set) struct format_set set = {0};
     CLEANUP(strbuf) struct strbuf text = STRBUF(LIST_BYTES_MAX);
-    if (load_formats(rows->arena, rows->root, &set, err) < 0) {
+    if (load_formats(rows->arena, rows->ctx->root, &set, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < set.n; idx++) {
@@ -138,12 +131,12 @@ static int list_images(struct rows *rows, struct err *err)
 {
     static const char *const KEYS[] = {"name", "tag", "digest", "status"};
     struct fs_names names;
-    if (places_names(rows->arena, rows->root, "images", &names, err) < 0) {
+    if (places_names(rows->arena, rows->ctx->root, "images", &names, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
-        const char *path = places_path(rows->arena, rows->root, "images",
+        const char *path = places_path(rows->arena, rows->ctx->root, "images",
                                        fs_join(rows->arena, names.items[idx], "image.json"));
         if (!fs_exists(path)) {
             continue;
@@ -167,51 +160,50 @@ static int list_images(struct rows *rows, struct err *err)
 }
 
 /* How far it is in the store: "absent", "partial", "archives", "tree"; "-" for what has no such thing. */
-static int add_dataset_state(struct rows *rows, const struct store *store, const char *id,
-                             bool is_synthetic, struct err *err)
+static struct str dataset_text(const struct rows *rows, const struct store *store,
+                               const struct dataset_here *here)
 {
-    struct dataset_here here;
+    return str_of(here->dataset.is_synthetic ? "-"
+                  : store ? DATASET_STATE_NAMES[dataset_state(rows->arena, store, here)]
+                          : DATASET_STATE_NAMES[DATASET_ABSENT]);
+}
+
+static int add_dataset(struct rows *rows, const struct store *store, const char *id,
+                       struct err *err)
+{
+    struct dataset_which which = {.root = rows->ctx->root, .id = id};
+    struct dataset_here here, twin;
     struct err none = {0};
-    if (dataset_load(rows->arena, &(struct dataset_which){rows->root, NULL, id, is_synthetic},
-                     &here, &none) < 0) {
-        if (is_synthetic && none.code == ERR_USAGE) {
-            table_add(rows->table, STR_LIT("-"));
-            return 0;
-        }
+    if (dataset_load(rows->arena, &which, &here, err) < 0) {
+        return -1;
+    }
+    which.is_synthetic = true;
+    bool has_twin = dataset_load(rows->arena, &which, &twin, &none) == 0;
+    if (!has_twin && none.code != ERR_USAGE) {
         *err = none;
         return -1;
     }
-    table_add(rows->table,
-              str_of(here.dataset.is_synthetic ? "-"
-                     : store ? DATASET_STATE_NAMES[dataset_state(rows->arena, store, &here)]
-                             : DATASET_STATE_NAMES[DATASET_ABSENT]));
+    TABLE_ADD(rows->table, str_of(id), dataset_text(rows, store, &here),
+              has_twin ? dataset_text(rows, store, &twin) : STR_LIT("-"), here.dataset.title,
+              here.dataset.licence);
     return 0;
 }
 
 static int list_datasets(struct rows *rows, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
-    bool has_store = fs_is_dir(fs_join(rows->arena, rows->store, "blobs/sha256"));
+    bool has_store = fs_is_dir(fs_join(rows->arena, rows->ctx->store, "blobs/sha256"));
     struct fs_names names;
-    if (places_names(rows->arena, rows->root, "datasets", &names, err) < 0 ||
-        (has_store && store_open(rows->arena, rows->store, &store, err) < 0)) {
+    if (places_names(rows->arena, rows->ctx->root, "datasets", &names, err) < 0 ||
+        (has_store && store_open(rows->arena, rows->ctx->store, &store, err) < 0)) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
-        const char *id = names.items[idx];
-        struct dataset_here here;
-        if (!fs_exists(places_path(rows->arena, rows->root, "datasets",
-                                   fs_join(rows->arena, id, "dataset.json")))) {
-            continue;
-        }
-        table_add(rows->table, str_of(id));
-        if (add_dataset_state(rows, has_store ? &store : NULL, id, false, err) < 0 ||
-            add_dataset_state(rows, has_store ? &store : NULL, id, true, err) < 0 ||
-            dataset_load(rows->arena, &(struct dataset_which){rows->root, NULL, id, false}, &here,
-                         err) < 0) {
+        if (fs_exists(places_path(rows->arena, rows->ctx->root, "datasets",
+                                  fs_join(rows->arena, names.items[idx], "dataset.json"))) &&
+            add_dataset(rows, has_store ? &store : NULL, names.items[idx], err) < 0) {
             return -1;
         }
-        TABLE_ADD(rows->table, here.dataset.title, here.dataset.licence);
     }
     return 0;
 }
@@ -219,7 +211,7 @@ static int list_datasets(struct rows *rows, struct err *err)
 static int list_inventories(struct rows *rows, struct err *err)
 {
     struct inventory_set set;
-    if (inventory_load_all(rows->arena, rows->root, &set, err) < 0) {
+    if (inventory_load_all(rows->arena, rows->ctx->root, &set, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < set.n; idx++) {
@@ -237,7 +229,7 @@ static int list_inventories(struct rows *rows, struct err *err)
 
 static int list_runs(struct rows *rows, struct err *err)
 {
-    const char *folder = fs_join(rows->arena, rows->state, "runs");
+    const char *folder = fs_join(rows->arena, rows->ctx->state, "runs");
     struct fs_names names;
     if (!fs_is_dir(folder)) {
         return 0;
@@ -328,17 +320,12 @@ static int print_rows(struct rows *rows, const struct kind *kind, const struct a
     return 0;
 }
 
-static const struct kind *find_kind(const char *name)
-{
-    return Z_NAMED(KINDS, ARRAY_LEN(KINDS), name, str_of(name));
-}
-
 static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(table) struct table table = {0};
     struct args *args = call->args;
     const char *name = call->operands.n ? call->operands.items[0] : "reports";
-    const struct kind *kind = find_kind(name);
+    const struct kind *kind = Z_NAMED(KINDS, ARRAY_LEN(KINDS), name, str_of(name));
     if (!kind) {
         struct nearest nearest = nearest_to(name);
         char text[NEAREST_TEXT_MAX];
@@ -358,12 +345,9 @@ static int run_list(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
         return err_set(err, ERR_USAGE, "list: --ids and --json exclude each other");
     }
     table = table_of(kind->columns);
-    struct rows rows = {call->arena,
-                        ctx->root,
-                        ctx->state,
-                        ctx->store,
-                        call->operands.n == 2 ? call->operands.items[1] : NULL,
-                        &table};
+    struct opt_list reports = {.items = call->operands.n > 1 ? call->operands.items + 1 : NULL,
+                               .n = call->operands.n > 1 ? call->operands.n - 1 : 0};
+    struct rows rows = {ctx, call->arena, &reports, &table};
     return kind->list(&rows, err) < 0 ? -1 : print_rows(&rows, kind, args, call->out, err);
 }
 

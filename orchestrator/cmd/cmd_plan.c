@@ -36,5 +36,6 @@ static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *er
 
 const struct cmd CMD_PLAN =
     CMD("plan", "REPORT", "show what a run would do, on which node, with which command", OPTS, plan,
-        CMD_ARGS(struct run_args), .defaults = &(const struct run_args){.repeats = REPEATS_DEFAULT},
+        CMD_ARGS(struct run_args),
+        .defaults = &(const struct run_args){.opts.plan.repeats = REPEATS_DEFAULT},
         CMD_OPERANDS(1, 1, "expected one report"));

@@ -5,22 +5,15 @@
 #include "cmd/run_args.h"
 
 static const struct opt OPTS[] = {
-    OPT(struct run_args, reruns_failed, "rerun-failed",
+    OPT(struct run_args, opts.reruns_failed, "rerun-failed",
         "make repeats that failed again; of a sealed run: into a new archive beside the old one"),
     RUN_OPT_RETRY, RUN_OPT_KEY, RUN_OPT_JSON, OPT_END};
 
 static int resume(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     struct run_args *args = call->args;
-    struct run_opts opts = {.root = ctx->root,
-                            .state = ctx->state,
-                            .store = ctx->store,
-                            .self = ctx->self,
-                            .clock = ctx->clock};
+    const struct run_opts opts = run_args_places(ctx, args);
     struct rundir dir;
-    opts.key_path = args->key;
-    opts.reruns_failed = args->reruns_failed;
-    opts.retries = args->retries;
     if (rundir_find(call->arena, ctx->state, call->operands.items[0], &dir, err) < 0) {
         return -1;
     }

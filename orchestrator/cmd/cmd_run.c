@@ -18,24 +18,24 @@ static const struct opt OPTS[] = {
     RUN_OPT_OFFLINE,
     RUN_OPT_RETRY,
     RUN_OPT_KEY,
-    OPT(struct run_args, run_id, "run-id", "the run's id, instead of a generated one",
+    OPT(struct run_args, opts.run_id, "run-id", "the run's id, instead of a generated one",
         .value = "ID"),
     OPT(struct run_args, name, "name",
         "a name for the run, accepted by every command in place of its id", .value = "NAME"),
     OPT(struct run_args, gate, "gate",
         "only if this run with --each-node has nothing against the nodes (else status 6)",
         .value = "RUN|ARCHIVE"),
-    OPT(struct run_args, limits, "limits",
+    OPT(struct run_args, opts.limits, "limits",
         "when a node is an outlier, instead of manifests/node-health.json", .value = "FILE"),
     OPT(struct run_args, trust, "trust",
         "run what the report at this address names, unasked, if it is exactly this commit",
         .value = "COMMIT"),
-    OPT(struct run_args, within, "within",
+    OPT(struct run_args, opts.plan.within, "within",
         "more repeats, until half the 95 % interval of each mean is at most this (\"2%\")",
         .value = "SHARE"),
-    OPT(struct run_args, repeats_max, "repeats-max", "with --within: at most so many (20)",
-        .value = "N", .min = 1, .max = REPEATS_RUN_MAX),
-    OPT(struct run_args, tolerance, "tolerance",
+    OPT(struct run_args, opts.plan.repeats_max, "repeats-max",
+        "with --within: at most so many (20)", .value = "N", .min = 1, .max = REPEATS_RUN_MAX),
+    OPT(struct run_args, opts.plan.tolerance, "tolerance",
         "how far from the published number still counts as reproduced (5%)", .value = "SHARE"),
     OPT(struct run_args, format, "format",
         "of a command's log, by name or file (default: whichever reads it)", .letter = 'f',
@@ -50,7 +50,7 @@ static const struct opt OPTS[] = {
 static int check_key(const struct run_args *args, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
-    return args->key ? sign_load_private(args->key, &key, err) : 0;
+    return args->opts.key_path ? sign_load_private(args->opts.key_path, &key, err) : 0;
 }
 
 static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
@@ -61,7 +61,7 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
     struct health_limits limits;
     struct health health;
     char time[RFC3339_MAX];
-    if (load_health_limits(&arena, ctx->root, args->limits, &limits, err) < 0 ||
+    if (load_health_limits(&arena, ctx->root, args->opts.limits, &limits, err) < 0 ||
         run_view_open(&arena, ctx->clock, ctx->state, args->gate, &view, err) < 0) {
         return -1;
     }
@@ -75,7 +75,8 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
     log_line(hours < GATE_FRESH_H && hours >= 0 ? LOG_INFO : LOG_WARN,
              "gate %s: %zu nodes measured, nothing against any; measured %s, %" PRId64
              " hours ago; limits: %s",
-             args->gate, inventory->n_nodes, time, hours, args->limits ? args->limits : "reperf's");
+             args->gate, inventory->n_nodes, time, hours,
+             args->opts.limits ? args->opts.limits : "reperf's");
     if (health.n_alone) {
         log_line(LOG_WARN, "gate %s: %zu figures could not be compared with others'", args->gate,
                  health.n_alone);
@@ -87,7 +88,7 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
 static int check_args(const struct cmd_ctx *ctx, struct arena *arena, const struct run_args *args,
                       struct err *err)
 {
-    if (args->limits && !args->gate && !args->is_each_node) {
+    if (args->opts.limits && !args->gate && !args->opts.plan.is_each_node) {
         return err_set(err, ERR_USAGE, "--limits needs --each-node or --gate");
     }
     if (args->name && rundir_check_name(arena, ctx->state, args->name, err) < 0) {
@@ -172,8 +173,9 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
                : create_and_run(ctx, call->arena, args, &opts, &prepared, err);
 }
 
-const struct cmd CMD_RUN = CMD("run", "REPORT | -- COMMAND...",
-                               "run cases of a report, or a command: judge and seal the results",
-                               OPTS, run, CMD_ARGS(struct run_args),
-                               .defaults = &(const struct run_args){
-                                   .repeats = REPEATS_DEFAULT, .repeats_max = REPEATS_MAX_DEFAULT});
+const struct cmd CMD_RUN =
+    CMD("run", "REPORT | -- COMMAND...",
+        "run cases of a report, or a command: judge and seal the results", OPTS, run,
+        CMD_ARGS(struct run_args),
+        .defaults = &(const struct run_args){
+            .opts.plan = {.repeats = REPEATS_DEFAULT, .repeats_max = REPEATS_MAX_DEFAULT}});

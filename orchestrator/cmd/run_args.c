@@ -7,37 +7,30 @@
 
 #define OUTPUT_MAX (256u << 20)
 
+struct run_opts run_args_places(const struct cmd_ctx *ctx, const struct run_args *args)
+{
+    struct run_opts opts = args->opts;
+    opts.root = ctx->root;
+    opts.state = ctx->state;
+    opts.self = ctx->self;
+    opts.store = ctx->store;
+    opts.clock = ctx->clock;
+    return opts;
+}
+
 int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const char *report,
                   struct run_opts *ret_opts, struct err *err)
 {
-    struct run_opts opts = {.root = ctx->root,
-                            .state = ctx->state,
-                            .self = ctx->self,
-                            .report = report,
-                            .run_id = args->run_id,
-                            .key_path = args->key,
-                            .retries = args->retries,
-                            .store = ctx->store,
-                            .data = args->data,
-                            .nodes = args->nodes,
-                            .limits = args->limits,
-                            .images = args->images.items,
-                            .n_images = args->images.n,
-                            .overrides = args->overrides.items,
-                            .n_overrides = args->overrides.n,
-                            .is_offline = args->net.opts.is_offline,
-                            .clock = ctx->clock};
-    opts.plan = (struct planner_opts){.is_rehearsal = args->is_rehearsal,
-                                      .repeats = args->repeats,
-                                      .repeats_max = args->within > 0 ? args->repeats_max : 0,
-                                      .within = args->within,
-                                      .tolerance = args->tolerance,
-                                      .is_each_node = args->is_each_node,
-                                      .takes_turns = args->takes_turns,
-                                      .is_packed = args->is_packed,
-                                      .deadline_s = args->deadline_s,
-                                      .globs = args->cases.items,
-                                      .n_globs = args->cases.n};
+    struct run_opts opts = run_args_places(ctx, args);
+    opts.report = report;
+    opts.images = args->images.items;
+    opts.n_images = args->images.n;
+    opts.overrides = args->overrides.items;
+    opts.n_overrides = args->overrides.n;
+    opts.is_offline = args->net.opts.is_offline;
+    opts.plan.globs = args->cases.items;
+    opts.plan.n_globs = args->cases.n;
+    opts.plan.repeats_max = opts.plan.within > 0 ? opts.plan.repeats_max : 0;
     if (profile_of_option(args->profile, &opts.plan.profile, err) < 0) {
         return -1;
     }
@@ -51,22 +44,22 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                            args->steps);
         }
     }
-    if (args->is_rehearsal && opts.plan.profile != PROFILE_FULL) {
+    if (args->opts.plan.is_rehearsal && opts.plan.profile != PROFILE_FULL) {
         return err_set(err, ERR_USAGE,
                        "--rehearse goes with the full profile, not with --profile %s",
                        args->profile);
     }
-    if (args->within > 0 && args->repeats < 2) {
+    if (args->opts.plan.within > 0 && args->opts.plan.repeats < 2) {
         return err_set(err, ERR_USAGE, "--within: one repeat has no interval; --repeats 2 or more");
     }
-    if (args->within > 0 && args->repeats_max < args->repeats) {
+    if (args->opts.plan.within > 0 && args->opts.plan.repeats_max < args->opts.plan.repeats) {
         return err_set(err, ERR_USAGE, "--repeats-max %lld: expected at least --repeats, %lld",
-                       (long long)args->repeats_max, (long long)args->repeats);
+                       (long long)args->opts.plan.repeats_max, (long long)args->opts.plan.repeats);
     }
-    if (args->takes_turns && args->is_packed) {
+    if (args->opts.plan.takes_turns && args->opts.plan.is_packed) {
         return err_set(err, ERR_USAGE, "--columns and --no-columns exclude each other");
     }
-    if (args->is_each_node && !args->nodes) {
+    if (args->opts.plan.is_each_node && !args->opts.nodes) {
         return err_set(err, ERR_USAGE, "--each-node needs --nodes INVENTORY");
     }
     if (args->cases.n > PLAN_GLOBS_MAX) {
@@ -127,15 +120,16 @@ static void add_orders(const struct run_args *args, const struct plan *plan, con
     const struct {
         bool is_asked;
         const char *name;
-    } flags[] = {{args->is_each_node, "--each-node"},
-                 {args->takes_turns, "--columns"},
-                 {args->is_packed, "--no-columns"},
-                 {args->is_rehearsal, "--rehearse"},
+    } flags[] = {{args->opts.plan.is_each_node, "--each-node"},
+                 {args->opts.plan.takes_turns, "--columns"},
+                 {args->opts.plan.is_packed, "--no-columns"},
+                 {args->opts.plan.is_rehearsal, "--rehearse"},
                  {args->net.opts.is_offline, "--offline"}};
-    add_option(doctor, "reperf nodes doctor", args->nodes ? args->nodes : INVENTORY_LOCAL);
+    add_option(doctor, "reperf nodes doctor",
+               args->opts.nodes ? args->opts.nodes : INVENTORY_LOCAL);
     add_option(doctor, "--report", report);
     add_option(run, "reperf run", report);
-    add_option(run, "--nodes", args->nodes);
+    add_option(run, "--nodes", args->opts.nodes);
     add_option(run, "--trust", plan->address.ptr);
     add_option(doctor, "--profile", args->profile);
     add_cases(doctor, plan, &args->cases);
@@ -148,12 +142,12 @@ static void add_orders(const struct run_args *args, const struct plan *plan, con
     add_each(run, "--image", &args->images);
     add_each(run, "--set", &args->overrides);
     add_option(run, "--steps", args->steps);
-    add_option(run, "--data", args->data);
-    if (args->repeats != REPEATS_DEFAULT) {
-        strbuf_printf(run, " --repeats %" PRId64, args->repeats);
+    add_option(run, "--data", args->opts.data);
+    if (args->opts.plan.repeats != REPEATS_DEFAULT) {
+        strbuf_printf(run, " --repeats %" PRId64, args->opts.plan.repeats);
     }
-    if (args->deadline_s) {
-        strbuf_printf(run, " --deadline %" PRId64, args->deadline_s);
+    if (args->opts.plan.deadline_s) {
+        strbuf_printf(run, " --deadline %" PRId64, args->opts.plan.deadline_s);
     }
 }
 

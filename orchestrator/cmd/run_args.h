@@ -11,28 +11,17 @@
 
 struct run_args {
     struct net_args net; /* first: NET_ARGS_OPTS of run */
+    struct run_opts opts;
     struct opt_list cases;
     struct opt_list images;
     struct opt_list overrides;
     const char *profile;
-    const char *nodes;
-    const char *key;
-    const char *run_id;
     const char *name;
-    const char *data;
-    const char *gate, *limits;
+    const char *gate;
     const char *steps;
     const char *format; /* of `run -- COMMAND` */
     const char *trust;  /* a commit; NULL: none */
-    int64_t repeats, repeats_max;
-    double within, tolerance; /* 0: not asked */
-    bool is_rehearsal;
-    bool is_each_node;
-    bool takes_turns, is_packed;
-    int64_t deadline_s;
     bool is_dry_run;
-    bool reruns_failed;
-    int64_t retries;
     bool want_json;
     bool is_verbose, is_checklist;
 };
@@ -44,45 +33,47 @@ struct run_args {
         OPT(struct run_args, profile, "profile",                                                   \
             "full (as the report says; default) or smoke (small, on the CPU)",                     \
             .value = "full|smoke"),                                                                \
-        OPT(struct run_args, is_rehearsal, "rehearse",                                             \
+        OPT(struct run_args, opts.plan.is_rehearsal, "rehearse",                                   \
             "the full profile on synthetic data: no number is claimed"),                           \
-        OPT(struct run_args, nodes, "nodes",                                                       \
+        OPT(struct run_args, opts.nodes, "nodes",                                                  \
             "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",         \
             .value = "INVENTORY"),                                                                 \
-        OPT(struct run_args, is_each_node, "each-node",                                            \
+        OPT(struct run_args, opts.plan.is_each_node, "each-node",                                  \
             "each case on every node, or every pair of neighbours, and compare the nodes"),        \
         OPT(struct run_args, images, "image", "use this image for images/ID; may be repeated",     \
             .value = "ID=NAME@DIGEST"),                                                            \
         OPT(struct run_args, overrides, "set",                                                     \
             "override a value of the report for this run; may be repeated", .letter = 'C',         \
             .value = "PATH=VALUE"),                                                                \
-        OPT(struct run_args, repeats, "repeats", "processes a case (3)", .value = "N", .min = 1,   \
-            .max = REPEATS_RUN_MAX),                                                               \
-        OPT(struct run_args, takes_turns, "columns",                                               \
+        OPT(struct run_args, opts.plan.repeats, "repeats", "processes a case (3)", .value = "N",   \
+            .min = 1, .max = REPEATS_RUN_MAX),                                                     \
+        OPT(struct run_args, opts.plan.takes_turns, "columns",                                     \
             "run one case at a time, those of a row in turns (default: where it has several)"),    \
         OPT(struct run_args, steps, "steps",                                                       \
             "training steps where a command takes a number: the published log's, or N",            \
             .value = "as-logged|N"),                                                               \
-        OPT(struct run_args, is_packed, "no-columns",                                              \
+        OPT(struct run_args, opts.plan.is_packed, "no-columns",                                    \
             "run cases at the same time wherever nodes are free: no ratios"),                      \
-        OPT(struct run_args, deadline_s, "deadline",                                               \
+        OPT(struct run_args, opts.plan.deadline_s, "deadline",                                     \
             "of one repeat (smoke 600; full 86400, or 3 x the estimate)", .value = "SECONDS",      \
             .min = 1, .max = DEADLINE_S_MAX),                                                      \
-        OPT(struct run_args, data, "data",                                                         \
+        OPT(struct run_args, opts.data, "data",                                                    \
             "packed dataset for the bundled workload; NAME: in the store",                         \
             .value = "synthetic|NAME|PATH")
 #define RUN_OPT_OFFLINE                                                                            \
     OPT(struct run_args, net.opts.is_offline, "offline",                                           \
         "do not run a case whose image, data or code the store lacks (status 4)")
 #define RUN_OPT_KEY                                                                                \
-    OPT(struct run_args, key, "key", "sign the archive with this private key (without: unsigned)", \
-        .value = "KEY")
+    OPT(struct run_args, opts.key_path, "key",                                                     \
+        "sign the archive with this private key (without: unsigned)", .value = "KEY")
 #define RUN_OPT_RETRY                                                                              \
-    OPT(struct run_args, retries, "retry-failed",                                                  \
+    OPT(struct run_args, opts.retries, "retry-failed",                                             \
         "make a repeat that fails again, at most N times; the last attempt counts", .value = "N",  \
         .min = 0, .max = 100)
 #define RUN_OPT_JSON OPT(struct run_args, want_json, "json", "print one JSON document")
 
+/* As they were given, in this program's places. */
+struct run_opts run_args_places(const struct cmd_ctx *ctx, const struct run_args *args);
 /* From the command line to the engine's options. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
                              const char *report, struct run_opts *ret_opts, struct err *err);

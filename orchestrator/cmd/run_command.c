@@ -107,8 +107,8 @@ static int make_id(struct arena *arena, const struct run_args *args, const char 
                    struct command_case *c, bool *ret_is_contained, struct err *err)
 {
     struct inventory inventory;
-    if (inventory_load(arena, root, args->nodes ? args->nodes : INVENTORY_LOCAL, &inventory, err) <
-        0) {
+    if (inventory_load(arena, root, args->opts.nodes ? args->opts.nodes : INVENTORY_LOCAL,
+                       &inventory, err) < 0) {
         return -1;
     }
     c->gpus = inventory.is_local ? environment_gpus() : inventory.nodes[0].gpus;
@@ -117,7 +117,8 @@ static int make_id(struct arena *arena, const struct run_args *args, const char 
     }
     *ret_is_contained = inventory.runtime != RUNTIME_NONE;
     c->id = arena_printf(arena, "%s/command/unstated/n%zug%lld/bs0", c->slug,
-                         args->is_each_node ? (size_t)1 : inventory.n_nodes, (long long)c->gpus);
+                         args->opts.plan.is_each_node ? (size_t)1 : inventory.n_nodes,
+                         (long long)c->gpus);
     return 0;
 }
 
@@ -148,7 +149,8 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
     if (!folder) {
         return err_set(err, err_code_of_errno(errno), "this folder: %s", err_errno_text(errno));
     }
-    if (args->is_rehearsal || args->takes_turns || args->data || args->cases.n) {
+    if (args->opts.plan.is_rehearsal || args->opts.plan.takes_turns || args->opts.data ||
+        args->cases.n) {
         return err_set(err, ERR_USAGE,
                        "--rehearse, --columns, --data and --case are for a report, not for a "
                        "command");

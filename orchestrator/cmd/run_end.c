@@ -54,65 +54,43 @@ bool run_may_claim(const struct frozen *frozen)
            !frozen->report.is_unpublished;
 }
 
-static int judge_nodes(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
-                       const struct run_end *end, const struct health **ret_health, struct err *err)
+/* dir NULL: nothing could run. */
+static void print_text(struct strbuf *buf, const struct run_view *view, const struct rundir *dir,
+                       bool is_signed)
 {
-    struct run_view view = {.frozen = end->frozen, .result = end->result};
-    *ret_health = NULL;
-    if (!dir || !end->frozen.plan.is_each_node) {
-        return 0;
-    }
-    view.folder = dir->evidence;
-    return run_view_settings(arena, &view, err) < 0
-               ? -1
-               : run_compare_nodes(arena, opts->root, opts->limits, &view, ret_health, err);
-}
-
-struct printed {              /* the end of a run */
-    const struct rundir *dir; /* NULL: nothing could run */
-    const struct run_end *end;
-    const struct health *health;      /* NULL: not of --each-node */
-    const struct report_audit *audit; /* NULL: no claim can be judged, or nobody could look */
-    int status;
-};
-
-static void print_text(struct strbuf *buf, const struct printed *of)
-{
-    const struct rundir *dir = of->dir;
-    const struct run_end *end = of->end;
-    run_out_text(&end->frozen, &end->result, of->audit, false, buf);
-    if (of->health) {
+    run_out_text(&view->frozen, &view->result, view->audit, false, buf);
+    if (view->health) {
         strbuf_add_char(buf, '\n');
-        run_health_text(of->health, buf);
+        run_health_text(view->health, buf);
     }
     if (!dir) {
         strbuf_add_z(buf, "nothing could run: no run was started, nothing is sealed\n");
         return;
     }
     strbuf_printf(buf, "run     %.*s\narchive %s%s\n", STR_ARG(dir->id), dir->archive,
-                  end->is_signed ? "" : " (not signed)");
+                  is_signed ? "" : " (not signed)");
 }
 
-static void print_json(struct strbuf *buf, struct arena *arena, const struct printed *of)
+static void print_json(struct strbuf *buf, struct arena *arena, const struct run_view *view,
+                       const struct rundir *dir, int status)
 {
-    const struct rundir *dir = of->dir;
-    const struct run_end *end = of->end;
+    const struct plan *plan = &view->frozen.plan;
     struct json_out out;
     struct columns columns;
     jw_document(&out, buf);
     jw_z(&out, "run", dir ? dir->id.ptr : NULL);
-    jw_str(&out, "report", end->frozen.plan.report);
-    jw_z(&out, "profile", PROFILE_NAMES[end->frozen.plan.profile]);
-    if (end->frozen.plan.is_rehearsal) {
+    jw_str(&out, "report", plan->report);
+    jw_z(&out, "profile", PROFILE_NAMES[plan->profile]);
+    if (plan->is_rehearsal) {
         jw_bool(&out, "rehearsal", true);
     }
     jw_z(&out, "folder", dir ? dir->folder : NULL);
     jw_z(&out, "archive", dir ? dir->archive : NULL);
-    jw_i64(&out, "exit_status", of->status);
-    json_encode(&out, RESULT_CELLS_ROWS, ARRAY_LEN(RESULT_CELLS_ROWS), &end->result);
-    columns_of(arena, &end->frozen, &end->result, of->audit, &columns);
+    jw_i64(&out, "exit_status", status);
+    json_encode(&out, RESULT_CELLS_ROWS, ARRAY_LEN(RESULT_CELLS_ROWS), &view->result);
+    columns_of(arena, &view->frozen, &view->result, view->audit, &columns);
     json_encode(&out, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), &columns);
-    run_health_encode(of->health, "health", &out);
+    run_health_encode(view->health, "health", &out);
     jw_end_object(&out);
 }
 
@@ -121,24 +99,26 @@ static int print_end(struct arena *arena, const struct run_opts *opts, const str
 {
     CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     CLEANUP(format_set) struct format_set formats = {0};
-    struct printed of = {dir, end, NULL, NULL, end->result.exit_status};
+    struct run_view view = {
+        .frozen = end->frozen, .result = end->result, .folder = dir ? dir->evidence : NULL};
     struct err why = {0};
-    if (run_may_claim(&end->frozen) &&
-        run_audit_today(arena, opts->root, &end->frozen, &formats, &of.audit, &why) < 0) {
+    int status = end->result.exit_status;
+    if (run_may_claim(&view.frozen) &&
+        run_audit_today(arena, opts->root, &view.frozen, &formats, &view.audit, &why) < 0) {
         log_line(LOG_WARN, "the claims are judged without the published logs: %s", why.msg);
     }
-    if (judge_nodes(arena, opts, dir, end, &of.health, err) < 0) {
+    if (dir && view.frozen.plan.is_each_node &&
+        (run_view_settings(arena, &view, err) < 0 ||
+         run_compare_nodes(arena, opts->root, opts->limits, &view, &view.health, err) < 0)) {
         return -1;
     }
-    if (of.health && of.status == 0) {
-        of.status = run_health_status(of.health);
-    }
+    status = view.health && status == 0 ? run_health_status(view.health) : status;
     if (want_json) {
-        print_json(&buf, arena, &of);
+        print_json(&buf, arena, &view, dir, status);
     } else {
-        print_text(&buf, &of);
+        print_text(&buf, &view, dir, end->is_signed);
     }
-    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : of.status;
+    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : status;
 }
 
 int run_nothing_and_print(const struct run_opts *opts, const struct run_prepared *prepared,

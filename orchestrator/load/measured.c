@@ -254,21 +254,20 @@ static int heed_known(struct arena *arena, const struct measure_ask *ask, struct
     return 0;
 }
 
-static int find_rule(const struct measure_ask *ask, struct measured *f, struct err *err)
+static int find_rule(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                     struct err *err)
 {
     const struct rule *rules;
     size_t n = format_rules(f->format, &rules);
-    char there[400] = "";
-    size_t len = 0;
+    const char *there = "";
     f->rule = ask->rule ? format_rule(f->format, str_of(ask->rule)) : NULL;
     if (!ask->rule || f->rule) {
         return 0;
     }
-    for (size_t idx = 0; idx < n && len < sizeof(there); idx++) {
-        len += (size_t)snprintf(there + len, sizeof(there) - len, "%s%.*s", idx ? ", " : "",
-                                STR_ARG(rules[idx].id));
+    for (size_t idx = 0; idx < n; idx++) {
+        there = arena_printf(arena, "%s%s%.*s", there, idx ? ", " : "", STR_ARG(rules[idx].id));
     }
-    return err_set(err, ERR_USAGE, "no rule \"%.60s\" for this format; there are %s", ask->rule,
+    return err_set(err, ERR_USAGE, "no rule \"%.60s\" for this format; there are %.400s", ask->rule,
                    there);
 }
 
@@ -284,7 +283,7 @@ int measured_log(struct arena *arena, const struct measure_ask *ask, struct log_
         return 0;
     }
     f->why = STR_EMPTY;
-    if (find_rule(ask, f, err) < 0 || read_series(arena, ask, f, err) < 0 ||
+    if (find_rule(arena, ask, f, err) < 0 || read_series(arena, ask, f, err) < 0 ||
         check_doubts(arena, ask, f, err) < 0) {
         return -1;
     }
