@@ -5,7 +5,6 @@
 
 #include "cmd/cmd.h"
 #include "cmd/outputs.h"
-#include "cmd/run_args.h"
 #include "codec/json_document.h"
 #include "view/compare.h"
 
@@ -51,7 +50,7 @@ static int write_form(const void *of, enum output_form form, struct strbuf *out,
 static int show_nodes(const struct compare *c, const struct args *args, struct strbuf *out,
                       struct err *err)
 {
-    const struct health *health = c->a.health;
+    const struct health *health = c->a.view.health;
     struct json_out json;
     if (!health || args->opts.has_gate || args->outputs.csv || args->outputs.markdown) {
         return err_set(err, ERR_USAGE,
@@ -84,8 +83,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     }
     for (size_t idx = 0; idx < names->n; idx++) {
         if (compare_open(&compare, ctx, names->items[idx], sides[idx], err) < 0 ||
-            run_compare_nodes(call->arena, ctx->root, args->limits, &sides[idx]->view,
-                              &sides[idx]->health, err) < 0) {
+            run_health_of(call->arena, ctx->root, args->limits, &sides[idx]->view, err) < 0) {
             return -1;
         }
     }

@@ -199,7 +199,7 @@ static int report_run(const struct cmd_ctx *ctx, const struct args *args, const 
     CLEANUP(run_view) struct run_view view = {0};
     if (check_run_args(args, name, err) < 0 ||
         run_view_open(&arena, ctx->clock, ctx->state, name, &view, err) < 0 ||
-        run_compare_nodes(&arena, ctx->root, NULL, &view, &view.health, err) < 0 ||
+        run_health_of(&arena, ctx->root, NULL, &view, err) < 0 ||
         select_cells(&arena, args, &view, err) < 0) {
         return -1;
     }

@@ -5,7 +5,6 @@
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 #include "codec/sign.h"
-#include "load/load_health.h"
 #include "report/run_id.h"
 #include "view/run_health.h"
 
@@ -58,15 +57,12 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(run_view) struct run_view view = {0};
-    struct health_limits limits;
-    struct health health;
     char time[RFC3339_MAX];
-    if (load_health_limits(&arena, ctx->root, args->opts.limits, &limits, err) < 0 ||
-        run_view_open(&arena, ctx->clock, ctx->state, args->gate, &view, err) < 0) {
+    if (run_view_open(&arena, ctx->clock, ctx->state, args->gate, &view, err) < 0 ||
+        run_health_of(&arena, ctx->root, args->opts.limits, &view, err) < 0) {
         return -1;
     }
-    run_health_of(&arena, &view, &limits, &health);
-    if (run_health_admits(&view, &health, inventory, err) < 0) {
+    if (run_health_admits(&view, inventory, err) < 0) {
         return err_wrap(err, "gate %s", args->gate);
     }
     int64_t hours =
@@ -77,9 +73,9 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
              " hours ago; limits: %s",
              args->gate, inventory->n_nodes, time, hours,
              args->opts.limits ? args->opts.limits : "reperf's");
-    if (health.n_alone) {
+    if (view.health->n_alone) {
         log_line(LOG_WARN, "gate %s: %zu figures could not be compared with others'", args->gate,
-                 health.n_alone);
+                 view.health->n_alone);
     }
     return 0;
 }

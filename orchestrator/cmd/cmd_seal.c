@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/stop.h"
 #include "cmd/cmd.h"
+#include "cmd/document_text.h"
 #include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
@@ -33,14 +34,6 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
                        const struct seal_info *info, const struct sign_key *key)
 {
     struct json_out out;
-    if (!want_json) {
-        strbuf_printf(buf, "%s\n  run     %.*s: %s\n  files   %zu, %" PRIu64 " bytes\n", archive,
-                      STR_ARG(info->run_id), EVIDENCE_OUTCOME_NAMES[info->outcome], info->n_files,
-                      info->file_bytes);
-        strbuf_printf(buf, "  archive %" PRIu64 " bytes\n  signer  %s%s\n", info->archive_bytes,
-                      key ? "key " : "none: not signed", key ? key->id : "");
-        return;
-    }
     jw_document(&out, buf);
     jw_z(&out, "archive", archive);
     jw_str(&out, "run_id", info->run_id);
@@ -52,6 +45,9 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
     jw_bool(&out, "is_signed", key != NULL);
     jw_z(&out, "key_id", key ? key->id : NULL);
     jw_end_object(&out);
+    if (!want_json) {
+        document_to_text(buf, SIZE_MAX);
+    }
 }
 
 /* The evidence of a run is sealed next to it, under the run's id; NULL: it is a folder of another kind. */

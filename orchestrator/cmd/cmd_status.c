@@ -198,20 +198,27 @@ static int print_status(const struct cmd_ctx *ctx, struct cmd_call *call, bool w
 
 /* ---- follow: a line for each change of a repeat of a run of another process, then the result ---- */
 
-/* What has changed since the last look: states live as long as the program, so pointers tell them apart by text. */
-static void tell_changes(const struct run_info *before, const struct run_info *now)
+struct seen { /* of a repeat */
+    char state[32];
+    int64_t attempt;
+};
+
+/* What has changed since the last look. */
+static void tell_changes(const struct run_info *info, struct seen *seen)
 {
-    for (size_t idx = 0; idx < now->n_total; idx++) {
-        const struct run_repeat *at = &now->repeats[idx];
-        const struct run_repeat *was = before ? &before->repeats[idx] : NULL;
-        bool is_same = was && strcmp(was->state, at->state) == 0 && was->attempt == at->attempt;
-        if (is_same || (!was && strcmp(at->state, "waiting") == 0)) {
-            continue;
+    for (size_t idx = 0; idx < info->n_total; idx++) {
+        const struct run_repeat *at = &info->repeats[idx];
+        const char *was = seen[idx].state[0] ? seen[idx].state : "waiting";
+        bool is_same = strcmp(was, at->state) == 0 &&
+                       (!seen[idx].state[0] || seen[idx].attempt == at->attempt);
+        seen[idx].attempt = at->attempt;
+        (void)snprintf(seen[idx].state, sizeof(seen[idx].state), "%s", at->state);
+        if (!is_same) {
+            log_line(LOG_INFO, "%.*s %.*s repeat %lld: %s%s%.*s%s%.*s", STR_ARG(at->since),
+                     STR_ARG(at->case_id), (long long)at->repeat, at->state,
+                     at->nodes.len ? " on " : "", STR_ARG(at->nodes), at->why.len ? ": " : "",
+                     STR_ARG(at->why));
         }
-        log_line(LOG_INFO, "%.*s %.*s repeat %lld: %s%s%.*s%s%.*s", STR_ARG(at->since),
-                 STR_ARG(at->case_id), (long long)at->repeat, at->state,
-                 at->nodes.len ? " on " : "", STR_ARG(at->nodes), at->why.len ? ": " : "",
-                 STR_ARG(at->why));
     }
 }
 
@@ -247,31 +254,21 @@ static int end_status(const struct run_info *info, struct err *err)
 
 static int follow(const struct rundir *dir, struct err *err)
 {
-    struct arena arenas[2] = {ARENA_EMPTY, ARENA_EMPTY};
-    struct run_info infos[2];
-    size_t at = 0;
-    bool has_before = false;
-    int status = 0;
-    do {
-        const struct timespec tick = {0, TICK_NS};
-        arena_release(&arenas[at]);
-        arenas[at] = ARENA_EMPTY;
-        status = run_info_load(&arenas[at], dir, &infos[at], err);
-        if (status == 0) {
-            tell_changes(has_before ? &infos[1 - at] : NULL, &infos[at]);
-            has_before = true;
-            at = 1 - at;
+    CLEANUP(free) struct seen *seen = NULL;
+    const struct timespec tick = {0, TICK_NS};
+    for (;;) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct run_info info;
+        if (run_info_load(&arena, dir, &info, err) < 0) {
+            return -1;
         }
-        if (status == 0 && strcmp(infos[1 - at].state, "running") == 0) {
-            (void)nanosleep(&tick, NULL); /* a signal ends this command, not the run */
+        seen = seen ? seen : xcalloc(info.n_total + 1, sizeof(*seen));
+        tell_changes(&info, seen);
+        if (strcmp(info.state, "running") != 0) {
+            return end_status(&info, err);
         }
-    } while (status == 0 && strcmp(infos[1 - at].state, "running") == 0);
-    if (status == 0) {
-        status = end_status(&infos[1 - at], err);
+        (void)nanosleep(&tick, NULL); /* a signal ends this command, not the run */
     }
-    arena_release(&arenas[0]);
-    arena_release(&arenas[1]);
-    return status;
 }
 
 static int run_attach(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)

@@ -5,7 +5,9 @@
 #include "base/stop.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
+#include "cmd/document_text.h"
 #include "codec/json_document.h"
+#include "codec/json_table.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "run/journal_check.h"
@@ -253,3 +255,76 @@ const struct cmd CMD_VERIFY =
         CMD_OPERANDS(1, SIZE_MAX,
                      "verify: expected the PATH of an archive or its folder, or the NAME of what "
                      "is in the store"));
+
+/* ---- `replay`, the name of an earlier release for what `verify` derives: a run's series and result again from its raw logs, whoever signed
+   it ---- */
+
+struct replayed {
+    const char *path;
+    struct str run_id;
+    size_t n_logs, n_files; /* files that were derived and compared */
+    bool is_same;
+    struct discrepancies discrepancies;
+};
+
+static const struct json_field REPLAYED_ROWS[] = {
+    ROW("path", struct replayed, path, 0),       ROW("run_id", struct replayed, run_id, 0),
+    ROW("logs", struct replayed, n_logs, 0),     ROW("files", struct replayed, n_files, 0),
+    ROW("is_same", struct replayed, is_same, 0),
+};
+
+/* A folder's logs are read where they lie; an archive is checked for form and bytes, too. */
+static int replay(const struct cmd_ctx *ctx, struct arena *arena, struct derived *derived,
+                  struct replayed *r, struct err *err)
+{
+    const char *inner = fs_join(arena, r->path, "evidence");
+    const char *folder = fs_is_dir(inner) ? inner : r->path;
+    struct verify_info info = {0};
+    const struct verify_opts opts = {
+        .path = r->path, .allows_unsigned = true, .wants_progress = true, .clock = ctx->clock};
+    bool is_folder = fs_is_dir(r->path);
+    if (is_folder ? derive_folder(arena, folder, derived, err) < 0
+                  : verify_archive(arena, &opts, &info, err) < 0) {
+        return -1;
+    }
+    r->run_id = is_folder ? derived->frozen.run_id : info.run_id;
+    r->n_logs = is_folder ? derived->n_logs : info.n_logs;
+    r->n_files = r->n_logs + 1;
+    r->discrepancies = is_folder ? derived->discrepancies : info.discrepancies;
+    r->is_same = r->discrepancies.n_values == 0;
+    return run_check(r->path, &(struct run_claim){.run_id = r->run_id}, err) < 0
+               ? -1
+               : run_check_folder(folder, err);
+}
+
+static int run_replay(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
+{
+    CLEANUP(derived) struct derived derived = {0};
+    const struct args *args = call->args;
+    struct rundir dir;
+    struct replayed r = {.path = call->operands.items[0]};
+    struct json_out out;
+    if (!fs_exists(r.path)) {
+        if (rundir_find(call->arena, ctx->state, r.path, &dir, err) < 0) {
+            return -1;
+        }
+        r.path = fs_exists(dir.archive) ? dir.archive : dir.folder;
+    }
+    if (replay(ctx, call->arena, &derived, &r, err) < 0) {
+        return err_wrap(err, "%s", r.path);
+    }
+    jw_document(&out, call->out);
+    json_encode(&out, REPLAYED_ROWS, ARRAY_LEN(REPLAYED_ROWS), &r);
+    discrepancies_encode(&out, &r.discrepancies);
+    jw_end_object(&out);
+    if (!args->want_json) {
+        document_to_text(call->out, DISCREPANCIES_MAX);
+    }
+    return r.is_same ? 0 : DIFFERS_STATUS;
+}
+
+const struct cmd CMD_REPLAY =
+    CMD("replay", "ARCHIVE|FOLDER|RUN",
+        "derive a run's series and result again with its frozen rules, and compare",
+        OPTS + ARRAY_LEN(OPTS) - 2, run_replay, CMD_ARGS(struct args),
+        CMD_OPERANDS(1, 1, "expected one archive, folder or run"));

@@ -87,10 +87,6 @@ MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct 
 MUST_CHECK int run_audit_today(struct arena *arena, const char *root, const struct frozen *frozen,
                                struct format_set *formats, const struct report_audit **ret_audit,
                                struct err *err);
-/* By the limits of limits_path, or (NULL) of the data folder. NULL where the run is not of --each-node. */
-MUST_CHECK int run_compare_nodes(struct arena *arena, const char *root, const char *limits_path,
-                                 const struct run_view *view, const struct health **ret_health,
-                                 struct err *err);
 /* Whether a run of this kind can bear out what the report claims: no smoke run does. */
 bool run_may_claim(const struct frozen *frozen);
 

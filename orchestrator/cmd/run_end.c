@@ -8,7 +8,6 @@
 #include "codec/json_document.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
-#include "load/load_health.h"
 #include "view/run_health.h"
 #include "view/run_text.h"
 
@@ -27,24 +26,6 @@ int run_audit_today(struct arena *arena, const char *root, const struct frozen *
         return -1;
     }
     *ret_audit = audit;
-    return 0;
-}
-
-int run_compare_nodes(struct arena *arena, const char *root, const char *limits_path,
-                      const struct run_view *view, const struct health **ret_health,
-                      struct err *err)
-{
-    struct health *health = arena_new(arena, struct health);
-    struct health_limits limits;
-    *ret_health = NULL;
-    if (!view->frozen.plan.is_each_node) {
-        return 0;
-    }
-    if (load_health_limits(arena, root, limits_path, &limits, err) < 0) {
-        return -1;
-    }
-    run_health_of(arena, view, &limits, health);
-    *ret_health = health;
     return 0;
 }
 
@@ -109,7 +90,7 @@ static int print_end(struct arena *arena, const struct run_opts *opts, const str
     }
     if (dir && view.frozen.plan.is_each_node &&
         (run_view_settings(arena, &view, err) < 0 ||
-         run_compare_nodes(arena, opts->root, opts->limits, &view, &view.health, err) < 0)) {
+         run_health_of(arena, opts->root, opts->limits, &view, err) < 0)) {
         return -1;
     }
     status = view.health && status == 0 ? run_health_status(view.health) : status;

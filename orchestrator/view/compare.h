@@ -39,7 +39,6 @@ struct compare_side {
     struct run_view view;
     const struct compare_log *log; /* NULL: a run */
     struct columns columns;        /* of a run: its frameworks side by side, and the claims */
-    const struct health *health;   /* NULL: not of --each-node */
 };
 
 struct compare_row {

@@ -169,7 +169,7 @@ static void add_outliers(const struct compare *c, struct strbuf *out)
         }
     }
     for (size_t at = 0; at < ARRAY_LEN(sides); at++) {
-        const struct health *health = sides[at]->health;
+        const struct health *health = sides[at]->view.health;
         for (size_t idx = 0; health && idx < health->n_findings; idx++) {
             strbuf_printf(out, "%c: %.*s\n", "AB"[at], STR_ARG(health->findings[idx].says));
         }
@@ -335,8 +335,8 @@ void compare_json(const struct compare *c, struct strbuf *out)
         json_encode(&json, GATE_ROWS, ARRAY_LEN(GATE_ROWS), c);
         jw_end_object(&json);
     }
-    run_health_encode(c->a.health, "health_a", &json);
-    run_health_encode(c->b.health, "health_b", &json);
+    run_health_encode(c->a.view.health, "health_a", &json);
+    run_health_encode(c->b.view.health, "health_b", &json);
     json_encode(&json, ROWS, ARRAY_LEN(ROWS), c);
     jw_end_object(&json);
     strbuf_add_char(out, '\n');

@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "codec/json_table.h"
 #include "judge/verdict.h"
+#include "load/load_health.h"
 #include "report/each_node.h"
 
 #define OUTLIER_STATUS 1
@@ -64,18 +65,28 @@ static struct health_figure figure_of(struct arena *arena, const struct run_view
     return figure;
 }
 
-void run_health_of(struct arena *arena, const struct run_view *view,
-                   const struct health_limits *limits, struct health *ret_health)
+int run_health_of(struct arena *arena, const char *root, const char *limits_path,
+                  struct run_view *view, struct err *err)
 {
     const struct run_result *result = &view->result;
     struct health_figure *figures = arena_array(arena, struct health_figure, result->n_cells + 1);
+    struct health *health = arena_new(arena, struct health);
+    struct health_limits limits;
     size_t n = 0;
+    if (!view->frozen.plan.is_each_node) {
+        return 0;
+    }
+    if (load_health_limits(arena, root, limits_path, &limits, err) < 0) {
+        return -1;
+    }
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         if (result->cells[idx].of_case->n_on) {
             figures[n++] = figure_of(arena, view, &result->cells[idx]);
         }
     }
-    health_judge(arena, limits, figures, n, ret_health);
+    health_judge(arena, &limits, figures, n, health);
+    view->health = health;
+    return 0;
 }
 
 int run_health_status(const struct health *health)
@@ -117,9 +128,13 @@ static bool is_of(const struct inventory *inventory, const struct health_figure 
     return true;
 }
 
-int run_health_admits(const struct run_view *view, const struct health *health,
-                      const struct inventory *inventory, struct err *err)
+int run_health_admits(const struct run_view *view, const struct inventory *inventory,
+                      struct err *err)
 {
+    const struct health *health = view->health;
+    if (!health) {
+        return err_set(err, ERR_NODE, "it was not of --each-node");
+    }
     if (!str_eq(view->frozen.plan.inventory, inventory->id)) {
         return err_set(err, ERR_NODE, "it measured the nodes of %.*s, not of %.*s",
                        STR_ARG(str_sub(view->frozen.plan.inventory, 0, 100)),

@@ -6,16 +6,16 @@
 #include "judge/health.h"
 #include "view/run_view.h"
 
-/* Judges the cells of a view whose plan is_each_node. */
-void run_health_of(struct arena *arena, const struct run_view *view,
-                   const struct health_limits *limits, struct health *ret_health);
+/* view->health of a run with --each-node, by the limits of that file, or (NULL) of the data folder; nothing of another run. */
+MUST_CHECK int run_health_of(struct arena *arena, const char *root, const char *limits_path,
+                             struct run_view *view, struct err *err);
 
 /* 1 where there is an outlier; what was not measured has its cause's status in the run's result. */
 int run_health_status(const struct health *health);
 
-/* ERR_NODE: the run was of another inventory, did not measure one of its nodes, or there is a finding of one or of a pair of them. */
-MUST_CHECK int run_health_admits(const struct run_view *view, const struct health *health,
-                                 const struct inventory *inventory, struct err *err);
+/* ERR_NODE: the run compared no nodes, was of another inventory, did not measure one of its nodes, or there is a finding of one or of a pair of them. */
+MUST_CHECK int run_health_admits(const struct run_view *view, const struct inventory *inventory,
+                                 struct err *err);
 
 void run_health_text(const struct health *health, struct strbuf *out);
 /* A member of the documents of compare and run: manifests/schema/health.json. */
