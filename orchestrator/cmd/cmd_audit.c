@@ -8,12 +8,9 @@
 #include "cmd/cmd.h"
 #include "cmd/select.h"
 #include "view/audit_out.h"
-#include "view/findings_out.h"
-
-#define TEXT_BYTES_MAX (1u << 30)
 
 struct args {
-    bool is_all, want_sarif, want_junit, want_like, is_strict;
+    bool is_all, want_like, is_strict;
     const char *logs_folder, *series_folder;
     struct outputs outputs;
     struct shown_args shown;
@@ -29,8 +26,8 @@ static const struct opt OPTS[] = {
     OUTPUTS_OPT_JSON(struct args, outputs),
     OUTPUTS_OPT_MARKDOWN(struct args, outputs),
     OUTPUTS_OPT_SVG(struct args, outputs),
-    OPT(struct args, want_sarif, "sarif", "findings as SARIF 2.1.0"),
-    OPT(struct args, want_junit, "junit", "cells as JUnit XML"),
+    OPT(struct args, outputs.want_sarif, "sarif", "findings as SARIF 2.1.0"),
+    OPT(struct args, outputs.want_junit, "junit", "cells as JUnit XML"),
     OPT(struct args, want_like, "like-for-like",
         "also compare each row of two frameworks by one rule"),
     OPT(struct args, is_strict, "strict", "a cell that its log proves only in part does not hold"),
@@ -70,47 +67,13 @@ static int status_of(const struct audit_set *set, bool is_strict)
 
 static int check_args(struct args *args, struct err *err)
 {
-    struct outputs outputs = args->outputs;
-    if (outputs.want_json + args->want_sarif + args->want_junit > 1) {
-        return err_set(err, ERR_USAGE, "one of --json, --sarif and --junit");
-    }
-    outputs.want_json |= args->want_sarif || args->want_junit; /* one form for standard output */
-    if (outputs_check(&outputs, "audit", err) < 0) {
+    if (outputs_check(&args->outputs, "audit", err) < 0) {
         return -1;
     }
     if (args->series_folder && !args->logs_folder) {
         return err_set(err, ERR_USAGE, "--write-series needs --logs");
     }
     return shown_level(&args->shown, &args->level, err);
-}
-
-static void write_sarif(struct arena *arena, const char *root, const struct audit_set *set,
-                        struct strbuf *out)
-{
-    struct sarif_report *each = arena_array(arena, struct sarif_report, set->n + 1);
-    for (size_t idx = 0; idx < set->n; idx++) {
-        each[idx] = (struct sarif_report){set->items[idx].report, set->items[idx].findings};
-    }
-    sarif_write(arena, root, each, set->n, out);
-}
-
-static int put_result(struct arena *arena, const char *root, const struct args *args,
-                      const struct audited *audited, struct err *err)
-{
-    const struct audit_text_opts opts = {
-        isatty(STDOUT_FILENO) && log_wants_color(), args->want_like, args->level,
-        args->is_all && !args->want_like && args->level == TEXT_PLAIN};
-    const struct audit_set set = {audited->audits, audited->reports.n};
-    CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_BYTES_MAX);
-    if (args->want_sarif) {
-        write_sarif(arena, root, &set, &text);
-    } else if (args->want_junit) {
-        audit_out_junit(&set, &text);
-    }
-    return text.len && cmd_print(strbuf_str(&text), err) < 0 ? -1
-           : text.len && outputs_want_text(&args->outputs)
-               ? 0
-               : audited_put(audited, &opts, &args->outputs, err);
 }
 
 /* A manifest holds the digest of its series, which differs for new ones. */
@@ -138,9 +101,11 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     for (size_t idx = 0; idx < set.n; idx++) {
         say_written(&set.items[idx]);
     }
-    return put_result(call->arena, ctx->root, args, &audited, err) < 0
-               ? -1
-               : status_of(&set, args->is_strict);
+    const struct audit_text_opts text = {
+        isatty(STDOUT_FILENO) && log_wants_color(), args->want_like, args->level,
+        args->is_all && !args->want_like && args->level == TEXT_PLAIN};
+    return audited_put(&audited, &text, &args->outputs, err) < 0 ? -1
+                                                                 : status_of(&set, args->is_strict);
 }
 
 const struct cmd CMD_AUDIT =

@@ -322,25 +322,24 @@ static int check_args(const struct args *args, const struct opt_list *files, str
     for (size_t idx = 0; idx < files->n; idx++) {
         n_stdin += strcmp(files->items[idx], "-") == 0;
     }
-    if (files->n == 0 || n_stdin > 1) {
-        return err_set(err, ERR_USAGE, "measure: expected at least one log file, and - only once");
-    }
-    if (args->results) {
-        return err_set(err, ERR_USAGE, "measure: --results goes with the checkout of a round");
-    }
-    if (!GUESTS.proposer && (args->pattern || args->unit || args->suggest)) {
-        return err_set(err, ERR_USAGE,
-                       "measure: this program has no --pattern, --unit and --suggest");
-    }
-    if (args->pattern && (!args->unit || args->format || args->suggest)) {
-        return err_set(err, ERR_USAGE,
-                       "--pattern needs --unit, and goes without --format and --suggest");
-    }
-    if (args->unit && args->format) {
-        return err_set(err, ERR_USAGE, "--unit goes without --format: the format has its units");
-    }
-    if (args->suggest && (args->format || files->n > 1)) {
-        return err_set(err, ERR_USAGE, "--suggest takes one log, and goes without --format");
+    const struct {
+        bool is_wrong;
+        const char *says;
+    } rules[] = {
+        {files->n == 0 || n_stdin > 1, "measure: expected at least one log file, and - only once"},
+        {args->results, "measure: --results goes with the checkout of a round"},
+        {!GUESTS.proposer && (args->pattern || args->unit || args->suggest),
+         "measure: this program has no --pattern, --unit and --suggest"},
+        {args->pattern && (!args->unit || args->format || args->suggest),
+         "--pattern needs --unit, and goes without --format and --suggest"},
+        {args->unit && args->format, "--unit goes without --format: the format has its units"},
+        {args->suggest && (args->format || files->n > 1),
+         "--suggest takes one log, and goes without --format"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(rules); idx++) {
+        if (rules[idx].is_wrong) {
+            return err_set(err, ERR_USAGE, "%s", rules[idx].says);
+        }
     }
     return 0;
 }

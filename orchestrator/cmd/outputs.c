@@ -11,8 +11,13 @@
 
 int outputs_check(const struct outputs *outputs, const char *command, struct err *err)
 {
-    const char *const files[] = {outputs->html, outputs->svg, outputs->csv, outputs->markdown,
-                                 outputs->want_json ? "-" : NULL};
+    const char *const files[] = {outputs->html,
+                                 outputs->svg,
+                                 outputs->csv,
+                                 outputs->markdown,
+                                 outputs->want_json ? "-" : NULL,
+                                 outputs->want_sarif ? "-" : NULL,
+                                 outputs->want_junit ? "-" : NULL};
     for (size_t idx = 0; idx < ARRAY_LEN(files); idx++) {
         for (size_t at = 0; files[idx] && at < idx; at++) {
             if (files[at] && strcmp(files[at], files[idx]) == 0) {
@@ -28,7 +33,7 @@ int outputs_check(const struct outputs *outputs, const char *command, struct err
 bool outputs_want_text(const struct outputs *outputs)
 {
     return !outputs->html && !outputs->svg && !outputs->csv && !outputs->markdown &&
-           !outputs->want_json;
+           !outputs->want_json && !outputs->want_sarif && !outputs->want_junit;
 }
 
 int outputs_put(const struct outputs *outputs, outputs_write write, const void *of, bool is_painted,
@@ -40,6 +45,8 @@ int outputs_put(const struct outputs *outputs, outputs_write write, const void *
         [OUTPUT_CSV] = outputs->csv,
         [OUTPUT_MARKDOWN] = outputs->markdown,
         [OUTPUT_JSON] = outputs->want_json ? "-" : NULL,
+        [OUTPUT_SARIF] = outputs->want_sarif ? "-" : NULL,
+        [OUTPUT_JUNIT] = outputs->want_junit ? "-" : NULL,
         [OUTPUT_TEXT] = outputs_want_text(outputs) ? "-" : NULL,
     };
     for (size_t form = 0; form < ARRAY_LEN(places); form++) {

@@ -8,7 +8,7 @@
 
 struct outputs {
     const char *html, *svg, *csv, *markdown; /* files; "-": standard output; NULL: not asked for */
-    bool want_json;                          /* on standard output */
+    bool want_json, want_sarif, want_junit;  /* on standard output */
 };
 #define OUTPUTS_OPT_CSV(T, outputs)                                                                \
     OPT(T, outputs.csv, "csv", "write comma-separated values; - is standard output",               \
@@ -29,7 +29,16 @@ MUST_CHECK int outputs_check(const struct outputs *outputs, const char *command,
 /* Text for people is printed if nothing else was requested. */
 bool outputs_want_text(const struct outputs *outputs);
 
-enum output_form { OUTPUT_HTML, OUTPUT_SVG, OUTPUT_CSV, OUTPUT_MARKDOWN, OUTPUT_JSON, OUTPUT_TEXT };
+enum output_form {
+    OUTPUT_HTML,
+    OUTPUT_SVG,
+    OUTPUT_CSV,
+    OUTPUT_MARKDOWN,
+    OUTPUT_JSON,
+    OUTPUT_SARIF,
+    OUTPUT_JUNIT,
+    OUTPUT_TEXT
+};
 typedef int (*outputs_write)(const void *of, enum output_form form, struct strbuf *text,
                              struct err *err);
 /* Each form that was requested; a file is written whole or not at all. is_painted: the text is as cmd_print_painted expects it. */

@@ -66,6 +66,8 @@ int audited_make(struct arena *arena, const struct cmd_ctx *ctx, const struct au
                               .lanes = &lanes,
                               .lint = GUESTS.lint};
     struct report_set *reports = &ret->reports;
+    ret->arena = arena;
+    ret->root = ctx->root;
     uint64_t total = 0;
     int rc = 0;
     if (address_open_all(arena, ctx, ask->names, err) < 0 ||
@@ -93,42 +95,49 @@ int audited_make(struct arena *arena, const struct cmd_ctx *ctx, const struct au
 }
 
 struct audit_written {
+    const struct audited *audited;
     struct audit_set set;
     const struct audit_text_opts *text;
 };
+
+static void write_sarif(const struct audit_written *w, struct strbuf *out)
+{
+    struct arena *arena = w->audited->arena;
+    struct sarif_report *each = arena_array(arena, struct sarif_report, w->set.n + 1);
+    for (size_t idx = 0; idx < w->set.n; idx++) {
+        each[idx] = (struct sarif_report){w->set.items[idx].report, w->set.items[idx].findings};
+    }
+    sarif_write(arena, w->audited->root, each, w->set.n, out);
+}
 
 static int write_audit(const void *of, enum output_form form, struct strbuf *out,
                        struct err *err UNUSED)
 {
     const struct audit_written *w = of;
-    switch (form) {
-    case OUTPUT_HTML:
+    if (form == OUTPUT_HTML) {
         page_audit(out, w->set.items, w->set.n);
-        return 0;
-    case OUTPUT_SVG:
+    } else if (form == OUTPUT_SVG) {
         page_card(out, &w->set.items[0]);
-        return 0;
-    case OUTPUT_CSV:
+    } else if (form == OUTPUT_CSV) {
         audit_out_csv(&w->set, out);
-        return 0;
-    case OUTPUT_MARKDOWN:
+    } else if (form == OUTPUT_MARKDOWN) {
         audit_out_markdown(&w->set, out);
-        return 0;
-    case OUTPUT_JSON:
+    } else if (form == OUTPUT_JSON) {
         audit_out_json(&w->set, out);
-        return 0;
-    case OUTPUT_TEXT:
+    } else if (form == OUTPUT_SARIF) {
+        write_sarif(w, out);
+    } else if (form == OUTPUT_JUNIT) {
+        audit_out_junit(&w->set, out);
+    } else {
         audit_out_text(&w->set, w->text, out);
-        return 0;
     }
-    ASSERT(!"form");
-    return -1;
+    return 0;
 }
 
 int audited_put(const struct audited *audited, const struct audit_text_opts *text,
                 const struct outputs *outputs, struct err *err)
 {
-    const struct audit_written of = {{audited->audits, audited->reports.n}, text};
+    const struct audit_written of = {audited, {audited->audits, audited->reports.n}, text};
     return outputs->svg && of.set.n != 1
                ? err_set(err, ERR_USAGE, "--svg is for one report, found %zu", of.set.n)
                : outputs_put(outputs, write_audit, &of, true, err);

@@ -8,6 +8,7 @@
 #include "load/load.h"
 #include "store/logs_clone.h"
 #include "view/audit_out.h"
+#include "view/findings_out.h"
 
 /* What audit and report show: of which cases, and how much in text. */
 struct shown_args {
@@ -34,6 +35,8 @@ struct audit_ask {
     const struct shown_args *shown;
 };
 struct audited {
+    struct arena *arena; /* borrowed */
+    const char *root;
     struct format_set formats;
     struct logs_clone clone;
     struct report_set reports;
