@@ -52,8 +52,8 @@ static const char *const SIGNERS[] = {
     [VERIFY_SIGNER_VERIFIED] = "verified",
 };
 
-static void print_json(struct strbuf *buf, const char *path, const struct verify_info *info,
-                       const struct err *err)
+static void put_json(struct strbuf *buf, const char *path, const struct verify_info *info,
+                     const struct err *err)
 {
     struct json_out out;
     jw_document(&out, buf);
@@ -193,7 +193,7 @@ static int verify_path(const struct cmd_ctx *ctx, struct cmd_call *call, const c
     int result = verify_it(ctx, call->arena, path, args, &info, err);
     call->is_said = args->want_json;
     if (args->want_json) {
-        print_json(call->out, path, &info, err);
+        put_json(call->out, path, &info, err);
     } else if (result == 0 || info.lacks_signer) { /* all else holds */
         print_text(call->out, path, &info);
     }
