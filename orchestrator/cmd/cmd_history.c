@@ -32,10 +32,8 @@ static const struct opt OPTS[] = {
 };
 
 struct found {
-    struct arena *arena;
-    const struct args *args;
     VEC(struct history_cell) cells;
-    VEC(struct history_damaged) damaged;
+    VEC(struct run_info) damaged;
     size_t n_runs; /* that were asked for */
 };
 static void found_cleanup(struct found *found)
@@ -44,52 +42,32 @@ static void found_cleanup(struct found *found)
     VEC_RELEASE(&found->damaged);
 }
 
-static void add_run(struct found *found, const struct cmd_ctx *ctx, const char *id)
+static void add_run(struct found *found, const struct args *args, const struct run_info *info)
 {
-    const struct args *args = found->args;
-    struct rundir dir;
-    struct run_info info;
-    rundir_paths(found->arena, ctx->state, str_of(id), &dir);
-    run_info_look(found->arena, &dir, &info);
-    if (strcmp(info.state, RUN_DAMAGED) == 0) { /* its report and cases are unknown */
-        log_line(LOG_WARN, "run %s is damaged: %.*s", id, STR_ARG(info.why));
-        VEC_PUSH(&found->damaged,
-                 (struct history_damaged){dir.id, info.why, info.time, dir.folder});
+    if (strcmp(info->state, RUN_DAMAGED) == 0) { /* its report and cases are unknown */
+        log_line(LOG_WARN, "run %s is damaged: %.*s", info->dir.id.ptr, STR_ARG(info->why));
+        VEC_PUSH(&found->damaged, *info);
         return;
     }
-    if (args->report && !str_eq_z(info.report, args->report)) {
+    if (args->report && !str_eq_z(info->report, args->report)) {
         return;
     }
     found->n_runs++;
-    for (size_t idx = 0; idx < info.n_cells; idx++) {
-        const struct run_cell *cell = &info.cells[idx];
-        if (args->case_glob &&
-            fnmatch(args->case_glob, str_z(found->arena, cell->case_id), 0) != 0) {
-            continue;
+    for (size_t idx = 0; idx < info->n_cells; idx++) {
+        const struct run_cell *cell = &info->cells[idx];
+        if (!args->case_glob || fnmatch(args->case_glob, cell->case_id.ptr, 0) == 0) {
+            VEC_PUSH(&found->cells, ((struct history_cell){info, cell}));
         }
-        VEC_PUSH(&found->cells, (struct history_cell){
-                                    .run = dir.id,
-                                    .report = info.report,
-                                    .case_id = cell->case_id,
-                                    .unit = cell->unit,
-                                    .verdict = cell->verdict,
-                                    .time = info.time,
-                                    .name = rundir_name_of(found->arena, ctx->state, dir.id),
-                                    .folder = dir.folder,
-                                    .profile = info.profile,
-                                    .is_rehearsal = info.is_rehearsal,
-                                    .value = cell->value,
-                                });
     }
 }
 
 /* A named report or case that does not occur is an error, not an empty history. */
-static int check_found(const struct cmd_ctx *ctx, const struct found *found, struct err *err)
+static int check_found(const struct cmd_ctx *ctx, struct arena *arena, const struct args *args,
+                       const struct found *found, struct err *err)
 {
-    const struct args *args = found->args;
     struct report_file file;
     if (args->report && found->n_runs == 0 &&
-        load_report_file(found->arena, ctx->root, args->report, &file, err) < 0) {
+        load_report_file(arena, ctx->root, args->report, &file, err) < 0) {
         return -1;
     }
     return args->case_glob && found->cells.n == 0
@@ -131,16 +109,21 @@ static int write_form(const void *of, enum output_form form, struct strbuf *out,
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     struct args *args = call->args;
-    CLEANUP(found) struct found found = {.arena = call->arena, .args = args};
+    CLEANUP(found) struct found found = {0};
     struct fs_names ids;
     if (check_args(args, &call->operands, err) < 0 ||
         rundir_list(call->arena, ctx->state, &ids, err) < 0) {
         return -1;
     }
+    struct run_info *infos = arena_array(call->arena, struct run_info, ids.n + 1);
     for (size_t idx = 0; idx < ids.n; idx++) {
-        add_run(&found, ctx, ids.items[idx]);
+        struct rundir dir;
+        rundir_paths(call->arena, ctx->state, str_of(ids.items[idx]), &dir);
+        run_info_look(call->arena, &dir, &infos[idx]);
+        infos[idx].name = rundir_name_of(call->arena, ctx->state, dir.id);
+        add_run(&found, args, &infos[idx]);
     }
-    if (check_found(ctx, &found, err) < 0) {
+    if (check_found(ctx, call->arena, args, &found, err) < 0) {
         return -1;
     }
     const struct history history = {found.cells.items, found.cells.n, found.damaged.items,

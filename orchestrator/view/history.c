@@ -18,22 +18,25 @@ static const struct json_form TIME = {
 static const struct json_form CASE_ID = {
     .pattern = "^[^/]+/[^/]+/[^/]+/n[0-9]+g[0-9]+/bs[0-9]+(/[^/]+)*$"};
 
+#define CELL struct history_cell
 static const struct json_field CELL_ROWS[] = {
-    ROW("run", struct history_cell, run, JSON_REQUIRED, .form = &RUN_ID),
-    ROW("time", struct history_cell, time, JSON_REQUIRED, .form = &TIME),
-    ROW("report", struct history_cell, report, JSON_REQUIRED),
-    ROW_WORD("profile", struct history_cell, profile, PROFILE_NAMES, JSON_REQUIRED),
-    ROW("rehearsal", struct history_cell, is_rehearsal, JSON_OMIT, .schema = "\"const\": true"),
-    ROW("case", struct history_cell, case_id, JSON_REQUIRED, .form = &CASE_ID),
-    ROW("value", struct history_cell, value, JSON_REQUIRED | JSON_NULLABLE),
-    ROW("unit", struct history_cell, unit, JSON_REQUIRED | JSON_NULLABLE),
-    ROW("verdict", struct history_cell, verdict, JSON_REQUIRED, .names = RUN_VERDICT_NAMES,
-        .n_names = ARRAY_LEN(RUN_VERDICT_NAMES)),
+    ROW_VIA("run", CELL, run, dir.id, JSON_REQUIRED, .form = &RUN_ID),
+    ROW_VIA("time", CELL, run, time, JSON_REQUIRED, .form = &TIME),
+    ROW_VIA("report", CELL, run, report, JSON_REQUIRED),
+    {ROW_AT("profile", JSON_WORD, struct run_info, profile), .via = {1 + offsetof(CELL, run)},
+     .item_size = sizeof(enum profile), .names = PROFILE_NAMES, .n_names = ARRAY_LEN(PROFILE_NAMES),
+     .flags = JSON_REQUIRED},
+    ROW_VIA("rehearsal", CELL, run, is_rehearsal, JSON_OMIT, .schema = "\"const\": true"),
+    ROW_VIA("case", CELL, cell, case_id, JSON_REQUIRED, .form = &CASE_ID),
+    ROW_VIA("value", CELL, cell, value, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_VIA("unit", CELL, cell, unit, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_VIA("verdict", CELL, cell, verdict, JSON_REQUIRED, .names = RUN_VERDICT_NAMES,
+            .n_names = ARRAY_LEN(RUN_VERDICT_NAMES)),
 };
 static const struct json_field DAMAGED_ROWS[] = {
-    ROW("run", struct history_damaged, run, JSON_REQUIRED),
-    ROW("time", struct history_damaged, time, JSON_REQUIRED),
-    ROW("why", struct history_damaged, why, JSON_REQUIRED),
+    ROW("run", struct run_info, dir.id, JSON_REQUIRED),
+    ROW("time", struct run_info, time, JSON_REQUIRED),
+    ROW("why", struct run_info, why, JSON_REQUIRED),
 };
 static const struct json_field ROWS[] = {
     ROW_NUMBER("schema_version", 1),
@@ -56,27 +59,28 @@ void history_text(const struct history *history, const struct history_text_opts 
     for (size_t idx = 0; idx < history->n_cells; idx++) {
         const struct history_cell *cell = &history->cells[idx];
         size_t verdict = 0;
-        while (!str_eq_z(cell->verdict, RUN_VERDICT_NAMES[verdict])) {
+        while (!str_eq_z(cell->cell->verdict, RUN_VERDICT_NAMES[verdict])) {
             verdict++;
         }
         n_of[verdict]++;
         if (opts->is_quiet && verdict != RUN_FAILED && verdict != RUN_NOT_RUN) {
             continue;
         }
-        TABLE_ADD(&table, str_of(cell->time), cell->run, cell->report,
-                  str_of(plan_kind_name(cell->profile, cell->is_rehearsal)), cell->case_id,
-                  table_text_if(&table, isfinite(cell->value), "%.6g", cell->value),
-                  table_or_dash(cell->unit), cell->verdict);
+        TABLE_ADD(&table, str_of(cell->run->time), cell->run->dir.id, cell->run->report,
+                  str_of(plan_kind_name(cell->run->profile, cell->run->is_rehearsal)),
+                  cell->cell->case_id,
+                  table_text_if(&table, isfinite(cell->cell->value), "%.6g", cell->cell->value),
+                  table_or_dash(cell->cell->unit), cell->cell->verdict);
         if (opts->wants_folder) {
-            table_add(&table, str_of(cell->folder));
+            table_add(&table, str_of(cell->run->dir.folder));
         }
     }
     for (size_t idx = 0; idx < history->n_damaged; idx++) {
         const struct str none = STR_LIT("-");
-        TABLE_ADD(&table, str_of(history->damaged[idx].time), history->damaged[idx].run, none, none,
-                  none, none, none, STR_LIT("damaged"));
+        TABLE_ADD(&table, str_of(history->damaged[idx].time), history->damaged[idx].dir.id, none,
+                  none, none, none, none, STR_LIT("damaged"));
         if (opts->wants_folder) {
-            table_add(&table, str_of(history->damaged[idx].folder));
+            table_add(&table, str_of(history->damaged[idx].dir.folder));
         }
     }
     if (!opts->is_quiet || table.n_cells) {
@@ -98,9 +102,9 @@ void history_text(const struct history *history, const struct history_text_opts 
 /* Runs of one case that may stand in one curve. */
 static bool is_alike(const struct history_cell *a, const struct history_cell *b)
 {
-    return str_eq(a->case_id, b->case_id) && str_eq(a->report, b->report) &&
-           str_eq(a->unit, b->unit) && a->profile == b->profile &&
-           a->is_rehearsal == b->is_rehearsal;
+    return str_eq(a->cell->case_id, b->cell->case_id) && str_eq(a->run->report, b->run->report) &&
+           str_eq(a->cell->unit, b->cell->unit) && a->run->profile == b->run->profile &&
+           a->run->is_rehearsal == b->run->is_rehearsal;
 }
 
 static bool is_first(const struct history_cell *points, size_t idx)
@@ -120,12 +124,12 @@ static void add_chart(struct page *page, const struct history_cell *points, size
     double low = INFINITY;
     double high = -INFINITY;
     struct spark spark = {.values = values, .level = (double)NAN};
-    spark.title = text_of(page, "%.*s over time", STR_ARG(points[first].case_id));
+    spark.title = text_of(page, "%.*s over time", STR_ARG(points[first].cell->case_id));
     for (size_t idx = first; idx < n; idx++) {
-        if (is_alike(&points[first], &points[idx]) && isfinite(points[idx].value)) {
-            values[spark.n++] = points[idx].value;
-            low = fmin(low, points[idx].value);
-            high = fmax(high, points[idx].value);
+        if (is_alike(&points[first], &points[idx]) && isfinite(points[idx].cell->value)) {
+            values[spark.n++] = points[idx].cell->value;
+            low = fmin(low, points[idx].cell->value);
+            high = fmax(high, points[idx].cell->value);
         }
     }
     if (spark.n < 2) {
@@ -135,31 +139,31 @@ static void add_chart(struct page *page, const struct history_cell *points, size
     chart_spark(page->out, &spark, &ends[0], &ends[1]);
     HTML(page->out, "<figcaption>{} runs in order, between {} and {} {}</figcaption></figure>\n",
          count_text(page, spark.n), text_of(page, "%.4g", low), text_of(page, "%.4g", high),
-         points[first].unit);
+         points[first].cell->unit);
 }
 
 static void add_case(struct page *page, const struct history_cell *points, size_t n, size_t first)
 {
     const struct history_cell *head = &points[first];
-    page_section(page, arena_printf(&page->arena, "case-%zu", first + 1), head->case_id);
-    HTML(page->out, "<p class=\"meta\">Report {}, profile {}.</p>\n", head->report,
-         str_of(plan_kind_name(head->profile, head->is_rehearsal)));
+    page_section(page, arena_printf(&page->arena, "case-%zu", first + 1), head->cell->case_id);
+    HTML(page->out, "<p class=\"meta\">Report {}, profile {}.</p>\n", head->run->report,
+         str_of(plan_kind_name(head->run->profile, head->run->is_rehearsal)));
     add_chart(page, points, n, first);
     page_table(page,
-               text_of(page, "Each finished run%s%.*s", head->unit.len ? ", in " : "",
-                       STR_ARG(head->unit)),
+               text_of(page, "Each finished run%s%.*s", head->cell->unit.len ? ", in " : "",
+                       STR_ARG(head->cell->unit)),
                "Run|n:Value|Verdict");
     for (size_t idx = first; idx < n; idx++) {
         const struct history_cell *point = &points[idx];
         if (is_alike(head, point)) {
             page_row(page, "run", STR_EMPTY);
-            page_cell(page, point->name ? str_of(point->name) : point->run);
-            page_note(page, point->name ? point->run : STR_EMPTY);
-            page_note(page, str_of(point->time));
+            page_cell(page, point->run->name ? str_of(point->run->name) : point->run->dir.id);
+            page_note(page, point->run->name ? point->run->dir.id : STR_EMPTY);
+            page_note(page, str_of(point->run->time));
             PAGE_CELLS(page,
-                       isfinite(point->value) ? number_text(page, point->value)
-                                              : STR_LIT("\xe2\x80\x93"),
-                       point->verdict);
+                       isfinite(point->cell->value) ? number_text(page, point->cell->value)
+                                                    : STR_LIT("\xe2\x80\x93"),
+                       point->cell->verdict);
         }
     }
     page_table_end(page);

@@ -4,27 +4,17 @@
 #define VIEW_HISTORY_H
 
 #include "codec/json_table.h"
-#include "report/plan.h"
+#include "run/runs.h"
 
 struct history_cell { /* of one finished run */
-    struct str run, report, case_id, unit, verdict;
-    const char *time;   /* of the run, RFC 3339 */
-    const char *name;   /* of the run; NULL: none */
-    const char *folder; /* of the run */
-    enum profile profile;
-    bool is_rehearsal;
-    double value; /* NAN: none */
-};
-
-struct history_damaged { /* a run that cannot be read; of which report it is, is unknown */
-    struct str run, why;
-    const char *time, *folder;
+    const struct run_info *run;
+    const struct run_cell *cell;
 };
 
 struct history { /* in the order of time */
     struct history_cell *cells;
     size_t n_cells;
-    struct history_damaged *damaged;
+    struct run_info *damaged; /* runs that cannot be read; of which reports they are, is unknown */
     size_t n_damaged;
     size_t n_runs; /* without the damaged ones */
 };
