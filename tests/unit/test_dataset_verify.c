@@ -97,10 +97,7 @@ static struct dataset_verified verify(struct bench *b, enum dataset_depth depth)
     const struct dataset_verify_opts opts = {
         .depth = depth, .pool = b->pool, .n_threads = 2, .clock = clock_system()};
     struct dataset_verified verified = {0};
-    struct err err = {0};
-    if (dataset_verify(&b->arena, &b->store, &b->here, &opts, &verified, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(dataset_verify(&b->arena, &b->store, &b->here, &opts, &verified, ERR));
     return verified;
 }
 

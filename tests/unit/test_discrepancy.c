@@ -79,9 +79,9 @@ TEST(another_form_of_the_same_is_refused)
     static const char *const KEPT[] = {
         "{'a':1}", "{'a': 1} ", "{'a': 1.0}", "{'a': 1, 'a': 1}", "{'a': 1", "",
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(KEPT); idx++) {
+    for (EACH(row, KEPT)) {
         struct discrepancies found;
-        FAILS(find(ARENA, KEPT[idx], "{'a': 1}", &found, ERR), ERR_INTEGRITY);
+        FAILS(find(ARENA, *row, "{'a': 1}", &found, ERR), ERR_INTEGRITY);
     }
 }
 

@@ -156,7 +156,7 @@ static void measures(const struct row *row)
 
 TEST(every_row)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        measures(&ROWS[idx]);
+    for (EACH(row, ROWS)) {
+        measures(row);
     }
 }

@@ -61,8 +61,7 @@ TEST(a_state_of_another_length_is_refused)
     strbuf_add_char(&text, '#');
     {
         struct state state;
-        struct err err = {0};
-        assert_int_equal(state_parse(&scratch_arena, strbuf_str(&text), &state, &err), -1);
+        FAILS(state_parse(&scratch_arena, strbuf_str(&text), &state, ERR), ERR_ANY);
     }
 }
 

@@ -196,10 +196,10 @@ TEST(a_loss_that_no_format_names_is_seen_by_its_word)
                  {"loss none", false},           {"loss nanmean 1.5", false},
                  {"val_loss: nan", false},       {"eval/loss inf", false},
                  {"loss inf0 1", false},         {"loss 2.5 nan", false}};
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+    for (EACH(row, CASES)) {
         bool is_word;
-        (void)lognumber_lacks_loss(str_of(CASES[idx].text), &is_word);
-        assert_int_equal(is_word, CASES[idx].is_word);
+        (void)lognumber_lacks_loss(str_of(row->text), &is_word);
+        assert_int_equal(is_word, row->is_word);
     }
 }
 
@@ -455,8 +455,8 @@ TEST(guessing)
     decode(&table, TABLE);
     struct format *items[] = {train.format, table.format};
     struct format_set set = {items, 2};
-    for (size_t idx = 0; idx < ARRAY_LEN(LOGS); idx++) {
-        is_guessed(&set, &LOGS[idx].text, 1, (const bool[]){LOGS[idx].train, LOGS[idx].table});
+    for (EACH(row, LOGS)) {
+        is_guessed(&set, &row->text, 1, (const bool[]){row->train, row->table});
     }
     /* The line that shows the last format ends in the second piece, and more lines follow it there. */
     is_guessed(&(struct format_set){items, 1},

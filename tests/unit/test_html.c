@@ -37,11 +37,11 @@ TEST(outside_text_is_escaped)
         {STR_LIT("\xe5\x8d"), "\xef\xbf\xbd\xef\xbf\xbd"},    /* cut */
         {STR_EMPTY, ""},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+    for (EACH(row, CASES)) {
         CLEANUP(strbuf) struct strbuf out = {0};
         strbuf_init(&out, 1024);
-        html_text(&out, CASES[idx].text);
-        assert_string_equal(out.ptr, CASES[idx].want);
+        html_text(&out, row->text);
+        assert_string_equal(out.ptr, row->want);
     }
 }
 

@@ -279,16 +279,16 @@ TEST(networks_are_only_of_addresses)
                  {"10.0.0.1", "192.168.0.1", ""},
                  {"gpu1", "10.0.0.1", ""},
                  {"fe80::1", "fe80::2", ""}};
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+    for (EACH(row, CASES)) {
         struct inventory_node own[2] = {{.name = STR_LIT("a")}, {.name = STR_LIT("b")}};
         struct fixture f;
         init(&f, 2, 1);
-        own[0].address = own[0].fast_address = str_of(CASES[idx].a);
-        own[1].address = own[1].fast_address = str_of(CASES[idx].b);
+        own[0].address = own[0].fast_address = str_of(row->a);
+        own[1].address = own[1].fast_address = str_of(row->b);
         f.inventory.nodes = own;
         f.inventory.launcher = LAUNCHER_MPIRUN;
         assert_int_equal(make(&f), 0);
-        assert_string_equal(f.jobs[0].job.argv[2], CASES[idx].network);
+        assert_string_equal(f.jobs[0].job.argv[2], row->network);
         arena_release(&f.arena);
     }
 }
@@ -347,9 +347,9 @@ TEST(what_cannot_be_launched_is_refused)
     } BAD[] = {
         {"A-B", {"1", 1}}, {"", {"1", 1}}, {"9A", {"1", 1}}, {"A=B", {"1", 1}}, {"A", {"x\0y", 3}}};
     struct fixture f;
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         init(&f, 1, 1);
-        f.env[0] = (struct condition){str_of(BAD[idx].name), BAD[idx].value};
+        f.env[0] = (struct condition){str_of(row->name), row->value};
         f.step.n_env = 1;
         assert_int_equal(make(&f), -1);
         assert_int_equal(f.err.code, ERR_MANIFEST);

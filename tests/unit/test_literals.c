@@ -46,10 +46,10 @@ TEST(rare_texts_are_told_from_common_ones)
     } PAIRS[] = {{"END epoch:", " images/sec"},     {"global_step: ", "INFO"},
                  {"Epoch: ", " images/s"},          {" images/s", "INFO"},
                  {":INFO: Epoch[", " samples/sec"}, {"SamplesPerSec=", " time "}};
-    for (size_t idx = 0; idx < ARRAY_LEN(PAIRS); idx++) {
+    for (EACH(row, PAIRS)) {
         size_t offset;
-        assert_true(rarity_common(str_of(PAIRS[idx].rare), &offset) <
-                    rarity_common(str_of(PAIRS[idx].common), &offset));
+        assert_true(rarity_common(str_of(row->rare), &offset) <
+                    rarity_common(str_of(row->common), &offset));
     }
 }
 

@@ -129,11 +129,11 @@ TEST(loopback_is_only_this_machine)
                                      "127.example.org",
                                      "xlocalhost:1",
                                      ""};
-    for (size_t idx = 0; idx < ARRAY_LEN(YES); idx++) {
-        assert_true(oci_host_is_loopback(str_of(YES[idx])));
+    for (EACH(row, YES)) {
+        assert_true(oci_host_is_loopback(str_of(*row)));
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(NO); idx++) {
-        assert_false(oci_host_is_loopback(str_of(NO[idx])));
+    for (EACH(row, NO)) {
+        assert_false(oci_host_is_loopback(str_of(*row)));
     }
 }
 

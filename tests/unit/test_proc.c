@@ -412,13 +412,13 @@ TEST_IN_SCRATCH(what_is_no_reperf_node_is_an_error)
 {
     static const char *const WHO[] = {"/no/such", "/bin/true", "/bin/cat", "/bin/echo"};
     char *was = xstrdup(getenv("REPERF_NODE"));
-    for (size_t idx = 0; idx < ARRAY_LEN(WHO); idx++) {
+    for (EACH(row, WHO)) {
         CLEANUP(loop) struct loop loop = LOOP_EMPTY;
         loop_init(&loop, clock_system());
         struct job_report report;
         enum step step;
         *ERR = (struct err){0};
-        assert_int_equal(setenv("REPERF_NODE", WHO[idx], 1), 0);
+        assert_int_equal(setenv("REPERF_NODE", *row, 1), 0);
         struct remote *remote = remote_local_new(&loop, *state);
         while ((step = remote->ops->poll(remote, "x", &report, ERR)) == STEP_AGAIN) {
             assert_int_equal(loop_once(&loop, TICK_NS, &(struct err){0}), 0);

@@ -80,16 +80,16 @@ TEST(members_are_read_in_any_pieces)
     add_member(&out, (struct relay_member){.file = 3, .offset = 0}, "");
     add_zeros(&out, RELAY_END_BYTES);
     assert_int_equal(out.len % USTAR_BLOCK, 0);
-    for (size_t idx = 0; idx < ARRAY_LEN(PIECES); idx++) {
+    for (EACH(row, PIECES)) {
         struct taken taken = {0};
         bool is_over;
         strbuf_init(&taken.text, 4096);
-        PASSES(take(&taken, strbuf_str(&out), PIECES[idx], &is_over, ERR));
+        PASSES(take(&taken, strbuf_str(&out), *row, &is_over, ERR));
         assert_true(is_over);
         assert_string_equal(taken.text.ptr, "[0@0+5 first][1999999@35184372088832+4 rest][3@0+0 ]");
         strbuf_release(&taken.text);
         strbuf_init(&taken.text, 4096);
-        PASSES(take(&taken, str_sub(strbuf_str(&out), 0, out.len - 1), PIECES[idx], &is_over, ERR));
+        PASSES(take(&taken, str_sub(strbuf_str(&out), 0, out.len - 1), *row, &is_over, ERR));
         assert_false(is_over); /* cut off: the reader waits for the rest */
         strbuf_release(&taken.text);
     }
@@ -239,18 +239,18 @@ TEST(nothing_hides_between_members)
         size_t zeros;
         bool in_padding, more;
     } WAYS[] = {{0, true, false}, {USTAR_BLOCK, false, true}, {RELAY_END_BYTES, false, true}};
-    for (size_t idx = 0; idx < ARRAY_LEN(WAYS); idx++) {
+    for (EACH(row, WAYS)) {
         CLEANUP(strbuf) struct strbuf out;
         strbuf_init(&out, 1u << 16);
         struct taken taken = {0};
         bool is_over;
         strbuf_init(&taken.text, 4096);
         add_member(&out, (struct relay_member){.file = 7}, "x");
-        if (WAYS[idx].in_padding) {
+        if (row->in_padding) {
             out.ptr[out.len - 1] = 'y';
         }
-        add_zeros(&out, WAYS[idx].zeros);
-        if (WAYS[idx].more) {
+        add_zeros(&out, row->zeros);
+        if (row->more) {
             add_member(&out, (struct relay_member){.file = 8}, "y");
         }
         FAILS(take(&taken, strbuf_str(&out), 4096, &is_over, ERR), ERR_INTEGRITY);

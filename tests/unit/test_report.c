@@ -216,8 +216,8 @@ TEST(what_was_read_is_written_again)
     struct str text = encode(ARENA, &own);
     const char *kept[] = {ID,        "\"nccl\": null", "\"B\": null", "\"paths\": [",
                           "\"b/c\"", "1.log",          "117.205",     "\"ref\": \"main\""};
-    for (size_t idx = 0; idx < ARRAY_LEN(kept); idx++) {
-        assert_true(str_find(text, str_of(kept[idx])) > 0);
+    for (EACH(row, kept)) {
+        assert_true(str_find(text, str_of(*row)) > 0);
     }
     PASSES(load_all_reports(ARENA, ".", &set, ERR));
     assert_true(set.n > 5);

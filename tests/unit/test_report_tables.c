@@ -15,7 +15,7 @@
 #define ONE HEAD "'environments': [" LAB "], 'stacks': [{'id': 'pytorch'}], 'cases': "
 #define MANY                                                                                       \
     HEAD "'environments': [" LAB ", " BOX "], 'stacks': [{'columns': ['id', 'framework'], "        \
-                                          "'rows': [['new', 'tf'], ['old', 'tf']]}], 'cases': "
+         "'rows': [['new', 'tf'], ['old', 'tf']]}], 'cases': "
 #define TABLE(columns, rows)                                                                       \
     "[{'model': 'resnet50', 'precision': 'amp', 'rule': 'f/m', 'unit': 'images/s', 'table': "      \
     "'Table 1', 'conditions': {'seed': null, 'os': 'Debian'}, 'columns': [" columns                \
@@ -128,9 +128,9 @@ TEST(any_other_text_is_given_back)
 {
     static const char *const TEXTS[] = {"", "{", "[]", "{\"schema_version\": 1}",
                                         "{\"id\": {\"schema_version\": 2}}"};
-    for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
+    for (EACH(row, TEXTS)) {
         struct spelled spelled;
-        PASSES(report_spell_out(ARENA, str_of(TEXTS[idx]), "r.json", &spelled, ERR));
-        assert_ptr_equal(spelled.text.ptr, TEXTS[idx]);
+        PASSES(report_spell_out(ARENA, str_of(*row), "r.json", &spelled, ERR));
+        assert_ptr_equal(spelled.text.ptr, *row);
     }
 }

@@ -130,10 +130,10 @@ TEST(every_scale)
         "'statistic': 'mean', 'scale': 'gpus'", "'statistic': 'mean', 'scale': 'nodes'",
         "'statistic': 'mean', 'scale': 'global_batch_over'",
         "'statistic': 'mean', 'match_gpus': true", "'statistic': 'timestamps'"};
-    for (size_t idx = 0; idx < ARRAY_LEN(NEED); idx++) {
+    for (EACH(row, NEED)) {
         struct rule rule;
         struct rule_value value;
-        PASSES(decode(ARENA, NEED[idx], &rule, ERR));
+        PASSES(decode(ARENA, *row, &rule, ERR));
         FAILS(rule_apply(&rule, &made.m, &unknown, &value, ERR), ERR_ANY);
     }
 }

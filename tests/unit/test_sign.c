@@ -141,9 +141,9 @@ TEST(base64_has_one_text_for_each_value)
     strbuf_init(&known, 64);
     base64_encode(&known, STR_LIT("fooba"));
     assert_string_equal(known.ptr, "Zm9vYmE=");
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         struct str back;
-        FAILS(base64_decode(&arena, str_of(BAD[idx]), &back, ERR), ERR_PARSE);
+        FAILS(base64_decode(&arena, str_of(*row), &back, ERR), ERR_PARSE);
     }
 }
 

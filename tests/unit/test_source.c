@@ -42,12 +42,11 @@ TEST_IN_SCRATCH(test_urls)
         {"https://host/a\nb", "control"},
         {"", "not the address"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct err err = {0};
-        int result = source_check_url(str_of(ROWS[idx].url), &err);
-        if (!ROWS[idx].says != (result == 0) ||
-            (ROWS[idx].says && !strstr(err.msg, ROWS[idx].says))) {
-            fail_msg("%s: %s", ROWS[idx].url, err.msg);
+        int result = source_check_url(str_of(row->url), &err);
+        if (!row->says != (result == 0) || (row->says && !strstr(err.msg, row->says))) {
+            fail_msg("%s: %s", row->url, err.msg);
         }
         assert_true(result == 0 || err.code == ERR_USAGE);
     }
@@ -60,19 +59,15 @@ TEST_IN_SCRATCH(test_names)
     struct source_name name;
     struct err err = {0};
     char *one, *other;
-    assert_int_equal(
-        source_parse_name(&scratch_arena, STR_LIT("git@h.example:a/b.git@" COMMIT), &name, &err),
-        0);
+    PASSES(source_parse_name(&scratch_arena, STR_LIT("git@h.example:a/b.git@" COMMIT), &name, ERR));
     assert_string_equal(name.url, "git@h.example:a/b.git");
     assert_string_equal(name.commit, COMMIT);
     assert_null(name.ref);
-    assert_int_equal(
-        source_parse_name(&scratch_arena, STR_LIT("https://h/a@release/1.8"), &name, &err), 0);
+    PASSES(source_parse_name(&scratch_arena, STR_LIT("https://h/a@release/1.8"), &name, ERR));
     assert_string_equal(name.ref, "release/1.8");
     assert_null(name.commit);
     assert_null(name.paths);
-    assert_int_equal(
-        source_parse_name(&scratch_arena, STR_LIT("https://h/a@main:b/c,a-b,a"), &name, &err), 0);
+    PASSES(source_parse_name(&scratch_arena, STR_LIT("https://h/a@main:b/c,a-b,a"), &name, ERR));
     assert_string_equal(name.ref, "main");
     assert_string_equal(name.paths, "a,a-b,b/c");
     static const char *const BAD[] = {"https://h/a",
@@ -94,10 +89,10 @@ TEST_IN_SCRATCH(test_names)
                                       "https://h/a@main:a,a-b,a/b",
                                       "https://h/o/r/tree/x@main",
                                       "https://h/a@0123456789ABCDEF0123456789abcdef01234567"};
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         err = (struct err){0};
-        if (source_parse_name(&scratch_arena, str_of(BAD[idx]), &name, &err) == 0) {
-            fail_msg("taken: %s", BAD[idx]);
+        if (source_parse_name(&scratch_arena, str_of(*row), &name, &err) == 0) {
+            fail_msg("taken: %s", *row);
         }
         assert_int_equal(err.code, ERR_USAGE);
     }
@@ -129,14 +124,13 @@ TEST_IN_SCRATCH(test_relative)
         {"https://h.example/b.git", "ext::sh", NULL},
         {"https://h.example/b.git", "-x", NULL},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct err err = {0};
         char *whole = NULL;
-        int result =
-            source_resolve_url(&scratch_arena, ROWS[idx].base, str_of(ROWS[idx].url), &whole, &err);
-        if (ROWS[idx].whole) {
+        int result = source_resolve_url(&scratch_arena, row->base, str_of(row->url), &whole, &err);
+        if (row->whole) {
             assert_int_equal(result, 0);
-            assert_string_equal(whole, ROWS[idx].whole);
+            assert_string_equal(whole, row->whole);
         } else {
             assert_int_equal(result, -1);
         }
@@ -194,10 +188,10 @@ static void make(void **state, struct made *m)
     strbuf_init(&out, 1u << 16);
     run_script(MAKE, m->folder, &out);
     rest = str_trim(strbuf_str(&out));
-    for (size_t idx = 0; idx < ARRAY_LEN(places); idx++) {
+    for (EACH(row, places)) {
         assert_true(str_next(&rest, '\n', &line));
         assert_true(source_is_commit(line));
-        *places[idx] = str_z(&scratch_arena, line);
+        **row = str_z(&scratch_arena, line);
     }
     m->url = arena_printf(&scratch_arena, "file://%s/main", m->folder);
     m->net.clock = clock_system();

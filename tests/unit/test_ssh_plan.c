@@ -33,14 +33,14 @@ TEST(test_answer)
         {WHOLE_TEXT "revokedhostkeys /r\n", "revokedhostkeys: "},
         {WHOLE_TEXT "connecttimeout none\nforwardagent yes\n", NULL},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct ssh_answer answer;
         struct err err = {0};
-        assert_int_equal(ssh_answer_read(ARENA, str_of(ROWS[idx].text), &answer, &err),
-                         ROWS[idx].error ? -1 : 0);
-        if (ROWS[idx].error) {
+        assert_int_equal(ssh_answer_read(ARENA, str_of(row->text), &answer, &err),
+                         row->error ? -1 : 0);
+        if (row->error) {
             assert_true(err.code == ERR_MANIFEST || err.code == ERR_PARSE);
-            assert_non_null(strstr(err.msg, ROWS[idx].error));
+            assert_non_null(strstr(err.msg, row->error));
         } else {
             assert_string_equal(answer.user, "u");
             assert_int_equal(answer.port, 22);
@@ -276,9 +276,9 @@ TEST(test_stream_at_once)
     strbuf_init(&out, 65536);
     struct ssh_stream stream;
     stream_init(&stream);
-    for (size_t idx = 0; idx < ARRAY_LEN(PIECES); idx++) {
-        stream_take(&stream, NONCE, str_of(PIECES[idx][0]), collect, &out);
-        assert_string_equal(out.ptr, PIECES[idx][1]);
+    for (EACH(row, PIECES)) {
+        stream_take(&stream, NONCE, str_of((*row)[0]), collect, &out);
+        assert_string_equal(out.ptr, (*row)[1]);
     }
     assert_true(stream.has_ended);
     assert_int_equal(stream.exit_status, 0);
@@ -291,7 +291,7 @@ TEST(test_stream_false_end)
 {
     static const char *const FALSE_ENDS[] = {"END " NONCE " 9999", "END " NONCE " 256\n",
                                              "END " NONCE " \n", "END " NONCE " -1\n"};
-    for (size_t idx = 0; idx < ARRAY_LEN(FALSE_ENDS); idx++) {
+    for (EACH(row, FALSE_ENDS)) {
         CLEANUP(strbuf) struct strbuf out;
         strbuf_init(&out, 4 << 20);
         struct ssh_stream stream;
@@ -299,12 +299,12 @@ TEST(test_stream_false_end)
         stream_init(&stream);
         memset(filler, 'x', sizeof(filler));
         stream_take(&stream, NONCE, STR_LIT("BEGIN " NONCE "\n"), collect, &out);
-        stream_take(&stream, NONCE, str_of(FALSE_ENDS[idx]), collect, &out);
+        stream_take(&stream, NONCE, str_of(*row), collect, &out);
         for (size_t n = 0; n < 512; n++) { /* 2 MB: more than is ever held */
             stream_take(&stream, NONCE, (struct str){filler, sizeof(filler)}, collect, &out);
         }
         assert_false(stream.has_ended);
-        assert_int_equal(out.len, strlen(FALSE_ENDS[idx]) + 512 * sizeof(filler));
+        assert_int_equal(out.len, strlen(*row) + 512 * sizeof(filler));
         stream_take(&stream, NONCE, STR_LIT("END " NONCE " 7\n"), collect, &out);
         assert_true(stream.has_ended);
         assert_int_equal(stream.exit_status, 7);

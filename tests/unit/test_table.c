@@ -130,8 +130,8 @@ TEST(forms_for_other_programs)
     strbuf_init(&csv, 4096);
     strbuf_init(&markdown, 4096);
     table_add_column(&table, STR_LIT("b|c"), true);
-    for (size_t idx = 0; idx < ARRAY_LEN(CELLS); idx++) {
-        table_add(&table, str_of(CELLS[idx]));
+    for (EACH(row, CELLS)) {
+        table_add(&table, str_of(*row));
     }
     table_render_csv(&table, &csv);
     table_render_markdown(&table, &markdown);

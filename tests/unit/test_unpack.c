@@ -189,10 +189,10 @@ TEST_IN_SCRATCH(test_not_archives)
         {"\x1f\x8b\x08", "truncated"},
         {"PK\x03\x04", ""},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         begin();
-        strbuf_add_z(&made, ROWS[idx].bytes);
-        assert_refused(*state, PLAIN, ROWS[idx].says);
+        strbuf_add_z(&made, row->bytes);
+        assert_refused(*state, PLAIN, row->says);
     }
 }
 

@@ -88,13 +88,13 @@ TEST_IN_SCRATCH(test_hostile)
         {"a file in place of a folder", {{.name = "a/x", .type = '0'}, {.name = "a", .type = '0'}}},
         {"a folder in place of a file", {{.name = "a", .type = '0'}, {.name = "a/", .type = '5'}}},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         size_t n = 0;
-        while (n < 4 && ROWS[idx].parts[n].name) {
+        while (n < 4 && row->parts[n].name) {
             n++;
         }
-        make_tar(ROWS[idx].parts, n);
-        assert_refused(*state, PLAIN, ROWS[idx].says);
+        make_tar(row->parts, n);
+        assert_refused(*state, PLAIN, row->says);
     }
 }
 

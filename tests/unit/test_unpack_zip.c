@@ -114,9 +114,9 @@ TEST_IN_SCRATCH(test_zip)
         made.len = len;
         assert_refused(*state, PLAIN, "");
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        make_zip(ROWS[idx].parts, ROWS[idx].parts[1].name ? 2 : 1);
-        assert_refused(*state, PLAIN, ROWS[idx].says);
+    for (EACH(row, ROWS)) {
+        make_zip(row->parts, row->parts[1].name ? 2 : 1);
+        assert_refused(*state, PLAIN, row->says);
     }
 }
 

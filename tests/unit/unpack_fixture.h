@@ -132,8 +132,7 @@ static UNUSED void assert_text(const char *folder, const char *path, const char 
 static UNUSED void assert_nothing_left(const char *folder)
 {
     struct fs_names names;
-    struct err err = {0};
-    assert_int_equal(fs_list(&scratch_arena, folder, &names, &err), 0);
+    PASSES(fs_list(&scratch_arena, folder, &names, ERR));
     assert_int_equal(names.n, 1);
     assert_string_equal(names.items[0], "archive");
 }
