@@ -62,14 +62,12 @@ TEST(doubles_print_shortest_and_read_back)
     struct rng rng;
     rng_init(&rng, 7);
     for (int round = 0; round < 2000; round++) {
-        CLEANUP(strbuf) struct strbuf buf;
-        strbuf_init(&buf, 64);
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(64);
         double value = (rng_f64(&rng) - 0.5) * pow(10, (double)rng_below(&rng, 40) - 20);
         strbuf_add_f64(&buf, value);
         assert_true(strtod(buf.ptr, NULL) == value);
     }
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 64);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(64);
     strbuf_add_f64(&buf, 117.205);
     strbuf_add_char(&buf, ' ');
     strbuf_add_f64(&buf, 3);
@@ -81,8 +79,7 @@ TEST(whole_numbers_print_as_printf_does)
     static const int64_t VALUES[] = {0,         -1,       7, 10, -2147483648ll, 999999999999999,
                                      INT64_MAX, INT64_MIN};
     for (EACH(row, VALUES)) {
-        CLEANUP(strbuf) struct strbuf buf;
-        strbuf_init(&buf, 64);
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(64);
         char wanted[32];
         strbuf_add_i64(&buf, *row);
         snprintf(wanted, sizeof(wanted), "%" PRId64, *row);
@@ -92,8 +89,7 @@ TEST(whole_numbers_print_as_printf_does)
 
 TEST(strbuf_stops_at_its_cap)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 4);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(4);
     strbuf_add_z(&buf, "abcd");
     assert_false(buf.is_full);
     strbuf_add_z(&buf, "e");
@@ -210,8 +206,7 @@ TEST(doubles_have_their_shortest_text)
     struct rng rng;
     rng_init(&rng, 11);
     for (int idx = 0; idx < 200000; idx++) {
-        CLEANUP(strbuf) struct strbuf buf;
-        strbuf_init(&buf, 64);
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(64);
         char wanted[40];
         double power = (double)(1 + rng_below(&rng, 3)) * pow(10, (double)rng_below(&rng, 14) - 5);
         double value =

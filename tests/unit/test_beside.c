@@ -55,8 +55,7 @@ TEST(test_round_trip)
         "{'target':{'series':'loss','at_most':2.25,'mean_of':5},'also':['f/a']}",
     };
     for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
-        CLEANUP(strbuf) struct strbuf buf;
-        strbuf_init(&buf, 4096);
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(4096);
         struct json_out out;
         struct beside beside = decoded(TEXTS[idx]);
         jw_begin(&out, &buf, true);

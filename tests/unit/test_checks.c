@@ -388,8 +388,7 @@ TEST(what_nccl_takes)
 /* The last of many, after those of containers. */
 TEST(nccl_takes_the_300th)
 {
-    CLEANUP(strbuf) struct strbuf lines;
-    strbuf_init(&lines, 1 << 20);
+    CLEANUP(strbuf) struct strbuf lines = STRBUF(1 << 20);
     for (int idx = 1; idx < 300; idx++) {
         strbuf_printf(&lines, NET("docker%d", "%d", "1.1.1.1"), idx, idx, idx, idx);
     }

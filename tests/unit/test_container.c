@@ -128,8 +128,7 @@ TEST(lines_that_are_no_run_are_refused)
                                         "# docker run img",
                                         "docker; run img",
                                         "mydocker run img"};
-    CLEANUP(strbuf) struct strbuf many;
-    strbuf_init(&many, 1 << 20);
+    CLEANUP(strbuf) struct strbuf many = STRBUF(1 << 20);
     for (EACH(row, LINES)) {
         struct container_flags flags;
         FAILS(container_flags_of_command(ARENA, str_of(*row), &flags, ERR), ERR_MANIFEST);
@@ -203,8 +202,7 @@ TEST(bad_json_is_refused)
                  {"\"env\":[]", "\"env\":[\"A=$(x)\"]"},
                  {"\"wants_gpus\":false", "\"wants_gpus\":1"}};
     struct container_flags flags = flags_of(ARENA, "docker run --ulimit memlock=-1 i");
-    CLEANUP(strbuf) struct strbuf good;
-    strbuf_init(&good, 1 << 16);
+    CLEANUP(strbuf) struct strbuf good = STRBUF(1 << 16);
     struct json_out out;
     jw_begin(&out, &good, true);
     jw_object(&out, NULL);

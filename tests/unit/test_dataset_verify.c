@@ -76,7 +76,7 @@ static void put(struct bench *b, const char *path, struct str bytes, bool is_ext
 /* Paths were added in byte order. */
 static void seal_tree(struct bench *b)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     const char *folder = dataset_tree_path(&b->store, b->here.name);
     struct tree_list list = {.files = b->files, .n = b->n_files};
     struct dataset_record record = {.is_synthetic = b->here.is_synthetic,
@@ -87,7 +87,6 @@ static void seal_tree(struct bench *b)
     PASSES(tree_list_write(&list, fs_join(&b->arena, folder, DATASET_TREE_LIST),
                            record.seen.list_sha256, ERR));
     record.seen.n_files = (int64_t)b->n_files;
-    strbuf_init(&text, 1u << 20);
     dataset_record_encode(&record, &text);
     scratch_write(fs_join(&b->arena, folder, DATASET_TREE_JSON), strbuf_str(&text));
 }

@@ -88,11 +88,9 @@ TEST(another_form_of_the_same_is_refused)
 /* However many wordings come first, a value is among those that are listed. */
 TEST(values_are_listed_whatever_comes_before)
 {
-    CLEANUP(strbuf) struct strbuf kept = {0};
-    CLEANUP(strbuf) struct strbuf derived = {0};
+    CLEANUP(strbuf) struct strbuf kept = STRBUF(1 << 20);
+    CLEANUP(strbuf) struct strbuf derived = STRBUF(1 << 20);
     struct discrepancies found;
-    strbuf_init(&kept, 1 << 20);
-    strbuf_init(&derived, 1 << 20);
     strbuf_add_z(&kept, "[");
     strbuf_add_z(&derived, "[");
     for (int idx = 0; idx < 2 * DISCREPANCIES_MAX; idx++) {

@@ -86,8 +86,7 @@ static struct measurement parse(struct made *made, struct str text)
 static const char *told(struct made *made, const struct measurement *m)
 {
     const struct series *s = measurement_primary(m);
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     for (size_t idx = 0; idx < s->n; idx++) {
         strbuf_printf(&text, "%" PRId64 "=%g", s->samples[idx].step, s->samples[idx].value);
         if (s->samples[idx].rank >= 0) {

@@ -120,8 +120,7 @@ TEST(a_series_that_could_not_be_read_is_refused)
 
 TEST(a_fact_that_is_neither_read_nor_absent_is_refused)
 {
-    CLEANUP(strbuf) struct strbuf many;
-    strbuf_init(&many, 1 << 16);
+    CLEANUP(strbuf) struct strbuf many = STRBUF(1 << 16);
     static const char *const ROWS[] = {
         ", {'name': 'cudnn'}",
         ", {'name': 'cudnn', 'literal': 'cudnn', 'pattern': 'cudnn'}",
@@ -189,8 +188,7 @@ TEST(a_rule_that_gives_no_number_is_refused)
 
 TEST(a_rule_for_too_many_models_is_refused)
 {
-    CLEANUP(strbuf) struct strbuf models;
-    strbuf_init(&models, 1 << 16);
+    CLEANUP(strbuf) struct strbuf models = STRBUF(1 << 16);
     for (int idx = 0; idx < 65; idx++) {
         strbuf_printf(&models, "%s'm%d': 1", idx ? ", " : "", idx);
     }

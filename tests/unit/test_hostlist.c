@@ -9,8 +9,7 @@
 /* Names joined by blanks, or the error's code. */
 static const char *expand(struct arena *arena, const char *text, enum hostlist_syntax syntax)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 1 << 20);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 20);
     struct hostlist list;
     struct err err = {0};
     if (hostlist_expand(arena, str_of(text), syntax, &list, &err) < 0) {
@@ -111,8 +110,7 @@ TEST(what_is_refused_says_where)
 
 TEST(limits_hold)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
     strbuf_add_z(&text, "a");
     for (int idx = 0; idx <= HOSTLIST_BRACKETS_MAX; idx++) {
         strbuf_add_z(&text, "[1]-");

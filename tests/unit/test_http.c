@@ -205,8 +205,7 @@ TEST(says_what_is_encoded_and_what_has_no_end)
 
 TEST(endless_headers_are_refused)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(64u << 20);
     CLEANUP(client) struct client client;
     strbuf_add_z(&text, "HTTP/1.1 200 OK\r\n");
     for (int idx = 0; idx < 100000; idx++) {
@@ -221,8 +220,7 @@ TEST(endless_headers_are_refused)
 
 TEST(an_endless_header_is_refused)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(64u << 20);
     CLEANUP(client) struct client client;
     char *line = xmalloc(1u << 20);
     memset(line, 'a', 1u << 20);

@@ -60,10 +60,8 @@ TEST(patterns_stand_for_nodes)
 
 TEST(written_and_read_again_it_is_the_same)
 {
-    CLEANUP(strbuf) struct strbuf first;
-    strbuf_init(&first, 1 << 20);
-    CLEANUP(strbuf) struct strbuf second;
-    strbuf_init(&second, 1 << 20);
+    CLEANUP(strbuf) struct strbuf first = STRBUF(1 << 20);
+    CLEANUP(strbuf) struct strbuf second = STRBUF(1 << 20);
     struct inventory inventory;
     PASSES(decode(ARENA, document(ARENA, "'registry': 'r:1', ", NODE), &inventory, ERR));
     inventory_encode(&inventory, &first);

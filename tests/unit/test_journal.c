@@ -150,8 +150,7 @@ TEST_IN_SCRATCH(what_was_never_a_record_is_damage)
     for (EACH(row, ENDS)) {
         struct journal_records records = {0};
         struct err found = {0};
-        CLEANUP(strbuf) struct strbuf text;
-        strbuf_init(&text, 1 << 20);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
         strbuf_add_str(&text, whole);
         strbuf_add(&text, row->text, row->len);
         PASSES(fs_write_atomic(path, strbuf_str(&text), ERR));

@@ -141,8 +141,7 @@ TEST(whole_numbers_beyond_2_53_are_refused)
 
 TEST(output_keeps_order_and_escapes)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 1000);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(1000);
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json_out out;
     jw_begin(&out, &buf, true);

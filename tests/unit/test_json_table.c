@@ -110,8 +110,7 @@ TEST(what_is_written_is_read_back)
 {
     static const char *const TEXTS[] = {FULL, BARE};
     for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
-        CLEANUP(strbuf) struct strbuf again;
-        strbuf_init(&again, 1 << 16);
+        CLEANUP(strbuf) struct strbuf again = STRBUF(1 << 16);
         struct thing thing;
         PASSES(decode(ARENA, TEXTS[idx], &thing, ERR));
         json_encode_document(&again, ROWS, ARRAY_LEN(ROWS), &thing);
@@ -123,8 +122,7 @@ TEST(what_is_written_is_read_back)
 
 TEST(a_pointer_is_followed_when_writing)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 16);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 16);
     const struct part best = {.name = STR_LIT("w")};
     const struct thing thing = {.name = STR_LIT("a"), .count = 1, .best = &best};
     json_encode_document(&text, ROWS, ARRAY_LEN(ROWS), &thing);
@@ -179,8 +177,7 @@ TEST(the_schema_says_the_same)
         "'maxItems': 2",
         "'double': {'type':'integer','minimum':0}",
     };
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 16);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 16);
     CLEANUP(json_doc) struct json_doc doc = {0};
     json_schema(&text, &DOCUMENT, NULL);
     PASSES(json_parse(strbuf_str(&text), "thing.json", &doc, ERR));

@@ -205,8 +205,7 @@ TEST(bad_manifests_are_refused)
 
 TEST(too_much_is_refused_before_it_is_allocated)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 8u << 20);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(8u << 20);
     struct oci_manifest manifest;
     strbuf_add_z(&buf, "{'schemaVersion':2,'config':" CONFIG(OCI_TYPE_CONFIG) ",'layers':[");
     for (size_t idx = 0; idx <= OCI_LAYERS_MAX; idx++) {

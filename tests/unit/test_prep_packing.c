@@ -324,8 +324,7 @@ TEST_IN_SCRATCH(pack_json_is_strict)
     PASSES(pack(tree, out, 2, &result, ERR));
     struct str text = scratch_read(fs_join(&scratch_arena, out, PACK_NAME));
     PASSES(pack_file_parse(&scratch_arena, text, "pack.json", &pack_file, ERR));
-    CLEANUP(strbuf) struct strbuf again = {0};
-    strbuf_init(&again, PACK_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf again = STRBUF(PACK_TEXT_MAX);
     pack_file_text(&pack_file, &again);
     assert_true(str_eq(strbuf_str(&again), text));
     for (EACH(row, edits)) {

@@ -54,9 +54,8 @@ static int read_record(const uint8_t *bytes, size_t len, int32_t *row, struct er
 TEST(tfrecords_come_back)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
-        CLEANUP(strbuf) struct strbuf text = {0};
+        CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
         int32_t row[ROW_LEN], again[ROW_LEN];
-        strbuf_init(&text, 1u << 20);
         tokens_draw(seed, &SHAPE, row);
         tfrecord_append(&text, &SHAPE, row);
         PASSES(read_record((const uint8_t *)text.ptr, text.len, again, ERR));
@@ -66,9 +65,8 @@ TEST(tfrecords_come_back)
 
 TEST(a_changed_byte_is_seen)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     int32_t row[ROW_LEN];
-    strbuf_init(&text, 1u << 20);
     tokens_draw(3, &SHAPE, row);
     tfrecord_append(&text, &SHAPE, row);
     for (size_t idx = 0; idx < text.len; idx++) {

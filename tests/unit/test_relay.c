@@ -23,8 +23,7 @@ static const char *const ORDER[] = {
 /* With another text for one field (SIZE_MAX: none). */
 static struct str order_with(size_t at, const char *text)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 1u << 16);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 16);
     for (size_t idx = 0; idx < ARRAY_LEN(ORDER); idx++) {
         const char *field = idx == at ? text : ORDER[idx];
         strbuf_add(&out, field, strlen(field) + 1);
@@ -139,8 +138,7 @@ TEST(hostile_orders_are_refused)
     for (size_t len = 0; len < text.len; len++) {
         expect_refused(str_dup(&scratch_arena, str_sub(text, 0, len)), "a part of it");
     }
-    CLEANUP(strbuf) struct strbuf more;
-    strbuf_init(&more, 1u << 16);
+    CLEANUP(strbuf) struct strbuf more = STRBUF(1u << 16);
     strbuf_add_str(&more, text);
     strbuf_add_char(&more, 'x');
     expect_refused(strbuf_str(&more), "something after it");

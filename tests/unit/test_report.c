@@ -201,8 +201,7 @@ TEST(own_framework_has_no_cells)
 
 static struct str encode(struct arena *arena, const struct report *report)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    strbuf_init(&text, JSON_TEXT_MAX);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(JSON_TEXT_MAX);
     json_encode_document(&text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, report);
     return str_dup(arena, strbuf_str(&text));
 }

@@ -347,8 +347,7 @@ TEST(rounding)
 
 TEST(rules_are_told_in_words)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1000);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1000);
     struct rule rule;
     PASSES(decode(ARENA,
                   "'statistic': 'trimmed_mean', 'skip': 2, 'trim': {'count': 5, 'share': 0.05}, "

@@ -253,10 +253,8 @@ TEST(full_is_as_the_report_says_and_needs_its_gpus)
 
 TEST(plans_are_read_back_as_written)
 {
-    CLEANUP(strbuf) struct strbuf first;
-    strbuf_init(&first, 16 << 20);
-    CLEANUP(strbuf) struct strbuf second;
-    strbuf_init(&second, 16 << 20);
+    CLEANUP(strbuf) struct strbuf first = STRBUF(16 << 20);
+    CLEANUP(strbuf) struct strbuf second = STRBUF(16 << 20);
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct report report;
     struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, "*", 1, 0);
@@ -282,10 +280,8 @@ TEST(plans_are_read_back_as_written)
 
 static void put_log(struct arena *arena, const char *folder, double rate, int64_t exit_status)
 {
-    CLEANUP(strbuf) struct strbuf log;
-    strbuf_init(&log, 1 << 20);
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf log = STRBUF(1 << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
     uint8_t sha256[SHA256_BYTES];
     char hex[SHA256_HEX_SIZE];
     strbuf_add_z(
@@ -325,10 +321,8 @@ static void put_log(struct arena *arena, const char *folder, double rate, int64_
 /* An evidence folder as run_create would make it, on a machine with a GPU. */
 static void put_frozen(struct arena *arena, const char *folder, enum profile profile)
 {
-    CLEANUP(strbuf) struct strbuf plan_text;
-    strbuf_init(&plan_text, 1 << 20);
-    CLEANUP(strbuf) struct strbuf lock_text;
-    strbuf_init(&lock_text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf plan_text = STRBUF(1 << 20);
+    CLEANUP(strbuf) struct strbuf lock_text = STRBUF(1 << 20);
     struct report report;
     struct plan plan = make_plan(arena, &report, profile, CASE_ID, 1, 1);
     struct str report_text;
@@ -463,8 +457,7 @@ TEST_IN_SCRATCH(no_condition_of_a_run_is_left_out)
 
 TEST_IN_SCRATCH(a_machine_of_too_many_conditions_is_refused)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
     put_frozen(ARENA, *state, PROFILE_FULL);
     for (int n = 64; n <= 65; n++) {
         CLEANUP(frozen) struct frozen frozen = {0};

@@ -267,8 +267,7 @@ TEST(a_result_that_says_other_than_the_statement_is_refused)
     struct evidence_facts wrong;
     struct evidence_files files = {0};
     struct evidence_file file = {.name = STR_LIT(USTAR_SUMS)};
-    CLEANUP(strbuf) struct strbuf payload;
-    strbuf_init(&payload, 1u << 20);
+    CLEANUP(strbuf) struct strbuf payload = STRBUF(1u << 20);
     VEC_PUSH(&files, file);
     PASSES(evidence_facts(&scratch_arena, str_of(RUN[5].text), "result.json", &facts, ERR));
     assert_int_equal(facts.outcome, EVIDENCE_WARNED);

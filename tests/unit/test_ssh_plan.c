@@ -134,8 +134,7 @@ static enum known_state look(struct str text, const char *name, struct str blob,
 
 TEST(test_known)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 65536);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(65536);
     struct str ed = blob_of(ARENA, "ssh-ed25519", "good");
     struct str ec = blob_of(ARENA, "ecdsa-sha2-nistp256", "good");
     struct str bad = blob_of(ARENA, "ssh-ed25519", "evil");
@@ -196,8 +195,7 @@ TEST(test_known_hashed)
 
 TEST(test_public)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1024);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1024);
     struct str ed = blob_of(ARENA, "ssh-ed25519", "good");
     struct str blob = STR_EMPTY;
     strbuf_add_z(&text, "ssh-ed25519 ");
@@ -229,8 +227,7 @@ TEST(test_stream)
                                 "\n\0x\nEND " NONCE " 37\nleft behind";
     static const char WANTED[] = "out\nEND of it\n\nBEGIN " NONCE "\n\0x\n";
     for (size_t piece = 1; piece < sizeof(WHOLE); piece++) {
-        CLEANUP(strbuf) struct strbuf out;
-        strbuf_init(&out, 65536);
+        CLEANUP(strbuf) struct strbuf out = STRBUF(65536);
         struct ssh_stream stream;
         stream_init(&stream);
         for (size_t at = 0; at < sizeof(WHOLE) - 1; at += piece) {
@@ -249,8 +246,7 @@ TEST(test_stream)
 
 TEST(test_stream_cut)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 65536);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(65536);
     struct ssh_stream stream;
     stream_init(&stream);
     stream_take(&stream, NONCE, STR_LIT("BEGIN " NONCE "\nhalf\nEND " NONCE " 3"), collect, &out);
@@ -272,8 +268,7 @@ TEST(test_stream_at_once)
         {"x END 0123", "line\nno breakEND of it\nx "},
         {"END " NONCE " 0\n", "line\nno breakEND of it\nx END 0123"},
     };
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 65536);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(65536);
     struct ssh_stream stream;
     stream_init(&stream);
     for (EACH(row, PIECES)) {
@@ -292,8 +287,7 @@ TEST(test_stream_false_end)
     static const char *const FALSE_ENDS[] = {"END " NONCE " 9999", "END " NONCE " 256\n",
                                              "END " NONCE " \n", "END " NONCE " -1\n"};
     for (EACH(row, FALSE_ENDS)) {
-        CLEANUP(strbuf) struct strbuf out;
-        strbuf_init(&out, 4 << 20);
+        CLEANUP(strbuf) struct strbuf out = STRBUF(4 << 20);
         struct ssh_stream stream;
         char filler[4096];
         stream_init(&stream);

@@ -131,8 +131,7 @@ TEST_IN_SCRATCH(test_compressed)
 TEST_IN_SCRATCH(test_compressed_damage)
 {
     for (int kind = 0; kind < 2; kind++) {
-        CLEANUP(strbuf) struct strbuf whole = {0};
-        strbuf_init(&whole, 1u << 20);
+        CLEANUP(strbuf) struct strbuf whole = STRBUF(1u << 20);
         make_some();
         if (kind == 1) {
             zstd_made();

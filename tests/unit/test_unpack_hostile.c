@@ -207,8 +207,7 @@ TEST_IN_SCRATCH(test_nul_in_name)
 
 TEST_IN_SCRATCH(test_truncated)
 {
-    CLEANUP(strbuf) struct strbuf whole = {0};
-    strbuf_init(&whole, 1u << 20);
+    CLEANUP(strbuf) struct strbuf whole = STRBUF(1u << 20);
     make_some();
     strbuf_add_str(&whole, strbuf_str(&made));
     /* Completed again with one block of zeros: nothing shows what is lost. */
