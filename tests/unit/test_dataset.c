@@ -6,8 +6,8 @@
 
 #define FILE_OF(name, more)                                                                        \
     "{'name':'" name "','urls':['https://a.example/"                                               \
-                     "x'],'bytes':null,'md5':null,'sha256':null,'unpack':'tar','nested':false,'"   \
-                     "into':null,'source':null" more "}"
+    "x'],'bytes':null,'md5':null,'sha256':null,'unpack':'tar','nested':false,'"                    \
+    "into':null,'source':null" more "}"
 #define GROUP(name, glob, format, pair)                                                            \
     "{'name':'" name "','split':'train','role':'image','glob':'" glob                              \
     "','files':4,'folders':null,'folder_files':[1,3],'format':'" format                            \
