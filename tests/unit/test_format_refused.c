@@ -43,8 +43,8 @@ static void refuses(enum slot slot, const char *more)
 
 static void refuse_all(enum slot slot, const char *const *rows, size_t n)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        refuses(slot, rows[idx]);
+    for (unit_row = 1; unit_row <= n; unit_row++) {
+        refuses(slot, rows[unit_row - 1]);
     }
 }
 

@@ -66,11 +66,8 @@ static void gives(struct made *made, const char *members, double wanted, size_t 
     }
 }
 
-static void refuses(struct made *made, const char *members)
-{
-    struct rule_value value = {0};
-    FAILS(try_rule(made, members, &value, ERR), ERR_PARSE);
-}
+#define refuses(made, members)                                                                     \
+    FAILS(try_rule((made), (members), &(struct rule_value){0}, ERR), ERR_PARSE)
 
 TEST(every_statistic)
 {
