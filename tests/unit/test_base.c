@@ -42,11 +42,11 @@ TEST(numbers_are_whole_or_refused)
     static const char *const BAD_I64[] = {"", "-", "1.0", "9223372036854775808", "1e3", " 1", "+1"};
     double value = 0;
     int64_t whole = 0;
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD_F64); idx++) {
-        FAILS(str_to_f64(str_of(BAD_F64[idx]), &value, ERR), ERR_PARSE);
+    for (EACH(row, BAD_F64)) {
+        FAILS(str_to_f64(str_of(*row), &value, ERR), ERR_PARSE);
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD_I64); idx++) {
-        FAILS(str_to_i64(str_of(BAD_I64[idx]), INT64_MIN, INT64_MAX, &whole, ERR), ERR_ANY);
+    for (EACH(row, BAD_I64)) {
+        FAILS(str_to_i64(str_of(*row), INT64_MIN, INT64_MAX, &whole, ERR), ERR_ANY);
     }
     PASSES(str_to_f64(STR_LIT("-1.25e+2"), &value, ERR));
     assert_true(value == -125.0);
@@ -61,14 +61,12 @@ TEST(doubles_print_shortest_and_read_back)
     struct rng rng;
     rng_init(&rng, 7);
     for (int round = 0; round < 2000; round++) {
-        CLEANUP(strbuf) struct strbuf buf;
-        strbuf_init(&buf, 64);
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(64);
         double value = (rng_f64(&rng) - 0.5) * pow(10, (double)rng_below(&rng, 40) - 20);
         strbuf_add_f64(&buf, value);
         assert_true(strtod(buf.ptr, NULL) == value);
     }
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 64);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(64);
     strbuf_add_f64(&buf, 117.205);
     strbuf_add_char(&buf, ' ');
     strbuf_add_f64(&buf, 3);
@@ -79,20 +77,18 @@ TEST(whole_numbers_print_as_printf_does)
 {
     static const int64_t VALUES[] = {0,         -1,       7, 10, -2147483648ll, 999999999999999,
                                      INT64_MAX, INT64_MIN};
-    for (size_t idx = 0; idx < ARRAY_LEN(VALUES); idx++) {
-        CLEANUP(strbuf) struct strbuf buf;
-        strbuf_init(&buf, 64);
+    for (EACH(row, VALUES)) {
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(64);
         char wanted[32];
-        strbuf_add_i64(&buf, VALUES[idx]);
-        snprintf(wanted, sizeof(wanted), "%" PRId64, VALUES[idx]);
+        strbuf_add_i64(&buf, *row);
+        snprintf(wanted, sizeof(wanted), "%" PRId64, *row);
         assert_string_equal(buf.ptr, wanted);
     }
 }
 
 TEST(strbuf_stops_at_its_cap)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 4);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(4);
     strbuf_add_z(&buf, "abcd");
     assert_false(buf.is_full);
     strbuf_add_z(&buf, "e");
@@ -113,10 +109,10 @@ TEST(what_a_program_said_last)
         {"x\xff\xe2\x80\xaey", "x????y"},
     };
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct str line = said_last(str_of(ROWS[idx].text));
-        assert_int_equal(line.ptr == NULL, ROWS[idx].shown[0] == '\0');
-        assert_string_equal(said_shown(&arena, line), ROWS[idx].shown);
+    for (EACH(row, ROWS)) {
+        struct str line = said_last(str_of(row->text));
+        assert_int_equal(line.ptr == NULL, row->shown[0] == '\0');
+        assert_string_equal(said_shown(&arena, line), row->shown);
     }
     char *many = arena_printf(&arena, "%*s", 2 * SAID_SHOWN_MAX, "x");
     assert_int_equal(strlen(said_shown(&arena, str_of(many))), SAID_SHOWN_MAX);
@@ -133,10 +129,10 @@ TEST(shell_words_are_quoted)
                                            {"--lr=0.1", "'--lr=0.1'"},
                                            {"./train-2.py", "./train-2.py"},
                                            {"50%", "50%"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
+    for (EACH(row, WORDS)) {
         CLEANUP(strbuf) struct strbuf buf = STRBUF(100);
-        shq_append(&buf, str_of(WORDS[idx][0]));
-        assert_string_equal(buf.ptr, WORDS[idx][1]);
+        shq_append(&buf, str_of((*row)[0]));
+        assert_string_equal(buf.ptr, (*row)[1]);
     }
 }
 
@@ -209,8 +205,7 @@ TEST(doubles_have_their_shortest_text)
     struct rng rng;
     rng_init(&rng, 11);
     for (int idx = 0; idx < 200000; idx++) {
-        CLEANUP(strbuf) struct strbuf buf;
-        strbuf_init(&buf, 64);
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(64);
         char wanted[40];
         double power = (double)(1 + rng_below(&rng, 3)) * pow(10, (double)rng_below(&rng, 14) - 5);
         double value =
@@ -428,11 +423,11 @@ TEST(text_from_outside_does_not_steer_a_terminal)
         {"\xe2\x80", "??"},
         {"\x7f\r", "??"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         char text[64];
-        snprintf(text, sizeof(text), "%s", ROWS[idx].text);
+        snprintf(text, sizeof(text), "%s", row->text);
         text_plain(text, strlen(text));
-        assert_string_equal(text, ROWS[idx].wanted);
+        assert_string_equal(text, row->wanted);
     }
     char painted[] = "\x1b[31ma\x1b[8mb\x1b[0m\tc\n";
     text_plain_painted(painted, strlen(painted));
@@ -458,11 +453,11 @@ TEST(passwords_of_urls_are_hidden)
         {"hf_bert_base_uncased_config.json", "hf_bert_base_uncased_config.json"},
         {"said ghp_abcdefghijklmnopqrst.", "said ghp_*********************"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         char text[64];
-        snprintf(text, sizeof(text), "%s", ROWS[idx].text);
+        snprintf(text, sizeof(text), "%s", row->text);
         secret_hide(text, strlen(text));
-        assert_string_equal(text, ROWS[idx].wanted);
+        assert_string_equal(text, row->wanted);
     }
 }
 

@@ -57,12 +57,12 @@ static const char *try_all(int root)
                                       "a/file",
                                       "a//y",
                                       "none/x"};
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         bool is_double =
-            strstr(BAD[idx], "//"); /* the kernel treats it as one, and nothing is outside */
-        fd = beneath_open(root, BAD[idx], O_WRONLY | O_CREAT, 0644);
+            strstr(*row, "//"); /* the kernel treats it as one, and nothing is outside */
+        fd = beneath_open(root, *row, O_WRONLY | O_CREAT, 0644);
         if (fd >= 0 && !is_double) {
-            return BAD[idx];
+            return *row;
         }
         if (fd >= 0) {
             close(fd);

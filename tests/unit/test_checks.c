@@ -14,7 +14,7 @@ static struct node_facts facts_of(struct arena *arena, const char *lines)
     int status = facts_parse(arena, str_of(text), &facts, &err);
     assert_string_equal(err.msg, "");
     assert_int_equal(status, 0);
-    assert_int_equal(facts_expand_gpus(arena, &facts, &err), 0);
+    PASSES(facts_expand_gpus(arena, &facts, ERR));
     return facts;
 }
 
@@ -25,9 +25,9 @@ TEST(versions)
         int order;
     } ROWS[] = {{"450.80.02", "450.80.2", 0}, {"450.80.02", "450.36.06", 1}, {"450", "450.1", -1},
                 {"9.2", "10.0", -1},          {"525.60.13", "525.60.13", 0}, {"11", "11.0", 0}};
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_int_equal(version_cmp(str_of(ROWS[idx].a), str_of(ROWS[idx].b)), ROWS[idx].order);
-        assert_int_equal(version_cmp(str_of(ROWS[idx].b), str_of(ROWS[idx].a)), -ROWS[idx].order);
+    for (EACH(row, ROWS)) {
+        assert_int_equal(version_cmp(str_of(row->a), str_of(row->b)), row->order);
+        assert_int_equal(version_cmp(str_of(row->b), str_of(row->a)), -row->order);
     }
     assert_string_equal(cuda_needs_driver(STR_LIT("10.1")), "418.39");
     assert_string_equal(cuda_needs_driver(STR_LIT("11")), "450.36.06");
@@ -54,10 +54,10 @@ TEST(wants_are_joined)
         {{.kind = WANT_MEMLOCK, .number = LIMIT_UNLIMITED}, 2, 8},
         {{.kind = WANT_MEMLOCK, .number = 4096}, 2, 8},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        PASSES(wants_add(&wants, ROWS[idx].want, ERR));
-        assert_int_equal(wants.n, ROWS[idx].n);
-        assert_int_equal(wants.items[0].number, ROWS[idx].number);
+    for (EACH(row, ROWS)) {
+        PASSES(wants_add(&wants, row->want, ERR));
+        assert_int_equal(wants.n, row->n);
+        assert_int_equal(wants.items[0].number, row->number);
     }
     assert_int_equal(wants.items[0].n_cases, 3);
     assert_int_equal(wants.items[1].number, LIMIT_UNLIMITED);
@@ -152,12 +152,10 @@ TEST(limits_and_sizes)
          RUNTIME_NONE, WANT_INFINIBAND, 100, CHECK_FAILS},
         {"", RUNTIME_NONE, WANT_INFINIBAND, 100, CHECK_UNKNOWN},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct want want = {.kind = ROWS[idx].kind, .number = ROWS[idx].number};
-        enum check_verdict got = verdict(ROWS[idx].lines, ROWS[idx].runtime, want);
-        if (got != ROWS[idx].verdict) {
-            fail_msg("row %zu: %s", idx, CHECK_VERDICT_NAMES[got]);
-        }
+    for (EACH(row, ROWS)) {
+        struct want want = {.kind = row->kind, .number = row->number};
+        enum check_verdict got = verdict(row->lines, row->runtime, want);
+        assert_int_equal(got, row->verdict);
     }
 }
 
@@ -178,12 +176,12 @@ TEST(a_limit_that_is_too_low_says_what_to_do)
          "start dockerd with LimitNOFILE=infinity and CAP_SYS_RESOURCE", RUNTIME_DOCKER,
          WANT_NOFILE},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct want want = {.kind = ROWS[idx].kind, .number = 1 << 20};
-        struct check check = check_of(ARENA, ROWS[idx].lines, ROWS[idx].runtime, want);
+    for (EACH(row, ROWS)) {
+        struct want want = {.kind = row->kind, .number = 1 << 20};
+        struct check check = check_of(ARENA, row->lines, row->runtime, want);
         assert_int_equal(check.verdict, CHECK_FAILS);
-        assert_string_equal(check.found.ptr, ROWS[idx].found);
-        assert_string_equal(check.advice.ptr, ROWS[idx].advice);
+        assert_string_equal(check.found.ptr, row->found);
+        assert_string_equal(check.advice.ptr, row->advice);
     }
 }
 
@@ -218,12 +216,10 @@ TEST(models_and_drivers)
         {"= ib.device 0\n", WANT_DEVICE, "/dev/infiniband", CHECK_FAILS},
         {"= ib.device 1\n", WANT_DEVICE, "/dev/fuse", CHECK_UNKNOWN},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct want want = {.kind = ROWS[idx].kind, .text = str_of(ROWS[idx].text)};
-        enum check_verdict got = verdict(ROWS[idx].lines, RUNTIME_NONE, want);
-        if (got != ROWS[idx].verdict) {
-            fail_msg("row %zu: %s", idx, CHECK_VERDICT_NAMES[got]);
-        }
+    for (EACH(row, ROWS)) {
+        struct want want = {.kind = row->kind, .text = str_of(row->text)};
+        enum check_verdict got = verdict(row->lines, RUNTIME_NONE, want);
+        assert_int_equal(got, row->verdict);
     }
 }
 
@@ -257,12 +253,12 @@ TEST(cases_find_their_nodes)
         {{GPU("Tesla V100-SXM2-16GB", "8000"), GPU_32, GPU_32}, 3, true, true, CHECK_ADVISED},
         {{"? nvidia.smi status 9\n"}, 1, false, false, CHECK_REQUIRED},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct wants_group *groups = arena_array(ARENA, struct wants_group, 2);
         struct inventory_node spec = {.name = STR_LIT("n")};
         struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
-        struct node_probe *probes = arena_array(ARENA, struct node_probe, ROWS[idx].n);
-        struct node_probes all = {&inventory, probes, ROWS[idx].n};
+        struct node_probe *probes = arena_array(ARENA, struct node_probe, row->n);
+        struct node_probes all = {&inventory, probes, row->n};
         struct checks places = {.arena = ARENA};
         struct checks checks = {.arena = ARENA};
         struct wants_groups both = {groups, 2};
@@ -272,18 +268,18 @@ TEST(cases_find_their_nodes)
             .wants = asking(2, 32, "Tesla V100-SXM2-32GB"), .first = STR_LIT("two"), .n_cases = 1};
         assert_false(wants_eq(&groups[0].wants, &groups[1].wants));
         assert_true(wants_eq(&groups[1].wants, &groups[1].wants));
-        for (size_t at = 0; at < ROWS[idx].n; at++) {
+        for (size_t at = 0; at < row->n; at++) {
             probes[at] = (struct node_probe){
-                .spec = &spec, .is_reached = true, .facts = facts_of(ARENA, ROWS[idx].nodes[at])};
+                .spec = &spec, .is_reached = true, .facts = facts_of(ARENA, row->nodes[at])};
         }
         checks_of_places(&places, &all, &both);
         assert_int_equal(places.n, 2);
-        assert_int_equal(groups[0].is_placed, ROWS[idx].single);
-        assert_int_equal(groups[1].is_placed, ROWS[idx].multi);
-        assert_int_equal(places.items[1].verdict == CHECK_HOLDS, ROWS[idx].multi);
+        assert_int_equal(groups[0].is_placed, row->single);
+        assert_int_equal(groups[1].is_placed, row->multi);
+        assert_int_equal(places.items[1].verdict == CHECK_HOLDS, row->multi);
         checks_of_wants(&checks, &inventory, &probes[0], &groups[1].wants, &both);
         assert_string_equal(checks.items[0].id, "gpu-memory");
-        assert_int_equal(checks.items[0].level, ROWS[idx].of_memory);
+        assert_int_equal(checks.items[0].level, row->of_memory);
         probes[0].is_reached = false;
         checks_of_places(&places, &all, &both);
         assert_true(str_find(places.items[2].found, STR_LIT("n: not reached")) >= 0 ||
@@ -382,20 +378,17 @@ TEST(what_nccl_takes)
         {NET("eth0", "2", "1.1.1.1") "= env.NCCL_SOCKET_IFNAME xgbe0\n", "none"},
         {"= net.eth0.index 2\n? net.eth0.address neither ip nor ifconfig\n", ""},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct node_facts facts = facts_of(ARENA, ROWS[idx].lines);
+    for (EACH(row, ROWS)) {
+        struct node_facts facts = facts_of(ARENA, row->lines);
         struct str taken = nccl_interfaces(ARENA, &facts);
-        if (!str_eq_z(taken, ROWS[idx].taken)) {
-            fail_msg("row %zu: \"%.*s\"", idx, STR_ARG(taken));
-        }
+        assert_string_equal(str_z(ARENA, taken), row->taken);
     }
 }
 
 /* The last of many, after those of containers. */
 TEST(nccl_takes_the_300th)
 {
-    CLEANUP(strbuf) struct strbuf lines;
-    strbuf_init(&lines, 1 << 20);
+    CLEANUP(strbuf) struct strbuf lines = STRBUF(1 << 20);
     for (int idx = 1; idx < 300; idx++) {
         strbuf_printf(&lines, NET("docker%d", "%d", "1.1.1.1"), idx, idx, idx, idx);
     }
@@ -478,14 +471,14 @@ TEST(clocks)
                 {-3600000, -3599000, CHECK_FAILS},
                 {1500, 2500, CHECK_UNKNOWN}, /* too coarse to judge */
                 {-2500, 2500, CHECK_UNKNOWN}};
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct inventory_node spec = {.name = STR_LIT("n1")};
         struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
         struct node_probe probe = {.spec = &spec,
                                    .is_reached = true,
                                    .has_clock = true,
-                                   .clock_low_ns = ROWS[idx].low_ms * NS_PER_MS,
-                                   .clock_high_ns = ROWS[idx].high_ms * NS_PER_MS,
+                                   .clock_low_ns = row->low_ms * NS_PER_MS,
+                                   .clock_high_ns = row->high_ms * NS_PER_MS,
                                    .facts = facts_of(ARENA, "")};
         struct checks checks = {.arena = ARENA};
         size_t n = 0;
@@ -493,7 +486,7 @@ TEST(clocks)
         for (size_t at = 0; at < checks.n; at++) {
             if (strcmp(checks.items[at].id, "clock") == 0) {
                 n++;
-                assert_int_equal(checks.items[at].verdict, ROWS[idx].verdict);
+                assert_int_equal(checks.items[at].verdict, row->verdict);
             }
         }
         assert_int_equal(n, 1);

@@ -62,10 +62,10 @@ TEST(ways_of_writing_are_the_same)
     } SIZES[] = {{"64g", 64LL << 30}, {"64G", 64LL << 30},    {"64GB", 64LL << 30},
                  {"1gib", 1LL << 30}, {"67108864", 67108864}, {"512m", 512 << 20},
                  {"7b", 7},           {"100k", 102400},       {"1t", 1LL << 40}};
-    for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
+    for (EACH(row, SIZES)) {
         struct container_flags flags =
-            flags_of(ARENA, arena_printf(ARENA, "docker run --shm-size=%s i", SIZES[idx].text));
-        assert_int_equal(flags.shm_bytes, SIZES[idx].shm_bytes);
+            flags_of(ARENA, arena_printf(ARENA, "docker run --shm-size=%s i", row->text));
+        assert_int_equal(flags.shm_bytes, row->shm_bytes);
         assert_int_equal(flags.n_not_understood, 0);
     }
     assert_true(flags_of(ARENA, "nvidia-docker run i").wants_gpus);
@@ -106,11 +106,11 @@ TEST(what_is_not_understood_is_kept)
                  {"--cpuset-cpus=a", "--cpuset-cpus=a"},
                  {"--no-such-thing", "--no-such-thing"},
                  {"-Z", "-Z"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+    for (EACH(row, CASES)) {
         struct container_flags flags = flags_of(
-            ARENA, arena_printf(ARENA, "docker run --rm %s img --privileged", CASES[idx].options));
+            ARENA, arena_printf(ARENA, "docker run --rm %s img --privileged", row->options));
         assert_int_equal(flags.n_not_understood, 1);
-        is_str(flags.not_understood[0], CASES[idx].wanted);
+        is_str(flags.not_understood[0], row->wanted);
         assert_false(flags.is_privileged); /* that is the image's */
         assert_int_equal(flags.shm_bytes, 0);
     }
@@ -128,11 +128,10 @@ TEST(lines_that_are_no_run_are_refused)
                                         "# docker run img",
                                         "docker; run img",
                                         "mydocker run img"};
-    CLEANUP(strbuf) struct strbuf many;
-    strbuf_init(&many, 1 << 20);
-    for (size_t idx = 0; idx < ARRAY_LEN(LINES); idx++) {
+    CLEANUP(strbuf) struct strbuf many = STRBUF(1 << 20);
+    for (EACH(row, LINES)) {
         struct container_flags flags;
-        FAILS(container_flags_of_command(ARENA, str_of(LINES[idx]), &flags, ERR), ERR_MANIFEST);
+        FAILS(container_flags_of_command(ARENA, str_of(*row), &flags, ERR), ERR_MANIFEST);
     }
     strbuf_add_z(&many, "docker run");
     for (size_t n = 0; n <= CONTAINER_LIST_MAX; n++) {
@@ -203,19 +202,18 @@ TEST(bad_json_is_refused)
                  {"\"env\":[]", "\"env\":[\"A=$(x)\"]"},
                  {"\"wants_gpus\":false", "\"wants_gpus\":1"}};
     struct container_flags flags = flags_of(ARENA, "docker run --ulimit memlock=-1 i");
-    CLEANUP(strbuf) struct strbuf good;
-    strbuf_init(&good, 1 << 16);
+    CLEANUP(strbuf) struct strbuf good = STRBUF(1 << 16);
     struct json_out out;
     jw_begin(&out, &good, true);
     jw_object(&out, NULL);
     json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &flags);
     jw_end_object(&out);
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
-        int64_t at = str_find(strbuf_str(&good), str_of(CASES[idx].from));
+    for (EACH(row, CASES)) {
+        int64_t at = str_find(strbuf_str(&good), str_of(row->from));
         struct container_flags read;
         assert_true(at > 0);
-        char *bad = arena_printf(ARENA, "%.*s%s%s", (int)at, good.ptr, CASES[idx].to,
-                                 good.ptr + at + strlen(CASES[idx].from));
+        char *bad = arena_printf(ARENA, "%.*s%s%s", (int)at, good.ptr, row->to,
+                                 good.ptr + at + strlen(row->from));
         FAILS(decode(ARENA, str_of(bad), &read, ERR), ERR_MANIFEST);
     }
 }
@@ -232,9 +230,9 @@ static size_t walk(struct arena *arena, const struct json *at)
     if (json_is_object(at) && json_find(at, "purpose", &purpose) && json_is_str(&purpose) &&
         json_str(&purpose, arena, &text, &err) == 0 && str_eq_z(text, "container")) {
         static const char *const KEYS[] = {"printed", "works"};
-        for (size_t idx = 0; idx < ARRAY_LEN(KEYS); idx++) {
-            if (json_find(at, KEYS[idx], &printed) && json_is_str(&printed)) {
-                assert_int_equal(json_str(&printed, arena, &text, &err), 0);
+        for (EACH(row, KEYS)) {
+            if (json_find(at, *row, &printed) && json_is_str(&printed)) {
+                PASSES(json_str(&printed, arena, &text, ERR));
                 flags_of(arena, str_z(arena, text));
                 n++;
             }

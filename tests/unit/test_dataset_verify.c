@@ -76,7 +76,7 @@ static void put(struct bench *b, const char *path, struct str bytes, bool is_ext
 /* Paths were added in byte order. */
 static void seal_tree(struct bench *b)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     const char *folder = dataset_tree_path(&b->store, b->here.name);
     struct tree_list list = {.files = b->files, .n = b->n_files};
     struct dataset_record record = {.is_synthetic = b->here.is_synthetic,
@@ -87,7 +87,6 @@ static void seal_tree(struct bench *b)
     PASSES(tree_list_write(&list, fs_join(&b->arena, folder, DATASET_TREE_LIST),
                            record.seen.list_sha256, ERR));
     record.seen.n_files = (int64_t)b->n_files;
-    strbuf_init(&text, 1u << 20);
     dataset_record_encode(&record, &text);
     scratch_write(fs_join(&b->arena, folder, DATASET_TREE_JSON), strbuf_str(&text));
 }
@@ -97,10 +96,7 @@ static struct dataset_verified verify(struct bench *b, enum dataset_depth depth)
     const struct dataset_verify_opts opts = {
         .depth = depth, .pool = b->pool, .n_threads = 2, .clock = clock_system()};
     struct dataset_verified verified = {0};
-    struct err err = {0};
-    if (dataset_verify(&b->arena, &b->store, &b->here, &opts, &verified, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(dataset_verify(&b->arena, &b->store, &b->here, &opts, &verified, ERR));
     return verified;
 }
 

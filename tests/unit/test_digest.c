@@ -18,19 +18,19 @@ TEST(known_answers)
          "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
     };
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct digest_value value;
         char md5[MD5_HEX_SIZE], sha256[SHA256_HEX_SIZE];
         digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256);
-        for (const char *c = ROWS[idx].text; *c; c++) {
+        for (const char *c = row->text; *c; c++) {
             digest_update(&digest, c, 1);
         }
         value = digest_finish(&digest);
         hex_encode(value.md5, MD5_BYTES, md5);
         hex_encode(value.sha256, SHA256_BYTES, sha256);
-        assert_string_equal(md5, ROWS[idx].md5);
-        assert_string_equal(sha256, ROWS[idx].sha256);
-        assert_int_equal(value.size_bytes, strlen(ROWS[idx].text));
+        assert_string_equal(md5, row->md5);
+        assert_string_equal(sha256, row->sha256);
+        assert_int_equal(value.size_bytes, strlen(row->text));
     }
 }
 
@@ -81,7 +81,7 @@ TEST(hex_is_exact)
     PASSES(hex_decode(STR_LIT("0aff"), 2, bytes, ERR));
     assert_int_equal(bytes[0], 0x0a);
     assert_int_equal(bytes[1], 0xff);
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        FAILS(hex_decode(str_of(BAD[idx]), 2, bytes, ERR), ERR_PARSE);
+    for (EACH(row, BAD)) {
+        FAILS(hex_decode(str_of(*row), 2, bytes, ERR), ERR_PARSE);
     }
 }

@@ -382,10 +382,7 @@ static struct tree_verify_result verify(const char *folder, struct digest_cache 
     struct tree_opts opts = {
         .folder = folder, .pool = pool, .n_threads = 2, .kinds = DIGEST_SHA256, .cache = cache};
     struct tree_verify_result result;
-    struct err err = {0};
-    if (tree_verify(&scratch_arena, &opts, list, &result, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(tree_verify(&scratch_arena, &opts, list, &result, ERR));
     return result;
 }
 

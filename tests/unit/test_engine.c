@@ -125,13 +125,12 @@ static void add_line(struct strbuf *out, const struct row *row, int64_t idx, str
 
 static void measures(const struct row *row)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 16);
     struct format *format = format_of(ARENA, row);
     struct parser *parser = NULL;
     struct measurement m = {0};
     struct str rest = str_of(row->values);
     struct str value;
-    strbuf_init(&text, 1u << 16);
     for (int64_t idx = 0; str_next(&rest, ' ', &value); idx++) {
         add_line(&text, row, idx, value);
     }
@@ -156,7 +155,7 @@ static void measures(const struct row *row)
 
 TEST(every_row)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        measures(&ROWS[idx]);
+    for (EACH(row, ROWS)) {
+        measures(row);
     }
 }

@@ -28,8 +28,7 @@ static void good_state(struct strbuf *text)
 
 TEST(a_state_is_read_as_it_was_written)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 16);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 16);
     struct state state;
     good_state(&text);
     PASSES(state_parse(&scratch_arena, strbuf_str(&text), &state, ERR));
@@ -48,8 +47,7 @@ TEST(a_state_is_read_as_it_was_written)
 /* However it was cut off, or grew: it is refused. */
 TEST(a_state_of_another_length_is_refused)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 16);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 16);
     good_state(&text);
     for (size_t len = 0; len <= text.len; len++) {
         struct str part = str_sub(strbuf_str(&text), 0, len);
@@ -61,8 +59,7 @@ TEST(a_state_of_another_length_is_refused)
     strbuf_add_char(&text, '#');
     {
         struct state state;
-        struct err err = {0};
-        assert_int_equal(state_parse(&scratch_arena, strbuf_str(&text), &state, &err), -1);
+        FAILS(state_parse(&scratch_arena, strbuf_str(&text), &state, ERR), ERR_ANY);
     }
 }
 

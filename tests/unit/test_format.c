@@ -10,32 +10,28 @@
 #include "log/logtime.h"
 #include "report/vocabulary.h"
 
-static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
-                           "\"framework\": \"f\", \"source\": \"s\", \"prefixes\": [\"mpirun\", "
-                           "\"srun\"], ";
+static const char HEAD[] = "{'schema_version': 1, 'id': 't', 'title': 'T', 'framework': 'f', "
+                           "'source': 's', 'prefixes': ['mpirun', 'srun'], ";
 
 /* Epoch, step, total and value of a rank; a clock time; a fact; an end that need not be. */
 static const char TRAIN[] =
-    "\"series\": [{\"name\": \"ips\", \"literal\": \"ips: \", \"pattern\": "
-    "\"^(?:(?<time>\\\\d{4}-\\\\d\\\\d-\\\\d\\\\d \\\\d\\\\d:\\\\d\\\\d:\\\\d\\\\d) )?(?:epoch: "
+    "'series': [{'name': 'ips', 'literal': 'ips: ', 'pattern': "
+    "'^(?:(?<time>\\\\d{4}-\\\\d\\\\d-\\\\d\\\\d \\\\d\\\\d:\\\\d\\\\d:\\\\d\\\\d) )?(?:epoch: "
     "(?<epoch>\\\\d+), )?iter: (?<step>\\\\d+)(?:/(?<total>\\\\d+))?, ips: (?<value>\\\\S+) "
-    "samples/sec\", \"unit\": \"samples/s\", \"scope\": \"rank\", \"quantity\": \"rate\", "
-    "\"primary\": true}, {\"name\": \"loss\", \"literal\": \"loss: \", \"pattern\": \"loss: "
-    "(?<value>\\\\S+)\", \"unit\": \"\", \"scope\": \"rank\", \"quantity\": \"score\", "
-    "\"primary\": false}], \"run_start\": {\"literal\": \"start of run\", \"pattern\": \"^start of "
-    "run\"}, \"end\": null, \"facts\": [{\"name\": \"cuda\", \"literal\": \"cuda \", \"pattern\": "
-    "\"^cuda (?<value>\\\\d.*)\"}, {\"name\": \"warmup\", \"literal\": \"warmup \", \"pattern\": "
-    "\"^warmup (?<value>\\\\d+)\"}], \"rules\": [{\"name\": \"mean\", \"series\": \"ips\", "
-    "\"statistic\": \"mean\", \"origin\": \"own\", \"source\": \"x\"}]}";
+    "samples/sec', 'unit': 'samples/s', 'scope': 'rank', 'quantity': 'rate', 'primary': true}, "
+    "{'name': 'loss', 'literal': 'loss: ', 'pattern': 'loss: (?<value>\\\\S+)', 'unit': '', "
+    "'scope': 'rank', 'quantity': 'score', 'primary': false}], 'run_start': {'literal': 'start of "
+    "run', 'pattern': '^start of run'}, 'end': null, 'facts': [{'name': 'cuda', 'literal': 'cuda "
+    "', 'pattern': '^cuda (?<value>\\\\d.*)'}, {'name': 'warmup', 'literal': 'warmup ', 'pattern': "
+    "'^warmup (?<value>\\\\d+)'}], 'rules': [{'name': 'mean', 'series': 'ips', 'statistic': "
+    "'mean', 'origin': 'own', 'source': 'x'}]}";
 
 static const char TABLE[] =
-    "\"series\": [{\"name\": \"table\", \"literal\": null, \"pattern\": \"^ *(?<gpus>\\\\d+) "
-    "*\\\\| "
-    "*(?<value>[\\\\d.]+) *\\\\|$\", \"unit\": \"images/s\", \"scope\": \"job\", \"quantity\": "
-    "\"summary\", \"primary\": true, \"after\": {\"literal\": \"total_ips\", \"pattern\": "
-    "\"^total_ips$\"}, \"until\": \"^$\"}], \"run_start\": null, \"end\": {\"literal\": "
-    "\"all done\", \"pattern\": \"^all done\", \"required\": true}, \"fatal\": {\"literal\": "
-    "\"broken\", \"pattern\": \"^broken\"}, \"facts\": [], \"rules\": []}";
+    "'series': [{'name': 'table', 'literal': null, 'pattern': '^ *(?<gpus>\\\\d+) *\\\\| "
+    "*(?<value>[\\\\d.]+) *\\\\|$', 'unit': 'images/s', 'scope': 'job', 'quantity': 'summary', "
+    "'primary': true, 'after': {'literal': 'total_ips', 'pattern': '^total_ips$'}, 'until': "
+    "'^$'}], 'run_start': null, 'end': {'literal': 'all done', 'pattern': '^all done', 'required': "
+    "true}, 'fatal': {'literal': 'broken', 'pattern': '^broken'}, 'facts': [], 'rules': []}";
 
 struct made {
     struct arena arena;
@@ -45,18 +41,13 @@ struct made {
 static void decode(struct made *made, const char *body)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err err = {0};
     struct json root;
     *made = (struct made){0};
-    const char *text = arena_printf(&made->arena, "%s%s", HEAD, body);
-    if (json_parse(str_of(text), "t.json", &doc, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    const char *text = json_text(arena_printf(ARENA, "%s%s", HEAD, body));
+    PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
     doc.context = vocabulary_builtin(&made->arena);
     root = json_root(&doc);
-    if (format_read(&root, &made->arena, &made->format, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(format_read(&root, &made->arena, &made->format, ERR));
 }
 
 static void release(struct made *made)
@@ -87,10 +78,7 @@ static int parse_cut(struct made *made, struct str text, size_t cut, struct meas
 static struct measurement parse(struct made *made, struct str text)
 {
     struct measurement m = {0};
-    struct err err = {0};
-    if (parse_cut(made, text, 0, &m, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(parse_cut(made, text, 0, &m, ERR));
     return m;
 }
 
@@ -98,8 +86,7 @@ static struct measurement parse(struct made *made, struct str text)
 static const char *told(struct made *made, const struct measurement *m)
 {
     const struct series *s = measurement_primary(m);
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     for (size_t idx = 0; idx < s->n; idx++) {
         strbuf_printf(&text, "%" PRId64 "=%g", s->samples[idx].step, s->samples[idx].value);
         if (s->samples[idx].rank >= 0) {
@@ -125,11 +112,12 @@ static void reads_as(const char *body, struct str text, const char *wanted)
     assert_int_equal(m.n_bytes, text.len);
     release(&made);
 }
+#define IT(step, ips)             "iter: " #step ", ips: " #ips " samples/sec\n"
 #define TRAIN_READS(text, wanted) reads_as(TRAIN, STR_LIT(text), wanted)
 
 TEST(plain_logs)
 {
-    TRAIN_READS("iter: 1, ips: 10 samples/sec\niter: 2, ips: 20.5 samples/sec\n", "1=10 2=20.5 ok");
+    TRAIN_READS(IT(1, 10) IT(2, 20.5), "1=10 2=20.5 ok");
     TRAIN_READS("", "no_metric");
     TRAIN_READS("\n\n\n", "no_metric");
     TRAIN_READS("nothing here\n", "no_metric");
@@ -139,7 +127,7 @@ TEST(plain_logs)
 TEST(what_looks_like_a_rate_is_not_read)
 {
     TRAIN_READS("ips: 127.0.0.1\nips: None\n", "no_metric");
-    TRAIN_READS("LAUNCH INFO ips: 127.0.0.1\niter: 1, ips: 5 samples/sec\nips: None\n", "1=5 ok");
+    TRAIN_READS("LAUNCH INFO ips: 127.0.0.1\n" IT(1, 5) "ips: None\n", "1=5 ok");
     TRAIN_READS("iter: 1, ips: 5 images/s\n", "no_metric"); /* another unit */
 }
 
@@ -152,35 +140,28 @@ TEST(control_bytes_and_bars)
     TRAIN_READS(" 10%|##| 1/9\r 20%|##| 2/9\riter: 1, ips: 10 samples/sec\r 30%|##| 3/9\r\n",
                 "1=10 ok");
     TRAIN_READS("iter: 1, ips: 10 samples/sec\r\niter: 2, ips: 11 samples/sec\r\n", "1=10 2=11 ok");
-    TRAIN_READS("\033]0;title\aiter: 1, ips: 10 samples/sec\n", "1=10 ok");
-    TRAIN_READS("\033]0;title\033\\iter: 1, ips: 10 samples/sec\n", "1=10 ok");
-    TRAIN_READS("\033]0;never ended\niter: 1, ips: 10 samples/sec\n", "1=10 ok");
+    TRAIN_READS("\033]0;title\a" IT(1, 10), "1=10 ok");
+    TRAIN_READS("\033]0;title\033\\" IT(1, 10), "1=10 ok");
+    TRAIN_READS("\033]0;never ended\n" IT(1, 10), "1=10 ok");
     TRAIN_READS("\033[1;31\niter: 1, ips: 10 samples/sec\033", "1=10 ok");
-    TRAIN_READS("\033\0[32miter: 1, ips: 10 samples/sec\n", "1=10 ok");
+    TRAIN_READS("\033\0[32m" IT(1, 10), "1=10 ok");
     TRAIN_READS("\033(Biter: 1, ips: 10 samples/sec\033[K\n", "1=10 ok");
 }
 
 TEST(launcher_tags)
 {
-    TRAIN_READS("[1,3]<stdout>:iter: 1, ips: 10 samples/sec\n", "1=10@3 ok");
-    TRAIN_READS("Thu Dec 17 15:05:20 2020[1,0]<stderr>:iter: 1, ips: 10 samples/sec\n",
-                "1=10@0 ok");
-    TRAIN_READS("Thu Dec  7 15:05:20 2020[1,12]<stdout>:iter: 1, ips: 10 samples/sec\n",
-                "1=10@12 ok");
+    TRAIN_READS("[1,3]<stdout>:" IT(1, 10), "1=10@3 ok");
+    TRAIN_READS("Thu Dec 17 15:05:20 2020[1,0]<stderr>:" IT(1, 10), "1=10@0 ok");
+    TRAIN_READS("Thu Dec  7 15:05:20 2020[1,12]<stdout>:" IT(1, 10), "1=10@12 ok");
     /* A bar before the tag, and a tag within the record. */
-    TRAIN_READS(
-        "8.12it/s]\r8.13it/s]Sat Dec 19 15:14:59 2020[1,0]<stdout>:iter: 1, ips: 10 samples/sec\n",
-        "no_metric"); /* "^" keeps it out: the line begins with the bar */
+    TRAIN_READS("8.12it/s]\r8.13it/s]Sat Dec 19 15:14:59 2020[1,0]<stdout>:" IT(1, 10),
+                "no_metric"); /* "^" keeps it out: the line begins with the bar */
     TRAIN_READS("iter: 1, i[1,0]<stdout>:ps: 10 samples/sec\n", "1=10@0 ok");
-    TRAIN_READS("[1,0]<stdout>:iter: 1, ips: 10 samples/sec\n[1,1]<stdout>:iter: 1, ips: 11 "
-                "samples/sec\n[1,1]<stdout>:iter: 2, ips: 12 samples/sec\n[1,0]<stdout>:iter: 2, "
-                "ips: 13 samples/sec\n",
+    TRAIN_READS("[1,0]<stdout>:" IT(1, 10) "[1,1]<stdout>:" IT(1, 11) "[1,1]<stdout>:" IT(
+                    2, 12) "[1,0]<stdout>:" IT(2, 13),
                 "1=10@0 1=11@1 2=12@1 2=13@0 ok");
-    TRAIN_READS(" 3: iter: 1, ips: 10 samples/sec\n12: iter: 1, ips: 11 samples/sec\n",
-                "1=10@3 1=11@12 ok");
-    TRAIN_READS(
-        "[x,0]<stdout>:\n]<stdout>:\n<stdout>:\n[1,]<stdout>:\niter: 1, ips: 1 samples/sec\n",
-        "1=1 ok");
+    TRAIN_READS(" 3: " IT(1, 10) "12: " IT(1, 11), "1=10@3 1=11@12 ok");
+    TRAIN_READS("[x,0]<stdout>:\n]<stdout>:\n<stdout>:\n[1,]<stdout>:\n" IT(1, 1), "1=1 ok");
 }
 
 TEST(a_loss_that_is_no_number_is_seen_wherever_it_is)
@@ -214,64 +195,50 @@ TEST(a_loss_that_no_format_names_is_seen_by_its_word)
                  {"loss none", false},           {"loss nanmean 1.5", false},
                  {"val_loss: nan", false},       {"eval/loss inf", false},
                  {"loss inf0 1", false},         {"loss 2.5 nan", false}};
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+    for (EACH(row, CASES)) {
         bool is_word;
-        (void)lognumber_lacks_loss(str_of(CASES[idx].text), &is_word);
-        assert_int_equal(is_word, CASES[idx].is_word);
+        (void)lognumber_lacks_loss(str_of(row->text), &is_word);
+        assert_int_equal(is_word, row->is_word);
     }
 }
 
 TEST(runs_and_repeated_steps)
 {
-    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 2, ips: 2 samples/sec\niter: 1, ips: 3 "
-                "samples/sec\n",
-                "1=1 2=2 1=3/1 ambiguous");
+    TRAIN_READS(IT(1, 1) IT(2, 2) IT(1, 3), "1=1 2=2 1=3/1 ambiguous");
     /* If each step is printed as often, as many writers without a tag share the log. */
-    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 1, ips: 2 samples/sec\niter: 2, ips: 3 "
-                "samples/sec\niter: 2, ips: 4 samples/sec\n",
-                "1=1@0 1=2@1 2=3@0 2=4@1 ok");
+    TRAIN_READS(IT(1, 1) IT(1, 2) IT(2, 3) IT(2, 4), "1=1@0 1=2@1 2=3@0 2=4@1 ok");
     /* Otherwise equal steps are one run, which is not whole. */
-    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 1, ips: 2 samples/sec\niter: 2, ips: 3 "
-                "samples/sec\n",
-                "1=1 1=2 2=3 ambiguous");
-    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 2, ips: 2 samples/sec\niter: 2, ips: 3 "
-                "samples/sec\n",
-                "1=1 2=2 2=3 ambiguous");
-    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 1, ips: 2 samples/sec\n", "1=1 1=2 ambiguous");
-    TRAIN_READS(
-        "2020-12-16 18:32:38 iter: 1, ips: 1 samples/sec\n2020-12-16 18:32:48 iter: 1, ips: "
-        "2 samples/sec\n2020-12-16 18:32:58 iter: 2, ips: 3 samples/sec\n2020-12-16 "
-        "18:33:08 iter: 2, ips: 4 samples/sec\n",
-        "1=1 1=2 2=3 2=4 ambiguous"); /* too far apart for writers of one step */
+    TRAIN_READS(IT(1, 1) IT(1, 2) IT(2, 3), "1=1 1=2 2=3 ambiguous");
+    TRAIN_READS(IT(1, 1) IT(2, 2) IT(2, 3), "1=1 2=2 2=3 ambiguous");
+    TRAIN_READS(IT(1, 1) IT(1, 2), "1=1 1=2 ambiguous");
+    TRAIN_READS("2020-12-16 18:32:38 " IT(1, 1) "2020-12-16 18:32:48 " IT(
+                    1, 2) "2020-12-16 18:32:58 " IT(2, 3) "2020-12-16 18:33:08 " IT(2, 4),
+                "1=1 1=2 2=3 2=4 ambiguous"); /* too far apart for writers of one step */
     /* steps that begin again with each epoch */
-    TRAIN_READS("epoch: 1, iter: 1, ips: 1 samples/sec\nepoch: 1, iter: 2, ips: 2 "
-                "samples/sec\nepoch: 2, iter: 1, ips: 3 samples/sec\n",
+    TRAIN_READS("epoch: 1, " IT(1, 1) "epoch: 1, " IT(2, 2) "epoch: 2, " IT(1, 3),
                 "1=1 2=2 1=3 ok");
-    TRAIN_READS("epoch: 2, iter: 1, ips: 1 samples/sec\nepoch: 1, iter: 2, ips: 2 samples/sec\n",
-                "1=1 2=2/1 ambiguous");
-    TRAIN_READS("start of run\niter: 1, ips: 1 samples/sec\nstart of run\niter: 2, ips: 2 "
-                "samples/sec\n",
-                "1=1 2=2/1 ambiguous");
-    TRAIN_READS("start of run\nstart of run\niter: 1, ips: 1 samples/sec\n", "1=1 ok");
+    TRAIN_READS("epoch: 2, " IT(1, 1) "epoch: 1, " IT(2, 2), "1=1 2=2/1 ambiguous");
+    TRAIN_READS("start of run\n" IT(1, 1) "start of run\n" IT(2, 2), "1=1 2=2/1 ambiguous");
+    TRAIN_READS("start of run\nstart of run\n" IT(1, 1), "1=1 ok");
 }
 
 TEST(values_that_are_none)
 {
-    TRAIN_READS("iter: 1, ips: nan samples/sec\niter: 2, ips: 2 samples/sec\n", "1=nan 2=2 nan");
-    TRAIN_READS("iter: 1, ips: inf samples/sec\n", "1=nan nan");
-    TRAIN_READS("iter: 1, ips: -inf samples/sec\n", "1=nan nan");
+    TRAIN_READS(IT(1, nan) IT(2, 2), "1=nan 2=2 nan");
+    TRAIN_READS(IT(1, inf), "1=nan nan");
+    TRAIN_READS(IT(1, -inf), "1=nan nan");
     /* A first rate of 0 says that nothing is measured yet; a later 0 is no value. */
-    TRAIN_READS("iter: 1, ips: 0 samples/sec\n", "no_metric");
-    TRAIN_READS("iter: 1, ips: 0.000 samples/sec\n", "no_metric");
-    TRAIN_READS("iter: 1, ips: 0 samples/sec\niter: 2, ips: 2 samples/sec\n", "2=2 ok");
-    TRAIN_READS("iter: 1, ips: 0 samples/sec\niter: 2, ips: 0 samples/sec\n", "2=nan nan");
-    TRAIN_READS("iter: 1, ips: 2 samples/sec\niter: 2, ips: 0 samples/sec\n", "1=2 2=nan nan");
-    TRAIN_READS("iter: 1, ips: 2 samples/sec\niter: 2, ips: 0.000 samples/sec\n", "1=2 2=nan nan");
-    TRAIN_READS("iter: 1, ips: -5 samples/sec\n", "1=nan nan");
-    TRAIN_READS("iter: 1, ips: 1e999 samples/sec\n", "1=nan nan");
-    TRAIN_READS("iter: 1, ips: None samples/sec\n", "1=nan nan");
+    TRAIN_READS(IT(1, 0), "no_metric");
+    TRAIN_READS(IT(1, 0.000), "no_metric");
+    TRAIN_READS(IT(1, 0) IT(2, 2), "2=2 ok");
+    TRAIN_READS(IT(1, 0) IT(2, 0), "2=nan nan");
+    TRAIN_READS(IT(1, 2) IT(2, 0), "1=2 2=nan nan");
+    TRAIN_READS(IT(1, 2) IT(2, 0.000), "1=2 2=nan nan");
+    TRAIN_READS(IT(1, -5), "1=nan nan");
+    TRAIN_READS(IT(1, 1e999), "1=nan nan");
+    TRAIN_READS(IT(1, None), "1=nan nan");
     /* nor may the loss be none, also where no rate is */
-    TRAIN_READS("loss: nan\niter: 1, ips: 5 samples/sec\n", "1=5 nan");
+    TRAIN_READS("loss: nan\n" IT(1, 5), "1=5 nan");
 }
 
 TEST(ends)
@@ -284,21 +251,16 @@ TEST(ends)
                 "5=1 10=1 incomplete");
     TRAIN_READS("iter: 10/20, ips: 1 samples/sec\niter: 20/20, ips: 1", "10=1 truncated");
     TRAIN_READS("iter: 10/20, ips: 1 samples/sec\niter: 20/20, ips: 1 samples/s", "10=1 truncated");
-    TRAIN_READS("iter: 10, ips: 1 samples/sec\niter: 20, ips: ", "10=1 truncated");
-    TRAIN_READS("iter: 10, ips: 1 samples/sec\nepoch: 1, iter: 20", "10=1 truncated");
-    TRAIN_READS("iter: 10, ips: 1 samples/sec\nsome other line", "10=1 ok");
+    TRAIN_READS(IT(10, 1) "iter: 20, ips: ", "10=1 truncated");
+    TRAIN_READS(IT(10, 1) "epoch: 1, iter: 20", "10=1 truncated");
+    TRAIN_READS(IT(10, 1) "some other line", "10=1 ok");
     TRAIN_READS("iter: 20/20, ips: 1", "no_metric");
     /* two runs count more than a truncated line, a bad value more than both */
-    TRAIN_READS("iter: 2, ips: 1 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
-                "2=1 1=1/1 ambiguous");
-    TRAIN_READS("iter: 2, ips: -1 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
-                "2=nan 1=1/1 nan");
-    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 2, ips: 0 samples/sec\niter: 1, ips: 1 "
-                "samples/sec\niter: 2, ips: ",
-                "1=1 2=nan 1=1/1 nan");
+    TRAIN_READS(IT(2, 1) IT(1, 1) "iter: 2, ips: ", "2=1 1=1/1 ambiguous");
+    TRAIN_READS(IT(2, -1) IT(1, 1) "iter: 2, ips: ", "2=nan 1=1/1 nan");
+    TRAIN_READS(IT(1, 1) IT(2, 0) IT(1, 1) "iter: 2, ips: ", "1=1 2=nan 1=1/1 nan");
     /* A run whose only rate is a first 0 has no number, so that the other run is the only one. */
-    TRAIN_READS("iter: 2, ips: 0 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
-                "1=1/1 truncated");
+    TRAIN_READS(IT(2, 0) IT(1, 1) "iter: 2, ips: ", "1=1/1 truncated");
 }
 
 TEST(tables)
@@ -327,9 +289,8 @@ TEST(facts_times_and_counts)
     struct made made;
     struct measurement m;
     decode(&made, TRAIN);
-    m = parse(&made,
-              STR_LIT("x\ncuda 10.1 \r\ncuda 10.1\nwarmup 3\n2020-12-16 18:32:38 iter: 5, ips: 1 "
-                      "samples/sec\niter: 2, ips: 2 samples/sec\ncuda 11.2\ntail"));
+    m = parse(&made, STR_LIT("x\ncuda 10.1 \r\ncuda 10.1\nwarmup 3\n2020-12-16 18:32:38 " IT(5, 1)
+                                 IT(2, 2) "cuda 11.2\ntail"));
     assert_int_equal(m.n_facts, 4);
     assert_true(str_eq_z(m.facts[0].name, "cuda") && str_eq_z(m.facts[0].value, "10.1"));
     assert_int_equal(m.facts[0].line, 2);
@@ -350,10 +311,10 @@ TEST(arrival_does_not_matter)
 {
     static const char LOG[] =
         "cuda 11.2\r\n\033[32mstart of run\033[0m\nThu Dec 17 15:05:20 2020[1,0]<stdout>:iter: "
-        "1/4, "
-        "ips: 1\0.5 samples/sec\n 10%|##|\r 20%|##|\r[1,1]<stdout>:iter: 1/4, ips: 2 samples/sec\n"
-        "[1,0]<stdout>:loss: 0.5\n[1,0]<stdout>:iter: 2/4, ips: 3 sam\033[Kples/sec\r\n"
-        "2020-12-16 18:32:38 iter: 3/4, ips: 4 samples/sec\niter: 4/4, ips: 5 samples/sec\nwarm";
+        "1/4, ips: 1\0.5 samples/sec\n 10%|##|\r 20%|##|\r[1,1]<stdout>:iter: 1/4, ips: 2 "
+        "samples/sec\n[1,0]<stdout>:loss: 0.5\n[1,0]<stdout>:iter: 2/4, ips: 3 "
+        "sam\033[Kples/sec\r\n2020-12-16 18:32:38 iter: 3/4, ips: 4 samples/sec\niter: 4/4, ips: 5 "
+        "samples/sec\nwarm";
     struct str text = {LOG, sizeof(LOG) - 1};
     struct made made;
     struct measurement whole;
@@ -403,7 +364,7 @@ TEST(long_lines)
     decode(&made, TRAIN);
     /* exactly the limit, then a line */
     memset(text, 'x', 2 * len);
-    memcpy(text, "iter: 1, ips: 7 samples/sec\n", 28);
+    memcpy(text, IT(1, 7), 28);
     text[28 + FORMAT_LINE_MAX] = '\n';
     PASSES(parse_cut(&made, (struct str){text, 28 + FORMAT_LINE_MAX + 1}, 100, &m, ERR));
     assert_string_equal(told(&made, &m), "1=7 ok");
@@ -427,8 +388,7 @@ TEST(ranks_are_limited)
     struct made made;
     struct measurement m = {0};
     decode(&made, TRAIN);
-    FAILS(parse_cut(&made, STR_LIT("[1,65536]<stdout>:iter: 1, ips: 1 samples/sec\n"), 0, &m, ERR),
-          ERR_PARSE);
+    FAILS(parse_cut(&made, STR_LIT("[1,65536]<stdout>:" IT(1, 1)), 0, &m, ERR), ERR_PARSE);
     release(&made);
 }
 
@@ -441,7 +401,7 @@ TEST(scores_can_be_left_out)
         struct measurement m;
         PASSES(parser_new(made.format, &made.arena, &parser, ERR));
         parser_skip_scores(parser, named ? STR_LIT("loss") : STR_EMPTY);
-        PASSES(parser_feed(parser, "loss: 2\niter: 1, ips: 1 samples/sec\n", 36, ERR));
+        PASSES(parser_feed(parser, "loss: 2\n" IT(1, 1), 36, ERR));
         PASSES(parser_finish(parser, &m, ERR));
         assert_int_equal(measurement_series(&m, STR_LIT("loss"))->n, named);
         assert_int_equal(measurement_primary(&m)->n, 1);
@@ -484,7 +444,7 @@ TEST(guessing)
         const char *text;
         bool train, table;
     } LOGS[] = {
-        {"iter: 1, ips: 1 samples/sec\n", true, false},
+        {IT(1, 1), true, false},
         {"x\ntotal_ips\n 1 | 3 |\n", false, true},
         {"[1,0]<stdout>:total_ips\niter: 1, ips: 1 samples/sec", true, true},
         {"ips: 127.0.0.1\nmy total_ips\n", false, false},
@@ -494,67 +454,13 @@ TEST(guessing)
     decode(&table, TABLE);
     struct format *items[] = {train.format, table.format};
     struct format_set set = {items, 2};
-    for (size_t idx = 0; idx < ARRAY_LEN(LOGS); idx++) {
-        is_guessed(&set, &LOGS[idx].text, 1, (const bool[]){LOGS[idx].train, LOGS[idx].table});
+    for (EACH(row, LOGS)) {
+        is_guessed(&set, &row->text, 1, (const bool[]){row->train, row->table});
     }
     /* The line that shows the last format ends in the second piece, and more lines follow it there. */
-    is_guessed(
-        &(struct format_set){items, 1},
-        (const char *const[]){"iter: 1, ips: 1 samp", "les/sec\niter: 2, ips: 1 samples/sec\n"}, 2,
-        (const bool[]){true});
+    is_guessed(&(struct format_set){items, 1},
+               (const char *const[]){"iter: 1, ips: 1 samp", "les/sec\n" IT(2, 1)}, 2,
+               (const bool[]){true});
     release(&train);
     release(&table);
-}
-
-TEST(bad_formats_name_the_place)
-{
-    static const struct {
-        const char *from, *to; /* one replacement in TRAIN */
-        const char *says;
-    } BAD[] = {
-        {"\"unit\": \"samples/s\"", "\"unit\": \"samples\"", "$.series[0]: unit"},
-        {"\"unit\": \"samples/s\"", "\"unit\": \"s\"", "$.series[0]: unit"},
-        {"\"scope\": \"rank\"", "\"scope\": \"gpu\"", "expected one of rank"},
-        {"\"quantity\": \"rate\"", "\"quantity\": \"speed\"", "expected one of rate"},
-        {"\"primary\": false", "\"primary\": true", "one primary series, found 2"},
-        {"(?<value>", "(?<valve>", "unknown group \"valve\""},
-        {"\\\\S+) samples", "\\\\S+ samples", "missing closing parenthesis"},
-        {"\"name\": \"loss\"", "\"name\": \"ips\"", "two series"},
-        {"\"literal\": \"ips: \"", "\"literal\": \"i\"", "literal of at least"},
-        {"\"literal\": \"ips: \"", "\"literal\": \"ips\\n\"", "no line break"},
-        {"\"series\": \"ips\"", "\"series\": \"speed\"", "$.rules[0]: the format has no series"},
-        {"\"end\": null", "\"end\": {\"literal\": \"done\"}", "$.end"},
-        {"\"end\": null", "\"ending\": null", "ending"},
-        {"\"run_start\": {\"literal\"", "\"run_start\": {\"required\": true, \"literal\"",
-         "required"},
-        {"(?<value>\\\\d.*)", "(\\\\d.*)", "$.facts[0]: expected a group \"value\" in the fact"},
-        {"\"name\": \"cuda\",", "\"name\": \"cuda\", \"says\": \"x\",", "or \"says\""},
-        {"\"name\": \"cuda\",", "\"name\": \"cuda\", \"absent\": true, \"why\": \"x\",",
-         "$.facts[0]: an absent fact has"},
-        {"\"name\": \"cuda\",", "\"name\": \"cuba\",", "not in the list of conditions"},
-        {"\"facts\": [", "\"facts\": [{\"name\": \"cuda\", \"absent\": true, \"why\": \"x\"}, ",
-         "is both read and absent"},
-        {"\"facts\": [", "\"facts\": [{\"name\": \"nodes\", \"absent\": true}, ",
-         "an absent fact has"},
-        {"\"end\": null", "\"end\": null, \"done\": {\"literal\": \"done\", \"pattern\": \"done\"}",
-         "done: its pattern has a group"},
-        {"\"scope\": \"rank\"", "\"factor\": 0, \"scope\": \"rank\"", "factor"},
-        {"\"scope\": \"rank\"", "\"until\": \"x\", \"scope\": \"rank\"", "until"},
-    };
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        CLEANUP(json_doc) struct json_doc doc = {0};
-        const char *hit = strstr(TRAIN, BAD[idx].from);
-        struct format *format = NULL;
-        struct json root;
-        assert_non_null(hit);
-        const char *text = arena_printf(ARENA, "%s%.*s%s%s", HEAD, (int)(hit - TRAIN), TRAIN,
-                                        BAD[idx].to, hit + strlen(BAD[idx].from));
-        PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
-        doc.context = vocabulary_builtin(ARENA);
-        root = json_root(&doc);
-        FAILS(format_read(&root, ARENA, &format, ERR), ERR_MANIFEST);
-        if (!strstr(ERR->msg, BAD[idx].says) || strncmp(ERR->msg, "t.json:", 7) != 0) {
-            fail_msg("%s: %s", BAD[idx].to, ERR->msg);
-        }
-    }
 }

@@ -87,18 +87,17 @@ static const struct {
 
 TEST(finds_the_sick_node_in_ten_of_ten)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(PLANTED); idx++) {
+    for (EACH(row, PLANTED)) {
         for (uint64_t seed = 1; seed <= 10; seed++) {
             struct rng rng;
             struct group group;
             size_t sick = seed % NODES;
             rng_init(&rng, seed);
-            make_group(ARENA, &rng, PLANTED[idx].measure, PLANTED[idx].value, PLANTED[idx].noise,
-                       &group);
-            slow_down(&group, sick, PLANTED[idx].sick);
+            make_group(ARENA, &rng, row->measure, row->value, row->noise, &group);
+            slow_down(&group, sick, row->sick);
             struct health health = judged(ARENA, &group);
             if (health.n_findings != 1 || !str_eq(health.findings[0].who, NAMES[sick])) {
-                fail_msg("%s, seed %d: %zu findings; the sick one's %g of %g", PLANTED[idx].measure,
+                fail_msg("%s, seed %d: %zu findings; the sick one's %g of %g", row->measure,
                          (int)seed, health.n_findings, health.figures[sick].median,
                          health.figures[sick].kind_median);
             }
@@ -222,12 +221,12 @@ TEST(says_the_rate)
 TEST(better_is_no_outlier)
 {
     static const double FACTORS[] = {3, 0.92};
-    for (size_t idx = 0; idx < ARRAY_LEN(FACTORS); idx++) {
+    for (EACH(row, FACTORS)) {
         struct rng rng;
         struct group group;
         rng_init(&rng, 1);
         make_group(ARENA, &rng, "memory/x", 8400, 0, &group);
-        slow_down(&group, 2, FACTORS[idx]);
+        slow_down(&group, 2, *row);
         struct health health = judged(ARENA, &group);
         assert_int_equal(health.n_findings, 0);
         assert_int_equal(health.figures[2].verdict, HEALTH_WITHIN);
@@ -285,8 +284,8 @@ TEST(refuses_limits)
     };
     struct health_limits limits;
     PASSES(health_limits_decode(ARENA, STR_LIT(LIMITS("6", "3", LIMIT("0.1"))), "l", &limits, ERR));
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        FAILS(health_limits_decode(ARENA, str_of(BAD[idx].text), "l", &limits, ERR), ERR_MANIFEST);
-        SAYS(BAD[idx].why);
+    for (EACH(row, BAD)) {
+        FAILS(health_limits_decode(ARENA, str_of(row->text), "l", &limits, ERR), ERR_MANIFEST);
+        SAYS(row->why);
     }
 }

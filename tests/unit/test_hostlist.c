@@ -6,16 +6,14 @@
 #include "base/strbuf.h"
 #include "report/hostlist.h"
 
-/* Names joined by blanks, or the error's text. */
+/* Names joined by blanks, or the error's code. */
 static const char *expand(struct arena *arena, const char *text, enum hostlist_syntax syntax)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 1 << 20);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 20);
     struct hostlist list;
     struct err err = {0};
     if (hostlist_expand(arena, str_of(text), syntax, &list, &err) < 0) {
-        assert_int_equal(err.code, ERR_USAGE);
-        return arena_printf(arena, "%s", err.msg);
+        return err_code_name(err.code);
     }
     for (size_t idx = 0; idx < list.n; idx++) {
         strbuf_printf(&out, "%s%s", idx ? " " : "", list.names[idx].ptr);
@@ -51,85 +49,91 @@ TEST(each_form)
         {"10.11.0.[2-3]", "10.11.0.2 10.11.0.3"},
         {"fe80::[1-2]", "fe80::1 fe80::2"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_string_equal(expand(ARENA, ROWS[idx][0], HOSTLIST_SET), ROWS[idx][1]);
+    for (EACH(row, ROWS)) {
+        assert_string_equal(expand(ARENA, (*row)[0], HOSTLIST_SET), (*row)[1]);
     }
+}
+
+static void refused(const char *text)
+{
+    struct hostlist list;
+    FAILS(hostlist_expand(ARENA, str_of(text), HOSTLIST_SET, &list, ERR), ERR_USAGE);
 }
 
 TEST(what_is_refused_says_where)
 {
-    static const char *const ROWS[][2] = {
-        {"n[01-100]", "byte 3: both ends of \"01-100\" need the same number of digits"},
-        {"n[1-010]", "byte 3: both ends"},
-        {"", "node set \"\", byte 1: expected a host name"},
-        {" ", "byte 2: expected a host name"},
-        {"n[5-3]", "byte 3: expected FIRST-LAST, upwards, found \"5-3\""},
-        {"n[]", "byte 3: expected a number"},
-        {"n[1,]", "byte 5: expected a number"},
-        {"n[-1]", "byte 3: expected a number"},
-        {"n[1--3]", "byte 5: expected a number"},
-        {"n[a-b]", "found \"a\""},
-        {"n[1-9999999999999999]", "at most 15 digits"},
-        {"n[1", "byte 2: expected ] after this ["},
-        {"n1]", "expected a host name, found \"n1]\""},
-        {"a[[1-2]]", "byte 3: expected a number"},
-        {"a,,b", "byte 3: expected a host name"},
-        {",a", "byte 1: expected a host name"},
-        {"a, ", "byte 4: expected a host name"},
-        {"a;reboot", "expected a host name"},
-        {"a$(id)", "expected a host name"},
-        {"-oProxyCommand=x", "expected a host name"},
-        {"a\x01", "expected a host name"},
-        {"n[1-5000]", "more than 4096 names"},
-        {"a[1-4096],b", "more than 4096 names"},
-        {"a[1-100]b[1-100]", "more than 4096 names"},
-        {"a@b", "expected a host name, found \"a@b\": put a user into an inventory"},
+    static const struct {
+        const char *text;
+        int byte; /* at which it is refused; 0: as a whole */
+    } ROWS[] = {
+        {"n[01-100]", 3},
+        {"n[1-010]", 3},
+        {"", 1},
+        {" ", 2},
+        {"n[5-3]", 3},
+        {"n[]", 3},
+        {"n[1,]", 5},
+        {"n[-1]", 3},
+        {"n[1--3]", 5},
+        {"n[a-b]", 0},
+        {"n[1-9999999999999999]", 0},
+        {"n[1", 2},
+        {"n1]", 0},
+        {"a[[1-2]]", 3},
+        {"a,,b", 3},
+        {",a", 1},
+        {"a, ", 4},
+        {"a;reboot", 0},
+        {"a$(id)", 0},
+        {"-oProxyCommand=x", 0},
+        {"a\x01", 0},
+        {"n[1-5000]", 0},
+        {"a[1-4096],b", 0},
+        {"a[1-100]b[1-100]", 0},
+        {"a@b", 0},
         /* What ClusterShell has besides, and "..". */
-        {"a[1-4]!a2", "byte 7: \"!\" is not understood: expected names and ranges"},
-        {"a[1-4],!a2", "byte 8: \"!\" is not understood"},
-        {"a[1-3]&a2", "byte 7: \"&\" is not understood"},
-        {"a1 ^ a2", "byte 4: \"^\" is not understood"},
-        {"a,@all", "byte 3: \"@\" is not understood"},
-        {"*", "byte 1: \"*\" is not understood"},
-        {"gpu?", "byte 4: \"?\" is not understood"},
-        {"n[0-10/5]", "byte 7: \"/\" is not understood"},
-        {"../x", "byte 3: \"/\" is not understood"},
+        {"a[1-4]!a2", 7},
+        {"a[1-4],!a2", 8},
+        {"a[1-3]&a2", 7},
+        {"a1 ^ a2", 4},
+        {"a,@all", 3},
+        {"*", 1},
+        {"gpu?", 4},
+        {"n[0-10/5]", 7},
+        {"../x", 3},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        const char *found = expand(ARENA, ROWS[idx][0], HOSTLIST_SET);
-        if (!strstr(found, ROWS[idx][1])) {
-            fail_msg("%s: expected ... %s ..., found %s", ROWS[idx][0], ROWS[idx][1], found);
-        }
+    for (EACH(row, ROWS)) {
+        refused(row->text);
+        SAYS(row->byte ? arena_printf(ARENA, "byte %d:", row->byte) : "");
     }
 }
 
 TEST(limits_hold)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
     strbuf_add_z(&text, "a");
     for (int idx = 0; idx <= HOSTLIST_BRACKETS_MAX; idx++) {
         strbuf_add_z(&text, "[1]-");
     }
     strbuf_add_z(&text, "z");
-    assert_non_null(strstr(expand(ARENA, text.ptr, HOSTLIST_SET), "more than 16 brackets"));
+    refused(text.ptr);
     strbuf_clear(&text);
     for (int idx = 0; idx < HOSTLIST_NAME_MAX + 1; idx++) {
         strbuf_add_char(&text, 'a');
     }
-    assert_non_null(strstr(expand(ARENA, text.ptr, HOSTLIST_SET), "longer than 253 bytes"));
+    refused(text.ptr);
     /* Names that occur again cost work all the same. */
     strbuf_clear(&text);
     strbuf_add_z(&text, "x");
     for (int idx = 0; idx < 300; idx++) {
         strbuf_add_z(&text, ",a[1-4095]");
     }
-    assert_non_null(strstr(expand(ARENA, text.ptr, HOSTLIST_SET), "names in all"));
+    refused(text.ptr);
     strbuf_clear(&text);
     while (text.len <= HOSTLIST_TEXT_MAX) {
         strbuf_add_z(&text, "aaaaaaaa,");
     }
-    assert_non_null(strstr(expand(ARENA, text.ptr, HOSTLIST_SET), "65536 bytes"));
+    refused(text.ptr);
     assert_string_equal(fold(ARENA, "a[0-4095]"), "a[0-4095]");
 }
 
@@ -140,14 +144,12 @@ TEST(slurms_own_lists)
         {"r[0-1]n[00-01]", "r0n00 r0n01 r1n00 r1n01"},
         {"n[98-101]", "n98 n99 n100 n101"},
         {"n[098-101]", "n098 n099 n100 n101"},
-        {"n[08-0010]", "node set \"n[08-0010]\", byte 3: both ends of \"08-0010\" need the same "
-                       "number of digits"},
-        {"n[1-4/2]", "node set \"n[1-4/2]\", byte 6: \"/\" is not understood: expected names and "
-                     "ranges, as in gpu[01-04,7],login"},
+        {"n[08-0010]", "usage"},
+        {"n[1-4/2]", "usage"},
     };
     const char *wide;
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_string_equal(expand(ARENA, ROWS[idx][0], HOSTLIST_SLURM), ROWS[idx][1]);
+    for (EACH(row, ROWS)) {
+        assert_string_equal(expand(ARENA, (*row)[0], HOSTLIST_SLURM), (*row)[1]);
     }
     wide = expand(ARENA, "n[09-100]", HOSTLIST_SLURM);
     assert_true(str_starts(str_of(wide), STR_LIT("n09 n10 ")));
@@ -173,8 +175,8 @@ TEST(folded)
         {"a1b2c3d4e5f6g7h8i9j1k2l3m4n5o6p7q[1-2]", "a1b2c3d4e5f6g7h8i9j1k2l3m4n5o6p7q[1-2]"},
     };
     struct str twice[] = {STR_LIT("a1"), STR_LIT("a1"), STR_LIT("a2")};
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_string_equal(fold(ARENA, ROWS[idx][0]), ROWS[idx][1]);
+    for (EACH(row, ROWS)) {
+        assert_string_equal(fold(ARENA, (*row)[0]), (*row)[1]);
     }
     assert_string_equal(str_z(ARENA, hostlist_fold(ARENA, twice, 3)), "a[1-2]");
     assert_string_equal(str_z(ARENA, hostlist_fold(ARENA, NULL, 0)), "");

@@ -9,16 +9,15 @@
 #include "judge/how.h"
 #include "report/vocabulary.h"
 
-static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
-                           "\"framework\": \"f\", \"source\": \"s\", \"prefixes\": [], "
-                           "\"series\": [{\"name\": \"ips\", \"literal\": \"ips: \", \"pattern\": "
-                           "\"ips: (?<value>.)\", \"unit\": \"samples/s\", "
-                           "\"scope\": \"rank\", \"quantity\": \"rate\", \"primary\": true}, "
-                           "{\"name\": \"t\", \"literal\": \"time \", \"pattern\": "
-                           "\"time (?<value>.)\", \"unit\": \"s\", \"scope\": \"rank\", "
-                           "\"quantity\": \"step_time\", \"primary\": false}], "
-                           "\"run_start\": null, \"facts\": [], \"rules\": [{\"name\": \"r\", "
-                           "\"origin\": \"own\", \"source\": \"x\", ";
+static const char HEAD[] =
+    "{'schema_version': 1, 'id': 't', 'title': 'T', 'framework': 'f', 'source': 's', 'prefixes': "
+    "[], 'series': [{'name': 'ips', 'literal': 'ips: ', 'pattern': 'ips: (?<value>.)', 'unit': "
+    "'samples/s', 'scope': 'rank', 'quantity': 'rate', 'primary': true}, {'name': 't', 'literal': "
+    "'time ', 'pattern': 'time (?<value>.)', 'unit': 's', 'scope': 'rank', 'quantity': "
+    "'step_time', 'primary': false}], 'run_start': null, 'facts': [], 'rules': [{'name': 'r', "
+    "'origin': 'own', 'source': 'x', ";
+
+#define IPS "'series': 'ips', 'statistic': "
 
 /* One log of five samples of each series: steps 10 to 50, two seconds apart, the last of a second run. */
 static const double VALUES[] = {4, 1, 3, 2, 5};
@@ -42,18 +41,13 @@ struct made {
 static struct how how_by(struct made *made, const char *rule)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err err = {0};
     struct how how;
-    const char *text = arena_printf(&made->arena, "%s%s}]}", HEAD, rule);
-    if (json_parse(str_of(text), "t.json", &doc, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    const char *text = json_text(arena_printf(&made->arena, "%s%s}]}", HEAD, rule));
+    PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
     doc.context = vocabulary_builtin(&made->arena);
     struct json root = json_root(&doc);
     format_release(made->format);
-    if (format_read(&root, &made->arena, &made->format, &err) < 0) {
-        fail_msg("%s: %s", rule, err.msg);
-    }
+    PASSES(format_read(&root, &made->arena, &made->format, ERR));
     made->bound = (struct bound_cell){.format = made->format};
     made->audit.bound = &made->bound;
     made->audit.by = format_rule(made->format, made->audit.rule);
@@ -111,15 +105,11 @@ static void unmake(struct made *made)
     arena_release(&made->arena);
 }
 
-static void expect_steps(const struct how_steps *steps, const char *rule, const char *const *words,
-                         size_t n)
+static void expect_steps(const struct how_steps *steps, const char *const *words, size_t n)
 {
     for (size_t idx = 0; idx < n && words[idx]; idx++) {
-        if (idx >= steps->n || !str_eq_z(steps->items[idx].words, words[idx])) {
-            fail_msg("%s: step %zu is \"%.*s\", not \"%s\"", rule, idx,
-                     idx < steps->n ? (int)steps->items[idx].words.len : 0,
-                     idx < steps->n ? steps->items[idx].words.ptr : "", words[idx]);
-        }
+        assert_true(idx < steps->n);
+        assert_string_equal(str_z(ARENA, steps->items[idx].words), words[idx]);
     }
 }
 
@@ -129,61 +119,47 @@ TEST(every_statistic_and_scale_says_what_it_did)
         const char *rule, *words[2];
         double value;
     } ROWS[] = {
-        {"\"series\": \"ips\", \"statistic\": \"mean\"",
-         {"15 / 5: sum over number, the mean of 5 samples of ips"},
-         3},
-        {"\"series\": \"ips\", \"statistic\": \"olympic_mean\"",
-         {"9 / 3: sum over number, the mean of 3 samples of ips"},
-         3},
-        {"\"series\": \"ips\", \"statistic\": \"median\"",
-         {"middle of 5 samples of ips in order"},
-         3},
-        {"\"series\": \"ips\", \"statistic\": \"harmonic_mean\"",
-         {"5 / 2.28333333: number over the sum of 1 / ips"},
-         300.0 / 137},
-        {"\"series\": \"ips\", \"statistic\": \"time_weighted_mean\"",
+        {IPS "'mean'", {"15 / 5: sum over number, the mean of 5 samples of ips"}, 3},
+        {IPS "'olympic_mean'", {"9 / 3: sum over number, the mean of 3 samples of ips"}, 3},
+        {IPS "'median'", {"middle of 5 samples of ips in order"}, 3},
+        {IPS "'harmonic_mean'", {"5 / 2.28333333: number over the sum of 1 / ips"}, 300.0 / 137},
+        {IPS "'time_weighted_mean'",
          {"50 / 22.8333333: steps over the sum of steps / rate, of 5 intervals"},
          300.0 / 137},
-        {"\"series\": \"t\", \"statistic\": \"time_weighted_mean\"",
+        {"'series': 't', 'statistic': 'time_weighted_mean'",
          {"150 / 50: seconds over steps, of 5 intervals"},
          3},
-        {"\"series\": \"ips\", \"statistic\": \"min\"", {"smallest of 5 samples of ips"}, 1},
-        {"\"series\": \"ips\", \"statistic\": \"max\", \"scale\": \"gpus\"",
-         {"largest of 5 samples of ips", "5 x 8 GPUs"},
-         40},
-        {"\"series\": \"ips\", \"statistic\": \"first\", \"scale\": \"nodes\"",
-         {"first sample of ips", "4 x 2 nodes"},
-         8},
-        {"\"series\": \"ips\", \"statistic\": \"last\"", {"last sample of ips"}, 5},
-        {"\"series\": \"ips\", \"statistic\": \"last\", \"last\": 2",
-         {"7 / 2: mean of the last 2 samples of ips"},
-         3.5},
-        {"\"series\": \"ips\", \"statistic\": \"timestamps\"",
+        {IPS "'min'", {"smallest of 5 samples of ips"}, 1},
+        {IPS "'max', 'scale': 'gpus'", {"largest of 5 samples of ips", "5 x 8 GPUs"}, 40},
+        {IPS "'first', 'scale': 'nodes'", {"first sample of ips", "4 x 2 nodes"}, 8},
+        {IPS "'last'", {"last sample of ips"}, 5},
+        {IPS "'last', 'last': 2", {"7 / 2: mean of the last 2 samples of ips"}, 3.5},
+        {IPS "'timestamps'",
          {"8 GPUs x 4 x (50 - 10) steps / 8 s: items between two timestamps"},
          160},
-        {"\"series\": \"ips\", \"statistic\": \"elapsed\", \"unit\": \"min\"",
+        {IPS "'elapsed', 'unit': 'min'",
          {"8 s from the first to the last line of ips, in min"},
          8 / 60.0},
-        {"\"series\": \"ips\", \"statistic\": \"mean\", \"scale\": \"global_batch\"",
+        {IPS "'mean', 'scale': 'global_batch'",
          {"15 / 5: sum over number, the mean of 5 samples of ips",
           "3 x 32 samples a step (8 GPUs x 4)"},
          96},
-        {"\"series\": \"t\", \"statistic\": \"median\", \"scale\": \"global_batch_over\"",
+        {"'series': 't', 'statistic': 'median', 'scale': 'global_batch_over'",
          {"middle of 5 samples of t in order", "32 samples a step (8 GPUs x 4) / 3"},
          32 / 3.0},
-        {"\"series\": \"t\", \"statistic\": \"median\", \"scale\": \"fact_over\", \"fact\": "
-         "\"global_batch\", \"unit\": \"tokens/s\"",
+        {"'series': 't', 'statistic': 'median', 'scale': 'fact_over', 'fact': 'global_batch', "
+         "'unit': 'tokens/s'",
          {"middle of 5 samples of t in order", "256 global_batch / 3"},
          256 / 3.0},
     };
     struct made made;
     make(&made);
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct how how = how_by(&made, ROWS[idx].rule);
+    for (EACH(row, ROWS)) {
+        struct how how = how_by(&made, row->rule);
         assert_non_null(how.rule);
-        expect_steps(&how.logs[0].steps, ROWS[idx].rule, ROWS[idx].words, 2);
-        assert_true(fabs(how.logs[0].value - ROWS[idx].value) < 1e-9);
-        assert_true(fabs(how.logs[0].steps.items[how.logs[0].steps.n - 1].value - ROWS[idx].value) <
+        expect_steps(&how.logs[0].steps, row->words, 2);
+        assert_true(fabs(how.logs[0].value - row->value) < 1e-9);
+        assert_true(fabs(how.logs[0].steps.items[how.logs[0].steps.n - 1].value - row->value) <
                     1e-9);
     }
     unmake(&made);
@@ -196,42 +172,34 @@ TEST(every_sample_that_does_not_count_has_its_reason)
         size_t at; /* of the five */
         const char *words;
     } ROWS[] = {
-        {"\"series\": \"ips\", \"statistic\": \"mean\", \"skip\": 1", 1, "counted"},
-        {"\"series\": \"ips\", \"statistic\": \"mean\", \"skip\": 1", 0,
-         "skipped: one of the first 1"},
-        {"\"series\": \"ips\", \"statistic\": \"mean\", \"drop_last\": 2", 3,
-         "dropped: one of the last 2"},
-        {"\"series\": \"ips\", \"statistic\": \"mean\", \"last\": 2", 2, "before the last 2"},
-        {"\"series\": \"ips\", \"statistic\": \"mean\", \"steps\": [20, 40]", 4,
-         "not in steps 20 to 40"},
-        {"\"series\": \"ips\", \"statistic\": \"mean\", \"warmup\": true", 0,
-         "warm-up, as the log states it"},
-        {"\"series\": \"ips\", \"statistic\": \"olympic_mean\"", 4,
-         "dropped: one of the smallest or largest"},
-        {"\"series\": \"ips\", \"statistic\": \"timestamps\"", 2, "between those that count"},
+        {IPS "'mean', 'skip': 1", 1, "counted"},
+        {IPS "'mean', 'skip': 1", 0, "skipped: one of the first 1"},
+        {IPS "'mean', 'drop_last': 2", 3, "dropped: one of the last 2"},
+        {IPS "'mean', 'last': 2", 2, "before the last 2"},
+        {IPS "'mean', 'steps': [20, 40]", 4, "not in steps 20 to 40"},
+        {IPS "'mean', 'warmup': true", 0, "warm-up, as the log states it"},
+        {IPS "'olympic_mean'", 4, "dropped: one of the smallest or largest"},
+        {IPS "'timestamps'", 2, "between those that count"},
     };
     struct made made;
     make(&made);
     made.m.warmup_steps = 15;
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct how how = how_by(&made, ROWS[idx].rule);
-        struct str words = how_use_words(&made.arena, how.rule, how.logs[0].uses[ROWS[idx].at]);
-        if (!str_eq_z(words, ROWS[idx].words)) {
-            fail_msg("%s: sample %zu is \"%.*s\"", ROWS[idx].rule, ROWS[idx].at, STR_ARG(words));
-        }
+    for (EACH(row, ROWS)) {
+        struct how how = how_by(&made, row->rule);
+        struct str words = how_use_words(&made.arena, how.rule, how.logs[0].uses[row->at]);
+        assert_string_equal(str_z(&made.arena, words), row->words);
     }
     made.m.n_runs = 2;
     made.samples[4].run = 1;
-    struct how how =
-        how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\", \"run\": \"first\"");
-    assert_true(
-        str_eq_z(how_use_words(&made.arena, how.rule, how.logs[0].uses[4]), "of another run"));
+    struct how how = how_by(&made, IPS "'mean', 'run': 'first'");
+    assert_string_equal(how_use_words(&made.arena, how.rule, how.logs[0].uses[4]).ptr,
+                        "of another run");
     assert_int_equal(how.logs[0].n_of[USE_OTHER_RUN], 1);
     made.samples[4].run = 0;
     for (size_t idx = 0; idx < N_VALUES; idx++) {
         made.samples[idx].gpus = idx < 2 ? 8 : 16;
     }
-    how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\", \"match_gpus\": true");
+    how = how_by(&made, IPS "'mean', 'match_gpus': true");
     assert_true(str_eq_z(how_use_words(&made.arena, how.rule, how.logs[0].uses[4]),
                          "of another number of GPUs"));
     assert_int_equal(how.logs[0].n_of[USE_OTHER_GPUS], 3);
@@ -243,19 +211,19 @@ TEST(a_log_without_a_number_says_why)
     struct made made;
     make(&made);
     made.audit.recomputed = (double)NAN;
-    struct how how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"tool\"");
+    struct how how = how_by(&made, IPS "'tool'");
     assert_true(isnan(how.logs[0].value));
     assert_true(str_starts(how.logs[0].why, STR_LIT("rule t/r")));
     assert_int_equal(how.logs[0].steps.n, 0);
     assert_int_equal(how.steps.n, 0);
     made.ms[0] = NULL;
-    how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\"");
+    how = how_by(&made, IPS "'mean'");
     assert_true(str_eq_z(how.logs[0].why, "the log is missing"));
     made.audit.note = STR_LIT("kept elsewhere");
-    how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\"");
+    how = how_by(&made, IPS "'mean'");
     assert_true(str_eq_z(how.logs[0].why, "kept elsewhere"));
     made.audit.rule = STR_LIT("t/other");
-    assert_null(how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\"").rule);
+    assert_null(how_by(&made, IPS "'mean'").rule);
     unmake(&made);
 }
 
@@ -271,13 +239,12 @@ TEST(several_logs_are_one_number)
     made.audit.n_logs = 3;
     made.audit.recomputed = 1.5;
     made.of_case.factor = (struct factor){0.5, STR_LIT("f.txt"), STR_EMPTY};
-    struct how how =
-        how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\", \"repeats\": \"mean\"");
-    expect_steps(&how.steps, "mean", MEAN, 3);
+    struct how how = how_by(&made, IPS "'mean', 'repeats': 'mean'");
+    expect_steps(&how.steps, MEAN, 3);
     assert_int_equal(how.steps.n, 3);
     made.audit.rounding = STR_LIT("truncate");
-    how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\", \"repeats\": \"olympic\"");
-    expect_steps(&how.steps, "olympic", OLYMPIC, 3);
+    how = how_by(&made, IPS "'mean', 'repeats': 'olympic'");
+    expect_steps(&how.steps, OLYMPIC, 3);
     assert_int_equal(how.logs[0].is_dropped + how.logs[1].is_dropped + how.logs[2].is_dropped, 2);
     unmake(&made);
 }

@@ -37,18 +37,16 @@ TEST(outside_text_is_escaped)
         {STR_LIT("\xe5\x8d"), "\xef\xbf\xbd\xef\xbf\xbd"},    /* cut */
         {STR_EMPTY, ""},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
-        CLEANUP(strbuf) struct strbuf out = {0};
-        strbuf_init(&out, 1024);
-        html_text(&out, CASES[idx].text);
-        assert_string_equal(out.ptr, CASES[idx].want);
+    for (EACH(row, CASES)) {
+        CLEANUP(strbuf) struct strbuf out = STRBUF(1024);
+        html_text(&out, row->text);
+        assert_string_equal(out.ptr, row->want);
     }
 }
 
 TEST(holes_are_filled_in_order_and_escaped)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 1024);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1024);
     HTML(&out, "<td title=\"{}\">{}</td>", STR_LIT("\"{}"), STR_LIT("<b>"));
     assert_string_equal(out.ptr, "<td title=\"&quot;{}\">&lt;b&gt;</td>");
 }
@@ -59,8 +57,7 @@ TEST(scaling_shows_every_point_once)
     struct chart_line lines[2];
     struct chart chart = {
         .title = STR_LIT("a & b"), .unit = STR_LIT("img/s"), .id = "x", .lines = lines, .n = 2};
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 1 << 20);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 20);
     chart.lines[0] = (struct chart_line){.label = STR_LIT("one"), .points = points[0], .n = 3};
     chart.lines[0].points[0] = (struct chart_point){.gpus = 1, .published = 100, .recomputed = 100};
     chart.lines[0].points[1] = (struct chart_point){.gpus = 8, .published = 700, .recomputed = 690};
@@ -87,8 +84,7 @@ TEST(nothing_to_draw_draws_nothing)
     struct chart_point point;
     struct chart_line line;
     struct chart chart = {.id = "x", .lines = &line, .n = 1};
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 1024);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1024);
     chart.lines[0] = (struct chart_line){.points = &point, .n = 1};
     chart.lines[0].points[0] = (struct chart_point){.gpus = 1, .published = NAN, .recomputed = NAN};
     chart_scaling(&out, &chart);
@@ -101,10 +97,9 @@ TEST(spark_shades_what_is_left_out)
     const bool is_used[] = {false, true, true, true, false};
     struct spark spark = {
         .title = STR_LIT("s"), .values = values, .is_used = is_used, .n = 5, .level = 101};
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 16);
     double low;
     double high;
-    strbuf_init(&out, 1 << 16);
     chart_spark(&out, &spark, &low, &high);
     assert_int_equal(count(&out, "class=\"out\""), 2);
     assert_int_equal(count(&out, "class=\"level\""), 1);
@@ -118,14 +113,13 @@ TEST(a_long_series_keeps_its_extremes)
     enum { N = 100000 };
     double *values = xcalloc(N, sizeof(*values));
     struct spark spark = {.title = STR_LIT("s"), .values = values, .n = N, .level = NAN};
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 20);
     double low;
     double high;
     for (size_t idx = 0; idx < N; idx++) {
         values[idx] = 10;
     }
     values[N / 2 + 1] = 20; /* one outlier among 100000 */
-    strbuf_init(&out, 1 << 20);
     chart_spark(&out, &spark, &low, &high);
     assert_true(out.len < 32768);
     assert_true(high > 20);
@@ -141,10 +135,9 @@ TEST(flat_and_empty_series_have_a_scale)
     const double flat[] = {7, 7};
     const double none[] = {NAN, NAN};
     struct spark spark = {.title = STR_LIT("s"), .values = flat, .n = 2, .level = NAN};
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 16);
     double low;
     double high;
-    strbuf_init(&out, 1 << 16);
     chart_spark(&out, &spark, &low, &high);
     assert_true(low < 7 && high > 7);
     spark.values = none;

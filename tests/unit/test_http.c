@@ -205,8 +205,7 @@ TEST(says_what_is_encoded_and_what_has_no_end)
 
 TEST(endless_headers_are_refused)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(64u << 20);
     CLEANUP(client) struct client client;
     strbuf_add_z(&text, "HTTP/1.1 200 OK\r\n");
     for (int idx = 0; idx < 100000; idx++) {
@@ -221,8 +220,7 @@ TEST(endless_headers_are_refused)
 
 TEST(an_endless_header_is_refused)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64u << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(64u << 20);
     CLEANUP(client) struct client client;
     char *line = xmalloc(1u << 20);
     memset(line, 'a', 1u << 20);
@@ -275,15 +273,15 @@ TEST(failures_have_their_codes)
          "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", false, ERR_FETCH},
         {"a proxy's login", "HTTP/1.1 407 Login\r\nContent-Length: 0\r\n\r\n", false, ERR_AUTH},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        const struct canned_reply reply = {str_of(ROWS[idx].text), ROWS[idx].stays_open};
+    for (EACH(row, ROWS)) {
+        const struct canned_reply reply = {str_of(row->text), row->stays_open};
         CLEANUP(client) struct client client;
         int result = ask(&client, &reply, 1, (struct http_request){0}, "/f?key=hidden", NULL);
-        if (result == 0 || client.err.code != ROWS[idx].code) {
-            print_error("%s: %d %s\n", ROWS[idx].name, result, client.err.msg);
+        if (result == 0 || client.err.code != row->code) {
+            print_error("%s: %d %s\n", row->name, result, client.err.msg);
         }
         assert_int_equal(result, -1);
-        assert_int_equal(client.err.code, ROWS[idx].code);
+        assert_int_equal(client.err.code, row->code);
         assert_false(has(str_of(client.err.msg), "hidden"));
     }
 }
@@ -317,8 +315,8 @@ TEST(follows_redirects_up_to_a_number)
     assert_int_equal(client.head.status, 200);
     assert_true(has(asked, "GET /g HTTP/1.1\r\nHost"));
     client_cleanup(&client);
-    for (size_t idx = 0; idx < ARRAY_LEN(replies); idx++) {
-        replies[idx] = circle;
+    for (EACH(row, replies)) {
+        *row = circle;
     }
     assert_int_equal(ask(&client, replies, ARRAY_LEN(replies), range, "/f", NULL), -1);
     assert_int_equal(client.err.code, ERR_FETCH);
@@ -436,8 +434,8 @@ TEST(bad_urls_are_usage_and_not_shown)
                                        "http://host:hush/"};
     CLEANUP(client) struct client client;
     client_start(&client, NULL, false);
-    for (size_t idx = 0; idx < ARRAY_LEN(URLS); idx++) {
-        const struct http_request request = {.url = URLS[idx]};
+    for (EACH(row, URLS)) {
+        const struct http_request request = {.url = *row};
         client.err = (struct err){0};
         assert_int_equal(get(&client, &request), -1);
         assert_int_equal(client.err.code, ERR_USAGE);
@@ -459,8 +457,8 @@ TEST(urls_are_shown_without_secrets)
         {"ann:hush", "(no URL)"},
         {"", "(no URL)"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_string_equal(http_url_shown(&scratch_arena, ROWS[idx][0]), ROWS[idx][1]);
+    for (EACH(row, ROWS)) {
+        assert_string_equal(http_url_shown(&scratch_arena, (*row)[0]), (*row)[1]);
     }
 }
 
@@ -485,10 +483,10 @@ TEST(content_ranges_are_strict)
         {"bytes 0 - 1/2", false, {0}},
         {"", false, {0}},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct content_range range = {0};
-        assert_int_equal(content_range_parse(str_of(ROWS[idx].text), &range), ROWS[idx].is_good);
-        assert_memory_equal(&range, &ROWS[idx].range, sizeof(range));
+        assert_int_equal(content_range_parse(str_of(row->text), &range), row->is_good);
+        assert_memory_equal(&range, &row->range, sizeof(range));
     }
 }
 

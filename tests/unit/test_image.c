@@ -42,12 +42,12 @@ TEST(pins_decide)
         {1, 0, 0, 2, 2, 3, -1}, /* but only where it is known */
         {1, 2, 3, 9, 9, 3, -1}, /* another manifest with the same config, by itself */
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct image_pins pins = pins_of(ROWS[idx].digest, ROWS[idx].manifest, ROWS[idx].config);
-        struct image_docs docs = docs_of(ROWS[idx].top, ROWS[idx].doc, ROWS[idx].found);
+    for (EACH(row, ROWS)) {
+        struct image_pins pins = pins_of(row->digest, row->manifest, row->config);
+        struct image_docs docs = docs_of(row->top, row->doc, row->found);
         struct err err = {0};
-        assert_int_equal(image_check_pins(&pins, &docs, "x", &err), ROWS[idx].result);
-        assert_int_equal(err.code, ROWS[idx].result ? ERR_INTEGRITY : ERR_NONE);
+        assert_int_equal(image_check_pins(&pins, &docs, "x", &err), row->result);
+        assert_int_equal(err.code, row->result ? ERR_INTEGRITY : ERR_NONE);
     }
 }
 
@@ -61,11 +61,10 @@ TEST(names_in_an_engine_are_names)
         {"h.io/a@sha256:0123", "h-io-a"},
         {"[::1]:5000/a:x", "1-5000-a-x"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct image_info info = {.name = ROWS[idx].name};
-        const char *wanted =
-            fs_join(&scratch_arena, "localhost/reperf",
-                    arena_printf(&scratch_arena, "%s:000000000000", ROWS[idx].slug));
+    for (EACH(row, ROWS)) {
+        struct image_info info = {.name = row->name};
+        const char *wanted = fs_join(&scratch_arena, "localhost/reperf",
+                                     arena_printf(&scratch_arena, "%s:000000000000", row->slug));
         struct oci_ref ref;
         char *name = image_engine_name(&scratch_arena, &info);
         assert_string_equal(name, wanted);

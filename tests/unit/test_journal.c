@@ -52,8 +52,8 @@ static void write_three(struct arena *arena, const char *path)
     };
     PASSES(journal_open(&journal, arena, path, clock_system(), &records, ERR));
     assert_int_equal(records.n, 0);
-    for (size_t idx = 0; idx < ARRAY_LEN(list); idx++) {
-        PASSES(journal_append(&journal, &list[idx], ERR));
+    for (EACH(row, list)) {
+        PASSES(journal_append(&journal, row, ERR));
     }
 }
 
@@ -104,18 +104,17 @@ TEST_IN_SCRATCH(every_cut_leaves_whole_records)
 
 TEST_IN_SCRATCH(every_flipped_bit_of_a_record_is_seen)
 {
-    struct err err = {0};
     struct str text;
     const char *path = path_of(ARENA, state);
     write_three(ARENA, path);
-    assert_int_equal(fs_read(ARENA, path, 1 << 20, &text, &err), 0);
+    PASSES(fs_read(ARENA, path, 1 << 20, &text, ERR));
     char *changed = arena_strndup(ARENA, text.ptr, text.len);
     /* Except for the last line end: without it, the record is truncated. */
     for (size_t idx = 0; idx + 1 < text.len; idx++) {
         struct journal_records records = {0};
         struct err found = {0};
         changed[idx] = (char)(changed[idx] ^ 1);
-        assert_int_equal(fs_write_atomic(path, (struct str){changed, text.len}, &err), 0);
+        PASSES(fs_write_atomic(path, (struct str){changed, text.len}, ERR));
         assert_int_equal(journal_read(ARENA, path, &records, &found), -1);
         assert_int_equal(found.code, ERR_INTEGRITY);
         changed[idx] = text.ptr[idx];
@@ -145,26 +144,23 @@ TEST_IN_SCRATCH(what_was_never_a_record_is_damage)
         {TEXT("x\0\0\0"), false},
     };
     const char *path = path_of(ARENA, state);
-    struct err err = {0};
     struct str whole;
     write_three(ARENA, path);
-    assert_int_equal(fs_read(ARENA, path, 1 << 20, &whole, &err), 0);
-    for (size_t idx = 0; idx < ARRAY_LEN(ENDS); idx++) {
+    PASSES(fs_read(ARENA, path, 1 << 20, &whole, ERR));
+    for (EACH(row, ENDS)) {
         struct journal_records records = {0};
         struct err found = {0};
-        CLEANUP(strbuf) struct strbuf text;
-        strbuf_init(&text, 1 << 20);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
         strbuf_add_str(&text, whole);
-        strbuf_add(&text, ENDS[idx].text, ENDS[idx].len);
-        assert_int_equal(fs_write_atomic(path, strbuf_str(&text), &err), 0);
-        assert_int_equal(journal_read(ARENA, path, &records, &found), ENDS[idx].is_torn ? 0 : -1);
-        assert_int_equal(found.code, ENDS[idx].is_torn ? ERR_NONE : ERR_INTEGRITY);
-        assert_int_equal(records.n, ENDS[idx].is_torn ? 3 : 0);
+        strbuf_add(&text, row->text, row->len);
+        PASSES(fs_write_atomic(path, strbuf_str(&text), ERR));
+        assert_int_equal(journal_read(ARENA, path, &records, &found), row->is_torn ? 0 : -1);
+        assert_int_equal(found.code, row->is_torn ? ERR_NONE : ERR_INTEGRITY);
+        assert_int_equal(records.n, row->is_torn ? 3 : 0);
     }
-    assert_int_equal(fs_write_atomic(path, STR_LIT("garbage\n"), &err), 0);
+    PASSES(fs_write_atomic(path, STR_LIT("garbage\n"), ERR));
     struct journal_records records = {0};
-    assert_int_equal(journal_read(ARENA, path, &records, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    FAILS(journal_read(ARENA, path, &records, ERR), ERR_INTEGRITY);
 }
 
 static const struct journal_record STARTED = {
@@ -197,17 +193,16 @@ TEST_IN_SCRATCH(a_failed_sync_takes_its_record_back)
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
     CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
     struct journal_records records = {0};
-    struct err err = {0};
     struct err failed = {0};
     const char *path = path_of(ARENA, state);
     write_three(ARENA, path);
-    assert_int_equal(journal_open(&journal, ARENA, path, clock_system(), &records, &err), 0);
-    assert_int_equal(journal_append(&journal, &PARSED, &err), 0);
+    PASSES(journal_open(&journal, ARENA, path, clock_system(), &records, ERR));
+    PASSES(journal_append(&journal, &PARSED, ERR));
     fsync_fails_at = 1;
     assert_int_equal(journal_append(&journal, &STARTED, &failed), -1);
     assert_int_equal(failed.code, ERR_IO);
     assert_non_null(strstr(failed.msg, "journal.jsonl"));
-    assert_int_equal(journal_append(&journal, &INTERRUPTED, &err), 0);
+    PASSES(journal_append(&journal, &INTERRUPTED, ERR));
     journal_release(&journal);
     assert_goes_on(ARENA, path, LEFT, ARRAY_LEN(LEFT));
 }
@@ -232,13 +227,12 @@ TEST_IN_SCRATCH(a_torn_record_is_taken_back)
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
     CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
     struct journal_records records = {0};
-    struct err err = {0};
     struct err failed = {0};
     const char *path = path_of(ARENA, state);
     write_three(ARENA, path);
-    assert_int_equal(journal_open(&journal, ARENA, path, clock_system(), &records, &err), 0);
+    PASSES(journal_open(&journal, ARENA, path, clock_system(), &records, ERR));
     assert_int_equal(append_torn(&journal, &failed), -1);
-    assert_int_equal(journal_append(&journal, &INTERRUPTED, &err), 0);
+    PASSES(journal_append(&journal, &INTERRUPTED, ERR));
     journal_release(&journal);
     assert_goes_on(ARENA, path, LEFT, ARRAY_LEN(LEFT));
 }
@@ -252,12 +246,11 @@ TEST_IN_SCRATCH(nothing_follows_a_record_that_cannot_be_taken_back)
     for (size_t way = 0; way < ARRAY_LEN(N_LEFT); way++) {
         CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
         struct journal_records records = {0};
-        struct err err = {0};
         struct err failed = {0};
         struct err dead = {0};
         (void)unlink(path);
         write_three(ARENA, path);
-        assert_int_equal(journal_open(&journal, ARENA, path, clock_system(), &records, &err), 0);
+        PASSES(journal_open(&journal, ARENA, path, clock_system(), &records, ERR));
         fsync_fails_at = way == 1 ? 0 : 1;
         ftruncate_fails_at = way == 2 ? 0 : 1;
         int rc =

@@ -47,11 +47,11 @@ static const char *const BAD[] = {
 
 TEST(bad_grammar_is_refused)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         CLEANUP(json_doc) struct json_doc doc = {0};
         struct err err = {0};
-        if (json_parse(str_of(BAD[idx]), "f.json", &doc, &err) == 0) {
-            fail_msg("taken: %s", BAD[idx]);
+        if (json_parse(str_of(*row), "f.json", &doc, &err) == 0) {
+            fail_msg("taken: %s", *row);
         }
         assert_int_equal(err.code, ERR_MANIFEST);
         assert_non_null(strstr(err.msg, "f.json"));
@@ -121,10 +121,10 @@ TEST(tables_decode_and_name_the_place)
                   &thing, ERR));
     assert_null(thing.name.ptr);
     assert_true(thing.count == 9 && thing.rate == -2.5 && thing.is_on);
-    for (size_t idx = 0; idx < ARRAY_LEN(WRONG); idx++) {
-        FAILS(decode(WRONG[idx][0], ARENA, &thing, ERR), ERR_ANY);
-        if (!strstr(ERR->msg, WRONG[idx][1])) {
-            fail_msg("%s: %s", WRONG[idx][0], ERR->msg);
+    for (EACH(row, WRONG)) {
+        FAILS(decode((*row)[0], ARENA, &thing, ERR), ERR_ANY);
+        if (!strstr(ERR->msg, (*row)[1])) {
+            fail_msg("%s: %s", (*row)[0], ERR->msg);
         }
     }
 }
@@ -141,8 +141,7 @@ TEST(whole_numbers_beyond_2_53_are_refused)
 
 TEST(output_keeps_order_and_escapes)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 1000);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(1000);
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json_out out;
     jw_begin(&out, &buf, true);

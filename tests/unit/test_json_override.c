@@ -28,7 +28,7 @@ static void change(const char *setting, const char *from, const char *to, const 
                         arena_printf(ARENA, "%.*s%s%s", (int)at, DOC, to, DOC + at + strlen(from)));
     assert_true(was ? str_eq_z(made.was, was) : made.was.ptr == NULL);
     assert_true(str_eq_z(made.value, value));
-    assert_int_equal(json_parse(made.text, "changed", &doc, &err), 0);
+    PASSES(json_parse(made.text, "changed", &doc, ERR));
 }
 
 TEST(values_are_replaced_in_place)
@@ -73,11 +73,11 @@ TEST(what_leads_nowhere_is_refused)
                                       "n k=1",
                                       "stacks[a]env.X=1",
                                       "n[0]=1"};
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         struct json_override made;
         struct err err = {0};
-        if (json_override(ARENA, str_of(DOC), str_of(BAD[idx]), false, &made, &err) == 0) {
-            print_message("# taken: %s\n", BAD[idx]);
+        if (json_override(ARENA, str_of(DOC), str_of(*row), false, &made, &err) == 0) {
+            print_message("# taken: %s\n", *row);
             fail();
         }
         assert_int_equal(err.code, ERR_USAGE);

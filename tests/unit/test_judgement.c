@@ -45,22 +45,22 @@ TEST(each_demand_has_its_answer)
         {PARSE_NO_METRIC, TWO_LAST_BAD, RUN_LAST, PARSE_INCOMPLETE, false, true, LOG_INCOMPLETE},
     };
     struct arena arena = ARENA_EMPTY;
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct sample samples[1] = {{.step = 1, .value = 1}};
         struct series series[2] = {{.name = STR_LIT("ips")}, {.name = STR_LIT("other")}};
         series[1].samples = samples;
         series[1].n = 1;
-        const struct measurement m = made(ROWS[idx].verdict, ROWS[idx].runs, series);
-        const struct rule rule = {.series = STR_LIT("other"), .run = ROWS[idx].run};
+        const struct measurement m = made(row->verdict, row->runs, series);
+        const struct rule rule = {.series = STR_LIT("other"), .run = row->run};
         struct judgement whole = judgement_of(&arena, &m, &rule, DEMAND_WHOLE);
         struct judgement part = judgement_of(&arena, &m, &rule, DEMAND_PART);
         struct judgement any = judgement_of(&arena, &m, &rule, DEMAND_ANY);
-        assert_int_equal(whole.verdict, ROWS[idx].verdict);
-        assert_int_equal(whole.gives, ROWS[idx].is_whole);
-        assert_int_equal(part.verdict, ROWS[idx].part);
-        assert_int_equal(part.gives, ROWS[idx].is_part);
+        assert_int_equal(whole.verdict, row->verdict);
+        assert_int_equal(whole.gives, row->is_whole);
+        assert_int_equal(part.verdict, row->part);
+        assert_int_equal(part.gives, row->is_part);
         assert_int_equal(part.verdict == PARSE_OK, part.why.len == 0);
-        assert_int_equal(any.state, ROWS[idx].state);
+        assert_int_equal(any.state, row->state);
         assert_true(any.gives);
     }
     arena_release(&arena);

@@ -21,7 +21,6 @@ static const size_t ALL_NODES[] = {0, 1, 2, 3};
 #define ENV_JOB "REPERF_JOB=" JOB
 
 struct fixture {
-    struct arena arena;
     struct inventory inventory;
     struct condition env[16];
     struct str argv[16];
@@ -62,7 +61,7 @@ static void add_env(struct fixture *f, const char *name, const char *value)
 static int make(struct fixture *f)
 {
     struct launch_jobs jobs = {0};
-    int rc = launch_make(&f->arena, &f->opts, &f->step, &f->place, &jobs, &f->err);
+    int rc = launch_make(ARENA, &f->opts, &f->step, &f->place, &jobs, &f->err);
     f->jobs = jobs.items;
     f->n_jobs = jobs.n;
     return rc;
@@ -108,7 +107,6 @@ TEST(one_rank_is_started_as_it_is)
                  "FLAGS_x=1|" ENV_RUN "|" ENV_JOB "|MASTER_ADDR=10.12.0.2|MASTER_PORT=29501|WORLD_"
                  "SIZE=1|LOCAL_WORLD_SIZE=1|RANK=0|LOCAL_RANK=0|");
     assert_null(f.jobs[0].job.cleanup);
-    arena_release(&f.arena);
 }
 
 TEST(one_rank_a_node_has_nothing_around_it)
@@ -120,7 +118,6 @@ TEST(one_rank_a_node_has_nothing_around_it)
     assert_words(f.jobs[1].job.argv, "/home/a b/bin/reperf-train|--model|resnet50|");
     assert_string_equal(value_of(f.jobs[1].job.env, "RANK"), "1");
     assert_string_equal(value_of(f.jobs[1].job.env, "LOCAL_RANK"), "0");
-    arena_release(&f.arena);
 }
 
 TEST(each_node_starts_its_ranks)
@@ -142,7 +139,6 @@ TEST(each_node_starts_its_ranks)
                      ENV_RUN "|" ENV_JOB "|MASTER_ADDR=10.12.0.2|MASTER_PORT=29501|WORLD_SIZE=4|"
                              "LOCAL_WORLD_SIZE=2|OMP_WAIT_POLICY=passive|");
     }
-    arena_release(&f.arena);
 }
 
 TEST(a_shell_line_runs_once_a_node)
@@ -159,7 +155,6 @@ TEST(a_shell_line_runs_once_a_node)
     assert_words(f.jobs[1].job.env,
                  ENV_RUN "|" ENV_JOB "|MASTER_ADDR=10.12.0.2|MASTER_PORT=29501|NNODES=2|NPROC_PER_"
                          "NODE=8|NODE_IPS=10.12.0.2,10.12.0.3|NODE_RANK=1|");
-    arena_release(&f.arena);
 }
 
 TEST(the_steps_environment_is_kept_but_for_ranks)
@@ -185,7 +180,6 @@ TEST(the_steps_environment_is_kept_but_for_ranks)
     assert_string_equal(value_of(env, "PATH"), "/usr/bin:/bin");
     assert_string_equal(value_of(env, "ODD"), " 'quoted' \"twice\" $HOME `id`\nnext line; \\");
     assert_string_equal(value_of(env, "EMPTY"), "");
-    arena_release(&f.arena);
 }
 
 TEST(a_container_is_around_the_ranks)
@@ -229,14 +223,13 @@ TEST(a_container_is_around_the_ranks)
         has_odd = has_odd || strstr(argv[idx], "ODD=a 'b'\nc");
         has_name = has_name || strstr(argv[idx], "reperf-" RUN_NAME);
         if (strstr(argv[idx], "CACHE_") || strstr(argv[idx], "target=/reperf/cache")) {
-            cache = arena_printf(&f.arena, "%s%s|", cache, argv[idx]);
+            cache = arena_printf(ARENA, "%s%s|", cache, argv[idx]);
         }
     }
     assert_true(has_odd);
     assert_true(has_name);
     assert_string_equal(cache, "type=volume,source=reperf-cache,target=/reperf/cache|"
                                "CUDA_CACHE_PATH=/own|XDG_CACHE_HOME=/reperf/cache|");
-    arena_release(&f.arena);
 }
 
 TEST(mpirun_starts_all_from_the_first_node)
@@ -258,7 +251,6 @@ TEST(mpirun_starts_all_from_the_first_node)
         "-x|MASTER_PORT|-x|WORLD_SIZE|-x|LOCAL_WORLD_SIZE|-x|OMP_WAIT_POLICY|" NODE_SELF
         "|task|2|/home/a b/bin/reperf-train|--model|resnet50|");
     assert_string_equal(value_of(f.jobs[0].job.env, "ODD"), "a 'b'\nc; d");
-    arena_release(&f.arena);
     init(&f, 2, 8); /* a line that starts its own ranks: one process a node */
     f.inventory.launcher = LAUNCHER_MPIRUN;
     f.step.is_per_node = true;
@@ -267,7 +259,6 @@ TEST(mpirun_starts_all_from_the_first_node)
     f.argv[2] = STR_LIT("echo $NODE_RANK");
     assert_int_equal(make(&f), 0);
     assert_words_at(f.jobs[0].job.argv, 2, "10.12.0.2/31|1|2|10.11.0.2|10.11.0.3|");
-    arena_release(&f.arena);
 }
 
 TEST(networks_are_only_of_addresses)
@@ -279,17 +270,16 @@ TEST(networks_are_only_of_addresses)
                  {"10.0.0.1", "192.168.0.1", ""},
                  {"gpu1", "10.0.0.1", ""},
                  {"fe80::1", "fe80::2", ""}};
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+    for (EACH(row, CASES)) {
         struct inventory_node own[2] = {{.name = STR_LIT("a")}, {.name = STR_LIT("b")}};
         struct fixture f;
         init(&f, 2, 1);
-        own[0].address = own[0].fast_address = str_of(CASES[idx].a);
-        own[1].address = own[1].fast_address = str_of(CASES[idx].b);
+        own[0].address = own[0].fast_address = str_of(row->a);
+        own[1].address = own[1].fast_address = str_of(row->b);
         f.inventory.nodes = own;
         f.inventory.launcher = LAUNCHER_MPIRUN;
         assert_int_equal(make(&f), 0);
-        assert_string_equal(f.jobs[0].job.argv[2], CASES[idx].network);
-        arena_release(&f.arena);
+        assert_string_equal(f.jobs[0].job.argv[2], row->network);
     }
 }
 
@@ -313,7 +303,6 @@ TEST(slurm_gets_one_job_for_all_nodes)
     assert_int_equal(job->batch->gpus_per_node, 2);
     assert_int_equal(job->batch->limit_s, 600);
     assert_string_equal(job->batch->nodelist, "node[1-2]");
-    arena_release(&f.arena);
 }
 
 /* mpirun and srun start one container a node, which learns its number there. */
@@ -335,7 +324,6 @@ TEST(containers_of_other_launchers_have_a_hole)
             n_holes += str_ends(word, STR_LIT("REPERF_NODE_RANK=@"));
         }
         assert_int_equal(n_holes, 1);
-        arena_release(&f.arena);
     }
 }
 
@@ -347,27 +335,23 @@ TEST(what_cannot_be_launched_is_refused)
     } BAD[] = {
         {"A-B", {"1", 1}}, {"", {"1", 1}}, {"9A", {"1", 1}}, {"A=B", {"1", 1}}, {"A", {"x\0y", 3}}};
     struct fixture f;
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         init(&f, 1, 1);
-        f.env[0] = (struct condition){str_of(BAD[idx].name), BAD[idx].value};
+        f.env[0] = (struct condition){str_of(row->name), row->value};
         f.step.n_env = 1;
         assert_int_equal(make(&f), -1);
         assert_int_equal(f.err.code, ERR_MANIFEST);
-        arena_release(&f.arena);
     }
     init(&f, 1, 1);
     f.argv[1] = (struct str){"a\0b", 3};
     assert_int_equal(make(&f), -1);
     assert_int_equal(f.err.code, ERR_MANIFEST);
-    arena_release(&f.arena);
     init(&f, 2, 2);
     f.step.n_ranks = 3;
     assert_int_equal(make(&f), -1);
     assert_int_equal(f.err.code, ERR_INTERNAL);
     assert_non_null(strstr(f.err.msg, "planned for 3 ranks"));
-    arena_release(&f.arena);
     init(&f, 1, 2);
     f.place.master_port = 0;
     assert_int_equal(make(&f), -1);
-    arena_release(&f.arena);
 }

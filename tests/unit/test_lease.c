@@ -25,7 +25,7 @@ static const char *ask(struct loop *loop, struct remote *remote, const char *run
     struct err err = {0};
     enum step step;
     while ((step = lease_step(&op, remote, run, mode, &holder, &err)) == STEP_AGAIN) {
-        assert_int_equal(loop_once(loop, TICK_NS, &err), 0);
+        PASSES(loop_once(loop, TICK_NS, ERR));
     }
     if (step == STEP_FAIL) {
         print_message("%s\n", err.msg);
@@ -128,17 +128,17 @@ TEST_IN_SCRATCH(what_lies_in_a_leases_place_is_an_error)
         struct str holder = STR_EMPTY;
         struct err err = {0};
         enum step step;
-        assert_int_equal(fs_mkdir_p(work, &err), 0);
+        PASSES(fs_mkdir_p(work, ERR));
         if (ROWS[idx].file) {
             scratch_write(fs_join(&texts, work, ROWS[idx].file), STR_LIT("x"));
         } else {
-            assert_int_equal(fs_mkdir_p(fs_join(&texts, work, ROWS[idx].folder), &err), 0);
+            PASSES(fs_mkdir_p(fs_join(&texts, work, ROWS[idx].folder), ERR));
             write_holder(work, "run-a 1000\n");
         }
         loop_init(&loop, clock_system());
         struct remote *remote = remote_local_new(&loop, work);
         while ((step = lease_step(&op, remote, "run-a", LEASE_TAKE, &holder, &err)) == STEP_AGAIN) {
-            assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+            PASSES(loop_once(&loop, TICK_NS, ERR));
         }
         assert_int_equal(step, STEP_FAIL);
         assert_int_equal(err.code, ERR_DISK);
@@ -199,8 +199,8 @@ TEST_IN_SCRATCH(a_lease_of_the_dead_is_taken_over_unless_a_job_lives)
 {
     static const char *const NAMES[] = {"work",      "work folder", " two  blanks ", "a\ttab",
                                         "new\nline", "[a-z]*?",     "quo\"te's $x"};
-    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        take_over(fs_join(&texts, *state, NAMES[idx]));
+    for (EACH(row, NAMES)) {
+        take_over(fs_join(&texts, *state, *row));
     }
 }
 
@@ -243,7 +243,7 @@ TEST_IN_SCRATCH(a_process_with_the_number_of_a_job_is_not_the_job)
         int64_t start_offset;
         const char *boot;
     } ROWS[] = {{0, "another-boot"}, {-1, NULL}};
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         CLEANUP(loop) struct loop loop = LOOP_EMPTY;
         loop_init(&loop, clock_system());
         struct remote *remote = remote_local_new(&loop, *state);
@@ -251,7 +251,7 @@ TEST_IN_SCRATCH(a_process_with_the_number_of_a_job_is_not_the_job)
         assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
         write_holder(*state, "run-a 1000\n");
         PASSES(fs_mkdir_p(job, ERR));
-        write_pid(job, ROWS[idx].start_offset, ROWS[idx].boot);
+        write_pid(job, row->start_offset, row->boot);
         assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
         assert_string_equal(ask(&loop, remote, "run-b", LEASE_DROP), "");
         remote_free(remote);

@@ -45,9 +45,9 @@ TEST(assignments_and_uses_are_seen)
     assert_false(shell_assignment(str_of("--a=1"), &name, &value));
     assert_false(shell_assignment(str_of("1A=1"), &name, &value));
     assert_false(shell_assignment(str_of("=1"), &name, &value));
-    for (size_t idx = 0; idx < ARRAY_LEN(WANTED); idx++) {
+    for (EACH(row, WANTED)) {
         assert_true(shell_next_use(text, &cursor, &name, &has_default));
-        assert_true(str_eq_z(name, WANTED[idx]) && has_default == (WANTED[idx][0] == 'C'));
+        assert_true(str_eq_z(name, (*row)) && has_default == ((*row)[0] == 'C'));
     }
     assert_false(shell_next_use(text, &cursor, &name, &has_default));
 }

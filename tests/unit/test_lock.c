@@ -121,12 +121,12 @@ TEST_IN_SCRATCH(a_bad_lock_is_refused)
         "{\"schema_version\":1,\"kind\":\"dataset\",\"id\":\"d.1\",\"items\":[],"
         "\"list_sha256\":null,\"files\":null,\"file_bytes\":null,\"more\":1}",
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         struct lock lock;
         char *path = NULL;
         PASSES(lock_path(ARENA, *state, LOCK_DATASET, "d.1", &path, ERR));
         PASSES(fs_mkdir_p(fs_join(ARENA, *state, "dataset"), ERR));
-        scratch_write(path, str_of(BAD[idx]));
+        scratch_write(path, str_of(*row));
         FAILS(lock_read(ARENA, *state, LOCK_DATASET, "d.1", &lock, ERR), ERR_MANIFEST);
     }
 }
@@ -155,14 +155,14 @@ TEST(artifacts_are_resolved)
         {"nobody-knows-it", ARTIFACT_DATASET, NULL},
         {"reperf-cpu.synthetic", ARTIFACT_IMAGE, NULL},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct err err = {0};
         struct artifact artifact;
-        int result = artifact_resolve(ARENA, ".", ROWS[idx].name, &artifact, &err);
-        if (ROWS[idx].text) {
+        int result = artifact_resolve(ARENA, ".", row->name, &artifact, &err);
+        if (row->text) {
             assert_int_equal(result, 0);
-            assert_int_equal(artifact.kind, ROWS[idx].kind);
-            assert_string_equal(artifact_text(ARENA, &artifact), ROWS[idx].text);
+            assert_int_equal(artifact.kind, row->kind);
+            assert_string_equal(artifact_text(ARENA, &artifact), row->text);
         } else {
             assert_int_equal(result, -1);
             assert_int_equal(err.code, ERR_USAGE);

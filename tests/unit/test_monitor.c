@@ -115,8 +115,7 @@ TEST(taints)
 /* As many interfaces as are read, each with all that is wrong with one. */
 TEST(every_interface_may_taint)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
     strbuf_add_z(&text, "reperf-monitor 1 begin 2\n");
     for (int round = 0; round < 2; round++) {
         strbuf_printf(&text, "t 10%d.00 1.0\nc cpu  %d 0 50 1000 0 0 0 %d 0 0\n", round,
@@ -184,8 +183,7 @@ TEST(more_than_a_node_has_is_refused)
         {"n e%d 0 0 0 0 0 0 0 0\n", "line 258: too many interfaces"},
     };
     for (size_t row = 0; row < ARRAY_LEN(ROWS); row++) {
-        CLEANUP(strbuf) struct strbuf text;
-        strbuf_init(&text, 1 << 16);
+        CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 16);
         strbuf_add_z(&text, "reperf-monitor 1 begin 2\n");
         for (int idx = 0; idx <= MONITOR_PORTS_MAX; idx++) {
             const char *at = strstr(ROWS[row].line, "%d");

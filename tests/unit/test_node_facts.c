@@ -144,14 +144,14 @@ TEST(no_gpus)
          NULL, "mismatch"},
         {BEGIN "? nvidia.smi status 9: NVIDIA-SMI has failed\n" END, NULL, "status 9"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct node_facts facts = parsed(ARENA, ROWS[idx].text);
+    for (EACH(row, ROWS)) {
+        struct node_facts facts = parsed(ARENA, row->text);
         PASSES(facts_expand_gpus(ARENA, &facts, ERR));
-        if (ROWS[idx].count) {
-            is_value(&facts, "gpu.count", ROWS[idx].count);
+        if (row->count) {
+            is_value(&facts, "gpu.count", row->count);
         } else {
             assert_null(facts_value(&facts, "gpu.count").ptr);
-            assert_true(str_find(facts_why(&facts, "gpu.count"), str_of(ROWS[idx].why)) >= 0);
+            assert_true(str_find(facts_why(&facts, "gpu.count"), str_of(row->why)) >= 0);
         }
     }
 }
@@ -164,10 +164,10 @@ TEST(rows_that_are_no_csv)
                                           {"index, clocks.sm [MHz]", "0, 15 GHz"},
                                           {"index, clocks.sm [furlongs]", "0, 1 furlongs"},
                                           {"index, clocks.sm [MHz", "0, 1 MHz"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct smi_cell cells[SMI_COLUMNS_MAX];
         size_t n = 0;
-        FAILS(smi_row(ARENA, str_of(ROWS[idx][0]), str_of(ROWS[idx][1]), cells, &n, ERR), ERR_NODE);
+        FAILS(smi_row(ARENA, str_of((*row)[0]), str_of((*row)[1]), cells, &n, ERR), ERR_NODE);
     }
 }
 
@@ -178,7 +178,7 @@ TEST(banners)
         {"| NVIDIA-SMI 390.46                 Driver Version: 390.46                    |", ""},
         {"| NVIDIA-SMI 470.57   Driver Version: 470.57   CUDA Version: N/A      |", ""},
         {"", ""}};
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_true(str_eq_z(smi_banner_cuda(str_of(ROWS[idx][0])), ROWS[idx][1]));
+    for (EACH(row, ROWS)) {
+        assert_true(str_eq_z(smi_banner_cuda(str_of((*row)[0])), (*row)[1]));
     }
 }

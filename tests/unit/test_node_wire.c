@@ -67,8 +67,7 @@ TEST(what_is_no_request_is_refused)
 
 TEST(answers_are_read_as_written)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, NODE_FRAME_MAX);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(NODE_FRAME_MAX);
     struct node_answer answer = {.seq = 0xfffffffe, .status = 74, .text = STR_LIT("why\n")};
     struct node_answer got;
     size_t len = 0;
@@ -86,8 +85,7 @@ TEST(answers_are_read_as_written)
 
 TEST(what_is_too_long_is_not_written)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 2 * NODE_FRAME_MAX);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(2 * NODE_FRAME_MAX);
     static char big[NODE_BODY_MAX];
     const struct str field = {big, sizeof(big)};
     node_request_write(&out, &(struct node_request){1, NODE_START, &field, 1});

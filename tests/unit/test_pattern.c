@@ -52,10 +52,10 @@ TEST(a_bad_pattern_names_the_place)
         {"*", "character 1"},        {"\\", "character 2"},
         {"(*UTF)a", "UTF"},          {"\\C", "\\C"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         struct pattern *p = NULL;
-        FAILS(pattern_new(str_of(BAD[idx].source), &p, ERR), ERR_MANIFEST);
-        SAYS(BAD[idx].says);
+        FAILS(pattern_new(str_of(row->source), &p, ERR), ERR_MANIFEST);
+        SAYS(row->says);
         assert_null(p);
     }
 }
@@ -141,10 +141,10 @@ TEST(a_cut_line_matches_in_part)
         {"nothing of the kind", false},
         {"iter: 3/4, loss", false},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(LINES); idx++) {
-        bool is_partial = !LINES[idx].is_partial;
-        PASSES(pattern_match_partial(p, str_of(LINES[idx].line), 4, PLENTY, &is_partial, ERR));
-        assert_int_equal(is_partial, LINES[idx].is_partial);
+    for (EACH(row, LINES)) {
+        bool is_partial = !row->is_partial;
+        PASSES(pattern_match_partial(p, str_of(row->line), 4, PLENTY, &is_partial, ERR));
+        assert_int_equal(is_partial, row->is_partial);
     }
     assert_true(matches(p, STR_LIT("iter: 3/4, ips: 2 samples/sec"))); /* still works after */
     pattern_free(p);

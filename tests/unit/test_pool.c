@@ -35,7 +35,7 @@ TEST(every_job_gives_its_own_result)
     for (size_t n_threads = POOL_THREADS_MIN; n_threads <= POOL_THREADS_MAX; n_threads *= 2) {
         CLEANUP(pool) struct pool *pool = NULL;
         struct err err = {0};
-        assert_int_equal(pool_new(n_threads, &pool, &err), 0);
+        PASSES(pool_new(n_threads, &pool, ERR));
         for (int64_t idx = 0; idx < N; idx++) {
             args[idx].value = idx % 7 == 3 ? -idx : idx;
             jobs[idx] = (struct pool_job){.fn = square, .arg = &args[idx]};

@@ -172,9 +172,9 @@ TEST(label_maps_have_one_form)
     CLEANUP(file) struct file deep = png_of(&picture);
     CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 1);
     const struct file *const wrong[] = {&rgb, &deep, &jpeg};
-    for (size_t idx = 0; idx < ARRAY_LEN(wrong); idx++) {
-        PASSES(image_probe(text_of(wrong[idx]), true, "test", &info, ERR));
-        FAILS(image_decode_labels(text_of(wrong[idx]), &info, out, ERR), ERR_INTEGRITY);
+    for (EACH(row, wrong)) {
+        PASSES(image_probe(text_of(*row), true, "test", &info, ERR));
+        FAILS(image_decode_labels(text_of(*row), &info, out, ERR), ERR_INTEGRITY);
     }
 }
 
@@ -270,15 +270,15 @@ TEST(packed_sizes)
                                         {500, 375, 256, 341, 256}, {375, 500, 256, 256, 341},
                                         {256, 300, 256, 256, 300}, {200, 100, 256, 200, 100},
                                         {16384, 1, 256, 16384, 1}, {1000, 1000, 1, 1, 1}};
-    for (size_t idx = 0; idx < ARRAY_LEN(cases); idx++) {
-        struct pixel_info info = {.width = cases[idx][0], .height = cases[idx][1]};
+    for (EACH(row, cases)) {
+        struct pixel_info info = {.width = (*row)[0], .height = (*row)[1]};
         uint32_t width = 0, height = 0;
-        image_packed_size(&info, cases[idx][2], &width, &height);
-        assert_int_equal(width, cases[idx][3]);
-        assert_int_equal(height, cases[idx][4]);
+        image_packed_size(&info, (*row)[2], &width, &height);
+        assert_int_equal(width, (*row)[3]);
+        assert_int_equal(height, (*row)[4]);
         image_packed_size(&info, -1, &width, &height);
-        assert_int_equal(width, cases[idx][0]);
-        assert_int_equal(height, cases[idx][1]);
+        assert_int_equal(width, (*row)[0]);
+        assert_int_equal(height, (*row)[1]);
     }
 }
 
@@ -288,10 +288,10 @@ TEST(resampling_keeps_what_it_must)
     static const struct resample_size sizes[] = {{300, 200}, {299, 200}, {171, 114},
                                                  {150, 100}, {7, 5},     {1, 1}};
     const struct resample_size whole = {300, 200};
-    for (size_t idx = 0; idx < ARRAY_LEN(sizes); idx++) {
-        size_t n = (size_t)sizes[idx].width * sizes[idx].height * 3;
+    for (EACH(row, sizes)) {
+        size_t n = (size_t)row->width * row->height * 3;
         memset(from, 255, sizeof(from)); /* the weights add up to one, also at the edges */
-        resample_rgb(from, whole, to, sizes[idx]);
+        resample_rgb(from, whole, to, *row);
         for (size_t at = 0; at < n; at++) {
             assert_int_equal(to[at], 255);
         }
@@ -299,11 +299,11 @@ TEST(resampling_keeps_what_it_must)
              at++) { /* from left to right, and only in one channel */
             from[at] = at % 3 == 1 ? (uint8_t)(at / 3 % 300 * 255 / 299) : 9;
         }
-        resample_rgb(from, whole, to, sizes[idx]);
+        resample_rgb(from, whole, to, *row);
         for (size_t at = 0; at < n; at += 3) {
             assert_int_equal(to[at], 9);
             assert_int_equal(to[at + 2], 9);
-            if (at / 3 % sizes[idx].width) {
+            if (at / 3 % row->width) {
                 assert_true(to[at + 1] >= to[at - 2]);
             }
         }

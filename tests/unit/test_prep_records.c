@@ -54,9 +54,8 @@ static int read_record(const uint8_t *bytes, size_t len, int32_t *row, struct er
 TEST(tfrecords_come_back)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
-        CLEANUP(strbuf) struct strbuf text = {0};
+        CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
         int32_t row[ROW_LEN], again[ROW_LEN];
-        strbuf_init(&text, 1u << 20);
         tokens_draw(seed, &SHAPE, row);
         tfrecord_append(&text, &SHAPE, row);
         PASSES(read_record((const uint8_t *)text.ptr, text.len, again, ERR));
@@ -66,9 +65,8 @@ TEST(tfrecords_come_back)
 
 TEST(a_changed_byte_is_seen)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
     int32_t row[ROW_LEN];
-    strbuf_init(&text, 1u << 20);
     tokens_draw(3, &SHAPE, row);
     tfrecord_append(&text, &SHAPE, row);
     for (size_t idx = 0; idx < text.len; idx++) {
@@ -126,23 +124,22 @@ TEST(hdf5_comes_back)
     for (size_t idx = 0; idx < N_ROWS; idx++) {
         tokens_draw(idx, &SHAPE, rows + idx * ROW_LEN);
     }
-    assert_int_equal(hdf5_make(rows, N_ROWS, &SHAPE, &bytes, &len, &err), 0);
-    assert_int_equal(hdf5_make(rows, N_ROWS, &SHAPE, &second, &second_len, &err), 0);
+    PASSES(hdf5_make(rows, N_ROWS, &SHAPE, &bytes, &len, ERR));
+    PASSES(hdf5_make(rows, N_ROWS, &SHAPE, &second, &second_len, ERR));
     assert_int_equal(len, second_len); /* no time in it */
     assert_memory_equal(bytes, second, len);
     scratch_write(path, (struct str){(const char *)bytes, len});
     CLEANUP(hdf5) struct hdf5_file *file = NULL;
-    assert_int_equal(hdf5_open(path, &SHAPE, &file, &err), 0);
+    PASSES(hdf5_open(path, &SHAPE, &file, ERR));
     assert_int_equal(hdf5_n_rows(file), N_ROWS);
-    assert_int_equal(hdf5_read(file, 0, 3, again, &err), 0);
-    assert_int_equal(hdf5_read(file, 3, N_ROWS - 3, again + (size_t)3 * ROW_LEN, &err), 0);
+    PASSES(hdf5_read(file, 0, 3, again, ERR));
+    PASSES(hdf5_read(file, 3, N_ROWS - 3, again + (size_t)3 * ROW_LEN, ERR));
     assert_memory_equal(rows, again, sizeof(rows));
     static const struct tokens_shape others[] = {{31, 5}, {32, 4}, {64, 5}};
-    for (size_t idx = 0; idx < ARRAY_LEN(others); idx++) {
+    for (EACH(row, others)) {
         CLEANUP(hdf5) struct hdf5_file *other = NULL;
         err = (struct err){0};
-        assert_int_equal(hdf5_open(path, &others[idx], &other, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
+        FAILS(hdf5_open(path, row, &other, ERR), ERR_INTEGRITY);
     }
     for (size_t cut = 0; cut < len; cut += len / 7) {
         CLEANUP(hdf5) struct hdf5_file *other = NULL;
@@ -167,10 +164,8 @@ TEST(meta_mat_comes_back)
     struct meta_mat again;
     uint8_t *bytes = NULL;
     size_t len = 0;
-    struct err err = {0};
-    assert_int_equal(meta_mat_make(&meta, &bytes, &len, &err), 0);
-    assert_int_equal(
-        meta_mat_parse(&scratch_arena, (struct str){(const char *)bytes, len}, &again, &err), 0);
+    PASSES(meta_mat_make(&meta, &bytes, &len, ERR));
+    PASSES(meta_mat_parse(&scratch_arena, (struct str){(const char *)bytes, len}, &again, ERR));
     assert_int_equal(again.n, 3);
     for (size_t idx = 0; idx < 3; idx++) {
         assert_int_equal(again.synsets[idx].number, synsets[idx].number);
@@ -204,14 +199,14 @@ TEST(lists_are_strict)
                  {"\n", false},
                  {"", false}};
     const char *path = scratch_path("list");
-    for (size_t idx = 0; idx < ARRAY_LEN(cases); idx++) {
+    for (EACH(row, cases)) {
         struct tree_source source = {0};
         struct err err = {0};
-        scratch_write(path, str_of(cases[idx].text));
+        scratch_write(path, str_of(row->text));
         assert_int_equal(tree_source_list(&scratch_arena, path, &source, &err),
-                         cases[idx].is_good ? 0 : -1);
-        assert_int_equal(err.code, cases[idx].is_good ? ERR_NONE : ERR_INTEGRITY);
-        if (cases[idx].is_good) {
+                         row->is_good ? 0 : -1);
+        assert_int_equal(err.code, row->is_good ? ERR_NONE : ERR_INTEGRITY);
+        if (row->is_good) {
             assert_non_null(tree_list_find(source.list, "a"));
             assert_null(tree_list_find(source.list, "c"));
             assert_null(tree_list_find(source.list, ""));

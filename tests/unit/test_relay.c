@@ -23,8 +23,7 @@ static const char *const ORDER[] = {
 /* With another text for one field (SIZE_MAX: none). */
 static struct str order_with(size_t at, const char *text)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 1u << 16);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 16);
     for (size_t idx = 0; idx < ARRAY_LEN(ORDER); idx++) {
         const char *field = idx == at ? text : ORDER[idx];
         strbuf_add(&out, field, strlen(field) + 1);
@@ -132,15 +131,14 @@ TEST(hostile_orders_are_refused)
         {22, "2"},
         {22, "0"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        expect_refused(order_with(BAD[idx].at, BAD[idx].text), BAD[idx].text);
+    for (EACH(row, BAD)) {
+        expect_refused(order_with(row->at, row->text), row->text);
     }
     struct str text = order_with(SIZE_MAX, NULL);
     for (size_t len = 0; len < text.len; len++) {
         expect_refused(str_dup(&scratch_arena, str_sub(text, 0, len)), "a part of it");
     }
-    CLEANUP(strbuf) struct strbuf more;
-    strbuf_init(&more, 1u << 16);
+    CLEANUP(strbuf) struct strbuf more = STRBUF(1u << 16);
     strbuf_add_str(&more, text);
     strbuf_add_char(&more, 'x');
     expect_refused(strbuf_str(&more), "something after it");
@@ -175,8 +173,8 @@ TEST(lines_are_told_from_noise)
         assert_int_equal(again.word, word);
         assert_true(again.a == 3 && again.b == 0 && str_eq_z(again.text, "no route"));
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(NOISE); idx++) {
-        assert_false(relay_line_parse(str_of(NOISE[idx]), &again));
+    for (EACH(row, NOISE)) {
+        assert_false(relay_line_parse(str_of(*row), &again));
     }
     strbuf_release(&out);
 }
@@ -189,17 +187,17 @@ TEST(hops_are_read_as_written)
     struct relay_hop again;
     struct strbuf out;
     strbuf_init(&out, 4096);
-    for (size_t idx = 0; idx < ARRAY_LEN(hops); idx++) {
+    for (EACH(row, hops)) {
         strbuf_clear(&out);
-        relay_hop_write(&hops[idx], &out);
+        relay_hop_write(row, &out);
         assert_true(relay_hop_parse(&scratch_arena, strbuf_str(&out), &again));
-        assert_int_equal(again.port, hops[idx].port);
-        assert_string_equal(again.address[0], hops[idx].address[0]);
-        assert_true(!again.address[1] == !hops[idx].address[1]);
+        assert_int_equal(again.port, row->port);
+        assert_string_equal(again.address[0], row->address[0]);
+        assert_true(!again.address[1] == !row->address[1]);
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        if (relay_hop_parse(&scratch_arena, str_of(BAD[idx]), &again)) {
-            fail_msg("accepted: %s", BAD[idx]);
+    for (EACH(row, BAD)) {
+        if (relay_hop_parse(&scratch_arena, str_of(*row), &again)) {
+            fail_msg("accepted: %s", *row);
         }
     }
     strbuf_release(&out);

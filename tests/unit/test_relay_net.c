@@ -104,8 +104,8 @@ TEST(who_knows_the_token_is_connected)
     } WAYS[] = {{net_find, "127.0.0.1", NULL},
                 {find_behind_a_dead_one, "name", NULL},
                 {net_find, "no address", "127.0.0.1"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(WAYS); idx++) {
-        struct meeting *meeting = begin(WAYS[idx].find, WAYS[idx].first, WAYS[idx].second, TOKEN);
+    for (EACH(row, WAYS)) {
+        struct meeting *meeting = begin(row->find, row->first, row->second, TOKEN);
         CLEANUP(fd) int fd = -1;
         char text[8] = "";
         call_and_wait(meeting);

@@ -73,23 +73,22 @@ static int take(struct taken *taken, struct str bytes, size_t piece, bool *ret_i
 TEST(members_are_read_in_any_pieces)
 {
     static const size_t PIECES[] = {1, 7, 511, 512, 513, 1u << 20};
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 1u << 20);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 20);
     add_member(&out, (struct relay_member){.file = 0, .offset = 0}, "first");
     add_member(&out, (struct relay_member){.file = 1999999, .offset = 1ULL << 45}, "rest");
     add_member(&out, (struct relay_member){.file = 3, .offset = 0}, "");
     add_zeros(&out, RELAY_END_BYTES);
     assert_int_equal(out.len % USTAR_BLOCK, 0);
-    for (size_t idx = 0; idx < ARRAY_LEN(PIECES); idx++) {
+    for (EACH(row, PIECES)) {
         struct taken taken = {0};
         bool is_over;
         strbuf_init(&taken.text, 4096);
-        PASSES(take(&taken, strbuf_str(&out), PIECES[idx], &is_over, ERR));
+        PASSES(take(&taken, strbuf_str(&out), *row, &is_over, ERR));
         assert_true(is_over);
         assert_string_equal(taken.text.ptr, "[0@0+5 first][1999999@35184372088832+4 rest][3@0+0 ]");
         strbuf_release(&taken.text);
         strbuf_init(&taken.text, 4096);
-        PASSES(take(&taken, str_sub(strbuf_str(&out), 0, out.len - 1), PIECES[idx], &is_over, ERR));
+        PASSES(take(&taken, str_sub(strbuf_str(&out), 0, out.len - 1), *row, &is_over, ERR));
         assert_false(is_over); /* cut off: the reader waits for the rest */
         strbuf_release(&taken.text);
     }
@@ -97,8 +96,7 @@ TEST(members_are_read_in_any_pieces)
 
 TEST(a_sinks_error_ends_it)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 1u << 16);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 16);
     add_member(&out, (struct relay_member){.file = 1}, "a");
     add_member(&out, (struct relay_member){.file = 2}, "");
     for (int at = 1; at <= 5; at++) {
@@ -210,8 +208,7 @@ TEST(hostile_headers_are_refused)
 #undef AT
 #undef NAME
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        CLEANUP(strbuf) struct strbuf out;
-        strbuf_init(&out, 1u << 16);
+        CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 16);
         struct err err = {0};
         add_member(&out, (struct relay_member){.file = 7}, "x");
         plant(out.ptr, BAD[idx].at, BAD[idx].bytes, BAD[idx].len);
@@ -225,8 +222,7 @@ TEST(hostile_headers_are_refused)
 TEST(every_changed_bit_of_a_header_is_seen)
 {
     for (size_t bit = 0; bit < 8 * USTAR_BLOCK; bit++) {
-        CLEANUP(strbuf) struct strbuf out;
-        strbuf_init(&out, 1u << 16);
+        CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 16);
         add_member(&out, (struct relay_member){.file = 7}, "x");
         out.ptr[bit / 8] = (char)(out.ptr[bit / 8] ^ (1 << bit % 8));
         FAILS(take_all(&out, ERR), ERR_INTEGRITY);
@@ -239,18 +235,17 @@ TEST(nothing_hides_between_members)
         size_t zeros;
         bool in_padding, more;
     } WAYS[] = {{0, true, false}, {USTAR_BLOCK, false, true}, {RELAY_END_BYTES, false, true}};
-    for (size_t idx = 0; idx < ARRAY_LEN(WAYS); idx++) {
-        CLEANUP(strbuf) struct strbuf out;
-        strbuf_init(&out, 1u << 16);
+    for (EACH(row, WAYS)) {
+        CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 16);
         struct taken taken = {0};
         bool is_over;
         strbuf_init(&taken.text, 4096);
         add_member(&out, (struct relay_member){.file = 7}, "x");
-        if (WAYS[idx].in_padding) {
+        if (row->in_padding) {
             out.ptr[out.len - 1] = 'y';
         }
-        add_zeros(&out, WAYS[idx].zeros);
-        if (WAYS[idx].more) {
+        add_zeros(&out, row->zeros);
+        if (row->more) {
             add_member(&out, (struct relay_member){.file = 8}, "y");
         }
         FAILS(take(&taken, strbuf_str(&out), 4096, &is_over, ERR), ERR_INTEGRITY);

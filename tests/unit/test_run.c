@@ -32,8 +32,8 @@ TEST(run_ids_sort_by_time)
 TEST(case_ids_become_folders_only_when_safe)
 {
     static const char *const BAD[] = {"", "/", "a//b", "a/../b", "a/", "/a", "a b", "a/.", "a\nb"};
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        assert_false(plan_case_id_is_safe(str_of(BAD[idx])));
+    for (EACH(row, BAD)) {
+        assert_false(plan_case_id_is_safe(str_of(*row)));
     }
     assert_true(plan_case_id_is_safe(STR_LIT(CASE_ID)));
 }
@@ -227,13 +227,13 @@ TEST(a_step_gets_the_nodes_that_it_needs)
         {"resnet50/reperf/fp32/n4g8/bs96", PROFILE_FULL, 3, 8, 4, 32, ERR_NODE},
         {"resnet50/reperf/fp32/n4g8/bs96", PROFILE_FULL, 4, 4, 4, 32, ERR_NODE},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct report report;
-        struct plan plan = make_plan(ARENA, &report, ROWS[idx].profile, ROWS[idx].glob,
-                                     ROWS[idx].n_nodes, ROWS[idx].n_gpus);
-        assert_int_equal(plan.steps[0].cause, ROWS[idx].cause);
-        assert_int_equal(plan.steps[0].n_nodes, ROWS[idx].nodes);
-        assert_int_equal(plan.steps[0].n_ranks, ROWS[idx].ranks);
+        struct plan plan =
+            make_plan(ARENA, &report, row->profile, row->glob, row->n_nodes, row->n_gpus);
+        assert_int_equal(plan.steps[0].cause, row->cause);
+        assert_int_equal(plan.steps[0].n_nodes, row->nodes);
+        assert_int_equal(plan.steps[0].n_ranks, row->ranks);
     }
 }
 
@@ -253,10 +253,8 @@ TEST(full_is_as_the_report_says_and_needs_its_gpus)
 
 TEST(plans_are_read_back_as_written)
 {
-    CLEANUP(strbuf) struct strbuf first;
-    strbuf_init(&first, 16 << 20);
-    CLEANUP(strbuf) struct strbuf second;
-    strbuf_init(&second, 16 << 20);
+    CLEANUP(strbuf) struct strbuf first = STRBUF(16 << 20);
+    CLEANUP(strbuf) struct strbuf second = STRBUF(16 << 20);
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct report report;
     struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, "*", 1, 0);
@@ -282,10 +280,8 @@ TEST(plans_are_read_back_as_written)
 
 static void put_log(struct arena *arena, const char *folder, double rate, int64_t exit_status)
 {
-    CLEANUP(strbuf) struct strbuf log;
-    strbuf_init(&log, 1 << 20);
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf log = STRBUF(1 << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
     uint8_t sha256[SHA256_BYTES];
     char hex[SHA256_HEX_SIZE];
     strbuf_add_z(
@@ -325,10 +321,8 @@ static void put_log(struct arena *arena, const char *folder, double rate, int64_
 /* An evidence folder as run_create would make it, on a machine with a GPU. */
 static void put_frozen(struct arena *arena, const char *folder, enum profile profile)
 {
-    CLEANUP(strbuf) struct strbuf plan_text;
-    strbuf_init(&plan_text, 1 << 20);
-    CLEANUP(strbuf) struct strbuf lock_text;
-    strbuf_init(&lock_text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf plan_text = STRBUF(1 << 20);
+    CLEANUP(strbuf) struct strbuf lock_text = STRBUF(1 << 20);
     struct report report;
     struct plan plan = make_plan(arena, &report, profile, CASE_ID, 1, 1);
     struct str report_text;
@@ -353,8 +347,8 @@ static void put_frozen(struct arena *arena, const char *folder, enum profile pro
         {"lock/lock.json", strbuf_str(&lock_text)},
         {"environment/local.json", STR_LIT("{\"conditions\": {\"gpu\": \"Another GPU\"}}")},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(files); idx++) {
-        PASSES(rundir_write(arena, folder, files[idx].name, files[idx].text, ERR));
+    for (EACH(row, files)) {
+        PASSES(rundir_write(arena, folder, row->name, row->text, ERR));
     }
 }
 
@@ -377,19 +371,19 @@ TEST_IN_SCRATCH(full_runs_are_held_against_the_published_number)
         {383.0 * 0.94, 0, RUN_SLOWER, 1},      {383.0, 1, RUN_FAILED, 8},
     };
     put_frozen(ARENA, *state, PROFILE_FULL);
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         CLEANUP(frozen) struct frozen frozen = {0};
         struct run_result result;
-        put_log(ARENA, *state, ROWS[idx].rate, ROWS[idx].exit_status);
+        put_log(ARENA, *state, row->rate, row->exit_status);
         PASSES(frozen_load(ARENA, *state, &frozen, ERR));
         PASSES(
             result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR));
         assert_int_equal(result.n_cells, 1);
-        assert_int_equal(result.cells[0].verdict, ROWS[idx].verdict);
-        assert_int_equal(result.exit_status, ROWS[idx].status);
-        if (ROWS[idx].verdict != RUN_FAILED) {
-            assert_true(fabs(result.cells[0].value - ROWS[idx].rate) < 1e-6);
-            assert_true(fabs(result.cells[0].rel_diff - (ROWS[idx].rate / 383.0 - 1)) < 1e-9);
+        assert_int_equal(result.cells[0].verdict, row->verdict);
+        assert_int_equal(result.exit_status, row->status);
+        if (row->verdict != RUN_FAILED) {
+            assert_true(fabs(result.cells[0].value - row->rate) < 1e-6);
+            assert_true(fabs(result.cells[0].rel_diff - (row->rate / 383.0 - 1)) < 1e-9);
         } else {
             assert_true(isnan(result.cells[0].value));
         }
@@ -405,16 +399,16 @@ TEST_IN_SCRATCH(a_rehearsal_claims_no_number)
         int status;
     } ROWS[] = {{0, RUN_NOT_COMPARABLE, 0}, {1, RUN_FAILED, 8}};
     put_frozen(ARENA, *state, PROFILE_FULL);
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         CLEANUP(frozen) struct frozen frozen = {0};
         struct run_result result;
-        put_log(ARENA, *state, 383.0, ROWS[idx].exit_status);
+        put_log(ARENA, *state, 383.0, row->exit_status);
         PASSES(frozen_load(ARENA, *state, &frozen, ERR));
         frozen.plan.is_rehearsal = true;
         PASSES(
             result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR));
-        assert_int_equal(result.cells[0].verdict, ROWS[idx].verdict);
-        assert_int_equal(result.exit_status, ROWS[idx].status);
+        assert_int_equal(result.cells[0].verdict, row->verdict);
+        assert_int_equal(result.exit_status, row->status);
         assert_true(isnan(result.cells[0].rel_diff));
     }
 }
@@ -463,8 +457,7 @@ TEST_IN_SCRATCH(no_condition_of_a_run_is_left_out)
 
 TEST_IN_SCRATCH(a_machine_of_too_many_conditions_is_refused)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1 << 20);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 20);
     put_frozen(ARENA, *state, PROFILE_FULL);
     for (int n = 64; n <= 65; n++) {
         CLEANUP(frozen) struct frozen frozen = {0};

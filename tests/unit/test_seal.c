@@ -42,8 +42,8 @@ static const char *make_run(const char *name)
     const char *folder = scratch_path(name);
     struct err err = {0};
     ASSERT(fs_remove_tree(folder, &err) == 0);
-    for (size_t idx = 0; idx < ARRAY_LEN(RUN); idx++) {
-        put(folder, RUN[idx].name, RUN[idx].text);
+    for (EACH(row, RUN)) {
+        put(folder, row->name, row->text);
     }
     return folder;
 }
@@ -75,10 +75,7 @@ static int verify(const char *path, const struct sign_key *with, bool allows_uns
 static void expect_verified(const char *path, const struct sign_key *with)
 {
     struct verify_info info;
-    struct err err = {0};
-    if (verify(path, with, with == NULL, &info, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(verify(path, with, with == NULL, &info, ERR));
     assert_int_equal(info.n_files, ARRAY_LEN(RUN) + 4);
     assert_int_equal(info.outcome, EVIDENCE_WARNED);
 }
@@ -98,11 +95,8 @@ static const char *sealed(const char *name, const struct sign_key *with)
 {
     const char *archive = scratch_path(arena_printf(&scratch_arena, "%s.tar.zst", name));
     struct seal_info info;
-    struct err err = {0};
     unlink(archive);
-    if (seal(make_run(name), archive, with, &info, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(seal(make_run(name), archive, with, &info, ERR));
     assert_int_equal(info.n_files, ARRAY_LEN(RUN) + 4);
     return archive;
 }
@@ -255,15 +249,15 @@ TEST(only_reproduced_passes)
         {"slower", EVIDENCE_FAILED},     {"not_comparable", EVIDENCE_WARNED},
         {"failed", EVIDENCE_FAILED},     {"not_run", EVIDENCE_WARNED},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(WANTED); idx++) {
+    for (EACH(row, WANTED)) {
         struct evidence_facts facts = {0};
         const char *text =
             arena_printf(&scratch_arena,
                          "{\"run_id\":\"20261121T000000.000Z-00000001\",\"report\":\"r\","
                          "\"cells\":[{\"case\":\"a\",\"verdict\":\"%s\"}]}",
-                         WANTED[idx].verdict);
+                         row->verdict);
         PASSES(evidence_facts(&scratch_arena, str_of(text), "result.json", &facts, ERR));
-        assert_int_equal(facts.outcome, WANTED[idx].outcome);
+        assert_int_equal(facts.outcome, row->outcome);
     }
 }
 
@@ -273,8 +267,7 @@ TEST(a_result_that_says_other_than_the_statement_is_refused)
     struct evidence_facts wrong;
     struct evidence_files files = {0};
     struct evidence_file file = {.name = STR_LIT(USTAR_SUMS)};
-    CLEANUP(strbuf) struct strbuf payload;
-    strbuf_init(&payload, 1u << 20);
+    CLEANUP(strbuf) struct strbuf payload = STRBUF(1u << 20);
     VEC_PUSH(&files, file);
     PASSES(evidence_facts(&scratch_arena, str_of(RUN[5].text), "result.json", &facts, ERR));
     assert_int_equal(facts.outcome, EVIDENCE_WARNED);
@@ -436,9 +429,9 @@ TEST(verified_archives_unpack_in_the_same_pass)
     struct verify_info info;
     PASSES(verify_archive(&scratch_arena, &opts, &info, ERR));
     expect_verified(out, &key);
-    for (size_t idx = 0; idx < ARRAY_LEN(RUN); idx++) {
-        struct str bytes = scratch_read(fs_join(&scratch_arena, out, RUN[idx].name));
-        assert_true(str_eq_z(bytes, RUN[idx].text));
+    for (EACH(row, RUN)) {
+        struct str bytes = scratch_read(fs_join(&scratch_arena, out, row->name));
+        assert_true(str_eq_z(bytes, row->text));
     }
     wrong.key = &other_key;
     wrong.unpack_to = scratch_path("unpack.wrong");

@@ -112,8 +112,7 @@ TEST(files_that_are_no_key_are_refused)
 
 TEST(pae_is_what_dsse_says)
 {
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 256);
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(256);
     /* Source: secure-systems-lab/dsse, protocol.md, test vectors. */
     dsse_pae(&buf, STR_LIT("http://example.com/HelloWorld"), STR_LIT("hello world"));
     assert_string_equal(buf.ptr, "DSSEv1 29 http://example.com/HelloWorld 11 hello world");
@@ -124,8 +123,7 @@ TEST(base64_has_one_text_for_each_value)
     static const char *const BAD[] = {"Z",        "Zg",   "Zg=",  "Zh==",   "Zm9=", "====",
                                       "Zg==Zg==", "Z===", "Zm 9", "Zm9v\n", "Zm-_", "Z=g="};
     for (size_t len = 0; len < 1600; len++) {
-        CLEANUP(strbuf) struct strbuf buf;
-        strbuf_init(&buf, 4096);
+        CLEANUP(strbuf) struct strbuf buf = STRBUF(4096);
         struct str back;
         char bytes[1600];
         for (size_t idx = 0; idx < len; idx++) {
@@ -137,13 +135,12 @@ TEST(base64_has_one_text_for_each_value)
         assert_memory_equal(back.ptr, bytes, len);
     }
     /* Source: RFC 4648 section 10. */
-    CLEANUP(strbuf) struct strbuf known = {0};
-    strbuf_init(&known, 64);
+    CLEANUP(strbuf) struct strbuf known = STRBUF(64);
     base64_encode(&known, STR_LIT("fooba"));
     assert_string_equal(known.ptr, "Zm9vYmE=");
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         struct str back;
-        FAILS(base64_decode(&arena, str_of(BAD[idx]), &back, ERR), ERR_PARSE);
+        FAILS(base64_decode(&arena, str_of(*row), &back, ERR), ERR_PARSE);
     }
 }
 

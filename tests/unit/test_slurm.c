@@ -46,14 +46,14 @@ TEST(states_mean_what_slurm_says)
         {"slurm 0 12 COMPLETED None", JOB_LOST, 0, false, ERR_NONE, "Slurm job 12: COMPLETED"},
         {"slurm 0 12 UNKNOWN", JOB_LOST, 0, false, ERR_NONE, "Slurm job 12: UNKNOWN"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+    for (EACH(row, CASES)) {
         int64_t gone_ns = 0;
-        struct job_report report = read_line(CASES[idx].line, NOW_NS, &gone_ns);
-        assert_int_equal(report.state, CASES[idx].state);
-        assert_int_equal(report.exit_status, CASES[idx].exit_status);
-        assert_int_equal(report.is_waiting, CASES[idx].is_waiting);
-        assert_int_equal(report.cause, CASES[idx].cause);
-        assert_string_equal(report.why, CASES[idx].why);
+        struct job_report report = read_line(row->line, NOW_NS, &gone_ns);
+        assert_int_equal(report.state, row->state);
+        assert_int_equal(report.exit_status, row->exit_status);
+        assert_int_equal(report.is_waiting, row->is_waiting);
+        assert_int_equal(report.cause, row->cause);
+        assert_string_equal(report.why, row->why);
     }
 }
 
@@ -92,9 +92,9 @@ TEST(what_ended_the_ranks_is_waited_for)
 TEST(other_words_are_an_error)
 {
     static const char *const BAD[] = {"", "Welcome to login1!", "ended x", "ended 300"};
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+    for (EACH(row, BAD)) {
         struct job_report report;
         int64_t gone_ns = 0;
-        FAILS(slurm_read_report(str_of(BAD[idx]), NOW_NS, &gone_ns, &report, ERR), ERR_ANY);
+        FAILS(slurm_read_report(str_of(*row), NOW_NS, &gone_ns, &report, ERR), ERR_ANY);
     }
 }

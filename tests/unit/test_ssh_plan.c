@@ -33,14 +33,14 @@ TEST(test_answer)
         {WHOLE_TEXT "revokedhostkeys /r\n", "revokedhostkeys: "},
         {WHOLE_TEXT "connecttimeout none\nforwardagent yes\n", NULL},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         struct ssh_answer answer;
         struct err err = {0};
-        assert_int_equal(ssh_answer_read(ARENA, str_of(ROWS[idx].text), &answer, &err),
-                         ROWS[idx].error ? -1 : 0);
-        if (ROWS[idx].error) {
+        assert_int_equal(ssh_answer_read(ARENA, str_of(row->text), &answer, &err),
+                         row->error ? -1 : 0);
+        if (row->error) {
             assert_true(err.code == ERR_MANIFEST || err.code == ERR_PARSE);
-            assert_non_null(strstr(err.msg, ROWS[idx].error));
+            assert_non_null(strstr(err.msg, row->error));
         } else {
             assert_string_equal(answer.user, "u");
             assert_int_equal(answer.port, 22);
@@ -134,8 +134,7 @@ static enum known_state look(struct str text, const char *name, struct str blob,
 
 TEST(test_known)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 65536);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(65536);
     struct str ed = blob_of(ARENA, "ssh-ed25519", "good");
     struct str ec = blob_of(ARENA, "ecdsa-sha2-nistp256", "good");
     struct str bad = blob_of(ARENA, "ssh-ed25519", "evil");
@@ -196,8 +195,7 @@ TEST(test_known_hashed)
 
 TEST(test_public)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1024);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1024);
     struct str ed = blob_of(ARENA, "ssh-ed25519", "good");
     struct str blob = STR_EMPTY;
     strbuf_add_z(&text, "ssh-ed25519 ");
@@ -229,8 +227,7 @@ TEST(test_stream)
                                 "\n\0x\nEND " NONCE " 37\nleft behind";
     static const char WANTED[] = "out\nEND of it\n\nBEGIN " NONCE "\n\0x\n";
     for (size_t piece = 1; piece < sizeof(WHOLE); piece++) {
-        CLEANUP(strbuf) struct strbuf out;
-        strbuf_init(&out, 65536);
+        CLEANUP(strbuf) struct strbuf out = STRBUF(65536);
         struct ssh_stream stream;
         stream_init(&stream);
         for (size_t at = 0; at < sizeof(WHOLE) - 1; at += piece) {
@@ -249,8 +246,7 @@ TEST(test_stream)
 
 TEST(test_stream_cut)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 65536);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(65536);
     struct ssh_stream stream;
     stream_init(&stream);
     stream_take(&stream, NONCE, STR_LIT("BEGIN " NONCE "\nhalf\nEND " NONCE " 3"), collect, &out);
@@ -272,13 +268,12 @@ TEST(test_stream_at_once)
         {"x END 0123", "line\nno breakEND of it\nx "},
         {"END " NONCE " 0\n", "line\nno breakEND of it\nx END 0123"},
     };
-    CLEANUP(strbuf) struct strbuf out;
-    strbuf_init(&out, 65536);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(65536);
     struct ssh_stream stream;
     stream_init(&stream);
-    for (size_t idx = 0; idx < ARRAY_LEN(PIECES); idx++) {
-        stream_take(&stream, NONCE, str_of(PIECES[idx][0]), collect, &out);
-        assert_string_equal(out.ptr, PIECES[idx][1]);
+    for (EACH(row, PIECES)) {
+        stream_take(&stream, NONCE, str_of((*row)[0]), collect, &out);
+        assert_string_equal(out.ptr, (*row)[1]);
     }
     assert_true(stream.has_ended);
     assert_int_equal(stream.exit_status, 0);
@@ -291,20 +286,19 @@ TEST(test_stream_false_end)
 {
     static const char *const FALSE_ENDS[] = {"END " NONCE " 9999", "END " NONCE " 256\n",
                                              "END " NONCE " \n", "END " NONCE " -1\n"};
-    for (size_t idx = 0; idx < ARRAY_LEN(FALSE_ENDS); idx++) {
-        CLEANUP(strbuf) struct strbuf out;
-        strbuf_init(&out, 4 << 20);
+    for (EACH(row, FALSE_ENDS)) {
+        CLEANUP(strbuf) struct strbuf out = STRBUF(4 << 20);
         struct ssh_stream stream;
         char filler[4096];
         stream_init(&stream);
         memset(filler, 'x', sizeof(filler));
         stream_take(&stream, NONCE, STR_LIT("BEGIN " NONCE "\n"), collect, &out);
-        stream_take(&stream, NONCE, str_of(FALSE_ENDS[idx]), collect, &out);
+        stream_take(&stream, NONCE, str_of(*row), collect, &out);
         for (size_t n = 0; n < 512; n++) { /* 2 MB: more than is ever held */
             stream_take(&stream, NONCE, (struct str){filler, sizeof(filler)}, collect, &out);
         }
         assert_false(stream.has_ended);
-        assert_int_equal(out.len, strlen(FALSE_ENDS[idx]) + 512 * sizeof(filler));
+        assert_int_equal(out.len, strlen(*row) + 512 * sizeof(filler));
         stream_take(&stream, NONCE, STR_LIT("END " NONCE " 7\n"), collect, &out);
         assert_true(stream.has_ended);
         assert_int_equal(stream.exit_status, 7);

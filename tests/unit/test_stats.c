@@ -84,10 +84,10 @@ TEST(numbers_of_logs)
         {".", NUMBER_NONE, 0},
         {"1,234", NUMBER_NONE, 0},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         double value = 0;
-        assert_int_equal(lognumber_parse(str_of(ROWS[idx].text), &value), ROWS[idx].kind);
-        assert_true(ROWS[idx].kind != NUMBER_OK || value == ROWS[idx].value);
+        assert_int_equal(lognumber_parse(str_of(row->text), &value), row->kind);
+        assert_true(row->kind != NUMBER_OK || value == row->value);
     }
 }
 
@@ -109,10 +109,9 @@ TEST(groups_of_digits)
         {"250,75", "250,75"},
         {"1,234x", "1,234x"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         char buf[32];
-        assert_true(
-            str_eq_z(lognumber_ungroup(str_of(ROWS[idx].text), buf, sizeof(buf)), ROWS[idx].plain));
+        assert_true(str_eq_z(lognumber_ungroup(str_of(row->text), buf, sizeof(buf)), row->plain));
     }
 }
 
@@ -138,10 +137,10 @@ TEST(moments_of_logs)
         {"", -1},
         {"-5", -1},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         double seconds = 0;
-        assert_int_equal(logtime_parse(str_of(ROWS[idx].text), &seconds), ROWS[idx].seconds >= 0);
-        assert_true(ROWS[idx].seconds < 0 || fabs(seconds - ROWS[idx].seconds) < 1e-6);
+        assert_int_equal(logtime_parse(str_of(row->text), &seconds), row->seconds >= 0);
+        assert_true(row->seconds < 0 || fabs(seconds - row->seconds) < 1e-6);
     }
 }
 

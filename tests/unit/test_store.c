@@ -20,11 +20,8 @@
 
 static struct store open_store(const char *folder)
 {
-    struct err err = {0};
     struct store store = STORE_EMPTY;
-    if (store_open(&scratch_arena, folder, &store, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(store_open(&scratch_arena, folder, &store, ERR));
     return store;
 }
 
@@ -45,14 +42,6 @@ static mode_t mode_of(const char *path)
     struct stat info;
     assert_int_equal(lstat(path, &info), 0);
     return info.st_mode;
-}
-
-static void assert_code(int result, enum err_code code, const struct err *err)
-{
-    if (result != -1 || err->code != code) {
-        fail_msg("expected %s, found result %d, %s: %s", err_code_name(code), result,
-                 err_code_name(err->code), err->msg);
-    }
 }
 
 /* ---- opening ---- */
@@ -81,18 +70,16 @@ TEST_IN_SCRATCH(test_open_makes_an_image_layout)
 TEST_IN_SCRATCH(test_open_refuses_other_folders)
 {
     struct store store = STORE_EMPTY;
-    struct err err = {0};
     write_file(state, "thesis.tex", "dear");
-    assert_code(store_open(&scratch_arena, *state, &store, &err), ERR_USAGE, &err);
-    assert_non_null(strstr(err.msg, "thesis.tex"));
+    FAILS(store_open(&scratch_arena, *state, &store, ERR), ERR_USAGE);
+    SAYS("thesis.tex");
     assert_false(fs_exists(in_folder(state, "blobs")));
     /* An image layout of another tool is fine; one of another version is not. */
     write_file(state, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
     store = open_store(*state);
     store_close(&store);
     write_file(state, "oci-layout", "{\"imageLayoutVersion\":\"2.0.0\"}");
-    err = (struct err){0};
-    assert_code(store_open(&scratch_arena, *state, &store, &err), ERR_MANIFEST, &err);
+    FAILS(store_open(&scratch_arena, *state, &store, ERR), ERR_MANIFEST);
 }
 
 /* ---- blobs ---- */
@@ -133,14 +120,10 @@ TEST_IN_SCRATCH(test_absent)
     const uint8_t none[SHA256_BYTES] = {1};
     uint8_t found[SHA256_BYTES];
     struct digest_value value;
-    struct err err = {0};
     assert_false(store_has(&store, none, NULL));
-    assert_code(store_find_md5(&store, none, found, &err), ERR_NOT_FOUND, &err);
-    err = (struct err){0};
-    assert_code(store_add_file(&store, in_folder(state, "none"), NULL, &value, &err), ERR_NOT_FOUND,
-                &err);
-    err = (struct err){0};
-    assert_code(store_add_file(&store, *state, NULL, &value, &err), ERR_IO, &err);
+    FAILS(store_find_md5(&store, none, found, ERR), ERR_NOT_FOUND);
+    FAILS(store_add_file(&store, in_folder(state, "none"), NULL, &value, ERR), ERR_NOT_FOUND);
+    FAILS(store_add_file(&store, *state, NULL, &value, ERR), ERR_IO);
     store_close(&store);
 }
 
@@ -156,22 +139,17 @@ TEST_IN_SCRATCH(test_adopt_refusals)
     struct store store = open_store(in_folder(state, "store"));
     const char *path = write_file(state, "store/tmp/one", "one");
     struct digest_value value = digest_of(path);
-    struct err err = {0};
     value.size_bytes++;
-    assert_code(store_adopt(&store, path, &value, &err), ERR_INTEGRITY, &err);
+    FAILS(store_adopt(&store, path, &value, ERR), ERR_INTEGRITY);
     assert_true(fs_exists(path));
     value.size_bytes--;
     assert_int_equal(link(path, in_folder(state, "second-name")), 0);
-    err = (struct err){0};
-    assert_code(store_adopt(&store, path, &value, &err), ERR_IO, &err);
+    FAILS(store_adopt(&store, path, &value, ERR), ERR_IO);
     assert_int_equal(unlink(in_folder(state, "second-name")), 0);
     assert_int_equal(symlink("one", in_folder(state, "store/tmp/link")), 0);
-    err = (struct err){0};
-    assert_code(store_adopt(&store, in_folder(state, "store/tmp/link"), &value, &err), ERR_IO,
-                &err);
+    FAILS(store_adopt(&store, in_folder(state, "store/tmp/link"), &value, ERR), ERR_IO);
     assert_false(store_has(&store, value.sha256, NULL));
-    err = (struct err){0};
-    assert_int_equal(store_adopt(&store, path, &value, &err), 0);
+    PASSES(store_adopt(&store, path, &value, ERR));
     assert_false(fs_exists(path));
     assert_true(store_has(&store, value.sha256, NULL));
     store_close(&store);
@@ -198,12 +176,12 @@ TEST_IN_SCRATCH(test_one_md5_of_two_files)
     uint8_t found[SHA256_BYTES];
     PASSES(store_adopt(&store, first, &value, ERR));
     memcpy(other.md5, value.md5, MD5_BYTES); /* as if somebody had made a collision */
-    assert_code(store_adopt(&store, second, &other, ERR), ERR_INTEGRITY, ERR);
+    FAILS(store_adopt(&store, second, &other, ERR), ERR_INTEGRITY);
     PASSES(store_find_md5(&store, value.md5, found, ERR));
     assert_memory_equal(found, value.sha256, SHA256_BYTES);
     /* An alias whose blob is gone, or that is damaged, is ignored. */
     assert_int_equal(unlink(store_blob_path(&store, value.sha256)), 0);
-    assert_code(store_find_md5(&store, value.md5, found, ERR), ERR_NOT_FOUND, ERR);
+    FAILS(store_find_md5(&store, value.md5, found, ERR), ERR_NOT_FOUND);
     store_close(&store);
 }
 
@@ -241,24 +219,22 @@ TEST(test_names_go_there_and_back)
     static const char *const NAMES[] = {"..",      ".",      "../../etc/passwd",
                                         "a/b:c@1", "%2E%2E", "\xff\x01\n\"",
                                         "...",     "-rf",    "docker.io/paddlepaddle/paddle:2.0.0"};
-    struct err err = {0};
     char all[256] = {0};
     char *component;
-    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        assert_int_equal(store_escape(&scratch_arena, NAMES[idx], &component, &err), 0);
+    for (EACH(row, NAMES)) {
+        PASSES(store_escape(&scratch_arena, *row, &component, ERR));
         assert_null(strchr(component, '/'));
         assert_true(component[0] != '.');
-        assert_string_equal(store_unescape(&scratch_arena, component), NAMES[idx]);
+        assert_string_equal(store_unescape(&scratch_arena, component), *row);
     }
     for (int c = 1; c < 256; c++) {
         all[0] = (char)c;
-        assert_int_equal(store_escape(&scratch_arena, all, &component, &err), 0);
+        PASSES(store_escape(&scratch_arena, all, &component, ERR));
         assert_string_equal(store_unescape(&scratch_arena, component), all);
     }
-    assert_code(store_escape(&scratch_arena, "", &component, &err), ERR_USAGE, &err);
+    FAILS(store_escape(&scratch_arena, "", &component, ERR), ERR_USAGE);
     memset(all, 'a', STORE_NAME_MAX + 1);
-    err = (struct err){0};
-    assert_code(store_escape(&scratch_arena, all, &component, &err), ERR_USAGE, &err);
+    FAILS(store_escape(&scratch_arena, all, &component, ERR), ERR_USAGE);
     /* No second spelling of a name. */
     assert_null(store_unescape(&scratch_arena, "%41"));
     assert_null(store_unescape(&scratch_arena, "%2f"));
@@ -299,27 +275,24 @@ TEST_IN_SCRATCH(test_refs)
     struct store store = open_store(in_folder(state, "store"));
     uint8_t sha256[SHA256_BYTES];
     const uint8_t none[SHA256_BYTES] = {7};
-    struct err err = {0};
     struct fs_names names;
     struct str text;
-    assert_int_equal(store_ref_list(&store, "dataset", &names, &err), 0);
+    PASSES(store_ref_list(&store, "dataset", &names, ERR));
     assert_int_equal(names.n, 0);
-    assert_int_equal(store_add_text(&store, STR_LIT("layer"), sha256, &err), 0);
-    assert_int_equal(store_ref_put(&store, "dataset", "b", ref_text(sha256), &err), 0);
-    assert_int_equal(store_ref_put(&store, "dataset", "a/../:b", ref_text(sha256), &err), 0);
-    assert_int_equal(store_ref_list(&store, "dataset", &names, &err), 0);
+    PASSES(store_add_text(&store, STR_LIT("layer"), sha256, ERR));
+    PASSES(store_ref_put(&store, "dataset", "b", ref_text(sha256), ERR));
+    PASSES(store_ref_put(&store, "dataset", "a/../:b", ref_text(sha256), ERR));
+    PASSES(store_ref_list(&store, "dataset", &names, ERR));
     assert_int_equal(names.n, 2);
     assert_string_equal(names.items[0], "a/../:b");
     assert_string_equal(names.items[1], "b");
-    assert_int_equal(store_ref_get(&store, "dataset", "a/../:b", &text, &err), 0);
+    PASSES(store_ref_get(&store, "dataset", "a/../:b", &text, ERR));
     assert_true(str_eq(text, ref_text(sha256)));
-    assert_int_equal(store_ref_drop(&store, "dataset", "a/../:b", &err), 0);
-    assert_code(store_ref_get(&store, "dataset", "a/../:b", &text, &err), ERR_NOT_FOUND, &err);
-    err = (struct err){0};
-    assert_code(store_ref_drop(&store, "dataset", "a/../:b", &err), ERR_NOT_FOUND, &err);
-    err = (struct err){0};
-    assert_code(store_ref_put(&store, "dataset", "c", ref_text(none), &err), ERR_NOT_FOUND, &err);
-    assert_int_equal(store_ref_kinds(&store, &names, &(struct err){0}), 0);
+    PASSES(store_ref_drop(&store, "dataset", "a/../:b", ERR));
+    FAILS(store_ref_get(&store, "dataset", "a/../:b", &text, ERR), ERR_NOT_FOUND);
+    FAILS(store_ref_drop(&store, "dataset", "a/../:b", ERR), ERR_NOT_FOUND);
+    FAILS(store_ref_put(&store, "dataset", "c", ref_text(none), ERR), ERR_NOT_FOUND);
+    assert_int_equal(store_ref_kinds(&store, &names, ERR), 0);
     assert_int_equal(names.n, 1);
     assert_string_equal(names.items[0], "dataset");
     store_close(&store);
@@ -336,13 +309,13 @@ TEST_IN_SCRATCH(test_bad_refs)
                                         "{\"blobs\": []} x"};
     struct store store = open_store(in_folder(state, "store"));
     struct fs_names names;
-    for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
-        FAILS(store_ref_put(&store, "image", "x", str_of(TEXTS[idx]), ERR), ERR_ANY);
+    for (EACH(row, TEXTS)) {
+        FAILS(store_ref_put(&store, "image", "x", str_of(*row), ERR), ERR_ANY);
         assert_true(ERR->code == ERR_MANIFEST || ERR->code == ERR_PARSE);
     }
     PASSES(fs_mkdir_p(store_path(&store, "refs/image"), ERR));
     scratch_write(store_path(&store, "refs/image/a b.json"), STR_LIT("{\"blobs\": []}"));
-    assert_code(store_ref_list(&store, "image", &names, ERR), ERR_INTEGRITY, ERR);
+    FAILS(store_ref_list(&store, "image", &names, ERR), ERR_INTEGRITY);
     store_close(&store);
 }
 
@@ -459,7 +432,7 @@ TEST_IN_SCRATCH(test_killed_adders)
         if (store_ref_get(&store, "dataset", "last", &text, &err) == 0) {
             uint8_t(*blobs)[SHA256_BYTES];
             size_t n = 0;
-            assert_int_equal(store_ref_blobs(&scratch_arena, text, "last", &blobs, &n, &err), 0);
+            PASSES(store_ref_blobs(&scratch_arena, text, "last", &blobs, &n, ERR));
             assert_int_equal(n, 1);
             assert_true(store_has(&store, blobs[0], NULL));
         }

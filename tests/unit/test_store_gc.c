@@ -66,10 +66,7 @@ static int gc_later(int64_t later_s, bool is_dry_run, struct store_gc_result *re
 static struct store_gc_result gc_ok(int64_t later_s, bool is_dry_run)
 {
     struct store_gc_result result;
-    struct err err = {0};
-    if (gc_later(later_s, is_dry_run, &result, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(gc_later(later_s, is_dry_run, &result, ERR));
     return result;
 }
 
@@ -159,8 +156,8 @@ TEST_WITH(test_nothing_goes_when_something_cannot_be_read, setup, teardown)
     struct store_gc_result result;
     refer("good", &loose);
     PASSES(store_ref_drop(&store, "dataset", "good", ERR));
-    for (size_t idx = 0; idx < ARRAY_LEN(REFS); idx++) {
-        const char *path = fs_join(&scratch_arena, *state, REFS[idx]);
+    for (EACH(row, REFS)) {
+        const char *path = fs_join(&scratch_arena, *state, *row);
         scratch_write(path, STR_LIT("{\"blobs\": [\"sha"));
         FAILS(gc_later(2 * DAY_S, false, &result, ERR), ERR_ANY);
         SAYS("nothing was dropped");
@@ -247,17 +244,16 @@ TEST_WITH(test_gc_races_with_an_adder, setup, teardown)
         struct store own = STORE_EMPTY;
         struct store_gc_result result;
         struct err err = {0};
-        assert_int_equal(store_open(ARENA, *state, &own, &err), 0);
+        PASSES(store_open(ARENA, *state, &own, ERR));
         int gone = store_gc(ARENA, &own, &opts, &result, &err);
         assert_true(gone == 0 || err.code == ERR_USAGE);
         store_close(&own);
     }
     assert_int_equal(status, 0);
     struct store_roots roots;
-    struct err err = {0};
-    assert_int_equal(store_open(&scratch_arena, *state, &store, &err), 0);
+    PASSES(store_open(&scratch_arena, *state, &store, ERR));
     gc_ok(2 * DAY_S, false);
-    assert_int_equal(store_roots(&scratch_arena, &store, &roots, &err), 0);
+    PASSES(store_roots(&scratch_arena, &store, &roots, ERR));
     assert_int_equal(roots.n, N_ROUNDS);
     for (size_t idx = 0; idx < roots.n; idx++) {
         assert_true(store_has(&store, roots.sha256[idx], NULL));

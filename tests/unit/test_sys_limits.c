@@ -125,12 +125,12 @@ TEST(a_full_loop_refuses_by_name)
     struct err err = {0};
     size_t n;
     loop_init(&loop, clock_system());
-    assert_int_equal(pool_new(1, &pool, &err), 0);
+    PASSES(pool_new(1, &pool, ERR));
     n = n_open();
     /* One slot is left for the child's end, none for its output; then none at all. The numbers stand for
        descriptors. */
     for (int idx = 0; idx < LOOP_FDS_MAX - 1; idx++) {
-        assert_int_equal(loop_watch(&loop, 100000 + idx, POLLIN, note_ready, NULL, &err), 0);
+        PASSES(loop_watch(&loop, 100000 + idx, POLLIN, note_ready, NULL, ERR));
     }
     for (int n_left = 1; n_left >= 0; n_left--) {
         CLEANUP(proc) struct proc proc = PROC_EMPTY;
@@ -144,7 +144,7 @@ TEST(a_full_loop_refuses_by_name)
     }
     expect(pool_attach(pool, &loop, &err), &err, ERR_INTERNAL, "more than 4096 descriptors");
     loop_unwatch(&loop, 99999);
-    assert_int_equal(pool_attach(pool, &loop, &err), 0);
+    PASSES(pool_attach(pool, &loop, ERR));
     pool_detach(pool, &loop);
     pool_free(pool);
 }
@@ -188,12 +188,12 @@ TEST(a_stop_does_not_wait_for_a_grandchild)
         int64_t left = 0;
         strbuf_init(&out, 1 << 16);
         loop_init(&loop, clock_system());
-        assert_int_equal(proc_start(&proc, &loop, &spec, &err), 0);
+        PASSES(proc_start(&proc, &loop, &spec, ERR));
         while (!memchr(out.ptr, '\n', out.len) || !(proc.has_ended || is_stopped)) {
-            assert_int_equal(loop_once(&loop, 10 * NS_PER_MS, &err), 0);
+            PASSES(loop_once(&loop, 10 * NS_PER_MS, ERR));
             assert_int_equal(proc_step(&proc, &err), STEP_AGAIN);
         }
-        assert_int_equal(str_to_i64(str_trim(strbuf_str(&out)), 2, INT32_MAX, &left, &err), 0);
+        PASSES(str_to_i64(str_trim(strbuf_str(&out)), 2, INT32_MAX, &left, ERR));
         if (is_stopped) {
             proc_stop(&proc);
         } else {
@@ -201,7 +201,7 @@ TEST(a_stop_does_not_wait_for_a_grandchild)
             assert_int_equal(kill((pid_t)left, SIGKILL), 0);
         }
         while (proc_step(&proc, &err) == STEP_AGAIN) {
-            assert_int_equal(loop_once(&loop, 10 * NS_PER_MS, &err), 0);
+            PASSES(loop_once(&loop, 10 * NS_PER_MS, ERR));
         }
         assert_int_equal(proc.exit_status, 3);
         assert_int_equal(is_stopped ? kill((pid_t)left, SIGKILL) : 0, 0);

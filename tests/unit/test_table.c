@@ -6,8 +6,7 @@
 TEST(columns_line_up_and_numbers_go_right)
 {
     CLEANUP(table) struct table table = table_of("case|>value|note");
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 4096);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(4096);
     TABLE_ADD(&table, STR_LIT("resnet50"), table_text(&table, "%.1f", 383.0),
               STR_LIT("\xe4\xb8\x80 x"));
     table_add(&table, STR_LIT("b"));
@@ -23,8 +22,7 @@ TEST(columns_line_up_and_numbers_go_right)
 TEST(outside_text_cannot_drive_the_terminal)
 {
     CLEANUP(table) struct table table = table_of("a");
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 4096);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(4096);
     table_add(&table, STR_LIT("\x1b[31mred\n"));
     table_render(&table, &out);
     assert_string_equal(out.ptr, "a\n---------\n?[31mred?\n");
@@ -60,8 +58,7 @@ TEST(what_is_too_wide_is_folded_or_goes_below)
                                         "9.5",
                                         ""};
     CLEANUP(table) struct table table = table_of("case|unit|variant|who|>value|rule");
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 4096);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(4096);
     fill(&table, CELLS, ARRAY_LEN(CELLS));
     table_render_in(&table, 36, &out);
     assert_string_equal(out.ptr, "in every row: unit images/s; no variant\n"
@@ -90,8 +87,7 @@ TEST(equal_rows_keep_a_column)
 {
     static const char *const CELLS[] = {"one", "two three", "one", "two three"};
     CLEANUP(table) struct table table = table_of("a|b");
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 4096);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(4096);
     fill(&table, CELLS, 4);
     table_render_in(&table, 10, &out);
     assert_string_equal(out.ptr, "in every row: b two three\na\n---\none\none\n");
@@ -99,8 +95,7 @@ TEST(equal_rows_keep_a_column)
 
 static void wraps(const char *text, size_t columns, const char *expected)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
-    strbuf_init(&out, 4096);
+    CLEANUP(strbuf) struct strbuf out = STRBUF(4096);
     text_wrap(str_of(text), columns, &out);
     assert_string_equal(out.ptr, expected);
 }
@@ -125,13 +120,11 @@ TEST(forms_for_other_programs)
     static const char *const CELLS[] = {"plain",           "-0.72",    "a,\"b\"", "=1+1",
                                         "@SUM(A1), again", "-2+3|cmd", "<b>*x*",  "+5"};
     CLEANUP(table) struct table table = table_of("a");
-    CLEANUP(strbuf) struct strbuf csv = {0};
-    CLEANUP(strbuf) struct strbuf markdown = {0};
-    strbuf_init(&csv, 4096);
-    strbuf_init(&markdown, 4096);
+    CLEANUP(strbuf) struct strbuf csv = STRBUF(4096);
+    CLEANUP(strbuf) struct strbuf markdown = STRBUF(4096);
     table_add_column(&table, STR_LIT("b|c"), true);
-    for (size_t idx = 0; idx < ARRAY_LEN(CELLS); idx++) {
-        table_add(&table, str_of(CELLS[idx]));
+    for (EACH(row, CELLS)) {
+        table_add(&table, str_of(*row));
     }
     table_render_csv(&table, &csv);
     table_render_markdown(&table, &markdown);

@@ -41,10 +41,7 @@ static struct target_value reach(struct made *made, double at_most, int64_t mean
 {
     struct loss_target target = {STR_LIT("loss"), at_most, mean_of};
     struct target_value value = {0};
-    struct err err = {0};
-    if (target_apply(&target, &made->m, &CASE, &value, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(target_apply(&target, &made->m, &CASE, &value, ERR));
     return value;
 }
 

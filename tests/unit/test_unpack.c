@@ -116,13 +116,13 @@ TEST_IN_SCRATCH(test_compressed)
         PASSES(fs_remove_tree(fs_join(&scratch_arena, folder, "out"), ERR));
         strbuf_add(&made, "\0\0\0\0\0", 5); /* padding, as tapes have it; zstd knows none */
         if (kind == 2) {
-            assert_refused(folder, opts, "Zstd");
+            assert_refused(folder, opts);
             continue;
         }
         assert_taken(folder, opts);
         PASSES(fs_remove_tree(fs_join(&scratch_arena, folder, "out"), ERR));
         strbuf_add(&made, "x", 1);
-        assert_refused(folder, opts, "bytes follow its end");
+        assert_refused(folder, opts);
     }
 }
 
@@ -131,8 +131,7 @@ TEST_IN_SCRATCH(test_compressed)
 TEST_IN_SCRATCH(test_compressed_damage)
 {
     for (int kind = 0; kind < 2; kind++) {
-        CLEANUP(strbuf) struct strbuf whole = {0};
-        strbuf_init(&whole, 1u << 20);
+        CLEANUP(strbuf) struct strbuf whole = STRBUF(1u << 20);
         make_some();
         if (kind == 1) {
             zstd_made();
@@ -147,7 +146,7 @@ TEST_IN_SCRATCH(test_compressed_damage)
         for (size_t len = 0; len < whole.len; len++) {
             strbuf_clear(&made);
             strbuf_add(&made, whole.ptr, len);
-            assert_refused(*state, PLAIN, "");
+            assert_refused(*state, PLAIN);
         }
         for (size_t at = 0; at < whole.len; at++) {
             strbuf_clear(&made);
@@ -170,7 +169,7 @@ TEST_IN_SCRATCH(test_format)
     make_some();
     gzip_made(false);
     opts.unpack.format = "tar";
-    assert_refused(*state, opts, "expected tar, its bytes are tar.gz");
+    assert_refused(*state, opts);
     opts.unpack.takes_other_format = true;
     assert_taken(*state, opts);
     assert_true(result.is_other_format);
@@ -179,20 +178,18 @@ TEST_IN_SCRATCH(test_format)
 
 TEST_IN_SCRATCH(test_not_archives)
 {
-    static const struct {
-        const char *bytes, *says;
-    } ROWS[] = {
-        {"", "it is empty"},
-        {"<!DOCTYPE html><title>Sign in</title>", "it is a web page"},
-        {"BZh91AY&SY", "it is bzip2"},
-        {"hello\n", ""},
-        {"\x1f\x8b\x08", "truncated"},
-        {"PK\x03\x04", ""},
+    static const char *const ROWS[] = {
+        "",
+        "<!DOCTYPE html><title>Sign in</title>",
+        "BZh91AY&SY",
+        "hello\n",
+        "\x1f\x8b\x08",
+        "PK\x03\x04",
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         begin();
-        strbuf_add_z(&made, ROWS[idx].bytes);
-        assert_refused(*state, PLAIN, ROWS[idx].says);
+        strbuf_add_z(&made, *row);
+        assert_refused(*state, PLAIN);
     }
 }
 
@@ -245,29 +242,29 @@ TEST_IN_SCRATCH(test_nested_hostile)
     begin();
     add_inner("n1.tar", OUT, 1);
     add_end();
-    assert_refused(*state, opts, "\"..\"");
+    assert_refused(*state, opts);
     begin();
     add_inner("n1.tar", LINK, 1);
     add_end();
-    assert_refused(*state, opts, "leads outside");
+    assert_refused(*state, opts);
     begin();
     add_part(&(struct part){.name = "y", .type = '0'});
     add_inner("n1.tar", HARD, 1);
     add_end();
-    assert_refused(*state, opts, "hard link");
+    assert_refused(*state, opts);
     begin();
     add_inner("n1.tar", GOOD, 1);
     add_inner("n1.tar", GOOD, 1);
     add_end();
-    assert_refused(*state, opts, "twice");
+    assert_refused(*state, opts);
     begin();
     add_inner(".tar", GOOD, 1);
     add_end();
-    assert_refused(*state, opts, "without a name");
+    assert_refused(*state, opts);
     MAKE_TAR({.name = "n1.tar", .type = '0', .data = "no tar at all"});
-    assert_refused(*state, opts, "");
+    assert_refused(*state, opts);
     MAKE_TAR({.name = "n1.tar", .type = '0', .data = ""});
-    assert_refused(*state, opts, "");
+    assert_refused(*state, opts);
     /* The inner one without its end mark, the outer whole. */
     make_tar(GOOD, 1);
     len = made.len - 2 * BLOCK;
@@ -278,7 +275,7 @@ TEST_IN_SCRATCH(test_nested_hostile)
         add_bytes(inner.ptr, inner.len);
         add_end();
     }
-    assert_refused(*state, opts, "without the mark of its end");
+    assert_refused(*state, opts);
 }
 
 /* --- facts known beforehand
@@ -300,13 +297,13 @@ TEST_IN_SCRATCH(test_digests)
     assert_taken(*state, opts);
     assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
     opts.md5 = bad;
-    assert_refused(*state, opts, "its MD5 is");
+    assert_refused(*state, opts);
     opts.md5 = NULL;
     opts.sha256 = bad;
-    assert_refused(*state, opts, "its SHA-256 is");
+    assert_refused(*state, opts);
     opts.sha256 = NULL;
     opts.size_bytes--;
-    assert_refused(*state, opts, "bytes, expected");
+    assert_refused(*state, opts);
 }
 
 TEST_IN_SCRATCH(test_list)
@@ -337,7 +334,7 @@ TEST_IN_SCRATCH(test_list)
     assert_int_equal(tree_text_read(tree_sums_read, &scratch_arena,
                                     str_dup(&scratch_arena, STR_LIT(BAD)), &list, &last),
                      0);
-    assert_refused(*state, opts, "of 2 files 1 are missing, 1 extra, 1 corrupt; the first: a/x");
+    assert_refused(*state, opts);
     assert_string_equal(differences.ptr, "corrupt a/x\nextra b\nmissing c\n");
 }
 

@@ -15,86 +15,72 @@
 
 TEST_IN_SCRATCH(test_hostile)
 {
-    static const struct {
-        const char *says;
-        struct part parts[4];
-    } ROWS[] = {
-        {"absolute path", {{.name = "/etc/x", .type = '0'}}},
-        {"the part \"..\"", {{.name = "../x", .type = '0'}}},
-        {"the part \"..\"", {{.name = "a/../../x", .type = '0'}}},
-        {"the part \"..\"", {{.name = "a/..", .type = '5'}}},
-        {"the part \".\"", {{.name = "a/./x", .type = '0'}}},
-        {"the part \".\"", {{.name = "././x", .type = '0'}}},
-        {"empty part", {{.name = "a//x", .type = '0'}}},
-        {"empty part", {{.name = ".//x", .type = '0'}}},
-        {"top folder", {{.name = ".", .type = '0'}}},
-        {"control character", {{.name = "a\nb", .type = '0'}}},
-        {"control character", {{.name = "a\x1b[0mb", .type = '0'}}},
-        {"control character", {{.name = "a\xc2\x9b", .type = '0'}}},
-        {"control character", {{.name = "a\x7f", .type = '0'}}},
-        {"backslash", {{.name = "a\\b", .type = '0'}}},
-        {"not UTF-8", {{.name = "a\xff", .type = '0'}}},
-        {"not UTF-8", {{.name = "a\xc0\xaf", .type = '0'}}},
-        {"absolute path", {{.name = "l", .type = '2', .link = "/etc"}}},
-        {"leads outside", {{.name = "l", .type = '2', .link = ".."}}},
-        {"leads outside", {{.name = "a/l", .type = '2', .link = "../../etc"}}},
-        {"leads outside", {{.name = "a/l", .type = '2', .link = "b/../../../etc"}}},
-        {"control character", {{.name = "l", .type = '2', .link = "a\nb"}}},
-        {"leads to nothing", {{.name = "l", .type = '2', .link = "nowhere"}}},
-        {"leads to a folder", {{.name = "l", .type = '2', .link = "."}}},
-        {"leads to a folder",
-         {{.name = "a/x", .type = '0'}, {.name = "l", .type = '2', .link = "a"}}},
-        {"below \"l\", which is a symlink",
-         {{.name = "a/x", .type = '0'},
-          {.name = "l", .type = '2', .link = "a"},
-          {.name = "l/y", .type = '0'}}},
-        {"leads to another symlink",
-         {{.name = "x", .type = '0'},
-          {.name = "l", .type = '2', .link = "x"},
-          {.name = "m", .type = '2', .link = "l"}}},
-        {"leads through another symlink",
-         {{.name = "a/b/x", .type = '0'},
-          {.name = "m", .type = '2', .link = "l/../x"},
-          {.name = "l", .type = '2', .link = "a/b"}}},
-        {"leads through a file",
-         {{.name = "x", .type = '0'}, {.name = "l", .type = '2', .link = "x/../x"}}},
-        {"below \"x\", which is a file",
-         {{.name = "x", .type = '0'}, {.name = "x/y", .type = '0'}}},
-        {"not an earlier file", {{.name = "h", .type = '1', .link = "later"}}},
-        {"not an earlier file",
-         {{.name = "a/x", .type = '0'}, {.name = "h", .type = '1', .link = "a"}}},
-        {"not an earlier file",
-         {{.name = "x", .type = '0'},
-          {.name = "l", .type = '2', .link = "x"},
-          {.name = "h", .type = '1', .link = "l"}}},
-        {"not an earlier file",
-         {{.name = "X", .type = '0'}, {.name = "h", .type = '1', .link = "x"}}},
-        {"absolute path", {{.name = "h", .type = '1', .link = "/etc/passwd"}}},
-        {"the part \"..\"", {{.name = "h", .type = '1', .link = "../x"}}},
-        {"a device", {{.name = "d", .type = '3'}}},
-        {"a device", {{.name = "d", .type = '4'}}},
-        {"a pipe", {{.name = "p", .type = '6'}}},
-        {"setuid", {{.name = "s", .type = '0', .mode = 04755}}},
-        {"setuid", {{.name = "s", .type = '0', .mode = 02755}}},
-        {"differ only in case", {{.name = "Foo", .type = '0'}, {.name = "foo", .type = '0'}}},
-        {"differ only in case", {{.name = "A/x", .type = '0'}, {.name = "a/y", .type = '0'}}},
-        {"differ only in case",
-         {{.name = "\xc3\x89", .type = '0'}, {.name = "\xc3\xa9", .type = '0'}}},
-        {"twice", {{.name = "x", .type = '0'}, {.name = "./x", .type = '0'}}},
-        {"twice",
-         {{.name = "y", .type = '0'},
-          {.name = "x", .type = '0'},
-          {.name = "x", .type = '1', .link = "y"}}},
-        {"a file in place of a folder", {{.name = "a/x", .type = '0'}, {.name = "a", .type = '0'}}},
-        {"a folder in place of a file", {{.name = "a", .type = '0'}, {.name = "a/", .type = '5'}}},
+    static const struct part ROWS[][4] = {
+        {{.name = "/etc/x", .type = '0'}},
+        {{.name = "../x", .type = '0'}},
+        {{.name = "a/../../x", .type = '0'}},
+        {{.name = "a/..", .type = '5'}},
+        {{.name = "a/./x", .type = '0'}},
+        {{.name = "././x", .type = '0'}},
+        {{.name = "a//x", .type = '0'}},
+        {{.name = ".//x", .type = '0'}},
+        {{.name = ".", .type = '0'}},
+        {{.name = "a\nb", .type = '0'}},
+        {{.name = "a\x1b[0mb", .type = '0'}},
+        {{.name = "a\xc2\x9b", .type = '0'}},
+        {{.name = "a\x7f", .type = '0'}},
+        {{.name = "a\\b", .type = '0'}},
+        {{.name = "a\xff", .type = '0'}},
+        {{.name = "a\xc0\xaf", .type = '0'}},
+        {{.name = "l", .type = '2', .link = "/etc"}},
+        {{.name = "l", .type = '2', .link = ".."}},
+        {{.name = "a/l", .type = '2', .link = "../../etc"}},
+        {{.name = "a/l", .type = '2', .link = "b/../../../etc"}},
+        {{.name = "l", .type = '2', .link = "a\nb"}},
+        {{.name = "l", .type = '2', .link = "nowhere"}},
+        {{.name = "l", .type = '2', .link = "."}},
+        {{.name = "a/x", .type = '0'}, {.name = "l", .type = '2', .link = "a"}},
+        {{.name = "a/x", .type = '0'},
+         {.name = "l", .type = '2', .link = "a"},
+         {.name = "l/y", .type = '0'}},
+        {{.name = "x", .type = '0'},
+         {.name = "l", .type = '2', .link = "x"},
+         {.name = "m", .type = '2', .link = "l"}},
+        {{.name = "a/b/x", .type = '0'},
+         {.name = "m", .type = '2', .link = "l/../x"},
+         {.name = "l", .type = '2', .link = "a/b"}},
+        {{.name = "x", .type = '0'}, {.name = "l", .type = '2', .link = "x/../x"}},
+        {{.name = "x", .type = '0'}, {.name = "x/y", .type = '0'}},
+        {{.name = "h", .type = '1', .link = "later"}},
+        {{.name = "a/x", .type = '0'}, {.name = "h", .type = '1', .link = "a"}},
+        {{.name = "x", .type = '0'},
+         {.name = "l", .type = '2', .link = "x"},
+         {.name = "h", .type = '1', .link = "l"}},
+        {{.name = "X", .type = '0'}, {.name = "h", .type = '1', .link = "x"}},
+        {{.name = "h", .type = '1', .link = "/etc/passwd"}},
+        {{.name = "h", .type = '1', .link = "../x"}},
+        {{.name = "d", .type = '3'}},
+        {{.name = "d", .type = '4'}},
+        {{.name = "p", .type = '6'}},
+        {{.name = "s", .type = '0', .mode = 04755}},
+        {{.name = "s", .type = '0', .mode = 02755}},
+        {{.name = "Foo", .type = '0'}, {.name = "foo", .type = '0'}},
+        {{.name = "A/x", .type = '0'}, {.name = "a/y", .type = '0'}},
+        {{.name = "\xc3\x89", .type = '0'}, {.name = "\xc3\xa9", .type = '0'}},
+        {{.name = "x", .type = '0'}, {.name = "./x", .type = '0'}},
+        {{.name = "y", .type = '0'},
+         {.name = "x", .type = '0'},
+         {.name = "x", .type = '1', .link = "y"}},
+        {{.name = "a/x", .type = '0'}, {.name = "a", .type = '0'}},
+        {{.name = "a", .type = '0'}, {.name = "a/", .type = '5'}},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         size_t n = 0;
-        while (n < 4 && ROWS[idx].parts[n].name) {
+        while (n < 4 && (*row)[n].name) {
             n++;
         }
-        make_tar(ROWS[idx].parts, n);
-        assert_refused(*state, PLAIN, ROWS[idx].says);
+        make_tar(*row, n);
+        assert_refused(*state, PLAIN);
     }
 }
 
@@ -126,17 +112,17 @@ TEST_IN_SCRATCH(test_hostile_pax)
     add_pax("path", "../x", 4);
     add_header("x", '0', NULL, 0, 0);
     add_end();
-    assert_refused(*state, PLAIN, "the part \"..\"");
+    assert_refused(*state, PLAIN);
     begin();
     add_pax("linkpath", "/etc/passwd", 11);
     add_header("l", '2', "x", 0, 0);
     add_end();
-    assert_refused(*state, PLAIN, "absolute path");
+    assert_refused(*state, PLAIN);
     begin();
     add_pax("path", "a\nb", 3);
     add_header("x", '0', NULL, 0, 0);
     add_end();
-    assert_refused(*state, PLAIN, "control character");
+    assert_refused(*state, PLAIN);
     begin();
     add_pax("path",
             "a\xff"
@@ -144,18 +130,18 @@ TEST_IN_SCRATCH(test_hostile_pax)
             3);
     add_header("x", '0', NULL, 0, 0);
     add_end();
-    assert_refused(*state, PLAIN, "");
+    assert_refused(*state, PLAIN);
     memset(long_name, 'a', 8000);
     begin();
     add_pax("path", long_name, 256);
     add_header("x", '0', NULL, 0, 0);
     add_end();
-    assert_refused(*state, PLAIN, "a part of its name has 256 bytes");
+    assert_refused(*state, PLAIN);
     begin();
     add_pax("path", long_name, 5000);
     add_header("x", '0', NULL, 0, 0);
     add_end();
-    assert_refused(*state, PLAIN, "its name has 5000 bytes");
+    assert_refused(*state, PLAIN);
     for (size_t idx = 0; idx < 2000; idx++) {
         memcpy(depth + 2 * idx, "d/", 2);
     }
@@ -163,7 +149,7 @@ TEST_IN_SCRATCH(test_hostile_pax)
     add_pax("path", depth, 2 * UNPACK_DEPTH_MAX + 1);
     add_header("x", '0', NULL, 0, 0);
     add_end();
-    assert_refused(*state, PLAIN, "folders deep");
+    assert_refused(*state, PLAIN);
     begin();
     add_pax("path", long_name, 255);
     add_header("x", '0', NULL, 0, 0);
@@ -199,7 +185,7 @@ TEST_IN_SCRATCH(test_nul_in_name)
         }
         add_header("x", '0', NULL, 0, 0);
         add_end();
-        assert_refused(*state, PLAIN, "the part \"..\"");
+        assert_refused(*state, PLAIN);
     }
 }
 
@@ -207,19 +193,18 @@ TEST_IN_SCRATCH(test_nul_in_name)
 
 TEST_IN_SCRATCH(test_truncated)
 {
-    CLEANUP(strbuf) struct strbuf whole = {0};
-    strbuf_init(&whole, 1u << 20);
+    CLEANUP(strbuf) struct strbuf whole = STRBUF(1u << 20);
     make_some();
     strbuf_add_str(&whole, strbuf_str(&made));
     /* Completed again with one block of zeros: nothing shows what is lost. */
     for (size_t len = 0; len < whole.len - BLOCK; len += len < 1200 ? 7 : 61) {
         strbuf_clear(&made);
         strbuf_add(&made, whole.ptr, len);
-        assert_refused(*state, PLAIN, "");
+        assert_refused(*state, PLAIN);
     }
     strbuf_clear(&made);
     strbuf_add(&made, whole.ptr, whole.len - 2 * BLOCK); /* at a border of entries */
-    assert_refused(*state, PLAIN, "without the mark of its end");
+    assert_refused(*state, PLAIN);
 }
 
 TEST_IN_SCRATCH(test_trailing)
@@ -234,14 +219,14 @@ TEST_IN_SCRATCH(test_trailing)
     assert_memory_equal(sha256, result.archive.sha256, SHA256_BYTES);
     PASSES(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), ERR));
     strbuf_add(&made, "x", 1);
-    assert_refused(*state, PLAIN, "bytes follow its end");
+    assert_refused(*state, PLAIN);
     make_some();
     strbuf_add(&made, "x", 1);
-    assert_refused(*state, PLAIN, "bytes follow its end at byte");
+    assert_refused(*state, PLAIN);
     make_some();
     add_part(&(struct part){.name = "hidden", .type = '0', .data = "x"}); /* another tar after it */
     add_end();
-    assert_refused(*state, PLAIN, "bytes follow its end");
+    assert_refused(*state, PLAIN);
 }
 
 static void make_sparse(int64_t size)
@@ -282,7 +267,7 @@ TEST_IN_SCRATCH(test_bombs)
     struct unpack_tree_opts opts = PLAIN;
     static char zero[1u << 20];
     make_sparse(INT64_C(1) << 60);
-    assert_refused(*state, PLAIN, "times those of the whole archive");
+    assert_refused(*state, PLAIN);
     /* 70 MB of zeros in a few hundred bytes of zstd. */
     begin();
     add_header("zeros", '0', NULL, 80u << 20, 0);
@@ -291,19 +276,19 @@ TEST_IN_SCRATCH(test_bombs)
     }
     add_end();
     zstd_made();
-    assert_refused(*state, PLAIN, "times");
+    assert_refused(*state, PLAIN);
     make_some();
     opts.unpack.limits.files = 2;
-    assert_refused(*state, opts, "more than 2 entries");
+    assert_refused(*state, opts);
     opts.unpack.limits.files = 3;
     assert_taken(*state, opts);
     assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
     opts = PLAIN;
     opts.unpack.limits.bytes = 5;
-    assert_refused(*state, opts, "over the limit");
+    assert_refused(*state, opts);
     opts.unpack.limits.bytes = 6;
     opts.unpack.limits.file_bytes = 2;
-    assert_refused(*state, opts, "over the limit");
+    assert_refused(*state, opts);
 }
 
 /* --- names -------------------------------------------------------------------------------------------------------------------- */

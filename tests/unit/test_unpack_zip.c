@@ -85,21 +85,18 @@ TEST_IN_SCRATCH(test_zip)
     static const struct zip_part GOOD[] = {{.name = "a/x", .data = "one"},
                                            {.name = "b/", .data = "", .mode = 040755},
                                            {.name = "c", .data = "two", .local_name = "d"}};
-    static const struct {
-        const char *says;
-        struct zip_part parts[2];
-    } ROWS[] = {
-        {"", {{.name = "a", .data = "x", .crc_change = 1}}},
-        {"", {{.name = "a", .data = "x", .size_change = 1}}},
-        {"a symlink", {{.name = "a", .data = "/etc/passwd", .mode = 0120777}}},
-        {"a device", {{.name = "a", .data = "x", .mode = 020644}}},
-        {"setuid", {{.name = "a", .data = "x", .mode = 0104755}}},
-        {"encrypted", {{.name = "a", .data = "xxxxxxxxxxxxxxx", .flags = 1}}},
-        {"the part \"..\"", {{.name = "../a", .data = "x"}}},
-        {"the part \"..\"", {{.name = "a", .data = "x", .local_name = "../a"}}},
-        {"absolute", {{.name = "/a", .data = "x"}}},
-        {"differ only in case", {{.name = "a", .data = "x"}, {.name = "A", .data = "x"}}},
-        {"", {{.name = "a", .data = "x"}, {.name = "a", .data = "y"}}},
+    static const struct zip_part ROWS[][2] = {
+        {{.name = "a", .data = "x", .crc_change = 1}},
+        {{.name = "a", .data = "x", .size_change = 1}},
+        {{.name = "a", .data = "/etc/passwd", .mode = 0120777}},
+        {{.name = "a", .data = "x", .mode = 020644}},
+        {{.name = "a", .data = "x", .mode = 0104755}},
+        {{.name = "a", .data = "xxxxxxxxxxxxxxx", .flags = 1}},
+        {{.name = "../a", .data = "x"}},
+        {{.name = "a", .data = "x", .local_name = "../a"}},
+        {{.name = "/a", .data = "x"}},
+        {{.name = "a", .data = "x"}, {.name = "A", .data = "x"}},
+        {{.name = "a", .data = "x"}, {.name = "a", .data = "y"}},
     };
     size_t whole;
     make_zip(GOOD, 3);
@@ -112,11 +109,11 @@ TEST_IN_SCRATCH(test_zip)
     for (size_t len = 4; len < whole; len++) {
         make_zip(GOOD, 3);
         made.len = len;
-        assert_refused(*state, PLAIN, "");
+        assert_refused(*state, PLAIN);
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        make_zip(ROWS[idx].parts, ROWS[idx].parts[1].name ? 2 : 1);
-        assert_refused(*state, PLAIN, ROWS[idx].says);
+    for (EACH(row, ROWS)) {
+        make_zip(*row, (*row)[1].name ? 2 : 1);
+        assert_refused(*state, PLAIN);
     }
 }
 
@@ -133,7 +130,7 @@ TEST_IN_SCRATCH(test_digest)
     assert_taken(*state, opts);
     assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
     sha256[0] ^= 1;
-    assert_refused(*state, opts, "SHA-256");
+    assert_refused(*state, opts);
 }
 
 UNIT_MAIN(start, end)

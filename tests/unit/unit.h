@@ -28,6 +28,32 @@ static inline void unit_begin(void)
     arena_release(&unit_arena);
 }
 
+/* for (EACH(row, ROWS)): over the rows of a table; where a test fails within, its end tells which row it was. */
+static size_t unit_row; /* from 1 on; 0: none */
+#define EACH(row, rows)                                                                            \
+    __typeof__(&(rows)[0]) row = (rows);                                                           \
+    (unit_row = row < (rows) + ARRAY_LEN(rows) ? (size_t)(row - (rows)) + 1 : 0) != 0;             \
+    row++
+
+static inline void unit_end(const char *test)
+{
+    if (unit_row > 0) {
+        print_error("%s: at row %zu, counted from 0\n", test, unit_row - 1);
+    }
+    unit_row = 0;
+}
+
+/* A document as tests write it, with ' for "; one that has a " is as it should be. */
+static inline char *json_text(const char *text)
+{
+    char *json = arena_strndup(&unit_arena, text, strlen(text));
+    bool is_json = strchr(text, '"') != NULL;
+    for (char *at = json; !is_json && (at = strchr(at, '\'')) != NULL;) {
+        *at = '"';
+    }
+    return json;
+}
+
 static inline void unit_passes(int status, const char *call, const char *file, int line)
 {
     if (status != 0 || unit_err.code != ERR_NONE) {
@@ -63,12 +89,19 @@ static inline void unit_fails(int status, enum err_code code, const char *call, 
     {                                                                                              \
         unit_begin();                                                                              \
         test(state);                                                                               \
+        unit_row = 0;                                                                              \
+    }                                                                                              \
+    static int end_##test(void **state)                                                            \
+    {                                                                                              \
+        static const CMFixtureFunction after = tear_down;                                          \
+        unit_end(#test);                                                                           \
+        return after ? after(state) : 0;                                                           \
     }                                                                                              \
     __attribute__((constructor)) static void enter_##test(void)                                    \
     {                                                                                              \
         ASSERT(unit_n_tests < ARRAY_LEN(unit_tests));                                              \
         unit_tests[unit_n_tests++] =                                                               \
-            (struct CMUnitTest){#test, begin_##test, set_up, tear_down, NULL};                     \
+            (struct CMUnitTest){#test, begin_##test, set_up, end_##test, NULL};                    \
     }                                                                                              \
     static void test(void **parameter UNUSED)
 #define TEST(test) UNIT_TEST(test, NULL, NULL, unit_no_state)
