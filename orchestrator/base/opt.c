@@ -78,24 +78,18 @@ static int store(const struct opt *o, const char *value, void *args, struct err 
 
 static int fail_unknown(const struct opt *opts, const char *arg, struct err *err)
 {
-    char name[NEAREST_NAME_MAX + 1] = "";
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     char text[NEAREST_TEXT_MAX];
-    char option[NEAREST_NAME_MAX + 3];
+    const char *name = arena_strndup(&arena, arg + 2, arg[1] == '-' ? strcspn(arg + 2, "=") : 0);
     struct nearest nearest = nearest_to(name);
-    size_t len = strcspn(arg + 2, "=");
-    if (arg[1] == '-' && len < sizeof(name)) {
-        memcpy(name, arg + 2, len);
-        name[len] = '\0';
-        for (const struct opt *o = opts; o->name; o++) {
-            nearest_offer(&nearest, o->name);
-        }
-        if (nearest.name) {
-            snprintf(option, sizeof(option), "--%s", nearest.name);
-            nearest.name = option;
-        }
-        return err_set(err, ERR_USAGE, "unknown option --%s%s", name, nearest_text(&nearest, text));
+    if (!name[0]) {
+        return err_set(err, ERR_USAGE, "unknown option %s", arg);
     }
-    return err_set(err, ERR_USAGE, "unknown option %s", arg);
+    for (const struct opt *o = opts; o->name; o++) {
+        nearest_offer(&nearest, o->name);
+    }
+    nearest.name = nearest.name ? arena_printf(&arena, "--%s", nearest.name) : NULL;
+    return err_set(err, ERR_USAGE, "unknown option --%s%s", name, nearest_text(&nearest, text));
 }
 
 /* One argument that starts with a dash; *idx moves on when it takes the next one as its value. */

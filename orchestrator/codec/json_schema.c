@@ -15,10 +15,13 @@ static void put_object(struct schema *to, const struct json_field *rows, size_t 
                        const char *rules);
 
 /* Items that are data: words, or rules. */
-static void put_list(struct schema *to, const char *key, const char *list)
+static void put_list(struct schema *to, const char *key, const char *list, bool may_be_null)
 {
     jw_array(&to->out, key);
     to->vocabulary->put(&to->out, list, to->vocabulary->context);
+    if (may_be_null) {
+        jw_null(&to->out, NULL);
+    }
     jw_end_array(&to->out);
 }
 
@@ -99,7 +102,7 @@ static void put_items(struct schema *to, const struct json_field *row)
         jw_z(&to->out, "type", "object");
         put_object(to, row->rows, row->n_rows, row->rules);
         if (row->vocabulary) {
-            put_list(to, "allOf", row->vocabulary);
+            put_list(to, "allOf", row->vocabulary, false);
         }
     } else {
         jw_z(&to->out, "type", "string");
@@ -121,7 +124,7 @@ static void put_pairs(struct schema *to, const struct json_field *row)
     jw_end_object(&to->out);
     if (row->vocabulary) {
         jw_object(&to->out, "propertyNames");
-        put_list(to, "enum", row->vocabulary);
+        put_list(to, "enum", row->vocabulary, false);
         jw_end_object(&to->out);
     }
 }
@@ -144,12 +147,7 @@ static void put_value(struct schema *to, const struct json_field *row)
             return;
         }
         if (row->vocabulary) {
-            jw_array(&to->out, "enum");
-            to->vocabulary->put(&to->out, row->vocabulary, to->vocabulary->context);
-            if (row->flags & JSON_NULLABLE) {
-                jw_null(&to->out, NULL);
-            }
-            jw_end_array(&to->out);
+            put_list(to, "enum", row->vocabulary, row->flags & JSON_NULLABLE);
             return;
         }
         put_type(to, row, "string");

@@ -3,6 +3,7 @@
 
 #include "codec/md5_many.h"
 
+#include "base/bytes.h"
 #include "codec/md5_lanes.h"
 
 /* ---- the processor ---- */
@@ -67,13 +68,6 @@ void md5_many_blocks(struct md5_many *many, const uint8_t *const *ptrs, size_t n
 #endif
 }
 
-static void put_le(uint8_t *to, uint64_t value, size_t n_bytes)
-{
-    for (size_t idx = 0; idx < n_bytes; idx++) {
-        to[idx] = (uint8_t)(value >> (8 * idx));
-    }
-}
-
 /* Source: RFC 1321, sections 3.1 and 3.2: a one bit, zeros, the number of bits. */
 size_t md5_many_pad(uint8_t *tail, size_t tail_len, uint64_t message_bytes)
 {
@@ -82,13 +76,14 @@ size_t md5_many_pad(uint8_t *tail, size_t tail_len, uint64_t message_bytes)
     ASSERT(tail_len < MD5_BLOCK_BYTES);
     memset(tail + tail_len, 0, len - tail_len);
     tail[tail_len] = 0x80;
-    put_le(tail + len - sizeof(uint64_t), message_bytes << 3, sizeof(uint64_t));
+    put_le32(tail + len - 8, (uint32_t)(message_bytes << 3));
+    put_le32(tail + len - 4, (uint32_t)(message_bytes >> 29));
     return n_blocks;
 }
 
 void md5_many_value(const struct md5_many *many, size_t lane, uint8_t *ret_md5)
 {
     for (size_t word = 0; word < 4; word++) {
-        put_le(ret_md5 + 4 * word, many->state[word][lane], 4);
+        put_le32(ret_md5 + 4 * word, many->state[word][lane]);
     }
 }

@@ -74,17 +74,10 @@ static const char *name_path(struct arena *arena, const char *state, const char 
 
 static bool is_name(const char *name)
 {
-    size_t len = strlen(name);
-    static const char OTHERS[] = "0123456789._-";
-    for (size_t idx = 0; idx < len; idx++) {
-        bool is_letter =
-            (name[idx] >= 'a' && name[idx] <= 'z') || (name[idx] >= 'A' && name[idx] <= 'Z');
-        if (!is_letter && (idx == 0 || !strchr(OTHERS, name[idx]))) {
-            return false;
-        }
-    }
-    return len > 0 && len <= RUN_NAME_MAX && strcmp(name, "last") != 0 &&
-           !str_ends(str_of(name), STR_LIT(".tar.zst"));
+    struct str text = str_of(name);
+    return str_is_made_of(text, "A-Za-z0-9._-") && str_is_made_of(str_sub(text, 0, 1), "A-Za-z") &&
+           text.len <= RUN_NAME_MAX && !str_eq_z(text, "last") &&
+           !str_ends(text, STR_LIT(".tar.zst"));
 }
 
 /* The id that the link says, where that run is there; else NULL. */

@@ -62,16 +62,14 @@ static int begin_member(void *ctx, struct str name, uint64_t size_bytes, struct 
     struct checking *c = ctx;
     struct evidence_file file = {.name = str_dup(c->arena, name), .size_bytes = size_bytes};
     c->keep = NULL;
-    for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
-        if (!str_eq_z(name, KEPT[idx].name)) {
-            continue;
-        }
-        if (size_bytes > KEPT[idx].max_bytes) {
-            return err_set(err, ERR_INTEGRITY, "%s: %" PRIu64 " bytes, expected at most %zu",
-                           KEPT[idx].name, size_bytes, KEPT[idx].max_bytes);
-        }
-        c->keep = &c->kept[idx];
-        c->is_kept[idx] = true;
+    const typeof(KEPT[0]) *kept = Z_NAMED(KEPT, KEPT_COUNT, name, name);
+    if (kept && size_bytes > kept->max_bytes) {
+        return err_set(err, ERR_INTEGRITY, "%s: %" PRIu64 " bytes, expected at most %zu",
+                       kept->name, size_bytes, kept->max_bytes);
+    }
+    if (kept) {
+        c->keep = &c->kept[kept - KEPT];
+        c->is_kept[kept - KEPT] = true;
     }
     VEC_PUSH(&c->files, file);
     if (c->unpack.begin && c->unpack.begin(c->unpack.ctx, name, size_bytes, err) < 0) {

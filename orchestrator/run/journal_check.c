@@ -266,17 +266,12 @@ static struct str called_by(const char *path)
 {
     struct str rest = str_of(path);
     for (int part = 0; part < 2; part++) {
-        while (rest.len && rest.ptr[rest.len - 1] == '/') {
-            rest.len--;
+        rest = str_rtrim(rest, 0, "/");
+        struct str folder = str_rcut(rest, 0, "/"), name = str_sub(rest, folder.len, rest.len);
+        if (run_id_is_valid(name)) {
+            return name;
         }
-        size_t from = rest.len;
-        while (from > 0 && rest.ptr[from - 1] != '/') {
-            from--;
-        }
-        if (run_id_is_valid(str_sub(rest, from, rest.len - from))) {
-            return str_sub(rest, from, rest.len - from);
-        }
-        rest.len = from;
+        rest = folder;
     }
     return STR_EMPTY;
 }

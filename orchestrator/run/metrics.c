@@ -35,19 +35,22 @@ static void family(struct strbuf *out, const char *name, const char *type, const
     strbuf_printf(out, "# HELP %s %s\n", name, help);
 }
 
-static void run_labels(struct strbuf *out, const struct frozen *frozen)
+/* The name and the run's labels; those that are its own may follow. */
+static void begin_metric(struct strbuf *out, const char *name, const struct frozen *frozen)
 {
+    strbuf_printf(out, "%s{", name);
     label(out, "run", frozen->run_id);
     strbuf_add_char(out, ',');
     label(out, "report", frozen->plan.report);
 }
 
-static void repeat_labels(struct strbuf *out, const struct frozen *frozen, const struct unit *unit)
+static void begin_repeat(struct strbuf *out, const char *name, const struct frozen *frozen,
+                         const struct unit *unit)
 {
-    run_labels(out, frozen);
+    begin_metric(out, name, frozen);
     strbuf_add_char(out, ',');
     label(out, "case", unit->step->case_id);
-    strbuf_printf(out, ",repeat=\"%lld\"", (long long)unit->repeat);
+    strbuf_printf(out, ",repeat=\"%lld\"} ", (long long)unit->repeat);
 }
 
 static void encode_states(struct strbuf *out, const struct frozen *frozen, const struct unit *units,
@@ -61,8 +64,7 @@ static void encode_states(struct strbuf *out, const struct frozen *frozen, const
     }
     family(out, "reperf_repeats", "gauge", NULL, "Repeats of all cases of the run, by state.");
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        strbuf_add_z(out, "reperf_repeats{");
-        run_labels(out, frozen);
+        begin_metric(out, "reperf_repeats", frozen);
         strbuf_printf(out, ",state=\"%s\"} %zu\n", NAMES[idx], counts[idx]);
     }
 }
@@ -74,9 +76,7 @@ static void encode_repeats(struct strbuf *out, const struct frozen *frozen,
            "Items of the whole job per second, of each repeat that counts.");
     for (size_t idx = 0; idx < n_units; idx++) {
         if (units[idx].state == UNIT_PARSED && units[idx].counts) {
-            strbuf_add_z(out, "reperf_throughput_items_per_second{");
-            repeat_labels(out, frozen, &units[idx]);
-            strbuf_add_z(out, "} ");
+            begin_repeat(out, "reperf_throughput_items_per_second", frozen, &units[idx]);
             strbuf_add_f64(out, units[idx].value);
             strbuf_add_char(out, '\n');
         }
@@ -84,9 +84,8 @@ static void encode_repeats(struct strbuf *out, const struct frozen *frozen,
     family(out, "reperf_log_size_bytes", "gauge", "bytes", "Size of each collected log.");
     for (size_t idx = 0; idx < n_units; idx++) {
         if (units[idx].state >= UNIT_FINISHED) {
-            strbuf_add_z(out, "reperf_log_size_bytes{");
-            repeat_labels(out, frozen, &units[idx]);
-            strbuf_printf(out, "} %lld\n", (long long)units[idx].log_bytes);
+            begin_repeat(out, "reperf_log_size_bytes", frozen, &units[idx]);
+            strbuf_printf(out, "%lld\n", (long long)units[idx].log_bytes);
         }
     }
 }
@@ -96,16 +95,14 @@ static void metrics_encode(struct strbuf *out, const struct frozen *frozen,
                            const struct unit *units, size_t n_units, const char *state)
 {
     family(out, "reperf_run", "info", NULL, "A run of reperf and how far it is.");
-    strbuf_add_z(out, "reperf_run_info{");
-    run_labels(out, frozen);
+    begin_metric(out, "reperf_run_info", frozen);
     strbuf_printf(out, ",profile=\"%s\",state=\"%s\",version=\"%s\"} 1\n",
                   plan_kind_name(frozen->plan.profile, frozen->plan.is_rehearsal), state,
                   REPERF_VERSION);
     encode_states(out, frozen, units, n_units);
     family(out, "reperf_cases_not_run", "gauge", NULL,
            "Cases of the plan that could not be run here.");
-    strbuf_add_z(out, "reperf_cases_not_run{");
-    run_labels(out, frozen);
+    begin_metric(out, "reperf_cases_not_run", frozen);
     strbuf_printf(out, "} %zu\n", frozen->plan.n_steps - plan_runnable(&frozen->plan));
     encode_repeats(out, frozen, units, n_units);
     strbuf_add_z(out, "# EOF\n");

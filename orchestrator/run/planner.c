@@ -99,22 +99,17 @@ static void estimate(struct planner *p, struct plan_step *step)
 /* A command of plain words becomes an argv. False where it needs a shell. */
 static bool split_words(struct str text, struct str *words, size_t *ret_n)
 {
-    static const char PLAIN[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+";
     struct str rest = str_trim(text);
     struct str word;
     size_t n = 0;
     while (str_next(&rest, ' ', &word)) {
-        for (size_t idx = 0; idx < word.len; idx++) {
-            if (!memchr(PLAIN, word.ptr[idx], sizeof(PLAIN) - 1)) {
-                return false;
-            }
+        if (!word.len) {
+            continue;
         }
-        if (word.len && n + WORDS_ADDED_MAX < PLAN_ARGV_MAX) {
-            words[n++] = word;
-        } else if (word.len) {
+        if (!str_is_made_of(word, "a-zA-Z0-9_./:=,@%+-") || n + WORDS_ADDED_MAX >= PLAN_ARGV_MAX) {
             return false;
         }
+        words[n++] = word;
     }
     *ret_n = n;
     return n > 0;
@@ -649,12 +644,9 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
 const char *planner_train_path(struct arena *arena, const char *self)
 {
     const char *named = getenv("REPERF_TRAIN");
-    struct str folder = str_of(self);
+    struct str folder = str_rcut(str_of(self), 0, "/");
     if (named && named[0]) {
         return named;
-    }
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
     }
     return arena_printf(arena, "%.*s%s", STR_ARG(folder), TRAIN_PROGRAM);
 }
