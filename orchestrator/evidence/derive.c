@@ -73,8 +73,7 @@ static void expect_frozen(struct contents *c)
         /* Without one its log was read by what fits of all that were there. */
         for (size_t at = 0; !step->format.ptr && step->cause == ERR_NONE && at < frozen->formats.n;
              at++) {
-            expect(c, RUNDIR_FORMAT,
-                   (struct rundir_of){.name = frozen->formats.items[at]->id});
+            expect(c, RUNDIR_FORMAT, (struct rundir_of){.name = frozen->formats.items[at]->id});
         }
     }
     expect_of_nodes(c, RUNDIR_NODE, (struct rundir_of){0});
