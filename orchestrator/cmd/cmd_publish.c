@@ -291,9 +291,9 @@ static int put_case(struct publish *p, const struct run_view *view, const struct
         return -1;
     }
     *number = (struct cell){
-        .id = str_of(arena_printf(p->arena, "%.*s#throughput", STR_ARG(was->id))),
+        .id = str_printf(p->arena, "%.*s#throughput", STR_ARG(was->id)),
         .metric_name = STR_LIT("throughput"),
-        .printed = str_of(arena_printf(p->arena, "%.*f", decimals > 0 ? decimals : 0, cell->value)),
+        .printed = str_printf(p->arena, "%.*f", decimals > 0 ? decimals : 0, cell->value),
         .unit = cell->unit,
         .table = STR_LIT(MEASURED)};
     *c = (struct report_case){.id = was->id,
@@ -405,7 +405,7 @@ static int put_command(struct publish *p, struct clock_src clock, struct err *er
     stack->full.items[0].mounts = code;
     stack->full.items[0].n_mounts = 1;
     stack->commands[0].works =
-        str_of(arena_printf(p->arena, "cd " CODE_INSIDE " && exec %.*s", STR_ARG(typed)));
+        str_printf(p->arena, "cd " CODE_INSIDE " && exec %.*s", STR_ARG(typed));
     struct fs_names files = {0};
     if (check_code(p, clock, err) < 0 ||
         put_folder(p, p->args->files, "manifests/overlays/code", err) < 0 ||

@@ -160,11 +160,11 @@ static void note_series(struct arena *arena, struct run_view *view)
     struct str today = view->audit->report->series_sha256;
     struct str frozen = view->frozen.report.series_sha256;
     if (!str_eq(today, frozen)) {
-        view->audit_note = str_of(
-            arena_printf(arena,
-                         "Audited by the series of the published logs that are kept here today, "
-                         "sha256 %.*s; when this run began it was %.*s.",
-                         STR_ARG(digest_or_none(today)), STR_ARG(digest_or_none(frozen))));
+        view->audit_note =
+            str_printf(arena,
+                       "Audited by the series of the published logs that are kept here today, "
+                       "sha256 %.*s; when this run began it was %.*s.",
+                       STR_ARG(digest_or_none(today)), STR_ARG(digest_or_none(frozen)));
     }
 }
 
@@ -181,7 +181,7 @@ static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct for
         return;
     }
     log_line(LOG_WARN, "the published logs are not shown with the run: %s", why.msg);
-    view->audit_note = str_of(arena_printf(arena, "Not audited: %s.", why.msg));
+    view->audit_note = str_printf(arena, "Not audited: %s.", why.msg);
 }
 
 static int report_run(const struct cmd_ctx *ctx, const struct args *args, const char *name,

@@ -100,8 +100,8 @@ static struct str text_of(const struct provision *p, size_t node_idx)
 static struct str result_of(void *ctx, size_t node_idx)
 {
     struct provision *p = ctx;
-    return str_of(arena_printf(p->arena, "%.*s\n%.*s", STR_ARG(way_of(p, node_idx)),
-                               STR_ARG(text_of(p, node_idx))));
+    return str_printf(p->arena, "%.*s\n%.*s", STR_ARG(way_of(p, node_idx)),
+                      STR_ARG(text_of(p, node_idx)));
 }
 
 /* Nodes with the same result are one row, at the place of the first of them. */

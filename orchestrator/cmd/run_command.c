@@ -91,14 +91,13 @@ static void write_report(struct strbuf *text, const struct command_case *c, stru
                                .stack_id = STR_LIT(COMMAND_STACK),
                                .group = STR_LIT(COMMAND_STACK),
                                .format = str_of(c->format)};
-    const struct report report = {
-        .id = str_of(c->slug),
-        .title = str_of(arena_printf(arena, "%s: a command of one's own", c->slug)),
-        .is_unpublished = true,
-        .stacks = &stack,
-        .n_stacks = 1,
-        .cases = &only,
-        .n_cases = 1};
+    const struct report report = {.id = str_of(c->slug),
+                                  .title = str_printf(arena, "%s: a command of one's own", c->slug),
+                                  .is_unpublished = true,
+                                  .stacks = &stack,
+                                  .n_stacks = 1,
+                                  .cases = &only,
+                                  .n_cases = 1};
     json_encode_document(text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &report);
 }
 

@@ -257,12 +257,12 @@ int json_override(struct arena *arena, struct str text, struct str setting, bool
     struct str after = str_sub(text, place.to, text.len);
     if (place.is_absent) {
         before = str_trim((struct str){text.ptr, place.from});
-        made.text = str_of(arena_printf(arena, "%.*s%s\"%.*s\": %.*s%.*s", STR_ARG(before),
-                                        place.is_empty ? "" : ", ", STR_ARG(parts[n - 1].key),
-                                        STR_ARG(made.value), STR_ARG(after)));
+        made.text = str_printf(arena, "%.*s%s\"%.*s\": %.*s%.*s", STR_ARG(before),
+                               place.is_empty ? "" : ", ", STR_ARG(parts[n - 1].key),
+                               STR_ARG(made.value), STR_ARG(after));
     } else {
-        made.text = str_of(arena_printf(arena, "%.*s%.*s%.*s", STR_ARG(before), STR_ARG(made.value),
-                                        STR_ARG(after)));
+        made.text =
+            str_printf(arena, "%.*s%.*s%.*s", STR_ARG(before), STR_ARG(made.value), STR_ARG(after));
     }
     *ret_override = made;
     return 0;

@@ -137,7 +137,7 @@ int oci_ref_parse(struct arena *arena, struct str text, struct oci_ref *ret_ref,
             "and \"/\"");
     }
     if (str_eq_z(ref.host, DOCKER_HOST) && str_find(ref.path, STR_LIT("/")) < 0) {
-        ref.path = str_of(arena_printf(arena, "library/%.*s", STR_ARG(ref.path)));
+        ref.path = str_printf(arena, "library/%.*s", STR_ARG(ref.path));
     }
     if (ref.host.len + 1 + ref.path.len > OCI_NAME_MAX) {
         return bad(err, text, "host and path are longer than 255 bytes");

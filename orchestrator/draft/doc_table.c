@@ -353,10 +353,9 @@ static void append(struct doc_reader *r, struct rst_column *column, struct str t
 {
     text = str_trim(text);
     if (text.len && column->text.len + text.len + 1 <= CELL_MAX) {
-        column->text =
-            column->text.len
-                ? str_of(arena_printf(r->arena, "%.*s %.*s", STR_ARG(column->text), STR_ARG(text)))
-                : text;
+        column->text = column->text.len
+                           ? str_printf(r->arena, "%.*s %.*s", STR_ARG(column->text), STR_ARG(text))
+                           : text;
     }
 }
 

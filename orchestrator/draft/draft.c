@@ -308,8 +308,8 @@ static struct str unit_in(struct draft_reader *r, struct str text)
     struct str unit = slashed_unit(r, text);
     struct str item = unit.len ? STR_EMPTY : found(r, SHAPE_PER_SECOND, text);
     if (item.ptr) {
-        const struct word *word = words_find(
-            &r->vocabulary->units, str_of(arena_printf(r->arena, "%.*s/s", STR_ARG(item))));
+        const struct word *word =
+            words_find(&r->vocabulary->units, str_printf(r->arena, "%.*s/s", STR_ARG(item)));
         unit = word ? word->name : STR_EMPTY;
     }
     return unit.len ? unit : name_unit(r, text);
@@ -388,7 +388,7 @@ static bool is_unusable(struct draft_reader *r, struct str text, struct str *ret
     if (!patterns_find(&r->patterns, NONE, text, g, 2) || printed_with(r, text, &printed, &rest)) {
         return false;
     }
-    *ret_as_if = str_of(arena_printf(r->arena, "50%.*s", STR_ARG(g[1])));
+    *ret_as_if = str_printf(r->arena, "50%.*s", STR_ARG(g[1]));
     return true;
 }
 
@@ -534,8 +534,8 @@ static void read_heads(struct draft_reader *r, struct draft_page *page)
         for (size_t row = 1; row < page->n_heads; row++) {
             struct str more = table->rows[row].cells[c].text;
             if (has_text(more) && !str_eq(more, head) && head.len + more.len < HEAD_MAX) {
-                head = str_of(arena_printf(r->arena, "%.*s%s%.*s", STR_ARG(head),
-                                           head.len ? " " : "", STR_ARG(more)));
+                head = str_printf(r->arena, "%.*s%s%.*s", STR_ARG(head), head.len ? " " : "",
+                                  STR_ARG(more));
             }
         }
         page->heads[c] = head;
@@ -571,11 +571,10 @@ static void read_label(struct draft_reader *r, enum draft_column column, struct 
         break;
     case COLUMN_MODEL:
         name = draft_slug(r->arena, text);
-        attrs->model =
-            !attrs->model.ptr || !name.len
-                ? (name.len ? name : attrs->model)
-                : draft_slug(r->arena, str_of(arena_printf(r->arena, "%.*s-%.*s",
-                                                           STR_ARG(attrs->model), STR_ARG(name))));
+        attrs->model = !attrs->model.ptr || !name.len
+                           ? (name.len ? name : attrs->model)
+                           : draft_slug(r->arena, str_printf(r->arena, "%.*s-%.*s",
+                                                             STR_ARG(attrs->model), STR_ARG(name)));
         break;
     case COLUMN_PRECISION:
         word = words_find(&r->vocabulary->precisions, lower(r->arena, text));

@@ -84,7 +84,7 @@ struct str draft_link_path(struct arena *arena, struct str document, struct str 
         if (at >= 0) {
             link = str_sub(link, (size_t)at + strlen(PLACES[idx]), link.len);
             (void)str_next(&link, '/', &ignored); /* the branch */
-            link = str_of(arena_printf(arena, "/%.*s", STR_ARG(link)));
+            link = str_printf(arena, "/%.*s", STR_ARG(link));
         }
     }
     if (!link.len || str_find(link, STR_LIT(":")) >= 0) {
@@ -516,18 +516,18 @@ static bool is_again(const struct draft_number *a, const struct draft_number *b)
 static void make_id(struct arena *arena, struct map *ids, struct draft_number *n)
 {
     const struct draft_attrs *a = &n->attrs;
-    n->grid = str_of(
-        arena_printf(arena, "n%" PRId64 "g%" PRId64, a->nodes, a->nodes ? a->gpus / a->nodes : 0));
-    struct str row = str_of(arena_printf(arena, "%.*s/%.*s/%.*s/%.*s/bs%" PRId64, STR_ARG(a->model),
-                                         STR_ARG(a->framework), STR_ARG(a->precision),
-                                         STR_ARG(n->grid), a->batch));
+    n->grid =
+        str_printf(arena, "n%" PRId64 "g%" PRId64, a->nodes, a->nodes ? a->gpus / a->nodes : 0);
+    struct str row =
+        str_printf(arena, "%.*s/%.*s/%.*s/%.*s/bs%" PRId64, STR_ARG(a->model),
+                   STR_ARG(a->framework), STR_ARG(a->precision), STR_ARG(n->grid), a->batch);
     n->id = row;
     const struct draft_number *other = map_get(ids, n->id);
     for (size_t again = 1; other && !is_again(other, n); again++) {
-        n->id = str_of(arena_printf(arena,
-                                    again > 1 ? "%.*s/line-%" PRId64 "-row%zu-col%zu.%zu"
-                                              : "%.*s/line-%" PRId64 "-row%zu-col%zu",
-                                    STR_ARG(row), n->line, n->row, n->column, again));
+        n->id = str_printf(arena,
+                           again > 1 ? "%.*s/line-%" PRId64 "-row%zu-col%zu.%zu"
+                                     : "%.*s/line-%" PRId64 "-row%zu-col%zu",
+                           STR_ARG(row), n->line, n->row, n->column, again);
         other = map_get(ids, n->id);
     }
     n->is_repeated = other || !map_add(ids, n->id, n);

@@ -45,8 +45,8 @@ static struct str table_name(struct arena *arena, const struct draft *draft,
                   !str_eq(n->heading, of->heading);
     }
     return is_only ? heading
-                   : str_of(arena_printf(arena, "%.*s%s%.*s:%" PRId64, STR_ARG(heading),
-                                         heading.len ? ", " : "", STR_ARG(of->document), of->line));
+                   : str_printf(arena, "%.*s%s%.*s:%" PRId64, STR_ARG(heading),
+                                heading.len ? ", " : "", STR_ARG(of->document), of->line);
 }
 
 static struct str title_of(struct arena *arena, const struct draft_source *source)
@@ -54,9 +54,8 @@ static struct str title_of(struct arena *arena, const struct draft_source *sourc
     struct str title = line_of(arena, source->first->title);
     struct str name = path_base(source->repository);
     name.len -= str_ends(name, STR_LIT(".git")) ? 4 : 0;
-    return str_of(arena_printf(arena, "%.*s%sdraft from %.*s of %.*s", STR_ARG(title),
-                               title.len ? ": " : "", STR_ARG(source->first->document),
-                               STR_ARG(name)));
+    return str_printf(arena, "%.*s%sdraft from %.*s of %.*s", STR_ARG(title), title.len ? ": " : "",
+                      STR_ARG(source->first->document), STR_ARG(name));
 }
 
 static struct source_ref source_of(const struct draft_source *source, struct str path)
@@ -71,28 +70,27 @@ static struct report_case case_of(struct arena *arena, const struct draft *draft
     struct condition *machine = arena_new(arena, struct condition);
     struct str *log = arena_new(arena, struct str);
     struct str rule = n->log ? n->rule->id : STR_EMPTY;
-    *cell = (struct cell){
-        .id = str_of(arena_printf(arena, "%.*s#%.*s", STR_ARG(n->id), STR_ARG(n->metric))),
-        .metric_name = n->metric,
-        .printed = n->printed,
-        .unit = n->unit,
-        .table = table_name(arena, draft, n),
-        /* A case's own rule is the one for its throughput. */
-        .rule = str_eq_z(n->metric, "throughput") ? STR_EMPTY : rule};
+    *cell = (struct cell){.id = str_printf(arena, "%.*s#%.*s", STR_ARG(n->id), STR_ARG(n->metric)),
+                          .metric_name = n->metric,
+                          .printed = n->printed,
+                          .unit = n->unit,
+                          .table = table_name(arena, draft, n),
+                          /* A case's own rule is the one for its throughput. */
+                          .rule = str_eq_z(n->metric, "throughput") ? STR_EMPTY : rule};
     *machine = (struct condition){STR_LIT("machine"), n->attrs.machine};
     *log = n->log ? n->log->path : STR_EMPTY;
-    return (struct report_case){.id = n->id,
-                                .stack_id = n->attrs.framework,
-                                .environment_id = n->grid,
-                                .group = str_of(arena_printf(arena, "line-%" PRId64 "-%.*s",
-                                                             n->line, STR_ARG(n->attrs.framework))),
-                                .format = n->log ? n->log->id : STR_EMPTY,
-                                .rule = rule,
-                                .logs = log,
-                                .n_logs = n->log != NULL,
-                                .conditions = {machine, n->attrs.machine.ptr != NULL},
-                                .cells = cell,
-                                .n_cells = 1};
+    return (struct report_case){
+        .id = n->id,
+        .stack_id = n->attrs.framework,
+        .environment_id = n->grid,
+        .group = str_printf(arena, "line-%" PRId64 "-%.*s", n->line, STR_ARG(n->attrs.framework)),
+        .format = n->log ? n->log->id : STR_EMPTY,
+        .rule = rule,
+        .logs = log,
+        .n_logs = n->log != NULL,
+        .conditions = {machine, n->attrs.machine.ptr != NULL},
+        .cells = cell,
+        .n_cells = 1};
 }
 
 void draft_write(struct arena *arena, const struct draft *draft, const struct draft_source *source,

@@ -336,7 +336,7 @@ static int find_source(struct new_maker *m, struct err *err)
     }
     if (!m->repository.len) {
         m->repository =
-            str_of(arena_printf(m->arena, "https://repository.invalid/%.*s", STR_ARG(name_of(m))));
+            str_printf(m->arena, "https://repository.invalid/%.*s", STR_ARG(name_of(m)));
         log_line(LOG_WARN,
                  "%s names no https remote: the draft says %.*s; --repository URL says it", clone,
                  STR_ARG(m->repository));
@@ -396,7 +396,7 @@ static const struct format *make_format(struct new_maker *m, const char *path, c
 {
     const struct proposal_want want = {
         .root = m->ctx->root,
-        .id = str_of(arena_printf(m->arena, "%s-%zu", m->from->id, m->made.n + 1)),
+        .id = str_printf(m->arena, "%s-%zu", m->from->id, m->made.n + 1),
         .log = path,
         .path = file,
         .makes = true};

@@ -76,7 +76,7 @@ static int choose_shape(struct arena *arena, const struct proposal_want *want, s
 static int write_format(struct arena *arena, const struct proposal_want *want, struct proposal *p,
                         struct format_set *ret_set, struct err *err)
 {
-    struct str source = str_of(arena_printf(arena, "the lines of %s", want->log));
+    struct str source = str_printf(arena, "the lines of %s", want->log);
     if (!want->makes) {
         return 0;
     }

@@ -108,7 +108,7 @@ static int changed_since(struct arena *arena, struct clock_src clock, const char
         struct str *name = &ret->items[idx];
         *name = str_starts(*name, inside)
                     ? str_sub(*name, inside.len, name->len)
-                    : str_of(arena_printf(arena, "%.*s%.*s", STR_ARG(up), STR_ARG(*name)));
+                    : str_printf(arena, "%.*s%.*s", STR_ARG(up), STR_ARG(*name));
     }
     return 0;
 }
@@ -291,7 +291,7 @@ static int check_git(struct code_difference *d, struct clock_src clock, const st
         }
     }
     if (!names.is_known && !d->is_copy) { /* a copy need not be git's */
-        differs(d, str_of(arena_printf(d->arena, "commit %.*s", STR_ARG(code->commit))),
+        differs(d, str_printf(d->arena, "commit %.*s", STR_ARG(code->commit)),
                 " (git does not know it any more)");
     }
     return 0;

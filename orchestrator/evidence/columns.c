@@ -199,9 +199,9 @@ static void list_hardware(struct arena *arena, const struct cell_result *cell, s
         const struct run_difference *d = &cell->differs[idx];
         for (size_t at = 0; at < ARRAY_LEN(NAMES); at++) {
             if (str_eq_z(d->name, NAMES[at])) {
-                claim->hardware[claim->n_hardware++] = str_of(arena_printf(
+                claim->hardware[claim->n_hardware++] = str_printf(
                     arena, "%.*s %.*s there, %.*s here", STR_ARG(d->name), STR_ARG(d->published),
-                    STR_ARG(d->run.ptr ? d->run : STR_LIT("none"))));
+                    STR_ARG(d->run.ptr ? d->run : STR_LIT("none")));
             }
         }
     }
@@ -286,9 +286,9 @@ struct str columns_cell_text(struct arena *arena, const struct column_cell *at)
         return STR_LIT("-");
     }
     return isfinite(at->ratio.value)
-               ? str_of(arena_printf(arena, "%.4g (%.2f, %.2f to %.2f)", at->cell->value,
-                                     at->ratio.value, at->ratio.low, at->ratio.high))
-               : str_of(arena_printf(arena, "%.4g", at->cell->value));
+               ? str_printf(arena, "%.4g (%.2f, %.2f to %.2f)", at->cell->value, at->ratio.value,
+                            at->ratio.low, at->ratio.high)
+               : str_printf(arena, "%.4g", at->cell->value);
 }
 
 struct str columns_claim_text(struct arena *arena, const struct column_cell *at)
@@ -296,7 +296,7 @@ struct str columns_claim_text(struct arena *arena, const struct column_cell *at)
     CLEANUP(strbuf) struct strbuf text = STRBUF(4096);
     const struct claim *claim = &at->claim;
     if (claim->why) {
-        return str_of(arena_printf(arena, "no claim: %s", claim->why));
+        return str_printf(arena, "no claim: %s", claim->why);
     }
     if (claim->verdict == CLAIM_NONE) {
         return STR_EMPTY;

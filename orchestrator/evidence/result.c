@@ -81,7 +81,7 @@ static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
 
 static struct str number(struct arena *arena, int64_t value)
 {
-    return str_of(arena_printf(arena, "%lld", (long long)value));
+    return str_printf(arena, "%lld", (long long)value);
 }
 
 /* False where the published case does not name it. */
@@ -239,7 +239,7 @@ static void combine_also(struct arena *arena, struct cell_result *cell)
         enum repeats how = rule->repeats == REPEATS_SINGLE ? REPEATS_MEAN : rule->repeats;
         struct err err = {0};
         if (!all->why.len && rule_combine(how, values, cell->n_repeats, &all->value, &err) < 0) {
-            all->why = str_of(arena_printf(arena, "%s", err.msg));
+            all->why = str_printf(arena, "%s", err.msg);
         }
     }
 }
@@ -279,8 +279,8 @@ static void judge_full(const struct frozen *frozen, struct cell_result *cell)
 
 static void add_why(struct arena *arena, struct cell_result *cell, const char *why)
 {
-    cell->why = cell->why.len ? str_of(arena_printf(arena, "%.*s; %s", STR_ARG(cell->why), why))
-                              : str_of(why);
+    cell->why =
+        cell->why.len ? str_printf(arena, "%.*s; %s", STR_ARG(cell->why), why) : str_of(why);
 }
 
 /* A number that is faster or slower, and whose interval reaches into what would be reproduced, may be so by chance. */
@@ -336,9 +336,8 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
         if (!repeat->counts) {
             cell->verdict = RUN_FAILED;
             cell->cause = repeat->cause;
-            cell->why =
-                str_of(arena_printf(arena, "repeat %lld of %zu: %.*s", (long long)repeat->repeat,
-                                    cell->n_repeats, STR_ARG(repeat->why)));
+            cell->why = str_printf(arena, "repeat %lld of %zu: %.*s", (long long)repeat->repeat,
+                                   cell->n_repeats, STR_ARG(repeat->why));
             return 0;
         }
     }
@@ -373,9 +372,8 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
         doubt_verdict(arena, frozen, cell);
     }
     if (frozen->plan.n_overrides && !cell->why.len) {
-        cell->why =
-            str_of(arena_printf(arena, "with %zu settings of its own (-C), see what differs",
-                                frozen->plan.n_overrides));
+        cell->why = str_printf(arena, "with %zu settings of its own (-C), see what differs",
+                               frozen->plan.n_overrides);
     }
     note_other_logs(arena, cell);
     return 0;

@@ -134,15 +134,15 @@ static int check_outcome(struct arena *arena, const struct frozen *frozen,
     size_t n_metric = 0;
     if (!str_eq(record->case_id, step->case_id) || record->repeat != repeat) {
         return wrong(&c, err, "is of another repeat",
-                     str_of(arena_printf(arena, "%.*s repeat %lld", STR_ARG(record->case_id),
-                                         (long long)record->repeat)));
+                     str_printf(arena, "%.*s repeat %lld", STR_ARG(record->case_id),
+                                (long long)record->repeat));
     }
     if (!str_eq_z(record->log, rundir_of_repeat(arena, RUNDIR_LOG, step->case_id, repeat))) {
         return wrong(&c, err, "expected the repeat's own log", record->log);
     }
     if (record->n_nodes != n_wanted) {
         return wrong(&c, err, "has not as many nodes as the case has jobs",
-                     str_of(arena_printf(arena, "%zu, expected %zu", record->n_nodes, n_wanted)));
+                     str_printf(arena, "%zu, expected %zu", record->n_nodes, n_wanted));
     }
     for (size_t idx = 0; idx < record->n_nodes; idx++) {
         if (check_node(&c, idx, &n_metric, err) < 0) {
@@ -151,7 +151,7 @@ static int check_outcome(struct arena *arena, const struct frozen *frozen,
     }
     if (record->n_nodes && n_metric != 1) {
         return wrong(&c, err, "expected one node whose log the metrics are from",
-                     str_of(arena_printf(arena, "%zu", n_metric)));
+                     str_printf(arena, "%zu", n_metric));
     }
     return check_statuses(&c, err);
 }
@@ -603,10 +603,10 @@ static void judge_target(struct arena *arena, const struct plan_step *step,
     *ret = (struct target_result){.elapsed_s = (double)NAN};
     const struct loss_target *target = &step->beside.target;
     if (target_apply(target, m, of, &value, &err) < 0) {
-        ret->why = str_of(arena_printf(arena, "%s", err.msg));
+        ret->why = str_printf(arena, "%s", err.msg);
     } else if (value.step == 0) {
-        ret->why = str_of(arena_printf(arena, "%.*s came down to %.4g, not to %.4g",
-                                       STR_ARG(target->series), value.lowest, target->at_most));
+        ret->why = str_printf(arena, "%.*s came down to %.4g, not to %.4g", STR_ARG(target->series),
+                              value.lowest, target->at_most);
     } else {
         ret->elapsed_s = value.elapsed_s;
         ret->step = value.step;
@@ -633,8 +633,7 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
                                      .unit = series ? str_dup(arena, rule_unit(rule, series->unit))
                                                     : STR_EMPTY};
         if (rule_apply(rule, log->m, of, &value, &err) < 0) {
-            also->why =
-                beside->why_not.ptr ? beside->why_not : str_of(arena_printf(arena, "%s", err.msg));
+            also->why = beside->why_not.ptr ? beside->why_not : str_printf(arena, "%s", err.msg);
         } else {
             also->value = value.value;
         }
@@ -653,8 +652,8 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
         judgement_of(arena, log->m, step->bound.rule,
                      plan_claims_none(&frozen->plan) ? DEMAND_RAN : DEMAND_WHOLE);
     if (!judgement_is_ok(j.verdict)) {
-        repeat->doubt = str_of(arena_printf(arena, "log: %s%s%.*s", PARSE_VERDICT_NAMES[j.verdict],
-                                            j.why.len ? ": " : "", STR_ARG(j.why)));
+        repeat->doubt = str_printf(arena, "log: %s%s%.*s", PARSE_VERDICT_NAMES[j.verdict],
+                                   j.why.len ? ": " : "", STR_ARG(j.why));
     }
     if (!j.gives) {
         does_not_count(repeat, ERR_PARSE, repeat->doubt.ptr);
@@ -736,13 +735,13 @@ static int measure_log(struct arena *arena, const struct log_of *of, const char 
         return -1;
     }
     *ret_sha256 = hex_dup(arena, value.sha256, SHA256_BYTES);
-    *ret_m = (struct measurement){.format = of->format ? of->format->id : STR_EMPTY,
-                                  .verdict = judgement_unread(0),
-                                  .why = of->format ? str_of(arena_printf(arena, "%s", refused.msg))
-                                                    : of->why,
-                                  .last_step = -1,
-                                  .total_steps = -1,
-                                  .n_bytes = value.size_bytes};
+    *ret_m =
+        (struct measurement){.format = of->format ? of->format->id : STR_EMPTY,
+                             .verdict = judgement_unread(0),
+                             .why = of->format ? str_printf(arena, "%s", refused.msg) : of->why,
+                             .last_step = -1,
+                             .total_steps = -1,
+                             .n_bytes = value.size_bytes};
     return 0;
 }
 
@@ -791,10 +790,10 @@ static int compare_nodes(struct arena *arena, const struct frozen *frozen,
         }
     }
     if (n) {
-        repeat->others = str_of(
-            arena_printf(arena, "%s %.*s, %.*s's %.6g%s: the number is not all nodes'", text,
-                         STR_ARG(repeat->unit), STR_ARG(own), repeat->value,
-                         n > 1 ? arena_printf(arena, "; %zu more logs differ so", n - 1) : ""));
+        repeat->others =
+            str_printf(arena, "%s %.*s, %.*s's %.6g%s: the number is not all nodes'", text,
+                       STR_ARG(repeat->unit), STR_ARG(own), repeat->value,
+                       n > 1 ? arena_printf(arena, "; %zu more logs differ so", n - 1) : "");
     }
     return 0;
 }

@@ -437,8 +437,7 @@ static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, str
     struct want disk = {
         .kind = WANT_DISK, .number = room->bytes, .of = STR_LIT("images and data of the report")};
     if (missing.len) {
-        disk.text =
-            str_of(arena_printf(arena, "room for what states no size: %.*s", STR_ARG(missing)));
+        disk.text = str_printf(arena, "room for what states no size: %.*s", STR_ARG(missing));
     }
     return wants_add(wants, disk, err);
 }

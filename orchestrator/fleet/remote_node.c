@@ -404,7 +404,7 @@ struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
     fields[n++] = STR_LIT(READ_AHEAD_TEXT);
     fields[n++] = make_cleanup(arena, cleanup_prefix, job);
     fields[n++] = job->is_watched ? STR_LIT("1") : STR_LIT("0");
-    fields[n++] = str_of(arena_printf(arena, "%zu", n_argv));
+    fields[n++] = str_printf(arena, "%zu", n_argv);
     for (size_t idx = 0; idx < n_argv; idx++) {
         fields[n++] = str_of(job->argv[idx]);
     }

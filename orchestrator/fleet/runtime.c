@@ -522,7 +522,7 @@ static bool value_of(const struct runtime_wish *wish, enum part part, size_t idx
     ret_value->text = text_of(wish, part);
     ret_value->limit = number_of(flags, part);
     if (ret_value->limit) {
-        ret_value->text = str_of(arena_printf(wish->arena, "%lld", (long long)ret_value->limit));
+        ret_value->text = str_printf(wish->arena, "%lld", (long long)ret_value->limit);
     }
     return idx == 0 && (ret_value->text.ptr || is_claimed(wish, part));
 }

@@ -10,20 +10,6 @@
 
 #define DECIMALS_MORE_MAX 6
 
-struct str arena_str(struct arena *arena, const char *fmt, ...)
-{
-    char text[4096];
-    va_list args;
-    va_start(args, fmt);
-    int len = vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    if (len < 0) {
-        return STR_LIT("");
-    }
-    len = (size_t)len < sizeof(text) ? len : (int)sizeof(text) - 1;
-    return (struct str){arena_strndup(arena, text, (size_t)len), (size_t)len};
-}
-
 struct spot log_spot(const struct audit *audit, const struct cell_audit *cell, size_t log,
                      int64_t line)
 {
@@ -268,8 +254,8 @@ static void judge_row(struct audit *audit, struct cell_audit *a)
     a->verdict = AUDIT_DIFFERS;
     for (size_t idx = 0; idx < IDENTITY_FACTS && !a->note.ptr; idx++) {
         if (a->identity.items[idx].state == ID_CONTRADICTED) {
-            a->note = arena_str(audit->arena, "the log is of another row: %.*s",
-                                STR_ARG(a->identity.items[idx].why));
+            a->note = str_printf(audit->arena, "the log is of another row: %.*s",
+                                 STR_ARG(a->identity.items[idx].why));
         }
     }
 }
@@ -302,11 +288,11 @@ static void judge_digits(struct audit *audit, struct cell_audit *a, enum roundin
     }
     decimals = verdict_decimals(a->cell->published, a->cell->decimals);
     found =
-        arena_str(audit->arena, "%.*f", decimals, rule_round(rounding, a->recomputed, decimals));
-    a->digits = arena_str(audit->arena, "%s printed for %s", a->cell->printed.ptr, found.ptr);
+        str_printf(audit->arena, "%.*f", decimals, rule_round(rounding, a->recomputed, decimals));
+    a->digits = str_printf(audit->arena, "%s printed for %s", a->cell->printed.ptr, found.ptr);
     if (is_slip(a->cell->printed.ptr, found.ptr)) {
         a->verdict = AUDIT_DIFFERS;
-        a->note = arena_str(audit->arena, "a slip of one digit: %s", a->digits.ptr);
+        a->note = str_printf(audit->arena, "a slip of one digit: %s", a->digits.ptr);
     }
 }
 
@@ -346,7 +332,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     if (a->refuted.ptr) {
         judge_none(
             a, LOG_UNREADABLE,
-            arena_str(audit->arena, "the log contradicts itself: %.*s", STR_ARG(a->refuted)));
+            str_printf(audit->arena, "the log contradicts itself: %.*s", STR_ARG(a->refuted)));
         return;
     }
     if (apply_to_logs(rule, a, &by, &value, &err) < 0) {
@@ -423,7 +409,7 @@ static void count_inferred(struct report_audit *out)
 
 static struct str percent_words(struct arena *arena, double share)
 {
-    return fabs(share) < 0.00005 ? STR_LIT("0.00 %") : arena_str(arena, "%+.2f %%", 100 * share);
+    return fabs(share) < 0.00005 ? STR_LIT("0.00 %") : str_printf(arena, "%+.2f %%", 100 * share);
 }
 
 struct str cell_diff_words(struct arena *arena, const struct cell_audit *cell)
@@ -445,13 +431,13 @@ struct str cell_number_words(struct arena *arena, const struct cell_audit *cell)
             break;
         }
     }
-    return arena_str(arena, "%.*f", cell->cell->decimals + more, shown);
+    return str_printf(arena, "%.*f", cell->cell->decimals + more, shown);
 }
 
 struct str cell_rule_words(struct arena *arena, const struct cell_audit *cell)
 {
-    return cell->n_asked ? arena_str(arena, "%.*s (inferred: gives %zu of %zu)",
-                                     STR_ARG(cell->rule), cell->n_given, cell->n_asked)
+    return cell->n_asked ? str_printf(arena, "%.*s (inferred: gives %zu of %zu)",
+                                      STR_ARG(cell->rule), cell->n_given, cell->n_asked)
                          : cell->rule;
 }
 
@@ -463,8 +449,8 @@ struct str audit_inferred_words(struct arena *arena, const struct report_audit *
         n_asked += audit->cells[idx].n_asked > 0;
         n_given += audit->cells[idx].n_asked > 0 && audit->cells[idx].verdict != AUDIT_DIFFERS;
     }
-    return n_asked ? arena_str(arena, "; rules inferred from the numbers give %zu of %zu", n_given,
-                               n_asked)
+    return n_asked ? str_printf(arena, "; rules inferred from the numbers give %zu of %zu", n_given,
+                                n_asked)
                    : STR_LIT("");
 }
 

@@ -256,7 +256,7 @@ static void search_ratio(struct audit *audit, struct cell_audit *a)
         }
         if (n_given > e->best_explains) {
             e->best_explains = n_given;
-            e->best = arena_str(audit->arena, "over %s (%s)", other->printed.ptr, other->id.ptr);
+            e->best = str_printf(audit->arena, "over %s (%s)", other->printed.ptr, other->id.ptr);
         }
     }
 }
@@ -273,22 +273,22 @@ static void note_search(struct audit *audit, struct cell_audit *a)
         return;
     }
     if (e->n_matching == 0) {
-        a->note = arena_str(audit->arena, "none of %zu other rules gives it", e->n_tried);
+        a->note = str_printf(audit->arena, "none of %zu other rules gives it", e->n_tried);
     } else if (explains(e)) {
-        a->note = arena_str(audit->arena, "%s gives all %zu numbers of its group (" OF_GROUP ")",
-                            e->best.ptr, e->n_group);
+        a->note = str_printf(audit->arena, "%s gives all %zu numbers of its group (" OF_GROUP ")",
+                             e->best.ptr, e->n_group);
     } else if (e->n_group == 1) {
         a->note =
-            arena_str(audit->arena,
-                      "%zu of %zu other rules give it; as the only number of its group (" OF_GROUP
-                      "), it proves none of them",
-                      e->n_matching, e->n_tried);
+            str_printf(audit->arena,
+                       "%zu of %zu other rules give it; as the only number of its group (" OF_GROUP
+                       "), it proves none of them",
+                       e->n_matching, e->n_tried);
     } else {
         a->note =
-            arena_str(audit->arena,
-                      "%zu of %zu other rules give it, but none gives its whole group (" OF_GROUP
-                      "); %s gives %zu of %zu",
-                      e->n_matching, e->n_tried, e->best.ptr, e->best_explains, e->n_group);
+            str_printf(audit->arena,
+                       "%zu of %zu other rules give it, but none gives its whole group (" OF_GROUP
+                       "); %s gives %zu of %zu",
+                       e->n_matching, e->n_tried, e->best.ptr, e->best_explains, e->n_group);
     }
 }
 

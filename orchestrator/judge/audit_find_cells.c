@@ -580,8 +580,8 @@ static void find_row(struct audit *audit, const struct like_row *row)
         return;
     }
     struct str pair =
-        arena_str(audit->arena, "%s by %s and %s by %s:", row->a->of_case->stack->label.ptr,
-                  a->id.ptr, row->b->of_case->stack->label.ptr, b->id.ptr);
+        str_printf(audit->arena, "%s by %s and %s by %s:", row->a->of_case->stack->label.ptr,
+                   a->id.ptr, row->b->of_case->stack->label.ptr, b->id.ptr);
     if (is_trimmed(a) != is_trimmed(b) &&
         !findings_say(audit->found, "trimming-differs", pair, false)) {
         finding_add(audit->found, "trimming-differs", cell_spot(audit, row->a),

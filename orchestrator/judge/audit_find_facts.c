@@ -141,9 +141,9 @@ static void find_batch(struct audit *audit, const struct cell_audit *a, size_t l
         return;
     }
     add_once(audit, "batch-differs", log_spot(audit, a, log, fact->line),
-             arena_str(audit->arena, "%s: the row's %s is %.0f, but the log's is %.*s",
-                       a->cell->id.ptr, is_gpu ? "batch per GPU" : "batch of all GPUs", row,
-                       STR_ARG(fact->value)));
+             str_printf(audit->arena, "%s: the row's %s is %.0f, but the log's is %.*s",
+                        a->cell->id.ptr, is_gpu ? "batch per GPU" : "batch of all GPUs", row,
+                        STR_ARG(fact->value)));
 }
 
 static void find_fact(struct audit *audit, const struct cell_audit *a, size_t log,
@@ -162,8 +162,9 @@ static void find_fact(struct audit *audit, const struct cell_audit *a, size_t lo
                     STR_ARG(fact->value));
     } else if (has_stated && fact_contradicts(fact->name, stated, fact->value)) {
         add_once(audit, "log-contradicts-condition", log_spot(audit, a, log, fact->line),
-                 arena_str(audit->arena, "%s: %.*s is stated as %s, but the log says %.*s",
-                           a->cell->id.ptr, STR_ARG(fact->name), stated.ptr, STR_ARG(fact->value)));
+                 str_printf(audit->arena, "%s: %.*s is stated as %s, but the log says %.*s",
+                            a->cell->id.ptr, STR_ARG(fact->name), stated.ptr,
+                            STR_ARG(fact->value)));
     }
 }
 
@@ -204,11 +205,11 @@ static void find_software(struct audit *audit, size_t first, const char *name)
         }
         if (!str_eq(x->value, y->value)) {
             add_once(audit, "software-differs", log_spot(audit, b, 0, y->line),
-                     arena_str(audit->arena,
-                               "%s, %s: %s is %.*s on %" PRId64 " GPUs and %.*s on %" PRId64,
-                               a->of_case->stack->label.ptr, a->cell->table.ptr, name,
-                               STR_ARG(x->value), a->of_case->gpus, STR_ARG(y->value),
-                               b->of_case->gpus));
+                     str_printf(audit->arena,
+                                "%s, %s: %s is %.*s on %" PRId64 " GPUs and %.*s on %" PRId64,
+                                a->of_case->stack->label.ptr, a->cell->table.ptr, name,
+                                STR_ARG(x->value), a->of_case->gpus, STR_ARG(y->value),
+                                b->of_case->gpus));
             return;
         }
     }

@@ -220,13 +220,13 @@ static void fill_row(struct audit *audit, struct like_row *row)
     row->value_b = b.has_pace ? side_rate(&b, skip) : fallback_rate(&b);
     row->ratio = row->value_a / row->value_b;
     row->published_ratio = row->a->cell->published / row->b->cell->published;
-    row->rule =
-        a.has_pace && b.has_pace
-            ? arena_str(audit->arena, "items over time without the first %" PRId64 " steps%s", skip,
-                        a.drops_last || b.drops_last
-                            ? " and the last interval, which holds a checkpoint"
-                            : "")
-            : STR_LIT("items over time of the whole run, warm-up included");
+    row->rule = a.has_pace && b.has_pace
+                    ? str_printf(audit->arena,
+                                 "items over time without the first %" PRId64 " steps%s", skip,
+                                 a.drops_last || b.drops_last
+                                     ? " and the last interval, which holds a checkpoint"
+                                     : "")
+                    : STR_LIT("items over time of the whole run, warm-up included");
     list_reasons(&a, &b, &reasons);
     row->note = str_dup(audit->arena, strbuf_str(&reasons));
 }

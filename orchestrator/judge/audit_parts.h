@@ -54,6 +54,4 @@ static inline struct spot cell_spot(const struct audit *audit, const struct cell
 {
     return log_spot(audit, cell, 0, 0);
 }
-struct str arena_str(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
 #endif

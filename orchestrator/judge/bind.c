@@ -32,7 +32,7 @@ struct binder {
 
 static struct audit_log *bind_log(struct binder *b, struct str format, struct str path)
 {
-    struct str key = str_of(arena_printf(b->arena, "%.*s\n%.*s", STR_ARG(format), STR_ARG(path)));
+    struct str key = str_printf(b->arena, "%.*s\n%.*s", STR_ARG(format), STR_ARG(path));
     struct audit_log *log = map_get(&b->logs, key);
     if (!log) {
         log = arena_new(b->arena, struct audit_log);

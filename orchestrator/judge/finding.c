@@ -67,20 +67,19 @@ static struct str spot_words(struct arena *arena, const struct spot *at)
 {
     const char *line = at->line ? arena_printf(arena, ":%" PRId64, at->line) : "";
     if (at->log.ptr) {
-        return str_of(arena_printf(arena, "%.*s%s", STR_ARG(at->log), line));
+        return str_printf(arena, "%.*s%s", STR_ARG(at->log), line);
     }
     if (at->page.ptr || at->of_case) {
         return at->page.ptr ? at->page : at->cell ? at->cell->id : at->of_case->id;
     }
     if (is_of_manifest(at)) {
-        return str_of(
-            arena_printf(arena, "%s: %s", at->report->path.ptr, spot_path(arena, at, true)));
+        return str_printf(arena, "%s: %s", at->report->path.ptr, spot_path(arena, at, true));
     }
     struct str page = page_of(at->report, at->stack);
-    return at->stack ? str_of(arena_printf(
-                           arena, "%.*s: %.*s", STR_ARG(page),
-                           STR_ARG(at->stack->label.len ? at->stack->label : at->stack->framework)))
-                     : page;
+    return at->stack
+               ? str_printf(arena, "%.*s: %.*s", STR_ARG(page),
+                            STR_ARG(at->stack->label.len ? at->stack->label : at->stack->framework))
+               : page;
 }
 
 void finding_add(struct findings *list, const char *id, struct spot at, const char *fmt, ...)

@@ -176,10 +176,10 @@ static void leave_alone(struct arena *arena, const struct health_limits *limits,
     for (size_t idx = 0; idx < n; idx++) {
         rates[idx].figure->verdict = HEALTH_NOT_COMPARED;
         rates[idx].figure->why =
-            limit ? str_of(arena_printf(arena,
-                                        "%zu of its kind measured: among fewer than %lld an "
-                                        "outlier cannot be told",
-                                        n, (long long)limits->nodes_min))
+            limit ? str_printf(arena,
+                               "%zu of its kind measured: among fewer than %lld an "
+                               "outlier cannot be told",
+                               n, (long long)limits->nodes_min)
                   : STR_LIT("no limit is for this case");
     }
 }
@@ -310,10 +310,9 @@ static void find(struct arena *arena, const struct health_figure *figure, struct
     }
     health->n_findings++;
     finding->figure = figure;
-    finding->who = figure->n_on == 1
-                       ? figure->on[0]
-                       : str_of(arena_printf(arena, "%.*s+%.*s", STR_ARG(figure->on[0]),
-                                             STR_ARG(figure->on[1])));
+    finding->who = figure->n_on == 1 ? figure->on[0]
+                                     : str_printf(arena, "%.*s+%.*s", STR_ARG(figure->on[0]),
+                                                  STR_ARG(figure->on[1]));
     finding->says = str_of(
         figure->verdict == HEALTH_OUTLIER
             ? arena_printf(arena, "%.*s: %.*s: %s %% of the median of its kind (%s of %s %.*s)",

@@ -40,15 +40,15 @@ struct str how_use_words(struct arena *arena, const struct rule *rule, enum samp
     case USE_OTHER_GPUS:
         return STR_LIT("of another number of GPUs");
     case USE_OUTSIDE_STEPS:
-        return arena_str(arena, "not in steps %" PRId64 " to %" PRId64, w->step_from, w->step_to);
+        return str_printf(arena, "not in steps %" PRId64 " to %" PRId64, w->step_from, w->step_to);
     case USE_WARMUP:
         return STR_LIT("warm-up, as the log states it");
     case USE_SKIPPED:
-        return arena_str(arena, "skipped: one of the first %" PRId64, w->skip);
+        return str_printf(arena, "skipped: one of the first %" PRId64, w->skip);
     case USE_DROPPED:
-        return arena_str(arena, "dropped: one of the last %" PRId64, w->drop_last);
+        return str_printf(arena, "dropped: one of the last %" PRId64, w->drop_last);
     case USE_BEFORE_LAST:
-        return arena_str(arena, "before the last %" PRId64, w->last);
+        return str_printf(arena, "before the last %" PRId64, w->last);
     }
     ASSERT(!"use");
     return STR_EMPTY;
@@ -59,13 +59,13 @@ struct str how_samples_words(struct arena *arena, const struct rule *rule,
 {
     const struct series *series = log->series;
     struct str words =
-        arena_str(arena, "%zu samples of %.*s%s%.*s", series->n, STR_ARG(series->name),
-                  series->unit.len ? " in " : "", STR_ARG(series->unit));
+        str_printf(arena, "%zu samples of %.*s%s%.*s", series->n, STR_ARG(series->name),
+                   series->unit.len ? " in " : "", STR_ARG(series->unit));
     const char *before = ":";
     for (size_t use = 0; use < ARRAY_LEN(log->n_of); use++) {
         if (log->n_of[use]) {
-            words = arena_str(arena, "%.*s%s %zu %.*s", STR_ARG(words), before, log->n_of[use],
-                              STR_ARG(how_use_words(arena, rule, (enum sample_use)use)));
+            words = str_printf(arena, "%.*s%s %zu %.*s", STR_ARG(words), before, log->n_of[use],
+                               STR_ARG(how_use_words(arena, rule, (enum sample_use)use)));
             before = ";";
         }
     }
@@ -113,13 +113,14 @@ static struct str words_of_times(struct arena *arena, const struct rule *rule,
 {
     double seconds = c->last->time_s - c->first->time_s;
     if (rule->statistic == STAT_ELAPSED) {
-        return arena_str(arena, "%.9g s from the first to the last line of %.*s%s%.*s", seconds,
-                         STR_ARG(rule->series), rule->unit.len ? ", in " : "", STR_ARG(rule->unit));
+        return str_printf(arena, "%.9g s from the first to the last line of %.*s%s%.*s", seconds,
+                          STR_ARG(rule->series), rule->unit.len ? ", in " : "",
+                          STR_ARG(rule->unit));
     }
-    return arena_str(arena,
-                     "%" PRId64 " GPUs x %" PRId64 " x (%" PRId64 " - %" PRId64
-                     ") steps / %.9g s: items between two timestamps",
-                     of->gpus, of->batch_per_gpu, c->last->step, c->first->step, seconds);
+    return str_printf(arena,
+                      "%" PRId64 " GPUs x %" PRId64 " x (%" PRId64 " - %" PRId64
+                      ") steps / %.9g s: items between two timestamps",
+                      of->gpus, of->batch_per_gpu, c->last->step, c->first->step, seconds);
 }
 
 static struct str words_of_statistic(struct arena *arena, const struct rule *rule,
@@ -132,38 +133,39 @@ static struct str words_of_statistic(struct arena *arena, const struct rule *rul
     case STAT_MEAN:
     case STAT_TRIMMED_MEAN:
     case STAT_OLYMPIC_MEAN:
-        return arena_str(arena, "%.9g / %zu: sum over number, the mean of %zu sample%s of %.*s",
-                         stats_sum(c->values, c->n), c->n, c->n, s, STR_ARG(name));
+        return str_printf(arena, "%.9g / %zu: sum over number, the mean of %zu sample%s of %.*s",
+                          stats_sum(c->values, c->n), c->n, c->n, s, STR_ARG(name));
     case STAT_MEDIAN:
-        return arena_str(arena, "middle of %zu sample%s of %.*s in order", c->n, s, STR_ARG(name));
+        return str_printf(arena, "middle of %zu sample%s of %.*s in order", c->n, s, STR_ARG(name));
     case STAT_HARMONIC_MEAN:
-        return arena_str(arena, "%zu / %.9g: number over the sum of 1 / %.*s", c->n,
-                         sum_of_inverse(c), STR_ARG(name));
+        return str_printf(arena, "%zu / %.9g: number over the sum of 1 / %.*s", c->n,
+                          sum_of_inverse(c), STR_ARG(name));
     case STAT_TIME_WEIGHTED_MEAN:
-        return arena_str(arena,
-                         c->series->quantity == QTY_STEP_TIME
-                             ? "%.9g / %.9g: seconds over steps, of %zu interval%s"
-                             : "%.9g / %.9g: steps over the sum of steps / rate, of %zu interval%s",
-                         value->top, value->bottom, c->n, s);
+        return str_printf(
+            arena,
+            c->series->quantity == QTY_STEP_TIME
+                ? "%.9g / %.9g: seconds over steps, of %zu interval%s"
+                : "%.9g / %.9g: steps over the sum of steps / rate, of %zu interval%s",
+            value->top, value->bottom, c->n, s);
     case STAT_MIN:
-        return arena_str(arena, "smallest of %zu sample%s of %.*s", c->n, s, STR_ARG(name));
+        return str_printf(arena, "smallest of %zu sample%s of %.*s", c->n, s, STR_ARG(name));
     case STAT_MAX:
-        return arena_str(arena, "largest of %zu sample%s of %.*s", c->n, s, STR_ARG(name));
+        return str_printf(arena, "largest of %zu sample%s of %.*s", c->n, s, STR_ARG(name));
     case STAT_FIRST:
-        return arena_str(arena, "first sample of %.*s", STR_ARG(name));
+        return str_printf(arena, "first sample of %.*s", STR_ARG(name));
     case STAT_LAST:
-        return c->n == 1 ? arena_str(arena, "last sample of %.*s", STR_ARG(name))
-                         : arena_str(arena, "%.9g / %zu: mean of the last %zu samples of %.*s",
-                                     stats_sum(c->values, c->n), c->n, c->n, STR_ARG(name));
+        return c->n == 1 ? str_printf(arena, "last sample of %.*s", STR_ARG(name))
+                         : str_printf(arena, "%.9g / %zu: mean of the last %zu samples of %.*s",
+                                      stats_sum(c->values, c->n), c->n, c->n, STR_ARG(name));
     case STAT_TIMESTAMPS:
     case STAT_ELAPSED:
         return words_of_times(arena, rule, of, c);
     case STAT_TOOL:
-        return c->n == 1 ? arena_str(arena, "the tool's own %.*s", STR_ARG(name))
-                         : arena_str(arena, "%.9g / %zu: mean of the tool's own %.*s of %zu ranks",
-                                     stats_sum(c->values, c->n), c->n, STR_ARG(name), c->n);
+        return c->n == 1 ? str_printf(arena, "the tool's own %.*s", STR_ARG(name))
+                         : str_printf(arena, "%.9g / %zu: mean of the tool's own %.*s of %zu ranks",
+                                      stats_sum(c->values, c->n), c->n, STR_ARG(name), c->n);
     case STAT_ENGINE:
-        return arena_str(arena, "as measure makes it, of %.*s", STR_ARG(name));
+        return str_printf(arena, "as measure makes it, of %.*s", STR_ARG(name));
     case STAT_COUNT:
         break;
     }
@@ -181,13 +183,13 @@ static void add_scale(const struct made *made, const struct rule *rule, const st
                       : rule->scale == SCALE_NODES ? STR_LIT("nodes")
                       : rule_is_by_fact(rule)
                           ? rule->fact
-                          : arena_str(arena, "samples a step (%" PRId64 " GPUs x %" PRId64 ")",
-                                      of->gpus, of->batch_per_gpu);
+                          : str_printf(arena, "samples a step (%" PRId64 " GPUs x %" PRId64 ")",
+                                       of->gpus, of->batch_per_gpu);
     if (rule->scale != SCALE_NONE) {
-        add_step(made, value->value,
-                 is_over
-                     ? arena_str(arena, "%.9g %.*s / %.9g", value->operand, STR_ARG(what), before)
-                     : arena_str(arena, "%.9g x %.9g %.*s", before, value->operand, STR_ARG(what)));
+        add_step(
+            made, value->value,
+            is_over ? str_printf(arena, "%.9g %.*s / %.9g", value->operand, STR_ARG(what), before)
+                    : str_printf(arena, "%.9g x %.9g %.*s", before, value->operand, STR_ARG(what)));
     }
 }
 
@@ -249,18 +251,18 @@ static void add_combined(const struct made *made, const struct how *how,
             rule_dropped(values, cell->n_logs, &ends[0], &ends[1]);
             how->logs[ends[0]].is_dropped = how->logs[ends[1]].is_dropped = true;
         }
-        add_step(made, combined,
-                 arena_str(made->arena, "%s of the numbers of %zu logs%s",
-                           rule->repeats == REPEATS_OLYMPIC ? "mean" : REPEATS_NAMES[rule->repeats],
-                           cell->n_logs,
-                           rule->repeats == REPEATS_OLYMPIC
-                               ? ", without the fastest and the slowest"
-                               : ""));
+        add_step(
+            made, combined,
+            str_printf(made->arena, "%s of the numbers of %zu logs%s",
+                       rule->repeats == REPEATS_OLYMPIC ? "mean" : REPEATS_NAMES[rule->repeats],
+                       cell->n_logs,
+                       rule->repeats == REPEATS_OLYMPIC ? ", without the fastest and the slowest"
+                                                        : ""));
     }
     if (cell->of_case->factor.value > 0) {
         add_step(made, cell->recomputed,
-                 arena_str(made->arena, "x %.9g, the factor of %.*s", cell->of_case->factor.value,
-                           STR_ARG(cell->of_case->factor.path)));
+                 str_printf(made->arena, "x %.9g, the factor of %.*s", cell->of_case->factor.value,
+                            STR_ARG(cell->of_case->factor.path)));
     }
 }
 
@@ -286,8 +288,8 @@ static void add_rounded(const struct made *made, const struct cell_audit *cell)
     bool is_cut = str_eq_z(cell->rounding, "truncate");
     int decimals = verdict_decimals(cell->cell->published, cell->cell->decimals);
     add_step(made, rule_round(is_cut ? ROUND_TRUNCATE : ROUND_NEAREST, cell->recomputed, decimals),
-             arena_str(made->arena, "%s %d decimal%s", is_cut ? "cut to" : "rounded to", decimals,
-                       plural_s((size_t)decimals)));
+             str_printf(made->arena, "%s %d decimal%s", is_cut ? "cut to" : "rounded to", decimals,
+                        plural_s((size_t)decimals)));
 }
 
 void how_of(struct arena *arena, const struct cell_audit *cell, struct how *ret_how)

@@ -21,8 +21,8 @@ struct str identity_facts(struct arena *arena, const struct identity *identity,
     struct str names = STR_EMPTY;
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
         if (identity->items[fact].state == state) {
-            names = str_of(arena_printf(arena, "%.*s%s%s", STR_ARG(names), names.len ? between : "",
-                                        IDENTITY_NAMES[fact]));
+            names = str_printf(arena, "%.*s%s%s", STR_ARG(names), names.len ? between : "",
+                               IDENTITY_NAMES[fact]);
         }
     }
     return names;
@@ -129,13 +129,13 @@ struct str identity_counts_doubt(struct arena *arena, const struct format *forma
                             count_stated(&told, "batch_per_gpu"));
     int64_t stated = count_stated(&told, "gpus");
     return devices > 0 && stated > 0 && devices != stated
-               ? str_of(arena_printf(arena,
-                                     "a batch of %.*s (line %" PRId64 ") over %.*s of one device "
-                                     "(line %" PRId64 ") is of %" PRId64
-                                     " devices, and line %" PRId64 " states %" PRId64,
-                                     STR_ARG(global.items[0]->value), global.items[0]->line,
-                                     STR_ARG(each.items[0]->value), each.items[0]->line, devices,
-                                     gpus.items[0]->line, stated))
+               ? str_printf(arena,
+                            "a batch of %.*s (line %" PRId64 ") over %.*s of one device "
+                            "(line %" PRId64 ") is of %" PRId64 " devices, and line %" PRId64
+                            " states %" PRId64,
+                            STR_ARG(global.items[0]->value), global.items[0]->line,
+                            STR_ARG(each.items[0]->value), each.items[0]->line, devices,
+                            gpus.items[0]->line, stated)
                : STR_EMPTY;
 }
 
@@ -158,12 +158,11 @@ static struct identity_item lacking(struct arena *arena, const struct format *fo
     const struct told whole_log = {told->m, -1};
     struct str why = format_absent(format, fact);
     bool is_elsewhere = stated_of(&whole_log, fact).n > 0;
-    return unproven(
-        why.ptr ? why
-                : str_of(arena_printf(arena,
-                                      is_elsewhere ? "the log states %s, but not for this run"
-                                                   : "the log does not state %s",
-                                      words)));
+    return unproven(why.ptr ? why
+                            : str_printf(arena,
+                                         is_elsewhere ? "the log states %s, but not for this run"
+                                                      : "the log does not state %s",
+                                         words));
 }
 
 typedef bool (*same_fn)(const struct stated *all, struct str row, struct str stated);
@@ -187,8 +186,7 @@ static struct identity_item compare(struct arena *arena, const struct stated *s,
     }
     return (struct identity_item){
         n_same > 0 ? ID_UNPROVEN : ID_CONTRADICTED,
-        str_of(arena_printf(arena, "the row's %s is %.*s, but the log says %s", words, STR_ARG(row),
-                            list)),
+        str_printf(arena, "the row's %s is %.*s, but the log says %s", words, STR_ARG(row), list),
         n_same > 0 ? 0 : s->items[0]->line};
 }
 
@@ -199,7 +197,7 @@ static bool same_count(const struct stated *all UNUSED, struct str row, struct s
 
 static struct str count_text(struct arena *arena, int64_t count)
 {
-    return str_of(arena_printf(arena, "%" PRId64, count));
+    return str_printf(arena, "%" PRId64, count);
 }
 
 /* A count that follows from others the log states. */
@@ -211,9 +209,8 @@ static struct identity_item follows(struct arena *arena, int64_t row, int64_t fo
     }
     return (struct identity_item){
         ID_CONTRADICTED,
-        str_of(arena_printf(arena,
-                            "the row's %s is %" PRId64 ", but by what the log says it is %" PRId64,
-                            words, row, found)),
+        str_printf(arena, "the row's %s is %" PRId64 ", but by what the log says it is %" PRId64,
+                   words, row, found),
         0};
 }
 
@@ -225,7 +222,7 @@ static struct identity_item check_count(struct arena *arena, const struct format
     const char *words = is_gpus ? "number of GPUs" : "number of nodes";
     struct stated s = stated_of(told, IDENTITY_NAMES[fact]);
     if (row == NOT_PRINTED) {
-        return unproven(str_of(arena_printf(arena, "the row does not print its %s", words)));
+        return unproven(str_printf(arena, "the row does not print its %s", words));
     }
     if (s.n > 0) {
         return compare(arena, &s, count_text(arena, row), same_count, words);
@@ -271,10 +268,10 @@ static struct identity_item check_accumulation(struct arena *arena, const struct
     if (found == row->accumulates || found == 0 || (found == 1 && row->accumulates == 0)) {
         return proven();
     }
-    return unproven(str_of(arena_printf(
-        arena,
-        "how many batches a step adds up is %s in the row, and %" PRId64 " by what the log states",
-        says, found)));
+    return unproven(str_printf(arena,
+                               "how many batches a step adds up is %s in the row, and %" PRId64
+                               " by what the log states",
+                               says, found));
 }
 
 /* A global batch gives the batch per GPU if how many GPUs there are is known and nothing is accumulated; if an unstated
@@ -407,11 +404,11 @@ static struct identity_item check_unit(struct arena *arena, const struct vocabul
     if (same_kind(v, stated, unit) || unit_time_ratio(v, unit, stated) > 0) {
         return proven();
     }
-    return (struct identity_item){
-        ID_CONTRADICTED,
-        str_of(arena_printf(arena, "the row's unit is %.*s, and %.*s gives %.*s", STR_ARG(stated),
-                            STR_ARG(rule->id), STR_ARG(unit.len ? unit : STR_LIT("a score")))),
-        0};
+    return (struct identity_item){ID_CONTRADICTED,
+                                  str_printf(arena, "the row's unit is %.*s, and %.*s gives %.*s",
+                                             STR_ARG(stated), STR_ARG(rule->id),
+                                             STR_ARG(unit.len ? unit : STR_LIT("a score"))),
+                                  0};
 }
 
 struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell)
@@ -482,9 +479,9 @@ void identity_count_logs(struct arena *arena, struct identity *identity, const s
     identity->items[ID_LOGS] =
         required > 0
             ? (struct identity_item){ID_CONTRADICTED,
-                                     str_of(arena_printf(
-                                         arena, "%.*s asks for %" PRId64 " runs, and there are %zu",
-                                         STR_ARG(rule->id), required, n)),
+                                     str_printf(arena,
+                                                "%.*s asks for %" PRId64 " runs, and there are %zu",
+                                                STR_ARG(rule->id), required, n),
                                      0}
             : unproven(STR_LIT("the rule does not say how many runs its benchmark asks for"));
 }
@@ -599,13 +596,13 @@ void identity_see_path(struct arena *arena, struct identity *identity,
     item->why =
         item->state == ID_PROVEN
             ? STR_EMPTY
-            : str_of(arena_printf(
+            : str_printf(
                   arena,
                   item->state == ID_UNPROVEN
                       ? "the row's machine is %.*s, and the path of the log does not say which it "
                         "is: %.*s"
                       : "the row's machine is %.*s, and the log is of another by its path: %.*s",
-                  STR_ARG(row->machine), STR_ARG(path)));
+                  STR_ARG(row->machine), STR_ARG(path));
 }
 
 struct identity identity_none(struct str why)

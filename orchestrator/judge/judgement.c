@@ -31,8 +31,8 @@ static void take_run(struct arena *arena, const struct measurement *m, const str
     j->why = j->verdict == PARSE_OK ? STR_EMPTY
              : m->verdict == PARSE_NO_METRIC
                  ? STR_LIT("the run did not end as it should")
-                 : str_of(arena_printf(arena, "the %s run is %s", is_first ? "first" : "last",
-                                       PARSE_VERDICT_NAMES[j->verdict]));
+                 : str_printf(arena, "the %s run is %s", is_first ? "first" : "last",
+                              PARSE_VERDICT_NAMES[j->verdict]);
 }
 
 /* Another series of the format has samples. */

@@ -300,7 +300,7 @@ int rule_decode(const struct json *at, struct arena *arena, struct str format_id
         check_rule(at, rule, err) < 0) {
         return -1;
     }
-    rule->id = str_of(arena_printf(arena, "%.*s/%.*s", STR_ARG(format_id), STR_ARG(rule->id)));
+    rule->id = str_printf(arena, "%.*s/%.*s", STR_ARG(format_id), STR_ARG(rule->id));
     return 0;
 }
 

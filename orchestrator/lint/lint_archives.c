@@ -310,8 +310,7 @@ static void lint_name(const struct step *step, const struct names *saved, struct
     struct str got = saved->n ? saved->items[0] : working_download(&step->c);
     /* data.tar may be what gunzip made of data.tar.gz. */
     if (got.ptr && !str_eq(got, path_base(file)) && !has_name(saved, path_base(file)) &&
-        !has_name(saved,
-                  str_of(arena_printf(step->c.lint->arena, "%.*s.gz", STR_ARG(path_base(file)))))) {
+        !has_name(saved, str_printf(step->c.lint->arena, "%.*s.gz", STR_ARG(path_base(file))))) {
         lint_add(step->c.lint, "archive-name-mismatch", step->c.at,
                  "%.*s is unpacked, but the download is saved as %.*s", STR_ARG(file),
                  STR_ARG(got));

@@ -126,8 +126,8 @@ static void read_clone(struct git_walk *w, const struct shell_run *run, size_t a
         folder = step->folder;
         step = add_step(w, GIT_MOVE, folder);
         step->stays = false;
-        step->text = str_of(arena_printf(w->c.lint->arena, "git clone uses branch or tag %.*s",
-                                         STR_ARG(branch.text)));
+        step->text =
+            str_printf(w->c.lint->arena, "git clone uses branch or tag %.*s", STR_ARG(branch.text));
     }
 }
 
@@ -154,18 +154,18 @@ static void read_checkout(struct git_walk *w, const struct shell_run *run, size_
         return;
     }
     step = add_step(w, GIT_MOVE, folder);
-    step->text = str_of(arena_printf(w->c.lint->arena, "git %.*s uses branch or tag %.*s",
-                                     STR_ARG(verb), STR_ARG(ref)));
+    step->text = str_printf(w->c.lint->arena, "git %.*s uses branch or tag %.*s", STR_ARG(verb),
+                            STR_ARG(ref));
 }
 
 static void read_moving(struct git_walk *w, struct str folder, struct str verb)
 {
     struct git_step *step = add_step(w, GIT_MOVE, folder);
-    step->text = str_eq_z(verb, "pull")
-                     ? STR_LIT("git pull fetches whatever the branch holds that day")
-                     : str_of(arena_printf(w->c.lint->arena,
-                                           "git %.*s fetches whatever the branch holds that day",
-                                           STR_ARG(verb)));
+    step->text =
+        str_eq_z(verb, "pull")
+            ? STR_LIT("git pull fetches whatever the branch holds that day")
+            : str_printf(w->c.lint->arena, "git %.*s fetches whatever the branch holds that day",
+                         STR_ARG(verb));
 }
 
 static void read_git(struct git_walk *w, const struct shell_run *run)
@@ -197,10 +197,10 @@ static void read_git(struct git_walk *w, const struct shell_run *run)
 static void read_bare_checkout(struct git_walk *w, const struct shell_run *run)
 {
     struct git_step *step = add_step(w, GIT_MOVE, STR_EMPTY);
-    step->text = str_of(
-        arena_printf(w->c.lint->arena,
-                     "checkout %.*s is not a command, so the clone stays on its default branch",
-                     STR_ARG(run->n > 1 ? run->words[1].text : STR_EMPTY)));
+    step->text =
+        str_printf(w->c.lint->arena,
+                   "checkout %.*s is not a command, so the clone stays on its default branch",
+                   STR_ARG(run->n > 1 ? run->words[1].text : STR_EMPTY));
     for (size_t idx = 0; idx + 1 < w->steps.n; idx++) {
         w->steps.items[idx].has_ref = true;
     }

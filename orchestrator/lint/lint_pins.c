@@ -121,11 +121,11 @@ struct str package_cuda(struct lint *lint, struct str version)
                                  "cuda-version|cuda|cu)[=-]*)" CUDA;
     struct str g[3];
     if (patterns_find(&lint->patterns, OF_PADDLE_1, version, g, 2)) {
-        return str_of(arena_printf(lint->arena, "%.*s.0", STR_ARG(g[1])));
+        return str_printf(lint->arena, "%.*s.0", STR_ARG(g[1]));
     }
     return patterns_find(&lint->patterns, OTHERS, version, g, 3)
-               ? str_of(arena_printf(lint->arena, "%.*s%s%.*s", STR_ARG(g[1]), g[2].len ? "." : "",
-                                     STR_ARG(g[2])))
+               ? str_printf(lint->arena, "%.*s%s%.*s", STR_ARG(g[1]), g[2].len ? "." : "",
+                            STR_ARG(g[2]))
                : STR_EMPTY;
 }
 

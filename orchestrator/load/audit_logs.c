@@ -159,7 +159,7 @@ static void take_kept(const struct reading *in, struct audit_log *log)
 {
     const struct kept_log *kept = kept_series_find(in->kept, log->path, log->format);
     if (!kept) {
-        log->why = str_of(arena_printf(in->arena, "%s: no series of it", in->kept_path));
+        log->why = str_printf(in->arena, "%s: no series of it", in->kept_path);
         return;
     }
     log->ref.sha256 = kept->sha256;
@@ -173,8 +173,8 @@ static void read_log(const struct reading *in, struct audit_log *log)
     }
     log->is_read = true;
     struct str folder = in->report->logs_source.path;
-    log->ref.path = str_of(arena_printf(in->arena, "%.*s%s%.*s", STR_ARG(folder),
-                                        folder.len ? "/" : "", STR_ARG(log->path)));
+    log->ref.path = str_printf(in->arena, "%.*s%s%.*s", STR_ARG(folder), folder.len ? "/" : "",
+                               STR_ARG(log->path));
     if (!in->opts->logs_folder) { /* raw ones all at once, later */
         take_kept(in, log);
     }

@@ -149,9 +149,9 @@ static int load_part(struct arena *arena, struct str name, struct str nodeset,
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
         names[idx] = inventory->nodes[idx].name;
     }
-    inventory->id = str_of(arena_printf(
+    inventory->id = str_printf(
         arena, "%.*s:%.*s", STR_ARG(is_path(name) ? inventory->id : name),
-        STR_ARG(str_sub(hostlist_fold(arena, names, inventory->n_nodes), 0, ID_PART_MAX))));
+        STR_ARG(str_sub(hostlist_fold(arena, names, inventory->n_nodes), 0, ID_PART_MAX)));
     return 0;
 }
 

@@ -247,8 +247,7 @@ static int heed_known(struct arena *arena, const struct measure_ask *ask, struct
     }
     if (by.format && judgement_objects(by.verdict, f->verdict)) {
         f->verdict = by.verdict;
-        f->why = str_of(
-            arena_printf(arena, "by format %.*s %.*s", STR_ARG(by.format->id), STR_ARG(by.why)));
+        f->why = str_printf(arena, "by format %.*s %.*s", STR_ARG(by.format->id), STR_ARG(by.why));
         f->has_value = f->has_value && judgement_is_part(f->verdict);
     }
     return 0;

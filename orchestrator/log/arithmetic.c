@@ -217,10 +217,10 @@ static struct arithmetic check_bar(struct arena *arena, const struct survey_numb
     }
     if (follows > BAR_FAR * p->value || p->value > BAR_FAR * follows) {
         found.state = ARITHMETIC_CONTRADICTS;
-        found.said = str_of(arena_printf(arena,
-                                         "%" PRId64 " steps in %.6g s (line %" PRId64
-                                         ") are %.4g, and the same line says %.6g",
-                                         p->step, p->elapsed_s, p->line, follows, p->value));
+        found.said = str_printf(arena,
+                                "%" PRId64 " steps in %.6g s (line %" PRId64
+                                ") are %.4g, and the same line says %.6g",
+                                p->step, p->elapsed_s, p->line, follows, p->value);
     }
     return found;
 }
@@ -246,12 +246,11 @@ struct arithmetic arithmetic_check(struct arena *arena, const struct survey *sur
         found.state = holds    ? ARITHMETIC_CONFIRMS
                       : is_far ? ARITHMETIC_CONTRADICTS
                                : ARITHMETIC_SILENT;
-        found.said =
-            str_of(arena_printf(arena,
+        found.said = str_printf(arena,
                                 "%.12g %s (line %" PRId64 ") in %.12g s (line %" PRId64
                                 ") are %.6g a second, and line %" PRId64 " says %.6g",
                                 ways[idx].count, OBJECT_NAMES[object], ways[idx].by->first_line,
-                                time->last, time->first_line, follows, line, value));
+                                time->last, time->first_line, follows, line, value);
     }
     return found;
 }

@@ -76,7 +76,7 @@ struct str launch_doubt(struct arena *arena, const struct launch_seen *seen)
     if (!socket || !other) {
         return STR_EMPTY;
     }
-    return str_of(arena_printf(
+    return str_printf(
         arena, "NCCL spoke over sockets (line %" PRId64 "), and %s (line %" PRId64 ")", socket,
-        seen->absent_line ? "found no InfiniBand device" : "InfiniBand is named", other));
+        seen->absent_line ? "found no InfiniBand device" : "InfiniBand is named", other);
 }

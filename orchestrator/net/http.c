@@ -534,9 +534,9 @@ static void set_head(struct http_transfer *transfer, const struct stat *info,
     head->status = 200;
     head->content_bytes = head->total_bytes = info->st_size;
     head->is_delimited = true;
-    head->etag = str_of(arena_printf(&transfer->arena, "\"%jx-%jx-%jx.%09ld\"",
-                                     (uintmax_t)info->st_ino, (uintmax_t)info->st_size,
-                                     (uintmax_t)info->st_mtim.tv_sec, info->st_mtim.tv_nsec));
+    head->etag = str_printf(&transfer->arena, "\"%jx-%jx-%jx.%09ld\"", (uintmax_t)info->st_ino,
+                            (uintmax_t)info->st_size, (uintmax_t)info->st_mtim.tv_sec,
+                            info->st_mtim.tv_nsec);
     if (request->has_range && request->first_byte >= size_bytes) {
         head->status = 416;
         head->content_bytes = 0;

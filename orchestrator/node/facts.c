@@ -234,8 +234,8 @@ static void read_cpu_line(struct facts *facts, struct cpus *cpus, struct str lin
         cpus->package = value;
         add_word(&cpus->packages, value);
     } else if (str_starts(line, STR_LIT("core id"))) {
-        add_word(&cpus->cores, str_of(arena_printf(&facts->arena, "%.*s/%.*s",
-                                                   STR_ARG(cpus->package), STR_ARG(value))));
+        add_word(&cpus->cores,
+                 str_printf(&facts->arena, "%.*s/%.*s", STR_ARG(cpus->package), STR_ARG(value)));
     }
 }
 

@@ -193,7 +193,7 @@ static int sign(struct lease *lease, struct str who, struct err *err)
     const char *line = arena_printf(arena, "%.*s %lld %lld %s\n", STR_ARG(lease->run),
                                     (long long)time(NULL), clock_boot_ns() / NS_PER_S, boot);
     return job_put(arena_printf(arena, "%s/who", lease->folder),
-                   str_of(arena_printf(arena, "%.*s\n", STR_ARG(who))), false, err) < 0 ||
+                   str_printf(arena, "%.*s\n", STR_ARG(who)), false, err) < 0 ||
                    job_put(arena_printf(arena, "%s/holder", lease->folder), str_of(line), false,
                            err) < 0
                ? -1

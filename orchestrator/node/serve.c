@@ -268,7 +268,7 @@ bool serve_take_job(const struct node_request *request, const char *dir,
 
 static int put_script(struct asked_job *job, const char *name, struct str script, struct err *err)
 {
-    struct str line = str_of(arena_printf(&job->arena, "%.*s\n", STR_ARG(script)));
+    struct str line = str_printf(&job->arena, "%.*s\n", STR_ARG(script));
     return script.len ? job_put(path_in(job, name), line, false, err) : 0;
 }
 

@@ -650,10 +650,9 @@ static int write_pack_file(struct packer *p, struct pack_file *pack, struct err 
     for (size_t idx = 0; idx < pack->n_shards; idx++) {
         const struct packed_shard *shard = &p->plan.shards[idx];
         struct pack_file_shard *row = &pack->shards[idx];
-        *row = (struct pack_file_shard){
-            .name = str_of(arena_printf(p->arena, SHARD_NAME, (unsigned)idx)),
-            .bytes = shard->total_bytes,
-            .n_samples = shard->n};
+        *row = (struct pack_file_shard){.name = str_printf(p->arena, SHARD_NAME, (unsigned)idx),
+                                        .bytes = shard->total_bytes,
+                                        .n_samples = shard->n};
         memcpy(row->sha256, shard->sha256, SHA256_BYTES);
     }
     pack_file_text(pack, &text);

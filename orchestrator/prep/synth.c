@@ -92,7 +92,7 @@ static uint64_t sample_seed(const struct synth *p, struct str split, uint64_t id
 
 static struct str wnid(struct arena *arena, uint32_t class)
 {
-    return str_of(arena_printf(arena, "n%08u", WNID_FIRST + class * WNID_STEP));
+    return str_printf(arena, "n%08u", WNID_FIRST + class * WNID_STEP);
 }
 
 /* The devkit numbers the classes in another order than that of their names. */
@@ -188,11 +188,11 @@ static int plan_objects(struct synth *p, const struct dataset_synthetic_split *s
         member.traits = pick_traits(idx);
         pick_size(&p->dataset->synthetic, &member);
         if (is_flat) {
-            stem = str_of(arena_printf(p->arena, "ILSVRC2012_%.*s_%08" PRIu64, STR_ARG(split->name),
-                                       idx + 1));
+            stem =
+                str_printf(p->arena, "ILSVRC2012_%.*s_%08" PRIu64, STR_ARG(split->name), idx + 1);
         } else {
             folder = wnid(p->arena, member.label);
-            stem = str_of(arena_printf(p->arena, "%.*s_%" PRIu64, STR_ARG(folder), idx + 10));
+            stem = str_printf(p->arena, "%.*s_%" PRIu64, STR_ARG(folder), idx + 10);
         }
         if (expand(p, group, folder, stem, &member.path, err) < 0) {
             return -1;
@@ -229,8 +229,7 @@ static int plan_ground_truth(struct synth *p, uint64_t n, const struct dataset_g
     for (folder_len = lines.path.len; folder_len && lines.path.ptr[folder_len - 1] != '/';) {
         folder_len--;
     }
-    meta_file.path =
-        str_of(arena_printf(p->arena, "%.*smeta.mat", (int)folder_len, lines.path.ptr));
+    meta_file.path = str_printf(p->arena, "%.*smeta.mat", (int)folder_len, lines.path.ptr);
     meta_file.text = str_dup(p->arena, (struct str){(const char *)bytes, len});
     VEC_PUSH(&p->members, lines);
     VEC_PUSH(&p->members, meta_file);
@@ -269,10 +268,10 @@ static int plan_segments(struct synth *p, const struct dataset_synthetic_split *
     }
     for (uint64_t idx = 0; idx < n; idx++) {
         struct synth_member member = {.kind = SYNTH_STREET, .format = images->format};
-        struct str folder = str_of(arena_printf(p->arena, "%.*s-city%" PRIu64, STR_ARG(split->name),
-                                                idx * (uint64_t)split->n_folders / n));
+        struct str folder = str_printf(p->arena, "%.*s-city%" PRIu64, STR_ARG(split->name),
+                                       idx * (uint64_t)split->n_folders / n);
         struct str stem =
-            str_of(arena_printf(p->arena, "%.*s_%06" PRIu64 "_%06d", STR_ARG(folder), idx, FRAME));
+            str_printf(p->arena, "%.*s_%06" PRIu64 "_%06d", STR_ARG(folder), idx, FRAME);
         member.seed = sample_seed(p, split->name, idx);
         member.width = (uint32_t)dataset->synthetic.width;
         member.height = (uint32_t)dataset->synthetic.height;
@@ -304,7 +303,7 @@ static int plan_records(struct synth *p, const struct dataset_synthetic_split *s
     }
     for (uint64_t idx = 0; idx < n_files; idx++) {
         struct synth_member member = {.kind = SYNTH_RECORDS, .format = records->format};
-        struct str stem = str_of(arena_printf(p->arena, "part-%05" PRIu64, idx));
+        struct str stem = str_printf(p->arena, "part-%05" PRIu64, idx);
         member.seed = sample_seed(p, split->name, idx);
         member.first = (uint32_t)(idx * n / n_files);
         member.n_rows = (uint32_t)((idx + 1) * n / n_files) - member.first;
@@ -619,7 +618,7 @@ static int add_entry(struct synth *p, const struct dataset_file *file, size_t me
                        "%.*s holds archives of folders, and %.*s lies in no folder",
                        STR_ARG(file->name), STR_ARG(name));
     }
-    struct str inner = str_of(arena_printf(p->arena, "%.*s.tar", (int)slash, name.ptr));
+    struct str inner = str_printf(p->arena, "%.*s.tar", (int)slash, name.ptr);
     if (last && str_eq(last->name, inner) && last->first + last->n == member) {
         last->n++;
         return 0;
@@ -692,8 +691,7 @@ static int write_all(struct synth *p, struct json_out *out, struct err *err)
         struct digest_value value;
         p->entries = arena_array(p->arena, struct synth_entry, p->members.n + 1);
         p->n_entries = 0;
-        p->prefix = file->into.ptr ? str_of(arena_printf(p->arena, "%.*s/", STR_ARG(file->into)))
-                                   : STR_EMPTY;
+        p->prefix = file->into.ptr ? str_printf(p->arena, "%.*s/", STR_ARG(file->into)) : STR_EMPTY;
         for (size_t at = 0; at < p->members.n; at++) {
             bool is_in = file_of(files, n_files, p->members.items[at].path) == file;
             n_placed += is_in;

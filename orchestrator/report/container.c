@@ -222,7 +222,7 @@ static int read_options(struct flags_reader *r, const struct shell_word *words, 
                            STR_ARG(word));
         } else if (!value.ptr) {
             value = words[at++].text;
-            word = str_of(arena_printf(r->arena, "%.*s %.*s", STR_ARG(word), STR_ARG(value)));
+            word = str_printf(r->arena, "%.*s %.*s", STR_ARG(word), STR_ARG(value));
         }
         if (!take_value(r, option, value) && !str_eq_z(word, "--") &&
             !add_to(r->arena, &flags->not_understood, &flags->n_not_understood, word)) {

@@ -489,8 +489,8 @@ struct str dataset_partner(struct arena *arena, const struct dataset_group *grou
     if (text.is_full || !str_ends(strbuf_str(&text), group->pair_from_end)) {
         return STR_EMPTY;
     }
-    return str_of(arena_printf(arena, "%.*s%s", (int)(text.len - group->pair_from_end.len),
-                               text.ptr, group->pair_to_end.ptr));
+    return str_printf(arena, "%.*s%s", (int)(text.len - group->pair_from_end.len), text.ptr,
+                      group->pair_to_end.ptr);
 }
 
 char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_synthetic)

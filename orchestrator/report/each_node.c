@@ -28,11 +28,10 @@ static void add_fixed(struct expansion *e, const struct report_case *c, size_t f
     fixed->variant = str_of(
         fixed->n_on == 1 ? arena_printf(e->arena, "%.*s", STR_ARG(on[0]))
                          : arena_printf(e->arena, "%.*s+%.*s", STR_ARG(on[0]), STR_ARG(on[1])));
-    fixed->id =
-        str_of(arena_printf(e->arena, "%.*s/%.*s", STR_ARG(c->id), STR_ARG(fixed->variant)));
+    fixed->id = str_printf(e->arena, "%.*s/%.*s", STR_ARG(c->id), STR_ARG(fixed->variant));
     if (c->variant.ptr) {
-        fixed->variant = str_of(
-            arena_printf(e->arena, "%.*s/%.*s", STR_ARG(c->variant), STR_ARG(fixed->variant)));
+        fixed->variant =
+            str_printf(e->arena, "%.*s/%.*s", STR_ARG(c->variant), STR_ARG(fixed->variant));
     }
 }
 
@@ -47,8 +46,8 @@ static void add_each(struct expansion *e, const struct report_case *c)
         }
     }
     if (n < (size_t)c->nodes) {
-        e->left_out = str_of(arena_printf(e->arena, "%.*s%s%.*s", STR_ARG(e->left_out),
-                                          e->left_out.len ? ", " : "", STR_ARG(c->id)));
+        e->left_out = str_printf(e->arena, "%.*s%s%.*s", STR_ARG(e->left_out),
+                                 e->left_out.len ? ", " : "", STR_ARG(c->id));
     }
     for (size_t idx = 0; idx < n && c->nodes == 1; idx++) {
         add_fixed(e, c, fit[idx], NODES_NONE);

@@ -64,8 +64,8 @@ struct str inventory_condition(struct arena *arena, const struct inventory *inve
 {
     struct str *env = arena_array(arena, struct str, inventory->n_env + 1);
     for (size_t idx = 0; idx < inventory->n_env; idx++) {
-        env[idx] = str_of(arena_printf(arena, "%.*s=%.*s", STR_ARG(inventory->env[idx].name),
-                                       STR_ARG(inventory->env[idx].value)));
+        env[idx] = str_printf(arena, "%.*s=%.*s", STR_ARG(inventory->env[idx].name),
+                              STR_ARG(inventory->env[idx].value));
     }
     return strcmp(name, "site_env") == 0     ? joined(arena, env, inventory->n_env)
            : strcmp(name, "site_proxy") == 0 ? inventory->proxy
@@ -100,7 +100,7 @@ int inventory_add_flags(struct arena *arena, const struct inventory *inventory, 
         if (is_infiniband && n_nodes < 2) {
             continue;
         }
-        words[n++] = str_of(arena_printf(arena, "--device=%.*s", STR_ARG(device)));
+        words[n++] = str_printf(arena, "--device=%.*s", STR_ARG(device));
         if (is_infiniband) {
             words[n++] = STR_LIT("--ulimit=memlock=-1");
         }

@@ -260,8 +260,7 @@ static struct str list_value(struct arena *arena, const struct shell_run *run, s
     struct str list = run->words[(*at)++].text;
     while (*at < run->n_own && list.len && run->words[*at].text.len &&
            run->words[*at].text.ptr[0] >= '0' && run->words[*at].text.ptr[0] <= '9') {
-        list =
-            str_of(arena_printf(arena, "%.*s,%.*s", STR_ARG(list), STR_ARG(run->words[*at].text)));
+        list = str_printf(arena, "%.*s,%.*s", STR_ARG(list), STR_ARG(run->words[*at].text));
         (*at)++;
     }
     return list;

@@ -361,11 +361,11 @@ static int add_count(struct arena *arena, struct node_facts *facts, int64_t list
     int64_t devices = 0;
     bool has_devices = facts_i64(facts, "nvidia.devices", &devices);
     if (listed >= 0) {
-        count.value = str_of(arena_printf(arena, "%lld", (long long)listed));
+        count.value = str_printf(arena, "%lld", (long long)listed);
     } else if (has_devices && (devices == 0 || facts_find(facts, "nvidia.smi") == NULL ||
                                str_eq_z(smi, "no nvidia-smi"))) {
         /* Without a device file no GPU can be used, whatever is in the slots. */
-        count.value = str_of(arena_printf(arena, "%lld", (long long)devices));
+        count.value = str_printf(arena, "%lld", (long long)devices);
     } else {
         count.why = why.ptr && facts_find(facts, "smi.id") ? why : smi;
         count.why = count.why.ptr ? count.why : STR_LIT("nvidia-smi lists none");

@@ -335,9 +335,9 @@ static int case_id(struct spelling *s, const struct json *at, const struct case_
     if (!model.ptr || !framework.ptr || !precision.ptr) {
         return json_fail(at, s->err, "expected an id, or model, precision and a stack");
     }
-    *ret_id = str_of(arena_printf(s->arena, "%s/%s/%s/n%" PRId64 "g%" PRId64 "/bs%" PRId64 "%s%s",
-                                  model.ptr, framework.ptr, precision.ptr, nodes, gpus, batch,
-                                  variant.ptr ? "/" : "", variant.ptr ? variant.ptr : ""));
+    *ret_id = str_printf(s->arena, "%s/%s/%s/n%" PRId64 "g%" PRId64 "/bs%" PRId64 "%s%s", model.ptr,
+                         framework.ptr, precision.ptr, nodes, gpus, batch, variant.ptr ? "/" : "",
+                         variant.ptr ? variant.ptr : "");
     return 0;
 }
 

@@ -294,8 +294,8 @@ struct str path_base(struct str path)
 struct str path_resolve(struct arena *arena, struct str folder, struct str path)
 {
     bool is_whole = str_starts(path, STR_LIT("/"));
-    struct str rest = str_of(
-        arena_printf(arena, "%.*s/%.*s", STR_ARG(is_whole ? STR_LIT("") : folder), STR_ARG(path)));
+    struct str rest =
+        str_printf(arena, "%.*s/%.*s", STR_ARG(is_whole ? STR_LIT("") : folder), STR_ARG(path));
     char *out = arena_array(arena, char, rest.len + 1);
     size_t len = 0;
     for (struct str part; str_next(&rest, '/', &part);) {

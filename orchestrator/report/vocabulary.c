@@ -131,8 +131,8 @@ static void put_cell_rule(struct json_out *out, const struct vocabulary *v,
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     jw_object(out, NULL);
     jw_raw(out, "if",
-           str_of(arena_printf(&arena, "{\"properties\":{\"metric\":{\"const\":\"%.*s\"}}}",
-                               STR_ARG(metric->name))));
+           str_printf(&arena, "{\"properties\":{\"metric\":{\"const\":\"%.*s\"}}}",
+                      STR_ARG(metric->name)));
     jw_object(out, "then");
     jw_object(out, "properties");
     jw_object(out, "unit");

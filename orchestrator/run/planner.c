@@ -161,8 +161,7 @@ static void set_command(struct arena *arena, const struct recipe *recipe,
     struct str text = text_of(command);
     step->is_per_node = !str_eq_z(command->per, "rank");
     if (recipe->before.ptr) {
-        text = str_of(
-            arena_printf(arena, "set -e\n%.*s\n%.*s", STR_ARG(recipe->before), STR_ARG(text)));
+        text = str_printf(arena, "set -e\n%.*s\n%.*s", STR_ARG(recipe->before), STR_ARG(text));
     }
     if (recipe->before.ptr || !split_words(text, step->argv, &step->n_argv)) {
         step->argv[0] = STR_LIT("/bin/sh");
@@ -377,11 +376,11 @@ static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *
     argv[step->n_argv] = "--describe";
     if (child_capture(p->opts->clock, argv, PROBE_DEADLINE_NS, &text, &status, &err) < 0) {
         probe->cause = ERR_WORKLOAD;
-        probe->why = str_of(arena_printf(arena, "%s", err.msg));
+        probe->why = str_printf(arena, "%s", err.msg);
     } else if (status != 0) {
         probe->cause = status == err_exit_status(ERR_INTEGRITY) ? ERR_INTEGRITY : ERR_WORKLOAD;
-        probe->why = str_of(arena_printf(arena, "%s cannot do this here: %s", TRAIN_PROGRAM,
-                                         said_shown(arena, said_last(strbuf_str(&text)))));
+        probe->why = str_printf(arena, "%s cannot do this here: %s", TRAIN_PROGRAM,
+                                said_shown(arena, said_last(strbuf_str(&text))));
     } else {
         probe->is_fine = true;
         probe->memory_bytes = memory_of(strbuf_str(&text));
@@ -426,10 +425,10 @@ static const struct recipe *as_the_report(struct planner *p, const struct stack 
     recipe->image = stack->image;
     if (p->opts->profile == PROFILE_SMOKE || !is_self_contained(stack)) {
         recipe->why_not =
-            str_of(arena_printf(p->arena,
-                                "stack %.*s of the report's data has no recipe for profile %s; "
-                                "leave it out with --case",
-                                STR_ARG(stack->id), PROFILE_NAMES[p->opts->profile]));
+            str_printf(p->arena,
+                       "stack %.*s of the report's data has no recipe for profile %s; "
+                       "leave it out with --case",
+                       STR_ARG(stack->id), PROFILE_NAMES[p->opts->profile]);
     }
     return recipe;
 }

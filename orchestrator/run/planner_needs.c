@@ -168,15 +168,14 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
     const char *artifact = arena_printf(arena, "image:%.*s", STR_ARG(id));
     struct step_need need = {
         .cause = ERR_CONTAINER,
-        .what =
-            str_of(arena_printf(arena,
-                                "image %.*s is not pinned: reperf data lock image:%.*s, or --image "
-                                "%.*s=NAME@sha256:...",
-                                STR_ARG(id), STR_ARG(id), STR_ARG(id)))};
+        .what = str_printf(arena,
+                           "image %.*s is not pinned: reperf data lock image:%.*s, or --image "
+                           "%.*s=NAME@sha256:...",
+                           STR_ARG(id), STR_ARG(id), STR_ARG(id))};
     if (given) {
         need.artifact = str_of(artifact);
         need.is_lock = true;
-        need.command = str_of(arena_printf(arena, "reperf data lock %s", artifact));
+        need.command = str_printf(arena, "reperf data lock %s", artifact);
     }
     plan_lacks(step, &need);
 }
@@ -198,16 +197,15 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
         return;
     }
     artifact = arena_printf(p->arena, "image:%s", artifact);
-    plan_lacks(
-        step,
-        &(struct step_need){
-            .cause = ERR_FETCH,
-            .what = str_of(arena_printf(p->arena,
-                                        "image %.*s is neither in the store nor in a registry of "
-                                        "the inventory's",
-                                        STR_ARG(id))),
-            .command = str_of(arena_printf(p->arena, "reperf data fetch %s", artifact)),
-            .artifact = str_of(artifact)});
+    plan_lacks(step,
+               &(struct step_need){
+                   .cause = ERR_FETCH,
+                   .what = str_printf(p->arena,
+                                      "image %.*s is neither in the store nor in a registry of "
+                                      "the inventory's",
+                                      STR_ARG(id)),
+                   .command = str_printf(p->arena, "reperf data fetch %s", artifact),
+                   .artifact = str_of(artifact)});
 }
 
 /* One that is built and was not given is the one that the store has under its id. */
@@ -327,11 +325,11 @@ static struct step_need need_lock(struct planner *p, const struct pin_source *pi
 {
     struct step_need need = {
         .cause = ERR_FETCH,
-        .what = str_of(arena_printf(p->arena, "commit of %s is not pinned", pin->repository.ptr))};
+        .what = str_printf(p->arena, "commit of %s is not pinned", pin->repository.ptr)};
     if (pin->ref.ptr) {
         need.artifact = str_of(with_paths(
             p, arena_printf(p->arena, "source:%s@%s", pin->repository.ptr, pin->ref.ptr), paths));
-        need.command = str_of(arena_printf(p->arena, "reperf data lock %s", need.artifact.ptr));
+        need.command = str_printf(p->arena, "reperf data lock %s", need.artifact.ptr);
         need.is_lock = true;
     }
     return need;
@@ -393,11 +391,11 @@ static int find_source(struct planner *p, const struct stack *stack,
         }
     }
     const char *artifact = arena_printf(p->arena, "source:%s", name);
-    found->need = (struct step_need){
-        .cause = ERR_FETCH,
-        .what = str_of(arena_printf(p->arena, "source %s", name)),
-        .command = str_of(arena_printf(p->arena, "reperf data fetch %s", artifact)),
-        .artifact = str_of(artifact)};
+    found->need =
+        (struct step_need){.cause = ERR_FETCH,
+                           .what = str_printf(p->arena, "source %s", name),
+                           .command = str_printf(p->arena, "reperf data fetch %s", artifact),
+                           .artifact = str_of(artifact)};
     return 0;
 }
 
@@ -427,12 +425,12 @@ static int find_dataset(struct planner *p, const struct recipe_mount *mount,
         here.dataset.needs_login && !mount->is_synthetic && state != DATASET_ARCHIVES;
     found->need = (struct step_need){
         .cause = ERR_FETCH,
-        .what = str_of(arena_printf(
-            p->arena, "dataset %s%s%s%s", here.name, here.from ? ", made from " : "",
-            here.from ? here.from->name : "", needs_login ? ", for registered users only" : "")),
-        .command = str_of(arena_printf(p->arena, "reperf data fetch %s%s", mount->name.ptr,
-                                       mount->is_synthetic ? " --synthetic" : "")),
-        .artifact = str_of(arena_printf(p->arena, "dataset:%s", here.name)),
+        .what = str_printf(p->arena, "dataset %s%s%s%s", here.name, here.from ? ", made from " : "",
+                           here.from ? here.from->name : "",
+                           needs_login ? ", for registered users only" : ""),
+        .command = str_printf(p->arena, "reperf data fetch %s%s", mount->name.ptr,
+                              mount->is_synthetic ? " --synthetic" : ""),
+        .artifact = str_printf(p->arena, "dataset:%s", here.name),
         .needs_login = needs_login,
         .is_here = state == DATASET_ARCHIVES};
     return 0;
@@ -464,11 +462,11 @@ static const struct plan_found *found_once(struct planner *p, const struct stack
         mount->is_synthetic ||
         (p->opts->is_rehearsal && mount->kind == MOUNT_DATASET && !mount->is_original);
     mount = &synthetic;
-    struct str key = str_of(
-        arena_printf(p->arena, "%d %d %.*s %.*s@%.*s:%.*s", (int)mount->kind, mount->is_synthetic,
-                     STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")),
-                     STR_ARG(mount->name), STR_ARG(mount->commit.ptr ? mount->commit : STR_LIT("")),
-                     STR_ARG(mount->paths.ptr ? mount->paths : STR_LIT(""))));
+    struct str key =
+        str_printf(p->arena, "%d %d %.*s %.*s@%.*s:%.*s", (int)mount->kind, mount->is_synthetic,
+                   STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")),
+                   STR_ARG(mount->name), STR_ARG(mount->commit.ptr ? mount->commit : STR_LIT("")),
+                   STR_ARG(mount->paths.ptr ? mount->paths : STR_LIT("")));
     struct plan_found *found = map_get(&p->mounts, key);
     if (!found) {
         found = arena_new(p->arena, struct plan_found);
@@ -572,8 +570,8 @@ static void settle(struct needs *n, struct plan_step *step, const char *kind, st
     bool is_said = step->why.ptr && str_starts(step->why, STR_LIT("--offline"));
     if (n->opts->is_offline && need && need->state != NEED_READY && !is_said) {
         step->cause = ERR_FETCH;
-        step->why = str_of(arena_printf(n->arena, "--offline, and the store lacks %.*s %.*s",
-                                        STR_ARG(need->kind), STR_ARG(need->name)));
+        step->why = str_printf(n->arena, "--offline, and the store lacks %.*s %.*s",
+                               STR_ARG(need->kind), STR_ARG(need->name));
     }
 }
 

@@ -166,7 +166,7 @@ void run_info_look(struct arena *arena, const struct rundir *dir, struct run_inf
     *ret_info = (struct run_info){.dir = *dir,
                                   .time = arena_printf(arena, "%s", time),
                                   .state = RUN_DAMAGED,
-                                  .why = str_of(arena_printf(arena, "%s", err.msg)),
+                                  .why = str_printf(arena, "%s", err.msg),
                                   .exit_status = -1};
 }
 

@@ -79,11 +79,11 @@ static int resolve_source(struct arena *arena, struct str name, struct artifact 
         return -1;
     }
     const char *pin = parts.commit ? parts.commit : parts.ref;
-    *ret_artifact = (struct artifact){
-        ARTIFACT_SOURCE,
-        str_of(arena_printf(arena, "%s@%s%s%s", parts.url, pin, parts.paths ? ":" : "",
-                            parts.paths ? parts.paths : "")),
-        false};
+    *ret_artifact =
+        (struct artifact){ARTIFACT_SOURCE,
+                          str_printf(arena, "%s@%s%s%s", parts.url, pin, parts.paths ? ":" : "",
+                                     parts.paths ? parts.paths : ""),
+                          false};
     return 0;
 }
 
@@ -101,8 +101,7 @@ static int resolve_logs(struct arena *arena, const char *root, struct str report
                        STR_ARG(r.id));
     }
     return resolve_source(
-        arena,
-        str_of(arena_printf(arena, "%.*s@%.*s", STR_ARG(logs->repository), STR_ARG(logs->commit))),
+        arena, str_printf(arena, "%.*s@%.*s", STR_ARG(logs->repository), STR_ARG(logs->commit)),
         ret_artifact, err);
 }
 
@@ -158,7 +157,7 @@ int artifact_resolve(struct arena *arena, const char *root, const char *name,
                             ret_artifact, err);
     }
     for (size_t kind = 0; kind < ARTIFACT_KINDS; kind++) {
-        struct str prefix = str_of(arena_printf(arena, "%s:", ARTIFACT_KIND_NAMES[kind]));
+        struct str prefix = str_printf(arena, "%s:", ARTIFACT_KIND_NAMES[kind]);
         struct str rest = str_sub(str_of(name), prefix.len, SIZE_MAX);
         if (!str_starts(str_of(name), prefix)) {
             continue;
@@ -242,7 +241,7 @@ static int add_recipes(struct arena *arena, struct artifacts *artifacts,
             const struct recipe_mount *mount = &recipe->mounts[at];
             struct str pin = mount->commit;
             if (mount->paths.ptr) {
-                pin = str_of(arena_printf(arena, "%.*s:%.*s", STR_ARG(pin), STR_ARG(mount->paths)));
+                pin = str_printf(arena, "%.*s:%.*s", STR_ARG(pin), STR_ARG(mount->paths));
             }
             if (mount->commit.ptr && add_source(arena, artifacts, mount->name, pin, err) < 0) {
                 return -1;

@@ -254,11 +254,10 @@ static int add_part(struct maker *m, const struct bundle_part *part, struct err 
         *err = why;
         return err_wrap(err, "%s", part->said);
     }
-    VEC_PUSH(&m->missing,
-             ((struct bundle_missing){str_of(part->said),
-                                      why.code == ERR_NOT_FOUND
-                                          ? STR_LIT("not in the store")
-                                          : str_of(arena_printf(m->arena, "%s", why.msg))}));
+    VEC_PUSH(&m->missing, ((struct bundle_missing){str_of(part->said),
+                                                   why.code == ERR_NOT_FOUND
+                                                       ? STR_LIT("not in the store")
+                                                       : str_printf(m->arena, "%s", why.msg)}));
     return 0;
 }
 

@@ -155,12 +155,12 @@ static void add_classes(struct arena *arena, const struct kinds *kinds, bool has
         struct dataset_group *group = &dataset->groups[dataset->n_groups++];
         const char *split = has_splits ? slug(arena, kind->top) : "train";
         *group = GROUP_EMPTY;
-        group->name = str_of(arena_printf(arena, "%s-images", split));
+        group->name = str_printf(arena, "%s-images", split);
         group->split = str_of(split);
         group->role = ROLE_IMAGE;
         group->format = ending ? ending->format : FILE_ANY;
-        group->glob = str_of(arena_printf(arena, "%.*s%s*/*.%.*s", STR_ARG(kind->top),
-                                          has_splits ? "/" : "", STR_ARG(kind->end)));
+        group->glob = str_printf(arena, "%.*s%s*/*.%.*s", STR_ARG(kind->top), has_splits ? "/" : "",
+                                 STR_ARG(kind->end));
         group->n_files = kind->n_files;
         group->n_folders = kind->n_folders;
         is_even = is_even && group->n_folders == dataset->groups[0].n_folders;
@@ -184,13 +184,13 @@ static void add_kinds(struct arena *arena, const struct kinds *kinds, struct dat
         }
         struct dataset_group *group = &dataset->groups[dataset->n_groups++];
         *group = GROUP_EMPTY;
-        group->name = str_of(arena_printf(arena, "%s-%s", slug(arena, kind->top),
-                                          kind->end.ptr ? slug(arena, kind->end) : "plain"));
+        group->name = str_printf(arena, "%s-%s", slug(arena, kind->top),
+                                 kind->end.ptr ? slug(arena, kind->end) : "plain");
         group->role = ending ? ending->role : ROLE_OTHER;
         group->format = ending ? ending->format : FILE_ANY;
-        group->glob = str_of(arena_printf(arena, "%.*s%s*%s%.*s", STR_ARG(kind->top),
-                                          kind->top.ptr ? "/**/" : "", kind->end.ptr ? "." : "",
-                                          STR_ARG(kind->end)));
+        group->glob =
+            str_printf(arena, "%.*s%s*%s%.*s", STR_ARG(kind->top), kind->top.ptr ? "/**/" : "",
+                       kind->end.ptr ? "." : "", STR_ARG(kind->end));
         group->n_files = kind->n_files;
     }
 }

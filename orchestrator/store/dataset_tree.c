@@ -420,9 +420,9 @@ static int get_made(struct arena *arena, struct store *store, const struct datas
                                  .items = arena_new(arena, struct lock_item),
                                  .n_files = -1,
                                  .file_bytes = -1};
-    record->recipe = str_of(arena_printf(arena, "reperf-pack records %d; list of %s sha256:%s",
-                                         RECIPE_REVISION, here->from->name,
-                                         sha256_hex_of(fetched->from->tree.seen.list_sha256).text));
+    record->recipe =
+        str_printf(arena, "reperf-pack records %d; list of %s sha256:%s", RECIPE_REVISION,
+                   here->from->name, sha256_hex_of(fetched->from->tree.seen.list_sha256).text);
     count_files(arena, here, record);
     return dataset_ref_write(store, here->name, record, err);
 }

@@ -188,7 +188,7 @@ static int ask_id(struct load *load, const char *digest, bool *ret_has, struct s
     /* podman leaves the kind of digest out. */
     *ret_id = str_starts(id, STR_LIT("sha256:"))
                   ? str_dup(load->arena, id)
-                  : str_of(arena_printf(load->arena, "sha256:%.*s", STR_ARG(id)));
+                  : str_printf(load->arena, "sha256:%.*s", STR_ARG(id));
     *ret_has = true;
     return 0;
 }

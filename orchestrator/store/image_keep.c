@@ -167,7 +167,7 @@ static const struct json_field REF_ROWS[] = {
 
 static struct str digest_text(struct arena *arena, const uint8_t *sha256)
 {
-    return str_of(arena_printf(arena, "sha256:%s", sha256_hex_of(sha256).text));
+    return str_printf(arena, "sha256:%s", sha256_hex_of(sha256).text);
 }
 
 static void list_blobs(struct arena *arena, const struct image_docs *docs,

@@ -174,7 +174,7 @@ static int select_image(struct layout *layout, const char **ret_address, struct 
         if (skopeo(layout, SKOPEO_ARGS("list-tags", *ret_address), &tags, err) < 0) {
             return -1;
         }
-        if (str_find(strbuf_str(&tags), str_of(arena_printf(layout->arena, "\"%s\"", name))) >= 0) {
+        if (str_find(strbuf_str(&tags), str_printf(layout->arena, "\"%s\"", name)) >= 0) {
             *ret_address = arena_printf(layout->arena, "%s:%s", *ret_address, name);
         }
     }

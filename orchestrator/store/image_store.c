@@ -283,9 +283,9 @@ static int mirror_ref(struct image_search *s, struct oci_ref *ret_ref, struct er
     }
     mirror = str_rtrim(mirror, 0, "/");
     if (oci_ref_parse(s->arena,
-                      str_of(arena_printf(s->arena, "%.*s/%.*s%s%.*s%s", STR_ARG(mirror),
-                                          STR_ARG(origin->path), origin->tag.ptr ? ":" : "",
-                                          STR_ARG(origin->tag), digest)),
+                      str_printf(s->arena, "%.*s/%.*s%s%.*s%s", STR_ARG(mirror),
+                                 STR_ARG(origin->path), origin->tag.ptr ? ":" : "",
+                                 STR_ARG(origin->tag), digest),
                       ret_ref, err) < 0) {
         return err_wrap(err, "mirror");
     }

@@ -162,7 +162,7 @@ struct verify {
 static void add_fault(struct verify *v, const char *what, const char *why)
 {
     if (v->out.n_faults < IMAGE_FAULTS_MAX) {
-        v->out.faults[v->out.n_faults++] = str_of(arena_printf(v->arena, "%s: %s", what, why));
+        v->out.faults[v->out.n_faults++] = str_printf(v->arena, "%s: %s", what, why);
     }
 }
 

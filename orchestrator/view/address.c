@@ -39,8 +39,8 @@ struct str address_commit(struct arena *arena, const struct source_ref *source)
 {
     size_t host = 0;
     struct str repository = repository_of(source, &host);
-    return repository.len ? str_of(arena_printf(arena, "%.*s%s%.*s", STR_ARG(repository),
-                                                HOSTS[host].commit, STR_ARG(source->commit)))
+    return repository.len ? str_printf(arena, "%.*s%s%.*s", STR_ARG(repository), HOSTS[host].commit,
+                                       STR_ARG(source->commit))
                           : STR_EMPTY;
 }
 

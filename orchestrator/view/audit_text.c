@@ -269,18 +269,17 @@ struct str audit_meaning(struct arena *arena, const struct verdict_counts *count
                               ? "Most of the numbers follow from the published logs, and some do "
                                 "not."
                               : "Most of the numbers do not follow from the published logs.";
-    return str_of(arena_printf(
-        arena, "%s%s", meaning,
-        n_checked && n_checked < counts->n ? " For the others no log is published." : ""));
+    return str_printf(arena, "%s%s", meaning,
+                      n_checked && n_checked < counts->n ? " For the others no log is published."
+                                                         : "");
 }
 
 struct str audit_proof_words(struct arena *arena, const struct cell_audit *a)
 {
     struct str against = identity_facts(arena, &a->identity, ID_CONTRADICTED, ", ");
     struct str missing = identity_facts(arena, &a->identity, ID_UNPROVEN, ", ");
-    return str_of(arena_printf(arena, "proof %s%s%.*s%s%.*s", PROOF_NAMES[a->proof],
-                               against.len ? ": " : "", STR_ARG(against),
-                               missing.len ? "; not proven: " : "", STR_ARG(missing)));
+    return str_printf(arena, "proof %s%s%.*s%s%.*s", PROOF_NAMES[a->proof], against.len ? ": " : "",
+                      STR_ARG(against), missing.len ? "; not proven: " : "", STR_ARG(missing));
 }
 
 const struct audit_word AUDIT_WORDS[N_AUDIT_WORDS] = {

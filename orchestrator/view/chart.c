@@ -132,8 +132,7 @@ static void add_description(struct strbuf *out, const struct chart *chart)
         HTML(out, "{}: ", chart->lines[line].label);
         for (size_t idx = 0; idx < chart->lines[line].n; idx++) {
             const struct chart_point *p = &chart->lines[line].points[idx];
-            HTML(out, "{} GPUs {} published", str_of(arena_printf(&arena, "%g", p->gpus)),
-                 p->printed);
+            HTML(out, "{} GPUs {} published", str_printf(&arena, "%g", p->gpus), p->printed);
             if (isfinite(p->recomputed)) {
                 HTML(out, ", {} recomputed", p->computed);
             }

@@ -274,13 +274,12 @@ static void compare_setting(struct compare *c, const struct setting *left,
         !(has_node(&c->a.view, any->node) && has_node(&c->b.view, any->node))) {
         return;
     }
-    add_change(
-        c,
-        str_eq_z(any->node, "local")
-            ? any->name
-            : str_of(arena_printf(c->arena, "%.*s: %.*s", STR_ARG(any->node), STR_ARG(any->name))),
-        str_eq_z(any->node, LOG_NODE) ? WEIGHT_LIKELY : weight_of(any->name),
-        left ? left->value : STR_EMPTY, right ? right->value : STR_EMPTY);
+    add_change(c,
+               str_eq_z(any->node, "local")
+                   ? any->name
+                   : str_printf(c->arena, "%.*s: %.*s", STR_ARG(any->node), STR_ARG(any->name)),
+               str_eq_z(any->node, LOG_NODE) ? WEIGHT_LIKELY : weight_of(any->name),
+               left ? left->value : STR_EMPTY, right ? right->value : STR_EMPTY);
 }
 
 static struct str fold_nodes(struct arena *arena, const struct run_view *view)
@@ -328,8 +327,8 @@ static void compare_steps(struct compare *c, const struct plan_step *a, const st
         bool is_env = idx >= a->n_conditions;
         const typeof(a->env[0]) *of = is_env ? &a->env[idx - a->n_conditions] : &a->conditions[idx];
         add_change(c,
-                   str_of(arena_printf(c->arena, "plan.%.*s.%s%.*s", STR_ARG(a->case_id),
-                                       is_env ? "env." : "", STR_ARG(of->name))),
+                   str_printf(c->arena, "plan.%.*s.%s%.*s", STR_ARG(a->case_id),
+                              is_env ? "env." : "", STR_ARG(of->name)),
                    WEIGHT_LIKELY, of->value,
                    is_env ? condition_value(b->env, b->n_env, of->name)
                           : condition_value(b->conditions, b->n_conditions, of->name));

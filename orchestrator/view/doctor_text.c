@@ -26,8 +26,8 @@ static struct str engine_of(struct arena *arena, const struct inventory *invento
     const char *name = RUNTIME_KIND_NAMES[inventory->runtime];
     struct str version = facts_value(facts, arena_printf(arena, "engine.%s.version", name));
     return inventory->runtime == RUNTIME_NONE ? STR_LIT("none")
-           : version.ptr ? str_of(arena_printf(arena, "%s %.*s", name, STR_ARG(version)))
-                         : STR_EMPTY;
+           : version.ptr                      ? str_printf(arena, "%s %.*s", name, STR_ARG(version))
+                                              : STR_EMPTY;
 }
 
 static void add_probe(struct table *table, struct arena *arena, const struct inventory *inventory,

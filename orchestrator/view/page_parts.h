@@ -22,7 +22,7 @@ struct page {
 };
 
 /* A formatted text in the page's arena. */
-#define text_of(page, ...) str_of(arena_printf(&(page)->arena, __VA_ARGS__))
+#define text_of(page, ...) str_printf(&(page)->arena, __VA_ARGS__)
 
 /* page.c */
 void page_begin(struct page *page, struct str title);

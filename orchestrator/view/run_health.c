@@ -36,9 +36,8 @@ static struct str kind_of(struct arena *arena, const struct run_view *view, stru
             return node->groups[0];
         }
     }
-    return str_of(arena_printf(arena, "%.*s, %.*s",
-                               STR_ARG(setting_of(view, name, "conditions.cpu")),
-                               STR_ARG(setting_of(view, name, "conditions.gpu"))));
+    return str_printf(arena, "%.*s, %.*s", STR_ARG(setting_of(view, name, "conditions.cpu")),
+                      STR_ARG(setting_of(view, name, "conditions.gpu")));
 }
 
 static struct health_figure figure_of(struct arena *arena, const struct run_view *view,
@@ -159,7 +158,7 @@ int run_health_admits(const struct run_view *view, const struct inventory *inven
 static struct str number_text(struct arena *arena, const struct health_figure *figure, double value)
 {
     return isnan(value) ? STR_LIT("-")
-                        : str_of(arena_printf(arena, "%.4g %.*s", value, STR_ARG(figure->unit)));
+                        : str_printf(arena, "%.4g %.*s", value, STR_ARG(figure->unit));
 }
 
 void run_health_text(const struct health *health, struct strbuf *out)

@@ -95,7 +95,7 @@ static struct str scalar_text(const struct json *at, struct arena *arena)
         return json_str(at, arena, &text, &ignored) == 0 ? text : STR_EMPTY;
     }
     if (json_f64(at, &number, &ignored) == 0) {
-        return str_of(arena_printf(arena, "%.15g", number));
+        return str_printf(arena, "%.15g", number);
     }
     ignored = (struct err){0};
     return json_bool(at, &truth, &ignored) < 0 ? STR_EMPTY
@@ -110,7 +110,7 @@ static struct str element_name(const struct json *item, struct arena *arena, siz
     if (json_is_object(item) && json_find(item, "name", &name) && json_is_str(&name)) {
         return scalar_text(&name, arena);
     }
-    return str_of(arena_printf(arena, "%zu", idx));
+    return str_printf(arena, "%zu", idx);
 }
 
 int setting_cmp(const struct setting *a, const struct setting *b)
@@ -163,9 +163,9 @@ static int flatten(struct arena *arena, const struct json *root, struct str node
                 return json_fail(root, err, "expected at most %d values", SETTINGS_MAX);
             }
             stack[n++] = (struct place){
-                item, place->name.len ? str_of(arena_printf(arena, "%.*s.%.*s",
-                                                            STR_ARG(place->name), STR_ARG(key)))
-                                      : str_dup(arena, key)};
+                item, place->name.len
+                          ? str_printf(arena, "%.*s.%.*s", STR_ARG(place->name), STR_ARG(key))
+                          : str_dup(arena, key)};
         }
     }
     return 0;

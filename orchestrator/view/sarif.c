@@ -72,7 +72,7 @@ static void manifest_of(struct arena *arena, const char *root, struct str checko
         ret->uri = rest;
         ret->base = BASE_CHECKOUT;
     } else if (!is_own && path.ptr) {
-        ret->uri = str_of(arena_printf(arena, "file://%.*s", STR_ARG(path)));
+        ret->uri = str_printf(arena, "file://%.*s", STR_ARG(path));
         ret->base = NULL;
     }
 }
@@ -186,7 +186,7 @@ static void write_results(struct arena *arena, struct json_out *out,
         if (f->at.log.ptr) {
             write_log(arena, out, &f->at);
         }
-        sha256_of(str_of(arena_printf(arena, "%s\n%zu", names[idx], nth)), sha256);
+        sha256_of(str_printf(arena, "%s\n%zu", names[idx], nth), sha256);
         /* The one key that GitHub's code scanning reads. */
         JW(out, "'partialFingerprints': {'primaryLocationLineHash': ?}}",
            str_of(sha256_hex_of(sha256).text));

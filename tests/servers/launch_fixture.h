@@ -27,7 +27,7 @@ static inline void make_nodes(struct arena *arena, struct inventory_node *nodes,
     const char *given = getenv("LAUNCH_ADDRESSES");
     struct str rest = str_of(given ? given : "");
     for (size_t idx = 0; idx < n; idx++) {
-        nodes[idx].name = str_of(arena_printf(arena, "node%zu", idx + 1));
+        nodes[idx].name = str_printf(arena, "node%zu", idx + 1);
         if (!given || !str_next(&rest, ',', &nodes[idx].address)) {
             nodes[idx].address = nodes[idx].name;
         }

@@ -196,7 +196,7 @@ static void gather(struct words *words, const struct json *at, const char *place
     struct json item;
     if (is_sentence(at)) {
         struct str text = scalar(&words->arena, at);
-        struct str key = str_of(arena_printf(&words->arena, "%s: %.*s", place, STR_ARG(text)));
+        struct str key = str_printf(&words->arena, "%s: %.*s", place, STR_ARG(text));
         size_t *n = map_get(&words->counts, key);
         if (!n) {
             n = arena_new(&words->arena, size_t);

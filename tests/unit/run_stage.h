@@ -42,10 +42,10 @@ static struct inventory *make_inventory(struct arena *arena)
     *inventory = (struct inventory){.id = STR_LIT("pretended")};
     inventory->nodes = arena_array(arena, struct inventory_node, N_NODES);
     for (; inventory->n_nodes < N_NODES; inventory->n_nodes++) {
-        inventory->nodes[inventory->n_nodes] = (struct inventory_node){
-            .name = str_of(arena_printf(arena, "n%zu", inventory->n_nodes + 1)),
-            .address = STR_LIT("127.0.0.1"),
-            .gpus = 8};
+        inventory->nodes[inventory->n_nodes] =
+            (struct inventory_node){.name = str_printf(arena, "n%zu", inventory->n_nodes + 1),
+                                    .address = STR_LIT("127.0.0.1"),
+                                    .gpus = 8};
     }
     return inventory;
 }

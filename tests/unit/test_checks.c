@@ -443,7 +443,7 @@ TEST(ports_of_many)
     struct checks checks = {.arena = ARENA};
     size_t n_ports = 0;
     for (size_t idx = 0; idx < N; idx++) {
-        specs[idx].name = str_of(arena_printf(ARENA, "n%zu", idx));
+        specs[idx].name = str_printf(ARENA, "n%zu", idx);
         specs[idx].address = specs[idx].name;
         items[idx] = (struct node_probe){.spec = &specs[idx], .is_reached = true};
     }

@@ -341,10 +341,10 @@ TEST(a_login_is_not_sent_to_another_host)
     struct http_request request = {0};
     CLEANUP(client) struct client client;
     struct str asked, asked_other;
-    away.text = str_of(arena_printf(&scratch_arena,
-                                    "HTTP/1.1 302 Go\r\nLocation: http://localhost:%d/g\r\n"
-                                    "Content-Length: 0\r\n\r\n",
-                                    other.port));
+    away.text = str_printf(&scratch_arena,
+                           "HTTP/1.1 302 Go\r\nLocation: http://localhost:%d/g\r\n"
+                           "Content-Length: 0\r\n\r\n",
+                           other.port);
     write_mode(netrc, "machine 127.0.0.1 login ann password hush\n", 0600);
     server = canned_start(&away, 1);
     client_start(&client, &settings, false);

@@ -330,8 +330,8 @@ TEST_IN_SCRATCH(pack_json_is_strict)
     for (EACH(row, edits)) {
         int64_t at = str_find(text, str_of(row->from));
         assert_true(at >= 0);
-        struct str changed = str_of(arena_printf(&scratch_arena, "%.*s%s%s", (int)at, text.ptr,
-                                                 row->to, text.ptr + at + strlen(row->from)));
+        struct str changed = str_printf(&scratch_arena, "%.*s%s%s", (int)at, text.ptr, row->to,
+                                        text.ptr + at + strlen(row->from));
         err = (struct err){0};
         if (pack_file_parse(&scratch_arena, changed, "pack.json", &pack_file, &err) == 0) {
             fail_msg("%s is taken", row->to);

@@ -55,7 +55,7 @@ static int plan_of(struct arena *arena, const struct report *report, enum profil
     inventory->nodes = arena_array(arena, struct inventory_node, (size_t)n_nodes);
     for (; inventory->n_nodes < (size_t)n_nodes; inventory->n_nodes++) {
         inventory->nodes[inventory->n_nodes] = (struct inventory_node){
-            .name = str_of(arena_printf(arena, "n%zu", inventory->n_nodes)), .gpus = n_gpus};
+            .name = str_printf(arena, "n%zu", inventory->n_nodes), .gpus = n_gpus};
     }
     const char *const globs[] = {glob};
     struct planner_opts opts = {.profile = profile,
@@ -130,8 +130,7 @@ static struct condition *conditions_made(struct arena *arena, const char *name, 
 {
     struct condition *items = arena_array(arena, struct condition, n);
     for (size_t idx = 0; idx < n; idx++) {
-        items[idx] =
-            (struct condition){str_of(arena_printf(arena, "%s%zu", name, idx)), str_of(value)};
+        items[idx] = (struct condition){str_printf(arena, "%s%zu", name, idx), str_of(value)};
     }
     return items;
 }

@@ -384,7 +384,7 @@ static struct str replaced(struct arena *arena, struct str text, const char *wha
     int64_t at = str_find(text, str_of(what));
     assert_true(at >= 0);
     struct str rest = str_sub(text, (size_t)at + strlen(what), text.len);
-    return str_of(arena_printf(arena, "%.*s%s%.*s", (int)at, text.ptr, by, STR_ARG(rest)));
+    return str_printf(arena, "%.*s%s%.*s", (int)at, text.ptr, by, STR_ARG(rest));
 }
 
 TEST_IN_SCRATCH(an_outcome_that_does_not_agree_is_refused)

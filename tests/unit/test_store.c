@@ -266,8 +266,7 @@ static struct str ref_text(const uint8_t *sha256)
 {
     char hex[SHA256_HEX_SIZE];
     hex_encode(sha256, SHA256_BYTES, hex);
-    return str_of(
-        arena_printf(&scratch_arena, "{\"why\": \"a test\", \"blobs\": [\"sha256:%s\"]}", hex));
+    return str_printf(&scratch_arena, "{\"why\": \"a test\", \"blobs\": [\"sha256:%s\"]}", hex);
 }
 
 TEST_IN_SCRATCH(test_refs)
@@ -347,7 +346,7 @@ static int add_many(const char *folder, unsigned child)
         unsigned number = (idx * 7 + child * 5) % N_FILES_EACH;
         const char *path = arena_printf(&scratch_arena, "%s/tmp/child%u-%u", folder, child, number);
         struct digest_value value = {0};
-        scratch_write(path, str_of(arena_printf(&scratch_arena, "file %u", number)));
+        scratch_write(path, str_printf(&scratch_arena, "file %u", number));
         if (digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, &err) < 0 ||
             store_adopt(&store, path, &value, &err) < 0 ||
             store_ref_put(&store, "dataset", arena_printf(&scratch_arena, "%u", number),
