@@ -436,7 +436,7 @@ size_t ends_with_any(struct str text, const char *words)
     return 0;
 }
 
-struct str said_last(struct str text)
+struct str quote_last_line(struct str text)
 {
     struct str line, last = STR_EMPTY;
     while (str_next(&text, '\n', &line)) {
@@ -446,9 +446,9 @@ struct str said_last(struct str text)
     return last;
 }
 
-char *said_shown(struct arena *arena, struct str line)
+char *quote_shown(struct arena *arena, struct str line)
 {
-    struct str part = str_sub(line, 0, SAID_SHOWN_MAX);
+    struct str part = str_sub(line, 0, QUOTE_SHOWN_MAX);
     char *text = str_z(arena, part);
     text_plain_line(text, part.len);
     return text;

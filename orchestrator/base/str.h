@@ -115,10 +115,10 @@ static inline bool is_word_of(struct str word, const char *words)
 size_t ends_with_any(struct str text, const char *words);
 
 /* What another program said before it failed: its last line that is not blank, without blanks around it; ptr NULL: there is none. */
-#define SAID_SHOWN_MAX 300
+#define QUOTE_SHOWN_MAX 300
 
-struct str said_last(struct str text);
-/* Its first SAID_SHOWN_MAX bytes, and nothing that could steer a terminal. */
-char *said_shown(struct arena *arena, struct str line);
+struct str quote_last_line(struct str text);
+/* Its first QUOTE_SHOWN_MAX bytes, and nothing that could steer a terminal. */
+char *quote_shown(struct arena *arena, struct str line);
 
 #endif

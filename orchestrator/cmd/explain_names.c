@@ -268,7 +268,7 @@ static int read_texts(struct explainer *e, struct explain_cell *of, struct err *
     const struct cell_audit *a = of->cell;
     of->texts = arena_array(e->arena, struct str *, a->n_logs + 1);
     for (size_t log = 0; log < a->n_logs; log++) {
-        const struct how_log *how = &of->how.logs[log];
+        const struct trace_log *how = &of->how.logs[log];
         const char *path = a->logs[log].file.ptr ? str_z(e->arena, a->logs[log].file) : NULL;
         if (!path || !how->uses || !how->series->lines) {
             continue;
@@ -309,7 +309,7 @@ static int explain_cell(struct explainer *e, const struct name *name, struct err
         of.cell = audited->cells[at].cell == cell ? &audited->cells[at] : of.cell;
     }
     ASSERT(of.cell);
-    how_of(e->arena, of.cell, &of.how);
+    trace_of(e->arena, of.cell, &of.how);
     if (read_texts(e, &of, err) < 0) {
         return -1;
     }

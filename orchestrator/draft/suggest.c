@@ -38,7 +38,7 @@ static bool is_preparing(const struct survey_number *n)
     int64_t end = str_find(n->example, STR_LIT("%"));
     struct str before =
         str_sub(n->example, 0, end > 0 ? (size_t)end : 0); /* "train: Scanning /d" */
-    return survey_has_word(n->lead, WORDS) || survey_has_word(before, WORDS);
+    return numbers_has_word(n->lead, WORDS) || numbers_has_word(before, WORDS);
 }
 
 /* Examples a second, in a bar, are those of a data set's map; a bar without a length and without a word or a loss of a training may be
@@ -47,7 +47,7 @@ static bool is_bar_of_data(const struct survey_number *n)
 {
     return n->is_bar &&
            (str_starts(n->unit, STR_LIT("example")) ||
-            (n->is_open && !survey_has_word(n->example, "train training loss train_loss epoch")));
+            (n->is_open && !numbers_has_word(n->example, "train training loss train_loss epoch")));
 }
 
 /* Bytes on a line that says what is transferred. Sources: pip, curl, wget, apt, git. */
@@ -55,7 +55,7 @@ static bool is_transfer(const struct survey_number *n)
 {
     static const char WORDS[] =
         "eta fetched receiving saved downloaded downloading uploaded uploading objects wget";
-    return survey_has_word(n->example, WORDS);
+    return numbers_has_word(n->example, WORDS);
 }
 
 static bool is_preparation(const struct survey_number *n, bool is_of_bytes)
@@ -133,14 +133,14 @@ static bool are_all_different(const struct survey_number *n)
 static bool is_key(const struct survey_number *n)
 {
     char buf[NAME_BYTES];
-    return survey_name_has(survey_snake(n->key, buf, sizeof(buf)), KEYS);
+    return numbers_name_has(numbers_snake(n->key, buf, sizeof(buf)), KEYS);
 }
 
 /* "Link 3: 25 GB/s", "Size = 1000 bytes": the figure's key or another word of its line counts cases. */
 static bool has_key_word(const struct survey_number *n)
 {
     char buf[NAME_BYTES];
-    return survey_has_word(survey_words(n->example, buf, sizeof(buf)), KEYS);
+    return numbers_has_word(numbers_words(n->example, buf, sizeof(buf)), KEYS);
 }
 
 static bool is_table(const struct survey_number *n)
@@ -156,8 +156,8 @@ static bool is_table(const struct survey_number *n)
         struct str head = n->head;
         struct str first;
         (void)str_next(&head, ' ', &first);
-        struct str word = survey_last_word(first, buf, sizeof(buf));
-        return !survey_is_step_word(word) && !survey_is_epoch_word(word) && !are_alike(n);
+        struct str word = numbers_last_word(first, buf, sizeof(buf));
+        return !numbers_is_step_word(word) && !numbers_is_epoch_word(word) && !are_alike(n);
     }
     return are_all_different(n) ||
            (!has_order(n) && !is_of_writers(n) && (!are_alike(n) || has_key_word(n)));
@@ -172,9 +172,9 @@ static bool is_enough(const struct survey_number *n)
         text.len > 0 && (strchr("#*>$", text.ptr[0]) || str_starts(text, STR_LIT("- ")));
     size_t least = is_of_writers(n) || n->is_bar || has_order(n) ? 1 : LINES_MIN;
     char buf[NAME_BYTES];
-    struct str key = survey_words(n->key, buf, sizeof(buf));
-    return !is_listed && (n->n_points >= least || n->head.ptr || survey_has_word(text, SUMS) ||
-                          survey_has_word(key, SUMS));
+    struct str key = numbers_words(n->key, buf, sizeof(buf));
+    return !is_listed && (n->n_points >= least || n->head.ptr || numbers_has_word(text, SUMS) ||
+                          numbers_has_word(key, SUMS));
 }
 
 /* Short names of rates. Sources: fairseq's wps and ups, video's fps, Megatron's tgs, requests' qps. */
@@ -209,7 +209,7 @@ static const struct word *time_over_step(const struct vocabulary *v, struct str 
     }
     const struct word *unit = words_find(&v->units, str_sub(left, from, left.len));
     return unit && str_eq_z(unit->dimension, "time") &&
-                   survey_is_step_word(survey_last_word(over, buf, sizeof(buf)))
+                   numbers_is_step_word(numbers_last_word(over, buf, sizeof(buf)))
                ? unit
                : NULL;
 }
@@ -222,17 +222,17 @@ static bool is_step_time_name(struct str name)
 {
     char buf[NAME_BYTES];
     bool is_over_step = str_starts(name, STR_LIT("time/")) &&
-                        survey_is_step_word(survey_last_word(name, buf, sizeof(buf)));
+                        numbers_is_step_word(numbers_last_word(name, buf, sizeof(buf)));
     return is_over_step || is_word_of(name, "time dt sec step iter iteration duration took") ||
-           (survey_name_has(name, TIME_WORDS) && !survey_name_has(name, EPOCHS) &&
-            (survey_name_has(name, STEPS) || survey_name_has(name, SURVEY_TRAIN)));
+           (numbers_name_has(name, TIME_WORDS) && !numbers_name_has(name, EPOCHS) &&
+            (numbers_name_has(name, STEPS) || numbers_name_has(name, SURVEY_TRAIN)));
 }
 
 static bool is_rate_name(struct str name)
 {
     static const char WORDS[] = "throughput ips speed rate";
     static const char NOT[] = "learning drop dropout lr hit error clock memory baud";
-    return survey_name_has(name, WORDS) && !survey_name_has(name, NOT);
+    return numbers_name_has(name, WORDS) && !numbers_name_has(name, NOT);
 }
 
 /* ---- the meaning of a number ---- */
@@ -267,8 +267,8 @@ static bool factor_of_seconds(struct str unit, double *ret)
    alone is the epoch's; one of lines that count nothing is of something unknown. */
 static bool is_of_more(const struct survey_number *n, struct str name)
 {
-    bool is_of_step = survey_name_has(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
-    bool is_of_training = survey_name_has(name, SURVEY_TRAIN) && n->unit.len > 0;
+    bool is_of_step = numbers_name_has(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
+    bool is_of_training = numbers_name_has(name, SURVEY_TRAIN) && n->unit.len > 0;
     bool is_of_none = n->unit.len > 0 && n->steps.n == 0 && !n->head.ptr;
     return !is_of_step && (is_of_training || n->n == 1 || n->n_epoch_only == n->n || is_of_none);
 }
@@ -285,16 +285,16 @@ static bool is_elapsed(const struct survey_number *n)
     const struct survey_steps *steps = &n->steps;
     double factor;
     static const char SINCE[] = "elapsed elapsed_time wall walltime since";
-    return !n->is_bar && !n->head.ptr && only_grows_with(n) && survey_has_word(n->example, SINCE) &&
-           steps->n == n->n && !steps->is_changing && steps->last > steps->first &&
-           steps->n_back == 0 &&
+    return !n->is_bar && !n->head.ptr && only_grows_with(n) &&
+           numbers_has_word(n->example, SINCE) && steps->n == n->n && !steps->is_changing &&
+           steps->last > steps->first && steps->n_back == 0 &&
            (n->is_span || (n->unit.len && factor_of_seconds(n->unit, &factor)));
 }
 
 static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
 {
     static const char MEANS[] = "avg average mean";
-    bool is_mean = survey_name_has(name, MEANS) && survey_name_has(name, STEPS);
+    bool is_mean = numbers_name_has(name, MEANS) && numbers_name_has(name, STEPS);
     double factor = 1;
     if (word_is_rate(unit) && is_count_of_operations(s->number->unit)) {
         s->kind = SUGGEST_NONE;
@@ -306,7 +306,7 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
         bool is_span = only_grows(s->number) || is_of_more(s->number, name);
         set_time(s, is_span ? SUGGEST_SPAN : SUGGEST_TIME, factor);
     } else if (suggest_factor(unit, &factor) &&
-               (survey_name_has(name, EPOCHS) || survey_name_has(name, TIME_WORDS) ||
+               (numbers_name_has(name, EPOCHS) || numbers_name_has(name, TIME_WORDS) ||
                 is_elapsed(s->number))) {
         set_time(s, SUGGEST_SPAN, factor);
     }
@@ -350,7 +350,7 @@ static bool is_nominal(const struct survey_number *n)
         at >= 0 ? str_sub(n->example, (size_t)at + n->unit.len, n->example.len) : STR_EMPTY;
     struct str word;
     after = str_trim(after);
-    return str_next(&after, ' ', &word) && survey_has_word(word, PEAK);
+    return str_next(&after, ' ', &word) && numbers_has_word(word, PEAK);
 }
 
 /* An evaluation's figures are never the training's; of a language model "eval" is what it generates. */
@@ -358,7 +358,7 @@ static bool is_of_eval(const struct survey_number *n, struct str name)
 {
     static const char EVALS[] = "eval val valid validation evaluation";
     bool is_of_tokens = str_starts(n->unit, STR_LIT("tok"));
-    return (!is_of_tokens && (n->is_eval || survey_name_has(name, EVALS))) ||
+    return (!is_of_tokens && (n->is_eval || numbers_name_has(name, EVALS))) ||
            (n->n_before_scores == n->n && n->n > 1) ||
            (n->is_bar && n->n_before_eval >= (n->steps.n_full ? n->steps.n_full : n->n));
 }
@@ -370,17 +370,17 @@ static void classify_words(struct survey_reader *r, struct suggestion *s)
     char buf[NAME_BYTES];
     char last_buf[NAME_BYTES];
     char unit_buf[NAME_BYTES];
-    struct str name = survey_snake(n->key, buf, sizeof(buf));
-    struct str last = survey_last_word(name, last_buf, sizeof(last_buf));
-    struct str printed = survey_snake(n->unit, unit_buf, sizeof(unit_buf));
-    const struct word *unit = survey_unit(v, survey_unit_of_one(n->unit, &s->is_of_one));
+    struct str name = numbers_snake(n->key, buf, sizeof(buf));
+    struct str last = numbers_last_word(name, last_buf, sizeof(last_buf));
+    struct str printed = numbers_snake(n->unit, unit_buf, sizeof(unit_buf));
+    const struct word *unit = numbers_unit(v, numbers_unit_of_one(n->unit, &s->is_of_one));
     const struct word *time = time_over_step(v, printed);
     struct str rate = rate_in(r, name, &s->is_of_one);
     struct str metric;
     double factor = 1;
     time = time ? time : time_over_step(v, name);
     time = time ? time : time_in(r, name);
-    if ((survey_name_has(name, SURVEY_OTHER_STATISTICS) && !n->is_cell) || is_nominal(n) ||
+    if ((numbers_name_has(name, SURVEY_OTHER_STATISTICS) && !n->is_cell) || is_nominal(n) ||
         is_of_eval(n, name)) {
         s->kind = SUGGEST_NONE;
     } else if (n->si) {
@@ -475,9 +475,9 @@ static int score_of(const struct suggestion *s)
     const struct survey_number *n = s->number;
     char buf[NAME_BYTES];
     char lead_buf[NAME_BYTES];
-    struct str name = survey_snake(n->key, buf, sizeof(buf));
-    struct str lead = survey_snake(n->lead, lead_buf, sizeof(lead_buf));
-    bool is_summary = n->n == 1 && survey_name_has(name, SUMS);
+    struct str name = numbers_snake(n->key, buf, sizeof(buf));
+    struct str lead = numbers_snake(n->lead, lead_buf, sizeof(lead_buf));
+    bool is_summary = n->n == 1 && numbers_name_has(name, SUMS);
     bool is_lone = !n->is_bar && !is_summary;
     bool is_rate = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TABLE;
     bool is_of_steps = is_rate && !s->is_beside && str_eq_z(s->unit, "steps/s");
@@ -490,11 +490,11 @@ static int score_of(const struct suggestion *s)
         {s->kind == SUGGEST_TABLE && s->is_beside, 10},
         {is_of_steps, n->is_bar ? 42 : 20}, /* samples say more */
         {s->is_of_one, OF_ONE_LESS},
-        {is_figure && (n->is_eval || survey_name_has(name, SIDE_FIGURES) ||
-                       survey_name_has(lead, SIDE_FIGURES)),
+        {is_figure && (n->is_eval || numbers_name_has(name, SIDE_FIGURES) ||
+                       numbers_name_has(lead, SIDE_FIGURES)),
          50},
-        {is_figure && survey_name_has(name, SMOOTH) && !is_summary, 5},
-        {is_figure && survey_name_has(name, PROMPT), 10},
+        {is_figure && numbers_name_has(name, SMOOTH) && !is_summary, 5},
+        {is_figure && numbers_name_has(name, PROMPT), 10},
         {is_figure && n->n < SAMPLES_FEW && is_lone, 15},
         {is_figure && n->n == 1 && is_lone, 10},
         {is_figure && only_grows_with(n) && n->n > SAMPLES_FEW && n->last > 2 * n->first, 30},
@@ -610,7 +610,7 @@ static bool has_episodes(const struct survey_number *all, size_t n_all)
     static const char WORDS[] = "timesteps episode episodes rew reward";
     char buf[NAME_BYTES];
     for (size_t idx = 0; idx < n_all; idx++) {
-        if (survey_name_has(survey_snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
+        if (numbers_name_has(numbers_snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
             return true;
         }
     }

@@ -305,8 +305,8 @@ static const char *scope_of(const struct suggestion *s)
     char buf[WORDS_BYTES];
     bool is_step = s->kind != SUGGEST_RATE || str_eq_z(s->unit, "steps/s");
     return s->is_of_one ? "rank"
-           : is_step || survey_has_word(survey_words(s->number->key, buf, sizeof(buf)),
-                                        "global total aggregate overall job cluster")
+           : is_step || numbers_has_word(numbers_words(s->number->key, buf, sizeof(buf)),
+                                         "global total aggregate overall job cluster")
                ? "job"
                : NULL;
 }

@@ -36,12 +36,12 @@ static bool is_read_by(const struct plan *plan, const struct plan_step *step,
                        const struct report_case *c, const struct recipe *recipe)
 {
     struct str rule = recipe->rule.ptr ? recipe->rule : c->rule;
-    struct beside beside = recipe->beside;
+    struct extras beside = recipe->beside;
     if (plan->data.folder.ptr && str_eq_z(step->beside.why_not, PLAN_DATA_WHY_NOT)) {
         beside.why_not = step->beside.why_not;
     }
     return same(step->format, recipe->rule.ptr ? rule_id_format(rule) : c->format) &&
-           same(step->rule, rule) && beside_is_same(&step->beside, &beside);
+           same(step->rule, rule) && extras_is_same(&step->beside, &beside);
 }
 
 /* Conditions whose value in the plan may differ from the report: where, how many, on what data. */

@@ -7,7 +7,7 @@
 
 #include "codec/json_table.h"
 #include "judge/stats.h"
-#include "report/beside.h"
+#include "report/extras.h"
 
 #define RESULT_TEXT_MAX (256u << 20)
 #define NULLABLE_FIELD  (JSON_REQUIRED | JSON_NULLABLE)
@@ -221,7 +221,7 @@ static struct target_result combine_targets(const struct cell_result *cell)
 /* Across repeats as each rule says; a rule for a single log stands for their mean. Where a repeat has none, why. */
 static void combine_also(struct arena *arena, struct cell_result *cell)
 {
-    const struct beside *beside = &cell->step->beside;
+    const struct extras *beside = &cell->step->beside;
     double *values = arena_array(arena, double, cell->n_repeats + 1);
     cell->also = arena_array(arena, struct also_result, beside->n_also + 1);
     cell->n_also = beside->n_also;

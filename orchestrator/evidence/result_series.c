@@ -618,7 +618,7 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
                        const struct log_read *log, const struct rule_case *of,
                        struct repeat_result *repeat)
 {
-    const struct beside *beside = &step->beside;
+    const struct extras *beside = &step->beside;
     repeat->also = arena_array(arena, struct also_result, beside->n_also + 1);
     repeat->n_also = beside->n_also;
     for (size_t idx = 0; idx < beside->n_also; idx++) {

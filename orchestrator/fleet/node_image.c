@@ -78,9 +78,9 @@ static enum err_code node_image_cause(struct str output)
 static int fail_output(const char *what, struct str output, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct str line = said_last(output);
+    struct str line = quote_last_line(output);
     return err_set(err, node_image_cause(output), "%s: %s", what,
-                   line.len ? said_shown(&arena, line) : "it says nothing");
+                   line.len ? quote_shown(&arena, line) : "it says nothing");
 }
 
 static bool is_pinned_id(const struct provide *provide, struct str id)

@@ -45,7 +45,7 @@ static bool says(struct str line, const char *what)
 static int fail_with(struct err *err, enum err_code code, const char *what, struct str line)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    return err_set(err, code, "%s: %s", what, said_shown(&arena, line));
+    return err_set(err, code, "%s: %s", what, quote_shown(&arena, line));
 }
 
 /* oom: the line from inside, if there is one. */

@@ -118,10 +118,10 @@ void bind_report(struct arena *arena, const struct report *report, const struct 
 
 struct asked_of_log {
     struct str rule; /* id, of the case's number; NULL: none */
-    const struct beside *beside;
+    const struct extras *beside;
 };
 
-static bool is_missing_also(struct arena *arena, const struct beside *beside,
+static bool is_missing_also(struct arena *arena, const struct extras *beside,
                             const struct format *format, struct step_bound *ret)
 {
     for (size_t idx = 0; idx < beside->n_also; idx++) {

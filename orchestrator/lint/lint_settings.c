@@ -117,7 +117,7 @@ static enum width width_of_name(struct str name)
     static const char HALF[] = "fp16 float16 16 16-mixed bf16 bfloat16 half amp o1 o2 o3 mixed "
                                "bf16-mixed 16-true mixed_float16";
     char buf[WIDTH_BYTES];
-    struct str small = survey_snake(name, buf, sizeof(buf));
+    struct str small = numbers_snake(name, buf, sizeof(buf));
     return is_word_of(small, FULL) ? WIDTH_FULL : is_word_of(small, HALF) ? WIDTH_HALF : WIDTH_NONE;
 }
 

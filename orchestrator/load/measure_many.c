@@ -56,7 +56,7 @@ static int find_format(struct many *many, struct turn *turn, struct str id,
 }
 
 /* The next job, and how it is to be read; NULL where there are no more. */
-static int take_job(struct many *many, struct turn *turn, struct reading *ret_how,
+static int take_job(struct many *many, struct turn *turn, struct reading *ret_trace,
                     struct measure_job **ret_job, struct err *err)
 {
     size_t idx = atomic_fetch_add(&many->next, 1);
@@ -64,8 +64,8 @@ static int take_job(struct many *many, struct turn *turn, struct reading *ret_ho
     if (!*ret_job) {
         return 0;
     }
-    *ret_how = (struct reading){.path = (*ret_job)->path, .keeps_lines = (*ret_job)->keeps_lines};
-    return find_format(many, turn, (*ret_job)->format, &ret_how->format, err);
+    *ret_trace = (struct reading){.path = (*ret_job)->path, .keeps_lines = (*ret_job)->keeps_lines};
+    return find_format(many, turn, (*ret_job)->format, &ret_trace->format, err);
 }
 
 /* Whether one log at a time is as good as two. */

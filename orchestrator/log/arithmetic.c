@@ -72,7 +72,7 @@ static struct str words_before(const struct survey_number *n)
 static enum object object_of(struct str words)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(OBJECT_WORDS); idx++) {
-        if (survey_has_word(words, OBJECT_WORDS[idx].words)) {
+        if (numbers_has_word(words, OBJECT_WORDS[idx].words)) {
             return OBJECT_WORDS[idx].object;
         }
     }
@@ -84,26 +84,26 @@ static struct role_of_name role_of_number(const struct survey_number *n)
     static const char EPOCHS[] = "epochs epoch";
     static const char BATCH[] = "batch";
     char buf[NAME_BYTES];
-    struct str name = survey_words(words_before(n), buf, sizeof(buf));
-    bool is_whole = survey_has_word(name, "total num number global processed");
+    struct str name = numbers_words(words_before(n), buf, sizeof(buf));
+    bool is_whole = numbers_has_word(name, "total num number global processed");
     struct role_of_name m = {PART_NONE, OF_NOTHING};
     char unit[NAME_BYTES]; /* "Throughput: 200.0 samples/s" */
     m.object = object_of(name);
     m.object =
-        m.object == OF_NOTHING ? object_of(survey_words(n->unit, unit, sizeof(unit))) : m.object;
+        m.object == OF_NOTHING ? object_of(numbers_words(n->unit, unit, sizeof(unit))) : m.object;
     bool is_per_s = str_find(n->unit, STR_LIT("/s")) >= 0 || str_find(n->key, STR_LIT("/s")) >= 0;
-    if (survey_has_word(n->example, SURVEY_RESUMES) && m.object == OF_STEPS) {
+    if (numbers_has_word(n->example, SURVEY_RESUMES) && m.object == OF_STEPS) {
         m.part = PART_RESUMED;
-    } else if (survey_has_word(name, OTHERS) || survey_has_word(name, SURVEY_OTHER_STATISTICS)) {
+    } else if (numbers_has_word(name, OTHERS) || numbers_has_word(name, SURVEY_OTHER_STATISTICS)) {
         return m;
-    } else if (survey_has_word(name, BATCH) && !survey_has_word(name, RATES)) {
+    } else if (numbers_has_word(name, BATCH) && !numbers_has_word(name, RATES)) {
         m.part = is_whole ? PART_BATCH : PART_NONE;
-    } else if (survey_has_word(name, RATES) || is_per_s) {
+    } else if (numbers_has_word(name, RATES) || is_per_s) {
         m.part = PART_RATE;
-    } else if (survey_has_word(name, TIMES) && !str_eq_z(n->unit, "ms") &&
+    } else if (numbers_has_word(name, TIMES) && !str_eq_z(n->unit, "ms") &&
                str_find(n->key, STR_LIT("(ms)")) < 0) {
         m.part = PART_TIME;
-    } else if (survey_has_word(name, EPOCHS)) {
+    } else if (numbers_has_word(name, EPOCHS)) {
         m.part = is_whole ? PART_EPOCHS : PART_NONE;
     } else if (m.object != OF_NOTHING && floor(n->last) >= n->last) {
         m.part = is_whole || m.object == OF_REQUESTS ? PART_COUNT : PART_NONE;

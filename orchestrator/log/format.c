@@ -4,7 +4,7 @@
 #include "log/format.h"
 
 #include "codec/json_table.h"
-#include "log/launched.h"
+#include "log/launcher.h"
 #include "report/report.h"
 #include "report/vocabulary.h"
 
@@ -187,7 +187,7 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
     return add_mask(root, f, CRASHES, &f->crash_mask, err) < 0 ||
                    add_mask(root, f, FAILED, &f->failed_mask, err) < 0 ||
                    add_mask(root, f, KILLED, &f->killed_mask, err) < 0 ||
-                   add_mask(root, f, LAUNCH_LITERALS, &f->launch_mask, err) < 0
+                   add_mask(root, f, LAUNCHER_LITERALS, &f->launch_mask, err) < 0
                ? -1
                : 0;
 }

@@ -100,7 +100,7 @@ struct format {
     uint64_t crash_mask;  /* literals with which any program breaks off */
     uint64_t failed_mask; /* literals with which any program says that it failed */
     uint64_t killed_mask; /* one that counts as a word of its own alone */
-    uint64_t launch_mask; /* of launchers and NCCL (log/launched.h) */
+    uint64_t launch_mask; /* of launchers and NCCL (log/launcher.h) */
     bool needs_end;
     bool has_loss;          /* a series is the loss; else a loss is seen by its word */
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */

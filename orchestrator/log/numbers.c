@@ -29,7 +29,7 @@ static char char_at(struct str text, size_t at)
     return at < text.len ? text.ptr[at] : '\0';
 }
 
-struct str survey_last_word(struct str key, char *buf, size_t size)
+struct str numbers_last_word(struct str key, char *buf, size_t size)
 {
     size_t from = key.len;
     size_t len = 0;
@@ -43,7 +43,7 @@ struct str survey_last_word(struct str key, char *buf, size_t size)
     return (struct str){buf, len};
 }
 
-bool survey_is_step_word(struct str word)
+bool numbers_is_step_word(struct str word)
 {
     return is_word_of(
         word,
@@ -51,7 +51,7 @@ bool survey_is_step_word(struct str word)
         "batch batches batch_id batch_idx mb step_num train_step nupdates current_steps");
 }
 
-bool survey_is_epoch_word(struct str word)
+bool numbers_is_epoch_word(struct str word)
 {
     static const char WORDS[] = "epoch epochs ep";
     return is_word_of(word, WORDS);
@@ -74,13 +74,13 @@ static size_t end_of(struct survey_reader *r, const char *pattern, struct str te
 }
 
 /* "400it [00:04, 94.50it/s]". */
-bool survey_is_open_bar(struct survey_reader *r, struct str text)
+bool numbers_is_open_bar(struct survey_reader *r, struct str text)
 {
     return has(r, "^(?:(?! \\[).)+ \\[[\\d:]*:[\\d:]*, .*(?:/s|s/)", text);
 }
 
 /* Also "[00:32<00:05, " of a bar that is drawn in other characters, or whose line was broken. */
-bool survey_is_bar(struct survey_reader *r, struct str text)
+bool numbers_is_bar(struct survey_reader *r, struct str text)
 {
     return has(r,
                "%\\||\\[==|\\[>\\.\\.|\\xe2\\x94\\x81\\xe2\\x94\\x81|\\xe2\\x96\\x88|"
@@ -102,11 +102,11 @@ static struct str next_word(struct str text, size_t *at, char *buf, size_t size)
         end++;
     }
     *at = end;
-    return survey_last_word(str_sub(text, from, end - from), buf, size);
+    return numbers_last_word(str_sub(text, from, end - from), buf, size);
 }
 
 /* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec". */
-struct str survey_snake(struct str name, char *buf, size_t size)
+struct str numbers_snake(struct str name, char *buf, size_t size)
 {
     size_t len = 0;
     for (size_t idx = 0; idx < name.len && len + 2 < size; idx++) {
@@ -126,16 +126,16 @@ struct str survey_snake(struct str name, char *buf, size_t size)
     return (struct str){buf, len};
 }
 
-struct str survey_words(struct str name, char *buf, size_t size)
+struct str numbers_words(struct str name, char *buf, size_t size)
 {
-    struct str words = survey_snake(name, buf, size);
+    struct str words = numbers_snake(name, buf, size);
     for (size_t idx = 0; idx < words.len; idx++) {
         buf[idx] = buf[idx] == '_' ? ' ' : buf[idx];
     }
     return words;
 }
 
-bool survey_name_has(struct str name, const char *words)
+bool numbers_name_has(struct str name, const char *words)
 {
     for (struct str part; str_next(&name, '_', &part);) {
         if (is_word_of(part, words)) {
@@ -145,7 +145,7 @@ bool survey_name_has(struct str name, const char *words)
     return false;
 }
 
-bool survey_has_word(struct str text, const char *words)
+bool numbers_has_word(struct str text, const char *words)
 {
     char buf[WORD_BYTES];
     struct str word;
@@ -182,17 +182,17 @@ static bool begins_with(struct str text, const char *words, const char *others)
     return false;
 }
 
-bool survey_is_of_eval(struct str text)
+bool numbers_is_of_eval(struct str text)
 {
     return begins_with(text, SURVEY_EVAL, SURVEY_TRAIN);
 }
 
-bool survey_is_of_training(struct str text)
+bool numbers_is_of_training(struct str text)
 {
     return begins_with(text, SURVEY_TRAIN, SURVEY_EVAL);
 }
 
-int64_t survey_rank(struct survey_reader *r, struct str text)
+int64_t numbers_rank(struct survey_reader *r, struct str text)
 {
     static const char RANK[] =
         "(?|^\\[(\\d{1,3})\\]|(?<!\\w)(?i:(?:local_|global_)?rank|gpu|device|worker|default|pid|"
@@ -239,14 +239,14 @@ static bool is_inverse(const struct vocabulary *v, struct str word)
     const struct word *unit = slash > 0 ? find_unit(v, str_sub(word, 0, (size_t)slash)) : NULL;
     struct str over = slash > 0 ? str_sub(word, (size_t)slash + 1, word.len) : STR_EMPTY;
     return unit && str_eq_z(unit->dimension, "time") &&
-           survey_is_step_word(survey_last_word(over, buf, sizeof(buf)));
+           numbers_is_step_word(numbers_last_word(over, buf, sizeof(buf)));
 }
 
 static const char *const ENDS_OF_ONE[] = {"/gpu",      "/GPU",      "/device",   "/core",
                                           "/chip",     " per GPU",  " per gpu",  " per device",
                                           " per core", " per chip", " per rank", NULL};
 
-struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one)
+struct str numbers_unit_of_one(struct str unit, bool *ret_is_of_one)
 {
     for (const char *const *end = ENDS_OF_ONE; *end; end++) {
         if (str_ends(unit, str_of(*end))) {
@@ -259,7 +259,7 @@ struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one)
 
 static const char *const SECONDS[] = {" per second", " per sec", "_per_second", "_per_sec", NULL};
 
-const struct word *survey_unit(const struct vocabulary *v, struct str text)
+const struct word *numbers_unit(const struct vocabulary *v, struct str text)
 {
     char buf[UNIT_BYTES + 3];
     for (const char *const *end = SECONDS; *end; end++) {
@@ -289,7 +289,7 @@ static struct str unit_apart(struct survey_reader *r, struct str text, size_t fr
     }
     const struct word *unit = find_unit(r->vocabulary, g[1]);
     return unit && str_eq_z(unit->dimension, "time") &&
-                   survey_is_step_word(survey_last_word(g[2], buf, sizeof(buf)))
+                   numbers_is_step_word(numbers_last_word(g[2], buf, sizeof(buf)))
                ? g[0]
                : STR_EMPTY;
 }
@@ -311,13 +311,13 @@ static struct str unit_after(struct survey_reader *r, struct str text, size_t at
     for (const char *const *end = SECONDS; word.len > 0 && *end; end++) {
         struct str whole = str_sub(text, from, word.len + strlen(*end));
         if (str_ends(whole, str_of(*end)) && !is_word(char_at(text, from + whole.len)) &&
-            survey_unit(v, whole)) {
+            numbers_unit(v, whole)) {
             *ret_end = from + whole.len;
             return whole;
         }
     }
     if (word.len == 0 || is_word(char_at(text, from + word.len)) ||
-        (!survey_unit(v, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
+        (!numbers_unit(v, numbers_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
         return STR_EMPTY;
     }
     for (const char *const *end = ENDS_OF_ONE; *end; end++) { /* "img/s per GPU" */
@@ -505,15 +505,15 @@ static bool has_other_name(struct survey_reader *r, const struct token *before,
     static const char RATES[] = "speed rate throughput bandwidth perf performance fps ips tps rank "
                                 "gpu device worker node total mean avg average ema cur current";
     char buf[WORD_BYTES];
-    struct str word = survey_last_word(t->key, buf, sizeof(buf));
-    if (survey_is_step_word(word) || survey_is_epoch_word(word) || is_word_of(word, QUANTITIES) ||
-        survey_unit(r->vocabulary, t->key)) {
+    struct str word = numbers_last_word(t->key, buf, sizeof(buf));
+    if (numbers_is_step_word(word) || numbers_is_epoch_word(word) || is_word_of(word, QUANTITIES) ||
+        numbers_unit(r->vocabulary, t->key)) {
         return true;
     }
     return before && before->key.len && !before->unit.len &&
            str_span(word, 0, "abcdefghijklmnopqrstuvwxyz_") == word.len &&
-           !survey_name_has(word, RATES) && !survey_name_has(word, SURVEY_OTHER_STATISTICS) &&
-           !survey_name_has(word, SURVEY_TRAIN) && !survey_name_has(word, SURVEY_EVAL);
+           !numbers_name_has(word, RATES) && !numbers_name_has(word, SURVEY_OTHER_STATISTICS) &&
+           !numbers_name_has(word, SURVEY_TRAIN) && !numbers_name_has(word, SURVEY_EVAL);
 }
 
 static bool is_of_rate(struct str unit)
@@ -562,14 +562,14 @@ static void give_unit_away(struct survey_reader *r, struct str text, const struc
 static bool is_grouped_apart(struct str text, const struct token *before, const struct token *t)
 {
     char buf[WORD_BYTES];
-    struct str word = survey_last_word(before->key, buf, sizeof(buf));
+    struct str word = numbers_last_word(before->key, buf, sizeof(buf));
     return before->kind == TOKEN_NUMBER && before->is_whole && before->text.len <= 3 &&
            before->unit.len == 0 && before->key.len > 0 && t->at == before->end + 1 &&
            text.ptr[before->end] == ' ' && str_span(text, t->at, DIGITS) == t->at + 3 &&
-           !survey_is_step_word(word) && !survey_is_epoch_word(word);
+           !numbers_is_step_word(word) && !numbers_is_epoch_word(word);
 }
 
-size_t survey_tokens(struct survey_reader *r, struct str text, struct token *ret_tokens)
+size_t numbers_tokens(struct survey_reader *r, struct str text, struct token *ret_tokens)
 {
     size_t n = 0;
     size_t floor = 0;

@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "log/format.h"
-#include "log/launched.h"
+#include "log/launcher.h"
 
 /* A place in cleaned text: from here to the end of the line the text is a rank's. */
 struct tag {
@@ -105,7 +105,7 @@ struct parser {
     enum parse_verdict first_run, last_run; /* known when they end */
     struct causes causes;                   /* of the runs before */
     int32_t most_rank;                      /* of launchers' tags; -1: none */
-    struct launch_seen launch;
+    struct launcher_seen launch;
 
     char *carry; /* owned: the unfinished line, without NULs */
     size_t carry_len;

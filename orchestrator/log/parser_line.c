@@ -613,7 +613,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
 {
     bool is_word;
     bool is_named = lognumber_lacks_loss(line->text, &is_word);
-    if (is_word && !p->format->has_loss && !survey_is_of_eval(line->text)) {
+    if (is_word && !p->format->has_loss && !numbers_is_of_eval(line->text)) {
         cause_add(&p->now.causes, CAUSE_NAN_LOSS, line->number);
     }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
@@ -751,7 +751,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         return -1;
     }
     if ((line->mask & p->format->launch_mask) != 0) {
-        launch_look(&p->launch, line->text, line->number);
+        launcher_look(&p->launch, line->text, line->number);
     }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         if (read_series(p, idx, line, &is_hit, err) < 0 || follow_table(p, idx, line, err) < 0) {
@@ -841,7 +841,7 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     m.n_bytes = p->n_bytes;
     m.n_lines = (uint64_t)p->n_lines;
     parser_judge(p, &m);
-    struct str doubt = launch_doubt(p->arena, &p->launch);
+    struct str doubt = launcher_doubt(p->arena, &p->launch);
     if (doubt.len) {
         engine_contradict(&m, p->launch.socket_line, doubt);
     }

@@ -170,7 +170,7 @@ static struct column column_of(const struct records *r, struct str name)
     struct str plain = plain_name(name, buf, sizeof(buf));
     struct column column = {.role = ROLE_NONE};
     if (str_starts(plain, STR_LIT("eval")) || str_starts(plain, STR_LIT("val")) ||
-        str_starts(plain, STR_LIT("test")) || survey_name_has(plain, SURVEY_OTHER_STATISTICS)) {
+        str_starts(plain, STR_LIT("test")) || numbers_name_has(plain, SURVEY_OTHER_STATISTICS)) {
         return column;
     }
     plain = drop_prefix(plain);

@@ -289,8 +289,8 @@ static void note_rank(struct survey_number *number, const struct scene *scene)
 /* "Num Epochs = 3", "Total optimization steps = 1,000", "Continuing training from global step 900": of the whole run. */
 static bool is_of_run(const struct scene *scene, const struct token *t)
 {
-    return t->kind == TOKEN_NUMBER && (survey_has_word(t->key, "total num number") ||
-                                       survey_has_word(scene->text, SURVEY_RESUMES));
+    return t->kind == TOKEN_NUMBER && (numbers_has_word(t->key, "total num number") ||
+                                       numbers_has_word(scene->text, SURVEY_RESUMES));
 }
 
 static void find_steps(struct scene *scene)
@@ -300,13 +300,13 @@ static void find_steps(struct scene *scene)
     for (size_t idx = 0; idx < scene->n; idx++) {
         const struct token *t = &scene->tokens[idx];
         bool is_count = t->kind == TOKEN_FRACTION || (t->kind == TOKEN_NUMBER && t->is_whole);
-        struct str word = survey_last_word(t->key, buf, sizeof(buf));
+        struct str word = numbers_last_word(t->key, buf, sizeof(buf));
         if (!is_count || t->unit.len || is_of_run(scene, t)) {
             continue;
         }
-        if (!scene->epoch && survey_is_epoch_word(word)) {
+        if (!scene->epoch && numbers_is_epoch_word(word)) {
             scene->epoch = t;
-        } else if (!scene->step && survey_is_step_word(word)) {
+        } else if (!scene->step && numbers_is_step_word(word)) {
             scene->step = t;
         } else if ((!bare || scene->is_bar) && t->kind == TOKEN_FRACTION) {
             bare = t;
@@ -545,8 +545,8 @@ static bool names_cases(struct str text, const struct str *columns, size_t n)
         return false;
     }
     for (size_t idx = 0; idx < n; idx++) {
-        struct str word = survey_last_word(columns[idx], buf, sizeof(buf));
-        if (survey_is_step_word(word) || survey_is_epoch_word(word)) {
+        struct str word = numbers_last_word(columns[idx], buf, sizeof(buf));
+        if (numbers_is_step_word(word) || numbers_is_epoch_word(word)) {
             return false;
         }
     }
@@ -614,11 +614,11 @@ static bool take_unit_row(struct survey *s, const struct scene *scene)
 static bool counts_epochs(const struct token *t, double *ret_value)
 {
     char buf[32];
-    struct str word = survey_last_word(t->key, buf, sizeof(buf));
+    struct str word = numbers_last_word(t->key, buf, sizeof(buf));
     *ret_value = (double)t->step;
     return t->unit.len == 0 &&
-           (survey_is_epoch_word(word) ? t->kind == TOKEN_FRACTION || t->kind == TOKEN_NUMBER
-                                       : str_eq_z(word, "train") && t->is_whole) &&
+           (numbers_is_epoch_word(word) ? t->kind == TOKEN_FRACTION || t->kind == TOKEN_NUMBER
+                                        : str_eq_z(word, "train") && t->is_whole) &&
            (t->kind == TOKEN_FRACTION || value_of(t->text, ret_value));
 }
 
@@ -631,7 +631,7 @@ static void note_around(struct survey *s, const struct scene *scene)
     while (idx < scene->n && !counts_epochs(&scene->tokens[idx], &value)) {
         idx++;
     }
-    s->epoch_lines += idx < scene->n || survey_has_word(scene->text, EPOCHS);
+    s->epoch_lines += idx < scene->n || numbers_has_word(scene->text, EPOCHS);
     s->epoch = idx < scene->n ? value : s->epoch;
 }
 
@@ -653,8 +653,8 @@ static void find_times(struct scene *scene)
 static void follow_phase(struct survey *s, struct scene *scene)
 {
     static const char BEGINS[] = "evaluating evaluation validating validation validate";
-    bool is_said = scene->n == 0 ? survey_has_word(scene->text, BEGINS) && scene->is_eval
-                                 : scene->is_eval || survey_is_of_training(scene->text);
+    bool is_said = scene->n == 0 ? numbers_has_word(scene->text, BEGINS) && scene->is_eval
+                                 : scene->is_eval || numbers_is_of_training(scene->text);
     s->is_in_eval = is_said ? scene->is_eval : s->is_in_eval && !scene->step;
     scene->is_eval = s->is_in_eval;
 }
@@ -664,7 +664,7 @@ static void mark_bars(struct survey *s, const struct scene *scene)
 {
     static const char SCORES[] = "accuracy acc top1 map miou f1";
     bool has_eval = str_find(scene->text, STR_LIT("eval_")) >= 0;
-    if (scene->is_bar || (!has_eval && !survey_has_word(scene->text, SCORES))) {
+    if (scene->is_bar || (!has_eval && !numbers_has_word(scene->text, SCORES))) {
         return;
     }
     for (size_t idx = 0; idx < s->n; idx++) {
@@ -677,7 +677,7 @@ static void mark_bars(struct survey *s, const struct scene *scene)
 
 static void take_line(struct survey *s, struct scene *scene, struct token *tokens)
 {
-    scene->n = survey_tokens(&s->reader, scene->text, tokens);
+    scene->n = numbers_tokens(&s->reader, scene->text, tokens);
     s->counts.n_cut += scene->n == SURVEY_TOKENS_MAX;
     for (size_t idx = 0; idx < scene->n; idx++) {
         size_t at = tokens[idx].at;
@@ -716,10 +716,10 @@ static void take_log_line(void *ctx, const struct line *line)
     s->n_lines++;
     if (!take_unit_row(s, &scene) && !take_row(s, &scene)) {
         keep_unit_head(s, text);
-        scene.is_open = survey_is_open_bar(&s->reader, text);
-        scene.is_bar = scene.is_open || survey_is_bar(&s->reader, text);
-        scene.is_eval = survey_is_of_eval(text);
-        scene.rank = line->rank >= 0 ? line->rank : survey_rank(&s->reader, text);
+        scene.is_open = numbers_is_open_bar(&s->reader, text);
+        scene.is_bar = scene.is_open || numbers_is_bar(&s->reader, text);
+        scene.is_eval = numbers_is_of_eval(text);
+        scene.rank = line->rank >= 0 ? line->rank : numbers_rank(&s->reader, text);
         scene.shape = hash_shape(text);
         mark_bars(s, &scene);
         take_line(s, &scene, tokens);

@@ -313,7 +313,7 @@ static const struct json_field STEP_ROWS[] = {
     ROW("baseline", struct plan_step, baseline, JSON_REQUIRED | JSON_NULLABLE),
     ROW("format", struct plan_step, format, JSON_REQUIRED | JSON_NULLABLE),
     ROW("rule", struct plan_step, rule, JSON_REQUIRED | JSON_NULLABLE),
-    ROW_HERE(struct plan_step, beside, BESIDE_ROWS),
+    ROW_HERE(struct plan_step, beside, EXTRAS_ROWS),
     ROW("node", struct plan_step, node, JSON_REQUIRED),
     ROW_WORD("cause", struct plan_step, cause, ERR_CODE_NAMES, JSON_REQUIRED | JSON_NULLABLE),
     ROW("why", struct plan_step, why, JSON_REQUIRED | JSON_NULLABLE),

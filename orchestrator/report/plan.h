@@ -74,7 +74,7 @@ struct plan_step {
     struct str baseline; /* case whose published throughput it is checked against, or NULL */
     struct str format;
     struct str rule;
-    struct beside beside;
+    struct extras beside;
     struct str node;     /* where: "local", or the nodes of the inventory, folded */
     enum err_code cause; /* ERR_NONE: it will be run; else not_run, with the status of this code */
     struct str why;      /* if there is a cause; else NULL */

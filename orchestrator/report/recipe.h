@@ -4,7 +4,7 @@
 #ifndef REPORT_RECIPE_H
 #define REPORT_RECIPE_H
 
-#include "report/beside.h"
+#include "report/extras.h"
 #include "report/vocabulary.h"
 
 #define RECIPES_MAX       8 /* a profile */
@@ -56,7 +56,7 @@ struct recipe {
         container; /* "docker run ..." whose flags apply; NULL: under full the report's own, under smoke the host's
                       network */
     struct str rule; /* of smoke: FORMAT/NAME that reads its log instead of the case's; or NULL */
-    struct beside beside; /* its target: of smoke */
+    struct extras beside; /* its target: of smoke */
     struct str before;    /* shell lines that run in the container first, once per node; or NULL */
     struct recipe_mount *mounts;
     size_t n_mounts;

@@ -305,7 +305,7 @@ static const struct json_field RECIPE_ROWS[] = {
     ROW("image", struct recipe, image, JSON_OMIT, .form = &FORM_SLUG),
     ROW("container", struct recipe, container, JSON_OMIT, .form = &FORM_TEXT),
     ROW("rule", struct recipe, rule, JSON_OMIT, .form = &RULE),
-    ROW_HERE(struct recipe, beside, BESIDE_ROWS),
+    ROW_HERE(struct recipe, beside, EXTRAS_ROWS),
     ROW("before", struct recipe, before, JSON_OMIT, .form = &FORM_TEXT),
     ROW_LIST("mounts", struct recipe, mounts, n_mounts, MOUNT_ROWS, 0, .max = RECIPE_MOUNTS_MAX,
              .check = check_mount),

@@ -380,7 +380,7 @@ static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *
     } else if (status != 0) {
         probe->cause = status == err_exit_status(ERR_INTEGRITY) ? ERR_INTEGRITY : ERR_WORKLOAD;
         probe->why = str_printf(arena, "%s cannot do this here: %s", TRAIN_PROGRAM,
-                                said_shown(arena, said_last(strbuf_str(&text))));
+                                quote_shown(arena, quote_last_line(strbuf_str(&text))));
     } else {
         probe->is_fine = true;
         probe->memory_bytes = memory_of(strbuf_str(&text));

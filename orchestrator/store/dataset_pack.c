@@ -75,7 +75,7 @@ static int run_program(const struct pack_program *by, const char **argv, struct 
                ? 0
                : err_set(err, code_of_status(result.exit_status), "%s %s failed with status %d: %s",
                          PACK_PROGRAM, argv[1], result.exit_status,
-                         said_shown(arena, said_last(result.error)));
+                         quote_shown(arena, quote_last_line(result.error)));
 }
 
 /* ---- a synthetic dataset ---- */

@@ -130,7 +130,7 @@ static const char **make_argv(const struct git *git, const struct git_call *call
 static struct str find_error(struct arena *arena, struct str text)
 {
     CLEANUP(strbuf) struct strbuf found = STRBUF(CHILD_ERROR_MAX);
-    struct str last = said_last(text), line;
+    struct str last = quote_last_line(text), line;
     while (str_next(&text, '\n', &line)) {
         line = str_trim(line);
         if (str_starts(line, STR_LIT("fatal:")) || str_starts(line, STR_LIT("error:")) ||
@@ -139,7 +139,7 @@ static struct str find_error(struct arena *arena, struct str text)
             strbuf_add_str(&found, line);
         }
     }
-    return str_of(said_shown(arena, found.len ? strbuf_str(&found) : last));
+    return str_of(quote_shown(arena, found.len ? strbuf_str(&found) : last));
 }
 
 int git_run(const struct git *git, const struct git_call *call, struct strbuf *out,

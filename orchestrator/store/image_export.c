@@ -128,8 +128,8 @@ struct load {
 
 static const char *last_line(struct load *load, struct str text)
 {
-    struct str line = said_last(text);
-    return line.len ? said_shown(load->arena, line) : "no output";
+    struct str line = quote_last_line(text);
+    return line.len ? quote_shown(load->arena, line) : "no output";
 }
 
 /* The client's own environment, and in it the host that was asked for. */

@@ -73,7 +73,7 @@ static const char **make_argv(const struct skopeo *skopeo, const char *const *ar
 static struct str find_reason(struct arena *arena, struct str text)
 {
     static const char MARK[] = "level=fatal msg=\"";
-    struct str last = said_last(text);
+    struct str last = quote_last_line(text);
     size_t n = 0;
     int64_t at = str_find(last, str_of(MARK));
     if (at < 0) {
@@ -135,7 +135,7 @@ static struct str clean(const struct skopeo *skopeo, struct str reason)
             from = idx + 1;
         }
     }
-    return str_of(said_shown(skopeo->arena, strbuf_str(&out)));
+    return str_of(quote_shown(skopeo->arena, strbuf_str(&out)));
 }
 
 /* In this order: a registry's own word for what it lacks comes before the status that it comes with. */

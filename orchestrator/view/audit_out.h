@@ -3,7 +3,7 @@
 #ifndef VIEW_AUDIT_OUT_H
 #define VIEW_AUDIT_OUT_H
 
-#include "judge/how.h"
+#include "judge/trace.h"
 
 struct audit_set {
     const struct report_audit *items;
@@ -52,7 +52,7 @@ void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const ch
                        const char *after, struct strbuf *out);
 /* How a recomputed number follows, a line a step: for a reader who cannot ask. */
 void audit_out_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
-                   const struct how *how, const char *indent, struct strbuf *out);
+                   const struct trace *how, const char *indent, struct strbuf *out);
 /* A row for each cell, and one for each finding, whose verdict is `finding`. */
 void audit_out_csv(const struct audit_set *set, struct strbuf *out);
 /* For each report the counts, its tables under their captions, the reasons, like for like, and every finding. */

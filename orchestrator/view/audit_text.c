@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/table.h"
-#include "judge/how.h"
+#include "judge/trace.h"
 #include "view/address.h"
 #include "view/audit_out.h"
 #include "view/findings_out.h"
@@ -157,7 +157,7 @@ void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const ch
     }
 }
 
-static void write_steps(const struct how_steps *steps, const char *indent, struct strbuf *out)
+static void write_steps(const struct trace_steps *steps, const char *indent, struct strbuf *out)
 {
     for (size_t idx = 0; idx < steps->n; idx++) {
         strbuf_printf(out, "%s%.*s = %.9g\n", indent, STR_ARG(steps->items[idx].words),
@@ -166,14 +166,14 @@ static void write_steps(const struct how_steps *steps, const char *indent, struc
 }
 
 /* The samples of a log, those that count among them, and what is made of them. */
-static void write_log(struct arena *arena, const struct how *how, size_t idx, struct str path,
+static void write_log(struct arena *arena, const struct trace *how, size_t idx, struct str path,
                       const char *indent, struct strbuf *out)
 {
-    const struct how_log *log = &how->logs[idx];
+    const struct trace_log *log = &how->logs[idx];
     size_t n_left = log->uses ? SAMPLES_SHOWN : 0;
     if (log->uses) {
         strbuf_printf(out, "%s%.*s: %.*s", indent, STR_ARG(path),
-                      STR_ARG(how_samples_words(arena, how->rule, log)));
+                      STR_ARG(trace_samples_words(arena, how->rule, log)));
     }
     for (size_t at = 0; n_left && at < log->series->n; at++) {
         if (log->uses[at] == USE_COUNTED && isfinite(log->series->samples[at].value)) {
@@ -192,7 +192,7 @@ static void write_log(struct arena *arena, const struct how *how, size_t idx, st
 }
 
 void audit_out_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
-                   const struct how *how, const char *indent, struct strbuf *out)
+                   const struct trace *how, const char *indent, struct strbuf *out)
 {
     CLEANUP(strbuf) struct strbuf rule = STRBUF(4096);
     if (how->rule) {
@@ -234,8 +234,8 @@ static void write_differing(const struct report_audit *audit, enum differing det
             audit_out_reasons(&arena, a, "      ", "\n", out);
         }
         if (detail == DIFFERING_STEPS) {
-            struct how how;
-            how_of(&arena, a, &how);
+            struct trace how;
+            trace_of(&arena, a, &how);
             audit_out_how(&arena, audit->report, a, &how, "      ", out);
         }
     }

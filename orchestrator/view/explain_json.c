@@ -17,7 +17,7 @@ static void write_source(struct arena *arena, const char *key, const struct sour
     jw_end_object(out);
 }
 
-static void write_steps(const struct how_steps *steps, struct json_out *out)
+static void write_steps(const struct trace_steps *steps, struct json_out *out)
 {
     jw_array(out, "steps");
     for (size_t idx = 0; idx < steps->n; idx++) {
@@ -31,7 +31,7 @@ static void write_steps(const struct how_steps *steps, struct json_out *out)
 
 static void write_samples(const struct explain_cell *of, size_t log, struct json_out *out)
 {
-    const struct how_log *how = &of->how.logs[log];
+    const struct trace_log *how = &of->how.logs[log];
     jw_array(out, "samples");
     for (size_t idx = 0; how->uses && idx < how->series->n; idx++) {
         const struct sample *s = &how->series->samples[idx];
@@ -56,7 +56,7 @@ static void write_log(struct arena *arena, const struct explain_cell *of, size_t
                       struct json_out *out)
 {
     const struct cell_audit *a = of->cell;
-    const struct how_log *how = &of->how.logs[log];
+    const struct trace_log *how = &of->how.logs[log];
     const struct measurement *m = a->measurements[log];
     jw_object(out, NULL);
     write_source(arena, "address", &of->report->logs_source,

@@ -4,12 +4,12 @@
 #ifndef VIEW_EXPLAIN_OUT_H
 #define VIEW_EXPLAIN_OUT_H
 
-#include "judge/how.h"
+#include "judge/trace.h"
 
 struct explain_cell {
     const struct report *report;
     const struct cell_audit *cell;
-    struct how how;
+    struct trace how;
     struct str **
         texts; /* of each log, of each sample that counts: its line; NULL where the log itself was not read */
 };

@@ -59,7 +59,7 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
     }
 }
 
-static void add_steps(const struct how_steps *steps, struct strbuf *out)
+static void add_steps(const struct trace_steps *steps, struct strbuf *out)
 {
     for (size_t idx = 0; idx < steps->n; idx++) {
         strbuf_printf(out, "    %.*s = %.9g\n", STR_ARG(steps->items[idx].words),
@@ -72,7 +72,7 @@ static void add_steps(const struct how_steps *steps, struct strbuf *out)
 static void add_sample(struct arena *arena, struct table *table, const struct explain_cell *of,
                        size_t log, size_t idx)
 {
-    const struct how_log *how = &of->how.logs[log];
+    const struct trace_log *how = &of->how.logs[log];
     const struct sample *s = &how->series->samples[idx];
     TABLE_ADD(table,
               table_text_if(table, how->series->lines, "%" PRId64,
@@ -84,7 +84,7 @@ static void add_sample(struct arena *arena, struct table *table, const struct ex
     } else {
         table_add(table, table_text_if(table, isfinite(s->time_s), "at %.6f s", s->time_s));
     }
-    table_add(table, how_use_words(arena, of->how.rule, how->uses[idx]));
+    table_add(table, trace_use_words(arena, of->how.rule, how->uses[idx]));
     if (of->texts && of->texts[log]) {
         struct str text = str_trim(of->texts[log][idx]);
         table_addf(table, "%.*s%s", STR_ARG(str_sub(text, 0, TEXT_COLUMNS)),
@@ -95,7 +95,7 @@ static void add_sample(struct arena *arena, struct table *table, const struct ex
 static void add_samples(struct arena *arena, const struct explain_cell *of, size_t log,
                         const struct explain_opts *opts, struct strbuf *out)
 {
-    const struct how_log *how = &of->how.logs[log];
+    const struct trace_log *how = &of->how.logs[log];
     size_t n = how->series->n;
     bool is_long = !opts->is_verbose && n > SAMPLES_HEAD + SAMPLES_TAIL;
     CLEANUP(table)
@@ -103,7 +103,7 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
                                                               : ">line|>step|>rank|>sample|use");
     CLEANUP(strbuf) struct strbuf text = {0};
     struct str line;
-    strbuf_printf(out, "    %.*s\n", STR_ARG(how_samples_words(arena, of->how.rule, how)));
+    strbuf_printf(out, "    %.*s\n", STR_ARG(trace_samples_words(arena, of->how.rule, how)));
     for (size_t idx = 0; idx < n; idx++) {
         if (!is_long || idx < SAMPLES_HEAD || idx + SAMPLES_TAIL >= n) {
             add_sample(arena, &table, of, log, idx);
@@ -163,7 +163,7 @@ static void add_facts(struct arena *arena, const struct explain_cell *of, size_t
 static void add_address(struct arena *arena, const struct explain_cell *of, size_t log,
                         struct strbuf *out)
 {
-    const struct how_log *how = &of->how.logs[log];
+    const struct trace_log *how = &of->how.logs[log];
     struct str path = report_log_path(of->report, of->cell->logs[log].path);
     int64_t first = 0;
     int64_t last = 0;
@@ -190,7 +190,7 @@ static void add_log(struct arena *arena, const struct explain_cell *of, size_t l
                     const struct explain_opts *opts, struct strbuf *out)
 {
     const struct cell_audit *a = of->cell;
-    const struct how_log *how = &of->how.logs[log];
+    const struct trace_log *how = &of->how.logs[log];
     const struct measurement *m = a->measurements[log];
     strbuf_printf(out, "\n  log %zu of %zu: %.*s\n", log + 1, a->n_logs,
                   STR_ARG(report_log_path(of->report, a->logs[log].path)));

@@ -3,8 +3,8 @@
    rows of two frameworks by one rule. */
 #include "base/base.h"
 
-#include "judge/how.h"
 #include "judge/stats.h"
+#include "judge/trace.h"
 #include "view/page_parts.h"
 
 #include <math.h>
@@ -190,7 +190,7 @@ static void add_summary(struct page *page, const struct report_audit *audit)
 
 /* A fold with the cell's logs, samples, window and arithmetic. */
 static void add_how(struct page *page, const struct report *report, const struct cell_audit *ca,
-                    const struct how *how)
+                    const struct trace *how)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(HTML_BYTES_MAX);
     if (ca->n_logs == 0) {
@@ -252,7 +252,7 @@ static void add_rule(struct page *page, const struct cell_audit *ca)
 
 /* How sure a mean of several logs is; empty where the number is none. */
 static struct str interval_text(struct page *page, const struct cell_audit *ca,
-                                const struct how *how)
+                                const struct trace *how)
 {
     bool is_mean = ca->by && (ca->bound->takes_mean || ca->by->repeats == REPEATS_MEAN);
     double *values = arena_array(&page->arena, double, ca->n_logs + 1);
@@ -274,8 +274,8 @@ static void add_cell(struct page *page, const struct report *report, const struc
     const struct report_case *c = ca->of_case;
     struct str number = is_result ? fixed_text(page, ca->recomputed, RESULT_DECIMALS)
                                   : cell_number_words(&page->arena, ca);
-    struct how how;
-    how_of(&page->arena, ca, &how);
+    struct trace how;
+    trace_of(&page->arena, ca, &how);
     page_row(page, arena_printf(&page->arena, "cell row-%s", AUDIT_VERDICT_NAMES[ca->verdict]),
              ca->cell->id);
     page_cell(page, c->stack->label);

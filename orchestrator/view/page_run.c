@@ -35,7 +35,7 @@ static void add_verdict(struct page *page, enum run_verdict verdict)
 /* The time to the recipe's target and what its log is asked for also, next to the rate. */
 static void add_beside(struct page *page, const struct cell_result *at)
 {
-    const struct beside *beside = &at->step->beside;
+    const struct extras *beside = &at->step->beside;
     const struct loss_target *target = &beside->target;
     if (target->series.ptr && at->target.step) {
         page_note(page, text_of(page, "%.*s at most %.6g after %.3g s, step %" PRId64,

@@ -132,7 +132,7 @@ static size_t print_differences(struct strbuf *buf, const struct remarks *r, boo
 static void remark_beside(struct remarks *r, size_t idx)
 {
     const struct cell_result *cell = &r->result->cells[idx];
-    const struct beside *beside = &cell->step->beside;
+    const struct extras *beside = &cell->step->beside;
     if (cell->target.why.len && beside->target.series.ptr) {
         add_remark(r, idx, arena_printf(&r->arena, "target: %.*s", STR_ARG(cell->target.why)));
     }

@@ -110,12 +110,12 @@ TEST(what_a_program_said_last)
     };
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (EACH(row, ROWS)) {
-        struct str line = said_last(str_of(row->text));
+        struct str line = quote_last_line(str_of(row->text));
         assert_int_equal(line.ptr == NULL, row->shown[0] == '\0');
-        assert_string_equal(said_shown(&arena, line), row->shown);
+        assert_string_equal(quote_shown(&arena, line), row->shown);
     }
-    char *many = arena_printf(&arena, "%*s", 2 * SAID_SHOWN_MAX, "x");
-    assert_int_equal(strlen(said_shown(&arena, str_of(many))), SAID_SHOWN_MAX);
+    char *many = arena_printf(&arena, "%*s", 2 * QUOTE_SHOWN_MAX, "x");
+    assert_int_equal(strlen(quote_shown(&arena, str_of(many))), QUOTE_SHOWN_MAX);
 }
 
 /* The quoting is tested with a real shell in tests/integration; here its exact form. */

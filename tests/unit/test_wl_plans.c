@@ -21,7 +21,7 @@ static const struct full FULL[] = {{&model_resnet50, 256},
                                    {&model_deeplabv3p_mmseg, 4},
                                    {&model_bert_base, 96}};
 
-struct how {
+struct trace {
     bool is_amp, is_fused;
     int n_streams, window;
 };
@@ -41,7 +41,7 @@ struct planned {
     struct traffic traffic;
 };
 
-static void plan_full(struct planned *p, const struct full *full, const struct how *how)
+static void plan_full(struct planned *p, const struct full *full, const struct trace *how)
 {
     int64_t channel_pad = how->is_amp ? 8 : 4;
     const struct fuse_support hopper = fuse_support_hopper();
@@ -82,7 +82,7 @@ TEST(full_plans_hold)
 {
     for (size_t m = 0; m < ARRAY_LEN(FULL); m++) {
         for (unsigned i = 0; i < 8; i++) {
-            const struct how how = {(i & 1U) != 0, (i & 2U) != 0, (i & 4U) != 0 ? 4 : 1, WINDOW};
+            const struct trace how = {(i & 1U) != 0, (i & 2U) != 0, (i & 4U) != 0 ? 4 : 1, WINDOW};
             struct planned p;
             char what[128];
             plan_full(&p, &FULL[m], &how);
@@ -114,7 +114,7 @@ static int faults_of(const struct planned *p)
 static void plan_hrnet(struct planned *p, int n_streams, int window)
 {
     const struct full small = {&model_hrnet_w18, 2};
-    const struct how how = {
+    const struct trace how = {
         .is_amp = true, .is_fused = true, .n_streams = n_streams, .window = window};
     plan_full(p, &small, &how);
     must_hold(p, "as planned");

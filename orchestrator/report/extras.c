@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "report/beside.h"
+#include "report/extras.h"
 
 #include "codec/json_table.h"
 #include "report/report_decode.h"
@@ -30,11 +30,11 @@ static const struct json_field TARGET_ROWS[] = {
     ROW("at_most", struct loss_target, at_most, JSON_REQUIRED),
     ROW("mean_of", struct loss_target, mean_of, JSON_REQUIRED, .min = 1, .max = TARGET_MEAN_MAX),
 };
-const struct json_field BESIDE_ROWS[BESIDE_N] = {
-    ROW_OBJECT("target", struct beside, target, TARGET_ROWS, JSON_OMIT),
-    ROW_STRS("also", struct beside, also, n_also, JSON_OMIT | JSON_UNIQUE, .max = ALSO_RULES_MAX,
+const struct json_field EXTRAS_ROWS[EXTRAS_N] = {
+    ROW_OBJECT("target", struct extras, target, TARGET_ROWS, JSON_OMIT),
+    ROW_STRS("also", struct extras, also, n_also, JSON_OMIT | JSON_UNIQUE, .max = ALSO_RULES_MAX,
              .form = &RULE_ID),
-    ROW("also_why_not", struct beside, why_not, JSON_OMIT, .form = &LINE),
+    ROW("also_why_not", struct extras, why_not, JSON_OMIT, .form = &LINE),
 };
 
 /* ---- compare ---- */
@@ -45,7 +45,7 @@ static bool is_same_target(const struct loss_target *a, const struct loss_target
            !(a->at_most < b->at_most) && !(a->at_most > b->at_most) && a->mean_of == b->mean_of;
 }
 
-bool beside_is_same(const struct beside *a, const struct beside *b)
+bool extras_is_same(const struct extras *a, const struct extras *b)
 {
     bool is_same = is_same_target(&a->target, &b->target) && a->n_also == b->n_also &&
                    str_eq(a->why_not, b->why_not) && !a->why_not.ptr == !b->why_not.ptr;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What launchers and NCCL say in a log of the whole job, whatever program's it is: how many processes were started, and over which network
    they spoke. Pure. */
-#ifndef LOG_LAUNCHED_H
-#define LOG_LAUNCHED_H
+#ifndef LOG_LAUNCHER_H
+#define LOG_LAUNCHER_H
 
 #include "base/arena.h"
 #include "base/str.h"
 
 #define LAUNCH_HOST_BYTES 64
 
-struct launch_seen {
+struct launcher_seen {
     int64_t n_processes; /* "mpirun -np 192": the most; 0: not said */
     /* Lines from 1; 0: none. */
     int64_t socket_line; /* NCCL spoke over sockets between two processes, */
@@ -21,9 +21,9 @@ struct launch_seen {
 };
 
 /* Lines with one of these are to be looked at; NULL after the last. */
-extern const char *const LAUNCH_LITERALS[];
-void launch_look(struct launch_seen *seen, struct str text, int64_t line);
+extern const char *const LAUNCHER_LITERALS[];
+void launcher_look(struct launcher_seen *seen, struct str text, int64_t line);
 /* Why the job's network was not the one that it was to run over; empty if nothing says so. In the arena. */
-struct str launch_doubt(struct arena *arena, const struct launch_seen *seen);
+struct str launcher_doubt(struct arena *arena, const struct launcher_seen *seen);
 
 #endif

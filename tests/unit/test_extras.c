@@ -7,18 +7,18 @@
 #include "judge/rule.h"
 #include "report/vocabulary.h"
 
-static int decode(const char *text, struct beside *ret, struct err *err)
+static int decode(const char *text, struct extras *ret, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     PASSES(json_parse(str_of(json_text(text)), "t.json", &doc, ERR));
     struct json root = json_root(&doc);
-    *ret = (struct beside){0};
-    return json_decode(&root, ARENA, BESIDE_ROWS, BESIDE_N, ret, err);
+    *ret = (struct extras){0};
+    return json_decode(&root, ARENA, EXTRAS_ROWS, EXTRAS_N, ret, err);
 }
 
-static struct beside decoded(const char *text)
+static struct extras decoded(const char *text)
 {
-    struct beside beside;
+    struct extras beside;
     PASSES(decode(text, &beside, ERR));
     return beside;
 }
@@ -38,7 +38,7 @@ TEST(test_refused)
         {"{'target': {'series': 'loss', 'at_most': 1}}", "mean_of"},
     };
     for (EACH(row, ROWS)) {
-        struct beside beside;
+        struct extras beside;
         FAILS(decode((*row)[0], &beside, ERR), ERR_MANIFEST);
         SAYS((*row)[1] ? (*row)[1] : "");
     }
@@ -57,15 +57,15 @@ TEST(test_round_trip)
     for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
         CLEANUP(strbuf) struct strbuf buf = STRBUF(4096);
         struct json_out out;
-        struct beside beside = decoded(TEXTS[idx]);
+        struct extras beside = decoded(TEXTS[idx]);
         jw_begin(&out, &buf, true);
         jw_object(&out, NULL);
-        json_encode(&out, BESIDE_ROWS, BESIDE_N, &beside);
+        json_encode(&out, EXTRAS_ROWS, EXTRAS_N, &beside);
         jw_end_object(&out);
         assert_string_equal(buf.ptr, json_text(TEXTS[idx]));
         for (size_t at = 0; at < ARRAY_LEN(TEXTS); at++) {
-            struct beside other = decoded(TEXTS[at]);
-            assert_int_equal(beside_is_same(&beside, &other), at == idx);
+            struct extras other = decoded(TEXTS[at]);
+            assert_int_equal(extras_is_same(&beside, &other), at == idx);
         }
     }
 }
@@ -98,7 +98,7 @@ TEST(test_missing)
     PASSES(format_read(&root, ARENA, &format, ERR));
     const struct format_set formats = {&format, 1};
     for (EACH(row, ROWS)) {
-        struct beside beside = decoded(row->text);
+        struct extras beside = decoded(row->text);
         struct plan_step step = {
             .format = STR_LIT("f"), .rule = str_of(row->rule), .beside = beside};
         bind_step(ARENA, &formats, &step);
@@ -114,8 +114,8 @@ TEST(test_missing)
             }
         }
     }
-    struct beside none = decoded("{}");
-    struct beside also = decoded("{'also': ['f/mean']}");
+    struct extras none = decoded("{}");
+    struct extras also = decoded("{'also': ['f/mean']}");
     struct plan_step of_no_format = {
         .format = STR_LIT("g"), .rule = STR_LIT("g/mean"), .beside = none};
     bind_step(ARENA, &formats, &of_no_format);

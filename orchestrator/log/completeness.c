@@ -128,7 +128,7 @@ struct run_seen { /* one run of one log */
     bool shows_begin;    /* its first step shows whether lines are missing before it */
     int64_t epochs_left; /* if only epochs are counted: the missing ones */
     int64_t n_before;    /* steps made when the first is printed: 1 if that is step 0 */
-    int64_t first_step;  /* of its first line; filled in by whole_look */
+    int64_t first_step;  /* of its first line; filled in by completeness_look */
     int64_t edge; /* the last step of an epoch if each counts from the start, -1: none; likewise */
 };
 
@@ -382,7 +382,7 @@ static bool agree(const struct series *s, int32_t run)
 
 /* What a run's samples show: that they begin and end where its grid of steps (every 10th, every 50th) says, that none of it is missing or
    there twice, and that its clock goes on. Causes of lines (a crash, a NaN) are the parser's. */
-static void whole_look(const struct run_seen *seen, struct causes *causes)
+static void completeness_look(const struct run_seen *seen, struct causes *causes)
 {
     struct run_seen of = *seen;
     const struct run_seen *run = &of;
@@ -515,11 +515,11 @@ static void look_at_run(struct parser *p, size_t first)
         struct run_seen told = run_of(p, idx, &progress);
         if (p->format->series[idx].quantity == QTY_PROGRESS && progress.n > 0 &&
             progress.samples[progress.n - 1].run == p->run) {
-            whole_look(&told, &p->now.causes);
+            completeness_look(&told, &p->now.causes);
             run.has_end = false;
         }
     }
-    whole_look(&run, &p->now.causes);
+    completeness_look(&run, &p->now.causes);
 }
 
 /* Lines without a rank that repeat each step as often are of as many writers, who get the ranks 0, 1, ... */

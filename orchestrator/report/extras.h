@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a log is asked for beside the number of its case: a recipe says it (manifests/reports/README.md), a plan carries it. Pure
    data, in the arena of whoever decoded it. */
-#ifndef REPORT_BESIDE_H
-#define REPORT_BESIDE_H
+#ifndef REPORT_EXTRAS_H
+#define REPORT_EXTRAS_H
 
 #include "codec/json_table.h"
 
@@ -16,7 +16,7 @@ struct loss_target {
     int64_t mean_of;
 };
 
-struct beside {
+struct extras {
     struct loss_target target;
     struct str
         *also; /* "FORMAT/NAME": rules of the format that reads the log, none of them twice */
@@ -25,9 +25,9 @@ struct beside {
 };
 
 /* Its members, each of which may be absent. */
-#define BESIDE_N 3
-extern const struct json_field BESIDE_ROWS[BESIDE_N];
-bool beside_is_same(const struct beside *a, const struct beside *b);
+#define EXTRAS_N 3
+extern const struct json_field EXTRAS_ROWS[EXTRAS_N];
+bool extras_is_same(const struct extras *a, const struct extras *b);
 
 /* Of the id of a rule, "FORMAT/NAME". */
 struct str rule_id_format(struct str id);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "log/launched.h"
+#include "log/launcher.h"
 
 #define PROCESSES_MAX 10000000
 
 /* Sources: mpirun(1), horovodrun --help; NVIDIA/nccl src/transport/net_ib.cc, net_socket.cc, src/init.cc at v2.21. */
-const char *const LAUNCH_LITERALS[] = {" -np ", "NCCL INFO ", "nfini", NULL};
+const char *const LAUNCHER_LITERALS[] = {" -np ", "NCCL INFO ", "nfini", NULL};
 
 static bool says(struct str text, const char *words)
 {
     return str_find(text, str_of(words)) >= 0;
 }
 
-static void take_processes(struct launch_seen *seen, struct str text)
+static void take_processes(struct launcher_seen *seen, struct str text)
 {
     int64_t at = str_find(text, STR_LIT(" -np "));
     struct str rest = at >= 0 ? str_sub(text, (size_t)at + 5, SIZE_MAX) : STR_EMPTY;
@@ -41,7 +41,7 @@ static void note_first(int64_t *at, bool is, int64_t line)
     *at = is && *at == 0 ? line : *at;
 }
 
-static void take_nccl(struct launch_seen *seen, struct str text, int64_t line)
+static void take_nccl(struct launcher_seen *seen, struct str text, int64_t line)
 {
     size_t at = (size_t)str_find(text, STR_LIT("NCCL INFO "));
     struct str host = host_of(str_sub(text, 0, at));
@@ -59,7 +59,7 @@ static void take_nccl(struct launch_seen *seen, struct str text, int64_t line)
                line);
 }
 
-void launch_look(struct launch_seen *seen, struct str text, int64_t line)
+void launcher_look(struct launcher_seen *seen, struct str text, int64_t line)
 {
     if (says(text, "NCCL INFO ")) {
         take_nccl(seen, text, line);
@@ -69,7 +69,7 @@ void launch_look(struct launch_seen *seen, struct str text, int64_t line)
     note_first(&seen->named_line, says(text, "nfiniband") || says(text, "nfiniBand"), line);
 }
 
-struct str launch_doubt(struct arena *arena, const struct launch_seen *seen)
+struct str launcher_doubt(struct arena *arena, const struct launcher_seen *seen)
 {
     int64_t other = seen->absent_line ? seen->absent_line : seen->named_line;
     int64_t socket = seen->socket_line ? seen->socket_line : seen->has_hosts ? seen->using_line : 0;

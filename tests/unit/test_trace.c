@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/strbuf.h"
-#include "judge/how.h"
+#include "judge/trace.h"
 #include "report/vocabulary.h"
 
 static const char HEAD[] =
@@ -38,10 +38,10 @@ struct made {
     struct cell_audit audit;
 };
 
-static struct how how_by(struct made *made, const char *rule)
+static struct trace how_by(struct made *made, const char *rule)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct how how;
+    struct trace how;
     const char *text = json_text(arena_printf(&made->arena, "%s%s}]}", HEAD, rule));
     PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
     doc.context = vocabulary_builtin(&made->arena);
@@ -51,7 +51,7 @@ static struct how how_by(struct made *made, const char *rule)
     made->bound = (struct bound_cell){.format = made->format};
     made->audit.bound = &made->bound;
     made->audit.by = format_rule(made->format, made->audit.rule);
-    how_of(&made->arena, &made->audit, &how);
+    trace_of(&made->arena, &made->audit, &how);
     return how;
 }
 
@@ -105,7 +105,7 @@ static void unmake(struct made *made)
     arena_release(&made->arena);
 }
 
-static void expect_steps(const struct how_steps *steps, const char *const *words, size_t n)
+static void expect_steps(const struct trace_steps *steps, const char *const *words, size_t n)
 {
     for (size_t idx = 0; idx < n && words[idx]; idx++) {
         assert_true(idx < steps->n);
@@ -155,7 +155,7 @@ TEST(every_statistic_and_scale_says_what_it_did)
     struct made made;
     make(&made);
     for (EACH(row, ROWS)) {
-        struct how how = how_by(&made, row->rule);
+        struct trace how = how_by(&made, row->rule);
         assert_non_null(how.rule);
         expect_steps(&how.logs[0].steps, row->words, 2);
         assert_true(fabs(how.logs[0].value - row->value) < 1e-9);
@@ -185,14 +185,14 @@ TEST(every_sample_that_does_not_count_has_its_reason)
     make(&made);
     made.m.warmup_steps = 15;
     for (EACH(row, ROWS)) {
-        struct how how = how_by(&made, row->rule);
-        struct str words = how_use_words(&made.arena, how.rule, how.logs[0].uses[row->at]);
+        struct trace how = how_by(&made, row->rule);
+        struct str words = trace_use_words(&made.arena, how.rule, how.logs[0].uses[row->at]);
         assert_string_equal(str_z(&made.arena, words), row->words);
     }
     made.m.n_runs = 2;
     made.samples[4].run = 1;
-    struct how how = how_by(&made, IPS "'mean', 'run': 'first'");
-    assert_string_equal(how_use_words(&made.arena, how.rule, how.logs[0].uses[4]).ptr,
+    struct trace how = how_by(&made, IPS "'mean', 'run': 'first'");
+    assert_string_equal(trace_use_words(&made.arena, how.rule, how.logs[0].uses[4]).ptr,
                         "of another run");
     assert_int_equal(how.logs[0].n_of[USE_OTHER_RUN], 1);
     made.samples[4].run = 0;
@@ -200,7 +200,7 @@ TEST(every_sample_that_does_not_count_has_its_reason)
         made.samples[idx].gpus = idx < 2 ? 8 : 16;
     }
     how = how_by(&made, IPS "'mean', 'match_gpus': true");
-    assert_true(str_eq_z(how_use_words(&made.arena, how.rule, how.logs[0].uses[4]),
+    assert_true(str_eq_z(trace_use_words(&made.arena, how.rule, how.logs[0].uses[4]),
                          "of another number of GPUs"));
     assert_int_equal(how.logs[0].n_of[USE_OTHER_GPUS], 3);
     unmake(&made);
@@ -211,7 +211,7 @@ TEST(a_log_without_a_number_says_why)
     struct made made;
     make(&made);
     made.audit.recomputed = (double)NAN;
-    struct how how = how_by(&made, IPS "'tool'");
+    struct trace how = how_by(&made, IPS "'tool'");
     assert_true(isnan(how.logs[0].value));
     assert_true(str_starts(how.logs[0].why, STR_LIT("rule t/r")));
     assert_int_equal(how.logs[0].steps.n, 0);
@@ -239,7 +239,7 @@ TEST(several_logs_are_one_number)
     made.audit.n_logs = 3;
     made.audit.recomputed = 1.5;
     made.of_case.factor = (struct factor){0.5, STR_LIT("f.txt"), STR_EMPTY};
-    struct how how = how_by(&made, IPS "'mean', 'repeats': 'mean'");
+    struct trace how = how_by(&made, IPS "'mean', 'repeats': 'mean'");
     expect_steps(&how.steps, MEAN, 3);
     assert_int_equal(how.steps.n, 3);
     made.audit.rounding = STR_LIT("truncate");

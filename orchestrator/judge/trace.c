@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "judge/how.h"
+#include "judge/trace.h"
 
 #include <math.h>
 
@@ -12,20 +12,20 @@
 
 struct made { /* the steps made so far */
     struct arena *arena;
-    struct how_steps *steps;
+    struct trace_steps *steps;
 };
 
 static void add_step(const struct made *made, double value, struct str words)
 {
-    struct how_steps *steps = made->steps;
+    struct trace_steps *steps = made->steps;
     if (!steps->items) {
-        steps->items = arena_array(made->arena, struct how_step, STEPS_MAX);
+        steps->items = arena_array(made->arena, struct trace_step, STEPS_MAX);
     }
     ASSERT(steps->n < STEPS_MAX);
-    steps->items[steps->n++] = (struct how_step){words, value};
+    steps->items[steps->n++] = (struct trace_step){words, value};
 }
 
-struct str how_use_words(struct arena *arena, const struct rule *rule, enum sample_use use)
+struct str trace_use_words(struct arena *arena, const struct rule *rule, enum sample_use use)
 {
     const struct window *w = &rule->window;
     switch (use) {
@@ -54,8 +54,8 @@ struct str how_use_words(struct arena *arena, const struct rule *rule, enum samp
     return STR_EMPTY;
 }
 
-struct str how_samples_words(struct arena *arena, const struct rule *rule,
-                             const struct how_log *log)
+struct str trace_samples_words(struct arena *arena, const struct rule *rule,
+                               const struct trace_log *log)
 {
     const struct series *series = log->series;
     struct str words =
@@ -65,7 +65,7 @@ struct str how_samples_words(struct arena *arena, const struct rule *rule,
     for (size_t use = 0; use < ARRAY_LEN(log->n_of); use++) {
         if (log->n_of[use]) {
             words = str_printf(arena, "%.*s%s %zu %.*s", STR_ARG(words), before, log->n_of[use],
-                               STR_ARG(how_use_words(arena, rule, (enum sample_use)use)));
+                               STR_ARG(trace_use_words(arena, rule, (enum sample_use)use)));
             before = ";";
         }
     }
@@ -82,7 +82,7 @@ struct counted {
     const struct sample *first, *last;
 };
 
-static struct counted counted_of(struct arena *arena, const struct how_log *log)
+static struct counted counted_of(struct arena *arena, const struct trace_log *log)
 {
     struct counted c = {.series = log->series,
                         .values = arena_array(arena, double, log->series->n)};
@@ -193,8 +193,8 @@ static void add_scale(const struct made *made, const struct rule *rule, const st
     }
 }
 
-static void how_log_of(struct arena *arena, const struct rule *rule, const struct format *format,
-                       const struct cell_audit *cell, size_t idx, struct how_log *log)
+static void trace_log_of(struct arena *arena, const struct rule *rule, const struct format *format,
+                         const struct cell_audit *cell, size_t idx, struct trace_log *log)
 {
     const struct measurement *m = cell->measurements[idx];
     const struct made made = {arena, &log->steps};
@@ -234,7 +234,7 @@ static void how_log_of(struct arena *arena, const struct rule *rule, const struc
 
 /* ---- the cell ---- */
 
-static void add_combined(const struct made *made, const struct how *how,
+static void add_combined(const struct made *made, const struct trace *how,
                          const struct cell_audit *cell)
 {
     const struct rule *rule = how->rule;
@@ -292,13 +292,13 @@ static void add_rounded(const struct made *made, const struct cell_audit *cell)
                         plural_s((size_t)decimals)));
 }
 
-void how_of(struct arena *arena, const struct cell_audit *cell, struct how *ret_how)
+void trace_of(struct arena *arena, const struct cell_audit *cell, struct trace *ret_trace)
 {
-    struct how how = {.rule = cell->by};
+    struct trace how = {.rule = cell->by};
     const struct made made = {arena, &how.steps};
-    how.logs = arena_array(arena, struct how_log, cell->n_logs + 1);
+    how.logs = arena_array(arena, struct trace_log, cell->n_logs + 1);
     for (size_t idx = 0; how.rule && idx < cell->n_logs; idx++) {
-        how_log_of(arena, how.rule, cell->bound->format, cell, idx, &how.logs[idx]);
+        trace_log_of(arena, how.rule, cell->bound->format, cell, idx, &how.logs[idx]);
     }
     if (isfinite(cell->recomputed)) {
         if (cell->cell->derive != DERIVE_NONE) {
@@ -308,5 +308,5 @@ void how_of(struct arena *arena, const struct cell_audit *cell, struct how *ret_
         }
         add_rounded(&made, cell);
     }
-    *ret_how = how;
+    *ret_trace = how;
 }
