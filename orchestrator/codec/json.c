@@ -209,38 +209,53 @@ static int scan_value(struct scan *s, char *closers, int *depth, struct err *err
     }
 }
 
+/* One value, from where it begins or the blanks before it. */
+static int scan_whole(struct scan *s, struct err *err)
+{
+    char closers[JSON_DEPTH_MAX];
+    int depth = 0;
+    if (scan_value(s, closers, &depth, err) < 0) {
+        return -1;
+    }
+    while (depth > 0) {
+        skip_blank(s);
+        if (s->at == s->end) {
+            return scan_fail(s, err, "expected a comma or a closing bracket, found the end");
+        }
+        if (*s->at == closers[depth - 1]) {
+            s->at++;
+            depth--;
+            continue;
+        }
+        if (*s->at != ',') {
+            return scan_fail(s, err, "expected a comma or a closing bracket");
+        }
+        s->at++;
+        if ((closers[depth - 1] == '}' && scan_key(s, err) < 0) ||
+            scan_value(s, closers, &depth, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 /* ERR_MANIFEST "name:LINE:COLUMN: ..." if the text is not one JSON value of at most JSON_DEPTH_MAX levels. */
 static int json_scan(struct str text, const char *name, struct err *err)
 {
     struct scan s = {name, text.ptr, text.ptr, text.ptr + text.len};
-    char closers[JSON_DEPTH_MAX];
-    int depth = 0;
-    if (scan_value(&s, closers, &depth, err) < 0) {
+    if (scan_whole(&s, err) < 0) {
         return -1;
-    }
-    while (depth > 0) {
-        skip_blank(&s);
-        if (s.at == s.end) {
-            return scan_fail(&s, err, "expected a comma or a closing bracket, found the end");
-        }
-        if (*s.at == closers[depth - 1]) {
-            s.at++;
-            depth--;
-            continue;
-        }
-        if (*s.at != ',') {
-            return scan_fail(&s, err, "expected a comma or a closing bracket");
-        }
-        s.at++;
-        if (closers[depth - 1] == '}' && scan_key(&s, err) < 0) {
-            return -1;
-        }
-        if (scan_value(&s, closers, &depth, err) < 0) {
-            return -1;
-        }
     }
     skip_blank(&s);
     return s.at == s.end ? 0 : scan_fail(&s, err, "expected nothing after the document");
+}
+
+size_t json_end_of(struct str text, size_t at)
+{
+    struct err ignored = {0};
+    struct str rest = str_sub(text, at, text.len);
+    struct scan s = {"", rest.ptr, rest.ptr, rest.ptr + rest.len};
+    return rest.len && scan_whole(&s, &ignored) == 0 ? (size_t)(s.at - text.ptr) : text.len;
 }
 
 /* ---- places in a document ---- */

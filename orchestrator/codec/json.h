@@ -33,6 +33,8 @@ struct json {
 /* ERR_MANIFEST with line:column for bad grammar, with the path for a duplicate key. */
 MUST_CHECK int json_parse(struct str text, const char *name, struct json_doc *ret_doc,
                           struct err *err);
+/* Where a value in a text ends that begins there, or after blanks; the text's end where it is none. */
+size_t json_end_of(struct str text, size_t at);
 /* A document's bytes; whatever is wrong with the file is ERR_MANIFEST. */
 MUST_CHECK int json_read_text(struct arena *arena, const char *path, struct str *ret_text,
                               struct err *err);

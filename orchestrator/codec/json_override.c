@@ -84,45 +84,7 @@ int json_path_parse(struct str setting, struct json_path_part *parts, size_t *re
 
 static size_t skip_blank(struct str text, size_t at)
 {
-    at = str_span(text, at, " \t\r\n");
-    return at;
-}
-
-/* From the opening quotation mark to just after the closing one. */
-static size_t skip_string(struct str text, size_t at)
-{
-    for (at++; at < text.len && text.ptr[at] != '"'; at++) {
-        at += text.ptr[at] == '\\';
-    }
-    return at < text.len ? at + 1 : text.len;
-}
-
-static size_t skip_value(struct str text, size_t at)
-{
-    size_t depth = 0;
-    do {
-        at = skip_blank(text, at);
-        if (at >= text.len) {
-            return text.len;
-        }
-        char c = text.ptr[at];
-        if (c == '"') {
-            at = skip_string(text, at);
-        } else if (c == '{' || c == '[') {
-            depth++;
-            at++;
-        } else if (c == '}' || c == ']') {
-            depth--;
-            at++;
-        } else if (c == ',' || c == ':') {
-            at++;
-        } else {
-            while (at < text.len && !strchr(" \t\r\n,:]}", text.ptr[at])) {
-                at++;
-            }
-        }
-    } while (depth > 0);
-    return at;
+    return str_span(text, at, " \t\r\n");
 }
 
 /* A key is compared as written: escapes in keys are not decoded. */
@@ -136,10 +98,10 @@ static bool find_member(struct str text, size_t at, struct str key, struct json_
     *place = (struct json_span){.is_absent = true, .is_empty = true};
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] == '"') {
-        size_t end = skip_string(text, at);
+        size_t end = json_end_of(text, at);
         size_t colon = skip_blank(text, end);
         size_t from = colon < text.len ? skip_blank(text, colon + 1) : text.len;
-        size_t to = skip_value(text, from);
+        size_t to = json_end_of(text, from);
         place->is_empty = false;
         if (is_key(text, at, end, key)) {
             *place = (struct json_span){from, to, false, false};
@@ -168,7 +130,7 @@ static bool find_item(struct str text, size_t at, const struct json_path_part *p
     int64_t idx = 0;
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] != ']') {
-        size_t to = skip_value(text, at);
+        size_t to = json_end_of(text, at);
         if (part->id.ptr ? has_id(text, at, part->id) : idx == part->idx) {
             *place = (struct json_span){.from = at, .to = to};
             return true;
@@ -291,16 +253,12 @@ static size_t end_of(struct str text, struct json_span place)
     return newline ? (size_t)(newline - text.ptr) : place.to;
 }
 
-/* Cuts ".key" or "[N]" off the place. */
+/* Cuts ".key" or "[N]" off the place; a key may have any other sign. */
 static bool next_step(struct str *place, struct json_path_part *part)
 {
     struct err ignored = {0};
-    size_t len = 1;
     bool is_index = place->ptr[0] == '[';
-    while (len < place->len &&
-           (is_index ? place->ptr[len] != ']' : place->ptr[len] != '.' && place->ptr[len] != '[')) {
-        len++;
-    }
+    size_t len = str_cspan(*place, 1, is_index ? "]" : ".[");
     struct str name = str_sub(*place, 1, len - 1);
     *place = str_sub(*place, len + is_index, SIZE_MAX);
     *part = (struct json_path_part){.key = is_index ? STR_EMPTY : name};
@@ -309,13 +267,9 @@ static bool next_step(struct str *place, struct json_path_part *part)
 
 struct json_region json_region_of(struct str text, struct str place)
 {
-    struct json_span found = {.to = text.len};
+    struct json_span found = {.from = skip_blank(text, 0), .to = text.len};
     struct json_path_part part;
     struct json_region ret = {1, 1, 1, 1};
-    while (found.from < text.len && strchr(" \t\r\n", text.ptr[found.from]) &&
-           text.ptr[found.from]) {
-        found.from++;
-    }
     place = str_sub(place, str_starts(place, STR_LIT("$")), SIZE_MAX);
     while (place.len > 0 && (place.ptr[0] == '.' || place.ptr[0] == '[')) {
         struct json_span next = found;
