@@ -33,7 +33,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wforma
 WERROR ?= -Werror
 OPT.debug   := -O1 -g3
 OPT.release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong
-OPT.asan    := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT.asan    := -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT.tsan    := -O1 -g3 -fsanitize=thread
 OPT.cov     := -O0 -g3 --coverage
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl.h),1)
