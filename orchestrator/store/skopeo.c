@@ -34,12 +34,12 @@ static const char **make_env(const struct skopeo *skopeo)
     for (size_t idx = 0; idx < ARRAY_LEN(ENVIRONMENT); idx++) {
         env[n++] = ENVIRONMENT[idx];
     }
-    /* Where a name stands twice, a Go program takes the last one. */
-    n = pass(skopeo, PASSED, ARRAY_LEN(PASSED), env, n);
+    /* Where a name stands twice, a Go program takes the first one. Source: syscall/env_unix.go of Go 1.19, copyenv. */
     if (skopeo->proxy) {
         env[n++] = arena_printf(skopeo->arena, "HTTP_PROXY=%s", skopeo->proxy);
         env[n++] = arena_printf(skopeo->arena, "HTTPS_PROXY=%s", skopeo->proxy);
     }
+    n = pass(skopeo, PASSED, ARRAY_LEN(PASSED), env, n);
     if (skopeo->ca_path) {
         env[n++] = arena_printf(skopeo->arena, "SSL_CERT_FILE=%s", skopeo->ca_path);
         env[n++] = "SSL_CERT_DIR=/nonexistent";
