@@ -45,6 +45,10 @@ valid() { # the document that the last command printed
     exits 0 "its document is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/noun-output.json "$T/document"
 }
 
+# --- a proxy ---------------------------------------------------------------------------------------
+HTTPS_PROXY=http://127.0.0.1:1 exits 4 "a registry behind a proxy that is not there" img fetch registry.example.invalid/team/img:v1 --retries 1 --proxy http://127.0.0.1:2
+like "$(cat "$T/err")" '127\.0\.0\.1:2' "and the proxy that was asked is the named one, not that of the environment"
+
 # --- by tag, by digest -------------------------------------------------------------------------
 exits 0 "by tag, a list followed to linux/amd64" img fetch "$R/team/img:v1"
 like "$(cat "$T/out")" 'locked +no' "and it says that no lock pins it"
