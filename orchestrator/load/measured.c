@@ -135,6 +135,19 @@ static int read_series(struct arena *arena, const struct measure_ask *ask, struc
     return 0;
 }
 
+/* A format that is named and reads nothing of one JSON document may be of its numbers, each on a line: what --suggest makes of it. */
+static int read_document(struct arena *arena, const struct measure_ask *ask,
+                         struct log_forms *forms, struct measured *f, struct err *err)
+{
+    const char *other = ask->guesser || f->series->n > 0 ? NULL : log_forms_flatten(forms, f->path);
+    if (!other) {
+        return 0;
+    }
+    f->path = other;
+    ask->head->is_whole = false;
+    return read_series(arena, ask, f, err);
+}
+
 /* ---- what the log holds against its number ---- */
 
 /* One figure of the whole run, against what else the log says of that run. */
@@ -283,7 +296,7 @@ int measured_log(struct arena *arena, const struct measure_ask *ask, struct log_
     }
     f->why = STR_EMPTY;
     if (find_rule(arena, ask, f, err) < 0 || read_series(arena, ask, f, err) < 0 ||
-        check_doubts(arena, ask, f, err) < 0) {
+        read_document(arena, ask, forms, f, err) < 0 || check_doubts(arena, ask, f, err) < 0) {
         return -1;
     }
     judge(arena, ask, f);
