@@ -35,7 +35,7 @@ struct nodes_fleet_opts {
     int64_t outage_ns;     /* 0: the remote's default */
 };
 
-/* Holds ^C back (cmd/stop.h): it ends fleet_each. Connects to nobody yet. */
+/* Holds ^C back (base/stop.h): it ends fleet_each. Connects to nobody yet. */
 MUST_CHECK int nodes_open(struct arena *arena, const struct cmd_ctx *ctx,
                           const struct nodes_fleet_opts *opts, struct nodes_fleet *ret_nodes,
                           struct err *err);

@@ -15,7 +15,7 @@
    (codec/relay.h) over TCP to the first node, which passes it on to the second while it writes, and so on. A node to which a
    connection breaks gets the same stream from here by SSH, and so do those behind it in the chain. Contents are not secret:
    nothing is encrypted but what goes by SSH, which is all that says what is right. In reading order: codec/relay.h (what is said),
-   fleet/stage_send.c (the chain), node/relay_server.h (the other end). */
+   fleet/stage_send.c (the chain), node/relay_server.c (the other end). */
 #ifndef FLEET_STAGE_H
 #define FLEET_STAGE_H
 
