@@ -41,16 +41,17 @@ void sha256_of(struct str bytes, uint8_t *ret_sha256);
 
 struct digest_copy {
     int from_fd;
-    int to_fd;        /* -1: nowhere */
-    const char *name; /* for messages */
-    unsigned kinds;   /* 0: no digest, the size alone */
+    int to_fd;         /* -1: nowhere */
+    const char *name;  /* for messages */
+    unsigned kinds;    /* 0: no digest, the size alone */
+    bool is_unstopped; /* to the end, whatever asks for a stop: what has come is kept */
     void (*on_bytes)(void *ctx, uint64_t bytes_done);
     void *ctx;
 };
 /* From a descriptor's current offset to the end of its file, and to the other descriptor. The functions may be NULL. */
 MUST_CHECK int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value,
                            struct err *err);
-/* The same of one descriptor alone. */
+/* The same of one descriptor alone, which no stop ends. */
 MUST_CHECK int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
                          struct err *err);
 /* A regular file; a symlink is followed. */

@@ -39,7 +39,7 @@ int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value, 
         if (got < 0) {
             return err_errno(err, "read", copy->name);
         }
-        if (stop_is_asked()) {
+        if (!copy->is_unstopped && stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "%s: interrupted", copy->name);
         }
         if (copy->kinds) {
@@ -61,7 +61,8 @@ int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value, 
 int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
               struct err *err)
 {
-    const struct digest_copy copy = {.from_fd = fd, .to_fd = -1, .name = name, .kinds = kinds};
+    const struct digest_copy copy = {
+        .from_fd = fd, .to_fd = -1, .name = name, .kinds = kinds, .is_unstopped = true};
     return digest_copy(&copy, ret_value, err);
 }
 

@@ -5,7 +5,7 @@
 # tables yet: it may only become shorter.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 . "$(dirname "$0")/../tap_lib.sh"
-BY_HAND="node-health bench-kernels bench bundle-output compare-output doctor-output event explain-output format image-output list-output measure-folder-output measure-output nodes-clean-output nodes-copy-output nodes-exec-output noun-output pack-output pack provision-output run-output status store-output tree-output tree unpack-output"
+BY_HAND="bench-kernels bench bundle-output compare-output doctor-output event explain-output format image-output list-output measure-folder-output measure-output nodes-clean-output nodes-copy-output nodes-exec-output noun-output pack-output pack provision-output run-output status store-output tree-output tree unpack-output"
 mkdir "$T/written"
 exits 0 "the schemas are written" "$B/write_schemas" "$T/written"
 for schema in manifests/schema/*.json; do
