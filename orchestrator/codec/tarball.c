@@ -209,13 +209,13 @@ static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closi
     memcpy(found, bytes + 8, sizeof(found));
     closing.is_signed = found[17 + 72 + 4] != '-';
     struct str text = {found, sizeof(found)};
-    bool is_hex =
-        hex_decode(str_sub(text, 17 + 7, SHA256_HEX_SIZE - 1), SHA256_BYTES, closing.sha256,
-                   &ignored) == 0 &&
-        (!closing.is_signed || (hex_decode(str_sub(text, 17 + 72 + 4, 2 * SIGN_PUBLIC_BYTES),
-                                           SIGN_PUBLIC_BYTES, closing.public_raw, &ignored) == 0 &&
-                                hex_decode(str_sub(text, 17 + 72 + 69 + 10, 2 * SIGN_BYTES),
-                                           SIGN_BYTES, closing.signature, &ignored) == 0));
+    bool is_hex = hex_decode(str_sub(text, 17 + 7, SHA256_HEX_SIZE - 1), SHA256_BYTES,
+                             closing.sha256, &ignored) == 0 &&
+                  (!closing.is_signed ||
+                   (hex_decode(str_sub(text, 17 + 72 + 4, (size_t)2 * SIGN_PUBLIC_BYTES),
+                               SIGN_PUBLIC_BYTES, closing.public_raw, &ignored) == 0 &&
+                    hex_decode(str_sub(text, 17 + 72 + 69 + 10, (size_t)2 * SIGN_BYTES), SIGN_BYTES,
+                               closing.signature, &ignored) == 0));
     closing_text(&closing, wanted);
     if (!is_hex || memcmp(found, wanted, sizeof(found)) != 0) {
         return err_set(err, ERR_INTEGRITY, "closing: not the text that reperf writes there");

@@ -29,18 +29,6 @@
 
 enum profile { PROFILE_FULL, PROFILE_SMOKE };
 
-/* What a step lacks before it can run. */
-struct step_need {
-    enum err_code cause;
-    struct str what;
-    struct str command; /* that provides it, as one would type it; NULL: none does */
-    struct str
-        artifact; /* that `reperf data fetch` provides, or `reperf data lock` if is_lock; or NULL */
-    bool is_lock;
-    bool needs_login; /* available to registered users only */
-    bool is_here;     /* in the store, packed: nobody need be asked for it */
-};
-
 /* Of a source of which only some paths are mounted. */
 struct plan_part {
     struct str

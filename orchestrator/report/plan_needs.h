@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan's cases need from the store, and what their authors left open; parts of report/plan.h's struct plan. */
+/* What a plan's steps lack, what its cases need from the store, and what their authors left open; parts of report/plan.h's struct plan. */
 #ifndef REPORT_PLAN_NEEDS_H
 #define REPORT_PLAN_NEEDS_H
 
@@ -10,6 +10,18 @@
 struct missing_pin { /* what its authors did not pin although a run of the step needs it */
     struct str stack;
     struct str what; /* "image digest", "source commit of URL" */
+};
+
+/* What a step lacks before it can run. */
+struct step_need {
+    enum err_code cause;
+    struct str what;
+    struct str command; /* that provides it, as one would type it; NULL: none does */
+    struct str
+        artifact; /* that `reperf data fetch` provides, or `reperf data lock` if is_lock; or NULL */
+    bool is_lock;
+    bool needs_login; /* available to registered users only */
+    bool is_here;     /* in the store, packed: nobody need be asked for it */
 };
 
 enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };

@@ -215,6 +215,20 @@ static void add_shade(struct strbuf *out, const struct spark *s)
 }
 
 /* In each bucket the lowest and the highest, in the order in which they come. */
+/* Of the samples from `from` up to `to`: where the lowest and the highest are. False where none is finite. */
+static bool find_ends(const struct spark *s, size_t from, size_t to, size_t ends[2])
+{
+    bool is_found = false;
+    for (size_t idx = from; idx < to; idx++) {
+        if (isfinite(s->values[idx])) {
+            ends[0] = !is_found || s->values[idx] < s->values[ends[0]] ? idx : ends[0];
+            ends[1] = !is_found || s->values[idx] > s->values[ends[1]] ? idx : ends[1];
+            is_found = true;
+        }
+    }
+    return is_found;
+}
+
 static void add_samples(struct strbuf *out, const struct spark *s, const struct axis *y)
 {
     bool is_dots = s->is_dots || s->n == 1;
@@ -222,22 +236,17 @@ static void add_samples(struct strbuf *out, const struct spark *s, const struct 
     size_t n_buckets = s->n < n_max ? s->n : n_max;
     char move = 'M';
     for (size_t bucket = 0; bucket < n_buckets; bucket++) {
-        size_t ends[] = {SIZE_MAX, SIZE_MAX}; /* where the lowest and the highest are */
-        for (size_t idx = bucket * s->n / n_buckets; idx < (bucket + 1) * s->n / n_buckets; idx++) {
-            if (isfinite(s->values[idx])) {
-                bool is_first = ends[0] == SIZE_MAX;
-                ends[0] = is_first || s->values[idx] < s->values[ends[0]] ? idx : ends[0];
-                ends[1] = is_first || s->values[idx] > s->values[ends[1]] ? idx : ends[1];
-            }
-        }
+        size_t ends[2] = {0};
+        bool has_ends =
+            find_ends(s, bucket * s->n / n_buckets, (bucket + 1) * s->n / n_buckets, ends);
         bool is_falling = ends[1] < ends[0];
-        for (size_t at = 0; at < (ends[0] == ends[1] ? 1u : 2u) && ends[0] < SIZE_MAX; at++) {
+        for (size_t at = 0; has_ends && at < (ends[0] == ends[1] ? 1u : 2u); at++) {
             size_t idx = ends[at ^ is_falling];
             strbuf_printf(out, is_dots ? "%c%.1f %.1fh0" : "%c%.1f %.1f", move, spark_x(s, idx),
                           place(y, s->values[idx]));
             move = is_dots ? 'M' : 'L';
         }
-        move = ends[0] == SIZE_MAX ? 'M' : move;
+        move = has_ends ? move : 'M';
     }
 }
 

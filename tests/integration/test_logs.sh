@@ -3,6 +3,8 @@
 # Room: judge
 # test_logs.sh [NAME... | --write NAME]: what reperf measures of each log in tests/logs/NAME.want (their form: tests/logs/README.md). --write keeps what it
 # measures today, of the facts that each case names.
+# The functions are called by the cases.
+# shellcheck disable=SC2317
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 . "$(dirname "$0")/../tap_lib.sh"
 W=$ROOT/tests/logs
