@@ -7,7 +7,6 @@
 #include "base/map.h"
 #include "codec/pattern.h"
 #include "log/logtime.h"
-#include "log/numbers.h"
 #include "log/records.h"
 #include "report/shell_text.h"
 

@@ -7,7 +7,6 @@
 
 #include "judge/audit_parts.h"
 #include "judge/identity.h"
-#include "log/numbers.h"
 
 #define NUMBER_REL_MAX    1e-9
 #define COMMIT_DIGITS_MIN 6

@@ -3,8 +3,6 @@
 
 #include "judge/identity.h"
 
-#include "log/numbers.h"
-
 #define COUNT_MAX   1000000000
 #define STATED_MAX  16
 #define NAME_BYTES  64

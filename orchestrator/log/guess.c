@@ -3,7 +3,6 @@
    matches it. */
 #include "base/base.h"
 
-#include "log/numbers.h"
 #include "log/parser_impl.h"
 
 struct clue {                  /* a pattern that proves a format */

@@ -9,11 +9,10 @@
 #include <immintrin.h>
 #endif
 
-#define FRAGMENT       4
-#define FRAGMENT_FIRST 255
-#define BUCKETS        8
-#define BLOCK          32 /* bytes a vector */
-#define HEADS_LOG2     10
+#define FRAGMENT   4
+#define BUCKETS    8
+#define BLOCK      32 /* bytes a vector */
+#define HEADS_LOG2 10
 
 #define OFFSET_MAX 255
 

@@ -7,8 +7,6 @@
 
 #include "store/dataset_store.h"
 
-#define VERIFY_SHOWN_MAX 20
-
 struct digest_cache;
 
 enum dataset_fault_kind {
