@@ -10,7 +10,7 @@
 
 #include "base/fs.h"
 
-#define BACKLOG     16
+#define BACKLOG     128
 #define ADDRESS_MAX 256
 
 /* Waiting calls on it end after that span. */
@@ -24,33 +24,27 @@ static int set_limit(int fd, int64_t span_ns)
 
 /* ---- listening ---- */
 
-static int bind_to(int family, struct err *err)
+int net_listen(const struct net_address *address)
 {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
-    struct sockaddr_in four = {.sin_family = AF_INET};
-    CLEANUP(fd) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const struct sockaddr *address =
-        family == AF_INET6 ? (const struct sockaddr *)&six : (const struct sockaddr *)&four;
-    int off = 0;
-    if (fd < 0 ||
-        (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
-        bind(fd, address, family == AF_INET6 ? sizeof(six) : sizeof(four)) < 0 ||
-        listen(fd, BACKLOG) < 0) {
-        return err_set(err, ERR_NET, "listen: %s", err_errno_text(errno));
-    }
-    return take_fd(&fd);
+    const int on = 1, off = 0;
+    CLEANUP(fd) int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+                   (address->at.any.sa_family == AF_INET6 &&
+                    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
+                   bind(fd, &address->at.any, address->len) < 0 || listen(fd, BACKLOG) < 0
+               ? -1
+               : take_fd(&fd);
 }
 
 int relay_listen(int *ret_fd, uint16_t *ret_port, struct err *err)
 {
-    struct net_address bound = {.len = sizeof(bound.at)};
-    struct err no_six = {0};
-    CLEANUP(fd) int fd = bind_to(AF_INET6, &no_six);
-    if (fd < 0) {
-        fd = bind_to(AF_INET, err);
-    }
-    if (fd < 0) {
-        return -1;
+    struct net_address bound = {.at.v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT},
+                                .len = sizeof(bound.at.v6)};
+    const struct net_address four = {.at.v4 = {.sin_family = AF_INET}, .len = sizeof(four.at.v4)};
+    CLEANUP(fd) int fd = net_listen(&bound);
+    fd = fd < 0 ? net_listen(&four) : fd;
+    if (fd < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
+        return err_set(err, ERR_NET, "listen: %s", err_errno_text(errno));
     }
     if (getsockname(fd, &bound.at.any, &bound.len) < 0) {
         return err_set(err, ERR_NET, "getsockname: %s", err_errno_text(errno));
@@ -78,20 +72,30 @@ int relay_accept(int listen_fd, const uint8_t *token)
 
 /* ---- connecting ---- */
 
+int net_connect(const struct net_address *address, int64_t span_ns, int *ret_fd, struct err *err)
+{
+    CLEANUP(fd) int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || set_limit(fd, span_ns) < 0 || connect(fd, &address->at.any, address->len) < 0) {
+        return errno == EAGAIN || errno == EINPROGRESS
+                   ? err_set(err, ERR_TIMEOUT, "no answer within %d s", (int)(span_ns / NS_PER_S))
+                   : err_set(err, ERR_NET, "%s", err_errno_text(errno));
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
 /* So few bytes always fit into a new connection's buffer. */
 static int connect_one(const struct net_address *address, const uint8_t *token, struct err *err)
 {
-    CLEANUP(fd) int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || set_limit(fd, RELAY_REACH_NS) < 0 ||
-        connect(fd, &address->at.any, address->len) < 0 ||
-        send(fd, token, RELAY_TOKEN_BYTES, MSG_NOSIGNAL) != RELAY_TOKEN_BYTES ||
-        fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
-        return err_set(err, ERR_NET, "%s",
-                       errno == EAGAIN || errno == EINPROGRESS
-                           ? "timed out waiting for the other side"
-                           : err_errno_text(errno));
+    CLEANUP(fd) int fd = -1;
+    if (net_connect(address, RELAY_REACH_NS, &fd, err) < 0) {
+        err->code = ERR_NET;
+        return -1;
     }
-    return take_fd(&fd);
+    return send(fd, token, RELAY_TOKEN_BYTES, MSG_NOSIGNAL) != RELAY_TOKEN_BYTES ||
+                   fcntl(fd, F_SETFL, O_NONBLOCK) < 0
+               ? err_set(err, ERR_NET, "%s", err_errno_text(errno))
+               : take_fd(&fd);
 }
 
 static int connect_name(const char *name, uint16_t port, net_find_fn find, const uint8_t *token,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sockets of the relays (codec/relay.h). These functions wait, each no longer than it is told: on a node the relay itself calls them,
+/* Sockets between nodes, and those of the relays (codec/relay.h). These functions wait, each no longer than it is told: on a node the relay itself calls them,
    which has nothing else to do at that time; the orchestrator calls them on a pool. */
 #ifndef SYS_RELAY_NET_H
 #define SYS_RELAY_NET_H
@@ -27,6 +27,12 @@ struct net_address {
 typedef size_t (*net_find_fn)(const char *name, uint16_t port,
                               struct net_address ret[NET_ADDRESSES_MAX]);
 size_t net_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);
+
+/* A socket that listens there; -1 with errno set. */
+int net_listen(const struct net_address *address);
+/* One that is connected, and whose waiting calls end after that span; ERR_NET or, where nobody answers for as long, ERR_TIMEOUT. */
+MUST_CHECK int net_connect(const struct net_address *address, int64_t span_ns, int *ret_fd,
+                           struct err *err);
 
 /* On all interfaces, at a port that the kernel chooses. */
 MUST_CHECK int relay_listen(int *ret_fd, uint16_t *ret_port, struct err *err);
