@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/temp.h"
 #include "node/job.h"
 #include "node/tool.h"
 
@@ -116,10 +117,11 @@ static void scan_lease(struct left_scan *scan)
 /* Half-written files of a relay or an interrupted copy, and leases that were being taken over. */
 static bool is_partial(const char *below, const char *name, bool is_folder)
 {
+    const char *slash = strrchr(below, '/');
     if (is_folder) {
         return below[0] == '\0' && strncmp(name, "lease.stale.", 12) == 0;
     }
-    return strstr(name, ".reperf.") || str_ends(str_of(below), STR_LIT(".reperf-partial"));
+    return strstr(name, ".reperf.") || temp_of(str_of(slash ? slash + 1 : below)).ptr;
 }
 
 static enum job_walk note_partial(void *ctx, const struct job_entry *entry)

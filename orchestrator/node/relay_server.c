@@ -6,7 +6,7 @@
      order --> look --> ready --> next, last: a connection with the token --+--> stream --> complete
                          (waits)  stream: stdin ----------------------------+
 
-   Invariants: a file grows under a temporary name in its item's root and gets its own only when its digest is the order's; below a root no
+   Invariants: a file grows in a temporary folder in its item's root and gets its name only when its digest is the order's; below a root no
    symlink is followed; one relay takes one stream, in which what has arrived is passed on and then written, a piece after another, so
    that the slowest of the nodes sets the pace. It ends when nobody reads its stdout any more, because then the orchestrator is gone. Its
    stdout and its exit status say how it went. */
@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -24,6 +23,7 @@
 #include "base/beneath.h"
 #include "base/fs.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "codec/relay.h"
 #include "node/name_find.h"
 #include "node/serve.h"
@@ -31,6 +31,7 @@
 #include "sys/relay_net.h"
 #include "sys/tree.h"
 
+#define GROWING       "file"         /* its name in the temporary folder */
 #define BEAT_NS       (2 * NS_PER_S) /* between two signs of life */
 #define TICK_MS       500
 #define PIECE_BYTES   (1u << 20)
@@ -44,8 +45,10 @@ struct relay {
     struct relay_order order;
     uint8_t *is_right; /* parallel to order.files */
     size_t n_right;
-    int *root_fd;  /* of each item; -1: it lacks nothing */
-    char temp[40]; /* name of the file that grows */
+    struct relay_root {    /* of each item */
+        int fd;            /* -1: it lacks nothing */
+        struct temp *temp; /* the folder of the file that grows */
+    } * roots;
     struct digest_cache *cache;
     struct pool *pool;
     size_t n_threads;
@@ -179,6 +182,18 @@ static int look_at(struct relay *relay, size_t idx, struct err *err)
 
 /* ---- what it lacks ---- */
 
+static int open_root(struct relay *relay, size_t idx, struct err *err)
+{
+    const char *path = relay->order.items[idx].root;
+    struct relay_root *root = &relay->roots[idx];
+    if (fs_mkdir_p(path, err) < 0 ||
+        temp_folder(fs_join(&relay->arena, path, ""), &root->temp, err) < 0) {
+        return -1;
+    }
+    root->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return root->fd < 0 ? err_errno(err, "open folder", path) : 0;
+}
+
 /* Makes the item's root, if it lacks something, and says what. */
 static int find_lack(struct relay *relay, size_t idx, uint64_t *ret_bytes, struct err *err)
 {
@@ -200,14 +215,8 @@ static int find_lack(struct relay *relay, size_t idx, uint64_t *ret_bytes, struc
         if (is_last && say(&missing, err) < 0) {
             return -1;
         }
-        if (relay->root_fd[idx] < 0) {
-            if (fs_mkdir_p(item->root, err) < 0) {
-                return -1;
-            }
-            relay->root_fd[idx] = open(item->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            if (relay->root_fd[idx] < 0) {
-                return err_errno(err, "open folder", item->root);
-            }
+        if (relay->roots[idx].fd < 0 && open_root(relay, idx, err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -226,10 +235,11 @@ static int find_all_lacks(struct relay *relay, struct err *err)
         if (find_lack(relay, idx, &own_bytes, err) < 0) {
             return -1;
         }
-        if (relay->root_fd[idx] < 0) {
+        const int fd = relay->roots[idx].fd;
+        if (fd < 0) {
             continue;
         }
-        if (fstat(relay->root_fd[idx], &info) < 0 || fstatvfs(relay->root_fd[idx], &room) < 0) {
+        if (fstat(fd, &info) < 0 || fstatvfs(fd, &room) < 0) {
             return err_errno(err, "look at", path);
         }
         needed_bytes = own_bytes + (info.st_dev == device ? needed_bytes : 0);
@@ -273,7 +283,7 @@ static int begin_file(struct relay_flow *flow, struct err *err)
         return 0;
     }
     digest_start(&flow->digest, DIGEST_SHA256);
-    flow->fd = openat(relay->root_fd[file->item], relay->temp,
+    flow->fd = openat(relay->roots[file->item].temp->fd, GROWING,
                       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     return flow->fd < 0 ? err_errno(err, "write", file->path) : 0;
 }
@@ -315,27 +325,18 @@ static int open_parent(int root_fd, const char *path)
 
 static int name_it(struct relay_flow *flow, const struct relay_file *file, struct err *err)
 {
-    int root_fd = flow->relay->root_fd[file->item];
+    const struct relay_root *root = &flow->relay->roots[file->item];
     bool is_synced = flow->relay->order.n_files <= SYNC_EACH_MAX;
     const char *slash = strrchr(file->path, '/');
     if (is_synced && publish_data(flow->fd, file->path, err) < 0) {
         return -1;
     }
-    CLEANUP(fd) int parent_fd = open_parent(root_fd, file->path);
+    CLEANUP(fd) int parent_fd = open_parent(root->fd, file->path);
     if (parent_fd < 0 || fchmod(flow->fd, file->is_executable ? 0755 : 0644) < 0 ||
-        renameat(root_fd, flow->relay->temp, parent_fd, slash ? slash + 1 : file->path) < 0) {
+        renameat(root->temp->fd, GROWING, parent_fd, slash ? slash + 1 : file->path) < 0) {
         return err_errno(err, "name", file->path);
     }
     return is_synced ? publish_data(parent_fd, file->path, err) : 0;
-}
-
-static void drop_file(struct relay_flow *flow)
-{
-    if (flow->fd >= 0) {
-        const struct relay *relay = flow->relay;
-        fd_close(&flow->fd);
-        (void)unlinkat(relay->root_fd[relay->order.files[flow->number].item], relay->temp, 0);
-    }
 }
 
 static int end_file(struct relay_flow *flow, struct err *err)
@@ -350,7 +351,7 @@ static int end_file(struct relay_flow *flow, struct err *err)
             (void)!err_set(&flow->damage, ERR_INTEGRITY,
                            "%s arrived with another SHA-256 than it has here", file->path);
         }
-        drop_file(flow);
+        fd_close(&flow->fd);
         return 0;
     }
     if (name_it(flow, file, err) < 0) {
@@ -470,7 +471,7 @@ static int take_stream(struct relay_flow *flow, struct str hop, struct err *err)
                      ? -1
                      : 0;
     }
-    drop_file(flow);
+    fd_close(&flow->fd);
     digest_release(&flow->digest);
     fd_close(&flow->down_fd);
     if (result == 0 && relay->n_right < relay->order.n_files) {
@@ -570,8 +571,8 @@ static int receive(struct relay *relay, struct err *err)
         return -1;
     }
     for (size_t idx = 0; idx < relay->order.n_items; idx++) {
-        if (relay->order.n_files > SYNC_EACH_MAX && relay->root_fd[idx] >= 0 &&
-            publish_all(relay->root_fd[idx], relay->order.items[idx].root, err) < 0) {
+        if (relay->order.n_files > SYNC_EACH_MAX && relay->roots[idx].fd >= 0 &&
+            publish_all(relay->roots[idx].fd, relay->order.items[idx].root, err) < 0) {
             return -1;
         }
     }
@@ -582,18 +583,13 @@ static int serve(struct relay *relay, const char *work_folder, struct err *err)
 {
     const char *folder = fs_join(&relay->arena, work_folder, "cache");
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t random;
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-        return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
-    }
-    snprintf(relay->temp, sizeof(relay->temp), ".reperf.%016" PRIx64, random);
     if (read_order(relay, err) < 0) {
         return -1;
     }
     relay->is_right = arena_array(&relay->arena, uint8_t, relay->order.n_files + 1);
-    relay->root_fd = arena_array(&relay->arena, int, relay->order.n_items);
+    relay->roots = arena_array(&relay->arena, struct relay_root, relay->order.n_items);
     for (size_t idx = 0; idx < relay->order.n_items; idx++) {
-        relay->root_fd[idx] = -1;
+        relay->roots[idx].fd = -1;
     }
     relay->n_threads = cores < THREADS_MIN   ? THREADS_MIN
                        : cores > THREADS_MAX ? THREADS_MAX
@@ -611,7 +607,7 @@ static int serve(struct relay *relay, const char *work_folder, struct err *err)
         (relay->n_right < relay->order.n_files && receive(relay, err) < 0)) {
         return -1;
     }
-    return say(&(struct relay_line){.word = RELAY_COMPLETE, .b = relay->there_bytes}, err);
+    return 0;
 }
 
 int relay_main(const char *work_folder)
@@ -619,13 +615,22 @@ int relay_main(const char *work_folder)
     struct relay relay = {.clock = clock_system()};
     struct err err = {0}, unheard = {0};
     int result = serve(&relay, work_folder, &err);
-    struct relay_line fail = {.word = RELAY_FAIL, .a = (uint64_t)err.code, .text = str_of(err.msg)};
-    if (result < 0 && say(&fail, &unheard) < 0) {
-        result = -1; /* nobody hears it */
+    struct relay_line last = {.word = RELAY_COMPLETE, .b = relay.there_bytes};
+    if (result < 0) {
+        last = (struct relay_line){
+            .word = RELAY_FAIL, .a = (uint64_t)err.code, .text = str_of(err.msg)};
+    }
+    for (size_t idx = 0; relay.roots && idx < relay.order.n_items; idx++) {
+        temp_free(relay.roots[idx].temp);
+        fd_close(&relay.roots[idx].fd);
     }
     pool_free(relay.pool);
     digest_cache_save(relay.cache);
     digest_cache_free(relay.cache);
     arena_release(&relay.arena);
+    if (say(&last, &unheard) < 0 && result == 0) {
+        result = -1;
+        err = unheard;
+    }
     return result < 0 ? err_exit_status(err.code) : 0;
 }
