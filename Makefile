@@ -87,7 +87,7 @@ PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c))
 NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
 # The part of codec in reperf-node: no third-party library, since it is linked statically.
-NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c ustar.c unpack_names.c digest_read.c md5_many.c md5_lanes.c) \
+NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c digest_read.c md5_many.c md5_lanes.c) \
              $(addprefix sys/,tree_run.c digest_cache.c pool.c loop.c relay_net.c))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # The parts of the CUDA backend that are built without CUDA: they need no header of it.
