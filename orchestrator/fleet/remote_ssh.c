@@ -33,7 +33,7 @@
 
 struct remote_ssh {
     struct served base; /* first: a struct remote * is this */
-    struct ssh_plan plan;
+    struct ssh_plan *plan;
     struct ssh *ssh; /* NULL: not connected */
     bool is_up;
     char *work_wanted; /* "" for the default there */
@@ -54,7 +54,7 @@ struct remote_ssh {
 static void hang_up(struct remote_ssh *r)
 {
     remote_node_lost(&r->base);
-    ssh_plan_pause(&r->plan);
+    ssh_plan_pause(r->plan);
     ssh_free(r->ssh);
     r->ssh = NULL;
     r->is_up = false;
@@ -112,12 +112,12 @@ static enum step connect_step(struct remote_ssh *r, struct err *err)
     if (loop_now_ns(r->base.loop) < r->retry_at_ns) {
         return STEP_AGAIN;
     }
-    enum step step = ssh_plan_step(&r->plan, r->base.loop, err);
+    enum step step = ssh_plan_step(r->plan, r->base.loop, err);
     if (step != STEP_DONE) {
         return step;
     }
     if (!r->ssh) {
-        r->ssh = ssh_new(r->base.loop, &r->plan, err);
+        r->ssh = ssh_new(r->base.loop, r->plan, err);
         if (!r->ssh) {
             return STEP_FAIL;
         }
@@ -182,7 +182,7 @@ EMBED(remote_put_sh, "orchestrator/fleet/remote_put.sh");
 static const char *ssh_label(const struct served *base)
 {
     const struct remote_ssh *r = (const struct remote_ssh *)base;
-    return ssh_plan_label(&r->plan);
+    return ssh_plan_label(r->plan);
 }
 
 static int ssh_prepare(struct served *base, struct err *err)
@@ -365,7 +365,7 @@ static void ssh_remote_free(struct remote *remote)
     served_release(&r->base);
     strbuf_release(&r->script);
     fd_close(&r->put_fd);
-    ssh_plan_release(&r->plan);
+    ssh_plan_drop(r->plan);
     free(r->work_wanted);
     free(r);
 }
@@ -401,6 +401,7 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
                                       .user = opts->user,
                                       .config_path = opts->config_path,
                                       .connect_timeout_ns = opts->connect_timeout_ns};
+    struct ssh_plan *plan = NULL;
     struct remote_ssh *r;
     int64_t outage_ns = 0;
     uint64_t seed = 0;
@@ -416,18 +417,16 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
         (void)!err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
         return NULL;
     }
+    if (ssh_plan_new(&plan_opts, &plan, err) < 0) {
+        return NULL;
+    }
     r = xcalloc(1, sizeof(*r));
+    r->plan = plan;
     served_init(&r->base, loop, &SSH_WAY,
                 (struct remote_ops){.exec = ssh_remote_exec,
                                     .abort = ssh_remote_abort,
                                     .free = ssh_remote_free,
                                     .login_noise = ssh_remote_login_noise});
-    if (ssh_plan_init(&r->plan, &plan_opts, err) < 0) {
-        ssh_plan_release(&r->plan);
-        served_release(&r->base);
-        free(r);
-        return NULL;
-    }
     r->work_wanted = xstrdup(opts->work_folder ? opts->work_folder : "");
     r->outage_ns = outage_ns;
     r->put_fd = -1;

@@ -75,8 +75,8 @@ static int begin(struct ssh *ssh, const struct ssh_script *script, struct err *e
     job->open_again_ns = 0;
     job->open_wait_ns = OPEN_WAIT_NS;
     job->state = RUN_OPEN;
-    ssh_last(ssh)->heard_ns = job->from_ns;
-    ssh_last(ssh)->asked_ns = 0;
+    ssh->heard_ns = job->from_ns;
+    ssh->asked_ns = 0;
     return 0;
 }
 
@@ -112,28 +112,27 @@ void ssh_abort(struct ssh *ssh)
 
 /* ---- opening ---- */
 
-static enum step again(struct ssh_hop *hop, struct err *err)
+static enum step again(struct ssh *ssh, struct err *err)
 {
-    return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
+    return ssh_want_session(ssh, err) < 0 ? STEP_FAIL : STEP_AGAIN;
 }
 
 static enum step open_channel(struct ssh *ssh, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     if (!finish_closing(ssh)) {
-        return again(hop, err);
+        return again(ssh, err);
     }
     if (loop_now_ns(ssh->loop) < job->open_again_ns) {
-        return again(hop, err);
+        return again(ssh, err);
     }
-    ssh->channel = libssh2_channel_open_ex(hop->session, "session", sizeof("session") - 1,
+    ssh->channel = libssh2_channel_open_ex(ssh->session, "session", sizeof("session") - 1,
                                            CHANNEL_WINDOW, CHANNEL_PACKET, NULL, 0);
     if (ssh->channel) {
         job->state = RUN_EXEC;
         return STEP_DONE;
     }
-    int rc = libssh2_session_last_errno(hop->session);
+    int rc = libssh2_session_last_errno(ssh->session);
     if (rc == LIBSSH2_ERROR_CHANNEL_FAILURE) {
         /* MaxSessions: the previous script may still be ending there. */
         job->open_again_ns = loop_now_ns(ssh->loop) + job->open_wait_ns;
@@ -142,25 +141,26 @@ static enum step open_channel(struct ssh *ssh, struct err *err)
         }
         job->open_wait_ns =
             job->open_wait_ns * 2 > OPEN_WAIT_MAX ? OPEN_WAIT_MAX : job->open_wait_ns * 2;
-        return again(hop, err);
+        return again(ssh, err);
     }
-    return rc == LIBSSH2_ERROR_EAGAIN ? again(hop, err)
-                                      : step_fail(ssh_fail(hop, rc, "channel", err));
+    return rc == LIBSSH2_ERROR_EAGAIN
+               ? again(ssh, err)
+               : step_fail(ssh_fail(ssh->plan->target.label, ssh->session, rc, "channel", err));
 }
 
 static enum step exec_command(struct ssh *ssh, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     int rc = libssh2_channel_process_startup(ssh->channel, "exec", sizeof("exec") - 1, COMMAND,
                                              sizeof(COMMAND) - 1);
     if (rc == LIBSSH2_ERROR_EAGAIN) {
-        return again(hop, err);
+        return again(ssh, err);
     }
     if (rc != 0) {
-        return step_fail(ssh_fail(hop, rc, "the server does not run commands", err));
+        return step_fail(ssh_fail(ssh->plan->target.label, ssh->session, rc,
+                                  "the server does not run commands", err));
     }
     ssh->job.state = RUN_STREAM;
-    hop->pending = PENDING_NONE;
+    ssh->pending = PENDING_NONE;
     return STEP_DONE;
 }
 
@@ -218,7 +218,6 @@ static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_
 /* Sends as much as possible. If libssh2 stops inside a packet, nothing else may be called until it has finished. */
 static int send_some(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     while (!job->is_eof_sent && !job->stream.has_ended) {
         struct str bytes;
@@ -232,18 +231,19 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
         ssize_t rc = is_end ? libssh2_channel_send_eof(ssh->channel)
                             : libssh2_channel_write_ex(ssh->channel, 0, bytes.ptr, bytes.len);
         if (rc == LIBSSH2_ERROR_EAGAIN || (rc == 0 && !is_end)) {
-            bool is_half_done = rc != 0 && (libssh2_session_block_directions(hop->session) &
+            bool is_half_done = rc != 0 && (libssh2_session_block_directions(ssh->session) &
                                             LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
-            hop->pending = is_half_done ? PENDING_WRITE : PENDING_NONE;
+            ssh->pending = is_half_done ? PENDING_WRITE : PENDING_NONE;
             return 0;
         }
-        hop->pending = PENDING_NONE;
+        ssh->pending = PENDING_NONE;
         if (rc == LIBSSH2_ERROR_CHANNEL_CLOSED || rc == LIBSSH2_ERROR_CHANNEL_EOF_SENT) {
             job->is_eof_sent = true; /* it reads no more; its output is still to come */
             return 0;
         }
         if (rc < 0) {
-            return ssh_fail(hop, (int)rc, "input of a script", err);
+            return ssh_fail(ssh->plan->target.label, ssh->session, (int)rc, "input of a script",
+                            err);
         }
         if (is_end) {
             job->is_eof_sent = true;
@@ -255,11 +255,11 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
 }
 
 /* Handles EAGAIN, half-way or not. */
-static enum step read_again(struct ssh_hop *hop)
+static enum step read_again(struct ssh *ssh)
 {
     bool is_half_done =
-        (libssh2_session_block_directions(hop->session) & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
-    hop->pending = is_half_done ? PENDING_READ : PENDING_NONE;
+        (libssh2_session_block_directions(ssh->session) & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
+    ssh->pending = is_half_done ? PENDING_READ : PENDING_NONE;
     return STEP_AGAIN;
 }
 
@@ -267,17 +267,17 @@ static enum step read_again(struct ssh_hop *hop)
    two pipes in any order. */
 static enum step read_noise(struct ssh *ssh, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     char bytes[SSH_BUF_BYTES];
     for (int n_reads = 0; n_reads < READS_MAX; n_reads++) {
         ssize_t len =
             libssh2_channel_read_ex(ssh->channel, SSH_EXTENDED_DATA_STDERR, bytes, sizeof(bytes));
         if (len == LIBSSH2_ERROR_EAGAIN) {
-            return read_again(hop);
+            return read_again(ssh);
         }
-        hop->pending = PENDING_NONE;
+        ssh->pending = PENDING_NONE;
         if (len < 0) {
-            return step_fail(ssh_fail(hop, (int)len, "output of a login shell", err));
+            return step_fail(ssh_fail(ssh->plan->target.label, ssh->session, (int)len,
+                                      "output of a login shell", err));
         }
         if (len == 0) {
             return STEP_DONE;
@@ -290,7 +290,6 @@ static enum step read_noise(struct ssh *ssh, struct err *err)
 /* Until EAGAIN. STEP_DONE: the stream is at its end. */
 static enum step read_some(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     char bytes[SSH_BUF_BYTES];
     if (read_noise(ssh, err) == STEP_FAIL) {
@@ -299,11 +298,12 @@ static enum step read_some(struct ssh *ssh, const struct ssh_script *script, str
     for (int n_reads = 0; n_reads < READS_MAX; n_reads++) {
         ssize_t len = libssh2_channel_read_ex(ssh->channel, 0, bytes, sizeof(bytes));
         if (len == LIBSSH2_ERROR_EAGAIN) {
-            return read_again(hop);
+            return read_again(ssh);
         }
-        hop->pending = PENDING_NONE;
+        ssh->pending = PENDING_NONE;
         if (len < 0) {
-            return step_fail(ssh_fail(hop, (int)len, "output of a script", err));
+            return step_fail(ssh_fail(ssh->plan->target.label, ssh->session, (int)len,
+                                      "output of a script", err));
         }
         if (len == 0) {
             if (read_noise(ssh, err) == STEP_FAIL) { /* unread, it would hide the end */
@@ -327,7 +327,7 @@ static enum step ended_without_mark(struct ssh *ssh, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct ssh_stream *stream = &ssh->job.stream;
-    const char *label = ssh_last(ssh)->target->label;
+    const char *label = ssh->plan->target.label;
     char *signal_name = NULL;
     size_t name_len = 0;
     int status = libssh2_channel_get_exit_status(ssh->channel);
@@ -336,7 +336,7 @@ static enum step ended_without_mark(struct ssh *ssh, struct err *err)
     const char *by = signal_name ? arena_printf(&arena, "signal %.*s", (int)name_len, signal_name)
                                  : arena_printf(&arena, "status %d", status);
     if (signal_name) {
-        libssh2_free(ssh_last(ssh)->session, signal_name);
+        libssh2_free(ssh->session, signal_name);
     }
     if (!stream->has_begun) {
         return step_fail(err_set(err, ERR_NODE,
@@ -352,7 +352,7 @@ static enum step ran_out(struct ssh *ssh, const struct ssh_script *script, struc
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct ssh_job *job = &ssh->job;
-    const char *label = ssh_last(ssh)->target->label;
+    const char *label = ssh->plan->target.label;
     double span_s = (double)(job->until_ns - job->from_ns) / NS_PER_S;
     stream_finish(&job->stream, script->on_output, script->output_ctx);
     if (job->state == RUN_OPEN) {
@@ -373,39 +373,37 @@ static enum step ran_out(struct ssh *ssh, const struct ssh_script *script, struc
 /* A silent peer is asked whether it is alive; TCP alone never reveals a frozen node. */
 static int check_alive(struct ssh *ssh, int64_t now_ns, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
-    int64_t interval_ns = hop->target->alive_interval_ns;
-    int64_t silent_ns = now_ns - hop->heard_ns;
+    int64_t interval_ns = ssh->plan->target.alive_interval_ns;
+    int64_t silent_ns = now_ns - ssh->heard_ns;
     int seconds;
     if (!interval_ns || silent_ns < interval_ns) {
         return 0;
     }
-    if (silent_ns >= interval_ns * hop->target->alive_count_max) {
-        return err_set(err, ERR_NET, "%s: nothing was heard for %.3g s", hop->target->label,
+    if (silent_ns >= interval_ns * ssh->plan->target.alive_count_max) {
+        return err_set(err, ERR_NET, "%s: nothing was heard for %.3g s", ssh->plan->target.label,
                        (double)silent_ns / NS_PER_S);
     }
-    if (hop->pending == PENDING_NONE && now_ns - hop->asked_ns >= interval_ns) {
-        hop->asked_ns = now_ns;
-        libssh2_keepalive_config(hop->session, 1, 1);
-        int rc = libssh2_keepalive_send(hop->session, &seconds);
-        return rc < 0 ? ssh_fail(hop, rc, "keepalive", err) : 0;
+    if (ssh->pending == PENDING_NONE && now_ns - ssh->asked_ns >= interval_ns) {
+        ssh->asked_ns = now_ns;
+        libssh2_keepalive_config(ssh->session, 1, 1);
+        int rc = libssh2_keepalive_send(ssh->session, &seconds);
+        return rc < 0 ? ssh_fail(ssh->plan->target.label, ssh->session, rc, "keepalive", err) : 0;
     }
     return 0;
 }
 
 static enum step stream_step(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     enum step step = STEP_AGAIN;
-    if (hop->pending != PENDING_READ && send_some(ssh, script, err) < 0) {
+    if (ssh->pending != PENDING_READ && send_some(ssh, script, err) < 0) {
         return STEP_FAIL;
     }
-    if (hop->pending != PENDING_WRITE) {
+    if (ssh->pending != PENDING_WRITE) {
         step = read_some(ssh, script, err);
     }
     if (step == STEP_AGAIN) {
-        return again(hop, err);
+        return again(ssh, err);
     }
     if (step == STEP_FAIL) {
         return step;
