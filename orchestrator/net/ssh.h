@@ -24,7 +24,7 @@ enum step ssh_connect(struct ssh *ssh, struct err *err);
 struct ssh_script {
     const char *text;
     const char *const *args; /* $1...; ended by NULL; may be NULL */
-    int input_fd;            /* its stdin: a regular file, from 0 to its end; -1: none */
+    struct str input;        /* its stdin */
     struct strbuf
         *feed; /* instead: whatever is in it is sent and removed; only ssh_abort ends it */
     proc_output_fn on_output;

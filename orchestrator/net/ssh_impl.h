@@ -54,9 +54,6 @@ struct ssh_job { /* the script under way */
     struct strbuf text; /* sent to its stdin first */
     size_t sent;        /* of text, then of the input */
     bool is_text_sent, is_eof_sent;
-    char *chunk; /* owned, SSH_BUF_BYTES: of the input's file */
-    size_t chunk_len, chunk_sent;
-    off_t input_at;
     struct ssh_stream stream;
 };
 

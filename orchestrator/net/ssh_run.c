@@ -70,8 +70,6 @@ static int begin(struct ssh *ssh, const struct ssh_script *script, struct err *e
     }
     job->sent = 0;
     job->is_text_sent = job->is_eof_sent = false;
-    job->chunk_len = job->chunk_sent = 0;
-    job->input_at = 0;
     job->open_again_ns = 0;
     job->open_wait_ns = OPEN_WAIT_NS;
     job->state = RUN_OPEN;
@@ -103,8 +101,6 @@ void ssh_abort(struct ssh *ssh)
         strbuf_clear(&ssh->noise);
         strbuf_add_str(&ssh->noise, strbuf_str(&job->stream.noise));
         stream_release(&job->stream);
-        free(job->chunk);
-        job->chunk = NULL;
         job->state = RUN_IDLE;
     }
     ssh_rest(ssh);
@@ -166,35 +162,12 @@ static enum step exec_command(struct ssh *ssh, struct err *err)
 
 /* ---- in and out ---- */
 
-/* What to write next; false at the end. */
-static int next_bytes(struct ssh_job *job, const struct ssh_script *script, struct str *ret_bytes,
-                      struct err *err)
+/* What to write next; empty at the end. */
+static struct str next_bytes(const struct ssh_job *job, const struct ssh_script *script)
 {
-    ssize_t len;
-    *ret_bytes = STR_EMPTY;
-    if (!job->is_text_sent) {
-        *ret_bytes = str_sub(strbuf_str(&job->text), job->sent, job->text.len);
-        return 0;
-    }
-    if (script->feed) {
-        *ret_bytes = strbuf_str(script->feed);
-        return 0;
-    }
-    if (script->input_fd < 0) {
-        return 0;
-    }
-    if (job->chunk_sent == job->chunk_len) {
-        job->chunk = job->chunk ? job->chunk : xmalloc(SSH_BUF_BYTES);
-        len = pread(script->input_fd, job->chunk, SSH_BUF_BYTES, job->input_at);
-        if (len < 0) {
-            return err_set(err, ERR_IO, "input of a script: %s", err_errno_text(errno));
-        }
-        job->chunk_len = (size_t)len;
-        job->chunk_sent = 0;
-        job->input_at += len;
-    }
-    *ret_bytes = (struct str){job->chunk + job->chunk_sent, job->chunk_len - job->chunk_sent};
-    return 0;
+    return !job->is_text_sent ? str_sub(strbuf_str(&job->text), job->sent, job->text.len)
+           : script->feed     ? strbuf_str(script->feed)
+                              : str_sub(script->input, job->sent, script->input.len);
 }
 
 static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_t len)
@@ -202,10 +175,6 @@ static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_
     if (job->is_text_sent && script->feed) {
         memmove(script->feed->ptr, script->feed->ptr + len, script->feed->len - len + 1);
         script->feed->len -= len;
-        return;
-    }
-    if (job->is_text_sent && script->input_fd >= 0) {
-        job->chunk_sent += len;
         return;
     }
     job->sent += len;
@@ -220,10 +189,7 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
 {
     struct ssh_job *job = &ssh->job;
     while (!job->is_eof_sent && !job->stream.has_ended) {
-        struct str bytes;
-        if (next_bytes(job, script, &bytes, err) < 0) {
-            return -1;
-        }
+        struct str bytes = next_bytes(job, script);
         bool is_end = bytes.len == 0;
         if (is_end && script->feed) {
             return 0; /* nothing to send for now */
