@@ -209,6 +209,7 @@ static int find_samples(struct checker *c, bool *ret_is_same, struct err *err)
 {
     const struct pack_file *pack = &c->result.pack;
     struct samples_opts opts = {.dataset = c->opts->dataset,
+                                .dataset_path = c->opts->dataset_path,
                                 .split = pack->split,
                                 .source = c->opts->source,
                                 .is_synthetic = pack->is_synthetic,
