@@ -4,7 +4,8 @@
 
 /* n, c, h, w; c = 0: no image, n rows of h. */
 static const int64_t ELEMS[][4] = {
-    {2, 5, 3, 3}, {1, 3, 1, 1}, {2, 18, 7, 5}, {1, 130, 9, 7}, {7, 0, 11, 1}, {3, 0, 512, 1},
+    {2, 5, 3, 3},  {1, 3, 1, 1},   {2, 18, 7, 5}, {1, 130, 9, 7},
+    {7, 0, 11, 1}, {3, 0, 512, 1}, {1, 0, 1, 1},  {1, 3, 33, 31},
 };
 #define N_ELEMS (int)ARRAY_LEN(ELEMS)
 
@@ -72,21 +73,23 @@ bool case_add_bwd(struct held_call *call, int idx)
     return idx < 2 * N_ELEMS && elem_bwd(call, K_ADD_BWD, idx / 2, idx % 2 == 1);
 }
 
-/* Element by element, then whole planes of a channel; a first element that is not 0. */
+/* Element by element, then whole planes of a channel, or three elements at once where there are no planes; a first element that is not 0. */
 static bool dropout(struct held_call *call, enum kernel_id id, int idx)
 {
     bool is_plane = idx >= N_ELEMS;
-    const int64_t *row = ELEMS[is_plane ? idx - N_ELEMS : idx];
-    if (idx >= 2 * N_ELEMS || (is_plane && row[1] == 0)) {
+    if (idx >= 2 * N_ELEMS) {
         return false;
     }
+    const int64_t *row = ELEMS[is_plane ? idx - N_ELEMS : idx];
     struct elems of = elem_begin(call, id, is_plane ? idx - N_ELEMS : idx, false);
     int64_t count = shape_count(&of.shape);
     call->args.geom =
         (union geom){.dropout = {.count = count,
                                  .c = row[1],
                                  .plane = row[1] > 0 ? row[2] * row[3] : 0,
-                                 .run = is_plane ? row[2] * row[3] : 1,
+                                 .run = !is_plane    ? 1
+                                        : row[1] > 0 ? row[2] * row[3]
+                                                     : 3,
                                  .first = idx % 2 == 1 ? 3 * count : 0,
                                  .rate = is_plane ? 0.5 : 0.1,
                                  .stream = UINT64_C(0x1234567890abcdef) + (uint64_t)idx}};
@@ -162,10 +165,8 @@ bool case_concat_bwd(struct held_call *call, int idx)
 /* --- pools ---------------------------------------------------------------------------------------- */
 /* n, c, h, w, window, stride, pad */
 static const int64_t MAXPOOLS[][7] = {
-    {2, 5, 9, 7, 3, 2, 1},
-    {1, 3, 1, 1, 3, 2, 1},
-    {1, 18, 8, 8, 2, 2, 0},
-    {2, 65, 5, 6, 3, 1, 1},
+    {2, 5, 9, 7, 3, 2, 1},  {1, 3, 1, 1, 3, 2, 1}, {1, 18, 8, 8, 2, 2, 0},
+    {2, 65, 5, 6, 3, 1, 1}, {2, 5, 7, 6, 2, 2, 0}, {1, 9, 4, 9, 4, 3, 2},
 };
 #define N_MAXPOOLS (int)ARRAY_LEN(MAXPOOLS)
 
@@ -189,18 +190,24 @@ static struct pool_geom maxpool_begin(struct held_call *call, enum kernel_id id,
     return g;
 }
 
-/* Different values in every window, then many that are equal (the first counts). */
+/* Different values in every window, then many that are equal (the first counts); in the last case a NaN, which is larger than all. */
 bool case_maxpool_fwd(struct held_call *call, int idx)
 {
-    if (idx >= 2 * N_MAXPOOLS) {
+    bool has_nan = idx == 2 * N_MAXPOOLS;
+    if (idx > 2 * N_MAXPOOLS) {
         return false;
     }
-    struct pool_geom g =
-        maxpool_begin(call, K_MAXPOOL_FWD, idx / 2, idx % 2 == 1 ? ", equal values" : "");
+    struct pool_geom g = maxpool_begin(call, K_MAXPOOL_FWD, has_nan ? 0 : idx / 2,
+                                       has_nan        ? ", NaN"
+                                       : idx % 2 == 1 ? ", equal values"
+                                                      : "");
     struct held_tensor *x = held_in(call, 0, HELD_ELEM, ROLE_IMAGE, SHAPE(g.n, g.c, g.h, g.w));
     for (int64_t i = 0; i < x->count; i++) {
         int64_t at = i / g.w % g.h * 13 + i % g.w * 7 + i / (g.w * g.h) * 5;
         x->values[i] = idx % 2 == 0 ? (double)(at * 37 % 2039 - 1000) / 64.0 : (double)(at % 2);
+    }
+    if (has_nan) {
+        x->values[g.w + 3] = (double)NAN;
     }
     held_out(call, 0, HELD_ELEM, ROLE_IMAGE, SHAPE(g.n, g.c, g.p, g.q));
     held_out(call, 1, HELD_I32, ROLE_IMAGE, SHAPE(g.n, g.c, g.p, g.q));
@@ -232,7 +239,8 @@ bool case_maxpool_bwd(struct held_call *call, int idx)
 
 /* n, c, h, w, window: the whole image flat or not, windows that the border cuts */
 static const int64_t AVGPOOLS[][5] = {
-    {2, 5, 7, 7, 7}, {3, 130, 4, 4, 4}, {1, 3, 1, 1, 1}, {2, 18, 7, 5, 2}, {1, 4, 9, 9, 4},
+    {2, 5, 7, 7, 7}, {3, 130, 4, 4, 4}, {1, 3, 1, 1, 1},   {2, 18, 7, 5, 2},
+    {1, 4, 9, 9, 4}, {2, 18, 7, 9, 9},  {2, 300, 7, 7, 7},
 };
 #define N_AVGPOOLS (int)ARRAY_LEN(AVGPOOLS)
 
@@ -284,10 +292,12 @@ bool case_avgpool_bwd(struct held_call *call, int idx)
 }
 
 /* --- resizing ------------------------------------------------------------------------------------- */
-/* n, c, h, w, p, q: up, up by a whole factor, one pixel, the same size, down */
+/* n, c, h, w, p, q: up, up by a whole factor, one pixel or row, the same size, down; of the loss two tiles each way, more columns than a block
+   makes at once, more classes than a chunk */
 static const int64_t RESIZES[][6] = {
-    {2, 5, 4, 3, 8, 6}, {1, 3, 5, 7, 13, 9}, {1, 19, 4, 5, 32, 40},
-    {1, 4, 1, 1, 5, 6}, {2, 18, 3, 3, 3, 3}, {1, 7, 9, 11, 4, 5},
+    {2, 5, 4, 3, 8, 6},    {1, 3, 5, 7, 13, 9}, {1, 19, 4, 5, 32, 40},   {1, 4, 1, 1, 5, 6},
+    {2, 18, 3, 3, 3, 3},   {1, 6, 1, 5, 1, 17}, {1, 19, 9, 33, 36, 132}, {1, 3, 2, 2, 32, 300},
+    {1, 35, 3, 4, 11, 13}, {1, 3, 9, 8, 4, 1},  {1, 7, 9, 11, 4, 5},
 };
 #define N_RESIZES (int)ARRAY_LEN(RESIZES)
 
@@ -340,7 +350,8 @@ bool case_upsample_bwd(struct held_call *call, int idx)
 /* --- losses --------------------------------------------------------------------------------------- */
 /* n, c, h, w; h 0: rows and no image. One label in four is ignored; in the last case all are. */
 static const int64_t LOSSES[][4] = {
-    {2, 19, 5, 7}, {4, 1000, 0, 0}, {3, 10, 0, 0}, {1, 5, 1, 1}, {1, 21, 33, 9}, {2, 19, 3, 3},
+    {2, 19, 5, 7},  {4, 1000, 0, 0}, {3, 10, 0, 0}, {1, 5, 1, 1},
+    {1, 21, 33, 9}, {2, 64, 3, 5},   {2, 70, 3, 5}, {2, 19, 3, 3},
 };
 #define N_LOSSES   (int)ARRAY_LEN(LOSSES)
 #define IGNORE     255

@@ -42,7 +42,7 @@ static void plant_run(void *self, const struct kernel_args *args)
     struct planted *planted = self;
     struct kernel_args call = *args;
     float *y = args->out[0];
-    float before = y[0];
+    float before = y ? y[0] : 0.0F;
     if (planted->plant == PLANT_OVERWRITES) {
         call.accumulate = 0;
     }
