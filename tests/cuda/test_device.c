@@ -92,7 +92,7 @@ static void hold(const struct held_device *device, enum kernel_id id)
     for (int idx = 0;; idx++) {
         char why[HELD_WHY_MAX];
         struct held_call call = {0};
-        if (!held_cases[id](&call, idx)) {
+        if (!held_case(&call, id, idx)) {
             break;
         }
         cuda->n_multiprocessors = idx % 2 == 1 ? 2 : n_multiprocessors;
@@ -186,7 +186,7 @@ static void hold_plants(struct cuda *cuda, const struct backend *backend)
         struct held_call call = {0};
         struct held_device device = device_of(cuda, &faulty);
         planted = rows[i].plant;
-        bool is_there = held_cases[rows[i].id](&call, rows[i].idx);
+        bool is_there = held_case(&call, rows[i].id, rows[i].idx);
         enum held_verdict verdict = held_run(&device, &call, why);
         tap_report(is_there && verdict == HELD_BAD && strstr(why, rows[i].message) != NULL,
                    "%s: %s is noticed (%s)", cuda->is_amp ? "amp" : "fp32", rows[i].name, why);
