@@ -3,7 +3,7 @@
 # Room: evidence
 # Forged evidence (the table: tests/integration/forgeries): edited before it is sealed, next to its journal, and as an archive written by hand and signed with
 # the forger's own key. None is sealed, none is verified, none stops a listing.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012,SC2016,SC2034
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
