@@ -347,9 +347,9 @@ TAP      := B=$(B) tests/tap.sh
 # slower: the networks' parts are tested with them one by one, and the kernels' bounds by the machine for their PTX.
 EMU_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/,reperf-train reperf-bench test_device test_forms))
 PTX_RUN  := $(if $(HAVE_CUDA),$(B)/ptx/test_device)
-PTX_LONG := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
+PTX_LONG := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,models steps $(addprefix emu_,augment calls images optim)))
 # With the sanitizers in test-all, too.
-WHOLE_TOO := $(filter $(B)/unit/test_emu_%,$(UNIT)) $(filter-out %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,checkpoint feed fuse held memplan plans streams train)
+WHOLE_TOO := $(filter $(B)/unit/test_emu_%,$(UNIT)) $(filter-out %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,checkpoint feed fuse held plans streams train)
 WHOLE    := $(filter %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,deeplab eval hrnet net ranks) $(WHOLE_TOO)
 # In test-all alone: what computes or waits long, where others show the same on less (test_wl_plans, test_wl_data.sh, test_wl_train.sh, test_wl_dist.sh, HRNet,
 # test_bundle.sh, test_each_node.sh), and what tests the tests' cluster.
