@@ -170,7 +170,7 @@ build/$(1)/orchestrator/prep/%.c.o: EXTRA := -O3 $$(PREP_CFLAGS)
 build/$(1)/orchestrator/report/vocabulary.c.o: manifests/vocabulary.json
 build/$(1)/orchestrator/judge/finding_rules.c.o: orchestrator/judge/finding_rules.txt
 build/$(1)/orchestrator/view/page.c.o: orchestrator/view/page.css
-build/$(1)/orchestrator/view/page_card.c.o: orchestrator/view/card.css
+build/$(1)/orchestrator/view/card.c.o: orchestrator/view/card.css
 build/$(1)/orchestrator/cmd/cmd_explain.c.o: orchestrator/cmd/explain.txt
 build/$(1)/orchestrator/cmd/cmd_completion.c.o: orchestrator/cmd/completion.bash orchestrator/cmd/completion.fish
 build/$(1)/orchestrator/fleet/runtime.c.o: orchestrator/fleet/inside.sh

@@ -27,7 +27,7 @@
 #include "run/run_address.h"
 #include "store/copy_file.h"
 #include "store/dataset_store.h"
-#include "view/page.h"
+#include "view/audit_out.h"
 #include "view/run_view.h"
 
 #define TEXT_MAX         (64u << 20)
@@ -483,8 +483,8 @@ static int put_pages(const struct cmd_ctx *ctx, struct publish *p, struct err *e
         return err_wrap(err, "what was written to %s", p->folder);
     }
     report.path = str_sub(report.path, strlen(p->folder) + 1, report.path.len);
-    page_card(&card, &audit);
-    page_audit(&page, &audit, 1);
+    audit_out_card(&audit, &card);
+    audit_out_page(&(const struct audit_set){&audit, 1}, false, &page);
     return put_text(p, "picture.svg", strbuf_str(&card), err) < 0
                ? -1
                : put_text(p, "index.html", strbuf_str(&page), err);

@@ -11,7 +11,6 @@
 #include "cmd/run_args.h"
 #include "cmd/select.h"
 #include "report/plan.h"
-#include "view/page.h"
 #include "view/run_text.h"
 #include "view/run_view.h"
 
@@ -105,7 +104,7 @@ static int write_run(const void *of, enum output_form form, struct strbuf *text,
     const struct run_written *w = of;
     struct str result;
     if (form == OUTPUT_HTML) {
-        return page_run(text, w->view, err);
+        return run_out_page(w->view, text, err);
     }
     if (form == OUTPUT_JSON) {
         if (fs_read(w->arena, fs_join(w->arena, w->view->folder, "result.json"), HTML_BYTES_MAX,

@@ -11,6 +11,7 @@
 #include "base/nearest.h"
 #include "base/vec.h"
 #include "cmd/guests.h"
+#include "codec/document_text.h"
 #include "codec/json_document.h"
 #include "judge/finding.h"
 #include "load/audit_logs.h"
@@ -28,6 +29,8 @@ struct explained {
     const char *kind, *name, *level, *title, *text; /* level and title may be NULL */
 };
 
+#define ITEMS_SHOWN 100 /* cells of a rule or format; -v: all */
+
 enum kind { KIND_WORD, KIND_FORMAT, KIND_RULE, KIND_REPORT, KIND_CASE, KIND_CELL };
 
 struct name {
@@ -44,6 +47,7 @@ struct explainer {
     const struct explain_args *args;
     struct strbuf *text;  /* unless want_json */
     struct json_out json; /* the open list of what is explained */
+    struct strbuf item;   /* unless want_json: the document of one */
     VEC(struct name) names;
     struct format_set formats;
     struct report_set reports;
@@ -55,6 +59,7 @@ struct explainer {
 static void explainer_cleanup(struct explainer *e)
 {
     VEC_RELEASE(&e->names);
+    strbuf_release(&e->item);
     format_set_release(&e->formats);
     logs_clone_cleanup(&e->clone);
 }
@@ -191,6 +196,24 @@ static size_t explain_words(struct explainer *e, const char *code)
 
 /* ---- formats and rules ---- */
 
+/* In the document; text is made from one of the item alone. */
+static void begin_item(struct explainer *e)
+{
+    if (!e->args->want_json) {
+        strbuf_clear(&e->item);
+        jw_begin(&e->json, &e->item, true);
+    }
+}
+
+static int end_item(struct explainer *e)
+{
+    if (!e->args->want_json) {
+        document_to_text(&e->item, e->args->is_verbose ? SIZE_MAX : ITEMS_SHOWN);
+        strbuf_add_str(e->text, strbuf_str(&e->item));
+    }
+    return 0;
+}
+
 /* The cells whose logs this format reads, or that this rule judges. */
 static struct explain_users users_of(struct explainer *e, const struct name *name)
 {
@@ -222,18 +245,16 @@ static int explain_format(struct explainer *e, const struct name *name, struct e
     }
     struct json root = json_root(&doc);
     const struct explain_format of = {name->of, &root, file->path, users_of(e, name)};
-    return e->args->want_json ? explain_format_json(e->arena, &of, &e->json, err)
-                              : explain_format_text(e->arena, &of, e->text, err);
+    begin_item(e);
+    return explain_put_format(e->arena, &of, &e->json, err) < 0 ? -1 : end_item(e);
 }
 
-static void explain_rule(struct explainer *e, const struct name *name)
+static int explain_rule(struct explainer *e, const struct name *name)
 {
     const struct explain_users users = users_of(e, name);
-    if (e->args->want_json) {
-        explain_put_rule(name->of, &users, &e->json);
-    } else {
-        explain_rule_text(name->of, &users, e->text);
-    }
+    begin_item(e);
+    explain_put_rule(name->of, &users, &e->json);
+    return end_item(e);
 }
 
 /* ---- cells ---- */
@@ -445,8 +466,7 @@ static int explain(struct explainer *e, const char *const *items, size_t n, size
             *ret_n = n > 1 ? 2 : 1;
             return explain_of_report(e, at, n > 1 ? items[1] : NULL, err);
         }
-        explain_rule(e, at);
-        return 0;
+        return explain_rule(e, at);
     }
     if (strpbrk(items[0], "*?[") && explain_matching(e, items[0], &n_matching, err) < 0) {
         return -1;
@@ -467,6 +487,7 @@ int explain_names(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *
 {
     CLEANUP(explainer)
     struct explainer e = {.arena = call->arena, .ctx = ctx, .args = call->args, .text = call->out};
+    strbuf_init(&e.item, call->out->cap_bytes);
     size_t taken = 0;
     add_words(&e);
     if (e.args->want_json) {

@@ -9,7 +9,6 @@
 #include "load/audit_logs.h"
 #include "run/run_address.h"
 #include "sys/pool.h"
-#include "view/page.h"
 
 int shown_level(const struct shown_args *args, enum text_level *ret_level, struct err *err)
 {
@@ -114,14 +113,12 @@ static int write_audit(const void *of, enum output_form form, struct strbuf *out
                        struct err *err UNUSED)
 {
     const struct audit_written *w = of;
-    if (form == OUTPUT_HTML) {
-        page_audit(out, w->set.items, w->set.n);
+    if (form == OUTPUT_HTML || form == OUTPUT_MARKDOWN) {
+        audit_out_page(&w->set, form == OUTPUT_MARKDOWN, out);
     } else if (form == OUTPUT_SVG) {
-        page_card(out, &w->set.items[0]);
+        audit_out_card(&w->set.items[0], out);
     } else if (form == OUTPUT_CSV) {
         audit_out_csv(&w->set, out);
-    } else if (form == OUTPUT_MARKDOWN) {
-        audit_out_markdown(&w->set, out);
     } else if (form == OUTPUT_JSON) {
         audit_out_json(&w->set, out);
     } else if (form == OUTPUT_SARIF) {

@@ -14,12 +14,6 @@ struct str rule_id_format(struct str id)
     return str_next(&id, '/', &format) && id.ptr ? format : STR_EMPTY;
 }
 
-struct str rule_id_name(struct str id)
-{
-    struct str format = STR_EMPTY;
-    return str_next(&id, '/', &format) ? id : STR_EMPTY;
-}
-
 /* ---- as JSON ---- */
 
 static const struct json_form RULE_ID = {

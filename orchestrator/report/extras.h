@@ -31,6 +31,5 @@ bool extras_is_same(const struct extras *a, const struct extras *b);
 
 /* Of the id of a rule, "FORMAT/NAME". */
 struct str rule_id_format(struct str id);
-struct str rule_id_name(struct str id);
 
 #endif

@@ -373,13 +373,13 @@ static int run_lanes(void *ctx UNUSED, size_t n, lane_fn each, void *arg, struct
 /* One for all libraries: none of them has so much to do that two would get in each other's way. */
 static pthread_mutex_t turns = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-struct turn turn_take(void)
+struct library_turn library_turn_take(void)
 {
     pthread_mutex_lock(&turns);
-    return (struct turn){true};
+    return (struct library_turn){true};
 }
 
-void turn_give(struct turn *turn)
+void library_turn_give(struct library_turn *turn)
 {
     if (turn->is_taken) {
         pthread_mutex_unlock(&turns);

@@ -71,12 +71,12 @@ void task_leave(struct task *task, struct loop *loop);
 /* Threads for the rooms that have none (base/lanes.h): a lane a core. */
 struct lanes pool_lanes(void);
 
-/* A library that serves one thread at a time is called in turns: CLEANUP(turn) struct turn turn = turn_take(); */
-struct turn {
+/* A library that serves one thread at a time is called in turns: CLEANUP(library_turn) struct library_turn turn = library_turn_take(); */
+struct library_turn {
     bool is_taken;
 };
-struct turn turn_take(void);
-void turn_give(struct turn *turn);
-CLEANUP_BY(turn, struct turn, turn_give);
+struct library_turn library_turn_take(void);
+void library_turn_give(struct library_turn *turn);
+CLEANUP_BY(library_turn, struct library_turn, library_turn_give);
 
 #endif

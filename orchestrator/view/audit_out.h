@@ -22,6 +22,8 @@ void count_verdicts(const struct report_audit *audit, struct verdict_counts *cou
 /* What the counts mean, in a sentence or two. */
 struct str audit_meaning(struct arena *arena, const struct verdict_counts *counts);
 
+/* "20 follow from the published logs, 4 from other published numbers". */
+struct str audit_follow_words(struct arena *arena, const struct verdict_counts *counts);
 /* "proof contradicted: batch; not proven: gpus, nodes". */
 struct str audit_proof_words(struct arena *arena, const struct cell_audit *a);
 /* What the words of the tables and of the page mean. */
@@ -50,13 +52,13 @@ void audit_out_text(const struct audit_set *set, const struct audit_text_opts *o
    row, or another rule gives it. */
 void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const char *before,
                        const char *after, struct strbuf *out);
-/* How a recomputed number follows, a line a step: for a reader who cannot ask. */
-void audit_out_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
-                   const struct trace *how, const char *indent, struct strbuf *out);
 /* A row for each cell, and one for each finding, whose verdict is `finding`. */
 void audit_out_csv(const struct audit_set *set, struct strbuf *out);
-/* For each report the counts, its tables under their captions, the reasons, like for like, and every finding. */
-void audit_out_markdown(const struct audit_set *set, struct strbuf *out);
+/* To be kept, as Markdown or a page: for each report the counts, its tables under their captions, the reasons, like for like, and
+   every finding; on a page also curves, how each number follows, and the conditions. */
+void audit_out_page(const struct audit_set *set, bool is_markdown, struct strbuf *out);
+/* One report in one picture, an SVG file that stands alone: verdicts, and each row of two frameworks as printed and by one rule. */
+void audit_out_card(const struct report_audit *audit, struct strbuf *out);
 /* JUnit XML: a suite a report, a case a cell; differs is a failure, a log that is not there an error, no_log is skipped. */
 void audit_out_junit(const struct audit_set *set, struct strbuf *out);
 

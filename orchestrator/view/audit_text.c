@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit for people: a table a report and heading, what the search for other rules found, findings, like for like. */
+/* The audit for people, as text, Markdown or a page: a table a report and heading, what the search for other rules found, like for like,
+   findings; on the page also curves, how each number follows, and the conditions. */
 #include "base/base.h"
 
 #include <math.h>
@@ -8,61 +9,14 @@
 #include "judge/trace.h"
 #include "view/address.h"
 #include "view/audit_out.h"
+#include "view/curves.h"
 #include "view/findings_out.h"
 
-#define BOLD            "\033[1m"
-#define PLAIN           "\033[0m"
-#define WORD_BYTES      16
-#define ITEM_INDENT_MAX 4
-#define SAMPLES_SHOWN   8
+#define SAMPLES_SHOWN 8
+#define LINKS_MAX     3 /* logs of a cell that are linked; all are named */
 #define COLUMNS                                                                                    \
     "model|framework|variant|>GPUs|>batch|metric|>published|>recomputed|>difference|verdict|proof" \
     "|log|rule"
-#define LIKE_HEADING "like for like: one rule for both frameworks of a row"
-
-typedef void (*table_writer)(const struct table *table, struct strbuf *out);
-
-struct paint { /* a verdict's colour: green, yellow, red, grey */
-    enum audit_verdict verdict;
-    const char *code;
-};
-static const struct paint PAINTS[] = {{AUDIT_EXACT, "\033[32m"},
-                                      {AUDIT_MATCH, "\033[33m"},
-                                      {AUDIT_DIFFERS, "\033[31m"},
-                                      {AUDIT_NO_LOG, "\033[90m"}};
-
-/* Copies `text`; with colours on, verdict words between blanks are coloured. */
-static void add_painted(struct strbuf *out, struct str text, bool is_colored)
-{
-    struct str line;
-    struct str rest = text;
-    while (is_colored && str_next(&rest, '\n', &line)) {
-        size_t at = line.len;
-        const char *code = "";
-        struct str word = STR_EMPTY;
-        for (size_t idx = 0; idx < ARRAY_LEN(PAINTS) && at == line.len; idx++) {
-            char padded[WORD_BYTES];
-            snprintf(padded, sizeof(padded), " %s ", AUDIT_VERDICT_NAMES[PAINTS[idx].verdict]);
-            int64_t found = str_find(line, str_of(padded));
-            if (found >= 0) {
-                at = (size_t)found;
-                code = PAINTS[idx].code;
-                word = str_sub(line, at, strlen(padded));
-            }
-        }
-        strbuf_add_str(out, str_sub(line, 0, at));
-        if (word.ptr) {
-            strbuf_printf(out, "%s%.*s" PLAIN, code, STR_ARG(word));
-            strbuf_add_str(out, str_sub(line, at + word.len, SIZE_MAX));
-        }
-        if (rest.ptr) {
-            strbuf_add_char(out, '\n');
-        }
-    }
-    if (!is_colored) {
-        strbuf_add_str(out, text);
-    }
-}
 
 static void add_cell(struct arena *arena, struct table *table, const struct cell_audit *a,
                      bool is_verbose)
@@ -94,46 +48,43 @@ static bool is_first_of_table(const struct report_audit *audit, size_t idx)
     return true;
 }
 
-/* What a table says beside its numbers, and where it has none; of one table, or with heading NULL of all, as a list of Markdown. */
-static void write_beside(const struct report_audit *audit, struct str heading, struct strbuf *out)
+/* What a table says beside its numbers, and where it has none. */
+static void write_beside(struct page *page, const struct report_audit *audit, struct str heading)
 {
-    const char *mark = heading.ptr ? "" : "\n- ";
-    const char *end = heading.ptr ? "\n" : "";
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell *cell = audit->cells[idx].cell;
-        if (cell->footnote.ptr && (!heading.ptr || str_eq(cell->table, heading))) {
-            strbuf_printf(out, "%s* %.*s, %.*s: %.*s%s", mark, STR_ARG(cell->printed),
-                          STR_ARG(audit->cells[idx].of_case->stack->label), STR_ARG(cell->footnote),
-                          end);
+        if (cell->footnote.ptr && str_eq(cell->table, heading)) {
+            page_line(page, 0,
+                      text_of(page, "* %.*s, %.*s: %.*s", STR_ARG(cell->printed),
+                              STR_ARG(audit->cells[idx].of_case->stack->label),
+                              STR_ARG(cell->footnote)),
+                      STR_EMPTY);
         }
     }
     for (size_t idx = 0; idx < audit->report->n_not_printed; idx++) {
         const struct not_printed *at = &audit->report->not_printed[idx];
-        if (!heading.ptr || str_eq(at->table, heading)) {
-            strbuf_printf(out, "%s%.*s%s%.*s, %.*s: printed as \"%.*s\" (line %" PRId64 ")%s", mark,
-                          STR_ARG(heading.ptr ? STR_EMPTY : at->table), heading.ptr ? "" : ", ",
-                          STR_ARG(at->row), STR_ARG(at->column), STR_ARG(at->printed), at->line,
-                          end);
+        if (str_eq(at->table, heading)) {
+            page_line(page, 0,
+                      text_of(page, "%.*s, %.*s: printed as \"%.*s\" (line %" PRId64 ")",
+                              STR_ARG(at->row), STR_ARG(at->column), STR_ARG(at->printed),
+                              at->line),
+                      STR_EMPTY);
         }
     }
 }
 
-static void write_table(const struct report_audit *audit, struct str heading,
-                        const struct audit_text_opts *opts, struct strbuf *out)
+static void write_table(struct page *page, const struct report_audit *audit, struct str heading,
+                        bool is_verbose)
 {
-    bool is_verbose = opts->level == TEXT_VERBOSE;
     CLEANUP(table) struct table table = table_of(is_verbose ? COLUMNS "|cell" : COLUMNS);
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, out->cap_bytes);
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         if (str_eq(audit->cells[idx].cell->table, heading)) {
             add_cell(&table.arena, &table, &audit->cells[idx], is_verbose);
         }
     }
-    table_render(&table, &text);
-    strbuf_printf(out, "\n%.*s\n", STR_ARG(heading));
-    add_painted(out, strbuf_str(&text), opts->is_colored);
-    write_beside(audit, heading, out);
+    page_heading(page, 3, STR_EMPTY, heading);
+    page_table(page, heading, &table);
+    write_beside(page, audit, heading);
 }
 
 void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const char *before,
@@ -191,19 +142,22 @@ static void write_log(struct arena *arena, const struct trace *how, size_t idx, 
     }
 }
 
-void audit_out_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
-                   const struct trace *how, const char *indent, struct strbuf *out)
+/* How a recomputed number follows, a line a step: for a reader who cannot ask. */
+static void write_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
+                      const char *indent, struct strbuf *out)
 {
     CLEANUP(strbuf) struct strbuf rule = STRBUF(4096);
-    if (how->rule) {
-        rule_describe(how->rule, &rule);
+    struct trace how;
+    trace_of(arena, a, &how);
+    if (how.rule) {
+        rule_describe(how.rule, &rule);
         strbuf_printf(out, "%srule %.*s: %s (%.*s: %.*s)\n", indent, STR_ARG(a->rule), rule.ptr,
-                      STR_ARG(how->rule->origin), STR_ARG(how->rule->source));
+                      STR_ARG(how.rule->origin), STR_ARG(how.rule->source));
     }
     for (size_t idx = 0; idx < a->n_logs; idx++) {
-        write_log(arena, how, idx, report_log_path(report, a->logs[idx].path), indent, out);
+        write_log(arena, &how, idx, report_log_path(report, a->logs[idx].path), indent, out);
     }
-    write_steps(&how->steps, indent, out);
+    write_steps(&how.steps, indent, out);
     strbuf_printf(out, "%s%.*s\n", indent, STR_ARG(audit_proof_words(arena, a)));
 }
 
@@ -234,9 +188,7 @@ static void write_differing(const struct report_audit *audit, enum differing det
             audit_out_reasons(&arena, a, "      ", "\n", out);
         }
         if (detail == DIFFERING_STEPS) {
-            struct trace how;
-            trace_of(&arena, a, &how);
-            audit_out_how(&arena, audit->report, a, &how, "      ", out);
+            write_how(&arena, audit->report, a, "      ", out);
         }
     }
 }
@@ -316,12 +268,6 @@ static void write_counts(const char *what, const struct verdict_counts *c, struc
     }
 }
 
-static void write_inferred(const struct report_audit *audit, struct strbuf *out)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    strbuf_add_str(out, audit_inferred_words(&arena, audit));
-}
-
 static bool is_unproven_by(const struct cell_audit *a, size_t fact, struct str why)
 {
     return a->n_logs > 0 && (a->verdict == AUDIT_EXACT || a->verdict == AUDIT_MATCH) &&
@@ -371,8 +317,9 @@ static void write_matches(const struct report_audit *audit, struct strbuf *out)
     }
 }
 
-static void write_like(const struct report_audit *audit, table_writer render, struct strbuf *out)
+static void write_like(struct page *page, const struct report_audit *audit)
 {
+    static const char HEADING[] = "like for like: one rule for both frameworks of a row";
     CLEANUP(table)
     struct table table =
         table_of("row|against|>rate|>other's|>ratio|>published|rule for both|still differs");
@@ -385,90 +332,133 @@ static void write_like(const struct report_audit *audit, table_writer render, st
                   table_text_if(&table, !isnan(row->published_ratio), "%.3f", row->published_ratio),
                   row->rule, row->note);
     }
-    render(&table, out);
+    page_heading(page, 3, STR_EMPTY, str_of(HEADING));
+    if (audit->n_rows) {
+        page_table(page, str_of(HEADING), &table);
+    } else {
+        page_line(page, 0, STR_LIT("no row of two frameworks"), STR_EMPTY);
+    }
 }
 
 /* The audit's own in full; what lint finds in the manifest is counted, as `reperf lint` shows it, or told. */
-static void write_findings(const struct report_audit *audit, const struct audit_text_opts *opts,
-                           struct strbuf *out)
+static void write_findings(struct page *page, const struct report_audit *audit, bool wants_lint)
 {
     struct findings own = {.items = audit->findings.items, .n = audit->n_from_logs};
     struct findings lint = {.items = audit->findings.items + own.n, .n = audit->findings.n - own.n};
+    const char *heading = "in the manifest, without its logs";
     if (own.n) {
-        strbuf_add_char(out, '\n');
-        findings_out_text(&own, opts->is_colored, out);
+        strbuf_add_char(page->out, '\n');
+        findings_out_text(&own, page->is_colored, page->out);
     }
-    if (lint.n && opts->level == TEXT_VERBOSE) {
-        strbuf_add_z(out, "\nin the manifest, without its logs\n");
-        findings_out_text(&lint, opts->is_colored, out);
+    if (lint.n && wants_lint) {
+        page_heading(page, 3, STR_EMPTY, str_of(heading));
+        findings_out_text(&lint, page->is_colored, page->out);
     } else if (lint.n) {
-        strbuf_add_z(out, "\nin the manifest, without its logs: ");
-        findings_out_counts(&lint, out);
-        strbuf_printf(out, "; reperf lint %s shows them\n", audit->report->id.ptr);
+        strbuf_printf(page->out, "\n%s: ", heading);
+        findings_out_counts(&lint, page->out);
+        strbuf_printf(page->out, "; reperf lint %s shows them\n", audit->report->id.ptr);
     }
 }
 
-static void write_head(const struct report_audit *audit, bool is_first, bool is_colored,
-                       struct strbuf *out)
+/* Where it was printed and logged. */
+static void write_sources(struct page *page, const struct report *report)
 {
-    strbuf_printf(out, "%s%s%s: %s%s\n", is_first ? "" : "\n", is_colored ? BOLD : "",
-                  audit->report->id.ptr, audit->report->title.ptr, is_colored ? PLAIN : "");
+    const struct source_ref *printed = &report->source;
+    const struct source_ref *logs = &report->logs_source;
+    bool has_page = report->n_cases > 0 && !report->cases[0].matched.ptr;
+    if (printed->repository.ptr) {
+        page_line(page, 2,
+                  text_of(page, "Published in %.*s, %.*s", STR_ARG(printed->repository),
+                          STR_ARG(printed->date)),
+                  has_page ? address_file(&page->arena, printed, printed->path, 0)
+                           : address_commit(&page->arena, printed));
+    }
+    if (logs->repository.ptr) {
+        page_line(
+            page, 2,
+            text_of(page, "Its logs: %.*s, %.*s", STR_ARG(logs->repository), STR_ARG(logs->date)),
+            address_commit(&page->arena, logs));
+    }
 }
 
-static void write_report(const struct report_audit *audit, const struct audit_text_opts *opts,
-                         struct strbuf *out)
+static void write_counts_of(struct page *page, const struct report_audit *audit, const char *what,
+                            const struct verdict_counts *counts)
+{
+    CLEANUP(strbuf) struct strbuf text = STRBUF(4096);
+    write_counts(what, counts, &text);
+    strbuf_add_str(&text, audit_inferred_words(&page->arena, audit));
+    page_line(page, 0, strbuf_str(&text), STR_EMPTY);
+}
+
+static void write_tables(struct page *page, const struct report_audit *audit, bool is_verbose)
+{
+    for (size_t cell = 0; cell < audit->n_cells; cell++) {
+        if (is_first_of_table(audit, cell)) {
+            write_table(page, audit, audit->cells[cell].cell->table, is_verbose);
+        }
+    }
+}
+
+/* What the search for other rules found, what is near, and what is not proven. */
+static void write_reasons(struct page *page, const struct report_audit *audit,
+                          enum differing detail)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, page->out->cap_bytes);
+    write_differing(audit, detail, &text);
+    write_matches(audit, &text);
+    write_unproven(audit, &text);
+    page_lines(page, strbuf_str(&text));
+}
+
+static void write_text_of(struct page *page, const struct report_audit *audit,
+                          const struct audit_text_opts *opts)
 {
     struct verdict_counts counts = {0};
-    for (size_t cell = 0; !opts->is_brief && cell < audit->n_cells; cell++) {
-        if (is_first_of_table(audit, cell)) {
-            write_table(audit, audit->cells[cell].cell->table, opts, out);
-        }
-    }
     count_verdicts(audit, &counts);
     if (opts->is_brief && counts.n == 0) {
-        strbuf_add_z(out, "no published numbers\n");
+        page_line(page, 0, STR_LIT("no published numbers"), STR_EMPTY);
         return;
     }
-    strbuf_add_z(out, opts->is_brief ? "" : "\n");
-    write_counts("", &counts, out);
-    write_inferred(audit, out);
-    strbuf_add_char(out, '\n');
-    write_differing(audit, opts->is_brief ? DIFFERING_NAMES : DIFFERING_REASONS, out);
     if (opts->is_brief) {
-        strbuf_add_z(out, "findings: ");
-        findings_out_counts(&audit->findings, out);
-        strbuf_printf(out, "; reperf audit %s shows them, and each cell\n", audit->report->id.ptr);
+        write_counts_of(page, audit, "", &counts);
+        write_differing(audit, DIFFERING_NAMES, page->out);
+        strbuf_add_z(page->out, "findings: ");
+        findings_out_counts(&audit->findings, page->out);
+        strbuf_printf(page->out, "; reperf audit %s shows them, and each cell\n",
+                      audit->report->id.ptr);
         return;
     }
-    write_matches(audit, out);
-    write_unproven(audit, out);
+    write_tables(page, audit, opts->level == TEXT_VERBOSE);
+    page_lines(page, STR_LIT("\n"));
+    write_counts_of(page, audit, "", &counts);
+    write_reasons(page, audit, DIFFERING_REASONS);
     if (opts->want_like) {
-        strbuf_add_z(out, "\n" LIKE_HEADING "\n");
-        if (audit->n_rows) {
-            write_like(audit, table_render, out);
-        } else {
-            strbuf_add_z(out, "no row of two frameworks\n");
-        }
+        write_like(page, audit);
     }
-    write_findings(audit, opts, out);
+    write_findings(page, audit, opts->level == TEXT_VERBOSE);
 }
 
-/* False where it has none of level error. */
-static bool write_errors(const struct report_audit *audit, bool is_first,
-                         const struct audit_text_opts *opts, struct strbuf *out)
+static void write_title(struct page *page, const struct report *report)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct findings errors = {.items = arena_array(&arena, struct finding, audit->findings.n + 1)};
+    page_heading(page, 2, report->id,
+                 text_of(page, "%.*s: %.*s", STR_ARG(report->id), STR_ARG(report->title)));
+}
+
+/* What is of level error. */
+static void write_errors(struct page *page, const struct report_audit *audit)
+{
+    struct findings errors = {.items =
+                                  arena_array(&page->arena, struct finding, audit->findings.n + 1)};
     for (size_t idx = 0; idx < audit->findings.n; idx++) {
         if (audit->findings.items[idx].level == LEVEL_ERROR) {
             errors.items[errors.n++] = audit->findings.items[idx];
         }
     }
     if (errors.n) {
-        write_head(audit, is_first, opts->is_colored, out);
-        findings_out_blocks(&errors, opts->is_colored, out);
+        write_title(page, audit->report);
+        findings_out(page, &errors);
     }
-    return errors.n > 0;
 }
 
 static void write_summary(const struct audit_set *set, struct strbuf *out)
@@ -491,121 +481,247 @@ static void write_summary(const struct audit_set *set, struct strbuf *out)
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
                     struct strbuf *out)
 {
+    struct page page = {.out = out, .is_colored = opts->is_colored};
     size_t n_left_out = 0;
-    bool is_first = true;
     for (size_t idx = 0; idx < set->n; idx++) {
         const struct report_audit *audit = &set->items[idx];
         n_left_out += audit->n_left_out;
         if (opts->level == TEXT_QUIET) {
-            is_first = !write_errors(audit, is_first, opts, out) && is_first;
-            continue;
+            write_errors(&page, audit);
+        } else {
+            write_title(&page, audit->report);
+            write_text_of(&page, audit, opts);
         }
-        write_head(audit, idx == 0, opts->is_colored, out);
-        write_report(audit, opts, out);
     }
     if (n_left_out) {
         strbuf_printf(out, "\n%zu findings of cases that are not selected are left out\n",
                       n_left_out);
     }
     write_summary(set, out);
+    page_end(&page);
 }
 
-/* A section of the text as Markdown: a line without indent is a heading, a line below it an item, one that is indented further an item
-   of that item. */
-static void add_lists(struct strbuf *out, struct str text)
+/* ---- conditions ---- */
+
+static bool is_of(const struct report_case *c, struct str model)
 {
-    struct str line;
-    while (str_next(&text, '\n', &line)) {
-        size_t indent = str_span(line, 0, " ");
-        if (line.len) {
-            strbuf_add_z(out, indent == 0 ? "\n### " : indent <= ITEM_INDENT_MAX ? "- " : "  - ");
-            markdown_text(out, str_sub(line, indent, SIZE_MAX));
-            strbuf_add_z(out, indent == 0 ? "\n\n" : "\n");
+    return str_eq(c->model, model) && !str_eq_z(c->framework, "reperf");
+}
+
+/* Whether a case before that one has the same value; same_stack: and its stack. */
+static bool was_said(const struct report *report, const struct str *values, size_t idx,
+                     bool same_stack)
+{
+    for (size_t at = 0; at < idx; at++) {
+        if (values[at].ptr && str_eq(values[at], values[idx]) &&
+            (!same_stack || report->cases[at].stack == report->cases[idx].stack)) {
+            return true;
         }
     }
+    return false;
 }
 
-static void add_markdown_table(const struct report_audit *audit, struct str heading,
-                               struct strbuf *out)
+/* A row: "24 (Paddle, MXNet); 32 (PyTorch)". values: of each case, none where it does not name the condition. */
+static void add_condition(struct table *table, const struct report *report, struct str name,
+                          const struct str *values)
 {
-    CLEANUP(table) struct table table = table_of(COLUMNS "|cell");
-    for (size_t cell = 0; cell < audit->n_cells; cell++) {
-        if (str_eq(audit->cells[cell].cell->table, heading)) {
-            add_cell(&table.arena, &table, &audit->cells[cell], true);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        const char *between = " (";
+        if (!values[idx].ptr || was_said(report, values, idx, false)) {
+            continue;
         }
-    }
-    strbuf_add_z(out, "\n### ");
-    markdown_text(out, heading);
-    strbuf_add_z(out, "\n\n");
-    table_render_markdown(&table, out);
-}
-
-/* What the text says below its tables, and every finding, of the logs and of the manifest. */
-static void add_reasons(const struct report_audit *audit, struct strbuf *out)
-{
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, out->cap_bytes);
-    write_differing(audit, DIFFERING_STEPS, &text);
-    write_matches(audit, &text);
-    write_unproven(audit, &text);
-    add_lists(out, strbuf_str(&text));
-    if (audit->n_rows) {
-        add_lists(out, STR_LIT(LIKE_HEADING));
-        write_like(audit, table_render_markdown, out);
-    }
-    findings_out_markdown(&audit->findings, out);
-}
-
-/* Where it was printed and logged, and what the words of its tables mean: who gets this file may have no other. */
-static void add_sources(const struct report *report, struct strbuf *out)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct source_ref *page = &report->source;
-    const struct source_ref *logs = &report->logs_source;
-    bool has_page = report->n_cases > 0 && !report->cases[0].matched.ptr;
-    if (page->repository.ptr) {
-        struct str url =
-            has_page ? address_file(&arena, page, page->path, 0) : address_commit(&arena, page);
-        strbuf_printf(out, "\nPublished in <%.*s>, %.*s.",
-                      STR_ARG(url.len ? url : page->repository), STR_ARG(page->date));
-    }
-    if (logs->repository.ptr) {
-        struct str url = address_commit(&arena, logs);
-        strbuf_printf(out, "%s <%.*s>, %.*s.", page->repository.ptr ? " Its logs:" : "\nLogs:",
-                      STR_ARG(url.len ? url : logs->repository), STR_ARG(logs->date));
-    }
-    strbuf_add_z(out, page->repository.ptr || logs->repository.ptr ? "\n" : "");
-    strbuf_add_z(out, "\n");
-    for (size_t idx = 0; idx < N_AUDIT_WORDS; idx++) {
-        strbuf_printf(out, "- `%s`: %s\n", AUDIT_WORDS[idx].word, AUDIT_WORDS[idx].meaning);
-    }
-}
-
-void audit_out_markdown(const struct audit_set *set, struct strbuf *out)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    for (size_t idx = 0; idx < set->n; idx++) {
-        const struct report_audit *audit = &set->items[idx];
-        struct verdict_counts counts = {0};
-        strbuf_add_z(out, idx ? "\n## " : "## ");
-        markdown_text(out, audit->report->title);
-        count_verdicts(audit, &counts);
-        strbuf_printf(out, "\n\n**%s** `%.*s`: ", audit_meaning(&arena, &counts).ptr,
-                      STR_ARG(audit->report->id));
-        write_counts("", &counts, out);
-        write_inferred(audit, out);
-        strbuf_add_z(out, ".\n");
-        add_sources(audit->report, out);
-        for (size_t cell = 0; cell < audit->n_cells; cell++) {
-            if (is_first_of_table(audit, cell)) {
-                add_markdown_table(audit, audit->cells[cell].cell->table, out);
+        strbuf_printf(&text, "%s%.*s", text.len ? "; " : "", STR_ARG(values[idx]));
+        for (size_t at = idx; at < report->n_cases; at++) {
+            if (values[at].ptr && str_eq(values[at], values[idx]) &&
+                !was_said(report, values, at, true)) {
+                strbuf_printf(&text, "%s%.*s", between, STR_ARG(report->cases[at].stack->label));
+                between = ", ";
             }
         }
-        CLEANUP(strbuf) struct strbuf beside = STRBUF(1 << 20);
-        write_beside(audit, STR_EMPTY, &beside);
-        if (beside.len) {
-            strbuf_printf(out, "%.*s\n", STR_ARG(strbuf_str(&beside)));
-        }
-        add_reasons(audit, out);
+        strbuf_add_char(&text, ')');
     }
+    TABLE_ADD(table, name, strbuf_str(&text));
+}
+
+struct condition_names {
+    struct str names[CONDITION_NAMES_MAX];
+    size_t n;
+};
+
+static void find_names(struct condition_names *named, const struct conditions *conditions)
+{
+    for (size_t idx = 0; conditions && idx < conditions->n; idx++) {
+        if (!str_is_in(conditions->items[idx].name, named->names, named->n)) {
+            ASSERT(named->n < CONDITION_NAMES_MAX);
+            named->names[named->n++] = conditions->items[idx].name;
+        }
+    }
+}
+
+/* What the report, its scripts and its manifest state of the cases of a model. */
+static void write_conditions(struct page *page, const struct report *report, struct str model)
+{
+    CLEANUP(table) struct table table = table_of("condition|values, and whose");
+    struct str *values = arena_array(&page->arena, struct str, report->n_cases);
+    struct condition_names named = {.n = 0};
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        const struct report_case *c = &report->cases[idx];
+        if (is_of(c, model)) {
+            find_names(&named, c->environment ? &c->environment->conditions : NULL);
+            find_names(&named, &c->stack->conditions);
+            find_names(&named, &c->conditions);
+        }
+    }
+    for (size_t name = 0; name < named.n; name++) {
+        const char *z = str_z(&page->arena, named.names[name]);
+        for (size_t idx = 0; idx < report->n_cases; idx++) {
+            const struct report_case *c = &report->cases[idx];
+            bool has = is_of(c, model) && case_condition(c, z, &values[idx]);
+            values[idx] = !has ? STR_EMPTY : values[idx].ptr ? values[idx] : STR_LIT("not stated");
+        }
+        add_condition(&table, report, named.names[name], values);
+    }
+    page_fold(page, "conditions", model, false);
+    page_table(page, text_of(page, "Conditions of %.*s", STR_ARG(model)), &table);
+    page_fold_end(page);
+}
+
+/* ---- to be kept: who gets this file may have no other ---- */
+
+struct str audit_follow_words(struct arena *arena, const struct verdict_counts *counts)
+{
+    size_t n = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH] - counts->n_derived;
+    struct str text = str_printf(arena, "%zu follow from the published logs", n);
+    if (counts->n_derived) {
+        text = str_printf(arena, "%.*s, %zu from other published numbers", STR_ARG(text),
+                          counts->n_derived);
+    }
+    if (counts->n_proposed) {
+        text = str_printf(arena, "%.*s, %zu of them by a proposed format", STR_ARG(text),
+                          counts->n_proposed);
+    }
+    if (counts->n_inferred) {
+        text = str_printf(arena, "%.*s, %zu of them by rules inferred from %zu numbers",
+                          STR_ARG(text), counts->n_inferred, counts->n_asked);
+    }
+    return text;
+}
+
+/* How each number follows: its logs, samples and arithmetic. */
+static void write_hows(struct page *page, const struct report_audit *audit)
+{
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell_audit *a = &audit->cells[idx];
+        CLEANUP(strbuf) struct strbuf text = STRBUF(HTML_BYTES_MAX);
+        if (a->n_logs == 0) {
+            continue;
+        }
+        page_fold(page, "how", a->cell->id, false);
+        for (size_t log = 0; log < a->n_logs && log < LINKS_MAX; log++) {
+            struct str path = report_log_path(audit->report, a->logs[log].path);
+            page_line(
+                page, 2,
+                text_of(page, "%.*s, SHA-256 %.*s", STR_ARG(path), STR_ARG(a->logs[log].sha256)),
+                address_file(&page->arena, &audit->report->logs_source, path, 0));
+        }
+        write_how(&page->arena, audit->report, a, "  ", &text);
+        page_lines(page, strbuf_str(&text));
+        page_fold_end(page);
+    }
+}
+
+/* What only a page has: curves, how each number follows, and the conditions. */
+static void write_more(struct page *page, const struct report_audit *audit)
+{
+    const struct report *report = audit->report;
+    add_scaling(page, audit);
+    add_series(page, audit);
+    if (audit->n_cells) {
+        page_heading(page, 3, STR_EMPTY, STR_LIT("How each number follows"));
+        write_hows(page, audit);
+    }
+    page_heading(page, 3, STR_EMPTY,
+                 STR_LIT("Conditions, as the report and its scripts state them"));
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        struct str model = report->cases[idx].model;
+        size_t first = 0;
+        while (first < idx && !is_of(&report->cases[first], model)) {
+            first++;
+        }
+        if (first == idx && is_of(&report->cases[idx], model)) {
+            write_conditions(page, report, model);
+        }
+    }
+}
+
+static void write_kept(struct page *page, const struct report_audit *audit)
+{
+    struct verdict_counts counts = {0};
+    count_verdicts(audit, &counts);
+    write_title(page, audit->report);
+    page_line(page, 0, audit_meaning(&page->arena, &counts), STR_EMPTY);
+    write_counts_of(page, audit, "", &counts);
+    write_sources(page, audit->report);
+    write_tables(page, audit, true);
+    write_reasons(page, audit, page->form == PAGE_HTML ? DIFFERING_REASONS : DIFFERING_STEPS);
+    if (audit->n_rows) {
+        write_like(page, audit);
+    }
+    if (page->form == PAGE_HTML) {
+        write_more(page, audit);
+    }
+    page_heading(page, 3, STR_EMPTY, STR_LIT("Findings"));
+    findings_out(page, &audit->findings);
+}
+
+/* A row a report, and a link to each. */
+static void write_overview(struct page *page, const struct audit_set *set)
+{
+    CLEANUP(table)
+    struct table table = table_of("report|>numbers|>exact|>match|>differs|>no log");
+    for (size_t idx = 0; idx < set->n; idx++) {
+        struct verdict_counts counts = {0};
+        count_verdicts(&set->items[idx], &counts);
+        table_add(&table, set->items[idx].report->id);
+        table_addf(&table, "%zu", counts.n);
+        for (size_t verdict = 0; verdict <= AUDIT_NO_LOG; verdict++) {
+            table_addf(&table, "%zu", counts.of[verdict]);
+        }
+        page_line(page, 2, set->items[idx].report->title,
+                  text_of(page, "#%.*s", STR_ARG(set->items[idx].report->id)));
+    }
+    page_table(page, STR_LIT("How many published numbers follow from the published logs"), &table);
+}
+
+void audit_out_page(const struct audit_set *set, bool is_markdown, struct strbuf *out)
+{
+    struct page page = {.form = is_markdown ? PAGE_MARKDOWN : PAGE_HTML, .out = out};
+    struct verdict_counts all = {0};
+    for (size_t idx = 0; idx < set->n; idx++) {
+        count_verdicts(&set->items[idx], &all);
+    }
+    page_begin(
+        &page,
+        set->n == 1 ? set->items[0].report->title
+                    : STR_LIT("Published performance reports against their logs"),
+        text_of(
+            &page,
+            "Of %zu published numbers in %zu report%s, %.*s, %zu differ and %zu cannot be checked.",
+            all.n, set->n, plural_s(set->n), STR_ARG(audit_follow_words(&page.arena, &all)),
+            all.of[AUDIT_DIFFERS], all.of[AUDIT_NO_LOG]));
+    if (!is_markdown && set->n > 1) {
+        write_overview(&page, set);
+    }
+    for (size_t idx = 0; idx < set->n; idx++) {
+        write_kept(&page, &set->items[idx]);
+    }
+    page_fold(&page, "words", STR_LIT("and what they mean"), false);
+    for (size_t idx = 0; idx < N_AUDIT_WORDS; idx++) {
+        page_line(&page, 2,
+                  text_of(&page, "%s: %s", AUDIT_WORDS[idx].word, AUDIT_WORDS[idx].meaning),
+                  STR_EMPTY);
+    }
+    page_fold_end(&page);
+    page_end(&page);
 }

@@ -10,6 +10,7 @@
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "judge/stats.h"
+#include "view/page.h"
 
 #define OUTLIERS_MAX 65536
 #define WHERE_BYTES  48 /* of a value shown in a table: digests and flag lists are cut */
@@ -178,43 +179,36 @@ static void add_outliers(const struct compare *c, struct strbuf *out)
 
 void compare_text(const struct compare *c, bool is_markdown, struct strbuf *out)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct page page = {.form = is_markdown ? PAGE_MARKDOWN : PAGE_TEXT, .out = out};
     CLEANUP(table)
     struct table cells = table_of(
         c->a.log && c->b.log ? "case|>A|>B|>B to A|>95 % interval|repeats"
                              : "case|>A|>B|>B to A|>95 % interval|repeats|verdict A|verdict B");
     CLEANUP(table) struct table claims = table_of("claim of the report|A|B");
     CLEANUP(table) struct table changes = table_of("matters|what differs|A|B");
-    CLEANUP(strbuf) struct strbuf outliers = STRBUF(out->cap_bytes);
-    void (*render)(const struct table *, struct strbuf *) =
-        is_markdown ? table_render_markdown : table_render;
-    struct str line;
+    CLEANUP(strbuf) struct strbuf lines = STRBUF(out->cap_bytes);
     for (size_t idx = 0; idx < c->n_rows; idx++) {
         add_row(&cells, c, &c->rows[idx]);
     }
-    fill_claims(&arena, c, &claims);
+    fill_claims(&page.arena, c, &claims);
     fill_changes(c, &changes);
-    strbuf_printf(out, is_markdown ? "A: `%.*s`, B: `%.*s`\n\n" : "A  %.*s\nB  %.*s\n\n",
-                  STR_ARG(c->a.view.frozen.run_id), STR_ARG(c->b.view.frozen.run_id));
-    render(&cells, out);
+    page_lines(&page, text_of(&page, "A  %.*s\nB  %.*s\n\n", STR_ARG(c->a.view.frozen.run_id),
+                              STR_ARG(c->b.view.frozen.run_id)));
+    page_table(&page, STR_EMPTY, &cells);
     if (claims.n_cells) {
-        strbuf_add_char(out, '\n');
-        render(&claims, out);
+        page_lines(&page, STR_LIT("\n"));
+        page_table(&page, STR_EMPTY, &claims);
     }
-    add_outliers(c, &outliers);
-    struct str rest = strbuf_str(&outliers);
-    while (is_markdown && rest.len && str_next(&rest, '\n', &line)) {
-        strbuf_add_z(out, "\n");
-        markdown_text(out, line);
-        strbuf_add_z(out, "\n");
-    }
-    strbuf_add_str(out, rest);
-    strbuf_add_char(out, '\n');
+    add_outliers(c, &lines);
+    strbuf_add_char(&lines, '\n');
+    page_lines(&page, strbuf_str(&lines));
     if (changes.n_cells) {
-        render(&changes, out);
-        strbuf_add_z(out, is_markdown ? "\n" : "");
+        page_table(&page, STR_EMPTY, &changes);
     }
-    add_rest(c, out);
+    strbuf_clear(&lines);
+    add_rest(c, &lines);
+    page_lines(&page, strbuf_str(&lines));
+    page_end(&page);
 }
 
 static void add_csv_side(struct table *table, const struct cell_result *cell)

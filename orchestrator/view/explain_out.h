@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf explain` of a cell, a rule or a format: for people, and as members of the JSON document (manifests/schema/explain-output.json).
-   Writers append. */
+/* `reperf explain` of a cell, for people and as JSON, and of a rule or a format: items of the JSON document
+   (manifests/schema/explain-output.json). Writers append. */
 #ifndef VIEW_EXPLAIN_OUT_H
 #define VIEW_EXPLAIN_OUT_H
 
@@ -29,8 +29,6 @@ struct explain_users {
     struct explain_user *items;
     size_t n;
 };
-void explain_rule_text(const struct rule *rule, const struct explain_users *users,
-                       struct strbuf *out);
 void explain_put_rule(const struct rule *rule, const struct explain_users *users,
                       struct json_out *out);
 
@@ -40,9 +38,7 @@ struct explain_format {
     const char *path;        /* of that */
     struct explain_users users;
 };
-MUST_CHECK int explain_format_text(struct arena *arena, const struct explain_format *of,
-                                   struct strbuf *out, struct err *err);
-MUST_CHECK int explain_format_json(struct arena *arena, const struct explain_format *of,
-                                   struct json_out *out, struct err *err);
+MUST_CHECK int explain_put_format(struct arena *arena, const struct explain_format *of,
+                                  struct json_out *out, struct err *err);
 
 #endif

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules and formats, and which cells they are for. */
+/* Rules and formats, and which cells they are for: their text is made from the document. */
 #include "base/base.h"
 
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "view/explain_out.h"
-
-static void add_users(const struct explain_users *users, struct strbuf *out)
-{
-    strbuf_printf(out, "  used by %zu cell%s\n", users->n, users->n == 1 ? "" : "s");
-    for (size_t idx = 0; idx < users->n; idx++) {
-        strbuf_printf(out, "    %.*s %.*s\n", STR_ARG(users->items[idx].report->id),
-                      STR_ARG(users->items[idx].cell->id));
-    }
-}
 
 static const struct json_field USER_ROWS[] = {
     ROW_VIA("report", struct explain_user, report, id, 0),
@@ -23,52 +14,6 @@ static const struct json_field USERS_ROWS[] = {
     ROW_LIST("cells", struct explain_users, items, n, USER_ROWS, 0)};
 
 /* ---- rules ---- */
-
-static void add_window(const struct window *w, struct strbuf *out)
-{
-    bool is_whole = !w->has_steps && !w->skips_warmup && !w->skip && !w->drop_last && !w->last;
-    if (w->has_steps) {
-        strbuf_printf(out, "steps %" PRId64 " to %" PRId64 "; ", w->step_from, w->step_to);
-    }
-    if (w->skips_warmup) {
-        strbuf_add_z(out, "without the warm-up that the log states; ");
-    }
-    if (w->skip) {
-        strbuf_printf(out, "without the first %" PRId64 "; ", w->skip);
-    }
-    if (w->drop_last) {
-        strbuf_printf(out, "without the last %" PRId64 "; ", w->drop_last);
-    }
-    if (w->last) {
-        strbuf_printf(out, "the last %" PRId64 " alone; ", w->last);
-    }
-    strbuf_add_z(out, is_whole ? "every sample" : "of each rank that prints");
-}
-
-void explain_rule_text(const struct rule *rule, const struct explain_users *users,
-                       struct strbuf *out)
-{
-    strbuf_printf(out, "%.*s (rule)\n  ", STR_ARG(rule->id));
-    rule_describe(rule, out);
-    strbuf_printf(out, "\n  series      %.*s\n  run         %s%s\n  window      ",
-                  STR_ARG(rule->series), RUN_CHOICE_NAMES[rule->run],
-                  rule->match_gpus ? ", the samples of the row's number of GPUs" : "");
-    add_window(&rule->window, out);
-    strbuf_printf(out, "\n  statistic   %s", STATISTIC_NAMES[rule->statistic]);
-    if (rule->trim_count || rule->trim_share > 0) {
-        strbuf_printf(out, ", %" PRId64 " or %g %% dropped at each end, whichever is more",
-                      rule->trim_count, 100 * rule->trim_share);
-    }
-    strbuf_printf(out, "\n  scale       %s%s%.*s\n  rounding    %s\n  repeats     %s\n",
-                  SCALE_NAMES[rule->scale], rule->fact.len ? " " : "", STR_ARG(rule->fact),
-                  ROUNDING_NAMES[rule->rounding], REPEATS_NAMES[rule->repeats]);
-    if (rule->success.fact.ptr) {
-        strbuf_printf(out, "  success     %.*s is %.*s\n", STR_ARG(rule->success.fact),
-                      STR_ARG(rule->success.value));
-    }
-    strbuf_printf(out, "  origin      %.*s: %.*s\n", STR_ARG(rule->origin), STR_ARG(rule->source));
-    add_users(users, out);
-}
 
 static void put_step(struct json_out *out, const char *key, const void *of)
 {
@@ -210,57 +155,8 @@ static int read_format(struct arena *arena, const struct explain_format *of,
     return 0;
 }
 
-static bool is_first_report(const struct explain_users *users, size_t idx)
-{
-    return idx == 0 || users->items[idx].report != users->items[idx - 1].report;
-}
-
-int explain_format_text(struct arena *arena, const struct explain_format *of, struct strbuf *out,
-                        struct err *err)
-{
-    struct format_says says;
-    const struct rule *rules = of->format->rules;
-    if (read_format(arena, of, &says, err) < 0) {
-        return -1;
-    }
-    strbuf_printf(out, "%.*s (format)\n  %.*s; framework %.*s\n  %s\n  source: %.*s\n",
-                  STR_ARG(says.id), STR_ARG(says.title), STR_ARG(says.framework), of->path,
-                  STR_ARG(says.source));
-    for (size_t idx = 0; idx < says.series.n; idx++) {
-        const struct part *s = &says.series.items[idx];
-        strbuf_printf(out, "  series %.*s: %.*s of the %.*s%s%.*s\n    %.*s\n", STR_ARG(s->name),
-                      STR_ARG(s->quantity), STR_ARG(s->scope), s->unit.len ? ", in " : "",
-                      STR_ARG(s->unit), STR_ARG(s->pattern));
-    }
-    for (size_t idx = 0; idx < says.facts.n; idx++) {
-        const struct part *f = &says.facts.items[idx];
-        strbuf_printf(out, "  fact %.*s%s%.*s\n    %.*s\n", STR_ARG(f->name),
-                      f->says.len ? ", which is then " : "", STR_ARG(f->says), STR_ARG(f->pattern));
-    }
-    for (size_t idx = 0; idx < says.absent.n; idx++) {
-        strbuf_printf(out, "  absent %.*s: %.*s\n", STR_ARG(says.absent.items[idx].name),
-                      STR_ARG(says.absent.items[idx].why));
-    }
-    for (size_t idx = 0; idx < says.n_rules; idx++) {
-        strbuf_printf(out, "  rule %.*s: ", STR_ARG(rules[idx].id));
-        rule_describe(&rules[idx], out);
-        strbuf_add_char(out, '\n');
-    }
-    for (size_t idx = 0, n = 0; idx < of->users.n; idx++) {
-        n = is_first_report(&of->users, idx) ? 1 : n + 1;
-        if (idx + 1 == of->users.n || is_first_report(&of->users, idx + 1)) {
-            strbuf_printf(out, "  report %.*s: %zu cell%s\n",
-                          STR_ARG(of->users.items[idx].report->id), n, n == 1 ? "" : "s");
-        }
-    }
-    if (of->users.n == 0) {
-        strbuf_add_z(out, "  no report has a log of it\n");
-    }
-    return 0;
-}
-
-int explain_format_json(struct arena *arena, const struct explain_format *of, struct json_out *out,
-                        struct err *err)
+int explain_put_format(struct arena *arena, const struct explain_format *of, struct json_out *out,
+                       struct err *err)
 {
     struct format_says says;
     if (read_format(arena, of, &says, err) < 0) {

@@ -7,9 +7,6 @@
 #include "view/address.h"
 
 #define SCHEMA_VERSION 1
-#define RED            "\033[31m"
-#define YELLOW         "\033[33m"
-#define PLAIN          "\033[0m"
 
 size_t findings_count(const struct findings *list, enum finding_level level)
 {
@@ -77,61 +74,24 @@ static bool is_first_of_rule(const struct findings *list, size_t idx)
     return true;
 }
 
-static const char *title_of(const char *id)
-{
-    const struct finding_rule *found = Z_NAMED(FINDING_RULES, N_FINDING_RULES, id, str_of(id));
-    return found ? found->title : "";
-}
-
-static void write_block(const struct findings *list, size_t first, bool is_colored,
-                        struct strbuf *out)
+static void write_block(struct page *page, const struct findings *list, size_t first)
 {
     const struct finding *head = &list->items[first];
-    const char *color = head->level == LEVEL_ERROR     ? RED
-                        : head->level == LEVEL_WARNING ? YELLOW
-                                                       : "";
-    strbuf_printf(out, "%s%s%s %s: %s\n", is_colored ? color : "", FINDING_LEVEL_NAMES[head->level],
-                  is_colored ? PLAIN : "", head->id, title_of(head->id));
-    for (size_t idx = first; idx < list->n; idx++) {
-        if (list->items[idx].id == head->id) {
-            strbuf_add_z(out, "    ");
-            strbuf_add_plain(out, list->items[idx].message);
-            strbuf_add_z(out, "\n        ");
-            strbuf_add_plain(out, list->items[idx].where);
-            strbuf_add_char(out, '\n');
-        }
+    const struct finding_rule *rule = Z_NAMED(FINDING_RULES, N_FINDING_RULES, id, str_of(head->id));
+    page_fold(page, FINDING_LEVEL_NAMES[head->level],
+              text_of(page, "%s: %s", head->id, rule ? rule->title : ""),
+              head->level == LEVEL_ERROR);
+    if (rule && page->form == PAGE_HTML) {
+        page_line(page, 0, finding_help(rule), STR_EMPTY);
     }
-}
-
-/* The last part of a path, and what follows it: a link says the rest. */
-static struct str file_name(struct str where)
-{
-    size_t end = str_cspan(where, 0, " ");
-    while (end > 0 && where.ptr[end - 1] != '/') {
-        end--;
-    }
-    return str_sub(where, end, SIZE_MAX);
-}
-
-static void write_markdown(const struct findings *list, size_t first, struct strbuf *out)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct finding *head = &list->items[first];
-    strbuf_printf(out, "\n### %s %s: ", FINDING_LEVEL_NAMES[head->level], head->id);
-    markdown_text(out, str_of(title_of(head->id)));
-    strbuf_add_z(out, "\n\n");
     for (size_t idx = first; idx < list->n; idx++) {
         const struct finding *f = &list->items[idx];
-        if (f->id != head->id) {
-            continue;
+        if (f->id == head->id) {
+            page_line(page, 4, f->message, STR_EMPTY);
+            page_line(page, 8, f->where, address_of_spot(&page->arena, &f->at));
         }
-        struct str url = address_of_spot(&arena, &f->at);
-        strbuf_add_z(out, "- ");
-        markdown_text(out, f->message);
-        strbuf_add_z(out, url.len ? "\n  - [" : "\n  - ");
-        markdown_text(out, url.len ? file_name(f->where) : f->where);
-        strbuf_printf(out, url.len ? "](<%.*s>)\n" : "\n", STR_ARG(url));
     }
+    page_fold_end(page);
 }
 
 /* Of each rule the first finding, worst first; SIZE_MAX after the last. */
@@ -147,19 +107,11 @@ static size_t next_block(const struct findings *list, size_t *level, size_t from
     return SIZE_MAX;
 }
 
-void findings_out_blocks(const struct findings *list, bool is_colored, struct strbuf *out)
+void findings_out(struct page *page, const struct findings *list)
 {
     size_t level = LEVEL_ERROR;
     for (size_t idx = 0; (idx = next_block(list, &level, idx)) != SIZE_MAX; idx++) {
-        write_block(list, idx, is_colored, out);
-    }
-}
-
-void findings_out_markdown(const struct findings *list, struct strbuf *out)
-{
-    size_t level = LEVEL_ERROR;
-    for (size_t idx = 0; (idx = next_block(list, &level, idx)) != SIZE_MAX; idx++) {
-        write_markdown(list, idx, out);
+        write_block(page, list, idx);
     }
 }
 
@@ -185,7 +137,9 @@ void findings_out_counts(const struct findings *list, struct strbuf *out)
 
 void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out)
 {
-    findings_out_blocks(list, is_colored, out);
+    struct page page = {.out = out, .is_colored = is_colored};
+    findings_out(&page, list);
     findings_out_counts(list, out);
     strbuf_add_char(out, '\n');
+    page_end(&page);
 }

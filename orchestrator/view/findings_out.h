@@ -7,6 +7,7 @@
 #include "codec/json_table.h"
 #include "judge/finding.h"
 #include "load/load.h"
+#include "view/page.h"
 
 extern const struct json_field FINDING_ROWS[4]; /* the same in audit and lint */
 extern const struct json_document LINT_DOCUMENT;
@@ -15,12 +16,12 @@ extern const struct json_document LINT_DOCUMENT;
 void lint_out_json(const struct report_set *reports, const struct findings *lists,
                    struct strbuf *out);
 
-/* Worst first; one block a rule, a line a place. blocks: without the counts at the end. */
-void findings_out_blocks(const struct findings *list, bool is_colored, struct strbuf *out);
-void findings_out_markdown(const struct findings *list, struct strbuf *out);
+/* Worst first; one fold a rule, a line a place. */
+void findings_out(struct page *page, const struct findings *list);
 /* "1 error, 0 warnings, 3 notes" */
 void findings_out_counts(const struct findings *list, struct strbuf *out);
 void findings_out_levels(const size_t n_of[], struct strbuf *out);
+/* And the counts. */
 void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out);
 
 size_t findings_count(const struct findings *list, enum finding_level level);

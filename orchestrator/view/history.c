@@ -7,7 +7,8 @@
 
 #include "base/table.h"
 #include "judge/verdict.h"
-#include "view/page_parts.h"
+#include "view/chart.h"
+#include "view/page.h"
 #include "view/run_text.h"
 
 /* ---- the document ---- */
@@ -48,9 +49,10 @@ const struct json_document HISTORY_DOCUMENT = {
 
 /* ---- text ---- */
 
-void history_text(const struct history *history, const struct history_text_opts *opts,
-                  struct strbuf *out)
+static void write_history(struct page *page, const struct history *history,
+                          const struct history_text_opts *opts)
 {
+    CLEANUP(strbuf) struct strbuf text = STRBUF(4096);
     CLEANUP(table)
     struct table table =
         table_of(opts->wants_folder ? "time|run|report|profile|case|>value|unit|verdict|lies in"
@@ -84,17 +86,25 @@ void history_text(const struct history *history, const struct history_text_opts 
         }
     }
     if (!opts->is_quiet || table.n_cells) {
-        table_render(&table, out);
-        strbuf_add_char(out, '\n');
+        page_table(page, STR_LIT("Finished runs"), &table);
+        page_lines(page, STR_LIT("\n"));
     }
-    strbuf_printf(out, "%zu run%s, %zu cell%s", history->n_runs, plural_s(history->n_runs),
+    strbuf_printf(&text, "%zu run%s, %zu cell%s", history->n_runs, plural_s(history->n_runs),
                   history->n_cells, plural_s(history->n_cells));
-    run_out_counts(n_of, out);
+    run_out_counts(n_of, &text);
     if (history->n_damaged) {
-        strbuf_printf(out, "; %zu damaged run%s", history->n_damaged,
-                      history->n_damaged == 1 ? "" : "s");
+        strbuf_printf(&text, "; %zu damaged run%s", history->n_damaged,
+                      plural_s(history->n_damaged));
     }
-    strbuf_add_char(out, '\n');
+    page_line(page, 0, strbuf_str(&text), STR_EMPTY);
+}
+
+void history_text(const struct history *history, const struct history_text_opts *opts,
+                  struct strbuf *out)
+{
+    struct page page = {.out = out};
+    write_history(&page, history, opts);
+    page_end(&page);
 }
 
 /* ---- the page ---- */
@@ -135,59 +145,27 @@ static void add_chart(struct page *page, const struct history_cell *points, size
     if (spark.n < 2) {
         return; /* one number is no curve: the table has it */
     }
-    strbuf_add_z(page->out, "<figure class=\"history\">");
+    HTML(page->out,
+         "<figure class=\"history\"><figcaption><b>{}</b> <span class=\"soft\">{}, "
+         "{}</span></figcaption>",
+         points[first].cell->case_id, points[first].run->report,
+         str_of(plan_kind_name(points[first].run->profile, points[first].run->is_rehearsal)));
     chart_spark(page->out, &spark, &ends[0], &ends[1]);
     HTML(page->out, "<figcaption>{} runs in order, between {} and {} {}</figcaption></figure>\n",
-         count_text(page, spark.n), text_of(page, "%.4g", low), text_of(page, "%.4g", high),
+         text_of(page, "%zu", spark.n), text_of(page, "%.4g", low), text_of(page, "%.4g", high),
          points[first].cell->unit);
-}
-
-static void add_case(struct page *page, const struct history_cell *points, size_t n, size_t first)
-{
-    const struct history_cell *head = &points[first];
-    page_section(page, arena_printf(&page->arena, "case-%zu", first + 1), head->cell->case_id);
-    HTML(page->out, "<p class=\"meta\">Report {}, profile {}.</p>\n", head->run->report,
-         str_of(plan_kind_name(head->run->profile, head->run->is_rehearsal)));
-    add_chart(page, points, n, first);
-    page_table(page,
-               text_of(page, "Each finished run%s%.*s", head->cell->unit.len ? ", in " : "",
-                       STR_ARG(head->cell->unit)),
-               "Run|n:Value|Verdict");
-    for (size_t idx = first; idx < n; idx++) {
-        const struct history_cell *point = &points[idx];
-        if (is_alike(head, point)) {
-            page_row(page, "run", STR_EMPTY);
-            page_cell(page, point->run->name ? str_of(point->run->name) : point->run->dir.id);
-            page_note(page, point->run->name ? point->run->dir.id : STR_EMPTY);
-            page_note(page, str_of(point->run->time));
-            PAGE_CELLS(page,
-                       isfinite(point->cell->value) ? number_text(page, point->cell->value)
-                                                    : STR_LIT("\xe2\x80\x93"),
-                       point->cell->verdict);
-        }
-    }
-    page_table_end(page);
-    page_section_end(page);
 }
 
 void history_page(const struct history *history, struct strbuf *out)
 {
-    struct page page = {.out = out};
-    size_t n = history->n_cells;
-    size_t n_cases = 0;
-    for (size_t idx = 0; idx < n; idx++) {
-        n_cases += is_first(history->cells, idx);
-    }
-    page_begin(&page, STR_LIT("Runs over time"));
-    HTML(out,
-         "<p class=\"headline\">{} number{} of {} case{} from finished runs on this machine, "
-         "oldest first.</p></header>\n<main id=\"main\">\n",
-         count_text(&page, n), n == 1 ? STR_EMPTY : STR_LIT("s"), count_text(&page, n_cases),
-         n_cases == 1 ? STR_EMPTY : STR_LIT("s"));
-    for (size_t idx = 0; idx < n; idx++) {
+    struct page page = {.form = PAGE_HTML, .out = out};
+    page_begin(&page, STR_LIT("Runs over time"),
+               STR_LIT("Numbers of finished runs on this machine, oldest first."));
+    for (size_t idx = 0; idx < history->n_cells; idx++) {
         if (is_first(history->cells, idx)) {
-            add_case(&page, history->cells, n, idx);
+            add_chart(&page, history->cells, history->n_cells, idx);
         }
     }
+    write_history(&page, history, &(const struct history_text_opts){0});
     page_end(&page);
 }

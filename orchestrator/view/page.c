@@ -2,18 +2,40 @@
 #include "base/base.h"
 
 #include "view/page.h"
-#include "view/page_parts.h"
-
-#include <math.h>
 
 #include "base/embed.h"
 
-#define SHADE_MAX 45.0 /* percent: text on it keeps a contrast of 4.5 */
+#define PLAIN           "\033[0m"
+#define BOLD            "\033[1m"
+#define ITEM_INDENT_MAX 4
 
 EMBED(page_css, "orchestrator/view/page.css");
 
-void page_begin(struct page *page, struct str title)
+static const struct look {
+    const char *word, *color, *css; /* in a terminal; on a page */
+} LOOKS[] = {
+    {"exact", "\033[32m", "good"},  {"match", "\033[33m", "near"}, {"differs", "\033[31m", "bad"},
+    {"no_log", "\033[90m", "none"}, {"error", "\033[31m", "bad"},  {"warning", "\033[33m", "doubt"},
+    {"note", "", "none"},           {"reproduced", "", "good"},    {"faster", "", "near"},
+    {"slower", "", "bad"},          {"failed", "", "bad"},         {"not_run", "", "doubt"},
+    {"not_comparable", "", "none"}, {"outlier", "", "bad"},
+};
+#define N_VERDICTS 4 /* the first of them are painted in tables of text */
+
+/* The look of a word, or of the first of several; NULL: none. */
+static const struct look *look_of(struct str text)
 {
+    struct str word = str_sub(text, 0, str_cspan(text, 0, " ,"));
+    return Z_NAMED(LOOKS, ARRAY_LEN(LOOKS), word, word);
+}
+
+/* ---- the frame ---- */
+
+void page_begin(struct page *page, struct str title, struct str headline)
+{
+    if (page->form != PAGE_HTML) {
+        return;
+    }
     HTML(page->out,
          "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -24,199 +46,219 @@ void page_begin(struct page *page, struct str title)
     html_style(page->out, embedded_body(EMBEDDED(page_css)));
     HTML(page->out,
          "</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n"
-         "<header><h1>{}</h1>\n",
-         title);
+         "<header><h1>{}</h1>\n<p class=\"headline\">{}</p></header>\n<main id=\"main\">\n",
+         title, headline);
+}
+
+static void end_list(struct page *page)
+{
+    strbuf_add_z(page->out, page->is_listing && page->form == PAGE_HTML ? "</ul>\n" : "");
+    page->is_listing = false;
 }
 
 void page_end(struct page *page)
 {
-    strbuf_add_z(
-        page->out,
-        "</main>\n<footer><p>Made by reperf " REPERF_VERSION
-        ". This page is self-contained and requests nothing from the network.</p></footer>\n"
-        "</body>\n</html>\n");
+    end_list(page);
+    strbuf_add_z(page->out, page->form == PAGE_HTML
+                                ? "</main>\n<footer><p>Made by reperf " REPERF_VERSION
+                                  ". This page is self-contained and requests nothing from the "
+                                  "network.</p></footer>\n</body>\n</html>\n"
+                                : "");
     arena_release(&page->arena);
-    VEC_RELEASE(&page->css);
 }
 
-void page_section(struct page *page, const char *id, struct str title)
+/* ---- lines ---- */
+
+void page_heading(struct page *page, int level, struct str id, struct str text)
 {
-    bool is_part = page->prefix.len > 0;
-    struct str full = is_part ? text_of(page, "%.*s-%s", STR_ARG(page->prefix), id) : str_of(id);
-    HTML(page->out, "<section class=\"card\" id=\"{}\">", full);
-    HTML(page->out, is_part ? "<h3>{}</h3>\n" : "<h2 class=\"first\">{}</h2>\n", title);
-    if (page->nav) {
-        HTML(page->nav, "<li><a href=\"#{}\">{}</a></li>", full, title);
+    end_list(page);
+    if (page->form == PAGE_HTML) {
+        strbuf_printf(page->out, "<h%d", level);
+        if (id.len) {
+            HTML(page->out, " id=\"{}\"", id);
+        }
+        HTML(page->out, ">{}", text);
+        strbuf_printf(page->out, "</h%d>\n", level);
+    } else if (page->form == PAGE_MARKDOWN) {
+        strbuf_printf(page->out, "%s%.*s ", page->out->len ? "\n" : "", level, "####");
+        markdown_text(page->out, text);
+        strbuf_add_char(page->out, '\n');
+    } else {
+        bool is_bold = page->is_colored && level == 2;
+        strbuf_printf(page->out, "%s%s%.*s%s\n", page->out->len ? "\n" : "", is_bold ? BOLD : "",
+                      STR_ARG(text), is_bold ? PLAIN : "");
     }
 }
 
-void page_section_end(struct page *page)
+static void add_html_line(struct page *page, size_t indent, struct str text, struct str url)
 {
-    strbuf_add_z(page->out, "</section>\n");
+    if (!indent) {
+        end_list(page);
+    }
+    strbuf_add_z(page->out, !indent ? "<p>" : page->is_listing ? "" : "<ul>\n");
+    strbuf_add_z(page->out, !indent                     ? ""
+                            : indent <= ITEM_INDENT_MAX ? "<li>"
+                                                        : "<li class=\"sub\">");
+    if (url.len) {
+        HTML(page->out, "<a href=\"{}\" rel=\"noreferrer\">{}</a>", url, text);
+    } else {
+        html_text(page->out, text);
+    }
+    strbuf_add_z(page->out, indent ? "</li>\n" : "</p>\n");
+    page->is_listing = indent;
+}
+
+static void add_markdown_line(struct page *page, size_t indent, struct str text, struct str url)
+{
+    strbuf_add_z(page->out, indent && page->is_listing ? "" : "\n");
+    strbuf_add_z(page->out, !indent ? "" : indent <= ITEM_INDENT_MAX ? "- " : "  - ");
+    strbuf_add_z(page->out, url.len ? "[" : "");
+    markdown_text(page->out, text);
+    strbuf_printf(page->out, url.len ? "](<%.*s>)\n" : "\n", STR_ARG(url));
+    page->is_listing = indent;
+}
+
+void page_line(struct page *page, size_t indent, struct str text, struct str url)
+{
+    if (page->form == PAGE_HTML) {
+        add_html_line(page, indent, text, url);
+    } else if (page->form == PAGE_MARKDOWN) {
+        add_markdown_line(page, indent, text, url);
+    } else {
+        strbuf_printf(page->out, "%*s", (int)indent, "");
+        strbuf_add_plain(page->out, text);
+        strbuf_add_char(page->out, '\n');
+    }
+}
+
+void page_lines(struct page *page, struct str lines)
+{
+    struct str line;
+    if (page->form == PAGE_TEXT) {
+        strbuf_add_str(page->out, lines);
+        return;
+    }
+    while (str_next(&lines, '\n', &line)) {
+        size_t indent = str_span(line, 0, " ");
+        if (line.len && !indent && str_starts(lines, STR_LIT("  "))) {
+            page_heading(page, 3, STR_EMPTY, line);
+        } else if (line.len) {
+            page_line(page, indent, str_sub(line, indent, SIZE_MAX), STR_EMPTY);
+        }
+    }
 }
 
 /* ---- tables ---- */
 
-static void add_class(struct page *page, const char *css)
+/* A table's text, the words of verdicts between blanks in colour. */
+static void add_painted(struct strbuf *out, struct str text)
 {
-    if (css && *css) {
-        strbuf_printf(page->out, " class=\"%s\"", css);
+    struct str line;
+    while (str_next(&text, '\n', &line)) {
+        const struct look *look = NULL;
+        int64_t at = -1;
+        for (size_t idx = 0; idx < N_VERDICTS && at < 0; idx++) {
+            char padded[16];
+            look = &LOOKS[idx];
+            snprintf(padded, sizeof(padded), " %s ", look->word);
+            at = str_find(line, str_of(padded));
+        }
+        size_t len = at < 0 ? 0 : strlen(look->word) + 2;
+        size_t from = at < 0 ? line.len : (size_t)at;
+        strbuf_add_str(out, str_sub(line, 0, from));
+        if (at >= 0) {
+            strbuf_printf(out, "%s%.*s" PLAIN, look->color, (int)len, line.ptr + from);
+            strbuf_add_str(out, str_sub(line, from + len, SIZE_MAX));
+        }
+        strbuf_add_z(out, text.ptr ? "\n" : "");
     }
 }
 
-void page_column(struct page *page, struct str head, const char *css)
+/* It may be broken behind its slashes. */
+static void add_html_text(struct strbuf *out, struct str text)
 {
-    VEC_PUSH(&page->css, css);
-    strbuf_add_z(page->out, "<th scope=\"col\"");
-    add_class(page, css);
-    HTML(page->out, ">{}</th>", head);
+    struct str part;
+    while (str_next(&text, '/', &part)) {
+        html_text(out, part);
+        strbuf_add_z(out, text.ptr ? "/<wbr>" : "");
+    }
 }
 
-void page_table(struct page *page, struct str caption, const char *heads)
+/* Its column's heading goes with each cell: a phone shows a row as a list. */
+static void add_html_cell(struct strbuf *out, const struct table_column *column, struct str text)
 {
-    struct str rest = str_of(heads), head;
-    page->css.n = 0;
-    page->is_head_open = true;
-    HTML(page->out,
+    const struct look *look = str_starts(column->head, STR_LIT("verdict")) ? look_of(text) : NULL;
+    HTML(out, "<td data-h=\"{}\"", column->head);
+    if (look || column->is_right) {
+        strbuf_printf(out, " class=\"%s%s\"", look ? "v " : "n", look ? look->css : "");
+    }
+    strbuf_add_char(out, '>');
+    add_html_text(out, text);
+    strbuf_add_z(out, "</td>");
+}
+
+static void add_html_table(struct strbuf *out, struct str caption, const struct table *table)
+{
+    HTML(out,
          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>"
          "<caption>{}</caption><thead><tr>",
          caption, caption);
-    while (str_next(&rest, '|', &head)) {
-        int64_t colon = str_find(head, STR_LIT(":"));
-        page_column(page, str_sub(head, (size_t)(colon + 1), SIZE_MAX),
-                    colon < 0 ? NULL : str_z(&page->arena, str_sub(head, 0, (size_t)colon)));
+    for (size_t idx = 0; idx < table->n_columns; idx++) {
+        strbuf_printf(out, "<th scope=\"col\"%s>",
+                      table->columns[idx].is_right ? " class=\"n\"" : "");
+        HTML(out, "{}</th>", table->columns[idx].head);
     }
-}
-
-/* Or the head, before the first. */
-static void close_row(struct page *page)
-{
-    strbuf_add_z(page->out, page->is_head_open ? "</tr></thead>\n<tbody>\n" : "");
-    page->is_head_open = false;
-    if (page->is_row_open) {
-        ASSERT(page->column == page->css.n);
-        strbuf_add_z(page->out, page->css.n == 1 ? "</th></tr>\n" : "</td></tr>\n");
-    }
-    page->is_row_open = false;
-}
-
-void page_row(struct page *page, const char *css, struct str id)
-{
-    close_row(page);
-    page->is_row_open = true;
-    page->column = 0;
-    strbuf_add_z(page->out, "<tr");
-    add_class(page, css);
-    if (id.len) {
-        HTML(page->out, " data-cell=\"{}\"", id);
-    }
-    strbuf_add_char(page->out, '>');
-}
-
-void page_cell(struct page *page, struct str text)
-{
-    size_t column = page->column++;
-    ASSERT(page->is_row_open);
-    ASSERT(column < page->css.n);
-    strbuf_add_z(page->out, column == 0   ? "<th scope=\"row\""
-                            : column == 1 ? "</th><td"
-                                          : "</td><td");
-    add_class(page, page->css.items[column]);
-    HTML(page->out, ">{}", text);
-}
-
-void page_shaded(struct page *page, double share, struct str text)
-{
-    ASSERT(page->column > 0);
-    strbuf_add_z(page->out, page->column++ == 1 ? "</th>" : "</td>");
-    HTML(page->out, "<td style=\"--p:{}%\">{}",
-         text_of(page, "%.0f", SHADE_MAX * fmin(fmax(share, 0), 1)), text);
-}
-
-void page_cells(struct page *page, const struct str *texts, size_t n)
-{
-    for (size_t idx = 0; idx < n; idx++) {
-        page_cell(page, texts[idx]);
-    }
-}
-
-void page_table_end(struct page *page)
-{
-    close_row(page);
-    strbuf_add_z(page->out, "</tbody></table></div>\n");
-}
-
-/* ---- texts ---- */
-
-void page_note(struct page *page, struct str text)
-{
-    if (text.len) {
-        HTML(page->out, "<small>{}</small>", text);
-    }
-}
-
-void page_soft(struct page *page, struct str text)
-{
-    if (text.len) {
-        HTML(page->out, "<p class=\"soft\">{}</p>\n", text);
-    }
-}
-
-void page_case_id(struct page *page, struct str id)
-{
-    strbuf_add_z(page->out, "<code>");
-    for (size_t at = 0, from = 0; at < id.len; at++) {
-        if (id.ptr[at] == '/' || at + 1 == id.len) {
-            html_text(page->out, str_sub(id, from, at + 1 - from));
-            strbuf_add_z(page->out, at + 1 < id.len ? "<wbr>" : "");
-            from = at + 1;
+    strbuf_add_z(out, "</tr></thead>\n<tbody>\n");
+    for (size_t row = 0; row < table->n_cells; row += table->n_columns) {
+        strbuf_add_z(out, "<tr><th scope=\"row\">");
+        add_html_text(out, table->cells[row]);
+        strbuf_add_z(out, "</th>");
+        for (size_t idx = 1; idx < table->n_columns; idx++) {
+            add_html_cell(out, &table->columns[idx], table->cells[row + idx]);
         }
+        strbuf_add_z(out, "</tr>\n");
     }
-    strbuf_add_z(page->out, "</code>");
+    strbuf_add_z(out, "</tbody></table></div>\n");
 }
 
-void page_link(struct page *page, struct str url, struct str text)
+void page_table(struct page *page, struct str caption, const struct table *table)
 {
-    if (url.len) {
-        HTML(page->out, "<a href=\"{}\" rel=\"noreferrer\"><code>{}</code></a>", url, text);
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, page->out->cap_bytes);
+    end_list(page);
+    if (page->form == PAGE_HTML) {
+        add_html_table(page->out, caption, table);
+    } else if (page->form == PAGE_MARKDOWN) {
+        strbuf_add_z(page->out, page->out->len ? "\n" : "");
+        table_render_markdown(table, page->out);
+    } else if (page->is_colored) {
+        table_render(table, &text);
+        add_painted(page->out, strbuf_str(&text));
     } else {
-        HTML(page->out, "<code>{}</code>", text);
+        table_render(table, page->out);
     }
 }
 
-void page_verdict(struct page *page, const char *css, const char *icon, const char *word)
-{
-    strbuf_printf(page->out, "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>", css,
-                  icon, word);
-}
+/* ---- folds ---- */
 
-struct str percent_text(struct page *page, double share)
+void page_fold(struct page *page, const char *word, struct str text, bool is_open)
 {
-    double percent = share * 100;
-    if (!isfinite(percent)) {
-        return STR_EMPTY;
+    const struct look *look = look_of(str_of(word));
+    end_list(page);
+    if (page->form == PAGE_HTML) {
+        strbuf_printf(page->out, "<details%s><summary><span class=\"v %s\">%s</span> ",
+                      is_open ? " open" : "", look ? look->css : "", word);
+        HTML(page->out, "{}</summary>\n", text);
+    } else if (page->form == PAGE_MARKDOWN) {
+        page_heading(page, 3, STR_EMPTY, text_of(page, "%s %.*s", word, STR_ARG(text)));
+    } else {
+        const char *color = page->is_colored && look ? look->color : "";
+        strbuf_printf(page->out, "%s%s%s %.*s\n", color, word, *color ? PLAIN : "", STR_ARG(text));
     }
-    return fabs(percent) < 0.005 ? STR_LIT("0.00\xc2\xa0%")
-                                 : text_of(page, "%s%.2f\xc2\xa0%%",
-                                           percent < 0 ? "\xe2\x88\x92" : "+", fabs(percent));
 }
 
-struct str fixed_text(struct page *page, double value, int decimals)
+void page_fold_end(struct page *page)
 {
-    return isfinite(value) ? text_of(page, "%.*f", decimals, value) : STR_EMPTY;
-}
-
-struct str number_text(struct page *page, double value)
-{
-    return isfinite(value) ? text_of(page, "%.6g", value) : STR_EMPTY;
-}
-
-struct str count_text(struct page *page, size_t n)
-{
-    return text_of(page, "%zu", n);
-}
-
-struct str gpus_text(struct page *page, int64_t n)
-{
-    return text_of(page, "%" PRId64 " GPU%s", n, n == 1 ? "" : "s");
+    end_list(page);
+    strbuf_add_z(page->out, page->form == PAGE_HTML ? "</details>\n" : "");
 }

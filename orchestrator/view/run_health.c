@@ -161,9 +161,9 @@ static struct str number_text(struct arena *arena, const struct health_figure *f
                         : str_printf(arena, "%.4g %.*s", value, STR_ARG(figure->unit));
 }
 
-void run_health_text(const struct health *health, struct strbuf *out)
+void run_health_page(const struct health *health, struct page *page)
 {
-    CLEANUP(table) struct table table = table_of("nodes|case|>value|>median of its kind|");
+    CLEANUP(table) struct table table = table_of("nodes|case|>value|>median of its kind|verdict");
     for (size_t idx = 0; idx < health->n_figures; idx++) {
         const struct health_figure *figure = &health->figures[idx];
         bool is_pair = figure->n_on > 1;
@@ -174,13 +174,22 @@ void run_health_text(const struct health *health, struct strbuf *out)
                   number_text(&table.arena, figure, figure->kind_median),
                   str_of(HEALTH_VERDICT_NAMES[figure->verdict]));
     }
-    table_render(&table, out);
+    page_table(page, STR_LIT("The nodes beside each other"), &table);
     for (size_t idx = 0; idx < health->n_findings; idx++) {
-        strbuf_printf(out, "%.*s\n", STR_ARG(health->findings[idx].says));
+        page_line(page, 0, health->findings[idx].says, STR_EMPTY);
     }
     if (health->n_alone) {
-        strbuf_printf(out, "%zu figures could not be compared with others'\n", health->n_alone);
+        page_line(page, 0,
+                  text_of(page, "%zu figures could not be compared with others'", health->n_alone),
+                  STR_EMPTY);
     }
+}
+
+void run_health_text(const struct health *health, struct strbuf *out)
+{
+    struct page page = {.out = out};
+    run_health_page(health, &page);
+    page_end(&page);
 }
 
 static const struct json_field FIGURE_ROWS[] = {

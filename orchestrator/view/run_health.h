@@ -4,6 +4,7 @@
 #define VIEW_RUN_HEALTH_H
 
 #include "judge/health.h"
+#include "view/page.h"
 #include "view/run_view.h"
 
 /* view->health of a run with --each-node, by the limits of that file, or (NULL) of the data folder; nothing of another run. */
@@ -17,6 +18,7 @@ int run_health_status(const struct health *health);
 MUST_CHECK int run_health_admits(const struct run_view *view, const struct inventory *inventory,
                                  struct err *err);
 
+void run_health_page(const struct health *health, struct page *page);
 void run_health_text(const struct health *health, struct strbuf *out);
 /* A member of the documents of compare and run: manifests/schema/health.json. */
 /* Nothing where health is NULL. */

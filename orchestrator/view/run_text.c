@@ -148,11 +148,26 @@ static void remark_beside(struct remarks *r, size_t idx)
     }
 }
 
-static void print_notes(struct strbuf *buf, const struct frozen *frozen,
+/* What the run does not show of its conditions, for who keeps it. */
+static void remark_names(struct remarks *said, size_t idx, const char *what,
+                         const struct str *names, size_t n)
+{
+    const char *text = what;
+    for (size_t at = 0; at < n; at++) {
+        text = arena_printf(&said->arena, "%s%s%.*s", text, at ? ", " : ": ", STR_ARG(names[at]));
+    }
+    if (n) {
+        add_remark(said, idx, text);
+    }
+}
+
+static void print_notes(struct page *page, const struct frozen *frozen,
                         const struct run_result *result, bool wants_all)
 {
+    CLEANUP(strbuf) struct strbuf text;
     CLEANUP(remarks) struct remarks said = {.result = result};
     CLEANUP(remarks) struct remarks differs = {.result = result};
+    strbuf_init(&text, page->out->cap_bytes);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
         if (cell->why.len && !is_bad(cell)) {
@@ -167,6 +182,12 @@ static void print_notes(struct strbuf *buf, const struct frozen *frozen,
                                         (long long)repeat->repeat, STR_ARG(repeat->taints[taint])));
             }
         }
+        if (page->form == PAGE_HTML && cell->n_differs) {
+            remark_names(&said, idx, "not stated by the report", cell->not_stated,
+                         cell->n_not_stated);
+            remark_names(&said, idx, "by the nodes' own word alone", cell->by_node,
+                         cell->n_by_node);
+        }
         for (size_t at = 0; at < cell->n_differs; at++) {
             const struct run_difference *d = &cell->differs[at];
             add_remark(&differs, idx,
@@ -175,23 +196,26 @@ static void print_notes(struct strbuf *buf, const struct frozen *frozen,
                            STR_ARG(d->run.ptr ? d->run : STR_LIT("none")), STR_ARG(d->published)));
         }
     }
-    print_remarks(buf, &said, wants_all);
-    size_t n_left_out = print_differences(buf, &differs, wants_all);
+    print_remarks(&text, &said, wants_all);
+    size_t n_left_out = print_differences(&text, &differs, wants_all);
     if (n_left_out) {
-        strbuf_printf(buf, "%zu more difference%s of some of the cases%s%.*s%s\n", n_left_out,
+        strbuf_printf(&text, "%zu more difference%s of some of the cases%s%.*s%s\n", n_left_out,
                       n_left_out == 1 ? "" : "s", frozen->run_id.ptr ? ": reperf report " : "",
                       STR_ARG(frozen->run_id.ptr ? frozen->run_id : STR_LIT("")),
                       frozen->run_id.ptr ? " -v" : "");
     }
+    page_lines(page, strbuf_str(&text));
 }
 
 /* ---- the cases ---- */
 
 /* "17 of 18 ran; 1 failed: ID"; then why, once for each reason. */
-static void print_conclusion(struct strbuf *buf, const struct run_result *result, bool wants_all)
+static void print_conclusion(struct page *page, const struct run_result *result, bool wants_all)
 {
+    CLEANUP(strbuf) struct strbuf text;
     CLEANUP(remarks) struct remarks failures = {.result = result};
     size_t n_of[RUN_NOT_RUN + 1] = {0};
+    strbuf_init(&text, page->out->cap_bytes);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
         n_of[cell->verdict]++;
@@ -202,7 +226,7 @@ static void print_conclusion(struct strbuf *buf, const struct run_result *result
                                     cell->cause ? ": " : "", STR_ARG(cell->why)));
         }
     }
-    strbuf_printf(buf, "%zu of %zu ran", result->n_cells - n_of[RUN_FAILED] - n_of[RUN_NOT_RUN],
+    strbuf_printf(&text, "%zu of %zu ran", result->n_cells - n_of[RUN_FAILED] - n_of[RUN_NOT_RUN],
                   result->n_cells);
     for (int verdict = RUN_FAILED; verdict <= RUN_NOT_RUN; verdict++) {
         struct remark of = {.is_of = arena_array(&failures.arena, bool, result->n_cells + 1)};
@@ -210,14 +234,15 @@ static void print_conclusion(struct strbuf *buf, const struct run_result *result
             of.is_of[idx] = (int)result->cells[idx].verdict == verdict;
         }
         if (n_of[verdict]) {
-            strbuf_printf(buf, "; %zu %s: ", n_of[verdict],
+            strbuf_printf(&text, "; %zu %s: ", n_of[verdict],
                           verdict == RUN_FAILED ? "failed" : "could not run");
-            print_cases(buf, &failures, &of, wants_all);
+            print_cases(&text, &failures, &of, wants_all);
         }
     }
-    strbuf_add_char(buf, '\n');
-    print_remarks(buf, &failures, wants_all);
-    strbuf_add_char(buf, '\n');
+    strbuf_add_char(&text, '\n');
+    print_remarks(&text, &failures, wants_all);
+    strbuf_add_char(&text, '\n');
+    page_lines(page, strbuf_str(&text));
 }
 
 static struct str number(struct table *table, double value)
@@ -225,18 +250,28 @@ static struct str number(struct table *table, double value)
     return table_text_if(table, isfinite(value), "%.6g", value);
 }
 
-/* A line a case; those without a number first. */
-static void print_cells(struct strbuf *buf, const struct run_result *result)
+/* A line a case; those without a number first. On a page of what was
+   published also what its log gives, and the rule. */
+static void print_cells(struct page *page, const struct run_result *result,
+                        const struct report_audit *audit)
 {
-    CLEANUP(table) struct table table;
+    CLEANUP(table) struct table table = table_of("case|>n|>value|>95 %|unit|>published|verdict");
+    bool is_page = audit && page->form == PAGE_HTML;
     bool has_target = false;
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         has_target = has_target || result->cells[idx].step->beside.target.series.ptr;
     }
-    table = table_of(has_target ? "case|>n|>value|>95 %|unit|>published|verdict|>s to target"
-                                : "case|>n|>value|>95 %|unit|>published|verdict");
+    if (has_target) {
+        table_add_column(&table, STR_LIT("s to target"), true);
+    }
+    if (is_page) {
+        table_add_column(&table, STR_LIT("difference"), true);
+        table_add_column(&table, STR_LIT("audited"), true);
+        table_add_column(&table, STR_LIT("rule"), false);
+    }
     for (size_t at = 0; at < 2 * result->n_cells; at++) {
         const struct cell_result *cell = &result->cells[at % result->n_cells];
+        const struct cell_audit *audited = columns_audited(audit, cell->published);
         if (is_bad(cell) != (at < result->n_cells)) {
             continue;
         }
@@ -251,12 +286,22 @@ static void print_cells(struct strbuf *buf, const struct run_result *result)
             table_add(&table,
                       number(&table, cell->target.step ? cell->target.elapsed_s : (double)NAN));
         }
+        if (is_page) {
+            TABLE_ADD(
+                &table,
+                table_text_if(&table, isfinite(cell->rel_diff), "%+.2f %%", 100 * cell->rel_diff),
+                audited ? table_text(&table, "%.*s, %s",
+                                     STR_ARG(cell_number_words(&table.arena, audited)),
+                                     cell_verdict_words(audited))
+                        : STR_LIT("-"),
+                cell->step->rule);
+        }
     }
-    table_render(&table, buf);
+    page_table(page, STR_LIT("Cases, their numbers and verdicts"), &table);
 }
 
 /* A row for each rule that a recipe names in addition to its case's. */
-static void print_also(struct strbuf *buf, const struct frozen *frozen,
+static void print_also(struct page *page, const struct frozen *frozen,
                        const struct run_result *result)
 {
     CLEANUP(table) struct table table = table_of("read beside it|rule|>value|unit");
@@ -269,20 +314,21 @@ static void print_also(struct strbuf *buf, const struct frozen *frozen,
         }
     }
     if (table.n_cells) {
-        strbuf_add_char(buf, '\n');
-        table_render(&table, buf);
-        strbuf_printf(buf, "%s\n", result_also_means(&frozen->plan));
+        page_lines(page, STR_LIT("\n"));
+        page_table(page, STR_LIT("Read beside them"), &table);
+        page_line(page, 0, str_of(result_also_means(&frozen->plan)), STR_EMPTY);
     }
 }
 
 /* One line a row: each framework's value, and its ratio to the first that has one. Nothing where no value is. */
-static void print_columns(struct strbuf *buf, const struct frozen *frozen,
+static void print_columns(struct page *page, const struct frozen *frozen,
                           const struct run_result *result, const struct report_audit *audit)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(table) struct table table = table_of("side by side");
+    CLEANUP(strbuf) struct strbuf notes;
     struct columns columns;
-    columns_of(&arena, frozen, result, audit, &columns);
+    strbuf_init(&notes, page->out->cap_bytes);
+    columns_of(&page->arena, frozen, result, audit, &columns);
     for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
         table_add_column(&table, columns.frameworks[idx], true);
     }
@@ -294,24 +340,33 @@ static void print_columns(struct strbuf *buf, const struct frozen *frozen,
         table_addf(&table, "%.*s %.*s, %lld GPU%s", STR_ARG(row->model), STR_ARG(row->precision),
                    (long long)row->gpus, row->gpus == 1 ? "" : "s");
         for (size_t at = 0; at < columns.n_frameworks; at++) {
-            table_add(&table, columns_cell_text(&arena, columns_find(row, at)));
+            table_add(&table, columns_cell_text(&page->arena, columns_find(row, at)));
         }
     }
     if (table.n_cells) {
-        strbuf_add_char(buf, '\n');
-        table_render(&table, buf);
-        columns_notes(buf, frozen, &columns);
+        page_lines(page, STR_LIT("\n"));
+        page_table(page, STR_LIT("Side by side"), &table);
+        columns_notes(&notes, frozen, &columns);
+        page_lines(page, strbuf_str(&notes));
     }
+}
+
+void run_out(struct page *page, const struct frozen *frozen, const struct run_result *result,
+             const struct report_audit *audit, bool wants_all)
+{
+    print_conclusion(page, result, wants_all);
+    print_cells(page, result, audit);
+    print_also(page, frozen, result);
+    print_columns(page, frozen, result, audit);
+    print_notes(page, frozen, result, wants_all);
 }
 
 void run_out_text(const struct frozen *frozen, const struct run_result *result,
                   const struct report_audit *audit, bool wants_all, struct strbuf *out)
 {
-    print_conclusion(out, result, wants_all);
-    print_cells(out, result);
-    print_also(out, frozen, result);
-    print_columns(out, frozen, result, audit);
-    print_notes(out, frozen, result, wants_all);
+    struct page page = {.out = out};
+    run_out(&page, frozen, result, audit, wants_all);
+    page_end(&page);
 }
 
 void run_out_counts(const size_t n_of[], struct strbuf *out)

@@ -105,11 +105,12 @@ exits 2 "a format that is nearly one" "$REPERF" explain padleseg
 like "$(cat "$T/err")" "did you mean paddleseg" "names it"
 exits 0 "a rule" "$REPERF" explain paddleseg/skip5
 like "$(cat "$T/out")" "mean of ips, without the first 5, times the GPUs, truncated" "in words"
-like "$(cat "$T/out")" "origin +inferred: Perf@109ff87" "with its origin"
-like "$(cat "$T/out")" "paddle-perf-deeplabv3p deeplabv3p/paddle/fp32/n4g8/bs4#throughput" "and whose it is"
+like "$(cat "$T/out")" "origin +inferred$" "with its origin"
+like "$(cat "$T/out")" "source +Perf@109ff87" "and its source"
+like "$(cat "$T/out")" "paddle-perf-deeplabv3p +deeplabv3p/paddle/fp32/n4g8/bs4#throughput" "and whose it is"
 exits 0 "a format" "$REPERF" explain mmseg
-like "$(cat "$T/out")" "absent nodes: the program counts GPUs, not nodes" "what no log of it states, and why"
-like "$(cat "$T/out")" "report paddle-perf-hrnetw18: 6 cells" "and who uses it"
+like "$(cat "$T/out")" "nodes +the program counts GPUs, not nodes" "what no log of it states, and why"
+is "$(grep -c '^paddle-perf-hrnetw18 ' "$T/out")" 6 "and who uses it"
 
 # --- lines of a raw log --------------------------------------------------------------------------------
 git() { command git -c init.defaultBranch=main "$@"; }

@@ -41,7 +41,7 @@ started() { # JQ-EDIT of the commands' words: what the replay says of taints
     "$REPERF" replay "$T/started" --json 2>"$T/err" | jq -r '.differences[].text' | grep taints
 }
 "$REPERF" report "$T/started" --html "$T/started.html" >"$T/out" 2>&1
-like "$(tr -d '\n' <"$T/started.html")" "By the nodes' own word alone: [^.]*cpu[^.]*image" "what the nodes alone say is marked, the engines' image among it"
+like "$(tr -d '\n' <"$T/started.html")" "by the nodes(.|&#39;) own word alone: [^.]*cpu[^.]*image" "what the nodes alone say is marked, the engines' image among it"
 started 'if startswith("sha256:") then "sha256:" + "7" * 64 else . end' >"$T/said"
 like "$(cat "$T/said")" 'taints' "another image on one node is a doubt"
 "$REPERF" report "$T/started" >"$T/out" 2>&1

@@ -182,7 +182,7 @@ exits 0 "the five rounds hold" "$REPERF" audit "${IDS[@]}" --json
 is "$(count)" "$ROUNDS" "821 of 831 results follow from their logs"
 is "$(jq '[.reports[].cells[] | select(.verdict == "no_log") | .matched | contains("absent from the stored copy")] | all' "$T/out")" true "the others' logs are absent, and they say so"
 exits 0 "the rounds as one page" "$REPERF" report "${IDS[@]}" --html "$T/page.html"
-is "$(grep -o '<details class="how"' "$T/page.html" | wc -l) $(grep -o '<details><summary>[a-z0-9]*: [0-9]* of' "$T/page.html" | wc -l) $(grep -ci '<script' "$T/page.html")" "821 32 0" "how each result that has its logs follows from its runs, by benchmark, and no script"
+is "$(grep -c '>how</span>' "$T/page.html") $(grep -ci '<script' "$T/page.html")" "821 0" "how each result that has its logs follows from its runs, and no script"
 is "$(find manifests/reports logs/published -path '*mlperf-*' -size +5000k)" "" "no file over 5 MB"
 if [ -n "${MLPERF:-}" ]; then
     cp "$T/out" "$T/kept.json"

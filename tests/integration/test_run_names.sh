@@ -72,10 +72,9 @@ mode good
 
 # --- over time ---
 exits 0 "history --html" "$REPERF" history --html "$T/history.html"
-like "$(cat "$T/history.html")" '<p class="headline">[0-9]+ numbers of 1 case from finished runs' "is a page"
-is "$(grep -c '<tr class="run">' "$T/history.html")" "$("$REPERF" history --json | jq '.cells | length')" "with every run"
-is "$(grep -c '<figure class="history"><svg' "$T/history.html")" 1 "and a curve of the case"
-like "$(grep '<tr class="run">' "$T/history.html" | grep -c '<small>2[0-9]*T')" '^[1-9]' "a run that has a name is called by it"
+like "$(cat "$T/history.html")" '<p class="headline">Numbers of finished runs' "is a page"
+is "$(grep -c '<tr><th scope="row">' "$T/history.html")" "$("$REPERF" history --json | jq '.cells | length')" "with every run"
+is "$(grep -c '<figure class="history">' "$T/history.html")" 1 "and a curve of the case"
 
 # --- a run that could do nothing ---
 before=$(find "$REPERF_STATE" | sort | sha256sum)

@@ -2,9 +2,11 @@
 /* Scaling curves and step series. */
 #include "base/base.h"
 
-#include "view/page_parts.h"
+#include "view/curves.h"
 
 #include <math.h>
+
+#include "view/chart.h"
 
 #define SHOWN_MIN 3 /* samples that make a curve */
 
@@ -74,7 +76,7 @@ static void add_legend(struct page *page, const struct chart *chart)
         double share = last->published / last->gpus / (first->published / first->gpus);
         if (line->n > 1 && isfinite(share)) {
             HTML(page->out, "{}{} {} % of ideal at {} GPUs", str_of(before), line->label,
-                 fixed_text(page, 100 * share, 0), number_text(page, last->gpus));
+                 text_of(page, "%.0f", 100 * share), text_of(page, "%.6g", last->gpus));
             before = "; ";
         }
     }
@@ -120,7 +122,7 @@ void add_scaling(struct page *page, const struct report_audit *audit)
             continue;
         }
         if (!has_any) {
-            page_section(page, "scaling", STR_LIT("Scaling"));
+            page_heading(page, 3, STR_EMPTY, STR_LIT("Scaling"));
             strbuf_add_z(page->out,
                          "<p>Throughput per GPU over the number of GPUs: ideal scaling is level "
                          "(dotted). Filled: as published. Ring: computed from the log; where they "
@@ -135,10 +137,7 @@ void add_scaling(struct page *page, const struct report_audit *audit)
         add_legend(page, &chart);
         strbuf_add_z(page->out, "</figure>\n");
     }
-    if (has_any) {
-        strbuf_add_z(page->out, "</div>");
-        page_section_end(page);
-    }
+    strbuf_add_z(page->out, has_any ? "</div>\n" : "");
 }
 
 /* What the rule uses of its own series, and the number that it gives before it is scaled. */
@@ -216,13 +215,13 @@ void add_spark_figure(struct page *page, const struct spark_of *of)
          "<figcaption><small><code>{}</code> in {}, {} to {}; {} of {} samples used</small>"
          "</figcaption></figure>\n",
          series->name, series->quantity == QTY_CLOCK ? STR_LIT("s between lines") : series->unit,
-         scale_text(page, low), scale_text(page, high), count_text(page, n_used),
-         count_text(page, spark.n));
+         scale_text(page, low), scale_text(page, high), text_of(page, "%zu", n_used),
+         text_of(page, "%zu", spark.n));
 }
 
 void series_begin(struct page *page, const char *whose)
 {
-    page_section(page, "series", STR_LIT("Step series"));
+    page_heading(page, 3, STR_EMPTY, STR_LIT("Step series"));
     HTML(page->out,
          "<p>{} samples in order. <span class=\"key shade\"></span> left out by the rule, "
          "<span class=\"key dash\"></span> the number the rule gives. The scale is that of the "
@@ -236,7 +235,7 @@ static void add_cell_sparks(struct page *page, const struct cell_audit *ca)
         struct spark_of of = {.rule = ca->by,
                               .rule_case = rule_case_of(ca->of_case),
                               .m = cell_measurement(ca, log),
-                              .name = case_text(page, ca->of_case),
+                              .name = ca->of_case->id,
                               .note = ca->n_logs > 1
                                           ? text_of(page, ", log %zu of %zu", log + 1, ca->n_logs)
                                           : STR_EMPTY};
@@ -249,7 +248,8 @@ static void add_cell_sparks(struct page *page, const struct cell_audit *ca)
 static bool has_series(const struct cell_audit *ca)
 {
     bool has_any = false;
-    for (size_t log = 0; log < ca->n_logs; log++) {
+    bool is_result = ca->by && ca->by->success.fact.ptr; /* of several runs */
+    for (size_t log = 0; !is_result && log < ca->n_logs; log++) {
         has_any = has_any || cell_measurement(ca, log);
     }
     return has_any;
@@ -265,7 +265,6 @@ static bool in_group(const struct cell_audit *ca, const struct cell_audit *of)
 void add_series(struct page *page, const struct report_audit *audit)
 {
     bool has_any = false;
-    series_begin(page, "Each log's");
     for (size_t first = 0; first < audit->n_cells; first++) {
         const struct cell_audit *head = &audit->cells[first];
         bool is_first = has_series(head);
@@ -274,6 +273,9 @@ void add_series(struct page *page, const struct report_audit *audit)
         }
         if (!is_first) {
             continue;
+        }
+        if (!has_any) {
+            series_begin(page, "Each log's");
         }
         HTML(page->out, "<details{}><summary>{}, {}</summary>\n<div class=\"grid3\">\n",
              has_any ? STR_EMPTY : STR_LIT(" open"), head->of_case->model,
@@ -286,6 +288,4 @@ void add_series(struct page *page, const struct report_audit *audit)
         }
         strbuf_add_z(page->out, "</div></details>\n");
     }
-    page_soft(page, has_any ? STR_EMPTY : STR_LIT("There is no log of this report."));
-    page_section_end(page);
 }

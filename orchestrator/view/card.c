@@ -2,11 +2,12 @@
 /* One report in one picture, for a README. */
 #include "base/base.h"
 
-#include "view/page_parts.h"
+#include "view/audit_out.h"
 
 #include <math.h>
 
 #include "base/embed.h"
+#include "view/page.h"
 
 #define WIDTH       880.0
 #define MARGIN      28.0
@@ -16,6 +17,13 @@
 #define NOTE_BYTES  130  /* as many fit */
 #define FOOT_HEIGHT 40.0
 #define ROWS_MAX    16
+
+static const struct {
+    const char *icon, *word;
+} VERDICT_LOOKS[] = {[AUDIT_EXACT] = {"=", "exact"},
+                     [AUDIT_MATCH] = {"\xe2\x89\x88", "match"},
+                     [AUDIT_DIFFERS] = {"\xe2\x89\xa0", "differ"},
+                     [AUDIT_NO_LOG] = {"\xe2\x80\x93", "no log"}};
 
 EMBED(card_css, "orchestrator/view/card.css");
 
@@ -31,7 +39,7 @@ static void add_counts(struct page *page, const struct verdict_counts *counts)
                       "<rect class=\"%s\" x=\"%.1f\" y=\"72\" width=\"%.1f\" height=\"10\"/>\n"
                       "<text class=\"%s h\" x=\"%.1f\" y=\"104\">%s %zu %s</text>\n",
                       name, x, width, name, text_x, VERDICT_LOOKS[idx].icon, n,
-                      idx == AUDIT_DIFFERS ? "differ" : VERDICT_LOOKS[idx].word);
+                      VERDICT_LOOKS[idx].word);
         x += width;
         text_x += 110;
     }
@@ -131,8 +139,8 @@ static double add_rows(struct page *page, const struct report_audit *audit, size
                       "<path class=\"one\" d=\"M%.1f %.1fv%.1f\"/>",
                       MARGIN, y, WIDTH - MARGIN, ratio_x(&scale, 1), y, height);
         add_text(page, "", MARGIN, y + 22,
-                 text_of(page, "%.*s %.*s, %.*s", STR_ARG(c->model), STR_ARG(c->precision),
-                         STR_ARG(gpus_text(page, c->gpus))));
+                 text_of(page, "%.*s %.*s, %" PRId64 " GPU%s", STR_ARG(c->model),
+                         STR_ARG(c->precision), c->gpus, c->gpus == 1 ? "" : "s"));
         add_value(page, row->a, 230, y + 22);
         add_value(page, row->b, 400, y + 22);
         add_ratio(page, row, &scale, y + 22);
@@ -144,7 +152,7 @@ static double add_rows(struct page *page, const struct report_audit *audit, size
     return y;
 }
 
-void page_card(struct strbuf *out, const struct report_audit *audit)
+void audit_out_card(const struct report_audit *audit, struct strbuf *out)
 {
     CLEANUP(strbuf) struct strbuf body = STRBUF(HTML_BYTES_MAX);
     struct page page = {.out = &body};
@@ -175,7 +183,7 @@ void page_card(struct strbuf *out, const struct report_audit *audit)
                   "width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-labelledby=\"t\">\n",
                   WIDTH, height, WIDTH, height);
     HTML(out, "<title id=\"t\">{}: of {} published numbers, {}</title>\n", audit->report->title,
-         count_text(&page, counts.n), follow_text(&page, &counts));
+         text_of(&page, "%zu", counts.n), audit_follow_words(&page.arena, &counts));
     html_style(out, embedded_body(EMBEDDED(card_css)));
     strbuf_printf(out,
                   "<rect class=\"b\" x=\"0.5\" y=\"0.5\" width=\"%.0f\" height=\"%.0f\" "
