@@ -33,7 +33,7 @@ enum node_op {
     NODE_FOLDER,  /* */
     NODE_LEASE,   /* RUN TTL_S "take" or "drop" WHO */
     NODE_SCAN,    /* ROOT MINUTES ENGINE LABEL */
-    NODE_REMOVE,  /* ENGINE, then pairs of KIND NAME */
+    NODE_REMOVE,  /* ROOT ENGINE, then pairs of KIND NAME */
     NODE_CLOCK,   /* */
     NODE_FACTS,   /* ENGINES */
     NODE_LISTEN,  /* PORT ADDRESS */

@@ -2,7 +2,7 @@
 /* Container engines on the nodes, behind one interface: the command that starts a workload inside, the one that ends it, and the
    meaning of its end. They are argv arrays, data that runs nothing by itself, so that plan and journal can show them; the
    runner runs them through a node's remote. fleet/node_image brings the images. docker and podman are run in the tests;
-   apptainer and enroot are not in the distribution: their argv is tested, they have never been run, and no image is brought to them. */
+   apptainer and enroot are refused: untried. */
 #ifndef FLEET_RUNTIME_H
 #define FLEET_RUNTIME_H
 
@@ -15,8 +15,7 @@ struct runtime_image {
     struct str digest; /* "sha256:..." of its manifest: the pin */
     struct str
         id; /* "sha256:...", how the nodes' engines name it: of its config, where docker keeps images in containerd of its manifest; by
-               it docker and podman are told what to run. Of apptainer and enroot: of the file */
-    struct str file; /* of apptainer and enroot: the image file on the node, absolute; else NULL */
+               it they are told what to run */
 };
 
 struct runtime_job {
@@ -37,7 +36,7 @@ struct runtime_job {
                               there); else argv[0] is the program */
 };
 
-/* docker and podman keep it as a volume of that name, apptainer and enroot as the user's folder ~/.cache/NAME. */
+/* A volume of that name. */
 #define RUNTIME_CACHE_NAME "reperf-cache"
 #define RUNTIME_CACHE      "/reperf/cache"
 

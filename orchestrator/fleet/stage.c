@@ -131,8 +131,8 @@ static int stage_gather(struct staging *staging, struct err *err)
     struct gathering g = {.staging = staging, .tree.kinds = DIGEST_SHA256};
     const char *cache_path = staging->opts->cache_path;
     struct err why = {0};
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    g.tree.n_threads = cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (size_t)cores;
+    const size_t cores = pool_lanes().n;
+    g.tree.n_threads = cores < THREADS_MAX ? cores : THREADS_MAX;
     if (cache_path && fs_mkdir_above(cache_path, &why) < 0) { /* it only costs time */
         log_line(LOG_WARN, "%s", why.msg);
     }

@@ -55,9 +55,8 @@ static int begin_file(const struct staging *staging, struct stage_stream *stream
     return stream->fd < 0 ? err_errno(err, "open", path) : 0;
 }
 
-/* Appends a piece. It fails where a file here has a fault. */
-static int stream_fill(const struct staging *staging, struct stage_stream *stream,
-                       struct strbuf *out, struct err *err)
+static int add_piece(const struct staging *staging, struct stage_stream *stream, struct strbuf *out,
+                     struct err *err)
 {
     char bytes[STAGE_FEED_BYTES];
     if (stream->fd < 0 && begin_file(staging, stream, out, err) < 0) {
@@ -83,6 +82,17 @@ static int stream_fill(const struct staging *staging, struct stage_stream *strea
         stream->file++;
     }
     return 0;
+}
+
+/* Appends what comes next until out has enough, or the stream is over. It fails where a file here has a fault. */
+static int stream_fill(const struct staging *staging, struct stage_stream *stream,
+                       struct strbuf *out, struct err *err)
+{
+    int result = 0;
+    while (result == 0 && !stream->is_over && out->len < STAGE_FEED_BYTES) {
+        result = add_piece(staging, stream, out, err);
+    }
+    return result;
 }
 
 /* ---- a link that broke ---- */

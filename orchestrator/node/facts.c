@@ -461,7 +461,7 @@ static void facts_of_machine(struct facts *facts, const char *work_folder)
 
 /* The container engines: which of them answer, and their configuration. */
 
-#define ENGINE_LIMIT (20 * NS_PER_S)
+#define TOOL_LIMIT (30 * NS_PER_S)
 #define DOCKER_INFO                                                                                \
     "{{.CgroupVersion}}|{{.CgroupDriver}}|{{.Driver}}|{{range $k, $v := .Runtimes}}{{$k}} {{end}}"
 #define PODMAN_INFO                                                                                \
@@ -483,6 +483,24 @@ static const char *trimmed(struct facts *facts, const struct strbuf *said)
     return str_z(&facts->arena, str_trim(strbuf_str(said)));
 }
 
+static bool is_late(int status)
+{
+    return status == TOOL_LATE || status == TOOL_STUCK;
+}
+
+/* A fact that a program says, into said. Not 0: it is not known, which is put down. */
+static int ask(struct facts *facts, const char *key, const char *const *argv, struct strbuf *said)
+{
+    int status = tool_run(argv, TOOL_LIMIT, true, said);
+    if (status != 0) {
+        facts_unknown(facts, key,
+                      is_late(status) ? "does not answer within 30 s"
+                                      : arena_printf(&facts->arena, "status %d: %s", status,
+                                                     trimmed(facts, said)));
+    }
+    return status;
+}
+
 /* engine.NAME.version. True: it answers. */
 static bool say_version(struct facts *facts, const char *name, const char *const *argv)
 {
@@ -495,27 +513,20 @@ static bool say_version(struct facts *facts, const char *name, const char *const
         facts_unknown(facts, key, "not installed");
         return false;
     }
-    int status = tool_run(argv, ENGINE_LIMIT, true, &said);
-    if (status == 0 && str_trim(strbuf_str(&said)).len) {
-        facts_put(facts, key, trimmed(facts, &said));
-        return true;
+    if (ask(facts, key, argv, &said) != 0) {
+        return false;
     }
-    facts_unknown(
-        facts, key,
-        status == TOOL_LATE || status == TOOL_STUCK
-            ? "does not answer within 20 s"
-            : arena_printf(&facts->arena, "status %d: %s", status, trimmed(facts, &said)));
-    return false;
+    facts_say(facts, key, trimmed(facts, &said), "it says nothing");
+    return trimmed(facts, &said)[0];
 }
 
 static void say_info(struct facts *facts, const char *name, const char *form)
 {
     CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
-    const char *const argv[] = {name, "info", "--format", form, NULL};
-    bool is_said = tool_run(argv, ENGINE_LIMIT, true, &said) == 0;
-    facts_say(facts, arena_printf(&facts->arena, "engine.%s.info", name),
-              is_said ? trimmed(facts, &said) : "",
-              arena_printf(&facts->arena, "%s info fails", name));
+    const char *key = arena_printf(&facts->arena, "engine.%s.info", name);
+    if (ask(facts, key, (const char *const[]){name, "info", "--format", form, NULL}, &said) == 0) {
+        facts_say(facts, key, trimmed(facts, &said), "it says nothing");
+    }
 }
 
 /* The limits of dockerd's process, which bound those of its containers. */
@@ -574,8 +585,6 @@ static void facts_of_engines(struct facts *facts)
 /* The GPUs, as nvidia-smi prints them: the lines go to the orchestrator as they are (report/node_facts.c reads them).
    Source: nvidia-smi --help-query-gpu, R410 to R610. */
 
-#define SMI_LIMIT (30 * NS_PER_S)
-
 #define ID    "name,pci.bus_id,memory.total,memory.used,driver_version"
 #define CAP   "compute_cap"
 #define CLOCK "clocks.current.sm,clocks.max.sm,clocks.current.memory,clocks.max.memory"
@@ -601,47 +610,31 @@ static void say_lines(struct facts *facts, const char *key, const struct strbuf 
     }
 }
 
-static const char *why_not(struct facts *facts, int status, const struct strbuf *said)
-{
-    return arena_printf(&facts->arena, "status %d: %.*s", status,
-                        STR_ARG(str_trim(strbuf_str(said))));
-}
-
-static bool is_late(int status)
-{
-    return status == TOOL_LATE || status == TOOL_STUCK;
-}
-
-static int query(struct facts *facts, const char *name, const char *fields, bool is_quiet)
+static int query(struct facts *facts, const char *name, const char *fields)
 {
     CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     const char *what = arena_printf(&facts->arena, "--query-gpu=index,%s", fields);
     const char *key = arena_printf(&facts->arena, "smi.%s", name);
-    const char *const argv[] = {"nvidia-smi", "--format=csv", what, NULL};
-    int status = tool_run(argv, SMI_LIMIT, true, &said);
+    int status =
+        ask(facts, key, (const char *const[]){"nvidia-smi", "--format=csv", what, NULL}, &said);
     if (status == 0) {
         say_lines(facts, key, &said);
-    } else if (!is_quiet || is_late(status)) {
-        facts_unknown(facts, key, why_not(facts, status, &said));
     }
     return status;
 }
 
 static int say_banner(struct facts *facts)
 {
-    static const char *const ARGV[] = {"nvidia-smi", NULL};
     CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
-    int status = tool_run(ARGV, SMI_LIMIT, true, &said);
+    int status = ask(facts, "nvidia.smi", (const char *const[]){"nvidia-smi", NULL}, &said);
     struct str rest = strbuf_str(&said), line = STR_EMPTY;
-    if (status != 0) {
-        facts_unknown(facts, "nvidia.smi", why_not(facts, status, &said));
-        return status;
-    }
     while (str_next(&rest, '\n', &line) && str_find(line, STR_LIT("CUDA")) < 0) {
         line = STR_EMPTY;
     }
-    facts_put(facts, "nvidia.smi", str_z(&facts->arena, line));
-    return 0;
+    if (status == 0) {
+        facts_put(facts, "nvidia.smi", str_z(&facts->arena, line));
+    }
+    return status;
 }
 
 static void say_processes(struct facts *facts)
@@ -649,27 +642,23 @@ static void say_processes(struct facts *facts)
     static const char *const ARGV[] = {"nvidia-smi", "--format=csv,noheader",
                                        "--query-compute-apps=pid,used_memory", NULL};
     CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
-    int status = tool_run(ARGV, SMI_LIMIT, true, &said);
+    int status = ask(facts, "nvidia.processes", ARGV, &said);
     struct str rest = strbuf_str(&said), line;
     size_t n = 0;
-    if (status != 0) {
-        facts_unknown(facts, "nvidia.processes", str_z(&facts->arena, str_trim(rest)));
-        return;
-    }
     while (str_next(&rest, '\n', &line)) {
         n += line.len && line.ptr[0] >= '0' && line.ptr[0] <= '9';
     }
-    facts_printf(facts, "nvidia.processes", "%zu", n);
+    if (status == 0) {
+        facts_printf(facts, "nvidia.processes", "%zu", n);
+    }
 }
 
 static void say_topology(struct facts *facts)
 {
     static const char *const ARGV[] = {"nvidia-smi", "topo", "-m", NULL};
     CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
-    if (tool_run(ARGV, SMI_LIMIT, false, &said) == 0) {
+    if (ask(facts, "topo", ARGV, &said) == 0) {
         say_lines(facts, "topo", &said);
-    } else {
-        facts_unknown(facts, "topo", "nvidia-smi topo -m fails");
     }
 }
 
@@ -682,11 +671,11 @@ static void ask_smi(struct facts *facts)
                                             {"state", STATE}, {"mig", MIG}, {"pcie", PCIE}};
     static const char LATE[] = "nvidia-smi does not answer";
     bool has_hung = is_late(say_banner(facts));
-    int status = has_hung ? TOOL_LATE : query(facts, "all", FIELDS, true);
+    int status = has_hung ? TOOL_LATE : query(facts, "all", FIELDS);
     if (status != 0) {
-        status = is_late(status) ? status : query(facts, GROUPS[0][0], GROUPS[0][1], false);
+        status = is_late(status) ? status : query(facts, GROUPS[0][0], GROUPS[0][1]);
         for (size_t idx = 1; idx < ARRAY_LEN(GROUPS) && status == 0; idx++) {
-            status = is_late(query(facts, GROUPS[idx][0], GROUPS[idx][1], false)) ? TOOL_LATE : 0;
+            status = is_late(query(facts, GROUPS[idx][0], GROUPS[idx][1])) ? TOOL_LATE : 0;
         }
     }
     if (is_late(status)) {

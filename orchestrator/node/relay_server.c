@@ -17,7 +17,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
@@ -35,7 +34,6 @@
 #define BEAT_NS       (2 * NS_PER_S) /* between two signs of life */
 #define TICK_MS       500
 #define PIECE_BYTES   (1u << 20)
-#define THREADS_MIN   2
 #define THREADS_MAX   8
 #define SYNC_EACH_MAX 64 /* files; more are synced together at the end */
 
@@ -230,7 +228,6 @@ static int find_all_lacks(struct relay *relay, struct err *err)
     for (size_t idx = 0; idx < relay->order.n_items; idx++) {
         const char *path = relay->order.items[idx].root;
         uint64_t own_bytes;
-        struct statvfs room;
         struct stat info;
         if (find_lack(relay, idx, &own_bytes, err) < 0) {
             return -1;
@@ -239,15 +236,13 @@ static int find_all_lacks(struct relay *relay, struct err *err)
         if (fd < 0) {
             continue;
         }
-        if (fstat(fd, &info) < 0 || fstatvfs(fd, &room) < 0) {
+        if (fstat(fd, &info) < 0) {
             return err_errno(err, "look at", path);
         }
         needed_bytes = own_bytes + (info.st_dev == device ? needed_bytes : 0);
         device = info.st_dev;
-        if (needed_bytes > (uint64_t)room.f_bavail * room.f_frsize) {
-            return err_set(err, ERR_DISK, "%s: %.3f GB needed, %.3f GB free", path,
-                           (double)needed_bytes / 1e9,
-                           (double)room.f_bavail * (double)room.f_frsize / 1e9);
+        if (fs_expect_room(fd, needed_bytes, path, err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -582,7 +577,7 @@ static int receive(struct relay *relay, struct err *err)
 static int serve(struct relay *relay, const char *work_folder, struct err *err)
 {
     const char *folder = fs_join(&relay->arena, work_folder, "cache");
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const size_t cores = pool_lanes().n;
     if (read_order(relay, err) < 0) {
         return -1;
     }
@@ -591,9 +586,7 @@ static int serve(struct relay *relay, const char *work_folder, struct err *err)
     for (size_t idx = 0; idx < relay->order.n_items; idx++) {
         relay->roots[idx].fd = -1;
     }
-    relay->n_threads = cores < THREADS_MIN   ? THREADS_MIN
-                       : cores > THREADS_MAX ? THREADS_MAX
-                                             : (size_t)cores;
+    relay->n_threads = cores < THREADS_MAX ? cores : THREADS_MAX;
     if (pool_new(relay->n_threads, &relay->pool, err) < 0 || fs_mkdir_p(folder, err) < 0) {
         return -1;
     }

@@ -164,17 +164,6 @@ if start_podman; then
 else
     skip "podman" "podman runs nothing here: $(cat "$T/why")"
 fi
-# --- apptainer and enroot, whose words a program of ours says ---------------------------------------
-mkdir -p "$T/fake"
-for E in apptainer enroot; do
-    # shellcheck disable=SC2016
-    printf '#!/bin/sh\nprintf "%%s|" "${0##*/}" "$@"\n' >"$T/fake/$E" && chmod +x "$T/fake/$E"
-    PATH="$T/fake:$PATH" HOME="$T/home" XDG_CACHE_HOME='' "$JOB" run "$E" x "$NONE" plain "docker run i" -v cache -- /bin/true >"$T/$E" 2>&1
-    is "$?" 0 "$E is started with a cache"
-done
-like "$(cat "$T/apptainer")" "^apptainer\|exec\|--bind\|$T/home/.cache/reperf-cache:/reperf/cache:rw\|--contain" "which apptainer binds"
-like "$(cat "$T/enroot")" "^enroot\|start\|--rc\|.*\|--mount\|$T/home/.cache/reperf-cache:/reperf/cache:none:x-create=dir,bind,rw\|--rw" "and enroot mounts"
-is "$(ls "$T/home/.cache")" reperf-cache "a folder of the user's own"
 # --- no container ----------------------------------------------------------------------------------
 E=none ID=$NONE
 run 3 "no container" plain "docker run -w $T/in -e A=1 i" -e "B=2 3" -- /bin/sh -c 'cat file; echo "$A $B"; exit 3'

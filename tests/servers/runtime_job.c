@@ -47,8 +47,7 @@ struct asked {
 static int read_job(struct arena *arena, char **argv, struct asked *asked, struct err *err)
 {
     size_t n_env = 0;
-    asked->image = (struct runtime_image){
-        .name = STR_LIT("test"), .id = str_of(argv[1]), .file = str_of(argv[1])};
+    asked->image = (struct runtime_image){.name = STR_LIT("test"), .id = str_of(argv[1])};
     if (container_flags_of_command(arena, str_of(argv[3]), &asked->flags, err) < 0) {
         return -1;
     }
