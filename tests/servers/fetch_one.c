@@ -171,25 +171,23 @@ static bool kill_self(void)
 
 static int fetch_one(struct options *options, struct err *err)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(pool) struct pool *pool = NULL;
     CLEANUP(http) struct http *http = NULL;
     CLEANUP(fetch) struct fetch *fetch = NULL;
-    struct fetch_run run = {.loop = &loop, .wants_progress = options->wants_progress};
+    struct fetch_run run = {.clock = clock_system(), .wants_progress = options->wants_progress};
     const struct fetch_result *result;
-    loop_init(&loop, clock_system());
-    if (pool_new(2, &pool, err) < 0 || http_new(&loop, &options->settings, &http, err) < 0 ||
-        fetch_new(http, pool, &loop, &options->spec, &fetch, err) < 0) {
+    if (pool_new(2, &pool, err) < 0 || http_new(&options->settings, &http, err) < 0) {
         return -1;
     }
     run.http = http;
     run.pool = pool;
-    if (options->kill_at_bytes) {
-        killed.fetch = fetch;
-        killed.at_bytes = options->kill_at_bytes;
-        run.should_stop = kill_self;
+    run.should_stop = options->kill_at_bytes ? kill_self : NULL;
+    killed.at_bytes = options->kill_at_bytes;
+    if (fetch_new(&run, &options->spec, &fetch, err) < 0) {
+        return -1;
     }
-    if (fetch_all(&run, fetch, err) < 0) {
+    killed.fetch = fetch;
+    if (fetch_all(fetch, err) < 0) {
         return -1;
     }
     result = fetch_result(fetch);
