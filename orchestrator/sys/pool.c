@@ -396,6 +396,22 @@ static int run_lanes(void *ctx UNUSED, size_t n, lane_fn each, void *arg, struct
     return result;
 }
 
+/* One for all libraries: none of them has so much to do that two would get in each other's way. */
+static pthread_mutex_t turns = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+struct turn turn_take(void)
+{
+    pthread_mutex_lock(&turns);
+    return (struct turn){true};
+}
+
+void turn_give(struct turn *turn)
+{
+    if (turn->is_taken) {
+        pthread_mutex_unlock(&turns);
+    }
+}
+
 struct lanes pool_lanes(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

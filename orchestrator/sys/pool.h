@@ -71,4 +71,12 @@ void task_leave(struct task *task);
 /* Threads for the rooms that have none (base/lanes.h): a lane a core. */
 struct lanes pool_lanes(void);
 
+/* A library that serves one thread at a time is called in turns: CLEANUP(turn) struct turn turn = turn_take(); */
+struct turn {
+    bool is_taken;
+};
+struct turn turn_take(void);
+void turn_give(struct turn *turn);
+CLEANUP_BY(turn, struct turn, turn_give);
+
 #endif
