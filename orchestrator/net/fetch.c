@@ -360,8 +360,6 @@ static int give_result(struct fetch *fetch, const struct digest_value *value)
     result->again_bytes =
         result->received_bytes - ((uint64_t)fetch->size_bytes - result->kept_bytes);
     result->url = most->shown;
-    result->etag = most->etag;
-    result->last_modified = most->last_modified;
     fetch->is_done = true;
     return 0;
 }

@@ -54,7 +54,6 @@ struct fetch_result {
     size_t n_requests;
     bool
         is_single_stream; /* no ranges: one connection, and the next try would start from the beginning */
-    struct str etag, last_modified;
 };
 
 struct fetch;

@@ -3,8 +3,6 @@
 
 #include "net/net_session.h"
 
-#include <unistd.h>
-
 #include "base/fs.h"
 #include "base/stop.h"
 
@@ -23,16 +21,11 @@ int net_open(struct net *net, struct err *err)
         .ca_path = opts->ca_path,
         .allows_file = true,
     };
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (net->is_open) {
         return 0;
     }
     net->is_open = true;
-    if (pool_new(n_cores < 1                  ? 1
-                 : n_cores > POOL_THREADS_MAX ? POOL_THREADS_MAX
-                                              : (size_t)n_cores,
-                 &net->pool, err) < 0 ||
-        http_new(&settings, &net->http, err) < 0) {
+    if (pool_new(pool_lanes().n, &net->pool, err) < 0 || http_new(&settings, &net->http, err) < 0) {
         net_close(net);
         return -1;
     }

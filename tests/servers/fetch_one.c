@@ -144,7 +144,6 @@ static void print_result(const struct fetch_result *result, unsigned kinds)
            result->again_bytes);
     printf("bad_pieces %zu\nrestarts %zu\nrequests %zu\nsingle %d\n", result->n_bad_pieces,
            result->n_restarts, result->n_requests, result->is_single_stream);
-    printf("etag %.*s\n", STR_ARG(result->etag));
     getrusage(RUSAGE_SELF, &usage);
     printf("rss_kib %ld\ncpu_ms %ld\n", usage.ru_maxrss,
            (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
