@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/publish.h"
 
-/* Digests of what was fetched: of each piece once its blocks are there, and of the whole behind the frontier. The pool reads the
+/* Digests of what was fetched, behind the frontier: of each piece, and of the whole once its pieces are good. The pool reads the
    file again, from the page cache. */
 
 #define READ_BYTES      (256u << 10) /* stays in the core's own cache between the copy and the digest */
@@ -19,135 +19,87 @@
 
 /* --- in the pool's threads ---------------------------------------------------------------------------- */
 
-static int read_some(struct read_job *read, uint8_t *buf, struct err *err)
+static int add_range(int fd, uint64_t from, uint64_t until, struct digest *digest,
+                     const atomic_bool *is_cancelled, struct err *err)
 {
-    uint64_t left = read->until - read->pos;
-    ssize_t got =
-        pread(read->fd, buf, left < READ_BYTES ? (size_t)left : READ_BYTES, (off_t)read->pos);
-    if (got < 0 && errno == EINTR) {
-        return 0;
+    CLEANUP(free) uint8_t *buf = xmalloc(READ_BYTES);
+    while (from < until) {
+        size_t wanted = until - from < READ_BYTES ? (size_t)(until - from) : READ_BYTES;
+        ssize_t got = pread(fd, buf, wanted, (off_t)from);
+        if (atomic_load(is_cancelled)) {
+            return err_set(err, ERR_INTERRUPTED, "stopped");
+        }
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return err_set(err, got < 0 ? err_code_of_errno(errno) : ERR_IO,
+                           "read what was fetched at byte %" PRIu64 ": %s", from,
+                           got < 0 ? err_errno_text(errno) : "the file became shorter");
+        }
+        from += (uint64_t)got;
+        digest_update(digest, buf, (size_t)got);
     }
-    if (got <= 0) {
-        return err_set(err, got < 0 ? err_code_of_errno(errno) : ERR_IO,
-                       "read what was fetched at byte %" PRIu64 ": %s", read->pos,
-                       got < 0 ? err_errno_text(errno) : "the file became shorter");
-    }
-    read->pos += (uint64_t)got;
-    digest_update(&read->digest, buf, (size_t)got);
     return 0;
+}
+
+/* 1: its digest is as expected, 0: it is not. */
+static int check_piece(const struct read_job *read, uint64_t until, const atomic_bool *is_cancelled,
+                       struct err *err)
+{
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    digest_start(&digest, DIGEST_SHA256);
+    if (add_range(read->fd, read->pos, until, &digest, is_cancelled, err) < 0) {
+        return -1;
+    }
+    return memcmp(digest_finish(&digest).sha256,
+                  read->pieces->sha256[read->pos / read->pieces->piece_bytes], SHA256_BYTES) == 0;
 }
 
 static int run_read(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
     struct read_job *read = arg;
-    CLEANUP(free) uint8_t *buf = xmalloc(READ_BYTES);
     uint64_t from = read->pos;
-    while (read->digest.kinds && read->pos < read->until) {
-        if (atomic_load(is_cancelled)) {
-            return err_set(err, ERR_INTERRUPTED, "stopped");
+    while (read->pos < read->until && !read->is_bad) {
+        uint64_t end = read->until;
+        if (read->pieces && end - read->pos > read->pieces->piece_bytes) {
+            end = read->pos + read->pieces->piece_bytes;
         }
-        if (read_some(read, buf, err) < 0) {
+        int is_good = read->pieces ? check_piece(read, end, is_cancelled, err) : 1;
+        if (is_good < 0 ||
+            (is_good && read->digest.kinds &&
+             add_range(read->fd, read->pos, end, &read->digest, is_cancelled, err) < 0)) {
             return -1;
         }
+        read->is_bad = !is_good;
+        read->pos = is_good ? end : read->pos;
     }
-    read->pos = read->until;
     /* Lets the disk start writing what will be synced at the end anyway; if that is not possible, nothing is lost. */
-    (void)sync_file_range(read->fd, (off_t)from, (off_t)(read->until - from),
-                          SYNC_FILE_RANGE_WRITE);
-    return read->syncs ? publish_data(read->fd, "what was fetched", err) : 0;
+    (void)sync_file_range(read->fd, (off_t)from, (off_t)(read->pos - from), SYNC_FILE_RANGE_WRITE);
+    return read->syncs && !read->is_bad ? publish_data(read->fd, "what was fetched", err) : 0;
 }
 
-static void submit(struct fetch *fetch, struct read_job *read)
-{
-    read->fd = fetch->data_fd;
-    read->job.fn = run_read;
-    read->job.arg = read;
-    read->is_busy = true;
-    pool_submit(fetch->pool, &read->job);
-}
+/* --- from ours ---------------------------------------------------------------------------------------- */
 
-/* 1: it has ended well, 0: it runs. */
-static int poll_job(struct fetch *fetch, struct read_job *read, struct err *err)
+static int drop_piece(struct fetch *fetch, struct err *err)
 {
-    if (!pool_is_done(fetch->pool, &read->job)) {
-        return 0;
-    }
-    read->is_busy = false;
-    return pool_wait(fetch->pool, &read->job, err) < 0 ? -1 : 1;
-}
-
-/* --- pieces ------------------------------------------------------------------------------------------- */
-
-static void read_piece_is_there(struct fetch *fetch, size_t piece_idx)
-{
-    fetch->ready[fetch->n_ready++] = piece_idx;
-}
-
-static void start_piece(struct fetch *fetch, struct read_job *read)
-{
-    uint64_t size_bytes = (uint64_t)fetch->size_bytes;
-    read->piece_idx = fetch->ready[--fetch->n_ready];
-    read->pos = read->piece_idx * fetch->piece_bytes;
-    read->until =
-        size_bytes - read->pos < fetch->piece_bytes ? size_bytes : read->pos + fetch->piece_bytes;
-    digest_start(&read->digest, DIGEST_SHA256);
-    submit(fetch, read);
-}
-
-static int drop_piece(struct fetch *fetch, size_t piece_idx, struct err *err)
-{
-    struct piece *piece = &fetch->pieces[piece_idx];
+    size_t piece_idx = (size_t)(fetch->whole.pos / fetch->piece_bytes);
     size_t from = piece_idx * blocks_per_piece(fetch);
     size_t end = from + blocks_per_piece(fetch);
     end = end < fetch->n_blocks ? end : fetch->n_blocks;
     fetch->result.n_bad_pieces++;
+    fetch->whole.is_bad = false;
+    fetch->frontier = from;
     for (size_t idx = from; idx < end; idx++) {
         fetch_mark(fetch, idx, BLOCK_MISSING);
     }
-    return ++piece->n_bad < PIECE_TRIES_MAX * fetch->n_mirrors
+    return ++fetch->n_bad[piece_idx] < PIECE_TRIES_MAX * fetch->n_mirrors
                ? 0
                : err_set(err, ERR_INTEGRITY,
                          "%s: bytes %" PRIu64 " to %" PRIu64
                          " do not have the SHA-256 of piece %zu, after %u tries",
                          fetch->spec->name, block_start(fetch, from), block_end(fetch, end - 1) - 1,
-                         piece_idx, piece->n_bad);
-}
-
-static int step_piece(struct fetch *fetch, struct read_job *read, struct err *err)
-{
-    if (read->is_busy) {
-        int ended = poll_job(fetch, read, err);
-        if (ended <= 0) {
-            return ended;
-        }
-        struct digest_value value = digest_finish(&read->digest);
-        if (memcmp(value.sha256, fetch->spec->pieces->sha256[read->piece_idx], SHA256_BYTES) == 0) {
-            fetch->pieces[read->piece_idx].is_good = true;
-        } else if (drop_piece(fetch, read->piece_idx, err) < 0) {
-            return -1;
-        }
-    }
-    if (fetch->n_ready) {
-        start_piece(fetch, read);
-    }
-    return 0;
-}
-
-/* --- the whole ---------------------------------------------------------------------------------------- */
-
-/* Bytes from the start that will not be written again. */
-static uint64_t sure_bytes(struct fetch *fetch)
-{
-    if (fetch->is_open_end || !fetch->map) {
-        return fetch->is_open_end ? fetch->done_bytes : 0;
-    }
-    while (
-        fetch->frontier < fetch->n_blocks && is_there(fetch, fetch->frontier) &&
-        (!fetch->piece_bytes || fetch->pieces[fetch->frontier / blocks_per_piece(fetch)].is_good)) {
-        fetch->frontier++;
-    }
-    return fetch->frontier == fetch->n_blocks ? (uint64_t)fetch->size_bytes
-                                              : block_start(fetch, fetch->frontier);
+                         piece_idx, fetch->n_bad[piece_idx]);
 }
 
 static bool is_all_there(const struct fetch *fetch)
@@ -155,34 +107,54 @@ static bool is_all_there(const struct fetch *fetch)
     return fetch->is_open_end ? fetch->is_ended : fetch->map && fetch->frontier == fetch->n_blocks;
 }
 
-static int step_whole(struct fetch *fetch, struct err *err)
+/* How far it can be read: whole pieces, where pieces are known. */
+static uint64_t there_bytes(struct fetch *fetch)
 {
-    struct read_job *whole = &fetch->whole;
-    uint64_t sure = sure_bytes(fetch);
-    if (whole->is_busy) {
-        int ended = poll_job(fetch, whole, err);
-        if (ended <= 0) {
-            return ended;
-        }
-        whole->is_synced = whole->syncs;
+    if (fetch->is_open_end || !fetch->map) {
+        return fetch->is_open_end ? fetch->done_bytes : 0;
     }
-    if (is_all_there(fetch) ? whole->is_synced : sure - whole->pos < WHOLE_MIN_BYTES) {
-        return 0;
+    while (fetch->frontier < fetch->n_blocks && is_there(fetch, fetch->frontier)) {
+        fetch->frontier++;
     }
-    whole->until = sure - whole->pos < WHOLE_MAX_BYTES ? sure : whole->pos + WHOLE_MAX_BYTES;
-    whole->syncs = is_all_there(fetch) && whole->until == sure;
-    submit(fetch, whole);
-    return 0;
+    uint64_t there = block_start(fetch, fetch->frontier);
+    return fetch->frontier == fetch->n_blocks ? (uint64_t)fetch->size_bytes
+           : fetch->piece_bytes               ? there - there % fetch->piece_bytes
+                                              : there;
 }
 
 static int read_step(struct fetch *fetch, struct err *err)
 {
-    for (size_t idx = 0; idx < PIECE_JOBS; idx++) {
-        if (step_piece(fetch, &fetch->piece_jobs[idx], err) < 0) {
+    struct read_job *whole = &fetch->whole;
+    if (whole->is_busy) {
+        if (!pool_is_done(fetch->run.pool, &whole->job)) {
+            return 0;
+        }
+        whole->is_busy = false;
+        if (pool_wait(fetch->run.pool, &whole->job, err) < 0) {
+            return -1;
+        }
+        whole->is_synced = whole->syncs && !whole->is_bad;
+        if (whole->is_bad && drop_piece(fetch, err) < 0) {
             return -1;
         }
     }
-    return step_whole(fetch, err);
+    uint64_t there = there_bytes(fetch);
+    uint64_t most = WHOLE_MAX_BYTES;
+    if (fetch->piece_bytes) {
+        most = fetch->piece_bytes > most ? fetch->piece_bytes : most - most % fetch->piece_bytes;
+    }
+    if (is_all_there(fetch) ? whole->is_synced
+                            : there - whole->pos < (fetch->piece_bytes ? 1 : WHOLE_MIN_BYTES)) {
+        return 0;
+    }
+    whole->until = there - whole->pos < most ? there : whole->pos + most;
+    whole->syncs = is_all_there(fetch) && whole->until == there;
+    whole->fd = fetch->data_fd;
+    whole->pieces = fetch->piece_bytes ? fetch->spec->pieces : NULL;
+    whole->job = (struct pool_job){.fn = run_read, .arg = whole};
+    whole->is_busy = true;
+    pool_submit(fetch->run.pool, &whole->job);
+    return 0;
 }
 
 static bool read_is_over(const struct fetch *fetch)
@@ -190,41 +162,24 @@ static bool read_is_over(const struct fetch *fetch)
     return is_all_there(fetch) && !fetch->whole.is_busy && fetch->whole.is_synced;
 }
 
-static void wait_job(struct fetch *fetch, struct read_job *read)
+/* Waits for the job. */
+static void read_end(struct fetch *fetch)
 {
     struct err ignored = {0};
-    if (read->is_busy) {
-        (void)!pool_wait(fetch->pool, &read->job, &ignored);
-        read->is_busy = false;
-    }
-}
-
-static void wait_all(struct fetch *fetch)
-{
-    wait_job(fetch, &fetch->whole);
-    for (size_t idx = 0; idx < PIECE_JOBS; idx++) {
-        wait_job(fetch, &fetch->piece_jobs[idx]);
+    if (fetch->whole.is_busy) {
+        (void)!pool_wait(fetch->run.pool, &fetch->whole.job, &ignored);
+        fetch->whole.is_busy = false;
     }
 }
 
 static void read_restart(struct fetch *fetch)
 {
-    wait_all(fetch);
-    fetch->n_ready = fetch->frontier = 0;
+    read_end(fetch);
+    fetch->frontier = 0;
     fetch->whole.pos = 0;
-    fetch->whole.is_synced = false;
+    fetch->whole.is_synced = fetch->whole.is_bad = false;
     if (fetch->kinds) {
         digest_start(&fetch->whole.digest, fetch->kinds);
-    }
-}
-
-/* Waits for the jobs; the digest of the whole starts again. */
-static void read_release(struct fetch *fetch)
-{
-    wait_all(fetch);
-    digest_release(&fetch->whole.digest);
-    for (size_t idx = 0; idx < PIECE_JOBS; idx++) {
-        digest_release(&fetch->piece_jobs[idx].digest);
     }
 }
 
@@ -235,22 +190,6 @@ static void read_release(struct fetch *fetch)
 bool fetch_has_expectation(const struct fetch *fetch)
 {
     return fetch->spec->sha256 || fetch->spec->md5 || fetch->spec->pieces;
-}
-
-static void count_there(struct fetch *fetch, size_t block_idx, bool is_now_there)
-{
-    uint64_t n_bytes = block_end(fetch, block_idx) - block_start(fetch, block_idx);
-    struct piece *piece =
-        fetch->piece_bytes ? &fetch->pieces[block_idx / blocks_per_piece(fetch)] : NULL;
-    fetch->done_bytes += is_now_there ? n_bytes : -n_bytes;
-    if (!piece) {
-        return;
-    }
-    piece->n_left += is_now_there ? -1u : 1u;
-    piece->is_good = false;
-    if (piece->n_left == 0) {
-        read_piece_is_there(fetch, block_idx / blocks_per_piece(fetch));
-    }
 }
 
 void fetch_mark(struct fetch *fetch, size_t block_idx, char state)
@@ -266,7 +205,7 @@ void fetch_mark(struct fetch *fetch, size_t block_idx, char state)
         fetch->first_missing = block_idx;
     }
     if (was_there != is_there(fetch, block_idx)) {
-        count_there(fetch, block_idx, !was_there);
+        fetch->done_bytes += was_there ? -n_bytes : n_bytes;
         fetch->dirty_from = block_idx < fetch->dirty_from ? block_idx : fetch->dirty_from;
         fetch->dirty_end = block_idx >= fetch->dirty_end ? block_idx + 1 : fetch->dirty_end;
     }
@@ -299,7 +238,7 @@ static void set_up(struct fetch *fetch)
                    (spec->sha256 ? (unsigned)DIGEST_SHA256 : 0);
     fetch->n_slots = spec->n_connections ? spec->n_connections : N_CONNECTIONS;
     fetch->n_mirrors = spec->n_urls;
-    rng_init(&fetch->rng, (uint64_t)loop_now_ns(fetch->loop));
+    rng_init(&fetch->rng, (uint64_t)fetch_now_ns(fetch));
     for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
         fetch->mirrors[idx].url = spec->urls[idx];
         fetch->mirrors[idx].shown = http_url_shown(&fetch->arena, spec->urls[idx]);
@@ -326,26 +265,20 @@ static int open_all(struct fetch *fetch, struct err *err)
         return -1;
     }
     leave_something_to_ask(fetch);
-    if ((!fetch->map && fetch->spec->size_bytes >= 0 &&
-         disk_set_size(fetch, (uint64_t)fetch->spec->size_bytes, err) < 0) ||
-        pool_attach(fetch->pool, fetch->loop, err) < 0) {
-        return -1;
-    }
-    fetch->is_attached = true;
-    return 0;
+    return !fetch->map && fetch->spec->size_bytes >= 0
+               ? disk_set_size(fetch, (uint64_t)fetch->spec->size_bytes, err)
+               : 0;
 }
 
-int fetch_new(struct http *http, struct pool *pool, struct loop *loop,
-              const struct fetch_spec *spec, struct fetch **ret_fetch, struct err *err)
+int fetch_new(const struct fetch_run *run, const struct fetch_spec *spec, struct fetch **ret_fetch,
+              struct err *err)
 {
     CLEANUP(fetch) struct fetch *fetch = NULL;
     if (check_spec(spec, err) < 0) {
         return -1;
     }
     fetch = xcalloc(1, sizeof(*fetch));
-    fetch->http = http;
-    fetch->pool = pool;
-    fetch->loop = loop;
+    fetch->run = *run;
     fetch->spec = spec;
     fetch->data_fd = fetch->state_fd = fetch->lock_fd = -1;
     fetch->dirty_from = SIZE_MAX;
@@ -367,13 +300,10 @@ void fetch_free(struct fetch *fetch)
     for (size_t idx = 0; idx < fetch->n_slots; idx++) {
         slot_drop(&fetch->slots[idx]);
     }
-    read_release(fetch);
+    read_end(fetch);
+    digest_release(&fetch->whole.digest);
     (void)!disk_flush(fetch, &ignored);
     disk_close(fetch);
-    if (fetch->is_attached) {
-        pool_detach(fetch->pool, fetch->loop);
-    }
-    loop_timer_drop(fetch->loop, fetch->timer);
     arena_release(&fetch->arena);
     free(fetch);
 }
@@ -430,8 +360,6 @@ static int give_result(struct fetch *fetch, const struct digest_value *value)
     result->again_bytes =
         result->received_bytes - ((uint64_t)fetch->size_bytes - result->kept_bytes);
     result->url = most->shown;
-    result->etag = most->etag;
-    result->last_modified = most->last_modified;
     fetch->is_done = true;
     return 0;
 }
@@ -497,7 +425,7 @@ static struct mirror *pick_mirror(struct fetch *fetch, size_t n_bad)
 {
     struct mirror *usable[FETCH_MIRRORS_MAX];
     size_t n = find_usable(fetch, usable);
-    int64_t now_ns = loop_now_ns(fetch->loop);
+    int64_t now_ns = fetch_now_ns(fetch);
     for (size_t idx = 0; idx < (is_pure(fetch) && n ? 1 : n); idx++) {
         struct mirror *mirror = usable[(idx + n_bad) % n];
         if (mirror->rest_until_ns <= now_ns) {
@@ -555,7 +483,7 @@ static size_t first_missing(struct fetch *fetch)
 
 static size_t n_bad_of(const struct fetch *fetch, size_t block_idx)
 {
-    return fetch->piece_bytes ? fetch->pieces[block_idx / blocks_per_piece(fetch)].n_bad : 0;
+    return fetch->piece_bytes ? fetch->n_bad[block_idx / blocks_per_piece(fetch)] : 0;
 }
 
 /* Large requests at first, smaller ones towards the end, so that all end together. */
@@ -654,28 +582,6 @@ static int plan_work(struct fetch *fetch, struct err *err)
 
 /* --- steps -------------------------------------------------------------------------------------------- */
 
-static void on_timer(void *ctx)
-{
-    struct fetch *fetch = ctx;
-    fetch->timer = 0;
-}
-
-/* For the next mirror that has rested. */
-static int set_timer(struct fetch *fetch, struct err *err)
-{
-    int64_t now_ns = loop_now_ns(fetch->loop);
-    int64_t next_ns = INT64_MAX;
-    for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
-        int64_t rest_ns = fetch->mirrors[idx].rest_until_ns;
-        next_ns = rest_ns > now_ns && rest_ns < next_ns ? rest_ns : next_ns;
-    }
-    loop_timer_drop(fetch->loop, fetch->timer);
-    fetch->timer = 0;
-    return next_ns == INT64_MAX
-               ? 0
-               : loop_timer_add(fetch->loop, next_ns, on_timer, fetch, &fetch->timer, err);
-}
-
 static int step_all(struct fetch *fetch, struct err *err)
 {
     for (size_t idx = 0; idx < fetch->n_slots; idx++) {
@@ -690,17 +596,6 @@ static int step_all(struct fetch *fetch, struct err *err)
         return finish(fetch, err);
     }
     return 0;
-}
-
-enum step fetch_step(struct fetch *fetch, struct err *err)
-{
-    if (fetch->is_done) {
-        return STEP_DONE;
-    }
-    if (step_all(fetch, err) < 0 || (!fetch->is_done && set_timer(fetch, err) < 0)) {
-        return STEP_FAIL;
-    }
-    return fetch->is_done ? STEP_DONE : STEP_AGAIN;
 }
 
 void fetch_progress(const struct fetch *fetch, uint64_t *ret_done_bytes, uint64_t *ret_total_bytes)
@@ -718,37 +613,49 @@ const struct fetch_result *fetch_result(const struct fetch *fetch)
 /* --- all of it ------------------------------------------------------------------------------------------ */
 
 #define WAIT_NS (200 * NS_PER_MS)
+#define TICK_NS NS_PER_MS /* while nothing but a digest is under way */
 
-static int run_loop(const struct fetch_run *run, struct fetch *fetch, struct progress *progress,
-                    struct err *err)
+/* A mirror may have rested before that. */
+static int64_t wait_ns(const struct fetch *fetch)
 {
-    for (;;) {
-        if (run->should_stop && run->should_stop()) {
+    int64_t now_ns = fetch_now_ns(fetch);
+    int64_t span_ns = fetch->n_running ? WAIT_NS : TICK_NS;
+    for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
+        int64_t rest_ns = fetch->mirrors[idx].rest_until_ns - now_ns;
+        span_ns = rest_ns > 0 && rest_ns < span_ns ? rest_ns : span_ns;
+    }
+    return span_ns;
+}
+
+static int carry_on(struct fetch *fetch, struct progress *progress, struct err *err)
+{
+    while (!fetch->is_done) {
+        uint64_t done_bytes;
+        if (fetch->run.should_stop && fetch->run.should_stop()) {
             return err_set(err, ERR_INTERRUPTED, "stopped; what was fetched is kept");
         }
-        enum step step = fetch_step(fetch, err);
-        if (step != STEP_AGAIN) {
-            return step == STEP_DONE ? 0 : -1;
+        if (step_all(fetch, err) < 0) {
+            return -1;
         }
         if (progress) {
-            uint64_t done_bytes;
             fetch_progress(fetch, &done_bytes, &progress->total);
             progress_set(progress, done_bytes);
         }
-        if (loop_once(run->loop, WAIT_NS, err) < 0) {
+        if (!fetch->is_done && http_wait(fetch->run.http, wait_ns(fetch), err) < 0) {
             return -1;
         }
     }
+    return 0;
 }
 
-int fetch_all(const struct fetch_run *run, struct fetch *fetch, struct err *err)
+int fetch_all(struct fetch *fetch, struct err *err)
 {
     struct progress progress;
-    if (!run->wants_progress) {
-        return run_loop(run, fetch, NULL, err);
+    if (!fetch->run.wants_progress) {
+        return carry_on(fetch, NULL, err);
     }
-    progress_start(&progress, run->loop->clock, "fetch", "bytes", 0);
-    int result = run_loop(run, fetch, &progress, err);
+    progress_start(&progress, fetch->run.clock, "fetch", "bytes", 0);
+    int result = carry_on(fetch, &progress, err);
     progress_end(&progress);
     return result;
 }

@@ -54,35 +54,31 @@ struct fetch_result {
     size_t n_requests;
     bool
         is_single_stream; /* no ranges: one connection, and the next try would start from the beginning */
-    struct str etag, last_modified;
 };
 
 struct fetch;
 
-/* Several fetches may share http and pool; both outlive them. The spec is borrowed until fetch_free. ERR_DISK if it does not fit
-   (or later, once the size is known); ERR_IO "is being fetched by another process" if the folder is locked. */
-MUST_CHECK int fetch_new(struct http *http, struct pool *pool, struct loop *loop,
-                         const struct fetch_spec *spec, struct fetch **ret_fetch, struct err *err);
-/* Call after each loop_once. STEP_FAIL: ERR_FETCH (404, 410, gone everywhere), ERR_AUTH (401, 403), ERR_INTEGRITY, ERR_NET
-   (silence, too), ERR_USAGE (URL), ERR_DISK. Complete blocks stay for the next try, except after ERR_INTEGRITY of the whole
-   file. */
-enum step fetch_step(struct fetch *fetch, struct err *err);
+/* What a fetch runs with; both outlive it. should_stop may be NULL. */
+struct fetch_run {
+    struct http *http; /* no other transfers are on it meanwhile */
+    struct pool *pool;
+    struct clock_src clock;
+    bool wants_progress; /* a bar */
+    bool (*should_stop)(void);
+};
+
+/* The spec is borrowed until fetch_free. ERR_DISK if it does not fit (or later, once the size is known); ERR_IO "is being fetched by another
+   process" if the folder is locked. */
+MUST_CHECK int fetch_new(const struct fetch_run *run, const struct fetch_spec *spec,
+                         struct fetch **ret_fetch, struct err *err);
+/* All of it, or ERR_FETCH (404, 410, gone everywhere), ERR_AUTH (401, 403), ERR_INTEGRITY, ERR_NET (silence, too), ERR_USAGE (URL),
+   ERR_DISK, ERR_INTERRUPTED (a stop). Complete blocks stay for the next try, except after ERR_INTEGRITY of the whole file. */
+MUST_CHECK int fetch_all(struct fetch *fetch, struct err *err);
 void fetch_progress(const struct fetch *fetch, uint64_t *ret_done_bytes, uint64_t *ret_total_bytes);
-/* After STEP_DONE; lives as long as the fetch. */
+/* Once it is all there; lives as long as the fetch. */
 const struct fetch_result *fetch_result(const struct fetch *fetch);
 /* Writes the state, gives up the lock. The folder stays. */
 void fetch_free(struct fetch *fetch);
 CLEANUP_POINTER(fetch, struct fetch, fetch_free);
-
-/* All of it: runs the loop, with a progress bar if wants_progress. should_stop may be NULL; a stop is
-   ERR_INTERRUPTED. */
-struct fetch_run {
-    struct http *http;
-    struct pool *pool;
-    struct loop *loop;
-    bool wants_progress;
-    bool (*should_stop)(void);
-};
-MUST_CHECK int fetch_all(const struct fetch_run *run, struct fetch *fetch, struct err *err);
 
 #endif

@@ -80,8 +80,7 @@ static int make_pieces(struct fetch *fetch, struct err *err)
                        " bytes, but digests of %zu are known",
                        fetch->spec->name, fetch->size_bytes, n, known->piece_bytes, known->n);
     }
-    fetch->pieces = arena_array(&fetch->arena, struct piece, n + 1);
-    fetch->ready = arena_array(&fetch->arena, size_t, n + 1);
+    fetch->n_bad = arena_array(&fetch->arena, uint8_t, n + 1);
     return 0;
 }
 
@@ -98,11 +97,8 @@ static int make_blocks(struct fetch *fetch, uint64_t block_bytes, struct err *er
     fetch->n_blocks = fetch->n_missing = state_n_blocks(size_bytes, fetch->block_bytes);
     fetch->map = arena_array(&fetch->arena, char, fetch->n_blocks + 1);
     memset(fetch->map, BLOCK_MISSING, fetch->n_blocks);
-    for (size_t idx = 0; fetch->piece_bytes && idx < fetch->n_blocks; idx++) {
-        fetch->pieces[idx / blocks_per_piece(fetch)].n_left++;
-    }
     fetch->done_bytes = 0;
-    fetch->first_missing = fetch->frontier = fetch->n_ready = 0;
+    fetch->first_missing = fetch->frontier = 0;
     fetch->has_stale_head = true;
     return 0;
 }

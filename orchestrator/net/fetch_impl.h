@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a fetch, for net/fetch*.c alone; all of it runs on the loop's thread but run_read.
+/* The inside of a fetch, for net/fetch*.c alone; all of it runs in one thread but run_read.
 
    fetch.c        life, who fetches what next, the end;    fetch_slot.c   one connection: head, body, how it ended
                   digests, computed by the pool
@@ -13,7 +13,7 @@
 
    Invariants: (1) n_missing counts the MISSING blocks, done_bytes the bytes of DONE and KEPT ones. (2) A block is DONE in the state
    only after its bytes were written. (3) The digest of the whole has only seen blocks that will not be written again: those in
-   front of the frontier, which are DONE and of good pieces. (4) Where nothing can tell a wrong file, all bytes come from one
+   front of whole.pos, which are DONE and of good pieces. (4) Where nothing can tell a wrong file, all bytes come from one
    mirror. */
 #ifndef NET_FETCH_IMPL_H
 #define NET_FETCH_IMPL_H
@@ -22,14 +22,7 @@
 #include "net/fetch.h"
 #include "net/fetch_state.h"
 
-#define PIECE_JOBS      2
 #define PIECE_TRIES_MAX 3 /* of one mirror */
-
-struct piece {
-    uint32_t n_left; /* blocks that are not DONE */
-    uint8_t n_bad;   /* times that it was wrong */
-    bool is_good;    /* its digest is as expected */
-};
 
 struct mirror {
     const char *url, *shown;
@@ -73,22 +66,20 @@ struct read_job { /* bytes of the file, for digests */
     struct pool_job job;
     bool is_busy;
     int fd;
-    uint64_t pos, until;
-    struct digest digest;
-    bool syncs; /* the file, then */
+    const struct fetch_pieces *pieces; /* that are known; NULL: none */
+    uint64_t pos, until;               /* what is before pos is good, and in the digest */
+    struct digest digest;              /* of the whole */
+    bool is_bad;                       /* the piece at pos is */
+    bool syncs;                        /* the file, then */
     bool is_synced;
-    size_t piece_idx;
 };
 
 struct fetch {
-    struct http *http; /* these are borrowed */
-    struct pool *pool;
-    struct loop *loop;
-    const struct fetch_spec *spec;
+    struct fetch_run run;
+    const struct fetch_spec *spec; /* borrowed */
     struct arena arena;
     struct rng rng;
     bool is_done;
-    bool is_attached;
 
     const char *data_path, *state_path, *lock_path, *boot;
     int data_fd, state_fd, lock_fd;
@@ -116,16 +107,12 @@ struct fetch {
     uint64_t done_bytes;
 
     uint64_t piece_bytes; /* 0: no pieces */
-    struct piece *pieces;
-    size_t *ready; /* pieces whose blocks are all there, to be read */
-    size_t n_ready;
+    uint8_t *n_bad;       /* of each piece: times that it was wrong */
 
-    struct read_job piece_jobs[PIECE_JOBS];
     struct read_job whole;
     unsigned kinds;
     size_t n_changed;
     bool has_kept;
-    uint64_t timer;
     struct fetch_result result;
 };
 
@@ -154,6 +141,11 @@ void fetch_mark(struct fetch *fetch, size_t block_idx, char state);
 MUST_CHECK int fetch_restart(struct fetch *fetch, struct err *err);
 /* Can anything tell that the whole is wrong? */
 bool fetch_has_expectation(const struct fetch *fetch);
+
+static inline int64_t fetch_now_ns(const struct fetch *fetch)
+{
+    return fetch->run.clock.mono_ns(fetch->run.clock.ctx);
+}
 
 static inline uint64_t block_start(const struct fetch *fetch, size_t block_idx)
 {

@@ -282,7 +282,7 @@ int slot_start(struct slot *slot, struct mirror *mirror, uint64_t pos, uint64_t 
     request.first_byte = pos;
     request.last_byte = slot->asked_end - 1;
     fetch->result.n_requests++;
-    if (http_start(fetch->http, &request, &slot->transfer, err) < 0) {
+    if (http_start(fetch->run.http, &request, &slot->transfer, err) < 0) {
         return cannot_start(slot, err);
     }
     mirror->n_active++;
@@ -318,7 +318,7 @@ static void rest(struct slot *slot, const struct err *failure)
 {
     struct fetch *fetch = slot->fetch;
     struct mirror *mirror = slot->mirror;
-    int64_t now_ns = loop_now_ns(fetch->loop);
+    int64_t now_ns = fetch_now_ns(fetch);
     int n_retries = fetch->spec->n_retries ? fetch->spec->n_retries : 5;
     mirror->err = *failure;
     if (has_progress(slot)) {

@@ -5,7 +5,6 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,18 +12,13 @@
 #include "net/http_head.h"
 
 struct http {
-    struct loop *loop;             /* borrowed */
     struct http_settings settings; /* strings in the arena */
     struct arena arena;
     void *multi; /* CURLM, with connections of its own */
-    uint64_t timer;
-    struct err err; /* of the loop: no more descriptors or timers */
-    struct http_transfer *first;
 };
 
 struct http_transfer {
-    struct http *http; /* borrowed */
-    struct http_transfer *next, **place;
+    struct http *http;  /* borrowed */
     struct arena arena; /* strings of the request and of the head */
     const char *shown;  /* the URL, for messages */
     void *easy;         /* CURL; NULL: nothing is to be read */
@@ -43,8 +37,6 @@ struct http_transfer {
     http_body_fn on_body;
     void *ctx;
 };
-
-/* libcurl's multi-socket interface on the one loop, and what its results mean to us. */
 
 #define HTTP_PROXY_LOGIN "%s: the proxy requires a login" /* ERR_AUTH, with and without a tunnel */
 #define KEPT_CONNECTIONS 32L
@@ -70,60 +62,14 @@ static void take_ended(struct http *http)
     }
 }
 
-static void act(struct http *http, curl_socket_t fd, int ready)
+int http_wait(struct http *http, int64_t max_wait_ns, struct err *err)
 {
     int n_running;
-    CURLMcode code = curl_multi_socket_action(http->multi, fd, ready, &n_running);
-    if (code != CURLM_OK && http->err.code == ERR_NONE) {
-        (void)!err_set(&http->err, ERR_INTERNAL, "libcurl: %s", curl_multi_strerror(code));
-    }
+    CURLMcode code = curl_multi_poll(http->multi, NULL, 0, (int)(max_wait_ns / NS_PER_MS), NULL);
+    code = code == CURLM_OK ? curl_multi_perform(http->multi, &n_running) : code;
     take_ended(http);
-}
-
-static void on_ready(void *ctx, int fd, short events)
-{
-    int ready = (events & (POLLIN | POLLHUP) ? CURL_CSELECT_IN : 0) |
-                (events & POLLOUT ? CURL_CSELECT_OUT : 0) |
-                (events & (POLLERR | POLLNVAL) ? CURL_CSELECT_ERR : 0);
-    act(ctx, fd, ready);
-}
-
-static void on_due(void *ctx)
-{
-    struct http *http = ctx;
-    http->timer = 0;
-    act(http, CURL_SOCKET_TIMEOUT, 0);
-}
-
-static int on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *ctx, void *socket UNUSED)
-{
-    struct http *http = ctx;
-    short events =
-        (short)((what & CURL_POLL_IN ? POLLIN : 0) | (what & CURL_POLL_OUT ? POLLOUT : 0));
-    loop_unwatch(http->loop, fd);
-    if (what == CURL_POLL_REMOVE) {
-        return 0;
-    }
-    if (http->err.code != ERR_NONE) {
-        return -1;
-    }
-    return loop_watch(http->loop, fd, events, on_ready, http, &http->err);
-}
-
-static int on_timeout(CURLM *multi UNUSED, long timeout_ms, void *ctx)
-{
-    struct http *http = ctx;
-    struct loop *loop = http->loop;
-    loop_timer_drop(loop, http->timer);
-    http->timer = 0;
-    if (timeout_ms < 0) {
-        return 0;
-    }
-    if (http->err.code != ERR_NONE) {
-        return -1;
-    }
-    return loop_timer_add(loop, loop_now_ns(loop) + timeout_ms * NS_PER_MS, on_due, http,
-                          &http->timer, &http->err);
+    return code == CURLM_OK ? 0
+                            : err_set(err, ERR_INTERNAL, "libcurl: %s", curl_multi_strerror(code));
 }
 
 /* --- how it ended ----------------------------------------------------------------------------------- */
@@ -189,7 +135,7 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
 #define HEADER_BYTES_MAX                                                                           \
     (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
 
-/* Host names must be resolved outside the loop, not in it. */
+/* Host names must be resolved outside this thread, not in it. */
 static int check_library(struct err *err)
 {
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
@@ -244,17 +190,12 @@ static int make_multi(struct http *http, struct err *err)
     if (!http->multi) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_init failed");
     }
-    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK;
-    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http) != CURLM_OK;
-    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout) != CURLM_OK;
-    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http) != CURLM_OK;
     is_bad |= curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK;
     is_bad |= curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS) != CURLM_OK;
     return is_bad ? err_set(err, ERR_INTERNAL, "libcurl: curl_multi_setopt failed") : 0;
 }
 
-int http_new(struct loop *loop, const struct http_settings *settings, struct http **ret_http,
-             struct err *err)
+int http_new(const struct http_settings *settings, struct http **ret_http, struct err *err)
 {
     CLEANUP(http) struct http *http = NULL;
     if (check_library(err) < 0 || (settings && (check_secret(settings->netrc_path, err) < 0 ||
@@ -265,7 +206,6 @@ int http_new(struct loop *loop, const struct http_settings *settings, struct htt
         return err_set(err, ERR_INTERNAL, "libcurl: curl_global_init failed");
     }
     http = xcalloc(1, sizeof(*http));
-    http->loop = loop;
     keep_settings(http, settings);
     if (make_multi(http, err) < 0) {
         return -1;
@@ -280,11 +220,7 @@ void http_free(struct http *http)
     if (!http) {
         return;
     }
-    while (http->first) {
-        http_transfer_free(http->first);
-    }
     curl_multi_cleanup(http->multi);
-    loop_timer_drop(http->loop, http->timer);
     arena_release(&http->arena);
     free(http);
     curl_global_cleanup();
@@ -588,12 +524,6 @@ int http_start(struct http *http, const struct http_request *request,
 {
     struct http_transfer *transfer = xcalloc(1, sizeof(*transfer));
     transfer->http = http;
-    transfer->next = http->first;
-    transfer->place = &http->first;
-    if (http->first) {
-        http->first->place = &transfer->next;
-    }
-    http->first = transfer;
     transfer->shown = http_url_shown(&transfer->arena, request->url);
     transfer->on_head = request->on_head;
     transfer->on_body = request->on_body;
@@ -617,10 +547,6 @@ void http_transfer_free(struct http_transfer *transfer)
         curl_easy_cleanup(transfer->easy);
     }
     curl_slist_free_all(transfer->headers);
-    *transfer->place = transfer->next;
-    if (transfer->next) {
-        transfer->next->place = transfer->place;
-    }
     arena_release(&transfer->arena);
     free(transfer);
 }
@@ -653,10 +579,6 @@ static int finish(struct http_transfer *transfer, struct err *err)
 
 enum step http_step(struct http_transfer *transfer, struct err *err)
 {
-    if (!transfer->is_done && transfer->http->err.code != ERR_NONE) {
-        *err = transfer->http->err;
-        return STEP_FAIL;
-    }
     if (!transfer->is_done) {
         return STEP_AGAIN;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET over HTTP(S): many transfers at once, each on a connection of its own, on the one loop (libcurl's multi-socket interface, of which
-   net/http.c is the only home). A transfer gives its head once, then its body in pieces as they arrive. Retries, ranges
+/* GET over HTTP(S): many transfers at once, each on a connection of its own (libcurl's multi interface, of which net/http.c is the only
+   home). A transfer gives its head once, then its body in pieces as they arrive. Retries, ranges
    over several connections and digests are in net/fetch.h. Secrets come from files only and stay out of argv, messages and
    logs: a message shows a URL without user info, query and fragment (http_url_shown). */
 #ifndef NET_HTTP_H
@@ -26,9 +26,11 @@ struct http_settings {
     bool allows_file;     /* file:// URLs too */
 };
 
-MUST_CHECK int http_new(struct loop *loop, const struct http_settings *settings,
-                        struct http **ret_http, struct err *err);
-/* Ends all transfers. */
+MUST_CHECK int http_new(const struct http_settings *settings, struct http **ret_http,
+                        struct err *err);
+/* Waits at most so long for something to happen to any transfer, and has it happen. */
+MUST_CHECK int http_wait(struct http *http, int64_t max_wait_ns, struct err *err);
+/* After its transfers. */
 void http_free(struct http *http);
 CLEANUP_POINTER(http, struct http, http_free);
 
@@ -48,7 +50,7 @@ struct http_head {
     struct str last_modified;
 };
 
-/* 0 to go on; -1 with *err filled ends the transfer with that error. They are called from loop_once (and http_step) and must
+/* 0 to go on; -1 with *err filled ends the transfer with that error. They are called from http_wait (and http_step) and must
    not free a transfer. */
 typedef int (*http_head_fn)(void *ctx, const struct http_head *head, struct err *err);
 typedef int (*http_body_fn)(void *ctx, const uint8_t *ptr, size_t len, struct err *err);
@@ -65,7 +67,7 @@ struct http_request {
 /* The request's strings are copied. ERR_USAGE: an invalid URL, or a scheme that is not allowed. */
 MUST_CHECK int http_start(struct http *http, const struct http_request *request,
                           struct http_transfer **ret_transfer, struct err *err);
-/* Call after each loop_once. A status of 400 and over is not a failure: see head. STEP_FAIL: ERR_NET (refused, reset, cut short,
+/* Call after each http_wait. A status of 400 and over is not a failure: see head. STEP_FAIL: ERR_NET (refused, reset, cut short,
    DNS), ERR_TIMEOUT, ERR_AUTH (login refused by a proxy), ERR_INTEGRITY (TLS certificate), ERR_FETCH (a redirect in a circle, to
    another scheme, or from https to http), or a callback's. Only ERR_NET and ERR_TIMEOUT are worth another try. */
 enum step http_step(struct http_transfer *transfer, struct err *err);

@@ -49,10 +49,5 @@ bool content_encoding_changes(struct str value)
 
 bool header_value_is_plain(struct str value)
 {
-    for (size_t idx = 0; idx < value.len; idx++) {
-        if (value.ptr[idx] < ' ' || value.ptr[idx] > '~') {
-            return false;
-        }
-    }
-    return value.len <= HTTP_VALUE_MAX;
+    return value.len == 0 || (value.len <= HTTP_VALUE_MAX && str_is_made_of(value, " -~"));
 }

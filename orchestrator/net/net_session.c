@@ -3,14 +3,12 @@
 
 #include "net/net_session.h"
 
-#include <unistd.h>
-
 #include "base/fs.h"
 #include "base/stop.h"
 
 void net_init(struct net *net, const struct net_opts *opts)
 {
-    *net = (struct net){.opts = opts, .loop = LOOP_EMPTY};
+    *net = (struct net){.opts = opts};
 }
 
 int net_open(struct net *net, struct err *err)
@@ -23,17 +21,11 @@ int net_open(struct net *net, struct err *err)
         .ca_path = opts->ca_path,
         .allows_file = true,
     };
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (net->is_open) {
         return 0;
     }
-    loop_init(&net->loop, opts->clock);
     net->is_open = true;
-    if (pool_new(n_cores < 1                  ? 1
-                 : n_cores > POOL_THREADS_MAX ? POOL_THREADS_MAX
-                                              : (size_t)n_cores,
-                 &net->pool, err) < 0 ||
-        http_new(&net->loop, &settings, &net->http, err) < 0) {
+    if (pool_new(pool_lanes().n, &net->pool, err) < 0 || http_new(&settings, &net->http, err) < 0) {
         net_close(net);
         return -1;
     }
@@ -45,7 +37,6 @@ void net_close(struct net *net)
     if (net->is_open) {
         http_free(net->http);
         pool_free(net->pool);
-        loop_release(&net->loop);
         net->http = NULL;
         net->pool = NULL;
         net->is_open = false;
@@ -54,13 +45,9 @@ void net_close(struct net *net)
 
 struct fetch_run net_fetch_run(const struct net *net)
 {
-    union {
-        const struct net *in;
-        struct net *out;
-    } own = {.in = net}; /* the run drives the loop */
     return (struct fetch_run){.http = net->http,
                               .pool = net->pool,
-                              .loop = &own.out->loop,
+                              .clock = net->opts->clock,
                               .wants_progress = net->opts->wants_progress,
                               .should_stop = stop_is_asked};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every command that fetches needs: loop, pool and HTTP client with the command's options, opened on first use. */
+/* What every command that fetches needs: pool and HTTP client with the command's options, opened on first use. */
 #ifndef NET_NET_SESSION_H
 #define NET_NET_SESSION_H
 
@@ -26,7 +26,6 @@ struct net_opts {
 
 struct net {
     const struct net_opts *opts; /* borrowed */
-    struct loop loop;
     struct pool *pool;
     struct http *http;
     bool is_open;

@@ -96,7 +96,7 @@ void ssh_free(struct ssh *ssh)
             (void)shutdown(ssh->login->fds[idx], SHUT_RDWR);
         }
     }
-    task_leave(ssh->task, ssh->loop);
+    task_leave(ssh->task);
     proc_release(&ssh->jump);
     strbuf_release(&ssh->jump_said);
     strbuf_release(&ssh->job.text);
@@ -180,12 +180,14 @@ static enum step judge_jump(struct ssh *ssh, struct err *err)
                 {"verification failed", ERR_AUTH},
                 {"Permission denied", ERR_AUTH}};
     CLEANUP(strbuf) struct strbuf line = STRBUF(ERR_MSG_MAX);
-    struct str said = str_trim(strbuf_str(&ssh->jump_said));
     enum err_code code = ERR_NET;
+    struct err ignored = {0};
     proc_stop(&ssh->jump);
-    if (ssh->jump.pid && proc_step(&ssh->jump, err) == STEP_AGAIN) {
+    if (ssh->jump.pid && proc_step(&ssh->jump, &ignored) == STEP_AGAIN) {
+        *err = (struct err){0}; /* the task gives it again */
         return STEP_AGAIN;
     }
+    struct str said = str_trim(strbuf_str(&ssh->jump_said));
     if (err->code != ERR_NET || !said.len) {
         return STEP_FAIL;
     }

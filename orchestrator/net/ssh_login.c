@@ -139,13 +139,14 @@ static int look_for(struct ssh_login *login, const char *name, struct str blob,
                     struct known_answer *answer, struct err *err)
 {
     for (size_t idx = 0; idx < login->target->n_known_files; idx++) {
+        CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
         const char *path = login->target->known_files[idx];
         struct str text;
         struct stat info;
         if (stat(path, &info) < 0 || !S_ISREG(info.st_mode)) {
             continue; /* /dev/null has no keys */
         }
-        if (fs_read(&login->arena, path, SSH_KNOWN_TEXT_MAX, &text, err) < 0 ||
+        if (fs_read(&scratch, path, SSH_KNOWN_TEXT_MAX, &text, err) < 0 ||
             ssh_known_look(answer, path, text, name, blob, err) < 0) {
             return -1;
         }

@@ -54,6 +54,7 @@ struct planner_opts {
     struct str address;
     const char *train_path; /* the bundled workload's program */
     struct plan_data data; /* for the bundled workload; folder NULL: as the report's commands say */
+    bool is_offline;       /* a case whose needs are not all there is not run: ERR_FETCH */
     struct clock_src clock;
 };
 
@@ -69,14 +70,7 @@ const char *planner_train_path(struct arena *arena, const char *self);
 
 /* What the cases of a plan need from the store, and how much of it is there: what their recipes name, without one all that their
    stacks do. Changes nothing. */
-struct run_needs_opts {
-    const char *root;
-    const struct store *store; /* NULL: there is none */
-    bool is_offline;           /* a case whose needs are not all there is not run: ERR_FETCH */
-    struct clock_src clock;
-};
-
-MUST_CHECK int run_needs(struct arena *arena, const struct run_needs_opts *opts,
+MUST_CHECK int run_needs(struct arena *arena, const struct planner_opts *opts,
                          const struct report *report, struct plan *plan, struct err *err);
 
 #endif

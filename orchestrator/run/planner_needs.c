@@ -410,15 +410,34 @@ static void set_part(struct plan_found *found, const struct source_part *part)
     }
 }
 
+/* git itself looks into the repository of the store, and nobody else is asked. No parts: it is not there. */
+static int look_for_source(struct arena *arena, const struct planner_opts *opts, const char *url,
+                           const char *version, struct source_tree *ret_tree, struct err *err)
+{
+    const struct net_opts net = {.is_offline = true, .clock = opts->clock};
+    struct sources sources;
+    struct err absent = {0};
+    *ret_tree = (struct source_tree){0};
+    if (!opts->store) {
+        return 0;
+    }
+    if (sources_init(&sources, arena, opts->store, &net, err) < 0) {
+        return -1;
+    }
+    if (source_verify(&sources, url, version, false, ret_tree, &absent) < 0 &&
+        absent.code != ERR_NOT_FOUND) {
+        *err = absent;
+        return -1;
+    }
+    return 0;
+}
+
 static int find_source(struct planner *p, const struct stack *stack,
                        const struct recipe_mount *mount, struct plan_found *found, struct err *err)
 {
     struct pin_source pinned = pin_of(stack, mount);
     const struct pin_source *pin = &pinned;
-    const struct net_opts net = {.is_offline = true, .clock = p->opts->clock};
-    struct sources sources;
     struct source_tree tree;
-    struct err absent = {0};
     if (!pin->commit.ptr && pin->ref.ptr && read_lock(p, mount->paths, &pinned, err) < 0) {
         return -1;
     }
@@ -429,18 +448,12 @@ static int find_source(struct planner *p, const struct stack *stack,
     const char *version = with_paths(p, pin->commit.ptr, mount->paths);
     const char *name = arena_printf(p->arena, "%s@%s", pin->repository.ptr, version);
     found->mount.version = str_of(version);
-    if (p->opts->store) {
-        if (sources_init(&sources, p->arena, p->opts->store, &net, err) < 0) {
-            return -1;
-        }
-        if (source_verify(&sources, pin->repository.ptr, version, false, &tree, &absent) == 0) {
-            set_part(found, &tree.parts[0]);
-            return 0;
-        }
-        if (absent.code != ERR_NOT_FOUND) {
-            *err = absent;
-            return -1;
-        }
+    if (look_for_source(p->arena, p->opts, pin->repository.ptr, version, &tree, err) < 0) {
+        return -1;
+    }
+    if (tree.parts) {
+        set_part(found, &tree.parts[0]);
+        return 0;
     }
     const char *artifact = arena_printf(p->arena, "source:%s", name);
     found->need =
@@ -553,8 +566,7 @@ int plan_find_mounts(struct planner *p, const struct report_case *c, const struc
 
 struct needs {
     struct arena *arena;
-    const struct run_needs_opts *opts;
-    struct net_opts net;
+    const struct planner_opts *opts;
     const struct report *report;
     struct plan *plan;
 };
@@ -702,26 +714,18 @@ static int add_image(struct needs *n, struct str id, struct err *err)
     return add_need(n->plan, &need, err);
 }
 
-/* What is at hand without asking anybody: git itself looks into the repository of the store. */
 static int add_source(struct needs *n, struct str name, struct str url, struct str commit,
                       struct err *err)
 {
     struct plan_need need = {
         .kind = STR_LIT("source"), .name = name, .download_bytes = -1, .disk_bytes = -1};
-    struct sources sources;
     struct source_tree tree;
-    struct err absent = {0};
-    if (n->opts->store) {
-        if (sources_init(&sources, n->arena, n->opts->store, &n->net, err) < 0) {
-            return -1;
-        }
-        if (source_verify(&sources, url.ptr, commit.ptr, false, &tree, &absent) == 0) {
-            need.state = NEED_READY;
-            need.download_bytes = 0;
-        } else if (absent.code != ERR_NOT_FOUND) {
-            *err = absent;
-            return -1;
-        }
+    if (look_for_source(n->arena, n->opts, url.ptr, commit.ptr, &tree, err) < 0) {
+        return -1;
+    }
+    if (tree.parts) {
+        need.state = NEED_READY;
+        need.download_bytes = 0;
     }
     return add_need(n->plan, &need, err);
 }
@@ -795,14 +799,10 @@ static int as_the_recipe(struct needs *n, struct plan_step *step, struct err *er
     return 0;
 }
 
-int run_needs(struct arena *arena, const struct run_needs_opts *opts, const struct report *report,
+int run_needs(struct arena *arena, const struct planner_opts *opts, const struct report *report,
               struct plan *plan, struct err *err)
 {
-    struct needs n = {.arena = arena,
-                      .opts = opts,
-                      .net = {.is_offline = true, .clock = opts->clock},
-                      .report = report,
-                      .plan = plan};
+    struct needs n = {.arena = arena, .opts = opts, .report = report, .plan = plan};
     plan->needs = arena_array(arena, struct plan_need, PLAN_NEEDS_MAX);
     plan->n_needs = 0;
     for (size_t idx = 0; idx < plan->n_steps; idx++) {

@@ -173,15 +173,18 @@ static int load_nodes(struct arena *arena, const struct run_opts *opts, struct i
     return 0;
 }
 
-static int check_images(const struct run_opts *opts, const struct inventory *inventory,
+static int check_images(const struct planner_opts *plan, const struct run_prepared *prepared,
                         struct err *err)
 {
-    return opts->n_images && inventory->runtime == RUNTIME_NONE
-               ? err_set(err, ERR_USAGE,
+    if (!plan->n_images || prepared->inventory.runtime != RUNTIME_NONE) {
+        return 0;
+    }
+    return check_given(plan, &prepared->report, err) < 0
+               ? -1
+               : err_set(err, ERR_USAGE,
                          "--image: nodes %.*s have runtime none, nothing there runs in an image; "
                          "set runtime in the inventory",
-                         STR_ARG(str_sub(inventory->id, 0, 100)))
-               : 0;
+                         STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
 }
 
 static int expand(struct arena *arena, struct run_prepared *prepared, struct err *err)
@@ -254,8 +257,7 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct planner_opts plan = opts->plan;
-    if (read_images(arena, opts, &plan, err) < 0 ||
-        check_images(opts, &prepared->inventory, err) < 0) {
+    if (read_images(arena, opts, &plan, err) < 0 || check_images(&plan, prepared, err) < 0) {
         return -1;
     }
     bool has_store = fs_is_dir(fs_join(arena, opts->store, "blobs/sha256"));
@@ -269,13 +271,10 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     plan.clock = opts->clock;
     plan.root = opts->root;
     plan.store = has_store ? &store : NULL;
-    const struct run_needs_opts needs = {.root = opts->root,
-                                         .store = plan.store,
-                                         .is_offline = opts->is_offline,
-                                         .clock = opts->clock};
+    plan.is_offline = opts->is_offline;
     if (plan_make(arena, &prepared->report, &plan, &prepared->plan, err) < 0 ||
         check_given(&plan, &prepared->report, err) < 0 ||
-        run_needs(arena, &needs, &prepared->report, &prepared->plan, err) < 0) {
+        run_needs(arena, &plan, &prepared->report, &prepared->plan, err) < 0) {
         return -1;
     }
     prepared->plan.overrides = prepared->overrides;

@@ -381,8 +381,8 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
         return -1;
     }
     struct fetch_run run = net_fetch_run(g->opts->net);
-    if (fetch_new(run.http, run.pool, run.loop, &spec, &fetch, err) < 0 ||
-        fetch_all(&run, fetch, err) < 0 || adopt(g, file, fetch_result(fetch), err) < 0) {
+    if (fetch_new(&run, &spec, &fetch, err) < 0 || fetch_all(fetch, err) < 0 ||
+        adopt(g, file, fetch_result(fetch), err) < 0) {
         return -1;
     }
     fetch_free(fetch);

@@ -259,22 +259,32 @@ void pool_detach(struct pool *pool, struct loop *loop)
 
 /* ---- a thread of its own ---- */
 
+#define LEAVE_MS 50
+
+enum task_state { TASK_RUNS, TASK_DONE, TASK_LEFT };
+
 struct task {
     struct task_spec spec;
-    atomic_int n_users;
-    atomic_bool is_left, is_done;
-    int done_fd; /* owned */
+    struct loop *loop; /* borrowed by the thread that owns it */
+    atomic_int state;  /* who finds that the other has done with it, frees it */
+    atomic_bool is_left;
+    int done_fd; /* owned; readable once it is done */
     int result;
     struct err err;
 };
 
-static void task_drop(struct task *task)
+static void task_free(struct task *task)
 {
-    if (atomic_fetch_sub(&task->n_users, 1) == 1) {
-        task->spec.release(task->spec.arg);
-        fd_close(&task->done_fd);
-        free(task);
-    }
+    task->spec.release(task->spec.arg);
+    fd_close(&task->done_fd);
+    free(task);
+}
+
+/* False: the other was first. */
+static bool task_becomes(struct task *task, int state)
+{
+    int runs = TASK_RUNS;
+    return atomic_compare_exchange_strong(&task->state, &runs, state);
 }
 
 static void *run_task(void *arg)
@@ -282,12 +292,17 @@ static void *run_task(void *arg)
     struct task *task = arg;
     const uint64_t one = 1;
     task->result = task->spec.fn(task->spec.arg, &task->is_left, &task->err);
-    atomic_store(&task->is_done, true);
     if (write(task->done_fd, &one, sizeof(one)) < 0) {
         /* Cannot be: the counter is 0. */
     }
-    task_drop(task);
+    if (!task_becomes(task, TASK_DONE)) {
+        task_free(task);
+    }
     return NULL;
+}
+
+static void wake(void *ctx UNUSED, int fd UNUSED, short events UNUSED)
+{
 }
 
 int task_start(struct loop *loop, const struct task_spec *spec, struct task **ret_task,
@@ -295,26 +310,27 @@ int task_start(struct loop *loop, const struct task_spec *spec, struct task **re
 {
     struct task *task = xcalloc(1, sizeof(*task));
     pthread_t thread;
-    *task = (struct task){.spec = *spec, .n_users = 2};
+    *task = (struct task){.spec = *spec, .loop = loop};
     task->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int result = task->done_fd < 0
                      ? err_set(err, ERR_INTERNAL, "eventfd: %s", err_errno_text(errno))
-                     : loop_watch(loop, task->done_fd, POLLIN, on_done, task, err);
-    if (result == 0 && (result = start_thread(&thread, run_task, task, err)) == 0) {
+                     : loop_watch(loop, task->done_fd, POLLIN, wake, task, err);
+    if (result == 0 && start_thread(&thread, run_task, task, err) == 0) {
         pthread_detach(thread);
         *ret_task = task;
         return 0;
     }
-    atomic_fetch_sub(&task->n_users, 1);
-    task_leave(task, loop);
+    loop_unwatch(loop, task->done_fd);
+    task_free(task);
     return -1;
 }
 
-int task_result(const struct task *task, struct err *err)
+int task_result(struct task *task, struct err *err)
 {
-    if (!atomic_load(&task->is_done)) {
+    if (atomic_load(&task->state) != TASK_DONE) {
         return 0;
     }
+    loop_unwatch(task->loop, task->done_fd);
     if (task->result < 0) {
         *err = task->err;
         return -1;
@@ -322,12 +338,22 @@ int task_result(const struct task *task, struct err *err)
     return 1;
 }
 
-void task_leave(struct task *task, struct loop *loop)
+/* Whatever ends at once is waited for: a process should not exit under a thread that works. */
+void task_leave(struct task *task)
 {
-    if (task) {
-        atomic_store(&task->is_left, true);
-        loop_unwatch(loop, task->done_fd);
-        task_drop(task);
+    if (!task) {
+        return;
+    }
+    struct pollfd done = {.fd = task->done_fd, .events = POLLIN};
+    atomic_store(&task->is_left, true);
+    loop_unwatch(task->loop, task->done_fd);
+    if (poll(&done, 1, LEAVE_MS) > 0) {
+        while (atomic_load(&task->state) == TASK_RUNS) {
+            (void)poll(NULL, 0, 1);
+        }
+    }
+    if (!task_becomes(task, TASK_LEFT)) {
+        task_free(task);
     }
 }
 

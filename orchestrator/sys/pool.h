@@ -64,9 +64,9 @@ struct task_spec {
 MUST_CHECK int task_start(struct loop *loop, const struct task_spec *spec, struct task **ret_task,
                           struct err *err);
 /* 1: done, 0: not yet, -1: it failed. */
-MUST_CHECK int task_result(const struct task *task, struct err *err);
-/* NULL is fine. */
-void task_leave(struct task *task, struct loop *loop);
+MUST_CHECK int task_result(struct task *task, struct err *err);
+/* Waits a moment for one that is about to end. NULL is fine. */
+void task_leave(struct task *task);
 
 /* Threads for the rooms that have none (base/lanes.h): a lane a core. */
 struct lanes pool_lanes(void);

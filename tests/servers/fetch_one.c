@@ -144,7 +144,6 @@ static void print_result(const struct fetch_result *result, unsigned kinds)
            result->again_bytes);
     printf("bad_pieces %zu\nrestarts %zu\nrequests %zu\nsingle %d\n", result->n_bad_pieces,
            result->n_restarts, result->n_requests, result->is_single_stream);
-    printf("etag %.*s\n", STR_ARG(result->etag));
     getrusage(RUSAGE_SELF, &usage);
     printf("rss_kib %ld\ncpu_ms %ld\n", usage.ru_maxrss,
            (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
@@ -171,25 +170,23 @@ static bool kill_self(void)
 
 static int fetch_one(struct options *options, struct err *err)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(pool) struct pool *pool = NULL;
     CLEANUP(http) struct http *http = NULL;
     CLEANUP(fetch) struct fetch *fetch = NULL;
-    struct fetch_run run = {.loop = &loop, .wants_progress = options->wants_progress};
+    struct fetch_run run = {.clock = clock_system(), .wants_progress = options->wants_progress};
     const struct fetch_result *result;
-    loop_init(&loop, clock_system());
-    if (pool_new(2, &pool, err) < 0 || http_new(&loop, &options->settings, &http, err) < 0 ||
-        fetch_new(http, pool, &loop, &options->spec, &fetch, err) < 0) {
+    if (pool_new(2, &pool, err) < 0 || http_new(&options->settings, &http, err) < 0) {
         return -1;
     }
     run.http = http;
     run.pool = pool;
-    if (options->kill_at_bytes) {
-        killed.fetch = fetch;
-        killed.at_bytes = options->kill_at_bytes;
-        run.should_stop = kill_self;
+    run.should_stop = options->kill_at_bytes ? kill_self : NULL;
+    killed.at_bytes = options->kill_at_bytes;
+    if (fetch_new(&run, &options->spec, &fetch, err) < 0) {
+        return -1;
     }
-    if (fetch_all(&run, fetch, err) < 0) {
+    killed.fetch = fetch;
+    if (fetch_all(fetch, err) < 0) {
         return -1;
     }
     result = fetch_result(fetch);

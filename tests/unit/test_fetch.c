@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state's bytes, and a fetch as its callers use it: several at once over one pool, stopped, reused. Network faults are in
+/* The state's bytes, and a fetch as its callers use it: several over one client, stopped, reused. Network faults are in
    tests/integration/test_fetch*.sh. */
 #include "unit.h"
 
@@ -66,9 +66,7 @@ TEST(a_state_of_another_length_is_refused)
 /* --- fetches ------------------------------------------------------------------------------------------ */
 
 struct bench {
-    struct loop loop;
-    struct pool *pool;
-    struct http *http;
+    struct fetch_run run;
     struct err err;
 };
 
@@ -76,16 +74,15 @@ static void bench_start(struct bench *bench)
 {
     static const struct http_settings SETTINGS = {.allows_file = true, .proxy = ""};
     *bench = (struct bench){0};
-    loop_init(&bench->loop, clock_system());
-    assert_int_equal(pool_new(2, &bench->pool, &bench->err), 0);
-    assert_int_equal(http_new(&bench->loop, &SETTINGS, &bench->http, &bench->err), 0);
+    bench->run.clock = clock_system();
+    assert_int_equal(pool_new(2, &bench->run.pool, &bench->err), 0);
+    assert_int_equal(http_new(&SETTINGS, &bench->run.http, &bench->err), 0);
 }
 
 static void bench_cleanup(struct bench *bench)
 {
-    http_free(bench->http);
-    pool_free(bench->pool);
-    loop_release(&bench->loop);
+    http_free(bench->run.http);
+    pool_free(bench->run.pool);
 }
 
 /* Bytes that differ from place to place, in a file; its URL. */
@@ -102,53 +99,33 @@ static const char *make_source(const char *name, size_t size, uint8_t *ret_sha25
     return arena_printf(&scratch_arena, "file://%s/%s", scratch_folder, name);
 }
 
-#define N_FETCHES 3
-
-TEST(several_at_once_share_a_pool)
+TEST(several_share_a_client)
 {
-    static const size_t SIZES[N_FETCHES] = {1, 3000000, 10000000};
+    static const size_t SIZES[] = {1, 3000000, 10000000};
     CLEANUP(bench) struct bench bench;
-    struct fetch *fetches[N_FETCHES];
-    struct fetch_spec specs[N_FETCHES];
-    const char *urls[N_FETCHES];
-    uint8_t sha256[N_FETCHES][SHA256_BYTES];
     bench_start(&bench);
-    for (size_t idx = 0; idx < N_FETCHES; idx++) {
-        char name[16];
-        snprintf(name, sizeof(name), "many-%zu", idx);
-        urls[idx] = make_source(name, SIZES[idx], sha256[idx]);
-        specs[idx] = (struct fetch_spec){
-            .name = "it",
-            .urls = &urls[idx],
-            .n_urls = 1,
-            .folder = arena_printf(&scratch_arena, "%s/out-%zu", scratch_folder, idx),
-            .size_bytes = -1,
-            .kinds = DIGEST_MD5,
-            .sha256 = sha256[idx]};
-        assert_int_equal(
-            fetch_new(bench.http, bench.pool, &bench.loop, &specs[idx], &fetches[idx], &bench.err),
-            0);
-    }
-    for (size_t n_left = N_FETCHES; n_left > 0;) {
-        n_left = 0;
-        for (size_t idx = 0; idx < N_FETCHES; idx++) {
-            enum step step = fetch_step(fetches[idx], &bench.err);
-            assert_int_not_equal(step, STEP_FAIL);
-            n_left += step == STEP_AGAIN;
-        }
-        assert_int_equal(loop_once(&bench.loop, NS_PER_MS, &bench.err), 0);
-    }
-    for (size_t idx = 0; idx < N_FETCHES; idx++) {
-        const struct fetch_result *result = fetch_result(fetches[idx]);
+    for (EACH(size, SIZES)) {
+        CLEANUP(fetch) struct fetch *fetch = NULL;
+        uint8_t sha256[SHA256_BYTES];
+        const char *name = arena_printf(&scratch_arena, "many-%zu", *size);
+        const char *url = make_source(name, *size, sha256);
+        const struct fetch_spec spec = {.name = "it",
+                                        .urls = &url,
+                                        .n_urls = 1,
+                                        .folder = scratch_path("out-many"),
+                                        .size_bytes = -1,
+                                        .kinds = DIGEST_MD5,
+                                        .sha256 = sha256};
         struct digest_value value;
-        assert_int_equal(result->value.size_bytes, SIZES[idx]);
-        assert_int_equal(result->received_bytes, SIZES[idx] + result->again_bytes);
-        assert_int_equal(
-            digest_file(result->data_path, DIGEST_MD5 | DIGEST_SHA256, &value, &bench.err), 0);
-        assert_memory_equal(value.sha256, sha256[idx], SHA256_BYTES);
+        PASSES(fetch_new(&bench.run, &spec, &fetch, &bench.err));
+        PASSES(fetch_all(fetch, &bench.err));
+        const struct fetch_result *result = fetch_result(fetch);
+        assert_int_equal(result->value.size_bytes, *size);
+        assert_int_equal(result->received_bytes, *size + result->again_bytes);
+        PASSES(digest_file(result->data_path, DIGEST_MD5 | DIGEST_SHA256, &value, &bench.err));
+        assert_memory_equal(value.sha256, sha256, SHA256_BYTES);
         assert_memory_equal(value.sha256, result->value.sha256, SHA256_BYTES);
         assert_memory_equal(value.md5, result->value.md5, MD5_BYTES);
-        fetch_free(fetches[idx]);
     }
 }
 
@@ -172,15 +149,12 @@ TEST(a_stopped_fetch_goes_on_later)
                                     .size_bytes = 12000000,
                                     .sha256 = sha256,
                                     .n_connections = 2};
-    struct fetch_run run = {.should_stop = stop_soon};
     uint64_t done, total;
     bench_start(&bench);
-    run.http = bench.http;
-    run.pool = bench.pool;
-    run.loop = &bench.loop;
+    bench.run.should_stop = stop_soon;
     n_steps_left = 6;
-    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_all(&run, fetch, &bench.err), -1);
+    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_all(fetch, &bench.err), -1);
     assert_int_equal(bench.err.code, ERR_INTERRUPTED);
     fetch_progress(fetch, &done, &total);
     assert_int_equal(total, 12000000);
@@ -188,8 +162,8 @@ TEST(a_stopped_fetch_goes_on_later)
     fetch_free(fetch);
     bench.err = (struct err){0};
     n_steps_left = 100000;
-    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_all(&run, fetch, &bench.err), 0);
+    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_all(fetch, &bench.err), 0);
     /* Less than a block of each connection comes again. */
     assert_true(fetch_result(fetch)->kept_bytes + 2 * 4096 >= done);
     assert_int_equal(fetch_result(fetch)->kept_bytes + fetch_result(fetch)->received_bytes,
@@ -209,12 +183,12 @@ TEST(a_folder_is_for_one_at_a_time)
                                     .folder = scratch_path("out-locked"),
                                     .size_bytes = -1};
     bench_start(&bench);
-    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &other, &bench.err), -1);
+    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_new(&bench.run, &spec, &other, &bench.err), -1);
     assert_int_equal(bench.err.code, ERR_IO);
     fetch_free(fetch);
     bench.err = (struct err){0};
-    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &other, &bench.err), 0);
+    assert_int_equal(fetch_new(&bench.run, &spec, &other, &bench.err), 0);
     fetch_free(other);
 }
 
@@ -235,19 +209,17 @@ TEST(pieces_may_have_any_length)
                                     .size_bytes = -1,
                                     .sha256 = sha256,
                                     .pieces = &known};
-    struct fetch_run run = {0};
     bench_start(&bench);
-    run.loop = &bench.loop;
     for (size_t idx = 0; idx < 4; idx++) {
         sha256_of(str_sub(bytes, idx * 300007, 300007), pieces[idx]);
     }
-    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_all(&run, fetch, &bench.err), 0);
+    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_all(fetch, &bench.err), 0);
     assert_int_equal(fetch_result(fetch)->n_bad_pieces, 0);
     fetch_free(fetch);
     pieces[3][0] ^= 1; /* the same bytes again, and a digest that they do not have */
-    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_all(&run, fetch, &bench.err), -1);
+    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_all(fetch, &bench.err), -1);
     assert_int_equal(bench.err.code, ERR_INTEGRITY);
     assert_true(str_find(str_of(bench.err.msg), STR_LIT("bytes 900021 to 1000002")) >= 0);
     fetch_free(fetch);

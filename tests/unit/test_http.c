@@ -10,34 +10,18 @@
 #include "net/http_head.h"
 
 struct client {
-    struct loop loop;
     struct http *http;
     struct strbuf body;
     struct http_head head;
     struct http_transfer *transfer;
     struct err err;
-    int64_t now_ns;
 };
 
-/* A clock that goes on by the bytes of the body that have come, not by how fast they do. */
-static int64_t stepped_ns(void *ctx)
+static void client_start(struct client *client, const struct http_settings *settings)
 {
-    const struct client *client = ctx;
-    return client->now_ns + (int64_t)client->body.len * 600 * NS_PER_MS;
-}
-
-static void client_start(struct client *client, const struct http_settings *settings,
-                         bool is_stepped)
-{
-    struct clock_src clock = clock_system();
     *client = (struct client){0};
-    if (is_stepped) {
-        clock.mono_ns = stepped_ns;
-        clock.ctx = client;
-    }
-    loop_init(&client->loop, clock);
     strbuf_init(&client->body, 1 << 20);
-    assert_int_equal(http_new(&client->loop, settings, &client->http, &client->err), 0);
+    assert_int_equal(http_new(settings, &client->http, &client->err), 0);
 }
 
 static void client_cleanup(struct client *client)
@@ -45,7 +29,6 @@ static void client_cleanup(struct client *client)
     http_transfer_free(client->transfer);
     http_free(client->http);
     strbuf_release(&client->body);
-    loop_release(&client->loop);
 }
 
 static int take_body(void *ctx, const uint8_t *ptr, size_t len, struct err *err)
@@ -75,8 +58,7 @@ static int get(struct client *client, const struct http_request *request)
         return -1;
     }
     while ((step = http_step(transfer, &client->err)) == STEP_AGAIN) {
-        assert_int_equal(loop_once(&client->loop, 200 * NS_PER_MS, &client->err), 0);
-        client->now_ns += NS_PER_MS; /* each turn costs time: a short wait is over after some */
+        assert_int_equal(http_wait(client->http, 200 * NS_PER_MS, &client->err), 0);
     }
     if (step == STEP_FAIL) {
         http_transfer_free(transfer);
@@ -96,7 +78,7 @@ static int ask(struct client *client, const struct canned_reply *replies, size_t
     struct canned_server server = canned_start(replies, n);
     struct str asked;
     int result;
-    client_start(client, &settings, replies[0].end == CANNED_TRICKLES);
+    client_start(client, &settings);
     request.url = canned_url(&server, path);
     result = get(client, &request);
     asked = canned_stop(&server);
@@ -289,7 +271,7 @@ TEST(a_refused_connection_is_net)
     const struct http_request request = {.url = canned_url(&server, "/f")};
     CLEANUP(client) struct client client;
     canned_stop(&server);
-    client_start(&client, &(struct http_settings){.proxy = ""}, false);
+    client_start(&client, &(struct http_settings){.proxy = ""});
     assert_int_equal(get(&client, &request), -1);
     assert_int_equal(client.err.code, ERR_NET);
 }
@@ -344,7 +326,7 @@ TEST(a_login_is_not_sent_to_another_host)
                            other.port);
     write_mode(netrc, "machine 127.0.0.1 login ann password hush\n", 0600);
     server = canned_start(&away, 1);
-    client_start(&client, &settings, false);
+    client_start(&client, &settings);
     request.url = canned_url(&server, "/f");
     assert_int_equal(get(&client, &request), 0);
     asked = canned_stop(&server);
@@ -369,7 +351,7 @@ TEST(logins_come_from_private_files)
     struct str asked;
     write_mode(netrc, "machine 127.0.0.1 login ann password hush\n", 0600);
     write_mode(cookies, "127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tcrumb\n", 0600);
-    client_start(&client, &settings, false);
+    client_start(&client, &settings);
     assert_int_equal(get(&client, &request), 0);
     asked = canned_stop(&server);
     assert_true(has(asked, "\r\nAuthorization: Basic YW5uOmh1c2g=\r\n"));
@@ -378,13 +360,13 @@ TEST(logins_come_from_private_files)
     for (size_t idx = 0; idx < 2; idx++) {
         const char *path = idx ? cookies : netrc;
         assert_int_equal(chmod(path, 0640), 0);
-        FAILS(http_new(&client.loop, &settings, &http, ERR), ERR_AUTH);
+        FAILS(http_new(&settings, &http, ERR), ERR_AUTH);
         assert_true(has(str_of(ERR->msg), path) && has(str_of(ERR->msg), "0640"));
         assert_false(has(str_of(ERR->msg), "hush"));
         assert_int_equal(chmod(path, 0600), 0);
     }
     assert_int_equal(unlink(netrc), 0);
-    FAILS(http_new(&client.loop, &settings, &http, ERR), ERR_NOT_FOUND);
+    FAILS(http_new(&settings, &http, ERR), ERR_NOT_FOUND);
 }
 
 TEST(files_are_read_in_pieces)
@@ -394,7 +376,7 @@ TEST(files_are_read_in_pieces)
     struct http_request request = {.url = url};
     CLEANUP(client) struct client client;
     scratch_write(path, STR_LIT("0123456789"));
-    client_start(&client, &(struct http_settings){.allows_file = true}, false);
+    client_start(&client, &(struct http_settings){.allows_file = true});
     assert_int_equal(get(&client, &request), 0);
     assert_string_equal(client.body.ptr, "0123456789");
     assert_int_equal(client.head.status, 200);
@@ -430,7 +412,7 @@ TEST(bad_urls_are_usage_and_not_shown)
                                        "",
                                        "http://host:hush/"};
     CLEANUP(client) struct client client;
-    client_start(&client, NULL, false);
+    client_start(&client, NULL);
     for (EACH(row, URLS)) {
         const struct http_request request = {.url = *row};
         client.err = (struct err){0};

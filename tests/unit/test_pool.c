@@ -76,12 +76,12 @@ TEST(a_task_that_is_left_behind_ends_by_itself)
     assert_int_equal(task_result(done, ERR), 1);
     assert_int_equal(arg->value, 144);
     assert_int_equal(task_result(hangs, ERR), 0);
-    task_leave(done, &loop);
+    task_leave(done);
     while (!atomic_load(&was_released)) {
         usleep(100);
     }
     atomic_store(&was_released, false);
-    task_leave(hangs, &loop);
+    task_leave(hangs);
     while (!atomic_load(&was_released)) {
         usleep(100);
     }
