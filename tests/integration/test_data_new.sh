@@ -82,7 +82,7 @@ exits 0 "and verifies" "$REPERF" data verify birds
 exits 0 "again" "$REPERF" data import "$T/bundle.tar" --locks "$T/locks"
 sed -i 's/CC0/CC1/' manifests/datasets/birds/dataset.json
 exits 5 "not over another dataset of that name" "$REPERF" data import "$T/bundle.tar" --locks "$T/locks"
-like "$(cat "$T/err")" 'the bundle describes another dataset birds' "which is said"
+like "$(cat "$T/err")" 'datasets/birds/dataset.json: that of the bundle differs' "which is said"
 export REPERF_STORE="$T/store"
 cd "$T" || exit 1
 ok "$(cmp -s store/trees/birds/tree.sha256 other/trees/birds/tree.sha256; echo $?)" "to the same files"
