@@ -156,7 +156,7 @@ static int shard_work(void *ctx, size_t job, void *slot, const atomic_bool *is_c
 
 static bool needs_rows(const struct checker *c)
 {
-    return c->result.is_deep && c->samples.kind == SHARD_TOKENS && c->samples.format == FILE_HDF5;
+    return c->result.is_deep && c->samples.kind == SHARD_TOKENS;
 }
 
 static int shard_prepare(void *ctx, size_t job, void *ptr, struct err *err UNUSED)

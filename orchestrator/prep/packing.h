@@ -60,8 +60,6 @@ MUST_CHECK int packing_write(struct arena *arena, const struct packing_opts *opt
 struct packing_slot {
     struct image_decoder decoder;
     struct file_bytes file, partner;
-    const char *open_path; /* of the records file that fd is */
-    int fd;
     uint8_t *sample; /* owned: one sample */
     size_t sample_bytes;
     int32_t *rows; /* owned: samples of HDF5 files, read by the caller's thread */
