@@ -199,10 +199,9 @@ static int describe_tree(struct describing *m, const struct dataset_fetched *fet
     }
     m->dataset.list_path = STR_LIT(DATASET_TREE_LIST);
     m->dataset.has_list_sha256 = true;
+    dataset_describe(m->arena, &list, &m->dataset);
     return tree_list_write(&list, fs_join(m->arena, m->folder, DATASET_TREE_LIST),
-                           m->dataset.list_sha256, err) < 0
-               ? -1
-               : dataset_describe(m->arena, &list, &m->dataset, err);
+                           m->dataset.list_sha256, err);
 }
 
 /* A group of which a file is not what its name says is described as plain files: the tree is as it is, and holds. */

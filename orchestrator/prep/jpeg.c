@@ -69,76 +69,6 @@ static unsigned exif_orientation(const uint8_t *at, size_t len)
     return 1;
 }
 
-static int read_frame(const uint8_t *at, size_t len, const char *name, struct pixel_info *info,
-                      struct err *err)
-{
-    if (len < 6) {
-        return err_set(err, ERR_INTEGRITY, "%s: the JPEG frame header is truncated", name);
-    }
-    info->height = be16(at + 1);
-    info->width = be16(at + 3);
-    unsigned n_components = at[5];
-    if (at[0] != 8) {
-        return err_set(err, ERR_INTEGRITY, "%s: JPEG of %u bits a sample, expected 8", name, at[0]);
-    }
-    if (!info->width || !info->height || info->width > SHARD_SIDE_MAX ||
-        info->height > SHARD_SIDE_MAX) {
-        return err_set(err, ERR_INTEGRITY, "%s: JPEG of %u x %u pixels, expected 1 to %d", name,
-                       info->width, info->height, SHARD_SIDE_MAX);
-    }
-    if (n_components != 1 && n_components != 3 && n_components != 4) {
-        return err_set(err, ERR_INTEGRITY, "%s: JPEG of %u components, expected 1, 3 or 4", name,
-                       n_components);
-    }
-    info->traits |= n_components == 1 ? TRAIT_GREY : n_components == 4 ? TRAIT_CMYK : 0;
-    return 0;
-}
-
-static bool is_frame(unsigned marker)
-{
-    return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
-}
-
-static bool stands_alone(unsigned marker)
-{
-    return marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8);
-}
-
-int jpeg_probe(struct str bytes, bool is_all, const char *name, struct pixel_info *ret_info,
-               struct err *err)
-{
-    const uint8_t *at = (const uint8_t *)bytes.ptr;
-    const enum err_code cut = is_all ? ERR_INTEGRITY : ERR_PARSE;
-    struct pixel_info info = {.format = IMAGE_JPEG};
-    size_t pos = 2;
-    while (pos + 4 <= bytes.len) {
-        unsigned marker = at[pos + 1];
-        if (at[pos] != 0xFF || marker == 0xFF || marker == 0 || stands_alone(marker)) {
-            pos += at[pos] == 0xFF && stands_alone(marker) ? 2 : 1; /* filling, or bytes too many */
-            continue;
-        }
-        size_t len = be16(at + pos + 2);
-        if (marker == 0xD9 || marker == 0xDA || len < 2) {
-            return err_set(err, ERR_INTEGRITY, "%s: JPEG without a frame header", name);
-        }
-        if (pos + 2 + len > bytes.len) {
-            break;
-        }
-        if (is_frame(marker)) {
-            if (read_frame(at + pos + 4, len - 2, name, &info, err) < 0) {
-                return -1;
-            }
-            *ret_info = info;
-            return 0;
-        }
-        if (marker == 0xE1 && exif_orientation(at + pos + 4, len - 2) != 1) {
-            info.traits |= TRAIT_ROTATED;
-        }
-        pos += 2 + len;
-    }
-    return err_set(err, cut, "%s: the JPEG header is truncated after %zu bytes", name, bytes.len);
-}
-
 /* ---- decoding ---- */
 
 static void fail(struct jpeg_decoder *decoder, j_common_ptr cinfo)
@@ -204,6 +134,56 @@ void jpeg_decoder_free(struct jpeg_decoder *decoder)
         free(decoder->row);
         free(decoder);
     }
+}
+
+static int check_size(const struct jpeg_decompress_struct *cinfo, const char *name, struct err *err)
+{
+    if (cinfo->image_width > SHARD_SIDE_MAX || cinfo->image_height > SHARD_SIDE_MAX) {
+        return err_set(err, ERR_INTEGRITY, "%s: JPEG of %u x %u pixels, expected 1 to %d", name,
+                       cinfo->image_width, cinfo->image_height, SHARD_SIDE_MAX);
+    }
+    return cinfo->num_components == 1 || cinfo->num_components == 3 || cinfo->num_components == 4
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: JPEG of %d components, expected 1, 3 or 4", name,
+                         cinfo->num_components);
+}
+
+/* All up to the first scan. Bytes that end before are not enough. */
+static int read_headers(struct jpeg_decoder *decoder, struct str bytes, struct err *err)
+{
+    decoder->err = err;
+    if (setjmp(decoder->on_error)) {
+        return -1;
+    }
+    jpeg_save_markers(&decoder->cinfo, JPEG_APP0 + 1, UINT16_MAX);
+    jpeg_mem_src(&decoder->cinfo, (const unsigned char *)bytes.ptr, (unsigned long)bytes.len);
+    (void)jpeg_read_header(&decoder->cinfo, TRUE);
+    return 0;
+}
+
+int jpeg_probe(struct str bytes, bool is_all, const char *name, struct pixel_info *ret_info,
+               struct err *err)
+{
+    CLEANUP(jpeg_decoder) struct jpeg_decoder *decoder = jpeg_decoder_new();
+    const struct jpeg_decompress_struct *cinfo = &decoder->cinfo;
+    struct pixel_info info = {.format = IMAGE_JPEG};
+    if (read_headers(decoder, bytes, err) < 0) {
+        err->code = is_all ? ERR_INTEGRITY : ERR_PARSE;
+        return err_wrap(err, "%s", name);
+    }
+    if (check_size(cinfo, name, err) < 0) {
+        return -1;
+    }
+    info.width = cinfo->image_width;
+    info.height = cinfo->image_height;
+    info.traits = cinfo->num_components == 1   ? TRAIT_GREY
+                  : cinfo->num_components == 4 ? TRAIT_CMYK
+                                               : 0;
+    for (jpeg_saved_marker_ptr marker = cinfo->marker_list; marker; marker = marker->next) {
+        info.traits |= exif_orientation(marker->data, marker->data_length) != 1 ? TRAIT_ROTATED : 0;
+    }
+    *ret_info = info;
+    return 0;
 }
 
 /* a*b/255, rounded. */

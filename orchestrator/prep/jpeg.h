@@ -7,12 +7,13 @@
 #include "prep/pixels.h"
 
 bool jpeg_is(struct str bytes);
-/* As image_probe; does not use the library. */
+/* As image_probe. */
 MUST_CHECK int jpeg_probe(struct str bytes, bool is_all, const char *name,
                           struct pixel_info *ret_info, struct err *err);
 
 struct jpeg_decoder *jpeg_decoder_new(void);
 void jpeg_decoder_free(struct jpeg_decoder *decoder);
+CLEANUP_POINTER(jpeg_decoder, struct jpeg_decoder, jpeg_decoder_free);
 
 /* In eighths of its size, rounded up, 8: as it is. dst has width x height x 3 bytes of that size; another size in the file is an
    error. Exact integer transform, smooth upsampling: the pixels that djpeg and Pillow give. */

@@ -246,9 +246,8 @@ static int find_samples(struct checker *c, bool *ret_is_same, struct err *err)
 static int check(struct checker *c, struct err *err)
 {
     struct err fault = {0};
-    struct str text;
     bool is_same = false;
-    if (pack_file_read(c->arena, c->opts->folder, &c->result.pack, &text, &fault) < 0) {
+    if (pack_file_read(c->arena, c->opts->folder, &c->result.pack, &fault) < 0) {
         if (fault.code != ERR_INTEGRITY) {
             *err = fault;
             return -1;

@@ -12,11 +12,6 @@
 static const char *const KINDS[] = {
     [SHARD_CLASSES] = "classes", [SHARD_SEGMENTS] = "segments", [SHARD_TOKENS] = "tokens"};
 
-const char *pack_file_kind_name(enum shard_kind kind)
-{
-    return KINDS[kind];
-}
-
 /* JSON in one line, as it was written. */
 static int get_recipe(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
@@ -135,14 +130,15 @@ int pack_file_parse(struct arena *arena, struct str text, const char *name,
 }
 
 int pack_file_read(struct arena *arena, const char *folder, struct pack_file *ret_pack,
-                   struct str *ret_text, struct err *err)
+                   struct err *err)
 {
+    struct str text;
     const char *path = fs_join(arena, folder, PACK_NAME);
-    if (fs_read(arena, path, PACK_TEXT_MAX, ret_text, err) < 0) {
+    if (fs_read(arena, path, PACK_TEXT_MAX, &text, err) < 0) {
         if (err->code == ERR_NOT_FOUND) {
             err->code = ERR_INTEGRITY; /* without it the folder is not whole */
         }
         return -1;
     }
-    return pack_file_parse(arena, *ret_text, path, ret_pack, err);
+    return pack_file_parse(arena, text, path, ret_pack, err);
 }

@@ -33,7 +33,6 @@ struct pack_file {
     size_t n_shards;
 };
 
-const char *pack_file_kind_name(enum shard_kind kind);
 void pack_file_head(const struct pack_file *pack, struct strbuf *out);
 /* The whole text. */
 void pack_file_text(const struct pack_file *pack, struct strbuf *out);
@@ -41,6 +40,6 @@ void pack_file_text(const struct pack_file *pack, struct strbuf *out);
 MUST_CHECK int pack_file_parse(struct arena *arena, struct str text, const char *name,
                                struct pack_file *ret_pack, struct err *err);
 MUST_CHECK int pack_file_read(struct arena *arena, const char *folder, struct pack_file *ret_pack,
-                              struct str *ret_text, struct err *err);
+                              struct err *err);
 
 #endif

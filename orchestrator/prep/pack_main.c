@@ -8,8 +8,7 @@
 #include "base/stop.h"
 #include "prep/verb.h"
 
-static const struct cmd *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_RECORDS, &VERB_SYNTH,
-                                          &VERB_VERIFY};
+static const struct cmd *const VERBS[] = {&VERB_PACK, &VERB_RECORDS, &VERB_SYNTH, &VERB_VERIFY};
 
 static void print_usage(FILE *out)
 {

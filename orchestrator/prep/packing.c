@@ -19,7 +19,6 @@
 #include "prep/pack_file.h"
 #include "prep/png.h"
 #include "prep/shard_file.h"
-#include "prep/tfrecord.h"
 
 #define CHUNK_BYTES     (4ull << 20) /* of decoded data in one job */
 #define CHUNK_SAMPLES   2048
@@ -55,9 +54,6 @@ void packing_slot_release(void *ptr)
     image_decoder_release(&slot->decoder);
     file_bytes_release(&slot->file);
     file_bytes_release(&slot->partner);
-    if (slot->open_path) {
-        fd_close(&slot->fd);
-    }
     free(slot->sample);
     hdf5_close(slot->hdf5);
     free(slot->rows);
@@ -131,40 +127,6 @@ static int decode_image(const struct tree_source *source, const struct samples *
                : 0;
 }
 
-static int read_record(const struct tree_source *source, const struct samples *samples,
-                       const struct image_sample *sample, struct packing_slot *slot, int32_t *row,
-                       struct err *err)
-{
-    uint8_t data[TFRECORD_BYTES_MAX / 16];
-    size_t len = (size_t)sample->len + 4;
-    if (len > sizeof(data)) {
-        return err_set(err, ERR_INTEGRITY, "%s: a record of %u bytes, expected at most %zu",
-                       sample->path, sample->len, sizeof(data) - 4);
-    }
-    if (slot->open_path != sample->path) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        if (slot->open_path) {
-            fd_close(&slot->fd);
-        }
-        slot->open_path = NULL;
-        slot->fd = open(fs_join(&arena, source->folder, sample->path), O_RDONLY | O_CLOEXEC);
-        if (slot->fd < 0) {
-            return err_set(err, ERR_INTEGRITY, "%s: %s", sample->path, err_errno_text(errno));
-        }
-        slot->open_path = sample->path;
-    }
-    if (pread(slot->fd, data, len, (off_t)sample->place) != (ssize_t)len) {
-        return err_set(err, ERR_INTEGRITY, "%s: offset %" PRIu64 ": the file is truncated",
-                       sample->path, sample->place);
-    }
-    if (tfrecord_check(data, sample->len, err) < 0 ||
-        tfrecord_example((struct str){(const char *)data, sample->len}, &samples->shape, row, err) <
-            0) {
-        return err_wrap(err, "%s: offset %" PRIu64, sample->path, sample->place);
-    }
-    return 0;
-}
-
 /* Rows are read many at once: they lie in compressed chunks. */
 static int read_row(struct packing_from from, const struct image_sample *sample,
                     struct packing_slot *slot, int32_t *row, struct err *err)
@@ -210,14 +172,9 @@ int packing_sample(struct packing_from from, const struct image_sample *sample,
     }
     /* dst is aligned for int32: samples begin at multiples of SHARD_DATA_ALIGN. */
     int32_t *numbers = (int32_t *)(void *)dst;
-    const bool is_row = samples->format == FILE_HDF5;
-    if ((is_row ? read_row(from, sample, slot, numbers, err)
-                : read_record(from.source, samples, sample, slot, numbers, err)) < 0) {
-        return -1;
-    }
-    return tokens_check(&samples->shape, numbers, err) < 0
-               ? err_wrap(err, "%s: %s %" PRIu64, sample->path, is_row ? "row" : "offset",
-                          sample->place)
+    return read_row(from, sample, slot, numbers, err) < 0 ? -1
+           : tokens_check(&samples->shape, numbers, err) < 0
+               ? err_wrap(err, "%s: row %" PRIu64, sample->path, sample->place)
                : 0;
 }
 
@@ -317,7 +274,7 @@ void packing_recipe(const struct packing_opts *opts, struct strbuf *ret_text)
     if (samples->kind != SHARD_TOKENS) {
         jw_z(&out, NULL, jpeg_library());
         jw_z(&out, NULL, png_library());
-    } else if (samples->format == FILE_HDF5) {
+    } else {
         jw_z(&out, NULL, hdf5_library());
     }
     jw_end_array(&out);

@@ -61,8 +61,6 @@ struct hdf5_file;
 struct packing_slot {
     struct image_decoder decoder;
     struct file_bytes file, partner;
-    const char *open_path; /* of the records file that fd is */
-    int fd;
     uint8_t *sample; /* owned: one sample */
     size_t sample_bytes;
     const char *hdf5_path; /* of the HDF5 file */

@@ -3,13 +3,10 @@
 
 #include "prep/samples.h"
 
-#include <fcntl.h>
-
 #include "base/fs.h"
 #include "base/progress.h"
 #include "prep/hdf5.h"
 #include "prep/ordered.h"
-#include "prep/tfrecord.h"
 
 /* The class of an image: the place of its folder among the folders of its group, by name; or, where all lie in one folder, a line of
    the development kit's list, whose numbers classes.txt turns into WordNet ids, and the place of that among those of all classes. */
@@ -301,82 +298,11 @@ static int survey_images(struct samples_survey *s, struct err *err)
 
 /* ---- records ---- */
 
-struct record_slot {
-    struct {
-        struct image_sample *items;
-        size_t n, n_max;
-    } found;
-    uint8_t *data; /* owned: one record */
-};
-
-static void record_slot_release(void *ptr)
-{
-    struct record_slot *slot = ptr;
-    VEC_RELEASE(&slot->found);
-    free(slot->data);
-}
-
-static int index_records(int fd, struct record_slot *slot, const struct image_sample *file,
-                         struct err *err)
-{
-    uint64_t offset = 0;
-    for (;;) {
-        uint8_t header[RECORD_HEAD_BYTES];
-        uint64_t len = 0;
-        size_t got = 0;
-        if (fs_fill(fd, header, sizeof(header), file->path, &got, err) < 0) {
-            return -1;
-        }
-        if (got == 0) {
-            return 0;
-        }
-        if (got < sizeof(header)) {
-            return err_set(err, ERR_INTEGRITY, "offset %" PRIu64 ": the file is truncated", offset);
-        }
-        if (tfrecord_header(header, &len, err) < 0) {
-            return err_wrap(err, "offset %" PRIu64, offset);
-        }
-        if (fs_fill(fd, slot->data, (size_t)len + 4, file->path, &got, err) < 0) {
-            return -1;
-        }
-        if (got != len + 4) {
-            return err_set(err, ERR_INTEGRITY, "offset %" PRIu64 ": the file is truncated", offset);
-        }
-        if (tfrecord_check(slot->data, (size_t)len, err) < 0) {
-            return err_wrap(err, "offset %" PRIu64, offset);
-        }
-        struct image_sample sample = *file;
-        sample.place = offset + RECORD_HEAD_BYTES;
-        sample.len = (uint32_t)len;
-        VEC_PUSH(&slot->found, sample);
-        offset += len + TFRECORD_FRAME_BYTES;
-    }
-}
-
-static int index_file(const struct samples_survey *s, const struct image_sample *file,
-                      struct record_slot *slot, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(fd)
-    int fd = open(fs_join(&arena, s->opts->source->folder, file->path), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: cannot be opened", file->path);
-    }
-    slot->data = slot->data ? slot->data : xmalloc(TFRECORD_BYTES_MAX + 4);
-    return index_records(fd, slot, file, err) < 0 ? err_wrap(err, "%s", file->path) : 0;
-}
-
-static int records_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled UNUSED,
-                        struct err *err)
+static int records_work(void *ctx, size_t job, void *slot UNUSED,
+                        const atomic_bool *is_cancelled UNUSED, struct err *err)
 {
     const struct samples_survey *s = ctx;
-    struct record_slot *slot = ptr;
-    const struct image_sample *file = &s->files[job];
-    slot->found.n = 0;
-    if (tree_source_check(s->opts->source, file->path, err) < 0) {
-        return -1;
-    }
-    return s->samples->format == FILE_TFRECORD ? index_file(s, file, slot, err) : 0;
+    return tree_source_check(s->opts->source, s->files[job].path, err);
 }
 
 static int count_rows(struct samples_survey *s, const struct image_sample *file, struct err *err)
@@ -395,22 +321,17 @@ static int count_rows(struct samples_survey *s, const struct image_sample *file,
     return 0;
 }
 
-static int records_done(void *ctx, size_t job, void *ptr, struct err *err)
+static int records_done(void *ctx, size_t job, void *slot UNUSED, struct err *err)
 {
     struct samples_survey *s = ctx;
-    const struct record_slot *slot = ptr;
     size_t before = s->samples->n;
     progress_set(&s->progress, job + 1);
-    if (s->samples->format == FILE_HDF5 && count_rows(s, &s->files[job], err) < 0) {
+    if (count_rows(s, &s->files[job], err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < slot->found.n; idx++) {
-        VEC_PUSH(s->samples, slot->found.items[idx]);
-    }
-    if (s->samples->n == before) {
-        return err_set(err, ERR_INTEGRITY, "%s: no record in it", s->files[job].path);
-    }
-    return 0;
+    return s->samples->n > before
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: no record in it", s->files[job].path);
 }
 
 static int survey_records(struct samples_survey *s, struct err *err)
@@ -418,12 +339,10 @@ static int survey_records(struct samples_survey *s, struct err *err)
     struct ordered spec = {.ctx = s,
                            .n_jobs = s->samples->n,
                            .n_threads = s->opts->n_threads,
-                           .slot_bytes = sizeof(struct record_slot),
-                           .slot_release = record_slot_release,
                            .work = records_work,
                            .done = records_done};
-    if (s->samples->format != FILE_HDF5 && s->samples->format != FILE_TFRECORD) {
-        return err_set(err, ERR_MANIFEST, "group %.*s: records are HDF5 or TFRecord files",
+    if (s->group->format != FILE_HDF5) {
+        return err_set(err, ERR_MANIFEST, "group %.*s: records are packed out of HDF5 files alone",
                        STR_ARG(s->group->name));
     }
     s->n_files = s->samples->n;
@@ -592,7 +511,6 @@ static int find(struct arena *arena, const struct samples_opts *opts, struct sam
         return err_set(err, ERR_USAGE, "%.*s has no split %.*s to pack", STR_ARG(dataset->id),
                        STR_ARG(opts->split));
     }
-    samples->format = group->format;
     if (fs_walk(arena, opts->source->folder, &paths, err) < 0 ||
         find_files(opts, group, &paths, samples, err) < 0) {
         return -1;

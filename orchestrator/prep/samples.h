@@ -16,18 +16,15 @@ struct image_sample {
     const char *partner; /* its label map; NULL: none */
     struct pixel_info info;
     uint32_t width, height; /* as packed */
-    uint64_t
-        place; /* of a record: its number in an HDF5 file; where its data begins in a TFRecord file */
-    uint32_t len;   /* of a TFRecord's data */
-    uint32_t bytes; /* as packed */
-    int32_t label;  /* -1: none */
+    uint64_t place;         /* of a record: its number in the file */
+    uint32_t bytes;         /* as packed */
+    int32_t label;          /* -1: none */
 };
 
 struct samples {
     struct image_sample *items; /* owned */
     size_t n, n_max;
     enum shard_kind kind;
-    enum file_format format; /* of records */
     struct tokens_shape shape;
     uint32_t n_classes;
     int64_t short_side;

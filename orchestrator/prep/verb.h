@@ -9,7 +9,7 @@
 #include "codec/json.h"
 #include "report/dataset.h"
 
-extern const struct cmd VERB_SYNTH, VERB_PACK, VERB_RECORDS, VERB_VERIFY, VERB_DESCRIBE;
+extern const struct cmd VERB_SYNTH, VERB_PACK, VERB_RECORDS, VERB_VERIFY;
 
 /* path of a dataset.json; missing is ERR_USAGE. */
 MUST_CHECK int verb_dataset(struct arena *arena, const char *path, struct dataset *ret_dataset,

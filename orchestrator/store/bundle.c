@@ -19,6 +19,7 @@
 #include "store/image_store.h"
 #include "store/lock_file.h"
 #include "store/source_store.h"
+#include "store/store_gc.h"
 #include "store/unpack_tree.h"
 
 #define ABOUT         "bundle.json"
@@ -56,8 +57,6 @@ static const struct json_field BUNDLE_ABOUT[] = {
 
 /* ---- what both ways know of a part ---- */
 
-struct importer;
-
 /* path: NAME.git/... below sources/. Only objects, references and the boundary of a shallow fetch: a config or a hook could make git do
    something else at the destination. */
 static bool may_have(const char *path)
@@ -94,7 +93,7 @@ static int find_source(const struct source_from *from, const char *name,
                              : source_verify(&sources, url, at + 1, from->is_deep, ret_tree, err);
 }
 
-static int check_blob(struct importer *im UNUSED, const struct tree_file *file, struct err *err)
+static int check_blob(const struct tree_file *file, struct err *err)
 {
     const struct hex hex = sha256_hex_of(file->sha256);
     const char *name = file->path + strlen(BLOBS_BELOW);
@@ -126,8 +125,6 @@ struct maker {
     bool is_dry;
     struct map known; /* items by name */
     VEC(struct item) items;
-    VEC(struct str) parts;
-    VEC(struct bundle_missing) missing;
     VEC(struct tree_file) sums;
     struct bundle_info info;
 };
@@ -136,19 +133,20 @@ static void maker_cleanup(struct maker *m)
 {
     map_release(&m->known);
     VEC_RELEASE(&m->items);
-    VEC_RELEASE(&m->parts);
-    VEC_RELEASE(&m->missing);
     VEC_RELEASE(&m->sums);
 }
 
-static void add_file(struct maker *m, const char *name, const char *path)
+/* Once; false where it is known already. */
+static bool add_file(struct maker *m, const char *name, const char *path)
 {
     struct stat info;
-    if (map_add(&m->known, str_of(name), (void *)(uintptr_t)name)) {
-        VEC_PUSH(&m->items, ((struct item){.name = name, .path = path}));
-        m->info.n_files++;
-        m->info.file_bytes += stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+    if (!map_add(&m->known, str_of(name), m)) {
+        return false;
     }
+    VEC_PUSH(&m->items, ((struct item){.name = name, .path = path}));
+    m->info.n_files++;
+    m->info.file_bytes += stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+    return true;
 }
 
 /* Every file of a folder; all below sources/ that a bundle may have. */
@@ -191,7 +189,6 @@ static int add_ref(struct maker *m, const struct bundle_part *part, struct err *
     const struct store *store = m->opts->store;
     uint8_t(*sha256)[SHA256_BYTES];
     struct str text;
-    uint64_t size_bytes = 0;
     char *name;
     size_t n;
     if (store_ref_get(store, part->kind, part->name, &text, err) < 0 ||
@@ -208,11 +205,9 @@ static int add_ref(struct maker *m, const struct bundle_part *part, struct err *
     for (size_t idx = 0; idx < n; idx++) {
         const char *blob =
             arena_printf(m->arena, BLOBS_BELOW "%s", sha256_hex_of(sha256[idx]).text);
-        if (!map_get(&m->known, str_of(blob)) && store_has(store, sha256[idx], &size_bytes)) {
-            m->info.n_blobs++;
-            m->info.blob_bytes += size_bytes;
-        }
-        add_file(m, blob, store_blob_path(store, sha256[idx]));
+        const uint64_t before = m->info.file_bytes;
+        m->info.n_blobs += add_file(m, blob, store_blob_path(store, sha256[idx]));
+        m->info.blob_bytes += m->info.file_bytes - before;
     }
     VEC_PUSH(&m->items, ((struct item){.name = arena_printf(m->arena, REFS_BELOW "%s/%s.json",
                                                             part->kind, name),
@@ -247,32 +242,35 @@ static int add_part(struct maker *m, const struct bundle_part *part, struct err 
     }
     if ((strcmp(part->kind, SOURCE_KIND) == 0 ? add_source(m, part->name, &why)
                                               : add_ref(m, part, &why)) == 0) {
-        VEC_PUSH(&m->parts, str_of(part->said));
+        m->info.parts[m->info.n_parts++] = str_of(part->said);
         return 0;
     }
     if (why.code == ERR_INTEGRITY || why.code == ERR_INTERRUPTED) {
         *err = why;
         return err_wrap(err, "%s", part->said);
     }
-    VEC_PUSH(&m->missing, ((struct bundle_missing){str_of(part->said),
-                                                   why.code == ERR_NOT_FOUND
-                                                       ? STR_LIT("not in the store")
-                                                       : str_printf(m->arena, "%s", why.msg)}));
+    m->info.missing[m->info.n_missing++] = (struct bundle_missing){
+        str_of(part->said), why.code == ERR_NOT_FOUND ? STR_LIT("not in the store")
+                                                      : str_printf(m->arena, "%s", why.msg)};
     return 0;
 }
 
 static int add_parts(struct maker *m, struct err *err)
 {
+    const struct bundle_missing *missing = m->info.missing =
+        arena_array(m->arena, struct bundle_missing, m->opts->n_parts + 1);
+    m->info.parts = arena_array(m->arena, struct str, m->opts->n_parts + 1);
     for (size_t idx = 0; idx < m->opts->n_parts; idx++) {
         if (add_part(m, &m->opts->parts[idx], err) < 0) {
             return -1;
         }
     }
-    if (m->missing.n && !m->opts->allows_missing && !m->is_dry) {
-        size_t n_more = m->missing.n - 1;
+    qsort(m->info.parts, m->info.n_parts, sizeof(struct str), str_cmp_first);
+    if (m->info.n_missing && !m->opts->allows_missing && !m->is_dry) {
+        size_t n_more = m->info.n_missing - 1;
         return err_set(err, ERR_FETCH,
                        "%.*s: %.*s%s; fetch it first, or --allow-missing makes a bundle without",
-                       STR_ARG(m->missing.items[0].said), STR_ARG(m->missing.items[0].why),
+                       STR_ARG(missing->said), STR_ARG(missing->why),
                        n_more ? arena_printf(m->arena, " (and %zu more)", n_more) : "");
     }
     return 0;
@@ -302,21 +300,6 @@ static int add_own(struct maker *m, struct err *err)
     return 0;
 }
 
-static void list_parts(struct maker *m)
-{
-    m->info.parts = m->parts.items;
-    m->info.n_parts = m->parts.n;
-    m->info.missing = m->missing.items;
-    m->info.n_missing = m->missing.n;
-    arena_adopt(m->arena, m->parts.items);
-    arena_adopt(m->arena, m->missing.items);
-    if (m->parts.n) {
-        qsort(m->parts.items, m->parts.n, sizeof(struct str), str_cmp_first);
-    }
-    m->parts.items = NULL;
-    m->missing.items = NULL;
-}
-
 /* ---- making: what is written ---- */
 
 static int put(struct maker *m, struct tar_maker *tar, const struct item *item, struct err *err)
@@ -334,7 +317,7 @@ static int put(struct maker *m, struct tar_maker *tar, const struct item *item, 
         }
     }
     VEC_PUSH(&m->sums, file);
-    return str_starts(str_of(item->name), STR_LIT(BLOBS_BELOW)) && check_blob(NULL, &file, err) < 0
+    return str_starts(str_of(item->name), STR_LIT(BLOBS_BELOW)) && check_blob(&file, err) < 0
                ? err_wrap(err, "the store is corrupt")
                : 0;
 }
@@ -390,7 +373,6 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, bool is_dry
     if (add_parts(&m, err) < 0 || add_own(&m, err) < 0) {
         return -1;
     }
-    list_parts(&m);
     if (!is_dry) {
         if (temp_file(opts->path, 0644, &temp) < 0) {
             return err_errno(err, "create", opts->path);
@@ -406,42 +388,27 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, bool is_dry
 
 /* ---- importing ---- */
 
-struct taken_ref { /* a reference of the bundle */
-    const char *kind, *name;
-    struct str text;
-    const uint8_t (*blobs)[SHA256_BYTES];
-    size_t n_blobs;
-    struct dataset_record record; /* of a dataset */
-    bool is_new;
-};
-
-struct taken_lock { /* that is not there yet */
-    const char *path;
-    struct str text;
+struct taken_text { /* a lock, or a file about a dataset, that is not there yet */
+    const char *from, *to;
+    const char *described; /* the dataset that it describes, or NULL */
 };
 
 struct importer {
     struct arena *arena;
     struct store *store;
     const struct import_opts *opts;
-    const char *folder; /* where it is unpacked */
+    struct store
+        there; /* the unpacked bundle has its blobs and references where a store has them */
     struct tree_list list;
     struct bundle_info info;
-    VEC(struct taken_ref) refs;
-    VEC(struct taken_lock) locks;
-    VEC(const char *) own; /* names of datasets that are not described here yet */
+    VEC(struct store_ref) refs;
+    VEC(struct taken_text) texts;
 };
 
 static void importer_cleanup(struct importer *im)
 {
     VEC_RELEASE(&im->refs);
-    VEC_RELEASE(&im->locks);
-    VEC_RELEASE(&im->own);
-}
-
-static char *in_bundle(const struct importer *im, const char *path)
-{
-    return fs_join(im->arena, im->folder, path);
+    VEC_RELEASE(&im->texts);
 }
 
 /* Every file of the bundle whose path begins so. */
@@ -476,17 +443,34 @@ static int check_sums(const struct importer *im, const struct tree_differences *
 static int read_about(struct importer *im, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    if (json_read_file(in_bundle(im, ABOUT), &doc, err) < 0) {
+    if (json_read_file(store_path(&im->there, ABOUT), &doc, err) < 0) {
         return -1;
     }
     struct json root = json_root(&doc);
     return json_decode(&root, im->arena, BUNDLE_ABOUT, ARRAY_LEN(BUNDLE_ABOUT), &im->info, err);
 }
 
+/* A blob is what its name says; of a repository no file could make git run or read something else. */
+static int check_file(struct importer *im UNUSED, const struct tree_file *file, struct err *err)
+{
+    struct str path = str_of(file->path);
+    if (str_starts(path, STR_LIT(BLOBS_BELOW))) {
+        return check_blob(file, err);
+    }
+    bool is_good = str_starts(path, STR_LIT(SOURCES_BELOW))
+                       ? may_have(file->path + strlen(SOURCES_BELOW))
+                       : !str_starts(path, STR_LIT(OWN_BELOW)) ||
+                             str_starts(path, STR_LIT(OWN_DATASETS)) ||
+                             str_starts(path, STR_LIT(OWN_LOCKS));
+    return is_good ? 0
+                   : err_set(err, ERR_INTEGRITY, "%s: not a file that a bundle may contain",
+                             file->path);
+}
+
 static int check_bundle(struct importer *im, struct err *err)
 {
     const struct unpack_tree_opts opts = {.archive = im->opts->path,
-                                          .into = im->folder,
+                                          .into = im->there.folder,
                                           .unpack = {.format = "tar"},
                                           .size_bytes = -1};
     struct unpack_tree_result result;
@@ -495,7 +479,7 @@ static int check_bundle(struct importer *im, struct err *err)
     if (unpack_tree(im->arena, &opts, &result, err) < 0) {
         return -1;
     }
-    if (tree_list_read(im->arena, in_bundle(im, SUMS), &wanted, err) < 0) {
+    if (tree_list_read(im->arena, store_path(&im->there, SUMS), &wanted, err) < 0) {
         return err_wrap(err, "%s: not a bundle", im->opts->path);
     }
     if (result.n_links) {
@@ -503,232 +487,105 @@ static int check_bundle(struct importer *im, struct err *err)
     }
     im->list = result.list;
     tree_compare(im->arena, &wanted, &result.list, &found);
-    return check_sums(im, &found, err) < 0 || for_below(im, BLOBS_BELOW, check_blob, err) < 0 ||
+    return check_sums(im, &found, err) < 0 || for_below(im, "", check_file, err) < 0 ||
                    read_about(im, err) < 0
                ? err_wrap(err, "%s", im->opts->path)
                : 0;
 }
 
-/* ---- importing: locks ---- */
-
-/* The lock that belongs at KIND/NAME.json, and does not differ from ours: it decides what every later fetch must deliver. */
-static int check_lock(struct importer *im, struct str text, const char *path, struct err *err)
-{
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct lock lock;
-    struct str ours;
-    char *to = NULL;
-    if (json_parse(text, path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (lock_decode(&root, im->arena, &lock, err) < 0 ||
-        lock_path(im->arena, im->opts->locks, lock.kind, lock.id.ptr, &to, err) < 0) {
-        return -1;
-    }
-    if (strcmp(to, fs_join(im->arena, im->opts->locks, path + strlen(LOCKS_BELOW))) != 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: is the lock of %s %s", path,
-                       LOCK_KIND_NAMES[lock.kind], lock.id.ptr);
-    }
-    if (!fs_exists(to)) {
-        VEC_PUSH(&im->locks, ((struct taken_lock){to, text}));
-        return 0;
-    }
-    if (fs_read(im->arena, to, STORE_TEXT_MAX, &ours, err) < 0) {
-        return -1;
-    }
-    return str_eq(ours, text)
-               ? 0
-               : err_set(err, ERR_INTEGRITY,
-                         "%s: the lock of the bundle differs; compare both, then remove one", to);
-}
-
-static int read_lock(struct importer *im, const struct tree_file *file, struct err *err)
-{
-    struct str text;
-    if (!str_ends(str_of(file->path), STR_LIT(".json"))) {
-        return 0;
-    }
-    if (fs_read(im->arena, in_bundle(im, file->path), STORE_TEXT_MAX, &text, err) < 0) {
-        return -1;
-    }
-    if (check_lock(im, text, file->path, err) < 0) {
-        err->code = ERR_INTEGRITY;
-        return err_wrap(err, "bundle %s", im->opts->path);
-    }
-    return 0;
-}
-
-static int put_locks(const struct importer *im, struct err *err)
-{
-    for (size_t idx = 0; idx < im->locks.n; idx++) {
-        const struct taken_lock *lock = &im->locks.items[idx];
-        if (fs_mkdir_above(lock->path, err) < 0 ||
-            fs_write_atomic(lock->path, lock->text, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* ---- importing: descriptions of one's own datasets ---- */
-
-/* One that is described here stays as it is: it must be the same. */
-static int read_own(struct importer *im, const struct tree_file *file, struct err *err)
-{
-    struct str path = str_of(file->path), ours, theirs;
-    if (!str_starts(path, STR_LIT(OWN_DATASETS)) && !str_starts(path, STR_LIT(OWN_LOCKS))) {
-        return err_set(err, ERR_INTEGRITY, "%s: not a file that a bundle may contain", file->path);
-    }
-    if (!str_starts(path, STR_LIT(OWN_DATASETS)) || !str_ends(path, STR_LIT(DESCRIPTION))) {
-        return 0;
-    }
-    const size_t below = strlen(OWN_DATASETS);
-    struct str name = str_sub(path, below, path.len - below - strlen(DESCRIPTION));
-    if (!is_slug(name)) {
-        return err_set(err, ERR_INTEGRITY, "%s: not a name of a dataset", file->path);
-    }
-    const char *id = str_z(im->arena, name);
-    const char *known = fs_join(
-        im->arena, places_path(im->arena, im->opts->ctx->root, "datasets", id), "dataset.json");
-    if (!fs_exists(known)) {
-        VEC_PUSH(&im->own, id);
-        return 0;
-    }
-    if (fs_read(im->arena, known, STORE_TEXT_MAX, &ours, err) < 0 ||
-        fs_read(im->arena, in_bundle(im, file->path), STORE_TEXT_MAX, &theirs, err) < 0) {
-        return -1;
-    }
-    return str_eq(ours, theirs) ? 0
-                                : err_set(err, ERR_INTEGRITY,
-                                          "%s: the bundle describes another dataset %s", known, id);
-}
-
-static bool is_of(struct str path, struct str id)
-{
-    struct str of_folder = str_sub(path, strlen(OWN_DATASETS), path.len);
-    return str_starts(path, STR_LIT(OWN_DATASETS))
-               ? str_starts(of_folder, id) && of_folder.ptr[id.len] == '/'
-               : is_lock_of(str_sub(path, strlen(OWN_LOCKS), path.len), id);
-}
-
-/* dataset.json comes last: with it the dataset is described. */
-static int put_own(const struct importer *im, struct err *err)
-{
-    const char *place = NULL;
-    if (im->own.n && places_to_write(im->arena, im->opts->ctx, &place, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < 2 * im->own.n * im->list.n; idx++) {
-        const char *id = im->own.items[idx / im->list.n / 2];
-        struct str path = str_of(im->list.files[idx % im->list.n].path), text;
-        bool is_last = str_ends(path, STR_LIT(DESCRIPTION));
-        if (!str_starts(path, STR_LIT(OWN_BELOW)) || !is_of(path, str_of(id)) ||
-            is_last != (idx / im->list.n % 2 == 1)) {
-            continue;
-        }
-        const char *to = fs_join(im->arena, place, path.ptr + strlen(OWN_BELOW));
-        if (fs_read(im->arena, in_bundle(im, path.ptr), OWN_TEXT_MAX, &text, err) < 0 ||
-            fs_mkdir_above(to, err) < 0 || fs_write_atomic(to, text, err) < 0) {
-            return -1;
-        }
-        if (is_last) {
-            log_line(LOG_INFO, "dataset %s is described in %s; data fetch %s unpacks it", id, to,
-                     id);
-        }
-    }
-    return 0;
-}
-
 /* ---- importing: references ---- */
 
-static bool has_blob(const uint8_t (*blobs)[SHA256_BYTES], size_t n, const uint8_t *sha256)
+static bool has_blob(const struct store_ref *ref, const uint8_t *sha256)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (memcmp(blobs[idx], sha256, SHA256_BYTES) == 0) {
+    for (size_t idx = 0; idx < ref->n_blobs; idx++) {
+        if (memcmp(ref->blobs[idx], sha256, SHA256_BYTES) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static bool has_all(const struct taken_ref *more, const struct taken_ref *less)
+static bool has_all(const struct store_ref *more, const struct store_ref *less)
 {
     for (size_t idx = 0; idx < less->n_blobs; idx++) {
-        if (!has_blob(more->blobs, more->n_blobs, less->blobs[idx])) {
+        if (!has_blob(more, less->blobs[idx])) {
             return false;
         }
     }
     return true;
 }
 
-static int list_blobs(struct importer *im, struct taken_ref *ref, struct err *err)
+static int check_dataset(const struct importer *im, const struct store_ref *ref, struct err *err)
 {
-    uint8_t(*blobs)[SHA256_BYTES];
-    if (store_ref_blobs(im->arena, ref->text, ref->name, &blobs, &ref->n_blobs, err) < 0) {
-        return -1;
-    }
-    ref->blobs = (const uint8_t(*)[SHA256_BYTES])blobs;
-    return 0;
-}
-
-static int check_dataset(struct importer *im, struct taken_ref *ref, struct err *err)
-{
-    const struct lock *seen = &ref->record.seen;
-    if (dataset_record_parse(im->arena, ref->text, ref->name, &ref->record, err) < 0) {
+    struct dataset_record record;
+    const struct lock *seen = &record.seen;
+    if (dataset_record_parse(im->arena, ref->text, ref->name, &record, err) < 0) {
         return -1;
     }
     const char *own = arena_printf(im->arena, "%s%s", seen->id.ptr,
-                                   ref->record.is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
+                                   record.is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
     if (strcmp(own, ref->name) != 0) {
         return err_set(err, ERR_INTEGRITY, "expected the reference of dataset %s, found that of %s",
                        ref->name, own);
     }
     for (size_t idx = 0; idx < seen->n_items; idx++) {
-        if (!has_blob(ref->blobs, ref->n_blobs, seen->items[idx].sha256)) {
+        const struct lock_item *item = &seen->items[idx];
+        uint64_t size_bytes = 0;
+        if (!has_blob(ref, item->sha256)) {
             return err_set(err, ERR_INTEGRITY, "%s: its blob is not among those that are kept",
-                           seen->items[idx].name.ptr);
+                           item->name.ptr);
+        }
+        if (store_has(&im->there, item->sha256, &size_bytes) &&
+            size_bytes != (uint64_t)item->size_bytes) {
+            return err_set(err, ERR_INTEGRITY, "%s: expected %lld bytes, found %llu",
+                           item->name.ptr, (long long)item->size_bytes,
+                           (unsigned long long)size_bytes);
         }
     }
     return 0;
 }
 
+static int check_image(const struct importer *im, const struct store_ref *ref, struct err *err)
+{
+    struct image_info info;
+    return image_ref_check(ref->text, ref->name, err) < 0
+               ? -1
+               : image_open(im->arena, &im->there, ref->name, &info, err);
+}
+
 /* A reference claims digests that nobody checks again: it is whole, of that name, and its blobs are there. */
-static int check_ref(struct importer *im, struct taken_ref *ref, struct err *err)
+static int check_ref(const struct importer *im, const struct store_ref *ref, struct err *err)
 {
     const bool is_dataset = strcmp(ref->kind, DATASET_REF_KIND) == 0;
     if (!is_dataset && strcmp(ref->kind, IMAGE_KIND) != 0) {
         return err_set(err, ERR_INTEGRITY, "expected one of a dataset or an image");
     }
-    if (list_blobs(im, ref, err) < 0 ||
-        (is_dataset ? check_dataset(im, ref, err) : image_ref_check(ref->text, ref->name, err)) <
-            0) {
-        return -1;
-    }
     for (size_t idx = 0; idx < ref->n_blobs; idx++) {
-        const char *hex = arena_printf(im->arena, "%s", sha256_hex_of(ref->blobs[idx]).text);
-        if (!tree_list_find(&im->list, arena_printf(im->arena, BLOBS_BELOW "%s", hex)) &&
-            !store_has(im->store, ref->blobs[idx], NULL)) {
-            return err_set(err, ERR_INTEGRITY, "neither the bundle nor the store has sha256:%s",
-                           hex);
+        if (!store_has(&im->there, ref->blobs[idx], NULL)) {
+            return err_set(err, ERR_INTEGRITY, "the bundle does not have sha256:%s",
+                           sha256_hex_of(ref->blobs[idx]).text);
         }
     }
-    return 0;
+    return is_dataset ? check_dataset(im, ref, err) : check_image(im, ref, err);
 }
 
 /* A bundle fills the store; it does not change what a name means here. A reference grows while it is used, so one with all of the
    other's blobs counts as the same. */
-static int compare_ref(struct importer *im, struct taken_ref *ref, struct err *err)
+static int compare_ref(const struct importer *im, const struct store_ref *ref, bool *ret_is_new,
+                       struct err *err)
 {
-    struct taken_ref ours = {.kind = ref->kind, .name = ref->name};
+    struct store_ref ours = {.kind = ref->kind, .name = ref->name};
     struct err absent = {0};
+    uint8_t(*blobs)[SHA256_BYTES];
     if (store_ref_get(im->store, ref->kind, ref->name, &ours.text, &absent) < 0) {
-        ref->is_new = absent.code == ERR_NOT_FOUND;
-        return ref->is_new ? 0 : (*err = absent, -1);
+        *ret_is_new = absent.code == ERR_NOT_FOUND;
+        return *ret_is_new ? 0 : (*err = absent, -1);
     }
-    if (list_blobs(im, &ours, err) < 0) {
+    if (store_ref_blobs(im->arena, ours.text, ref->name, &blobs, &ours.n_blobs, err) < 0) {
         return -1;
     }
+    ours.blobs = (const uint8_t(*)[SHA256_BYTES])blobs;
+    *ret_is_new = false;
     return has_all(&ours, ref) || has_all(ref, &ours)
                ? 0
                : err_set(
@@ -737,75 +594,180 @@ static int compare_ref(struct importer *im, struct taken_ref *ref, struct err *e
                      ref->kind, ref->name);
 }
 
-static int read_ref(struct importer *im, const struct tree_file *file, struct err *err)
+static int read_ref(void *ctx, const struct store_ref *ref, struct err *err)
 {
-    struct str rest = str_of(file->path + strlen(REFS_BELOW)), kind;
-    struct taken_ref ref = {0};
-    if (str_next(&rest, '/', &kind) && str_ends(rest, STR_LIT(".json"))) {
-        ref.kind = str_z(im->arena, kind);
-        ref.name = store_unescape(im->arena, str_z(im->arena, str_sub(rest, 0, rest.len - 5)));
-    }
-    if (!ref.name) {
-        return err_set(err, ERR_INTEGRITY, "%s: expected refs/KIND/NAME.json", file->path);
-    }
-    if (fs_read(im->arena, in_bundle(im, file->path), STORE_TEXT_MAX, &ref.text, err) < 0) {
-        return -1;
-    }
-    if (check_ref(im, &ref, err) < 0) {
+    struct importer *im = ctx;
+    bool is_new;
+    if (check_ref(im, ref, err) < 0) {
         err->code = ERR_INTEGRITY;
-        return err_wrap(err, "reference %s %s", ref.kind, ref.name);
+        return err_wrap(err, "reference %s %s", ref->kind, ref->name);
     }
-    if (compare_ref(im, &ref, err) < 0) {
+    if (compare_ref(im, ref, &is_new, err) < 0) {
         return -1;
     }
-    VEC_PUSH(&im->refs, ref);
+    if (is_new) {
+        struct store_ref kept = {.kind = str_z(im->arena, str_of(ref->kind)),
+                                 .name = str_z(im->arena, str_of(ref->name)),
+                                 .text = str_dup(im->arena, ref->text)};
+        VEC_PUSH(&im->refs, kept);
+    }
     return 0;
 }
 
-/* What it says of its blobs, which are in the store by now: sizes, and MD5s that later count as checked. The store's alias is made from
-   the bytes. */
-static int check_claims(const struct importer *im, const struct taken_ref *ref, struct err *err)
+static int read_refs(struct importer *im, struct err *err)
 {
-    for (size_t idx = 0; idx < ref->record.seen.n_items; idx++) {
-        const struct lock_item *item = &ref->record.seen.items[idx];
+    if (!fs_is_dir(store_path(&im->there, "refs")) ||
+        store_each_ref(&im->there, read_ref, im, err) == 0) {
+        return 0;
+    }
+    err->code = err->code == ERR_MANIFEST ? ERR_INTEGRITY : err->code;
+    return err_wrap(err, "bundle %s", im->opts->path);
+}
+
+/* The MD5s that it says of its blobs, which are in the store by now, later count as checked. The store's alias is made from the bytes. */
+static int check_md5s(const struct importer *im, const struct store_ref *ref, struct err *err)
+{
+    struct dataset_record record;
+    if (strcmp(ref->kind, DATASET_REF_KIND) != 0) {
+        return 0;
+    }
+    if (dataset_record_parse(im->arena, ref->text, ref->name, &record, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < record.seen.n_items; idx++) {
+        const struct lock_item *item = &record.seen.items[idx];
         struct err none = {0};
-        uint64_t size_bytes = 0;
         uint8_t sha256[SHA256_BYTES];
-        if (!store_has(im->store, item->sha256, &size_bytes) ||
-            size_bytes != (uint64_t)item->size_bytes) {
-            return err_set(err, ERR_INTEGRITY, "%s: expected %lld bytes, found %llu",
-                           item->name.ptr, (long long)item->size_bytes,
-                           (unsigned long long)size_bytes);
-        }
         if (item->has_md5 && (store_find_md5(im->store, item->md5, sha256, &none) < 0 ||
                               memcmp(sha256, item->sha256, SHA256_BYTES) != 0)) {
             return err_set(err, ERR_INTEGRITY,
-                           "%s: its bytes do not have the MD5 that the reference says",
-                           item->name.ptr);
+                           "reference %s %s: %s: its bytes do not have the MD5 that the reference "
+                           "says",
+                           ref->kind, ref->name, item->name.ptr);
         }
     }
     return 0;
 }
 
-static int import_ref(struct importer *im, const struct taken_ref *ref, struct err *err)
+static int put_refs(struct importer *im, struct err *err)
 {
-    if (check_claims(im, ref, err) < 0) {
-        return err_wrap(err, "reference %s %s", ref->kind, ref->name);
+    for (size_t idx = 0; idx < im->refs.n; idx++) {
+        const struct store_ref *ref = &im->refs.items[idx];
+        if (check_md5s(im, ref, err) < 0 ||
+            store_ref_put(im->store, ref->kind, ref->name, ref->text, err) < 0) {
+            return -1;
+        }
     }
-    if (ref->is_new && store_ref_put(im->store, ref->kind, ref->name, ref->text, err) < 0) {
-        return -1;
-    }
-    struct image_info info;
-    struct err ignored = {0};
-    if (strcmp(ref->kind, IMAGE_KIND) != 0 ||
-        image_open(im->arena, im->store, ref->name, &info, err) == 0) {
+    return 0;
+}
+
+/* ---- importing: locks, and descriptions of one's own datasets ---- */
+
+/* What is there decides, and must be the same. */
+static int take_text(struct importer *im, struct taken_text text, struct err *err)
+{
+    struct str ours, theirs;
+    if (!fs_exists(text.to)) {
+        VEC_PUSH(&im->texts, text);
         return 0;
     }
-    /* Its manifest is invalid: the name means nothing here. */
-    if (ref->is_new && store_ref_drop(im->store, ref->kind, ref->name, &ignored) < 0) {
-        log_line(LOG_WARN, "%s", ignored.msg);
+    if (fs_read(im->arena, text.to, OWN_TEXT_MAX, &ours, err) < 0 ||
+        fs_read(im->arena, text.from, OWN_TEXT_MAX, &theirs, err) < 0) {
+        return -1;
     }
-    return -1;
+    return str_eq(ours, theirs)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: that of the bundle differs; compare both, then remove one", text.to);
+}
+
+/* It belongs at KIND/NAME.json: it decides what every later fetch must deliver. */
+static int check_lock(const struct importer *im, const char *path, const char *to, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct lock lock;
+    char *own = NULL;
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    struct json root = json_root(&doc);
+    if (lock_decode(&root, im->arena, &lock, err) < 0 ||
+        lock_path(im->arena, im->opts->locks, lock.kind, lock.id.ptr, &own, err) < 0) {
+        return -1;
+    }
+    return strcmp(own, to) == 0 ? 0
+                                : err_set(err, ERR_INTEGRITY, "%s: is the lock of %s %s", path,
+                                          LOCK_KIND_NAMES[lock.kind], lock.id.ptr);
+}
+
+static int read_lock(struct importer *im, const struct tree_file *file, struct err *err)
+{
+    const char *from = store_path(&im->there, file->path);
+    const char *to = fs_join(im->arena, im->opts->locks, file->path + strlen(LOCKS_BELOW));
+    if (!str_ends(str_of(file->path), STR_LIT(".json"))) {
+        return 0;
+    }
+    if (check_lock(im, from, to, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return err_wrap(err, "bundle %s", im->opts->path);
+    }
+    return take_text(im, (struct taken_text){from, to, NULL}, err);
+}
+
+/* A description, after all that belongs to it: with it the dataset is described. One that is described here stays as it is. */
+static int read_description(struct importer *im, const struct tree_file *file, struct err *err)
+{
+    struct str path = str_of(file->path);
+    const char *place = NULL;
+    if (!str_ends(path, STR_LIT(DESCRIPTION))) {
+        return 0;
+    }
+    const size_t below = strlen(OWN_DATASETS);
+    struct str name = str_sub(path, below, path.len - below - strlen(DESCRIPTION));
+    struct str folder = str_sub(path, 0, path.len - strlen(DESCRIPTION) + 1);
+    if (!is_slug(name)) {
+        return err_set(err, ERR_INTEGRITY, "%s: not a name of a dataset", file->path);
+    }
+    const char *id = str_z(im->arena, name);
+    struct taken_text text = {.from = store_path(&im->there, file->path), .described = id};
+    text.to = fs_join(im->arena, places_path(im->arena, im->opts->ctx->root, "datasets", id),
+                      DESCRIPTION + 1);
+    if (fs_exists(text.to)) {
+        return take_text(im, text, err);
+    }
+    if (places_to_write(im->arena, im->opts->ctx, &place, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < im->list.n; idx++) {
+        const char *other = im->list.files[idx].path;
+        bool is_lock = str_starts(str_of(other), STR_LIT(OWN_LOCKS)) &&
+                       is_lock_of(str_of(other + strlen(OWN_LOCKS)), name);
+        const struct taken_text more = {.from = store_path(&im->there, other),
+                                        .to = fs_join(im->arena, place, other + strlen(OWN_BELOW))};
+        if ((is_lock || str_starts(str_of(other), folder)) && strcmp(other, file->path) != 0 &&
+            take_text(im, more, err) < 0) {
+            return -1;
+        }
+    }
+    text.to = fs_join(im->arena, place, file->path + strlen(OWN_BELOW));
+    return take_text(im, text, err);
+}
+
+static int put_texts(const struct importer *im, struct err *err)
+{
+    for (size_t idx = 0; idx < im->texts.n; idx++) {
+        const struct taken_text *one = &im->texts.items[idx];
+        struct str text;
+        if (fs_read(im->arena, one->from, OWN_TEXT_MAX, &text, err) < 0 ||
+            fs_mkdir_above(one->to, err) < 0 || fs_write_atomic(one->to, text, err) < 0) {
+            return -1;
+        }
+        if (one->described) {
+            log_line(LOG_INFO, "dataset %s is described in %s; data fetch %s unpacks it",
+                     one->described, one->to, one->described);
+        }
+    }
+    return 0;
 }
 
 /* ---- importing: into the store ---- */
@@ -813,7 +775,7 @@ static int import_ref(struct importer *im, const struct taken_ref *ref, struct e
 /* One that is there already may be damaged; the bundle's is known to be correct. */
 static int import_blob(struct importer *im, const struct tree_file *file, struct err *err)
 {
-    const char *path = in_bundle(im, file->path);
+    const char *path = store_path(&im->there, file->path);
     struct digest_value value; /* the MD5 too, by which descriptions may name it */
     if (stop_is_asked()) {
         return err_set(err, ERR_INTERRUPTED, "stopped");
@@ -827,20 +789,11 @@ static int import_blob(struct importer *im, const struct tree_file *file, struct
     return 0;
 }
 
-/* Before anything is changed: no file that could make git run or read something else. */
-static int check_source(struct importer *im UNUSED, const struct tree_file *file, struct err *err)
-{
-    return may_have(file->path + strlen(SOURCES_BELOW))
-               ? 0
-               : err_set(err, ERR_INTEGRITY, "%s: not a file that a bundle may contain",
-                         file->path);
-}
-
 /* The bundle is a mirror for every source that it says it has: git checks each object on its way (store/source_store.h). */
 static int import_sources(struct importer *im, struct err *err)
 {
     struct net_opts net = *im->opts->net;
-    net.mirror = im->folder;
+    net.mirror = im->there.folder;
     const struct source_from from = {im->arena, im->store, &net, false};
     for (size_t idx = 0; idx < im->info.n_parts; idx++) {
         struct source_tree tree;
@@ -867,20 +820,12 @@ int bundle_import(struct arena *arena, const struct import_opts *opts, struct bu
     if (temp_folder(store_path(opts->store, "tmp/"), &temp, err) < 0) {
         return -1;
     }
-    im.folder = temp->path;
-    if (check_bundle(&im, err) < 0 || for_below(&im, SOURCES_BELOW, check_source, err) < 0 ||
-        for_below(&im, REFS_BELOW, read_ref, err) < 0 ||
+    im.there = (struct store){.folder = temp->path, .arena = arena, .lock_fd = -1};
+    if (check_bundle(&im, err) < 0 || read_refs(&im, err) < 0 ||
         for_below(&im, LOCKS_BELOW, read_lock, err) < 0 ||
-        for_below(&im, OWN_BELOW, read_own, err) < 0 ||
-        for_below(&im, BLOBS_BELOW, import_blob, err) < 0 || import_sources(&im, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < im.refs.n; idx++) {
-        if (import_ref(&im, &im.refs.items[idx], err) < 0) {
-            return -1;
-        }
-    }
-    if (put_locks(&im, err) < 0 || put_own(&im, err) < 0) {
+        for_below(&im, OWN_DATASETS, read_description, err) < 0 ||
+        for_below(&im, BLOBS_BELOW, import_blob, err) < 0 || import_sources(&im, err) < 0 ||
+        put_refs(&im, err) < 0 || put_texts(&im, err) < 0) {
         return -1;
     }
     im.info.n_files = im.list.n;

@@ -7,9 +7,7 @@
 #include "sys/tree.h"
 
 /* Fills splits, groups and pack. SPLIT/CLASS/IMAGE, or CLASS/IMAGE, is images by class: a split and a group each, which can be packed where
-   all splits have the same classes. Anything else is a group for each top folder and kind of file; ERR_USAGE for more than
-   DATASET_GROUPS_MAX of these. Strings live in the arena. */
-MUST_CHECK int dataset_describe(struct arena *arena, const struct tree_list *list,
-                                struct dataset *dataset, struct err *err);
+   all splits have the same classes. Anything else is one group of files. Strings live in the arena. */
+void dataset_describe(struct arena *arena, const struct tree_list *list, struct dataset *dataset);
 
 #endif

@@ -139,7 +139,7 @@ refused "a file too many" "extra share/more"
 changed
 rm "$T/bad/blobs/sha256/$blob_file"
 redo_sums
-refused "a blob missing that a reference names" "neither the bundle nor the store has sha256:$blob_file"
+refused "a blob missing that a reference names" "the bundle does not have sha256:$blob_file"
 changed
 mkdir -p "$T/bad/sources/x.git/hooks"
 echo 'touch /tmp/owned' >"$T/bad/sources/x.git/hooks/post-checkout"
@@ -169,7 +169,7 @@ changed
 mkdir "$T/bad/refs/Data"
 cp "$T/bad/$REF" "$T/bad/refs/Data/x.json"
 redo_sums
-refused "a reference of an unknown kind" "expected one of a dataset or an image"
+refused "a reference of an unknown kind" "not a kind of reference"
 changed
 echo '{"blobs": []}' >"$T/bad/$REF"
 redo_sums

@@ -59,12 +59,13 @@ like "$(cat "$T/err")" 'not the list that tree.json names' "is seen"
 cp "$T/list" "$tree/tree.sha256"
 exits 0 "and all is well again" "$REPERF" pack imagenet-2012 --synthetic --shard-bytes 1000000 --force
 
-for id in bert-hdf5-sample bert-tfrecord-sample; do
-    exits 0 "fetch $id" "$REPERF" fetch "$id" --synthetic
-    exits 0 "pack it" "$REPERF" pack "$id" --synthetic
-    exits 0 "the shards hold" "$PACK" verify "$packed/$id.synthetic/train"
-    exits 0 "pack.json is valid" "${V[@]}" manifests/schema/pack.json "$packed/$id.synthetic/train/pack.json"
-done
+bert=bert-hdf5-sample
+exits 0 "fetch $bert" "$REPERF" fetch "$bert" bert-tfrecord-sample --synthetic
+exits 0 "pack it" "$REPERF" pack "$bert" --synthetic
+exits 0 "the shards hold" "$PACK" verify "$packed/$bert.synthetic/train"
+exits 0 "pack.json is valid" "${V[@]}" manifests/schema/pack.json "$packed/$bert.synthetic/train/pack.json"
+exits 3 "TFRecords are not packed" "$REPERF" pack bert-tfrecord-sample --synthetic
+like "$(cat "$T/err")" "out of HDF5 files alone" "which is said"
 resnet=(paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/bs96')
 exits 8 "plan with it" "$REPERF" plan "${resnet[@]}" --data bert-hdf5-sample.synthetic
 like "$(cat "$T/out")" 'workload \(exit status 8\): .*kind tokens, but resnet50 trains on classes' "says that the model cannot learn from it"
@@ -75,7 +76,7 @@ like "$(cat "$T/out")" 'integrity \(exit status 5\)' "is not run, for its integr
 
 # --- garbage collection ---
 exits 0 "gc drops no tree and no shards of a dataset that is referred to" "$REPERF" store gc --grace 0 --json
-is "$(find "$REPERF_STORE/trees" "$packed" -mindepth 1 -maxdepth 1 | wc -l)" 6 "three trees, three packs"
+is "$(find "$REPERF_STORE/trees" "$packed" -mindepth 1 -maxdepth 1 | wc -l)" 6 "three trees, three folders of packs"
 exits 0 "drop a dataset" "$REPERF" store drop dataset/imagenet-2012.synthetic
 exits 0 "its tree and shards are young at first" "$REPERF" store gc
 is "$(find "$REPERF_STORE/trees" "$packed" -mindepth 1 -maxdepth 1 | wc -l)" 6 "and stay"
