@@ -31,9 +31,9 @@ like "$(cat "$T/err")" 'train.py .not there.' "are not what it needs"
 exits 2 "one file is no folder" "$REPERF" publish one -o "$T/pub" --files train.py
 is "$([ -e "$T/pub" ] && echo there)" "" "nothing was written"
 sed -i '$d' train.py
-exits 0 "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours" --author "A. Author"
+exits 0 "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours"
 like "$(cat "$T/err")" ': published: mine.json, one.log, train.py' "it says what it publishes"
-for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.yml manifests/reports/train.json manifests/formats/mine.json \
+for f in README.md index.html picture.svg manifests/reports/train.json manifests/formats/mine.json \
     manifests/overlays/code/train.py logs/train/command/unstated/n1g0/bs0/repeat-2.log; do
     is "$([ -s "$T/pub/$f" ] && echo there)" there "$f"
 done
