@@ -261,13 +261,12 @@ static void put(struct bench *b, struct place *place, const struct held_tensor *
     place->after = xcalloc((size_t)place->bytes, 1);
     b->device->fill(place->device, 0xff, place->bytes);
     if (has_values) {
-        void *elements = to_elements(tensor->values, tensor->count, desc.dtype);
+        CLEANUP(free) void *elements = to_elements(tensor->values, tensor->count, desc.dtype);
         backend->upload(backend->self, &desc, elements, place->device);
         struct err err = {0};
         if (b->device->check(&err) < 0) { /* what cannot be read back shows below */
             (void)fprintf(stderr, "upload: %s\n", err.msg);
         }
-        free(elements);
         if (tensor->is_poisoned && b->device->channel_pad > 0) {
             poison_padding(b, place, &desc);
         }
@@ -426,13 +425,11 @@ static int judge(struct bench *b, double *const expected[KERNEL_OUT_MAX])
         }
         struct place *place = place_of(b, i);
         struct tensor_desc desc = desc_of(tensor, b->device);
-        void *elements = xcalloc((size_t)tensor->count, sizeof(double));
+        CLEANUP(free) void *elements = xcalloc((size_t)tensor->count, sizeof(double));
         b->device->read(place->after, place->device, place->bytes);
         backend->download(backend->self, &desc, place->device, elements);
-        double *actual = to_doubles(elements, tensor->count, desc.dtype);
+        CLEANUP(free) double *actual = to_doubles(elements, tensor->count, desc.dtype);
         int status = compare(b, i, expected[i], actual);
-        free(actual);
-        free(elements);
         if (status < 0 || check_padding(b, i, place) < 0) {
             return -1;
         }

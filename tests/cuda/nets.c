@@ -113,12 +113,11 @@ double *trial_read(const struct trial *trial, int value)
         net_read(&trial->net, value, out);
         return out;
     }
-    float *narrow = xcalloc((size_t)count, sizeof(*narrow));
+    CLEANUP(free) float *narrow = xcalloc((size_t)count, sizeof(*narrow));
     net_read(&trial->net, value, narrow);
     for (int64_t i = 0; i < count; i++) {
         out[i] = (double)narrow[i];
     }
-    free(narrow);
     return out;
 }
 
@@ -129,29 +128,27 @@ static void write_value(struct trial *trial, int value, const double *from)
         net_write(&trial->net, value, from);
         return;
     }
-    float *narrow = xcalloc((size_t)count, sizeof(*narrow));
+    CLEANUP(free) float *narrow = xcalloc((size_t)count, sizeof(*narrow));
     for (int64_t i = 0; i < count; i++) {
         narrow[i] = (float)from[i];
     }
     net_write(&trial->net, value, narrow);
-    free(narrow);
 }
 
 static void fill_value(struct trial *trial, int value, double constant)
 {
     int64_t count = count_of(trial, value);
-    double *x = xcalloc((size_t)count, sizeof(*x));
+    CLEANUP(free) double *x = xcalloc((size_t)count, sizeof(*x));
     for (int64_t i = 0; i < count; i++) {
         x[i] = constant;
     }
     write_value(trial, value, x);
-    free(x);
 }
 
 static void draw_whole(struct trial *trial, int value, int64_t n, int64_t ignored, uint64_t seed)
 {
     int64_t count = count_of(trial, value);
-    int64_t *x = xcalloc((size_t)count, sizeof(*x));
+    CLEANUP(free) int64_t *x = xcalloc((size_t)count, sizeof(*x));
     struct rng rng;
     rng_init(&rng, seed);
     for (int64_t i = 0; i < count; i++) {
@@ -161,21 +158,19 @@ static void draw_whole(struct trial *trial, int value, int64_t n, int64_t ignore
         }
     }
     net_write(&trial->net, value, x);
-    free(x);
 }
 
 static void fill_images(struct trial *trial, uint64_t seed)
 {
     int input = graph_find(trial->graph, "input");
     int64_t count = count_of(trial, input);
-    double *x = xcalloc((size_t)count, sizeof(*x));
+    CLEANUP(free) double *x = xcalloc((size_t)count, sizeof(*x));
     struct rng rng;
     rng_init(&rng, seed);
     for (int64_t i = 0; i < count; i++) {
         x[i] = rng_normal(&rng);
     }
     write_value(trial, input, x);
-    free(x);
     draw_whole(trial, graph_find(trial->graph, "labels"), trial->model->n_classes,
                trial->model->ignore_label, seed + 1);
 }
@@ -200,12 +195,11 @@ static void fill_tokens(struct trial *trial, uint64_t seed)
                    part == TOKENS_MASKED ? TOKEN_UNUSED : LOSS_IGNORE_NONE, seed + (uint64_t)part);
         if (part == TOKENS_MASK) {
             int64_t count = count_of(trial, value);
-            int64_t *mask = xcalloc((size_t)count, sizeof(*mask));
+            CLEANUP(free) int64_t *mask = xcalloc((size_t)count, sizeof(*mask));
             for (int64_t i = 0; i < count; i++) {
                 mask[i] = i % sequence < sequence - 2;
             }
             net_write(&trial->net, value, mask);
-            free(mask);
         }
     }
 }
@@ -286,7 +280,7 @@ struct trial_distance trial_compare(const struct trial *got, const struct trial 
                                     const struct trial_allowed *allowed)
 {
     struct trial_distance all = {0};
-    double *list = xcalloc((size_t)got->graph->n_values, sizeof(*list));
+    CLEANUP(free) double *list = xcalloc((size_t)got->graph->n_values, sizeof(*list));
     for (int i = 0; i < got->graph->n_values; i++) {
         const struct value *value = &got->graph->values[i];
         if (value->kind != VALUE_PARAM && value->kind != VALUE_STATE) {
@@ -313,7 +307,6 @@ struct trial_distance trial_compare(const struct trial *got, const struct trial 
     }
     qsort(list, (size_t)all.n_compared, sizeof(*list), ascending);
     all.median = list[all.n_compared / 2];
-    free(list);
     double loss = net_loss(&want->net);
     all.loss = fabs(net_loss(&got->net) - loss) / fabs(loss);
     return all;

@@ -186,7 +186,7 @@ static bool planted(const struct output *out, enum fault fault, double grad_scal
 
 static void plant_all(const struct output *out, double grad_scale, struct rounded_report *report)
 {
-    double *bad = xcalloc((size_t)out->count, sizeof(*bad));
+    CLEANUP(free) double *bad = xcalloc((size_t)out->count, sizeof(*bad));
     for (enum fault fault = 0; fault < FAULT_COUNT && out->dtype != DT_I32; fault++) {
         if (!planted(out, fault, grad_scale, bad)) {
             continue;
@@ -198,7 +198,6 @@ static void plant_all(const struct output *out, double grad_scale, struct rounde
                            FAULT_NAME[fault]);
         }
     }
-    free(bad);
 }
 
 /* --- calls --------------------------------------------------------------------------------------- */

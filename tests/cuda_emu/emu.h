@@ -34,11 +34,7 @@ void emu_unplant(void); /* all of them */
 /* The device that the runtime reports, and as many others like it as REPERF_EMU_DEVICES says. Start: compute capability 9.0 (REPERF_EMU_CC=7.0), 8 GiB (REPERF_EMU_MEMORY, bytes). */
 void emu_device(int major, int minor, size_t memory_bytes);
 
-struct emu_stats {
-    uint64_t kernels, blocks, barriers, warp_calls;
-    size_t allocated_bytes, peak_bytes;
-};
-struct emu_stats emu_stats(void);
+size_t emu_allocated_bytes(void);
 /* --- the basis of cuda_runtime.h ---------------------------------------------------------------- */
 extern struct emu_dim emu_thread_idx, emu_block_idx, emu_block_dim, emu_grid_dim;
 extern unsigned char *emu_shared; /* dynamic shared memory of the running block */

@@ -35,7 +35,7 @@ static uint32_t n_threads, n_ready, n_live, n_at_barrier, current;
 static int barrier_result;
 static const struct emu_kernel *running;
 static struct emu_fibre *host; /* where the block was started from */
-static struct emu_stats counts;
+static uint64_t n_waits;       /* at barriers, and of lanes for each other */
 
 /* Shared variables of all kernels: emu.ld gathers them. */
 extern unsigned char __start_emu_shared_memory[], __stop_emu_shared_memory[];
@@ -112,7 +112,7 @@ static void release_barrier(void)
     }
     barrier_result = is_any;
     n_at_barrier = 0;
-    counts.barriers++;
+    n_waits++;
     for (uint32_t i = 0; i < n_threads; i++) {
         if (threads[i].state == AT_BARRIER) {
             make_ready(i);
@@ -215,7 +215,7 @@ void emu_warp(unsigned mask, const char *what, void (*fn)(void *const lanes[32])
         lanes[lane] = t->mine;
     }
     fn(lanes);
-    counts.warp_calls++;
+    n_waits++;
     for (uint32_t lane = 0; lane < EMU_WARP; lane++) {
         if ((mask >> lane & 1) != 0 && first + lane != current) {
             make_ready(first + lane);
@@ -238,7 +238,7 @@ static void poison_shared(size_t dynamic_bytes)
 /* Shared memory of threads that never wait is each thread's own: it need not be poisoned again for every block. */
 static void begin_shared(bool is_first, uint64_t waits_before)
 {
-    if (is_first || counts.barriers + counts.warp_calls != waits_before) {
+    if (is_first || n_waits != waits_before) {
         poison_shared(running->shared_bytes);
     }
 }
@@ -260,14 +260,12 @@ static void run_block(uint64_t idx)
     set_current(draw());
     host = emu_fibre_self();
     emu_fibre_switch(emu_fibre_take(fibre_main));
-    counts.blocks++;
 }
 
 void emu_kernel_run(const struct emu_kernel *kernel)
 {
     if (kernel->is_whole) {
         kernel->call(kernel->closure);
-        counts.kernels++;
         return;
     }
     const struct emu_dim *grid = &kernel->grid;
@@ -289,20 +287,13 @@ void emu_kernel_run(const struct emu_kernel *kernel)
         order[i] = order[at];
         order[at] = i;
     }
-    uint64_t waits = counts.barriers + counts.warp_calls;
+    uint64_t waits = n_waits;
     for (uint32_t i = 0; i < n_blocks; i++) {
         begin_shared(i == 0, waits);
         run_block(order[i]);
     }
-    counts.kernels++;
     running = NULL;
     emu_shared = NULL;
     free(shared);
     free(order);
-}
-
-struct emu_stats emu_stats(void)
-{
-    emu_memory_stats(&counts.allocated_bytes, &counts.peak_bytes);
-    return counts;
 }

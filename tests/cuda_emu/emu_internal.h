@@ -35,7 +35,6 @@ bool emu_in_device(const void *ptr, size_t bytes);
 void emu_memory_check(void); /* nothing wrote past the end of an allocation */
 
 void emu_memory_size(size_t bytes);
-void emu_memory_stats(size_t *ret_used, size_t *ret_peak);
 
 /* emu_runtime.c */
 cudaError_t emu_fail(cudaError_t error); /* remembers it for cudaGetLastError */

@@ -33,7 +33,7 @@ struct block {
 static struct block *blocks;
 static size_t n_blocks, cap_blocks;
 static unsigned char *reserve;
-static size_t reserved, used_bytes, peak_bytes;
+static size_t reserved, used_bytes;
 static size_t total_bytes; /* 0: not asked for yet */
 static bool is_open;
 
@@ -234,7 +234,6 @@ cudaError_t cudaMalloc(void **ptr, size_t bytes)
         protect(block, PROT_NONE);
     }
     used_bytes += bytes;
-    peak_bytes = used_bytes > peak_bytes ? used_bytes : peak_bytes;
     *ptr = block->ptr;
     return cudaSuccess;
 }
@@ -301,8 +300,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *ret_total_bytes)
     return cudaSuccess;
 }
 
-void emu_memory_stats(size_t *ret_used, size_t *ret_peak)
+size_t emu_allocated_bytes(void)
 {
-    *ret_used = used_bytes;
-    *ret_peak = peak_bytes;
+    return used_bytes;
 }

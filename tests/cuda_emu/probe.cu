@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels with known faults and known answers, for tests/unit/test_emu_device.c: whether the emulator detects and computes them. */
-#include <cuda_fp16.h>
+/* Kernels with known faults, for tests/unit/test_emu_device.c and test_emu_queue.c. */
 #include <cuda_runtime.h>
-#include <mma.h>
 
 extern "C" {
 #include "probe.h"
@@ -23,35 +21,13 @@ extern "C" void probe_reverse(const float *x, float *y, bool has_barrier, cudaSt
     CUDA_LAUNCH(reverse<float>, 1, 256, 0, stream, x, y, 256, has_barrier);
 }
 
-/* Sums with shuffles within and dynamic shared memory between warps; each block adds its part. */
-static __global__ void sum(const float *x, float *total, int n)
+static __global__ void accumulate(const float *x, float *total)
 {
-    CUDA_SHARED(float, parts);
-    float value = 0.0f;
-    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < n;
-         i += (int)(gridDim.x * blockDim.x)) {
-        value += x[i];
-    }
-    for (int lanes = 16; lanes > 0; lanes /= 2) {
-        value += __shfl_down_sync(0xffffffffu, value, lanes);
-    }
-    if (threadIdx.x % 32 == 0) {
-        parts[threadIdx.x / 32] = value;
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        value = threadIdx.x < blockDim.x / 32 ? parts[threadIdx.x] : 0.0f;
-        for (int lanes = 16; lanes > 0; lanes /= 2) {
-            value += __shfl_xor_sync(0xffffffffu, value, lanes);
-        }
-        if (threadIdx.x == 0) {
-            atomicAdd(total, value);
-        }
-    }
+    *total += *x;
 }
-extern "C" void probe_sum(const float *x, float *total, int n, cudaStream_t stream)
+extern "C" void probe_accumulate(const float *x, float *total, cudaStream_t stream)
 {
-    CUDA_LAUNCH(sum, 5, 256, 8 * sizeof(float), stream, x, total, n);
+    CUDA_LAUNCH(accumulate, 1, 1, 0, stream, x, total);
 }
 
 static __global__ void add(float *x, int n, float value)
@@ -76,23 +52,6 @@ static __global__ void multiply(float *x, int n, float value)
 extern "C" void probe_multiply(float *x, int n, float value, cudaStream_t stream)
 {
     CUDA_LAUNCH(multiply, (unsigned)(n + 63) / 64, 64, 0, stream, x, n, value);
-}
-
-static __global__ void matrices(const __half *a, const __half *b, float *c)
-{
-    using namespace nvcuda;
-    wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fa;
-    wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> fb;
-    wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
-    wmma::fill_fragment(fc, 0.0f);
-    wmma::load_matrix_sync(fa, a, 16);
-    wmma::load_matrix_sync(fb, b, 16);
-    wmma::mma_sync(fc, fa, fb, fc);
-    wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
-}
-extern "C" void probe_matrices(const void *a, const void *b, float *c, cudaStream_t stream)
-{
-    CUDA_LAUNCH(matrices, 1, 32, 0, stream, (const __half *)a, (const __half *)b, c);
 }
 
 /* One thread of each fault. */
@@ -142,14 +101,4 @@ extern "C" void probe_faulty(enum probe_fault fault, float *x, int n, int n_thre
 extern "C" cudaError_t probe_allow_shared(int bytes)
 {
     return cudaFuncSetAttribute(faulty, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-}
-
-extern "C" unsigned short probe_to_half(double value, bool from_double)
-{
-    return from_double ? __half_as_ushort(__double2half(value))
-                       : __half_as_ushort(__float2half_rn((float)value));
-}
-extern "C" float probe_from_half(unsigned short bits)
-{
-    return __half2float(__ushort_as_half(bits));
 }

@@ -19,14 +19,11 @@ enum probe_fault {
 };
 
 void probe_reverse(const float *x, float *y, bool has_barrier, cudaStream_t stream); /* 256 */
-void probe_sum(const float *x, float *total, int n, cudaStream_t stream);
+void probe_accumulate(const float *x, float *total, cudaStream_t stream);
 void probe_add(float *x, int n, float value, cudaStream_t stream);
 void probe_multiply(float *x, int n, float value, cudaStream_t stream);
-void probe_matrices(const void *a, const void *b, float *c, cudaStream_t stream);
 void probe_faulty(enum probe_fault fault, float *x, int n, int n_threads, size_t shared_bytes,
                   cudaStream_t stream);
 cudaError_t probe_allow_shared(int bytes);
-unsigned short probe_to_half(double value, bool from_double);
-float probe_from_half(unsigned short bits);
 
 #endif

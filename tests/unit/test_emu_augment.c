@@ -54,8 +54,8 @@ static void compare_image(struct resample *scratch, const struct resample_job *j
                           const int64_t *labels, bool is_amp)
 {
     int64_t plane = job->out.height * job->out.width;
-    float *pixels = xcalloc((size_t)(3 * plane), sizeof(float));
-    int64_t *wanted = xcalloc((size_t)plane, sizeof(int64_t));
+    CLEANUP(free) float *pixels = xcalloc((size_t)(3 * plane), sizeof(float));
+    CLEANUP(free) int64_t *wanted = xcalloc((size_t)plane, sizeof(int64_t));
     resample_pixels(scratch, job, picture->pixels, pixels);
     resample_labels(scratch, job, picture->labels, 255, wanted);
     double off = 0.0;
@@ -66,8 +66,6 @@ static void compare_image(struct resample *scratch, const struct resample_job *j
     }
     assert_true(sqrt(off) <= (is_amp ? TOLERANCE_F16 : TOLERANCE_F32) * sqrt(norm));
     assert_memory_equal(labels, wanted, (size_t)plane * sizeof(int64_t));
-    free(pixels);
-    free(wanted);
 }
 
 /* The whole batch on the device, checked against the images one by one. */
@@ -112,15 +110,15 @@ static void check_batch_of(const struct augment_recipe *recipe, struct augment_s
     OK(cudaStreamSynchronize(cuda.streams[0]));
     assert_int_equal(cuda.err.code, ERR_NONE);
 
-    void *raw = xcalloc(bytes, 1);
-    void *again = xcalloc(bytes, 1);
-    void *elements = xcalloc((size_t)layout_count(&layout), sizeof(float));
+    CLEANUP(free) void *raw = xcalloc(bytes, 1);
+    CLEANUP(free) void *again = xcalloc(bytes, 1);
+    CLEANUP(free) void *elements = xcalloc((size_t)layout_count(&layout), sizeof(float));
     OK(cudaMemcpy(raw, result, bytes, cudaMemcpyDeviceToHost));
     layout_unpack(&layout, raw, 0, layout_count(&layout), elements);
     layout_pack(&layout, elements, 0, layout_count(&layout), again);
     assert_memory_equal(again, raw, bytes); /* what rounding up adds is 0 */
-    double *actual = to_doubles(elements, N_IMAGES * 3 * plane, desc.dtype);
-    int64_t *actual_labels = xcalloc((size_t)(N_IMAGES * plane), sizeof(int64_t));
+    CLEANUP(free) double *actual = to_doubles(elements, N_IMAGES * 3 * plane, desc.dtype);
+    CLEANUP(free) int64_t *actual_labels = xcalloc((size_t)(N_IMAGES * plane), sizeof(int64_t));
     OK(cudaMemcpy(actual_labels, labels, (size_t)(N_IMAGES * plane) * sizeof(int64_t),
                   cudaMemcpyDeviceToHost));
     struct resample scratch = {0};
@@ -138,11 +136,6 @@ static void check_batch_of(const struct augment_recipe *recipe, struct augment_s
         OK(cudaFree((void *)(uintptr_t)images[i].labels));
     }
     resample_release(&scratch);
-    free(actual);
-    free(actual_labels);
-    free(raw);
-    free(again);
-    free(elements);
     OK(cudaFree((void *)(uintptr_t)batch.images));
     OK(cudaFree(result));
     OK(cudaFree(workspace));

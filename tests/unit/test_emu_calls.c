@@ -23,7 +23,7 @@ static void open_device(bool is_amp)
 static void close_device(void)
 {
     cuda_release(&cuda);
-    assert_int_equal(emu_stats().allocated_bytes, 0);
+    assert_int_equal(emu_allocated_bytes(), 0);
 }
 
 /* Of 0, where there are no values. */

@@ -22,7 +22,7 @@ static void close_bed(struct bed *bed)
 {
     PASSES(bed->backend.async.check(bed->backend.self, ERR));
     cuda_release(&bed->cuda);
-    assert_int_equal(emu_stats().allocated_bytes, 0);
+    assert_int_equal(emu_allocated_bytes(), 0);
 }
 
 static void refused_with(const char *message)
@@ -33,7 +33,7 @@ static void refused_with(const char *message)
     if (!strstr(ERR->msg, message)) {
         fail_msg("\"%s\" does not say \"%s\"", ERR->msg, message);
     }
-    assert_int_equal(emu_stats().allocated_bytes, 0);
+    assert_int_equal(emu_allocated_bytes(), 0);
     emu_unplant();
 }
 

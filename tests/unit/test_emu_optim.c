@@ -163,7 +163,7 @@ static void new_gradients(struct fixture *f, double infinity_at)
 static void compare_arena(const struct fixture *f, const char *expected, const void *device,
                           bool is_wide, double tolerance)
 {
-    char *actual = arena();
+    CLEANUP(free) char *actual = arena();
     OK(cudaMemcpy(actual, device, ARENA_BYTES, cudaMemcpyDeviceToHost));
     for (int i = 0; i < N_SEGMENTS; i++) {
         const struct opt_segment *segment = &f->segments[i];
@@ -184,7 +184,6 @@ static void compare_arena(const struct fixture *f, const char *expected, const v
         }
         assert_true(sqrt(difference) <= most * sqrt(norm));
     }
-    free(actual);
 }
 
 static void compare_all(const struct fixture *f)
@@ -266,7 +265,7 @@ TEST(test_a_skipped_update_changes_nothing)
         }
         new_gradients(&f, 2.0);
         both_update(&f, 0.1);
-        char *after = arena();
+        CLEANUP(free) char *after = arena();
         for (int i = 0; i < 4; i++) {
             OK(cudaMemcpy(after, device[i], ARENA_BYTES, cudaMemcpyDeviceToHost));
             assert_memory_equal(before[i], after, ARENA_BYTES);
@@ -274,7 +273,6 @@ TEST(test_a_skipped_update_changes_nothing)
         }
         assert_int_equal(f.arenas.state.found_inf, 1);
         compare_all(&f);
-        free(after);
         fixture_close(&f);
     }
 }
@@ -303,8 +301,8 @@ TEST(test_micro_batches)
 /* The order of threads and blocks changes not a single bit. */
 TEST(test_equal_bits)
 {
-    char *first = arena();
-    char *second = arena();
+    CLEANUP(free) char *first = arena();
+    CLEANUP(free) char *second = arena();
     for (uint64_t seed = 1; seed <= 2; seed++) {
         struct opt_rule rule = rule_of(OPT_ADAMW);
         struct fixture f;
@@ -319,8 +317,6 @@ TEST(test_equal_bits)
         fixture_close(&f);
     }
     assert_memory_equal(first, second, ARENA_BYTES);
-    free(first);
-    free(second);
 }
 
 TEST(test_what_cannot_be_done_is_refused)

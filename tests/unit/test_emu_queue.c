@@ -108,29 +108,6 @@ TEST(test_late_copies)
     OK(cudaFreeHost(pinned));
 }
 
-TEST(test_event_time)
-{
-    cudaEvent_t start = NULL;
-    cudaEvent_t stop = NULL;
-    float elapsed_ms = -1.0F;
-    float *x = zero_on_device();
-    OK(cudaEventCreate(&start));
-    OK(cudaEventCreate(&stop));
-    emu_progress(EMU_LATE);
-    OK(cudaEventRecord(start, NULL));
-    probe_add(x, 1, 1.0F, NULL);
-    OK(cudaEventRecord(stop, NULL));
-    assert_int_equal(cudaEventElapsedTime(&elapsed_ms, start, stop), cudaErrorNotReady);
-    OK(cudaEventSynchronize(stop));
-    OK(cudaEventElapsedTime(&elapsed_ms, start, stop));
-    assert_true(elapsed_ms >= 0.0F);
-    emu_progress(EMU_BY_SEED);
-    (void)cudaGetLastError();
-    OK(cudaEventDestroy(start));
-    OK(cudaEventDestroy(stop));
-    OK(cudaFree(x));
-}
-
 struct forked {
     cudaStream_t main, side;
     cudaEvent_t fork, join;
@@ -162,7 +139,7 @@ static cudaGraphExec_t capture(struct forked *f, float *x, float *y, bool joins)
     probe_add(x, 1, 1.0F, f->main);
     OK(cudaEventRecord(f->fork, f->main));
     OK(cudaStreamWaitEvent(f->side, f->fork, 0));
-    probe_sum(x, y, 1, f->side);
+    probe_accumulate(x, y, f->side);
     OK(cudaEventRecord(f->join, f->side));
     if (joins) {
         OK(cudaStreamWaitEvent(f->main, f->join, 0));

@@ -40,11 +40,11 @@ TEST(the_fastest_that_works)
     assert_true(ns[best] > 0 && ns[best] <= ns[1] && ns[best] <= ns[2]);
     assert_int_equal(ways.n_runs[0], 1); /* not asked again */
     assert_true(ways.n_runs[best] > 3);
-    assert_int_equal(emu_stats().allocated_bytes, 0);
+    assert_int_equal(emu_allocated_bytes(), 0);
     tune.n_ways = 1;
     FAILS(tune_choose(&tune, ns, &best, ERR), ERR_ANY);
     SAYS("none of 1 works");
-    assert_int_equal(emu_stats().allocated_bytes, 0);
+    assert_int_equal(emu_allocated_bytes(), 0);
 }
 
 TEST(without_memory_the_first_is_taken)
@@ -68,7 +68,7 @@ TEST(without_memory_the_first_is_taken)
     assert_int_equal(ns[1], 0);
     assert_int_equal(ways.n_runs[0], 0);
     assert_int_equal(cudaGetLastError(), cudaSuccess);
-    assert_int_equal(emu_stats().allocated_bytes, 0);
+    assert_int_equal(emu_allocated_bytes(), 0);
 }
 
 TEST(median_is_the_middle)

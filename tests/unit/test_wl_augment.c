@@ -120,8 +120,8 @@ static void check_golden(struct resample *scratch, const struct golden *g)
     int64_t n = 3 * g->out.height * g->out.width;
     uint8_t *pixels = formula_image(g->image.height, g->image.width);
     uint8_t *labels = formula_labels(g->image.height, g->image.width);
-    float *out = xmalloc((size_t)n * sizeof(*out));
-    int64_t *label = xmalloc((size_t)n / 3 * sizeof(*label));
+    CLEANUP(free) float *out = xmalloc((size_t)n * sizeof(*out));
+    CLEANUP(free) int64_t *label = xmalloc((size_t)n / 3 * sizeof(*label));
     struct resample_job job = {.plan = &g->plan, .image = g->image, .out = g->out};
     double sum = 0.0;
     double label_sum = 0.0;
@@ -150,8 +150,6 @@ static void check_golden(struct resample *scratch, const struct golden *g)
     }
     free(pixels);
     free(labels);
-    free(out);
-    free(label);
 }
 
 TEST(resizing_agrees_with_torch)

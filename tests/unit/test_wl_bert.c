@@ -144,12 +144,10 @@ static double off_by(const struct fixture *f, const struct fixture *from)
     double worst = 0.0;
     for (int i = 0; i < f->graph->n_params; i++) {
         int param = f->graph->params[i];
-        double *got = read_doubles(f, f->graph->values[param].grad);
-        double *want = read_doubles(from, from->graph->values[param].grad);
+        CLEANUP(free) double *got = read_doubles(f, f->graph->values[param].grad);
+        CLEANUP(free) double *want = read_doubles(from, from->graph->values[param].grad);
         double off = rel_error(got, want, count_of(f, param));
         worst = off <= worst ? worst : off; /* NaN is the worst */
-        free(got);
-        free(want);
     }
     return worst;
 }

@@ -223,10 +223,9 @@ TEST(first_hosts)
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         FAILS(ranks_first_host(wrong[i], host, ERR), ERR_ANY);
     }
-    char *longest = xcalloc(100000, 1);
+    CLEANUP(free) char *longest = xcalloc(100000, 1);
     memset(longest, 'a', 99999);
     FAILS(ranks_first_host(longest, host, ERR), ERR_ANY);
-    free(longest);
 }
 
 /* ---- the ring ---- */

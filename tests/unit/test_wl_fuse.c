@@ -27,9 +27,8 @@ static bool is_result(const struct value *value)
 
 static double norm_of_value(const struct fixture *f, int value)
 {
-    double *x = read_doubles(f, value);
+    CLEANUP(free) double *x = read_doubles(f, value);
     double norm = norm_of(x, count_of(f, value));
-    free(x);
     return norm;
 }
 
@@ -50,15 +49,13 @@ static double difference(const struct fixture *fused, const struct fixture *plai
         int other = graph_find(plain->graph, value->name);
         assert_true(other != NO_VALUE);
         int64_t count = count_of(plain, other);
-        double *x = read_doubles(fused, i);
-        double *y = read_doubles(plain, other);
+        CLEANUP(free) double *x = read_doubles(fused, i);
+        CLEANUP(free) double *y = read_doubles(plain, other);
         double norm = norm_of(y, count);
         double floor = NORM_FLOOR * sqrt(squares[value->kind]);
         double off = rel_error(x, y, count) * (norm > 0.0 ? norm : 1.0);
         off /= norm > floor ? norm : floor;
         worst = off <= worst ? worst : off; /* NaN is the worst */
-        free(x);
-        free(y);
     }
     return worst;
 }
@@ -157,13 +154,12 @@ static void fill_input(struct fixture *f)
     int64_t n = f->graph->values[input].shape.dim[0];
     int64_t count = count_of(f, input);
     fill_spread(f, input, 11);
-    double *x = read_doubles(f, input);
+    CLEANUP(free) double *x = read_doubles(f, input);
     for (int64_t i = 0; i < count; i++) {
         int64_t image = i / (count / n);
         x[i] = x[i] * (1.0 + 0.5 * (double)image) + 0.7 * (double)(image * image % 3);
     }
     net_write_f64(&f->net, input, x);
-    free(x);
 }
 
 static void fill_net(struct fixture *f, int64_t n_classes)
@@ -336,9 +332,9 @@ TEST(a_wrong_fusion_is_seen)
         net_init_values(&f.net, 7);
         for (int p = 0; p < f.graph->n_params; p++) {
             int param = f.graph->params[p];
+            CLEANUP(free)
             double *x = read_doubles(&plain, graph_find(plain.graph, f.graph->values[param].name));
             net_write_f64(&f.net, param, x);
-            free(x);
         }
         (void)loss_now(&f);
         n_seen[id] += !(difference(&f, &plain) <= 1e-7);
@@ -392,14 +388,13 @@ static void shake(struct fixture *f)
 {
     for (int i = 0; i < f->graph->n_params; i++) {
         int param = f->graph->params[i];
-        double *x = read_doubles(f, param);
+        CLEANUP(free) double *x = read_doubles(f, param);
         struct rng rng;
         rng_init(&rng, 9 + (uint64_t)param);
         for (int64_t j = 0; j < count_of(f, param); j++) {
             x[j] *= 1.0 + ((double)rng_below(&rng, 3) - 1.0) * 0x1p-52;
         }
         net_write_f64(&f->net, param, x);
-        free(x);
     }
 }
 

@@ -127,7 +127,7 @@ TEST(synthetic_labels_are_patches)
     synthetic_batch(&f.net, &model_hrnet_w18, 1, 0);
     int labels = graph_find(f.graph, "labels");
     int64_t count = count_of(&f, labels);
-    int64_t *label = xcalloc((size_t)count, sizeof(*label));
+    CLEANUP(free) int64_t *label = xcalloc((size_t)count, sizeof(*label));
     net_read(&f.net, labels, label);
     int64_t n_of[256] = {0};
     int64_t n_same_as_left = 0;
@@ -142,7 +142,6 @@ TEST(synthetic_labels_are_patches)
         assert_true(n_of[c] > 0);
     }
     assert_true(n_same_as_left > count * 9 / 10);
-    free(label);
 }
 
 TEST(too_small_an_image_is_refused)

@@ -159,18 +159,15 @@ TEST(micro_batches_are_one_batch)
             struct fixture parts;
             int64_t batch = 12 / n_micros[i];
             small_net(&parts, (enum opt_method)method, batch, n_micros[i]);
-            double *before = read_doubles(&parts, parts.graph->params[0]);
+            CLEANUP(free) double *before = read_doubles(&parts, parts.graph->params[0]);
             two_steps(&parts, batch, n_micros[i]);
             for (int p = 0; p < parts.graph->n_params; p++) {
                 int id = parts.graph->params[p];
-                double *a = read_doubles(&parts, id);
-                double *b = read_doubles(&whole, id);
+                CLEANUP(free) double *a = read_doubles(&parts, id);
+                CLEANUP(free) double *b = read_doubles(&whole, id);
                 assert_true(rel_error(a, b, count_of(&whole, id)) < 1e-10);
                 assert_true(p > 0 || rel_error(a, before, count_of(&whole, id)) > 1e-3);
-                free(a);
-                free(b);
             }
-            free(before);
             fixture_release(&parts);
         }
         fixture_release(&whole);
@@ -198,13 +195,12 @@ TEST(loss_follows_its_formula)
         double expected = (1.0 - smoothings[i]) * log(4.0) +
                           smoothings[i] / 3.0 * (log(8.0) + log(4.0) + log(1.6));
         assert_true(fabs(loss_now(&f) - expected) < 1e-15);
-        double *grad = read_doubles(&f, f.graph->values[logits].grad);
+        CLEANUP(free) double *grad = read_doubles(&f, f.graph->values[logits].grad);
         double share = smoothings[i] / 3.0;
         assert_true(fabs(grad[0] - (0.125 - share)) < 1e-15);
         assert_true(fabs(grad[1] - (0.25 - share - (1.0 - smoothings[i]))) < 1e-15);
         assert_true(fabs(grad[2] - (0.625 - share)) < 1e-15);
         assert_true(grad[3] == 0.0 && grad[4] == 0.0 && grad[5] == 0.0); /* ignored */
-        free(grad);
     }
 }
 
@@ -226,17 +222,14 @@ static void hold_batch_norm(bool is_paddles)
     net_write_f64(&f.net, graph_find(f.graph, mean_name), (const double[]){10.0});
     net_write_f64(&f.net, graph_find(f.graph, var_name), (const double[]){20.0});
     (void)loss_now(&f);
-    double *out = read_doubles(&f, y);
-    double *mean = read_doubles(&f, graph_find(f.graph, mean_name));
-    double *var = read_doubles(&f, graph_find(f.graph, var_name));
+    CLEANUP(free) double *out = read_doubles(&f, y);
+    CLEANUP(free) double *mean = read_doubles(&f, graph_find(f.graph, mean_name));
+    CLEANUP(free) double *var = read_doubles(&f, graph_find(f.graph, var_name));
     double rstd = 1.0 / sqrt(1.0 + 1e-5);
     assert_true(fabs(out[0] - (0.5 - 2.0 * rstd)) < 1e-15);
     assert_true(fabs(out[1] - (0.5 + 2.0 * rstd)) < 1e-15);
     assert_true(fabs(mean[0] - 9.2) < 1e-14);                       /* .9 * 10 + .1 * 2 */
     assert_true(fabs(var[0] - (is_paddles ? 18.1 : 18.2)) < 1e-14); /* .9 * 20 + .1 * 1 or 2 */
-    free(out);
-    free(mean);
-    free(var);
 }
 
 TEST(batch_norm_follows_its_formula)

@@ -80,9 +80,9 @@ static double conv_at(const struct conv_geom *g, const double *x, const double *
 static void check_conv_values(const struct fixture *f, int x, int y)
 {
     const struct conv_geom *g = &f->graph->ops[0].geom.conv;
-    double *in = read_doubles(f, x);
-    double *weight = read_doubles(f, graph_find(f->graph, "conv.weight"));
-    double *out = read_doubles(f, y);
+    CLEANUP(free) double *in = read_doubles(f, x);
+    CLEANUP(free) double *weight = read_doubles(f, graph_find(f->graph, "conv.weight"));
+    CLEANUP(free) double *out = read_doubles(f, y);
     double worst = 0.0;
     for (int64_t i = 0; i < g->n * g->k * g->p * g->q; i++) {
         int64_t at[4] = {i / (g->k * g->p * g->q), i / (g->p * g->q) % g->k, i / g->q % g->p,
@@ -91,9 +91,6 @@ static void check_conv_values(const struct fixture *f, int x, int y)
     }
     /* Sums of at most 459 products below 1 in another order: 459 roundings of 2^-53 of a sum below 459. */
     assert_true(worst < 459.0 * 459.0 * 0x1p-53);
-    free(in);
-    free(weight);
-    free(out);
 }
 
 /* The slope along one random direction: a wrong entry anywhere changes it. */
@@ -101,9 +98,9 @@ static void check_one_direction(struct fixture *f, int param)
 {
     (void)loss_now(f);
     int64_t count = count_of(f, param);
-    double *kept = read_doubles(f, param);
-    double *grad = read_doubles(f, f->graph->values[param].grad);
-    double *moved = xcalloc((size_t)count, sizeof(*moved));
+    CLEANUP(free) double *kept = read_doubles(f, param);
+    CLEANUP(free) double *grad = read_doubles(f, f->graph->values[param].grad);
+    CLEANUP(free) double *moved = xcalloc((size_t)count, sizeof(*moved));
     double slope = 0.0;
     double loss[2];
     for (int side = 0; side < 2; side++) {
@@ -121,9 +118,6 @@ static void check_one_direction(struct fixture *f, int param)
     net_write_f64(&f->net, param, kept);
     /* A direction has the norm sqrt(count), at most 180 here, and the truncation error grows with its cube. */
     assert_true(fabs((loss[0] - loss[1]) / (2.0 * STEP) - slope) < 1e-7 * fmax(1.0, fabs(slope)));
-    free(kept);
-    free(grad);
-    free(moved);
 }
 
 TEST(conv_equals_six_loops_across_tiles)

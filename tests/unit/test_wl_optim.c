@@ -214,7 +214,7 @@ static void each_follows(bool has_avx2)
             }
             struct bench *b = bench_new(types[t], &rule, 2);
             b->backend.update = has_avx2 ? b->backend.update : cpu_update;
-            double *grad = xcalloc(TOTAL, sizeof(*grad));
+            CLEANUP(free) double *grad = xcalloc(TOTAL, sizeof(*grad));
             fill_params(b, 1);
             for (int step = 1; step <= 5; step++) {
                 double lr = 0.1 / step; /* a schedule */
@@ -227,7 +227,6 @@ static void each_follows(bool has_avx2)
             assert_as_wanted(b, types[t] == DT_F64 ? 1e-14 : 3e-7);
             assert_int_equal(b->state.n_updates, 5);
             assert_int_equal(b->state.n_skipped, 0);
-            free(grad);
             bench_free(b);
         }
     }
@@ -305,7 +304,7 @@ TEST(an_overflow_changes_nothing)
         rule.loss_scale = 1024.0F;
         rule.scale_window = 3;
         struct bench *b = bench_new(DT_F16, &rule, 2);
-        double *grad = xcalloc(TOTAL, sizeof(*grad));
+        CLEANUP(free) double *grad = xcalloc(TOTAL, sizeof(*grad));
         fill_params(b, 1);
         fill_grads(b, 1, grad);
         update(b, 0.1);
@@ -330,7 +329,6 @@ TEST(an_overflow_changes_nothing)
         assert_int_equal(b->state.n_good, 0);
         assert_int_equal(b->state.n_updates, 4);
         assert_true(digest_bench(b) != before);
-        free(grad);
         bench_free(b);
     }
 }
@@ -366,8 +364,8 @@ TEST(micro_batches_are_a_mean)
         struct opt_rule rule = rule_of((enum opt_method)method);
         rule.n_micro = 3;
         struct bench *b = bench_new(DT_F64, &rule, 2);
-        double *grad = xcalloc(TOTAL, sizeof(*grad));
-        double *mean = xcalloc(TOTAL, sizeof(*mean));
+        CLEANUP(free) double *grad = xcalloc(TOTAL, sizeof(*grad));
+        CLEANUP(free) double *mean = xcalloc(TOTAL, sizeof(*mean));
         fill_params(b, 1);
         for (int step = 1; step <= 2; step++) {
             memset(mean, 0, TOTAL * sizeof(*mean));
@@ -382,8 +380,6 @@ TEST(micro_batches_are_a_mean)
             plain(b, mean, 0.1, step);
         }
         assert_as_wanted(b, 1e-14);
-        free(grad);
-        free(mean);
         bench_free(b);
     }
 }
@@ -395,14 +391,13 @@ TEST(threads_change_no_bit)
         for (int i = 0; i < 2; i++) {
             struct opt_rule rule = rule_of((enum opt_method)method);
             struct bench *b = bench_new(DT_F32, &rule, i == 0 ? 1 : 3);
-            double *grad = xcalloc(TOTAL, sizeof(*grad));
+            CLEANUP(free) double *grad = xcalloc(TOTAL, sizeof(*grad));
             fill_params(b, 1);
             for (int step = 1; step <= 3; step++) {
                 fill_grads(b, (uint64_t)step, grad);
                 update(b, 0.1);
             }
             digests[i] = digest_bench(b);
-            free(grad);
             bench_free(b);
         }
         assert_true(digests[0] == digests[1]);

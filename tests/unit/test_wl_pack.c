@@ -117,7 +117,7 @@ TEST_IN_SCRATCH(whole_folders_open)
         assert_string_equal(pack.dataset, "by-hand");
         assert_false(pack.is_synthetic);
         uint8_t *buf = aligned_alloc(64, (size_t)pack.sample_bytes_max);
-        uint8_t *want = xmalloc((size_t)pack.sample_bytes_max);
+        CLEANUP(free) uint8_t *want = xmalloc((size_t)pack.sample_bytes_max);
         for (uint32_t s = 0; s < packs[i]->n_samples; s++) {
             struct pack_sample sample;
             PASSES(pack_read(&pack, s, buf, &sample, ERR));
@@ -125,7 +125,6 @@ TEST_IN_SCRATCH(whole_folders_open)
             assert_memory_equal(buf, want, hand_bytes(packs[i], s));
         }
         free(buf);
-        free(want);
     }
 }
 

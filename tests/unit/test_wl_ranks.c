@@ -44,12 +44,11 @@ static void first_states(struct fixture *f)
     for (int i = 0; i < f->graph->n_values; i++) {
         const struct value *value = &f->graph->values[i];
         if (value->kind == VALUE_STATE) {
-            double *x = xcalloc((size_t)count_of(f, i), sizeof(*x));
+            CLEANUP(free) double *x = xcalloc((size_t)count_of(f, i), sizeof(*x));
             for (int64_t j = 0; j < count_of(f, i); j++) {
                 x[j] = value->init.scale;
             }
             net_write_f64(&f->net, i, x);
-            free(x);
         }
     }
 }
@@ -59,10 +58,9 @@ static void copy_parameters(struct fixture *f, const struct net *like)
 {
     for (int i = 0; i < f->graph->n_params; i++) {
         int param = f->graph->params[i];
-        void *x = xcalloc((size_t)count_of(f, param), sizeof(double));
+        CLEANUP(free) void *x = xcalloc((size_t)count_of(f, param), sizeof(double));
         net_read(like, param, x);
         net_write(&f->net, param, x);
-        free(x);
     }
 }
 
@@ -159,22 +157,19 @@ static void release_ranks(struct rank_run *runs)
 
 static double norm_of_value(const struct fixture *f, int value)
 {
-    double *x = read_doubles(f, value);
+    CLEANUP(free) double *x = read_doubles(f, value);
     double norm = norm_of(x, count_of(f, value));
-    free(x);
     return norm;
 }
 
 static double distance(const struct fixture *a, const struct fixture *b, int value)
 {
-    double *x = read_doubles(a, value);
-    double *y = read_doubles(b, value);
+    CLEANUP(free) double *x = read_doubles(a, value);
+    CLEANUP(free) double *y = read_doubles(b, value);
     for (int64_t i = 0; i < count_of(a, value); i++) {
         x[i] -= y[i];
     }
     double norm = norm_of(x, count_of(a, value));
-    free(x);
-    free(y);
     return norm;
 }
 

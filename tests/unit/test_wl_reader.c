@@ -22,7 +22,7 @@ TEST(an_epoch_has_each_sample_once)
     static const uint64_t sizes[] = {1000, 1009, 4096, 100003};
     for (uint64_t n = 1; n <= 300 + ARRAY_LEN(sizes); n++) {
         uint64_t size = n <= 300 ? n : sizes[n - 301];
-        uint8_t *seen = xcalloc(size, 1);
+        CLEANUP(free) uint8_t *seen = xcalloc(size, 1);
         struct order order;
         order_init(&order, size, 42, n);
         for (uint64_t i = 0; i < size; i++) {
@@ -31,7 +31,6 @@ TEST(an_epoch_has_each_sample_once)
             assert_int_equal(seen[sample], 0);
             seen[sample] = 1;
         }
-        free(seen);
     }
 }
 

@@ -108,13 +108,13 @@ TEST(joined_linear_equals_three)
     fill_spread(&f, x, 3);
     fill_labels(&f, 24, 1);
     (void)loss_now(&f);
-    double *in = read_doubles(&f, x);
-    double *out = read_doubles(&f, y);
+    CLEANUP(free) double *in = read_doubles(&f, x);
+    CLEANUP(free) double *out = read_doubles(&f, y);
     for (int part = 0; part < 3; part++) {
         const char *name = arena_printf(&f.arena, "%s.weight", names[part]);
-        double *weight = read_doubles(&f, graph_find(f.graph, name));
+        CLEANUP(free) double *weight = read_doubles(&f, graph_find(f.graph, name));
         name = arena_printf(&f.arena, "%s.bias", names[part]);
-        double *bias = read_doubles(&f, graph_find(f.graph, name));
+        CLEANUP(free) double *bias = read_doubles(&f, graph_find(f.graph, name));
         for (int i = 0; i < 3 * 8; i++) {
             double sum = bias[i % 8];
             for (int c = 0; c < 8; c++) {
@@ -122,11 +122,7 @@ TEST(joined_linear_equals_three)
             }
             assert_true(fabs(out[i / 8 * 24 + part * 8 + i % 8] - sum) < 1e-14);
         }
-        free(weight);
-        free(bias);
     }
-    free(in);
-    free(out);
 }
 
 /* 7 x 7 doubles do not fill whole lines: the three would not be adjacent. */
@@ -171,11 +167,10 @@ TEST(layer_norm_follows_its_formula)
     net_write_f64(&f.net, x, in);
     fill_labels(&f, 4, 1);
     (void)loss_now(&f);
-    double *out = read_doubles(&f, y);
+    CLEANUP(free) double *out = read_doubles(&f, y);
     for (int i = 0; i < 4; i++) {
         assert_true(fabs(out[i] - (in[i] - 2.5) / sqrt(2.5)) < 1e-15);
     }
-    free(out);
 }
 
 TEST(curve_gradients)
@@ -203,11 +198,10 @@ TEST(gelu_has_the_normal_distribution)
     net_write_f64(&f.net, x, in);
     fill_labels(&f, 5, 1);
     (void)loss_now(&f);
-    double *out = read_doubles(&f, y);
+    CLEANUP(free) double *out = read_doubles(&f, y);
     for (int i = 0; i < 5; i++) {
         assert_true(fabs(out[i] - want[i]) < 3e-10);
     }
-    free(out);
 }
 
 /* ---- attention ---- */
@@ -293,8 +287,8 @@ TEST(attention_follows_its_formula)
         fill_spread(&f, x, 4);
         fill_labels(&f, c->heads * c->d, 1);
         (void)loss_now(&f);
-        double *qkv = read_doubles(&f, x);
-        double *out = read_doubles(&f, y);
+        CLEANUP(free) double *qkv = read_doubles(&f, x);
+        CLEANUP(free) double *out = read_doubles(&f, y);
         for (int64_t j = 0; j < count_of(&f, y); j++) {
             int64_t width = c->heads * c->d;
             int64_t row = j / width;
@@ -304,8 +298,6 @@ TEST(attention_follows_its_formula)
                 fail_msg("%s: element %d is %.17g, expected %.17g", c->name, (int)j, out[j], want);
             }
         }
-        free(qkv);
-        free(out);
     }
 }
 
@@ -327,14 +319,12 @@ TEST(gather_gradients)
         }
         check_all_gradients(&f, 5, is_first ? "first rows" : "gather");
         (void)loss_now(&f);
-        double *in = read_doubles(&f, x);
-        double *out = read_doubles(&f, y);
+        CLEANUP(free) double *in = read_doubles(&f, x);
+        CLEANUP(free) double *out = read_doubles(&f, y);
         for (int64_t i = 0; i < count_of(&f, y); i++) {
             int64_t row = is_first ? i / 5 * 3 : i / 15 * 3 + places[i / 5];
             assert_true(out[i] == in[row * 5 + i % 5]);
         }
-        free(in);
-        free(out);
     }
 }
 
@@ -398,9 +388,8 @@ TEST(nothing_to_predict_is_a_loss_of_zero)
     fill_spread(&f, x, 2);
     net_write(&f.net, graph_find(f.graph, "labels"), (int64_t[]){1, 1, 1, 1});
     assert_true(loss_now(&f) == 0.0);
-    double *grad = read_doubles(&f, f.graph->values[x].grad);
+    CLEANUP(free) double *grad = read_doubles(&f, f.graph->values[x].grad);
     assert_true(norm_of(grad, 12) == 0.0);
-    free(grad);
 }
 
 /* ---- embedding ---- */
@@ -422,18 +411,16 @@ TEST(embedding_gradients)
     write_numbers(&f, at_segments, segments);
     check_all_gradients(&f, 70, "embedding");
     (void)loss_now(&f);
-    double *table = read_doubles(&f, word);
+    CLEANUP(free) double *table = read_doubles(&f, word);
+    CLEANUP(free)
     double *position = read_doubles(&f, graph_find(f.graph, "e.position_embeddings.weight"));
+    CLEANUP(free)
     double *segment = read_doubles(&f, graph_find(f.graph, "e.token_type_embeddings.weight"));
-    double *out = read_doubles(&f, y);
+    CLEANUP(free) double *out = read_doubles(&f, y);
     for (int64_t i = 0; i < count_of(&f, y); i++) {
         int64_t t = i / 70;
         double want = table[ids[t] * 70 + i % 70] + position[t % 4 * 70 + i % 70] +
                       segment[segments[t] * 70 + i % 70];
         assert_true(fabs(out[i] - want) < 1e-14);
     }
-    free(table);
-    free(position);
-    free(segment);
-    free(out);
 }

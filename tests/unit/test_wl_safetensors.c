@@ -13,13 +13,12 @@ static int parse(struct arena *arena, const char *header, size_t n_data, struct 
                  struct err *err)
 {
     size_t len = strlen(header);
-    char *content = xcalloc(8 + len + n_data, 1);
+    CLEANUP(free) char *content = xcalloc(8 + len + n_data, 1);
     for (int i = 0; i < 8; i++) {
         content[i] = (char)(len >> (8 * i) & 0xFFU);
     }
     memcpy(content + 8, header, len);
     int status = st_parse(arena, (struct str){content, 8 + len + n_data}, ret_file, err);
-    free(content);
     return status;
 }
 

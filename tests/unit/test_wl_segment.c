@@ -74,7 +74,7 @@ static void check_lines(const struct line_case *rows, const struct line_case *co
     net_write_f64(&f.net, x, in);
     fill_labels(&f, 2, 1);
     (void)loss_now(&f);
-    double *out = read_doubles(&f, y);
+    CLEANUP(free) double *out = read_doubles(&f, y);
     int64_t out_plane = rows->n_out * columns->n_out;
     for (int64_t i = 0; i < 2 * out_plane; i++) {
         double sign = i < out_plane ? 1.0 : -1.0;
@@ -86,7 +86,6 @@ static void check_lines(const struct line_case *rows, const struct line_case *co
                      want);
         }
     }
-    free(out);
 }
 
 TEST(upsample_follows_its_formula)
@@ -145,9 +144,8 @@ TEST(concat_keeps_the_order)
     fill_labels(&f, 3, 1);
     (void)loss_now(&f);
     static const double want[12] = {10, 20, 30, 40, 1, 2, 50, 60, 70, 80, 3, 4};
-    double *out = read_doubles(&f, y);
+    CLEANUP(free) double *out = read_doubles(&f, y);
     assert_memory_equal(out, want, sizeof(want));
-    free(out);
 }
 
 TEST(concat_refuses_what_does_not_fit)
@@ -286,8 +284,8 @@ TEST(channel_dropout_drops_planes)
     fill_labels(&f, 50, 1);
     set_drop_step(&f, 1);
     (void)loss_now(&f);
-    double *out = read_doubles(&f, y);
-    double *grad = read_doubles(&f, f.graph->values[x].grad);
+    CLEANUP(free) double *out = read_doubles(&f, y);
+    CLEANUP(free) double *grad = read_doubles(&f, f.graph->values[x].grad);
     int n_dropped = 0;
     for (int i = 0; i < 200; i++) {
         bool is_dropped = out[(size_t)i * 6] == 0.0;
@@ -299,8 +297,6 @@ TEST(channel_dropout_drops_planes)
         }
     }
     assert_true(n_dropped > 20 && n_dropped < 80); /* 50, one standard deviation is 6.1 */
-    free(out);
-    free(grad);
 }
 
 /* ---- several resolutions at once ---- */
@@ -391,7 +387,7 @@ TEST(pixel_loss_is_the_mean_over_labelled_pixels)
     finish_with_labels(&f, x, &WITH_IGNORED);
     fill_spread(&f, x, 4);
     fill_labels(&f, 19, 4);
-    double *logits = read_doubles(&f, x);
+    CLEANUP(free) double *logits = read_doubles(&f, x);
     int64_t labels[30];
     net_read(&f.net, graph_find(f.graph, "labels"), labels);
     int n_ignored = 0;
@@ -400,7 +396,6 @@ TEST(pixel_loss_is_the_mean_over_labelled_pixels)
     }
     assert_int_equal(n_ignored, 4);
     assert_true(fabs(loss_now(&f) - loss_by_hand(logits, labels, 2, 19, 15)) < 1e-14);
-    free(logits);
 }
 
 TEST(a_batch_without_labels_has_loss_zero_and_no_gradient)
@@ -414,8 +409,7 @@ TEST(a_batch_without_labels_has_loss_zero_and_no_gradient)
         static const int64_t labels[8] = {255, 255, 255, 255, 255, 255, 255, 255};
         net_write(&f.net, graph_find(f.graph, "labels"), labels);
         assert_true(loss_now(&f) == 0.0);
-        double *grad = read_doubles(&f, f.graph->values[x].grad);
+        CLEANUP(free) double *grad = read_doubles(&f, f.graph->values[x].grad);
         assert_true(norm_of(grad, 24) == 0.0);
-        free(grad);
     }
 }

@@ -66,11 +66,9 @@ static int count_differences(const struct fixture *a, const struct fixture *b)
         const struct value *value = &a->graph->values[i];
         if (value->kind == VALUE_GRAD_PARAM || value->kind == VALUE_STATE ||
             (value->kind == VALUE_ACT && value->name)) {
-            double *x = read_doubles(a, i);
-            double *y = read_doubles(b, i);
+            CLEANUP(free) double *x = read_doubles(a, i);
+            CLEANUP(free) double *y = read_doubles(b, i);
             n_different += memcmp(x, y, (size_t)count_of(a, i) * sizeof(*x)) != 0;
-            free(x);
-            free(y);
         }
     }
     return n_different;

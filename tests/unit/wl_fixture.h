@@ -117,12 +117,11 @@ static inline double *read_doubles(const struct fixture *f, int value)
         net_read(&f->net, value, out);
         return out;
     }
-    float *narrow = xcalloc((size_t)count, sizeof(*narrow));
+    CLEANUP(free) float *narrow = xcalloc((size_t)count, sizeof(*narrow));
     net_read(&f->net, value, narrow);
     for (int64_t i = 0; i < count; i++) {
         out[i] = (double)narrow[i];
     }
-    free(narrow);
     return out;
 }
 
@@ -131,7 +130,7 @@ static inline double *read_doubles(const struct fixture *f, int value)
 static inline void fill_spread(struct fixture *f, int value, uint64_t seed)
 {
     int64_t count = count_of(f, value);
-    double *x = xcalloc((size_t)count, sizeof(*x));
+    CLEANUP(free) double *x = xcalloc((size_t)count, sizeof(*x));
     struct rng rng;
     rng_init(&rng, seed);
     double shift = 0.2 + 0.1 * fmod((double)seed * 0.618, 1.0);
@@ -145,7 +144,6 @@ static inline void fill_spread(struct fixture *f, int value, uint64_t seed)
         x[j] = swap;
     }
     net_write_f64(&f->net, value, x);
-    free(x);
 }
 
 /* One label in seven is the graph's ignored one, if it has one. */
@@ -154,7 +152,7 @@ static inline void fill_labels(struct fixture *f, int64_t n_classes, uint64_t se
     int labels = graph_find(f->graph, "labels");
     int64_t ignored = f->graph->ops[f->graph->n_ops - 1].geom.loss.ignore_label;
     int64_t count = count_of(f, labels);
-    int64_t *label = xcalloc((size_t)count, sizeof(*label));
+    CLEANUP(free) int64_t *label = xcalloc((size_t)count, sizeof(*label));
     struct rng rng;
     rng_init(&rng, seed);
     for (int64_t i = 0; i < count; i++) {
@@ -164,7 +162,6 @@ static inline void fill_labels(struct fixture *f, int64_t n_classes, uint64_t se
         }
     }
     net_write(&f->net, labels, label);
-    free(label);
 }
 
 static inline double loss_now(struct fixture *f)

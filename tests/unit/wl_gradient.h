@@ -18,8 +18,8 @@ static inline double gradient_error(struct fixture *f, int param, double spoil)
 {
     int64_t count = count_of(f, param);
     (void)loss_now(f);
-    double *x = read_doubles(f, param);
-    double *grad = read_doubles(f, f->graph->values[param].grad);
+    CLEANUP(free) double *x = read_doubles(f, param);
+    CLEANUP(free) double *grad = read_doubles(f, f->graph->values[param].grad);
     double sum = 0.0;
     double norm = norm_of(grad, count);
     for (int64_t i = 0; i < count; i++) {
@@ -35,8 +35,6 @@ static inline double gradient_error(struct fixture *f, int param, double spoil)
         sum += difference * difference;
     }
     net_write_f64(&f->net, param, x);
-    free(x);
-    free(grad);
     return sqrt(sum) / (norm > 1.0 ? norm : 1.0);
 }
 
@@ -54,9 +52,8 @@ static inline void check_all_gradients(struct fixture *f, int64_t n_classes, con
                      error);
         }
         /* The test itself must be able to fail: a gradient that is 0.1 % too large is seen where it is not zero. */
-        double *grad = read_doubles(f, f->graph->values[param].grad);
+        CLEANUP(free) double *grad = read_doubles(f, f->graph->values[param].grad);
         double norm = norm_of(grad, count_of(f, param));
-        free(grad);
         if (norm > 1e-4 && gradient_error(f, param, 1.001) < TOLERANCE) {
             fail_msg("%s: a wrong gradient of %s is not seen", what, f->graph->values[param].name);
         }
@@ -106,7 +103,7 @@ static inline double directional_error(struct fixture *f, uint64_t seed, double 
             int param = graph->params[i];
             int64_t count = count_of(f, param);
             double scale = (norm_of(kept[i], count) + 1e-3) / sqrt((double)count);
-            double *moved = xcalloc((size_t)count, sizeof(*moved));
+            CLEANUP(free) double *moved = xcalloc((size_t)count, sizeof(*moved));
             double *grad = side == 0 ? read_doubles(f, graph->values[param].grad) : NULL;
             struct rng rng;
             rng_init(&rng, seed + (uint64_t)i);
@@ -116,7 +113,6 @@ static inline double directional_error(struct fixture *f, uint64_t seed, double 
                 slope += grad ? spoil * grad[j] * v : 0.0;
             }
             net_write_f64(&f->net, param, moved);
-            free(moved);
             free(grad);
         }
         loss[side] = loss_now(f);
@@ -139,14 +135,13 @@ static inline double best_directional_error(struct fixture *f, uint64_t seed, do
 
 static inline uint64_t digest_of(const struct fixture *f, int value)
 {
-    double *x = read_doubles(f, value);
+    CLEANUP(free) double *x = read_doubles(f, value);
     uint64_t hash = 0xcbf29ce484222325ULL;
     for (int64_t i = 0; i < count_of(f, value); i++) {
         uint64_t bits;
         memcpy(&bits, &x[i], sizeof(bits));
         hash = (hash ^ bits) * 0x100000001b3ULL;
     }
-    free(x);
     return hash;
 }
 

@@ -121,7 +121,7 @@ static UNUSED void hand_shard(const struct hand_pack *pack, const char *folder, 
             .label = pack->kind == SHARD_CLASSES ? (int32_t)((first + i) % pack->n_classes) : -1};
         end = offset + entries[i].bytes;
     }
-    uint8_t *file = xcalloc(1, end);
+    CLEANUP(free) uint8_t *file = xcalloc(1, end);
     for (uint32_t i = 0; i < n; i++) {
         hand_sample(pack, first + i, file + entries[i].offset);
         entries[i].crc32c = crc32c_table(0, file + entries[i].offset, entries[i].bytes);
@@ -149,7 +149,6 @@ static UNUSED void hand_shard(const struct hand_pack *pack, const char *folder, 
                   "%s{\"name\":\"%s\",\"bytes\":%" PRIu64 ",\"samples\":%u,\"sha256\":\"%s\"}",
                   idx > 0 ? "," : "", name, end, n, hex);
     free(entries);
-    free(file);
 }
 
 /* The folder with its shards and pack.json. */
