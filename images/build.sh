@@ -49,8 +49,8 @@ to_store() { # FOLDER
 locked_base() {
     local base id file folder digest
     base=$(sed -n 's/^ARG BASE=//p' "$own/Dockerfile")
-    for file in "$here"/*/image.json; do
-        [ "$(sed -n 's/^ *"name": "\(.*\)",/\1/p' "$file"):$(sed -n 's/^ *"tag": "\(.*\)",/\1/p' "$file")" = "$base" ] || continue
+    for file in $(grep -lFx "  \"name\": \"${base%:*}\"," "$here"/*/image.json); do
+        grep -qFx "  \"tag\": \"${base##*:}\"," "$file" || continue
         id=$(basename "${file%/image.json}")
         for folder in ${REPERF_ROOT:+"$REPERF_ROOT/manifests"} manifests "${XDG_DATA_HOME:-$HOME/.local/share}/reperf/manifests" "$here/../manifests"; do
             [ -e "$folder/locks/image/$id.json" ] || continue
