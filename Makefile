@@ -18,7 +18,7 @@ SHELL     := /bin/bash
 DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zlib1g-dev libssl-dev libzstd-dev libdnnl-dev libcurl4-openssl-dev libssh2-1-dev \
               libjpeg62-turbo-dev libspng-dev libhdf5-dev zstd ca-certificates git
 DEPS_TEST  := $(DEPS_BUILD) ccache clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish csh libomp-14-dev libcmocka-dev shellcheck mandoc \
-              python3 python3-jsonschema python3-yaml python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
+              python3 python3-jsonschema python3-yaml python3-sarif-python-om python3-junitparser python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
               openssh-server openssh-client iptables iproute2 busybox-static jq gojq slurm-wlm munge pdsh clustershell iperf3 fio likwid openmpi-bin libopenmpi-dev \
               debootstrap python3-pip python3-setuptools python3-wheel
@@ -87,7 +87,7 @@ PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c))
 NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
 # The part of codec in reperf-node: no third-party library, since it is linked statically.
-NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c ustar.c unpack_names.c digest_read.c md5_many.c md5_lanes.c) \
+NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c digest_read.c md5_many.c md5_lanes.c) \
              $(addprefix sys/,tree_run.c digest_cache.c pool.c loop.c relay_net.c))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # The parts of the CUDA backend that are built without CUDA: they need no header of it.
@@ -347,9 +347,9 @@ TAP      := B=$(B) tests/tap.sh
 # slower: the networks' parts are tested with them one by one, and the kernels' bounds by the machine for their PTX.
 EMU_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/,reperf-train reperf-bench test_device test_forms))
 PTX_RUN  := $(if $(HAVE_CUDA),$(B)/ptx/test_device)
-PTX_LONG := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
+PTX_LONG := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,models steps $(addprefix emu_,augment calls images optim)))
 # With the sanitizers in test-all, too.
-WHOLE_TOO := $(filter $(B)/unit/test_emu_%,$(UNIT)) $(filter-out %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,checkpoint feed fuse held memplan plans streams train)
+WHOLE_TOO := $(filter $(B)/unit/test_emu_%,$(UNIT)) $(filter-out %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,checkpoint feed fuse held plans streams train)
 WHOLE    := $(filter %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,deeplab eval hrnet net ranks) $(WHOLE_TOO)
 # In test-all alone: what computes or waits long, where others show the same on less (test_wl_plans, test_wl_data.sh, test_wl_train.sh, test_wl_dist.sh, HRNet,
 # test_bundle.sh, test_each_node.sh), and what tests the tests' cluster.
