@@ -49,8 +49,8 @@ to_store() { # FOLDER
 locked_base() {
     local base id file folder digest
     base=$(sed -n 's/^ARG BASE=//p' "$own/Dockerfile")
-    for file in "$here"/*/image.json; do
-        [ "$(sed -n 's/^ *"name": "\(.*\)",/\1/p' "$file"):$(sed -n 's/^ *"tag": "\(.*\)",/\1/p' "$file")" = "$base" ] || continue
+    while IFS= read -r file; do
+        grep -qFx "  \"tag\": \"${base##*:}\"," "$file" || continue
         id=$(basename "${file%/image.json}")
         for folder in ${REPERF_ROOT:+"$REPERF_ROOT/manifests"} manifests "${XDG_DATA_HOME:-$HOME/.local/share}/reperf/manifests" "$here/../manifests"; do
             [ -e "$folder/locks/image/$id.json" ] || continue
@@ -58,7 +58,7 @@ locked_base() {
             echo "${base%:*}@sha256:$digest"
             return
         done
-    done
+    done < <(grep -lFx "  \"name\": \"${base%:*}\"," "$here"/*/image.json)
     echo "build.sh: $base is taken by its tag, which may move${id:+; reperf data lock image:$id pins it}" >&2
 }
 # On top of another image, by this machine's engine or that of DOCKER_HOST, which must reach that image's registry. BASE: another image to start from. What

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs test programs and scripts that print TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run side by side: what computes
-# (programs, lint, the workloads' scripts) in as many lanes as there are processors and behind all others; what mostly waits (other scripts) in four; what
+# (programs, lint, the workloads' scripts) in as many lanes as there are processors and behind all others; what mostly waits (other scripts) in six; what
 # runs on a cluster in two, each with a cluster of its own. In each queue those that took longest the last time begin first, so that no lane is left alone
 # with a long one. TAP_LANES=1: all in one lane, in the order given. A program that dies,
 # hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip.
@@ -188,7 +188,7 @@ lane() { # QUEUE TEST...
 if [ "${TAP_LANES:-}" = 1 ]; then
     lane all "$@"
 else
-    for _ in 1 2 3 4; do lane waiting "${waiting[@]+"${waiting[@]}"}"; done
+    for _ in 1 2 3 4 5 6; do lane waiting "${waiting[@]+"${waiting[@]}"}"; done
     for _ in 1 2; do lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"; done
     n_processors=$(nproc)
     for ((i = 0; i < (n_processors < 4 ? n_processors : 4); i++)); do

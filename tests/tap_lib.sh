@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# TAP for shell tests: source it, call ok / skip / is / exits, end with tap_done. Each script gets its own folder $T, removed at the end.
+# TAP for shell tests: source it, call ok / skip / is / exits / fails, end with tap_done. Each script gets its own folder $T, removed at the end.
 : "${B:=build/release}"
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT" || exit 1
@@ -51,6 +51,20 @@ exits() { # STATUS NAME COMMAND...: output into $T/out and $T/err
     got=$?
     is "$got" "$want" "$name"
     [ "$got" = "$want" ] || { head -c 600 "$T/err" | sed 's/^/# /'; }
+}
+# The same, and one of the two says so: `fails 2 'no such case' NAME COMMAND...`.
+fails() { exits_saying err "$@"; }  # STATUS ERE NAME COMMAND...
+warns() { exits_saying err "$@"; }  # 0 ERE NAME COMMAND...
+prints() { exits_saying out "$@"; } # STATUS ERE NAME COMMAND...
+exits_saying() { # FILE STATUS ERE NAME COMMAND...
+    local said_in=$1 want=$2 said=$3 name=$4 got hit=1
+    shift 4
+    "$@" >"$T/out" 2>"$T/err"
+    got=$?
+    grep -qE -- "$said" <<<"$(cat "$T/$said_in")" && hit=0
+    ok $((got != want || hit)) "$name"
+    [ "$got" = "$want" ] || { printf '#      got: %s\n#   wanted: %s\n' "$got" "$want" && head -c 600 "$T/err" | sed 's/^/# /'; }
+    [ "$hit" -eq 0 ] || printf '#      got: %s\n#  pattern: %s\n' "$(cat "$T/$said_in")" "$said"
 }
 skip() { # NAME REASON
     tap_n=$((tap_n + 1))

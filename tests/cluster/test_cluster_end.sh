@@ -68,8 +68,7 @@ fi
     "$C/down.sh"
     ok $? "taking down what is down is no error"
     ip link add rp-head type veth peer name rp-other
-    exits 1 "a link of the head's name that is no cluster's is an error" "$C/up.sh"
-    like "$(cat "$T/err")" '^rp-head is a link of this machine, but of no cluster that is up' "and said"
+    fails 1 '^rp-head is a link of this machine, but of no cluster that is up' "a link of the head's name that is no cluster's is an error" "$C/up.sh"
     ip link del rp-head
     rm -f "$T/out" "$T/err"
 

@@ -45,8 +45,7 @@ is "$(grep -o 'n4g8/bs96/repeat-1[.a-z0-9]*log</code>' "$T/run.html" | wc -l)" 4
 like "$(sed 's/<wbr>//g' "$T/run.html" | grep -A1 '<tr class="repeat">.*n4g8/bs96')" 'node\[1-4\]' "and where each repeat ran"
 cp -R "$F/evidence" "$T/other"
 sed -i 's/"kernel": "[^"]*"/"kernel": "Linux 1.2.3"/' "$T/other/environment/node3.json"
-exits 0 "compare with a run on another kernel" "$REPERF" compare "$ID" "$T/other"
-like "$(cat "$T/out")" 'possible +node3: machine.kernel' "names the node"
+prints 0 'possible +node3: machine.kernel' "compare with a run on another kernel" "$REPERF" compare "$ID" "$T/other"
 nothing_left "afterwards" 1 2 3 4
 exits 0 "resume of what is sealed" "$REPERF" resume "$ID"
 exits 0 "status" "$REPERF" status

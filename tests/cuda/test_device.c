@@ -246,7 +246,11 @@ static int64_t run_mode(bool is_amp, bool is_any_order, const char *only)
 int main(int argc, char **argv)
 {
     const char *only = argc > 1 ? argv[1] : NULL;
+    const char *precision = getenv("REPERF_TEST_PRECISION"); /* both, or this one */
     for (int is_amp = 0; is_amp < 2; is_amp++) {
+        if (precision != NULL && strcmp(precision, is_amp ? "amp" : "fp32") != 0) {
+            continue;
+        }
         int64_t n_untimed = run_mode(is_amp != 0, false, only);
         n_untimed += run_mode(is_amp != 0, true, only);
         printf("# %s: %" PRId64 " choices were left untimed\n", is_amp ? "amp" : "fp32", n_untimed);

@@ -123,8 +123,7 @@ forged "another reason in the result" result.json '.cells[0].also_why_not = "nob
 forged "none in the plan" manifest/plan.json 'del(.steps[0].also_why_not)'
 forged "another in the plan" manifest/plan.json '.steps[0].also_why_not = "nobody asked"'
 jq '(.stacks[] | select(.id == "reperf").smoke[0]).also = ["mmseg/miou-last"]' "$T/none.json" >"$T/both.json"
-exits 3 "a rule and a reason why there is none" "$REPERF" plan "$T/both.json" --profile smoke
-like "$(cat "$T/err")" 'smoke\[0\]: expected also or also_why_not, found both' "are refused, with their place"
+fails 3 'smoke\[0\]: expected also or also_why_not, found both' "a rule and a reason why there is none" "$REPERF" plan "$T/both.json" --profile smoke
 
 # On given data the bundled workload is not evaluated: the row says why, and the log's lack is not taken for the cause.
 mkdir "$T/pack"
@@ -138,8 +137,7 @@ is "$(jq '[.steps[0].argv | index("--data", "--eval-every")] | map(type) | join(
 is "$(jq -r '.cells[0] | .also_why_not == .also[0].why, .also[0].value, .also_why_not' "$T/run.json" | paste -sd ' ')" \
     "true null not evaluated: with --data the workload gets the training split alone, and no data that it does not train on" "and its row says why"
 held "a run on packed data"
-exits 0 "it is text" "$REPERF" report last
-like "$(cat "$T/out")" "$CASE: reperf/miou-last: not evaluated: with --data" "which says why"
+prints 0 "$CASE: reperf/miou-last: not evaluated: with --data" "it is text" "$REPERF" report last
 forged "the reason of --data in a run without" manifest/plan.json '.data = null'
 exits 0 "a run without" "$REPERF" run $R --case $CASE --profile smoke --repeats 1 --json
 is "$(jq -r '.cells[0] | [has("also_why_not"), (.also[0].why | startswith("the log has no series"))] | join(" ")' "$T/out")" "false true" "is asked for it, and a log that lacks it is said to"
@@ -147,14 +145,12 @@ is "$(jq -r '.cells[0] | [has("also_why_not"), (.also[0].why | startswith("the l
 # --- what does not exist ---
 for row in 'mmseg/miou-lst|there is no rule mmseg/miou-lst' 'paddleseg/miou-last|paddleseg/miou-last is no rule of format mmseg, which reads the log'; do
     report mmseg/skip1 mmseg/miou-last "${row%|*}"
-    exits 3 "${row%|*} is refused before anything runs" "$REPERF" plan "$T/$R.json" --case $CASE --profile smoke
-    like "$(cat "$T/err")" "case $CASE: recipe \"the bundled workload on the CPU\": also\\[1\\]: ${row#*|}" "with its place"
+    fails 3 "case $CASE: recipe \"the bundled workload on the CPU\": also\\[1\\]: ${row#*|}" "${row%|*} is refused before anything runs" "$REPERF" plan "$T/$R.json" --case $CASE --profile smoke
 done
 report reperf/mean-after-warmup reperf/none-such
 exits 1 "lint finds it" "$REPERF" lint "$T/$R.json" --json
 is "$(jq -r '.reports[].findings[] | select(.id == "recipe-rule-missing") | "\(.level) \(.message) \(.where | sub("^.*:"; ""))"' "$T/out")" \
     "error the bundled workload on the CPU: there is no rule reperf/none-such  stack reperf .smoke[0].also[0]" "with its place in the report"
 report reperf/mean-after-warmup miou
-exits 3 "what is no rule's name is refused" "$REPERF" plan "$T/$R.json" --profile smoke
-like "$(cat "$T/err")" 'smoke\[0\]\.also\[0\]: expected FORMAT/NAME, found "miou"' "with its place"
+fails 3 'smoke\[0\]\.also\[0\]: expected FORMAT/NAME, found "miou"' "what is no rule's name is refused" "$REPERF" plan "$T/$R.json" --profile smoke
 tap_done

@@ -21,21 +21,17 @@ for log in "a 1 100 400" "b 2 90 400" "c 3 100 400" "short 4 100 8"; do
     /usr/bin/python3 make.py "$seed" "$rate" "$n" >"$name.log"
 done
 "$REPERF" measure a.log --suggest mine.json >/dev/null 2>&1
-exits 9 "logs of no known format" "$REPERF" compare a.log b.log
-like "$(cat "$T/err")" 'a.log: no_metric: .*reperf measure LOG --suggest' "say what to do"
+fails 9 'a.log: no_metric: .*reperf measure LOG --suggest' "logs of no known format" "$REPERF" compare a.log b.log
 exits 0 "two logs" "$REPERF" compare a.log b.log --format mine.json --json
 is "$(jq -r '"\(.a.log) \(.b.format) \(.a.steps) \(.cells | length)"' "$T/out")" "a.log mine 400 1" "are one row"
 is "$(jq '.cells[0] | .rel_diff < -0.09 and .rel_diff > -0.11 and .ci95_low < .rel_diff and .ci95_high > .rel_diff and .ci95_high < -0.08' "$T/out")" true "the ratio and its interval"
 is "$(jq -r .a.sha256 "$T/out")" "$(sha256sum <a.log | cut -d' ' -f1)" "by their digests"
-exits 0 "in text" "$REPERF" compare a.log b.log --format mine.json
-like "$(cat "$T/out")" 'from 10 means of batches of its steps, since steps that follow each other are not independent' "which interval is said"
+prints 0 'from 10 means of batches of its steps, since steps that follow each other are not independent' "in text" "$REPERF" compare a.log b.log --format mine.json
 is "$(grep -c 'verdict A' "$T/out")" 0 "nothing was judged"
-exits 1 "--fail-slower 5%: slower by 10 %" "$REPERF" compare a.log b.log --format mine.json --fail-slower 5%
-like "$(cat "$T/err")" 'mine: slower: slower by .*from 10 and 10 batches of steps' "is said"
+fails 1 'mine: slower: slower by .*from 10 and 10 batches of steps' "--fail-slower 5%: slower by 10 %" "$REPERF" compare a.log b.log --format mine.json --fail-slower 5%
 exits 0 "faster is not slower" "$REPERF" compare b.log a.log --format mine.json --fail-slower 5%
 exits 0 "equal ones pass" "$REPERF" compare a.log c.log --format mine.json --fail-slower 5%
-exits 0 "a short log" "$REPERF" compare a.log short.log --format mine.json
-like "$(cat "$T/out")" 'too few steps +10 and 1' "has no interval and no spread"
+prints 0 'too few steps +10 and 1' "a short log" "$REPERF" compare a.log short.log --format mine.json
 exits 1 "and leaves the gate undecided" "$REPERF" compare a.log short.log --format mine.json --fail-slower 5%
 exits 0 "--markdown" "$REPERF" compare a.log b.log --format mine.json --markdown m.md
 is "$(grep -c "^| mine |" m.md)" 1 "one row"
@@ -70,8 +66,7 @@ exits 0 "less time is faster" "$REPERF" compare slow.log fast.log -f time.json -
 
 # What the logs state
 (echo "batch_size: 8"; cat "$ROOT/tests/integration/formats/timm.log") >t1.log
-exits 0 "logs of a known format" "$REPERF" compare t1.log "$ROOT/tests/integration/formats/timm.log"
-like "$(cat "$T/out")" '^timm +113' "need no --format"
+prints 0 '^timm +113' "logs of a known format" "$REPERF" compare t1.log "$ROOT/tests/integration/formats/timm.log"
 
 # A log and a run
 exits 0 "a run" "$REPERF" run --name r --repeats 3 --format mine.json -- cat a.log
@@ -85,7 +80,6 @@ exits 0 "another time" "$REPERF" run --name s2 --repeats 1 --format mine.json --
 exits 0 "two runs" "$REPERF" compare s1 s2
 is "$(grep -c incidental "$T/out")" 0 "what can hardly matter is not listed"
 like "$(cat "$T/out")" 'that can hardly matter: -v' "but counted"
-exits 0 "-v" "$REPERF" compare -v s1 s2
-like "$(cat "$T/out")" 'incidental +collected_at' "lists it"
+prints 0 'incidental +collected_at' "-v" "$REPERF" compare -v s1 s2
 exits 2 "--format of no format" "$REPERF" compare -f none-such a.log b.log
 tap_done

@@ -105,65 +105,67 @@ ok $? "a bias's gradient computed with the product is chosen somewhere"
 ! grep -lq '"plan":"cudnn 7 ' "$T"/plans/*.json
 ok $? "no engine that is compiled when asked for"
 
-# A time limit: zero, one that the first choices use up, and enough; kept choices cost none of it.
-late() { sed -n 's/^# amp: \([0-9]*\) choices were left untimed$/\1/p' "$T/out"; }
-budget() { # SECONDS FOLDER [NAME=VALUE]...: plans kept and choices left
-    REPERF_TEST_TUNE_S=$1 REPERF_TEST_PLANS="$T/$2" holds conv_bwd_data "within $1 s for timing plans ($2)"
-    grep -l 'conv_bwd_data f16' "$T/$2"/*.json 2>/dev/null | wc -l >"$T/kept"
-    kept=$(cat "$T/kept")
-}
-budget 0 none
-[ "$kept" -eq 0 ] && [ "$(late)" -gt 0 ]
-ok $? "without any time nothing is timed, which is counted ($(late))"
-like "$(cat "$T/err")" 'the 0 s for timing plans are over: from here on the libraries. first choices are taken' "and said"
-is "$(grep -c 'for timing plans are over' "$T/err")" 2 "once for each precision"
-export REPERF_FAKE_SLOW=plain
-CLOCK_TICK_NS=1000 budget 1 some
-some=$kept
-[ "$some" -gt 0 ] && [ "$(late)" -gt 0 ]
-ok $? "a second: $some plans are timed, $(late) are not"
-unset REPERF_FAKE_SLOW
-budget 86400 all
-[ "$kept" -gt "$some" ] && [ "$(late)" -eq 0 ]
-ok $? "time enough: all $kept are"
-budget 0 all
-is "$(late)" 0 "what was kept needs none"
+if in_test_all "time and memory for plans on fake libraries"; then
+    # A time limit: zero, one that the first choices use up, and enough; kept choices cost none of it.
+    late() { sed -n 's/^# amp: \([0-9]*\) choices were left untimed$/\1/p' "$T/out"; }
+    budget() { # SECONDS FOLDER [NAME=VALUE]...: plans kept and choices left
+        REPERF_TEST_TUNE_S=$1 REPERF_TEST_PLANS="$T/$2" holds conv_bwd_data "within $1 s for timing plans ($2)"
+        grep -l 'conv_bwd_data f16' "$T/$2"/*.json 2>/dev/null | wc -l >"$T/kept"
+        kept=$(cat "$T/kept")
+    }
+    budget 0 none
+    [ "$kept" -eq 0 ] && [ "$(late)" -gt 0 ]
+    ok $? "without any time nothing is timed, which is counted ($(late))"
+    like "$(cat "$T/err")" 'the 0 s for timing plans are over: from here on the libraries. first choices are taken' "and said"
+    is "$(grep -c 'for timing plans are over' "$T/err")" 2 "once for each precision"
+    export REPERF_FAKE_SLOW=plain
+    CLOCK_TICK_NS=1000 budget 1 some
+    some=$kept
+    [ "$some" -gt 0 ] && [ "$(late)" -gt 0 ]
+    ok $? "a second: $some plans are timed, $(late) are not"
+    unset REPERF_FAKE_SLOW
+    budget 86400 all
+    [ "$kept" -gt "$some" ] && [ "$(late)" -eq 0 ]
+    ok $? "time enough: all $kept are"
+    budget 0 all
+    is "$(late)" 0 "what was kept needs none"
 
-# Workspace is a part of the memory: the fastest engine wants 100 MB on each of four streams, and the device has less and less.
-room() { # MIB STREAMS WORKSPACE: what it is planned with
-    REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$(($1 << 20)) exits 0 "a device of $1 MiB" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
-        --precision amp --no-tune --no-fuse --describe
-    like "$(cat "$T/out")" "\"workspace_bytes\":$3," "plans with that workspace on $2"
-}
-room 900 "four streams" 419430400
-is "$(cat "$T/err")" "" "and has nothing to say"
-room 700 "two" 209715200
-like "$(cat "$T/err")" 'with 4 streams the network needs [0-9]* bytes of the GPU, where [0-9]* are free: it is planned with 2, and 209715200 bytes of workspace in all' "and says so"
-room 480 "one" 104857600
-room 400 "one, with another engine" 4352
-REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$((100 << 20)) exits 8 "a device that is too small" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
-    --precision amp --no-tune --no-fuse --steps 1
-like "$(cat "$T/err")" 'the network needs 1[0-9]* bytes of the GPU .*; no smaller --batch fits either' "refuses what needs least"
+    # Workspace is a part of the memory: the fastest engine wants 100 MB on each of four streams, and the device has less and less.
+    room() { # MIB STREAMS WORKSPACE: what it is planned with
+        REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$(($1 << 20)) exits 0 "a device of $1 MiB" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+            --precision amp --no-tune --no-fuse --describe
+        like "$(cat "$T/out")" "\"workspace_bytes\":$3," "plans with that workspace on $2"
+    }
+    room 900 "four streams" 419430400
+    is "$(cat "$T/err")" "" "and has nothing to say"
+    room 700 "two" 209715200
+    like "$(cat "$T/err")" 'with 4 streams the network needs [0-9]* bytes of the GPU, where [0-9]* are free: it is planned with 2, and 209715200 bytes of workspace in all' "and says so"
+    room 480 "one" 104857600
+    room 400 "one, with another engine" 4352
+    REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$((100 << 20)) exits 8 "a device that is too small" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+        --precision amp --no-tune --no-fuse --steps 1
+    like "$(cat "$T/err")" 'the network needs 1[0-9]* bytes of the GPU .*; no smaller --batch fits either' "refuses what needs least"
 
-# The same from reperf-train's option to its run_start.
-trains() { # SECONDS FOLDER NAME: into $untimed and $kept; by the same clock, on which each look takes a millisecond
-    CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
-        --tune-seconds "$1" --plan-cache "$T/$2"
-    is "$(grep -c '"event":"run_stop"' "$T/out")" 1 "$3: it trains to its end"
-    untimed=$(sed -n '1s/.*"tuned":true,"untimed":\([0-9]*\),.*/\1/p' "$T/out")
-    kept=$(find "$T/$2" -name '*.json' 2>/dev/null | wc -l)
-}
-trains 0 train0 "reperf-train --tune-seconds 0"
-all=$untimed
-[ "$kept" -eq 0 ] && [ "$all" -gt 10 ]
-ok $? "no choice is timed, and run_start counts them ($all)"
-like "$(cat "$T/err")" 'the 0 s for timing plans are over' "which is said"
-trains 1 train "reperf-train --tune-seconds 1"
-some=$kept
-[ "$some" -gt 0 ] && [ "$untimed" -gt 0 ] && [ $((some + untimed)) -eq "$all" ]
-ok $? "some are timed and kept, the others are counted ($some and $untimed of $all)"
-trains 0 train "reperf-train --tune-seconds 0 with these"
-is "$untimed $kept" "$((all - some)) $some" "what was kept is taken, and costs none of the time"
+    # The same from reperf-train's option to its run_start.
+    trains() { # SECONDS FOLDER NAME: into $untimed and $kept; by the same clock, on which each look takes a millisecond
+        CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
+            --tune-seconds "$1" --plan-cache "$T/$2"
+        is "$(grep -c '"event":"run_stop"' "$T/out")" 1 "$3: it trains to its end"
+        untimed=$(sed -n '1s/.*"tuned":true,"untimed":\([0-9]*\),.*/\1/p' "$T/out")
+        kept=$(find "$T/$2" -name '*.json' 2>/dev/null | wc -l)
+    }
+    trains 0 train0 "reperf-train --tune-seconds 0"
+    all=$untimed
+    [ "$kept" -eq 0 ] && [ "$all" -gt 10 ]
+    ok $? "no choice is timed, and run_start counts them ($all)"
+    like "$(cat "$T/err")" 'the 0 s for timing plans are over' "which is said"
+    trains 1 train "reperf-train --tune-seconds 1"
+    some=$kept
+    [ "$some" -gt 0 ] && [ "$untimed" -gt 0 ] && [ $((some + untimed)) -eq "$all" ]
+    ok $? "some are timed and kept, the others are counted ($some and $untimed of $all)"
+    trains 0 train "reperf-train --tune-seconds 0 with these"
+    is "$untimed $kept" "$((all - some)) $some" "what was kept is taken, and costs none of the time"
+fi
 
 # Compiled on request only, though it is the fastest; and kept separately.
 export REPERF_FAKE_SLOW=delivered REPERF_TEST_PLANS="$T/compiled"

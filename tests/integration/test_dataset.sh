@@ -65,8 +65,7 @@ fresh() { chmod -R u+w "$REPERF_STORE" 2>/dev/null; rm -rf "$REPERF_STORE"; }
 TREE="$REPERF_STORE/trees/mini"
 
 # ---- success
-exits 4 "verify of what was never fetched" verify mini
-like "$(cat "$T/err")" 'mini is not in the store .*: reperf data fetch mini first' "says what to do"
+fails 4 'mini is not in the store .*: reperf data fetch mini first' "verify of what was never fetched" verify mini
 exits 0 "fetch" fetch mini --json
 schema "its JSON is valid"
 like "$(cat "$T/out")" '"digest_was_known": false' "a file without a known digest is said to be so"
@@ -77,8 +76,7 @@ exits 0 "verify" verify mini --json
 schema "its JSON is valid, too"
 like "$(cat "$T/out")" '"verdict": "partly"' "without a lock it holds only as far as it could be checked"
 like "$(cat "$T/out")" 'lab.tar is its authors.* no digest' "the archive without a digest is named as not checked"
-exits 0 "verify as text" verify mini
-like "$(cat "$T/out")" 'that the list of files is right' "says what was not checked"
+prints 0 'that the list of files is right' "verify as text" verify mini
 n_before=$(n_requests)
 made=$(stat -c %i "$TREE")
 exits 0 "fetch again" fetch mini
@@ -89,26 +87,19 @@ exits 0 "lock" "$REPERF" lock mini --locks "$T/locks" --json
 schema "its JSON is valid as well"
 exits 0 "the lock is valid" "${V[@]}" manifests/schema/lock.json "$T/locks/dataset/mini.json"
 like "$(cat "$T/locks/dataset/mini.json")" "\"url\": \"$U/lab.tar\"" "it says where a file came from"
-exits 0 "lock again" "$REPERF" lock mini --locks "$T/locks" --json
-like "$(cat "$T/out")" '"lock_changed": false' "changes nothing"
-exits 0 "verify against the lock" verify mini --locks "$T/locks" --json
-like "$(cat "$T/out")" '"verdict": "holds"' "it holds, and nothing was left unchecked"
-exits 0 "verify --deep" verify mini --locks "$T/locks" --deep --json
-like "$(cat "$T/out")" '"verdict": "holds"' "holds too"
-exits 0 "verify --quick" verify mini --locks "$T/locks" --quick
-like "$(cat "$T/out")" 'headers of images' "says that it read no headers"
+prints 0 '"lock_changed": false' "lock again" "$REPERF" lock mini --locks "$T/locks" --json
+prints 0 '"verdict": "holds"' "verify against the lock" verify mini --locks "$T/locks" --json
+prints 0 '"verdict": "holds"' "verify --deep" verify mini --locks "$T/locks" --deep --json
+prints 0 'headers of images' "verify --quick" verify mini --locks "$T/locks" --quick
 
 # ---- a tree of other archives than description and lock know
 sed -i "s/$(md5 "$WWW/img.tar.gz")/11111111111111111111111111111111/" "$T/root/datasets/mini/dataset.json"
-exits 5 "a tree of another archive than the description knows" verify mini
-like "$(cat "$T/err")" 'was made of another file: img.tar.gz.*MD5' "is no tree of it, though its files are those of its list"
+fails 5 'was made of another file: img.tar.gz.*MD5' "a tree of another archive than the description knows" verify mini
 dataset mini false "$FILES, $(file MORE "$U/README" "" "" more)" "$GROUPS_OK"
-exits 5 "a tree without one of the description's files" verify mini
-like "$(cat "$T/err")" 'it was not made of MORE: reperf data fetch mini again' "says what to do"
+fails 5 'it was not made of MORE: reperf data fetch mini again' "a tree without one of the description's files" verify mini
 dataset mini false "$FILES" "$GROUPS_OK"
 sed -i 's/"sha256": "[0-9a-f]*"/"sha256": "'"$(sha256sum <"$WWW/README" | cut -c1-64)"'"/' "$TREE/tree.json"
-exits 5 "a tree whose record names other archives than the lock" verify mini --locks "$T/locks"
-like "$(cat "$T/err")" 'was made of another file' "says so"
+fails 5 'was made of another file' "a tree whose record names other archives than the lock" verify mini --locks "$T/locks"
 rm -rf "$TREE" && "$REPERF" fetch mini --locks "$T/locks" >/dev/null 2>&1
 exits 0 "made again it holds" verify mini --locks "$T/locks"
 
@@ -122,8 +113,7 @@ fault() { # NAME KIND PATH WHY-ERE: verify exits 5 and names it, and nothing els
     restore
 }
 rm "$TREE/img/a/2.png"
-exits 5 "a missing file" verify mini --locks "$T/locks"
-like "$(cat "$T/out")" '^missing +img/a/2.png' "is named"
+prints 5 '^missing +img/a/2.png' "a missing file" verify mini --locks "$T/locks"
 like "$(cat "$T/err")" '1 missing' "and counted"
 restore
 rm "$TREE/img/a/2.png"
@@ -137,12 +127,10 @@ fault "a truncated picture" corrupt img/b/4.png '"its digest differs; .*the file
 rm "$TREE/lab/a/1_l.png"
 fault "a label that is gone" missing lab/a/1_l.png '"the partner of img/a/1.png"'
 sed -i '1d' "$TREE/tree.sha256"
-exits 5 "a list that was changed" verify mini --locks "$T/locks"
-like "$(cat "$T/err")" 'not the list that tree.json names' "is seen"
+fails 5 'not the list that tree.json names' "a list that was changed" verify mini --locks "$T/locks"
 restore
 for n in $(seq 30); do echo "$n" >"$TREE/img/a/more$n"; done
-exits 5 "many files too many" verify mini --locks "$T/locks"
-like "$(cat "$T/out")" 'and 10 more \(--json has all\)' "the text shows the first 20 and how many more"
+prints 5 'and 10 more \(--json has all\)' "many files too many" verify mini --locks "$T/locks"
 exits 5 "the JSON has all" verify mini --locks "$T/locks" --json
 is "$(grep -c '"kind": "extra"' "$T/out")" 30 "all 30 of them"
 restore
@@ -150,17 +138,14 @@ restore
 # ---- faults within the archive
 dataset count false "$FILES" "$(group images image 'img/*/*.png' 7 3 null)"
 exits 0 "fetch of a dataset whose description says another number" fetch count
-exits 5 "verify sees the number" verify count
-like "$(cat "$T/out")" 'images +expected 7 files, found 6' "and names the group"
+prints 5 'images +expected 7 files, found 6' "verify sees the number" verify count
 dataset shape false "$FILES" "$(group images image 'lab/*/*.png' 6 3 null)"
 exits 0 "fetch of a dataset whose description says other channels" fetch shape
-exits 5 "verify reads headers" verify shape
-like "$(cat "$T/out")" 'lab/a/1_l.png +expected 3 channels, found 1' "and names each file"
+prints 5 'lab/a/1_l.png +expected 3 channels, found 1' "verify reads headers" verify shape
 mkdir -p "$T/cut/img/a" && base64 -d <<<"$RGB" | head -c 120 >"$T/cut/img/a/1.png" && tar -C "$T/cut" -cf "$WWW/cut.tar" img
 dataset cut false "$(file cut.tar "$U/cut.tar" "" tar "")" "$(group images image 'img/*/*.png' 1 3 null)"
 exits 0 "fetch of an archive that holds a truncated picture" fetch cut
-exits 5 "verify sees it without any digest" verify cut
-like "$(cat "$T/out")" 'img/a/1.png +byte 120: the file ends before its IEND chunk' "at its byte"
+prints 5 'img/a/1.png +byte 120: the file ends before its IEND chunk' "verify sees it without any digest" verify cut
 dataset wrong false "$(file lab.tar "$U/lab.tar" "00000000000000000000000000000000" tar "")" "$GROUPS_OK"
 exits 5 "an archive that is not the one with the known MD5" fetch wrong
 is "$(find "$REPERF_STORE/trees" -maxdepth 1 -name 'wrong*' | wc -l)" 0 "leaves no tree"
@@ -170,11 +155,9 @@ exits 5 "an archive with a tree.json of its own" fetch ours
 is "$(find "$REPERF_STORE/trees" "$REPERF_STORE/tmp" -maxdepth 1 -name '*ours' | wc -l)" 0 "leaves nothing"
 rm "$T/ours/tree.json" && mkdir "$T/ours/tree.json" && echo x >"$T/ours/tree.json/x" && tar -C "$T/ours" -cf "$WWW/ours2.tar" tree.json
 dataset ours2 false "$(file ours2.tar "$U/ours2.tar" "" tar "")" "$GROUPS_OK"
-exits 5 "an archive with a folder of that name" fetch ours2
-like "$(cat "$T/err")" 'holds "tree.json/x", a name that is ours' "is refused, too"
+fails 5 'holds "tree.json/x", a name that is ours' "an archive with a folder of that name" fetch ours2
 dataset login false "$(file lab.tar "http://me:geheim@${U#http://}/lab.tar" "" tar "")" "$GROUPS_OK"
-exits 3 "a URL with a login in it" fetch login
-like "$(cat "$T/err")" 'a URL must not contain a login' "is refused"
+fails 3 'a URL must not contain a login' "a URL with a login in it" fetch login
 is "$(grep -c geheim "$T/err")" 0 "and not repeated"
 dataset mirrored false "$(file nowhere.tar "" "" tar "")" "$GROUPS_OK"
 exits 4 "a mirror with a login, which lacks the file" fetch mirrored --retries 1 --mirror "http://me:geheim@${U#http://}"
@@ -239,8 +222,7 @@ is "$(grep -c secret "$T/out" "$T/err" | grep -vc ':0$')" 0 "the password is now
 
 # ---- no network
 fresh
-exits 4 "offline, and not in the store" fetch mini --offline
-like "$(cat "$T/err")" 'offline, and it is not in the store' "says so"
+fails 4 'offline, and it is not in the store' "offline, and not in the store" fetch mini --offline
 mkdir "$T/mirror dir" && cp "$WWW/img.tar.gz" "$WWW/lab.tar" "$WWW/README" "$T/mirror dir/"
 n_before=$(n_requests)
 exits 0 "offline with a mirror folder" fetch mini --offline --mirror "$T/mirror dir"
@@ -259,6 +241,5 @@ exits 2 "--key with a name" verify mini --key x
 exits 2 "an invalid rate" fetch mini --rate fast
 exits 2 "a mirror that is not there" fetch mini --mirror "$T/no-such-folder"
 sed -i 's/"others"/"colour"/' "$T/root/datasets/cut/dataset.json"
-exits 3 "a description with an unknown key" fetch cut
-like "$(cat "$T/err")" 'datasets/cut/dataset.json:\$: unknown key "colour"' "is refused with its place"
+fails 3 'datasets/cut/dataset.json:\$: unknown key "colour"' "a description with an unknown key" fetch cut
 tap_done

@@ -153,8 +153,8 @@ chain() { # COMMAND
     declare -F "$1_again" >/dev/null && again=$1_again
     for call in write rename; do
         n=$(counted "$call" "$1") || { bad "$1: cannot be counted"; continue; }
-        for at in 1 $((n / 2)) $((n - 1)); do
-            [ "$at" -gt 0 ] || continue
+        for at in $((n / 2)) 1 $((n - 1)); do
+            [ "$at" -gt 0 ] && { [ "$at" -eq $((n / 2)) ] || [ "$SAMPLES" -eq 0 ]; } || continue
             fresh
             dies "$call" "$at" "$1" >"$T/log" 2>&1
             rm -f "$T/mark"

@@ -195,8 +195,7 @@ is "$? $(value kept)" "0 0" "data that was cut off: begun anew"
 holder=$!
 served "$holder" "one process has begun to fetch" test -s "$T/lock/state"
 bad_folder() { "$one" folder="$T/lock" proxy= url="$base/ok/0/f"; }
-exits 10 "a folder that another process fetches into" bad_folder
-like "$(cat "$T/err")" 'being fetched by another process' "and it says so"
+fails 10 'being fetched by another process' "a folder that another process fetches into" bad_folder
 kill -KILL $holder
 wait $holder 2>/dev/null
 good "a limit on the rate" rate=20000000 url="$base/ok/0/f"

@@ -28,8 +28,7 @@ forged=$(dirname "$(find "$T/forged" -name result.json)")
 exits 0 "unpacked, it replays" "$REPERF" replay "$forged"
 cp -r "$forged" "$T/old"
 sed -i 's/"value":8,/"value":9,/; s/"value": 8,/"value": 9,/' "$forged/result.json"
-exits 1 "with another value in result.json it does not" "$REPERF" replay "$forged"
-like "$(cat "$T/out")" 'value +result.json:[$].cells.1..*: kept 9, today.s rules derive 8' "which is said with both"
+prints 1 'value +result.json:[$].cells.1..*: kept 9, today.s rules derive 8' "with another value in result.json it does not" "$REPERF" replay "$forged"
 
 # What was started on the nodes is held against what was pinned and locked.
 rm -rf "$T/started" && mkdir "$T/started" && tar -C "$T/started" --zstd -xf tests/golden/cluster.tar.zst

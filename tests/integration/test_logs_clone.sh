@@ -36,8 +36,7 @@ audit "$T/plain" "a copy of the files"
 mv "$T/plain/runs" "$T/plain/mine/runs"
 audit "$T/plain" "below the folder that the manifest names"
 git -C "$T" init -q empty && git -C "$T/empty" commit -q --allow-empty -m none
-exits 2 "a repository without the commit" "$REPERF" audit my-report --logs "$T/empty"
-like "$(cat "$T/err")" "has no commit $commit, of the logs of my-report; git fetch" "says which, and what gets it"
+fails 2 "has no commit $commit, of the logs of my-report; git fetch" "a repository without the commit" "$REPERF" audit my-report --logs "$T/empty"
 git -C "$T/made" worktree add -q "$T/tree" HEAD
 audit "$T/tree" "a work tree of a clone"
 mkdir "$T/nothing"

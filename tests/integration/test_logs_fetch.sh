@@ -49,19 +49,16 @@ sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
     sed "s/0123456789abcdef0123456789abcdef01234567/$commit/; s#https://example.org/ours.git#$url#; s#\"train.log\"#\"runs/a/train.log\"#" >"$T/m/reports/my-report.json"
 export REPERF_MANIFESTS="$T/m"
 
-exits 2 "not fetched yet" "$REPERF" audit my-report --logs store
-like "$(cat "$T/err")" "the store does not have $url at $commit; reperf data fetch logs:my-report gets it" "says what gets it"
+fails 2 "the store does not have $url at $commit; reperf data fetch logs:my-report gets it" "not fetched yet" "$REPERF" audit my-report --logs store
 exits 4 "offline" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --offline
 exits 4 "the server's certificate is not trusted" "$REPERF" fetch logs:my-report
 exits 0 "a dry run" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --dry-run
 exits 2 "gets nothing" "$REPERF" audit my-report --logs store
 exits 0 "fetch" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
 is "$(jq -r '.items[0] | .noun + " " + .commit + " " + (.fetched | tostring)' "$T/out")" "source:$url@$commit $commit 1" "is of the pinned commit"
-exits 0 "audit" "$REPERF" audit my-report --logs store
-like "$(cat "$T/out")" "1 cell: 1 exact" "of that commit, not of the branch"
+prints 0 "1 cell: 1 exact" "audit" "$REPERF" audit my-report --logs store
 exits 0 "report" "$REPERF" report my-report --logs store
-exits 0 "explain" "$REPERF" explain resnet50/torch/fp32/n1g8/bs32 --logs store
-like "$(cat "$T/out")" "step 40/40" "shows the log's lines"
+prints 0 "step 40/40" "explain" "$REPERF" explain resnet50/torch/fp32/n1g8/bs32 --logs store
 exits 0 "again" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
 is "$(jq -r '.items[0].fetched' "$T/out")" 0 "fetches nothing"
 exits 0 "verify reads every object" "$REPERF" verify logs:my-report

@@ -241,8 +241,7 @@ if nodes_start; then
     exits 0 "a run" env REPERF_NODE="$program" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n1"
     [ -e "$T/work-n1/bin/reperf-node-$sum" ]
     ok $? "it did the work"
-    exits 6 "a run without" env REPERF_NODE=/no/such "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n2"
-    like "$(cat "$T/err")" 'reperf-node: .no.such: No such file' "says why"
+    fails 6 'reperf-node: .no.such: No such file' "a run without" env REPERF_NODE=/no/such "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n2"
     exits 0 "nodes clean, after both" "$REPERF" nodes clean "$INV:n[1-2]"
     is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "finds nothing of either"
 fi

@@ -48,15 +48,12 @@ inventory none none ""
 exits 2 "nothing to bring" "$REPERF" nodes provision "$T/docker.json"
 exits 2 "a runtime that takes no images" provision none
 exits 2 "an unknown engine" provision docker "$IMAGE" --runtime rocket
-exits 7 "an image without a digest" provision docker example.org/team/img:1
-like "$(cat "$T/err")" "is not pinned.*reperf data lock" "and what to do about it"
+fails 7 "is not pinned.*reperf data lock" "an image without a digest" provision docker example.org/team/img:1
 inventory apptainer apptainer "127.0.0.1:$MAIN"
-exits 7 "an engine that gets no images" provision apptainer
-like "$(cat "$T/err")" "runtime apptainer is untried" "is refused"
+fails 7 "runtime apptainer is untried" "an engine that gets no images" provision apptainer
 mkdir -p "$T/none"
 ln -sf "$(command -v sh)" "$T/none/sh"
-exits 7 "no engine" env PATH="$T/none" "$REPERF" nodes provision --locks "$LOCKS" "$T/docker.json" --image "$IMAGE"
-like "$(cat "$T/err")" "docker: not found on this node" "is said"
+fails 7 "docker: not found on this node" "no engine" env PATH="$T/none" "$REPERF" nodes provision --locks "$LOCKS" "$T/docker.json" --image "$IMAGE"
 
 from_registry() { # ENGINE
     local e=$1 saved
@@ -79,16 +76,14 @@ from_registry() { # ENGINE
     like "$(cat "$T/why.err")" "manifest unknown" "$e: in the engine's own words"
     forget "$e"
     inventory down "$e" "127.0.0.1:$(free_port)"
-    exits 4 "$e: a registry that is down" provision down
-    like "$(cat "$T/err")" "connection refused" "$e: after a few tries"
+    fails 4 "connection refused" "$e: a registry that is down" provision down
     saved=$(blob_path "$layer")
     cp "$saved" "$T/good"
     printf 'damaged!' | dd of="$saved" bs=1 seek=5000 conv=notrunc 2>/dev/null
     exits 5 "$e: a corrupt layer" provision "$e"
     is "$("$T/bin/$e" image inspect "$config" 2>/dev/null | jq length)" 0 "$e: leaves no image"
     cp "$T/good" "$saved"
-    exits 0 "$e: mended" provision "$e"
-    like "$(cat "$T/out")" "pulled +$config" "$e: it comes"
+    prints 0 "pulled +$config" "$e: mended" provision "$e"
 }
 
 from_store() { # ENGINE
@@ -96,8 +91,7 @@ from_store() { # ENGINE
     forget "$e"
     inventory "store-$e" "$e" ""
     rm -rf "$REPERF_STORE"
-    exits 2 "$e: without registry and not in the store" provision "store-$e"
-    like "$(cat "$T/err")" "reperf data fetch image:" "$e: what to do about it"
+    fails 2 "reperf data fetch image:" "$e: without registry and not in the store" provision "store-$e"
     exits 0 "$e: in the store" img fetch "$IMAGE" --offline --layout "$L"
     exits 0 "$e: loaded from there" provision "store-$e" "$IMAGE" --json
     is "$(way)" "('loaded', '$config')" "$e: as the same image"
@@ -116,8 +110,7 @@ if start_docker; then
     kill -CONT "$MAIN_PID"
     kill "$DOCKERD_PID"
     wait "$DOCKERD_PID" 2>/dev/null
-    exits 7 "docker: a daemon that is not there" provision docker
-    like "$(cat "$T/err")" "aemon" "is said"
+    fails 7 "aemon" "docker: a daemon that is not there" provision docker
 else
     skip "docker" "no dockerd can be started here: $(cat "$T/why")"
 fi
@@ -138,6 +131,5 @@ EOF2
 chmod +x "$T/bin/docker"
 exits 0 "a tag that a lock pins" "$REPERF" lock --locks "$LOCKS" "image:127.0.0.1:$MAIN/team/img:1"
 PATH="$T/bin:$PATH"
-exits 5 "an engine that has another image by that name" provision docker "127.0.0.1:$MAIN/team/img:1"
-like "$(cat "$T/err")" "the engine has sha256:0000.*, the pin is $config" "is not trusted"
+fails 5 "the engine has sha256:0000.*, the pin is $config" "an engine that has another image by that name" provision docker "127.0.0.1:$MAIN/team/img:1"
 tap_done

@@ -18,8 +18,7 @@ exits 0 "one word is a line for the shell" "$REPERF" nodes exec local -- 'echo a
 is "$(cat "$T/out")" $'local: a\nlocal: b\nlocal: c' "stdout and stderr, each line with the node's name, the last without its break too"
 exits 0 "more words are taken as they are" "$REPERF" nodes exec local -- printf '%s|' 'a  b' "\$HOME" ';'
 is "$(cat "$T/out")" "local: a  b|\$HOME|;|" "unexpanded"
-exits 3 "the command's status is the status" "$REPERF" nodes exec local -- 'exit 3'
-like "$(cat "$T/err")" 'warning: local: exit status 3$' "and said"
+fails 3 'warning: local: exit status 3$' "the command's status is the status" "$REPERF" nodes exec local -- 'exit 3'
 exits 124 "a command that takes too long" "$REPERF" nodes exec local --timeout 1 -- sleep 60
 exits 2 "no command" "$REPERF" nodes exec local
 exits 2 "a node that is not there" "$REPERF" nodes exec local --nodes n9 -- true

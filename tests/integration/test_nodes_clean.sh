@@ -34,14 +34,12 @@ has_job() { [ -n "$(job_pid)" ]; }
 await has_job
 ok $? "a run has a job"
 job=$(job_pid)
-exits 0 "while its orchestrator lives" "$REPERF" nodes clean local
-like "$(cat "$T/out")" "keep: process $run_pid works on the run" "it is left alone"
+prints 0 "keep: process $run_pid works on the run" "while its orchestrator lives" "$REPERF" nodes clean local
 kill -0 "$job"
 ok $? "the job runs on"
 kill -9 $run_pid
 wait $run_pid 2>/dev/null
-exits 0 "once that is dead: --dry-run" "$REPERF" nodes clean local --dry-run
-like "$(cat "$T/out")" 'repeat-1/attempt-1 +running +end$' "lists it"
+prints 0 'repeat-1/attempt-1 +running +end$' "once that is dead: --dry-run" "$REPERF" nodes clean local --dry-run
 like "$(cat "$T/out")" '^would end or remove 1, keep 0$' "and says what would be done"
 kill -0 "$job"
 ok $? "and does nothing"
@@ -97,8 +95,7 @@ JSON
     ok $? "and nothing is done"
     start_job n1 $run1 a/one/repeat-1/attempt-1/monitor # a job inside of another's folder
     p5=$(pid_of n1 $run1 a/one/repeat-1/attempt-1/monitor)
-    exits 0 "one run on one node" "$REPERF" nodes clean "$INV" $run1 --nodes n1
-    like "$(cat "$T/out")" '^ended 2, removed 1, kept 0$' "its jobs and its lease"
+    prints 0 '^ended 2, removed 1, kept 0$' "one run on one node" "$REPERF" nodes clean "$INV" $run1 --nodes n1
     await gone "$p1"
     ok $? "the job that ignores TERM is killed"
     await gone "$p5"
@@ -109,8 +106,7 @@ JSON
     kill -0 "$p2" "$p3"
     ok $? "those of the other nodes run on"
     echo "$run2 $(date +%s)" >"$T/work-n2/lease/holder" # renewed again, as it would be: however long the above took
-    exits 6 "all, and a node that nobody answers for" "$REPERF" nodes clean "$INV4"
-    like "$(cat "$T/out")" '^ended 1, removed 2, kept 3$' "the others are cleaned"
+    prints 6 '^ended 1, removed 2, kept 3$' "all, and a node that nobody answers for" "$REPERF" nodes clean "$INV4"
     like "$(cat "$T/err")" 'error: n4: ' "and it is named"
     await gone "$p2"
     ok $? "the other node's job is gone"
@@ -227,8 +223,7 @@ SH
     touch "$T/gone"
     exits 0 "one that ends meanwhile" "$REPERF" nodes clean "$T/docker.json"
     touch "$T/dead"
-    exits 7 "an engine that does not answer" "$REPERF" nodes clean "$T/docker.json"
-    like "$(cat "$T/err")" 'n5: the container engine does not answer: .*Cannot connect' "is no clean node"
+    fails 7 'n5: the container engine does not answer: .*Cannot connect' "an engine that does not answer" "$REPERF" nodes clean "$T/docker.json"
 
     # A fake Slurm on this machine.
     cat >"$T/bin/squeue" <<SH
@@ -249,7 +244,6 @@ SH
     exits 0 "and one of a run that is named" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json" $run1
     is "$(tail -n 1 "$T/cancelled")" 7 "too"
     touch "$T/slurm-dead"
-    exits 6 "a Slurm that does not answer" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json"
-    like "$(cat "$T/err")" 'n1: Slurm does not answer: .*Unable to contact' "is no clean cluster"
+    fails 6 'n1: Slurm does not answer: .*Unable to contact' "a Slurm that does not answer" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json"
 fi
 tap_done

@@ -9,8 +9,7 @@
 SETTINGS=(-C 'stacks[reperf].env.FLAGS_test=7' --set "\$.stacks[reperf].conditions.optimizer=none at all")
 plan() { "$REPERF" plan paddle-perf-2020 --case "$CASE" --profile smoke -v "$@"; }
 
-exits 0 "a plan with settings" plan "${SETTINGS[@]}"
-like "$(cat "$T/out")" '^set +stacks\[reperf\]\.env\.FLAGS_test: "7", in the report absent$' "it shows a new value"
+prints 0 '^set +stacks\[reperf\]\.env\.FLAGS_test: "7", in the report absent$' "a plan with settings" plan "${SETTINGS[@]}"
 like "$(cat "$T/out")" '^set +stacks\[reperf\]\.conditions\.optimizer: "none at all", in the report "' "and what was there before"
 like "$(cat "$T/out")" "FLAGS_test='?7" "the step has it"
 plan --json >"$T/plain.json"
@@ -35,8 +34,7 @@ for key in 'cases[0].cells[0].printed=1' 'id=other' 'stacks[reperf].id=x' 'sourc
     refused 2 'is what was published' "what was published: $key" "$key"
 done
 
-exits 0 "a run with settings" smoke --repeats 1 "${SETTINGS[@]}"
-like "$(cat "$T/out")" '^  stacks\[reperf\]\.env\.FLAGS_test: "7" here, absent published' "its verdict says what was set"
+prints 0 '^  stacks\[reperf\]\.env\.FLAGS_test: "7" here, absent published' "a run with settings" smoke --repeats 1 "${SETTINGS[@]}"
 F=$(run_folder "")
 is "$(sha256sum "$F/evidence/manifest/report.json" | cut -d' ' -f1)" "$(value "$T/set.json" "d['report_sha256']")" "the frozen report is the one that was planned from"
 diff <(tr ',' '\n' <manifests/reports/paddle-perf-2020.json) <(tr ',' '\n' <"$F/evidence/manifest/report.json") | grep -c '^>' >"$T/n"

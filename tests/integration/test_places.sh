@@ -35,15 +35,13 @@ sed 's/"id": "mine"/"id": "timm"/' "$T/example/manifests/formats/mine.json" >"$T
 is "$("$REPERF" --manifests="$T/first" measure "$T/example/logs/mine/train.log" --json | jq -r .verdict)" ambiguous "two of one's own that fit are both named"
 is "$("$REPERF" --manifests="$T/first" measure "$T/example/logs/mine/train.log" --format timm --json | jq -r '.records')" 4 "a format named like one of the program's is the user's own"
 cp "$T/first/reports/my-report.json" "$T/first/reports/other.json"
-exits 3 "a name that is not the id's" "$REPERF" --manifests "$T/first" lint other
-like "$(cat "$T/err")" "$T/first/reports/other.json" "is named where it lies"
+fails 3 "$T/first/reports/other.json" "a name that is not the id's" "$REPERF" --manifests "$T/first" lint other
 
 # The kept series of a user's report are next to it
 exits 0 "kept series are written" "$REPERF" audit my-report --logs "$T/example/logs" --write-series "$T/home/.local/share/reperf/manifests/series"
 sha=$(grep -o '[0-9a-f]\{64\}' "$T/err")
 sed -i "s/\"path\": \"mine\"/&, \"series_sha256\": \"$sha\"/" "$T/home/.local/share/reperf/manifests/reports/my-report.json"
-exits 0 "and the audit needs no logs" "$REPERF" audit my-report
-like "$(cat "$T/out")" '1 cell: 1 exact' "it is exact by them"
+prints 0 '1 cell: 1 exact' "and the audit needs no logs" "$REPERF" audit my-report
 cd "$ROOT" || exit 1
 is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(find manifests/reports -maxdepth 1 -name '*.json' | awk 'END {print NR + 1}')" "in the source tree ./manifests is the program's own"
 is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "whose kept series are its own"

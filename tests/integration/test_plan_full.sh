@@ -147,8 +147,7 @@ mkdir "$T/none"
 PATH="$T/none:/usr/bin:/bin" sh -c 'command -v docker podman' >/dev/null || {
     exits 7 "an image on top of another, without an engine" env PATH="$T/none:/usr/bin:/bin" images/build.sh mmseg-0.30.0
 }
-exits 3 "an image that is built has no lock" "$REPERF" lock image:reperf-cuda12
-like "$(cat "$T/err")" 'images/build.sh reperf-cuda12 --store makes it$' "and the message says what makes it"
+fails 3 'images/build.sh reperf-cuda12 --store makes it$' "an image that is built has no lock" "$REPERF" lock image:reperf-cuda12
 exits 2 "a Dockerfile has no --relock" images/build.sh mmseg-0.30.0 --relock
 jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/with-registry.json"
 "$REPERF" plan paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" --case '*/mmseg/*' >"$T/out" 2>"$T/err"

@@ -19,21 +19,17 @@ PY
 /usr/bin/python3 train.py >one.log 2>/dev/null
 "$REPERF" measure one.log --suggest mine.json >/dev/null 2>&1
 exits 0 "a run" "$REPERF" run --name one --repeats 2 --format mine.json -- python3 train.py
-exits 2 "a command's files are not in its run" "$REPERF" publish one -o "$T/pub"
-like "$(cat "$T/err")" '--files FOLDER names the files' "says what is missing"
+fails 2 '--files FOLDER names the files' "a command's files are not in its run" "$REPERF" publish one -o "$T/pub"
 is "$([ -e "$T/pub" ] && echo there)" "" "and nothing is written"
 echo "# faster now" >>train.py
-exits 5 "code that was changed since it made the number" "$REPERF" publish one -o "$T/pub" --files .
-like "$(cat "$T/err")" '--files .: train.py: not what it was when the run was made' "is named, and not published"
+fails 5 '--files .: train.py: not what it was when the run was made' "code that was changed since it made the number" "$REPERF" publish one -o "$T/pub" --files .
 mkdir empty
-exits 5 "files without the command's own" "$REPERF" publish one -o "$T/pub" --files empty
-like "$(cat "$T/err")" 'train.py .not there.' "are not what it needs"
+fails 5 'train.py .not there.' "files without the command's own" "$REPERF" publish one -o "$T/pub" --files empty
 exits 2 "one file is no folder" "$REPERF" publish one -o "$T/pub" --files train.py
 is "$([ -e "$T/pub" ] && echo there)" "" "nothing was written"
 sed -i '$d' train.py
-exits 0 "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours"
-like "$(cat "$T/err")" ': published: mine.json, one.log, train.py' "it says what it publishes"
-for f in README.md index.html picture.svg manifests/reports/train.json manifests/formats/mine.json \
+warns 0 ': published: mine.json, one.log, train.py' "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours" --author "A. Author"
+for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.yml manifests/reports/train.json manifests/formats/mine.json \
     manifests/overlays/code/train.py logs/train/command/unstated/n1g0/bs0/repeat-2.log; do
     is "$([ -s "$T/pub/$f" ] && echo there)" there "$f"
 done
@@ -51,8 +47,7 @@ mkdir "$T/ours" && cd "$T/ours" && cp "$T/work/train.py" "$T/work/mine.json" . |
 echo "lr: 1" >used.yaml && git init -q . && git add . && git commit -qm first
 exits 0 "a run of a git folder's command" "$REPERF" run --name tracked --repeats 1 --format mine.json -- python3 train.py
 echo "lr: 2" >used.yaml
-exits 5 "another file of git's was changed since" "$REPERF" publish tracked -o pub --files .
-like "$(cat "$T/err")" 'used.yaml: not what it was' "is named"
+fails 5 'used.yaml: not what it was' "another file of git's was changed since" "$REPERF" publish tracked -o pub --files .
 git commit -qam second
 exits 5 "committed or not" "$REPERF" publish tracked -o pub --files .
 echo "lr: 1" >used.yaml && git commit -qam third && for n in 01 02 03 04 05 06 07 08 09 10 11 12; do echo "$n" >note$n.txt; done
@@ -94,8 +89,7 @@ exits 0 "audit reads it" "$REPERF" audit "$T/big/" --json
 is "$(jq -r '.reports[0].cells[0] | "\(.verdict) \(.logs[0].sha256)"' "$T/out")" "exact $(sha256sum <"$R" | cut -d' ' -f1)" "as the log that it is"
 exits 0 "so does measure" "$REPERF" measure --format mine.json "$L.zst" --json
 is "$(jq -c '[.value, .records]' "$T/out")" "$("$REPERF" measure --format mine.json "$R" --json | jq -c '[.value, .records]')" "with the same number"
-exits 0 "explain shows its lines" env REPERF_MANIFESTS="$T/big/manifests" "$REPERF" explain long/command/unstated/n1g0/bs0
-like "$(cat "$T/out")" 'step 1/40000: loss' "from within it"
+prints 0 'step 1/40000: loss' "explain shows its lines" env REPERF_MANIFESTS="$T/big/manifests" "$REPERF" explain long/command/unstated/n1g0/bs0
 exits 0 "and compare takes two of them" "$REPERF" compare --format mine.json "$L.zst" "$R"
 
 # A dataset's description is published with the report that is given it.
@@ -112,48 +106,40 @@ S=$T/mine/manifests/datasets/seeds
 echo "$(printf x | sha256sum | cut -c1-64)  train/b/9.txt" >>"$S/tree.sha256"
 jq --arg d "$(sha256sum <"$S/tree.sha256" | cut -c1-64)" '.list.sha256 = $d' "$S/dataset.json" >"$T/changed.json"
 mv "$T/changed.json" "$S/dataset.json"
-exits 5 "a description that was changed since is another" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded2"
-like "$(cat "$T/err")" "dataset seeds: its description has changed since the run" "and is not published"
+fails 5 "dataset seeds: its description has changed since the run" "a description that was changed since is another" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded2"
 
 mkdir leak && cp train.py leak/ && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789" >leak/notes.txt
-exits 2 "a secret among the files" "$REPERF" publish one -o "$T/leaked" --files leak
-like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret' "is named, and not published"
+fails 2 'overlays/code/notes.txt: what looks like a secret' "a secret among the files" "$REPERF" publish one -o "$T/leaked" --files leak
 is "$([ -e "$T/leaked" ] && echo there)" "" "nor is anything else left"
 cp train.py code/
 exits 0 "so that it is tried again in the same folder" "$REPERF" publish one -o "$T/leaked" --files code
 
 mkdir long && cp train.py long/ && { head -c 1048570 /dev/zero | tr '\0' ' ' && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789"; } >long/notes.txt
-exits 2 "a secret across the end of what is read at a time" "$REPERF" publish one -o "$T/leaked2" --files long
-like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret at byte 10485[0-9][0-9]:' "is named with its place"
+fails 2 'overlays/code/notes.txt: what looks like a secret at byte 10485[0-9][0-9]:' "a secret across the end of what is read at a time" "$REPERF" publish one -o "$T/leaked2" --files long
 is "$([ -e "$T/leaked2/manifests/overlays/code/notes.txt" ] && echo there)" "" "nor is it written"
 
 # Audited from the folder and from a bare repository
 cd "$T" || exit 1
-exits 0 "audit FOLDER" "$REPERF" audit "$T/pub/"
-like "$(cat "$T/out")" '1 cell: 1 exact' "recomputes the number from the raw logs"
+prints 0 '1 cell: 1 exact' "audit FOLDER" "$REPERF" audit "$T/pub/"
 exits 0 "its name alone is enough where no report has it" "$REPERF" audit pub
 exits 0 "its report validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$T/pub/manifests/reports/train.json"
 (cd "$T/pub" && git init -q . && git add -A && git commit -qm publish)
 git clone -q --bare "$T/pub" "$T/pub.git" && git -C "$T/pub.git" config uploadpack.allowAnySHA1InWant true
 C=$(git -C "$T/pub" rev-parse HEAD)
 U="file://$T/pub.git@$C"
-exits 0 "audit URL@COMMIT" "$REPERF" audit "$U"
-like "$(cat "$T/out")" '1 cell: 1 exact' "recomputes it, too"
+prints 0 '1 cell: 1 exact' "audit URL@COMMIT" "$REPERF" audit "$U"
 exits 0 "the same with the report's path" "$REPERF" audit "$U:manifests/reports/train.json"
 "$REPERF" lint "$U" >"$T/out" 2>"$T/err"
 is "$(($? < 2))" 1 "lint URL@COMMIT"
 exits 0 "report URL@COMMIT" "$REPERF" report "$U"
 exits 0 "plan URL@COMMIT" "$REPERF" plan "$U"
-exits 0 "the repository's folder is an address, too" "$REPERF" audit "pub.git@$C"
-like "$(cat "$T/out")" '1 cell: 1 exact' "with the same number"
-exits 4 "and so is what git clones by SSH" "$REPERF" audit "git@nobody.invalid:me/ours.git@$C"
-like "$(cat "$T/err")" 'ssh://git@nobody.invalid/me/ours.git|ssh://nobody.invalid/me/ours.git' "by its URL"
+prints 0 '1 cell: 1 exact' "the repository's folder is an address, too" "$REPERF" audit "pub.git@$C"
+fails 4 'ssh://git@nobody.invalid/me/ours.git|ssh://nobody.invalid/me/ours.git' "and so is what git clones by SSH" "$REPERF" audit "git@nobody.invalid:me/ours.git@$C"
 exits 2 "a branch is no pin" "$REPERF" audit "file://$T/pub.git@main"
 
 # Somebody else, elsewhere: shown, and not run unless trusted
 export REPERF_STATE="$T/other/state" REPERF_STORE="$T/other/store"
-exits 2 "run URL@COMMIT without a terminal" "$REPERF" run "$U"
-like "$(cat "$T/err")" "train.py.*" "what it would run is shown"
+fails 2 "train.py.*" "run URL@COMMIT without a terminal" "$REPERF" run "$U"
 like "$(cat "$T/err")" "outside any container, then --trust $C" "and how it is trusted"
 is "$([ -d "$REPERF_STATE/runs" ] && echo there)" "" "nothing was run"
 exits 2 "another commit" "$REPERF" run "$U" --trust 0000000000000000000000000000000000000000
@@ -172,12 +158,9 @@ exits 0 "resume" "$REPERF" resume again
 git -C "$T/pub" archive --prefix=ours-main/ -o "$T/pub.tar.gz" HEAD
 A=$(sha256sum <"$T/pub.tar.gz" | cut -c1-64)
 exits 0 "audit ARCHIVE" "$REPERF" audit "$T/pub.tar.gz"
-exits 2 "run ARCHIVE is not trusted either" "$REPERF" run "$T/pub.tar.gz"
-like "$(cat "$T/err")" "then --trust $A" "its digest is what is trusted"
-exits 0 "run ARCHIVE" "$REPERF" run "$T/pub.tar.gz" --trust "$A" --repeats 1
-like "$(cat "$T/out")" ' reproduced' "reproduces it"
-exits 2 "a sealed run is no such folder" "$REPERF" plan "$(find "$T/pub/archives" -name '*.tar.zst')"
-like "$(cat "$T/err")" 'reperf publish makes a folder' "which is said"
+fails 2 "then --trust $A" "run ARCHIVE is not trusted either" "$REPERF" run "$T/pub.tar.gz"
+prints 0 ' reproduced' "run ARCHIVE" "$REPERF" run "$T/pub.tar.gz" --trust "$A" --repeats 1
+fails 2 'reperf publish makes a folder' "a sealed run is no such folder" "$REPERF" plan "$(find "$T/pub/archives" -name '*.tar.zst')"
 head -c 700 "$T/pub.tar.gz" >"$T/cut.tar.gz"
 exits 5 "a truncated archive" "$REPERF" audit "$T/cut.tar.gz"
 

@@ -100,8 +100,7 @@ sed -i 's/"value": 8,/"value": 9,/' "$T/changed/result.json"
 exits 1 "replay of a changed result" "$REPERF" replay "$T/changed"
 rm -r "$T/changed" && cp -r "$T/unpacked" "$T/changed"
 head -c 900 "$T/unpacked/logs/raw/$CASE/repeat-2.log" >"$T/changed/logs/raw/$CASE/repeat-2.log"
-exits 5 "replay of a cut log" "$REPERF" replay "$T/changed"
-like "$(cat "$T/err")" "repeat-2.log" "and it names the log"
+fails 5 "repeat-2.log" "replay of a cut log" "$REPERF" replay "$T/changed"
 rm -r "$T/changed" && cp -r "$T/unpacked" "$T/changed"
 cp "$T/unpacked/series/$CASE/repeat-1.json" "$T/changed/series/$CASE/repeat-9.json"
 exits 5 "replay with a series too many" "$REPERF" replay "$T/changed"
@@ -147,8 +146,7 @@ fails_as hangs 124 timeout "deadline of 3 s" 3
 # A speed that changes for good is no failure of a run that claims no number: the case ran, and the doubt stands beside it.
 forget_runs
 mode levels
-exits 0 "a smoke run on a machine whose load changes" smoke --repeats 1
-like "$(cat "$T/out")" "repeat 1 is tainted: log: two_levels: two levels: " "says what is to be doubted"
+prints 0 "repeat 1 is tainted: log: two_levels: two levels: " "a smoke run on a machine whose load changes" smoke --repeats 1
 is "$("$REPERF" report last --json | jq -c '.cells[0] | [.verdict, .value > 0, .repeats[0].counts, (.repeats[0].taints[0] | contains("two_levels"))]')" \
     '["not_comparable",true,true,true]' "it ran, and claims nothing"
 exits 0 "and its archive replays" "$REPERF" replay last
@@ -187,12 +185,9 @@ exits 2 "an unknown profile" "$REPERF" run paddle-perf-2020 --profile tiny
 exits 2 "no report" "$REPERF" run
 exits 2 "an unknown report" "$REPERF" run no-such-report
 exits 2 "an unknown inventory" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes no-such:node1
-exits 2 "an image without a digest" smoke --image reperf-cpu=localhost:5000/reperf/cpu:latest
-like "$(cat "$T/err")" "without a digest it is unknown what will run" "and why it is refused"
-exits 2 "an image that no case runs in" smoke --image "reperf-cqu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
-like "$(cat "$T/err")" "reperf-cqu: no case of paddle-perf-2020 runs in that image" "and which it is"
-exits 2 "an image where nothing runs in one" smoke --image "reperf-cpu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
-like "$(cat "$T/err")" "runtime none" "is not ignored"
+fails 2 "without a digest it is unknown what will run" "an image without a digest" smoke --image reperf-cpu=localhost:5000/reperf/cpu:latest
+fails 2 "reperf-cqu: no case of paddle-perf-2020 runs in that image" "an image that no case runs in" smoke --image "reperf-cqu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
+fails 2 "runtime none" "an image where nothing runs in one" smoke --image "reperf-cpu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
 exits 2 "a run id of another shape" smoke --run-id ../../x
 forget_runs
 mkdir -p "$T/gone"
@@ -200,13 +195,10 @@ printf '{"schema_version":1,"id":"gone","title":"nobody is there","remote":"ssh"
     '{"name":"gone","address":"127.0.0.1","port":1,"user":"nobody","gpus":0,"fast_address":null,"work_folder":null,"groups":[]}' >"$T/gone/i.json"
 printf 'Host *\n  ConnectTimeout 1\n' >"$T/gone/config"
 gone() { REPERF_SSH_CONFIG="$T/gone/config" REPERF_OUTAGE=$1 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --nodes "$T/gone/i.json"; } # SECONDS
-exits 2 "a node is waited for no time at all" gone 0
-like "$(cat "$T/err")" "REPERF_OUTAGE: expected 1 to 86400, found 0" "and what was expected"
-exits 6 "a node that cannot be reached" gone 2
-like "$(cat "$T/err")" "unreachable for ([2-9]|[1-9][0-9]+)[. ]" "is waited for as long as was said"
+fails 2 "REPERF_OUTAGE: expected 1 to 86400, found 0" "a node is waited for no time at all" gone 0
+fails 6 "unreachable for ([2-9]|[1-9][0-9]+)[. ]" "a node that cannot be reached" gone 2
 like "$(cat "$T/err")" "nothing is sealed: reperf resume" "what can be done is said"
-exits 0 "its status" "$REPERF" status last
-like "$(cat "$T/out")" "interrupted: .*(unreachable|nodes)" "says that it ended, and why"
+prints 0 "interrupted: .*(unreachable|nodes)" "its status" "$REPERF" status last
 exits 2 "resume of no run" "$REPERF" resume 20990101T000000.000Z-00000000
 
 # --- status, history ---

@@ -49,17 +49,14 @@ is "$(grep -c 'batch-differs' "$T/out")" 0 "it contradicts no row that prints no
 is "$("$REPERF" audit "$T/stated/" --json 2>"$T/err" | jq -r '.reports[0].cells[0].logs[0].path')" stated/command/unstated/n1g0/bs0/repeat-1.log "its logs have paths below the folder"
 
 # What fails
-exits 8 "its exit status counts" "$REPERF" run --repeats 1 -- sh -c 'exit 3'
-like "$(cat "$T/out")" 'ended with exit status 3' "and is said"
-exits 9 "a log without a number" "$REPERF" run --repeats 1 -- echo hello
-like "$(cat "$T/out")" 'measure LOG --suggest FILE' "says what makes one"
+prints 8 'ended with exit status 3' "its exit status counts" "$REPERF" run --repeats 1 -- sh -c 'exit 3'
+prints 9 'measure LOG --suggest FILE' "a log without a number" "$REPERF" run --repeats 1 -- echo hello
 exits 2 "a format that is not there" "$REPERF" run --format none-such -- true
 exits 2 "a report with --format" "$REPERF" run --format mine.json node-health
 exits 2 "neither report nor command" "$REPERF" run --repeats 1 --
 exits 2 "both" "$REPERF" run node-health -- true
 exits 2 "--data is a report's" "$REPERF" run --data synthetic -- true
-exits 7 "an inventory whose nodes run containers" "$REPERF" run --nodes local-docker -- true
-like "$(cat "$T/out")" 'names no image .*, and so needs nodes with runtime none' "says what it lacks"
+prints 7 'names no image .*, and so needs nodes with runtime none' "an inventory whose nodes run containers" "$REPERF" run --nodes local-docker -- true
 exits 0 "an uncommitted change" sh -c 'echo "# more" >>train.py'
 exits 0 "a log of a known format needs no --format" "$REPERF" run --name known --repeats 1 --json -- cat "$ROOT/tests/integration/formats/timm.log"
 is "$(jq '.cells[0].value | floor' "$T/out")" 113 "and gives what measure gives"
@@ -86,8 +83,7 @@ like "$(jq -r '.cells[0].why' "$T/out")" "after $N repeats; --within asked for 3
 exits 0 "and the archive derives" "$REPERF" verify --unsigned more
 is "$("$REPERF" status more --json | jq "[.. | .repeats? // empty | numbers][0]")" "$N" "status counts those that were needed"
 rm -f count
-exits 0 "never narrow enough" "$REPERF" run --name wide --within 0.1% --repeats 2 --repeats-max 3 --format mine.json -- ./noisy.sh
-like "$(cat "$T/out")" 'which was not reached' "it is said"
+prints 0 'which was not reached' "never narrow enough" "$REPERF" run --name wide --within 0.1% --repeats 2 --repeats-max 3 --format mine.json -- ./noisy.sh
 exits 2 "--within with one repeat" "$REPERF" run --within 1% --repeats 1 -- true
 exits 2 "fewer at most than at least" "$REPERF" run --within 1% --repeats-max 2 -- true
 
@@ -96,8 +92,7 @@ mkdir -p "$T/edited" && cp train.py mine.json "$T/edited/" && cd "$T/edited" || 
 exits 5 "a script that changes after its first repeat" "$REPERF" run --name edited --repeats 3 --format mine.json -- sh -c 'python3 train.py && echo "# more" >>train.py' train.py
 like "$(cat "$T/err")" 'repeat 2: train.py: not what it was when the run was made: a repeat now would be of another program; put it back and resume, or start a new run' "no second repeat is made of another program"
 is "$(grep -c 'given up' "$T/err")" 0 "which is said once"
-exits 5 "nor by resume" "$REPERF" resume edited
-like "$(cat "$T/err")" 'repeat 2: train.py: not what it was' "for the same reason"
+fails 5 'repeat 2: train.py: not what it was' "nor by resume" "$REPERF" resume edited
 E=$(find "$REPERF_STATE/runs" -path "*$(readlink "$REPERF_STATE/names/edited")/evidence")
 is "$(find "$E/logs/raw" -name 'repeat-*.log' | wc -l)" 1 "one repeat was made"
 is "$(jq -c '[.command.folder, .command.commit, (.command.files | map(.name)), .command.changed]' "$E/environment/local.json")" "[\"$T/edited\",null,[\"train.py\"],[]]" "what its words name is a condition"
@@ -128,8 +123,7 @@ cat >manifests/reports/ours.json <<'JSON'
  "cases": [{"id": "net/tool/fp32/n1g0/bs8", "stack": "tool", "environment": null, "group": "tool", "format": "mine", "rule": null,
    "baseline": null, "logs": [], "conditions": {}, "cells": []}]}
 JSON
-exits 0 "it runs without an image" "$REPERF" run ours --name ours --repeats 1
-like "$(cat "$T/out")" 'net/tool/fp32/n1g0/bs8 +1 +10[01]' "its format and overlay are found"
+prints 0 'net/tool/fp32/n1g0/bs8 +1 +10[01]' "it runs without an image" "$REPERF" run ours --name ours --repeats 1
 exits 0 "and verifies" "$REPERF" verify --unsigned ours
 is "$(find "$REPERF_STATE"/runs/*/evidence -path '*tool/train.py' | wc -l)" 1 "the overlay is part of the evidence"
 for c in "verify birds" "fetch dataset:birds --dry-run" "list datasets"; do

@@ -48,12 +48,9 @@ is "$("$T/bin/docker" ps -aq | wc -l)" 0 "no container is left"
 export DOCKER_CONFIG="$T/config"
 docker context create here --docker "host=$DOCKER" >/dev/null 2>&1
 docker context create far --docker host=ssh://who@far.invalid >/dev/null 2>&1
-exits 0 "an engine of docker's context" env DOCKER_CONTEXT=here "$REPERF" nodes provision "$T/here.json" --image "$image"
-like "$(cat "$T/out")" 'there ' "has the image"
-exits 7 "none at another address" env DOCKER_HOST=tcp://127.0.0.1:1 "$REPERF" run "${ask[@]}" --offline
-like "$(cat "$T/err")" "tcp://127.0.0.1:1 .DOCKER_HOST. would look for this run's folders on its own machine" "which is why"
-exits 7 "none by a context of another machine" env DOCKER_CONTEXT=far "$REPERF" run "${ask[@]}" --offline
-like "$(cat "$T/err")" "ssh://who@far.invalid .docker's context. would look" "likewise"
+prints 0 'there ' "an engine of docker's context" env DOCKER_CONTEXT=here "$REPERF" nodes provision "$T/here.json" --image "$image"
+fails 7 "tcp://127.0.0.1:1 .DOCKER_HOST. would look for this run's folders on its own machine" "none at another address" env DOCKER_HOST=tcp://127.0.0.1:1 "$REPERF" run "${ask[@]}" --offline
+fails 7 "ssh://who@far.invalid .docker's context. would look" "none by a context of another machine" env DOCKER_CONTEXT=far "$REPERF" run "${ask[@]}" --offline
 if command -v podman >/dev/null; then
     exits 7 "nor podman's" env CONTAINER_HOST=ssh://who@far.invalid/sock "$REPERF" nodes provision "$T/here.json" --runtime podman --image "$image"
     like "$(cat "$T/err")" "ssh://who@far.invalid/sock .CONTAINER_HOST. would look" "either"

@@ -20,8 +20,7 @@ exits 0 "status by name" "$REPERF" status first.one --json
 is "$(jq -r '.runs[0] | .run + " " + .name' "$T/out")" "$id first.one" "says id and name"
 cp "$T/out" "$T/status.json"
 exits 0 "which validates" "${V[@]}" manifests/schema/status.json "$T/status.json"
-exits 0 "status of all" "$REPERF" status
-like "$(cat "$T/out")" "$id \(first.one\)" "has the name, too"
+prints 0 "$id \(first.one\)" "status of all" "$REPERF" status
 exits 2 "a name that is taken" smoke --name first.one --repeats 1
 is "$(find "$REPERF_STATE/runs" -mindepth 1 -maxdepth 1 | wc -l)" 1 "begins no run"
 for name in last 2026 -x 'a/b' ''; do
@@ -60,8 +59,7 @@ is "$(jq -c '.runs[0].repeat_states[0] | [.state, .step, .steps]' "$T/slow.json"
 is "$(jq -c '.runs[0].repeat_states[0] | [.value, .unit, .samples]' "$T/slow.json")" '[8,"samples/s",1]' "what its log gives so far, by its rule: one sample after the warm-up"
 ok "$(jq -e '.runs[0].repeat_states[0].seconds_left >= 0' "$T/slow.json" >/dev/null; echo $?)" "and what is left at that pace"
 exits 0 "which validates" "${V[@]}" manifests/schema/status.json "$T/slow.json"
-exits 0 "as text" "$REPERF" status slow
-like "$(cat "$T/out")" 'running +local +0 +8 samples/s +5/20 +[0-9]+ (s|min)' "likewise"
+prints 0 'running +local +0 +8 samples/s +5/20 +[0-9]+ (s|min)' "as text" "$REPERF" status slow
 touch "$T/fake/go"
 wait "$pid"
 is "$?" 0 "it ends"
@@ -83,8 +81,7 @@ exits 0 "its document validates" "${V[@]}" manifests/schema/run-output.json "$T/
 is "$(jq -r '[.run, .folder, .archive, .cells[0].verdict, .cells[0].cause] | tostring' "$T/none.json")" '[null,null,null,"not_run","container"]' \
     "it has the cell and its cause, and no archive"
 is "$(find "$REPERF_STATE" | sort | sha256sum)" "$before" "no run, name or archive was made"
-exits 7 "as text" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke
-like "$(cat "$T/out")" 'nothing could run: no run was started' "it says so"
+prints 7 'nothing could run: no run was started' "as text" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke
 like "$(head -n 1 "$T/out")" '^0 of 1 ran; 1 could not run: resnet50/paddle/fp32/n1g1/bs96$' "and begins with which case did not"
 exits 0 "history" "$REPERF" history
 is "$(grep -c not_run "$T/out")" 0 "knows nothing of it"

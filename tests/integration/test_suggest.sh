@@ -62,8 +62,7 @@ for line in 'step @ speed 2.1@ samples/s 640.5' 'step @ resnet50 2.1@ samples/s 
     like "$(cat "$T/out")" '^not decided: 12 units stand between two numbers' "$line: not decided, and it is said"
 done
 lines 6 'batch_size: @6 latency: 3.5 speed: 25@.5 images/s' >"$T/sizes.log"
-exits 9 "batches of several sizes" "$REPERF" measure "$T/sizes.log" --suggest "$T/no.json"
-like "$(cat "$T/out")" 'A table: no one number follows' "are a table, and no format is made"
+prints 9 'A table: no one number follows' "batches of several sizes" "$REPERF" measure "$T/sizes.log" --suggest "$T/no.json"
 lines 6 'pass @: copied 1024 blocks, bandwidth: 10@.5 MB/s' >"$T/copy.log"
 exits 0 "operations, by a pattern" "$REPERF" measure "$T/copy.log" --pattern 'copied (?<value>\d+) blocks' --unit IOPS
 
@@ -89,8 +88,7 @@ exits 0 "a pattern in milliseconds" "$REPERF" measure "$L/home-time.log" --patte
 is "$(jq -r '"\(.unit) \(.series[-1].value)"' "$T/out")" "s 0.3" "is shown in seconds"
 for loss in "loss nan" "Loss: -inf" "{'loss': NaN}"; do
     for i in 1 2 3 4 5 6; do echo "step $i 63$i.5 samples/s, $([ "$i" -lt 4 ] && echo "loss 2.$i" || echo "$loss")"; done >"$T/nan.log"
-    exits 9 "$loss, of which neither pattern nor format speaks" "$REPERF" measure "$T/nan.log" --pattern '(?<value>[\d.]+) samples/s' --unit samples/s
-    like "$(cat "$T/err")" 'line 4: the loss is not a finite number$' "is no training, whatever its rate"
+    fails 9 'line 4: the loss is not a finite number$' "$loss, of which neither pattern nor format speaks" "$REPERF" measure "$T/nan.log" --pattern '(?<value>[\d.]+) samples/s' --unit samples/s
     sed 's/, .*l/\n&/I' "$T/nan.log" >"$T/apart.log"
     exits 9 "and on a line of its own" "$REPERF" measure "$T/apart.log" --pattern '(?<value>[\d.]+) samples/s' --unit samples/s
 done
@@ -106,8 +104,7 @@ exits 2 "a format file that is not there" "$REPERF" measure "$L/home-rate.log" -
 # Files of other kinds: what to do with them.
 while IFS='|' read -r bytes said; do
     printf '%b' "$bytes" >"$T/other"
-    exits 9 "no log: $bytes" "$REPERF" measure "$T/other"
-    like "$(cat "$T/err")" "$said" "says $said"
+    fails 9 "$said" "no log: $bytes" "$REPERF" measure "$T/other"
 done <<'END'
 PK\x03\x04abc|ZIP archive.*export the sheet as CSV
 \x1f\x8b\x08x|gzip -dc FILE . reperf measure -
@@ -116,8 +113,7 @@ PK\x03\x04abc|ZIP archive.*export the sheet as CSV
 |it is empty
 END
 mkdir "$T/no-logs"
-exits 2 "a folder without a log" "$REPERF" measure "$T/no-logs"
-like "$(cat "$T/err")" 'a log is named by its file' "says how a log is named"
+fails 2 'a log is named by its file' "a folder without a log" "$REPERF" measure "$T/no-logs"
 
 # A table: its columns go by their heads, and the format reads rows only below that head.
 {
@@ -125,8 +121,7 @@ like "$(cat "$T/err")" 'a log is named by its file' "says how a log is named"
     echo "step | images/s | loss"
     for ((i = 1; i <= 14; i++)); do echo "$((i * 10)) | $((1200 + i % 3)).5 | 1.$i"; done
 } >"$T/table.log"
-exits 9 "a table of numbers" "$REPERF" measure "$T/table.log"
-like "$(cat "$T/out")" 'column images/s +1200.5 +1202.5 +a rate, images/s' "its column goes by its head"
+prints 9 'column images/s +1200.5 +1202.5 +a rate, images/s' "a table of numbers" "$REPERF" measure "$T/table.log"
 exits 11 "its format" "$REPERF" measure "$T/table.log" --suggest "$T/table.json"
 is "$(jq -c '.series[0].after' "$T/table.json")" '{"literal":"images/s","pattern":"step\\s+\\|\\s+images/s\\s+\\|\\s+loss"}' "begins below the head"
 exits 0 "which reads it" "$REPERF" measure "$T/table.log" --format "$T/table.json" --json

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
 # Only: @ptx build/cuda/sm_90
-# The kernels' PTX on a machine for it: every operation as of sm_90, and faults planted in copies of the PTX. Whole networks and the other
+# The kernels' PTX on a machine for it: every operation in AMP as of sm_90, and faults planted in copies of the PTX. Whole networks and the other
 # architectures: test_wl_ptx_70.sh and its like.
 # shellcheck source=tests/integration/ptx_lib.sh
 . "$(dirname "$0")/ptx_lib.sh"
@@ -27,7 +27,8 @@ plants() {
 }
 
 ptx_of 90
-holds "sm_90: every operation but attention_bwd, whose cases are long" test_device -attention_bwd
+# AMP has kernels of both types.
+REPERF_TEST_PRECISION=amp holds "sm_90: every operation in AMP but attention_bwd, whose cases are long" test_device -attention_bwd
 coverage 90
 sed 's/^/# not run here: /' "$T/missing"
 plants

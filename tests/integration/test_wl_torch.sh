@@ -10,4 +10,4 @@ if ! "$python" -c 'import importlib.util as u, sys; sys.exit(not all(u.find_spec
     tap_done
 fi
 export OMP_WAIT_POLICY=passive # this machine may have other work
-"$python" tests/workloads/check_torch_all.py "$TRAIN" "$T"
+"$python" tests/workloads/check_torch.py "$TRAIN" "$T"

@@ -5,28 +5,27 @@
 . "$(dirname "$0")/../tap_lib.sh"
 run=("$TRAIN" --model resnet50)
 
-exits 0 "trains 20 steps" "${run[@]}" --device cpu --image 64 --batch 4 --steps 20 --lr 0.01
+exits 0 "trains 10 steps" "${run[@]}" --device cpu --image 32 --batch 4 --steps 10 --lr 0.003
 /usr/bin/python3 - "$T/out" <<'PY'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 events = [line["event"] for line in lines]
 steps = [line for line in lines if line["event"] == "step"]
-assert events == ["run_start"] + ["step"] * 20 + ["run_stop"], events
-assert [s["step"] for s in steps] == list(range(1, 21))
-assert lines[0]["backend"] in ("cpu-plain", "cpu-onednn") and lines[0]["image"] == [64, 64]
+assert events == ["run_start"] + ["step"] * 10 + ["run_stop"], events
+assert [s["step"] for s in steps] == list(range(1, 11))
+assert lines[0]["backend"] in ("cpu-plain", "cpu-onednn") and lines[0]["image"] == [32, 32]
 # 7.3 nats at the start; the fixed batch is learnt by heart.
 assert steps[0]["loss"] > 5 and steps[-1]["loss"] < 0.5, (steps[0]["loss"], steps[-1]["loss"])
 for s in steps:
     assert abs(s["samples_per_s"] - 4e9 / s["step_time_ns"]) < 1e-6 * s["samples_per_s"]
 stop = lines[-1]
 assert stop["elapsed_ns"] == sum(s["step_time_ns"] for s in steps)
-assert abs(stop["samples_per_s"] - 80e9 / stop["elapsed_ns"]) < 1e-6 * stop["samples_per_s"]
+assert abs(stop["samples_per_s"] - 40e9 / stop["elapsed_ns"]) < 1e-6 * stop["samples_per_s"]
 PY
 ok $? "its lines are whole JSON, in order, agree with each other, and the loss falls"
 
 # On a machine with a GPU it is hidden; a machine without one reports what it lacks; a build without CUDA says so.
-exits 2 "cuda without a GPU is refused, not replaced" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda
-like "$(cat "$T/err")" 'no CUDA backend|no NVIDIA driver|driver knows CUDA up to|no GPU that this process may see' "and says why"
+fails 2 'no CUDA backend|no NVIDIA driver|driver knows CUDA up to|no GPU that this process may see' "cuda without a GPU is refused, not replaced" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda
 is "$(wc -c <"$T/out")" 0 "before any line"
 exits 2 "amp there likewise" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda --precision amp
 exits 2 "an unknown device is refused" "${run[@]}" --device tpu
@@ -76,8 +75,7 @@ of_event() { # FILE EVENT KEY: of the last line of an event
 is "$(measured "$T/reached.jsonl" accuracy-last)" "$(of_event "$T/reached.jsonl" eval value)  ok" "measure reads the last accuracy"
 like "$(measured "$T/reached.jsonl" time-to-train)" '^[0-9.]+ s ok$' "and the time to train"
 is "$(measured "$T/reached.jsonl" run-stop)" "$(of_event "$T/reached.jsonl" run_stop samples_per_s) samples/s ok" "a run that its target ended is whole"
-exits 8 "a target that is not reached" "${learn[@]}" --steps 8 --until 1
-like "$(cat "$T/err")" 'top1 is .* after the last of 8 steps, the target was not reached' "is said"
+fails 8 'top1 is .* after the last of 8 steps, the target was not reached' "a target that is not reached" "${learn[@]}" --steps 8 --until 1
 is "$(grep -c '"event":"eval"' "$T/out") $(of_event "$T/out" time_to_train reached) $(of_event "$T/out" run_stop steps)" "2 False 8" "after every 6th step and the last"
 is "$(measured "$T/out" time-to-train)" "None s no_metric" "and has no time to train"
 exits 2 "evaluation on a GPU is refused, not left out" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda --eval-every 5
