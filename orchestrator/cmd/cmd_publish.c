@@ -41,7 +41,7 @@
 #define NAMED_MAX        10
 
 struct args {
-    const char *output, *title, *files;
+    const char *output, *title, *files, *author;
 };
 
 static const struct opt OPTS[] = {
@@ -51,6 +51,8 @@ static const struct opt OPTS[] = {
     OPT(struct args, files, "files",
         "for a run of a command: the files that it needs, which are published too",
         .value = "FOLDER"),
+    OPT(struct args, author, "author", "also write CITATION.cff, with this author",
+        .value = "NAME"),
     OPT_END,
 };
 
@@ -541,10 +543,26 @@ static int add_readme(struct publish *p, struct strbuf *out, struct err *err)
 
 static int put_rest(const struct cmd_ctx *ctx, struct publish *p, struct err *err)
 {
+    static const char CI[] =
+        "# Put reperf in PATH first: it is built from its repository with `make deb`.\n"
+        "name: audit\non: [push]\njobs:\n  audit:\n    runs-on: ubuntu-latest\n    steps:\n"
+        "      - uses: actions/checkout@v4\n      - run: reperf audit . && reperf lint .\n";
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
-    return put_pages(ctx, p, err) < 0 || add_readme(p, &text, err) < 0
-               ? -1
-               : put_text(p, "README.md", strbuf_str(&text), err);
+    if (put_pages(ctx, p, err) < 0 ||
+        put_text(p, ".github/workflows/audit.yml", STR_LIT(CI), err) < 0) {
+        return -1;
+    }
+    if (p->args->author) {
+        strbuf_printf(&text,
+                      "cff-version: 1.2.0\nmessage: Please cite this report.\ntitle: \"%.*s\"\n"
+                      "authors:\n  - name: \"%s\"\n",
+                      STR_ARG(p->report.title), p->args->author);
+        if (put_text(p, "CITATION.cff", strbuf_str(&text), err) < 0) {
+            return -1;
+        }
+        strbuf_clear(&text);
+    }
+    return add_readme(p, &text, err) < 0 ? -1 : put_text(p, "README.md", strbuf_str(&text), err);
 }
 
 static int open_runs(const struct cmd_ctx *ctx, const struct opt_list *names, struct publish *p,

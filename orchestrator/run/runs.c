@@ -140,9 +140,8 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
     return 0;
 }
 
-/* Of a sealed run the cells follow from its logs (run/journal_check.h). ERR_INTEGRITY if its files are not what a run leaves. */
-static int load_info(struct arena *arena, const struct rundir *dir, struct run_info *ret_info,
-                     struct err *err)
+int run_info_load(struct arena *arena, const struct rundir *dir, struct run_info *ret_info,
+                  struct err *err)
 {
     struct run_info info = {.dir = *dir};
     char time[RFC3339_MAX];
@@ -160,7 +159,7 @@ void run_info_look(struct arena *arena, const struct rundir *dir, struct run_inf
 {
     char time[RFC3339_MAX];
     struct err err = {0};
-    if (load_info(arena, dir, ret_info, &err) == 0) {
+    if (run_info_load(arena, dir, ret_info, &err) == 0) {
         return;
     }
     run_id_time(dir->id, time);
@@ -185,7 +184,7 @@ enum clean_run run_use(struct arena *arena, const char *state, struct str run, c
         *ret_why = arena_printf(arena, "process %lld works on the run", (long long)holder);
         return CLEAN_RUN_HELD;
     }
-    if (load_info(arena, &dir, &info, &ignored) < 0) {
+    if (run_info_load(arena, &dir, &info, &ignored) < 0) {
         return CLEAN_RUN_RESUMABLE;
     }
     return strcmp(info.state, "sealed") == 0 || strcmp(info.state, "cancelled") == 0
