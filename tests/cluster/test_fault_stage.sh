@@ -9,7 +9,7 @@ cluster_reset || exit 1
 N="$S/inventory-none.json"
 copy() { timeout 400 "$REPERF" nodes copy "$N" --json "$@" >"$T/out" 2>"$T/err"; }
 ways() { jq -r '[.nodes[] | .way // .error.code] | join(" ")' "$T/out"; }
-file() { head -c 40000000 /dev/urandom >"$T/$1"; }
+file() { head -c 20000000 /dev/urandom >"$T/$1"; }
 have() { # FILE NODE...: these have it, byte for byte
     local node bad=0 name=$1 sum
     sum=$(sha256sum <"$T/$name")
@@ -49,14 +49,14 @@ node_rate 3 40mbit
 exits 0 "back, it gets it, too" copy "$T/node"
 have node 3
 
-node_disk 2 60m
+node_disk 2 40m
 begin disk 4
 node_disk_fill 2
 end 10 "chain disk ssh ssh" "a disk fills up meanwhile: status 10"
 have disk 1 3 4
 node_disk_end 2
 
-node_do 3 /bin/bash -c 'printf damaged | dd of=/var/lib/reperf/files/disk bs=1 seek=30000000 conv=notrunc status=none'
+node_do 3 /bin/bash -c 'printf damaged | dd of=/var/lib/reperf/files/disk bs=1 seek=15000000 conv=notrunc status=none'
 exits 0 "wrong bytes on a disk, and a node that lacks the file" copy "$T/disk"
 is "$(ways)" "nothing chain chain nothing" "are seen, and sent again"
 have disk 1 2 3 4
