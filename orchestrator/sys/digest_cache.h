@@ -7,10 +7,8 @@
    The racy case: a file that is written in the same tick of the clock in which it was hashed keeps its times. So a
    digest is only recorded for a file whose times were older than digest_cache_slack_ns when reading began.
 
-   One file of text, read and replaced whole, the latter under a lock: its first line, lines of one length, sorted, so that they can be
-   searched where they are, and the CRC-32C of it all. A line in hexadecimal: device, inode, kind (1 MD5, 2 SHA-256), size, mtime,
-   ctime, day of reading, digest. A damaged file is dropped with a line in the log. Two processes may use it at once: the one
-   that saves keeps what the other has saved. */
+   One file, read and replaced whole, the latter under a lock: its mark, records sorted by id, and the CRC-32C of it all. A damaged
+   file is dropped with a line in the log. Two processes may use it at once: the one that saves keeps what the other has saved. */
 #ifndef SYS_DIGEST_CACHE_H
 #define SYS_DIGEST_CACHE_H
 
@@ -19,8 +17,8 @@
 
 #define DIGEST_CACHE_DAYS        365
 #define DIGEST_CACHE_RECORDS_MAX 8000000
-#define DIGEST_CACHE_MAGIC       "reperf-digests 2\n"
-#define DIGEST_CACHE_LINE_BYTES  157
+#define DIGEST_CACHE_MAGIC       "reperf-digests 3" /* 16 bytes */
+#define DIGEST_CACHE_CRC_BYTES   4
 
 struct digest_cache;
 struct stat;
@@ -30,6 +28,16 @@ struct digest_key {
     int64_t mtime_ns, ctime_ns;
 };
 void digest_key_of(const struct stat *info, struct digest_key *ret_key);
+
+struct digest_record {
+    struct digest_id {
+        uint64_t device, inode, kind; /* DIGEST_MD5 or DIGEST_SHA256 */
+    } id;
+    uint64_t size_bytes;
+    int64_t mtime_ns, ctime_ns;
+    int64_t day; /* of reading, since 1970 */
+    uint8_t digest[SHA256_BYTES];
+};
 
 /* An absent file is an empty cache, and so is one that cannot be used (logged). path is copied. */
 struct digest_cache *digest_cache_open(const char *path, struct clock_src clock);

@@ -16,39 +16,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool take_u64(const char *text, uint64_t *ret_value)
-{
-    uint8_t bytes[8];
-    struct err ignored = {0};
-    if (hex_decode((struct str){text, 16}, 8, bytes, &ignored) < 0) {
-        return false;
-    }
-    *ret_value = 0;
-    for (size_t idx = 0; idx < 8; idx++) {
-        *ret_value = *ret_value << 8 | bytes[idx];
-    }
-    return true;
-}
-
-/* Columns of 16 digits: device, inode, (kind), size, mtime_bits, ctime_bits; the digest comes after the day. */
 static void look(const struct digest_cache *cache, struct str text)
 {
-    for (size_t at = MAGIC_BYTES; at + DIGEST_CACHE_LINE_BYTES <= text.len; at++) {
-        const char *line = text.ptr + at;
-        struct digest_key key;
+    struct digest_record record;
+    for (size_t at = MAGIC_BYTES; at + sizeof(record) <= text.len; at++) {
         struct digest_value value;
-        uint64_t mtime_bits, ctime_bits;
-        char hex[SHA256_HEX_SIZE];
-        if (!take_u64(line, &key.device) || !take_u64(line + 17, &key.inode) ||
-            !take_u64(line + 36, &key.size_bytes) || !take_u64(line + 53, &mtime_bits) ||
-            !take_u64(line + 70, &ctime_bits)) {
-            continue;
-        }
-        key.mtime_ns = (int64_t)mtime_bits;
-        key.ctime_ns = (int64_t)ctime_bits;
+        memcpy(&record, text.ptr + at, sizeof(record));
+        const struct digest_key key = {record.id.device, record.id.inode, record.size_bytes,
+                                       record.mtime_ns, record.ctime_ns};
         if (digest_cache_find(cache, &key, DIGEST_SHA256, &value)) {
-            hex_encode(value.sha256, SHA256_BYTES, hex);
-            ASSERT(str_find(text, str_of(hex)) >= 0);
+            struct str digest = {(const char *)value.sha256, SHA256_BYTES};
+            ASSERT(str_find(text, digest) >= 0);
             ASSERT(value.size_bytes == key.size_bytes);
         }
     }
@@ -72,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     strbuf_add(&text, data + 1, size - 1);
     if (data[0] & 1) {
-        strbuf_printf(&text, "%08" PRIx32 "\n", crc32c(0, text.ptr, text.len));
+        const uint32_t crc = crc32c(0, text.ptr, text.len);
+        strbuf_add(&text, &crc, sizeof(crc));
     }
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     if (fs_write_all(fd, text.ptr, text.len, path, &err) < 0) {

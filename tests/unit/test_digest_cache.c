@@ -112,16 +112,16 @@ static bool finds(const struct digest_cache *cache, uint64_t number, unsigned ki
     return true;
 }
 
-/* Lines of the file on the disk. */
+/* Of the file on the disk. */
 static size_t n_records(const char *path)
 {
-    const size_t others = sizeof(DIGEST_CACHE_MAGIC) - 1 + sizeof("01234567\n") - 1;
+    const size_t others = sizeof(DIGEST_CACHE_MAGIC) - 1 + DIGEST_CACHE_CRC_BYTES;
     struct stat info;
     if (stat(path, &info) < 0) {
         return 0;
     }
-    assert_int_equal(((size_t)info.st_size - others) % DIGEST_CACHE_LINE_BYTES, 0);
-    return ((size_t)info.st_size - others) / DIGEST_CACHE_LINE_BYTES;
+    assert_int_equal(((size_t)info.st_size - others) % sizeof(struct digest_record), 0);
+    return ((size_t)info.st_size - others) / sizeof(struct digest_record);
 }
 
 /* ---- one process ---- */
