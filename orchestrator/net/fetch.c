@@ -619,7 +619,7 @@ const struct fetch_result *fetch_result(const struct fetch *fetch)
 static int64_t wait_ns(const struct fetch *fetch)
 {
     int64_t now_ns = fetch_now_ns(fetch);
-    int64_t span_ns = fetch->n_running ? WAIT_NS : TICK_NS;
+    int64_t span_ns = fetch->whole.is_busy && !fetch->n_running ? TICK_NS : WAIT_NS;
     for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
         int64_t rest_ns = fetch->mirrors[idx].rest_until_ns - now_ns;
         span_ns = rest_ns > 0 && rest_ns < span_ns ? rest_ns : span_ns;

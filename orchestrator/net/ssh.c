@@ -10,7 +10,7 @@
 
 #include "base/fs.h"
 
-#define JUMP_SAID_MAX 4096
+#define JUMP_SAID_MAX 65536
 
 /* ---- waiting ---- */
 

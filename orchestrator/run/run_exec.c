@@ -96,11 +96,11 @@ static int append(struct runner *r, enum journal_state state, struct str case_id
 
 /* ---- where it is ---- */
 
-/* Of the steps of the same row the first in the plan. */
-static size_t row_of(const struct frozen *frozen, size_t step)
+/* Of the steps that take turns, those of the same row, the first in the plan. */
+static size_t row_of(const struct plan *plan, size_t step)
 {
-    const struct plan_step *steps = frozen->plan.steps;
-    size_t idx = 0;
+    const struct plan_step *steps = plan->steps;
+    size_t idx = plan->takes_turns ? 0 : step;
     while (idx < step && !report_same_row(steps[idx].bound.of_case, steps[step].bound.of_case)) {
         idx++;
     }
@@ -108,35 +108,20 @@ static size_t row_of(const struct frozen *frozen, size_t step)
 }
 
 /* Row by row, and of each its repeats in turn: A 1, B 1, A 2, B 2. */
-static void make_units_in_turns(struct runner *r)
-{
-    const struct plan *plan = &r->frozen.plan;
-    for (size_t row = 0; row < plan->n_steps; row++) {
-        for (int64_t repeat = 1;
-             row_of(&r->frozen, row) == row && repeat <= plan_most_repeats(plan); repeat++) {
-            for (size_t idx = row; idx < plan->n_steps; idx++) {
-                if (plan->steps[idx].cause == ERR_NONE && row_of(&r->frozen, idx) == row) {
-                    r->units[r->n_units++] =
-                        (struct unit){.step = &plan->steps[idx], .repeat = repeat};
-                }
-            }
-        }
-    }
-}
-
 void run_make_units(struct runner *r)
 {
     const struct plan *plan = &r->frozen.plan;
     r->units = arena_array(r->arena, struct unit, result_n_repeats(plan) + 1);
     r->repeats = arena_array(r->arena, struct repeat_result, result_n_repeats(plan) + 1);
-    if (plan->takes_turns) {
-        make_units_in_turns(r);
-        return;
-    }
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        for (int64_t repeat = 1;
-             plan->steps[idx].cause == ERR_NONE && repeat <= plan_most_repeats(plan); repeat++) {
-            r->units[r->n_units++] = (struct unit){.step = &plan->steps[idx], .repeat = repeat};
+    for (size_t row = 0; row < plan->n_steps; row++) {
+        for (int64_t repeat = 1; row_of(plan, row) == row && repeat <= plan_most_repeats(plan);
+             repeat++) {
+            for (size_t idx = row; idx < plan->n_steps; idx++) {
+                if (plan->steps[idx].cause == ERR_NONE && row_of(plan, idx) == row) {
+                    r->units[r->n_units++] =
+                        (struct unit){.step = &plan->steps[idx], .repeat = repeat};
+                }
+            }
         }
     }
 }
