@@ -468,7 +468,7 @@ static int make_records(const struct synth_member *member, const struct dataset_
     return 0;
 }
 
-/* One member's bytes, from malloc. On any thread, but SYNTH_RECORDS in HDF5 on one alone (libhdf5). */
+/* One member's bytes, from malloc. On any thread. */
 static int synth_make(const struct synth_member *member, const struct dataset_pack *pack,
                       uint8_t **ret_bytes, size_t *ret_len, struct err *err)
 {
@@ -552,25 +552,10 @@ static int make_entry(const struct synth *p, const struct synth_entry *entry,
                : 0;
 }
 
-/* libhdf5 is for one thread: the caller's. */
-static bool is_for_caller(const struct synth *p, const struct synth_entry *entry)
-{
-    const struct synth_member *member = &p->members.items[entry->first];
-    return !entry->is_inner && member->kind == SYNTH_RECORDS && member->format == FILE_HDF5;
-}
-
-static int prepare(void *ctx, size_t job, void *slot, struct err *err)
-{
-    const struct synth *p = ctx;
-    const struct synth_entry *entry = &p->entries[job];
-    return is_for_caller(p, entry) ? make_entry(p, entry, slot, NULL, err) : 0;
-}
-
 static int work(void *ctx, size_t job, void *slot, const atomic_bool *is_cancelled, struct err *err)
 {
     const struct synth *p = ctx;
-    const struct synth_entry *entry = &p->entries[job];
-    return is_for_caller(p, entry) ? 0 : make_entry(p, entry, slot, is_cancelled, err);
+    return make_entry(p, &p->entries[job], slot, is_cancelled, err);
 }
 
 static int done(void *ctx, size_t job, void *ptr, struct err *err)
@@ -639,7 +624,6 @@ static int write_file(struct synth *p, const struct dataset_file *file,
                                                             : 0, /* whole folders in memory */
                                  .slot_bytes = sizeof(struct synth_slot),
                                  .slot_release = slot_release,
-                                 .prepare = prepare,
                                  .work = work,
                                  .done = done};
     CLEANUP(temp) struct temp *temp = NULL;
