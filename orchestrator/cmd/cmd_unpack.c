@@ -14,7 +14,7 @@
 #define MAX_BYTES_LIMIT INT64_MAX
 
 struct args {
-    const char *format, *sha256, *md5, *list, *write_list;
+    const char *sha256, *md5, *list, *write_list;
     int64_t max_bytes;
     bool is_nested, want_json;
 };
@@ -26,8 +26,6 @@ static const struct opt OPTS[] = {
         .value = "FILE"),
     OPT(struct args, write_list, "write-list", "write the SHA-256 of each file, for sha256sum -c",
         .value = "FILE"),
-    OPT(struct args, format, "format",
-        "tar, tar.gz, tar.zst or zip; another is refused (without: by its bytes)", .value = "TYPE"),
     OPT(struct args, is_nested, "nested", "also unpack each entry NAME.tar, into NAME/"),
     OPT(struct args, max_bytes, "max-bytes", "refuse an archive whose files add up to more bytes",
         .value = "N", .min = 1, .max = MAX_BYTES_LIMIT),
@@ -111,19 +109,6 @@ static int read_hex(const char *text, const char *option, size_t n, uint8_t *ret
     return 0;
 }
 
-static int check_format(const char *format, struct err *err)
-{
-    static const char *const FORMATS[] = {"tar", "tar.gz", "tar.zst", "zip"};
-    for (size_t idx = 0; format && idx < ARRAY_LEN(FORMATS); idx++) {
-        if (strcmp(format, FORMATS[idx]) == 0) {
-            return 0;
-        }
-    }
-    return format ? err_set(err, ERR_USAGE,
-                            "unpack: --format %.40s: expected tar, tar.gz, tar.zst or zip", format)
-                  : 0;
-}
-
 static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const struct args *args,
                      struct err *err)
 {
@@ -132,9 +117,7 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const stru
     struct unpack_tree_opts opts = {
         .archive = u->archive,
         .new_folder = u->folder,
-        .unpack = {.format = args->format,
-                   .is_nested = args->is_nested,
-                   .limits = {.bytes = (uint64_t)args->max_bytes}},
+        .unpack = {.is_nested = args->is_nested, .limits = {.bytes = (uint64_t)args->max_bytes}},
         .kinds = DIGEST_SHA256,
         .md5 = args->md5 ? md5 : NULL,
         .sha256 = args->sha256 ? sha256 : NULL,
@@ -146,8 +129,7 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const stru
     };
     int result;
     if (read_hex(args->sha256, "sha256", SHA256_BYTES, sha256, err) < 0 ||
-        read_hex(args->md5, "md5", MD5_BYTES, md5, err) < 0 ||
-        check_format(args->format, err) < 0) {
+        read_hex(args->md5, "md5", MD5_BYTES, md5, err) < 0) {
         return -1;
     }
     if ((args->list && tree_sums_read(&u->arena, args->list, &list, err) < 0) ||

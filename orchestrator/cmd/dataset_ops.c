@@ -23,51 +23,40 @@ static int load(struct artifact_job *job, const struct artifact *artifact,
 
 /* `fetch --dry-run` of a dataset. */
 
-static void put_foreseen(struct json_out *out, const struct dataset_foreseen *one)
-{
-    const char *from = one->is_wanted ? "person" : DATASET_ORIGINS[one->origin];
-    jw_object(out, NULL);
-    jw_str(out, "name", one->file->name);
-    jw_known(out, "bytes", one->bytes);
-    jw_z(out, "from", from);
-    jw_z(out, "url", one->url);
-    jw_end_object(out);
-}
-
-static void put_all_foreseen(struct json_out *out, const struct dataset_here *here,
-                             const struct dataset_foreseen_list *list, bool has_tree)
-{
-    int64_t to_get = 0;
-    size_t n_open = 0;
-    size_t n_to_get = 0;
-    jw_bool(out, "synthetic", here->is_synthetic || here->dataset.is_synthetic);
-    jw_array(out, "files");
-    for (size_t idx = 0; idx < list->n; idx++) {
-        bool is_new = list->items[idx].origin != FROM_STORE;
-        put_foreseen(out, &list->items[idx]);
-        n_to_get += is_new;
-        n_open += is_new && list->items[idx].bytes < 0;
-        to_get += is_new && list->items[idx].bytes > 0 ? list->items[idx].bytes : 0;
-    }
-    jw_end_array(out);
-    jw_i64(out, "files_to_get", (int64_t)n_to_get);
-    jw_i64(out, "bytes_to_get", to_get);
-    jw_i64(out, "files_of_unknown_size", (int64_t)n_open);
-    jw_bool(out, "unpacked", has_tree);
-}
+static const struct json_field FORESEEN_ROWS[] = {
+    ROW("name", struct dataset_got, item.name, 0),
+    ROW("bytes", struct dataset_got, item.size_bytes, JSON_NULLABLE | JSON_MINUS),
+    ROW_WORD("from", struct dataset_got, origin, DATASET_ORIGINS, 0),
+    ROW("url", struct dataset_got, item.url, JSON_NULLABLE),
+};
+static const struct json_field FORESEEN_FILES[] = {
+    ROW_LIST("files", struct dataset_fetched, files, n_files, FORESEEN_ROWS, 0)};
 
 static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
                       struct json_out *out, struct err *err)
 {
     const struct dataset_fetch_opts opts = {.net = job->net};
-    struct dataset_foreseen_list list;
+    struct dataset_fetched foreseen;
     struct dataset_here here;
+    int64_t to_get = 0, n_open = 0, n_to_get = 0;
     if (load(job, artifact, &here, err) < 0 ||
-        dataset_foresee(job->arena, job->store, &here, &opts, &list, err) < 0) {
+        dataset_foresee(job->arena, job->store, &here, &opts, &foreseen, err) < 0) {
         return -1;
     }
-    put_all_foreseen(out, &here, &list,
-                     dataset_state(job->arena, job->store, &here) == DATASET_TREE);
+    for (size_t idx = 0; idx < foreseen.n_files; idx++) {
+        int64_t bytes = foreseen.files[idx].item.size_bytes;
+        if (foreseen.files[idx].origin != FROM_STORE) {
+            n_to_get++;
+            n_open += bytes < 0;
+            to_get += bytes > 0 ? bytes : 0;
+        }
+    }
+    jw_bool(out, "synthetic", here.is_synthetic || here.dataset.is_synthetic);
+    json_encode(out, FORESEEN_FILES, ARRAY_LEN(FORESEEN_FILES), &foreseen);
+    jw_i64(out, "files_to_get", n_to_get);
+    jw_i64(out, "bytes_to_get", to_get);
+    jw_i64(out, "files_of_unknown_size", n_open);
+    jw_bool(out, "unpacked", dataset_state(job->arena, job->store, &here) == DATASET_TREE);
     return 0;
 }
 

@@ -129,10 +129,10 @@ static int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err
 }
 
 /* How many bytes so many of the archive may unpack to. */
-static uint64_t allowed_bytes(const struct unpack *unpack, uint64_t archive_bytes)
+static uint64_t allowed_bytes(uint64_t archive_bytes)
 {
     uint64_t allowed;
-    return __builtin_mul_overflow(archive_bytes, unpack->opts.limits.ratio, &allowed) ||
+    return __builtin_mul_overflow(archive_bytes, UNPACK_RATIO_MAX, &allowed) ||
                    __builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed)
                ? UINT64_MAX
                : allowed;
@@ -143,11 +143,10 @@ static int check_ratio(const struct unpack *unpack, uint64_t out_bytes, struct e
 {
     uint64_t read = unpack->kind == KIND_ZIP ? unpack->opts.archive_bytes
                                              : unpack->file.offset + unpack->file.len;
-    return out_bytes <= allowed_bytes(unpack, read)
+    return out_bytes <= allowed_bytes(read)
                ? 0
-               : err_set(err, ERR_INTEGRITY,
-                         "more than %" PRIu64 " times as many bytes unpacked as read",
-                         unpack->opts.limits.ratio);
+               : err_set(err, ERR_INTEGRITY, "more than %d times as many bytes unpacked as read",
+                         UNPACK_RATIO_MAX);
 }
 
 static la_ssize_t layer_read(struct archive *a, void *ctx, const void **ret_ptr)
@@ -252,11 +251,6 @@ static int find_kind(struct unpack *unpack, struct err *err)
             unpack->kind = (enum unpack_kind)MAGICS[idx].kind;
             break;
         }
-    }
-    if (unpack->opts.format && !unpack->opts.takes_other_format &&
-        strcmp(unpack->opts.format, KIND_NAMES[unpack->kind]) != 0) {
-        return err_set(err, ERR_INTEGRITY, "expected %s, its bytes are %s", unpack->opts.format,
-                       KIND_NAMES[unpack->kind]);
     }
     return 0;
 }
@@ -369,8 +363,7 @@ static int unpack_pull(struct unpack *unpack, const void **ret_ptr, size_t *ret_
     if (layer_data(layer, ret_ptr, ret_len, err) < 0) {
         return -1;
     }
-    if (*ret_len > unpack->opts.limits.file_bytes - (layer->done_bytes - *ret_len) ||
-        *ret_len > unpack->opts.limits.bytes - unpack->total_bytes) {
+    if (*ret_len > unpack->opts.limits.bytes - unpack->total_bytes) {
         return err_set(err, ERR_INTEGRITY, "more bytes than the limit");
     }
     if (check_ratio(unpack, unpack->total_bytes + *ret_len, err) < 0) {
@@ -399,9 +392,8 @@ static void unpack_close(struct unpack *unpack)
     unpack_filter_free(unpack->filter);
 }
 
-#define RATIO_DEFAULT 1000
-#define SHOWN_MAX     200
-#define SHOWN(s)      (int)((s).len < SHOWN_MAX ? (s).len : SHOWN_MAX), (s).ptr
+#define SHOWN_MAX 200
+#define SHOWN(s)  (int)((s).len < SHOWN_MAX ? (s).len : SHOWN_MAX), (s).ptr
 
 /* libarchive converts names by the thread's locale: UTF-8, whatever the user's locale is. */
 static void enter(struct unpack *unpack)
@@ -442,8 +434,6 @@ int unpack_new(const struct unpack_opts *opts, unpack_read_fn read, void *ctx, c
     limits->files =
         limits->files && limits->files < UNPACK_FILES_MAX ? limits->files : UNPACK_FILES_MAX;
     limits->bytes = limits->bytes ? limits->bytes : INT64_MAX;
-    limits->file_bytes = limits->file_bytes ? limits->file_bytes : limits->bytes;
-    limits->ratio = limits->ratio ? limits->ratio : RATIO_DEFAULT;
     strbuf_init(&unpack->path, (size_t)2 * UNPACK_PATH_MAX);
     strbuf_init(&unpack->target, (size_t)2 * UNPACK_PATH_MAX);
     strbuf_init(&unpack->inner_path, UNPACK_PATH_MAX);
@@ -547,17 +537,16 @@ static int check_size(struct unpack *unpack, struct layer *layer, struct archive
     if (!is_file || !layer->is_size_known) {
         return 0;
     }
-    if (layer->size_bytes > limits->file_bytes ||
-        layer->size_bytes > limits->bytes - unpack->total_bytes) {
+    if (layer->size_bytes > limits->bytes - unpack->total_bytes) {
         return err_set(err, ERR_INTEGRITY, "%" PRIu64 " bytes are over the limit",
                        layer->size_bytes);
     }
     if (unpack->opts.archive_bytes > 0 &&
-        layer->size_bytes > allowed_bytes(unpack, unpack->opts.archive_bytes)) {
+        layer->size_bytes > allowed_bytes(unpack->opts.archive_bytes)) {
         return err_set(err, ERR_INTEGRITY,
-                       "%" PRIu64 " bytes, more than %" PRIu64
-                       " times those of the whole archive of %" PRIu64,
-                       layer->size_bytes, limits->ratio, unpack->opts.archive_bytes);
+                       "%" PRIu64
+                       " bytes, more than %d times those of the whole archive of %" PRIu64,
+                       layer->size_bytes, UNPACK_RATIO_MAX, unpack->opts.archive_bytes);
     }
     return 0;
 }

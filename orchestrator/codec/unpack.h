@@ -19,11 +19,12 @@
 /* Unpacked bytes that are always allowed: for so few the ratio means nothing. */
 #define UNPACK_RATIO_FREE_BYTES (64ULL << 20)
 
+/* Unpacked bytes over archive bytes read. */
+#define UNPACK_RATIO_MAX 1000
+
 struct unpack_limits {
-    uint64_t files;      /* entries and the folders above them, at most; 0: UNPACK_FILES_MAX */
-    uint64_t bytes;      /* of all files; 0: no limit but the disk's */
-    uint64_t file_bytes; /* of one file; 0: as bytes */
-    uint64_t ratio;      /* unpacked bytes over archive bytes read; 0: 1000 */
+    uint64_t files; /* entries and the folders above them, at most; 0: UNPACK_FILES_MAX */
+    uint64_t bytes; /* of all files; 0: no limit but the disk's */
 };
 
 enum unpack_type { UNPACK_FILE, UNPACK_FOLDER, UNPACK_SYMLINK, UNPACK_HARDLINK };
@@ -48,19 +49,17 @@ struct unpack_opts {
     int fd; /* the archive as a file, which a zip needs: its directory is at its end; borrowed; 0: none */
     /* Size of the archive; 0: not known; then a huge size is noticed later. */
     uint64_t archive_bytes;
-    const char *format;      /* "tar", "tar.gz", "tar.zst", "zip"; NULL: any of them */
-    bool takes_other_format; /* another format than `format` is not an error: see unpack_format */
     /* An entry NAME.tar is itself unpacked, into NAME/ next to it, without a temporary; a tar in that is a file. */
     bool is_nested;
 };
 
-/* The format that a file's name ends with, one of the words of unpack_opts.format; NULL: none. */
+/* The format that a file's name ends with: "tar", "tar.gz", "tar.zst", "zip"; NULL: none of them. */
 const char *unpack_kind(const char *name);
 
 struct unpack;
 MUST_CHECK int unpack_new(const struct unpack_opts *opts, unpack_read_fn read, void *ctx,
                           const char *name, struct unpack **ret_unpack, struct err *err);
-/* The format, by the first bytes: one of the words of unpack_opts.format. */
+/* The format, by the first bytes: one of the same words. */
 const char *unpack_format(const struct unpack *unpack);
 /* False in *ret_has at the end, after all bytes of the archive have been read. */
 MUST_CHECK int unpack_next(struct unpack *unpack, struct unpack_entry *ret_entry, bool *ret_has,

@@ -172,8 +172,10 @@ int packing_sample(struct packing_from from, const struct image_sample *sample,
     }
     /* dst is aligned for int32: samples begin at multiples of SHARD_DATA_ALIGN. */
     int32_t *numbers = (int32_t *)(void *)dst;
-    return read_row(from, sample, slot, numbers, err) < 0 ? -1
-           : tokens_check(&samples->shape, numbers, err) < 0
+    if (read_row(from, sample, slot, numbers, err) < 0) {
+        return -1;
+    }
+    return tokens_check(&samples->shape, numbers, err) < 0
                ? err_wrap(err, "%s: row %" PRIu64, sample->path, sample->place)
                : 0;
 }

@@ -469,10 +469,8 @@ static int check_file(struct importer *im UNUSED, const struct tree_file *file, 
 
 static int check_bundle(struct importer *im, struct err *err)
 {
-    const struct unpack_tree_opts opts = {.archive = im->opts->path,
-                                          .into = im->there.folder,
-                                          .unpack = {.format = "tar"},
-                                          .size_bytes = -1};
+    const struct unpack_tree_opts opts = {
+        .archive = im->opts->path, .into = im->there.folder, .size_bytes = -1};
     struct unpack_tree_result result;
     struct tree_list wanted;
     struct tree_differences found;

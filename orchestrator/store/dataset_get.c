@@ -36,10 +36,8 @@ int64_t dataset_unpacked_bytes(const struct dataset_file *file)
 }
 
 const char *const DATASET_ORIGINS[DATASET_N_ORIGINS] = {
-    [FROM_STORE] = "store",
-    [FROM_INCOMING] = "incoming",
-    [FROM_NET] = "network",
-    [FROM_SYNTH] = "synthetic",
+    [FROM_STORE] = "store",     [FROM_INCOMING] = "incoming", [FROM_NET] = "network",
+    [FROM_SYNTH] = "synthetic", [FROM_PERSON] = "person",
 };
 
 static const char *now_text(const struct getting *g)
@@ -105,6 +103,17 @@ static int keep(struct getting *g, const struct dataset_file *file, const struct
 }
 
 /* ---- from the store ---- */
+
+static int read_earlier(struct getting *g, struct err *err)
+{
+    struct err none = {0};
+    if (dataset_ref_read(g->arena, g->store, g->here->name, &g->earlier, &none) < 0 &&
+        none.code != ERR_NOT_FOUND) {
+        *err = none;
+        return -1;
+    }
+    return 0;
+}
 
 /* Of an earlier fetch; NULL where there was none or its blob is gone. */
 static const struct lock_item *earlier_item(const struct getting *g, struct str name)
@@ -392,46 +401,48 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
 
 /* ---- what would be done ---- */
 
+static int foresee_one(struct getting *g, const struct dataset_file *file, struct dataset_got *ret,
+                       struct err *err)
+{
+    const char *urls[FETCH_MIRRORS_MAX];
+    size_t n_urls = 0;
+    *ret = (struct dataset_got){.item = dataset_file_known(file), .origin = FROM_STORE};
+    if (find_in_store(g, file, &ret->item)) {
+        ret->item.url = STR_EMPTY;
+    } else if (fs_exists(incoming_path(g, file))) {
+        ret->origin = FROM_INCOMING;
+    } else if (g->here->is_synthetic) {
+        ret->origin = FROM_SYNTH;
+    } else {
+        if (urls_of(g, file, urls, &n_urls, err) < 0) {
+            return -1;
+        }
+        ret->origin = n_urls ? FROM_NET : FROM_PERSON;
+        ret->item.url = str_of(n_urls ? http_url_shown(g->arena, urls[0]) : NULL);
+    }
+    return 0;
+}
+
 int dataset_foresee(struct arena *arena, struct store *store, const struct dataset_here *here,
-                    const struct dataset_fetch_opts *opts, struct dataset_foreseen_list *ret_list,
+                    const struct dataset_fetch_opts *opts, struct dataset_fetched *ret_fetched,
                     struct err *err)
 {
     struct getting g = {.arena = arena, .store = store, .here = here, .opts = opts};
-    const char *urls[FETCH_MIRRORS_MAX];
-    struct err none = {0};
     size_t n = 0;
     if (here->from && dataset_state(arena, store, here) != DATASET_TREE) {
-        return dataset_foresee(arena, store, here->from, opts, ret_list, err);
+        return dataset_foresee(arena, store, here->from, opts, ret_fetched, err);
     }
     const struct dataset_file *files = dataset_files_of(here, &n);
-    struct dataset_foreseen *foreseen = arena_array(arena, struct dataset_foreseen, n + 1);
-    if (dataset_ref_read(arena, store, here->name, &g.earlier, &none) < 0 &&
-        none.code != ERR_NOT_FOUND) {
-        *err = none;
+    *ret_fetched = (struct dataset_fetched){.files = arena_array(arena, struct dataset_got, n + 1)};
+    if (read_earlier(&g, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < n; idx++) {
-        struct dataset_foreseen *one = &foreseen[idx];
-        struct lock_item item;
-        size_t n_urls = 0;
-        *one = (struct dataset_foreseen){.file = &files[idx], .bytes = files[idx].size_bytes};
-        if (find_in_store(&g, &files[idx], &item)) {
-            one->origin = FROM_STORE;
-            one->bytes = item.size_bytes;
-        } else if (fs_exists(incoming_path(&g, &files[idx]))) {
-            one->origin = FROM_INCOMING;
-        } else if (here->is_synthetic) {
-            one->origin = FROM_SYNTH;
-        } else {
-            one->origin = FROM_NET;
-            if (urls_of(&g, &files[idx], urls, &n_urls, err) < 0) {
-                return -1;
-            }
-            one->is_wanted = n_urls == 0;
-            one->url = n_urls ? http_url_shown(arena, urls[0]) : NULL;
+    while (ret_fetched->n_files < n) {
+        const size_t idx = ret_fetched->n_files++;
+        if (foresee_one(&g, &files[idx], &ret_fetched->files[idx], err) < 0) {
+            return -1;
         }
     }
-    *ret_list = (struct dataset_foreseen_list){foreseen, n};
     return 0;
 }
 
@@ -457,13 +468,10 @@ int dataset_get_files(struct arena *arena, struct store *store, const struct dat
                         .opts = opts,
                         .record = record,
                         .fetched = fetched};
-    struct err none = {0};
     struct err first = {0};
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(here, &n);
-    if (dataset_ref_read(arena, store, here->name, &g.earlier, &none) < 0 &&
-        none.code != ERR_NOT_FOUND) {
-        *err = none;
+    if (read_earlier(&g, err) < 0) {
         return -1;
     }
     *record = (struct dataset_record){.seen = {.kind = LOCK_DATASET,

@@ -92,8 +92,8 @@ struct dataset_fetch_opts {
     bool makes_anew; /* make the tree again, although one of the same archives exists */
 };
 
-enum dataset_origin { FROM_STORE, FROM_INCOMING, FROM_NET, FROM_SYNTH };
-#define DATASET_N_ORIGINS 4
+enum dataset_origin { FROM_STORE, FROM_INCOMING, FROM_NET, FROM_SYNTH, FROM_PERSON };
+#define DATASET_N_ORIGINS 5
 extern const char *const DATASET_ORIGINS[DATASET_N_ORIGINS];
 
 struct dataset_got {
@@ -125,22 +125,12 @@ MUST_CHECK int dataset_fetch(struct arena *arena, struct store *store,
                              const struct dataset_here *here, const struct dataset_fetch_opts *opts,
                              struct dataset_fetched *fetched, struct err *err);
 
-struct dataset_foreseen {
-    const struct dataset_file *file;
-    enum dataset_origin origin;
-    bool is_wanted;  /* the user must provide it */
-    const char *url; /* FROM_NET: the first URL that would be used; or NULL */
-    int64_t bytes;   /* -1: not known */
-};
-struct dataset_foreseen_list { /* in the arena */
-    struct dataset_foreseen *items;
-    size_t n;
-};
-/* What dataset_fetch would do for each file, by names and sizes only; without network access. */
+/* What dataset_fetch would do for each file, by names and sizes only, without network access: of FROM_NET the first URL that would be
+   asked; FROM_PERSON: nobody may be asked. */
 MUST_CHECK int dataset_foresee(struct arena *arena, struct store *store,
                                const struct dataset_here *here,
                                const struct dataset_fetch_opts *opts,
-                               struct dataset_foreseen_list *ret_list, struct err *err);
+                               struct dataset_fetched *ret_fetched, struct err *err);
 
 /* The parts of it, for dataset_fetch and dataset_repair alone. dataset_get_parts: what its tree is made from, which is its archives or
    the other dataset's tree. */

@@ -101,9 +101,7 @@ static int unpack_one(struct dataset_unpacking *u, const struct lock_item *item,
         .archive = store_blob_path(u->store, item->sha256),
         .into = file->into.ptr ? fs_join(u->arena, u->work, file->into.ptr) : u->work,
         .wants = u->wants ? wants : NULL,
-        .unpack = {.format = file->unpack.ptr,
-                   .takes_other_format = true,
-                   .is_nested = file->is_nested},
+        .unpack.is_nested = file->is_nested,
         .sha256 = item->sha256,
         .size_bytes = item->size_bytes,
         .on_progress = show_progress,
@@ -114,10 +112,6 @@ static int unpack_one(struct dataset_unpacking *u, const struct lock_item *item,
     }
     if (unpack_tree(u->arena, &opts, &result, err) < 0) {
         return err_wrap(err, "unpack %s", file->name.ptr);
-    }
-    if (result.is_other_format) {
-        log_line(LOG_WARN, "%s: said to be %s, is %s", file->name.ptr, file->unpack.ptr,
-                 result.format);
     }
     for (size_t idx = 0; idx < result.list.n; idx++) {
         add_file(u, tree_path_of(u, result.list.files[idx].path), result.list.files[idx].sha256);

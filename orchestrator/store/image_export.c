@@ -77,7 +77,7 @@ static void retype(struct str text, struct strbuf *out)
 static int link_image(struct arena *arena, const struct store *store, const struct image_info *info,
                       const char *folder, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = STRBUF(2 * OCI_MANIFEST_BYTES_MAX);
+    CLEANUP(strbuf) struct strbuf out = STRBUF((size_t)2 * OCI_MANIFEST_BYTES_MAX);
     struct str text;
     if (fs_read(arena, store_blob_path(store, info->pins.manifest), OCI_MANIFEST_BYTES_MAX, &text,
                 err) < 0) {

@@ -170,7 +170,7 @@ int image_from_layout(struct arena *arena, struct store *store, const struct ima
             return -1;
         }
         const struct unpack_tree_opts opts = {
-            .archive = path, .into = unpacked->path, .unpack.format = "tar", .size_bytes = -1};
+            .archive = path, .into = unpacked->path, .size_bytes = -1};
         if (unpack_tree(arena, &opts, &result, err) < 0) {
             return -1;
         }

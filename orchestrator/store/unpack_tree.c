@@ -349,7 +349,6 @@ static int unpack_and_check(struct job *job, struct unpack_tree_result *ret_resu
         return -1;
     }
     result.format = unpack_format(job->unpack);
-    result.is_other_format = opts->unpack.format && strcmp(result.format, opts->unpack.format) != 0;
     result.n_folders = job->n_folders;
     result.n_links = job->links.n;
     result.file_bytes = job->file_bytes;

@@ -36,7 +36,6 @@ struct unpack_tree_result {
     struct digest_value archive; /* kinds that were made; the others are zeros */
     unsigned kinds;
     const char *format;    /* what the archive is: "tar", ...; static */
-    bool is_other_format;  /* than opts.unpack.format; only with takes_other_format */
     struct tree_list list; /* of what was written, sorted, a link as its file; in the arena */
     uint64_t n_folders, n_links, file_bytes;
 };

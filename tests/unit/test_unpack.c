@@ -109,9 +109,8 @@ TEST_IN_SCRATCH(test_compressed)
         } else {
             gzip_made(kind == 1);
         }
-        opts.unpack.format = kind == 2 ? "tar.zst" : "tar.gz";
         assert_taken(folder, opts);
-        assert_string_equal(result.format, opts.unpack.format);
+        assert_string_equal(result.format, kind == 2 ? "tar.zst" : "tar.gz");
         assert_text(folder, "a/x", "one");
         PASSES(fs_remove_tree(fs_join(&scratch_arena, folder, "out"), ERR));
         strbuf_add(&made, "\0\0\0\0\0", 5); /* padding, as tapes have it; zstd knows none */
@@ -161,19 +160,6 @@ TEST_IN_SCRATCH(test_compressed_damage)
             }
         }
     }
-}
-
-TEST_IN_SCRATCH(test_format)
-{
-    struct unpack_tree_opts opts = PLAIN;
-    make_some();
-    gzip_made(false);
-    opts.unpack.format = "tar";
-    assert_refused(*state, opts);
-    opts.unpack.takes_other_format = true;
-    assert_taken(*state, opts);
-    assert_true(result.is_other_format);
-    assert_string_equal(result.format, "tar.gz");
 }
 
 TEST_IN_SCRATCH(test_not_archives)
