@@ -501,6 +501,57 @@ void audit_out_text(const struct audit_set *set, const struct audit_text_opts *o
     page_end(&page);
 }
 
+/* ---- scaling ---- */
+
+/* Rows of a report that differ in their number of GPUs alone. */
+static bool is_of_line(const struct report_audit *audit, const struct cell_audit *a,
+                       const struct cell_audit *b)
+{
+    const struct report_case *x = a->of_case;
+    const struct report_case *y = b->of_case;
+    return a->cell->metric == METRIC_THROUGHPUT && b->cell->metric == METRIC_THROUGHPUT &&
+           x->gpus > 0 && y->gpus > 0 && x->stack == y->stack && str_eq(x->model, y->model) &&
+           str_eq(x->precision, y->precision) && str_eq(x->variant, y->variant) &&
+           audit_batch_rank(audit, a) == audit_batch_rank(audit, b);
+}
+
+/* "87 %": the rate of a GPU, as a share of that among the fewest. */
+static struct str share_text(struct table *table, const struct report_case *of, double rate,
+                             const struct report_case *first, double first_rate)
+{
+    double share = rate / (double)of->gpus / (first_rate / (double)first->gpus);
+    return table_text_if(table, isfinite(share), "%.0f %%", 100 * share);
+}
+
+static void write_scaling(struct page *page, const struct report_audit *audit)
+{
+    CLEANUP(table)
+    struct table table =
+        table_of("model|precision|framework|variant|>from GPUs|>to GPUs|>as printed|>by the logs");
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell_audit *a = &audit->cells[idx];
+        const struct cell_audit *first = a;
+        for (size_t at = 0; at < audit->n_cells; at++) {
+            bool is_less = audit->cells[at].of_case->gpus < first->of_case->gpus;
+            first = is_less && is_of_line(audit, a, &audit->cells[at]) ? &audit->cells[at] : first;
+        }
+        if (first != a) {
+            const struct report_case *c = a->of_case;
+            TABLE_ADD(
+                &table, c->model, c->precision, c->stack->label, c->variant,
+                table_text(&table, "%" PRId64, first->of_case->gpus),
+                table_text(&table, "%" PRId64, c->gpus),
+                share_text(&table, c, a->cell->published, first->of_case, first->cell->published),
+                share_text(&table, c, a->recomputed, first->of_case, first->recomputed));
+        }
+    }
+    if (table.n_cells) {
+        page_heading(page, 3, STR_EMPTY, STR_LIT("Scaling"));
+        page_table(page, STR_LIT("Throughput of a GPU, as a share of that among the fewest"),
+                   &table);
+    }
+}
+
 /* ---- conditions ---- */
 
 static bool is_of(const struct report_case *c, struct str model)
@@ -635,7 +686,7 @@ static void write_hows(struct page *page, const struct report_audit *audit)
 static void write_more(struct page *page, const struct report_audit *audit)
 {
     const struct report *report = audit->report;
-    add_scaling(page, audit);
+    write_scaling(page, audit);
     add_series(page, audit);
     if (audit->n_cells) {
         page_heading(page, 3, STR_EMPTY, STR_LIT("How each number follows"));

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scaling curves and step series, on a page. */
+/* Step series, on a page. */
 #ifndef VIEW_CURVES_H
 #define VIEW_CURVES_H
 
 #include "judge/audit.h"
 #include "view/page.h"
 
-void add_scaling(struct page *page, const struct report_audit *audit);
 void add_series(struct page *page, const struct report_audit *audit);
 /* The heading, and what shade and line mean. whose: "Each log's". */
 void series_begin(struct page *page, const char *whose);

@@ -16,7 +16,6 @@ struct page {
     struct strbuf *out;
     struct arena arena;
     bool is_listing; /* the last line was an item */
-    size_t n_charts; /* for ids */
 };
 
 /* A formatted text in the page's arena. */

@@ -55,7 +55,7 @@ for none in scripts handlers requests external duplicate-ids dead-links tables-w
 done
 is "$(said "$T/light" h1)" 1 "one h1"
 is "$(said "$T/light" lang)" en "a language"
-for some in tables scaling step-series shaded; do
+for some in tables step-series shaded; do
     [ "$(said "$T/light" $some)" -ge 10 ]
     ok $? "at least ten $some"
 done
