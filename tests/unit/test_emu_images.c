@@ -12,12 +12,12 @@
 #include "train/device.h"
 #include "train/feed.h"
 #include "wl_pack.h"
+#include "wl_run.h"
 
-#define ARGS_MAX 24
-#define STEPS    3
-#define HEIGHT   10
-#define WIDTH    14
-#define BATCH    4
+#define STEPS  3
+#define HEIGHT 10
+#define WIDTH  14
+#define BATCH  4
 
 /* Relative norm of the difference, as in tests/cuda/held.c: two orders of the same sums in float, and one rounding to half. */
 #define TOLERANCE_F32 1e-5
@@ -50,24 +50,6 @@ struct bench {
     int input, labels;
 };
 
-static void parse(struct bench *b, const char *folder, const char *line)
-{
-    char *argv[ARGS_MAX] = {arena_printf(&b->arena, "--device=cuda"),
-                            arena_printf(&b->arena, "--data=%s", folder),
-                            arena_printf(&b->arena, "--steps=%d", STEPS),
-                            arena_printf(&b->arena, "--image=%dx%d", HEIGHT, WIDTH)};
-    int argc = 4;
-    struct err err = {0};
-    struct str rest = str_of(line);
-    struct str word;
-    while (rest.ptr && str_next(&rest, ' ', &word)) {
-        argv[argc++] = str_z(&b->arena, word);
-    }
-    if (train_options(argc, argv, &b->opts, &err) < 0) {
-        fail_msg("%s: %s", line, err.msg);
-    }
-}
-
 static void build(struct bench *b, bool is_dense)
 {
     const struct graph_types types = device_types(&b->opts);
@@ -91,7 +73,9 @@ static void bench_open_on(struct bench *b, const char *folder, const char *line,
     struct err err = {0};
     struct clock_src clock = {.mono_ns = no_time};
     *b = (struct bench){0};
-    parse(b, folder, line);
+    PASSES(options_of(arena_printf(ARENA, "--device=cuda --data=%s --steps=%d --image=%dx%d %s",
+                                   folder, STEPS, HEIGHT, WIDTH, line),
+                      &b->opts, ERR));
     if (ranks) {
         b->opts.ranks = *ranks;
     }

@@ -3,15 +3,12 @@
    file that is damaged, truncated or of another run is refused before anything is trained. */
 #include "wl_fixture.h"
 
-#include "base/fs.h"
 #include "base/strbuf.h"
 #include "train/checkpoint.h"
-#include "train/train.h"
+#include "wl_run.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define WORDS_MAX 64
 
 static char folder[] = "/tmp/reperf-checkpoint-XXXXXX";
 
@@ -29,43 +26,6 @@ static int remove_folder(void **state UNUSED)
 static const char *in_folder(struct arena *arena, const char *name)
 {
     return arena_printf(arena, "%s/%s", folder, name);
-}
-
-/* Runs "--model ..." and returns what was printed, in the arena. */
-static const char *run_of(struct arena *arena, const char *line, int *ret_status, struct err *err)
-{
-    static const stop_flag never;
-    char *words[WORDS_MAX];
-    int n = 0;
-    struct train_opts opts;
-    char *rest = arena_printf(arena, "%s", line);
-    for (char *word = strsep(&rest, " "); word && n < WORDS_MAX; word = strsep(&rest, " ")) {
-        words[n++] = word;
-    }
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    *err = (struct err){0};
-    *ret_status = train_options(n, words, &opts, err);
-    if (*ret_status == 0) {
-        *ret_status = train_run(&opts, clock_system(), fileno(file), &never, err);
-    }
-    off_t size = lseek(fileno(file), 0, SEEK_END);
-    char *text = arena_alloc(arena, (size_t)size + 1, 1);
-    assert_int_equal(pread(fileno(file), text, (size_t)size, 0), size);
-    text[size] = '\0';
-    fclose(file);
-    return text;
-}
-
-static const char *must_run(struct arena *arena, const char *line)
-{
-    int status;
-    struct err err;
-    const char *text = run_of(arena, line, &status, &err);
-    if (status < 0) {
-        fail_msg("%s: %s", line, err.msg);
-    }
-    return text;
 }
 
 /* Losses and rates of all steps, one behind the other. */
@@ -105,12 +65,11 @@ TEST(goes_on_bit_by_bit)
         const char *half = in_folder(ARENA, "half");
         const char *rest = in_folder(ARENA, "rest");
         const char *all =
-            must_run(ARENA, arena_printf(ARENA, TINY " %s --steps 3 --save %s", kinds[i], whole));
+            must_run(arena_printf(ARENA, TINY " %s --steps 3 --save %s", kinds[i], whole));
         const char *first =
-            must_run(ARENA, arena_printf(ARENA, TINY " %s --steps 2 --save %s", kinds[i], half));
-        const char *second =
-            must_run(ARENA, arena_printf(ARENA, TINY " %s --steps 1 --load %s --save %s", kinds[i],
-                                         half, rest));
+            must_run(arena_printf(ARENA, TINY " %s --steps 2 --save %s", kinds[i], half));
+        const char *second = must_run(
+            arena_printf(ARENA, TINY " %s --steps 1 --load %s --save %s", kinds[i], half, rest));
         assert_non_null(strstr(second, "\"first_step\":3,\"loaded_sha256\":\""));
         assert_non_null(strstr(second, "\"event\":\"checkpoint\",\"rank\":0,\"done_steps\":3,"));
         const char *joined =
@@ -133,10 +92,10 @@ TEST(an_image_model_goes_on_too)
     const char *half = in_folder(ARENA, "image");
     const char *whole = in_folder(ARENA, "image-whole");
     const char *rest = in_folder(ARENA, "image-rest");
-    const char *all = must_run(ARENA, arena_printf(ARENA, "%s --steps 2 --save %s", model, whole));
-    const char *first = must_run(ARENA, arena_printf(ARENA, "%s --steps 1 --save %s", model, half));
+    const char *all = must_run(arena_printf(ARENA, "%s --steps 2 --save %s", model, whole));
+    const char *first = must_run(arena_printf(ARENA, "%s --steps 1 --save %s", model, half));
     const char *second =
-        must_run(ARENA, arena_printf(ARENA, "%s --steps 1 --load %s --save %s", model, half, rest));
+        must_run(arena_printf(ARENA, "%s --steps 1 --load %s --save %s", model, half, rest));
     assert_string_equal(losses_of(ARENA, all), arena_printf(ARENA, "%s%s", losses_of(ARENA, first),
                                                             losses_of(ARENA, second)));
     struct str a = file_of(ARENA, whole);
@@ -157,20 +116,6 @@ TEST(an_image_model_goes_on_too)
         n_means += strstr(file.tensors[i].name, "._mean") != NULL;
     }
     assert_true(n_moments > 100 && n_means > 50);
-}
-
-static void refused(const char *line, enum err_code code, const char *needle)
-{
-    int status;
-    struct err err;
-    const char *text = run_of(ARENA, line, &status, &err);
-    if (status == 0) {
-        fail_msg("%s: was accepted", line);
-    }
-    if (err.code != code || !strstr(err.msg, needle)) {
-        fail_msg("%s: code %d, \"%s\" does not say \"%s\"", line, (int)err.code, err.msg, needle);
-    }
-    assert_string_equal(text, ""); /* nothing was trained, nothing printed */
 }
 
 static void write_bytes(const char *path, const char *bytes, size_t len)
@@ -384,9 +329,8 @@ TEST(a_gradient_that_is_not_finite_ends_the_run)
 {
     const char *path = in_folder(ARENA, "huge");
     struct st_file file;
-    int status;
     char hex[SHA256_HEX_LEN + 1];
-    (void)must_run(ARENA, arena_printf(ARENA, TINY " --steps 1 --save %s", path));
+    (void)must_run(arena_printf(ARENA, TINY " --steps 1 --save %s", path));
     PASSES(st_read(ARENA, path, &file, ERR));
     int n_scaled = 0;
     for (int i = 0; i < file.n_tensors; i++) {
@@ -406,9 +350,7 @@ TEST(a_gradient_that_is_not_finite_ends_the_run)
                                        .n_tensors = file.n_tensors};
     PASSES(st_write_sealed(path, &content, hex, ERR));
     const char *text =
-        run_of(ARENA, arena_printf(ARENA, TINY " --steps 2 --load %s --save %s", path, path),
-               &status, ERR);
-    assert_int_equal(status, -1);
+        run_of(arena_printf(ARENA, TINY " --steps 2 --load %s --save %s", path, path), NULL);
     assert_int_equal(ERR->code, ERR_WORKLOAD);
     const char *fatal = strstr(text, "{\"event\":\"fatal\",");
     assert_non_null(fatal);

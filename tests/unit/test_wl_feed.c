@@ -13,36 +13,19 @@ static const struct hand_pack CLASSES = {
 static const struct hand_pack SEGMENTS = {
     .kind = SHARD_SEGMENTS, .n_samples = 5, .per_shard = 3, .n_classes = 19, .is_synthetic = true};
 
-static struct str runs(const char *folder, const char *line)
+static const char *on_data(const char *folder, const char *line)
 {
-    struct err err = {0};
-    int status = 0;
-    struct str text = run_with(folder, folder, line, &status, &err);
-    if (status < 0) {
-        fail_msg("%s: %s", line, err.msg);
-    }
-    return text;
+    return arena_printf(ARENA, "--data %s --threads=1 %s", folder, line);
 }
 
-static struct str nth_line(struct str text, int n)
+static const char *runs(const char *folder, const char *line)
 {
-    struct str line = STR_EMPTY;
-    for (int i = 0; i <= n; i++) {
-        assert_true(text.ptr && str_next(&text, '\n', &line));
-    }
-    return line;
+    return must_run(on_data(folder, line));
 }
 
-static void holds(struct str line, const char *part)
+static struct str loss_of(const char *text, int step)
 {
-    if (str_find(line, str_of(part)) < 0) {
-        fail_msg("%.*s\nis without %s", STR_ARG(line), part);
-    }
-}
-
-static struct str loss_of(struct str text, int step)
-{
-    struct str line = nth_line(text, step);
+    struct str line = str_of(nth_line(text, step));
     int64_t at = str_find(line, STR_LIT("\"loss\":"));
     assert_true(at >= 0);
     struct str rest = str_sub(line, (size_t)at + 7, line.len);
@@ -60,10 +43,10 @@ TEST_IN_SCRATCH(a_run_says_what_it_reads)
     sha256_init(&sha);
     sha256_add(&sha, json.ptr, json.len);
     sha256_hex(&sha, hex);
-    struct str text =
+    const char *text =
         runs(*state, "--model resnet50 --backend plain --image 16 --batch 20 --steps 3 "
                      "--warmup 1 --seed 3 --start-step 2 --workers 3 --mean 0.5,0.25,0");
-    struct str start = nth_line(text, 0);
+    const char *start = nth_line(text, 0);
     holds(start, "\"data\":\"by-hand\",");
     holds(start, arena_printf(&scratch_arena,
                               "\"synthetic\":false,\"split\":\"train\",\"n_samples\":50,"
@@ -88,16 +71,16 @@ TEST_IN_SCRATCH(a_resumed_run_sees_the_same_batches)
     static const char *const line =
         "--model resnet50 --backend plain --image 16 --batch 4 --lr 0 --weight-decay 0 --steps";
     hand_write(&CLASSES, *state);
-    struct str whole = runs(*state, arena_printf(&scratch_arena, "%s 4", line));
-    struct str resumed =
+    const char *whole = runs(*state, arena_printf(&scratch_arena, "%s 4", line));
+    const char *resumed =
         runs(*state, arena_printf(&scratch_arena, "%s 2 --start-step 2 --workers 1", line));
-    struct str other = runs(*state, arena_printf(&scratch_arena, "%s 2 --data-seed 1", line));
+    const char *other = runs(*state, arena_printf(&scratch_arena, "%s 2 --data-seed 1", line));
     for (int i = 1; i <= 2; i++) {
         assert_true(str_eq(loss_of(whole, i + 2), loss_of(resumed, i)));
         assert_false(str_eq(loss_of(whole, i), loss_of(resumed, i)));
         assert_false(str_eq(loss_of(whole, i), loss_of(other, i)));
     }
-    struct str wide = runs(*state, arena_printf(&scratch_arena, "%s 1 --dtype f64", line));
+    const char *wide = runs(*state, arena_printf(&scratch_arena, "%s 1 --dtype f64", line));
     double f32 = 0;
     double f64 = 0;
     PASSES(str_to_f64(loss_of(whole, 1), &f32, ERR));
@@ -108,7 +91,7 @@ TEST_IN_SCRATCH(a_resumed_run_sees_the_same_batches)
 TEST_IN_SCRATCH(segments_train_a_segmentation_model)
 {
     hand_write(&SEGMENTS, *state);
-    struct str text = runs(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 1");
+    const char *text = runs(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 1");
     holds(nth_line(text, 0), "\"data\":\"by-hand.synthetic\",");
     holds(nth_line(text, 0), "\"synthetic\":true,\"split\":\"train\",\"n_samples\":5,");
     holds(nth_line(text, 0), "\"augment\":\"scale-crop\",\"augment_on\":\"host\",\"mean\":[0.5,0.5,"
@@ -126,12 +109,12 @@ static const struct hand_pack TOKENS = {
 TEST_IN_SCRATCH(tokens_train_a_language_model)
 {
     hand_write(&TOKENS, *state);
-    struct str text =
+    const char *text =
         runs(*state, "--model bert_tiny --sequence 8 --predictions 3 --batch 4 --steps 3");
     holds(nth_line(text, 0), "\"batch\":4,\"sequence\":8,\"predictions\":3,\"steps\":3,");
     holds(nth_line(text, 0), "\"start_step\":0,\"steps_per_epoch\":2,\"epoch\":0,\"recipe\":");
     holds(nth_line(text, 3), "\"epoch\":1,\"position\":0}");
-    struct str wide = runs(
+    const char *wide = runs(
         *state, "--model bert_tiny --sequence 8 --predictions 3 --batch 4 --steps 1 --dtype f64");
     double f32 = 0;
     double f64 = 0;
@@ -140,89 +123,71 @@ TEST_IN_SCRATCH(tokens_train_a_language_model)
     assert_true(fabs(f32 - f64) < 1e-5 * f64);
 }
 
-static void refused(const char *folder, const char *line, enum err_code code, const char *message)
-{
-    struct err err = {0};
-    int status = 0;
-    struct str text = run_with(folder, folder, line, &status, &err);
-    assert_int_equal(status, -1);
-    if (err.code != code || !strstr(err.msg, message)) {
-        fail_msg("%s: \"%s\"; expected \"%s\"", err_code_name(err.code), err.msg, message);
-    }
-    assert_int_equal(text.len, 0); /* before any line */
-}
-
 TEST_IN_SCRATCH(what_does_not_go_with_the_model_is_refused)
 {
     struct hand_pack pack = CLASSES;
     hand_write(&pack, *state);
-    refused(*state, "--model hrnet_w18 --image 64x32 --batch 2", ERR_USAGE,
+    refused(on_data(*state, "--model hrnet_w18 --image 64x32 --batch 2"), ERR_USAGE,
             "kind classes, but hrnet_w18 trains on segments");
-    refused(*state, "--model resnet50 --image 32 --batch 51", ERR_USAGE,
+    refused(on_data(*state, "--model resnet50 --image 32 --batch 51"), ERR_USAGE,
             "50 samples are less than one batch of 51");
     pack.n_classes = 1001;
     pack.n_samples = 1002;
     hand_write(&pack, *state);
-    refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE,
+    refused(on_data(*state, "--model resnet50 --image 32 --batch 2"), ERR_USAGE,
             "1001 classes, but resnet50 has 1000");
     hand_write(&SEGMENTS, *state);
-    refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE,
+    refused(on_data(*state, "--model resnet50 --image 32 --batch 2"), ERR_USAGE,
             "kind segments, but resnet50 trains on classes");
     pack = SEGMENTS;
     pack.n_classes = 20;
     hand_write(&pack, *state);
-    refused(*state, "--model hrnet_w18 --image 64x32 --batch 2", ERR_USAGE,
+    refused(on_data(*state, "--model hrnet_w18 --image 64x32 --batch 2"), ERR_USAGE,
             "20 classes, but hrnet_w18 has 19");
-    refused(*state, "--model bert_tiny --sequence 8 --batch 2", ERR_USAGE,
+    refused(on_data(*state, "--model bert_tiny --sequence 8 --batch 2"), ERR_USAGE,
             "kind segments, but bert_tiny trains on tokens");
     hand_write(&TOKENS, *state);
-    refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE, "kind tokens");
-    refused(*state, "--model bert_tiny --batch 2", ERR_USAGE,
+    refused(on_data(*state, "--model resnet50 --image 32 --batch 2"), ERR_USAGE, "kind tokens");
+    refused(on_data(*state, "--model bert_tiny --batch 2"), ERR_USAGE,
             "sequences of 8 with 3 predictions, but --sequence 128 --predictions 20");
     unlink(fs_join(&scratch_arena, *state, PACK_NAME));
-    refused(*state, "--model resnet50 --image 32 --batch 2", ERR_INTEGRITY, "not whole");
+    refused(on_data(*state, "--model resnet50 --image 32 --batch 2"), ERR_INTEGRITY, "not whole");
 }
 
 TEST_IN_SCRATCH(a_bad_sample_ends_the_run_in_a_fatal_line)
 {
-    int status = 0;
     hand_write(&CLASSES, *state);
     const char *path = fs_join(&scratch_arena, *state, "00002.shard");
     struct str bytes = scratch_read(path);
     char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
     copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
     scratch_write(path, (struct str){copy, bytes.len});
-    struct str text =
-        run_with(*state, *state, "--model resnet50 --backend plain --image 16 --batch 10 --steps 5",
-                 &status, ERR);
-    assert_int_equal(status, -1);
+    const char *text = run_of(
+        on_data(*state, "--model resnet50 --backend plain --image 16 --batch 10 --steps 5"), NULL);
     assert_int_equal(ERR->code, ERR_INTEGRITY);
     SAYS("00002.shard: sample 15 (49 of the set): CRC-32C is");
-    int64_t at = str_find(text, STR_LIT("{\"event\":\"fatal\""));
-    assert_true(at >= 0);
-    struct str last = str_sub(text, (size_t)at, text.len);
+    const char *last = strstr(text, "{\"event\":\"fatal\"");
+    assert_non_null(last);
     holds(last, "00002.shard: sample 15 (49 of the set): CRC-32C is");
-    assert_int_equal(str_find(last, STR_LIT("\n")), (int64_t)last.len - 1); /* the last line */
-    assert_true(str_find(text, STR_LIT("run_stop")) < 0);
+    assert_string_equal(strchr(last, '\n'), "\n"); /* the last line */
+    assert_null(strstr(text, "run_stop"));
 }
 
 /* A shard may hold any token; the network has rows for 30,522, and sample 31 begins with 31,000. */
 TEST_IN_SCRATCH(a_token_without_a_row_ends_the_run)
 {
-    int status = 0;
     struct hand_pack pack = TOKENS;
     pack.n_samples = 32;
     pack.per_shard = 16;
     hand_write(&pack, *state);
-    struct str text = run_with(
-        *state, *state, "--model bert_tiny --sequence 8 --predictions 3 --batch 32 --steps 1",
-        &status, ERR);
-    assert_int_equal(status, -1);
+    const char *text = run_of(
+        on_data(*state, "--model bert_tiny --sequence 8 --predictions 3 --batch 32 --steps 1"),
+        NULL);
     assert_int_equal(ERR->code, ERR_INTEGRITY);
     assert_non_null(
         strstr(ERR->msg, "sample 31: input_ids: element 0 is 31000, expected 0 to 30521"));
-    assert_true(str_find(text, STR_LIT("{\"event\":\"fatal\"")) >= 0);
-    assert_true(str_find(text, STR_LIT("run_stop")) < 0);
+    assert_non_null(strstr(text, "{\"event\":\"fatal\""));
+    assert_null(strstr(text, "run_stop"));
 }
 
 static void put(const char *folder, const char *name, const char *text)

@@ -188,17 +188,3 @@ TEST(test_vectors_and_whole_numbers)
     layout_unpack(&layout, vector, 0, 8, back);
     assert_memory_equal(back, gamma, sizeof(gamma));
 }
-
-/* To nearest, ties to even, and values out of range. */
-TEST(test_rounding)
-{
-    const float given[] = {1.0F + 0x1p-11F, 1.0F + 0x1.8p-10F, 65519.0F, 65520.0F, -0.0F, 0x1p-25F};
-    const float expected[] = {1.0F, 1.0F + 0x1p-9F, 65504.0F, INFINITY, -0.0F, 0.0F};
-    const struct tensor_desc desc = {SHAPE(6), DT_F16, ROLE_PLAIN};
-    const struct layout layout = layout_of(&desc, 8);
-    uint16_t halves[6];
-    float back[6];
-    layout_pack(&layout, given, 0, 6, halves);
-    layout_unpack(&layout, halves, 0, 6, back);
-    assert_memory_equal(back, expected, sizeof(expected));
-}

@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reperf-train from the inside: what it accepts, what it prints, how it stops. */
-#include "unit.h"
+#include "wl_run.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "base/str.h"
 #include "core/interrupt.h"
 #include "core/mlog.h"
 #include "train/device.h"
-#include "train/train.h"
-
-#define ARGS_MAX 24
-
-static int options_of(const char *line, struct train_opts *opts, struct err *err)
-{
-    static char text[512];
-    char *argv[ARGS_MAX];
-    int argc = 0;
-    struct str rest = str_of(line);
-    struct str word;
-    size_t used = 0;
-    while (rest.len > 0 && str_next(&rest, ' ', &word)) {
-        argv[argc] = text + used;
-        memcpy(argv[argc++], word.ptr, word.len);
-        text[used + word.len] = '\0';
-        used += word.len + 1;
-    }
-    return train_options(argc, argv, opts, err);
-}
 
 static const struct {
     const char *line, *message;
@@ -219,41 +198,6 @@ TEST(a_launchers_ranks_are_not_ignored)
     unsetenv("MASTER_ADDR");
 }
 
-/* Each reading of the clock is 0.25 s after the last: a step, which reads it twice, takes exactly that. */
-static int64_t ticking(void *ctx)
-{
-    int64_t *now_ns = ctx;
-    *now_ns += NS_PER_S / 4;
-    return *now_ns;
-}
-
-/* Runs and returns what was printed; free it. */
-static char *run_of(const char *line, const stop_flag *stop, int *ret_status, struct err *err)
-{
-    struct train_opts opts;
-    int64_t now_ns = 0;
-    struct clock_src clock = {.mono_ns = ticking, .ctx = &now_ns};
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    assert_int_equal(options_of(line, &opts, err), 0);
-    *ret_status = train_run(&opts, clock, fileno(file), stop, err);
-    off_t size = lseek(fileno(file), 0, SEEK_END);
-    char *text = xcalloc((size_t)size + 1, 1);
-    assert_int_equal(pread(fileno(file), text, (size_t)size, 0), size);
-    fclose(file);
-    return text;
-}
-
-static const char *nth_line(const char *text, int n)
-{
-    for (; n > 0; n--) {
-        text = strchr(text, '\n');
-        assert_non_null(text);
-        text++;
-    }
-    return text;
-}
-
 static bool begins(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -261,13 +205,9 @@ static bool begins(const char *text, const char *prefix)
 
 TEST(a_run_prints_its_lines)
 {
-    static const stop_flag never;
-    int status;
-    char *text = run_of(
+    const char *text = must_run(
         "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
-        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70",
-        &never, &status, ERR);
-    assert_int_equal(status, 0);
+        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70");
     assert_true(begins(
         text,
         "{\"event\":\"run_start\",\"version\":\"" REPERF_VERSION
@@ -296,23 +236,16 @@ TEST(a_run_prints_its_lines)
                        "\"elapsed_ns\":500000000,\"samples_per_s\":8,\"loss_first\":"));
     assert_string_equal(nth_line(text, 5), "");
     /* The same seed prints the same bytes, with the same clock. */
-    char *again = run_of(
+    const char *again = must_run(
         "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
-        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70",
-        &never, &status, ERR);
+        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70");
     assert_string_equal(text, again);
-    free(text);
-    free(again);
 }
 
 TEST(a_loss_that_is_not_finite_ends_the_run)
 {
-    static const stop_flag never;
-    int status;
-    char *text =
-        run_of("--model hrnet_w18 --backend plain --image 32 --batch 2 --steps 9 --lr 1e300",
-               &never, &status, ERR);
-    assert_int_equal(status, -1);
+    const char *text =
+        run_of("--model hrnet_w18 --backend plain --image 32 --batch 2 --steps 9 --lr 1e300", NULL);
     assert_int_equal(ERR->code, ERR_WORKLOAD);
     assert_int_equal(err_exit_status(ERR->code), 8);
     const char *fatal =
@@ -322,38 +255,28 @@ TEST(a_loss_that_is_not_finite_ends_the_run)
     assert_string_equal(nth_line(fatal, 1), ""); /* nothing follows it */
     assert_null(strstr(text, "run_stop"));
     assert_null(strstr(text, "nan"));
-    free(text);
 }
 
 TEST(a_signal_ends_the_run_without_run_stop)
 {
     static const stop_flag interrupted = SIGINT;
-    int status;
-    char *text =
-        run_of("--model bert_tiny --sequence 8 --batch 2 --steps 9", &interrupted, &status, ERR);
-    assert_int_equal(status, -1);
+    const char *text = run_of("--model bert_tiny --sequence 8 --batch 2 --steps 9", &interrupted);
     assert_int_equal(ERR->code, ERR_INTERRUPTED);
     assert_true(begins(text, "{\"event\":\"run_start\""));
     assert_string_equal(nth_line(text, 1), "");
-    free(text);
 }
 
 TEST(what_does_not_fit_is_said_before_the_first_step)
 {
-    static const stop_flag never;
-    int status;
-    char *text = run_of("--model resnet50 --image 2000 --batch 4000", &never, &status, ERR);
-    assert_int_equal(status, -1);
+    const char *text = run_of("--model resnet50 --image 2000 --batch 4000", NULL);
     assert_int_equal(ERR->code, ERR_WORKLOAD);
     SAYS("the network needs ");
     assert_string_equal(text, "");
     assert_true(memory_available() > 0);
-    free(text);
 }
 
 TEST(a_full_disk_is_an_error)
 {
-    static const stop_flag never;
     struct train_opts opts;
     FILE *full = fopen("/dev/full", "w");
     if (!full) {
@@ -361,7 +284,7 @@ TEST(a_full_disk_is_an_error)
         skip();
     }
     PASSES(options_of("--model bert_tiny --sequence 8 --batch 2", &opts, ERR));
-    FAILS(train_run(&opts, clock_system(), fileno(full), &never, ERR), ERR_ANY);
+    FAILS(train_run(&opts, clock_system(), fileno(full), &(stop_flag){0}, ERR), ERR_ANY);
     assert_int_equal(err_exit_status(ERR->code), 10);
     fclose(full);
 }
