@@ -170,7 +170,9 @@ computing=() waiting=() on_cluster=()
 # By the seconds that each took here the last time; where that is not known, those that are long anywhere begin.
 mapfile -t in_order < <(printf '%s\n' "$@" | grep . | awk '
     is_last { took[$2] = $1; next }
-    { print ($0 in took) ? took[$0] : /c_checks|test_wl_(torch|cuda|dist|net|checkpoint|fuse|feed)|\/emu\/test_/ ? 100 : 10, NR, $0 }' is_last=1 "$good/seconds" is_last=0 - | sort -k1,1rn -k2,2n | cut -d' ' -f3-)
+    /c_checks|test_wl_(torch|cuda|dist|nccl|ptx|bench|data|train|net)|\/emu\/test_/ { is_long = 1 }
+    /test_(main_job|rehearsal|frameworks|fault_[a-z]*|html|data_way|bundle|faults|forgery|power_cut|stage|formats|plan_full|run|source)\.sh/ { is_long = 1 }
+    { print ($0 in took) ? took[$0] : is_long ? 100 : 10, NR, $0; is_long = 0 }' is_last=1 "$good/seconds" is_last=0 - | sort -k1,1rn -k2,2n | cut -d' ' -f3-)
 for test in "${in_order[@]+"${in_order[@]}"}"; do
     case "$test" in
     build/* | tests/lint/* | tests/integration/test_wl_* | tests/fuzz/*) computing+=("$test") ;;

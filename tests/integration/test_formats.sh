@@ -23,14 +23,19 @@ rows() { # COMMAND: once for each row, with its columns as variables
     done 3<"$F/expected.tsv"
 }
 
-one() {
-    "$REPERF" measure --json "$F/$file" --rule "$rule" "${args[@]}" >>"$T/ones" 2>"$T/err"
-    wanted+=("$format ok $value $unit $records") names+=("$file: found, whole, its number by $rule")
+# As it is, and with line ends, colours and tags that others put there.
+whole() {
+    local want="$format ok $value $unit $records" got idx logs=("$F/$file") as=("found, whole, its number by $rule")
+    if [ "$file" != hf-trainer-state.json ]; then
+        sed 's/$/\r/' "$F/$file" >"$T/dos.log"
+        sed $'s/^/\033[32m/; s/$/\033[0m/' "$F/$file" >"$T/colour.log"
+        tr '\r' '\n' <"$F/$file" | sed 's/^/[1,0]<stdout>:/' >"$T/tag.log"
+        logs+=("$T"/{dos,colour,tag}.log) as+=("with the line ends of another system" coloured "with mpirun's tags")
+    fi
+    mapfile -t got < <(told "${logs[@]}" --rule "$rule" "${args[@]}")
+    for idx in "${!as[@]}"; do is "${got[idx]-}" "$want" "$file: ${as[idx]}"; done
 }
-wanted=() names=()
-rows one
-mapfile -t got < <(jq -r "$TOLD" "$T/ones")
-for idx in "${!wanted[@]}"; do is "${got[idx]-}" "${wanted[idx]}" "${names[idx]}"; done
+rows whole
 
 # --- no log is another format's ------------------------------------------------------------------------
 "$REPERF" list formats --ids >"$T/ids"
@@ -49,20 +54,6 @@ known=$(cut -f2 "$F/expected.tsv" | sort -u | tr '\n' ' ')
 for id in paddleclas paddlenlp-transformer mxnet-dllogger dle-transformer paddlerec mmengine hf-trainer hf-trainer-state torchvision pytorch-imagenet timm lightning nanogpt megatron; do
     like " $known" " $id " "$id has a log of its own"
 done
-
-# --- line ends and tags -------------------------------------------------------------------------------------------
-dressed() {
-    local want="$format ok $value $unit $records" got
-    case $file in hf-trainer-state.json) return ;; esac
-    sed 's/$/\r/' "$F/$file" >"$T/dos.log"
-    sed $'s/^/\033[32m/; s/$/\033[0m/' "$F/$file" >"$T/colour.log"
-    tr '\r' '\n' <"$F/$file" | sed 's/^/[1,0]<stdout>:/' >"$T/tag.log"
-    mapfile -t got < <(told "$T/dos.log" "$T/colour.log" "$T/tag.log" --rule "$rule" "${args[@]}")
-    is "${got[0]-}" "$want" "$file: with the line ends of another system"
-    is "${got[1]-}" "$want" "$file: coloured"
-    is "${got[2]-}" "$want" "$file: with mpirun's tags"
-}
-rows dressed
 
 # --- damaged -------------------------------------------------------------------------------------------
 bad() { # WHAT: $T/bad.log is not ok, as is seen by all_bad

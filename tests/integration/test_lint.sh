@@ -77,38 +77,17 @@ mv "$T/checkout/reports/c.json" "$T/checkout/reports/a b.json"
 is "$(sarif_of . "reports/a b.json" .partialFingerprints | command jq -S 'sort')" "$(command jq -S 'sort' "$T/before")" "and where stacks change places"
 is "$(cd "$T/checkout" && "$REPERF" lint "$ROOT/$G" --sarif 2>/dev/null | jq -r '.runs[0].results | length')" 0 "a clean report has no results"
 
-# --- planted in the manifest: SCRIPT changes it, lint must say exactly these ids --------------------------------
-planted() { # IDS SED-SCRIPT
-    sed -E "$2" $G >"$T/report.json"
-    if cmp -s $G "$T/report.json"; then
-        ok 1 "$1: the fault was planted"
-        return
-    fi
-    "$REPERF" lint "$T/report.json" --json >"$T/out" 2>"$T/err"
-    is "$("${O[@]}" findings "$T/out" 2>&1)" "$1" "lint: $1"
-}
-planted image-tag-mutable '0,/"image_digest": "[^"]*"/s//"image_digest": null/'
-planted image-version-differs '0,/"framework_version": "1.2.3"/s//"framework_version": "1.2.4"/'
-planted source-not-pinned '/"sources"/,/"ref"/s/"commit": "[0-9a-f]*"/"commit": null/'
-planted url-not-cloneable 's#"printed_url": "https://example.org/code.git"#"printed_url": "https://example.org/code/tree/main"#'
-planted framework-version-moving 's/"framework_version": "1.2.3"/"framework_version": "develop"/;s/"framework_commit": "[0-9a-f]*",//'
-planted cuda-of-wheel-differs 's/"framework_version": "1.2.3"/"framework_version": "1.2.3+cu102"/'
-planted dataset-no-checksum 's/sha256sum -c data.sha256\\n//'
-planted checksum-after-use 's/sha256sum -c data.sha256\\ntar -xzf data.tar.gz/tar -xzf data.tar.gz\\nsha256sum data.tar.gz/'
-planted tar-wrong-filter 's/data\.tar\.gz/data.tar/g'
-planted archive-not-folder 's/mv data /mv data.tar.gz /'
-planted archive-name-mismatch 's#https://example.org/data.tar.gz#https://example.org/sample%2Fdata.tar.gz#'
-planted git-pull-moving 's/wget https/git pull upstream master\\nwget https/'
-planted download-from-branch 's#wget https#wget https://raw.githubusercontent.com/a/b/master/run.sh\\nwget https#'
-planted variable-misspelt 's/"printed": "export CUDA/"printed": "export TRANER_IPS=1,2\\necho $TRAINER_IPS\\nexport CUDA/'
-planted variable-without-dollar 's/"printed": "export CUDA/"printed": "NODE1=a\\nNODE2=b\\necho $NODE1,NODE2\\nexport CUDA/'
-planted device-hard-coded 's/VISIBLE_DEVICES=0\\n/VISIBLE_DEVICES=7\\n/'
-planted nodes-differ 's/python train.py/python train.py --nnodes=2/'
-planted config-of-other-scale 's/net_8gpu/net_4gpu/'
-planted repeats-differ 's/\{1\.\.3\}/{2..3}/'
-planted batch-differs 's/--batch_size 8/--batch_size 12/'
-planted condition-contradicts-command 's/--iters 200/--iters 500/'
-planted condition-contradicts-command 's/python train.py/python train.py --use_xla/;0,/"seed": "7"/s//"seed": "7", "data_loader": "dali"/'
+# --- planted in the manifest: lint must say exactly these ids --------------------------------
+wanted=() reports=()
+while IFS= read -r row; do
+    reports+=("$T/planted-${#wanted[@]}.json") wanted+=("${row%% :: *}")
+    sed -E "${row#* :: }" $G >"${reports[-1]}"
+    ! cmp -s $G "${reports[-1]}" || ok 1 "${wanted[-1]}: the fault was planted"
+done < <(grep '^[a-z].* :: ' tests/integration/lint_planted)
+"$REPERF" lint "${reports[@]}" --json >"$T/out" 2>"$T/err"
+mapfile -t found < <(jq -r '.reports[] | [.findings[].id] | unique | join(" ")' "$T/out")
+for idx in "${!wanted[@]}"; do is "${found[idx]-}" "${wanted[idx]}" "lint: ${wanted[idx]}"; done
+is "${#found[@]}" "${#wanted[@]}" "${#wanted[@]} faults"
 # What runs is held against what its result would state, in recipes and in the stack's working commands.
 of_recipe() { # REPORT JQ MESSAGE
     jq "$2" "manifests/reports/$1.json" >"$T/report.json"
@@ -118,21 +97,6 @@ of_recipe() { # REPORT JQ MESSAGE
 of_recipe paddle-perf-hrnetw18 '.stacks[0].commands[11].works |= sub("amp_level=O1"; "amp_level=O2")' '[.]commands.11..works --amp_level is O2 in the command, and precision_mode is stated as O1'
 of_recipe paddle-perf-hrnetw18 '.stacks[0].full[0].conditions.iterations = "200"' '[.]commands.6..works --iters is 400 in the command, and iterations is stated as 200'
 of_recipe paddle-perf-2020 '(.stacks[1].commands[] | .printed | strings) |= gsub("--use_xla"; "--use_xla --use_dali") | del(.stacks[1].full[0].conditions.data_loader)' '[.]full.0..commands.0..works data_loader is stated as dali, and the command has no --use_dali'
-planted image-name-mismatch 's#data registry.example.org/alpha:1.2.3#data registry.example.org/alpha:9#'
-planted library-path-overwritten 's#/x:\$LD_LIBRARY_PATH#/x#'
-planted copied-from-other-model 's/--name net_alpha/--name test_bert_alpha/'
-planted shm-too-small 's/"shm_size": "8g"/"shm_size": "1m"/'
-planted log-links-swapped 's/one GPU, FP32/one GPU, FP16/'
-planted log-name-unknown 's#alpha_1_fp32.log\)"#alpha_1_fp32.log) other.txt"#'
-planted seed-not-stated 's/"seed": "7"/"seed": null/;s/ --seed 7//'
-planted repeats-not-stated 's/"repeats": "3"/"repeats": null/'
-planted not-stated 's/"gpu_clock": "1500"/"gpu_clock": null/'
-planted network-differs '0,/"parameters": "1000"/s//"parameters": "2000"/'
-planted optimizer-differs '0,/"optimizer": "momentum"/s//"optimizer": "LAMB"/'
-planted accumulation-differs '0,/"grad_accumulation": "1"/s//"grad_accumulation": "64"/'
-planted dataset-differs '0,/"dataset_images": "1000"/s//"dataset_images": "300"/'
-planted number-conflict '0,/"also_printed": \[\]/s//"also_printed": [{"printed": "101.00", "source": {"repository": "https:\/\/example.org\/r", "commit": "0123456789abcdef0123456789abcdef01234567", "path": "x", "date": "2026-01-02"}}]/'
-planted command-not-printed 's/"purpose": "run"/"purpose": "code"/'
 
 # --- the same defects in other spellings, and innocent near misses: lint_spellings.txt ---------------------------
 exits 0 "other spellings of its defects are found, innocent ones are not" /usr/bin/python3 tests/integration/lint_spellings.py "$REPERF" $G tests/integration/lint_spellings.txt "$T"
