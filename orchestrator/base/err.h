@@ -34,6 +34,9 @@ struct err {
     char msg[ERR_MSG_MAX];
 };
 
+/* For a call whose failure is told by its status alone. */
+#define ERR_IGNORED (&(struct err){ERR_NONE})
+
 /* Fill an unset error and return -1, so that the call is the return statement. */
 MUST_CHECK int err_set(struct err *err, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 

@@ -25,13 +25,12 @@ void log_set_level(enum log_level level)
 static int columns_of(int fd)
 {
     const char *said = getenv("COLUMNS");
-    struct err ignored = {0};
     struct winsize size = {0};
     int64_t columns;
     if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         return size.ws_col;
     }
-    return said && str_to_i64(str_of(said), 1, COLUMNS_MAX, &columns, &ignored) == 0
+    return said && str_to_i64(str_of(said), 1, COLUMNS_MAX, &columns, ERR_IGNORED) == 0
                ? (int)columns
                : COLUMNS_DEFAULT;
 }

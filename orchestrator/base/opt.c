@@ -27,10 +27,9 @@ static const struct opt *find_letter(const struct opt *opts, char letter)
 static int store_share(const struct opt *o, const char *value, double *ret, struct err *err)
 {
     struct str number = str_of(value);
-    struct err reason = {0};
     bool has_sign = str_ends(number, STR_LIT("%"));
     number.len -= has_sign;
-    if (str_to_f64(number, ret, &reason) < 0 || !(*ret >= 0 && *ret < 100)) {
+    if (str_to_f64(number, ret, ERR_IGNORED) < 0 || !(*ret >= 0 && *ret < 100)) {
         return err_set(err, ERR_USAGE, "--%s %.40s: expected a share from 0%% to under 100%%",
                        o->name, value);
     }

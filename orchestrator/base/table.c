@@ -375,10 +375,9 @@ static bool is_one_of(char byte, const char *bytes)
    2026-11). */
 static bool is_formula(struct str cell)
 {
-    struct err ignored = {0};
     double number;
     return cell.len > 0 && is_one_of(cell.ptr[0], "=+-@") &&
-           str_to_f64(cell, &number, &ignored) < 0;
+           str_to_f64(cell, &number, ERR_IGNORED) < 0;
 }
 
 static void add_csv_cell(struct strbuf *out, struct str cell)

@@ -65,8 +65,7 @@ void temp_sweep(const char *folder, const char *of)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fs_names names = {0};
-    struct err absent = {0};
-    if (fs_list(&arena, folder, &names, &absent) < 0) {
+    if (fs_list(&arena, folder, &names, ERR_IGNORED) < 0) {
         return;
     }
     for (size_t idx = 0; idx < names.n; idx++) {

@@ -137,12 +137,11 @@ static const struct {
 /* The store keeps references by their whole name: "debian:12" is docker.io/library/debian:12. */
 static const char *store_name(struct arena *arena, const char *name)
 {
-    struct err no = {0};
     struct oci_ref ref;
     if (strncmp(name, "image:", 6) == 0) {
         name += 6;
     }
-    return strpbrk(name, "/:@") && oci_ref_parse(arena, str_of(name), &ref, &no) == 0
+    return strpbrk(name, "/:@") && oci_ref_parse(arena, str_of(name), &ref, ERR_IGNORED) == 0
                ? oci_ref_text(arena, &ref)
                : name;
 }

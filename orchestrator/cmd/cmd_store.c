@@ -308,10 +308,9 @@ static int refer(struct store_cmd *cmd, struct added *added, struct err *err)
     CLEANUP(strbuf) struct strbuf buf = STRBUF(REF_BYTES_MAX);
     const char *blobs[] = {arena_printf(cmd->arena, "sha256:%s", added->sha256), NULL};
     struct str known;
-    struct err why = {0};
     added->blobs = blobs;
     json_encode_document(&buf, REFERENCE_ROWS, ARRAY_LEN(REFERENCE_ROWS), added);
-    if (store_ref_get(cmd->store, FILE_KIND, added->name, &known, &why) == 0 &&
+    if (store_ref_get(cmd->store, FILE_KIND, added->name, &known, ERR_IGNORED) == 0 &&
         str_find(known, str_of(blobs[0])) < 0) {
         added->name = arena_printf(cmd->arena, "%s@%.12s", added->name, added->sha256);
     }

@@ -101,8 +101,7 @@ static void print(struct strbuf *buf, const struct unpack_run *u, const struct e
 static int read_hex(const char *text, const char *option, size_t n, uint8_t *ret_bytes,
                     struct err *err)
 {
-    struct err bad = {0};
-    if (text && hex_decode(str_of(text), n, ret_bytes, &bad) < 0) {
+    if (text && hex_decode(str_of(text), n, ret_bytes, ERR_IGNORED) < 0) {
         return err_set(err, ERR_USAGE, "unpack: --%s: expected %zu lower-case hex digits", option,
                        2 * n);
     }

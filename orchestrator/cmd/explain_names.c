@@ -173,9 +173,8 @@ static void explain_word(struct explainer *e, const struct explained *word)
 /* 129 to 192 are 128+n. */
 static bool is_signal_status(const char *code)
 {
-    struct err ignored = {0};
     int64_t status = 0;
-    return str_to_i64(str_of(code), 129, 192, &status, &ignored) == 0;
+    return str_to_i64(str_of(code), 129, 192, &status, ERR_IGNORED) == 0;
 }
 
 /* code NULL: all. */

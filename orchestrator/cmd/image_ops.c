@@ -95,11 +95,10 @@ static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
     const char *name = str_z(job->arena, artifact->name);
     struct image_info info;
     struct image_spec spec;
-    struct err none = {0};
     if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
         return -1;
     }
-    const bool is_there = image_open(job->arena, job->store, name, &info, &none) == 0;
+    const bool is_there = image_open(job->arena, job->store, name, &info, ERR_IGNORED) == 0;
     jw_bool(out, "there", is_there);
     jw_known(out, "bytes", is_there ? (int64_t)info.bytes : spec.bytes);
     return 0;

@@ -12,14 +12,13 @@ static int rate_of(const char *text, uint64_t *ret_rate, struct err *err)
         int64_t scale;
     } UNITS[] = {{"k", 1000}, {"M", 1000000}, {"G", 1000000000}, {"", 1}};
     struct str digits = str_of(text);
-    struct err ignored = {0};
     int64_t value = 0;
     size_t idx = 0;
     while (!str_ends(digits, str_of(UNITS[idx].unit))) {
         idx++;
     }
     digits.len -= strlen(UNITS[idx].unit);
-    if (str_to_i64(digits, 1, 1LL << 31, &value, &ignored) < 0) {
+    if (str_to_i64(digits, 1, 1LL << 31, &value, ERR_IGNORED) < 0) {
         return err_set(err, ERR_USAGE,
                        "--rate %.60s: expected bytes a second as 500k, 50M or 1G, at least 1",
                        text);

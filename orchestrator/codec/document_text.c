@@ -102,11 +102,10 @@ static void add_table(struct telling *t, const struct json *list)
     (void)json_first(list, &item);
     for (bool more = json_first(&item, &member); more; more = json_next(&member)) {
         double ignored;
-        struct err none = {0};
         if (has_any(list, member.key)) {
             keys[table.n_columns] = member.key;
             table_add_column(&table, str_of(name_of(&t->arena, member.key)),
-                             json_f64(&member, &ignored, &none) == 0);
+                             json_f64(&member, &ignored, ERR_IGNORED) == 0);
         }
     }
     for (bool more = true; more && n < t->n_shown; n++) {
@@ -188,9 +187,8 @@ void document_to_text(struct strbuf *out, size_t n_shown)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct telling t = {.out = out, .n_shown = n_shown};
-    struct err why = {0};
     struct json member;
-    if (json_parse(strbuf_str(out), "the document", &doc, &why) < 0) {
+    if (json_parse(strbuf_str(out), "the document", &doc, ERR_IGNORED) < 0) {
         return; /* too large for that: it stays as it is */
     }
     const struct json root = json_root(&doc);

@@ -252,10 +252,9 @@ static int json_scan(struct str text, const char *name, struct err *err)
 
 size_t json_end_of(struct str text, size_t at)
 {
-    struct err ignored = {0};
     struct str rest = str_sub(text, at, text.len);
     struct scan s = {"", rest.ptr, rest.ptr, rest.ptr + rest.len};
-    return rest.len && scan_whole(&s, &ignored) == 0 ? (size_t)(s.at - text.ptr) : text.len;
+    return rest.len && scan_whole(&s, ERR_IGNORED) == 0 ? (size_t)(s.at - text.ptr) : text.len;
 }
 
 /* ---- places in a document ---- */

@@ -28,13 +28,12 @@ static bool next_part(struct str *rest, struct json_path_part *part)
     size_t len = 0;
     *part = (struct json_path_part){0};
     if (rest->len && rest->ptr[0] == '[') {
-        struct err not_a_number = {0};
         int64_t end = str_find(*rest, STR_LIT("]"));
         struct str inside = str_sub(*rest, 1, end > 0 ? (size_t)end - 1 : 0);
         if (end < 2) {
             return false;
         }
-        if (str_to_i64(inside, 0, INT32_MAX, &part->idx, &not_a_number) < 0) {
+        if (str_to_i64(inside, 0, INT32_MAX, &part->idx, ERR_IGNORED) < 0) {
             part->id = inside;
         }
         *rest = str_sub(*rest, (size_t)end + 1, rest->len);
@@ -183,8 +182,7 @@ static struct str value_of(struct arena *arena, struct str given, bool is_text)
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(strbuf) struct strbuf buf = STRBUF(VALUE_MAX);
     struct json_out out;
-    struct err no_json = {0};
-    bool is_json = given.len && json_parse(given, "value", &doc, &no_json) == 0;
+    bool is_json = given.len && json_parse(given, "value", &doc, ERR_IGNORED) == 0;
     bool is_kept = is_json && (!is_text || given.ptr[0] == '"' || str_eq_z(given, "null"));
     if (is_kept) {
         return str_dup(arena, given);
@@ -256,13 +254,12 @@ static size_t end_of(struct str text, struct json_span place)
 /* Cuts ".key" or "[N]" off the place; a key may have any other sign. */
 static bool next_step(struct str *place, struct json_path_part *part)
 {
-    struct err ignored = {0};
     bool is_index = place->ptr[0] == '[';
     size_t len = str_cspan(*place, 1, is_index ? "]" : ".[");
     struct str name = str_sub(*place, 1, len - 1);
     *place = str_sub(*place, len + is_index, SIZE_MAX);
     *part = (struct json_path_part){.key = is_index ? STR_EMPTY : name};
-    return !is_index || str_to_i64(name, 0, INT32_MAX, &part->idx, &ignored) == 0;
+    return !is_index || str_to_i64(name, 0, INT32_MAX, &part->idx, ERR_IGNORED) == 0;
 }
 
 struct json_region json_region_of(struct str text, struct str place)

@@ -280,13 +280,12 @@ static int decode_pairs(const struct json *at, struct arena *arena, const struct
 static int decode_hex(const struct json *at, struct arena *arena, const struct json_field *row,
                       void *out, struct err *err)
 {
-    struct err ignored = {0};
     struct str hex;
     size_t n = (size_t)row->max;
     if (json_str(at, arena, &hex, err) < 0) {
         return -1;
     }
-    if (hex_decode(hex, n, target_of(row, out), &ignored) < 0) {
+    if (hex_decode(hex, n, target_of(row, out), ERR_IGNORED) < 0) {
         return json_fail(at->parent, err,
                          "%s: expected %zu lower-case hex digits, found \"%.100s\"", row->key,
                          2 * n, hex.ptr);

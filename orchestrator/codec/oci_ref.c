@@ -36,7 +36,6 @@ static bool fits(struct str text, const char *form)
 
 int oci_digest_parse(struct str text, uint8_t *ret_sha256, struct err *err)
 {
-    struct err why = {0};
     int64_t colon = str_find(text, STR_LIT(":"));
     if (!str_starts(text, STR_LIT(DIGEST_PREFIX))) {
         if (colon > 0) {
@@ -49,7 +48,7 @@ int oci_digest_parse(struct str text, uint8_t *ret_sha256, struct err *err)
                        STR_ARG(str_sub(text, 0, 80)));
     }
     if (hex_decode(str_sub(text, sizeof(DIGEST_PREFIX) - 1, text.len), SHA256_BYTES, ret_sha256,
-                   &why) < 0) {
+                   ERR_IGNORED) < 0) {
         return err_set(err, ERR_PARSE,
                        "digest \"%.*s\": expected 64 lower-case hex digits after \"sha256:\"",
                        STR_ARG(str_sub(text, 0, 100)));
@@ -193,7 +192,6 @@ static int read_login(const struct json *entry, struct arena *arena, struct oci_
                       struct err *err)
 {
     struct json member;
-    struct err why = {0};
     struct str packed, bytes;
     if (json_find(entry, "identitytoken", &member) && !json_is_null(&member)) {
         return json_fail(entry, err,
@@ -206,7 +204,7 @@ static int read_login(const struct json *entry, struct arena *arena, struct oci_
     if (json_str(&member, arena, &packed, err) < 0) {
         return -1;
     }
-    if (packed.len > OCI_LOGIN_MAX || base64_decode(arena, packed, &bytes, &why) < 0) {
+    if (packed.len > OCI_LOGIN_MAX || base64_decode(arena, packed, &bytes, ERR_IGNORED) < 0) {
         return json_fail(&member, err, "expected NAME:PASSWORD in base64");
     }
     int64_t colon = str_find(bytes, STR_LIT(":"));

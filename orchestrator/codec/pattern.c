@@ -374,14 +374,13 @@ struct str pattern_text(const struct pattern *pattern, struct str subject, int g
 
 static struct pattern *known(struct patterns *patterns, const char *source)
 {
-    struct err err = {0};
     struct pattern *pattern = NULL;
     for (size_t idx = 0; idx < patterns->n; idx++) {
         if (patterns->items[idx].source == source) {
             return patterns->items[idx].pattern;
         }
     }
-    int status = pattern_new(str_of(source), &pattern, &err);
+    int status = pattern_new(str_of(source), &pattern, ERR_IGNORED);
     ASSERT(status == 0);
     VEC_PUSH(patterns, (struct pattern_known){source, pattern});
     return pattern;
@@ -392,9 +391,9 @@ bool patterns_find(struct patterns *patterns, const char *source, struct str tex
 {
     struct pattern *pattern = known(patterns, source);
     struct match_budget budget = {KNOWN_STEPS_MAX};
-    struct err ignored = {0};
     bool is_found = false;
-    if (!text.len || pattern_match(pattern, text, &budget, &is_found, &ignored) < 0 || !is_found) {
+    if (!text.len || pattern_match(pattern, text, &budget, &is_found, ERR_IGNORED) < 0 ||
+        !is_found) {
         return false;
     }
     for (int group = 0; group < n_groups; group++) {

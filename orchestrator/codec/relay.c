@@ -46,9 +46,8 @@ static bool is_absolute(struct str path)
 
 static bool read_u64(struct str text, uint64_t max, uint64_t *ret_value)
 {
-    struct err ignored = {0};
     int64_t value;
-    if (max > INT64_MAX || str_to_i64(text, 0, (int64_t)max, &value, &ignored) < 0) {
+    if (max > INT64_MAX || str_to_i64(text, 0, (int64_t)max, &value, ERR_IGNORED) < 0) {
         return false;
     }
     *ret_value = (uint64_t)value;
@@ -74,9 +73,8 @@ static bool next_u64(struct relay_reader *reader, uint64_t max, uint64_t *ret_va
 
 static bool next_hex(struct relay_reader *reader, size_t n, uint8_t *ret_bytes)
 {
-    struct err ignored = {0};
     struct str field;
-    return next(reader, &field) && hex_decode(field, n, ret_bytes, &ignored) == 0;
+    return next(reader, &field) && hex_decode(field, n, ret_bytes, ERR_IGNORED) == 0;
 }
 
 static int read_file(struct relay_reader *reader, struct relay_file *file, struct err *err)

@@ -195,7 +195,6 @@ int tarball_finish(struct tarball_writer *w, const struct sign_key *key, struct 
 static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closing, struct err *err)
 {
     struct tarball_closing closing = {0};
-    struct err ignored = {0};
     char found[TARBALL_CLOSING_TEXT_BYTES];
     char wanted[TARBALL_CLOSING_TEXT_BYTES + 1];
     if (get_le32(bytes) != CLOSING_MAGIC || get_le32(bytes + 4) != TARBALL_CLOSING_TEXT_BYTES) {
@@ -210,12 +209,12 @@ static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closi
     closing.is_signed = found[17 + 72 + 4] != '-';
     struct str text = {found, sizeof(found)};
     bool is_hex = hex_decode(str_sub(text, 17 + 7, SHA256_HEX_SIZE - 1), SHA256_BYTES,
-                             closing.sha256, &ignored) == 0 &&
+                             closing.sha256, ERR_IGNORED) == 0 &&
                   (!closing.is_signed ||
                    (hex_decode(str_sub(text, 17 + 72 + 4, (size_t)2 * SIGN_PUBLIC_BYTES),
-                               SIGN_PUBLIC_BYTES, closing.public_raw, &ignored) == 0 &&
+                               SIGN_PUBLIC_BYTES, closing.public_raw, ERR_IGNORED) == 0 &&
                     hex_decode(str_sub(text, 17 + 72 + 69 + 10, (size_t)2 * SIGN_BYTES), SIGN_BYTES,
-                               closing.signature, &ignored) == 0));
+                               closing.signature, ERR_IGNORED) == 0));
     closing_text(&closing, wanted);
     if (!is_hex || memcmp(found, wanted, sizeof(found)) != 0) {
         return err_set(err, ERR_INTEGRITY, "closing: not the text that reperf writes there");

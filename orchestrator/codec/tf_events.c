@@ -33,8 +33,7 @@ static double as_double(uint64_t bits)
 /* False at the end, and where the bytes are no field: then rest is not used up. */
 static bool next_field(struct str *rest, struct proto_field *f)
 {
-    struct err ignored = {0};
-    return rest->len > 0 && proto_next(rest, f, &ignored) == 0;
+    return rest->len > 0 && proto_next(rest, f, ERR_IGNORED) == 0;
 }
 
 /* ---- a scalar ---- */

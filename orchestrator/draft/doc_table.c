@@ -237,11 +237,10 @@ static void read_csv(struct doc_reader *r)
 /* The number after a tag's attribute; 1 where there is none. */
 static size_t span_of(struct doc_reader *r, const char *attribute, struct str tag)
 {
-    struct err ignored = {0};
     struct str g[2];
     int64_t value = 1;
     return patterns_find(&r->patterns, attribute, tag, g, 2) &&
-                   str_to_i64(g[1], 1, SPAN_MAX, &value, &ignored) == 0
+                   str_to_i64(g[1], 1, SPAN_MAX, &value, ERR_IGNORED) == 0
                ? (size_t)value
                : 1;
 }

@@ -167,9 +167,8 @@ static struct str found(struct draft_reader *r, const char *shape, struct str te
 
 static bool finds_count(struct draft_reader *r, const char *shape, struct str text, int64_t *ret)
 {
-    struct err ignored = {0};
     struct str digits = found(r, shape, text);
-    return digits.ptr && str_to_i64(digits, 1, BATCH_MAX, ret, &ignored) == 0;
+    return digits.ptr && str_to_i64(digits, 1, BATCH_MAX, ret, ERR_IGNORED) == 0;
 }
 
 struct str draft_slug(struct arena *arena, struct str text)
@@ -196,10 +195,9 @@ static bool take_grid(struct draft_reader *r, const char *shape, struct str text
 {
     struct str g[3];
     int64_t nodes, each;
-    struct err ignored = {0};
     if (!patterns_find(&r->patterns, shape, text, g, 3) ||
-        str_to_i64(g[1], 1, BATCH_MAX, &nodes, &ignored) < 0 ||
-        str_to_i64(g[2], 1, COUNT_MAX, &each, &ignored) < 0) {
+        str_to_i64(g[1], 1, BATCH_MAX, &nodes, ERR_IGNORED) < 0 ||
+        str_to_i64(g[2], 1, COUNT_MAX, &each, ERR_IGNORED) < 0) {
         return false;
     }
     into->nodes = nodes;
@@ -412,12 +410,11 @@ static struct str time_unit_in(struct draft_reader *r, struct str text)
 /* A count, also in the form that CSV writers use: "8.0". */
 static bool count_in(struct str text, int64_t *ret)
 {
-    struct err ignored = {0};
     int64_t value;
     if (str_ends(text, STR_LIT(".0"))) {
         text.len -= 2;
     }
-    if (str_to_i64(text, 1, BATCH_MAX, &value, &ignored) < 0) {
+    if (str_to_i64(text, 1, BATCH_MAX, &value, ERR_IGNORED) < 0) {
         return false;
     }
     *ret = value;

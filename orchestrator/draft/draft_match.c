@@ -195,7 +195,6 @@ static double unit_ratio(const struct draft_log *log, struct str unit, struct st
 static bool value_of(const struct draft_number *number, const struct draft_log *log,
                      size_t rule_idx, double *ret)
 {
-    struct err ignored = {0};
     struct rule_case of = {.gpus = number->attrs.gpus ? number->attrs.gpus : log->attrs.gpus,
                            .nodes = number->attrs.nodes,
                            .batch_per_gpu =
@@ -216,7 +215,7 @@ static bool value_of(const struct draft_number *number, const struct draft_log *
                                  .is_of_log = rules[rule_idx].scale == SCALE_NONE &&
                                               !rules[rule_idx].match_gpus &&
                                               rules[rule_idx].statistic != STAT_TIMESTAMPS};
-    if (rule_apply(&rules[rule_idx], log->m, &of, &value, &ignored) == 0) {
+    if (rule_apply(&rules[rule_idx], log->m, &of, &value, ERR_IGNORED) == 0) {
         kept->value = value.value;
     }
     *ret = kept->value;

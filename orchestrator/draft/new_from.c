@@ -140,7 +140,6 @@ static bool is_plain(struct str path)
 /* "MODE blob HASH SIZE<tab>PATH"; links and submodules are left out. */
 static void take_entry(struct new_maker *m, struct str line)
 {
-    struct err ignored = {0};
     struct str left;
     struct str mode;
     struct str type;
@@ -149,7 +148,7 @@ static void take_entry(struct new_maker *m, struct str line)
     if (!str_next(&line, '\t', &left) || !is_plain(line) || !str_next(&left, ' ', &mode) ||
         !str_next(&left, ' ', &type) || !str_next(&left, ' ', &hash) ||
         !str_starts(mode, STR_LIT("100")) || !str_eq_z(type, "blob") ||
-        str_to_i64(str_trim(left), 1, INT64_MAX, &size, &ignored) < 0 ||
+        str_to_i64(str_trim(left), 1, INT64_MAX, &size, ERR_IGNORED) < 0 ||
         (m->from->below && !str_starts(line, str_of(m->from->below)))) {
         return;
     }
@@ -373,9 +372,8 @@ static const struct format *first_that_reads(struct new_maker *m,
                                              const char *file, struct measurement *ret)
 {
     for (size_t idx = 0; idx < n; idx++) {
-        struct err ignored = {0};
         const struct reading how = {formats[idx], file, .is_of_rates = true};
-        if (measure_file(m->arena, &how, ret, NULL, &ignored) == 0 &&
+        if (measure_file(m->arena, &how, ret, NULL, ERR_IGNORED) == 0 &&
             measurement_primary(ret)->n > 0) {
             return formats[idx];
         }
@@ -401,9 +399,8 @@ static const struct format *make_format(struct new_maker *m, const char *path, c
         .makes = true};
     CLEANUP(format_set) struct format_set one = {0};
     struct proposal proposal = {0};
-    struct err ignored = {0};
     bool is_made = m->made.n < ARRAY_LEN(m->made_text) &&
-                   propose_format(m->arena, &want, &proposal, &one, &ignored) == 0 &&
+                   propose_format(m->arena, &want, &proposal, &one, ERR_IGNORED) == 0 &&
                    made_that_reads(m, &one, file, ret);
     proposal_release(&proposal);
     if (!is_made) {
@@ -420,8 +417,7 @@ static const struct format *format_of(struct new_maker *m, const struct new_file
 {
     CLEANUP(log_head) struct log_head head = {0};
     struct guess guess;
-    struct err ignored = {0};
-    if (measure_guess(m->guesser, file, &head, &guess, &ignored) < 0) {
+    if (measure_guess(m->guesser, file, &head, &guess, ERR_IGNORED) < 0) {
         return NULL;
     }
     const struct format *found = first_that_reads(m, guess.formats, guess.n, file, ret);

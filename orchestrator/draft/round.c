@@ -52,10 +52,9 @@ static void name_parts(struct submission *s)
 
 static struct str said(const struct json *at, const char *key, struct arena *arena)
 {
-    struct err ignored = {0};
     struct json member;
     struct str text = STR_EMPTY;
-    return json_find(at, key, &member) && json_str(&member, arena, &text, &ignored) == 0
+    return json_find(at, key, &member) && json_str(&member, arena, &text, ERR_IGNORED) == 0
                ? text
                : STR_EMPTY;
 }
@@ -64,10 +63,9 @@ static struct str said(const struct json *at, const char *key, struct arena *are
 static void read_description(struct arena *arena, const char *folder, struct submission *s)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err ignored = {0};
     const char *path = arena_printf(arena, "%s/%.*s/../../../systems/%.*s.json", folder,
                                     STR_ARG(s->folder), STR_ARG(s->machine));
-    if (s->machine.len == 0 || json_read_file(path, &doc, &ignored) < 0) {
+    if (s->machine.len == 0 || json_read_file(path, &doc, ERR_IGNORED) < 0) {
         return;
     }
     struct json root = json_root(&doc);
@@ -276,11 +274,10 @@ static int find_columns(const struct str *fields, size_t n, const char *path, si
 static int take_row(const struct str *fields, const size_t *at, const char *path,
                     struct round_row *row, struct err *err)
 {
-    struct err why = {0};
     for (size_t idx = 0; idx < ARRAY_LEN(COLUMNS); idx++) {
         *(struct str *)(void *)((char *)row + COLUMNS[idx].offset) = fields[at[idx]];
     }
-    return str_to_f64(row->minutes, &row->published, &why) == 0 && row->published > 0
+    return str_to_f64(row->minutes, &row->published, ERR_IGNORED) == 0 && row->published > 0
                ? 0
                : err_set(err, ERR_MANIFEST,
                          "%s:%zu: result_min: expected a number over 0, found \"%.*s\"", path,

@@ -46,10 +46,10 @@ static int ask_git(struct arena *arena, struct clock_src clock, const char *cons
                    struct str *ret, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = STRBUF(GIT_OUTPUT_MAX);
-    struct err ignored = {0};
     int status = -1;
     *ret = STR_EMPTY;
-    if (child_capture(clock, argv, GIT_DEADLINE_NS, &buf, &status, &ignored) < 0 || status != 0) {
+    if (child_capture(clock, argv, GIT_DEADLINE_NS, &buf, &status, ERR_IGNORED) < 0 ||
+        status != 0) {
         return 0;
     }
     if (buf.is_full) {

@@ -35,12 +35,11 @@ static struct str text_of(struct arena *arena, const struct json *at)
 
 static const char *shown(struct arena *arena, const struct json *at)
 {
-    struct err no_number = {0};
     double number;
     if (json_is_array(at) || json_is_object(at)) {
         return json_is_array(at) ? "a list" : "an object";
     }
-    return json_f64(at, &number, &no_number) == 0
+    return json_f64(at, &number, ERR_IGNORED) == 0
                ? arena_printf(arena, "%.12g", number)
                : arena_printf(arena, "%.*s", STR_ARG(str_sub(text_of(arena, at), 0, 200)));
 }
@@ -110,9 +109,8 @@ static bool is_no_difference(struct comparing *c, const struct json *at)
     const char *const keys[] = {"published", "run"};
     for (size_t idx = 0; idx < ARRAY_LEN(keys); idx++) {
         struct json value;
-        struct err ignored = {0};
         if (!json_is_object(at) || !json_find(at, keys[idx], &value) || !json_is_str(&value) ||
-            json_str(&value, c->arena, &said[idx], &ignored) < 0) {
+            json_str(&value, c->arena, &said[idx], ERR_IGNORED) < 0) {
             return false;
         }
     }

@@ -20,8 +20,7 @@ int64_t environment_gpus(void)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fs_names names = {0};
-    struct err ignored = {0};
-    if (fs_list(&arena, "/proc/driver/nvidia/gpus", &names, &ignored) < 0) {
+    if (fs_list(&arena, "/proc/driver/nvidia/gpus", &names, ERR_IGNORED) < 0) {
         return 0; /* no driver, no GPU */
     }
     return (int64_t)names.n;
@@ -130,9 +129,8 @@ static struct str ask(struct arena *arena, const struct environment_opts *opts,
                       const char *const *argv)
 {
     CLEANUP(strbuf) struct strbuf buf = STRBUF(TOOL_OUTPUT_MAX);
-    struct err ignored = {0};
     int status = -1;
-    if (child_capture(opts->clock, argv, TOOL_DEADLINE_NS, &buf, &status, &ignored) < 0 ||
+    if (child_capture(opts->clock, argv, TOOL_DEADLINE_NS, &buf, &status, ERR_IGNORED) < 0 ||
         status != 0) {
         return STR_EMPTY;
     }

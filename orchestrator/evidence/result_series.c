@@ -186,8 +186,7 @@ static struct str digest_at(struct str word, size_t at)
 {
     const struct str hex = str_sub(word, at, SHA256_HEX_SIZE - 1);
     uint8_t sha256[SHA256_BYTES];
-    struct err no_digest = {0};
-    return hex_decode(hex, SHA256_BYTES, sha256, &no_digest) == 0 ? hex : STR_EMPTY;
+    return hex_decode(hex, SHA256_BYTES, sha256, ERR_IGNORED) == 0 ? hex : STR_EMPTY;
 }
 
 /* "sha256:HEX", as engines are told what to run. */
@@ -523,11 +522,9 @@ struct str result_planned(const struct plan_step *step, const char *name, struct
 
 static int64_t planned_number(const struct plan_step *step, const char *name, int64_t otherwise)
 {
-    struct err not_a_number = {0};
     int64_t value = otherwise;
     struct str text = result_planned(step, name, STR_EMPTY);
-    return text.ptr && str_to_i64(text, 1, INT32_MAX, &value, &not_a_number) == 0 ? value
-                                                                                  : otherwise;
+    return text.ptr && str_to_i64(text, 1, INT32_MAX, &value, ERR_IGNORED) == 0 ? value : otherwise;
 }
 
 /* A rehearsal may train with fewer ranks and smaller batches than its case has: its recipe says so, and nothing is claimed. */

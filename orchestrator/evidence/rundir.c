@@ -125,8 +125,7 @@ const char *rundir_name_of(struct arena *arena, const char *state, struct str id
 {
     const char *folder = fs_join(arena, state, "names");
     struct fs_names names = {0};
-    struct err ignored = {0};
-    if (!fs_exists(folder) || fs_list(arena, folder, &names, &ignored) < 0) {
+    if (!fs_exists(folder) || fs_list(arena, folder, &names, ERR_IGNORED) < 0) {
         return NULL;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
@@ -193,11 +192,10 @@ int rundir_find(struct arena *arena, const char *state, const char *name, struct
 static int64_t read_holder(int fd)
 {
     char text[LOCK_TEXT_MAX];
-    struct err ignored = {0};
     int64_t pid = 0;
     ssize_t len = pread(fd, text, sizeof(text), 0);
-    if (len <= 0 ||
-        str_to_i64(str_trim((struct str){text, (size_t)len}), 1, INT32_MAX, &pid, &ignored) < 0) {
+    if (len <= 0 || str_to_i64(str_trim((struct str){text, (size_t)len}), 1, INT32_MAX, &pid,
+                               ERR_IGNORED) < 0) {
         return 0;
     }
     return pid;
@@ -305,7 +303,6 @@ int rundir_settle(struct arena *arena, const char *folder, const char *name, str
 {
     const char *path = fs_join(arena, folder, name);
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct err ignored = {0};
     struct str there;
     struct stat info;
     if (fs_mkdir_above(path, err) < 0) {
@@ -313,7 +310,7 @@ int rundir_settle(struct arena *arena, const char *folder, const char *name, str
     }
     if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
         (size_t)info.st_size != content.len ||
-        fs_read(arena, path, content.len, &there, &ignored) < 0 || !str_eq(there, content)) {
+        fs_read(arena, path, content.len, &there, ERR_IGNORED) < 0 || !str_eq(there, content)) {
         return fs_write_atomic(path, content, err);
     }
     return publish_data(fd, path, err) < 0 ? -1 : publish_parent(path, err);

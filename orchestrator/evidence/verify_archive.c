@@ -413,7 +413,6 @@ static int check(struct checking *c, struct err *err)
 
 static int check_and_unpack(struct checking *c, const char *folder, struct err *err)
 {
-    struct err ignored = {0};
     ASSERT(!c->info->is_folder);
     if (mkdir(folder, 0755) < 0) {
         return err_set(err, errno == EEXIST ? ERR_USAGE : err_code_of_errno(errno), "mkdir %s: %s",
@@ -424,7 +423,7 @@ static int check_and_unpack(struct checking *c, const char *folder, struct err *
     int result = check(c, err);
     tarball_unpacker_release(&c->unpacker);
     /* What cannot be removed after a failure is less important than the failure. */
-    if (result < 0 && fs_remove_tree(folder, &ignored) < 0) {
+    if (result < 0 && fs_remove_tree(folder, ERR_IGNORED) < 0) {
         return -1;
     }
     return result;

@@ -645,9 +645,8 @@ static void try_clocks(struct trial *trial)
     for (int64_t gpu = 0; gpu < n && trial->check.verdict == CHECK_HOLDS; gpu++) {
         int64_t set = 0;
         int64_t max = 0;
-        struct err ignored = {0};
-        if (str_to_i64(gpu_value(trial->facts, gpu, SET), 0, INT64_MAX, &set, &ignored) < 0 ||
-            str_to_i64(gpu_value(trial->facts, gpu, MAX), 0, INT64_MAX, &max, &ignored) < 0) {
+        if (str_to_i64(gpu_value(trial->facts, gpu, SET), 0, INT64_MAX, &set, ERR_IGNORED) < 0 ||
+            str_to_i64(gpu_value(trial->facts, gpu, MAX), 0, INT64_MAX, &max, ERR_IGNORED) < 0) {
             gpu_not_known(trial, gpu, SET);
         } else if (set * 100 < max * CLOCK_CAP_PERCENT) {
             judge(trial, false, "GPU %" PRId64 ": %" PRId64 " of %" PRId64 " MHz", gpu, set, max);

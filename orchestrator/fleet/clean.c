@@ -148,14 +148,13 @@ static void find_lease(struct scan_node *node)
 {
     struct str rest = strbuf_str(&node->output);
     struct str line;
-    struct err ignored = {0};
     node->lease_age_s = -1;
     while (str_next(&rest, '\n', &line)) {
         struct str kind;
         struct str age;
         if (str_next(&line, '\t', &kind) && str_eq_z(kind, "lease") &&
             str_next(&line, '\t', &age) &&
-            str_to_i64(age, INT64_MIN, INT64_MAX, &node->lease_age_s, &ignored) == 0) {
+            str_to_i64(age, INT64_MIN, INT64_MAX, &node->lease_age_s, ERR_IGNORED) == 0) {
             node->lease_run = line;
         }
     }

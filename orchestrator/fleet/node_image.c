@@ -386,9 +386,8 @@ static int choose_id(struct provide *provide, struct err *err)
 static void learn_ids(struct provide *provide)
 {
     struct image_info info;
-    struct err ignored = {0};
     if (provide->store &&
-        image_open(provide->arena, provide->store, provide->spec->name, &info, &ignored) == 0 &&
+        image_open(provide->arena, provide->store, provide->spec->name, &info, ERR_IGNORED) == 0 &&
         is_pinned(&provide->spec->pins, &info.pins)) {
         oci_digest_text(info.pins.config, provide->config);
         oci_digest_text(info.pins.manifest, provide->manifest);

@@ -79,13 +79,12 @@ static int open_node(struct local *local, struct err *err)
 
 static void watch_feed(struct local *local, struct way_in *to, bool is_wanted)
 {
-    struct err ignored = {0};
     if (to->is_full && !is_wanted) {
         loop_unwatch(local->base.loop, to->fd);
         to->is_full = false;
     } else if (!to->is_full && is_wanted) {
         to->is_full =
-            loop_watch(local->base.loop, to->fd, POLLOUT, note_ready, NULL, &ignored) == 0;
+            loop_watch(local->base.loop, to->fd, POLLOUT, note_ready, NULL, ERR_IGNORED) == 0;
     }
 }
 

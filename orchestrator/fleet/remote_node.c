@@ -463,7 +463,6 @@ static int read_report(struct served *r, struct str said, struct job_report *rep
 {
     struct str rest = str_trim(said);
     struct str words[4] = {STR_EMPTY, STR_EMPTY, STR_EMPTY, STR_EMPTY};
-    struct err ignored = {0};
     size_t n = 0;
     int64_t status = 0;
     int64_t size = -1;
@@ -472,8 +471,8 @@ static int read_report(struct served *r, struct str said, struct job_report *rep
     }
     bool has_status = str_eq_z(words[0], "ended");
     bool is_good = (n == (has_status ? 3u : 2u) || (has_status && n == 4)) &&
-                   str_to_i64(words[has_status ? 2 : 1], 0, INT64_MAX, &size, &ignored) == 0 &&
-                   (!has_status || str_to_i64(words[1], 0, 255, &status, &ignored) == 0);
+                   str_to_i64(words[has_status ? 2 : 1], 0, INT64_MAX, &size, ERR_IGNORED) == 0 &&
+                   (!has_status || str_to_i64(words[1], 0, 255, &status, ERR_IGNORED) == 0);
     if (is_good && has_status) {
         *report = (struct job_report){.state = JOB_ENDED, .exit_status = (int)status};
         snprintf(report->left, sizeof(report->left), "%.*s", STR_ARG(words[3]));

@@ -52,13 +52,12 @@ static int fail_with(struct err *err, enum err_code code, const char *what, stru
 static int fail_memory(struct err *err, struct str oom)
 {
     const struct str key = STR_LIT("\"memory_bytes\":");
-    struct err ignored = {0};
     int64_t limit = 0;
     int64_t at = oom.ptr ? str_find(oom, key) : -1;
     if (at >= 0) {
         struct str rest = str_sub(oom, (size_t)at + key.len, SIZE_MAX), number;
         if (str_next(&rest, ',', &number) &&
-            str_to_i64(number, 1, INT64_MAX, &limit, &ignored) == 0) {
+            str_to_i64(number, 1, INT64_MAX, &limit, ERR_IGNORED) == 0) {
             return err_set(err, ERR_CONTAINER, "out of memory (limit %lld bytes)",
                            (long long)limit);
         }

@@ -199,8 +199,7 @@ bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct 
                  struct rule_value *ret)
 {
     const struct applying by = {NULL, memos};
-    struct err err = {0};
-    return cell->n_logs > 0 && apply_to_logs(rule, cell, &by, ret, &err) == 0;
+    return cell->n_logs > 0 && apply_to_logs(rule, cell, &by, ret, ERR_IGNORED) == 0;
 }
 
 /* No number can be recomputed for this cell: the verdict says so, and the note says why. */

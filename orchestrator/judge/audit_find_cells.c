@@ -277,7 +277,6 @@ static void find_step_work(struct audit *audit, const struct cell_audit *a)
     const struct measurement *m = cell_measurement(a, 0);
     const struct series *s = m ? measurement_primary(m) : NULL;
     struct str text = STR_EMPTY;
-    struct err err = {0};
     int64_t accumulated = 1;
     double items = 0;
     if (!is_rate(a) || !s || s->quantity != QTY_RATE || s->scope != SCOPE_JOB || s->n < 3) {
@@ -289,7 +288,7 @@ static void find_step_work(struct audit *audit, const struct cell_audit *a)
         return;
     }
     if (case_condition(a->of_case, "grad_accumulation", &text) && text.ptr &&
-        str_to_i64(text, 1, INT32_MAX, &accumulated, &err) < 0) {
+        str_to_i64(text, 1, INT32_MAX, &accumulated, ERR_IGNORED) < 0) {
         return;
     }
     for (size_t idx = 1; idx < s->n; idx++) {

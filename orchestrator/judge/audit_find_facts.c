@@ -13,8 +13,7 @@
 
 static bool to_number(struct str text, double *ret)
 {
-    struct err err = {0};
-    return str_to_f64(text, ret, &err) == 0;
+    return str_to_f64(text, ret, ERR_IGNORED) == 0;
 }
 
 /* "8.0" and "8.0.5" are one version, stated more or less exactly; "8.1" is another. Versions are compared part by

@@ -57,9 +57,8 @@ static int64_t batch_of(const struct cell_audit *a, const struct series *s)
         s->quantity == QTY_STEP_TIME
             ? measurement_fact(m, STR_LIT("batch_per_gpu"), a->by ? rule_run(a->by, m) : -1)
             : NULL;
-    struct err err = {0};
     int64_t batch = a->of_case->batch_per_gpu;
-    return fact && str_to_i64(fact->value, 1, INT32_MAX, &batch, &err) < 0
+    return fact && str_to_i64(fact->value, 1, INT32_MAX, &batch, ERR_IGNORED) < 0
                ? a->of_case->batch_per_gpu
                : batch;
 }

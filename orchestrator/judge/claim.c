@@ -57,11 +57,10 @@ enum claim_verdict claim_judge(double published, const struct ratio *measured, d
 
 double claim_network_times(struct str count, struct str other)
 {
-    struct err ignored = {0};
     double a = 0;
     double b = 0;
-    if (!count.ptr || !other.ptr || str_to_f64(count, &a, &ignored) < 0 ||
-        str_to_f64(other, &b, &ignored) < 0 || !(a > 0)) {
+    if (!count.ptr || !other.ptr || str_to_f64(count, &a, ERR_IGNORED) < 0 ||
+        str_to_f64(other, &b, ERR_IGNORED) < 0 || !(a > 0)) {
         return 1;
     }
     return fabs(a / b - 1) > SAME_NETWORK_REL_MAX ? b / a : 1;

@@ -66,9 +66,8 @@ static struct stated stated_of(const struct told *told, const char *name)
 
 static int64_t to_count(struct str text)
 {
-    struct err ignored = {0};
     int64_t value;
-    return str_to_i64(text, 1, COUNT_MAX, &value, &ignored) == 0 ? value : 0;
+    return str_to_i64(text, 1, COUNT_MAX, &value, ERR_IGNORED) == 0 ? value : 0;
 }
 
 /* 0 if the log states none, or several. */

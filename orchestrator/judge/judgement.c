@@ -52,8 +52,7 @@ static struct series doubted(const struct measurement *m, const struct rule *rul
     struct series s = is_of_time && m->n_runs == 1 ? *all : (struct series){.quantity = QTY_SCORE};
     CLEANUP(free) enum sample_use *uses = xcalloc(rule ? s.n + 1 : 1, sizeof(uses[0]));
     struct rule_case of = {0};
-    struct err ignored = {0};
-    if (!rule || s.n == 0 || rule_uses(rule, m, &of, uses, &ignored) < 0) {
+    if (!rule || s.n == 0 || rule_uses(rule, m, &of, uses, ERR_IGNORED) < 0) {
         return s;
     }
     s.samples = *own = xcalloc(s.n, sizeof(s.samples[0]));

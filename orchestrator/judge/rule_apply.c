@@ -80,11 +80,10 @@ static int choose_run(const struct rule *rule, const struct series *series, int3
 static int64_t warmup_of(const struct measurement *m, int32_t run)
 {
     const struct fact *fact = m->n_runs > 1 ? measurement_fact(m, STR_LIT("warmup"), run) : NULL;
-    struct err ignored = {0};
     int64_t steps;
-    return fact && str_to_i64(fact->value, 0, INT64_MAX, &steps, &ignored) == 0 ? steps
-           : m->n_runs > 1                                                      ? -1
-                                                                                : m->warmup_steps;
+    return fact && str_to_i64(fact->value, 0, INT64_MAX, &steps, ERR_IGNORED) == 0 ? steps
+           : m->n_runs > 1                                                         ? -1
+                           : m->warmup_steps;
 }
 
 static void picked_note(const struct picked *picked, const struct sample *s, enum sample_use use)
@@ -540,9 +539,8 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
 static double stated_items(const struct measurement *m, struct str name, int32_t run)
 {
     const struct fact *fact = rule_one_fact(m, name, run);
-    struct err ignored = {0};
     double items;
-    return fact && str_to_f64(fact->value, &items, &ignored) == 0 && items > 0 ? items : 0;
+    return fact && str_to_f64(fact->value, &items, ERR_IGNORED) == 0 && items > 0 ? items : 0;
 }
 
 /* Sets ret->operand and scales the value by it. */

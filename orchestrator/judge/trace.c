@@ -239,13 +239,12 @@ static void add_combined(const struct made *made, const struct trace *how,
 {
     const struct rule *rule = how->rule;
     double *values = arena_array(made->arena, double, cell->n_logs);
-    struct err err = {0};
     double combined = 0;
     for (size_t idx = 0; idx < cell->n_logs; idx++) {
         values[idx] = how->logs[idx].value;
     }
     if (cell->n_logs > 1 &&
-        rule_combine(rule->repeats, values, cell->n_logs, &combined, &err) == 0) {
+        rule_combine(rule->repeats, values, cell->n_logs, &combined, ERR_IGNORED) == 0) {
         if (rule->repeats == REPEATS_OLYMPIC) {
             size_t ends[2];
             rule_dropped(values, cell->n_logs, &ends[0], &ends[1]);

@@ -255,8 +255,7 @@ bool holds_word(struct str text, const char *words)
 
 bool to_count(struct str text, int64_t max, int64_t *ret)
 {
-    struct err err = {0};
-    return text.ptr && str_to_i64(text, 0, max, ret, &err) == 0;
+    return text.ptr && str_to_i64(text, 0, max, ret, ERR_IGNORED) == 0;
 }
 
 bool is_unknown(struct str s)

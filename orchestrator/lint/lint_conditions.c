@@ -101,9 +101,8 @@ static bool prints_seed(struct lint *lint, const struct stack *s)
 /* 0: it is no number. */
 static double number_of(struct str text)
 {
-    struct err err = {0};
     double value = 0;
-    return text.ptr && str_to_f64(text, &value, &err) == 0 ? value : 0;
+    return text.ptr && str_to_f64(text, &value, ERR_IGNORED) == 0 ? value : 0;
 }
 
 /* "512x1024" or "224": pixels; 0 for anything else. */
@@ -212,11 +211,10 @@ static bool has_runs(const struct lint *lint, const struct stack *s)
 
 static void lint_case_batch(struct lint *lint, const struct report_case *c)
 {
-    struct err err = {0};
     struct str text = STR_EMPTY;
     int64_t batch = 0;
     if (c->n_cells && case_condition(c, "batch_per_gpu", &text) && text.ptr &&
-        str_to_i64(text, 1, INT32_MAX, &batch, &err) == 0 && batch != c->batch_per_gpu) {
+        str_to_i64(text, 1, INT32_MAX, &batch, ERR_IGNORED) == 0 && batch != c->batch_per_gpu) {
         lint_add(lint, "batch-differs",
                  (struct spot){.of_case = c, .below = ".conditions.batch_per_gpu"},
                  "%s: a batch of %" PRId64 " is stated, and the row is for %" PRId64, c->id.ptr,
@@ -229,9 +227,8 @@ static void lint_also(struct lint *lint, const struct report_case *c)
     for (size_t idx = 0; idx < c->n_cells; idx++) {
         const struct cell *cell = &c->cells[idx];
         for (size_t also = 0; also < cell->n_also; also++) {
-            struct err err = {0};
             double other = 0;
-            if (str_to_f64(cell->also[also].printed, &other, &err) == 0 &&
+            if (str_to_f64(cell->also[also].printed, &other, ERR_IGNORED) == 0 &&
                 (other < cell->published || other > cell->published)) {
                 const char *below = arena_printf(lint->arena, ".also_printed[%zu]", also);
                 lint_add(lint, "number-conflict",

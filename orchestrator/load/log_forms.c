@@ -68,12 +68,11 @@ static int copy_input(int fd, struct err *err)
 /* Whether its first bytes are those of TensorBoard's events. */
 static bool has_events(const char *path)
 {
-    struct err ignored = {0};
     CLEANUP(fd) int fd = -1;
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
     size_t len = 0;
-    return log_open(path, &fd, &ignored) == 0 &&
-           log_read_window(fd, path, window, &len, &ignored) == 0 &&
+    return log_open(path, &fd, ERR_IGNORED) == 0 &&
+           log_read_window(fd, path, window, &len, ERR_IGNORED) == 0 &&
            tf_events_is((struct str){window, len});
 }
 
@@ -81,7 +80,6 @@ int log_forms_lines(struct log_forms *forms, const char **path, struct err *err)
 {
     CLEANUP(arena) struct arena own = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
-    struct err why = {0};
     struct str file;
     int fd;
     if (strcmp(*path, "-") == 0) {
@@ -93,7 +91,7 @@ int log_forms_lines(struct log_forms *forms, const char **path, struct err *err)
             return -1;
         }
     }
-    if (log_is_compressed(*path) && log_open(*path, &fd, &why) == 0) {
+    if (log_is_compressed(*path) && log_open(*path, &fd, ERR_IGNORED) == 0) {
         *path = add(forms, fd);
     }
     if (!has_events(*path)) {
@@ -120,9 +118,8 @@ struct json_place {
 
 static void put_scalar(struct strbuf *out, const struct json *at, struct str path)
 {
-    struct err ignored = {0};
     double value;
-    if (!json_is_str(at) && !json_is_null(at) && json_f64(at, &value, &ignored) == 0) {
+    if (!json_is_str(at) && !json_is_null(at) && json_f64(at, &value, ERR_IGNORED) == 0) {
         strbuf_printf(out, "%.*s: %.17g\n", STR_ARG(path), value);
     }
 }
@@ -182,7 +179,6 @@ const char *log_forms_flatten(struct log_forms *forms, const char *path)
 const char *log_forms_join_rows(struct log_forms *forms, const struct log_head *head)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
-    struct err why = {0};
     bool is_quoted = false;
     bool has_joined = false;
     if (!head->is_whole || !memchr(head->ptr, '"', head->len)) {
@@ -195,7 +191,7 @@ const char *log_forms_join_rows(struct log_forms *forms, const struct log_head *
         has_joined = has_joined || (is_quoted && is_break);
         strbuf_add_char(&text, is_quoted && is_break ? ' ' : c);
     }
-    return has_joined ? put_text(forms, &text, &why) : NULL;
+    return has_joined ? put_text(forms, &text, ERR_IGNORED) : NULL;
 }
 
 /* ---- a prefix ---- */
@@ -251,7 +247,6 @@ const char *log_forms_strip(struct log_forms *forms, const struct log_head *head
     struct str rest = {head->ptr, head->len};
     struct str prefix = head->is_whole ? find_prefix(rest) : STR_EMPTY;
     struct str line;
-    struct err why = {0};
     if (prefix.len == 0) {
         return NULL;
     }
@@ -262,7 +257,7 @@ const char *log_forms_strip(struct log_forms *forms, const struct log_head *head
         strbuf_add_str(&text, of_prefix == prefix.len ? str_sub(line, of_line, line.len) : line);
         strbuf_add_char(&text, '\n');
     }
-    return put_text(forms, &text, &why);
+    return put_text(forms, &text, ERR_IGNORED);
 }
 
 /* ---- folders ---- */

@@ -18,9 +18,8 @@ static void take_processes(struct launcher_seen *seen, struct str text)
     int64_t at = str_find(text, STR_LIT(" -np "));
     struct str rest = at >= 0 ? str_sub(text, (size_t)at + 5, SIZE_MAX) : STR_EMPTY;
     struct str word;
-    struct err ignored = {0};
     int64_t n;
-    if (str_next(&rest, ' ', &word) && str_to_i64(word, 1, PROCESSES_MAX, &n, &ignored) == 0) {
+    if (str_next(&rest, ' ', &word) && str_to_i64(word, 1, PROCESSES_MAX, &n, ERR_IGNORED) == 0) {
         seen->n_processes = n > seen->n_processes ? n : seen->n_processes;
     }
 }

@@ -145,7 +145,6 @@ static bool parse_short(struct str text, double *ret_value)
 static enum number_kind parse_rare(struct str text, double *ret_value)
 {
     static const char *const WORDS[] = {"nan", "inf", "infinity"};
-    struct err err = {0};
     struct str bare = text;
     if (bare.len && (bare.ptr[0] == '-' || bare.ptr[0] == '+')) {
         bare = str_sub(bare, 1, bare.len);
@@ -155,7 +154,7 @@ static enum number_kind parse_rare(struct str text, double *ret_value)
             return NUMBER_NOT_FINITE;
         }
     }
-    if (str_to_f64(text, ret_value, &err) == 0) {
+    if (str_to_f64(text, ret_value, ERR_IGNORED) == 0) {
         return NUMBER_OK;
     }
     /* "1e999" is a number, although no double can hold it. */

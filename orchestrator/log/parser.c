@@ -61,13 +61,12 @@ struct parser *parser_new_lines(struct arena *arena, line_visit *visit, void *ct
 {
     struct format *format = arena_new(arena, struct format);
     struct parser *p;
-    struct err err = {0};
     format->strips_mpirun = true;
     format->strips_srun = true;
     format->literals[0] = STR_LIT(NO_LINES);
     format->n_literals = 1;
     format->search = arena_new(arena, struct literals *);
-    int status = parser_new(format, arena, &p, &err);
+    int status = parser_new(format, arena, &p, ERR_IGNORED);
     ASSERT(status == 0);
     p->on_line = visit;
     p->on_line_ctx = ctx;

@@ -93,13 +93,12 @@ static int keep_fact(struct parser *p, struct str name, struct str value, int64_
    ignored. */
 static void note_total(struct parser *p, struct str name, struct str value)
 {
-    struct err ignored = {0};
     int64_t total;
     bool is_steps = p->format->total_from.ptr && str_eq(name, p->format->total_from);
     bool is_epochs = p->format->epochs_from.ptr && str_eq(name, p->format->epochs_from);
     bool is_interval = str_eq_z(name, "log_interval");
     if ((is_steps || is_epochs || is_interval) &&
-        str_to_i64(value, 1, TOTAL_MAX, &total, &ignored) == 0) {
+        str_to_i64(value, 1, TOTAL_MAX, &total, ERR_IGNORED) == 0) {
         *(is_steps    ? &p->now.total_steps
           : is_epochs ? &p->now.total_epochs
                       : &p->now.log_interval) = total;
@@ -790,11 +789,10 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
 
 static int64_t stated_warmup(const struct parser *p)
 {
-    struct err err = {0};
     int64_t value;
     for (size_t idx = 0; idx < p->facts.n; idx++) {
         if (str_eq_z(p->facts.items[idx].name, "warmup") &&
-            str_to_i64(p->facts.items[idx].value, 0, INT64_MAX, &value, &err) == 0) {
+            str_to_i64(p->facts.items[idx].value, 0, INT64_MAX, &value, ERR_IGNORED) == 0) {
             return value;
         }
     }
@@ -804,10 +802,9 @@ static int64_t stated_warmup(const struct parser *p)
 /* GPUs of a log's only run that are fewer than the ranks which launchers name, or than the processes they start, are those of one process. */
 static bool is_of_one_rank(const struct parser *p, const struct fact *fact)
 {
-    struct err err = {0};
     int64_t gpus;
     return str_eq_z(fact->name, "gpus") && p->run == 0 &&
-           str_to_i64(fact->value, 0, INT64_MAX, &gpus, &err) == 0 &&
+           str_to_i64(fact->value, 0, INT64_MAX, &gpus, ERR_IGNORED) == 0 &&
            (gpus <= p->most_rank || gpus < p->launch.n_processes);
 }
 

@@ -165,9 +165,8 @@ static bool read_is_over(const struct fetch *fetch)
 /* Waits for the job. */
 static void read_end(struct fetch *fetch)
 {
-    struct err ignored = {0};
     if (fetch->whole.is_busy) {
-        (void)!pool_wait(fetch->run.pool, &fetch->whole.job, &ignored);
+        (void)!pool_wait(fetch->run.pool, &fetch->whole.job, ERR_IGNORED);
         fetch->whole.is_busy = false;
     }
 }
@@ -293,7 +292,6 @@ int fetch_new(const struct fetch_run *run, const struct fetch_spec *spec, struct
 
 void fetch_free(struct fetch *fetch)
 {
-    struct err ignored = {0};
     if (!fetch) {
         return;
     }
@@ -302,7 +300,7 @@ void fetch_free(struct fetch *fetch)
     }
     read_end(fetch);
     digest_release(&fetch->whole.digest);
-    (void)!disk_flush(fetch, &ignored);
+    (void)!disk_flush(fetch, ERR_IGNORED);
     disk_close(fetch);
     arena_release(&fetch->arena);
     free(fetch);

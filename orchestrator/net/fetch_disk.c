@@ -170,7 +170,6 @@ static bool is_of_this_file(const struct fetch *fetch, const struct state *state
 static int take_state(struct fetch *fetch, struct err *err)
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    struct err ignored = {0};
     struct state state;
     struct str text;
     if (!fs_exists(fetch->state_path)) {
@@ -179,7 +178,7 @@ static int take_state(struct fetch *fetch, struct err *err)
     if (fs_read(&scratch, fetch->state_path, STATE_BYTES_MAX, &text, err) < 0) {
         return -1;
     }
-    if (state_parse(&scratch, text, &state, &ignored) < 0 || !is_of_this_file(fetch, &state)) {
+    if (state_parse(&scratch, text, &state, ERR_IGNORED) < 0 || !is_of_this_file(fetch, &state)) {
         return 0;
     }
     bool has_validator = take_validators(fetch, &state);

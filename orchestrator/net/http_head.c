@@ -5,8 +5,7 @@
 
 static bool take_number(struct str text, int64_t *ret_value)
 {
-    struct err err = {0};
-    return str_to_i64(text, 0, INT64_MAX, ret_value, &err) == 0;
+    return str_to_i64(text, 0, INT64_MAX, ret_value, ERR_IGNORED) == 0;
 }
 
 bool content_range_parse(struct str value, struct content_range *ret_range)

@@ -181,9 +181,8 @@ static enum step judge_jump(struct ssh *ssh, struct err *err)
                 {"Permission denied", ERR_AUTH}};
     CLEANUP(strbuf) struct strbuf line = STRBUF(ERR_MSG_MAX);
     enum err_code code = ERR_NET;
-    struct err ignored = {0};
     proc_stop(&ssh->jump);
-    if (ssh->jump.pid && proc_step(&ssh->jump, &ignored) == STEP_AGAIN) {
+    if (ssh->jump.pid && proc_step(&ssh->jump, ERR_IGNORED) == STEP_AGAIN) {
         *err = (struct err){0}; /* the task gives it again */
         return STEP_AGAIN;
     }
@@ -254,12 +253,11 @@ static void take_session(struct ssh *ssh)
 static enum step bring_up(struct ssh *ssh, struct err *err)
 {
     const struct ssh_target *target = &ssh->plan->target;
-    struct err ignored = {0};
     if (!ssh->task && begin(ssh, err) < 0) {
         return STEP_FAIL;
     }
     if (ssh->jump.pid) {
-        (void)proc_step(&ssh->jump, &ignored); /* so that it can say what it has to say */
+        (void)proc_step(&ssh->jump, ERR_IGNORED); /* so that it can say what it has to say */
     }
     int result = task_result(ssh->task, err);
     if (result < 0) {

@@ -92,11 +92,10 @@ static int hashed_matches(struct str hosts, struct str name, bool *ret_matches, 
     struct str rest = str_sub(hosts, 3, hosts.len);
     struct str salt_text, salt, wanted;
     uint8_t mac[SHA1_BYTES];
-    struct err ignored = {0};
     *ret_matches = false;
     if (!str_next(&rest, '|', &salt_text) || !rest.ptr ||
-        base64_decode(&arena, salt_text, &salt, &ignored) < 0 ||
-        base64_decode(&arena, rest, &wanted, &ignored) < 0) {
+        base64_decode(&arena, salt_text, &salt, ERR_IGNORED) < 0 ||
+        base64_decode(&arena, rest, &wanted, ERR_IGNORED) < 0) {
         return 0;
     }
     if (hmac_sha1(salt, name, mac, err) < 0) {
@@ -118,9 +117,8 @@ static bool next_word(struct str *rest, struct str *ret_word)
 bool ssh_key_public(struct arena *arena, struct str text, struct str *ret_blob)
 {
     struct str type, body;
-    struct err ignored = {0};
     return next_word(&text, &type) && next_word(&text, &body) &&
-           base64_decode(arena, body, ret_blob, &ignored) == 0 &&
+           base64_decode(arena, body, ret_blob, ERR_IGNORED) == 0 &&
            str_eq(ssh_key_name_of_blob(*ret_blob), type);
 }
 
@@ -129,7 +127,6 @@ static int take_line(struct known_answer *answer, struct str line, struct str na
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct str hosts, type, text, key;
-    struct err ignored = {0};
     bool is_revoked = false;
     bool matches;
     *ret_decided = false;
@@ -150,7 +147,7 @@ static int take_line(struct known_answer *answer, struct str line, struct str na
         matches = list_matches(hosts, name);
     }
     if (!matches || !next_word(&line, &type) || !next_word(&line, &text) ||
-        base64_decode(&arena, text, &key, &ignored) < 0) {
+        base64_decode(&arena, text, &key, ERR_IGNORED) < 0) {
         return 0;
     }
     if (is_revoked) {

@@ -374,9 +374,8 @@ static bool is_usable(struct ssh_login *login, const char *name, unsigned type)
 
 static bool read_public(struct ssh_login *login, const char *path, struct key_file *key)
 {
-    struct err ignored = {0};
     struct str text;
-    return fs_exists(path) && fs_read(&login->arena, path, KEY_TEXT_MAX, &text, &ignored) == 0 &&
+    return fs_exists(path) && fs_read(&login->arena, path, KEY_TEXT_MAX, &text, ERR_IGNORED) == 0 &&
            ssh_key_public(&login->arena, text, &key->blob);
 }
 

@@ -65,7 +65,6 @@ enum status { STATUS_CUT, STATUS_GOOD, STATUS_NONE };
 /* "STATUS\n" after the mark; STATUS_CUT if it is incomplete, STATUS_NONE if it is not a status. */
 static enum status read_status(struct str rest, int *ret_status)
 {
-    struct err ignored = {0};
     int64_t status;
     size_t len = 0;
     while (len < rest.len && len < STATUS_CHARS && rest.ptr[len] != '\n') {
@@ -77,7 +76,7 @@ static enum status read_status(struct str rest, int *ret_status)
     if (len == rest.len) {
         return STATUS_CUT;
     }
-    if (str_to_i64(str_sub(rest, 0, len), 0, 255, &status, &ignored) < 0) {
+    if (str_to_i64(str_sub(rest, 0, len), 0, 255, &status, ERR_IGNORED) < 0) {
         return STATUS_NONE;
     }
     *ret_status = (int)status;

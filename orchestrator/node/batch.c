@@ -37,11 +37,10 @@ static int say(const char *what, const char *why)
 static int read_stop(const char *dir)
 {
     char path[JOB_PATH_BYTES], text[STOP_MAX];
-    struct err ignored = {0};
     int64_t status = 0;
     snprintf(path, sizeof(path), "%s/stop", dir);
     return job_read_small(path, text, sizeof(text)) &&
-                   str_to_i64(str_of(text), 1, 255, &status, &ignored) == 0
+                   str_to_i64(str_of(text), 1, 255, &status, ERR_IGNORED) == 0
                ? (int)status
                : 0;
 }
@@ -177,10 +176,9 @@ int srun_main(int argc, char **argv)
     CLEANUP(strbuf) struct strbuf addresses = STRBUF(HOSTS_MAX);
     const char *list = getenv("SLURM_JOB_NODELIST");
     const char *ours = getenv(NODE_IPS);
-    struct err ignored = {0};
     int64_t n_nodes;
     int null_fd = open("/dev/null", O_RDONLY);
-    if (argc < 1 || str_to_i64(str_of(argv[0]), 1, argc, &n_nodes, &ignored) < 0 ||
+    if (argc < 1 || str_to_i64(str_of(argv[0]), 1, argc, &n_nodes, ERR_IGNORED) < 0 ||
         2 * n_nodes + 1 >= argc) {
         return STATUS_PLACE;
     }

@@ -77,9 +77,8 @@ static void facts_file(struct facts *facts, const char *key, const char *path)
 struct fs_names facts_names(struct facts *facts, const char *folder, const char *prefix)
 {
     struct fs_names names = {0};
-    struct err ignored = {0};
     size_t n = 0;
-    if (!fs_is_dir(folder) || fs_list(&facts->arena, folder, &names, &ignored) < 0) {
+    if (!fs_is_dir(folder) || fs_list(&facts->arena, folder, &names, ERR_IGNORED) < 0) {
         return (struct fs_names){0};
     }
     for (size_t idx = 0; idx < names.n; idx++) {
@@ -382,7 +381,6 @@ static int look_at_space(void *ctx)
     char *path CLEANUP(free) = xstrdup(space->path);
     char *whole CLEANUP(free) = NULL;
     struct statvfs room;
-    struct err ignored = {0};
     strbuf_init(&text, 1u << 16);
     while (space->is_to_be && path[1] && !fs_is_dir(path)) {
         char *slash = strrchr(path, '/');
@@ -412,7 +410,7 @@ static int look_at_space(void *ctx)
                       "the file system does not count them");
     }
     arena_release(&facts.arena);
-    return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "the facts", &ignored) < 0;
+    return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "the facts", ERR_IGNORED) < 0;
 }
 
 static void say_space(struct space space)

@@ -49,8 +49,7 @@ static void put(struct job_watcher *watch, char mark, const char *text)
 /* Ends the process if the log cannot be written. */
 static void flush(struct job_watcher *watch)
 {
-    struct err ignored = {0};
-    if (fs_write_all(STDOUT_FILENO, watch->out.ptr, watch->out.len, "the log", &ignored) < 0) {
+    if (fs_write_all(STDOUT_FILENO, watch->out.ptr, watch->out.len, "the log", ERR_IGNORED) < 0) {
         _exit(1);
     }
     strbuf_clear(&watch->out);

@@ -34,12 +34,12 @@ struct lease {
 static int64_t age_of(struct str since)
 {
     char boot[TEXT_MAX];
-    struct err ignored = {0};
     struct str wall, uptime = STR_EMPTY;
     int64_t from_s;
     (void)str_next(&since, ' ', &wall);
     if (str_next(&since, ' ', &uptime) && job_read_boot_id(boot, sizeof(boot)) &&
-        str_eq_z(since, boot) && str_to_i64(uptime, INT64_MIN, INT64_MAX, &from_s, &ignored) == 0) {
+        str_eq_z(since, boot) &&
+        str_to_i64(uptime, INT64_MIN, INT64_MAX, &from_s, ERR_IGNORED) == 0) {
         return clock_boot_ns() / NS_PER_S - from_s;
     }
     return str_to_i64(wall, 0, INT64_MAX, &from_s, &(struct err){0}) < 0 ? INT64_MAX

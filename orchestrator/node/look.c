@@ -52,7 +52,6 @@ bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat)
 {
     char path[64], text[STAT_MAX];
     struct proc_stat stat = {0};
-    struct err ignored = {0};
     struct str word;
     const char *after;
     int64_t number;
@@ -69,7 +68,7 @@ bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat)
         if (at == STAT_STATE) {
             stat.state = word.ptr[0];
         } else if (at == STAT_PARENT || at == STAT_SESSION || at == STAT_START) {
-            if (str_to_i64(word, 0, INT64_MAX, &number, &ignored) < 0) {
+            if (str_to_i64(word, 0, INT64_MAX, &number, ERR_IGNORED) < 0) {
                 return false;
             }
             stat.parent = at == STAT_PARENT ? (pid_t)number : stat.parent;
@@ -84,7 +83,6 @@ bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat)
 bool job_read_pid(const char *dir, struct job_pid *ret_pid)
 {
     char text[SMALL_MAX], boot[SMALL_MAX];
-    struct err ignored = {0};
     struct str pid, start;
     int64_t number, ticks;
     if (!read_in(dir, "pid", text, sizeof(text))) {
@@ -92,8 +90,8 @@ bool job_read_pid(const char *dir, struct job_pid *ret_pid)
     }
     struct str rest = str_of(text);
     if (!str_next(&rest, ' ', &pid) || !str_next(&rest, ' ', &start) ||
-        str_to_i64(pid, 1, INT32_MAX, &number, &ignored) < 0 ||
-        str_to_i64(start, 0, INT64_MAX, &ticks, &ignored) < 0) {
+        str_to_i64(pid, 1, INT32_MAX, &number, ERR_IGNORED) < 0 ||
+        str_to_i64(start, 0, INT64_MAX, &ticks, ERR_IGNORED) < 0) {
         *ret_pid = (struct job_pid){0}; /* the file exists, but names no process */
         return true;
     }
@@ -114,10 +112,9 @@ static bool is_alive(const struct job_pid *wrapper)
 bool job_read_status(const char *dir, int *ret_exit_status)
 {
     char text[SMALL_MAX];
-    struct err ignored = {0};
     int64_t status;
     if (!read_in(dir, "status", text, sizeof(text)) || strncmp(text, "exit ", 5) != 0 ||
-        str_to_i64(str_of(text + 5), 0, 255, &status, &ignored) < 0) {
+        str_to_i64(str_of(text + 5), 0, 255, &status, ERR_IGNORED) < 0) {
         return false;
     }
     *ret_exit_status = (int)status;

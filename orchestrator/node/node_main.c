@@ -28,7 +28,6 @@
 static int answer(struct server *server, const struct node_request *request)
 {
     CLEANUP(strbuf) struct strbuf text, frame;
-    struct err err = {0};
     struct node_answer to = {.seq = request->seq};
     strbuf_init(&text, NODE_TEXT_MAX);
     strbuf_init(&frame, NODE_TEXT_MAX + (2u << 10));
@@ -36,7 +35,7 @@ static int answer(struct server *server, const struct node_request *request)
     to.text = strbuf_str(&text);
     node_answer_write(&frame, &to);
     ASSERT(!frame.is_full);
-    return fs_write_all(STDOUT_FILENO, frame.ptr, frame.len, "the channel", &err);
+    return fs_write_all(STDOUT_FILENO, frame.ptr, frame.len, "the channel", ERR_IGNORED);
 }
 
 /* Serves all complete requests received. -1: not one of ours, or nobody listens. */
@@ -46,10 +45,9 @@ static int serve_all(struct server *server, struct strbuf *input)
     for (;;) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct node_request request;
-        struct err err = {0};
         size_t len = 0;
         int rc = node_request_read(&arena, str_sub(strbuf_str(input), used, input->len), &request,
-                                   &len, &err);
+                                   &len, ERR_IGNORED);
         if (rc < 0 || (rc > 0 && answer(server, &request) < 0)) {
             return -1;
         }
@@ -90,8 +88,7 @@ static int say_hello(const char *self)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *hello = arena_printf(&arena, NODE_HELLO "%s\n", self);
-    struct err err = {0};
-    return fs_write_all(STDOUT_FILENO, hello, strlen(hello), "the channel", &err);
+    return fs_write_all(STDOUT_FILENO, hello, strlen(hello), "the channel", ERR_IGNORED);
 }
 
 /* In the folder where this program was installed: removes remains of interrupted uploads after an hour, other versions after a

@@ -48,8 +48,7 @@ static NORETURN void become(char **argv)
 
 static bool number_of(const char *text, int64_t min, int64_t max, int64_t *ret)
 {
-    struct err ignored = {0};
-    return str_to_i64(str_of(text), min, max, ret, &ignored) == 0;
+    return str_to_i64(str_of(text), min, max, ret, ERR_IGNORED) == 0;
 }
 
 static void set_number(const char *name, int64_t number)

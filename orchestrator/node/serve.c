@@ -66,9 +66,8 @@ bool serve_is_plain_id(struct str id)
 bool serve_number(const struct node_request *request, size_t field, int64_t max,
                   int64_t *ret_number)
 {
-    struct err ignored = {0};
     return field < request->n_fields &&
-           str_to_i64(request->fields[field], 0, max, ret_number, &ignored) == 0;
+           str_to_i64(request->fields[field], 0, max, ret_number, ERR_IGNORED) == 0;
 }
 
 int serve_bad(struct strbuf *text)

@@ -71,10 +71,9 @@ static pid_t next_process(DIR *proc)
 {
     struct dirent *entry;
     while (proc && (entry = readdir(proc))) {
-        struct err ignored = {0};
         int64_t pid;
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-            str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid, &ignored) == 0) {
+            str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid, ERR_IGNORED) == 0) {
             return (pid_t)pid;
         }
     }

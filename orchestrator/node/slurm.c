@@ -111,8 +111,7 @@ static int silent(struct batch *batch, struct strbuf *text)
 
 static bool is_number(struct str text, int64_t *ret_number)
 {
-    struct err ignored = {0};
-    return text.len < NUMBER_MAX && str_to_i64(text, 1, INT64_MAX, ret_number, &ignored) == 0;
+    return text.len < NUMBER_MAX && str_to_i64(text, 1, INT64_MAX, ret_number, ERR_IGNORED) == 0;
 }
 
 /* False: Slurm does not answer. */
@@ -173,12 +172,11 @@ static const char *shared_program(struct batch *batch, const struct server *serv
 {
     const char *folder = arena_printf(&batch->arena, "%s/bin", server->work_folder);
     char ours[SHA256_HEX_SIZE], theirs[SHA256_HEX_SIZE];
-    struct err ignored = {0};
     if (fs_mkdir_p(folder, err) < 0 || serve_sha256("/proc/self/exe", ours, err) < 0) {
         return NULL;
     }
     const char *path = arena_printf(&batch->arena, "%s/reperf-node-%s", folder, ours);
-    if (serve_sha256(path, theirs, &ignored) < 0 || strcmp(ours, theirs) != 0) {
+    if (serve_sha256(path, theirs, ERR_IGNORED) < 0 || strcmp(ours, theirs) != 0) {
         const char *part = arena_printf(&batch->arena, "%s/.reperf-node-%d", folder, (int)getpid());
         struct str program;
         if (fs_read(&batch->arena, "/proc/self/exe", PROGRAM_MAX, &program, err) < 0 ||

@@ -131,9 +131,8 @@ NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd)
 static pid_t start_watch(const struct wrapper_job *job)
 {
     char log[JOB_PATH_BYTES];
-    struct err ignored = {0};
     path_in(job, "monitor", log);
-    if (fs_mkdir_p(log, &ignored) < 0) {
+    if (fs_mkdir_p(log, ERR_IGNORED) < 0) {
         return -1;
     }
     path_in(job, "monitor/log", log);
@@ -156,14 +155,13 @@ static pid_t start_watch(const struct wrapper_job *job)
 static void end_leftovers(const struct wrapper_job *job, pid_t watch)
 {
     char path[JOB_PATH_BYTES], names[LEFT_NAMES_MAX];
-    struct err ignored = {0};
     path_in(job, "cleanup", path);
     if (access(path, F_OK) == 0) {
         return;
     }
     job_end_children(watch, names);
     path_in(job, "left", path);
-    if (names[0] && job_put(path, str_of(names), false, &ignored) < 0) {
+    if (names[0] && job_put(path, str_of(names), false, ERR_IGNORED) < 0) {
         (void)unlink(path);
     }
 }
@@ -258,20 +256,18 @@ static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd
 int wrapper_finish(const struct wrapper_job *job, int log_fd, int exit_status)
 {
     char path[JOB_PATH_BYTES], text[32];
-    struct err ignored = {0};
     path_in(job, "cleanup", path);
     if (access(path, F_OK) == 0) {
         job_run_script(path, 0);
     }
     snprintf(text, sizeof(text), "exit %d\n", exit_status);
     path_in(job, "status", path);
-    return job_put_after(path, str_of(text), log_fd, &ignored);
+    return job_put_after(path, str_of(text), log_fd, ERR_IGNORED);
 }
 
 static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
 {
     char claim[JOB_PATH_BYTES], log[JOB_PATH_BYTES], path[JOB_PATH_BYTES];
-    struct err err = {0};
     int log_fd = -1;
     stand_alone(said_fd);
     path_in(job, "claim", claim);
@@ -281,7 +277,7 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
     }
     path_in(job, "job", path);
     (void)unlink(path); /* left by a failed start of an older version: it may name secrets */
-    if (begin(job, log, &log_fd, &err) < 0) {
+    if (begin(job, log, &log_fd, ERR_IGNORED) < 0) {
         (void)unlink(log);
         (void)rmdir(claim);
         _exit(STATUS_BAD);

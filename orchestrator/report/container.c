@@ -80,10 +80,9 @@ bool container_size(struct patterns *patterns, struct str text, int64_t *ret_byt
 {
     static const char UNITS[] = "bkmgtp";
     struct str g[3];
-    struct err err = {0};
     int64_t value;
     if (!patterns_find(patterns, "(?i)^(\\d+)(?:([bkmgtp])(?:i?b)?)?\\z", text, g, ARRAY_LEN(g)) ||
-        str_to_i64(g[1], 1, BYTES_MAX, &value, &err) < 0) {
+        str_to_i64(g[1], 1, BYTES_MAX, &value, ERR_IGNORED) < 0) {
         return false;
     }
     int64_t scale = g[2].len ? 1LL << (10 * (strchr(UNITS, g[2].ptr[0] | 0x20) - UNITS)) : 1;
@@ -98,11 +97,10 @@ bool container_size(struct patterns *patterns, struct str text, int64_t *ret_byt
 static bool take_limit(struct flags_reader *r, struct str text)
 {
     struct str g[3];
-    struct err err = {0};
     int64_t value;
     if (!patterns_find(&r->patterns, "^(memlock|stack|nofile|nproc)=(-1|[1-9]\\d*)(?::\\2)?\\z",
                        text, g, ARRAY_LEN(g)) ||
-        str_to_i64(g[2], LIMIT_UNLIMITED, BYTES_MAX, &value, &err) < 0) {
+        str_to_i64(g[2], LIMIT_UNLIMITED, BYTES_MAX, &value, ERR_IGNORED) < 0) {
         return false;
     }
     *(str_eq_z(g[1], "memlock")  ? &r->flags.memlock_bytes

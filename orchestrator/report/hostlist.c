@@ -49,12 +49,11 @@ static int fail(const struct expansion *e, const char *at, const char *fmt, ...)
 
 static int read_number(const struct expansion *e, struct str text, int64_t *ret_value)
 {
-    struct err ignored = {0};
     if (text.len == 0) {
         return fail(e, text.ptr, "expected a number");
     }
     if (text.len > HOSTLIST_DIGITS_MAX || text.ptr[0] == '-' ||
-        str_to_i64(text, 0, INT64_MAX, ret_value, &ignored) < 0) {
+        str_to_i64(text, 0, INT64_MAX, ret_value, ERR_IGNORED) < 0) {
         return fail(e, text.ptr, "expected a number of at most %d digits, found \"%.*s\"",
                     HOSTLIST_DIGITS_MAX, STR_ARG(str_sub(text, 0, FOUND_MAX)));
     }

@@ -77,9 +77,8 @@ struct str facts_why(const struct node_facts *facts, const char *key)
 
 bool facts_i64(const struct node_facts *facts, const char *key, int64_t *ret_value)
 {
-    struct err ignored = {0};
     struct str value = facts_value(facts, key);
-    return value.ptr && str_to_i64(value, 0, INT64_MAX, ret_value, &ignored) == 0;
+    return value.ptr && str_to_i64(value, 0, INT64_MAX, ret_value, ERR_IGNORED) == 0;
 }
 
 bool facts_hex(struct str text, uint64_t *ret_mask)

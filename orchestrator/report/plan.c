@@ -149,11 +149,10 @@ void plan_set_condition(struct plan_step *step, const char *name, struct str val
 
 int64_t plan_condition_number(const struct plan_step *step, const char *name)
 {
-    struct err ignored = {0};
     int64_t value = 0;
     const struct condition *said =
         STR_NAMED(step->conditions, step->n_conditions, name, str_of(name));
-    return said && str_to_i64(said->value, 1, 1LL << 40, &value, &ignored) == 0 ? value : 0;
+    return said && str_to_i64(said->value, 1, 1LL << 40, &value, ERR_IGNORED) == 0 ? value : 0;
 }
 
 static void set_conditions(struct plan_step *step, const struct conditions *list)

@@ -121,8 +121,7 @@ static int note_ids(const struct json *at, struct report_case *c, struct ids *id
 /* A group of digits, or none. */
 static bool count_of(struct str digits, int64_t max, int64_t *ret)
 {
-    struct err ignored = {0};
-    return !digits.ptr || str_to_i64(digits, 0, max, ret, &ignored) == 0;
+    return !digits.ptr || str_to_i64(digits, 0, max, ret, ERR_IGNORED) == 0;
 }
 
 static int parse_id(const struct json *at, struct report_case *c, struct err *err)
@@ -163,7 +162,6 @@ static int check_metric(const struct json *at, struct str name, struct cell *cel
     const struct vocabulary *v = vocabulary_of(at);
     const struct word *metric = words_find(&v->metrics, name);
     const struct word *unit = words_find(&v->units, cell->unit);
-    struct err ignored = {0};
     if (!metric || !str_eq(metric->name, name)) {
         return json_fail(at, err, "metric: \"%.*s\" is not one of the words for it (%s, %s, ...)",
                          (int)(name.len < 100 ? name.len : 100), name.ptr,
@@ -176,7 +174,7 @@ static int check_metric(const struct json *at, struct str name, struct cell *cel
     }
     cell->metric = metric_of_name(name);
     cell->metric_name = metric->name;
-    if (str_to_f64(cell->printed, &cell->published, &ignored) < 0 || cell->published <= 0 ||
+    if (str_to_f64(cell->printed, &cell->published, ERR_IGNORED) < 0 || cell->published <= 0 ||
         cell->published > metric->max) {
         return json_fail(at, err, "printed: expected more than 0 and at most %g, found %s",
                          metric->max, cell->printed.ptr);

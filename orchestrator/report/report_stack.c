@@ -185,9 +185,8 @@ static const struct json_field PIN_ROWS[] = {
 static int check_pin(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
     const struct pin_source *pin = out;
-    struct err why = {0};
     return str_find(pin->repository, STR_LIT("/tree/")) >= 0 ||
-                   source_check_url(pin->repository, &why) < 0
+                   source_check_url(pin->repository, ERR_IGNORED) < 0
                ? json_fail(at, err,
                            "repository: expected an https:// URL that git can clone, found "
                            "\"%.160s\"",

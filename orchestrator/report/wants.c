@@ -7,7 +7,6 @@
 
 int version_cmp(struct str a, struct str b)
 {
-    struct err ignored = {0};
     while (a.ptr || b.ptr) {
         struct str part_a = STR_LIT("0");
         struct str part_b = STR_LIT("0");
@@ -15,8 +14,8 @@ int version_cmp(struct str a, struct str b)
         int64_t number_b = 0;
         (void)(a.ptr && str_next(&a, '.', &part_a));
         (void)(b.ptr && str_next(&b, '.', &part_b));
-        if (str_to_i64(part_a, 0, INT64_MAX, &number_a, &ignored) < 0 ||
-            str_to_i64(part_b, 0, INT64_MAX, &number_b, &ignored) < 0) {
+        if (str_to_i64(part_a, 0, INT64_MAX, &number_a, ERR_IGNORED) < 0 ||
+            str_to_i64(part_b, 0, INT64_MAX, &number_b, ERR_IGNORED) < 0) {
             return str_cmp(part_a, part_b);
         }
         if (number_a != number_b) {

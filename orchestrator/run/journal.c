@@ -246,9 +246,8 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
 static void cut_back(struct journal *journal)
 {
     struct journal_mark *kept = &journal->durable;
-    struct err why = {0};
     if (ftruncate(journal->fd, (off_t)kept->bytes) < 0 ||
-        publish_data(journal->fd, journal->path, &why) < 0) {
+        publish_data(journal->fd, journal->path, ERR_IGNORED) < 0) {
         log_line(LOG_DEBUG, "%s: cannot be cut back to %llu bytes", journal->path,
                  (unsigned long long)kept->bytes);
         fd_close(&journal->fd);

@@ -344,15 +344,14 @@ struct gpu_probe {
 static int64_t memory_of(struct str describe)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err ignored = {0};
     struct json member;
     int64_t bytes = 0;
-    if (json_parse(describe, "reperf-train --describe", &doc, &ignored) < 0) {
+    if (json_parse(describe, "reperf-train --describe", &doc, ERR_IGNORED) < 0) {
         return 0;
     }
     struct json root = json_root(&doc);
     bool is_said = json_find(&root, "total_bytes", &member) &&
-                   json_i64(&member, 0, 1LL << 50, &bytes, &ignored) == 0;
+                   json_i64(&member, 0, 1LL << 50, &bytes, ERR_IGNORED) == 0;
     return is_said ? bytes : 0;
 }
 

@@ -238,10 +238,9 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
         arena_printf(p->arena, "%.*s@%.*s", STR_ARG(given->name), STR_ARG(given->digest));
     const char *artifact = given->is_given ? whole : id.ptr;
     struct image_info info;
-    struct err absent = {0};
     struct err whole_absent = {0};
     if (opts->inventory->registry.ptr ||
-        (opts->store && (image_open(p->arena, opts->store, id.ptr, &info, &absent) == 0 ||
+        (opts->store && (image_open(p->arena, opts->store, id.ptr, &info, ERR_IGNORED) == 0 ||
                          image_open(p->arena, opts->store, whole, &info, &whole_absent) == 0))) {
         return;
     }
@@ -261,9 +260,8 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
 static void take_built(struct planner *p, struct str id, struct plan_step *step)
 {
     struct image_info info;
-    struct err absent = {0};
     if (p->opts->store &&
-        image_open(p->arena, p->opts->store, str_z(p->arena, id), &info, &absent) == 0) {
+        image_open(p->arena, p->opts->store, str_z(p->arena, id), &info, ERR_IGNORED) == 0) {
         step->image_digest = str_dup(p->arena, str_of(oci_digest_of(info.pins.manifest).text));
         step->image_id = str_dup(p->arena, str_of(oci_digest_of(info.pins.config).text));
     }
@@ -589,10 +587,9 @@ static void sizes_of(const struct dataset_here *here, const struct store *store,
         const struct dataset_file *file = &files[idx];
         int64_t tree = dataset_unpacked_bytes(file);
         uint8_t sha256[SHA256_BYTES];
-        struct err none = {0};
-        bool has =
-            store && ((file->has_sha256 && store_has(store, file->sha256, NULL)) ||
-                      (file->has_md5 && store_find_md5(store, file->md5, sha256, &none) == 0));
+        bool has = store &&
+                   ((file->has_sha256 && store_has(store, file->sha256, NULL)) ||
+                    (file->has_md5 && store_find_md5(store, file->md5, sha256, ERR_IGNORED) == 0));
         add(&need->disk_bytes, &need->least_disk_bytes, tree);
         if (is_made) {
             continue;
@@ -693,7 +690,6 @@ static int add_image(struct needs *n, struct str id, struct err *err)
         .kind = STR_LIT("image"), .name = id, .download_bytes = -1, .disk_bytes = -1};
     struct image_info info;
     struct image_spec spec;
-    struct err none = {0};
     if (image_spec_load(n->arena, n->opts->root, NULL, id.ptr, &spec, err) < 0) {
         return -1;
     }
@@ -706,7 +702,8 @@ static int add_image(struct needs *n, struct str id, struct err *err)
     need.n_unpinned = !spec.pins.has_digest;
     need.disk_bytes = spec.bytes;
     need.download_bytes = spec.bytes;
-    if (n->opts->store && image_open(n->arena, n->opts->store, spec.name, &info, &none) == 0) {
+    if (n->opts->store &&
+        image_open(n->arena, n->opts->store, spec.name, &info, ERR_IGNORED) == 0) {
         need.state = NEED_READY;
         need.download_bytes = 0;
         need.disk_bytes = (int64_t)info.bytes;

@@ -43,9 +43,8 @@ static const char *name_in_store(struct runner *r, const struct store *store,
                                  const struct plan_step *step)
 {
     struct image_info info;
-    struct err ignored = {0};
     const char *id = str_z(r->arena, step->image);
-    return !store || (image_open(r->arena, store, id, &info, &ignored) == 0 &&
+    return !store || (image_open(r->arena, store, id, &info, ERR_IGNORED) == 0 &&
                       str_eq_z(step->image_digest, oci_digest_of(info.pins.manifest).text))
                ? id
                : arena_printf(r->arena, "%.*s@%.*s", STR_ARG(step->image_name),

@@ -696,9 +696,8 @@ static void forget_jobs(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         struct remote *remote = a->jobs[idx].remote;
-        struct err ignored = {0};
-        while (remote->ops->forget(remote, a->jobs[idx].job.job.id, &ignored) == STEP_AGAIN) {
-            if (loop_once(&a->r->loop, RUN_TICK_NS, &ignored) < 0) {
+        while (remote->ops->forget(remote, a->jobs[idx].job.job.id, ERR_IGNORED) == STEP_AGAIN) {
+            if (loop_once(&a->r->loop, RUN_TICK_NS, ERR_IGNORED) < 0) {
                 return;
             }
         }
@@ -743,10 +742,9 @@ static void abandon(struct schedule *s)
         is_any = false;
         for (size_t idx = 0; idx < s->n_slots; idx++) {
             struct attempt *a = &s->active[idx];
-            struct err ignored = {0};
             if (a->unit) {
                 attempt_stop(a, END_STOPPED);
-                is_any = attempt_step(a, &ignored) != STEP_DONE || is_any; /* each of them */
+                is_any = attempt_step(a, ERR_IGNORED) != STEP_DONE || is_any; /* each of them */
             }
         }
         struct err wait = {0};

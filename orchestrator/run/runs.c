@@ -174,7 +174,6 @@ enum clean_run run_use(struct arena *arena, const char *state, struct str run, c
 {
     struct rundir dir;
     struct run_info info;
-    struct err ignored = {0};
     rundir_paths(arena, state, run, &dir);
     if (!fs_is_dir(dir.folder)) {
         return CLEAN_RUN_UNKNOWN;
@@ -184,7 +183,7 @@ enum clean_run run_use(struct arena *arena, const char *state, struct str run, c
         *ret_why = arena_printf(arena, "process %lld works on the run", (long long)holder);
         return CLEAN_RUN_HELD;
     }
-    if (run_info_load(arena, &dir, &info, &ignored) < 0) {
+    if (run_info_load(arena, &dir, &info, ERR_IGNORED) < 0) {
         return CLEAN_RUN_RESUMABLE;
     }
     return strcmp(info.state, "sealed") == 0 || strcmp(info.state, "cancelled") == 0

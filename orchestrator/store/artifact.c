@@ -32,8 +32,7 @@ char *artifact_text(struct arena *arena, const struct artifact *artifact)
 static const struct placed_list *reports_of(struct arena *arena, const char *root)
 {
     struct placed_list *list = arena_new(arena, struct placed_list);
-    struct err ignored = {0};
-    if (places_list(arena, root, "reports", REPORTS_MAX, list, &ignored) < 0) {
+    if (places_list(arena, root, "reports", REPORTS_MAX, list, ERR_IGNORED) < 0) {
         *list = (struct placed_list){0}; /* load_report says why */
     }
     return list;
@@ -134,9 +133,8 @@ static const char *near_text(struct arena *arena, const char *root, enum artifac
     }
     for (size_t idx = 0; idx < ARTIFACT_KINDS; idx++) {
         struct fs_names names = {0};
-        struct err ignored = {0};
         if (!PLACES[idx][0] || (kind != ARTIFACT_KINDS && kind != idx) ||
-            places_names(arena, root, PLACES[idx][0], &names, &ignored) < 0) {
+            places_names(arena, root, PLACES[idx][0], &names, ERR_IGNORED) < 0) {
             continue;
         }
         for (size_t at = 0; at < names.n; at++) {

@@ -128,10 +128,9 @@ static bool find_in_store(const struct getting *g, const struct dataset_file *fi
 {
     struct lock_item known = dataset_file_known(file);
     const struct lock_item *item = earlier_item(g, file->name);
-    struct err drift = {0};
     struct err none = {0};
     struct digest_value value = {0};
-    if (item && lock_check_item(&known, item, file->name.ptr, &drift) == 0) {
+    if (item && lock_check_item(&known, item, file->name.ptr, ERR_IGNORED) == 0) {
         *ret_item = *item;
     } else if (file->has_sha256 && store_has(g->store, file->sha256, &value.size_bytes)) {
         memcpy(value.sha256, file->sha256, SHA256_BYTES);
@@ -209,7 +208,6 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
     const char *path = incoming_path(g, file);
     struct lock_item known = dataset_file_known(file);
     struct dataset_got got = {.origin = FROM_INCOMING};
-    struct err wrong = {0};
     struct digest_value value;
     struct stat info;
     *ret_has = false;
@@ -221,7 +219,7 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
         return -1;
     }
     got.item = item_of(g, file, &value, NULL);
-    if (lock_check_item(&known, &got.item, file->name.ptr, &wrong) < 0) {
+    if (lock_check_item(&known, &got.item, file->name.ptr, ERR_IGNORED) < 0) {
         log_line(LOG_WARN,
                  "%s: not the file that is expected (%s): it has %llu bytes, MD5 %s; left there",
                  path, expected_text(g->arena, file), (unsigned long long)value.size_bytes,
@@ -257,11 +255,10 @@ static int read_pieces(struct getting *g, const struct dataset_file *file,
     size_t room = rest.len / (SHA256_HEX_SIZE) + 1;
     sha256 = arena_alloc_array(g->arena, SHA256_BYTES, room, 1);
     while (str_next(&rest, '\n', &line)) {
-        struct err ignored = {0};
         if (line.len == 0 && !rest.ptr) {
             break;
         }
-        if (n == room || hex_decode(line, SHA256_BYTES, sha256[n], &ignored) < 0) {
+        if (n == room || hex_decode(line, SHA256_BYTES, sha256[n], ERR_IGNORED) < 0) {
             return err_set(err, ERR_MANIFEST, "%s:%zu: expected a SHA-256 in hex", path, n + 1);
         }
         n++;

@@ -94,14 +94,13 @@ static int splits_of(struct arena *arena, const struct dataset_here *here,
     for (size_t idx = 0; idx < opts->n_samples; idx++) {
         struct str rest = str_of(opts->samples[idx]);
         struct str name = STR_EMPTY;
-        struct err ignored = {0};
         size_t at = 0;
         bool has_count = str_next(&rest, '=', &name) && rest.ptr;
         while (at < record->n_splits && !str_eq(record->splits[at].name, name)) {
             at++;
         }
         if (at == record->n_splits || !has_count ||
-            str_to_i64(rest, 1, SAMPLES_MAX, &record->splits[at].n_samples, &ignored) < 0) {
+            str_to_i64(rest, 1, SAMPLES_MAX, &record->splits[at].n_samples, ERR_IGNORED) < 0) {
             return err_set(
                 err, ERR_USAGE,
                 "--samples %.100s: expected SPLIT=N with a split of synthetic %s and N from 1",
@@ -170,10 +169,9 @@ static bool has_it(struct arena *arena, const struct store *store, const struct 
                    struct dataset_record *record, struct dataset_fetched *fetched)
 {
     struct dataset_record earlier;
-    struct err ignored = {0};
     size_t n = 0;
     (void)dataset_files_of(here, &n);
-    if (dataset_ref_read(arena, store, here->name, &earlier, &ignored) < 0 ||
+    if (dataset_ref_read(arena, store, here->name, &earlier, ERR_IGNORED) < 0 ||
         !str_eq(earlier.recipe, record->recipe) || earlier.seen.n_items != n) {
         return false;
     }

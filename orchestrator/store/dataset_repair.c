@@ -88,9 +88,8 @@ static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch,
                                            .n_threads = r->opts->verify->n_threads,
                                            .now_ns = clock->wall_ns(clock->ctx)};
     struct dataset_record earlier;
-    struct err none = {0};
     if (r->here->is_synthetic &&
-        dataset_ref_read(r->arena, r->store, r->here->name, &earlier, &none) == 0) {
+        dataset_ref_read(r->arena, r->store, r->here->name, &earlier, ERR_IGNORED) == 0) {
         keep_samples(r, &earlier, fetch);
     }
     return store_verify_ref(r->arena, r->store, &opts, &ref, &r->out->n_bad_archives, err);

@@ -235,10 +235,9 @@ enum dataset_state dataset_state(struct arena *arena, const struct store *store,
     }
     for (size_t idx = 0; idx < n_files; idx++) {
         uint8_t sha256[SHA256_BYTES];
-        struct err none = {0};
         n_there +=
             (files[idx].has_sha256 && store_has(store, files[idx].sha256, NULL)) ||
-            (files[idx].has_md5 && store_find_md5(store, files[idx].md5, sha256, &none) == 0);
+            (files[idx].has_md5 && store_find_md5(store, files[idx].md5, sha256, ERR_IGNORED) == 0);
     }
     return n_there ? DATASET_PARTIAL : DATASET_ABSENT;
 }

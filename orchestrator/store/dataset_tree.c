@@ -328,13 +328,12 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
                .from = &fetched->record.seen,
                .work = store_path(store, arena_printf(arena, "tmp/tree-%s", here->name)),
                .net = opts->net->opts}};
-    struct err ignored = {0};
     struct dataset_record tree;
     fetched->tree_path = dataset_tree_path(store, here->name);
     if (lock_work(&m, &lock, err) < 0) {
         return -1;
     }
-    if (!opts->makes_anew && dataset_tree_read(arena, store, here->name, &tree, &ignored) == 0 &&
+    if (!opts->makes_anew && dataset_tree_read(arena, store, here->name, &tree, ERR_IGNORED) == 0 &&
         same_archives(&tree, &fetched->record)) {
         fetched->has_tree = fetched->was_there = true;
         fetched->tree = tree;
@@ -361,10 +360,9 @@ static int get_other(struct arena *arena, struct store *store, const struct data
 {
     struct dataset_fetched *from = arena_new(arena, struct dataset_fetched);
     struct dataset_fetch_opts fetch = *opts;
-    struct err absent = {0};
     fetched->from = from;
     if (!opts->n_samples &&
-        dataset_tree_read(arena, store, here->from->name, &from->tree, &absent) == 0) {
+        dataset_tree_read(arena, store, here->from->name, &from->tree, ERR_IGNORED) == 0) {
         return 0;
     }
     fetch.makes_anew = false;
@@ -396,10 +394,9 @@ static int get_made(struct arena *arena, struct store *store, const struct datas
                     struct err *err)
 {
     struct dataset_record *record = &fetched->record;
-    struct err absent = {0};
     if (!opts->makes_anew && !opts->n_samples &&
         dataset_state(arena, store, here->from) != DATASET_TREE &&
-        dataset_tree_read(arena, store, here->name, record, &absent) == 0) {
+        dataset_tree_read(arena, store, here->name, record, ERR_IGNORED) == 0) {
         return 0; /* the other one has been dropped since */
     }
     if (get_other(arena, store, here, opts, fetched, err) < 0) {

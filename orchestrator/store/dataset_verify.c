@@ -81,14 +81,13 @@ static int check_bytes(const struct dataset_verifying *v, struct header_check *c
 static bool is_right_jpeg(const struct dataset_verifying *v, struct header_check *check, int fd,
                           size_t len, struct arena *arena)
 {
-    struct err ignored = {0};
     if (len <= HEAD_MAX + TAIL_SIZE) {
         return false;
     }
     uint8_t *bytes = arena_array(arena, uint8_t, HEAD_MAX + TAIL_SIZE);
     return pread(fd, bytes, HEAD_MAX, 0) == HEAD_MAX &&
            pread(fd, bytes + HEAD_MAX, TAIL_SIZE, (off_t)(len - TAIL_SIZE)) == TAIL_SIZE &&
-           check_bytes(v, check, bytes, HEAD_MAX + TAIL_SIZE, &ignored) == 0;
+           check_bytes(v, check, bytes, HEAD_MAX + TAIL_SIZE, ERR_IGNORED) == 0;
 }
 
 static int check_mapped(const struct dataset_verifying *v, struct header_check *check, int fd,
@@ -600,9 +599,8 @@ static const char *renamed_from(const struct dataset_verifying *v, const struct 
                                 const char *path)
 {
     struct digest_value value;
-    struct err ignored = {0};
     if (missing->n == 0 || digest_file(fs_join(v->arena, v->out->tree_path, path), DIGEST_SHA256,
-                                       &value, &ignored) < 0) {
+                                       &value, ERR_IGNORED) < 0) {
         return NULL;
     }
     const char *was = map_get(missing, (struct str){(const char *)value.sha256, SHA256_BYTES});

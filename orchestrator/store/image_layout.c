@@ -46,12 +46,11 @@ static bool is_wanted(const struct layout *layout, const struct oci_descriptor *
 {
     const struct image_spec *spec = layout->spec;
     const struct image_pins *pins = &spec->pins;
-    struct err ignored = {0};
     if (pins->has_config) {
         return memcmp(pins->config, docs->manifest.config.sha256, SHA256_BYTES) == 0;
     }
     if (pins->has_digest || pins->has_manifest) {
-        return image_check_pins(pins, docs, layout->shown, &ignored) == 0;
+        return image_check_pins(pins, docs, layout->shown, ERR_IGNORED) == 0;
     }
     return is_only || str_eq_z(entry->ref_name, spec->name) ||
            (spec->ref.tag.ptr && str_eq(entry->ref_name, spec->ref.tag)) ||
@@ -126,7 +125,6 @@ static int from_save(struct layout *layout, struct image_docs *ret_docs, struct 
     const char *name = oci_ref_text(arena, &layout->spec->ref);
     const char *named = arena_printf(arena, "%s:%s", archive, name);
     struct image_docs docs = {0};
-    struct err why = {0};
     layout->blob_folder = fs_join(arena, layout->folder, "dir");
     const char *to = arena_printf(arena, "dir:%s", layout->blob_folder);
     const struct skopeo_call calls[] = {
@@ -135,7 +133,7 @@ static int from_save(struct layout *layout, struct image_docs *ret_docs, struct 
     if (strchr(layout->shown, ':')) {
         return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", layout->shown);
     }
-    if ((!layout->spec->ref.tag.ptr || skopeo_run(&skopeo, &calls[0], NULL, &why) < 0) &&
+    if ((!layout->spec->ref.tag.ptr || skopeo_run(&skopeo, &calls[0], NULL, ERR_IGNORED) < 0) &&
         skopeo_run(&skopeo, &calls[1], NULL, err) < 0) {
         return -1;
     }

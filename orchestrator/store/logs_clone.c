@@ -22,9 +22,8 @@ void logs_clone_cleanup(struct logs_clone *clone)
 /* Where a work tree's or submodule's ".git" file points: "gitdir: PATH". NULL: nowhere. */
 static const char *linked_dir(struct arena *arena, const char *folder)
 {
-    struct err ignored = {0};
     struct str text;
-    if (fs_read(arena, fs_join(arena, folder, ".git"), LINK_BYTES_MAX, &text, &ignored) < 0 ||
+    if (fs_read(arena, fs_join(arena, folder, ".git"), LINK_BYTES_MAX, &text, ERR_IGNORED) < 0 ||
         !str_starts(text, STR_LIT(LINK_BEGIN))) {
         return NULL;
     }

@@ -182,8 +182,7 @@ static int make_repo(struct sources *sources, const char *repo, struct err *err)
 static void drop_dead_locks(struct arena *arena, const char *folder)
 {
     struct fs_names names = {0};
-    struct err absent = {0};
-    if (fs_list(arena, folder, &names, &absent) < 0) {
+    if (fs_list(arena, folder, &names, ERR_IGNORED) < 0) {
         return;
     }
     for (size_t idx = 0; idx < names.n; idx++) {

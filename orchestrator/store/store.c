@@ -164,13 +164,12 @@ int store_find_md5(const struct store *store, const uint8_t *md5, uint8_t *ret_s
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     uint8_t sha256[SHA256_BYTES];
-    struct err ignored = {0};
     struct str text;
     const struct hex hex = md5_hex_of(md5);
     const char *path = arena_printf(&arena, "%s/md5/%s", store->folder, hex.text);
     /* A damaged alias, or one without its blob, does not count: adopting the file again rewrites it. */
-    if (fs_read(&arena, path, SHA256_HEX_SIZE, &text, &ignored) < 0 ||
-        hex_decode(str_trim(text), SHA256_BYTES, sha256, &ignored) < 0 ||
+    if (fs_read(&arena, path, SHA256_HEX_SIZE, &text, ERR_IGNORED) < 0 ||
+        hex_decode(str_trim(text), SHA256_BYTES, sha256, ERR_IGNORED) < 0 ||
         !store_has(store, sha256, NULL)) {
         return err_set(err, ERR_NOT_FOUND, "store %s: no blob with MD5 %s", store->folder,
                        hex.text);

@@ -29,11 +29,10 @@ static int record_md5(struct store *store, const struct digest_value *value, str
     const struct hex md5 = md5_hex_of(value->md5);
     struct hex sha256 = sha256_hex_of(value->sha256);
     uint8_t known[SHA256_BYTES];
-    struct err ignored = {0};
     if (memcmp(value->md5, NONE, MD5_BYTES) == 0) {
         return 0;
     }
-    if (store_find_md5(store, value->md5, known, &ignored) == 0) {
+    if (store_find_md5(store, value->md5, known, ERR_IGNORED) == 0) {
         if (memcmp(known, value->sha256, SHA256_BYTES) == 0) {
             return 0;
         }

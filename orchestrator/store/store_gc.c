@@ -117,8 +117,7 @@ static int drop(struct gc *gc, enum store_gc_kind kind, const char *name, uint64
 
 static bool parse_name(const char *name, size_t n_bytes, uint8_t *ret_bytes)
 {
-    struct err ignored = {0};
-    return hex_decode(str_of(name), n_bytes, ret_bytes, &ignored) == 0;
+    return hex_decode(str_of(name), n_bytes, ret_bytes, ERR_IGNORED) == 0;
 }
 
 static int gc_blob(struct gc *gc, const char *hex, struct err *err)
@@ -149,9 +148,9 @@ static int gc_blob(struct gc *gc, const char *hex, struct err *err)
 static int gc_alias(struct gc *gc, const char *hex, struct err *err)
 {
     uint8_t md5[MD5_BYTES], sha256[SHA256_BYTES];
-    struct err why = {0};
-    if (!parse_name(hex, MD5_BYTES, md5) || (store_find_md5(gc->store, md5, sha256, &why) == 0 &&
-                                             !map_get(&gc->gone, digest_key(sha256)))) {
+    if (!parse_name(hex, MD5_BYTES, md5) ||
+        (store_find_md5(gc->store, md5, sha256, ERR_IGNORED) == 0 &&
+         !map_get(&gc->gone, digest_key(sha256)))) {
         return 0;
     }
     return drop(gc, GC_ALIAS, arena_printf(gc->arena, "md5/%s", hex), SHA256_HEX_SIZE, err);

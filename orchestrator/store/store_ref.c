@@ -60,7 +60,6 @@ char *store_unescape(struct arena *arena, const char *component)
     size_t len = strlen(component);
     char *name = arena_alloc(arena, len + 1, 1);
     char *again = NULL;
-    struct err ignored = {0};
     size_t n = 0;
     for (const char *c = component; *c; c++) {
         if (*c != '%') {
@@ -76,7 +75,7 @@ char *store_unescape(struct arena *arena, const char *component)
         c += 2;
     }
     /* Each name has one component: what escaping would not have written is not ours. */
-    if (store_escape(&scratch, name, &again, &ignored) < 0 || strcmp(again, component) != 0) {
+    if (store_escape(&scratch, name, &again, ERR_IGNORED) < 0 || strcmp(again, component) != 0) {
         return NULL;
     }
     return name;

@@ -43,8 +43,7 @@ static int list_blobs(struct arena *arena, const struct store *store, struct tre
     for (size_t idx = 0; idx < names.n; idx++) {
         struct tree_file file = {.path = names.items[idx]};
         struct stat info;
-        struct err ignored = {0};
-        if (hex_decode(str_of(file.path), SHA256_BYTES, file.sha256, &ignored) < 0) {
+        if (hex_decode(str_of(file.path), SHA256_BYTES, file.sha256, ERR_IGNORED) < 0) {
             continue; /* the walk will name it as extra */
         }
         if (lstat(fs_join(arena, folder, file.path), &info) < 0) {

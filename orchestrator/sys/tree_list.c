@@ -399,8 +399,7 @@ static int emit(struct list_sink *sink, const struct tree_list *list, uint8_t *r
 void tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256)
 {
     struct list_sink sink = {.fd = -1, .name = "list"};
-    struct err never = {0};
-    int result = emit(&sink, list, ret_sha256, &never);
+    int result = emit(&sink, list, ret_sha256, ERR_IGNORED);
     ASSERT(result == 0);
 }
 

@@ -62,10 +62,9 @@ static void manifest_of(struct arena *arena, const char *root, struct str checko
     bool is_own = !report->place.ptr && typed[0] != '/' && fs_exists(own);
     struct str path = real_path(arena, is_own ? own : typed);
     struct str rest = below(path, checkout);
-    struct err ignored = {0};
     *ret = (struct manifest){.uri = report->path, .base = BASE_PROGRAM};
-    if (path.ptr && (json_read_text(arena, str_z(arena, path), &ret->text, &ignored) < 0 ||
-                     report_spell_out(arena, ret->text, typed, &ret->spelled, &ignored) < 0)) {
+    if (path.ptr && (json_read_text(arena, str_z(arena, path), &ret->text, ERR_IGNORED) < 0 ||
+                     report_spell_out(arena, ret->text, typed, &ret->spelled, ERR_IGNORED) < 0)) {
         ret->text = STR_EMPTY;
     }
     if (rest.ptr) {
