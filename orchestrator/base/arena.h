@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that is freed as a whole. Everything read from outside lives in one (STYLE.md section 3). Not thread-safe. Out
    of memory, or a request over ARENA_ALLOC_MAX, ends the process: check sizes from outside first. */
-#ifndef BASE_ARENA_H
-#define BASE_ARENA_H
+#pragma once
 
 #include "base/base.h"
 
@@ -46,5 +45,3 @@ static inline void free_cleanup(void *ptr_to_ptr)
 {
     free(*(void **)ptr_to_ptr);
 }
-
-#endif

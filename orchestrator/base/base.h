@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every file of reperf starts with: the few macros that all rooms share, and the ban list. libc only; no state. */
-#ifndef BASE_BASE_H
-#define BASE_BASE_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdalign.h>
@@ -47,5 +46,3 @@
 NORETURN void assert_failed(const char *cond, const char *file, int line);
 
 #define REPERF_VERSION "0.1.0"
-
-#endif

@@ -2,8 +2,7 @@
 /* Files below one folder, by untrusted paths: symlinks are not followed in any part of a path, and no path leaves the folder.
    openat2 where the kernel has it, else part by part. Paths are relative, without "." and ".." (checked by the caller; here the
    kernel refuses them). 0 or a descriptor, or -1 with errno set. Any thread. */
-#ifndef BASE_BENEATH_H
-#define BASE_BENEATH_H
+#pragma once
 
 #include "base/base.h"
 
@@ -14,5 +13,3 @@ MUST_CHECK int beneath_open(int root_fd, const char *path, int flags, mode_t mod
 MUST_CHECK int beneath_mkdir(int root_fd, const char *path, mode_t mode);
 MUST_CHECK int beneath_symlink(int root_fd, const char *path, const char *target);
 MUST_CHECK int beneath_link(int root_fd, const char *old_path, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole numbers as bytes of a stated order. */
-#ifndef BASE_BYTES_H
-#define BASE_BYTES_H
+#pragma once
 
 #include <endian.h>
 
@@ -24,5 +23,3 @@ static inline uint32_t get_be32(const void *at)
     memcpy(&value, at, sizeof(value));
     return be32toh(value);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time as an input: a struct clock is passed in, so that tests replay it. Spans are monotonic nanoseconds; wall time
    appears only in records, as RFC 3339 UTC. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#pragma once
 
 #include "base/base.h"
 
@@ -25,5 +24,3 @@ int64_t clock_boot_ns(void);
 
 /* "2026-11-21T10:00:00.123Z" (milliseconds) into ret_text, which has RFC3339_MAX bytes. */
 void clock_rfc3339(int64_t wall_ns, char *ret_text);
-
-#endif

@@ -2,8 +2,7 @@
 /* A command: its option table is const and complete, so that help, the man page's option list and shell completion come from it. It prints its
    result on stdout (with --json exactly one document) and returns its exit status, or -1 with *err filled: main reports it and maps the
    code. cmd/commands.c lists them. */
-#ifndef BASE_COMMAND_H
-#define BASE_COMMAND_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -71,5 +70,3 @@ MUST_CHECK int cmd_print(struct str text, struct err *err);
 MUST_CHECK int cmd_print_painted(struct str text, struct err *err);
 /* Text that is for programs, whatever it begins with. */
 MUST_CHECK int cmd_print_document(struct str text, struct err *err);
-
-#endif

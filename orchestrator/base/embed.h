@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of a file of the source tree, in the program. The Makefile names the file beside the object, which is made anew with it. After
    its last byte is a NUL. */
-#ifndef BASE_EMBED_H
-#define BASE_EMBED_H
+#pragma once
 
 #include "base/str.h"
 
@@ -18,5 +17,3 @@ static inline struct str embedded_body(struct str file)
 {
     return str_sub(file, (size_t)str_find(file, STR_LIT("\n\n")) + 2, SIZE_MAX);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one error type (STYLE.md section 2). The caller owns it on its stack; it holds no pointer. */
-#ifndef BASE_ERR_H
-#define BASE_ERR_H
+#pragma once
 
 #include "base/base.h"
 
@@ -59,5 +58,3 @@ int err_exit_status(enum err_code code);
 /* By code; ERR_NONE has none. */
 extern const char *const ERR_CODE_NAMES[ERR_CODE_COUNT];
 const char *err_code_name(enum err_code code);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files: whole reads with a cap, atomic writes, folders, walking. Paths are NUL-terminated. Every fd is O_CLOEXEC. */
-#ifndef BASE_FS_H
-#define BASE_FS_H
+#pragma once
 
 #include "base/str.h"
 #include "base/vec.h"
@@ -81,5 +80,3 @@ MUST_CHECK int fs_walk_all(struct arena *arena, const char *folder, struct fs_na
 
 /* ERR_AUTH where the folder is neither ours nor root's, or anybody may rename what lies in it. Nothing there: no error. */
 MUST_CHECK int owner_check(const char *folder, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work on several threads, for rooms that have none: the owner of threads (sys/pool.h) provides a struct lanes. Each lane has its own
    data; what lanes share is read-only or atomic. */
-#ifndef BASE_LANES_H
-#define BASE_LANES_H
+#pragma once
 
 #include "base/err.h"
 
@@ -15,5 +14,3 @@ struct lanes {
     int (*run)(void *ctx, size_t n, lane_fn each, void *arg, struct err *err);
     void *ctx;
 };
-
-#endif

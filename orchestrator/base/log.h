@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages for people on stderr, with a level. Results never go here, and nothing here goes to stdout. Thread-safe per line. */
-#ifndef BASE_LOG_H
-#define BASE_LOG_H
+#pragma once
 
 #include "base/base.h"
 
@@ -24,5 +23,3 @@ size_t log_take_unended(char *dst, size_t size);
 
 /* True when stderr is a terminal and NO_COLOR is not set. */
 bool log_wants_color(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A map from text to a pointer: open addressing, insertion order kept for iteration. Keys and values are borrowed. */
-#ifndef BASE_MAP_H
-#define BASE_MAP_H
+#pragma once
 
 #include "base/str.h"
 
@@ -28,5 +27,3 @@ void *map_get(const struct map *map, struct str key);
 bool map_add(struct map *map, struct str key, void *value);
 
 uint64_t hash_bytes(const void *ptr, size_t len); /* FNV-1a 64; not for hostile keys at scale */
-
-#endif

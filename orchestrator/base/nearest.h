@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a user may have meant: among the names offered one by one, the one at the smallest edit distance, if that is small
    enough. Only for messages. Borrows its names. */
-#ifndef BASE_NEAREST_H
-#define BASE_NEAREST_H
+#pragma once
 
 #include "base/str.h"
 
@@ -26,5 +25,3 @@ void nearest_offer(struct nearest *nearest, const char *name);
 #define NEAREST_TEXT_MAX (NEAREST_NAME_MAX + 32)
 /* " (did you mean NAME?)", or nothing. */
 const char *nearest_text(const struct nearest *nearest, char buf[NEAREST_TEXT_MAX]);
-
-#endif

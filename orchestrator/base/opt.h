@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command-line options from one table: parsing, help, man-page lines and shell completion all read the same rows.
    --name VALUE, --name=VALUE, -x VALUE; a share is "5%" or "5", from 0 to under 100 %, and stored as 0.05; -- ends options; flags may come before, between and after operands. */
-#ifndef BASE_OPT_H
-#define BASE_OPT_H
+#pragma once
 
 #include "base/err.h"
 #include "base/vec.h"
@@ -51,5 +50,3 @@ void opt_release(const struct opt *opts, void *args);
 
 /* "  --name VALUE   help" lines. */
 void opt_print_help(FILE *out, const struct opt *opts);
-
-#endif

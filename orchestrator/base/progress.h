@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Progress of anything over a second, on stderr: a bar with rate and time left on a terminal, a plain line every few
    seconds elsewhere, nothing when the work ends within the first second. One at a time; one thread. */
-#ifndef BASE_PROGRESS_H
-#define BASE_PROGRESS_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -22,5 +21,3 @@ void progress_start(struct progress *p, struct clock_src clock, const char *what
 void progress_set(struct progress *p, uint64_t done);
 /* Ends the line if one was shown. */
 void progress_end(struct progress *p);
-
-#endif

@@ -3,8 +3,7 @@
    whole) is written after its files are published here: their bytes are on the disk, then their name, and each folder on the
    way there, for fs_mkdir_p syncs the parent of every folder that it makes. No other file calls fsync or its kin
    (tests/lint/names.sh). */
-#ifndef BASE_PUBLISH_H
-#define BASE_PUBLISH_H
+#pragma once
 
 #include "base/err.h"
 
@@ -22,5 +21,3 @@ MUST_CHECK int publish_name(const char *temp, const char *path, struct err *err)
 MUST_CHECK int publish_file(int fd, const char *temp, const char *path, struct err *err);
 /* A finished folder gets its name, which nothing has. */
 MUST_CHECK int publish_tree(const char *made, const char *path, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small seeded generator: same seed, same numbers, everywhere. Not for secrets. */
-#ifndef BASE_RNG_H
-#define BASE_RNG_H
+#pragma once
 
 #include "base/base.h"
 
@@ -17,5 +16,3 @@ uint64_t rng_u64(struct rng *rng);               /* uniform over 64 bits */
 uint64_t rng_below(struct rng *rng, uint64_t n); /* 0 .. n-1, n > 0, without modulo bias */
 double rng_f64(struct rng *rng);                 /* [0, 1) with 53 bits */
 double rng_normal(struct rng *rng);              /* mean 0, variance 1 */
-
-#endif

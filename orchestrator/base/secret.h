@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What looks like a secret, by its name or by its value: one filter at every door by which text leaves (-C, captured
    environment, argv of engines, URLs, messages). */
-#ifndef BASE_SECRET_H
-#define BASE_SECRET_H
+#pragma once
 
 #include "base/str.h"
 
@@ -14,5 +13,3 @@ bool secret_is_condition(struct str name);
 bool secret_may_keep(struct str name, struct str value);
 /* Each byte of a secret value in the text becomes "*": passwords in URLs, NAME=VALUE of such a name, tokens. */
 void secret_hide(char *text, size_t len);
-
-#endif

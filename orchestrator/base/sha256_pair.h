@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 of two streams at once on one core, where the processor has the instructions for it (x86 SHA-NI): each round depends on
    the one before, so that a second stream fits into the gaps. Without them, one stream in plain C. Any thread. */
-#ifndef BASE_SHA256_PAIR_H
-#define BASE_SHA256_PAIR_H
+#pragma once
 
 #include "base/base.h"
 
@@ -27,5 +26,3 @@ void sha256_lane_add(struct sha256_lane *lane, const void *ptr, size_t len);
 void sha256_pair_add(struct sha256_lane *one, const void *one_ptr, size_t one_len,
                      struct sha256_lane *other, const void *other_ptr, size_t other_len);
 void sha256_lane_finish(struct sha256_lane *lane, uint8_t *ret_sha256);
-
-#endif

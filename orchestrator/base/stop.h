@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ^C and SIGTERM for commands that work in one loop of their own: blocked, and checked between two steps, so that the command
    can clean up before it ends. One thread; before it starts others. */
-#ifndef BASE_STOP_H
-#define BASE_STOP_H
+#pragma once
 
 #include "base/err.h"
 
@@ -11,5 +10,3 @@ void stop_hold(void);
 bool stop_is_asked(void);
 /* 128 + the signal, or 0. */
 int stop_status(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text as a view (pointer and length, not NUL-terminated), and strict number parsing. Views own nothing. */
-#ifndef BASE_STR_H
-#define BASE_STR_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -120,5 +119,3 @@ size_t ends_with_any(struct str text, const char *words);
 struct str quote_last_line(struct str text);
 /* Its first QUOTE_SHOWN_MAX bytes, and nothing that could steer a terminal. */
 char *quote_shown(struct arena *arena, struct str line);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text being built, with a cap given at the start. Exceeding the cap is not fatal: it sets `is_full` and leaves the
    text as it was before the append that did not fit. ptr is NUL-terminated and never NULL. */
-#ifndef BASE_STRBUF_H
-#define BASE_STRBUF_H
+#pragma once
 
 #include "base/str.h"
 
@@ -41,5 +40,3 @@ static inline struct str strbuf_str(const struct strbuf *buf)
 {
     return (struct str){buf->ptr, buf->len};
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables as plain text: columns as wide as their widest cell, numbers to the right. Control characters in a cell become "?",
    so that outside text cannot drive the terminal. Owns copies of its cells; single thread. */
-#ifndef BASE_TABLE_H
-#define BASE_TABLE_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -65,5 +64,3 @@ size_t text_columns(struct str text);
 size_t text_fit(struct str text, size_t columns_max, bool keeps_words);
 /* Lines that are longer go on in the next, indented; a command ("$ ") is left whole. */
 void text_wrap(struct str text, size_t columns_max, struct strbuf *out);
-
-#endif

@@ -6,8 +6,7 @@
    that we start write below STORE/tmp or a scratch folder, under names of their own: those go with the folder, or when a store is
    opened that no other process has open. Two are used again instead: ARCHIVE.partial by the next seal, STORE/partial by the next
    fetch. On nodes, `nodes clean` removes what is left. */
-#ifndef BASE_TEMP_H
-#define BASE_TEMP_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -48,5 +47,3 @@ struct str temp_of(struct str name);
 /* What dead processes left in the folder, beside `of` (NULL: all). What cannot be removed is left for the next. */
 void temp_sweep(const char *folder, const char *of);
 void temp_sweep_root(enum temp_root root, const char *folder);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growing array of any type: struct { T *items; size_t n; size_t n_max; }. VEC(T) declares it, VEC_PUSH appends.
    Memory comes from the heap (VEC_RELEASE frees it); not thread-safe. */
-#ifndef BASE_VEC_H
-#define BASE_VEC_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -41,5 +40,3 @@
 /* Doubles the room; ends the process when out of memory. */
 void *vec_grow(void *items, size_t *n_max, size_t elem_size);
 void *vec_grow_in(struct arena *arena, const void *items, size_t *n_max, size_t elem_size);
-
-#endif

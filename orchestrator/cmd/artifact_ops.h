@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fetch, verify, lock and repair for each kind of thing that a name can stand for: a function each. A report has none:
    those of everything that it needs are used. */
-#ifndef CMD_ARTIFACT_OPS_H
-#define CMD_ARTIFACT_OPS_H
+#pragma once
 
 #include "cmd/cmd.h"
 #include "codec/json.h"
@@ -59,5 +58,3 @@ MUST_CHECK int artifact_ops_run(struct artifact_job *job, enum artifact_verb ver
 /* Every blob of the store, as `data verify` checks them (cmd_store.c). */
 MUST_CHECK int store_verify_all(const struct cmd_ctx *ctx, const struct cmd_call *call,
                                 bool is_quick, bool want_json, struct err *err);
-
-#endif

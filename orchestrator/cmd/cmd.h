@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of this program: one row each in cmd/commands.c. */
-#ifndef CMD_CMD_H
-#define CMD_CMD_H
+#pragma once
 
 #include "base/command.h"
 
@@ -66,5 +65,3 @@ MUST_CHECK int cmd_run(const struct cmd *c, const struct cmd_ctx *ctx, int argc,
 
 /* The verbs of a command whose verbs have options of their own, ended by NULL; NULL if it has none. */
 const struct cmd *const *cmd_verbs(const struct cmd *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `reperf explain` knows by a name: words that commands print, formats, rules, and cells of reports. */
-#ifndef CMD_EXPLAIN_NAMES_H
-#define CMD_EXPLAIN_NAMES_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -12,5 +11,3 @@ struct explain_args {
 
 /* Explains each of the operands, or every word where there is none. */
 MUST_CHECK int explain_names(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the rooms lint and draft register: commands of their own, and what they add to those of this room. All else does without them:
    reperf-core is the program that is linked without orchestrator/guests.c, and has none. */
-#ifndef CMD_GUESTS_H
-#define CMD_GUESTS_H
+#pragma once
 
 #include "draft/measure_folder.h"
 #include "draft/propose.h"
@@ -28,5 +27,3 @@ struct guests {
                            struct err *err);
 };
 extern const struct guests GUESTS; /* orchestrator/guests.c, or guests_none.c */
-
-#endif

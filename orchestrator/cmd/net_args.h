@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of every command that fetches: rows for its option table, over one struct at the start of its arguments. */
-#ifndef CMD_NET_ARGS_H
-#define CMD_NET_ARGS_H
+#pragma once
 
 #include "cmd/cmd.h"
 #include "net/net_session.h"
@@ -44,5 +43,3 @@ struct net_args {         /* must be the first member of the command's arguments
 /* Strings are borrowed from args. ERR_USAGE for what cannot be. */
 MUST_CHECK int net_args_opts(const struct cmd_ctx *ctx, const struct net_args *args,
                              struct net_opts *ret_opts, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reperf nodes VERB INVENTORY`: each verb is a command of its own, with its own options and its own file cmd/nodes_VERB.c;
    cmd/commands.c lists them. A verb's `run` gets what follows the verb. Its first operand is what --nodes takes elsewhere. */
-#ifndef CMD_NODES_H
-#define CMD_NODES_H
+#pragma once
 
 #include "base/progress.h"
 #include "base/table.h"
@@ -75,5 +74,3 @@ void stage_out_text(struct strbuf *text, const struct fleet *fleet,
 /* Two cells of item idx on a node: the result, and where it is, or why not. */
 void stage_out_row(struct table *table, const struct fleet_node *node,
                    const struct stage_node *staged, size_t idx);
-
-#endif

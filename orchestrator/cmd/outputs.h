@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One result in several forms at once: files, and standard output for at most one of them. */
-#ifndef CMD_OUTPUTS_H
-#define CMD_OUTPUTS_H
+#pragma once
 
 #include "base/opt.h"
 #include "base/strbuf.h"
@@ -44,5 +43,3 @@ typedef int (*outputs_write)(const void *of, enum output_form form, struct strbu
 /* Each form that was requested; a file is written whole or not at all. is_painted: the text is as cmd_print_painted expects it. */
 MUST_CHECK int outputs_put(const struct outputs *outputs, outputs_write write, const void *of,
                            bool is_painted, struct err *err);
-
-#endif

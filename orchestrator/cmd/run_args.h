@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by `run`, `plan` and `resume`: their options, and printing the end of a run. */
-#ifndef CMD_RUN_ARGS_H
-#define CMD_RUN_ARGS_H
+#pragma once
 
 #include "cmd/net_args.h"
 #include "judge/audit.h"
@@ -116,5 +115,3 @@ MUST_CHECK int run_trust(const struct run_args *args, const struct address *addr
 MUST_CHECK int run_command_report(struct arena *arena, const struct run_args *args,
                                   const char *root, const struct opt_list *words,
                                   struct run_command *ret, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reports that a command is about, operands or all, and their audit: what audit and report have in common. */
-#ifndef CMD_SELECT_H
-#define CMD_SELECT_H
+#pragma once
 
 #include "base/command.h"
 #include "cmd/outputs.h"
@@ -50,5 +49,3 @@ void audited_cleanup(struct audited *audited);
 /* In each form that was requested. ERR_USAGE where a picture is to be of several reports. */
 MUST_CHECK int audited_put(const struct audited *audited, const struct audit_text_opts *text,
                            const struct outputs *outputs, struct err *err);
-
-#endif

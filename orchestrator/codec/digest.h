@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MD5 and SHA-256, several at once in one pass over the bytes, and strict hex. A struct digest is reused for many inputs:
    digest_start, digest_update..., digest_finish, digest_start again. One thread at a time may use it. */
-#ifndef CODEC_DIGEST_H
-#define CODEC_DIGEST_H
+#pragma once
 
 #include "base/sha256_pair.h"
 #include "base/str.h"
@@ -86,5 +85,3 @@ MUST_CHECK int hex_decode(struct str text, size_t n, uint8_t *ret_bytes, struct 
 #define SHA1_BYTES 20
 
 MUST_CHECK int hmac_sha1(struct str key, struct str text, uint8_t *ret_mac, struct err *err);
-
-#endif

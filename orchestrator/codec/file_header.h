@@ -3,8 +3,7 @@
    bytes are the whole file. deep: every checksum inside it too (PNG chunks, TFRecord data) and every byte of a JPEG's scans is
    walked. On a fault: ERR_INTEGRITY, "byte N: expected ..., found ...". No pixel is decoded: a valid header says nothing about
    the picture. */
-#ifndef CODEC_FILE_HEADER_H
-#define CODEC_FILE_HEADER_H
+#pragma once
 
 #include "base/err.h"
 
@@ -29,5 +28,3 @@ MUST_CHECK int file_header_tfrecord(const uint8_t *ptr, size_t len, bool deep,
 /* No NUL byte; lines, the last one with or without its line feed. */
 MUST_CHECK int file_header_text(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
                                 struct err *err);
-
-#endif

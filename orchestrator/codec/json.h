@@ -3,8 +3,7 @@
    document, whole numbers only up to 2^53. Errors read "file:$.path: expected ..., found ...". Output keys keep the order in
    which they were written: equal data, equal bytes. A struct json is a place in a document; it borrows from the document
    and from the cursor it was reached from, so a child must not outlive its parent cursor. */
-#ifndef CODEC_JSON_H
-#define CODEC_JSON_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -109,5 +108,3 @@ void jw_fill(struct json_out *out, const char *text, const struct str *args);
 #define JW(out, text, ...) jw_fill(out, text, (const struct str[]){__VA_ARGS__})
 /* Anything that was parsed; its depth is at most JSON_DEPTH_MAX (json_parse). */
 void jw_json(struct json_out *out, const char *key, const struct json *at);
-
-#endif

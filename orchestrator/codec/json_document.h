@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What many documents have that are not written by a table alone. */
-#ifndef CODEC_JSON_DOCUMENT_H
-#define CODEC_JSON_DOCUMENT_H
+#pragma once
 
 #include "codec/json.h"
 
@@ -14,5 +13,3 @@ void jw_i64_if(struct json_out *out, const char *key, bool is_there, int64_t val
 void jw_bool_if(struct json_out *out, const char *key, bool is_there, bool value);
 /* {code, message}; null where there is none. */
 void jw_err(struct json_out *out, const char *key, const struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
    messages, keys and places in arrays, or the "id" of a member instead of its place: stacks[reperf].commands[0].works,
    $.cases[3].batch_per_gpu. All of it except the last key must exist; whether that key is allowed is for the decoder to say. VALUE is
    JSON, else text; if the old value is text, a number or a word is text too. */
-#ifndef CODEC_JSON_OVERRIDE_H
-#define CODEC_JSON_OVERRIDE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -51,5 +50,3 @@ struct json_region {
 /* The value that "$.stacks[2].commands[0].printed" names; for an object or array, its opening line. For a path that leads nowhere, the
    last part of it that exists. Keys are compared as written. Any text may be given; in text that is not JSON it finds some region. */
 struct json_region json_region_of(struct str text, struct str place);
-
-#endif

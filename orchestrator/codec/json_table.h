@@ -24,8 +24,7 @@
    5. A ROW_OUT row is for readers of the document: what stands there is not read back.
    6. What rows cannot say is a function: `check` after an object's rows, `form` for a text, `get` and `put` for a value. What
       such a function demands beyond the type is written beside it as the words of a schema. */
-#ifndef CODEC_JSON_TABLE_H
-#define CODEC_JSON_TABLE_H
+#pragma once
 
 #include "codec/json.h"
 
@@ -195,5 +194,3 @@ struct json_vocabulary {
 };
 void json_schema(struct strbuf *buf, const struct json_document *document,
                  const struct json_vocabulary *vocabulary);
-
-#endif

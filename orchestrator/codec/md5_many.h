@@ -2,8 +2,7 @@
 /* MD5 of many messages at once, one in each lane of a vector register: MD5 is a chain in which each step depends on the
    one before, so a core computes 16 chains in the time of two. The caller feeds all lanes the same number of 64-byte
    blocks. Source: RFC 1321. */
-#ifndef CODEC_MD5_MANY_H
-#define CODEC_MD5_MANY_H
+#pragma once
 
 #include "codec/digest.h"
 
@@ -35,5 +34,3 @@ void md5_many_blocks(struct md5_many *many, const uint8_t *const *ptrs, size_t n
    of blocks still to feed: 1 or 2. */
 size_t md5_many_pad(uint8_t *tail, size_t tail_len, uint64_t message_bytes);
 void md5_many_value(const struct md5_many *many, size_t lane, uint8_t *ret_md5);
-
-#endif

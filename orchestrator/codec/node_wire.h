@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol between the orchestrator and reperf-node on a node, as bytes; no descriptors here. node/README.md documents it, with
    the meaning and the answer of each request. */
-#ifndef CODEC_NODE_WIRE_H
-#define CODEC_NODE_WIRE_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -70,5 +69,3 @@ MUST_CHECK int node_request_read(struct arena *arena, struct str bytes,
                                  struct err *err);
 MUST_CHECK int node_answer_read(struct str bytes, struct node_answer *ret_answer, size_t *ret_len,
                                 struct err *err);
-
-#endif

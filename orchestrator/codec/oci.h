@@ -4,8 +4,7 @@
    unpacks to. Pure: bytes in, values in an arena out. Unknown keys are allowed, as both specifications demand; what is read is
    checked, and all sizes are bounded before anything is allocated. Source: OCI image-spec v1.1 (manifest.md, image-index.md,
    descriptor.md, config.md), read 2026-11; Docker's image manifest version 2, schema 2. */
-#ifndef CODEC_OCI_H
-#define CODEC_OCI_H
+#pragma once
 
 #include "codec/json.h"
 #include "codec/oci_ref.h"
@@ -79,5 +78,3 @@ char *oci_platform_text(struct arena *arena, const struct oci_platform *platform
 
 /* Bytes of all layers, config and the manifest itself, checked against overflow when parsed. */
 uint64_t oci_manifest_bytes(const struct oci_manifest *manifest);
-
-#endif

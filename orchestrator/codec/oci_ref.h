@@ -3,8 +3,7 @@
    has no dot or colon and is not "localhost" is part of the path at docker.io, and a path of one part there is library/PATH.
    Nothing is guessed beyond that: a name without tag and digest does not mean "latest". Source:
    https://github.com/distribution/reference (grammar in reference.go, read 2026-11); OCI distribution-spec v1.1. */
-#ifndef CODEC_OCI_REF_H
-#define CODEC_OCI_REF_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
@@ -59,5 +58,3 @@ struct oci_login {
 MUST_CHECK int oci_login_find(struct arena *arena, struct str text, const char *name,
                               const struct oci_ref *ref, struct oci_login *ret_login,
                               struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
    is checked when it is made and compiled to machine code when it is first used. A match that would take too many steps or
    too much memory is ERR_PARSE, not an endless wait; the matches of a whole log share one budget. A pattern is used by one
    thread at a time. */
-#ifndef CODEC_PATTERN_H
-#define CODEC_PATTERN_H
+#pragma once
 
 #include "base/str.h"
 #include "base/vec.h"
@@ -58,5 +57,3 @@ void patterns_release(struct patterns *patterns);
 /* ret_groups: the whole match and its groups, n_groups in all; or NULL. */
 bool patterns_find(struct patterns *patterns, const char *source, struct str text,
                    struct str *ret_groups, int n_groups);
-
-#endif

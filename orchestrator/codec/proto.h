@@ -3,8 +3,7 @@
    CRC; little endian, and a CRC is masked. A field is a varint (number << 3 | wire), then what its wire says.
    Source: tensorflow/tensorflow@v2.16.1 tensorflow/core/lib/io/record_writer.h, lib/hash/crc32c.h;
    protobuf.dev/programming-guides/encoding. */
-#ifndef CODEC_PROTO_H
-#define CODEC_PROTO_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -34,5 +33,3 @@ MUST_CHECK int proto_next(struct str *rest, struct proto_field *ret_field, struc
 
 void proto_add_varint(struct strbuf *out, uint64_t value);
 void proto_add_bytes(struct strbuf *out, unsigned number, struct str bytes);
-
-#endif

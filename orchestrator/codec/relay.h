@@ -19,8 +19,7 @@
    the order (64 bits, little-endian) and its bytes, as many as the order says; then RELAY_END. Digests and names only ever travel by
    SSH: whoever meddles with the TCP stream can break a transfer, and never make a wrong file right. Contents are not secret: nothing is
    encrypted but what goes by SSH. */
-#ifndef CODEC_RELAY_H
-#define CODEC_RELAY_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
@@ -88,5 +87,3 @@ struct relay_line {
 /* False for anything else. */
 bool relay_line_parse(struct str line, struct relay_line *ret_line);
 void relay_line_write(const struct relay_line *line, struct strbuf *out);
-
-#endif

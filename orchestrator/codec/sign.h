@@ -2,8 +2,7 @@
 /* Ed25519 keys and signatures, the DSSE pre-authentication encoding, and strict base64. Private keys are files of mode 0600
    and nothing else: never an argument, an environment variable, a log line or part of an archive. A signature made here is
    confirmed by `openssl pkeyutl -verify -rawin -pubin -inkey KEY.pub -in MESSAGE -sigfile SIG`. */
-#ifndef CODEC_SIGN_H
-#define CODEC_SIGN_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -55,5 +54,3 @@ void dsse_pae(struct strbuf *buf, struct str type, struct str payload);
 void base64_encode(struct strbuf *buf, struct str bytes);
 MUST_CHECK int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes,
                              struct err *err);
-
-#endif

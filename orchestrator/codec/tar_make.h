@@ -2,8 +2,7 @@
 /* A tar of regular files, in the order in which they are given: its bytes are a function of the names and contents alone, and of the
    version of zlib where gzip packs it. pax where ustar cannot hold a name; owner 0, mode 0644 (0755 of a program), the time of every archive of ours. One
    thread uses it. */
-#ifndef CODEC_TAR_MAKE_H
-#define CODEC_TAR_MAKE_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
@@ -32,5 +31,3 @@ MUST_CHECK int tar_make_bytes(struct tar_maker *maker, struct str name, const vo
 MUST_CHECK int tar_make_close(struct tar_maker *maker, struct digest_value *ret_value,
                               struct err *err);
 void tar_maker_cleanup(struct tar_maker *maker);
-
-#endif

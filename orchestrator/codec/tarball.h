@@ -3,8 +3,7 @@
    every zstd tool skips. The closing holds the SHA-256 of all bytes before it, the public key and an Ed25519 signature over that
    digest, or dashes if there is no key. So every byte of the file is covered, including zstd's own coding, and whether the
    closing is valid does not depend on the version of libzstd that reads it. The same libzstd always writes the same bytes. */
-#ifndef CODEC_TARBALL_H
-#define CODEC_TARBALL_H
+#pragma once
 
 #include "codec/digest.h"
 #include "codec/sign.h"
@@ -107,5 +106,3 @@ struct tarball_unpacker {
 #define TARBALL_UNPACKER_EMPTY ((struct tarball_unpacker){.fd = -1})
 void tarball_unpacker_release(struct tarball_unpacker *unpacker);
 struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker);
-
-#endif

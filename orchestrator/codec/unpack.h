@@ -6,8 +6,7 @@
    folders and harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is truncated, a tar with
    bytes after its end, and a zip or a tar.zst that fails its own checksums (gzip's is not compared: the digest of the archive is
    what counts). One thread at a time. */
-#ifndef CODEC_UNPACK_H
-#define CODEC_UNPACK_H
+#pragma once
 
 #include "base/str.h"
 
@@ -70,5 +69,3 @@ MUST_CHECK int unpack_data(struct unpack *unpack, const void **ret_ptr, size_t *
                            struct err *err);
 void unpack_free(struct unpack *unpack);
 CLEANUP_POINTER(unpack, struct unpack, unpack_free);
-
-#endif

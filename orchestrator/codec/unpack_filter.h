@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gzip or zstd has packed, in portions. zstd checks the checksums of its frames; gzip's CRC-32 is not compared, as in
    libarchive, so what is unpacked counts only by a digest. An end in the middle is an error. One thread at a time. */
-#ifndef CODEC_UNPACK_FILTER_H
-#define CODEC_UNPACK_FILTER_H
+#pragma once
 
 #include "codec/unpack.h"
 
@@ -25,5 +24,3 @@ MUST_CHECK int unpack_raw(const char *path, uint64_t max, int fd, struct err *er
 
 /* Compresses a file with zstd into a new one. */
 MUST_CHECK int pack_raw(const char *from, const char *to, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of an archive's entries, checked against each other: what may not be in a path, two that differ only in case, a file
    where a folder was, links that lead out. Nothing here looks at a file system. One thread. */
-#ifndef CODEC_UNPACK_NAMES_H
-#define CODEC_UNPACK_NAMES_H
+#pragma once
 
 #include "base/map.h"
 #include "codec/unpack.h"
@@ -25,5 +24,3 @@ MUST_CHECK int unpack_names_add(struct unpack_names *names, struct str path, enu
                                 struct str target, bool *ret_is_new, struct err *err);
 /* After all were entered: every symlink leads through real folders to a file of the archive. */
 MUST_CHECK int unpack_names_check_links(const struct unpack_names *names, struct err *err);
-
-#endif

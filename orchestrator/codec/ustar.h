@@ -2,8 +2,7 @@
 /* The canonical tar form of an evidence archive: POSIX ustar, regular files only, each header a function of name and
    size alone, names in a fixed order, two zero blocks at the end and nothing after them. The reader is fed bytes as they
    arrive and refuses everything that the writer would not have written, byte for byte. */
-#ifndef CODEC_USTAR_H
-#define CODEC_USTAR_H
+#pragma once
 
 #include "codec/unpack_names.h"
 
@@ -80,5 +79,3 @@ MUST_CHECK int ustar_feed(struct ustar_reader *reader, const void *ptr, size_t l
                           struct err *err);
 /* The stream has ended: an error unless the archive is complete. */
 MUST_CHECK int ustar_finish(const struct ustar_reader *reader, struct err *err);
-
-#endif

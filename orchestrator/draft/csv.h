@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of comma-separated values (RFC 4180): a quoted field may hold delimiters, line ends and doubled quotes. Pure. */
-#ifndef DRAFT_CSV_H
-#define DRAFT_CSV_H
+#pragma once
 
 #include "base/str.h"
 
@@ -14,5 +13,3 @@ struct csv {
 
 /* False where the text is used up. *ret_n counts the fields that do not fit, too. Fields live in the arena. */
 bool csv_row(struct csv *csv, struct arena *arena, struct str *fields, size_t max, size_t *ret_n);
-
-#endif

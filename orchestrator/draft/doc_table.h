@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of documents: Markdown, HTML (also within Markdown), CSV, reStructuredText and notebooks, as rows of plain text. Any bytes are a document; what
    exceeds a limit is left out and counted. Pure. */
-#ifndef DRAFT_DOC_TABLE_H
-#define DRAFT_DOC_TABLE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -38,5 +37,3 @@ struct doc_tables {
 
 void doc_tables_read(struct arena *arena, struct str text, enum doc_kind kind,
                      struct doc_tables *ret);
-
-#endif

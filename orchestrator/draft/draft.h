@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the draft of a report from the tables of a repository's documents and what formats read in its logs: which printed numbers are
    rates, of which row, and which log gives them by which rule. What a table does not say is listed as missing, never filled in. Pure. */
-#ifndef DRAFT_DRAFT_H
-#define DRAFT_DRAFT_H
+#pragma once
 
 #include "draft/doc_table.h"
 #include "judge/audit.h"
@@ -133,5 +132,3 @@ struct draft_source {
 /* Writes the manifest of the numbers that have a row. */
 void draft_write(struct arena *arena, const struct draft *draft, const struct draft_source *source,
                  struct strbuf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reperf new REPORT --from CLONE`: a draft of a report from a repository's tables and logs. */
-#ifndef DRAFT_NEW_FROM_H
-#define DRAFT_NEW_FROM_H
+#pragma once
 
 #include "base/command.h"
 
@@ -21,5 +20,3 @@ extern const struct cmd CMD_NEW;
 /* Prints what fits, what does not and what was not found. Returns 0, or 1 where no number has a row: then nothing is written. */
 MUST_CHECK int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from,
                               struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `measure` says of a log that no format reads: the numbers that recur in it, and a pattern, unit and window for them. */
-#ifndef DRAFT_PROPOSE_H
-#define DRAFT_PROPOSE_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/json.h"
@@ -41,5 +40,3 @@ void proposal_release(struct proposal *proposal);
 /* file: the log, as commands name it. */
 void proposal_add(struct strbuf *text, const char *file, const struct proposal *proposal);
 void proposal_put(struct json_out *out, const struct proposal *proposal);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A round of MLPerf Training as its repository holds it: SUBMITTER/results/SYSTEM/BENCHMARK/result_*.txt, one log a run, beside them
    where there is one scaling.json; SUBMITTER/systems/SYSTEM.json describes the machine. And the table of its results. */
-#ifndef DRAFT_ROUND_H
-#define DRAFT_ROUND_H
+#pragma once
 
 #include "judge/rule.h"
 #include "report/report.h"
@@ -67,5 +66,3 @@ MUST_CHECK int round_rows_read(struct arena *arena, const struct round *round, c
                                struct round_rows *ret_rows, struct err *err);
 /* The last of these steps: of, is_score and how of each row. */
 void round_rows_match(const struct round *round, struct round_rows *rows);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a format from the numbers that recur in a log (log/survey.h): which of them is a rate or a step's time, in which unit, by which
    pattern. What the log does not say is reported as missing, never assumed. Pure. */
-#ifndef DRAFT_SUGGEST_H
-#define DRAFT_SUGGEST_H
+#pragma once
 
 #include "log/format.h"
 #include "log/survey.h"
@@ -85,5 +84,3 @@ struct given_format {
 };
 /* ERR_USAGE if it is not a unit, or the pattern has no group value. */
 MUST_CHECK int suggest_given(const struct given_format *given, struct strbuf *out, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* The code of somebody's own command, as it was when its run was made: `command` of environment/local.json. The files that the command
    names, and those that git has as changed since its commit, each by its digest. A number of several repeats, and a published number,
    are of one code only: who repeats it or publishes it asks code_check first. Everything is in the arena. */
-#ifndef EVIDENCE_CODE_H
-#define EVIDENCE_CODE_H
+#pragma once
 
 #include "base/clock.h"
 #include "codec/json_table.h"
@@ -46,5 +45,3 @@ MUST_CHECK int code_check(struct arena *arena, struct clock_src clock, const str
 /* Files below a folder that git does not have; none where the folder is none of git's. */
 MUST_CHECK int code_untracked(struct arena *arena, struct clock_src clock, const char *folder,
                               struct str **ret_names, size_t *ret_n, struct err *err);
-
-#endif

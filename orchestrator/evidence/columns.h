@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cells of a run side by side: a row is one model, precision, number of nodes and GPUs (where a framework has it at several batches: the smallest of each, the next of each, ...);
    a column is a framework. Pure: of what result_derive gave, which must outlive it. */
-#ifndef EVIDENCE_COLUMNS_H
-#define EVIDENCE_COLUMNS_H
+#pragma once
 
 #include "evidence/result.h"
 #include "judge/claim.h"
@@ -64,5 +63,3 @@ extern const struct json_field COLUMNS_ROWS[1];
 
 /* The published cell's audit, or NULL: nobody looked, its log gives no number, or another number is printed for it today. */
 const struct cell_audit *columns_audited(const struct report_audit *audit, const struct cell *cell);
-
-#endif

@@ -4,8 +4,7 @@
    result.json are derived again and compared (evidence/discrepancy.h), no file is missing or superfluous (derive.c). What it
    cannot detect: logs that were edited before the run's own
    digests of them were taken, or by someone who then derives everything again. Only a signature by a trusted key reveals that. */
-#ifndef EVIDENCE_DERIVE_H
-#define EVIDENCE_DERIVE_H
+#pragma once
 
 #include "evidence/discrepancy.h"
 #include "evidence/result.h"
@@ -26,5 +25,3 @@ static inline void derived_cleanup(struct derived *derived)
 {
     frozen_release(&derived->frozen);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a kept document differs from the one that today's rules derive: key by key, since a message may be worded anew and a key added
    without a change of what was measured. Nothing in the kept document chooses which of its keys count. */
-#ifndef EVIDENCE_DISCREPANCY_H
-#define EVIDENCE_DISCREPANCY_H
+#pragma once
 
 #include "base/arena.h"
 #include "codec/json.h"
@@ -32,5 +31,3 @@ void discrepancies_encode(struct json_out *out, const struct discrepancies *disc
 void discrepancies_print(struct strbuf *out, const struct discrepancies *discrepancies);
 /* ERR_INTEGRITY naming the first value that differs. */
 MUST_CHECK int discrepancies_refuse(const struct discrepancies *discrepancies, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conditions under which a run measures, as found on the machine: environment/NODE.json. Environment variables are taken
    by an allow-list; host names, users and paths outside the program's own are left out. */
-#ifndef EVIDENCE_ENVIRONMENT_H
-#define EVIDENCE_ENVIRONMENT_H
+#pragma once
 
 #include "base/clock.h"
 #include "evidence/code.h"
@@ -34,5 +33,3 @@ MUST_CHECK int environment_local(struct arena *arena, const struct environment_o
 
 /* GPUs that the NVIDIA driver of this machine shows. */
 int64_t environment_gpus(void);
-
-#endif

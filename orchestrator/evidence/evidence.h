@@ -2,8 +2,7 @@
 /* What an archive says about itself: SHA256SUMS, the two signed statements, the RO-Crate description. Texts are functions of the
    files and of result.json alone: equal runs give equal bytes. Checking rebuilds or compares; it never guesses.
    Strings of the structs are borrowed from the arena given. */
-#ifndef EVIDENCE_EVIDENCE_H
-#define EVIDENCE_EVIDENCE_H
+#pragma once
 
 #include "codec/digest.h"
 #include "codec/json.h"
@@ -107,5 +106,3 @@ MUST_CHECK int evidence_crate_check(struct arena *arena, struct str text,
 MUST_CHECK int evidence_version_check(struct str version, const char *name, struct err *err);
 MUST_CHECK int evidence_same_text(struct str found, struct str wanted, const char *name,
                                   struct err *err);
-
-#endif

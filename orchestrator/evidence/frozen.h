@@ -2,8 +2,7 @@
 /* What a run froze before it began, read back from its evidence folder: the report, the formats with their rules, the plan,
    the run's id, the machine's conditions. Everything that is derived later (series, result.json) follows from this and from
    the raw logs alone, so that replay gives the same bytes years later. */
-#ifndef EVIDENCE_FROZEN_H
-#define EVIDENCE_FROZEN_H
+#pragma once
 
 #include "evidence/discrepancy.h"
 #include "judge/verdict.h"
@@ -59,5 +58,3 @@ void frozen_encode_lock(const struct frozen *frozen, struct strbuf *out);
    report, and the lock follows from both. ERR_INTEGRITY; what the lock lacks that today's has is added to discrepancies. */
 MUST_CHECK int frozen_check(struct arena *arena, const struct frozen *frozen,
                             struct discrepancies *discrepancies, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From raw logs to verdicts: for each collected repeat its series, for each case its cell, for the run result.json. A function
    of the frozen inputs and the logs alone: no clock, nothing of the machine. Used by run, resume and replay. */
-#ifndef EVIDENCE_RESULT_H
-#define EVIDENCE_RESULT_H
+#pragma once
 
 #include "evidence/frozen.h"
 #include "judge/verdict.h"
@@ -178,5 +177,3 @@ const char *result_also_means(const struct plan *plan);
 /* The cells; also for `reperf run --json`. */
 extern const struct json_field RESULT_CELLS_ROWS[1];
 extern const struct json_document RESULT_DOCUMENT;
-
-#endif

@@ -7,8 +7,7 @@
      run.lock        held while an orchestrator works on the run; holds its process number
      RUN.tar.zst     the archive; RUN.2.tar.zst the one after, of a run of which repeats were made again: the last one counts
    Paths live in the arena given. */
-#ifndef EVIDENCE_RUNDIR_H
-#define EVIDENCE_RUNDIR_H
+#pragma once
 
 #include "base/fs.h"
 #include "report/run_id.h"
@@ -122,4 +121,3 @@ MUST_CHECK int rundir_write(struct arena *arena, const char *folder, const char 
 /* The same, where the file may be there already with that content, from an attempt that was killed: then it is synced alone. */
 MUST_CHECK int rundir_settle(struct arena *arena, const char *folder, const char *name,
                              struct str content, struct err *err);
-#endif

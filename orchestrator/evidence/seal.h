@@ -3,8 +3,7 @@
    (evidence/derive.h). All files of the folder go into it; it must hold result.json (evidence/evidence.h says what is read there)
    and something in manifest/. ro-crate-metadata.json, SHA256SUMS, provenance.dsse.json and statement.dsse.json are written into
    the folder as well, over older ones. */
-#ifndef EVIDENCE_SEAL_H
-#define EVIDENCE_SEAL_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/map.h"
@@ -38,5 +37,3 @@ bool seal_makes(struct str name);
 
 MUST_CHECK int seal_folder(struct arena *arena, const struct seal_opts *opts,
                            struct seal_info *ret_info, struct err *err);
-
-#endif

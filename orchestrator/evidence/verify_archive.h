@@ -2,8 +2,7 @@
 /* Checks an archive, or the folder of an unpacked one: form, every byte, SHA256SUMS, the RO-Crate, both statements, signatures, and
    that its numbers follow from its logs (evidence/derive.h). Failures are ERR_INTEGRITY, or ERR_AUTH if only the signer is in
    doubt; both are exit status 5, and the message names the place. */
-#ifndef EVIDENCE_VERIFY_ARCHIVE_H
-#define EVIDENCE_VERIFY_ARCHIVE_H
+#pragma once
 
 #include "base/clock.h"
 #include "evidence/derive.h"
@@ -44,5 +43,3 @@ struct verify_info {
 
 MUST_CHECK int verify_archive(struct arena *arena, const struct verify_opts *opts,
                               struct verify_info *ret_info, struct err *err);
-
-#endif

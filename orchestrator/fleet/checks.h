@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts about nodes, from what they report about themselves: what was expected, what was found, and whether that is
    enough. An unknown fact never passes. Pure; everything lives in the arena of struct checks. */
-#ifndef FLEET_CHECKS_H
-#define FLEET_CHECKS_H
+#pragma once
 
 #include "report/inventory.h"
 #include "report/node_facts.h"
@@ -102,5 +101,3 @@ struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts);
 struct str gpu_value(const struct node_facts *facts, int64_t gpu, const char *field);
 /* "8 x Tesla V100-SXM2-16GB", or each by itself if they differ; NULL: not known. */
 struct str gpus_in_words(struct arena *arena, const struct node_facts *facts, const char *field);
-
-#endif

@@ -2,8 +2,7 @@
 /* What runs have left on nodes when nobody works on them any more: jobs, containers, leases, half-written files, jobs of Slurm. First
    everything is listed with the intended action; then, if wanted, the actions are carried out. A run held by an orchestrator on this machine is
    left alone, and so is one of another machine that renewed its lease on that node recently. Memory is the arena's. */
-#ifndef FLEET_CLEAN_H
-#define FLEET_CLEAN_H
+#pragma once
 
 #include "fleet/fleet.h"
 
@@ -67,5 +66,3 @@ MUST_CHECK int clean_apply(struct fleet *fleet, struct clean_list *list, struct 
 
 extern const char *const CLEAN_KIND_NAMES[CLEAN_BATCH + 1]; /* "job", ... */
 extern const char *const CLEAN_ACTION_NAMES[CLEAN_END + 1]; /* "keep", "remove", "end" */
-
-#endif

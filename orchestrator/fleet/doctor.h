@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at nodes before anything is started there: each answers a request to reperf-node (node/facts.h), which judge/checks judges. Changes nothing on a node, except that
    reperf-node is installed as for any job, and that with several nodes a listener waits on a port for a moment. */
-#ifndef FLEET_DOCTOR_H
-#define FLEET_DOCTOR_H
+#pragma once
 
 #include "fleet/checks.h"
 #include "fleet/fleet.h"
@@ -45,5 +44,3 @@ MUST_CHECK int doctor_examine(struct arena *arena, struct fleet *fleet, struct c
 /* 0: all required checks pass; else 6, or 5 if a node's host key has changed. A required check that is unknown is not 0
    unless allow_unknown. */
 int doctor_exit_status(const struct doctor_result *result, bool allow_unknown);
-
-#endif

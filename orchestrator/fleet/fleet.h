@@ -2,8 +2,7 @@
 /* The nodes of an inventory, reached: one remote each, all on one loop. Work on many nodes is a step function for one node,
    called for all of them in turn until each is done or has failed; one that fails does not stop the others, and is always
    counted. */
-#ifndef FLEET_FLEET_H
-#define FLEET_FLEET_H
+#pragma once
 
 #include "fleet/remote.h"
 #include "report/inventory.h"
@@ -57,5 +56,3 @@ MUST_CHECK int fleet_each(struct fleet *fleet, int64_t deadline_ns, fleet_step_f
 
 /* "node2: connection refused": the first failed node's error as the caller's. */
 MUST_CHECK int fleet_first_error(const struct fleet *fleet, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Only one run at a time measures on a node, wherever it was started: WORK/lease on the node says which (node/lease_folder.c). A lease is kept by
    renewing it; one that was not renewed for LEASE_TTL_S, and whose run has no live job there, may be taken over. */
-#ifndef FLEET_LEASE_H
-#define FLEET_LEASE_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "fleet/remote.h"
@@ -25,5 +24,3 @@ struct lease_op { /* one operation on one node, from its first step to its last 
 enum step lease_step(struct lease_op *op, struct remote *remote, const char *run_id,
                      enum lease_mode mode, struct str *ret_holder, struct err *err);
 void lease_op_release(struct lease_op *op);
-
-#endif

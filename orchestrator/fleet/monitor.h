@@ -9,8 +9,7 @@
        n IF 8 COUNTERS rx, then tx: bytes, packets, errors, drops (/proc/net/dev)
        i PORT 4 COUNTERS  symbol_error, link_error_recovery, link_downed, port_rcv_errors of InfiniBand
        ? WHAT WHY      not known here */
-#ifndef FLEET_MONITOR_H
-#define FLEET_MONITOR_H
+#pragma once
 
 #include "base/str.h"
 
@@ -59,5 +58,3 @@ struct monitor_report {
 /* ERR_PARSE for a text that is not such a log. A truncated one is judged as far as it goes (is_whole false). */
 MUST_CHECK int monitor_judge(struct arena *arena, struct str text,
                              struct monitor_report *ret_report, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
    that site's mirror; else the image comes from this machine's store as one tar that is passed on from node to node (fleet/stage)
    and loaded. Nodes never pull from outside. An existing image with the pinned id stays as it is; afterwards every node's engine
    has been asked for the image and answered with the pinned id. One thread; it runs the loop. */
-#ifndef FLEET_NODE_IMAGE_H
-#define FLEET_NODE_IMAGE_H
+#pragma once
 
 #include "fleet/fleet.h"
 #include "fleet/runtime.h"
@@ -47,5 +46,3 @@ MUST_CHECK int node_images_provide(struct arena *arena, struct fleet *fleet,
                                    const struct image_spec *spec,
                                    const struct node_image_opts *opts,
                                    struct node_image_report *ret_report, struct err *err);
-
-#endif

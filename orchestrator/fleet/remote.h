@@ -3,8 +3,7 @@
    and, once it has ended, its status in its own folder, each under its final name only when complete. Others can attach
    later by the job's id. Every operation is a step: it may return STEP_AGAIN and is then called again, with the same
    arguments, after the loop has waited. One operation at a time on one remote. */
-#ifndef FLEET_REMOTE_H
-#define FLEET_REMOTE_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/node_wire.h"
@@ -144,5 +143,3 @@ void remote_free(struct remote *remote);
 
 /* The file of reperf-node here: $REPERF_NODE, else next to this program. To be freed. */
 char *remote_node_file(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A remote whose jobs are reperf-node's, wherever that runs: what remote_ssh.c (a channel) and remote_local.c (pipes) share. */
-#ifndef FLEET_REMOTE_NODE_IMPL_H
-#define FLEET_REMOTE_NODE_IMPL_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
@@ -103,5 +102,3 @@ bool remote_node_abort(struct served *r);
 /* START's fields after the id, behind n_before free places (node/README.md); cleanup_prefix goes before the cleanup's words. */
 struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
                               const char *cleanup_prefix, size_t n_before, size_t *ret_n);
-
-#endif

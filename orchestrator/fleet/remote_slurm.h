@@ -4,8 +4,7 @@
    so never submitted twice. A job that waits in the queue is JOB_RUNNING with is_waiting. Its argv runs in the batch job, on the first
    node of the allocation, and is expected to call srun (run/launch.c).
    Inside an allocation no sbatch is needed: launch's job then runs as it is, on the remote of this machine. */
-#ifndef FLEET_REMOTE_SLURM_H
-#define FLEET_REMOTE_SLURM_H
+#pragma once
 
 #include "fleet/remote.h"
 
@@ -16,5 +15,3 @@ struct remote *remote_slurm_new(struct loop *loop, struct remote *via);
    not. */
 MUST_CHECK int slurm_read_report(struct str line, int64_t now_ns, int64_t *gone_ns,
                                  struct job_report *ret_report, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
    meaning of its end. They are argv arrays, data that runs nothing by itself, so that plan and journal can show them; the
    runner runs them through a node's remote. fleet/node_image brings the images. docker and podman are run in the tests;
    apptainer and enroot are refused: untried. */
-#ifndef FLEET_RUNTIME_H
-#define FLEET_RUNTIME_H
+#pragma once
 
 #include "fleet/remote.h"
 #include "report/container.h"
@@ -74,5 +73,3 @@ MUST_CHECK int runtime_exit_check(enum runtime_kind kind, int exit_status, struc
 MUST_CHECK int runtime_inside_check(struct arena *arena, const struct container_flags *flags,
                                     bool is_required, const char *const *argv,
                                     const char *const **ret_argv, struct err *err);
-
-#endif

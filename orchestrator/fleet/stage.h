@@ -16,8 +16,7 @@
    connection breaks gets the same stream from here by SSH, and so do those behind it in the chain. Contents are not secret:
    nothing is encrypted but what goes by SSH, which is all that says what is right. In reading order: codec/relay.h (what is said),
    fleet/stage_send.c (the chain), node/relay_server.c (the other end). */
-#ifndef FLEET_STAGE_H
-#define FLEET_STAGE_H
+#pragma once
 
 #include "base/clock.h"
 #include "fleet/fleet.h"
@@ -89,5 +88,3 @@ MUST_CHECK int stage_program_item(struct arena *arena, const char *path,
 /* Packed data (workloads/data/shard.h): WORK/data/HEX of its pack.json. */
 MUST_CHECK int stage_packed_item(struct arena *arena, const char *folder,
                                  struct stage_item *ret_item, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What fleet/stage.c and stage_send.c share: one call of stage_items. */
-#ifndef FLEET_STAGE_IMPL_H
-#define FLEET_STAGE_IMPL_H
+#pragma once
 
 #include "codec/relay.h"
 #include "fleet/stage.h"
@@ -95,5 +94,3 @@ char *stage_item_path(const struct staging *staging, struct arena *arena, const 
 
 enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, struct err *err);
 void stage_stream_end(struct staging *staging, struct stage_stream *stream);
-
-#endif

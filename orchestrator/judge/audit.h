@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recomputing every published cell of a report from its logs, once they are read (load/audit_logs.h). Pure. */
-#ifndef JUDGE_AUDIT_H
-#define JUDGE_AUDIT_H
+#pragma once
 
 #include "judge/bind.h"
 #include "judge/identity.h"
@@ -97,5 +96,3 @@ void audit_judge(struct arena *arena, const struct binding *binding,
    cases only. Verdicts stay as judged with the whole report. */
 void audit_select(struct arena *arena, struct report_audit *audit, const struct str *globs,
                   size_t n_globs);
-
-#endif

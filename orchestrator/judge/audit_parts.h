@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the audit (audit.c and audit_*.c). Nobody else includes this. Everything lives in the arena of the audit. */
-#ifndef JUDGE_AUDIT_PARTS_H
-#define JUDGE_AUDIT_PARTS_H
+#pragma once
 
 #include "judge/audit.h"
 
@@ -54,4 +53,3 @@ static inline struct spot cell_spot(const struct audit *audit, const struct cell
 {
     return log_spot(audit, cell, 0, 0);
 }
-#endif

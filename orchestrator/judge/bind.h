@@ -3,8 +3,7 @@
    a format, a rule and a log is a pointer, and only load, bind and explain look one up by its name (tests/lint/names.sh). A name that
    stands for nothing is bound to NULL, and bind_findings has one finding for it. Pure; all is in the arena, and borrows from the report
    and the formats. */
-#ifndef JUDGE_BIND_H
-#define JUDGE_BIND_H
+#pragma once
 
 #include "judge/finding.h"
 #include "log/format.h"
@@ -63,5 +62,3 @@ void bind_findings(struct arena *arena, const struct report *report,
 /* The names themselves, for whoever loads or explains them: the format that a cell's logs are read by, and its rule, or NULL. */
 struct str cell_format(const struct report_case *c, const struct cell *cell);
 struct str cell_rule(const struct report_case *c, const struct cell *cell);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two columns of a row say of each other: the ratio that a run measured, and whether it bears the published one out. An absolute rate
    needs the report's own machine; a ratio of columns that took turns on the same nodes travels better. Pure. */
-#ifndef JUDGE_CLAIM_H
-#define JUDGE_CLAIM_H
+#pragma once
 
 #include "judge/audit.h"
 
@@ -36,5 +35,3 @@ const char *claim_objection(struct arena *arena, const struct report_case *of,
 /* How many times as many, where the second of two counts of a network (parameters, multiply-adds) is of another one; 1: it is of the same,
    or one is not stated. Counts within 1 % are of the same: frameworks count running statistics differently. */
 double claim_network_times(struct str count, struct str other);
-
-#endif

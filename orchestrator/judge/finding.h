@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lint and audit rules find: a stable id, a level, a sentence with the figures, and a place. */
-#ifndef JUDGE_FINDING_H
-#define JUDGE_FINDING_H
+#pragma once
 
 #include "report/report.h"
 
@@ -53,5 +52,3 @@ void finding_add(struct findings *list, const char *id, struct spot at, const ch
 bool findings_say(const struct findings *list, const char *id, struct str message, bool is_whole);
 /* In the manifest: "$.cases[3].id"; lasting: with ids for the indices, which come and go as a report grows. */
 const char *spot_path(struct arena *arena, const struct spot *at, bool is_lasting);
-
-#endif

@@ -3,8 +3,7 @@
    below the median of its kind by more than a share, and by more than a number of robust standard deviations of the others. What was
    measured between two nodes counts for a node by the better of its neighbours, so that one sick node does not make three; then each pair
    of sound nodes is judged for itself. The limits are data (manifests/node-health.json), and never part of what is judged. Pure. */
-#ifndef JUDGE_HEALTH_H
-#define JUDGE_HEALTH_H
+#pragma once
 
 #include "codec/json_table.h"
 
@@ -63,5 +62,3 @@ struct health {
 /* Judges figures in the order in which they were planned. */
 void health_judge(struct arena *arena, const struct health_limits *limits,
                   const struct health_figure *measured, size_t n, struct health *ret_health);
-
-#endif

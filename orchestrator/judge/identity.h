@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log proves that it belongs to the row that is judged by it: compares GPUs, nodes, precision, batch and model as the log
    states them, the unit of the rule's number, and the words of machine and site in the log's path, with the row's. Pure. */
-#ifndef JUDGE_IDENTITY_H
-#define JUDGE_IDENTITY_H
+#pragma once
 
 #include "judge/rule.h"
 #include "report/report.h"
@@ -94,5 +93,3 @@ const struct identity_item *identity_contradiction(const struct identity *identi
 
 /* Whether a log's fact contradicts what is stated; never for names whose texts cannot be compared. */
 bool fact_contradicts(struct str name, struct str stated, struct str fact);
-
-#endif

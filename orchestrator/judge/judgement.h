@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* May this log give a number? One answer for everyone who asks: they differ in what they demand of the log. Pure. */
-#ifndef JUDGE_JUDGEMENT_H
-#define JUDGE_JUDGEMENT_H
+#pragma once
 
 #include "judge/rule.h"
 
@@ -41,5 +40,3 @@ bool judgement_is_part(enum parse_verdict verdict);
 bool judgement_objects(enum parse_verdict known, enum parse_verdict made);
 /* No run of the log is whole. Several runs in one file are another matter. */
 bool judgement_lacks_run(const struct measurement *m);
-
-#endif

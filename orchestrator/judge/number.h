@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The number of a log whose rule nobody named: `measure`, a run of a command, a comparison of logs. Pure. */
-#ifndef JUDGE_NUMBER_H
-#define JUDGE_NUMBER_H
+#pragma once
 
 #include "judge/identity.h"
 #include "log/engine.h"
@@ -26,5 +25,3 @@ MUST_CHECK int number_of_log(const struct format *format, const struct measureme
                              struct err *err);
 /* A table of several GPU counts: its number is that of one row. */
 bool number_has_rows(const struct series *series);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules: how a series becomes a number. Rules are data (manifests/formats/ID.json, "rules"); statistics and windows are
    named only here. Pure functions. */
-#ifndef JUDGE_RULE_H
-#define JUDGE_RULE_H
+#pragma once
 
 #include "log/format.h"
 #include "log/series.h"
@@ -196,5 +195,3 @@ extern const char *const SCALE_NAMES[SCALE_COUNT], *const RUN_CHOICE_NAMES[RUN_C
 
 /* "mean of ips, skip 2, trim 5+5, x GPUs": for people. */
 void rule_describe(const struct rule *rule, struct strbuf *out);
-
-#endif

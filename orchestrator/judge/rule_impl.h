@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of rule.h share (rule.c, rule_apply.c). Nobody else includes this. */
-#ifndef JUDGE_RULE_IMPL_H
-#define JUDGE_RULE_IMPL_H
+#pragma once
 
 #include "judge/rule.h"
 
@@ -9,5 +8,3 @@
 double rule_unit_s(struct str unit);
 /* NULL if the run states none, or several that differ. */
 const struct fact *rule_one_fact(const struct measurement *m, struct str name, int32_t run);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statistics of plain arrays. Sums are compensated (Neumaier), so the order of many values does not affect the digits that
    reports print. Every function needs n >= 1 unless stated otherwise. Pure. */
-#ifndef JUDGE_STATS_H
-#define JUDGE_STATS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -43,5 +42,3 @@ bool stats_batch_means(const double *values, size_t n, double ret_means[STATS_BA
    timing noise of two equal runs. False for fewer than three. Source of 3.5: Iglewicz and Hoaglin 1993, as given in NIST/SEMATECH
    e-Handbook 1.3.5.17 (read 2026-11). The 1 % is ours. */
 bool stats_is_outlier(const double *values, size_t n, size_t idx);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time until a training's running loss is low enough, from its log alone. Pure. */
-#ifndef JUDGE_TARGET_H
-#define JUDGE_TARGET_H
+#pragma once
 
 #include "judge/rule.h"
 #include "report/recipe.h"
@@ -19,5 +18,3 @@ struct target_value {
 MUST_CHECK int target_apply(const struct loss_target *target, const struct measurement *m,
                             const struct rule_case *of, struct target_value *ret_value,
                             struct err *err);
-
-#endif

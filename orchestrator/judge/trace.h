@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a cell's number follows from its logs: which samples count, and the arithmetic step by step, with the numbers that the audit
    itself computed. Pure; lives in the arena given, borrows the audit. */
-#ifndef JUDGE_TRACE_H
-#define JUDGE_TRACE_H
+#pragma once
 
 #include "judge/audit.h"
 
@@ -40,5 +39,3 @@ struct str trace_use_words(struct arena *arena, const struct rule *rule, enum sa
 /* "5 samples of time in s: 3 counted; 2 skipped: one of the first 2", of a log that has uses. */
 struct str trace_samples_words(struct arena *arena, const struct rule *rule,
                                const struct trace_log *log);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparing numbers: for published cells (audit) and for runs. The words are part of the JSON contract. */
-#ifndef JUDGE_VERDICT_H
-#define JUDGE_VERDICT_H
+#pragma once
 
 #include "judge/rule.h"
 
@@ -30,5 +29,3 @@ enum run_verdict verdict_run(double measured, double published, double tolerance
 double rel_diff(double value, double reference); /* (value - reference) / reference */
 
 extern const char *const AUDIT_VERDICT_NAMES[4], *const RUN_VERDICT_NAMES[6];
-
-#endif

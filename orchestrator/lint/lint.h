@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reproducibility defects that can be seen in a report's manifest: general rules over pins, commands, conditions and rows.
    No rule knows a report. Pure. */
-#ifndef LINT_LINT_H
-#define LINT_LINT_H
+#pragma once
 
 #include "base/command.h"
 #include "judge/finding.h"
@@ -12,5 +11,3 @@ extern const struct cmd CMD_LINT;
 
 /* Appends to `findings`; messages live in the arena. */
 void lint_report(struct arena *arena, const struct report *report, struct findings *findings);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of lint (lint.c and lint_*.c). Nobody else includes this. */
-#ifndef LINT_LINT_PARTS_H
-#define LINT_LINT_PARTS_H
+#pragma once
 
 #include "base/str.h"
 #include "base/vec.h"
@@ -113,5 +112,3 @@ struct names { /* a VEC */
 };
 bool has_name(const struct names *names, struct str name);
 void add_name(struct names *names, struct str name); /* once */
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit from files: the logs of a report's cells, raw (a folder) or as the series kept in logs/published; then
    audit_judge. Everything lives in the arena given. */
-#ifndef LOAD_AUDIT_LOGS_H
-#define LOAD_AUDIT_LOGS_H
+#pragma once
 
 #include "base/lanes.h"
 #include "base/progress.h"
@@ -29,5 +28,3 @@ size_t audit_count_logs(const struct report *report);
 MUST_CHECK int audit_report(struct arena *arena, const struct report *report,
                             const struct format_set *formats, const struct audit_opts *opts,
                             struct report_audit *ret_audit, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* The series that are kept of a report's published logs: logs/published/REPORT/series.json, one item for each log and format. It
    holds what a format read from the log, exactly, so that an audit from it equals an audit from the raw logs. The report's
    manifest has its digest (logs.series_sha256), so that an edited series is found without the raw log. */
-#ifndef LOAD_KEPT_SERIES_H
-#define LOAD_KEPT_SERIES_H
+#pragma once
 
 #include "base/map.h"
 #include "log/series.h"
@@ -37,5 +36,3 @@ MUST_CHECK int kept_series_read(struct arena *arena, const char *path, struct ke
 /* NULL: none of this log, as this format reads it. */
 const struct kept_log *kept_series_find(const struct kept_series *kept, struct str path,
                                         struct str format);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the manifests/ of the data folder. */
-#ifndef LOAD_LOAD_H
-#define LOAD_LOAD_H
+#pragma once
 
 #include "base/opt.h"
 #include "judge/rule.h"
@@ -62,5 +61,3 @@ MUST_CHECK int load_reports_of(struct arena *arena, const char *root, const stru
                                bool is_all, struct report_set *ret_set, struct err *err);
 MUST_CHECK int load_all_reports(struct arena *arena, const char *root, struct report_set *ret_set,
                                 struct err *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LOAD_LOAD_HEALTH_H
-#define LOAD_LOAD_HEALTH_H
+#pragma once
 
 #include "judge/health.h"
 
@@ -9,5 +8,3 @@
 /* path NULL: those of the data folder `root`. */
 MUST_CHECK int load_health_limits(struct arena *arena, const char *root, const char *path,
                                   struct health_limits *ret_limits, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The meaning of the text in `--nodes TEXT` and `nodes VERB INVENTORY`. */
-#ifndef LOAD_LOAD_INVENTORY_H
-#define LOAD_LOAD_INVENTORY_H
+#pragma once
 
 #include "report/inventory.h"
 
@@ -23,5 +22,3 @@ struct inventory_set {
 };
 MUST_CHECK int inventory_load_all(struct arena *arena, const char *root,
                                   struct inventory_set *ret_set, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* What may be named as a log and is no file of lines: standard input, a folder, and files that hold lines in another form: compressed,
    TensorBoard's events, one JSON document, a CSV whose fields hold line breaks, lines behind a logger's prefix. Each form becomes a
    file of lines that is gone when its descriptor is closed; all that reads logs sees lines. */
-#ifndef LOAD_LOG_FORMS_H
-#define LOAD_LOG_FORMS_H
+#pragma once
 
 #include "base/opt.h"
 #include "load/measure.h"
@@ -28,5 +27,3 @@ const char *log_forms_strip(struct log_forms *forms, const struct log_head *head
    live in the arena. */
 MUST_CHECK int log_forms_expand(struct arena *arena, struct opt_list *files, size_t *ret_n_rounds,
                                 struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of some lines of a log. */
-#ifndef LOAD_LOG_LINES_H
-#define LOAD_LOG_LINES_H
+#pragma once
 
 #include "base/str.h"
 
@@ -11,5 +10,3 @@
    ptr NULL where the file has no such line. */
 MUST_CHECK int log_lines_read(struct arena *arena, const char *path, const int64_t *lines, size_t n,
                               struct str *ret_texts, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A log read window by window: its caller digests what a window holds, and has it parsed while it is still in the cache. */
-#ifndef LOAD_LOG_READER_H
-#define LOAD_LOG_READER_H
+#pragma once
 
 #include "load/measure.h"
 #include "log/format.h"
@@ -36,5 +35,3 @@ MUST_CHECK int log_reader_finish(struct log_reader *reader, struct measurement *
                                  struct err *err);
 void log_reader_close(struct log_reader *reader); /* the window stays */
 void log_reader_cleanup(struct log_reader *reader);
-
-#endif

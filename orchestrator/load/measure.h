@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parsing log files: reads in windows, so a log of any length needs the same memory besides its samples. */
-#ifndef LOAD_MEASURE_H
-#define LOAD_MEASURE_H
+#pragma once
 
 #include "log/format.h"
 
@@ -57,5 +56,3 @@ MUST_CHECK int measure_choose(struct guesser *guesser, const struct format_set *
 struct survey;
 MUST_CHECK int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
                               struct err *err);
-
-#endif

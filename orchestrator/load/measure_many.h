@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many logs measured at once, each with its digest, on as many threads as the caller has (base/lanes.h). */
-#ifndef LOAD_MEASURE_MANY_H
-#define LOAD_MEASURE_MANY_H
+#pragma once
 
 #include "base/lanes.h"
 #include "base/progress.h"
@@ -27,5 +26,3 @@ struct measure_with {
 /* What was read lives in the arena. -1 where nothing can be read at all; a log that cannot is its job's error. */
 MUST_CHECK int measure_many(struct arena *arena, const struct measure_with *with,
                             struct measure_job *jobs, size_t n, struct err *err);
-
-#endif

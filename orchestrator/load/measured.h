@@ -2,8 +2,7 @@
 /* One log of any origin, measured. The steps: its lines (load/log_forms.h), the format that reads them, the measurement, what the log
    holds against its own number, the judgement, the number. Each step fills its part of struct measured; where one says why there is no
    number, those after it are left out. */
-#ifndef LOAD_MEASURED_H
-#define LOAD_MEASURED_H
+#pragma once
 
 #include "judge/identity.h"
 #include "judge/judgement.h"
@@ -51,5 +50,3 @@ struct measure_ask {
 /* f has its file; what is found lives in the arena, and in forms. ERR_USAGE where the rule or the dataset cannot be used. */
 MUST_CHECK int measured_log(struct arena *arena, const struct measure_ask *ask,
                             struct log_forms *forms, struct measured *f, struct err *err);
-
-#endif

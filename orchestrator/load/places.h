@@ -2,8 +2,7 @@
 /* Where manifests are looked for: the folders of $REPERF_MANIFESTS (one colon between two; main.c puts there what --manifests names, ./manifests
    and the user's own data folder), then the program's. Each may hold reports/, formats/, inventories/, datasets/, images/, overlays/ and
    locks/; the first that has a name has it. */
-#ifndef LOAD_PLACES_H
-#define LOAD_PLACES_H
+#pragma once
 
 #include "base/command.h"
 #include "base/fs.h"
@@ -57,5 +56,3 @@ MUST_CHECK int places_to_write(struct arena *arena, const struct cmd_ctx *ctx, c
                                struct err *err);
 /* "A, B and C", for messages. */
 const char *places_said(struct arena *arena, const struct places *places, const char *kind);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log's own arithmetic: a rate times the time it took is a count, a bar's count over its time is its rate, and the log often prints all
    of them. Identities can only take `ok` away, or confirm a number. Pure. */
-#ifndef LOG_ARITHMETIC_H
-#define LOG_ARITHMETIC_H
+#pragma once
 
 #include "log/survey.h"
 
@@ -19,5 +18,3 @@ struct arithmetic arithmetic_check(struct arena *arena, const struct survey *sur
 
 /* Whether a text can hold the counts and times that bear on a figure: cheap, before it is surveyed. */
 bool arithmetic_is_likely(struct str text);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a series becomes a number where no rule is named, and what in the log speaks against that number. It is the same for formats that
    are known and for those that are proposed: a format says what the columns mean, and nothing about this. Pure. */
-#ifndef LOG_ENGINE_H
-#define LOG_ENGINE_H
+#pragma once
 
 #include "log/series.h"
 
@@ -33,5 +32,3 @@ void engine_contradict(struct measurement *m, int64_t line, struct str said);
 /* What a series of rates or times holds against one number for all of it: two levels, or a clock that contradicts the times. The
    sentences live in the arena. */
 void engine_doubt(struct arena *arena, struct measurement *m, const struct series *series);
-
-#endif

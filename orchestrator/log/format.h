@@ -2,8 +2,7 @@
 /* Log formats as data (manifests/formats/ID.json): patterns with named groups, scope, unit, prefixes to strip, how a run
    begins and ends, facts, and the rules known for such logs. Parsing is fed with chunks of any size and holds one line at a
    time, so a log of any length needs the same memory besides its samples. */
-#ifndef LOG_FORMAT_H
-#define LOG_FORMAT_H
+#pragma once
 
 #include "codec/json.h"
 #include "codec/pattern.h"
@@ -181,5 +180,3 @@ void guesser_free(struct guesser *guesser);
 /* Whether a file is a log by its path: "train.log", "logs/a.txt", compressed or not. */
 bool guess_is_log_name(struct str path);
 CLEANUP_POINTER(guesser, struct guesser, guesser_free);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What launchers and NCCL say in a log of the whole job, whatever program's it is: how many processes were started, and over which network
    they spoke. Pure. */
-#ifndef LOG_LAUNCHER_H
-#define LOG_LAUNCHER_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -25,5 +24,3 @@ extern const char *const LAUNCHER_LITERALS[];
 void launcher_look(struct launcher_seen *seen, struct str text, int64_t line);
 /* Why the job's network was not the one that it was to run over; empty if nothing says so. In the arena. */
 struct str launcher_doubt(struct arena *arena, const struct launcher_seen *seen);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks for many literals in one pass over text: by vectors, where the machine has them, for places that may hold the four rarest bytes
    of one, and then by a hash of these. A search is small and made quickly. */
-#ifndef LOG_LITERALS_H
-#define LOG_LITERALS_H
+#pragma once
 
 #include "base/str.h"
 
@@ -19,5 +18,3 @@ void literals_free(struct literals *literals);
    there is none. A literal is seen once for each time that the text holds it, at its four rarest bytes. */
 size_t literals_next(const struct literals *literals, struct str text, size_t from, uint64_t live,
                      uint64_t *ret_mask);
-
-#endif

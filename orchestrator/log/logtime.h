@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moments and numbers as logs print them. Pure. */
-#ifndef LOG_LOGTIME_H
-#define LOG_LOGTIME_H
+#pragma once
 
 #include "base/str.h"
 
@@ -32,5 +31,3 @@ bool lognumber_lacks_loss(struct str line, bool *ret_is_word);
 /* "Killed" as a word of its own; "[ FAIL ]", "FAILED", "failed to meet", and not "0 FAILED" or "FAILED: 0". */
 bool logline_says_killed(struct str line);
 bool logline_says_failed(struct str line);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers of a line, each with the words around it. */
-#ifndef LOG_NUMBERS_H
-#define LOG_NUMBERS_H
+#pragma once
 
 #include "base/str.h"
 #include "codec/pattern.h"
@@ -54,5 +53,3 @@ int64_t numbers_rank(struct survey_reader *r, struct str text);
 const struct word *numbers_unit(const struct vocabulary *v, struct str text);
 /* "img/s" of "img/s/gpu", which sets *ret_is_of_one; else the unit. */
 struct str numbers_unit_of_one(struct str unit, bool *ret_is_of_one);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of one parse. Private to parser.c (bytes to lines) and parser_line.c (lines to samples). */
-#ifndef LOG_PARSER_IMPL_H
-#define LOG_PARSER_IMPL_H
+#pragma once
 
 #include "base/vec.h"
 #include "log/format.h"
@@ -142,5 +141,3 @@ size_t parser_primary(const struct parser *parser);
 /* A series of what has been read so far. */
 struct series parser_series(const struct parser *parser, size_t idx);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
    fixed order, which a format's patterns read like any other line: time, rank, epoch, step, then each figure as metric[unit]=value, in
    the words of the vocabulary. Unknown columns are left out. A record with a figure whose model, batch, precision or other setting is
    not that of the one before it ends in config=other: it is of another run. */
-#ifndef LOG_RECORDS_H
-#define LOG_RECORDS_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "report/vocabulary.h"
@@ -21,5 +20,3 @@ bool records_line(struct records *records, struct str text, struct strbuf *ret_l
 /* The figure that a name stands for: "images/sec", "step_time_ms". False if it names no unit (except "throughput" and "ips": samples/s). */
 bool records_figure(const struct vocabulary *vocabulary, struct str name, struct str *ret_metric,
                     const struct word **ret_unit);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a format reads from one log: named series of samples, facts about the run, and a parse verdict. Pure data, in the
    arena of whoever parsed it. Steps are as printed; values are as printed, in the series' unit, not scaled. */
-#ifndef LOG_SERIES_H
-#define LOG_SERIES_H
+#pragma once
 
 #include "codec/json_table.h"
 
@@ -160,5 +159,3 @@ void series_put_sample(struct json_out *out, const struct series *series, size_t
                        unsigned members);
 /* The member facts: what the log states, and where; none for NULL. */
 void measurement_encode_facts(struct json_out *out, const struct measurement *m);
-
-#endif

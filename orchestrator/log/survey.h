@@ -2,8 +2,7 @@
 /* The lines of a log as records of named values, where no format names them: which numbers recur, each with the words before it, the word
    after it or its column's header, and what stands on the same line. One pass in bounded memory; log/arithmetic.h checks the log by it,
    draft/suggest.h makes a format from it. */
-#ifndef LOG_SURVEY_H
-#define LOG_SURVEY_H
+#pragma once
 
 #include "log/format.h"
 #include "report/vocabulary.h"
@@ -100,5 +99,3 @@ struct survey_counts {
     int64_t n_lines, n_left_out, n_cut, n_commas, n_torn;
 };
 struct survey_counts survey_counts(const struct survey *survey);
-
-#endif

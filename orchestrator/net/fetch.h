@@ -8,8 +8,7 @@
    ERR_INTEGRITY after one try of each mirror. A file that has changed since the last time (ETag, Last-Modified, size), or whose
    mirror changes while nothing is known of it, is fetched from the start. If no mirror has ranges, each request reads from the
    start (is_single_stream). A file never counts as complete without a length, a digest, or an end marked by the protocol. */
-#ifndef NET_FETCH_H
-#define NET_FETCH_H
+#pragma once
 
 #include "codec/digest.h"
 #include "net/http.h"
@@ -80,5 +79,3 @@ const struct fetch_result *fetch_result(const struct fetch *fetch);
 /* Writes the state, gives up the lock. The folder stays. */
 void fetch_free(struct fetch *fetch);
 CLEANUP_POINTER(fetch, struct fetch, fetch_free);
-
-#endif

@@ -15,8 +15,7 @@
    only after its bytes were written. (3) The digest of the whole has only seen blocks that will not be written again: those in
    front of whole.pos, which are DONE and of good pieces. (4) Where nothing can tell a wrong file, all bytes come from one
    mirror. */
-#ifndef NET_FETCH_IMPL_H
-#define NET_FETCH_IMPL_H
+#pragma once
 
 #include "base/rng.h"
 #include "net/fetch.h"
@@ -167,5 +166,3 @@ static inline bool is_there(const struct fetch *fetch, size_t block_idx)
 {
     return fetch->map[block_idx] == BLOCK_DONE || fetch->map[block_idx] == BLOCK_KEPT;
 }
-
-#endif

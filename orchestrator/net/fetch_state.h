@@ -2,8 +2,7 @@
 /* The file `state` next to a half-fetched `data`: a JSON document, written whole, then one byte a block, which is overwritten when
    the block is in `data`. Both outlive the process (they are the kernel's by then) but not the machine: the document names the
    boot. The reader is pure and fuzzed. */
-#ifndef NET_FETCH_STATE_H
-#define NET_FETCH_STATE_H
+#pragma once
 
 #include "codec/digest.h"
 #include "net/fetch.h"
@@ -44,5 +43,3 @@ static inline size_t state_n_blocks(uint64_t size_bytes, uint64_t block_bytes)
 {
     return (size_t)(size_bytes / block_bytes + (size_bytes % block_bytes ? 1 : 0));
 }
-
-#endif

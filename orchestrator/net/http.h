@@ -3,8 +3,7 @@
    home). A transfer gives its head once, then its body in pieces as they arrive. Retries, ranges
    over several connections and digests are in net/fetch.h. Secrets come from files only and stay out of argv, messages and
    logs: a message shows a URL without user info, query and fragment (http_url_shown). */
-#ifndef NET_HTTP_H
-#define NET_HTTP_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "sys/loop.h"
@@ -80,5 +79,3 @@ void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s);
 /* scheme://host[:port]/path, for messages and events: no user info, query, fragment or control byte. An unreadable URL is not
    shown at all. */
 char *http_url_shown(struct arena *arena, const char *url);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What net/http.c reads of single header values: pure, on outside data, fuzzed. */
-#ifndef NET_HTTP_HEAD_H
-#define NET_HTTP_HEAD_H
+#pragma once
 
 #include "base/str.h"
 
@@ -20,5 +19,3 @@ bool content_encoding_changes(struct str value);
 /* Printable ASCII of at most HTTP_VALUE_MAX bytes: what may be kept, sent back and shown. */
 #define HTTP_VALUE_MAX 1024
 bool header_value_is_plain(struct str value);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every command that fetches needs: pool and HTTP client with the command's options, opened on first use. */
-#ifndef NET_NET_SESSION_H
-#define NET_NET_SESSION_H
+#pragma once
 
 #include "net/fetch.h"
 
@@ -45,5 +44,3 @@ MUST_CHECK int net_mirror_url(struct arena *arena, const struct net_opts *opts, 
                               char **ret_url, struct err *err);
 /* True for file:// and, unless offline, all others. */
 bool net_allows_url(const struct net_opts *opts, const char *url);
-
-#endif

@@ -3,8 +3,7 @@
    Functions that wait are steps: call them again after loop_once. Error codes are for policy: ERR_NET is a connection that is lost
    or cannot be made now; ERR_TIMEOUT a deadline of ours; ERR_AUTH and ERR_INTEGRITY are permanent. After a STEP_FAIL of
    ssh_connect, or ERR_NET of ssh_run, the struct ssh is useless: free it. */
-#ifndef NET_SSH_H
-#define NET_SSH_H
+#pragma once
 
 #include "net/ssh_plan.h"
 #include "sys/loop.h"
@@ -43,5 +42,3 @@ void ssh_abort(struct ssh *ssh);
 
 /* What the login shell printed before the last script began, its first SSH_NOISE_MAX bytes; the ssh's own. */
 struct str ssh_login_noise(const struct ssh *ssh);
-
-#endif

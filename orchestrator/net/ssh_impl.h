@@ -2,8 +2,7 @@
 /* Shared by net/ssh*.c. Two parts of a connection's life: the way in is straight-line code that blocks, in a thread of its own
    (ssh_login.c); once it is in, the session is non-blocking and belongs to the loop, with one channel at a time (ssh_run.c). A node
    behind jump hosts is reached through `ssh -W`, a child process that holds the other end of our socket. */
-#ifndef NET_SSH_IMPL_H
-#define NET_SSH_IMPL_H
+#pragma once
 
 #include <libssh2.h>
 
@@ -107,5 +106,3 @@ void stream_take_noise(struct ssh_stream *stream, struct str bytes);
 void stream_finish(struct ssh_stream *stream, proc_output_fn on_output, void *ctx);
 /* What the login shell printed, on one line, for a message; "" if it printed nothing. */
 const char *stream_noise(const struct ssh_stream *stream, struct arena *arena);
-
-#endif

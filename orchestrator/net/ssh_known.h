@@ -2,8 +2,7 @@
 /* known_hosts, read for one host and one key. Pure. Names plain, with * and ?, negated, hashed, and as [host]:port. Source of
    the format: sshd(8) of OpenSSH 9.2, "SSH_KNOWN_HOSTS FILE FORMAT". Certificate authorities are ignored: libssh2 has no host
    certificates. */
-#ifndef NET_SSH_KNOWN_H
-#define NET_SSH_KNOWN_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -57,5 +56,3 @@ MUST_CHECK int ssh_known_line(struct strbuf *out, const char *name, struct str s
 
 /* "SHA256:..." as ssh-keygen -l shows it. */
 void ssh_key_fingerprint(struct strbuf *out, struct str blob);
-
-#endif

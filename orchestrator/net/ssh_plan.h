@@ -2,8 +2,7 @@
 /* The route to a node: its address, user, keys and known_hosts files as ssh(1) itself would have them, and its jump hosts: `ssh -G` is
    asked for the node and for each stop before it, as a child on the loop. A setting that this program cannot honour, but that would
    change where a connection goes or whom it trusts, is an error, never skipped. */
-#ifndef NET_SSH_PLAN_H
-#define NET_SSH_PLAN_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -89,5 +88,3 @@ struct ssh_plan *ssh_plan_hold(struct ssh_plan *plan);
 void ssh_plan_drop(struct ssh_plan *plan);
 /* For messages: as the node was named until its route is known. */
 const char *ssh_plan_label(const struct ssh_plan *plan);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this node reports about itself, as lines of report/node_facts.h: "= KEY VALUE", or "? KEY WHY" if it is not known. */
-#ifndef NODE_FACTS_H
-#define NODE_FACTS_H
+#pragma once
 
 #include "base/fs.h"
 #include "base/strbuf.h"
@@ -23,5 +22,3 @@ void facts_say(struct facts *facts, const char *key, const char *value, const ch
 bool facts_line(const char *path, char ret_text[FACTS_TEXT]);
 /* Names in a folder with that prefix; none if there is no such folder. */
 struct fs_names facts_names(struct facts *facts, const char *folder, const char *prefix);
-
-#endif

@@ -2,8 +2,7 @@
 /* A job's folder on this node, WORK/jobs/ID: claim/ (its creator runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"), cleanup (a script),
    monitor/log; of a batch job (slurm.c) also left (names of processes that outlived it), request, batch, slurm, stop and claim/job. Jobs started by older versions of ours use the same files. Paths are
    NUL-terminated and end without a slash. */
-#ifndef NODE_JOB_H
-#define NODE_JOB_H
+#pragma once
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -104,5 +103,3 @@ int wrapper_exit_status(int status); /* as the shell reports it: 128+n if signal
 void wrapper_reset_signals(void);
 /* Forks a child that is killed when this process ends, even before the child's first instruction. */
 pid_t wrapper_fork_tied(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host names. In a static program the C library's resolver would need shared libraries of the node: so numeric addresses are parsed
    here, and for others `getent` is run, which resolves names as for any other program there. */
-#ifndef NODE_NAME_FIND_H
-#define NODE_NAME_FIND_H
+#pragma once
 
 #include "base/arena.h"
 #include "sys/relay_net.h"
@@ -11,5 +10,3 @@
 size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);
 /* The name of the interface through which it is reached, in the arena; NULL: none. */
 const char *address_route(struct arena *arena, const struct net_address *address);
-
-#endif

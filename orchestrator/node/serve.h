@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves requests of the channel: one request, one answer. A wait ends early when there is more input. */
-#ifndef NODE_SERVE_H
-#define NODE_SERVE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -64,5 +63,3 @@ bool serve_take_job(const struct node_request *request, const char *dir,
                     struct wrapper_job *ret_job, int64_t *ret_most);
 MUST_CHECK int serve_sha256(const char *path, char *ret_hex, struct err *err);
 bool serve_is_plain_id(struct str id); /* a relative path of plain names */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs programs of the node with a time limit and keeps their output. */
-#ifndef NODE_TOOL_H
-#define NODE_TOOL_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -18,5 +17,3 @@ int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct
 typedef int (*tool_fn)(void *ctx);
 int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out);
 bool tool_is_there(const char *name);
-
-#endif

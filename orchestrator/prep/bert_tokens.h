@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BERT's inputs: one sample as it lies in a shard (data/shard.h), int32 throughout: input_ids (S), segment_ids (S), input_mask (S),
    masked_lm_positions (P), masked_lm_ids (P), next_sentence_label (1). */
-#ifndef PREP_BERT_TOKENS_H
-#define PREP_BERT_TOKENS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -35,5 +34,3 @@ MUST_CHECK int tokens_check(const struct tokens_shape *shape, const int32_t *row
 
 /* A synthetic sample: in most places a token follows from the previous one, so that there is something to learn. */
 void tokens_draw(uint64_t seed, const struct tokens_shape *shape, int32_t *row);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synthetic pictures: structure and noise as in photographs, so that files have similar sizes, and something that a network can
    learn from the label. Whole numbers only: the same pixels on every machine. */
-#ifndef PREP_DRAW_H
-#define PREP_DRAW_H
+#pragma once
 
 #include "base/base.h"
 
@@ -17,5 +16,3 @@ void draw_street_labels(uint64_t seed, uint32_t width, uint32_t height, uint8_t 
 /* The picture of such a map. */
 void draw_street(uint64_t seed, uint32_t width, uint32_t height, const uint8_t *labels,
                  uint8_t *rgb);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libhdf5's only home: files with BERT's inputs, one row a sample. Debian's library serves one thread at a time, so that calls
    from any thread take turns (sys/pool.h). It is not safe for hostile files: check a file's digest before it is opened (`pack --list`). */
-#ifndef PREP_HDF5_H
-#define PREP_HDF5_H
+#pragma once
 
 #include "prep/bert_tokens.h"
 
@@ -26,5 +25,3 @@ MUST_CHECK int hdf5_make(const int32_t *rows, uint32_t n, const struct tokens_sh
 
 /* For the recipe: "HDF5 1.10.8". */
 const char *hdf5_library(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libjpeg-turbo's only home. Its errors are returned as ours (by default it exits), and warnings that pixels were invented (a
    truncated file, a bad code) are errors, too; extra bytes between markers are not. */
-#ifndef PREP_JPEG_H
-#define PREP_JPEG_H
+#pragma once
 
 #include "prep/pixels.h"
 
@@ -33,5 +32,3 @@ MUST_CHECK int jpeg_encode(const struct jpeg_picture *picture, uint8_t **ret_byt
 
 /* For the recipe: "libjpeg-turbo 2.1.5". */
 const char *jpeg_library(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks a folder of shards against its pack.json and itself, and, deep, against the tree that it was made from: every sample is
    decoded again and compared. Goes on after a fault, so that all are named. */
-#ifndef PREP_PACK_CHECK_H
-#define PREP_PACK_CHECK_H
+#pragma once
 
 #include "prep/pack_file.h"
 #include "prep/samples.h"
@@ -30,5 +29,3 @@ struct check_result {
 /* An error only if the check itself could not be done; what is wrong is in the faults. */
 MUST_CHECK int check_folder(struct arena *arena, const struct check_opts *opts,
                             struct check_result *ret_result, struct err *err);
-
-#endif

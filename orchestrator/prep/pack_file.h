@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pack.json, written and read. Its text begins with what determines the shards (the head), so that one comparison of bytes says
    whether two packings are of the same recipe. */
-#ifndef PREP_PACK_FILE_H
-#define PREP_PACK_FILE_H
+#pragma once
 
 #include "codec/digest.h"
 #include "codec/json.h"
@@ -41,5 +40,3 @@ MUST_CHECK int pack_file_parse(struct arena *arena, struct str text, const char 
                                struct pack_file *ret_pack, struct err *err);
 MUST_CHECK int pack_file_read(struct arena *arena, const char *folder, struct pack_file *ret_pack,
                               struct err *err);
-
-#endif

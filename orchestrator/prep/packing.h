@@ -2,8 +2,7 @@
 /* Writes the packed format (data/shard.h). Each sample's place is known beforehand, so threads decode samples straight to where they
    belong, and the bytes do not depend on their number. Shards appear complete under their names; pack.json comes last. An
    interrupted packing is continued: valid shards of the same recipe are kept. */
-#ifndef PREP_PACKING_H
-#define PREP_PACKING_H
+#pragma once
 
 #include "codec/json.h"
 #include "prep/samples.h"
@@ -76,5 +75,3 @@ struct packing_from {
 };
 MUST_CHECK int packing_sample(struct packing_from from, const struct image_sample *sample,
                               struct packing_slot *slot, uint8_t *dst, struct err *err);
-
-#endif

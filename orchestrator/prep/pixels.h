@@ -3,8 +3,7 @@
    greyscale becomes three equal channels; a palette its colours; 16 bits keep the upper 8; alpha and tRNS are left out (not blended);
    CMYK and YCCK, which JPEG files have inverted as Adobe writes them, become R = C*K/255 and so on; gamma, colour profiles and
    the EXIF orientation are not applied, as the usual training pipelines do not. What was converted is counted in pack.json. */
-#ifndef PREP_PIXELS_H
-#define PREP_PIXELS_H
+#pragma once
 
 #include "base/str.h"
 #include "data/shard.h"
@@ -56,5 +55,3 @@ MUST_CHECK int image_decode_rgb(struct image_decoder *decoder, struct str file,
 /* A label map: a PNG with 8 bits a pixel, greyscale or palette; the stored numbers, width x height. */
 MUST_CHECK int image_decode_labels(struct str file, const struct pixel_info *info, uint8_t *dst,
                                    struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libspng's only home. Checksums of chunks and of the stream are checked against the bytes; sizes are limited before memory is taken. */
-#ifndef PREP_PNG_H
-#define PREP_PNG_H
+#pragma once
 
 #include "prep/pixels.h"
 
@@ -28,5 +27,3 @@ MUST_CHECK int png_encode(const struct png_picture *picture, uint8_t **ret_bytes
 
 /* For the recipe: "libspng 0.7.3". */
 const char *png_library(void);
-
-#endif

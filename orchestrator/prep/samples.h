@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The samples in their order: found in a tree by the dataset's groups, labelled, and examined (sizes, numbers of records), so that
    each sample's place in the shards is known before the first is decoded. */
-#ifndef PREP_SAMPLES_H
-#define PREP_SAMPLES_H
+#pragma once
 
 #include "prep/bert_tokens.h"
 #include "prep/pixels.h"
@@ -58,5 +57,3 @@ struct class_list {
 const char *class_list_path(struct arena *arena, const char *dataset_path);
 MUST_CHECK int class_list_read(struct arena *arena, const char *dataset_path,
                                struct class_list *ret_classes, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One shard of the packed format, as it lies on disk: laid out, sealed, opened and checked. */
-#ifndef PREP_SHARD_FILE_H
-#define PREP_SHARD_FILE_H
+#pragma once
 
 #include "base/fs.h"
 #include "codec/digest.h"
@@ -43,5 +42,3 @@ CLEANUP_BY(shard_file, struct shard_file, shard_file_release);
    Threads may do this at the same time. */
 MUST_CHECK int shard_file_check(const struct shard_file *shard, uint32_t idx, uint32_t n_classes,
                                 uint8_t *buf, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes an RGB image smaller, in whole numbers only: the same bytes on every machine. A triangle as wide as the scale (what Pillow
    calls bilinear), columns first; weights are exact ratios rounded to 1/2^14 that add up to one. */
-#ifndef PREP_SHRINK_H
-#define PREP_SHRINK_H
+#pragma once
 
 #include "base/base.h"
 
@@ -13,5 +12,3 @@ struct resample_size {
 /* from and to: rows of width x 3 bytes. to is nowhere larger than from. */
 void resample_rgb(const uint8_t *from, struct resample_size from_size, uint8_t *to,
                   struct resample_size to_size);
-
-#endif

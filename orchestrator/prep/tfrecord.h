@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TFRecord files with tf.Example messages of BERT's inputs, or of images, as they are written.
    Source: tensorflow/core/example/{example,feature}.proto. */
-#ifndef PREP_TFRECORD_H
-#define PREP_TFRECORD_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "prep/bert_tokens.h"
@@ -10,5 +9,3 @@
 /* One framed record with the sample, or with an image's file as it is and its class. */
 void tfrecord_append(struct strbuf *out, const struct tokens_shape *shape, const int32_t *row);
 void tfrecord_append_image(struct strbuf *out, struct str file, uint64_t label);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a tree, read whole and checked against its list of digests. */
-#ifndef PREP_TREE_SOURCE_H
-#define PREP_TREE_SOURCE_H
+#pragma once
 
 #include "sys/tree.h"
 
@@ -33,5 +32,3 @@ MUST_CHECK int tree_source_head(const struct tree_source *source, const char *pa
 /* A file of any size, checked against the list without keeping it. */
 MUST_CHECK int tree_source_check(const struct tree_source *source, const char *path,
                                  struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of reperf-pack, one row each. The result on stdout, exit statuses of DESIGN.md section
    5. */
-#ifndef PREP_VERB_H
-#define PREP_VERB_H
+#pragma once
 
 #include "base/command.h"
 #include "base/stop.h"
@@ -14,5 +13,3 @@ extern const struct cmd VERB_SYNTH, VERB_PACK, VERB_RECORDS, VERB_VERIFY;
 /* path of a dataset.json; missing is ERR_USAGE. */
 MUST_CHECK int verb_dataset(struct arena *arena, const char *path, struct dataset *ret_dataset,
                             struct err *err);
-
-#endif

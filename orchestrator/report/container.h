@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a workload's container is started, as data: read from a report's own `docker run` line, completed by us, turned into an
    engine's argv by fleet/runtime. Strings live in the arena they were read into. Pure. */
-#ifndef REPORT_CONTAINER_H
-#define REPORT_CONTAINER_H
+#pragma once
 
 #include "base/arena.h"
 #include "codec/json_table.h"
@@ -62,5 +61,3 @@ extern const struct json_field CONTAINER_FLAGS_ROWS[CONTAINER_FLAGS_N];
 #define CONTAINER_ENV      "^[A-Za-z_][A-Za-z0-9_]*\\+?=[^\\x00-\\x1f\\x7f$`]*$"
 #define CONTAINER_CPUSET   "^[0-9]+([-,][0-9]+)*$" /* "0-3,8" */
 bool container_is_path(struct str s);
-
-#endif

@@ -2,8 +2,7 @@
 /* datasets/ID/dataset.json: what to fetch, what its tree looks like once unpacked, how it is packed, and how the synthetic dataset is
    made. The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its authors did not
    say. */
-#ifndef REPORT_DATASET_H
-#define REPORT_DATASET_H
+#pragma once
 
 #include "codec/digest.h"
 #include "codec/json_table.h"
@@ -142,5 +141,3 @@ struct str dataset_partner(struct arena *arena, const struct dataset_group *grou
 #define DATASET_SYNTHETIC_SUFFIX ".synthetic"
 /* Its name in the store: the id, with the suffix for a synthetic dataset. */
 char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_synthetic);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `run --each-node`: a report's cases, made into one for each node of an inventory, or for each pair of neighbours. The plan says that it
    was done, and the frozen inventory with which nodes: whoever reads a run's report does it again. Pure. */
-#ifndef REPORT_EACH_NODE_H
-#define REPORT_EACH_NODE_H
+#pragma once
 
 #include "report/inventory.h"
 #include "report/report.h"
@@ -16,5 +15,3 @@ MUST_CHECK int report_each_node(struct arena *arena, const struct inventory *inv
 
 /* The case's id without the nodes that it is fixed to. */
 struct str each_node_base(const struct report_case *c);
-
-#endif

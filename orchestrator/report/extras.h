@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a log is asked for beside the number of its case: a recipe says it (manifests/reports/README.md), a plan carries it. Pure
    data, in the arena of whoever decoded it. */
-#ifndef REPORT_EXTRAS_H
-#define REPORT_EXTRAS_H
+#pragma once
 
 #include "codec/json_table.h"
 
@@ -31,5 +30,3 @@ bool extras_is_same(const struct extras *a, const struct extras *b);
 
 /* Of the id of a rule, "FORMAT/NAME". */
 struct str rule_id_format(struct str id);
-
-#endif

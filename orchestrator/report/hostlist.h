@@ -5,8 +5,7 @@
 
      gpu[01-04,7],login   gpu01 gpu02 gpu03 gpu04 gpu7 login: digits keep their padding
      rack[1-2]n[1-4]      the right one counts fastest */
-#ifndef REPORT_HOSTLIST_H
-#define REPORT_HOSTLIST_H
+#pragma once
 
 #include "base/str.h"
 
@@ -37,5 +36,3 @@ struct str hostlist_fold(struct arena *arena, const struct str *names, size_t n_
 
 /* A host name or an address that is safe in a command or a path: letters, digits, and in the middle also . : - _ */
 bool hostlist_is_name(struct str text);
-
-#endif

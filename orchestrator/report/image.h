@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* images/ID/image.json: the container image of a report's stack, by name and tag as in the report, and by digest if one was
    published. The meaning of each key is in images/README.md. Strings live in the arena; NULL: not given. */
-#ifndef REPORT_IMAGE_H
-#define REPORT_IMAGE_H
+#pragma once
 
 #include "codec/json.h"
 #include "codec/oci_ref.h"
@@ -37,5 +36,3 @@ struct image {
 extern const struct json_document IMAGE_DOCUMENT;
 MUST_CHECK int image_decode(const struct json *root, struct arena *arena, struct image *ret_image,
                             struct err *err);
-
-#endif

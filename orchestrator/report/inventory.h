@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster: manifests/inventories/ID.json, or made from a list of hosts. Everything lives in the arena it was made in.
    The syntax of node sets is report/hostlist.h's. */
-#ifndef REPORT_INVENTORY_H
-#define REPORT_INVENTORY_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/json.h"
@@ -113,5 +112,3 @@ bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind);
 
 /* fast_address, else address. */
 struct str inventory_fast_address(const struct inventory_node *node);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the options of launchers, training programs and their override words mean, however they are spelled: `-np 8`,
    `--nproc_per_node=8`, `-o DATALOADER.TRAIN.sampler.batch_size=32`. The spellings are a table. Pure. */
-#ifndef REPORT_LAUNCH_OPTIONS_H
-#define REPORT_LAUNCH_OPTIONS_H
+#pragma once
 
 #include "report/shell_script.h"
 
@@ -44,5 +43,3 @@ bool option_next(struct arena *arena, const struct shell_run *run, size_t *at,
 bool option_is_launcher(const struct shell_run *run);
 /* Whether the run may train: it is neither a launcher nor a program known for other things. */
 bool option_is_training(const struct shell_run *run);
-
-#endif

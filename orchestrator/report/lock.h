@@ -2,8 +2,7 @@
 /* What was resolved the first time: manifests/locks/KIND/ID.json. A lock adds what the authors left open; everything fetched later
    is compared with it, and a difference is ERR_INTEGRITY. Strings live in the arena; NULL: not of this kind, or not known. Used
    for datasets (an item a file), images (an item a blob) and sources (an item a repository). */
-#ifndef REPORT_LOCK_H
-#define REPORT_LOCK_H
+#pragma once
 
 #include "codec/digest.h"
 #include "codec/json_table.h"
@@ -59,5 +58,3 @@ MUST_CHECK int lock_check(const struct lock *known, const struct lock *found, st
 /* Adds what the description left open. ERR_MANIFEST if they contradict each other. */
 MUST_CHECK int lock_merge_dataset(struct arena *arena, const struct lock *lock,
                                   struct dataset *dataset, struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
        ? KEY WHY     it is not known
    A tool that is missing gives the second form: a fact that nobody could find out is never a good one. Pure; everything
    lives in the arena. */
-#ifndef REPORT_NODE_FACTS_H
-#define REPORT_NODE_FACTS_H
+#pragma once
 
 #include "base/str.h"
 
@@ -71,5 +70,3 @@ MUST_CHECK int smi_row(struct arena *arena, struct str head, struct str line,
 
 /* Newest CUDA of a banner "... Driver Version: 535.104.05   CUDA Version: 12.2 |" ("CUDA UMD Version:" from R595 on); NULL: none. */
 struct str smi_banner_cuda(struct str banner);
-
-#endif

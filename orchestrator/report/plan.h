@@ -2,8 +2,7 @@
 /* What a run will do, decided in advance: one step for each case, with its argv as data, what it needs, and, if the step
    cannot be run here, why. Frozen as manifest/plan.json of the run; a resumed run follows the frozen plan. Everything lives
    in the arena it was made or decoded into. */
-#ifndef REPORT_PLAN_H
-#define REPORT_PLAN_H
+#pragma once
 
 #include "codec/json_override.h"
 #include "codec/json_table.h"
@@ -196,5 +195,3 @@ bool plan_step_fits(const struct plan_step *step, const struct inventory_node *n
 bool plan_selects(const struct str *globs, size_t n_globs, struct str case_id);
 /* A case id becomes folders: only letters, digits and ._+-, no part that is empty, "." or "..". */
 bool plan_case_id_is_safe(struct str case_id);
-
-#endif

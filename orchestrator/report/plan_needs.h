@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan's steps lack, what its cases need from the store, and what their authors left open; parts of report/plan.h's struct plan. */
-#ifndef REPORT_PLAN_NEEDS_H
-#define REPORT_PLAN_NEEDS_H
+#pragma once
 
 #include "base/str.h"
 
@@ -38,5 +37,3 @@ struct plan_need {   /* what a run of the cases' stacks needs from the store */
 };
 
 extern const char *const NEED_STATE_NAMES[NEED_READY + 1];
-
-#endif

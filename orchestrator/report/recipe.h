@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the cases of a stack are carried out under a profile (manifests/reports/README.md): decoded with their report, and living as long. A
    struct str with ptr NULL is a null. */
-#ifndef REPORT_RECIPE_H
-#define REPORT_RECIPE_H
+#pragma once
 
 #include "report/extras.h"
 #include "report/vocabulary.h"
@@ -74,5 +73,3 @@ struct recipes {
 };
 
 extern const char *const RECIPE_MOUNT_KIND_NAMES[MOUNT_DATASET + 2]; /* ended by NULL */
-
-#endif

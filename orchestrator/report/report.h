@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A published report as data (manifests/reports/ID.json; described in manifests/reports/README.md, schema in manifests/schema).
    Everything lives in the arena it was decoded into. A struct str with ptr NULL is a null: not stated by its authors. */
-#ifndef REPORT_REPORT_H
-#define REPORT_REPORT_H
+#pragma once
 
 #include "codec/json_table.h"
 #include "report/recipe.h"
@@ -192,5 +191,3 @@ const struct command *run_command_for(const struct command *commands, size_t n,
 /* What ids are: small letters and digits, with single dots and dashes between them, at most 64. */
 bool is_slug(struct str s);
 const char *metric_name(enum metric metric);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the report decoder (report.c, report_stack.c). Apart from them only dataset.c and lock.c include it,
    for the checks of text. Every function that fails fills *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
-#ifndef REPORT_REPORT_DECODE_H
-#define REPORT_REPORT_DECODE_H
+#pragma once
 
 #include "base/map.h"
 #include "codec/json_table.h"
@@ -35,5 +34,3 @@ extern const struct json_field ENVIRONMENT_ROWS[6], STACK_ROWS[13];
 MUST_CHECK int check_environment(const struct json *at, struct arena *arena, void *out,
                                  struct err *err);
 MUST_CHECK int check_stack(const struct json *at, struct arena *arena, void *out, struct err *err);
-
-#endif

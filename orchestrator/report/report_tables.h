@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report as a person writes it (form 2, "schema_version": 2; manifests/reports/README.md): tables, and nothing that follows from
    the rest. It is spelled out as form 1, of which alone all others know: that is what is decoded, overridden and frozen with a run. */
-#ifndef REPORT_REPORT_TABLES_H
-#define REPORT_REPORT_TABLES_H
+#pragma once
 
 #include "codec/json_table.h"
 
@@ -29,5 +28,3 @@ MUST_CHECK int report_spell_out(struct arena *arena, struct str text, const char
 const char *report_written_at(struct arena *arena, const struct spelled *spelled, struct str place);
 /* So says an error about form 1. Returns -1. */
 int report_fail_there(const struct spelled *spelled, struct err *err);
-
-#endif

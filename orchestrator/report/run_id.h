@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of runs: "20261121T115300.000Z-1a2b3c4d". Sorting by name is sorting by time. */
-#ifndef REPORT_RUN_ID_H
-#define REPORT_RUN_ID_H
+#pragma once
 
 #include "base/str.h"
 
@@ -14,5 +13,3 @@ bool run_id_is_valid(struct str id);
 void run_id_time(struct str id, char *ret_time);
 /* The same in seconds since 1970. */
 int64_t run_id_wall_s(struct str id);
-
-#endif

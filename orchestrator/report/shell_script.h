@@ -3,8 +3,7 @@
    and launchers are followed to what they start, and $NAME is replaced where the text itself gives NAME one value. Reserved words of
    conditions are skipped; a loop's head is a run named for, while or until, and its end one named done. Views live in the arena.
    Nothing is run. Pure. */
-#ifndef REPORT_SHELL_SCRIPT_H
-#define REPORT_SHELL_SCRIPT_H
+#pragma once
 
 #include "report/shell_text.h"
 
@@ -46,5 +45,3 @@ bool shell_engine_does(const struct shell_run *run, const char *verb);
 bool shell_run_option(const struct shell_run *run, const char *name, size_t *at,
                       struct shell_word *ret_value);
 bool shell_run_flag(const struct shell_run *run, const char *name); /* exactly this word */
-
-#endif

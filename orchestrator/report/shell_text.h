@@ -2,8 +2,7 @@
 /* Reading printed shell commands: words, redirections, operators, assignments, uses of variables. It follows the shell's quoting
    and expands nothing; shell_script.h expands, as far as the text alone tells. Views point into the text or into the arena. Loops,
    conditions, here-documents and arithmetic are read as plain words. Source of the rules: POSIX.1-2017, XCU 2.2 and 2.3. Pure. */
-#ifndef REPORT_SHELL_TEXT_H
-#define REPORT_SHELL_TEXT_H
+#pragma once
 
 #include "base/str.h"
 
@@ -49,5 +48,3 @@ bool is_identifier(struct str s);
 struct str path_base(struct str path);
 /* `path` as it is named in `folder`: "/a/b", without "." and ".."; "" of the root. */
 struct str path_resolve(struct arena *arena, struct str folder, struct str path);
-
-#endif

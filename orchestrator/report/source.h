@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of git repositories: which can be cloned at all, what a repository is called in the store, what a submodule's
    relative address means. Text only. */
-#ifndef REPORT_SOURCE_H
-#define REPORT_SOURCE_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -49,5 +48,3 @@ MUST_CHECK int source_resolve_url(struct arena *arena, const char *base, struct 
                                   char **ret_url, struct err *err);
 /* Exactly as many lower-case hex digits as a commit has. */
 bool source_is_commit(struct str text);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a report's cases require of the machines they run on: from their launch (container flags), their pins (CUDA of the image)
    and the machines that the report names. Pure. */
-#ifndef REPORT_WANTS_H
-#define REPORT_WANTS_H
+#pragma once
 
 #include "report/inventory.h"
 #include "report/report.h"
@@ -72,5 +71,3 @@ bool driver_runs_cuda(struct str driver, struct str cuda);
 const char *capability_needs_cuda(struct str capability);
 /* By their numbers, part by part: "450.80.02" < "525.60.13"; <0, 0, >0. */
 int version_cmp(struct str a, struct str b);
-
-#endif

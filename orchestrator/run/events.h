@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.jsonl of a run: one event a line, for people and machines who want to know what happened when. Not evidence: that is
    the journal, the logs and the result. Every event name is in one table (EVENTS), with its level and what it means. */
-#ifndef RUN_EVENTS_H
-#define RUN_EVENTS_H
+#pragma once
 
 #include "base/clock.h"
 #include "codec/json.h"
@@ -56,5 +55,3 @@ MUST_CHECK int events_open(struct events *events, const char *path, struct clock
 /* An event that cannot be written is logged at debug level and dropped: it must not end a measurement. */
 void events_write(struct events *events, enum event event, const struct event_fields *fields);
 void events_release(struct events *events);
-
-#endif

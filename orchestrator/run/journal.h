@@ -4,8 +4,7 @@
    changed or removed line is ERR_INTEGRITY. Each file of the evidence is in the record that announces it, by its digest: resume, seal
    and verify hold the folder against them. The chain reveals edits; an owner who writes the whole of it anew is revealed by nothing but
    a signature that was made before. A journal is written only by the process that holds the run's lock. */
-#ifndef RUN_JOURNAL_H
-#define RUN_JOURNAL_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/map.h"
@@ -102,5 +101,3 @@ MUST_CHECK int journal_append(struct journal *journal, const struct journal_reco
 
 void journal_release(struct journal *journal);
 CLEANUP_BY(journal, struct journal, journal_release);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks evidence against the run's journal if that is next to it: STATE/runs/RUN/journal.jsonl and evidence/. */
-#ifndef RUN_JOURNAL_CHECK_H
-#define RUN_JOURNAL_CHECK_H
+#pragma once
 
 #include "base/clock.h"
 #include "evidence/derive.h"
@@ -44,5 +43,3 @@ MUST_CHECK int run_note_sealed(const char *archive, const char *sha256, bool is_
 /* derive_folder, then run_check. */
 MUST_CHECK int run_derive(struct arena *arena, const char *folder, struct derived *ret_derived,
                           struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a step of the plan and the nodes it got to the jobs that make one repeat: each with its argv and rank environment. Pure but
    for the arena; the runner starts them. */
-#ifndef RUN_LAUNCH_H
-#define RUN_LAUNCH_H
+#pragma once
 
 #include "fleet/runtime.h"
 #include "report/plan.h"
@@ -53,5 +52,3 @@ struct launch_jobs { /* in the arena */
 MUST_CHECK int launch_make(struct arena *arena, const struct launch_opts *opts,
                            const struct plan_step *step, const struct launch_place *place,
                            struct launch_jobs *ret_jobs, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* Makes a plan (report/plan.h) from a report and the request: each case by the first recipe of its stack that has all it needs,
    with no framework known by name. Reads the store and changes nothing; asks the bundled program what it can do only if this
    machine itself is the node. A case that lacks something stays in the plan with what it needs. */
-#ifndef RUN_PLANNER_H
-#define RUN_PLANNER_H
+#pragma once
 
 #include "base/clock.h"
 #include "report/plan.h"
@@ -72,5 +71,3 @@ const char *planner_train_path(struct arena *arena, const char *self);
    stacks do. Changes nothing. */
 MUST_CHECK int run_needs(struct arena *arena, const struct planner_opts *opts,
                          const struct report *report, struct plan *plan, struct err *err);
-
-#endif

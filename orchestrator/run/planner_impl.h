@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of run/planner. */
-#ifndef RUN_PLANNER_IMPL_H
-#define RUN_PLANNER_IMPL_H
+#pragma once
 
 #include "base/map.h"
 #include "run/planner.h"
@@ -37,5 +36,3 @@ MUST_CHECK int plan_find_image(struct planner *p, struct str id,
 MUST_CHECK int plan_find_mounts(struct planner *p, const struct report_case *c,
                                 const struct recipe *recipe, struct plan_step *step,
                                 struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* A run, from its plan to its sealed archive: made, executed, resumed. One orchestrator works on a run (a lock) and journals each
    action in advance, so that it may die at any moment and resume gives the same cells, every repeat counted once. Jobs are
    detached and outlive it. */
-#ifndef RUN_RUN_H
-#define RUN_RUN_H
+#pragma once
 
 #include "evidence/code.h"
 #include "evidence/result.h"
@@ -83,5 +82,3 @@ MUST_CHECK int run_execute(struct arena *arena, const struct run_opts *opts,
 /* Cancels a run: asks its orchestrator to stop, or stops the job that a dead one left. */
 MUST_CHECK int run_cancel(struct arena *arena, const struct run_opts *opts,
                           const struct rundir *dir, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report by its address: a folder with manifests/ in it, an archive of one, or URL@COMMIT of a git repository that is one. What it holds is read first from
    there: its formats, overlays, images and datasets. Who wrote it chose none of the machine's protections, and is not trusted. */
-#ifndef RUN_RUN_ADDRESS_H
-#define RUN_RUN_ADDRESS_H
+#pragma once
 
 #include "base/command.h"
 #include "base/fs.h"
@@ -19,5 +18,3 @@ MUST_CHECK int address_open_all(struct arena *arena, const struct cmd_ctx *ctx,
 /* ERR_USAGE where a repository is named without a whole commit, or there is no report, or several. Changes $REPERF_MANIFESTS. */
 MUST_CHECK int address_open(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline,
                             const char *name, struct address *ret, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One attempt of a repeat, on one or more nodes, and its results. Only run/run*.c include it. */
-#ifndef RUN_RUN_ATTEMPT_H
-#define RUN_RUN_ATTEMPT_H
+#pragma once
 
 #include "run/run_impl.h"
 
@@ -114,5 +113,3 @@ struct run_keeper {
 /* Until run_keep_end each turn of fleet_each looks after the leases. */
 void run_keep_begin(struct run_keeper *keeper, struct runner *r);
 void run_keep_end(struct run_keeper *keeper);
-
-#endif

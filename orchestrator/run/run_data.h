@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `run --data`: which packed data the bundled workload reads, found in the store or at a path, and named by the digest of its
    pack.json, so that a run that is taken up again refuses other data. */
-#ifndef RUN_RUN_DATA_H
-#define RUN_RUN_DATA_H
+#pragma once
 
 #include "report/plan.h"
 
@@ -16,5 +15,3 @@ MUST_CHECK int run_data_find(struct arena *arena, const char *root, const char *
                              const char *text, struct plan_data *ret_data, struct err *err);
 /* ERR_INTEGRITY where its pack.json is another than the one that was planned with. */
 MUST_CHECK int run_data_check(const struct plan_data *data, struct err *err);
-
-#endif

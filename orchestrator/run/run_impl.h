@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of run/run. */
-#ifndef RUN_RUN_IMPL_H
-#define RUN_RUN_IMPL_H
+#pragma once
 
 #include "base/progress.h"
 #include "codec/digest.h"
@@ -176,5 +175,3 @@ MUST_CHECK int run_launch(struct arena *arena, const struct run_launch *launch,
 /* argv, environment and cleanup of each job of the unit's attempt. */
 MUST_CHECK int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs,
                         size_t *ret_n, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runs on this machine, read from their folders without changing anything. */
-#ifndef RUN_RUNS_H
-#define RUN_RUNS_H
+#pragma once
 
 #include "evidence/rundir.h"
 #include "fleet/clean.h"
@@ -66,5 +65,3 @@ MUST_CHECK int run_info_measure(struct arena *arena, struct clock_src clock, str
    thrown away. */
 enum clean_run run_use(struct arena *arena, const char *state, struct str run,
                        const char **ret_why);
-
-#endif

@@ -3,8 +3,7 @@
    everything it needs. Prefixes `dataset:`, `image:`, `source:`, `report:` say which; without one the id is looked for among
    datasets, images and reports, and must be one of them only. `ID.synthetic` is the synthetic form of dataset ID. `image:REFERENCE`
    is an image of any registry, by its whole name; `logs:REPORT` the source that a report's logs are in. */
-#ifndef STORE_ARTIFACT_H
-#define STORE_ARTIFACT_H
+#pragma once
 
 #include "report/report.h"
 
@@ -36,5 +35,3 @@ MUST_CHECK int artifact_resolve(struct arena *arena, const char *root, const cha
 MUST_CHECK int artifact_of_report(struct arena *arena, const char *root, const char *report,
                                   bool is_synthetic, struct artifacts *ret_artifacts,
                                   struct err *err);
-
-#endif

@@ -12,8 +12,7 @@
 
    Both ways read every byte: a bundle is made only from blobs whose digest holds, and imported only when all of SHA256SUMS
    holds, nothing is missing and there are no other files. */
-#ifndef STORE_BUNDLE_H
-#define STORE_BUNDLE_H
+#pragma once
 
 #include "base/command.h"
 #include "codec/json_table.h"
@@ -82,5 +81,3 @@ struct import_opts {
    description or a reference that contradicts the one here is ERR_INTEGRITY, before anything is changed. */
 MUST_CHECK int bundle_import(struct arena *arena, const struct import_opts *opts,
                              struct bundle_info *ret_info, struct err *err);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef STORE_COPY_FILE_H
-#define STORE_COPY_FILE_H
+#pragma once
 
 #include "codec/digest.h"
 
 /* A regular file into a new one; folders above it are made. A stop is ERR_INTERRUPTED. ret_value (or NULL): its SHA-256. */
 MUST_CHECK int copy_file(const char *from, const char *to, struct digest_value *ret_value,
                          struct err *err);
-
-#endif

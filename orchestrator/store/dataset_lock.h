@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records a dataset the first time that it is resolved: sizes, digests, digests of pieces, the tree's list, each with date and
    source. */
-#ifndef STORE_DATASET_LOCK_H
-#define STORE_DATASET_LOCK_H
+#pragma once
 
 #include "store/dataset_store.h"
 
@@ -21,5 +20,3 @@ struct dataset_lock_from {
 };
 MUST_CHECK int dataset_lock(struct arena *arena, const struct dataset_lock_from *from,
                             struct dataset_locked *ret_locked, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A dataset's tree into shards: packed/NAME/SPLIT of the store, by reperf-pack, each file of the tree checked against the tree's list. */
-#ifndef STORE_DATASET_PACK_H
-#define STORE_DATASET_PACK_H
+#pragma once
 
 #include "store/dataset_store.h"
 
@@ -30,5 +29,3 @@ struct dataset_packed_list { /* in the arena */
 MUST_CHECK int dataset_pack(struct arena *arena, const struct store *store,
                             const struct dataset_here *here, const struct dataset_pack_opts *opts,
                             struct dataset_packed_list *ret_packed, struct err *err);
-
-#endif

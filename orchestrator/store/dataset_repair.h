@@ -2,8 +2,7 @@
 /* Repairs a damaged tree, of the store or in a folder of the user's (verify->folder): lost or corrupt archives are fetched again, missing or corrupt files are unpacked again from
    them, everything else stays as it is. If the list or record of the store's tree is damaged, or an archive has links, the
    tree is made again. */
-#ifndef STORE_DATASET_REPAIR_H
-#define STORE_DATASET_REPAIR_H
+#pragma once
 
 #include "store/dataset_verify.h"
 
@@ -29,5 +28,3 @@ MUST_CHECK int dataset_repair(struct arena *arena, struct store *store,
                               const struct dataset_here *here,
                               const struct dataset_repair_opts *opts,
                               struct dataset_repaired *repaired, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* A dataset in the store: its archives are blobs named by the reference dataset/NAME, its tree is trees/NAME, with two files of
    ours at the top: tree.sha256 (sha256sum -c checks it) and tree.json, which is written last. NAME is the id, or ID.synthetic for
    the synthetic dataset, which is handled in the same way, with "synthetic": true everywhere. */
-#ifndef STORE_DATASET_STORE_H
-#define STORE_DATASET_STORE_H
+#pragma once
 
 #include "base/progress.h"
 #include "base/vec.h"
@@ -176,5 +175,3 @@ struct dataset_unpacking {
     uint64_t done_bytes; /* of the archives before this one */
 };
 MUST_CHECK int dataset_unpack(struct dataset_unpacking *u, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one archive of a dataset that was made of a folder: its bytes are a function of its files. */
-#ifndef STORE_DATASET_TAR_H
-#define STORE_DATASET_TAR_H
+#pragma once
 
 #include "codec/digest.h"
 #include "store/store.h"
@@ -17,5 +16,3 @@ struct dataset_tar_opts {
 /* Makes it a blob of the store. ERR_INTEGRITY where the wanted one does not come of it, and nothing is kept. */
 MUST_CHECK int dataset_tar(struct store *store, const struct dataset_tar_opts *opts,
                            struct digest_value *ret_value, struct err *err);
-
-#endif

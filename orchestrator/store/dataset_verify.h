@@ -2,8 +2,7 @@
 /* A tree in the store against its description: files by name and digest, groups by number, folder and partner, headers of
    images and records. Every fault is in the result. not_checked lists what the description leaves open and what is not
    checked here: a verdict of "holds" without that list would claim too much. */
-#ifndef STORE_DATASET_VERIFY_H
-#define STORE_DATASET_VERIFY_H
+#pragma once
 
 #include "store/dataset_store.h"
 
@@ -84,5 +83,3 @@ MUST_CHECK int dataset_verify(struct arena *arena, const struct store *store,
                               const struct dataset_here *here,
                               const struct dataset_verify_opts *opts,
                               struct dataset_verified *ret_verified, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of a dataset's check share: dataset_verify.c (digests, faults, headers, groups), dataset_folder.c (data
    that lies outside of the store). */
-#ifndef STORE_DATASET_VERIFY_IMPL_H
-#define STORE_DATASET_VERIFY_IMPL_H
+#pragma once
 
 #include "base/progress.h"
 #include "store/dataset_verify.h"
@@ -43,5 +42,3 @@ void verify_note(struct dataset_verifying *v, const char *text);
 MUST_CHECK int verify_archives(struct dataset_verifying *v, struct err *err);
 /* The archives and the list of a folder outside of the store. *ret_has_tree false: archives alone lie there. */
 MUST_CHECK int verify_open_folder(struct dataset_verifying *v, bool *ret_has_tree, struct err *err);
-
-#endif

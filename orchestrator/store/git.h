@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* git as a program, for untrusted repositories: its environment is set completely; no configuration but ours, no prompt, no hook,
    no credential helper, no template, no protocol but those of an allow-list. One thread. */
-#ifndef STORE_GIT_H
-#define STORE_GIT_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/strbuf.h"
@@ -48,5 +47,3 @@ MUST_CHECK int git_hex(const struct git *git, const struct git_call *call, const
                        struct err *err);
 
 #define GIT_ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-#endif

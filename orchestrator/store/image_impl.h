@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the images share. Only store/image*.c include it. */
-#ifndef STORE_IMAGE_IMPL_H
-#define STORE_IMAGE_IMPL_H
+#pragma once
 
 #include "store/image_store.h"
 
@@ -30,5 +29,3 @@ MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct imag
 MUST_CHECK int image_from_layout(struct arena *arena, struct store *store,
                                  const struct image_spec *spec, const char *path,
                                  struct image_docs *ret_docs, struct err *err);
-
-#endif

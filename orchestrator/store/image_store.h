@@ -5,8 +5,7 @@
    of them has is "gone", which differs from "not allowed" and "unreachable". The digests decide, whatever the place: a
    tag is only followed where no digest is known yet, and a tag that now means another digest than the lock's is
    ERR_INTEGRITY. */
-#ifndef STORE_IMAGE_STORE_H
-#define STORE_IMAGE_STORE_H
+#pragma once
 
 #include "report/image.h"
 #include "store/registry.h"
@@ -159,5 +158,3 @@ struct image_load_opts {
 MUST_CHECK int image_load(struct arena *arena, const struct store *store,
                           const struct image_info *info, const struct image_load_opts *opts,
                           struct image_loaded *ret_loaded, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks on disk: FOLDER/KIND/NAME.json, FOLDER being manifests/locks or one given by the user. NAME is the lock's id with what
    cannot be in a file's name as %XX. */
-#ifndef STORE_LOCK_FILE_H
-#define STORE_LOCK_FILE_H
+#pragma once
 
 #include "report/lock.h"
 
@@ -17,5 +16,3 @@ MUST_CHECK int lock_read(struct arena *arena, const char *folder, enum lock_kind
 /* Compares `found` with an existing lock (ERR_INTEGRITY), else writes it. *ret_is_new: it was written. */
 MUST_CHECK int lock_settle(struct arena *arena, const char *folder, const struct lock *found,
                            bool *ret_is_new, struct err *err);
-
-#endif

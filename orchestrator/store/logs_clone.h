@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --logs CLONE: a git repository, bare or not, under any name; --logs store: of each report what `fetch logs:REPORT` got. The logs of the reports'
    commits are read out of it into a folder of their own, laid out as --logs has it, whatever is checked out. */
-#ifndef STORE_LOGS_CLONE_H
-#define STORE_LOGS_CLONE_H
+#pragma once
 
 #include "base/command.h"
 #include "load/load.h"
@@ -19,5 +18,3 @@ const char *git_dir_of(struct arena *arena, const char *folder);
 MUST_CHECK int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
                                const struct report_set *reports, struct logs_clone *ret,
                                struct err *err);
-
-#endif

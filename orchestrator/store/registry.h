@@ -5,8 +5,7 @@
    Plain HTTP is used only with this machine's own addresses and with hosts that the caller names, and only if what answers
    there speaks no TLS; an invalid certificate never causes a fallback. Of the logins in the caller's file skopeo is given the
    one of the registry asked for, in a file of its own that only its owner can read, and never on its command line. */
-#ifndef STORE_REGISTRY_H
-#define STORE_REGISTRY_H
+#pragma once
 
 #include "base/clock.h"
 #include "codec/oci.h"
@@ -53,5 +52,3 @@ struct registry_got {
 MUST_CHECK int registry_pull(const struct registry *registry, const struct oci_ref *ref,
                              const struct oci_manifest *manifest, struct store *store,
                              struct registry_got *ret_got, struct err *err);
-
-#endif

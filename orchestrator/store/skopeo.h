@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One call of skopeo, and what its complaint means. Only store/registry.c, store/image_layout.c and store/image_export.c include it. */
-#ifndef STORE_SKOPEO_H
-#define STORE_SKOPEO_H
+#pragma once
 
 #include "codec/oci_ref.h"
 #include "sys/child.h"
@@ -31,5 +30,3 @@ struct skopeo_call {
    *ret_is_plain (or NULL): it asked for TLS, and something without TLS answered. */
 MUST_CHECK int skopeo_run(const struct skopeo *skopeo, const struct skopeo_call *call,
                           bool *ret_is_plain, struct err *err);
-
-#endif

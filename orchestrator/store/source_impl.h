@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of store/source_store that share no other header. */
-#ifndef STORE_SOURCE_IMPL_H
-#define STORE_SOURCE_IMPL_H
+#pragma once
 
 #include "base/temp.h"
 #include "store/source_store.h"
@@ -33,5 +32,3 @@ const char *source_upload_pack(struct arena *arena, const char *url);
 
 /* A new folder in the store's tmp/. */
 MUST_CHECK int source_make_tmp(struct sources *sources, struct temp **ret_folder, struct err *err);
-
-#endif

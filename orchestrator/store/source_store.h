@@ -3,8 +3,7 @@
    STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. git's ids are the check: a commit is exactly the
    pinned one. One thread. A part of a commit, some of its files and folders, is kept in STORE/sources/NAME.HEX8.git, where the same
    reference says that its trees and the part's blobs are there; where the whole commit is there, its part is, too. */
-#ifndef STORE_SOURCE_STORE_H
-#define STORE_SOURCE_STORE_H
+#pragma once
 
 #include "net/net_session.h"
 #include "report/lock.h"
@@ -62,5 +61,3 @@ MUST_CHECK int source_checkout(struct sources *sources, const struct source_tree
 /* ERR_INTEGRITY, with the first paths, where the folder is not what the commits say: changed, missing or added files. */
 MUST_CHECK int source_check_folder(struct sources *sources, const struct source_tree *tree,
                                    const char *folder, struct err *err);
-
-#endif

@@ -14,8 +14,7 @@
          tmp/                       on the same file system, for renames
          quarantine/                what `store verify` found corrupt; gc drops it
          cache/digests              sys/digest_cache.h */
-#ifndef STORE_STORE_H
-#define STORE_STORE_H
+#pragma once
 
 #include "base/fs.h"
 #include "base/strbuf.h"
@@ -90,5 +89,3 @@ MUST_CHECK int store_ref_kinds(const struct store *store, struct fs_names *ret_k
 MUST_CHECK int store_ref_blobs(struct arena *arena, struct str text, const char *name,
                                uint8_t (**ret_sha256)[SHA256_BYTES], size_t *ret_n,
                                struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* Drops from a store what nothing names: blobs that no reference names, aliases of blobs that are gone, trees and shards of
    datasets that no reference names, remains in tmp/, abandoned fetches, corrupt files in quarantine. Nothing that is referenced, nothing younger than its grace, and nothing at all while another process has the store
    open or a reference cannot be read. */
-#ifndef STORE_STORE_GC_H
-#define STORE_STORE_GC_H
+#pragma once
 
 #include "store/store.h"
 
@@ -51,5 +50,3 @@ struct store_ref {
 typedef int (*store_ref_fn)(void *ctx, const struct store_ref *ref, struct err *err);
 MUST_CHECK int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx,
                               struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the store share. Only store/store*.c include it. */
-#ifndef STORE_STORE_IMPL_H
-#define STORE_STORE_IMPL_H
+#pragma once
 
 #include "base/temp.h"
 #include "store/store.h"
@@ -13,5 +12,3 @@ MUST_CHECK int store_temp(const struct store *store, struct temp **ret_temp, str
 /* A small file that is replaced whole, written by way of tmp/. */
 MUST_CHECK int store_write(const struct store *store, const char *path, struct str text,
                            struct err *err);
-
-#endif

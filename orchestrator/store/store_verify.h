@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every blob of a store against its name, and every reference against the blobs. Corrupt blobs are taken out of use at once:
    they move to quarantine/, so that nobody reads them and the next fetch gets them again; gc drops it there after its grace. */
-#ifndef STORE_STORE_VERIFY_H
-#define STORE_STORE_VERIFY_H
+#pragma once
 
 #include "store/store_gc.h"
 #include "sys/tree.h"
@@ -47,5 +46,3 @@ MUST_CHECK int store_verify(struct arena *arena, struct store *store,
 MUST_CHECK int store_verify_ref(struct arena *arena, struct store *store,
                                 const struct store_verify_opts *opts, const struct store_ref *ref,
                                 size_t *ret_n_bad, struct err *err);
-
-#endif

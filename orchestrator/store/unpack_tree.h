@@ -3,8 +3,7 @@
    checked against the tree's list if there is one. On any failure nothing is left behind. Files are 0644, or 0755
    where the archive says executable; folders 0755; whatever the umask. The times are those of the writing, not the archive's:
    a digest cache keyed by inode, size and time must never mistake a new file for an old one. */
-#ifndef STORE_UNPACK_TREE_H
-#define STORE_UNPACK_TREE_H
+#pragma once
 
 #include "codec/digest.h"
 #include "codec/unpack.h"
@@ -42,5 +41,3 @@ struct unpack_tree_result {
 
 MUST_CHECK int unpack_tree(struct arena *arena, const struct unpack_tree_opts *opts,
                            struct unpack_tree_result *ret_result, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program of this machine (git, skopeo, docker, reperf-pack) that is run to its end: what it prints is collected up to a cap, what it
    complains of is kept apart, and it is ended at a deadline, at ^C, or when its caller sees that nothing moves any more. */
-#ifndef SYS_CHILD_H
-#define SYS_CHILD_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -38,5 +37,3 @@ MUST_CHECK int child_run(struct arena *arena, struct clock_src clock, const stru
 /* A short tool, with the environment that children may see: stdout and stderr in out. ERR_TIMEOUT past the deadline. */
 MUST_CHECK int child_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,
                              struct strbuf *out, int *ret_exit_status, struct err *err);
-
-#endif

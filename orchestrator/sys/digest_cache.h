@@ -9,8 +9,7 @@
 
    One file, read and replaced whole, the latter under a lock: its mark, records sorted by id, and the CRC-32C of it all. A damaged
    file is dropped with a line in the log. Two processes may use it at once: the one that saves keeps what the other has saved. */
-#ifndef SYS_DIGEST_CACHE_H
-#define SYS_DIGEST_CACHE_H
+#pragma once
 
 #include "base/clock.h"
 #include "codec/digest.h"
@@ -61,5 +60,3 @@ void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, 
 /* Adds what is pending to what is on the disk now. Nothing pending: nothing is written; NULL is fine. False: it was logged why not, and
    costs time, nothing else. */
 bool digest_cache_save(struct digest_cache *cache);
-
-#endif

@@ -2,8 +2,7 @@
 /* The one loop: descriptors, timers and signals on poll(2). One thread owns it and all state that its callbacks touch.
    Callbacks note what became ready and return; the caller of loop_once then acts on it (STYLE.md section 9). A callback may
    add and drop descriptors and timers, its own included. */
-#ifndef SYS_LOOP_H
-#define SYS_LOOP_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -65,5 +64,3 @@ MUST_CHECK int loop_catch_signals(struct loop *loop, loop_signal_fn fn, void *ct
 MUST_CHECK int loop_once(struct loop *loop, int64_t max_wait_ns, struct err *err);
 
 int64_t loop_now_ns(const struct loop *loop);
-
-#endif

@@ -2,8 +2,7 @@
 /* Some threads for work that blocks: hashing, zstd, getaddrinfo, fsync (STYLE.md section 9). A job is a function and its
    argument. From pool_submit until the job is done the argument belongs to the job alone; the job touches nothing else. All
    functions here are for the one thread that owns the pool. Signals stay with that thread. */
-#ifndef SYS_POOL_H
-#define SYS_POOL_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -78,5 +77,3 @@ struct library_turn {
 struct library_turn library_turn_take(void);
 void library_turn_give(struct library_turn *turn);
 CLEANUP_BY(library_turn, struct library_turn, library_turn_give);
-
-#endif

@@ -2,8 +2,7 @@
 /* Child processes: argv arrays (never a shell line), an environment given in full, a process group of its own, output to a
    file or streamed through the loop, a deadline with TERM, then KILL of the whole group. A struct proc is owned by its
    caller and must stay where it is between proc_start and proc_release. */
-#ifndef SYS_PROC_H
-#define SYS_PROC_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -60,5 +59,3 @@ CLEANUP_BY(proc, struct proc, proc_release);
 
 /* Our environment reduced to what a child may see: the names of the allow-list. In the arena, ended by NULL. */
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n);
-
-#endif

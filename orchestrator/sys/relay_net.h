@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets between nodes, and those of the relays (codec/relay.h). These functions wait, each no longer than it is told: on a node the relay itself calls them,
    which has nothing else to do at that time; the orchestrator calls them on a pool. */
-#ifndef SYS_RELAY_NET_H
-#define SYS_RELAY_NET_H
+#pragma once
 
 #include <netinet/in.h>
 
@@ -41,5 +40,3 @@ MUST_CHECK int relay_connect(struct str hop, net_find_fn find, const uint8_t *to
                              struct err *err);
 /* The other side: who has connected, unless it does not know the token (-1, and it is turned away). It does not wait. */
 int relay_accept(int listen_fd, const uint8_t *token);
-
-#endif

@@ -2,8 +2,7 @@
 /* Many files below one folder and the digest of each: listed, hashed on all cores, compared. The list's text is what sha256sum
    writes ("HEX64  path", sorted by the path's bytes), so that `sha256sum -c` checks a tree without us. Made for 1.3 million
    files in less than 300 MB. */
-#ifndef SYS_TREE_H
-#define SYS_TREE_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
@@ -108,5 +107,3 @@ MUST_CHECK int tree_pick(const struct tree_opts *opts, const struct tree_file *f
                          uint8_t *is_right, struct err *err);
 /* "missing", "extra", "corrupt", "unreadable" */
 extern const char *const TREE_FAULT_NAMES[TREE_UNREADABLE + 1];
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between sys/tree_run.c and tree_hash.c: hashing a row of files on the pool. */
-#ifndef SYS_TREE_IMPL_H
-#define SYS_TREE_IMPL_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -28,5 +27,3 @@ struct tree_run {
 };
 
 MUST_CHECK int tree_run(struct tree_run *run, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Web addresses of what was published: a commit, a file at a commit, a line of it. Empty if the addresses of the repository's host, or
    the commit, are unknown. In the arena. */
-#ifndef VIEW_ADDRESS_H
-#define VIEW_ADDRESS_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "judge/finding.h"
@@ -15,5 +14,3 @@ struct str address_file(struct arena *arena, const struct source_ref *source, st
 struct str address_of_spot(struct arena *arena, const struct spot *at);
 /* Everything but unreserved characters and / percent-encoded (RFC 3986). */
 void address_add_path(struct strbuf *url, struct str path);
-
-#endif

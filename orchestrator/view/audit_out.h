@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit's result in its forms: a table for people, the JSON contract, JUnit XML. Writers append to `out`. */
-#ifndef VIEW_AUDIT_OUT_H
-#define VIEW_AUDIT_OUT_H
+#pragma once
 
 #include "judge/trace.h"
 
@@ -61,5 +60,3 @@ void audit_out_page(const struct audit_set *set, bool is_markdown, struct strbuf
 void audit_out_card(const struct report_audit *audit, struct strbuf *out);
 /* JUnit XML: a suite a report, a case a cell; differs is a failure, a log that is not there an error, no_log is skipped. */
 void audit_out_junit(const struct audit_set *set, struct strbuf *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small SVG picture that stands inside a page and takes its colours (the variables of page.css). It has a title for those who
    cannot see it. Pure; equal data, equal bytes. */
-#ifndef VIEW_CHART_H
-#define VIEW_CHART_H
+#pragma once
 
 #include "view/html.h"
 
@@ -18,5 +17,3 @@ struct spark {
 /* One series over its samples. What the rule leaves out is shaded. The range covers the used samples, with a margin;
    others outside are drawn at the edge. ret_low and ret_high are the ends of the range. */
 void chart_spark(struct strbuf *out, const struct spark *spark, double *ret_low, double *ret_high);
-
-#endif

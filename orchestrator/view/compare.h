@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two sides, each a run or a log, beside each other: how their cells differ, what of machine, software and plan differs, and whether
    the second is slower than allowed. A log is a result of one cell, whose "repeats" are means of batches of its steps. */
-#ifndef VIEW_COMPARE_H
-#define VIEW_COMPARE_H
+#pragma once
 
 #include "base/command.h"
 #include "base/vec.h"
@@ -86,5 +85,3 @@ bool compare_is_outlier(const struct cell_result *cell, size_t repeat_idx);
 void compare_text(const struct compare *c, bool is_markdown, struct strbuf *out);
 void compare_csv(const struct compare *c, struct strbuf *out);
 void compare_json(const struct compare *c, struct strbuf *out);
-
-#endif

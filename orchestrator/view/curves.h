@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Step series, on a page. */
-#ifndef VIEW_CURVES_H
-#define VIEW_CURVES_H
+#pragma once
 
 #include "judge/audit.h"
 #include "view/page.h"
@@ -18,5 +17,3 @@ struct spark_of {
 };
 /* Nothing where the log has no curve. */
 void add_spark_figure(struct page *page, const struct spark_of *of);
-
-#endif

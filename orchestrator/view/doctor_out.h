@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the doctor found, for people and for programs. */
-#ifndef VIEW_DOCTOR_OUT_H
-#define VIEW_DOCTOR_OUT_H
+#pragma once
 
 #include "fleet/doctor.h"
 
@@ -16,5 +15,3 @@ struct doctor_view {
 void doctor_out_text(const struct doctor_view *view, struct strbuf *out);
 /* manifests/schema/doctor-output.json */
 void doctor_out_json(const struct doctor_view *view, struct strbuf *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reperf explain` of a cell, for people and as JSON, and of a rule or a format: items of the JSON document
    (manifests/schema/explain-output.json). Writers append. */
-#ifndef VIEW_EXPLAIN_OUT_H
-#define VIEW_EXPLAIN_OUT_H
+#pragma once
 
 #include "judge/trace.h"
 
@@ -40,5 +39,3 @@ struct explain_format {
 };
 MUST_CHECK int explain_put_format(struct arena *arena, const struct explain_format *of,
                                   struct json_out *out, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings as text, JSON and SARIF. Writers append to `out`. */
-#ifndef VIEW_FINDINGS_OUT_H
-#define VIEW_FINDINGS_OUT_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "codec/json_table.h"
@@ -36,5 +35,3 @@ struct sarif_report {
 /* root: folder that holds the program's manifests/. */
 void sarif_write(struct arena *arena, const char *root, const struct sarif_report *reports,
                  size_t n, struct strbuf *out);
-
-#endif

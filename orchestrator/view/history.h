@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finished runs over time: as a document, as text, and as a page with a curve and the runs of each case. */
-#ifndef VIEW_HISTORY_H
-#define VIEW_HISTORY_H
+#pragma once
 
 #include "codec/json_table.h"
 #include "run/runs.h"
@@ -29,5 +28,3 @@ struct history_text_opts {
 void history_text(const struct history *history, const struct history_text_opts *opts,
                   struct strbuf *out);
 void history_page(const struct history *history, struct strbuf *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTML and SVG text. Every text from outside goes through html_text: markup characters are escaped, control characters and
    bad UTF-8 become U+FFFD, so that the result is valid in HTML and in XML. Pure; writes into the caller's buffer. */
-#ifndef VIEW_HTML_H
-#define VIEW_HTML_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -17,5 +16,3 @@ void html_fill(struct strbuf *out, const char *markup, const struct str *args, s
 #define HTML(out, markup, ...)                                                                     \
     html_fill(out, markup, (const struct str[]){__VA_ARGS__},                                      \
               sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
-
-#endif

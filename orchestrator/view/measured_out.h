@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `measure` found in a log (load/measured.h): a row of its table, lines below it, members of its document. */
-#ifndef VIEW_MEASURED_OUT_H
-#define VIEW_MEASURED_OUT_H
+#pragma once
 
 #include "base/table.h"
 #include "load/measured.h"
@@ -14,5 +13,3 @@ void measured_text(const struct measured *f, struct strbuf *out);
 const char *measured_lacks_end(const struct measured *f);
 /* Into an object that is open. */
 void measured_encode(const struct measured *f, struct json_out *out);
-
-#endif

@@ -2,8 +2,7 @@
 /* What people read, written once and given as text, as Markdown, or as a self-contained HTML page: no script, no request to anywhere,
    readable without colour, on paper and on a phone. It is headings, lines, tables, folds and, in HTML, figures. Pure: equal data,
    equal bytes (no clock). All text from outside is escaped. */
-#ifndef VIEW_PAGE_H
-#define VIEW_PAGE_H
+#pragma once
 
 #include "base/table.h"
 #include "view/html.h"
@@ -37,5 +36,3 @@ void page_table(struct page *page, struct str caption, const struct table *table
 /* What can be opened: a word that is coloured, and what it is about. In text and Markdown a heading. */
 void page_fold(struct page *page, const char *word, struct str text, bool is_open);
 void page_fold_end(struct page *page);
-
-#endif

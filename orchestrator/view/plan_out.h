@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan for people: what to do first, once each and in order, then a line for each case. Its JSON is plan_encode's. */
-#ifndef VIEW_PLAN_OUT_H
-#define VIEW_PLAN_OUT_H
+#pragma once
 
 #include "report/plan.h"
 
@@ -16,5 +15,3 @@ struct plan_orders { /* with the options that were given to plan */
 };
 void plan_out_checklist(const struct plan *plan, const struct inventory *inventory,
                         const struct plan_orders *orders, struct strbuf *out);
-
-#endif

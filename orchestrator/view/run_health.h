@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes of a run with --each-node beside each other: what judge/health.h says of its cells, as text and JSON. */
-#ifndef VIEW_RUN_HEALTH_H
-#define VIEW_RUN_HEALTH_H
+#pragma once
 
 #include "judge/health.h"
 #include "view/page.h"
@@ -23,5 +22,3 @@ void run_health_text(const struct health *health, struct strbuf *out);
 /* A member of the documents of compare and run: manifests/schema/health.json. */
 /* Nothing where health is NULL. */
 void run_health_encode(const struct health *health, const char *key, struct json_out *out);
-
-#endif

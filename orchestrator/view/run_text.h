@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run's result for people: what one can act on first, then a line a case, then what is said of several cases once. */
-#ifndef VIEW_RUN_TEXT_H
-#define VIEW_RUN_TEXT_H
+#pragma once
 
 #include "evidence/columns.h"
 #include "view/page.h"
@@ -19,5 +18,3 @@ MUST_CHECK int run_out_page(const struct run_view *view, struct strbuf *out, str
 
 /* ": 6 not_comparable, 1 failed", by verdict. */
 void run_out_counts(const size_t n_of[], struct strbuf *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A finished run for display: what it froze, its result derived again from its raw logs and checked against its result.json,
    and its machine. Opened by id, folder or archive; an archive is checked (verify_archive) and unpacked first. */
-#ifndef VIEW_RUN_VIEW_H
-#define VIEW_RUN_VIEW_H
+#pragma once
 
 #include "base/clock.h"
 #include "evidence/result.h"
@@ -55,5 +54,3 @@ void run_out_table(const struct run_view *view, bool is_csv, struct strbuf *out)
 MUST_CHECK int run_view_log(struct arena *arena, const struct run_view *view,
                             const struct cell_result *cell, size_t repeat_idx,
                             struct measurement *ret_measurement, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cases of each kernel id, by family. */
-#ifndef CUDA_CASES_H
-#define CUDA_CASES_H
+#pragma once
 
 #include "tests/cuda/held.h"
 
@@ -15,5 +14,3 @@ struct held_cases {
 
 /* make is NULL where the id is of another family. */
 extern const struct held_cases cases_image[K_COUNT], cases_plane[K_COUNT], cases_rows[K_COUNT];
-
-#endif

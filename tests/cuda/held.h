@@ -6,8 +6,7 @@
    Each case runs as it is, with its += outputs added to, with each output in the memory of its input where the contract
    allows that, and with a loss scale where gradients begin; each of these twice, which must give the same bits. Outputs
    and the workspace begin as NaN. Inputs must not change, and padding must be 0. */
-#ifndef CUDA_HELD_H
-#define CUDA_HELD_H
+#pragma once
 
 #include "backend_cpu/cpu.h"
 #include "base/base.h"
@@ -90,5 +89,3 @@ void held_above(struct held_tensor *tensor, double least); /* least + |value| */
 /* Whole numbers from 0 to below n; one in `one_in` of them is `other`, none where one_in is 0. */
 void held_integers(struct held_call *call, struct held_tensor *tensor, int64_t n, int one_in,
                    int64_t other);
-
-#endif

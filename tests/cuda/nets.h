@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole networks on a device and on the CPU in double, from the same parameters and inputs. No CUDA header here. */
-#ifndef CUDA_NETS_H
-#define CUDA_NETS_H
+#pragma once
 
 #include "base/base.h"
 #include "graph/fuse.h"
@@ -81,5 +80,3 @@ void trial_poison_tails(struct trial *trial);
 
 /* Everything that a checkpoint has, through host memory. */
 void trial_restore(struct trial *to, const struct trial *from);
-
-#endif

@@ -7,8 +7,7 @@
    the exact result. So where the device's half is within one step of the exact result the CPU continues with it, and
    both remain the same network to the end. Attention also rounds in its middle: a result within its tolerance is taken
    over whole. */
-#ifndef CUDA_ROUNDED_H
-#define CUDA_ROUNDED_H
+#pragma once
 
 #include "tests/cuda/nets.h"
 
@@ -45,5 +44,3 @@ struct rounded_report {
    grad_scale. The failure is the device's. */
 MUST_CHECK int rounded_step(struct trial *device, struct trial *host, double grad_scale,
                             struct rounded_report *ret_report, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device and the CPU that it is checked against. Includes the CUDA backend: for test programs alone. */
-#ifndef CUDA_SIDES_H
-#define CUDA_SIDES_H
+#pragma once
 
 #include "base/base.h"
 
@@ -38,5 +37,3 @@ static inline void sides_close(struct sides *s)
     cuda_release(&s->cuda);
     cpu_release(&s->cpu);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TAP for test programs on machines without a test library. One program, one thread. */
-#ifndef CUDA_TAP_H
-#define CUDA_TAP_H
+#pragma once
 
 #include "base/base.h"
 
@@ -13,5 +12,3 @@ NORETURN void tap_bail(const char *format, ...) __attribute__((format(printf, 1,
 
 /* Prints the plan. Returns the program's status: 0 if there were tests and none failed. */
 int tap_end(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Half precision as the device has it: conversions round to nearest even. Our kernels compute in float. */
-#ifndef CUDA_EMU_CUDA_FP16_H
-#define CUDA_EMU_CUDA_FP16_H
+#pragma once
 
 #include "cuda_runtime.h"
 
@@ -109,5 +108,4 @@ static inline unsigned short __half_as_ushort(__half x)
     return x.bits;
 }
 
-#endif
 #endif

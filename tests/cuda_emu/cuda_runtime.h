@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stands in for the CUDA toolkit's header of this name (README.md): CUDA C++ kernels as C++17, run by emu_block.c. */
-#ifndef CUDA_EMU_CUDA_RUNTIME_H
-#define CUDA_EMU_CUDA_RUNTIME_H
+#pragma once
 
 #ifndef __cplusplus
 #include "cuda_runtime_api.h"
@@ -96,5 +95,4 @@ static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_b
 
 #include "emu_device.h"
 
-#endif
 #endif

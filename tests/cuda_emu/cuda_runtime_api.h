@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stands in for the CUDA toolkit's header of this name where kernels run on a CPU (README.md). Names and meanings are those of
    the CUDA runtime API; what is not here is not emulated and does not compile. */
-#ifndef CUDA_EMU_CUDA_RUNTIME_API_H
-#define CUDA_EMU_CUDA_RUNTIME_API_H
+#pragma once
 
 #include <stddef.h>
 
@@ -152,6 +151,4 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulator's own interface: what kernels are compiled against beneath the CUDA names, and the switches for tests. */
-#ifndef CUDA_EMU_EMU_H
-#define CUDA_EMU_EMU_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -67,6 +66,4 @@ void emu_trap(const char *what) __attribute__((noreturn));
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What device code calls: barriers, warp collectives, atomics, intrinsics. Included by cuda_runtime.h alone. */
-#ifndef CUDA_EMU_DEVICE_H
-#define CUDA_EMU_DEVICE_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -122,5 +121,3 @@ template <typename T> static inline T atomicAdd(T *ptr, T value)
 }
 
 #include "emu_math.h"
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fibres: stacks that are switched here, with the sanitizers told. The calling OS thread's own stack is one too. */
-#ifndef CUDA_EMU_FIBRE_H
-#define CUDA_EMU_FIBRE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ void emu_fibre_leave(struct emu_fibre *to);
 
 /* Fills memory that contains a sanitizer's red zones. */
 void emu_fibre_poison(unsigned char *ptr, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the emulator's files share. One OS thread does everything; there is no locking. */
-#ifndef CUDA_EMU_INTERNAL_H
-#define CUDA_EMU_INTERNAL_H
+#pragma once
 
 #include "cuda_runtime_api.h"
 #include "emu.h"
@@ -100,5 +99,3 @@ static inline uint32_t emu_random_below(uint32_t n)
 
 /* Reports the fault and where the current thread is, and aborts. */
 _Noreturn void emu_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Intrinsics of device code that our kernels use. */
-#ifndef CUDA_EMU_MATH_H
-#define CUDA_EMU_MATH_H
+#pragma once
 
 static inline float rsqrtf(float x)
 {
@@ -44,5 +43,3 @@ static inline int max(int a, int b)
 {
     return a < b ? b : a;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA's short vectors that are used, with their real alignment, so that UBSan sees a misaligned load. */
-#ifndef CUDA_EMU_VECTOR_H
-#define CUDA_EMU_VECTOR_H
+#pragma once
 
 struct alignas(16) int4 {
     int x, y, z, w;
@@ -13,5 +12,3 @@ static inline int4 make_int4(int x, int y, int z, int w)
 {
     return int4{x, y, z, w};
 }
-
-#endif

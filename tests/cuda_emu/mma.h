@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvcuda::wmma, shape 16x16x16, half operands. Which lane holds which element deliberately differs from every GPU, so that
    code that relies on it fails. Products are summed in float from k = 0 to 15; a device's order and width are its own. */
-#ifndef CUDA_EMU_MMA_H
-#define CUDA_EMU_MMA_H
+#pragma once
 
 #include "cuda_fp16.h"
 
@@ -132,5 +131,3 @@ static inline void mma_sync(D &d, const A &a, const B &b, const C &c)
 
 } // namespace wmma
 } // namespace nvcuda
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See probe.cu. */
-#ifndef CUDA_EMU_PROBE_H
-#define CUDA_EMU_PROBE_H
+#pragma once
 
 #include "cuda_runtime_api.h"
 
@@ -25,5 +24,3 @@ void probe_multiply(float *x, int n, float value, cudaStream_t stream);
 void probe_faulty(enum probe_fault fault, float *x, int n, int n_threads, size_t shared_bytes,
                   cudaStream_t stream);
 cudaError_t probe_allow_shared(int bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the fake libraries need of the program that opens them: a kernel's place in a stream of the emulator, whose memory nothing
    else may touch. The program has it from fake_host.c. */
-#ifndef CUDA_FAKE_FAKE_H
-#define CUDA_FAKE_FAKE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ void fake_die(const char *what) __attribute__((noreturn));
 
 float fake_half_to_float(uint16_t bits);
 uint16_t fake_half_from_float(float value);
-
-#endif

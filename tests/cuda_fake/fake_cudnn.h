@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the fake cuDNN share. */
-#ifndef CUDA_FAKE_FAKE_CUDNN_H
-#define CUDA_FAKE_FAKE_CUDNN_H
+#pragma once
 
 #include <cudnn_graph.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ struct descriptor *child_of(const struct descriptor *desc, cudnnBackendAttribute
 bool fake_graph_is_fused(const struct descriptor *graph);
 bool fake_graph_is_fusable(const struct descriptor *graph);
 void fake_compute(void *work);
-
-#endif

@@ -18,9 +18,8 @@ mkdir -p "$tree/orchestrator/base" "$tree/orchestrator/codec" "$tree/orchestrato
 cp "$root/orchestrator/base/base.h" "$root/orchestrator/base/banned.h" "$tree/orchestrator/base/"
 # A header that includes upwards, has no licence line, does not compile alone and is too long.
 {
-    printf '#ifndef BASE_BAD_H\n#define BASE_BAD_H\n#include "codec/up.h"\nint bad(struct str text);\n'
+    printf '#pragma once\n#include "codec/up.h"\nint bad(struct str text);\n'
     yes 'extern int x;' | head -n 250
-    printf '#endif\n'
 } >"$tree/orchestrator/base/bad.h"
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <openssl/evp.h>\nint up(int a);\nint up(int a)\n{\n    if (a)\n        return 1;\n  return 0;\n}\nint freed(int a)\n{\n    CLEANUP(strbuf) struct strbuf text;\n    return a;\n}\n' \
     >"$tree/orchestrator/codec/up.c"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces NCCL's header for the emulated device's programs: written here, with the names, numbers and calls that dist/nccl*.c
    uses. The program itself is built with the real header. */
-#ifndef NCCL_FAKE_NCCL_H
-#define NCCL_FAKE_NCCL_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <limits.h>
@@ -59,5 +58,3 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
                            ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A machine for PTX: nvcc's output for the kernels, decoded from its text and run thread by thread on the CPU. Written from NVIDIA's
    manual "Parallel Thread Execution ISA", version 9.0. One OS thread does everything; nothing is freed before the program ends. */
-#ifndef PTX_PTX_H
-#define PTX_PTX_H
+#pragma once
 
 #include "base/map.h"
 #include "base/vec.h"
@@ -172,5 +171,3 @@ void ptx_add_global(struct ptx_range range); /* a module's own variable */
 void ptx_found(const struct ptx_insn *insn, const char *what);
 _Noreturn void ptx_die(const char *format, ...) PRINTF_LIKE(1, 2);
 #define PTX_STATUS 3
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test programs are in a folder below that of the programs built with them. */
-#ifndef TESTS_BUILT_NODE_H
-#define TESTS_BUILT_NODE_H
+#pragma once
 
 #include <libgen.h>
 #include <limits.h>
@@ -16,5 +15,3 @@ static inline void use_built_node(void)
         (void)setenv("REPERF_NODE", path, 0);
     }
 }
-
-#endif

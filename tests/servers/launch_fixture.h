@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch_make from the words of a command line: LAUNCHER NODES RANKS_PER_NODE X [NAME=VALUE...] -- ARGV... (X is the caller's).
    Nodes are called node1, node2, ...; LAUNCH_ADDRESSES: theirs, separated by commas. LAUNCH_JOB: the job's id; LAUNCH_LIMIT_S. */
-#ifndef TESTS_SERVERS_LAUNCH_FIXTURE_H
-#define TESTS_SERVERS_LAUNCH_FIXTURE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -87,5 +86,3 @@ static inline struct made launch_fixture(struct arena *arena, int argc, char **a
     made.n_jobs = jobs.n;
     return made;
 }
-
-#endif

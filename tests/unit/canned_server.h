@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server in a child process that answers the n-th connection's request with the n-th canned text, whatever the request, and
    writes the requests to a file. For tests that need every byte known; well-behaved servers are nginx's, in tests/integration. */
-#ifndef TESTS_UNIT_CANNED_SERVER_H
-#define TESTS_UNIT_CANNED_SERVER_H
+#pragma once
 
 #include "base/base.h"
 
@@ -106,5 +105,3 @@ static UNUSED const char *canned_url(const struct canned_server *server, const c
 {
     return arena_printf(&scratch_arena, "http://127.0.0.1:%d%s", server->port, path);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests on the emulated device: calls that must succeed, copies, and how far results may be off. */
-#ifndef UNIT_EMU_UNIT_H
-#define UNIT_EMU_UNIT_H
+#pragma once
 
 #include "unit.h"
 
@@ -22,5 +21,3 @@ static inline void *device_copy(const void *host, size_t bytes)
     OK(cudaMemcpy(ptr, host, bytes, cudaMemcpyHostToDevice));
     return ptr;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fake nodes: their jobs do at once what they were told to do. */
-#ifndef TESTS_UNIT_FAKE_NODES_H
-#define TESTS_UNIT_FAKE_NODES_H
+#pragma once
 
 #include "unit.h"
 
@@ -191,5 +190,3 @@ static UNUSED const struct remote_ops FAKE_OPS = {.ask = fake_ask,
                                                   .forget = fake_forget,
                                                   .abort = fake_abort,
                                                   .free = fake_free};
-
-#endif

@@ -2,8 +2,7 @@
 /* An interpreter of plans: the calls of a graph with their streams and events, and the place of every value. It trusts neither the
    scheduler nor the planner: which call is done before which begins follows from streams and events, as a relation between all pairs
    of calls; every two uses of one value, and every two values in the same memory, are checked against it. Nothing is run. */
-#ifndef UNIT_PLAN_CHECK_H
-#define UNIT_PLAN_CHECK_H
+#pragma once
 
 #include "plan_uses.h"
 
@@ -168,5 +167,3 @@ static inline int plan_check_run(const struct graph *graph, const struct memplan
     free(check.uses);
     return check.n_faults;
 }
-
-#endif

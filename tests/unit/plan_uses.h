@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The relations that plan_check.h needs: which call is done before which begins, by streams and events, and which calls use each
    value. */
-#ifndef UNIT_PLAN_USES_H
-#define UNIT_PLAN_USES_H
+#pragma once
 
 #include "base/base.h"
 
@@ -141,5 +140,3 @@ static inline void list_uses(struct plan_check *check)
     }
     free(seen);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the ranks of a test's job meet. */
-#ifndef TESTS_UNIT_RANK_PORT_H
-#define TESTS_UNIT_RANK_PORT_H
+#pragma once
 
 #include "unit.h"
 
@@ -33,5 +32,3 @@ static inline int rank_port(void)
     fail_msg("no free port");
     return -1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run on fake nodes, whose clock advances by itself. */
-#ifndef TESTS_UNIT_RUN_STAGE_H
-#define TESTS_UNIT_RUN_STAGE_H
+#pragma once
 
 #include "unit.h"
 
@@ -187,5 +186,3 @@ static void put_jobs(struct stage *stage, enum fake_way way)
         stage->n_at_once++;
     }
 }
-
-#endif

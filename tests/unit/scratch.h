@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A scratch folder of a test program, removed at the end, and an arena for what it reads. Helpers abort the program on
    failure: a test whose set-up fails says nothing about the code. */
-#ifndef TESTS_UNIT_SCRATCH_H
-#define TESTS_UNIT_SCRATCH_H
+#pragma once
 
 #include "base/base.h"
 
@@ -106,5 +105,3 @@ static UNUSED int scratch_group_end(void **state UNUSED)
 {
     return scratch_end();
 }
-
-#endif

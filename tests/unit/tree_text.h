@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A list of files in memory, read by the list reader. */
-#ifndef TESTS_TREE_TEXT_H
-#define TESTS_TREE_TEXT_H
+#pragma once
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,5 +24,3 @@ static inline int tree_text_read(tree_text_fn read, struct arena *arena, struct 
     close(fd);
     return rc;
 }
-
-#endif

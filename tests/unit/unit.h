@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program of unit tests. TEST(what_holds) { ... } defines a test and enters it, so that its name is said once; main runs them in the order of the
    file. */
-#ifndef TESTS_UNIT_UNIT_H
-#define TESTS_UNIT_UNIT_H
+#pragma once
 
 #include "base/base.h"
 
@@ -128,6 +127,4 @@ int main(void)
 {
     return unit_run();
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tars made byte by byte, and unpack_tree run on them, for the test_unpack programs. */
-#ifndef TESTS_UNIT_UNPACK_FIXTURE_H
-#define TESTS_UNIT_UNPACK_FIXTURE_H
+#pragma once
 
 #include "unit.h"
 
@@ -181,5 +180,3 @@ static UNUSED int end(void **state)
     strbuf_release(&differences);
     return scratch_group_end(state);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the engine's tests share: a network on the CPU backend, filled with numbers away from kinks. */
-#ifndef UNIT_WL_FIXTURE_H
-#define UNIT_WL_FIXTURE_H
+#pragma once
 
 #include "unit.h"
 
@@ -191,5 +190,3 @@ static inline double rel_error(const double *a, const double *b, int64_t count)
     double norm = norm_of(b, count);
     return sqrt(sum) / (norm > 0.0 ? norm : 1.0);
 }
-
-#endif

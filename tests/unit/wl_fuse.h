@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuses everything that a library supports; counts what all calls of a graph move. */
-#ifndef UNIT_WL_FUSE_H
-#define UNIT_WL_FUSE_H
+#pragma once
 
 #include "graph/fuse.h"
 #include "graph/traffic.h"
@@ -30,5 +29,3 @@ static UNUSED struct traffic traffic_of_graph(const struct graph *graph, memplan
     }
     return total;
 }
-
-#endif

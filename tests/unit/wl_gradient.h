@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A graph's gradient, in double, against central differences of the loss: in every single coordinate where the graph is small,
    along random directions where it is a whole network. */
-#ifndef UNIT_WL_GRADIENT_H
-#define UNIT_WL_GRADIENT_H
+#pragma once
 
 #include "wl_fixture.h"
 
@@ -144,5 +143,3 @@ static inline uint64_t digest_of(const struct fixture *f, int value)
     }
     return hash;
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* Small packed datasets written by hand after data/shard.h, independently of reperf-pack, so that reader and writer check
    each other through the format alone. Every pixel and token follows from its place: pack_pixel, pack_label,
    pack_token. */
-#ifndef UNIT_WL_PACK_H
-#define UNIT_WL_PACK_H
+#pragma once
 
 #include "scratch.h"
 
@@ -174,5 +173,3 @@ static UNUSED void hand_write(const struct hand_pack *pack, const char *folder)
     strbuf_add_z(&json, "]}\n");
     scratch_write(fs_join(&scratch_arena, folder, PACK_NAME), strbuf_str(&json));
 }
-
-#endif

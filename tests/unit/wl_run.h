@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training runs in this process, with a clock of their own. */
-#ifndef UNIT_WL_RUN_H
-#define UNIT_WL_RUN_H
+#pragma once
 
 #include "unit.h"
 
@@ -93,5 +92,3 @@ static UNUSED void holds(const char *text, const char *part)
         fail_msg("%s\nis without %s", text, part);
     }
 }
-
-#endif

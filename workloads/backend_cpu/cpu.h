@@ -2,8 +2,7 @@
 /* The CPU backend: plain C with OpenMP, float and double. Every sum is in double, but attention's of float. In double it is the
    oracle the other backends are checked against; it is what runs where there is no GPU. Activations are stored as PyTorch has them
    (NCHW). */
-#ifndef BACKEND_CPU_CPU_H
-#define BACKEND_CPU_CPU_H
+#pragma once
 
 #include "backend_cpu/gemm.h"
 #include "core/kernel.h"
@@ -90,5 +89,3 @@ void onednn_run(void *engine, const struct kernel_args *args);
 /* K_LINEAR_* but for dbias: no plan, no engine. */
 bool onednn_is_linear(enum kernel_id id);
 void onednn_linear(const struct cpu *cpu, const struct kernel_args *args);
-
-#endif

@@ -2,8 +2,7 @@
 /* Matrix product in double: C (m, n) = A (m, k) B (k, n). The operands are never stored: callbacks pack small panels of
    them (a convolution gathers its windows there), another receives the finished tile. Every element of C is one sum over
    k in one fixed order, computed by one thread: the result does not depend on the number of threads. */
-#ifndef BACKEND_CPU_GEMM_H
-#define BACKEND_CPU_GEMM_H
+#pragma once
 
 #include "base/base.h"
 
@@ -39,5 +38,3 @@ gemm_micro_fn gemm_micro_best(void);
 
 int64_t gemm_workspace_bytes(int n_threads);
 void gemm_run(const struct gemm *gemm, gemm_micro_fn micro, int n_threads, void *workspace);
-
-#endif

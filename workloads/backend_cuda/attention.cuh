@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the attention kernels have in common: where a head of a sequence lies, which probabilities dropout keeps. Letters: i a query, j a key, s their
    number, d the width of a head. */
-#ifndef BACKEND_CUDA_ATTENTION_CUH
-#define BACKEND_CUDA_ATTENTION_CUH
+#pragma once
 
 #include "backend_cuda/hash.cuh"
 #include "backend_cuda/rows.cuh"
@@ -88,5 +87,3 @@ static inline struct attention_span attention_span_of(const struct kernel_args *
     span.kept = (float)(1.0 / (1.0 - g->dropout.rate));
     return span;
 }
-
-#endif

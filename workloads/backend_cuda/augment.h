@@ -2,8 +2,7 @@
 /* A batch of images cropped, scaled, mirrored and normalised on the device, from bytes to the network's input: what data/resample.h
    does on the CPU, from the same whole numbers (struct augment_plan of data/augment.h, which this room may not include). images.c
    brings the bytes here. */
-#ifndef BACKEND_CUDA_AUGMENT_H
-#define BACKEND_CUDA_AUGMENT_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 
@@ -36,5 +35,3 @@ int64_t cuda_augment_workspace(const struct augment_batch *batch);
 /* out (n, 3, height, width) as an image of the backend's type; labels (n, height, width) int64, or NULL. */
 void cuda_augment(struct cuda *cuda, const struct augment_batch *batch, void *workspace, void *out,
                   int64_t *labels);
-
-#endif

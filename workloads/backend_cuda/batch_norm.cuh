@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What batch norm's forward and backward kernels share. Their result must agree bit for bit where backward recomputes the ReLU's
    mask from x: only bn_value computes it. */
-#ifndef BACKEND_CUDA_BATCH_NORM_CUH
-#define BACKEND_CUDA_BATCH_NORM_CUH
+#pragma once
 
 #include "backend_cuda/vec.cuh"
 
@@ -44,5 +43,3 @@ static inline int64_t bn_scratch(const struct rows_plan *plan, int64_t stored)
 {
     return 2 * stored * (plan->n_blocks + 1);
 }
-
-#endif

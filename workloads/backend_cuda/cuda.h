@@ -8,8 +8,7 @@
 
    Errors stick, as in a graph: the first one is in `err`, later calls do nothing, and the caller checks it before it
    uses a number (struct backend_async, check and collect). One thread. */
-#ifndef BACKEND_CUDA_CUDA_H
-#define BACKEND_CUDA_CUDA_H
+#pragma once
 
 #include "backend_cuda/plans.h"
 #include "core/plan_book.h"
@@ -155,5 +154,3 @@ void cuda_unprepare(void *self, struct kernel_args *args);
 void cuda_run(void *self, const struct kernel_args *args);
 MUST_CHECK int cuda_compare(void *self, const struct forms *forms, enum form_choice *ret_choice,
                             struct form_times *ret_times, struct err *err);
-
-#endif

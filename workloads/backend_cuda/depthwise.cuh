@@ -6,8 +6,7 @@
    each row of the input is read once for the three output rows that it contributes to, because the thread keeps three
    sums. The columns to the left and right come from the L2 cache, where the neighbouring threads' reads have put them.
    Four channels, not 16 bytes: the nine filter elements of eight would take 72 registers. */
-#ifndef BACKEND_CUDA_DEPTHWISE_CUH
-#define BACKEND_CUDA_DEPTHWISE_CUH
+#pragma once
 
 #include "backend_cuda/vec.cuh"
 
@@ -120,5 +119,3 @@ static __device__ inline void load_taps(const T *in, const struct dw &d, const s
         }
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Can this build run on that device? Pure: the facts found go in, one clear message comes out. */
-#ifndef BACKEND_CUDA_DEVICE_FIT_H
-#define BACKEND_CUDA_DEVICE_FIT_H
+#pragma once
 
 #include "base/err.h"
 
@@ -28,5 +27,3 @@ void device_driver_version(const char *text, char *ret_version, size_t size);
 
 /* Code for 8.0 runs on 8.6, but not on 9.0 and not on 7.5. */
 bool device_runs(const char *archs, int major, int minor);
-
-#endif

@@ -8,8 +8,7 @@
    cuda->has_tf32.
 
    Everything runs on the call's stream and can be captured. One thread. */
-#ifndef BACKEND_CUDA_DNN_H
-#define BACKEND_CUDA_DNN_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 #include "backend_cuda/plans.h"
@@ -33,5 +32,3 @@ void dnn_unprepare(struct cuda *cuda, struct kernel_args *args);
 
 /* One function for all ids, as struct backend's run; self is the struct cuda. A failure goes into cuda->err. */
 void dnn_run(void *self, const struct kernel_args *args);
-
-#endif

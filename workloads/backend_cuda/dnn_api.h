@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of cuDNN that are used, found at run time (core/load.h), and its errors as ours. Private to dnn*.c. */
-#ifndef BACKEND_CUDA_DNN_API_H
-#define BACKEND_CUDA_DNN_API_H
+#pragma once
 
 #include "core/load.h"
 
@@ -32,5 +31,3 @@ void dnn_api_close(struct dnn_api *api);
 /* Sets an unset err to "cudnn: WHAT: the library's own text"; an err that is set stays. */
 void dnn_api_error(const struct dnn_api *api, cudnnStatus_t status, const char *what,
                    struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engines that cuDNN has for a graph: from its heuristics, or rebuilt from the name of an earlier choice. Private to
    dnn*.c. */
-#ifndef BACKEND_CUDA_DNN_ENGINE_H
-#define BACKEND_CUDA_DNN_ENGINE_H
+#pragma once
 
 #include "backend_cuda/dnn_graph.h"
 #include "backend_cuda/plans.h"
@@ -57,5 +56,3 @@ MUST_CHECK int dnn_engine_named(const struct dnn_device *device, const struct dn
                                 const struct dnn_rules *rules, const char *name,
                                 struct dnn_engine *ret_engine, struct err *err);
 void dnn_engine_release(const struct dnn_api *api, struct dnn_engine *engine);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A call as cuDNN's graph API wants it: tensors with numbers, operations between them, and where each tensor's memory comes from
    when it runs. Private to dnn*.c. */
-#ifndef BACKEND_CUDA_DNN_GRAPH_H
-#define BACKEND_CUDA_DNN_GRAPH_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 #include "backend_cuda/dnn_api.h"
@@ -58,5 +57,3 @@ struct dnn_graph {
 MUST_CHECK int dnn_graph_make(struct dnn_graph *graph, const struct dnn_api *api,
                               cudnnHandle_t handle, const struct dnn_call *call, struct err *err);
 void dnn_graph_release(struct dnn_graph *graph);
-
-#endif

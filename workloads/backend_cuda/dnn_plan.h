@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What dnn.c and dnn_choose.c share. Private to dnn*.c. */
-#ifndef BACKEND_CUDA_DNN_PLAN_H
-#define BACKEND_CUDA_DNN_PLAN_H
+#pragma once
 
 #include "backend_cuda/dnn_engine.h"
 
@@ -51,5 +50,3 @@ bool dnn_sums_vary(const struct dnn_call *call);
 
 /* Creates the plan of plan->call: an earlier run's choice, the fastest, or the library's first. On failure plan is as good as empty. */
 MUST_CHECK int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The decision of dropout_keeps (core/geom.h) on the device: the same for every element. */
-#ifndef BACKEND_CUDA_HASH_CUH
-#define BACKEND_CUDA_HASH_CUH
+#pragma once
 
 #include "backend_cuda/launch.cuh"
 
@@ -32,5 +31,3 @@ static inline uint64_t dropout_threshold(double rate)
 {
     return (uint64_t)ceil(rate * 9007199254740992.0);
 }
-
-#endif

@@ -5,8 +5,7 @@
    A channel vector (gamma, mean, ...) has as many
    floats as an image has stored channels; those past C are 0. If there is a function NAME_workspace, it says how much
    args->workspace the call needs; calls that may run at the same time (on different streams) need workspaces of their own. */
-#ifndef BACKEND_CUDA_KERNELS_H
-#define BACKEND_CUDA_KERNELS_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 
@@ -91,5 +90,3 @@ int64_t cuda_depthwise_workspace(const struct cuda *cuda, const struct kernel_ar
 void cuda_depthwise_fwd(void *self, const struct kernel_args *args);
 void cuda_depthwise_bwd_data(void *self, const struct kernel_args *args);
 void cuda_depthwise_bwd_weight(void *self, const struct kernel_args *args);
-
-#endif

@@ -2,8 +2,7 @@
 /* What every .cu file of this room starts with. Kernels are launched by CUDA_LAUNCH only, so that the same source also
    runs on a CPU, where tests/cuda_emu replaces the runtime's headers. A kernel name with a comma in it needs
    parentheses: CUDA_LAUNCH((add<float, 4>), grid, block, 0, stream, x). */
-#ifndef BACKEND_CUDA_LAUNCH_CUH
-#define BACKEND_CUDA_LAUNCH_CUH
+#pragma once
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -26,5 +25,3 @@ extern "C" {
 
 /* In the host function that launched: the first failed launch sticks. */
 #define CUDA_LAUNCHED(cuda) cuda_ok((cuda), cudaGetLastError(), __func__)
-
-#endif

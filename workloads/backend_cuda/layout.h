@@ -6,8 +6,7 @@ tensor is packed in the order of its shape, half precision as float. On the devi
 (N, H, W, C'), a filter (K, C, R, S) as (K', R, S, C'), a depthwise one (K, 1, R, S) as (R, S, K'), a channel vector (C)
 as (C'), rows (R, C) as (R, C'), a table (K, C) as (K', C), everything else as its shape says, where X' is X rounded up
 to the backend's channel_pad. The padding is zero. */
-#ifndef BACKEND_CUDA_LAYOUT_H
-#define BACKEND_CUDA_LAYOUT_H
+#pragma once
 
 #include "core/tensor.h"
 
@@ -32,5 +31,3 @@ void layout_pack(const struct layout *layout, const void *host, int64_t first, i
 /* The way back; the padding is dropped. */
 void layout_unpack(const struct layout *layout, const void *piece, int64_t first, int64_t count,
                    void *host);
-
-#endif

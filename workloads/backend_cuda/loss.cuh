@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the loss kernels share: a sum of losses and a count of labels over the grid, and the softmax of a row by a block, in a fixed order. */
-#ifndef BACKEND_CUDA_LOSS_CUH
-#define BACKEND_CUDA_LOSS_CUH
+#pragma once
 
 #include "backend_cuda/vec.cuh"
 
@@ -144,5 +143,3 @@ static inline int loss_blocks(const struct cuda *cuda, int64_t items, int64_t it
     int64_t wanted = (items + items_per_block - 1) / items_per_block;
     return (int)(wanted < most ? wanted : most);
 }
-
-#endif

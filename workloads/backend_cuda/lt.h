@@ -3,8 +3,7 @@
    x (N, C), w (K, C), y (N, K) lie as their shapes say, nothing rounded up; but with geom.linear.is_rounded the product is made with
    K rounded up, zeros of w and the bias included, so that each row of y begins at 16 bytes. DT_F32 (full precision unless cuda->has_tf32), or
    DT_F16 with sums in float. Everything runs on the call's stream and can be captured. One thread. */
-#ifndef BACKEND_CUDA_LT_H
-#define BACKEND_CUDA_LT_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 #include "backend_cuda/plans.h"
@@ -17,5 +16,3 @@ MUST_CHECK int lt_prepare(struct cuda *cuda, struct kernel_args *args, struct er
 void lt_unprepare(struct cuda *cuda, struct kernel_args *args);
 void lt_run(void *self, const struct kernel_args *args);
 struct plan_info lt_plan_info(const struct kernel_args *args);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of cuBLASLt that are used, found at run time (core/load.h), and its errors as ours. Private to lt*.c. */
-#ifndef BACKEND_CUDA_LT_API_H
-#define BACKEND_CUDA_LT_API_H
+#pragma once
 
 #include "core/load.h"
 
@@ -35,5 +34,3 @@ void lt_api_close(struct lt_api *api);
 /* Sets an unset err to "cublaslt: WHAT: the library's own text"; an err that is set stays. */
 void lt_api_error(const struct lt_api *api, cublasStatus_t status, const char *what,
                   struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lt.c and lt_choose.c share: a linear layer as cuBLASLt sees it, and one way to perform it. Private to lt*.c. */
-#ifndef BACKEND_CUDA_LT_PLAN_H
-#define BACKEND_CUDA_LT_PLAN_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 #include "backend_cuda/lt_api.h"
@@ -68,5 +67,3 @@ int64_t lt_sum_bytes(const struct lt_problem *problem);
 
 /* Sets plan->way and plan->info: an earlier run's choice, the fastest, or the library's first. */
 MUST_CHECK int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What memory.c and images.c share: copies from the host to the device during a step. One thread. */
-#ifndef BACKEND_CUDA_MEMORY_H
-#define BACKEND_CUDA_MEMORY_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 
@@ -37,5 +36,3 @@ void cuda_images_close(struct cuda *cuda);
 
 /* No more than n images in a group: for tests, whose images would all be one. */
 void cuda_images_set_group(struct cuda *cuda, int64_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The optimiser of core/optim.h on the device, for all parameters at once: optim.c has the tables, optim.cu the kernels. A segment
    is cut into chunks; a block of threads does one. */
-#ifndef BACKEND_CUDA_OPTIM_CUDA_H
-#define BACKEND_CUDA_OPTIM_CUDA_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 
@@ -47,5 +46,3 @@ void cuda_fill_optim(struct backend *backend);
 void optim_set_lr(struct cuda *cuda, struct opt_state *state, double lr);
 void optim_add_gradients(struct cuda *cuda, const struct opt_args *args, bool is_first);
 void optim_update(struct cuda *cuda, const struct opt_args *args);
-
-#endif

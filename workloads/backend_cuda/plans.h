@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What dnn.h and lt.h have in common: how a plan for a call is chosen, and what is reported of it. A plan is one of a library's
    ways to perform a call: an engine with its settings. */
-#ifndef BACKEND_CUDA_PLANS_H
-#define BACKEND_CUDA_PLANS_H
+#pragma once
 
 #include "core/kernel.h"
 
@@ -37,5 +36,3 @@ struct plan_info {
     bool is_deterministic;
     bool is_compiled; /* compiled when the plan was made, not delivered with the library */
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source and destination pixels of a bilinear upsampling, in whole numbers: the rules of struct resize_geom without rounding. */
-#ifndef BACKEND_CUDA_RESIZE_CUH
-#define BACKEND_CUDA_RESIZE_CUH
+#pragma once
 
 #include "backend_cuda/launch.cuh"
 
@@ -73,5 +72,3 @@ static __host__ __device__ inline void touched(const struct axis &axis, int in, 
     *ret_first = first > 0 ? first : 0;
     *ret_last = last < axis.n_out ? last : axis.n_out;
 }
-
-#endif

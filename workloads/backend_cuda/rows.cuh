@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the row kernels share. Rows are stored without padding: where a row is no whole number of vectors, elements are read one by
    one. */
-#ifndef BACKEND_CUDA_ROWS_CUH
-#define BACKEND_CUDA_ROWS_CUH
+#pragma once
 
 #include "backend_cuda/vec.cuh"
 
@@ -70,5 +69,3 @@ static __global__ void __launch_bounds__(THREADS) sum_parts(struct part_sums<T> 
         store_one(&s.out[side][column - side * s.half], sum, s.has_sum[side]);
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work that the libraries leave to us: adding a gradient that was computed elsewhere, and summing a bias's gradient. */
-#ifndef BACKEND_CUDA_SUMS_H
-#define BACKEND_CUDA_SUMS_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 
@@ -28,5 +27,3 @@ struct column_sum_args {
 };
 int64_t cuda_column_sum_bytes(int64_t rows, int64_t columns);
 void cuda_column_sum(struct cuda *cuda, const struct column_sum_args *args);
-
-#endif

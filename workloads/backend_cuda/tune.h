@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times several ways to perform a call on buffers of its size, in turn, each with a cold L2 cache, and selects the fastest. Allocates
    device memory while it works and frees it: to be called before a network's memory is allocated. */
-#ifndef BACKEND_CUDA_TUNE_H
-#define BACKEND_CUDA_TUNE_H
+#pragma once
 
 #include "backend_cuda/cuda.h"
 
@@ -29,5 +28,3 @@ MUST_CHECK int tune_choose(const struct tune *tune, int64_t *ret_ns, int *ret_be
 
 /* The median of n >= 1 numbers, which it sorts; of an even number the lower one. */
 int64_t tune_median(int64_t *values, int n);
-
-#endif

@@ -4,8 +4,7 @@
 
    An image is (N*H*W rows, channels); a row holds cv vectors of LANES<T> channels, the last of them filled up with zeros.
    Vectors of channels (gamma, mean, ...) are float and filled up likewise. Vectors of an image are counted in 32 bits: 64 GiB. */
-#ifndef BACKEND_CUDA_VEC_CUH
-#define BACKEND_CUDA_VEC_CUH
+#pragma once
 
 #include "backend_cuda/launch.cuh"
 
@@ -222,5 +221,3 @@ static __device__ inline void sum_lines(float *value, float *shared, const struc
     }
     __syncthreads();
 }
-
-#endif

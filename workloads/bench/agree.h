@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether two programs compute the same from the same numbers: the outputs of --check, ours and a rival's. */
-#ifndef BENCH_AGREE_H
-#define BENCH_AGREE_H
+#pragma once
 
 #include "core/safetensors.h"
 
@@ -31,5 +30,3 @@ MUST_CHECK int agree_loss(const struct st_file *file, double *ret_loss, struct e
 /* Both files must have a loss and the same gradients. ERR_PARSE. */
 MUST_CHECK int agree(const struct st_file *ours, const struct st_file *theirs,
                      const struct agree_limits *limits, struct agreement *ret, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reperf-bench: its options and its results. */
-#ifndef BENCH_BENCH_H
-#define BENCH_BENCH_H
+#pragma once
 
 #include "bench/agree.h"
 #include "bench/floor.h"
@@ -130,5 +129,3 @@ MUST_CHECK int bench_write_result(const struct bench *bench, struct err *err);
 MUST_CHECK int bench_print_table(const struct bench *bench, struct err *err);
 
 const char *bench_verdict(const struct bench *bench, const struct bench_program *program);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metric lines (core/mlog.h), read back. */
-#ifndef BENCH_EVENT_H
-#define BENCH_EVENT_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -21,5 +20,3 @@ struct event {
 /* A line that is no JSON object with an event in it is an error. */
 MUST_CHECK int event_read(struct arena *arena, struct str line, struct event *ret_event,
                           struct err *err);
-
-#endif

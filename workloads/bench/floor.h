@@ -8,8 +8,7 @@
    and its sums are a pass each, and only a sum applies it; other element-wise operations cost nothing extra; sums of
    several terms, including upsampled ones, are one pass; concatenated channels are written in place. A mask costs what
    it is computed from. Weights are moved once a use, and by the optimiser. Channels are not rounded up. */
-#ifndef BENCH_FLOOR_H
-#define BENCH_FLOOR_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -34,5 +33,3 @@ void floor_of_graph(struct arena *arena, const struct graph *graph, int n_moment
 
 /* Each part takes the longer of its two times; seconds. */
 double floor_seconds(const struct floor_count *count, double flops_per_s, double bytes_per_s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Peak rates of GPUs by their data sheets: what a measured time is compared with. */
-#ifndef BENCH_PEAKS_H
-#define BENCH_PEAKS_H
+#pragma once
 
 #include "base/str.h"
 
@@ -23,5 +22,3 @@ bool peak_fuses_norms(const struct peak *peak);
 
 /* The idx-th, NULL past the last. */
 const struct peak *peak_at(int idx);
-
-#endif

@@ -2,8 +2,7 @@
 /* One program of a bench: this project's own or a rival's. All run at the same time, but each computes only in its turn: it
    prepares itself, prints run_start, and then makes some steps for each line it is sent (reperf-train --turn; competitors/peer.py).
    Its lines are kept byte for byte in a log. One thread drives all of them. */
-#ifndef BENCH_RIVAL_H
-#define BENCH_RIVAL_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -87,5 +86,3 @@ static inline bool rival_is_timed(const struct rival *rival)
 }
 
 const char *rival_state_name(enum rival_state state);
-
-#endif

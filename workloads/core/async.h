@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an asynchronous backend adds to core/kernel.h: streams and events, a step recorded as a program, marks that tell when it was
    done, concurrent copies, and other ranks' devices. */
-#ifndef CORE_ASYNC_H
-#define CORE_ASYNC_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "core/comm.h"
@@ -80,5 +79,3 @@ struct backend_async {
     /* A text that identifies this device among all devices of all machines. */
     void (*identify)(void *self, char *ret_text, size_t size);
 };
-
-#endif

@@ -6,8 +6,7 @@
    Every rank calls the same operations in the same order with the same sizes. The first failure sticks, as in a graph:
    it is in `err`, every later operation returns at once and leaves its data as it is, and the caller checks `err`
    before it uses a number. Sums have a fixed order: the same bits on every rank and in every run with as many ranks. */
-#ifndef CORE_COMM_H
-#define CORE_COMM_H
+#pragma once
 
 #include "core/tensor.h"
 
@@ -80,5 +79,3 @@ void comm_device_count(struct comm *comm);
 
 /* After a failure, before the device's memory is freed. */
 void comm_device_abort(struct comm *comm);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two lists of calls for the same part of a step, one plain and one fused: a backend says which is faster (struct
    backend, compare). Values only. */
-#ifndef CORE_FORMS_H
-#define CORE_FORMS_H
+#pragma once
 
 #include "core/kernel.h"
 
@@ -29,5 +28,3 @@ struct forms {
 struct form_times {
     int64_t plain_ns, fused_ns; /* medians; 0: not timed, or kept from an earlier run */
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The geometry of a call, fully resolved, so that a kernel needs no shapes. Letters: core/kernel.h. */
-#ifndef CORE_GEOM_H
-#define CORE_GEOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -134,5 +133,3 @@ union geom {
     struct attention_geom attention;
     struct gather_geom gather;
 };
-
-#endif

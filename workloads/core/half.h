@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* IEEE 754 binary16 on a host that has no type for it: bits to float and back, rounding to nearest, ties to even. */
-#ifndef CORE_HALF_H
-#define CORE_HALF_H
+#pragma once
 
 #include "base/base.h"
 
@@ -9,5 +8,3 @@ float half_to_float(uint16_t bits);
 
 /* Too large becomes infinity, a NaN stays one. */
 uint16_t half_from_float(float value);
-
-#endif

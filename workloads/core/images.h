@@ -2,8 +2,7 @@
 /* A batch of images as bytes in the host's memory, and what to crop out of each: a device turns it into a network's input by itself
    (struct backend_async, images_async). The whole numbers are those of data/augment.h, struct augment_plan, with the same meaning;
    this room may not include it. Values only: nothing here owns memory. */
-#ifndef CORE_IMAGES_H
-#define CORE_IMAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct image_place {
     void *staging, *device;
     int64_t bytes;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SIGINT and SIGTERM set a number that loops check between kernel calls. */
-#ifndef CORE_INTERRUPT_H
-#define CORE_INTERRUPT_H
+#pragma once
 
 #include <signal.h>
 
@@ -9,5 +8,3 @@
    process's first thread, before there is another. Returns the signal's number, 0 until there is one; valid as long as the
    process. */
 const volatile sig_atomic_t *interrupt_catch(void);
-
-#endif

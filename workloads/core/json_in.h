@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A strict JSON reader for documents whose form is known: the caller asks for what must come next, and anything else is
    an error with its byte offset. Never recurses. Keys and texts are copied into the arena. */
-#ifndef CORE_JSON_IN_H
-#define CORE_JSON_IN_H
+#pragma once
 
 #include "base/str.h"
 
@@ -41,5 +40,3 @@ MUST_CHECK int json_in_skip(struct json_in *in, struct arena *arena, struct err 
 
 /* Only blanks may follow. */
 MUST_CHECK int json_in_end(struct json_in *in, struct err *err);
-
-#endif

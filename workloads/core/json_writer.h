@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes one JSON document into a strbuf, keys in the order of the calls: equal data, equal bytes. Numbers must be finite.
    The caller follows the grammar (a key before each value of an object); commas are added here. */
-#ifndef CORE_JSON_WRITER_H
-#define CORE_JSON_WRITER_H
+#pragma once
 
 #include "base/strbuf.h"
 
@@ -25,5 +24,3 @@ void json_out_f64(struct json_out *out, double value);
 void json_out_put_text(struct json_out *out, const char *key, const char *text);
 void json_out_put_i64(struct json_out *out, const char *key, int64_t value);
 void json_out_put_f64(struct json_out *out, const char *key, double value);
-
-#endif

@@ -5,8 +5,7 @@
    Letters: N batch, C channels, H W height and width, K output channels, R S filter height and width, G groups. Logical
    order is that of PyTorch (N, C, H, W), (K, C/G, R, S); a backend may store activations otherwise (NHWC, padded
    channels) because it alone sizes them (tensor_bytes) and moves them from and to the host (upload, download). */
-#ifndef CORE_KERNEL_H
-#define CORE_KERNEL_H
+#pragma once
 
 #include "core/async.h"
 #include "core/comm.h"
@@ -156,5 +155,3 @@ struct backend {
     void (*update)(void *self, const struct opt_args *args);
     struct backend_async async;
 };
-
-#endif

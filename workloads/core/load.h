@@ -2,8 +2,7 @@
 /* Shared libraries that are opened when they are needed, not when the program starts, so that one build runs with and without them:
    cuDNN, cuBLASLt, NCCL. Versions are checked; if a library is missing, too old, of another major version or incomplete, one message
    lists every place tried. */
-#ifndef CORE_LOAD_H
-#define CORE_LOAD_H
+#pragma once
 
 #include "base/err.h"
 
@@ -48,5 +47,3 @@ void load_close(struct load *load); /* an empty one is allowed */
 /* 91900: "9.19.0" */
 #define LOAD_VERSION_MAX 24
 void load_version_text(int version, char *text);
-
-#endif

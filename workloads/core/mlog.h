@@ -2,8 +2,7 @@
 /* Metric lines: the output of a run, one JSON object a line on stdout, keys in this order. They are read like any other
    log (manifests/formats/), so a changed key is a changed format. One thread writes. A line is one write(2): lines of
    several ranks on one pipe do not mix. Of several ranks rank 0 prints for the job; the others print only fatal. */
-#ifndef CORE_MLOG_H
-#define CORE_MLOG_H
+#pragma once
 
 #include "core/tensor.h"
 
@@ -182,5 +181,3 @@ NORETURN void fatal_stop(int rank, const char *device, const char *where, const 
 #define FATAL_TEXT(x) #x
 #define FATAL_LINE(x) FATAL_TEXT(x)
 #define FATAL_WHERE   __FILE__ ":" FATAL_LINE(__LINE__)
-
-#endif

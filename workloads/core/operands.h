@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The places of operands in kernel_args.in and .out, for the kernels that have more than two: what core/kernel.h lists, by name. NAME_IN
    is a place of in, NAME_OUT one of out. What kernels have in common lies at the same place in all of them. */
-#ifndef CORE_OPERANDS_H
-#define CORE_OPERANDS_H
+#pragma once
 
 /* K_CONV_FWD, K_LINEAR_FWD; K_CONV_STATS_FWD has scale and shift for a bias, and two sums. */
 enum { FWD_X_IN, FWD_W_IN, FWD_BIAS_IN, FWD_SCALE_IN = 2, FWD_SHIFT_IN };
@@ -90,5 +89,3 @@ enum {
 };
 
 #define OPERAND_BIT(place) (1U << (place))
-
-#endif

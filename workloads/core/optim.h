@@ -20,8 +20,7 @@
              torch.optim.AdamW has it.
 
    Padding that a backend adds to a tensor is 0 in parameters and gradients: both leave it 0. */
-#ifndef CORE_OPTIM_H
-#define CORE_OPTIM_H
+#pragma once
 
 #include "core/tensor.h"
 
@@ -110,5 +109,3 @@ struct opt_state opt_state_start(const struct opt_rule *rule);
    tests. */
 void opt_state_advance(struct opt_state *state, const struct opt_rule *rule, bool found_inf,
                        double grad_norm);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The choices that one program knows: those made now and those of earlier runs (core/plan_cache.h), by call. What a choice depends on
    beside the call, the book's `about`, begins every key of the folder. As text, one rank's choices serve others with an equal device. */
-#ifndef CORE_PLAN_BOOK_H
-#define CORE_PLAN_BOOK_H
+#pragma once
 
 #include "base/strbuf.h"
 #include "core/plan_cache.h"
@@ -31,5 +30,3 @@ void plan_book_put(struct plan_book *book, const char *call, const struct plan_c
 /* All that were found or put, each as a line: time, plan and call, with tabs between them; and reading it. */
 void plan_book_write(const struct plan_book *book, struct strbuf *text);
 MUST_CHECK int plan_book_read(struct plan_book *book, struct str text, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* Which of a library's plans was chosen for a call, kept in files from run to run: FOLDER/SHA-256 OF THE KEY.json. The key states
    everything that a choice depends on: library and version, device, call. A file that is damaged, of another form or of another key is
    ignored: a note is logged, and the next choice overwrites it. Files are replaced whole; several processes may share a folder. */
-#ifndef CORE_PLAN_CACHE_H
-#define CORE_PLAN_CACHE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -31,5 +30,3 @@ void plan_cache_put(const char *folder, const char *key, const struct plan_choic
 MUST_CHECK int plan_cache_parse(struct arena *arena, struct str text, const char *key,
                                 struct plan_choice *ret_choice, struct err *err);
 char *plan_cache_path(struct arena *arena, const char *folder, const char *key);
-
-#endif

@@ -3,8 +3,7 @@
    Source: https://github.com/huggingface/safetensors, README "Format", read 2026-11.
    Strict: unknown or double keys, double names, offsets that leave a hole, overlap, run past the end or do not fit dtype
    and shape, and anything after the last tensor are errors that name the tensor or the byte. */
-#ifndef CORE_SAFETENSORS_H
-#define CORE_SAFETENSORS_H
+#pragma once
 
 #include "core/tensor.h"
 
@@ -75,5 +74,3 @@ MUST_CHECK int st_write_sealed(const char *path, const struct st_content *conten
 /* A file's content against its digest: ERR_INTEGRITY if the digest is not that of st_write_sealed, or the file begins like one
    and is too short. ERR_PARSE without a digest. */
 MUST_CHECK int st_check_seal(struct str content, char ret_hex[SHA256_HEX_LEN + 1], struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 as hex, for programs that have no crypto library. */
-#ifndef CORE_SHA256_H
-#define CORE_SHA256_H
+#pragma once
 
 #include "base/sha256_pair.h"
 
@@ -16,5 +15,3 @@ void sha256_add(struct sha256 *sha, const void *ptr, size_t len);
 
 /* Lower-case and NUL-terminated; the state is used up. */
 void sha256_hex(struct sha256 *sha, char ret_hex[SHA256_HEX_LEN + 1]);
-
-#endif

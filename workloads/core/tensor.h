@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types and shapes, shared by all rooms of the engine. Values only: nothing here owns memory. */
-#ifndef CORE_TENSOR_H
-#define CORE_TENSOR_H
+#pragma once
 
 #include "base/err.h"
 
@@ -53,5 +52,3 @@ bool shape_eq(const struct shape *a, const struct shape *b);
 /* "[4, 3, 64, 64]" into text, which has SHAPE_TEXT_MAX bytes. */
 #define SHAPE_TEXT_MAX 192
 void shape_text(const struct shape *shape, char *text);
-
-#endif

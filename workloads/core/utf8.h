@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CORE_UTF8_H
-#define CORE_UTF8_H
+#pragma once
 
 #include "base/base.h"
 
@@ -10,5 +9,3 @@ size_t utf8_char_bytes(const char *ptr, size_t len);
 
 /* Writes a code point below 0x110000 that is no surrogate; returns its 1 to 4 bytes. */
 size_t utf8_encode(uint32_t code, char text[4]);
-
-#endif

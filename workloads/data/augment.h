@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done to an image before the network sees it, in two halves: the plan, a few whole numbers drawn from (seed, epoch,
    sample) and so the same on any rank, thread or device, and its execution (data/resample.h on the CPU). Pure. */
-#ifndef DATA_AUGMENT_H
-#define DATA_AUGMENT_H
+#pragma once
 
 #include "base/base.h"
 
@@ -61,5 +60,3 @@ struct augment_size {
 /* key: order_hash of seed, epoch and sample. */
 struct augment_plan augment_plan(const struct augment_recipe *recipe, struct augment_size image,
                                  struct augment_size out, uint64_t key);
-
-#endif

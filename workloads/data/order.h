@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of an epoch without a table: the sample at a position is computed from (seed, epoch, position), so any number
    of ranks sees the same epoch, and a run resumes at any step. Pure; nothing is owned. */
-#ifndef DATA_ORDER_H
-#define DATA_ORDER_H
+#pragma once
 
 #include "base/base.h"
 
@@ -35,5 +34,3 @@ struct order_place order_place(int64_t step, int64_t steps_per_epoch, int64_t gl
 
 /* 64 bits of (seed, a, b): independent streams for everything drawn for an epoch or a sample. */
 uint64_t order_hash(uint64_t seed, uint64_t a, uint64_t b);
-
-#endif

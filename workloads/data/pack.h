@@ -2,8 +2,7 @@
 /* A packed dataset (data/shard.h) opened for reading. Every number in pack.json, the shards' headers and their entries is
    checked against the others and the files' sizes before it is used; the lists by SHA-256 and CRC-32C at open, each sample
    by CRC-32C as it is read. After pack_open it is read-only: any number of threads may call pack_read. */
-#ifndef DATA_PACK_H
-#define DATA_PACK_H
+#pragma once
 
 #include "base/str.h"
 #include "core/sha256.h"
@@ -67,5 +66,3 @@ MUST_CHECK int pack_read(const struct pack *pack, int64_t sample, uint8_t *buf,
 
 /* Tells the kernel that this sample will be read soon. */
 void pack_advise(const struct pack *pack, int64_t sample);
-
-#endif

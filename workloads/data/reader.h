@@ -3,8 +3,7 @@
    depends on (pack, seed, step, batch, ranks, recipe) and on nothing else: not on the number of threads, not on the step at which
    the reader started. Rank r of R takes samples r * batch to (r + 1) * batch - 1 of each global batch of R * batch. One thread
    calls; the reader's own threads stay behind this header. */
-#ifndef DATA_READER_H
-#define DATA_READER_H
+#pragma once
 
 #include "data/augment.h"
 #include "data/order.h"
@@ -69,5 +68,3 @@ MUST_CHECK int reader_next(struct reader *reader, const volatile sig_atomic_t *s
 
 /* Ends the threads; NULL does nothing. */
 void reader_close(struct reader *reader);
-
-#endif

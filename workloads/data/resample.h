@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes an augment_plan on the CPU: bilinear for pixels, nearest for label maps. One scratch a thread; it grows to what
    the largest image needs and is reused. Results do not depend on its previous contents. */
-#ifndef DATA_RESAMPLE_H
-#define DATA_RESAMPLE_H
+#pragma once
 
 #include "data/augment.h"
 
@@ -42,5 +41,3 @@ void resample_pixels(struct resample *scratch, const struct resample_job *job,
    floor(p * source / resized): OpenCV's INTER_NEAREST, which the reports' frameworks use. */
 void resample_labels(struct resample *scratch, const struct resample_job *job,
                      const uint8_t *labels, int64_t ignored, int64_t *out);
-
-#endif

@@ -15,8 +15,7 @@
    kind ("classes", "segments", "tokens"), split, n_samples, n_classes (null for tokens), source_sha256 (of the tree's list; null
    where none was given), recipe (an object), sample_order_sha256 (of the list of source paths, one a line, in the order of the
    samples), shards: [{name, bytes, samples, sha256}] with the SHA-256 of the 56 bytes of the header and the 32 of each entry. */
-#ifndef DATA_SHARD_H
-#define DATA_SHARD_H
+#pragma once
 
 #include "base/base.h"
 
@@ -55,5 +54,3 @@ struct shard_entry {
 
 _Static_assert(sizeof(struct shard_header) == 56, "part of the format");
 _Static_assert(sizeof(struct shard_entry) == 32, "part of the format");
-
-#endif

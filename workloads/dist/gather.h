@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rank 0's side of the rendezvous: takes connections until every other rank has said its hello. */
-#ifndef DIST_GATHER_H
-#define DIST_GATHER_H
+#pragma once
 
 #include "dist/sock.h"
 #include "dist/wire.h"
@@ -31,5 +30,3 @@ MUST_CHECK int gather(struct gathered *ret_all, int listener, const struct hello
 
 /* Tells every present rank the end and its reason. */
 void gathered_tell(const struct gathered *all, const char *text);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* This process as one of a job's ranks: the rendezvous, the watch for dead ranks, and the communicator. A job of one rank is
    a job too and touches no network. Must not be moved once it is open. */
-#ifndef DIST_JOB_H
-#define DIST_JOB_H
+#pragma once
 
 #include "dist/ranks.h"
 #include "dist/rendezvous.h"
@@ -65,5 +64,3 @@ static inline void job_cleanup(struct job *job)
 {
     job_close(job);
 }
-
-#endif

@@ -3,8 +3,7 @@
    agreement on data, barriers), NCCL what is on the devices. A communicator is created without blocking and with a deadline; its errors
    are checked whenever the host waits, and it is aborted when another rank fails or a signal comes, so that no kernel waits for a rank
    that is gone. One thread. */
-#ifndef DIST_NCCL_H
-#define DIST_NCCL_H
+#pragma once
 
 #include "core/comm.h"
 #include "dist/watch.h"
@@ -33,5 +32,3 @@ MUST_CHECK int nccl_open(struct nccl **ret_nccl, struct comm *comm, const struct
 /* Without a failure, waits for pending operations, for seconds at most; after one, or if that takes too long, aborts. NULL does
    nothing. */
 void nccl_close(struct nccl *nccl, struct comm *comm);
-
-#endif

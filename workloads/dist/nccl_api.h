@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of NCCL that are used, found at run time (core/load.h), and its errors as ours. Private to nccl*.c. */
-#ifndef DIST_NCCL_API_H
-#define DIST_NCCL_API_H
+#pragma once
 
 #include "core/load.h"
 
@@ -34,5 +33,3 @@ void nccl_api_close(struct nccl_api *api);
 /* "nccl: WHAT: the library's own text", into text; comm may be NULL. */
 void nccl_api_text(const struct nccl_api *api, ncclResult_t status, ncclComm_t comm,
                    const char *what, char *text, size_t size);
-
-#endif

@@ -2,8 +2,7 @@
 /* Which rank of how many this process is, and where rank 0 listens, from what a launcher has put into the environment:
    torchrun's names (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), else Open MPI's
    (OMPI_COMM_WORLD_*), else Slurm's (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID). Pure: the environment is a function. */
-#ifndef DIST_RANKS_H
-#define DIST_RANKS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -27,5 +26,3 @@ MUST_CHECK int ranks_read(ranks_env_fn env, void *ctx, bool is_alone, struct ran
 
 /* The first host of a Slurm node list: "gpu[07-09,12],x" is gpu07. */
 MUST_CHECK int ranks_first_host(const char *list, char *ret_host, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
    it is, what it would train and where it listens for the rank before it. When all are there, and agree, each is told
    where its next one is. What ranks disagree about ends them all with the same message; what is no rank of this job
    (a scanner, a browser, a rank with another REPERF_JOB) is turned away and does no harm. */
-#ifndef DIST_RENDEZVOUS_H
-#define DIST_RENDEZVOUS_H
+#pragma once
 
 #include "dist/ranks.h"
 #include "dist/sock.h"
@@ -38,5 +37,3 @@ MUST_CHECK int rendezvous(const struct rendezvous_opts *opts, struct meeting *re
 /* Connects to the next rank and takes the connection of the one before. wait.cancel_fd ends it early: somebody else has failed. */
 MUST_CHECK int rendezvous_ring(const struct rendezvous_opts *opts, const struct meeting *meeting,
                                int *ret_next, int *ret_prev, struct err *err);
-
-#endif

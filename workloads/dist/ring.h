@@ -4,8 +4,7 @@
    chunk c is always added up in the order of ranks c, c + 1, ..., so the result is the same bits everywhere and every time. Each
    operation begins with a header, and ranks that are not at the same one end the job instead of adding up what does not belong
    together. For tests and machines without a GPU: the data lies in host memory. */
-#ifndef DIST_RING_H
-#define DIST_RING_H
+#pragma once
 
 #include "core/comm.h"
 #include "dist/watch.h"
@@ -26,5 +25,3 @@ void ring_release(struct ring *ring);
 
 /* The comm that works on it; borrows the ring. */
 struct comm ring_comm(struct ring *ring);
-
-#endif

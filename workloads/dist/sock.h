@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TCP with deadlines: every descriptor is non-blocking and closed on exec, every wait ends at a time that is given, and a signal
    (the stop flag) ends it early with ERR_INTERRUPTED. Times are the monotonic clock's nanoseconds. */
-#ifndef DIST_SOCK_H
-#define DIST_SOCK_H
+#pragma once
 
 #include "base/err.h"
 
@@ -48,5 +47,3 @@ MUST_CHECK int sock_iface_host(const char *iface, char *ret_text, struct err *er
 
 /* Small packets at once, large buffers. */
 void sock_tune(int fd);
-
-#endif

@@ -3,8 +3,7 @@
    Each end sends a beat about every quarter of the time-out. Rank 0 is the judge: it sees a connection that closes, a rank that
    is silent for longer than the time-out, or one that is alive but far behind, hears what others report, and tells all one
    verdict; where rank 0 itself is gone, each rank knows by its own connection. The first verdict stays. */
-#ifndef DIST_WATCH_H
-#define DIST_WATCH_H
+#pragma once
 
 #include "dist/sock.h"
 #include "dist/wire.h"
@@ -40,5 +39,3 @@ MUST_CHECK int watch_report(struct watch *watch, int rank, const char *text, str
 /* Without a verdict: announces the end to all and waits, for seconds at most, until they have done so, too. After a verdict:
    makes sure that it is delivered. Ends the thread and closes the connections. NULL does nothing. */
 void watch_close(struct watch *watch);
-
-#endif

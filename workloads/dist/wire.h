@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks exchange apart from the data: two messages of fixed size. Bytes from outside are fully checked before a field is used.
    Pure: buffers in, values out. Integers are little endian, text is printable ASCII padded with NUL. */
-#ifndef DIST_WIRE_H
-#define DIST_WIRE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -62,5 +61,3 @@ MUST_CHECK int note_decode(const uint8_t *bytes, struct note *ret_note, struct e
 /* What two ranks disagree about, "" if nothing: "rank 1 has batch=4, rank 0 batch=2". Versions first, then sizes, then the first
    fact that differs. ret_text has WIRE_TEXT_MAX bytes. The tokens are not looked at: another job is not a disagreement. */
 void hello_compare(const struct hello *mine, const struct hello *theirs, char *ret_text);
-
-#endif

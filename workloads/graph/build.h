@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions that a model is written in (graph/graph.h has what they build). */
-#ifndef GRAPH_BUILD_H
-#define GRAPH_BUILD_H
+#pragma once
 
 #include "core/tensor.h"
 
@@ -130,5 +129,3 @@ int graph_row_loss(struct graph *graph, int logits, int labels, const struct los
 
 /* Names a value that can be read after the step. */
 void graph_output(struct graph *graph, const char *name, int value);
-
-#endif

@@ -5,8 +5,7 @@
    A pattern is fused at a site, which is an op, where the calls allow it and the policy wants it. The patterns are
    tried in the order of the enum, each at every op, because some need the result of others: a convolution that
    normalises its input needs the statistics of the convolution before it. */
-#ifndef GRAPH_FUSE_H
-#define GRAPH_FUSE_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -74,5 +73,3 @@ struct fuse_list {
    ret_report may be NULL. */
 MUST_CHECK int graph_fuse_listed(struct graph *graph, struct fuse_list *list,
                                  struct fuse_report *ret_report, struct err *err);
-
-#endif

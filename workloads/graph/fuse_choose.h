@@ -2,8 +2,7 @@
 /* Which convolutions are fused, by what the device does faster: at each site the plain and the fused calls are given to the backend
    (core/forms.h). Sites are decided one after the other in the order of graph_fuse, each with all earlier decisions applied: a fusion
    that does not pay by itself is not made for the sake of later ones. */
-#ifndef GRAPH_FUSE_CHOOSE_H
-#define GRAPH_FUSE_CHOOSE_H
+#pragma once
 
 #include "graph/fuse.h"
 
@@ -23,5 +22,3 @@ struct fuse_tally {
 MUST_CHECK int fuse_choose(struct arena *arena, struct graph *graph, const struct fuse_asked *asked,
                            struct fuse_list *ret_list, struct fuse_tally *ret_tally,
                            struct err *err);
-
-#endif

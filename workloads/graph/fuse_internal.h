@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of fusion share: functions that read and change the calls, and one function a pattern. */
-#ifndef GRAPH_FUSE_INTERNAL_H
-#define GRAPH_FUSE_INTERNAL_H
+#pragma once
 
 #include "graph/fuse.h"
 #include "graph/internal.h"
@@ -51,5 +50,3 @@ bool fuse_conv_bn_bwd(struct graph *graph, int op, bool do_it);
 bool fuse_conv_bn_bwd_adds(const struct graph *graph, int op);
 bool fuse_bn_pair(struct graph *graph, int op, bool do_it);
 bool fuse_drop_add_norm(struct graph *graph, int op, bool do_it);
-
-#endif

@@ -4,8 +4,7 @@
 
    The first error sticks: builder functions then return NO_VALUE and take NO_VALUE, and graph_finish reports it. So a
    model needs no error handling of its own. Everything lives in the arena. Not thread-safe. */
-#ifndef GRAPH_GRAPH_H
-#define GRAPH_GRAPH_H
+#pragma once
 
 #include "base/arena.h"
 #include "core/kernel.h"
@@ -151,5 +150,3 @@ int64_t graph_n_trainable(const struct graph *graph);
 int64_t graph_n_running(const struct graph *graph); /* elements of all states */
 int64_t graph_macs(const struct graph *graph);      /* one forward pass, whole batch */
 const char *op_kind_name(enum op_kind kind);
-
-#endif

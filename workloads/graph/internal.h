@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of graph/ share and no other room calls. */
-#ifndef GRAPH_INTERNAL_H
-#define GRAPH_INTERNAL_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -35,5 +34,3 @@ int graph_owned_param(struct graph *graph, const char *owner, const char *field,
                       enum role role, struct init init);
 int graph_owned_norm(struct graph *graph, const char *owner, const char *field,
                      enum value_kind kind, int64_t channels, double start);
-
-#endif

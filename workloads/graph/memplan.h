@@ -3,8 +3,7 @@
    completes the gradients) and one set of offsets, so that an optimiser or an all-reduce walks flat memory. Activations and their
    gradients share one arena by liveness: two may use the same memory if the last use of one is done before the first use of the
    other, which with several streams their events must guarantee. Pure: sizes in, offsets out. */
-#ifndef GRAPH_MEMPLAN_H
-#define GRAPH_MEMPLAN_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -36,5 +35,3 @@ typedef int64_t (*memplan_bytes_fn)(void *self, const struct tensor_desc *desc);
 MUST_CHECK int memplan_make(struct arena *arena, const struct graph *graph,
                             memplan_bytes_fn bytes_of, void *self, struct memplan *ret_plan,
                             struct err *err);
-
-#endif

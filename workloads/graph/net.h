@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A graph on a device: its memory, and one training step after another. net_plan decides and reports every size before
    net_alloc takes any memory; after net_alloc nothing is allocated. Borrows graph and backend. One thread drives it. */
-#ifndef GRAPH_NET_H
-#define GRAPH_NET_H
+#pragma once
 
 #include "graph/memplan.h"
 
@@ -141,5 +140,3 @@ MUST_CHECK int net_alloc_optimizer(struct net *net, struct err *err);
 void net_release_optimizer(struct net *net);
 void net_add_micro(struct net *net);
 void net_broadcast_memory(struct net *net, void *data, int64_t bytes);
-
-#endif

@@ -2,8 +2,7 @@
 /* The steps of a training run on a device that runs asynchronously to the host. Each kind of micro-batch runs twice call by
    call, so that libraries have done their one-time work; the third time it is recorded as a program, and from then on it is one
    launch. The host sets learning rate and inputs in between. On a CPU all steps run call by call. */
-#ifndef GRAPH_PLAYER_H
-#define GRAPH_PLAYER_H
+#pragma once
 
 #include "graph/net.h"
 
@@ -46,5 +45,3 @@ void net_mark(struct net *net, int slot);
 /* Waits for it. *ret_ns: since the mark in slot `since`. */
 MUST_CHECK int net_collect(struct net *net, int slot, int since, struct net_report *ret_report,
                            int64_t *ret_ns, struct err *err);
-
-#endif

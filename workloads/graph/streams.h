@@ -3,8 +3,7 @@
    or a weight gradient and the data gradient. The calls are ordered by when they are expected to begin, each gets a stream, and where
    one needs the result of another stream, it waits for an event. A step begins on all streams after stream 0 and ends on stream 0
    after all of them (backend_async's fork and join). Pure and deterministic. */
-#ifndef GRAPH_STREAMS_H
-#define GRAPH_STREAMS_H
+#pragma once
 
 #include "graph/memplan.h"
 
@@ -39,5 +38,3 @@ struct streams_clocks {
 /* From the calls alone. An event that was never recorded is an error. */
 MUST_CHECK int streams_clocks_make(struct arena *arena, const struct graph *graph,
                                    struct streams_clocks *ret_clocks, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that a graph's calls move between memory and processor: the basis of a roofline's floor. Pure. */
-#ifndef GRAPH_TRAFFIC_H
-#define GRAPH_TRAFFIC_H
+#pragma once
 
 #include "graph/memplan.h"
 
@@ -15,5 +14,3 @@ struct traffic {
 /* One call. bytes_of gives a value's bytes on the device, as for memplan_make. */
 struct traffic traffic_of_call(const struct graph *graph, const struct call *call,
                                memplan_bytes_fn bytes_of, void *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BERT's pre-training network in any size: models/bert.c has those that reperf-train knows. */
-#ifndef MODELS_BERT_H
-#define MODELS_BERT_H
+#pragma once
 
 #include "models/model.h"
 
@@ -12,5 +11,3 @@ struct bert_size {
 /* Inputs as in models/tokens.h, and "step" with dropout; output "loss"; with opts->has_logits also "logits" (N * P, vocabulary) and
    "next_sentence_logits" (N, 2). */
 void bert_build(struct graph *graph, const struct bert_size *size, const struct model_opts *opts);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The available models. A model is one file with one build function that writes its graph from top to bottom. */
-#ifndef MODELS_MODEL_H
-#define MODELS_MODEL_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -41,5 +40,3 @@ const struct model *model_find(const char *name);
 
 /* The idx-th model, NULL past the last. */
 const struct model *model_at(int idx);
-
-#endif

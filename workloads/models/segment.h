@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the segmentation networks. */
-#ifndef MODELS_SEGMENT_H
-#define MODELS_SEGMENT_H
+#pragma once
 
 #include "models/model.h"
 
@@ -21,5 +20,3 @@ void segment_loss(struct graph *graph, int logits, int labels, const struct mode
 /* The same for a head used only in training: weight times its loss is added, without outputs. */
 void segment_auxiliary_loss(struct graph *graph, int logits, int labels,
                             const struct model_opts *opts, double weight);
-
-#endif

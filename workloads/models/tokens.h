@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inputs of networks for token sequences: six int64 inputs, in the order in which a packed sample has them (data/shard.h). N
    sequences of S tokens, P of them to be predicted; an unused prediction is position 0, id 0. */
-#ifndef MODELS_TOKENS_H
-#define MODELS_TOKENS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -30,5 +29,3 @@ int64_t token_part_count(const struct token_form *form, enum token_part part);
 /* All of 0 to below what the form allows; else ERR_INTEGRITY, which names the part and the element. */
 MUST_CHECK int tokens_within(const struct token_form *form, enum token_part part,
                              const int64_t *values, int64_t count, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /* Everything that a run needs to continue as if it had not stopped, in one sealed tensor file: parameters (masters, where there
    are any), running statistics, the optimiser's state, and as texts the step, the data and the loss scale. Parameters and
    statistics are under their own names, so that any program that reads safetensors can use them. */
-#ifndef TRAIN_CHECKPOINT_H
-#define TRAIN_CHECKPOINT_H
+#pragma once
 
 #include "core/safetensors.h"
 #include "train/train.h"
@@ -45,5 +44,3 @@ struct checkpoint_saved {
 MUST_CHECK int checkpoint_write(const struct train_opts *opts, const struct net *net,
                                 const char *data, int64_t step, struct checkpoint_saved *ret_saved,
                                 struct err *err);
-
-#endif

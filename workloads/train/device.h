@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend of a run: by the name of its device, opened and closed in one place. */
-#ifndef TRAIN_DEVICE_H
-#define TRAIN_DEVICE_H
+#pragma once
 
 #include "graph/graph.h"
 #include "train/options.h"
@@ -43,5 +42,3 @@ struct graph_types device_types(const struct train_opts *opts);
 /* device_cuda.c; only where REPERF_HAVE_CUDA is defined. */
 MUST_CHECK int device_open_cuda(struct device *device, const struct train_opts *opts,
                                 struct backend *ret_backend, struct err *err);
-
-#endif

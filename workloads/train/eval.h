@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Evaluations between the steps of a run: the network as it is, forward only, on samples that it does not train on. Each rank
    evaluates its share, and all get the same number. */
-#ifndef TRAIN_EVAL_H
-#define TRAIN_EVAL_H
+#pragma once
 
 #include "train/feed.h"
 #include "train/metric.h"
@@ -48,5 +47,3 @@ MUST_CHECK int eval_step(struct run *run, int64_t step, struct err *err);
    that it was not. */
 MUST_CHECK int eval_say_target(const struct run *run, int64_t step, struct err *err);
 MUST_CHECK int eval_end(const struct run *run, struct err *err);
-
-#endif

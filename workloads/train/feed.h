@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The source of a run's batches: made here (train/data.c), or read from a packed dataset. */
-#ifndef TRAIN_FEED_H
-#define TRAIN_FEED_H
+#pragma once
 
 #include "core/mlog.h"
 #include "data/reader.h"
@@ -52,5 +51,3 @@ static inline void feed_cleanup(struct feed *feed)
 {
     feed_release(feed);
 }
-
-#endif

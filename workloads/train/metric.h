@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quality of a network's answers, as counts: those of several batches and ranks are added before they are divided. The answer is the class
    of the largest logit, the first of equals. */
-#ifndef TRAIN_METRIC_H
-#define TRAIN_METRIC_H
+#pragma once
 
 #include "core/tensor.h"
 #include "models/model.h"
@@ -53,5 +52,3 @@ int64_t metric_n_unanswered(const struct metric *metric);
 
 /* From 0 to 1; an error where no label counts. */
 MUST_CHECK int metric_value(const struct metric *metric, double *ret_value, struct err *err);
-
-#endif

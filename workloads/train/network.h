@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph of a run, as built for its device: on a CPU every operation as in the model, on a GPU fused and on several streams. */
-#ifndef TRAIN_NETWORK_H
-#define TRAIN_NETWORK_H
+#pragma once
 
 #include "graph/graph.h"
 #include "train/options.h"
@@ -14,5 +13,3 @@ MUST_CHECK int network_plain(const struct train_opts *opts, struct arena *arena,
 MUST_CHECK int network_build(const struct train_opts *opts, struct arena *arena,
                              const struct backend *backend, bool has_ranks,
                              struct graph **ret_graph, struct err *err);
-
-#endif

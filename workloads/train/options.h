@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of reperf-train, checked: no default replaces what this build cannot do. */
-#ifndef TRAIN_OPTIONS_H
-#define TRAIN_OPTIONS_H
+#pragma once
 
 #include "backend_cpu/cpu.h"
 #include "core/mlog.h"
@@ -96,5 +95,3 @@ void fit_schedule(struct train_opts *opts);
 /* argv without the program's name. */
 MUST_CHECK int train_options(int argc, char **argv, struct train_opts *ret_opts, struct err *err);
 void train_print_help(FILE *out);
-
-#endif

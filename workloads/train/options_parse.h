@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What options*.c share: the command line as typed, before it is understood. */
-#ifndef TRAIN_OPTIONS_PARSE_H
-#define TRAIN_OPTIONS_PARSE_H
+#pragma once
 
 #include "train/options.h"
 
@@ -46,5 +45,3 @@ MUST_CHECK int choose_training(struct raw *raw, struct err *err);
 /* "--name value,value": up to n_max numbers into ret_values; *ret_n is n_max + 1 where there are more. */
 MUST_CHECK int parse_numbers(const char *name, const char *text, int n_max, double *ret_values,
                              int *ret_n, struct err *err);
-
-#endif

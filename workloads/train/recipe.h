@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a report trains a model: what stands where the command line names nothing else. run_start says all of it. */
-#ifndef TRAIN_RECIPE_H
-#define TRAIN_RECIPE_H
+#pragma once
 
 #include "graph/net.h"
 #include "train/schedule.h"
@@ -26,5 +25,3 @@ const struct recipe *recipe_of(const char *model, int idx);
 
 /* The schedule of a run with so many samples in a step; what depends on its length is left at 0. */
 struct schedule recipe_schedule(const struct recipe *recipe, int64_t n_samples);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What run.c and run_ahead.c share: the state of one rank during its steps. */
-#ifndef TRAIN_RUN_H
-#define TRAIN_RUN_H
+#pragma once
 
 #include "train/checkpoint.h"
 #include "train/device.h"
@@ -43,5 +42,3 @@ MUST_CHECK int run_save(const struct run *run, int64_t step, struct err *err);
 
 /* All steps on a device that runs asynchronously to the host. *ret_step is the step it has reached. */
 MUST_CHECK int run_ahead(struct run *run, int64_t *ret_step, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of a run other than its steps': its start, and why it ends early. */
-#ifndef TRAIN_SAY_H
-#define TRAIN_SAY_H
+#pragma once
 
 #include "core/mlog.h"
 #include "dist/job.h"
@@ -19,5 +18,3 @@ MUST_CHECK int say_end(const struct train_opts *opts, const struct mlog *log, in
 /* Data that cannot be read, or a checkpoint that cannot be written, ends the run with a fatal line; a signal without. */
 MUST_CHECK int say_failure(const struct train_opts *opts, const struct mlog *log, int64_t step,
                            struct err *err);
-
-#endif

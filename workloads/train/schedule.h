@@ -10,8 +10,7 @@
    SCHEDULE_COSINE    end + (lr - end) * (1 + cos(pi u / T)) / 2, end from u = T on.   Source: Loshchilov, Hutter, "SGDR",
                       arXiv:1608.03983, equation 5, one period.
    SCHEDULE_PIECEWISE lr * factor^(number of drops that are t or less): a drop is a number of steps of the whole run. */
-#ifndef TRAIN_SCHEDULE_H
-#define TRAIN_SCHEDULE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -47,5 +46,3 @@ const char *schedule_name(enum schedule_kind kind); /* "poly" */
 
 /* False if there is none of that name. */
 bool schedule_find(const char *name, enum schedule_kind *ret_kind);
-
-#endif

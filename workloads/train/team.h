@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A training program as one of several ranks: what they must agree on, and how any failure ends all. */
-#ifndef TRAIN_TEAM_H
-#define TRAIN_TEAM_H
+#pragma once
 
 #include "core/mlog.h"
 #include "dist/job.h"
@@ -32,5 +31,3 @@ MUST_CHECK int team_agree_on_data(struct job *job, const char *option, const cha
    in *err, tells the others. Always -1. */
 MUST_CHECK int team_fail(struct job *job, const struct mlog *log, const char *device,
                          const char *where, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The five modes of reperf-train. Each returns 0, or -1 with *err. */
-#ifndef TRAIN_TRAIN_H
-#define TRAIN_TRAIN_H
+#pragma once
 
 #include "base/clock.h"
 #include "graph/net.h"
@@ -81,5 +80,3 @@ void synthetic_micro(struct net *net, const struct model *model, const struct sy
 
 /* Sets the net's input "step" to the number of the coming step, if it has one: dropout depends on it. */
 void set_step(struct net *net, int64_t step);
-
-#endif
