@@ -4,6 +4,7 @@
 #include "fleet/stage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,13 +76,37 @@ static int gather_folder(struct gathering *g, size_t item, struct err *err)
     return 0;
 }
 
+/* Read once, as long as it does not change. */
+static int digest_of(struct digest_cache *cache, const char *path, struct digest_value *ret_value,
+                     struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct digest_key key;
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_errno(err, "open", path);
+    }
+    digest_key_of(&info, &key);
+    if (cache && digest_cache_find(cache, &key, DIGEST_SHA256, ret_value)) {
+        return 0;
+    }
+    bool is_settled = cache && digest_cache_is_settled(cache, &key, digest_cache_slack_ns(fd));
+    if (digest_fd(fd, path, DIGEST_SHA256, ret_value, err) < 0) {
+        return -1;
+    }
+    if (is_settled && ret_value->size_bytes == key.size_bytes) {
+        digest_cache_add(cache, &key, DIGEST_SHA256, ret_value);
+    }
+    return 0;
+}
+
 static int gather_file(struct gathering *g, size_t item, struct err *err)
 {
     const struct stage_item *spec = &g->staging->items[item];
     const char *slash = strrchr(spec->target, '/');
     const char *name = slash ? slash + 1 : spec->target;
     struct digest_value value;
-    if (digest_file(spec->source, DIGEST_SHA256, &value, err) < 0) {
+    if (digest_of(g->tree.cache, spec->source, &value, err) < 0) {
         return -1;
     }
     if (spec->sha256_hex.ptr && !str_eq_z(spec->sha256_hex, sha256_hex_of(value.sha256).text)) {
