@@ -115,7 +115,7 @@ static int read_images(struct arena *arena, const struct run_opts *opts,
 {
     ret_plan->images = arena_array(arena, struct plan_image, opts->n_images + 1);
     for (size_t idx = 0; idx < opts->n_images; idx++) {
-        struct plan_image image;
+        struct plan_image image = {0};
         if (read_given(arena, opts->images[idx], &image, err) < 0) {
             return -1;
         }
