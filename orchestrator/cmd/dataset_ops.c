@@ -32,31 +32,38 @@ static const struct json_field FORESEEN_ROWS[] = {
 static const struct json_field FORESEEN_FILES[] = {
     ROW_LIST("files", struct dataset_fetched, files, n_files, FORESEEN_ROWS, 0)};
 
+static void put_foreseen(struct json_out *out, const struct dataset_here *here,
+                         const struct dataset_fetched *foreseen, bool has_tree)
+{
+    int64_t to_get = 0, n_open = 0, n_to_get = 0;
+    for (size_t idx = 0; idx < foreseen->n_files; idx++) {
+        int64_t bytes = foreseen->files[idx].item.size_bytes;
+        if (foreseen->files[idx].origin != FROM_STORE) {
+            n_to_get++;
+            n_open += bytes < 0;
+            to_get += bytes > 0 ? bytes : 0;
+        }
+    }
+    jw_bool(out, "synthetic", here->is_synthetic || here->dataset.is_synthetic);
+    json_encode(out, FORESEEN_FILES, ARRAY_LEN(FORESEEN_FILES), foreseen);
+    jw_i64(out, "files_to_get", n_to_get);
+    jw_i64(out, "bytes_to_get", to_get);
+    jw_i64(out, "files_of_unknown_size", n_open);
+    jw_bool(out, "unpacked", has_tree);
+}
+
 static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
                       struct json_out *out, struct err *err)
 {
     const struct dataset_fetch_opts opts = {.net = job->net};
     struct dataset_fetched foreseen;
     struct dataset_here here;
-    int64_t to_get = 0, n_open = 0, n_to_get = 0;
     if (load(job, artifact, &here, err) < 0 ||
         dataset_foresee(job->arena, job->store, &here, &opts, &foreseen, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < foreseen.n_files; idx++) {
-        int64_t bytes = foreseen.files[idx].item.size_bytes;
-        if (foreseen.files[idx].origin != FROM_STORE) {
-            n_to_get++;
-            n_open += bytes < 0;
-            to_get += bytes > 0 ? bytes : 0;
-        }
-    }
-    jw_bool(out, "synthetic", here.is_synthetic || here.dataset.is_synthetic);
-    json_encode(out, FORESEEN_FILES, ARRAY_LEN(FORESEEN_FILES), &foreseen);
-    jw_i64(out, "files_to_get", n_to_get);
-    jw_i64(out, "bytes_to_get", to_get);
-    jw_i64(out, "files_of_unknown_size", n_open);
-    jw_bool(out, "unpacked", dataset_state(job->arena, job->store, &here) == DATASET_TREE);
+    put_foreseen(out, &here, &foreseen,
+                 dataset_state(job->arena, job->store, &here) == DATASET_TREE);
     return 0;
 }
 
