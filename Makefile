@@ -18,7 +18,7 @@ SHELL     := /bin/bash
 DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zlib1g-dev libssl-dev libzstd-dev libdnnl-dev libcurl4-openssl-dev libssh2-1-dev \
               libjpeg62-turbo-dev libspng-dev libhdf5-dev zstd ca-certificates git
 DEPS_TEST  := $(DEPS_BUILD) ccache clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish csh libomp-14-dev libcmocka-dev shellcheck mandoc \
-              python3 python3-jsonschema python3-yaml python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
+              python3 python3-jsonschema python3-yaml python3-sarif-python-om python3-junitparser python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
               openssh-server openssh-client iptables iproute2 busybox-static jq gojq slurm-wlm munge pdsh clustershell iperf3 fio likwid openmpi-bin libopenmpi-dev \
               debootstrap python3-pip python3-setuptools python3-wheel
@@ -87,7 +87,7 @@ PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c))
 NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
 # The part of codec in reperf-node: no third-party library, since it is linked statically.
-NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c ustar.c unpack_names.c digest_read.c md5_many.c md5_lanes.c) \
+NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c digest_read.c md5_many.c md5_lanes.c) \
              $(addprefix sys/,tree_run.c digest_cache.c pool.c loop.c relay_net.c))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # The parts of the CUDA backend that are built without CUDA: they need no header of it.
@@ -343,30 +343,36 @@ in_mode   = $(patsubst $(B)/%,build/$(1)/%,$(2))
 TAP      := B=$(B) tests/tap.sh
 
 # The tests' own modes, whatever MODE is, and no third: scripts run the programs that `make` builds and `make install` installs, unit tests are built
-# with ASan + UBSan, which see all that a plain build would; except for whole networks, which the sanitizers make several times slower: their
-# parts are tested with them one by one.
+# with ASan + UBSan, which see all that a plain build would; except for whole networks and the emulated device, which the sanitizers make several times
+# slower: the networks' parts are tested with them one by one, and the kernels' bounds by the machine for their PTX.
 EMU_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/,reperf-train reperf-bench test_device test_forms))
-PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
-# What trains whole networks and reads files, too: with the sanitizers in test-all.
-WHOLE_TOO := checkpoint feed fuse streams
-WHOLE    := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/test_,models steps)) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval $(WHOLE_TOO))
-TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
-TEST_RUN := $(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(DRESS) $(CLUSTER)
+PTX_RUN  := $(if $(HAVE_CUDA),$(B)/ptx/test_device)
+PTX_LONG := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,models steps $(addprefix emu_,augment calls images optim)))
+# With the sanitizers in test-all, too.
+WHOLE_TOO := $(filter $(B)/unit/test_emu_%,$(UNIT)) $(filter-out %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,checkpoint feed fuse held plans streams train)
+WHOLE    := $(filter %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,deeplab eval hrnet net ranks) $(WHOLE_TOO)
+# In test-all alone: what computes or waits long, where others show the same on less (test_wl_plans, test_wl_data.sh, test_wl_train.sh, test_wl_dist.sh, HRNet,
+# test_bundle.sh, test_each_node.sh), and what tests the tests' cluster.
+LONG_SCRIPTS := $(addprefix tests/,$(patsubst %,cluster/test_%.sh,cluster cluster_end derived node_health) $(patsubst %,integration/test_wl_ptx_%.sh,70 80 90))
+LONG     := $(addprefix $(B)/unit/test_wl_,deeplab eval feed ranks streams)
+TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(filter-out $(LONG),$(WHOLE)))
+TEST_RUN := $(filter-out $(LONG_SCRIPTS),$(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(DRESS) $(CLUSTER))
 test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core write_schemas)) ## what test runs
 test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
-	@B=build/release tests/tap.sh $(TEST_RUN)
+	@TAP_LATER="$(call in_mode,release,$(LONG)) $(LONG_SCRIPTS)" B=build/release tests/tap.sh $(TEST_RUN)
 # Evidence, faults, time and boundaries: with the sanitizers, too.
 SANITIZED := $(patsubst %,tests/integration/test_%.sh@asan,bad_input crash evidence faults fetch forgery measure new override repair run_names source terminal unpack)
 test-all: $(call in_mode,asan,$(SERVERS) $(addprefix $(B)/,$(PROGRAMS)))
-test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) ## test, and what is long: whole networks, lint of every file, fuzzing; before an issue is closed
-	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) $(SANITIZED) tests/fuzz/run.sh
+LATER    := $(call in_mode,release,$(LONG)) $(call in_mode,asan,$(WHOLE_TOO))
+test-all: test-programs $(FUZZ_BIN) $(LATER) $(call in_mode,release,$(PTX_LONG)) ## test, and what is long: whole networks, lint of every file, fuzzing; before an issue is closed
+	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(LATER) $(LONG_SCRIPTS) $(SANITIZED) tests/fuzz/run.sh
 test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
 	@SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
 test-dress: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## the published frameworks' own scripts up to their first call of a device; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
 	@TIER=all SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=3600 B=build/release tests/tap.sh $(DRESS)
 # One room (ROOM=judge): its unit tests, and the scripts that name it in their third line; ROOM=prep and ROOM=workloads, too. Without ROOM the unit tests of
 # all, but for whole networks and the emulator, and the golden.
-CHECKED  := $(filter-out $(if $(ROOM),,$(WHOLE) $(B)/unit/test_emu_%),$(if $(ROOM),$(filter $(addprefix $(B)/unit/,$(UNITS_$(ROOM)) $(OWN_UNITS_$(ROOM))),$(UNIT)),$(UNIT)))
+CHECKED  := $(filter-out $(if $(ROOM),,$(WHOLE)),$(if $(ROOM),$(filter $(addprefix $(B)/unit/,$(UNITS_$(ROOM)) $(OWN_UNITS_$(ROOM))),$(UNIT)),$(UNIT)))
 SCRIPTS_OF_ROOM := $(if $(ROOM),$(shell grep -lx '# Room: $(ROOM)' tests/integration/test_*.sh tests/e2e/test_*.sh tests/cluster/test_*.sh))
 ifneq ($(and $(ROOM),$(filter check,$(MAKECMDGOALS))),)
 $(if $(CHECKED)$(SCRIPTS_OF_ROOM),,$(error ROOM=$(ROOM): expected one of $(ROOMS) node prep workloads))
@@ -383,7 +389,7 @@ unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE
 	@$(TAP) $^
-integration: all $(SERVERS) $(EMU_RUN) $(PTX_RUN)      ## scripts against the built programs of MODE
+integration: all $(SERVERS) $(EMU_RUN) $(PTX_RUN) $(PTX_LONG)      ## scripts against the built programs of MODE
 	@$(TAP) $(INTEGRATION)
 e2e: all                         ## whole ways through the program, browser included
 	@$(TAP) $(E2E)

@@ -18,7 +18,6 @@
     PLACE(TEMP_STATE, "", "nodes provision: files on their way to nodes")                          \
     PLACE(TEMP_STATE, "runs", "run: a run that is not frozen yet")                                 \
     PLACE(TEMP_STATE, "addresses", "an archive as an address, while its command runs; a checkout") \
-    PLACE(TEMP_STORE, "", "the layout's index")                                                    \
     PLACE(TEMP_STORE, "cache", "digests and series of files")                                      \
     PLACE(TEMP_STORE, "partial", "how far a fetch is")                                             \
     PLACE(TEMP_STORE, "sources", "a repository that is fetched")                                   \

@@ -58,29 +58,22 @@ static int get_digest(const struct json *at, struct arena *arena, void *out, str
     return oci_digest_parse(text, out, &why) < 0 ? json_fail(at, err, "%s", why.msg) : 0;
 }
 
-static void put_digest(struct json_out *out, const char *key, const void *of)
-{
-    jw_z(out, key, oci_digest_of(((const struct oci_descriptor *)of)->sha256).text);
-}
-
 static const struct json_field PLATFORM_ROWS[] = {
-    ROW("architecture", struct oci_platform, architecture, JSON_OMIT | JSON_NULLABLE),
-    ROW("os", struct oci_platform, os, JSON_OMIT | JSON_NULLABLE),
-    ROW("variant", struct oci_platform, variant, JSON_OMIT | JSON_NULLABLE | JSON_BLANK),
+    ROW("architecture", struct oci_platform, architecture, JSON_NULLABLE),
+    ROW("os", struct oci_platform, os, JSON_NULLABLE),
+    ROW("variant", struct oci_platform, variant, JSON_NULLABLE | JSON_BLANK),
     ROW_OTHERS,
 };
 static const struct json_field ANNOTATION_ROWS[] = {
-    ROW(OCI_REF_NAME, struct oci_descriptor, ref_name, JSON_OMIT | JSON_NULLABLE),
+    ROW(OCI_REF_NAME, struct oci_descriptor, ref_name, JSON_NULLABLE),
     ROW_OTHERS,
 };
 static const struct json_field DESCRIPTOR_ROWS[] = {
     ROW("mediaType", struct oci_descriptor, media_type, JSON_REQUIRED),
-    {ROW_AT("digest", JSON_ANY, struct oci_descriptor, sha256), .get = get_digest,
-     .put = put_digest, .flags = JSON_REQUIRED},
+    ROW_GET("digest", struct oci_descriptor, sha256, get_digest, JSON_REQUIRED),
     ROW("size", struct oci_descriptor, size_bytes, JSON_REQUIRED, .max = OCI_LAYER_BYTES_MAX),
-    ROW_INSIDE("annotations", ANNOTATION_ROWS, JSON_OMIT | JSON_NULLABLE),
-    ROW_OBJECT("platform", struct oci_descriptor, platform, PLATFORM_ROWS,
-               JSON_OMIT | JSON_NULLABLE),
+    ROW_INSIDE("annotations", ANNOTATION_ROWS, JSON_NULLABLE),
+    ROW_OBJECT("platform", struct oci_descriptor, platform, PLATFORM_ROWS, JSON_NULLABLE),
     ROW_OTHERS,
 };
 
@@ -132,13 +125,6 @@ static int check_entry(const struct json *at, struct arena *arena UNUSED, void *
     return check_descriptor(at, out, OCI_MANIFEST_BYTES_MAX, err);
 }
 
-void oci_descriptor_write(struct json_out *out, const struct oci_descriptor *descriptor)
-{
-    jw_object(out, NULL);
-    json_encode(out, DESCRIPTOR_ROWS, ARRAY_LEN(DESCRIPTOR_ROWS), descriptor);
-    jw_end_object(out);
-}
-
 /* ---- manifests ---- */
 
 static const struct json_field HEAD_ROWS[] = {
@@ -160,15 +146,6 @@ static const struct json_field INDEX_ROWS[] = {
              JSON_REQUIRED, .max = OCI_PLATFORMS_MAX, .check = check_entry),
     ROW_OTHERS,
 };
-
-void oci_image_write(struct strbuf *buf, const struct oci_manifest *manifest)
-{
-    struct json_out out;
-    jw_begin(&out, buf, true);
-    jw_object(&out, NULL);
-    json_encode(&out, IMAGE_ROWS, ARRAY_LEN(IMAGE_ROWS), manifest);
-    jw_end_object(&out);
-}
 
 /* The part before a ";" (charset and the like). */
 static struct str bare_type(struct str type)
@@ -329,29 +306,6 @@ int oci_config_parse(struct arena *arena, struct str text, size_t n_layers, cons
 struct oci_platform oci_platform_default(void)
 {
     return (struct oci_platform){STR_LIT("linux"), STR_LIT("amd64"), STR_EMPTY};
-}
-
-int oci_platform_parse(struct arena *arena, struct str text, struct oci_platform *ret_platform,
-                       struct err *err)
-{
-    struct str rest = text;
-    struct str parts[3] = {STR_EMPTY, STR_EMPTY, STR_EMPTY};
-    struct str part;
-    size_t n = 0;
-    while (str_next(&rest, '/', &part)) {
-        if (n == ARRAY_LEN(parts) || part.len == 0 || part.len > 32) {
-            n = 0;
-            break;
-        }
-        parts[n++] = str_dup(arena, part);
-    }
-    if (n < 2) {
-        return err_set(err, ERR_USAGE,
-                       "platform \"%.*s\": expected OS/ARCHITECTURE, for example linux/amd64",
-                       STR_ARG(str_sub(text, 0, 100)));
-    }
-    *ret_platform = (struct oci_platform){parts[0], parts[1], parts[2]};
-    return 0;
 }
 
 char *oci_platform_text(struct arena *arena, const struct oci_platform *platform)

@@ -63,9 +63,6 @@ struct oci_config {
 MUST_CHECK int oci_manifest_parse(struct arena *arena, struct str text, struct str content_type,
                                   const char *name, struct oci_manifest *ret_manifest,
                                   struct err *err);
-/* The manifest of an image in one line; a descriptor as a member of an array. */
-void oci_image_write(struct strbuf *buf, const struct oci_manifest *manifest);
-void oci_descriptor_write(struct json_out *out, const struct oci_descriptor *descriptor);
 /* n_layers is the manifest's: there must be as many diff_ids. */
 MUST_CHECK int oci_config_parse(struct arena *arena, struct str text, size_t n_layers,
                                 const char *name, struct oci_config *ret_config, struct err *err);
@@ -78,8 +75,6 @@ MUST_CHECK int oci_choose_platform(const struct oci_manifest *list, const struct
 /* linux/amd64: the platform of the reports' images and of the GPU machines. */
 struct oci_platform oci_platform_default(void);
 /* "linux/arm64/v8" */
-MUST_CHECK int oci_platform_parse(struct arena *arena, struct str text,
-                                  struct oci_platform *ret_platform, struct err *err);
 char *oci_platform_text(struct arena *arena, const struct oci_platform *platform);
 
 /* Bytes of all layers, config and the manifest itself, checked against overflow when parsed. */

@@ -1,43 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the orchestrator and the relays on the nodes say to each other (fleet/stage.h), as bytes; no descriptor here.
 
-   The order is what a node is to have. The orchestrator writes it to the relay's stdin, by SSH: a line "reperf-relay 2 BYTES", and
+   The order is what a node is to have. The orchestrator writes it to the relay's stdin, by SSH: a line "reperf-relay 3 BYTES", and
    BYTES bytes of fields, each ended by a NUL:
      TOKEN                        64 digits, secret of this staging; never in an argv
      PART PARTS                   which share of a shared folder this node reads
      ITEMS FILES                  how many there are; then each item, followed by its files:
-     ROOT NAME HEX FOLDER N       below the absolute ROOT come N files; the node sees FOLDER if FOLDER/NAME holds these 64 digits,
-                                  or the three are empty: it is not asked
+     ROOT MARK N                  below the absolute ROOT come N files; a node that sees the file MARK has them beside it; "": it is
+                                  not asked
      SIZE MODE HEX PATH           a file; MODE x or -; PATH relative, sorted in its item
    Once the relay is ready, a line says where its stream comes from:
      next PORT ADDRESS [ADDRESS]  from a peer, and it is passed on to that relay
      last                         from a peer
-     stream                       the stream follows on stdin
-   "again" after one of the first two: no stream comes; the relay ends, and another gets it on stdin.
+     stream                       the stream follows on stdin, also where a peer was announced and has not come
    The relay answers by lines on its stdout, "WORD A B TEXT" (enum relay_word).
 
-   A connection between two relays begins with the token's first half, which the server answers with its second half; then comes the
-   stream (below). Digests and names only ever travel by SSH: whoever meddles with the TCP stream can break a transfer,
-   and never make a wrong file right. Contents are not secret: nothing is encrypted but what goes by SSH. */
+   A connection between two relays begins with the token. The stream is, for each file that one of its readers lacks, the file's number in
+   the order (64 bits, little-endian) and its bytes, as many as the order says; then RELAY_END. Digests and names only ever travel by
+   SSH: whoever meddles with the TCP stream can break a transfer, and never make a wrong file right. Contents are not secret: nothing is
+   encrypted but what goes by SSH. */
 #ifndef CODEC_RELAY_H
 #define CODEC_RELAY_H
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
-#include "codec/ustar.h"
 
 #define RELAY_TOKEN_BYTES 32
 #define RELAY_FILES_MAX   2000000
 #define RELAY_ITEMS_MAX   256
 #define RELAY_NODES_MAX   4096
 #define RELAY_ORDER_MAX   (512u << 20)
-#define RELAY_HEAD_MAX    64 /* the order's first line */
 #define RELAY_LINE_MAX    8192
 #define RELAY_PATH_MAX    4096
-#define RELAY_MARK_HEX    64
-#define RELAY_FOLDER      ".reperf-partial" /* below an item's root: what has come in part */
-
-/* ---- the order ---- */
+#define RELAY_HEAD_BYTES  8 /* before each file of the stream */
+#define RELAY_END         UINT64_MAX
 
 struct relay_file {
     const char *path;
@@ -49,13 +45,13 @@ struct relay_file {
 
 struct relay_item {
     const char *root;
-    const char *mark_name, *mark_hex, *mark_folder; /* all NULL: not asked */
-    size_t first, n;                                /* of its files */
+    const char *mark; /* "": not asked */
+    size_t first, n;  /* of its files */
 };
 
 struct relay_order {
     uint8_t token[RELAY_TOKEN_BYTES];
-    uint32_t part, n_parts;
+    uint64_t part, n_parts;
     struct relay_item *items;
     size_t n_items;
     struct relay_file *files; /* item by item */
@@ -67,19 +63,15 @@ bool relay_order_head(struct str line, uint64_t *ret_bytes);
 /* What follows the first line. Strings are borrowed from text, the rest is in the arena. Strict: ERR_PARSE with the field. */
 MUST_CHECK int relay_order_parse(struct arena *arena, struct str text,
                                  struct relay_order *ret_order, struct err *err);
-/* With the first line. Paths with a line break, or longer than RELAY_PATH_MAX, are ERR_USAGE. */
+/* With the first line. Paths with a control character, or longer than RELAY_PATH_MAX, are ERR_USAGE. */
 MUST_CHECK int relay_order_write(const struct relay_order *order, struct strbuf *out,
                                  struct err *err);
 
-/* ---- the answers ---- */
-
 enum relay_word {
     RELAY_MISSING,  /* files A to B, inclusive, are missing */
-    RELAY_PARTIAL,  /* file A exists up to byte B */
     RELAY_SHARED,   /* item A is visible in place and correct */
     RELAY_READY,    /* all of that was said; listens at port A; B bytes existed and were correct */
     RELAY_TAKEN,    /* a stream begins */
-    RELAY_BAD,      /* file A had another digest, and was dropped */
     RELAY_AT,       /* alive; A bytes received */
     RELAY_LOST,     /* the connection to the next relay: TEXT */
     RELAY_FAIL,     /* A is an err_code: TEXT; the relay ends */
@@ -96,44 +88,5 @@ struct relay_line {
 /* False for anything else. */
 bool relay_line_parse(struct str line, struct relay_line *ret_line);
 void relay_line_write(const struct relay_line *line, struct strbuf *out);
-
-/* ---- the next relay ---- */
-
-struct relay_hop {
-    uint16_t port;
-    const char *address[2]; /* tried in turn; the second may be NULL */
-};
-
-/* "PORT ADDRESS [ADDRESS]"; strings in the arena. */
-bool relay_hop_parse(struct arena *arena, struct str text, struct relay_hop *ret_hop);
-void relay_hop_write(const struct relay_hop *hop, struct strbuf *out);
-
-/* ---- the stream ---- */
-
-#define RELAY_END_BYTES  ((size_t)2 * USTAR_BLOCK) /* of zeros, after the last member */
-#define RELAY_MEMBER_MAX (4ULL << 30)
-
-struct relay_member {
-    uint64_t file, offset, size_bytes;
-};
-
-void relay_member_write(const struct relay_member *member, uint8_t ret_block[USTAR_BLOCK]);
-
-/* What takes the members; each may fail, and the reader stops with that error. */
-struct relay_sink {
-    void *ctx;
-    int (*begin)(void *ctx, const struct relay_member *member, struct err *err);
-    int (*data)(void *ctx, const void *ptr, size_t len, struct err *err);
-    int (*end)(void *ctx, struct err *err);
-};
-
-struct relay_tar { /* a reader; all zeros at first, nothing to release */
-    struct ustar_reader reader;
-    bool is_over; /* the end of the archive was there */
-};
-
-/* The next bytes of the stream, as they arrive. ERR_INTEGRITY for what the writer would not have written. */
-MUST_CHECK int relay_tar_take(struct relay_tar *tar, const struct relay_sink *sink,
-                              const uint8_t *bytes, size_t len, struct err *err);
 
 #endif

@@ -252,10 +252,10 @@ static int read_header(struct ustar_reader *reader, struct err *err)
     if (compare_header(reader->block, wanted, err) < 0) {
         return err_wrap(err, "%.*s", STR_ARG(name));
     }
-    if (!reader->takes_any_order && ustar_names_add(&reader->names, name, size_bytes, err) < 0) {
+    if (ustar_names_add(&reader->names, name, size_bytes, err) < 0) {
         return -1;
     }
-    reader->name = reader->takes_any_order ? name : reader->names.last;
+    reader->name = reader->names.last;
     reader->left_bytes = size_bytes;
     reader->pad_bytes = ustar_padding(size_bytes);
     reader->state = USTAR_DATA;

@@ -63,7 +63,6 @@ enum ustar_state { USTAR_HEADER, USTAR_DATA, USTAR_PAD, USTAR_LAST, USTAR_DONE }
 struct ustar_reader {
     struct ustar_sink sink;
     struct ustar_names names;
-    bool takes_any_order; /* names are checked each by itself alone, and `names` stays empty */
     enum ustar_state state;
     uint64_t offset_bytes; /* in the tar stream */
     uint64_t left_bytes;   /* of data or padding */

@@ -157,7 +157,7 @@ static void add_words(struct strbuf *out, const char *words)
     strbuf_add_z(out, ")\\b");
 }
 
-/* No line of an evaluation, as survey_is_of_eval has it. */
+/* No line of an evaluation, as numbers_is_of_eval has it. */
 static void add_not_eval(struct strbuf *out)
 {
     strbuf_add_z(out, "(?!(?:(?!");

@@ -29,7 +29,6 @@ void rundir_in(struct arena *arena, const char *folder, struct str id, struct ru
     dir.evidence = fs_join(arena, dir.folder, "evidence");
     dir.journal = fs_join(arena, dir.folder, "journal.jsonl");
     dir.events = fs_join(arena, dir.folder, "events.jsonl");
-    dir.metrics = fs_join(arena, dir.folder, "metrics.prom");
     dir.jobs = fs_join(arena, dir.folder, "jobs");
     dir.lock = fs_join(arena, dir.folder, "run.lock");
     dir.cancel = fs_join(arena, dir.folder, "cancel");

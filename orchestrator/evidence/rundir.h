@@ -3,7 +3,6 @@
      evidence/       what is sealed, and nothing else (RUNDIR_FILES)
      journal.jsonl   how far it is (run/journal.h)
      events.jsonl    what happened when (run/events.h)
-     metrics.prom    OpenMetrics text (run/metrics.c)
      jobs/           what the local node keeps of jobs; gone once sealed
      run.lock        held while an orchestrator works on the run; holds its process number
      RUN.tar.zst     the archive; RUN.2.tar.zst the one after, of a run of which repeats were made again: the last one counts
@@ -20,7 +19,6 @@ struct rundir {
     const char *evidence;
     const char *journal;
     const char *events;
-    const char *metrics;
     const char *jobs;
     const char *lock;
     const char *archive;

@@ -6,7 +6,6 @@
 #include "fleet/remote.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #define BACKOFF_MAX_NS   (2 * NS_PER_S)
 #define PUT_SPAN_NS      (300 * NS_PER_S)
 #define SCRIPT_MAX       65536
+#define PROGRAM_MAX      (64u << 20)
 
 #if defined(__x86_64__)
 #define MACHINE "x86_64"
@@ -33,7 +33,7 @@
 
 struct remote_ssh {
     struct served base; /* first: a struct remote * is this */
-    struct ssh_plan plan;
+    struct ssh_plan *plan;
     struct ssh *ssh; /* NULL: not connected */
     bool is_up;
     char *work_wanted; /* "" for the default there */
@@ -44,7 +44,8 @@ struct remote_ssh {
     uint64_t retry_timer;
     struct rng rng;
     char nonce[17]; /* of the put under way */
-    int put_fd;     /* the file here, while it is being put; -1 */
+    struct arena put_arena;
+    struct str put; /* the program's bytes, in that arena, while it is being put */
     struct strbuf script;
     bool has_script_failed; /* the last error is of the script itself, not of the way there */
 };
@@ -54,7 +55,7 @@ struct remote_ssh {
 static void hang_up(struct remote_ssh *r)
 {
     remote_node_lost(&r->base);
-    ssh_plan_pause(&r->plan);
+    ssh_plan_pause(r->plan);
     ssh_free(r->ssh);
     r->ssh = NULL;
     r->is_up = false;
@@ -112,12 +113,12 @@ static enum step connect_step(struct remote_ssh *r, struct err *err)
     if (loop_now_ns(r->base.loop) < r->retry_at_ns) {
         return STEP_AGAIN;
     }
-    enum step step = ssh_plan_step(&r->plan, r->base.loop, err);
+    enum step step = ssh_plan_step(r->plan, r->base.loop, err);
     if (step != STEP_DONE) {
         return step;
     }
     if (!r->ssh) {
-        r->ssh = ssh_new(r->base.loop, &r->plan, err);
+        r->ssh = ssh_new(r->base.loop, r->plan, err);
         if (!r->ssh) {
             return STEP_FAIL;
         }
@@ -182,7 +183,7 @@ EMBED(remote_put_sh, "orchestrator/fleet/remote_put.sh");
 static const char *ssh_label(const struct served *base)
 {
     const struct remote_ssh *r = (const struct remote_ssh *)base;
-    return ssh_plan_label(&r->plan);
+    return ssh_plan_label(r->plan);
 }
 
 static int ssh_prepare(struct served *base, struct err *err)
@@ -215,7 +216,6 @@ static enum step ssh_turn(struct served *base, int *ret_status, bool *ret_again,
     struct remote_node *node = &base->node;
     const char *const args[] = {r->work_wanted, node->sha256, MACHINE, NULL};
     struct ssh_script script = {.args = args,
-                                .input_fd = -1,
                                 .feed = &node->feed,
                                 .on_output = remote_collect,
                                 .output_ctx = &node->said,
@@ -234,6 +234,12 @@ static enum step ssh_turn(struct served *base, int *ret_status, bool *ret_again,
     return step;
 }
 
+static void end_put(struct remote_ssh *r)
+{
+    arena_release(&r->put_arena);
+    r->put = STR_EMPTY;
+}
+
 static enum step ssh_put(struct served *base, struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)base;
@@ -241,17 +247,17 @@ static enum step ssh_put(struct served *base, struct err *err)
     const char *const args[] = {r->work_wanted, node->sha256, r->nonce, NULL};
     int status = 0;
     bool is_again;
-    if (r->put_fd < 0) {
-        r->put_fd = open(node->program, O_RDONLY | O_CLOEXEC);
-        if (r->put_fd < 0) {
-            return remote_node_never(base, node->program, str_of(err_errno_text(errno)), err);
+    if (!r->put.ptr) {
+        struct err why = {0};
+        if (fs_read(&r->put_arena, node->program, PROGRAM_MAX, &r->put, &why) < 0) {
+            return remote_node_never(base, node->program, str_of(why.msg), err);
         }
         snprintf(r->nonce, sizeof(r->nonce), "%016" PRIx64, rng_u64(&r->rng));
         begin_script(r, EMBEDDED(remote_put_sh));
     }
     const struct ssh_script script = {.text = r->script.ptr,
                                       .args = args,
-                                      .input_fd = r->put_fd,
+                                      .input = r->put,
                                       .on_output = remote_collect,
                                       .output_ctx = &node->said,
                                       .deadline_ns = PUT_SPAN_NS};
@@ -262,7 +268,7 @@ static enum step ssh_put(struct served *base, struct err *err)
     if (step == STEP_AGAIN) {
         return step;
     }
-    fd_close(&r->put_fd);
+    end_put(r);
     if (step == STEP_FAIL) {
         return step;
     }
@@ -313,7 +319,6 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
     struct remote_ssh *r = (struct remote_ssh *)remote;
     struct ssh_script script = {.text = exec->script,
                                 .args = exec->args,
-                                .input_fd = -1,
                                 .feed = exec->feed,
                                 .on_output = exec->on_output ? exec->on_output : remote_collect,
                                 .output_ctx = exec->on_output ? exec->output_ctx : exec->output,
@@ -343,7 +348,7 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
 static void ssh_remote_abort(struct remote *remote)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    fd_close(&r->put_fd);
+    end_put(r);
     if (remote_node_abort(&r->base)) {
         served_end(&r->base);
         return;
@@ -364,8 +369,8 @@ static void ssh_remote_free(struct remote *remote)
     loop_timer_drop(r->base.loop, r->retry_timer);
     served_release(&r->base);
     strbuf_release(&r->script);
-    fd_close(&r->put_fd);
-    ssh_plan_release(&r->plan);
+    end_put(r);
+    ssh_plan_drop(r->plan);
     free(r->work_wanted);
     free(r);
 }
@@ -401,6 +406,7 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
                                       .user = opts->user,
                                       .config_path = opts->config_path,
                                       .connect_timeout_ns = opts->connect_timeout_ns};
+    struct ssh_plan *plan = NULL;
     struct remote_ssh *r;
     int64_t outage_ns = 0;
     uint64_t seed = 0;
@@ -416,21 +422,18 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
         (void)!err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
         return NULL;
     }
+    if (ssh_plan_new(&plan_opts, &plan, err) < 0) {
+        return NULL;
+    }
     r = xcalloc(1, sizeof(*r));
+    r->plan = plan;
     served_init(&r->base, loop, &SSH_WAY,
                 (struct remote_ops){.exec = ssh_remote_exec,
                                     .abort = ssh_remote_abort,
                                     .free = ssh_remote_free,
                                     .login_noise = ssh_remote_login_noise});
-    if (ssh_plan_init(&r->plan, &plan_opts, err) < 0) {
-        ssh_plan_release(&r->plan);
-        served_release(&r->base);
-        free(r);
-        return NULL;
-    }
     r->work_wanted = xstrdup(opts->work_folder ? opts->work_folder : "");
     r->outage_ns = outage_ns;
-    r->put_fd = -1;
     rng_init(&r->rng, seed);
     strbuf_init(&r->script, SCRIPT_MAX);
     return &r->base.remote;

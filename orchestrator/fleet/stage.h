@@ -11,7 +11,7 @@
                                lease          who measures here (fleet/lease.h)
    Files appear under their final name only when whole and right.
 
-   How: reperf-node there starts a relay (node/relay_server.c), which says what is missing. That goes as one tar stream
+   How: reperf-node there starts a relay (node/relay_server.c), which says what is missing. That goes as one stream
    (codec/relay.h) over TCP to the first node, which passes it on to the second while it writes, and so on. A node to which a
    connection breaks gets the same stream from here by SSH, and so do those behind it in the chain. Contents are not secret:
    nothing is encrypted but what goes by SSH, which is all that says what is right. In reading order: codec/relay.h (what is said),

@@ -3,30 +3,25 @@
 #ifndef FLEET_STAGE_IMPL_H
 #define FLEET_STAGE_IMPL_H
 
-#include "base/vec.h"
 #include "codec/relay.h"
 #include "fleet/stage.h"
 #include "sys/pool.h"
 
-#define STAGE_STALL_NS    (60 * NS_PER_S) /* without a byte: the stream is given up */
 #define STAGE_SILENCE_NS  (90 * NS_PER_S) /* without a sign of life: the node is given up */
 #define STAGE_LIMIT_NS    (30LL * 86400 * NS_PER_S) /* of one relay */
-#define STAGE_FEED_BYTES  (256u << 10)              /* under way to a relay's stdin */
+#define STAGE_FEED_BYTES  (256u << 10)              /* under way to a relay */
+#define STAGE_BUFFER_MAX  (8u << 20)                /* much less is used */
 #define STAGE_ORDERS_MAX  (2ULL << 30)              /* bytes of all nodes' orders */
 #define STAGE_RUNS_MAX    4                         /* of a node whose relay or connection breaks */
 #define STAGE_MARK_PREFIX ".reperf-mark-"
 
-struct staging;
-
-struct stage_stream {      /* the tar stream (codec/relay.h) of what some nodes lack */
-    const size_t *members; /* their indices; borrowed */
-    size_t n_members;
-    size_t file; /* of the order; n_files: the end */
-    int fd;      /* of that file; -1: not open */
-    uint64_t offset;
-    bool in_member; /* a member of the tar is under way: of that size, that much is left */
-    uint64_t member_bytes, member_left;
-    bool is_over; /* its end was written, too */
+struct stage_stream {         /* codec/relay.h */
+    const uint8_t *is_wanted; /* parallel to the order's files; borrowed */
+    size_t file;              /* of the order; n_files: the end */
+    int fd;                   /* of that file; -1: not open */
+    uint64_t left_bytes;      /* of it */
+    uint64_t sent_bytes;      /* of files */
+    bool is_over;             /* its end was written, too */
 };
 
 enum stage_phase {
@@ -35,58 +30,42 @@ enum stage_phase {
     PHASE_OVER,    /* done or failed */
 };
 
-struct stage_partial {
-    size_t file;
-    uint64_t bytes;
-};
-
 struct staging_node {
     struct staging *staging;
     size_t idx;
     enum stage_phase phase;
     const char *work, *program; /* its work folder; reperf-node there */
-    uint32_t part;              /* of what is shared, that it reads */
+    uint64_t part;              /* of what is shared, that it reads */
     struct strbuf order;
-    struct strbuf line; /* of its relay, under way */
-    uint8_t *was_bad;   /* a file came damaged once; parallel to the order's files */
+    struct strbuf line;  /* of its relay, under way */
+    struct strbuf feed;  /* for its stdin */
+    uint8_t *is_missing; /* parallel to the order's files */
     size_t n_runs;
-    uint64_t first_bytes; /* that its first relay found; UINT64_MAX: not said yet */
-    struct err failure;   /* that its lines tell */
+    bool is_counted;  /* report->bytes_there is what its first relay found */
+    bool was_damaged; /* something came damaged once */
+    bool by_ssh;      /* its stream goes by SSH, since connections to it break */
     struct stage_node *report;
-    bool by_ssh;             /* its stream goes by SSH, since connections to it break */
-    struct relay_state {     /* of the relay that runs */
-        uint8_t *is_missing; /* parallel to the order's files */
-        VEC(struct stage_partial) partials;
+    struct relay_state {    /* of the relay that runs */
+        struct err failure; /* that its lines tell */
         bool item_is_shared[STAGE_ITEMS_MAX];
         bool has_spoken, is_ready, has_taken, is_complete;
         uint16_t port;
         uint64_t at_bytes;
         int64_t heard_ns;
-        bool in_chain;      /* it was told of a connection to come */
-        size_t order_at;    /* bytes of the order that were sent */
-        struct strbuf feed; /* for its stdin */
-        bool is_streaming;  /* by_ssh: its stream has begun */
+        size_t order_at;   /* bytes of the order that were sent */
+        bool is_streaming; /* by_ssh: its stream has begun */
         struct stage_stream stream;
     } relay;
 };
 
-enum chain_state { CHAIN_WAITING, CHAIN_CONNECTING, CHAIN_SENDING, CHAIN_OVER };
+enum chain_state { CHAIN_WAITING, CHAIN_SENDING, CHAIN_OVER };
 
 struct chain {
     enum chain_state state;
-    size_t *members; /* indices of nodes, in their order */
-    size_t n_members;
-    int fd;
-    bool is_watched;
-    int64_t moved_ns;
-    /* The connection is made on the pool. */
-    struct pool_job job;
-    struct relay_hop hop;
-    uint8_t token[RELAY_TOKEN_BYTES];
-    int connected_fd;
-    struct strbuf out; /* the stream's next bytes */
-    size_t sent;       /* of them */
+    struct pool_job job; /* it connects and sends */
+    const char *hop;     /* the first relay */
     struct stage_stream stream;
+    bool is_fault_here; /* it ended because of a file here */
 };
 
 struct staging {
@@ -95,7 +74,7 @@ struct staging {
     const struct stage_opts *opts;
     const struct stage_item *items;
     struct relay_order order; /* roots are each node's own */
-    const char **sources;     /* absolute folder of each item, or of its file */
+    const char **sources;     /* absolute folder of each item, or its file */
     struct staging_node *nodes;
     struct chain chain;
     struct pool *pool;
@@ -108,14 +87,13 @@ struct staging {
 
 /* Path here of a file of the order. */
 char *stage_source_path(const struct staging *staging, struct arena *arena, size_t file);
-/* The folder there that an item's files are below. */
-char *stage_item_root(const struct staging *staging, struct arena *arena, const char *work,
+/* The path there of an item, or, of a file, the folder that it lies in. */
+char *stage_item_path(const struct staging *staging, struct arena *arena, const char *work,
                       size_t item);
 
 /* ---- stage_send.c ---- */
 
 enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, struct err *err);
-void stage_chain_release(struct staging *staging);
-void stage_stream_end(struct stage_stream *stream);
+void stage_stream_end(struct staging *staging, struct stage_stream *stream);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sending. One tar stream goes over a chain of the nodes that lack something, from one to the next; it holds what any of its members
-   lacks, and a member that has a file already only passes it on.
+/* Sending. One stream goes over a chain of the nodes that lack something, from one to the next; it holds what any of its members lacks, and
+   a member that has a file already only passes it on. A thread of the pool sends it to the first.
 
-     waiting --all nodes wait or are over--> connecting --> sending --its end was sent, or it broke--> over
+     waiting --all nodes wait or are over--> sending --its end was sent, or it broke--> over
 
    A relay takes one stream. One that ends without having everything, because a connection broke or a file came damaged, is followed
    by another, which continues what there is; once the chain has begun, that one gets its stream from here by SSH, and so does each
@@ -17,139 +17,72 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "codec/relay.h"
 #include "fleet/stage_impl.h"
 #include "sys/relay_net.h"
 
-#define BURST_BYTES (16 << 20) /* sent before the nodes are looked after again */
-#define READ_BYTES  (256u << 10)
+#define TICK_MS 500
 
 /* $1: reperf-node there, $2: the work folder. */
 static const char RELAY[] = "exec \"$1\" relay \"$2\" 2>/dev/null\n";
 
 /* ---- the stream ---- */
 
-static void stream_begin(struct stage_stream *stream, const size_t *members, size_t n_members)
+void stage_stream_end(struct staging *staging, struct stage_stream *stream)
 {
-    *stream = (struct stage_stream){.members = members, .n_members = n_members, .fd = -1};
-}
-
-void stage_stream_end(struct stage_stream *stream)
-{
-    if (stream->members) {
-        fd_close(&stream->fd);
-    }
+    staging->report.head_bytes += stream->sent_bytes;
+    fd_close(&stream->fd);
     *stream = (struct stage_stream){.fd = -1};
 }
 
-/* The first byte of a file that a member lacks; UINT64_MAX: none lacks it. */
-static uint64_t first_lacking(const struct staging *staging, const struct stage_stream *stream)
-{
-    uint64_t from = UINT64_MAX;
-    for (size_t idx = 0; idx < stream->n_members; idx++) {
-        const struct relay_state *relay = &staging->nodes[stream->members[idx]].relay;
-        uint64_t have = 0;
-        for (size_t at = 0; at < relay->partials.n; at++) {
-            if (relay->partials.items[at].file == stream->file) {
-                have = relay->partials.items[at].bytes;
-            }
-        }
-        from = relay->is_missing[stream->file] && have < from ? have : from;
-    }
-    return from;
-}
-
-static int fail_all(struct staging *staging, enum err_code code, const char *path, const char *why)
-{
-    return err_set(&staging->fatal, code, "%s: %s", path, why);
-}
-
-/* Opens the next file that is lacking; false at the end. */
-static int next_file(struct staging *staging, struct stage_stream *stream)
+static int begin_file(const struct staging *staging, struct stage_stream *stream,
+                      struct strbuf *out, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    size_t n_files = staging->order.n_files;
-    while (stream->file < n_files &&
-           (stream->offset = first_lacking(staging, stream)) == UINT64_MAX) {
+    while (stream->file < staging->order.n_files && !stream->is_wanted[stream->file]) {
         stream->file++;
     }
-    if (stream->file == n_files) {
+    stream->is_over = stream->file == staging->order.n_files;
+    uint64_t number = stream->is_over ? RELAY_END : stream->file;
+    for (size_t idx = 0; idx < RELAY_HEAD_BYTES; idx++) {
+        strbuf_add_char(out, (char)(number >> (8 * idx)));
+    }
+    if (stream->is_over) {
         return 0;
     }
     const char *path = stage_source_path(staging, &arena, stream->file);
+    stream->left_bytes = staging->order.files[stream->file].size_bytes;
     stream->fd = open(path, O_RDONLY | O_CLOEXEC);
-    return stream->fd < 0 ? fail_all(staging, err_code_of_errno(errno), path, err_errno_text(errno))
-                          : 0;
+    return stream->fd < 0 ? err_errno(err, "open", path) : 0;
 }
 
-static void add_zeros(struct strbuf *out, size_t n)
+/* Appends a piece. It fails where a file here has a fault. */
+static int stream_fill(const struct staging *staging, struct stage_stream *stream,
+                       struct strbuf *out, struct err *err)
 {
-    static const char ZEROS[RELAY_END_BYTES];
-    ASSERT(n <= sizeof(ZEROS));
-    strbuf_add(out, ZEROS, n);
-}
-
-static int add_member(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
-{
-    uint8_t block[USTAR_BLOCK];
-    if (stream->fd < 0 && next_file(staging, stream) < 0) {
+    char bytes[STAGE_FEED_BYTES];
+    if (stream->fd < 0 && begin_file(staging, stream, out, err) < 0) {
         return -1;
     }
-    if (stream->file == staging->order.n_files) {
-        add_zeros(out, RELAY_END_BYTES);
-        stream->is_over = true;
+    size_t most = stream->left_bytes < sizeof(bytes) ? (size_t)stream->left_bytes : sizeof(bytes);
+    size_t len = 0;
+    if (stream->is_over) {
         return 0;
     }
-    uint64_t left = staging->order.files[stream->file].size_bytes - stream->offset;
-    stream->member_bytes = left < RELAY_MEMBER_MAX ? left : RELAY_MEMBER_MAX;
-    relay_member_write(&(struct relay_member){stream->file, stream->offset, stream->member_bytes},
-                       block);
-    strbuf_add(out, block, sizeof(block));
-    stream->member_left = stream->member_bytes;
-    stream->in_member = true;
-    return 0;
-}
-
-static int add_data(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
-{
-    char bytes[READ_BYTES];
-    size_t most = stream->member_left < sizeof(bytes) ? (size_t)stream->member_left : sizeof(bytes);
-    ssize_t n = pread(stream->fd, bytes, most, (off_t)stream->offset);
-    if (n <= 0) {
-        return fail_all(staging, n == 0 ? ERR_INTEGRITY : ERR_IO,
-                        staging->order.files[stream->file].path,
-                        n == 0 ? "it became shorter while it was sent" : err_errno_text(errno));
+    const char *path = staging->order.files[stream->file].path;
+    if (fs_fill(stream->fd, bytes, most, path, &len, err) < 0) {
+        return -1;
     }
-    strbuf_add(out, bytes, (size_t)n);
-    stream->offset += (uint64_t)n;
-    stream->member_left -= (uint64_t)n;
-    staging->report.head_bytes += (uint64_t)n;
-    return 0;
-}
-
-static int end_member(const struct staging *staging, struct stage_stream *stream,
-                      struct strbuf *out)
-{
-    add_zeros(out, ustar_padding(stream->member_bytes));
-    stream->in_member = false;
-    if (stream->offset == staging->order.files[stream->file].size_bytes) {
+    if (len < most) {
+        return err_set(err, ERR_INTEGRITY, "%s: it became shorter while it was sent", path);
+    }
+    strbuf_add(out, bytes, len);
+    stream->left_bytes -= len;
+    stream->sent_bytes += len;
+    if (stream->left_bytes == 0) {
         fd_close(&stream->fd);
         stream->file++;
     }
     return 0;
-}
-
-/* Appends what comes next until out has that many bytes, or the stream is over. A fault of a file here is staging->fatal. */
-static int stream_fill(struct staging *staging, struct stage_stream *stream, struct strbuf *out,
-                       size_t bytes)
-{
-    int result = 0;
-    while (result == 0 && !stream->is_over && out->len < bytes) {
-        result = stream->member_left ? add_data(staging, stream, out)
-                 : stream->in_member ? end_member(staging, stream, out)
-                                     : add_member(staging, stream, out);
-    }
-    return result;
 }
 
 /* ---- a link that broke ---- */
@@ -165,181 +98,121 @@ static void serve_by_ssh(struct staging_node *node, const char *why)
     }
 }
 
-/* No stream comes to these members of the chain any more: each that has none yet is told to end. */
+/* No stream comes to these members of the chain any more: each that has none yet gets one from here. */
 static void break_chain(struct staging *staging, size_t first, const char *why)
 {
-    for (size_t idx = first; idx < staging->fleet->n_nodes; idx++) {
+    for (size_t idx = first; staging->chain.state != CHAIN_WAITING && idx < staging->fleet->n_nodes;
+         idx++) {
         struct staging_node *node = &staging->nodes[idx];
-        if (node->relay.in_chain && !node->relay.has_taken && !node->by_ssh) {
+        if (node->phase == PHASE_RELAY && node->relay.is_ready && !node->relay.has_taken) {
             serve_by_ssh(node, why);
-            strbuf_add_z(&node->relay.feed, "again\n");
         }
     }
 }
 
 /* ---- the chain ---- */
 
-static void hop_of(struct staging *staging, size_t idx, struct relay_hop *ret_hop)
+/* On the pool; 0: it is all sent. */
+static int send_all(int fd, struct str bytes, const atomic_bool *is_cancelled, struct err *err)
 {
-    const struct inventory_node *spec = staging->fleet->nodes[idx].spec;
-    struct str fast = inventory_fast_address(spec);
-    *ret_hop = (struct relay_hop){.port = staging->nodes[idx].relay.port};
-    ret_hop->address[0] = str_z(staging->arena, fast);
-    if (!str_eq(fast, spec->address)) {
-        ret_hop->address[1] = str_z(staging->arena, spec->address);
-    }
-}
-
-static int connect_first(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
-{
-    struct chain *chain = arg;
-    return relay_connect(&chain->hop, net_find, chain->token, &chain->connected_fd, err);
-}
-
-/* Each member is told where it passes the stream on to; then the first is connected to. */
-static void begin_chain(struct staging *staging)
-{
-    struct chain *chain = &staging->chain;
-    size_t n_members = 0;
-    for (size_t idx = 0; idx < staging->fleet->n_nodes; idx++) {
-        if (staging->nodes[idx].phase != PHASE_OVER) {
-            chain->members[n_members++] = idx;
+    int64_t waited_ms = 0;
+    while (bytes.len) {
+        ssize_t n = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+        if (n < 0 && errno == EAGAIN && waited_ms < RELAY_STALL_NS / NS_PER_MS) {
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            waited_ms += poll(&wait, 1, TICK_MS) > 0 ? 0 : TICK_MS;
+        } else if (n < 0 && errno != EINTR) {
+            return err_set(err, ERR_NET, "%s",
+                           errno == EAGAIN ? "it no longer accepts data" : err_errno_text(errno));
         }
-    }
-    chain->n_members = n_members;
-    if (n_members == 0) {
-        chain->state = CHAIN_OVER;
-        return;
-    }
-    for (size_t at = 0; at < n_members; at++) {
-        struct relay_state *relay = &staging->nodes[chain->members[at]].relay;
-        struct relay_hop next;
-        relay->in_chain = true;
-        if (at + 1 == n_members) {
-            strbuf_add_z(&relay->feed, "last\n");
-        } else {
-            hop_of(staging, chain->members[at + 1], &next);
-            strbuf_add_z(&relay->feed, "next ");
-            relay_hop_write(&next, &relay->feed);
-            strbuf_add_char(&relay->feed, '\n');
+        if (atomic_load(is_cancelled)) {
+            return err_set(err, ERR_INTERRUPTED, "stopped by a signal");
         }
+        waited_ms = n > 0 ? 0 : waited_ms;
+        bytes = str_sub(bytes, n > 0 ? (size_t)n : 0, bytes.len);
     }
-    hop_of(staging, chain->members[0], &chain->hop);
-    memcpy(chain->token, staging->order.token, sizeof(chain->token));
-    chain->connected_fd = -1;
-    chain->job = (struct pool_job){.fn = connect_first, .arg = chain};
-    pool_submit(staging->pool, &chain->job);
-    chain->state = CHAIN_CONNECTING;
+    return 0;
 }
 
-/* ---- its connection ---- */
-
-static void on_ready(void *ctx UNUSED, int fd UNUSED, short events UNUSED)
+static int send_chain(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
-    /* Only ends the wait; the next step sends. */
-}
-
-static void watch(struct staging *staging, bool is_wanted)
-{
+    struct staging *staging = arg;
     struct chain *chain = &staging->chain;
-    struct err err = {0};
-    if (chain->is_watched == is_wanted || chain->fd < 0) {
-        return;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(STAGE_BUFFER_MAX);
+    CLEANUP(fd) int fd = -1;
+    if (relay_connect(str_of(chain->hop), net_find, staging->order.token, &fd, err) < 0) {
+        return -1;
     }
-    if (!is_wanted) {
-        loop_unwatch(staging->fleet->loop, chain->fd);
-    } else if (loop_watch(staging->fleet->loop, chain->fd, POLLOUT, on_ready, staging, &err) < 0) {
-        log_line(LOG_DEBUG, "%s", err.msg); /* the loop's tick steps it then */
-        return;
-    }
-    chain->is_watched = is_wanted;
-}
-
-/* why NULL: all was sent. */
-static void end_stream(struct staging *staging, const char *why)
-{
-    struct chain *chain = &staging->chain;
-    watch(staging, false);
-    fd_close(&chain->fd);
-    stage_stream_end(&chain->stream);
-    strbuf_clear(&chain->out);
-    chain->sent = 0;
-    chain->state = CHAIN_OVER;
-    if (why && staging->fatal.code == ERR_NONE) {
-        break_chain(staging, 0, why);
-    }
-}
-
-static void take_connection(struct staging *staging)
-{
-    struct chain *chain = &staging->chain;
-    struct err why = {0};
-    if (!pool_is_done(staging->pool, &chain->job)) {
-        return;
-    }
-    if (pool_wait(staging->pool, &chain->job, &why) < 0) {
-        end_stream(staging, why.msg);
-        return;
-    }
-    chain->fd = take_fd(&chain->connected_fd);
-    (void)fcntl(chain->fd, F_SETFL, O_NONBLOCK);
-    stream_begin(&chain->stream, chain->members, chain->n_members);
-    chain->moved_ns = loop_now_ns(staging->fleet->loop);
-    chain->state = CHAIN_SENDING;
-}
-
-/* The number of bytes that went, or -1 with errno set or staging->fatal. */
-static ssize_t send_some(struct staging *staging)
-{
-    struct chain *chain = &staging->chain;
-    if (chain->sent == chain->out.len) {
-        strbuf_clear(&chain->out);
-        chain->sent = 0;
-        if (stream_fill(staging, &chain->stream, &chain->out, READ_BYTES) < 0) {
+    while (!chain->stream.is_over) {
+        strbuf_clear(&out);
+        if (stream_fill(staging, &chain->stream, &out, err) < 0) {
+            chain->is_fault_here = true;
+            return -1;
+        }
+        if (send_all(fd, strbuf_str(&out), is_cancelled, err) < 0) {
             return -1;
         }
     }
-    ssize_t n =
-        send(chain->fd, chain->out.ptr + chain->sent, chain->out.len - chain->sent, MSG_NOSIGNAL);
-    chain->sent += n > 0 ? (size_t)n : 0;
-    return n;
+    return 0;
 }
 
-static void step_sending(struct staging *staging)
+/* "PORT ADDRESS", and the other address, where it has two. */
+static const char *hop_of(const struct staging *staging, size_t idx)
+{
+    const struct inventory_node *spec = staging->fleet->nodes[idx].spec;
+    struct str fast = inventory_fast_address(spec);
+    struct str other = str_eq(fast, spec->address) ? STR_EMPTY : spec->address;
+    return arena_printf(staging->arena, "%u %.*s%s%.*s", staging->nodes[idx].relay.port,
+                        STR_ARG(fast), other.len ? " " : "", STR_ARG(other));
+}
+
+/* Once all nodes wait or are over. Each member is told where it passes the stream on to; then the first is connected to. */
+static void begin_chain(struct staging *staging)
 {
     struct chain *chain = &staging->chain;
-    int64_t now_ns = loop_now_ns(staging->fleet->loop);
-    ssize_t burst = 0;
-    while (burst < BURST_BYTES && staging->fatal.code == ERR_NONE) {
-        if (chain->stream.is_over && chain->sent == chain->out.len) {
-            end_stream(staging, NULL);
-            return;
-        }
-        ssize_t n = send_some(staging);
-        if (n < 0 && errno == EAGAIN && now_ns - chain->moved_ns <= STAGE_STALL_NS) {
-            break;
-        }
-        if (n < 0 && errno != EINTR) {
-            end_stream(staging,
-                       errno == EAGAIN ? "it no longer accepts data" : err_errno_text(errno));
-            return;
-        }
-        burst += n > 0 ? n : 0;
-        chain->moved_ns = now_ns;
-    }
-    watch(staging, true);
-}
-
-/* ---- the whole ---- */
-
-static void step_waiting(struct staging *staging)
-{
     for (size_t idx = 0; idx < staging->fleet->n_nodes; idx++) {
         if (staging->nodes[idx].phase != PHASE_OVER && !staging->nodes[idx].relay.is_ready) {
             return;
         }
     }
-    begin_chain(staging);
+    uint8_t *is_wanted = arena_array(staging->arena, uint8_t, staging->order.n_files + 1);
+    for (size_t idx = staging->fleet->n_nodes; idx-- > 0;) {
+        struct staging_node *node = &staging->nodes[idx];
+        if (node->phase == PHASE_OVER) {
+            continue;
+        }
+        strbuf_printf(&node->feed, "%s%s\n", chain->hop ? "next " : "last",
+                      chain->hop ? chain->hop : "");
+        chain->hop = hop_of(staging, idx);
+        for (size_t file = 0; file < staging->order.n_files; file++) {
+            is_wanted[file] |= node->is_missing[file];
+        }
+    }
+    chain->state = CHAIN_OVER;
+    if (chain->hop) {
+        chain->stream = (struct stage_stream){.is_wanted = is_wanted, .fd = -1};
+        chain->job = (struct pool_job){.fn = send_chain, .arg = staging};
+        pool_submit(staging->pool, &chain->job);
+        chain->state = CHAIN_SENDING;
+    }
+}
+
+static void look_at_chain(struct staging *staging)
+{
+    struct chain *chain = &staging->chain;
+    struct err why = {0};
+    if (chain->state == CHAIN_WAITING) {
+        begin_chain(staging);
+    } else if (chain->state == CHAIN_SENDING && pool_is_done(staging->pool, &chain->job)) {
+        chain->state = CHAIN_OVER;
+        if (pool_wait(staging->pool, &chain->job, &why) < 0) {
+            if (chain->is_fault_here) {
+                staging->fatal = why;
+            } else {
+                break_chain(staging, 0, why.msg);
+            }
+        }
+    }
 }
 
 static void show_progress(const struct staging *staging)
@@ -357,69 +230,14 @@ static void show_progress(const struct staging *staging)
                                staging->report.total_bytes * staging->fleet->n_nodes);
 }
 
-static void send_on(struct staging *staging)
-{
-    show_progress(staging);
-    switch (staging->chain.state) {
-    case CHAIN_WAITING:
-        step_waiting(staging);
-        break;
-    case CHAIN_CONNECTING:
-        take_connection(staging);
-        break;
-    case CHAIN_SENDING:
-        step_sending(staging);
-        break;
-    case CHAIN_OVER:
-        break;
-    }
-}
-
-void stage_chain_release(struct staging *staging)
-{
-    struct chain *chain = &staging->chain;
-    struct err ignored = {0};
-    if (chain->state == CHAIN_CONNECTING && pool_wait(staging->pool, &chain->job, &ignored) == 0) {
-        fd_close(&chain->connected_fd);
-    }
-    watch(staging, false);
-    fd_close(&chain->fd);
-    stage_stream_end(&chain->stream);
-    strbuf_release(&chain->out);
-}
-
 /* ---- what a relay says ---- */
 
-/* Of a file that there is, and no more than it has: the rest is sent from there on. */
-static void take_partial(const struct staging *staging, struct relay_state *relay, uint64_t idx,
-                         uint64_t bytes)
-{
-    if (idx < staging->order.n_files && bytes <= staging->order.files[idx].size_bytes &&
-        relay->partials.n < staging->order.n_files) {
-        VEC_PUSH(&relay->partials, (struct stage_partial){(size_t)idx, bytes});
-    }
-}
-
-/* Once is a broken transfer, and the file is sent again; the same twice is not chance. */
-static void take_bad(struct staging *staging, struct staging_node *node, uint64_t idx)
-{
-    if (idx >= staging->order.n_files) {
-        return;
-    }
-    log_line(LOG_WARN, "%s arrived damaged", staging->order.files[idx].path);
-    if (node->was_bad[idx] && node->failure.code == ERR_NONE) {
-        (void)!err_set(&node->failure, ERR_INTEGRITY,
-                       "%s arrived twice with another SHA-256 than it has here",
-                       staging->order.files[idx].path);
-    }
-    node->was_bad[idx] = 1;
-}
-
-/* That it has this much of what it is to have. */
+/* How much the node's first relay found. */
 static void take_there(struct staging_node *node, uint64_t bytes)
 {
-    if (node->first_bytes == UINT64_MAX) {
-        node->first_bytes = node->report->bytes_there = bytes;
+    if (!node->is_counted) {
+        node->is_counted = true;
+        node->report->bytes_there = bytes;
     }
 }
 
@@ -435,11 +253,8 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
     switch (line.word) {
     case RELAY_MISSING:
         for (uint64_t idx = line.a; idx <= line.b && idx < staging->order.n_files; idx++) {
-            relay->is_missing[idx] = 1;
+            node->is_missing[idx] = 1;
         }
-        break;
-    case RELAY_PARTIAL:
-        take_partial(staging, relay, line.a, line.b);
         break;
     case RELAY_SHARED:
         if (line.a < staging->order.n_items) {
@@ -453,10 +268,7 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
         break;
     case RELAY_TAKEN:
         relay->has_taken = true;
-        node->report->way = node->relay.is_streaming ? STAGE_SSH : STAGE_CHAIN;
-        break;
-    case RELAY_BAD:
-        take_bad(staging, node, line.a);
+        node->report->way = relay->is_streaming ? STAGE_SSH : STAGE_CHAIN;
         break;
     case RELAY_AT:
         relay->at_bytes = line.a;
@@ -466,8 +278,8 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
         break_chain(staging, node->idx + 1, why);
         break;
     case RELAY_FAIL:
-        if (node->failure.code == ERR_NONE) {
-            (void)!err_set(&node->failure,
+        if (relay->failure.code == ERR_NONE) {
+            (void)!err_set(&relay->failure,
                            line.a > ERR_NONE && line.a < ERR_CODE_COUNT ? (enum err_code)line.a
                                                                         : ERR_NODE,
                            "%.*s", STR_ARG(line.text));
@@ -498,61 +310,53 @@ static void take_output(void *ctx, const char *ptr, size_t len)
 
 /* ---- what it is told ---- */
 
-static void feed(struct staging *staging, struct staging_node *node)
+/* The order; then, of a node that is served by SSH, the stream. False: there is no more for now. */
+static bool feed(struct staging *staging, struct staging_node *node)
 {
     struct relay_state *relay = &node->relay;
+    if (node->feed.len >= STAGE_FEED_BYTES) {
+        return true;
+    }
     if (relay->order_at < node->order.len) {
-        size_t room = relay->feed.len < STAGE_FEED_BYTES ? STAGE_FEED_BYTES - relay->feed.len : 0;
-        struct str part = str_sub(strbuf_str(&node->order), relay->order_at, room);
-        strbuf_add_str(&relay->feed, part);
+        struct str part = str_sub(strbuf_str(&node->order), relay->order_at, STAGE_FEED_BYTES);
+        strbuf_add_str(&node->feed, part);
         relay->order_at += part.len;
-        return;
+        return true;
     }
-    if (node->by_ssh && relay->is_ready && !relay->in_chain && !relay->is_streaming) {
+    if (node->by_ssh && relay->is_ready && !relay->has_taken && !relay->is_streaming) {
         relay->is_streaming = true;
-        strbuf_add_z(&relay->feed, "stream\n");
-        stream_begin(&relay->stream, &node->idx, 1);
+        relay->stream = (struct stage_stream){.is_wanted = node->is_missing, .fd = -1};
+        strbuf_add_z(&node->feed, "stream\n");
     }
-    if (relay->is_streaming &&
-        stream_fill(staging, &relay->stream, &relay->feed, STAGE_FEED_BYTES) < 0) {
-        stage_stream_end(&relay->stream); /* staging->fatal says why */
-        relay->stream.is_over = true;
+    if (!relay->is_streaming || relay->stream.is_over) {
+        return false;
     }
-}
-
-static bool has_more(const struct staging_node *node)
-{
-    return node->relay.order_at < node->order.len ||
-           (node->relay.is_streaming && !node->relay.stream.is_over);
+    return stream_fill(staging, &relay->stream, &node->feed, &staging->fatal) == 0;
 }
 
 /* ---- its end ---- */
 
 static void begin_relay(struct staging *staging, struct staging_node *node)
 {
-    struct relay_state *relay = &node->relay;
-    memset(relay->is_missing, 0, staging->order.n_files);
-    memset(relay->item_is_shared, 0, sizeof(relay->item_is_shared));
-    relay->partials.n = 0;
-    relay->has_spoken = relay->is_ready = relay->has_taken = relay->is_complete = false;
-    relay->in_chain = relay->is_streaming = false;
-    relay->at_bytes = relay->order_at = 0;
-    relay->port = 0;
-    relay->heard_ns = loop_now_ns(staging->fleet->loop);
-    strbuf_clear(&relay->feed);
-    stage_stream_end(&relay->stream);
+    stage_stream_end(staging, &node->relay.stream);
+    node->relay =
+        (struct relay_state){.heard_ns = loop_now_ns(staging->fleet->loop), .stream.fd = -1};
+    memset(node->is_missing, 0, staging->order.n_files);
+    strbuf_clear(&node->feed);
     strbuf_clear(&node->line);
-    node->failure = (struct err){0};
 }
 
-/* A connection that broke, or a stream that did not bring everything: the next relay continues, after the chain began by SSH. */
+/* After a connection that broke, or a stream that did not bring everything, the next relay continues, once the chain has begun by SSH. What
+   comes damaged twice is no chance. */
 static bool may_run_again(struct staging *staging, struct staging_node *node, const struct err *err)
 {
+    bool is_damaged = err->code == ERR_INTEGRITY && !node->was_damaged;
     bool is_broken = err->code == ERR_NODE || err->code == ERR_NET || err->code == ERR_TIMEOUT;
-    if (!is_broken || (!node->relay.has_spoken && err->code != ERR_NET) ||
+    if (!(is_broken || is_damaged) || (!node->relay.has_spoken && err->code != ERR_NET) ||
         staging->fatal.code != ERR_NONE || ++node->n_runs >= STAGE_RUNS_MAX) {
         return false;
     }
+    node->was_damaged |= is_damaged;
     if (staging->chain.state != CHAIN_WAITING) {
         serve_by_ssh(node, err->msg);
     }
@@ -562,11 +366,11 @@ static bool may_run_again(struct staging *staging, struct staging_node *node, co
 static enum step relay_has_ended(struct staging_node *node, int status, struct err *err)
 {
     if (status == 0 && node->relay.is_complete) {
-        node->report->bytes_sent = node->staging->report.total_bytes - node->first_bytes;
+        node->report->bytes_sent = node->staging->report.total_bytes - node->report->bytes_there;
         return STEP_DONE;
     }
-    if (node->failure.code != ERR_NONE) {
-        *err = node->failure;
+    if (node->relay.failure.code != ERR_NONE) {
+        *err = node->relay.failure;
         return STEP_FAIL;
     }
     return step_fail(err_set(err, ERR_NODE, "its relay ended with status %d", status));
@@ -578,33 +382,27 @@ static enum step step_relay(struct staging *staging, struct staging_node *node,
     const char *const args[] = {node->program, node->work, NULL};
     const struct remote_exec exec = {.script = RELAY,
                                      .args = args,
-                                     .feed = &node->relay.feed,
+                                     .feed = &node->feed,
                                      .on_output = take_output,
                                      .output_ctx = node,
                                      .deadline_ns = STAGE_LIMIT_NS};
     enum step step;
     int status = -1;
-    bool has_died = false;
+    bool has_more, has_died = false;
     do {
-        int64_t now_ns = loop_now_ns(staging->fleet->loop);
-        if (node->failure.code == ERR_INTEGRITY) {
-            remote->ops->abort(remote);
-            *err = node->failure;
-            break_chain(staging, node->idx + 1, "the node before it failed");
-            return STEP_FAIL;
-        }
-        if (node->relay.has_spoken && now_ns - node->relay.heard_ns > STAGE_SILENCE_NS) {
+        if (node->relay.has_spoken &&
+            loop_now_ns(staging->fleet->loop) - node->relay.heard_ns > STAGE_SILENCE_NS) {
             remote->ops->abort(remote);
             break_chain(staging, node->idx + 1, "the node before it is silent");
             return step_fail(err_set(err, ERR_NODE, "its relay has said nothing for %d s",
                                      (int)(STAGE_SILENCE_NS / NS_PER_S)));
         }
-        feed(staging, node);
+        has_more = feed(staging, node);
         step = remote->ops->exec(remote, &exec, &status, err);
-    } while (step == STEP_AGAIN && node->relay.feed.len == 0 && has_more(node));
+    } while (step == STEP_AGAIN && node->feed.len == 0 && has_more);
     if (step == STEP_DONE) {
         step = relay_has_ended(node, status, err);
-        has_died = node->failure.code == ERR_NONE;
+        has_died = node->relay.failure.code == ERR_NONE;
     }
     if (step == STEP_FAIL) {
         break_chain(staging, node->idx + 1, "the node before it failed");
@@ -627,7 +425,11 @@ static int write_order(struct staging *staging, struct staging_node *node, struc
     memcpy(order.items, staging->order.items, order.n_items * sizeof(*order.items));
     order.part = node->part;
     for (size_t idx = 0; idx < order.n_items; idx++) {
-        order.items[idx].root = stage_item_root(staging, &arena, node->work, idx);
+        char *root = stage_item_path(staging, &arena, node->work, idx);
+        if (staging->items[idx].kind == STAGE_FILE) {
+            *strrchr(root, '/') = '\0';
+        }
+        order.items[idx].root = root;
     }
     if (relay_order_write(&order, &node->order, err) < 0) {
         return -1;
@@ -678,8 +480,8 @@ enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, 
     }
     if (step != STEP_AGAIN) {
         node->phase = PHASE_OVER;
-        node->relay.in_chain = false;
     }
-    send_on(staging);
+    look_at_chain(staging);
+    show_progress(staging);
     return step;
 }

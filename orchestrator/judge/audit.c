@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From a bound report (judge/bind.h), whose logs are read, to verdicts.
+
+   A cell with logs goes one way (judge_logged), and the first "no" ends it as no_log, with the reason as its note:
+
+       no log is named -> format? -> look_at_logs: identity, state -> rule? -> refuted by its own numbers?
+         -> apply_to_logs: rule, scale, unit -> verdict_audit: printed digits -> judge_digits: a slip? -> judge_row: of another row?
+
+   A derived cell is judged from what is printed for its own cells, and is as proven as they are.
+
+   (1) Its number and what proves it are apart: a log that contradicts the row makes the cell differ whatever the number is, and a number
+       that follows is exact also where proof is only partial.
+   (2) Names were looked up before: a format or rule that does not exist is bound->missing, and outranks whatever its logs lack.
+   (3) A cell has one note, the first reason that was found; later parts (audit_explain.c) say something only where it is free.
+   (4) Nothing here reads a file or the clock, and the same binding gives the same bytes. */
 #include "base/base.h"
 
 #include "judge/audit.h"
@@ -21,6 +35,11 @@ struct spot log_spot(const struct audit *audit, const struct cell_audit *cell, s
 }
 
 /* ---- the verdict on each cell ---- */
+
+const struct measurement *cell_measurement(const struct cell_audit *cell, size_t log)
+{
+    return log < cell->n_logs ? cell->bound->logs[log]->measurement : NULL;
+}
 
 struct rule_case rule_case_of(const struct report_case *c)
 {
@@ -105,11 +124,9 @@ static void link_logs(struct audit *audit, const struct report_case *c, struct c
 {
     a->n_logs = c->n_logs;
     a->logs = arena_array(audit->arena, struct log_ref, c->n_logs + 1);
-    a->measurements = arena_array(audit->arena, const struct measurement *, c->n_logs + 1);
     for (size_t idx = 0; idx < c->n_logs; idx++) {
         const struct audit_log *log = a->bound->logs[idx];
         a->logs[idx] = log->ref;
-        a->measurements[idx] = log->measurement;
         if (!log->measurement && !a->note.ptr) {
             a->note = note_of_absent(audit, log);
         }
@@ -139,8 +156,8 @@ struct applying {
 /* A time is one quantity in whatever unit its row prints it. */
 static double in_unit_of_cell(const struct cell_audit *a, const struct rule *rule)
 {
-    const struct series *s =
-        a->measurements[0] ? measurement_series(a->measurements[0], rule->series) : NULL;
+    const struct measurement *m = cell_measurement(a, 0);
+    const struct series *s = m ? measurement_series(m, rule->series) : NULL;
     double ratio = s && a->bound->format ? unit_time_ratio(a->bound->format->vocabulary,
                                                            rule_unit(rule, s->unit), a->cell->unit)
                                          : 0;
@@ -155,12 +172,13 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
     struct rule_repeat one = {0};
     struct rule_value first = {0};
     for (size_t idx = 0; idx < a->n_logs; idx++) {
-        if (!a->measurements[idx]) {
+        const struct measurement *m = cell_measurement(a, idx);
+        if (!m) {
             return err_set(err, ERR_PARSE, "a log is missing");
         }
-        struct rule_case of = audit_case_of_log(a->of_case, rule, by->format, a->measurements[idx]);
+        struct rule_case of = audit_case_of_log(a->of_case, rule, by->format, m);
         of.memo = by->memos ? &by->memos[idx] : NULL;
-        if (rule_repeat(rule, a->measurements[idx], &of, &arena, &one, err) < 0) {
+        if (rule_repeat(rule, m, &of, &arena, &one, err) < 0) {
             return a->n_logs > 1 ? err_wrap(err, "%.*s", STR_ARG(a->logs[idx].path)) : -1;
         }
         values[idx] = one.value;
@@ -226,7 +244,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
     const struct identity_row row = identity_row_of(a->of_case, a->cell);
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         const struct audit_log *log = a->bound->logs[idx];
-        const struct measurement *m = a->measurements[idx];
+        const struct measurement *m = cell_measurement(a, idx);
         struct identity one =
             m ? identity_of(audit->arena, format, m, &row, rule)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
@@ -239,8 +257,8 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
         identity_join(&a->identity, &one);
         a->log_state = state > a->log_state ? state : a->log_state;
     }
-    if (rule && a->measurements[0]) {
-        identity_count_logs(audit->arena, &a->identity, rule, a->measurements[0], a->n_logs);
+    if (rule && cell_measurement(a, 0)) {
+        identity_count_logs(audit->arena, &a->identity, rule, cell_measurement(a, 0), a->n_logs);
     }
 }
 

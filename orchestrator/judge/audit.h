@@ -31,8 +31,7 @@ struct cell_audit {
     struct str rule; /* id, or "derived:ratio" ..., or NULL */
     struct log_ref *logs;
     size_t n_logs;
-    const struct measurement **measurements; /* one per log; NULL for a missing log */
-    size_t n_used;                           /* samples that the rule used, of the first log */
+    size_t n_used; /* samples that the rule used, of the first log */
     struct explanation explanation;
     struct str
         rounding; /* "nearest" or "truncate": how the printed digits were made; NULL if not judged */
@@ -71,6 +70,8 @@ struct report_audit {
     size_t n_left_out;         /* findings of cases that were not selected */
 };
 
+/* What was read of one of its logs; NULL: a log that is missing, or unreadable, or not there for it. */
+const struct measurement *cell_measurement(const struct cell_audit *cell, size_t log);
 /* What rules need to know about the case, as published. */
 struct rule_case rule_case_of(const struct report_case *c);
 /* "exact", or "exact, proposed" of a cell that a proposed format read. */

@@ -201,7 +201,7 @@ static void search_series(struct search *s, const struct series *series)
 static void search_logs(struct audit *audit, struct cell_audit *a)
 {
     struct search s = {.audit = audit, .cell = a, .base = a->by, .batch_factor = 1};
-    const struct measurement *m = a->measurements[0];
+    const struct measurement *m = cell_measurement(a, 0);
     if (!s.base || !m) {
         return;
     }

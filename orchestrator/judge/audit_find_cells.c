@@ -57,7 +57,7 @@ static bool fits_scope(const struct rule *rule, const struct series *series)
 static void find_rule(struct audit *audit, const struct cell_audit *a)
 {
     const struct rule *rule = a->by;
-    const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
+    const struct measurement *m = cell_measurement(a, 0);
     const struct series *series = rule && m ? measurement_series(m, rule->series) : NULL;
     if (!series || str_eq_z(rule->origin, "stated")) {
         return;
@@ -159,7 +159,7 @@ static void find_few(struct audit *audit, const struct cell_audit *a)
     int64_t n_steps = 0;
     if (!is_rate(a) || a->n_used >= FEW_INTERVALS || a->n_used == 0 ||
         !audit_pace(audit, a, &pace) || pace.n < a->n_used ||
-        !str_eq(pace.series->name, measurement_primary(a->measurements[0])->name)) {
+        !str_eq(pace.series->name, measurement_primary(cell_measurement(a, 0))->name)) {
         return;
     }
     for (size_t idx = pace.n - a->n_used; idx < pace.n; idx++) {
@@ -228,7 +228,7 @@ static void find_old(struct audit *audit, const struct span *spans, size_t at)
 static void find_time(struct audit *audit, const struct cell_audit *a)
 {
     const struct report_case *c = a->of_case;
-    const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
+    const struct measurement *m = cell_measurement(a, 0);
     if (!is_rate(a) || !m || m->last_step <= 0) {
         return;
     }
@@ -257,15 +257,16 @@ static void find_clock(struct audit *audit, const struct span *spans, size_t at)
         char day[16];
         char b_day[16];
         if (b->of_case != a->of_case || !spans[idx].is_known ||
-            b->measurements[0] == a->measurements[0] || spans[at].from - spans[idx].to <= DAY_S) {
+            cell_measurement(b, 0) == cell_measurement(a, 0) ||
+            spans[at].from - spans[idx].to <= DAY_S) {
             continue;
         }
         day_of(spans[at].from, day, sizeof(day));
         day_of(spans[idx].from, b_day, sizeof(b_day));
         finding_add(audit->found, "clock-implausible", cell_spot(audit, a),
                     "lines of format %.*s are of %s, but those of %.*s of %s",
-                    STR_ARG(a->measurements[0]->format), day, STR_ARG(b->measurements[0]->format),
-                    b_day);
+                    STR_ARG(cell_measurement(a, 0)->format), day,
+                    STR_ARG(cell_measurement(b, 0)->format), b_day);
         return;
     }
 }
@@ -273,7 +274,7 @@ static void find_clock(struct audit *audit, const struct span *spans, size_t at)
 /* Rate x time between steps = items per step. Source of the factor: half a step's work more cannot be clock noise. */
 static void find_step_work(struct audit *audit, const struct cell_audit *a)
 {
-    const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
+    const struct measurement *m = cell_measurement(a, 0);
     const struct series *s = m ? measurement_primary(m) : NULL;
     struct str text = STR_EMPTY;
     struct err err = {0};
@@ -348,7 +349,7 @@ static bool is_unreadable(const struct cell_audit *a, size_t idx)
 static void find_log_states(struct audit *audit, const struct cell_audit *a)
 {
     for (size_t idx = 0; idx < a->n_logs; idx++) {
-        const struct measurement *m = a->measurements[idx];
+        const struct measurement *m = cell_measurement(a, idx);
         struct spot at = log_spot(audit, a, idx, 0);
         if (is_unreadable(a, idx)) {
             if (!is_noted(audit, "log-without-number", at)) {
@@ -378,7 +379,7 @@ static void find_unread(struct audit *audit, const struct cell_audit *a)
         return;
     }
     for (size_t idx = 0; idx < a->n_logs; idx++) {
-        if (!a->measurements[idx]) {
+        if (!cell_measurement(a, idx)) {
             return; /* reported as log-missing */
         }
     }
@@ -413,7 +414,7 @@ static void find_unpublished(struct audit *audit, const struct stack *stack)
 /* A rate that its log gives. */
 static bool is_measured_rate(const struct cell_audit *a)
 {
-    return is_rate(a) && a->n_logs > 0 && a->measurements[0] && a->verdict != AUDIT_NO_LOG;
+    return is_rate(a) && cell_measurement(a, 0) && a->verdict != AUDIT_NO_LOG;
 }
 
 static bool is_average(const struct rule *rule)
@@ -431,7 +432,7 @@ static bool is_trimmed(const struct rule *rule)
 static void find_running_mean(struct audit *audit, const struct cell_audit *a,
                               const struct rule *rule)
 {
-    const struct series *s = measurement_series(a->measurements[0], rule->series);
+    const struct series *s = measurement_series(cell_measurement(a, 0), rule->series);
     if (s && s->quantity == QTY_RUNNING_MEAN && is_average(rule) && a->n_used > 1) {
         finding_add(audit->found, "running-mean-averaged", cell_spot(audit, a),
                     "%s: %s averages %zu running means", a->cell->id.ptr, rule->id.ptr, a->n_used);
@@ -462,7 +463,7 @@ static bool keeps_all(const struct rule *rule)
 /* A tool's summary that is the mean over all of its lines, including the first, cold one. */
 static bool is_mean_of_all(const struct cell_audit *a, const struct rule *rule)
 {
-    const struct series *s = measurement_primary(a->measurements[0]);
+    const struct series *s = measurement_primary(cell_measurement(a, 0));
     double sum = 0;
     if (rule->statistic != STAT_TOOL || !s || s->quantity != QTY_RATE || s->scope != SCOPE_JOB ||
         s->n < 2) {
@@ -607,8 +608,8 @@ void audit_find_cells(struct audit *audit)
             find_other_row(audit, a);
             find_rule(audit, a);
         }
-        spans[idx].is_known = a->n_logs && a->measurements[0] &&
-                              time_span(a->measurements[0], &spans[idx].from, &spans[idx].to);
+        spans[idx].is_known = cell_measurement(a, 0) &&
+                              time_span(cell_measurement(a, 0), &spans[idx].from, &spans[idx].to);
     }
     for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
         const struct cell_audit *a = &audit->out->cells[idx];

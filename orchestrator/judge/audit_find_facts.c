@@ -112,7 +112,7 @@ static void add_once(struct audit *audit, const char *id, struct spot at, struct
 /* The run of the log whose samples the cell's rule takes; < 0: any. */
 static int32_t run_of(const struct cell_audit *a, size_t log)
 {
-    const struct measurement *m = a->measurements[log];
+    const struct measurement *m = cell_measurement(a, log);
     return a->by && m ? rule_run(a->by, m) : -1;
 }
 
@@ -123,7 +123,7 @@ static void find_batch(struct audit *audit, const struct cell_audit *a, size_t l
     const struct report_case *c = a->of_case;
     bool is_gpu = str_eq_z(fact->name, "batch_per_gpu");
     double batch = 0;
-    if ((a->measurements[log]->n_runs > 1 && run_of(a, log) < 0) || !c->batch_per_gpu) {
+    if ((cell_measurement(a, log)->n_runs > 1 && run_of(a, log) < 0) || !c->batch_per_gpu) {
         return; /* unknown which run stated it, or the row prints none */
     }
     double row = (double)c->batch_per_gpu * (is_gpu ? 1 : (double)c->gpus);
@@ -181,7 +181,7 @@ static bool is_first_of_name(const struct measurement *m, size_t idx, int32_t ru
 
 static const struct fact *fact_named(const struct cell_audit *a, const char *name)
 {
-    const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
+    const struct measurement *m = cell_measurement(a, 0);
     int32_t run = m ? run_of(a, 0) : -1;
     return m ? measurement_fact(m, str_of(name), run) : NULL;
 }
@@ -224,7 +224,7 @@ void audit_find_facts(struct audit *audit)
             continue; /* the case's other cells stand on the same log */
         }
         for (size_t log = 0; log < a->n_logs; log++) {
-            const struct measurement *m = a->measurements[log];
+            const struct measurement *m = cell_measurement(a, log);
             int32_t run = run_of(a, log);
             for (size_t fact = 0; m && fact < m->n_facts; fact++) {
                 if (is_first_of_name(m, fact, run)) {

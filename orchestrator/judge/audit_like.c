@@ -52,7 +52,7 @@ static double mean_time(const struct series *s, const struct report_case *c, dou
 /* The batch that ran, to turn step times into rates: the log takes precedence over the table. */
 static int64_t batch_of(const struct cell_audit *a, const struct series *s)
 {
-    const struct measurement *m = a->measurements[0];
+    const struct measurement *m = cell_measurement(a, 0);
     const struct fact *fact =
         s->quantity == QTY_STEP_TIME
             ? measurement_fact(m, STR_LIT("batch_per_gpu"), a->by ? rule_run(a->by, m) : -1)
@@ -84,7 +84,7 @@ static void add_interval(const struct series *s, const struct report_case *c, st
 bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *ret)
 {
     const struct rule *rule = a->by;
-    const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
+    const struct measurement *m = cell_measurement(a, 0);
     const struct series *s = rule && m ? pace_series(rule, m) : NULL;
     double total_s = 0;
     int64_t first_step = 0;
@@ -233,7 +233,7 @@ static void fill_row(struct audit *audit, struct like_row *row)
 
 static bool is_rate_cell(const struct cell_audit *a)
 {
-    return a->cell->metric == METRIC_THROUGHPUT && a->n_logs > 0 && a->measurements[0];
+    return a->cell->metric == METRIC_THROUGHPUT && cell_measurement(a, 0);
 }
 
 size_t audit_batch_rank(const struct report_audit *out, const struct cell_audit *a)

@@ -196,7 +196,7 @@ static void add_scale(const struct made *made, const struct rule *rule, const st
 static void trace_log_of(struct arena *arena, const struct rule *rule, const struct format *format,
                          const struct cell_audit *cell, size_t idx, struct trace_log *log)
 {
-    const struct measurement *m = cell->measurements[idx];
+    const struct measurement *m = cell_measurement(cell, idx);
     const struct made made = {arena, &log->steps};
     struct rule_repeat repeat = {0};
     struct err err = {0};

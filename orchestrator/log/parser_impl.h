@@ -134,7 +134,7 @@ int64_t parser_line_number(struct parser *parser, const struct region *region, s
 /* A parser that has no literals, for a guesser; and again from the first byte. */
 struct parser *parser_of_lines(const struct format *format, struct arena *arena);
 void parser_restart(struct parser *parser);
-/* whole.c: when a run ends, and when the log does. */
+/* completeness.c: when a run ends, and when the log does. */
 void parser_end_run(struct parser *parser);
 void parser_judge(struct parser *parser, struct measurement *m);
 bool parser_is_done(const struct parser *parser); /* it has made all steps that it was to make */

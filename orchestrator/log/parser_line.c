@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines to samples, runs and facts, and at the end the verdict. */
+/* Lines to samples, runs and facts, and at the end the measurement.
+
+   A line goes through parser_line in one order:
+
+       run_start, begin, resumed -> every series: match -> read_sample -> loss -> what looks like a sample but was not read, progress, crash
+         -> end: settle_facts -> fatal -> facts
+
+   (1) A run begins at a line that says so (run_start), at a step that goes back while its epoch does not advance, and at a second summary
+       of one kind (begins_run). next_run ends the one before, and what its lines said (struct run_state) is begun anew as a whole.
+   (2) A fact that stands after samples waits (struct late_fact): the next sample of the same run, or its end, makes it this run's
+       (settle_facts); if a run begins first, it is that one's (pass_facts). So a header belongs to the run below it.
+   (3) A value that ends where an unterminated last line ends may have lost digits: it gives no sample, and the log is truncated.
+   (4) What speaks against the log is counted as a cause with its line, of the run in which it stands; completeness.c makes a verdict of
+       them when the run ends, and nothing is decided here. */
 #include "base/base.h"
 
 #include "log/engine.h"
@@ -270,6 +283,9 @@ static int read_facts(struct parser *p, const struct line *line, bool is_sample,
 
 static int next_run(struct parser *p, struct err *err)
 {
+    if (p->run == RUNS_MAX) {
+        return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
+    }
     parser_end_run(p);
     p->run++;
     p->now = RUN_NEW;
@@ -466,6 +482,33 @@ static int note_date(struct parser *p, struct str time, const struct line *line,
                      err);
 }
 
+static bool lacks_step(const struct series_spec *spec, const struct sample *sample)
+{
+    return spec->step >= 0 && sample->step < 0;
+}
+
+/* The state of the rank and run that the sample belongs to, which it may begin (1); NULL: *err says why. */
+static struct rank_state *place_sample(struct parser *p, size_t idx, const struct line *line,
+                                       struct sample *sample, int64_t epoch, struct err *err)
+{
+    const struct series_spec *spec = &p->format->series[idx];
+    struct series_state *series = &p->series[idx];
+    struct rank_state *state = rank_state_of(series, sample->rank, err);
+    if (state && is_of_next_writer(spec, state, sample, line)) {
+        sample->rank = (int32_t)state->line_n++;
+        state->line = line->number;
+        state = rank_state_of(series, sample->rank, err);
+    }
+    if (!state || lacks_step(spec, sample) || !begins_run(spec, state, series, sample, epoch)) {
+        return state;
+    }
+    if (next_run(p, err) < 0) {
+        return NULL;
+    }
+    sample->run = (int16_t)p->run;
+    return rank_state_of(series, sample->rank, err);
+}
+
 static int read_sample(struct parser *p, size_t idx, const struct line *line, struct err *err)
 {
     const struct series_spec *spec = &p->format->series[idx];
@@ -486,37 +529,12 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     if (time.ptr && !logtime_parse(time, &sample.time_s) && !logspan_parse(time, &sample.time_s)) {
         sample.time_s = (double)NAN;
     }
-    struct rank_state *state = rank_state_of(series, sample.rank, err);
-    if (!state) {
+    struct rank_state *state = place_sample(p, idx, line, &sample, epoch, err);
+    if (!state || note_date(p, time, line, err) < 0) {
         return -1;
     }
-    if (is_of_next_writer(spec, state, &sample, line)) {
-        sample.rank = (int32_t)state->line_n;
-        state->line = line->number;
-        state->line_n++;
-        state = rank_state_of(series, sample.rank, err);
-        if (!state) {
-            return -1;
-        }
-    }
-    bool is_stepless = spec->step >= 0 && sample.step < 0;
+    bool is_stepless = lacks_step(spec, &sample);
     p->now.has_stepless = p->now.has_stepless || is_stepless;
-    if (!is_stepless && begins_run(spec, state, series, &sample, epoch)) {
-        if (p->run == RUNS_MAX) {
-            return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
-        }
-        if (next_run(p, err) < 0) {
-            return -1;
-        }
-        sample.run = (int16_t)p->run;
-        state = rank_state_of(series, sample.rank, err);
-        if (!state) {
-            return -1;
-        }
-    }
-    if (note_date(p, time, line, err) < 0) {
-        return -1;
-    }
     bool is_first = !state->has_step && !state->has_summary;
     series->ordinal++;
     if (sample.step < 0) {
@@ -706,15 +724,7 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
     if (!is_hit) {
         return 0;
     }
-    if (p->now.has_samples || p->now.has_end) {
-        if (p->run == RUNS_MAX) {
-            return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
-        }
-        if (next_run(p, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return p->now.has_samples || p->now.has_end ? next_run(p, err) : 0;
 }
 
 /* Lines that begin or resume a run: after samples, perhaps the next one. */

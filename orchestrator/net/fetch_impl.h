@@ -36,11 +36,11 @@ struct mirror {
     bool is_dead;
     struct err err; /* the last failure */
     bool is_known;  /* it has answered correctly in this attempt */
-    bool no_ranges, no_if_range;
+    bool no_ranges;
     struct str etag,
         last_modified; /* in the fetch's arena; of the file to which our blocks belong */
     int n_fails;       /* one after the other */
-    int64_t rest_until_ns, failed_ns;
+    int64_t rest_until_ns;
     size_t n_active, max_active;
     uint64_t got_bytes;
 };
@@ -62,7 +62,7 @@ struct slot {
     uint64_t pos, end;  /* the bytes that are still to come */
     uint64_t asked_end; /* what the request was for */
     bool is_whole_body; /* asked without a range */
-    bool sent_if_range, is_delimited;
+    bool is_delimited;
     uint64_t came_bytes;
     int64_t retry_after_ns;
     enum why why;

@@ -8,7 +8,6 @@
 #define BACKOFF_NS         (500 * NS_PER_MS)
 #define BACKOFF_MAX_NS     (30 * NS_PER_S)
 #define BACKOFF_SHIFT_MAX  16
-#define REGROW_NS          (10 * NS_PER_S) /* after a busy server, one connection more */
 #define RETRY_AFTER_MAX_NS (300 * NS_PER_S)
 #define CHANGES_MAX        2
 
@@ -127,14 +126,8 @@ static int on_part(struct slot *slot, const struct http_head *head, struct err *
 static int on_whole(struct slot *slot, const struct http_head *head, struct err *err)
 {
     struct fetch *fetch = slot->fetch;
-    struct mirror *mirror = slot->mirror;
     if (!slot->is_whole_body && head->total_bytes != 0) {
-        if (slot->sent_if_range && is_other_file(slot, head)) {
-            return refuse(slot, WHY_CHANGED, ERR_FETCH, err, "is another file than before");
-        }
-        /* Some servers know ranges, but not If-Range. */
-        mirror->no_ranges = !slot->sent_if_range;
-        mirror->no_if_range = true;
+        slot->mirror->no_ranges = true;
         return refuse(slot, WHY_NO_RANGES, ERR_NET, err, "answers a range with the whole file");
     }
     slot->is_whole_body = true;
@@ -251,15 +244,6 @@ static int on_body(void *ctx, const uint8_t *ptr, size_t len, struct err *err)
 
 /* --- a request ------------------------------------------------------------------------------------------ */
 
-/* What If-Range accepts: a strong ETag, or a date. Source: RFC 9110 section 13.1.5. */
-static struct str range_validator(const struct mirror *mirror)
-{
-    if (mirror->no_if_range || mirror->no_ranges) {
-        return STR_EMPTY;
-    }
-    return mirror->etag.len && mirror->etag.ptr[0] == '"' ? mirror->etag : mirror->last_modified;
-}
-
 /* Gives the unfetched part of the span back for others. */
 static void give_back(struct slot *slot)
 {
@@ -288,8 +272,6 @@ int slot_start(struct slot *slot, struct mirror *mirror, uint64_t pos, uint64_t 
                struct err *err)
 {
     struct fetch *fetch = slot->fetch;
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    struct str validator = range_validator(mirror);
     struct http_request request = {
         .url = mirror->url, .on_head = on_head, .on_body = on_body, .ctx = slot};
     *slot = (struct slot){
@@ -299,10 +281,6 @@ int slot_start(struct slot *slot, struct mirror *mirror, uint64_t pos, uint64_t 
     request.has_range = !slot->is_whole_body;
     request.first_byte = pos;
     request.last_byte = slot->asked_end - 1;
-    if (request.has_range && validator.len) {
-        request.if_range = str_z(&scratch, validator);
-        slot->sent_if_range = true;
-    }
     fetch->result.n_requests++;
     if (http_start(fetch->http, &request, &slot->transfer, err) < 0) {
         return cannot_start(slot, err);
@@ -343,7 +321,6 @@ static void rest(struct slot *slot, const struct err *failure)
     int64_t now_ns = loop_now_ns(fetch->loop);
     int n_retries = fetch->spec->n_retries ? fetch->spec->n_retries : 5;
     mirror->err = *failure;
-    mirror->failed_ns = now_ns;
     if (has_progress(slot)) {
         return;
     }
@@ -409,11 +386,6 @@ static int slot_succeeded(struct slot *slot, struct err *err)
                        "%s: ends after %" PRIu64 " of %" PRId64 " bytes", slot->mirror->shown,
                        slot->pos, fetch->size_bytes);
         return slot_failed(slot, &failure, err);
-    }
-    if (slot->mirror->max_active < fetch->n_slots &&
-        loop_now_ns(fetch->loop) - slot->mirror->failed_ns > REGROW_NS) {
-        slot->mirror->max_active++;
-        slot->mirror->failed_ns = loop_now_ns(fetch->loop);
     }
     give_back(slot); /* a server may send less of a range than was asked for */
     return 0;

@@ -441,22 +441,6 @@ char *http_url_shown(struct arena *arena, const char *url)
 
 /* --- a transfer ------------------------------------------------------------------------------------ */
 
-/* Unencoded bytes: digests and ranges refer to those. */
-static int add_headers(struct http_transfer *transfer, const char *if_range, struct err *err)
-{
-    const char *const lines[] = {"Accept-Encoding: identity",
-                                 if_range ? arena_printf(&transfer->arena, "If-Range: %s", if_range)
-                                          : NULL};
-    for (size_t idx = 0; idx < ARRAY_LEN(lines) && lines[idx]; idx++) {
-        struct curl_slist *longer = curl_slist_append(transfer->headers, lines[idx]);
-        if (!longer) {
-            return err_set(err, ERR_INTERNAL, "libcurl: out of memory");
-        }
-        transfer->headers = longer;
-    }
-    return 0;
-}
-
 #define SET(option, value) (is_bad |= curl_easy_setopt(easy, (option), (value)) != CURLE_OK)
 
 static int set_options(struct http_transfer *transfer, const struct http_request *request,
@@ -475,6 +459,8 @@ static int set_options(struct http_transfer *transfer, const struct http_request
     SET(CURLOPT_HEADERDATA, transfer);
     SET(CURLOPT_WRITEFUNCTION, on_write);
     SET(CURLOPT_WRITEDATA, transfer);
+    /* Digests and ranges refer to unencoded bytes. */
+    transfer->headers = curl_slist_append(NULL, "Accept-Encoding: identity");
     SET(CURLOPT_HTTPHEADER, transfer->headers);
     SET(CURLOPT_URL, request->url);
     SET(CURLOPT_PROTOCOLS_STR, transfer->is_file ? "file" : "http,https");
@@ -504,7 +490,8 @@ static int set_options(struct http_transfer *transfer, const struct http_request
         SET(CURLOPT_RANGE, arena_printf(&transfer->arena, "%" PRIu64 "-%" PRIu64,
                                         request->first_byte, request->last_byte));
     }
-    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option") : 0;
+    return is_bad || !transfer->headers ? err_set(err, ERR_INTERNAL, "libcurl refuses an option")
+                                        : 0;
 }
 
 static int start_curl(struct http_transfer *transfer, const struct http_request *request,
@@ -515,8 +502,7 @@ static int start_curl(struct http_transfer *transfer, const struct http_request 
     if (!transfer->easy) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_easy_init failed");
     }
-    if (add_headers(transfer, request->if_range, err) < 0 ||
-        set_options(transfer, request, err) < 0) {
+    if (set_options(transfer, request, err) < 0) {
         return -1;
     }
     return curl_multi_add_handle(transfer->http->multi, transfer->easy) == CURLM_OK

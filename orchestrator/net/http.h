@@ -55,7 +55,6 @@ typedef int (*http_body_fn)(void *ctx, const uint8_t *ptr, size_t len, struct er
 
 struct http_request {
     const char *url;
-    const char *if_range; /* a validator: the range counts only for that file; NULL: none */
     bool has_range;
     uint64_t first_byte, last_byte; /* inclusive */
     http_head_fn on_head;           /* may be NULL */

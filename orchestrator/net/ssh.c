@@ -6,137 +6,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-/* ProxyJump: the next session's bytes go through a channel of this one, by way of a socket pair, so that the next session is
-   like any other. */
+#include "base/fs.h"
 
-static int make_pair(struct ssh_hop *hop, struct err *err)
-{
-    struct ssh_hop *next = hop + 1;
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
-        return err_set(err, ERR_IO, "socketpair: %s", err_errno_text(errno));
-    }
-    hop->pump_fd = pair[0];
-    next->fd = pair[1];
-    next->state = HOP_HANDSHAKE;
-    hop->up.bytes = xmalloc(SSH_BUF_BYTES);
-    hop->down.bytes = xmalloc(SSH_BUF_BYTES);
-    return 0;
-}
-
-static enum step tunnel_open(struct ssh_hop *hop, struct err *err)
-{
-    const struct ssh_target *next = hop[1].target;
-    hop->tunnel =
-        libssh2_channel_direct_tcpip_ex(hop->session, next->host, (int)next->port, "127.0.0.1", 22);
-    if (hop->tunnel) {
-        hop->state = HOP_UP;
-        return make_pair(hop, err) < 0 ? STEP_FAIL : STEP_DONE;
-    }
-    int rc = libssh2_session_last_errno(hop->session);
-    if (rc == LIBSSH2_ERROR_EAGAIN) {
-        return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
-    }
-    if (rc == LIBSSH2_ERROR_CHANNEL_FAILURE) {
-        return step_fail(err_set(err, ERR_NET,
-                                 "%s: could not be reached from %s (or that host does not forward)",
-                                 next->label, hop->target->label));
-    }
-    return step_fail(ssh_fail(hop, rc, "channel to the next stop", err));
-}
-
-static int tunnel_lost(struct ssh_hop *hop, struct err *err)
-{
-    return err_set(err, ERR_NET, "%s: the channel through %s was closed", hop[1].target->label,
-                   hop->target->label);
-}
-
-/* Copies from the next hop's socket to the channel. Returns 1 if something moved, 0, or -1. */
-static int pump_up(struct ssh_hop *hop, struct err *err)
-{
-    struct pump *pump = &hop->up;
-    ssize_t len;
-    if (pump->sent == pump->len) {
-        len = recv(hop->pump_fd, pump->bytes, SSH_BUF_BYTES, 0);
-        if (len <= 0) {
-            return len < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : tunnel_lost(hop, err);
-        }
-        pump->len = (size_t)len;
-        pump->sent = 0;
-    }
-    if (hop->pending == PENDING_READ) {
-        return 0;
-    }
-    len =
-        libssh2_channel_write_ex(hop->tunnel, 0, pump->bytes + pump->sent, pump->len - pump->sent);
-    if (len == LIBSSH2_ERROR_EAGAIN || len == 0) {
-        bool is_half_done = len != 0 && (libssh2_session_block_directions(hop->session) &
-                                         LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
-        hop->pending = is_half_done ? PENDING_WRITE : PENDING_NONE;
-        return 0;
-    }
-    hop->pending = PENDING_NONE;
-    if (len < 0) {
-        return ssh_is_lost((int)len) ? tunnel_lost(hop, err)
-                                     : ssh_fail(hop, (int)len, "tunnel", err);
-    }
-    pump->sent += (size_t)len;
-    return 1;
-}
-
-static int pump_down(struct ssh_hop *hop, struct err *err)
-{
-    struct pump *pump = &hop->down;
-    ssize_t len;
-    if (pump->sent == pump->len && hop->pending != PENDING_WRITE) {
-        len = libssh2_channel_read_ex(hop->tunnel, 0, pump->bytes, SSH_BUF_BYTES);
-        if (len == LIBSSH2_ERROR_EAGAIN) {
-            bool is_half_done = (libssh2_session_block_directions(hop->session) &
-                                 LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
-            hop->pending = is_half_done ? PENDING_READ : PENDING_NONE;
-            return 0;
-        }
-        hop->pending = PENDING_NONE;
-        if (len < 0 || (len == 0 && libssh2_channel_eof(hop->tunnel))) {
-            return tunnel_lost(hop, err);
-        }
-        pump->len = (size_t)len;
-        pump->sent = 0;
-    }
-    if (pump->sent == pump->len) {
-        return 0;
-    }
-    len = send(hop->pump_fd, pump->bytes + pump->sent, pump->len - pump->sent, MSG_NOSIGNAL);
-    if (len < 0) {
-        return errno == EAGAIN || errno == EINTR ? 0 : tunnel_lost(hop, err);
-    }
-    pump->sent += (size_t)len;
-    return len > 0 ? 1 : 0;
-}
-
-static int tunnel_pump(struct ssh_hop *hop, struct err *err)
-{
-    short events = 0;
-    int moved = 1;
-    while (moved > 0) {
-        int down = pump_down(hop, err);
-        int up = down < 0 ? -1 : pump_up(hop, err);
-        moved = down < 0 || up < 0 ? -1 : down + up;
-        if (moved > 0) {
-            hop->ssh->is_ready = true; /* the next session has something to read */
-        }
-    }
-    if (moved < 0) {
-        return -1;
-    }
-    events = (short)((hop->up.sent == hop->up.len ? POLLIN : 0) |
-                     (hop->down.sent < hop->down.len ? POLLOUT : 0));
-    return ssh_want_session(hop, err) < 0 ||
-                   ssh_want(hop->ssh, &hop->watched_pump, hop->pump_fd, events, err) < 0
-               ? -1
-               : 0;
-}
+#define JUMP_SAID_MAX 4096
 
 /* ---- waiting ---- */
 
@@ -152,34 +26,22 @@ static void on_tick(void *ctx)
     ssh->is_ready = true;
 }
 
-void ssh_unwant(struct ssh *ssh, struct watched *watched)
+int ssh_want_session(struct ssh *ssh, struct err *err)
 {
-    loop_unwatch(ssh->loop, watched->fd);
-    watched->fd = -1;
-}
-
-int ssh_want(struct ssh *ssh, struct watched *watched, int fd, short events, struct err *err)
-{
-    if (watched->fd == fd && watched->events == events) {
+    int directions = libssh2_session_block_directions(ssh->session);
+    short events = (short)(POLLIN | (directions & LIBSSH2_SESSION_BLOCK_OUTBOUND ? POLLOUT : 0));
+    if (ssh->watched == events) {
         return 0;
     }
-    ssh_unwant(ssh, watched);
-    if (fd < 0) {
-        return 0;
+    if (ssh->watched) {
+        loop_unwatch(ssh->loop, ssh->fd);
     }
-    if (loop_watch(ssh->loop, fd, events, on_ready, ssh, err) < 0) {
+    ssh->watched = 0;
+    if (loop_watch(ssh->loop, ssh->fd, events, on_ready, ssh, err) < 0) {
         return -1;
     }
-    *watched = (struct watched){fd, events};
+    ssh->watched = events;
     return 0;
-}
-
-int ssh_want_session(struct ssh_hop *hop, struct err *err)
-{
-    int directions = libssh2_session_block_directions(hop->session);
-    bool wants_out = (directions & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
-    return ssh_want(hop->ssh, &hop->watched, hop->fd, (short)(POLLIN | (wants_out ? POLLOUT : 0)),
-                    err);
 }
 
 int ssh_wake_in(struct ssh *ssh, int64_t span_ns, struct err *err)
@@ -192,56 +54,18 @@ int ssh_wake_in(struct ssh *ssh, int64_t span_ns, struct err *err)
 /* Between two operations nobody steps a session, so it must not end the loop's wait. */
 void ssh_rest(struct ssh *ssh)
 {
-    for (size_t idx = 0; idx < ssh->n_hops; idx++) {
-        struct ssh_hop *hop = &ssh->hops[idx];
-        ssh_unwant(ssh, &hop->watched);
-        ssh_unwant(ssh, &hop->watched_agent);
-        ssh_unwant(ssh, &hop->watched_pump);
+    if (ssh->watched) {
+        loop_unwatch(ssh->loop, ssh->fd);
     }
+    ssh->watched = 0;
     loop_timer_drop(ssh->loop, ssh->tick_timer);
     ssh->tick_timer = 0;
     ssh->is_ready = true;
 }
 
-/* ---- errors ---- */
-
-bool ssh_is_lost(int rc)
-{
-    switch (rc) {
-    case LIBSSH2_ERROR_SOCKET_NONE:
-    case LIBSSH2_ERROR_BANNER_RECV:
-    case LIBSSH2_ERROR_BANNER_SEND:
-    case LIBSSH2_ERROR_INVALID_MAC:
-    case LIBSSH2_ERROR_SOCKET_SEND:
-    case LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE:
-    case LIBSSH2_ERROR_TIMEOUT:
-    case LIBSSH2_ERROR_DECRYPT:
-    case LIBSSH2_ERROR_SOCKET_DISCONNECT:
-    case LIBSSH2_ERROR_PROTO:
-    case LIBSSH2_ERROR_SOCKET_TIMEOUT:
-    case LIBSSH2_ERROR_SOCKET_RECV:
-    case LIBSSH2_ERROR_BAD_SOCKET:
-    case LIBSSH2_ERROR_BAD_USE:
-    case LIBSSH2_ERROR_CHANNEL_CLOSED:
-    case LIBSSH2_ERROR_CHANNEL_EOF_SENT:
-        return true;
-    default:
-        return false;
-    }
-}
-
-int ssh_fail(struct ssh_hop *hop, int rc, const char *what, struct err *err)
-{
-    char *text = NULL;
-    int len = 0;
-    libssh2_session_last_error(hop->session, &text, &len, 0);
-    return err_set(err, ssh_is_lost(rc) ? ERR_NET : ERR_NODE, "%s: %s: %.*s (%d)",
-                   hop->target->label, what, len, text ? text : "", rc);
-}
-
 /* ---- life ---- */
 
-struct ssh *ssh_new(struct loop *loop, const struct ssh_plan *plan, struct err *err)
+struct ssh *ssh_new(struct loop *loop, struct ssh_plan *plan, struct err *err)
 {
     struct ssh *ssh;
     if (libssh2_init(0) != 0) {
@@ -250,19 +74,11 @@ struct ssh *ssh_new(struct loop *loop, const struct ssh_plan *plan, struct err *
     }
     ssh = xcalloc(1, sizeof(*ssh));
     ssh->loop = loop;
+    ssh->plan = plan;
+    ssh->fd = -1;
+    ssh->jump = PROC_EMPTY;
+    strbuf_init(&ssh->jump_said, JUMP_SAID_MAX);
     strbuf_init(&ssh->noise, SSH_NOISE_MAX);
-    ssh->n_hops = plan->n_targets;
-    ssh->hops = xcalloc(ssh->n_hops, sizeof(*ssh->hops));
-    for (size_t idx = 0; idx < ssh->n_hops; idx++) {
-        ssh->hops[idx] = (struct ssh_hop){.ssh = ssh,
-                                          .target = &plan->targets[idx],
-                                          .fd = -1,
-                                          .pump_fd = -1,
-                                          .watched.fd = -1,
-                                          .watched_agent.fd = -1,
-                                          .watched_pump.fd = -1,
-                                          .auth.agent.fd = -1};
-    }
     ssh->is_ready = true;
     return ssh;
 }
@@ -273,15 +89,19 @@ void ssh_free(struct ssh *ssh)
         return;
     }
     ssh_abort(ssh);
-    /* The last first, because its disconnect goes through those before it. */
-    for (size_t idx = ssh->n_hops; idx-- > 0;) {
-        hop_release(&ssh->hops[idx]);
+    if (ssh->session) {
+        *libssh2_session_abstract(ssh->session) = NULL;
+    } else if (ssh->login) { /* whatever its thread waits for in one of these ends */
+        for (size_t idx = 0; idx < atomic_load(&ssh->login->n_fds); idx++) {
+            (void)shutdown(ssh->login->fds[idx], SHUT_RDWR);
+        }
     }
+    task_leave(ssh->task, ssh->loop);
+    proc_release(&ssh->jump);
+    strbuf_release(&ssh->jump_said);
     strbuf_release(&ssh->job.text);
     strbuf_release(&ssh->noise);
-    free(ssh->hops);
     free(ssh);
-    libssh2_exit();
 }
 
 void ssh_pause(struct ssh *ssh)
@@ -291,10 +111,9 @@ void ssh_pause(struct ssh *ssh)
 
 void ssh_go_on(struct ssh *ssh, int64_t deadline_ns)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
-    ssh->job.from_ns = hop->heard_ns = loop_now_ns(ssh->loop); /* nothing was read meanwhile */
+    ssh->job.from_ns = ssh->heard_ns = loop_now_ns(ssh->loop); /* nothing was read meanwhile */
     ssh->job.until_ns = ssh->job.from_ns + deadline_ns;
-    hop->asked_ns = 0;
+    ssh->asked_ns = 0;
     ssh->is_ready = true;
 }
 
@@ -306,100 +125,162 @@ struct str ssh_login_noise(const struct ssh *ssh)
                : strbuf_str(&ssh->noise);
 }
 
-/* ---- the chain ---- */
+/* ---- jump hosts ---- */
 
-static enum step step_hop(struct ssh_hop *hop, struct err *err)
+static void collect(void *ctx, const char *ptr, size_t len)
 {
-    switch (hop->state) {
-    case HOP_RESOLVE:
-        return hop_resolve(hop, err);
-    case HOP_CONNECT:
-        return hop_connect(hop, err);
-    case HOP_HANDSHAKE:
-        return hop_handshake(hop, err);
-    case HOP_HOST_KEY:
-        return hop_check_host_key(hop, err);
-    case HOP_METHODS:
-        return auth_methods(hop, err);
-    case HOP_AGENT:
-        return auth_agent(hop, err);
-    case HOP_KEYS:
-        return auth_keys(hop, err);
-    case HOP_TUNNEL:
-        return tunnel_open(hop, err);
-    case HOP_UP:
-    default:
-        return STEP_DONE;
-    }
+    strbuf_add(ctx, ptr, len);
 }
 
-/* What is the matter with a hop that stays there; of the others: "it refused the login". */
-static const char *const STATE_TEXTS[HOP_UP + 1] = {
-    [HOP_RESOLVE] = "its name was not resolved",
-    [HOP_CONNECT] = "the connection was not accepted",
-    [HOP_HANDSHAKE] = "something accepts connections there, but there was no SSH handshake",
-    [HOP_AGENT] = "the agent gave no answer",
-    [HOP_TUNNEL] = "it did not open a channel to the next stop",
-};
-
-static int pump_all(struct ssh *ssh, struct err *err)
+/* What ssh itself does for a ProxyJump: another ssh brings us a stream to the node. It asks nobody anything. */
+static int start_jump(struct ssh *ssh, struct ssh_login *login, struct err *err)
 {
-    for (size_t idx = 0; idx < ssh->n_hops; idx++) {
-        if (ssh->hops[idx].tunnel && ssh->hops[idx].state == HOP_UP &&
-            tunnel_pump(&ssh->hops[idx], err) < 0) {
-            return -1;
-        }
+    const struct ssh_target *target = login->target;
+    struct str before = str_of(target->jumps);
+    const char *last = ssh_last_jump(&login->arena, &before);
+    const char *argv[16] = {"ssh", "-o", "BatchMode=yes"};
+    size_t n = 3;
+    int pair[2];
+    if (login->plan->opts.config_path) {
+        argv[n++] = "-F";
+        argv[n++] = login->plan->opts.config_path;
     }
+    if (before.len) {
+        argv[n++] = "-J";
+        argv[n++] = str_z(&login->arena, before);
+    }
+    argv[n++] = "-W";
+    argv[n++] = arena_printf(&login->arena, "[%s]:%lld", target->host, (long long)target->port);
+    argv[n++] = "--";
+    argv[n++] = last;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+        return err_set(err, ERR_IO, "socketpair: %s", err_errno_text(errno));
+    }
+    login->fds[0] = pair[0];
+    atomic_store(&login->n_fds, 1);
+    const struct proc_spec spec = {.argv = argv,
+                                   .env = (const char *const *)(uintptr_t)environ,
+                                   .has_input = true,
+                                   .input_fd = pair[1],
+                                   .is_socket = true,
+                                   .on_output = collect,
+                                   .output_ctx = &ssh->jump_said};
+    int result = proc_start(&ssh->jump, ssh->loop, &spec, err);
+    close(pair[1]);
+    return result;
+}
+
+/* The connection is lost, and the reason may be what ssh -W said before it ended. */
+static enum step judge_jump(struct ssh *ssh, struct err *err)
+{
+    static const struct {
+        const char *words;
+        enum err_code code;
+    } ROWS[] = {{"HAS CHANGED", ERR_INTEGRITY},
+                {"verification failed", ERR_AUTH},
+                {"Permission denied", ERR_AUTH}};
+    CLEANUP(strbuf) struct strbuf line = STRBUF(ERR_MSG_MAX);
+    struct str said = str_trim(strbuf_str(&ssh->jump_said));
+    enum err_code code = ERR_NET;
+    proc_stop(&ssh->jump);
+    if (ssh->jump.pid && proc_step(&ssh->jump, err) == STEP_AGAIN) {
+        return STEP_AGAIN;
+    }
+    if (err->code != ERR_NET || !said.len) {
+        return STEP_FAIL;
+    }
+    for (size_t idx = ARRAY_LEN(ROWS); idx-- > 0;) {
+        code = str_find(said, str_of(ROWS[idx].words)) >= 0 ? ROWS[idx].code : code;
+    }
+    strbuf_add_plain(&line, said.len > 300 ? str_sub(said, said.len - 300, said.len) : said);
+    *err = (struct err){0};
+    return step_fail(err_set(err, code, "%s: by way of %s: %s", ssh->plan->target.label,
+                             ssh->plan->target.jumps, line.ptr));
+}
+
+/* ---- the way in ---- */
+
+static int begin(struct ssh *ssh, struct err *err)
+{
+    struct ssh_login *login = xcalloc(1, sizeof(*login));
+    const struct task_spec spec = {.fn = ssh_log_in, .arg = login, .release = ssh_login_free};
+    login->plan = ssh_plan_hold(ssh->plan);
+    login->target = &ssh->plan->target;
+    atomic_store(&login->waits_for, "nothing was done");
+    ssh->until_ns = loop_now_ns(ssh->loop) + login->target->connect_timeout_ns;
+    if (login->target->jumps && start_jump(ssh, login, err) < 0) {
+        ssh_login_free(login);
+        return -1;
+    }
+    if (task_start(ssh->loop, &spec, &ssh->task, err) < 0) {
+        return -1;
+    }
+    ssh->login = login;
     return 0;
+}
+
+static LIBSSH2_RECV_FUNC(receive)
+{
+    struct ssh *ssh = *abstract;
+    ssize_t len = recv(socket, buffer, length, flags | MSG_DONTWAIT);
+    if (len < 0) {
+        return errno == EINTR || errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    }
+    if (ssh) {
+        ssh->heard_ns = loop_now_ns(ssh->loop);
+    }
+    return len;
+}
+
+/* From here on the session is the loop's. */
+static void take_session(struct ssh *ssh)
+{
+    LIBSSH2_RECV_FUNC((*const function)) = receive;
+    void *pointer; /* ISO C has no conversion to it */
+    memcpy(&pointer, &function, sizeof(pointer));
+    ssh->session = ssh->login->session;
+    ssh->fd = ssh->login->fds[atomic_load(&ssh->login->n_fds) - 1];
+    ssh->heard_ns = loop_now_ns(ssh->loop);
+    libssh2_session_set_blocking(ssh->session, 0);
+    *libssh2_session_abstract(ssh->session) = ssh;
+    (void)libssh2_session_callback_set(ssh->session, LIBSSH2_CALLBACK_RECV, pointer);
+    /* The end of ssh -W is the end of our socket: it must not end the waits of a session at rest. */
+    loop_unwatch(ssh->loop, ssh->jump.pid_fd);
+    loop_unwatch(ssh->loop, ssh->jump.out_fd);
 }
 
 static enum step bring_up(struct ssh *ssh, struct err *err)
 {
-    while (ssh->at < ssh->n_hops) {
-        struct ssh_hop *hop = &ssh->hops[ssh->at];
-        if (hop->until_ns == 0) {
-            hop->until_ns = loop_now_ns(ssh->loop) + hop->target->connect_timeout_ns;
-        }
-        if (pump_all(ssh, err) < 0) {
-            return STEP_FAIL;
-        }
-        enum step step = step_hop(hop, err);
-        if (step == STEP_FAIL) {
-            return step;
-        }
-        if (step == STEP_AGAIN) {
-            if (loop_now_ns(ssh->loop) < hop->until_ns) {
-                return pump_all(ssh, err) < 0 ? STEP_FAIL : STEP_AGAIN;
-            }
-            return step_fail(
-                err_set(err, ERR_NET, "%s: %s within %.3g s", hop->target->label,
-                        STATE_TEXTS[hop->state] ? STATE_TEXTS[hop->state] : "it refused the login",
-                        (double)hop->target->connect_timeout_ns / NS_PER_S));
-        }
-        if (hop->state == HOP_UP) {
-            ssh->at++;
-        }
+    const struct ssh_target *target = &ssh->plan->target;
+    struct err ignored = {0};
+    if (!ssh->task && begin(ssh, err) < 0) {
+        return STEP_FAIL;
     }
-    return STEP_DONE;
+    if (ssh->jump.pid) {
+        (void)proc_step(&ssh->jump, &ignored); /* so that it can say what it has to say */
+    }
+    int result = task_result(ssh->task, err);
+    if (result < 0) {
+        return judge_jump(ssh, err);
+    }
+    if (result > 0) {
+        take_session(ssh);
+        return STEP_DONE;
+    }
+    return loop_now_ns(ssh->loop) < ssh->until_ns
+               ? STEP_AGAIN
+               : step_fail(err_set(err, ERR_NET, "%s: %s within %.3g s", target->label,
+                                   atomic_load(&ssh->login->waits_for),
+                                   (double)target->connect_timeout_ns / NS_PER_S));
 }
 
 enum step ssh_connect(struct ssh *ssh, struct err *err)
 {
-    if (!ssh->is_ready) {
-        return STEP_AGAIN;
-    }
-    ssh->is_ready = false;
-    enum step step = bring_up(ssh, err);
-    if (step == STEP_AGAIN) {
-        struct ssh_hop *hop = &ssh->hops[ssh->at];
-        /* There is no event for a resolved name. */
-        bool is_resolving = hop->state == HOP_RESOLVE;
-        if (ssh_wake_in(ssh, is_resolving ? 10 * NS_PER_MS : SSH_TICK_NS, err) < 0) {
-            step = STEP_FAIL;
-        }
-    }
+    enum step step = ssh->session ? STEP_DONE : bring_up(ssh, err);
     if (step != STEP_AGAIN) {
         ssh_rest(ssh);
+    } else if (!ssh->tick_timer && ssh_wake_in(ssh, SSH_TICK_NS, err) < 0) {
+        return STEP_FAIL;
     }
     return step;
 }
@@ -407,17 +288,13 @@ enum step ssh_connect(struct ssh *ssh, struct err *err)
 enum step ssh_run(struct ssh *ssh, const struct ssh_script *script, int *ret_exit_status,
                   bool *ret_has_begun, struct err *err)
 {
-    if (!ssh->is_ready) {
-        *ret_has_begun = ssh->job.stream.has_begun;
-        return STEP_AGAIN;
-    }
-    ssh->is_ready = false;
-    enum step step = pump_all(ssh, err) < 0 ? STEP_FAIL : run_step(ssh, script, err);
-    if (step == STEP_AGAIN && pump_all(ssh, err) < 0) {
-        step = STEP_FAIL;
+    enum step step = STEP_AGAIN;
+    if (ssh->is_ready) {
+        ssh->is_ready = false;
+        step = run_step(ssh, script, err);
+        *ret_exit_status = ssh->job.stream.exit_status;
     }
     *ret_has_begun = ssh->job.stream.has_begun;
-    *ret_exit_status = ssh->job.stream.exit_status;
     if (step == STEP_AGAIN && !ssh->tick_timer && ssh_wake_in(ssh, SSH_TICK_NS, err) < 0) {
         step = STEP_FAIL;
     }

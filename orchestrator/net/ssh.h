@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection to a node over SSH, by libssh2, on the one loop: never blocks (except for a passphrase typed at the terminal).
+/* One connection to a node over SSH, by libssh2, on the one loop: never blocks.
    Functions that wait are steps: call them again after loop_once. Error codes are for policy: ERR_NET is a connection that is lost
    or cannot be made now; ERR_TIMEOUT a deadline of ours; ERR_AUTH and ERR_INTEGRITY are permanent. After a STEP_FAIL of
    ssh_connect, or ERR_NET of ssh_run, the struct ssh is useless: free it. */
@@ -12,8 +12,8 @@
 
 struct ssh;
 
-/* The plan is borrowed. */
-MUST_CHECK struct ssh *ssh_new(struct loop *loop, const struct ssh_plan *plan, struct err *err);
+/* The plan, which is made, is borrowed. */
+MUST_CHECK struct ssh *ssh_new(struct loop *loop, struct ssh_plan *plan, struct err *err);
 void ssh_free(struct ssh *ssh);
 
 /* Connects and logs in. */
@@ -24,7 +24,7 @@ enum step ssh_connect(struct ssh *ssh, struct err *err);
 struct ssh_script {
     const char *text;
     const char *const *args; /* $1...; ended by NULL; may be NULL */
-    int input_fd;            /* its stdin: a regular file, from 0 to its end; -1: none */
+    struct str input;        /* its stdin */
     struct strbuf
         *feed; /* instead: whatever is in it is sent and removed; only ssh_abort ends it */
     proc_output_fn on_output;

@@ -271,6 +271,8 @@ static int make_target(struct ssh_plan *plan, const struct ssh_answer *answer,
         /* libssh2 sends no keepalive within two seconds of the last. */
         .alive_interval_ns = (alive_s == 1 ? 2 : alive_s) * NS_PER_S,
         .alive_count_max = answer->alive_count_max > 0 ? answer->alive_count_max : ALIVE_COUNT_MAX,
+        .jumps = answer->proxy_jump && strcmp(answer->proxy_jump, "none") != 0 ? answer->proxy_jump
+                                                                               : NULL,
     };
     return take_trust(plan, answer, target, err) < 0 ||
                    take_identities(plan, answer, target, err) < 0
@@ -291,7 +293,7 @@ static int ask(struct ssh_plan *plan, struct loop *loop, struct err *err)
        config sets, and BatchMode changes nothing else in it. */
     const char *argv[16] = {"ssh", "-G", "-T", "-o", "BatchMode=no"};
     size_t n = 5;
-    bool is_node = plan->n_targets == 0;
+    bool is_node = plan->n_stops == 0;
     if (plan->opts.config_path) {
         argv[n++] = "-F";
         argv[n++] = plan->opts.config_path;
@@ -343,9 +345,14 @@ static int check_end(const struct ssh_plan *plan, struct err *err)
     return err_set(err, ERR_MANIFEST, "ssh -G: %s", line.ptr);
 }
 
-static bool is_jump(const char *text)
+const char *ssh_last_jump(struct arena *arena, struct str *jumps)
 {
-    return text && strcmp(text, "none") != 0;
+    const char *comma = memrchr(jumps->ptr, ',', jumps->len);
+    struct str stop =
+        comma ? str_sub(*jumps, (size_t)(comma + 1 - jumps->ptr), jumps->len) : *jumps;
+    *jumps = str_sub(*jumps, 0, comma ? (size_t)(comma - jumps->ptr) : 0);
+    return arena_printf(arena, "%s%.*s", str_starts(stop, STR_LIT("ssh://")) ? "" : "ssh://",
+                        STR_ARG(stop));
 }
 
 /* From the node back to the first stop without a ProxyJump. In a list a,b: b is reached from a, whatever b's own entry
@@ -353,40 +360,31 @@ static bool is_jump(const char *text)
 static int take_answer(struct ssh_plan *plan, struct err *err)
 {
     struct ssh_answer answer;
+    struct ssh_target target;
     if (check_end(plan, err) < 0 ||
         ssh_answer_read(&plan->arena, strbuf_str(&plan->said), &answer, err) < 0 ||
-        make_target(plan, &answer, &plan->targets[plan->n_targets], err) < 0) {
+        make_target(plan, &answer, &target, err) < 0) {
         return -1;
     }
-    plan->n_targets++;
-    if (plan->rest.len == 0) {
-        if (!is_jump(answer.proxy_jump)) {
-            for (size_t idx = 0; idx < plan->n_targets / 2; idx++) { /* the node last */
-                struct ssh_target *other = &plan->targets[plan->n_targets - 1 - idx];
-                struct ssh_target first = plan->targets[idx];
-                plan->targets[idx] = *other;
-                *other = first;
-            }
-            plan->is_made = true;
-            return 0;
-        }
-        plan->rest = str_of(answer.proxy_jump);
+    if (plan->n_stops++ == 0) {
+        plan->target = target;
     }
-    const char *comma = memrchr(plan->rest.ptr, ',', plan->rest.len);
-    struct str stop =
-        comma ? str_sub(plan->rest, (size_t)(comma + 1 - plan->rest.ptr), plan->rest.len)
-              : plan->rest;
-    plan->rest = str_sub(plan->rest, 0, comma ? (size_t)(comma - plan->rest.ptr) : 0);
-    plan->stop = arena_printf(&plan->arena, "%s%.*s",
-                              str_starts(stop, STR_LIT("ssh://")) ? "" : "ssh://", STR_ARG(stop));
-    return plan->n_targets < SSH_HOPS_MAX
+    if (plan->rest.len == 0) {
+        plan->is_made = !target.jumps;
+        plan->rest = str_of(target.jumps ? target.jumps : "");
+    }
+    if (plan->is_made) {
+        return 0;
+    }
+    plan->stop = ssh_last_jump(&plan->arena, &plan->rest);
+    return plan->n_stops < SSH_HOPS_MAX
                ? 0
                : err_set(err, ERR_USAGE, "more than %d stops by ProxyJump", SSH_HOPS_MAX);
 }
 
 static void begin(struct ssh_plan *plan)
 {
-    plan->n_targets = 0;
+    plan->n_stops = 0;
     plan->rest = STR_EMPTY;
     plan->stop = plan->opts.host;
 }
@@ -420,10 +418,10 @@ static const char *own(struct ssh_plan *plan, const char *text)
     return text && *text ? arena_printf(&plan->arena, "%s", text) : NULL;
 }
 
-int ssh_plan_init(struct ssh_plan *plan, const struct ssh_plan_opts *opts, struct err *err)
+int ssh_plan_new(const struct ssh_plan_opts *opts, struct ssh_plan **ret_plan, struct err *err)
 {
     const struct passwd *self = getpwuid(geteuid());
-    *plan = (struct ssh_plan){.arena = ARENA_EMPTY, .opts = *opts, .proc = PROC_EMPTY};
+    struct ssh_plan *plan;
     if (!self) {
         return err_set(err, ERR_USAGE, "SSH: we are not in the password file");
     }
@@ -431,6 +429,8 @@ int ssh_plan_init(struct ssh_plan *plan, const struct ssh_plan_opts *opts, struc
         return err_set(err, ERR_USAGE, "%s%s%s: neither a host nor a user begins with \"-\"",
                        opts->user ? opts->user : "", opts->user ? "@" : "", opts->host);
     }
+    plan = xcalloc(1, sizeof(*plan));
+    *plan = (struct ssh_plan){.n_users = 1, .opts = *opts, .proc = PROC_EMPTY};
     plan->home = own(plan, self->pw_dir);
     plan->local_user = own(plan, self->pw_name);
     plan->opts.host = own(plan, opts->host);
@@ -439,6 +439,7 @@ int ssh_plan_init(struct ssh_plan *plan, const struct ssh_plan_opts *opts, struc
         own(plan, opts->config_path ? opts->config_path : getenv("REPERF_SSH_CONFIG"));
     strbuf_init(&plan->said, ANSWER_MAX);
     begin(plan);
+    *ret_plan = plan;
     return 0;
 }
 
@@ -447,15 +448,22 @@ void ssh_plan_pause(struct ssh_plan *plan)
     proc_release(&plan->proc);
 }
 
-void ssh_plan_release(struct ssh_plan *plan)
+struct ssh_plan *ssh_plan_hold(struct ssh_plan *plan)
 {
-    proc_release(&plan->proc);
-    strbuf_release(&plan->said);
-    arena_release(&plan->arena);
-    *plan = (struct ssh_plan){.arena = ARENA_EMPTY, .proc = PROC_EMPTY};
+    atomic_fetch_add(&plan->n_users, 1);
+    return plan;
+}
+
+void ssh_plan_drop(struct ssh_plan *plan)
+{
+    if (plan && atomic_fetch_sub(&plan->n_users, 1) == 1) {
+        strbuf_release(&plan->said);
+        arena_release(&plan->arena);
+        free(plan);
+    }
 }
 
 const char *ssh_plan_label(const struct ssh_plan *plan)
 {
-    return plan->is_made ? plan->targets[plan->n_targets - 1].label : plan->opts.host;
+    return plan->is_made ? plan->target.label : plan->opts.host;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The route to a node: its stops (jump hosts first, the node last), each with its address, user, keys and known_hosts files, as
-   ssh(1) itself would have them: `ssh -G` is asked once for each stop, as a child on the loop. A setting that this program cannot
-   honour, but that would change where a connection goes or whom it trusts, is an error, never skipped. */
+/* The route to a node: its address, user, keys and known_hosts files as ssh(1) itself would have them, and its jump hosts: `ssh -G` is
+   asked for the node and for each stop before it, as a child on the loop. A setting that this program cannot honour, but that would
+   change where a connection goes or whom it trusts, is an error, never skipped. */
 #ifndef NET_SSH_PLAN_H
 #define NET_SSH_PLAN_H
+
+#include <stdatomic.h>
 
 #include "base/strbuf.h"
 #include "sys/loop.h"
@@ -32,6 +34,7 @@ struct ssh_target {
     int64_t connect_timeout_ns;
     int64_t alive_interval_ns;
     int64_t alive_count_max;
+    const char *jumps; /* the stops before it, as ProxyJump has them; NULL: none */
 };
 
 /* What `ssh -G` says of one stop, as it is written there. */
@@ -48,6 +51,9 @@ struct ssh_answer {
 MUST_CHECK int ssh_answer_read(struct arena *arena, struct str text, struct ssh_answer *ret_answer,
                                struct err *err);
 
+/* Takes the last stop off a ProxyJump's list, as ssh has it on its command line. */
+const char *ssh_last_jump(struct arena *arena, struct str *jumps);
+
 struct ssh_plan_opts {
     const char *host;
     int64_t port;               /* 0: as ssh has it */
@@ -56,12 +62,14 @@ struct ssh_plan_opts {
     int64_t connect_timeout_ns; /* 0: as ssh has it, else 10 s */
 };
 
+/* An attempt to connect that is left behind in its thread reads the target after its owner has gone: who drops it last frees it. */
 struct ssh_plan {
+    atomic_int n_users;
     struct arena arena;
     struct ssh_plan_opts opts; /* its texts in the arena */
     const char *home, *local_user;
-    struct ssh_target targets[SSH_HOPS_MAX]; /* while it is made: the node first */
-    size_t n_targets;
+    struct ssh_target target; /* the node */
+    size_t n_stops;           /* which ssh was asked for, the node included */
     bool is_made;
     /* The question under way. */
     const char *stop; /* as ssh takes it on its command line */
@@ -70,13 +78,15 @@ struct ssh_plan {
     struct strbuf said;
 };
 
-MUST_CHECK int ssh_plan_init(struct ssh_plan *plan, const struct ssh_plan_opts *opts,
-                             struct err *err);
+MUST_CHECK int ssh_plan_new(const struct ssh_plan_opts *opts, struct ssh_plan **ret_plan,
+                            struct err *err);
 /* Asks ssh until the route is known; nothing to do from then on. */
 enum step ssh_plan_step(struct ssh_plan *plan, struct loop *loop, struct err *err);
 /* Gives up the question under way; the next step asks again. */
 void ssh_plan_pause(struct ssh_plan *plan);
-void ssh_plan_release(struct ssh_plan *plan);
+struct ssh_plan *ssh_plan_hold(struct ssh_plan *plan);
+/* Not while a question is under way. NULL is fine. */
+void ssh_plan_drop(struct ssh_plan *plan);
 /* For messages: as the node was named until its route is known. */
 const char *ssh_plan_label(const struct ssh_plan *plan);
 

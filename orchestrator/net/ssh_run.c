@@ -70,13 +70,11 @@ static int begin(struct ssh *ssh, const struct ssh_script *script, struct err *e
     }
     job->sent = 0;
     job->is_text_sent = job->is_eof_sent = false;
-    job->chunk_len = job->chunk_sent = 0;
-    job->input_at = 0;
     job->open_again_ns = 0;
     job->open_wait_ns = OPEN_WAIT_NS;
     job->state = RUN_OPEN;
-    ssh_last(ssh)->heard_ns = job->from_ns;
-    ssh_last(ssh)->asked_ns = 0;
+    ssh->heard_ns = job->from_ns;
+    ssh->asked_ns = 0;
     return 0;
 }
 
@@ -103,8 +101,6 @@ void ssh_abort(struct ssh *ssh)
         strbuf_clear(&ssh->noise);
         strbuf_add_str(&ssh->noise, strbuf_str(&job->stream.noise));
         stream_release(&job->stream);
-        free(job->chunk);
-        job->chunk = NULL;
         job->state = RUN_IDLE;
     }
     ssh_rest(ssh);
@@ -112,28 +108,27 @@ void ssh_abort(struct ssh *ssh)
 
 /* ---- opening ---- */
 
-static enum step again(struct ssh_hop *hop, struct err *err)
+static enum step again(struct ssh *ssh, struct err *err)
 {
-    return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
+    return ssh_want_session(ssh, err) < 0 ? STEP_FAIL : STEP_AGAIN;
 }
 
 static enum step open_channel(struct ssh *ssh, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     if (!finish_closing(ssh)) {
-        return again(hop, err);
+        return again(ssh, err);
     }
     if (loop_now_ns(ssh->loop) < job->open_again_ns) {
-        return again(hop, err);
+        return again(ssh, err);
     }
-    ssh->channel = libssh2_channel_open_ex(hop->session, "session", sizeof("session") - 1,
+    ssh->channel = libssh2_channel_open_ex(ssh->session, "session", sizeof("session") - 1,
                                            CHANNEL_WINDOW, CHANNEL_PACKET, NULL, 0);
     if (ssh->channel) {
         job->state = RUN_EXEC;
         return STEP_DONE;
     }
-    int rc = libssh2_session_last_errno(hop->session);
+    int rc = libssh2_session_last_errno(ssh->session);
     if (rc == LIBSSH2_ERROR_CHANNEL_FAILURE) {
         /* MaxSessions: the previous script may still be ending there. */
         job->open_again_ns = loop_now_ns(ssh->loop) + job->open_wait_ns;
@@ -142,59 +137,37 @@ static enum step open_channel(struct ssh *ssh, struct err *err)
         }
         job->open_wait_ns =
             job->open_wait_ns * 2 > OPEN_WAIT_MAX ? OPEN_WAIT_MAX : job->open_wait_ns * 2;
-        return again(hop, err);
+        return again(ssh, err);
     }
-    return rc == LIBSSH2_ERROR_EAGAIN ? again(hop, err)
-                                      : step_fail(ssh_fail(hop, rc, "channel", err));
+    return rc == LIBSSH2_ERROR_EAGAIN
+               ? again(ssh, err)
+               : step_fail(ssh_fail(ssh->plan->target.label, ssh->session, rc, "channel", err));
 }
 
 static enum step exec_command(struct ssh *ssh, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     int rc = libssh2_channel_process_startup(ssh->channel, "exec", sizeof("exec") - 1, COMMAND,
                                              sizeof(COMMAND) - 1);
     if (rc == LIBSSH2_ERROR_EAGAIN) {
-        return again(hop, err);
+        return again(ssh, err);
     }
     if (rc != 0) {
-        return step_fail(ssh_fail(hop, rc, "the server does not run commands", err));
+        return step_fail(ssh_fail(ssh->plan->target.label, ssh->session, rc,
+                                  "the server does not run commands", err));
     }
     ssh->job.state = RUN_STREAM;
-    hop->pending = PENDING_NONE;
+    ssh->pending = PENDING_NONE;
     return STEP_DONE;
 }
 
 /* ---- in and out ---- */
 
-/* What to write next; false at the end. */
-static int next_bytes(struct ssh_job *job, const struct ssh_script *script, struct str *ret_bytes,
-                      struct err *err)
+/* What to write next; empty at the end. */
+static struct str next_bytes(const struct ssh_job *job, const struct ssh_script *script)
 {
-    ssize_t len;
-    *ret_bytes = STR_EMPTY;
-    if (!job->is_text_sent) {
-        *ret_bytes = str_sub(strbuf_str(&job->text), job->sent, job->text.len);
-        return 0;
-    }
-    if (script->feed) {
-        *ret_bytes = strbuf_str(script->feed);
-        return 0;
-    }
-    if (script->input_fd < 0) {
-        return 0;
-    }
-    if (job->chunk_sent == job->chunk_len) {
-        job->chunk = job->chunk ? job->chunk : xmalloc(SSH_BUF_BYTES);
-        len = pread(script->input_fd, job->chunk, SSH_BUF_BYTES, job->input_at);
-        if (len < 0) {
-            return err_set(err, ERR_IO, "input of a script: %s", err_errno_text(errno));
-        }
-        job->chunk_len = (size_t)len;
-        job->chunk_sent = 0;
-        job->input_at += len;
-    }
-    *ret_bytes = (struct str){job->chunk + job->chunk_sent, job->chunk_len - job->chunk_sent};
-    return 0;
+    return !job->is_text_sent ? str_sub(strbuf_str(&job->text), job->sent, job->text.len)
+           : script->feed     ? strbuf_str(script->feed)
+                              : str_sub(script->input, job->sent, script->input.len);
 }
 
 static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_t len)
@@ -202,10 +175,6 @@ static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_
     if (job->is_text_sent && script->feed) {
         memmove(script->feed->ptr, script->feed->ptr + len, script->feed->len - len + 1);
         script->feed->len -= len;
-        return;
-    }
-    if (job->is_text_sent && script->input_fd >= 0) {
-        job->chunk_sent += len;
         return;
     }
     job->sent += len;
@@ -218,13 +187,9 @@ static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_
 /* Sends as much as possible. If libssh2 stops inside a packet, nothing else may be called until it has finished. */
 static int send_some(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     while (!job->is_eof_sent && !job->stream.has_ended) {
-        struct str bytes;
-        if (next_bytes(job, script, &bytes, err) < 0) {
-            return -1;
-        }
+        struct str bytes = next_bytes(job, script);
         bool is_end = bytes.len == 0;
         if (is_end && script->feed) {
             return 0; /* nothing to send for now */
@@ -232,18 +197,19 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
         ssize_t rc = is_end ? libssh2_channel_send_eof(ssh->channel)
                             : libssh2_channel_write_ex(ssh->channel, 0, bytes.ptr, bytes.len);
         if (rc == LIBSSH2_ERROR_EAGAIN || (rc == 0 && !is_end)) {
-            bool is_half_done = rc != 0 && (libssh2_session_block_directions(hop->session) &
+            bool is_half_done = rc != 0 && (libssh2_session_block_directions(ssh->session) &
                                             LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
-            hop->pending = is_half_done ? PENDING_WRITE : PENDING_NONE;
+            ssh->pending = is_half_done ? PENDING_WRITE : PENDING_NONE;
             return 0;
         }
-        hop->pending = PENDING_NONE;
+        ssh->pending = PENDING_NONE;
         if (rc == LIBSSH2_ERROR_CHANNEL_CLOSED || rc == LIBSSH2_ERROR_CHANNEL_EOF_SENT) {
             job->is_eof_sent = true; /* it reads no more; its output is still to come */
             return 0;
         }
         if (rc < 0) {
-            return ssh_fail(hop, (int)rc, "input of a script", err);
+            return ssh_fail(ssh->plan->target.label, ssh->session, (int)rc, "input of a script",
+                            err);
         }
         if (is_end) {
             job->is_eof_sent = true;
@@ -255,11 +221,11 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
 }
 
 /* Handles EAGAIN, half-way or not. */
-static enum step read_again(struct ssh_hop *hop)
+static enum step read_again(struct ssh *ssh)
 {
     bool is_half_done =
-        (libssh2_session_block_directions(hop->session) & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
-    hop->pending = is_half_done ? PENDING_READ : PENDING_NONE;
+        (libssh2_session_block_directions(ssh->session) & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
+    ssh->pending = is_half_done ? PENDING_READ : PENDING_NONE;
     return STEP_AGAIN;
 }
 
@@ -267,17 +233,17 @@ static enum step read_again(struct ssh_hop *hop)
    two pipes in any order. */
 static enum step read_noise(struct ssh *ssh, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     char bytes[SSH_BUF_BYTES];
     for (int n_reads = 0; n_reads < READS_MAX; n_reads++) {
         ssize_t len =
             libssh2_channel_read_ex(ssh->channel, SSH_EXTENDED_DATA_STDERR, bytes, sizeof(bytes));
         if (len == LIBSSH2_ERROR_EAGAIN) {
-            return read_again(hop);
+            return read_again(ssh);
         }
-        hop->pending = PENDING_NONE;
+        ssh->pending = PENDING_NONE;
         if (len < 0) {
-            return step_fail(ssh_fail(hop, (int)len, "output of a login shell", err));
+            return step_fail(ssh_fail(ssh->plan->target.label, ssh->session, (int)len,
+                                      "output of a login shell", err));
         }
         if (len == 0) {
             return STEP_DONE;
@@ -290,7 +256,6 @@ static enum step read_noise(struct ssh *ssh, struct err *err)
 /* Until EAGAIN. STEP_DONE: the stream is at its end. */
 static enum step read_some(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     char bytes[SSH_BUF_BYTES];
     if (read_noise(ssh, err) == STEP_FAIL) {
@@ -299,11 +264,12 @@ static enum step read_some(struct ssh *ssh, const struct ssh_script *script, str
     for (int n_reads = 0; n_reads < READS_MAX; n_reads++) {
         ssize_t len = libssh2_channel_read_ex(ssh->channel, 0, bytes, sizeof(bytes));
         if (len == LIBSSH2_ERROR_EAGAIN) {
-            return read_again(hop);
+            return read_again(ssh);
         }
-        hop->pending = PENDING_NONE;
+        ssh->pending = PENDING_NONE;
         if (len < 0) {
-            return step_fail(ssh_fail(hop, (int)len, "output of a script", err));
+            return step_fail(ssh_fail(ssh->plan->target.label, ssh->session, (int)len,
+                                      "output of a script", err));
         }
         if (len == 0) {
             if (read_noise(ssh, err) == STEP_FAIL) { /* unread, it would hide the end */
@@ -327,7 +293,7 @@ static enum step ended_without_mark(struct ssh *ssh, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct ssh_stream *stream = &ssh->job.stream;
-    const char *label = ssh_last(ssh)->target->label;
+    const char *label = ssh->plan->target.label;
     char *signal_name = NULL;
     size_t name_len = 0;
     int status = libssh2_channel_get_exit_status(ssh->channel);
@@ -336,7 +302,7 @@ static enum step ended_without_mark(struct ssh *ssh, struct err *err)
     const char *by = signal_name ? arena_printf(&arena, "signal %.*s", (int)name_len, signal_name)
                                  : arena_printf(&arena, "status %d", status);
     if (signal_name) {
-        libssh2_free(ssh_last(ssh)->session, signal_name);
+        libssh2_free(ssh->session, signal_name);
     }
     if (!stream->has_begun) {
         return step_fail(err_set(err, ERR_NODE,
@@ -352,7 +318,7 @@ static enum step ran_out(struct ssh *ssh, const struct ssh_script *script, struc
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct ssh_job *job = &ssh->job;
-    const char *label = ssh_last(ssh)->target->label;
+    const char *label = ssh->plan->target.label;
     double span_s = (double)(job->until_ns - job->from_ns) / NS_PER_S;
     stream_finish(&job->stream, script->on_output, script->output_ctx);
     if (job->state == RUN_OPEN) {
@@ -373,39 +339,37 @@ static enum step ran_out(struct ssh *ssh, const struct ssh_script *script, struc
 /* A silent peer is asked whether it is alive; TCP alone never reveals a frozen node. */
 static int check_alive(struct ssh *ssh, int64_t now_ns, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
-    int64_t interval_ns = hop->target->alive_interval_ns;
-    int64_t silent_ns = now_ns - hop->heard_ns;
+    int64_t interval_ns = ssh->plan->target.alive_interval_ns;
+    int64_t silent_ns = now_ns - ssh->heard_ns;
     int seconds;
     if (!interval_ns || silent_ns < interval_ns) {
         return 0;
     }
-    if (silent_ns >= interval_ns * hop->target->alive_count_max) {
-        return err_set(err, ERR_NET, "%s: nothing was heard for %.3g s", hop->target->label,
+    if (silent_ns >= interval_ns * ssh->plan->target.alive_count_max) {
+        return err_set(err, ERR_NET, "%s: nothing was heard for %.3g s", ssh->plan->target.label,
                        (double)silent_ns / NS_PER_S);
     }
-    if (hop->pending == PENDING_NONE && now_ns - hop->asked_ns >= interval_ns) {
-        hop->asked_ns = now_ns;
-        libssh2_keepalive_config(hop->session, 1, 1);
-        int rc = libssh2_keepalive_send(hop->session, &seconds);
-        return rc < 0 ? ssh_fail(hop, rc, "keepalive", err) : 0;
+    if (ssh->pending == PENDING_NONE && now_ns - ssh->asked_ns >= interval_ns) {
+        ssh->asked_ns = now_ns;
+        libssh2_keepalive_config(ssh->session, 1, 1);
+        int rc = libssh2_keepalive_send(ssh->session, &seconds);
+        return rc < 0 ? ssh_fail(ssh->plan->target.label, ssh->session, rc, "keepalive", err) : 0;
     }
     return 0;
 }
 
 static enum step stream_step(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
-    struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     enum step step = STEP_AGAIN;
-    if (hop->pending != PENDING_READ && send_some(ssh, script, err) < 0) {
+    if (ssh->pending != PENDING_READ && send_some(ssh, script, err) < 0) {
         return STEP_FAIL;
     }
-    if (hop->pending != PENDING_WRITE) {
+    if (ssh->pending != PENDING_WRITE) {
         step = read_some(ssh, script, err);
     }
     if (step == STEP_AGAIN) {
-        return again(hop, err);
+        return again(ssh, err);
     }
     if (step == STEP_FAIL) {
         return step;

@@ -4,11 +4,14 @@
 
 #include "node/serve.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/temp.h"
 #include "node/job.h"
 #include "node/tool.h"
 
@@ -16,6 +19,8 @@
 #define ENGINE_BYTES (1u << 20)
 #define MINUTES_MAX  1000000
 #define WHY_MAX      300
+#define KILL_WAIT_NS (10 * NS_PER_S) /* for a job's wrapper to be gone */
+#define KILL_LOOK_MS 20
 
 struct left_scan {
     struct arena *arena;
@@ -112,10 +117,11 @@ static void scan_lease(struct left_scan *scan)
 /* Half-written files of a relay or an interrupted copy, and leases that were being taken over. */
 static bool is_partial(const char *below, const char *name, bool is_folder)
 {
+    const char *slash = strrchr(below, '/');
     if (is_folder) {
         return below[0] == '\0' && strncmp(name, "lease.stale.", 12) == 0;
     }
-    return strstr(name, ".reperf.") || str_ends(str_of(below), STR_LIT(".reperf-partial"));
+    return strstr(name, ".reperf.") || temp_of(str_of(slash ? slash + 1 : below)).ptr;
 }
 
 static enum job_walk note_partial(void *ctx, const struct job_entry *entry)
@@ -143,6 +149,11 @@ static bool is_folder_name(struct str path)
     return path.len == 0 || path.ptr[0] == '/';
 }
 
+static const char *jobs_root(struct arena *arena, const struct server *server, struct str root)
+{
+    return root.len ? root.ptr : arena_printf(arena, "%s/jobs", server->work_folder);
+}
+
 int serve_scan(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     enum { ROOT, MINUTES, ENGINE, LABEL, N_FIELDS };
@@ -157,8 +168,7 @@ int serve_scan(struct server *server, const struct node_request *request, struct
     }
     scan.older_than_s = minutes * 60;
     scan.work = fields[ROOT].len ? NULL : server->work_folder;
-    scan.root =
-        fields[ROOT].len ? fields[ROOT].ptr : arena_printf(&arena, "%s/jobs", server->work_folder);
+    scan.root = jobs_root(&arena, server, fields[ROOT]);
     job_walk(scan.root, note_job, &scan);
     if (fields[ENGINE].len &&
         scan_containers(&scan, fields[ENGINE].ptr, fields[LABEL].ptr, &err) < 0) {
@@ -173,12 +183,29 @@ int serve_scan(struct server *server, const struct node_request *request, struct
                          : 0;
 }
 
+/* KILL at once, to all processes of its session: a program may ignore TERM. Also for one that has ended: KILL runs a job's cleanup,
+   which removes its container. */
+static int remove_job(const char *root, const char *id, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *dir = arena_printf(&arena, "%s/%s", root, id);
+    int64_t until_ns = clock_now_ns() + KILL_WAIT_NS;
+    struct job_look look;
+    job_signal(dir, SIGKILL);
+    for (job_look(dir, &look); look.state == LOOK_RUNNING && clock_now_ns() < until_ns;
+         job_look(dir, &look)) {
+        (void)poll(NULL, 0, KILL_LOOK_MS);
+    }
+    return serve_forget_job(root, id, err);
+}
+
 /* It is not a failure if it is gone already. */
-static int remove_one(const struct server *server, const char *engine, const struct str *pair,
+static int remove_one(const struct server *server, const struct str *fields, const struct str *pair,
                       struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf said = STRBUF(ENGINE_BYTES);
+    const char *engine = fields[1].ptr;
     const char *name = pair[1].ptr;
     if (str_eq_z(pair[0], "container")) {
         const char *const away[] = {engine, "rm", "-f", "-v", name, NULL};
@@ -200,6 +227,9 @@ static int remove_one(const struct server *server, const char *engine, const str
     if (!serve_is_plain_id(pair[1])) {
         return err_set(err, ERR_NODE, "%s is not a plain relative path", name);
     }
+    if (str_eq_z(pair[0], "job")) {
+        return remove_job(jobs_root(&arena, server, fields[0]), name, err);
+    }
     if (str_eq_z(pair[0], "lease")) {
         return lease_remove(server, pair[1], err);
     }
@@ -209,12 +239,13 @@ static int remove_one(const struct server *server, const char *engine, const str
 int serve_remove(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     struct err first = {0};
-    if (request->n_fields % 2 != 1) {
+    if (request->n_fields < 2 || request->n_fields % 2 != 0 ||
+        !is_folder_name(request->fields[0])) {
         return serve_bad(text);
     }
-    for (size_t idx = 1; idx < request->n_fields; idx += 2) {
+    for (size_t idx = 2; idx < request->n_fields; idx += 2) {
         struct err err = {0};
-        if (remove_one(server, request->fields[0].ptr, request->fields + idx, &err) < 0 &&
+        if (remove_one(server, request->fields, request->fields + idx, &err) < 0 &&
             first.code == ERR_NONE) {
             first = err;
         }

@@ -359,32 +359,32 @@ static int remove_job(struct asked_job *job, struct err *err)
     return fs_remove_tree(job->dir, err);
 }
 
+int serve_forget_job(const char *root, const char *id, struct err *err)
+{
+    struct asked_job job = {.id = id};
+    struct job_look look;
+    struct str folder = str_of(id);
+    job.dir = arena_printf(&job.arena, "%s/%s", root, id);
+    job_look(job.dir, &look);
+    int result = look.state == LOOK_RUNNING ? err_set(err, ERR_NODE, "%s: it still runs", job.dir)
+                                            : remove_job(&job, err);
+    do { /* also the folders above it, as long as they are empty */
+        while (folder.len && folder.ptr[folder.len - 1] != '/') {
+            folder.len--;
+        }
+        folder.len -= folder.len > 0;
+    } while (result == 0 && folder.len &&
+             rmdir(arena_printf(&job.arena, "%s/%.*s", root, STR_ARG(folder))) == 0);
+    arena_release(&job.arena);
+    return result;
+}
+
 static int serve_forget(struct server *server, struct asked_job *job,
                         const struct node_request *request UNUSED, struct strbuf *text)
 {
     struct err err = {0};
-    struct job_look look;
-    struct str folder = str_of(job->id);
-    job_look(job->dir, &look);
-    if (look.state == LOOK_RUNNING) {
-        return serve_failed(text, arena_printf(&job->arena, "%s: it still runs", job->dir), NULL);
-    }
-    if (remove_job(job, &err) < 0) {
-        return serve_failed(text, "", &err);
-    }
-    for (;;) { /* also the folders above it, as long as they are empty */
-        while (folder.len && folder.ptr[folder.len - 1] != '/') {
-            folder.len--;
-        }
-        if (folder.len == 0) {
-            return 0;
-        }
-        folder.len--;
-        if (rmdir(arena_printf(&job->arena, "%s/jobs/%.*s", server->work_folder, STR_ARG(folder))) <
-            0) {
-            return 0;
-        }
-    }
+    const char *root = arena_printf(&job->arena, "%s/jobs", server->work_folder);
+    return serve_forget_job(root, job->id, &err) < 0 ? serve_failed(text, "", &err) : 0;
 }
 
 /* Creates the folder if it is missing; answers with its path without symlinks. */

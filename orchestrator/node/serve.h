@@ -42,6 +42,8 @@ int srun_main(int argc,
               char **argv); /* `reperf-node srun ...`, likewise; returns only where there is none */
 /* rank_start.c: `reperf-node ranks ...` and the like: the exit status, or it does not return; -1: the words are none of these. */
 int rank_program(int argc, char **argv);
+/* Removes the folder of a job below root that does not run. */
+MUST_CHECK int serve_forget_job(const char *root, const char *id, struct err *err);
 MUST_CHECK int slurm_scancel(const char *number, struct err *err);
 
 /* lease_folder.c. False: nobody holds the node. A holder that left no name is "unknown". */

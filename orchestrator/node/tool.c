@@ -21,15 +21,6 @@
 #define CHUNK_BYTES  16384
 #define LOOK_MS      20
 
-struct tool {
-    pid_t pid;
-    int out_fd; /* -1: its output has ended */
-    int64_t until_ns;
-    int n_ends; /* signals sent to end it */
-    int status;
-    bool is_over, is_stuck;
-};
-
 struct tool_program {
     const char *const *argv;
     bool with_errors;
@@ -90,91 +81,60 @@ static NORETURN void run_child(tool_fn fn, void *ctx, int out_fd)
     _exit(fn(ctx));
 }
 
-/* False: nothing more at present. */
-static bool take_output(const struct tool *tool, struct strbuf *out, bool *ret_is_end)
+static void take_output(int out_fd, struct strbuf *out)
 {
     char chunk[CHUNK_BYTES];
-    ssize_t len = read(tool->out_fd, chunk, sizeof(chunk));
-    *ret_is_end = len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR);
-    if (len > 0) {
+    ssize_t len;
+    while ((len = read(out_fd, chunk, sizeof(chunk))) > 0) {
         strbuf_add(out, chunk, (size_t)len);
     }
-    return len > 0;
 }
 
-static void look(struct tool *tool)
+/* Processes that it left behind may keep its output open; they are not waited for. One that hangs in the kernel is abandoned. */
+static int wait_for(pid_t pid, int out_fd, int64_t until_ns, struct strbuf *out)
 {
-    int status = 0;
-    pid_t done = waitpid(tool->pid, &status, WNOHANG);
-    if (done == tool->pid) {
-        tool->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-        tool->is_over = true;
-    } else if (done < 0 && errno != EINTR) {
-        tool->status = TOOL_BROKEN;
-        tool->is_over = true;
-    } else if (clock_now_ns() >= tool->until_ns && tool->n_ends == ENDS_MAX) {
-        tool->is_over = tool->is_stuck = true; /* it hangs in the kernel */
-    } else if (clock_now_ns() >= tool->until_ns) {
-        int signal_no = tool->n_ends++ ? SIGKILL : SIGTERM;
-        (void)kill(-tool->pid, signal_no);
-        (void)kill(tool->pid, signal_no); /* it may have left its group */
-        tool->until_ns = clock_now_ns() + GRACE_NS;
-    }
-}
-
-static void tool_begin(struct tool *tool, tool_fn fn, void *ctx, int64_t limit_ns)
-{
-    int ends[2];
-    *tool = (struct tool){.until_ns = clock_now_ns() + limit_ns, .out_fd = -1};
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        tool->is_over = true;
-        tool->status = TOOL_BROKEN;
-        return;
-    }
-    tool->pid = fork();
-    if (tool->pid == 0) {
-        run_child(fn, ctx, ends[1]);
-    }
-    close(ends[1]);
-    tool->out_fd = ends[0];
-    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    if (tool->pid < 0) {
-        fd_close(&tool->out_fd);
-        tool->is_over = true;
-        tool->status = TOOL_BROKEN;
-    }
-}
-
-/* Processes that it left behind may keep its output open; they are not waited for. */
-static bool tool_step(struct tool *tool, struct strbuf *out, int *ret_status)
-{
-    bool is_end = tool->out_fd < 0;
-    while (!is_end && take_output(tool, out, &is_end)) {
-        continue;
-    }
-    if (!tool->is_over) {
-        look(tool);
-        while (tool->is_over && !is_end && take_output(tool, out, &is_end)) {
-            continue;
+    struct pollfd said = {.fd = out_fd, .events = POLLIN};
+    int n_ends = 0, status = 0;
+    for (;;) {
+        pid_t done = waitpid(pid, &status, WNOHANG);
+        bool is_late = clock_now_ns() >= until_ns;
+        take_output(out_fd, out);
+        if (done == pid) {
+            return n_ends ? TOOL_LATE : wrapper_exit_status(status);
         }
+        if (done < 0 && errno != EINTR) {
+            return n_ends ? TOOL_LATE : TOOL_BROKEN;
+        }
+        if (is_late && n_ends == ENDS_MAX) {
+            return TOOL_STUCK;
+        }
+        if (is_late) {
+            int signal_no = n_ends++ ? SIGKILL : SIGTERM;
+            (void)kill(-pid, signal_no);
+            (void)kill(pid, signal_no); /* it may have left its group */
+            until_ns = clock_now_ns() + GRACE_NS;
+        }
+        (void)poll(&said, 1, said.fd < 0 ? 1 : LOOK_MS);
+        said.fd = said.revents & POLLHUP ? -1 : said.fd; /* its output has ended */
     }
-    if (is_end || tool->is_over) {
-        fd_close(&tool->out_fd);
-    }
-    *ret_status = tool->is_stuck ? TOOL_STUCK : tool->n_ends ? TOOL_LATE : tool->status;
-    return tool->is_over;
 }
 
 int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out)
 {
-    struct tool tool;
-    int status;
-    tool_begin(&tool, fn, ctx, limit_ns);
-    while (!tool_step(&tool, out, &status)) {
-        struct pollfd said = {.fd = tool.out_fd, .events = POLLIN};
-        (void)poll(&said, 1, tool.out_fd < 0 ? 1 : LOOK_MS);
+    const int64_t until_ns = clock_now_ns() + limit_ns;
+    CLEANUP(fd) int out_fd = -1;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return TOOL_BROKEN;
     }
-    return status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        run_child(fn, ctx, ends[1]);
+    }
+    close(ends[1]);
+    out_fd = ends[0];
+    (void)fcntl(out_fd, F_SETFL, O_NONBLOCK);
+    return pid < 0 ? TOOL_BROKEN : wait_for(pid, out_fd, until_ns, out);
 }
 
 int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out)

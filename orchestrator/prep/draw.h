@@ -9,10 +9,10 @@
 #define DRAW_CLASSES 19 /* of a scene: Cityscapes' train ids */
 #define DRAW_VOID    255
 
-/* A disc in front of a background; hue and stripes depend on the class, place, size and light on the seed. */
+/* A disc of its class's colour in front of a background; place, size and light depend on the seed. */
 void draw_object(uint64_t seed, uint32_t label, uint32_t width, uint32_t height, uint8_t *rgb);
 
-/* A street: sky, buildings, trees, road, cars, people; void at the lower edge. */
+/* A street under a sky with things of any class in it; void at the lower edge. */
 void draw_street_labels(uint64_t seed, uint32_t width, uint32_t height, uint8_t *labels);
 /* The picture of such a map. */
 void draw_street(uint64_t seed, uint32_t width, uint32_t height, const uint8_t *labels,

@@ -7,6 +7,7 @@
 #include "prep/hdf5.h"
 
 #include "base/arena.h"
+#include "sys/pool.h"
 
 #define GZIP_LEVEL 4
 #define GROW_BYTES (1u << 20)
@@ -72,6 +73,7 @@ static int check_set(struct hdf5_file *file, enum tokens_part part, struct err *
 int hdf5_open(const char *path, const struct tokens_shape *shape, struct hdf5_file **ret_file,
               struct err *err)
 {
+    CLEANUP(turn) struct turn turn UNUSED = turn_take();
     CLEANUP(hdf5) struct hdf5_file *file = xcalloc(1, sizeof(*file));
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* nothing is printed */
     file->shape = *shape;
@@ -124,6 +126,7 @@ static int read_part(struct hdf5_file *file, enum tokens_part part, uint32_t fir
 
 int hdf5_read(struct hdf5_file *file, uint32_t first, uint32_t n, int32_t *rows, struct err *err)
 {
+    CLEANUP(turn) struct turn turn UNUSED = turn_take();
     size_t row_len = tokens_len(&file->shape);
     ASSERT(first <= file->n_rows && n <= file->n_rows - first);
     if (file->column_len < (size_t)n * TOKENS_SEQUENCE_MAX) {
@@ -148,6 +151,7 @@ void hdf5_close(struct hdf5_file *file)
     if (!file) {
         return;
     }
+    CLEANUP(turn) struct turn turn UNUSED = turn_take();
     for (enum tokens_part part = TOKENS_INPUT; part < TOKENS_PARTS; part++) {
         if (file->sets[part] >= 0) {
             (void)H5Dclose(file->sets[part]);
@@ -217,6 +221,7 @@ static int take_image(hid_t file, uint8_t **ret_bytes, size_t *ret_len, struct e
 int hdf5_make(const int32_t *rows, uint32_t n, const struct tokens_shape *shape,
               uint8_t **ret_bytes, size_t *ret_len, struct err *err)
 {
+    CLEANUP(turn) struct turn turn UNUSED = turn_take();
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     hid_t file;
     ASSERT(shape->predictions <= shape->sequence);

@@ -15,7 +15,6 @@ struct checker {
     struct check_result result;
     uint64_t *firsts;       /* first sample of each shard by pack.json */
     struct samples samples; /* deep */
-    struct packing_rows rows;
     struct progress progress;
     uint64_t n_done;
 };
@@ -82,7 +81,7 @@ static void make_room(uint8_t **buf, size_t *size, size_t wanted)
 
 /* Decoded again. The sample's bytes are in slot->found. */
 static void compare(const struct checker *c, const struct shard_file *file, uint32_t idx,
-                    const int32_t *row, struct check_slot *slot)
+                    struct check_slot *slot)
 {
     const struct shard_entry *entry = &file->entries[idx];
     const struct image_sample *sample = &c->samples.items[file->header.first_sample + idx];
@@ -97,8 +96,8 @@ static void compare(const struct checker *c, const struct shard_file *file, uint
         return;
     }
     make_room(&slot->made, &slot->made_bytes, sample->bytes);
-    if (packing_sample((struct packing_from){c->opts->source, &c->samples}, sample, row,
-                       &slot->packing, slot->made, &fault) < 0) {
+    if (packing_sample((struct packing_from){c->opts->source, &c->samples}, sample, &slot->packing,
+                       slot->made, &fault) < 0) {
         note(slot, fault.msg);
     } else if (memcmp(slot->made, slot->found, sample->bytes) != 0) {
         snprintf(text, sizeof(text), "%s: sample %u: not what %s decodes to", file->name, idx,
@@ -110,7 +109,6 @@ static void compare(const struct checker *c, const struct shard_file *file, uint
 static int check_samples(const struct checker *c, const struct shard_file *file,
                          struct check_slot *slot, const atomic_bool *is_cancelled, struct err *err)
 {
-    const size_t row_len = tokens_len(&c->samples.shape);
     make_room(&slot->found, &slot->found_bytes, file->sample_bytes_max + SHARD_DATA_ALIGN);
     for (uint32_t idx = 0; idx < file->header.n_samples; idx++) {
         struct err fault = {0};
@@ -120,8 +118,7 @@ static int check_samples(const struct checker *c, const struct shard_file *file,
         if (shard_file_check(file, idx, c->result.pack.n_classes, slot->found, &fault) < 0) {
             note(slot, fault.msg);
         } else if (c->result.is_deep) {
-            const int32_t *rows = slot->packing.rows;
-            compare(c, file, idx, rows ? rows + idx * row_len : NULL, slot);
+            compare(c, file, idx, slot);
         }
     }
     return 0;
@@ -154,25 +151,6 @@ static int shard_work(void *ctx, size_t job, void *slot, const atomic_bool *is_c
     return check_samples(c, &file, slot, is_cancelled, err);
 }
 
-static bool needs_rows(const struct checker *c)
-{
-    return c->result.is_deep && c->samples.kind == SHARD_TOKENS && c->samples.format == FILE_HDF5;
-}
-
-static int shard_prepare(void *ctx, size_t job, void *ptr, struct err *err UNUSED)
-{
-    struct checker *c = ctx;
-    struct check_slot *slot = ptr;
-    const struct packing_from from = {c->opts->source, &c->samples};
-    struct err fault = {0};
-    if (needs_rows(c) &&
-        packing_rows_read(&c->rows, from, c->firsts[job], c->result.pack.shards[job].n_samples,
-                          &slot->packing, &fault) < 0) {
-        note(slot, fault.msg);
-    }
-    return 0;
-}
-
 static int shard_done(void *ctx, size_t job, void *slot, struct err *err UNUSED)
 {
     struct checker *c = ctx;
@@ -188,10 +166,8 @@ static int check_shards(struct checker *c, struct err *err)
     const struct ordered spec = {.ctx = c,
                                  .n_jobs = pack->n_shards,
                                  .n_threads = c->opts->n_threads,
-                                 .n_ahead = needs_rows(c) ? 2 : 0, /* a shard's rows in memory */
                                  .slot_bytes = sizeof(struct check_slot),
                                  .slot_release = slot_release,
-                                 .prepare = shard_prepare,
                                  .work = shard_work,
                                  .done = shard_done};
     uint64_t first = 0;
@@ -204,7 +180,6 @@ static int check_shards(struct checker *c, struct err *err)
     progress_start(&c->progress, clock_system(), "verify", "samples", pack->n_samples);
     int result = ordered_run(&spec, err);
     progress_end(&c->progress);
-    packing_rows_release(&c->rows);
     return result;
 }
 
@@ -234,6 +209,7 @@ static int find_samples(struct checker *c, bool *ret_is_same, struct err *err)
 {
     const struct pack_file *pack = &c->result.pack;
     struct samples_opts opts = {.dataset = c->opts->dataset,
+                                .dataset_path = c->opts->dataset_path,
                                 .split = pack->split,
                                 .source = c->opts->source,
                                 .is_synthetic = pack->is_synthetic,

@@ -14,6 +14,7 @@ struct check_opts {
     size_t n_threads;
     /* Deep; else NULL. */
     const struct dataset *dataset;
+    const char *dataset_path;
     const struct tree_source *source;
 };
 

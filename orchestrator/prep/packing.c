@@ -23,6 +23,7 @@
 
 #define CHUNK_BYTES     (4ull << 20) /* of decoded data in one job */
 #define CHUNK_SAMPLES   2048
+#define ROWS_AT_ONCE    512
 #define HEAD_MAX        (1u << 16)
 #define SPARE_BYTES     (16ull << 20) /* of free space, besides the shards */
 #define RECIPE_REVISION 1             /* grows when the same input would give other bytes */
@@ -41,7 +42,6 @@ struct packer {
     int *fds;
     struct chunk *chunks;
     size_t n_chunks;
-    struct packing_rows rows;
     struct progress progress;
     size_t n_done;
     int folder_fd;
@@ -59,6 +59,7 @@ void packing_slot_release(void *ptr)
         fd_close(&slot->fd);
     }
     free(slot->sample);
+    hdf5_close(slot->hdf5);
     free(slot->rows);
     *slot = (struct packing_slot){0};
 }
@@ -164,7 +165,43 @@ static int read_record(const struct tree_source *source, const struct samples *s
     return 0;
 }
 
-int packing_sample(struct packing_from from, const struct image_sample *sample, const int32_t *row,
+/* Rows are read many at once: they lie in compressed chunks. */
+static int read_row(struct packing_from from, const struct image_sample *sample,
+                    struct packing_slot *slot, int32_t *row, struct err *err)
+{
+    const struct tokens_shape *shape = &from.samples->shape;
+    const size_t row_len = tokens_len(shape);
+    if (slot->hdf5_path != sample->path) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        hdf5_close(slot->hdf5);
+        slot->hdf5 = NULL;
+        slot->hdf5_path = NULL;
+        if (hdf5_open(fs_join(&arena, from.source->folder, sample->path), shape, &slot->hdf5, err) <
+            0) {
+            return err_wrap(err, "%s", sample->path);
+        }
+        slot->hdf5_path = sample->path;
+        slot->n_rows = 0;
+    }
+    if (sample->place < slot->first_row || sample->place - slot->first_row >= slot->n_rows) {
+        const uint32_t n_all = hdf5_n_rows(slot->hdf5);
+        if (sample->place >= n_all) {
+            return err_set(err, ERR_INTEGRITY, "%s: it became shorter while it was read",
+                           sample->path);
+        }
+        slot->first_row = sample->place;
+        slot->n_rows = n_all - (uint32_t)sample->place;
+        slot->n_rows = slot->n_rows < ROWS_AT_ONCE ? slot->n_rows : ROWS_AT_ONCE;
+        slot->rows = xrealloc(slot->rows, ROWS_AT_ONCE * row_len * sizeof(*slot->rows));
+        if (hdf5_read(slot->hdf5, (uint32_t)slot->first_row, slot->n_rows, slot->rows, err) < 0) {
+            return err_wrap(err, "%s", sample->path);
+        }
+    }
+    memcpy(row, slot->rows + (sample->place - slot->first_row) * row_len, sample->bytes);
+    return 0;
+}
+
+int packing_sample(struct packing_from from, const struct image_sample *sample,
                    struct packing_slot *slot, uint8_t *dst, struct err *err)
 {
     const struct samples *samples = from.samples;
@@ -173,59 +210,15 @@ int packing_sample(struct packing_from from, const struct image_sample *sample, 
     }
     /* dst is aligned for int32: samples begin at multiples of SHARD_DATA_ALIGN. */
     int32_t *numbers = (int32_t *)(void *)dst;
-    if (row) {
-        memcpy(numbers, row, sample->bytes);
-    } else if (read_record(from.source, samples, sample, slot, numbers, err) < 0) {
+    const bool is_row = samples->format == FILE_HDF5;
+    if ((is_row ? read_row(from, sample, slot, numbers, err)
+                : read_record(from.source, samples, sample, slot, numbers, err)) < 0) {
         return -1;
     }
-    if (tokens_check(&samples->shape, numbers, err) < 0) {
-        return err_wrap(err, "%s: %s %" PRIu64, sample->path, row ? "row" : "offset",
-                        sample->place);
-    }
-    return 0;
-}
-
-void packing_rows_release(struct packing_rows *rows)
-{
-    hdf5_close(rows->file);
-    *rows = (struct packing_rows){0};
-}
-
-int packing_rows_read(struct packing_rows *rows, struct packing_from from, size_t first, size_t n,
-                      struct packing_slot *slot, struct err *err)
-{
-    const struct samples *samples = from.samples;
-    size_t row_len = tokens_len(&samples->shape);
-    if (slot->rows_len < n * row_len) {
-        slot->rows_len = n * row_len;
-        slot->rows = xrealloc(slot->rows, slot->rows_len * sizeof(*slot->rows));
-    }
-    for (size_t idx = first; idx < first + n;) {
-        const struct image_sample *sample = &samples->items[idx];
-        size_t run = 1;
-        if (rows->path != sample->path) {
-            CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-            packing_rows_release(rows);
-            if (hdf5_open(fs_join(&arena, from.source->folder, sample->path), &samples->shape,
-                          &rows->file, err) < 0) {
-                return err_wrap(err, "%s", sample->path);
-            }
-            rows->path = sample->path;
-        }
-        while (idx + run < first + n && samples->items[idx + run].path == sample->path) {
-            run++;
-        }
-        if (sample->place + run > hdf5_n_rows(rows->file)) {
-            return err_set(err, ERR_INTEGRITY, "%s: it became shorter while it was read",
-                           sample->path);
-        }
-        if (hdf5_read(rows->file, (uint32_t)sample->place, (uint32_t)run,
-                      slot->rows + (idx - first) * row_len, err) < 0) {
-            return err_wrap(err, "%s", sample->path);
-        }
-        idx += run;
-    }
-    return 0;
+    return tokens_check(&samples->shape, numbers, err) < 0
+               ? err_wrap(err, "%s: %s %" PRIu64, sample->path, is_row ? "row" : "offset",
+                          sample->place)
+               : 0;
 }
 
 /* ---- plan ---- */
@@ -396,7 +389,7 @@ static void cut_chunks(struct packer *p)
     }
 }
 
-static int chunk_prepare(void *ctx, size_t job, void *slot, struct err *err)
+static int chunk_prepare(void *ctx, size_t job, void *slot UNUSED, struct err *err)
 {
     struct packer *p = ctx;
     const struct chunk *chunk = &p->chunks[job];
@@ -408,9 +401,7 @@ static int chunk_prepare(void *ctx, size_t job, void *slot, struct err *err)
             return err_errno(err, "create", path);
         }
     }
-    return p->opts->samples->kind == SHARD_TOKENS && p->opts->samples->format == FILE_HDF5
-               ? packing_rows_read(&p->rows, p->from, chunk->first, chunk->n, slot, err)
-               : 0;
+    return 0;
 }
 
 static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled,
@@ -424,8 +415,6 @@ static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_ca
     for (size_t idx = chunk->first; idx < chunk->first + chunk->n; idx++) {
         const struct image_sample *sample = &samples->items[idx];
         struct shard_entry *entry = &p->plan.entries[idx];
-        const int32_t *row =
-            slot->rows ? slot->rows + (idx - chunk->first) * tokens_len(&samples->shape) : NULL;
         if (atomic_load(is_cancelled)) {
             return err_set(err, ERR_INTERRUPTED, "interrupted");
         }
@@ -434,7 +423,7 @@ static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_ca
             slot->sample = xmalloc(sample->bytes);
             slot->sample_bytes = sample->bytes;
         }
-        if (packing_sample(p->from, sample, row, slot, slot->sample, err) < 0) {
+        if (packing_sample(p->from, sample, slot, slot->sample, err) < 0) {
             return -1;
         }
         entry->crc32c = crc32c(0, slot->sample, sample->bytes);
@@ -635,7 +624,6 @@ static int write_shards(struct packer *p, struct err *err)
     progress_start(&p->progress, clock_system(), "pack", "samples", p->opts->samples->n);
     int result = ordered_run(&spec, err);
     progress_end(&p->progress);
-    packing_rows_release(&p->rows);
     for (size_t idx = 0; idx < p->plan.n_shards; idx++) {
         fd_close(&p->fds[idx]);
     }

@@ -56,7 +56,8 @@ struct packing_result {
 MUST_CHECK int packing_write(struct arena *arena, const struct packing_opts *opts,
                              struct packing_result *ret_result, struct err *err);
 
-/* One sample's bytes into dst. slot is a thread's own. rows: of an HDF5 file, read before; else NULL. */
+/* One sample's bytes into dst. slot is a thread's own. */
+struct hdf5_file;
 struct packing_slot {
     struct image_decoder decoder;
     struct file_bytes file, partner;
@@ -64,8 +65,11 @@ struct packing_slot {
     int fd;
     uint8_t *sample; /* owned: one sample */
     size_t sample_bytes;
-    int32_t *rows; /* owned: samples of HDF5 files, read by the caller's thread */
-    size_t rows_len;
+    const char *hdf5_path; /* of the HDF5 file */
+    struct hdf5_file *hdf5;
+    int32_t *rows; /* owned: some of its rows, from first_row on */
+    uint64_t first_row;
+    uint32_t n_rows;
 };
 void packing_slot_release(void *slot);
 struct packing_from {
@@ -73,18 +77,6 @@ struct packing_from {
     const struct samples *samples;
 };
 MUST_CHECK int packing_sample(struct packing_from from, const struct image_sample *sample,
-                              const int32_t *row, struct packing_slot *slot, uint8_t *dst,
-                              struct err *err);
-
-/* HDF5 files for the one thread that may read them. */
-struct hdf5_file;
-struct packing_rows {
-    const char *path; /* of the open file */
-    struct hdf5_file *file;
-};
-void packing_rows_release(struct packing_rows *rows);
-/* Samples first to first + n into slot->rows. */
-MUST_CHECK int packing_rows_read(struct packing_rows *rows, struct packing_from from, size_t first,
-                                 size_t n, struct packing_slot *slot, struct err *err);
+                              struct packing_slot *slot, uint8_t *dst, struct err *err);
 
 #endif

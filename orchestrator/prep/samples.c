@@ -8,14 +8,14 @@
 #include "base/fs.h"
 #include "base/progress.h"
 #include "prep/hdf5.h"
-#include "prep/meta_mat.h"
 #include "prep/ordered.h"
 #include "prep/tfrecord.h"
 
 /* The class of an image: the place of its folder among the folders of its group, by name; or, where all lie in one folder, a line of
-   the development kit's list, whose numbers its meta.mat turns into WordNet ids, and the place of that among those of all classes. */
+   the development kit's list, whose numbers classes.txt turns into WordNet ids, and the place of that among those of all classes. */
 
-#define TRUTH_BYTES_MAX (64u << 20)
+#define TRUTH_BYTES_MAX   (64u << 20)
+#define CLASSES_BYTES_MAX (1u << 20)
 
 static struct str folder_of(struct str path)
 {
@@ -67,62 +67,40 @@ static int label_by_folder(struct arena *arena, const struct samples_opts *opts,
 
 /* ---- the development kit ---- */
 
-struct truth {
-    int32_t *class_of; /* by the kit's number, from 1 */
-    uint32_t n;
-};
-
-static int by_wnid(const void *a, const void *b)
+int class_list_read(struct arena *arena, const char *dataset_path, struct class_list *ret_classes,
+                    struct err *err)
 {
-    const struct meta_synset *const *left = a, *const *right = b;
-    return str_cmp((*left)->wnid, (*right)->wnid);
-}
-
-/* Numbers up to the number of classes are those of the leaves, which images have. */
-static int order_classes(struct arena *arena, const struct meta_mat *meta, uint32_t n_classes,
-                         struct truth *ret_truth, struct err *err)
-{
-    struct meta_synset **leaves = arena_array(arena, struct meta_synset *, meta->n + 1);
-    struct truth truth = {arena_array(arena, int32_t, n_classes + 1), n_classes};
-    size_t n = 0;
-    for (size_t idx = 0; idx < meta->n; idx++) {
-        if (meta->synsets[idx].number >= 1 && meta->synsets[idx].number <= n_classes) {
-            leaves[n++] = &meta->synsets[idx];
+    const char *path = class_list_path(arena, dataset_path);
+    struct class_list classes = {0};
+    struct str text, line;
+    if (fs_read(arena, path, CLASSES_BYTES_MAX, &text, err) < 0) {
+        return -1;
+    }
+    classes.ids = arena_array(arena, struct str, text.len + 1);
+    while (str_next(&text, '\n', &line)) {
+        if (line.len && line.ptr[0] != '#') {
+            classes.ids[classes.n++] = line;
         }
     }
-    qsort(leaves, n, sizeof(struct meta_synset *), by_wnid);
-    for (size_t idx = 0; idx <= n_classes; idx++) {
-        truth.class_of[idx] = -1;
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        if (truth.class_of[leaves[idx]->number] >= 0 ||
-            (idx && str_eq(leaves[idx - 1]->wnid, leaves[idx]->wnid))) {
-            return err_set(err, ERR_INTEGRITY, "meta.mat: %" PRId64 " or %.*s occurs twice",
-                           leaves[idx]->number, STR_ARG(leaves[idx]->wnid));
+    classes.sorted = arena_array(arena, struct str, classes.n + 1);
+    memcpy(classes.sorted, classes.ids, classes.n * sizeof(classes.ids[0]));
+    qsort(classes.sorted, classes.n, sizeof(classes.sorted[0]), str_cmp_first);
+    for (size_t idx = 1; idx < classes.n; idx++) {
+        if (str_eq(classes.sorted[idx - 1], classes.sorted[idx])) {
+            return err_set(err, ERR_MANIFEST, "%s: %.*s stands twice", path,
+                           STR_ARG(classes.sorted[idx]));
         }
-        truth.class_of[leaves[idx]->number] = (int32_t)idx;
     }
-    *ret_truth = truth;
+    *ret_classes = classes;
     return 0;
 }
 
-static int read_meta(struct arena *arena, const struct samples_opts *opts, struct str truth_path,
-                     uint32_t n_classes, struct truth *ret_truth, struct err *err)
+const char *class_list_path(struct arena *arena, const char *dataset_path)
 {
-    const char *path = arena_printf(arena, "%.*s/meta.mat", STR_ARG(folder_of(truth_path)));
-    struct file_bytes bytes = {0};
-    struct meta_mat meta = {0};
-    int result = tree_source_read(opts->source, path, META_BYTES_MAX, &bytes, err);
-    if (result == 0) {
-        result =
-            meta_mat_parse(arena, (struct str){(const char *)bytes.ptr, bytes.len}, &meta, err);
-        result = result < 0 ? err_wrap(err, "%s", path) : 0;
-    }
-    file_bytes_release(&bytes);
-    return result < 0 ? -1 : order_classes(arena, &meta, n_classes, ret_truth, err);
+    return arena_printf(arena, "%.*sclasses.txt", STR_ARG(str_rcut(str_of(dataset_path), 0, "/")));
 }
 
-static int read_lines(struct str text, const char *path, const struct truth *truth,
+static int read_lines(struct str text, const char *path, const struct class_list *classes,
                       struct samples *samples, struct err *err)
 {
     struct str line;
@@ -130,12 +108,15 @@ static int read_lines(struct str text, const char *path, const struct truth *tru
     while (str_next(&text, '\n', &line) && (line.len || text.ptr)) {
         struct err ignored = {0}; /* said with the line instead */
         int64_t number = 0;
-        if (str_to_i64(line, 1, truth->n, &number, &ignored) < 0 || truth->class_of[number] < 0) {
-            return err_set(err, ERR_INTEGRITY, "%s: line %zu: \"%.*s\" is not a class of meta.mat",
-                           path, n + 1, (int)(line.len < 40 ? line.len : 40), line.ptr);
+        if (str_to_i64(line, 1, (int64_t)classes->n, &number, &ignored) < 0) {
+            return err_set(err, ERR_INTEGRITY,
+                           "%s: line %zu: \"%.*s\" is not the number of a class", path, n + 1,
+                           (int)(line.len < 40 ? line.len : 40), line.ptr);
         }
         if (n < samples->n) {
-            samples->items[n].label = truth->class_of[number];
+            const struct str *at = bsearch(&classes->ids[number - 1], classes->sorted, classes->n,
+                                           sizeof(*at), str_cmp_first);
+            samples->items[n].label = (int32_t)(at - classes->sorted);
         }
         n++;
     }
@@ -151,20 +132,24 @@ static int label_by_list(struct arena *arena, const struct samples_opts *opts,
 {
     const struct dataset_group *list = dataset_group_find(opts->dataset, images->split, ROLE_LABEL);
     struct file_bytes bytes = {0};
-    struct truth truth = {0};
+    struct class_list classes;
     if (!list || list->format != FILE_TEXT || str_find(list->glob, STR_LIT("*")) >= 0) {
         return err_set(err, ERR_MANIFEST,
                        "group %.*s: all images lie in one folder and no text names their classes",
                        STR_ARG(images->name));
     }
     const char *path = str_z(arena, list->glob);
-    if (read_meta(arena, opts, list->glob, samples->n_classes, &truth, err) < 0) {
+    if (class_list_read(arena, opts->dataset_path, &classes, err) < 0) {
         return -1;
+    }
+    if (classes.n != samples->n_classes) {
+        return err_set(err, ERR_MANIFEST, "%s: %zu classes, expected %u",
+                       class_list_path(arena, opts->dataset_path), classes.n, samples->n_classes);
     }
     int result = tree_source_read(opts->source, path, TRUTH_BYTES_MAX, &bytes, err);
     if (result == 0) {
         struct str text = {(const char *)bytes.ptr, bytes.len};
-        result = read_lines(text, path, &truth, samples, err);
+        result = read_lines(text, path, &classes, samples, err);
     }
     file_bytes_release(&bytes);
     return result;

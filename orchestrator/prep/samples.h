@@ -38,6 +38,7 @@ struct samples {
 
 struct samples_opts {
     const struct dataset *dataset;
+    const char *dataset_path; /* of its dataset.json */
     struct str split;
     const struct tree_source *source;
     bool is_synthetic; /* numbers are those of the tree: a synthetic dataset may be of any size */
@@ -50,5 +51,15 @@ MUST_CHECK int samples_find(struct arena *arena, const struct samples_opts *opts
                             struct samples *ret_samples, struct err *err);
 void samples_release(struct samples *samples);
 CLEANUP_BY(samples, struct samples, samples_release);
+
+/* The file classes.txt beside a dataset.json, where images lie in no folders: a line a class, in the order of the numbers that the
+   labels give them from 1; lines that begin with # are for people. */
+struct class_list {
+    struct str *ids, *sorted; /* in the arena */
+    size_t n;
+};
+const char *class_list_path(struct arena *arena, const char *dataset_path);
+MUST_CHECK int class_list_read(struct arena *arena, const char *dataset_path,
+                               struct class_list *ret_classes, struct err *err);
 
 #endif

@@ -17,10 +17,10 @@
 #include "prep/draw.h"
 #include "prep/hdf5.h"
 #include "prep/jpeg.h"
-#include "prep/meta_mat.h"
 #include "prep/ordered.h"
 #include "prep/pixels.h"
 #include "prep/png.h"
+#include "prep/samples.h"
 #include "prep/tfrecord.h"
 #include "prep/verb.h"
 #include "sys/pool.h"
@@ -49,6 +49,8 @@ struct synth_entry {
 
 struct synth {
     const struct dataset *dataset;
+    const char *dataset_path;
+    struct class_list classes; /* none: its images lie in folders */
     const char *folder;
     int64_t n_samples[DATASET_SPLITS_MAX]; /* of each split of the synthetic dataset */
     int64_t seed;
@@ -90,15 +92,11 @@ static uint64_t sample_seed(const struct synth *p, struct str split, uint64_t id
     return rng_u64(&rng);
 }
 
-static struct str wnid(struct arena *arena, uint32_t class)
+/* The folders' names in order are those of the classes. */
+static struct str wnid(const struct synth *p, uint32_t class)
 {
-    return str_printf(arena, "n%08u", WNID_FIRST + class * WNID_STEP);
-}
-
-/* The devkit numbers the classes in another order than that of their names. */
-static int64_t devkit_number(uint32_t class, uint32_t n_classes)
-{
-    return (int64_t)n_classes - class;
+    return class < p->classes.n ? p->classes.sorted[class]
+                                : str_printf(p->arena, "n%08u", WNID_FIRST + class * WNID_STEP);
 }
 
 /* One component of a glob: the first `*` becomes stem, what further ones there are become the usual ending of the format. */
@@ -191,7 +189,7 @@ static int plan_objects(struct synth *p, const struct dataset_synthetic_split *s
             stem =
                 str_printf(p->arena, "ILSVRC2012_%.*s_%08" PRIu64, STR_ARG(split->name), idx + 1);
         } else {
-            folder = wnid(p->arena, member.label);
+            folder = wnid(p, member.label);
             stem = str_printf(p->arena, "%.*s_%" PRIu64, STR_ARG(folder), idx + 10);
         }
         if (expand(p, group, folder, stem, &member.path, err) < 0) {
@@ -202,37 +200,35 @@ static int plan_objects(struct synth *p, const struct dataset_synthetic_split *s
     return 0;
 }
 
-/* The classes of a flat folder: a number a line in the order of the file names, and what the numbers mean. */
+/* The number that the labels give a class. */
+static size_t number_of(const struct class_list *classes, struct str id)
+{
+    size_t idx = 0;
+    while (!str_eq(classes->ids[idx], id)) {
+        idx++;
+    }
+    return idx + 1;
+}
+
+/* The classes of a flat folder: a number a line in the order of the file names. */
 static int plan_ground_truth(struct synth *p, uint64_t n, const struct dataset_group *group,
                              struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
-    CLEANUP(free) uint8_t *bytes = NULL;
     struct synth_member lines = {.kind = SYNTH_TEXT, .format = FILE_TEXT};
-    struct synth_member meta_file = {.kind = SYNTH_TEXT, .format = FILE_ANY};
-    struct meta_mat meta = {arena_array(p->arena, struct meta_synset, p->n_classes), p->n_classes};
-    size_t len = 0;
-    size_t folder_len;
+    if (p->classes.n < p->n_classes) {
+        return err_set(err, ERR_MANIFEST, "%s: %zu classes, expected %u",
+                       class_list_path(p->arena, p->dataset_path), p->classes.n, p->n_classes);
+    }
     for (uint64_t idx = 0; idx < n; idx++) {
-        strbuf_printf(&text, "%" PRId64 "\n",
-                      devkit_number((uint32_t)(idx % p->n_classes), p->n_classes));
+        strbuf_printf(&text, "%zu\n",
+                      number_of(&p->classes, wnid(p, (uint32_t)(idx % p->n_classes))));
     }
-    for (uint32_t class = 0; class < p->n_classes; class ++) {
-        meta.synsets[p->n_classes - 1 - class] =
-            (struct meta_synset){devkit_number(class, p->n_classes), wnid(p->arena, class)};
-    }
-    if (expand(p, group, STR_EMPTY, STR_LIT("labels"), &lines.path, err) < 0 ||
-        meta_mat_make(&meta, &bytes, &len, err) < 0) {
+    if (expand(p, group, STR_EMPTY, STR_LIT("labels"), &lines.path, err) < 0) {
         return -1;
     }
     lines.text = str_dup(p->arena, strbuf_str(&text));
-    for (folder_len = lines.path.len; folder_len && lines.path.ptr[folder_len - 1] != '/';) {
-        folder_len--;
-    }
-    meta_file.path = str_printf(p->arena, "%.*smeta.mat", (int)folder_len, lines.path.ptr);
-    meta_file.text = str_dup(p->arena, (struct str){(const char *)bytes, len});
     VEC_PUSH(&p->members, lines);
-    VEC_PUSH(&p->members, meta_file);
     return 0;
 }
 
@@ -361,6 +357,10 @@ static int check_order(const struct synth *p, struct err *err)
 static int plan(struct synth *p, struct err *err)
 {
     const struct dataset_synthetic *synthetic = &p->dataset->synthetic;
+    if (fs_exists(class_list_path(p->arena, p->dataset_path)) &&
+        class_list_read(p->arena, p->dataset_path, &p->classes, err) < 0) {
+        return -1;
+    }
     p->n_classes = 1;
     for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
         uint32_t n_folders = (uint32_t)synthetic->splits[idx].n_folders;
@@ -468,7 +468,7 @@ static int make_records(const struct synth_member *member, const struct dataset_
     return 0;
 }
 
-/* One member's bytes, from malloc. On any thread, but SYNTH_RECORDS in HDF5 on one alone (libhdf5). */
+/* One member's bytes, from malloc. On any thread. */
 static int synth_make(const struct synth_member *member, const struct dataset_pack *pack,
                       uint8_t **ret_bytes, size_t *ret_len, struct err *err)
 {
@@ -552,25 +552,10 @@ static int make_entry(const struct synth *p, const struct synth_entry *entry,
                : 0;
 }
 
-/* libhdf5 is for one thread: the caller's. */
-static bool is_for_caller(const struct synth *p, const struct synth_entry *entry)
-{
-    const struct synth_member *member = &p->members.items[entry->first];
-    return !entry->is_inner && member->kind == SYNTH_RECORDS && member->format == FILE_HDF5;
-}
-
-static int prepare(void *ctx, size_t job, void *slot, struct err *err)
-{
-    const struct synth *p = ctx;
-    const struct synth_entry *entry = &p->entries[job];
-    return is_for_caller(p, entry) ? make_entry(p, entry, slot, NULL, err) : 0;
-}
-
 static int work(void *ctx, size_t job, void *slot, const atomic_bool *is_cancelled, struct err *err)
 {
     const struct synth *p = ctx;
-    const struct synth_entry *entry = &p->entries[job];
-    return is_for_caller(p, entry) ? 0 : make_entry(p, entry, slot, is_cancelled, err);
+    return make_entry(p, &p->entries[job], slot, is_cancelled, err);
 }
 
 static int done(void *ctx, size_t job, void *ptr, struct err *err)
@@ -639,7 +624,6 @@ static int write_file(struct synth *p, const struct dataset_file *file,
                                                             : 0, /* whole folders in memory */
                                  .slot_bytes = sizeof(struct synth_slot),
                                  .slot_release = slot_release,
-                                 .prepare = prepare,
                                  .work = work,
                                  .done = done};
     CLEANUP(temp) struct temp *temp = NULL;
@@ -775,6 +759,7 @@ static int synth(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct
     }
     CLEANUP(synth)
     struct synth p = {.dataset = &dataset,
+                      .dataset_path = args->dataset,
                       .folder = args->out,
                       .seed = args->seed >= 0 ? args->seed : dataset.synthetic.seed,
                       .n_threads = args->n_threads ? (size_t)args->n_threads : ordered_cores(),

@@ -87,6 +87,7 @@ static int pack(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct 
         return -1;
     }
     struct samples_opts samples_opts = {.dataset = &dataset,
+                                        .dataset_path = args->dataset,
                                         .split = str_of(args->split),
                                         .source = &source,
                                         .is_synthetic = args->is_synthetic,

@@ -222,6 +222,7 @@ static int make(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct 
     struct record_group m = {
         .folder = args->out, .source = &tree, .recipe = dataset.made_from.recipe};
     struct samples_opts from = {.dataset = &source,
+                                .dataset_path = args->source,
                                 .source = &tree,
                                 .is_synthetic = args->is_synthetic,
                                 .is_brief = true,

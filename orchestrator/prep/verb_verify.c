@@ -70,6 +70,7 @@ static int verify(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struc
             return -1;
         }
         opts.dataset = &dataset;
+        opts.dataset_path = args->dataset;
         opts.source = &source;
     }
     if (check_folder(call->arena, &opts, &result, err) < 0) {

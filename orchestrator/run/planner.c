@@ -301,7 +301,9 @@ static int follow(struct planner *p, const struct report_case *c, const struct r
     }
     ask_steps(p, c, step);
     estimate(p, step);
-    plan_choose_image(p, c, recipe, step);
+    if (plan_choose_image(p, c, recipe, step, err) < 0) {
+        return -1;
+    }
     use_data(arena, opts, step);
     return plan_find_mounts(p, c, recipe, step, err);
 }
@@ -524,7 +526,6 @@ static int note_missing_pins(struct planner *p, const bool *is_asked, struct pla
                              struct err *err)
 {
     struct arena *arena = p->arena;
-    const struct planner_opts *opts = p->opts;
     const struct report *report = p->report;
     plan->pins = arena_array(arena, struct missing_pin, PLAN_PINS_MAX);
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
@@ -534,7 +535,11 @@ static int note_missing_pins(struct planner *p, const bool *is_asked, struct pla
         }
         /* What is built here is pinned by its digest in lock/lock.json. */
         bool has_image = stack->image.ptr || !report->is_unpublished;
-        if (has_image && !stack->image_digest.ptr && !plan_is_built(opts, stack->image) &&
+        const struct plan_image *image;
+        if (plan_find_image(p, stack->image, &image, err) < 0) {
+            return -1;
+        }
+        if (has_image && !stack->image_digest.ptr && !image->is_built &&
             add_pin(plan, stack, PLAN_PIN_IMAGE, err) < 0) {
             return -1;
         }
@@ -623,6 +628,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
     int rc = plan_cases(&p, &plan, err);
     map_release(&p.probes);
     map_release(&p.mounts);
+    map_release(&p.images);
     if (rc < 0) {
         return -1;
     }

@@ -26,6 +26,7 @@ struct plan_image { /* strings as in struct plan_step */
     size_t n_instead;
     bool is_built; /* there is nothing to pull */
     bool is_given; /* by --image */
+    bool is_asked; /* likewise, and a case or a stack names it */
 };
 
 struct planner_opts {
@@ -43,8 +44,8 @@ struct planner_opts {
     int64_t deadline_s;                /* 0: the profile's default, or three times the estimate */
     struct str asked_steps;            /* as in struct plan */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */
-    /* The report's images, as locks, descriptions and --image have them. */
-    const struct plan_image *images;
+    /* By --image; others as locks and descriptions have them. */
+    struct plan_image *images;
     size_t n_images;
     const char *const *globs;
     size_t n_globs;

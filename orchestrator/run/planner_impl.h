@@ -13,6 +13,7 @@ struct planner { /* common to all steps */
     const struct plan *plan; /* that is being made */
     struct map probes;       /* argv as text -> struct probe: one probe for equal commands */
     struct map mounts;       /* name -> struct plan_found: looked for once */
+    struct map images;       /* id -> struct plan_image: likewise */
 };
 
 /* One more thing that the step lacks. The first is the step's cause. */
@@ -26,10 +27,12 @@ void plan_place_smoke(struct arena *arena, const struct planner_opts *opts,
 void plan_place_full(struct arena *arena, const struct planner_opts *opts,
                      const struct report_case *c, struct plan_step *step);
 /* The image that the step runs in, if the inventory's runtime needs one: pinned by digest, or the step cannot be run. */
-void plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,
-                       struct plan_step *step);
-/* Whether an image of the report cannot be pulled. False if it is not described. */
-bool plan_is_built(const struct planner_opts *opts, struct str id);
+MUST_CHECK int plan_choose_image(struct planner *p, const struct report_case *c,
+                                 const struct recipe *recipe, struct plan_step *step,
+                                 struct err *err);
+/* As --image, the lock and the description have it; id NULL: not described here. */
+MUST_CHECK int plan_find_image(struct planner *p, struct str id,
+                               const struct plan_image **ret_image, struct err *err);
 /* The folders that its container sees; what is not here becomes a need. */
 MUST_CHECK int plan_find_mounts(struct planner *p, const struct report_case *c,
                                 const struct recipe *recipe, struct plan_step *step,

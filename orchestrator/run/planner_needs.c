@@ -74,15 +74,55 @@ void plan_place_full(struct arena *arena, const struct planner_opts *opts,
 
 /* ---- image ---- */
 
-static const struct plan_image *image_given(const struct planner_opts *opts, struct str id)
+static int read_described(struct planner *p, struct str id, struct plan_image *ret_image,
+                          struct err *err)
 {
-    return STR_NAMED(opts->images, opts->n_images, id, id);
+    struct arena *arena = p->arena;
+    const char *root = p->opts->root;
+    struct image_spec spec;
+    const char *name = arena_printf(arena, "%s/image.json", id.ptr);
+    if (!fs_exists(places_path(arena, root, "images", name))) {
+        return 0;
+    }
+    if (image_spec_load(arena, root, NULL, id.ptr, &spec, err) < 0) {
+        return -1;
+    }
+    const char *folder = places_path(arena, root, "images", id.ptr);
+    const char *own = arena_printf(arena, "%s/images/%s", root, id.ptr);
+    *ret_image = (struct plan_image){.id = id,
+                                     .name = str_of(oci_ref_name(arena, &spec.ref)),
+                                     .is_built = spec.is_local,
+                                     .cuda = spec.cuda,
+                                     .instead = spec.instead,
+                                     .n_instead = spec.n_instead,
+                                     .source = strcmp(folder, own) == 0 ? id : str_of(folder)};
+    if (spec.pins.has_manifest || spec.pins.has_digest) {
+        const uint8_t *sha256 = spec.pins.has_manifest ? spec.pins.manifest : spec.pins.digest;
+        ret_image->digest = str_dup(arena, str_of(oci_digest_of(sha256).text));
+        ret_image->config = spec.pins.has_config
+                                ? str_dup(arena, str_of(oci_digest_of(spec.pins.config).text))
+                                : STR_EMPTY;
+    }
+    return 0;
 }
 
-bool plan_is_built(const struct planner_opts *opts, struct str id)
+int plan_find_image(struct planner *p, struct str id, const struct plan_image **ret_image,
+                    struct err *err)
 {
-    const struct plan_image *given = id.ptr ? image_given(opts, id) : NULL;
-    return given && given->is_built;
+    static const struct plan_image NONE = {0};
+    struct plan_image *found =
+        id.ptr ? STR_NAMED(p->opts->images, p->opts->n_images, id, id) : NULL;
+    if (found) {
+        found->is_asked = true;
+    } else if (id.ptr && !(found = map_get(&p->images, id))) {
+        found = arena_new(p->arena, struct plan_image);
+        if (read_described(p, id, found, err) < 0) {
+            return -1;
+        }
+        (void)map_add(&p->images, id, found);
+    }
+    *ret_image = found ? found : &NONE;
+    return 0;
 }
 
 static struct str container_line(const struct planner_opts *opts, const struct report_case *c,
@@ -106,25 +146,35 @@ static struct str container_line(const struct planner_opts *opts, const struct r
 }
 
 /* Of images of the same programs one whose CUDA the nodes' driver runs. */
-static struct str image_for_driver(struct arena *arena, const struct planner_opts *opts,
-                                   struct str id, struct plan_step *step)
+static int image_for_driver(struct planner *p, struct str id, struct plan_step *step,
+                            const struct plan_image **ret_image, struct err *err)
 {
-    struct str driver = inventory_driver(opts->inventory);
-    const struct plan_image *image = image_given(opts, id);
-    if (!image || step->gpus_per_node == 0 || driver_runs_cuda(driver, image->cuda)) {
-        return id;
+    struct str driver = inventory_driver(p->opts->inventory);
+    const struct plan_image *image;
+    step->image = id;
+    if (plan_find_image(p, id, &image, err) < 0) {
+        return -1;
+    }
+    *ret_image = image;
+    if (!image->id.ptr || step->gpus_per_node == 0 || driver_runs_cuda(driver, image->cuda)) {
+        return 0;
     }
     for (size_t idx = 0; idx < image->n_instead; idx++) {
-        const struct plan_image *other = image_given(opts, image->instead[idx]);
-        if (other && driver_runs_cuda(driver, other->cuda)) {
-            return other->id;
+        const struct plan_image *other;
+        if (plan_find_image(p, image->instead[idx], &other, err) < 0) {
+            return -1;
+        }
+        if (other->id.ptr && driver_runs_cuda(driver, other->cuda)) {
+            step->image = other->id;
+            *ret_image = other;
+            return 0;
         }
     }
     plan_cannot(step, ERR_NODE,
-                arena_printf(arena, "driver %.*s is too old for image %.*s, which needs %s",
+                arena_printf(p->arena, "driver %.*s is too old for image %.*s, which needs %s",
                              STR_ARG(driver), STR_ARG(id), cuda_needs_driver(image->cuda)),
                 NULL);
-    return id;
+    return 0;
 }
 
 /* Without a line that starts it, ranks find each other by the nodes' own addresses. */
@@ -144,11 +194,10 @@ static void take_flags(struct arena *arena, const struct planner_opts *opts, str
     }
 }
 
-/* given NULL: not even described. */
 static void need_pin(struct arena *arena, const struct inventory *inventory, struct str id,
                      const struct plan_image *given, struct plan_step *step)
 {
-    if (given && given->is_built) {
+    if (given->is_built) {
         /* Without a registry the nodes get it from the store. */
         struct str source = given->source;
         const char *to =
@@ -172,7 +221,7 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
                            "image %.*s is not pinned: reperf data lock image:%.*s, or --image "
                            "%.*s=NAME@sha256:...",
                            STR_ARG(id), STR_ARG(id), STR_ARG(id))};
-    if (given) {
+    if (given->id.ptr) { /* it is described */
         need.artifact = str_of(artifact);
         need.is_lock = true;
         need.command = str_printf(arena, "reperf data lock %s", artifact);
@@ -220,15 +269,15 @@ static void take_built(struct planner *p, struct str id, struct plan_step *step)
     }
 }
 
-void plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,
-                       struct plan_step *step)
+int plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,
+                      struct plan_step *step, struct err *err)
 {
     struct arena *arena = p->arena;
     const struct planner_opts *opts = p->opts;
     struct str id = recipe->image;
     if (opts->inventory->runtime == RUNTIME_NONE && !id.ptr) {
         plan_set_condition(step, "image", STR_LIT("none"));
-        return;
+        return 0;
     }
     if (opts->inventory->runtime == RUNTIME_NONE) {
         if (step->n_argv && !str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
@@ -240,7 +289,7 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
                                      STR_ARG(id)),
                         NULL);
         }
-        return;
+        return 0;
     }
     if (!id.ptr) {
         plan_cannot(step, ERR_CONTAINER,
@@ -251,25 +300,28 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
                                  STR_ARG(opts->inventory->id),
                                  RUNTIME_KIND_NAMES[opts->inventory->runtime]),
                     NULL);
-        return;
+        return 0;
     }
-    id = image_for_driver(arena, opts, id, step);
-    const struct plan_image *given = image_given(opts, id);
-    step->image = id;
-    step->image_name = given ? given->name : id;
-    step->image_digest = given ? given->digest : STR_EMPTY;
-    step->image_id = given ? given->config : STR_EMPTY;
-    step->image_cuda = given ? given->cuda : STR_EMPTY;
+    const struct plan_image *image;
+    if (image_for_driver(p, id, step, &image, err) < 0) {
+        return -1;
+    }
+    id = step->image;
+    step->image_name = image->id.ptr ? image->name : id;
+    step->image_digest = image->digest;
+    step->image_id = image->config;
+    step->image_cuda = image->cuda;
     take_flags(arena, opts, container_line(opts, c, recipe), step);
-    if (!step->image_digest.ptr && plan_is_built(opts, id) && !opts->inventory->registry.ptr) {
+    if (!step->image_digest.ptr && image->is_built && !opts->inventory->registry.ptr) {
         take_built(p, id, step);
     }
     if (!step->image_digest.ptr) {
-        need_pin(arena, opts->inventory, id, given, step);
-    } else if (given->digest.ptr) {
-        need_stored(p, id, given, step);
+        need_pin(arena, opts->inventory, id, image, step);
+    } else if (image->digest.ptr) {
+        need_stored(p, id, image, step);
     }
     plan_set_condition(step, "image", step->image_digest);
+    return 0;
 }
 
 /* The folders that a step's container sees: where they are here, and of which version. */

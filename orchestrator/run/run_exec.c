@@ -205,9 +205,6 @@ static int replay_record(struct runner *r, const struct journal_record *record, 
         unit->state =
             UNIT_FINISHED; /* also where it was parsed: the number comes from the log, not from here */
     }
-    if (record->state == J_FINISHED) {
-        unit->log_bytes = record->log_bytes;
-    }
     return 0;
 }
 
@@ -325,7 +322,6 @@ static int note_stop(struct runner *r, struct run_end *end, struct err *err)
     snprintf(note, sizeof(note), "signal %d", r->stop_signal);
     fields.text = str_of(note);
     events_write(&r->events, end->is_cancelled ? EV_RUN_CANCELLED : EV_RUN_INTERRUPTED, &fields);
-    run_write_metrics(r, end->is_cancelled ? "cancelled" : "interrupted");
     return append(r, end->is_cancelled ? J_CANCELLED : J_INTERRUPTED, STR_EMPTY, NULL, note, err);
 }
 
@@ -335,7 +331,6 @@ static void note_failure(struct runner *r, const struct err *why)
     struct err ignored = {0};
     struct event_fields fields = {.text = str_of(why->msg)};
     events_write(&r->events, EV_RUN_INTERRUPTED, &fields);
-    run_write_metrics(r, "interrupted");
     if (append(r, J_INTERRUPTED, STR_EMPTY, NULL, why->msg, &ignored) < 0) {
         log_line(LOG_DEBUG, "%s", ignored.msg);
     }
@@ -478,7 +473,6 @@ static int carry_out(struct runner *r, struct run_end *end, struct err *err)
         log_line(LOG_INFO, "run %.*s is finished and sealed", STR_ARG(r->dir.id));
         return check_sealed(r, end, err);
     }
-    run_write_metrics(r, "running");
     if (run_provision(r, err) < 0 || run_schedule(r, err) < 0) {
         run_leave_nodes(r, false);
         if (!r->stop_signal || err->code != ERR_INTERRUPTED) {
@@ -495,7 +489,6 @@ static int carry_out(struct runner *r, struct run_end *end, struct err *err)
     if (judge(r, end, err) < 0 || seal(r, end, err) < 0) {
         return -1;
     }
-    run_write_metrics(r, "sealed");
     return 0;
 }
 

@@ -35,9 +35,7 @@ struct unit { /* one repeat of one step */
     int n_lost;       /* attempts that this orchestrator lost */
     bool is_given_up; /* by this orchestrator: err says why; resume tries again */
     struct err err;
-    bool counts; /* once parsed */
-    double value;
-    int64_t log_bytes;
+    bool counts;   /* once parsed */
     int n_retries; /* --retry-failed: of this orchestrator */
     /* SHA-256 of the archive in which the attempt before counted; ptr NULL: in none. */
     struct str replaces;
@@ -178,8 +176,5 @@ MUST_CHECK int run_launch(struct arena *arena, const struct run_launch *launch,
 /* argv, environment and cleanup of each job of the unit's attempt. */
 MUST_CHECK int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs,
                         size_t *ret_n, struct err *err);
-
-/* metrics.prom, as far as the run is. A failure to write it is logged only. */
-void run_write_metrics(struct runner *r, const char *state);
 
 #endif

@@ -82,12 +82,7 @@ static int run_override(struct arena *arena, const char *const *settings, size_t
     return 0;
 }
 
-/* The images that a run's cases name, and what pins them: `--image`, a lock or their description. */
-
-static struct str digest_text(struct arena *arena, const uint8_t *sha256)
-{
-    return str_dup(arena, str_of(oci_digest_of(sha256).text));
-}
+/* The images that --image names: those that it pins, whatever a lock or a description says. */
 
 /* ID=NAME@sha256:HEX */
 static int read_given(struct arena *arena, const char *text, struct plan_image *ret_image,
@@ -110,152 +105,55 @@ static int read_given(struct arena *arena, const char *text, struct plan_image *
     *ret_image =
         (struct plan_image){.id = str_dup(arena, (struct str){text, (size_t)(equals - text)}),
                             .name = str_of(oci_ref_name(arena, &ref)),
-                            .digest = digest_text(arena, ref.sha256),
+                            .digest = str_dup(arena, str_of(oci_digest_of(ref.sha256).text)),
                             .is_given = true};
     return 0;
 }
 
-static bool has_image(const struct plan_image *images, size_t n, struct str id)
+static int read_images(struct arena *arena, const struct run_opts *opts,
+                       struct planner_opts *ret_plan, struct err *err)
 {
-    return STR_NAMED(images, n, id, id) != NULL;
-}
-
-/* False where it is not described here. */
-static int read_described(struct arena *arena, const char *root, struct str id,
-                          struct plan_image *ret_image, bool *ret_is_described, struct err *err)
-{
-    struct image_spec spec;
-    const char *name = arena_printf(arena, "%s/image.json", id.ptr);
-    *ret_is_described = false;
-    if (!fs_exists(places_path(arena, root, "images", name))) {
-        return 0;
-    }
-    if (image_spec_load(arena, root, NULL, id.ptr, &spec, err) < 0) {
-        return -1;
-    }
-    const char *folder = places_path(arena, root, "images", id.ptr);
-    const char *own = arena_printf(arena, "%s/images/%s", root, id.ptr);
-    const char *source = strcmp(folder, own) == 0 ? id.ptr : folder;
-    *ret_image = (struct plan_image){.id = id,
-                                     .name = str_of(oci_ref_name(arena, &spec.ref)),
-                                     .is_built = spec.is_local,
-                                     .cuda = spec.cuda,
-                                     .instead = spec.instead,
-                                     .n_instead = spec.n_instead,
-                                     .source = str_of(source)};
-    if (spec.pins.has_manifest || spec.pins.has_digest) {
-        ret_image->digest =
-            digest_text(arena, spec.pins.has_manifest ? spec.pins.manifest : spec.pins.digest);
-        ret_image->config = spec.pins.has_config ? digest_text(arena, spec.pins.config) : STR_EMPTY;
-    }
-    *ret_is_described = true;
-    return 0;
-}
-
-struct image_ids {
-    struct str *items;
-    size_t n;
-};
-
-static void add_id(struct image_ids *ids, struct str id)
-{
-    if (id.ptr && !str_is_in(id, ids->items, ids->n)) {
-        ids->items[ids->n++] = id;
-    }
-}
-
-#define INSTEAD_MAX 8 /* as the reader of image.json takes */
-
-/* What may stand instead, each described like the image itself. */
-static int add_instead(struct arena *arena, const char *root, struct image_ids *ids,
-                       struct err *err)
-{
-    for (size_t idx = 0, n = ids->n; idx < n; idx++) {
-        struct plan_image image = {0};
-        bool is_described = false;
-        if (read_described(arena, root, ids->items[idx], &image, &is_described, err) < 0) {
+    ret_plan->images = arena_array(arena, struct plan_image, opts->n_images + 1);
+    for (size_t idx = 0; idx < opts->n_images; idx++) {
+        struct plan_image image;
+        if (read_given(arena, opts->images[idx], &image, err) < 0) {
             return -1;
         }
-        for (size_t at = 0; at < image.n_instead; at++) {
-            add_id(ids, image.instead[at]);
+        if (STR_NAMED(ret_plan->images, ret_plan->n_images, id, image.id)) {
+            return err_set(err, ERR_USAGE, "--image: %s is named twice", image.id.ptr);
         }
+        ret_plan->images[ret_plan->n_images++] = image;
     }
     return 0;
 }
 
-static void add_recipes(struct image_ids *ids, const struct recipes *recipes)
+static bool names_image(const struct stack *stack, struct str id)
 {
-    for (size_t idx = 0; idx < recipes->n; idx++) {
-        add_id(ids, recipes->items[idx].image);
+    const struct recipes *const all[] = {&stack->smoke, &stack->full};
+    bool is_named = stack->image.ptr && str_eq(stack->image, id);
+    for (size_t of = 0; of < ARRAY_LEN(all); of++) {
+        for (size_t idx = 0; idx < all[of]->n; idx++) {
+            is_named |= all[of]->items[idx].image.ptr && str_eq(all[of]->items[idx].image, id);
+        }
     }
-}
-
-/* All that its stacks name, each once. */
-static struct image_ids ids_of(struct arena *arena, const struct report *report)
-{
-    size_t n_max = 1;
-    struct image_ids ids = {0};
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        n_max += 1 + report->stacks[idx].smoke.n + report->stacks[idx].full.n;
-    }
-    ids.items = arena_array(arena, struct str, n_max * (1 + INSTEAD_MAX));
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        add_id(&ids, report->stacks[idx].image);
-        add_recipes(&ids, &report->stacks[idx].smoke);
-        add_recipes(&ids, &report->stacks[idx].full);
-    }
-    return ids;
+    return is_named;
 }
 
 /* One that no case could use was meant for another. */
-static int check_known(struct arena *arena, const struct report *report,
-                       const struct image_ids *ids, struct str id, struct err *err)
+static int check_given(const struct planner_opts *plan, const struct report *report,
+                       struct err *err)
 {
-    const char *known = "";
-    for (size_t idx = 0; idx < ids->n; idx++) {
-        if (str_eq(ids->items[idx], id)) {
-            return 0;
+    for (size_t idx = 0; idx < plan->n_images; idx++) {
+        const struct plan_image *image = &plan->images[idx];
+        bool is_known = image->is_asked;
+        for (size_t at = 0; at < report->n_stacks && !is_known; at++) {
+            is_known = names_image(&report->stacks[at], image->id);
         }
-        known = arena_printf(arena, "%s%s%.*s", known, idx ? ", " : "", STR_ARG(ids->items[idx]));
+        if (!is_known) {
+            return err_set(err, ERR_USAGE, "--image %.*s: no case of %.*s runs in that image",
+                           STR_ARG(str_sub(image->id, 0, 100)), STR_ARG(report->id));
+        }
     }
-    return err_set(err, ERR_USAGE,
-                   "--image %.*s: no case of %.*s runs in that image; its images are %s",
-                   STR_ARG(str_sub(id, 0, 100)), STR_ARG(report->id), known);
-}
-
-static int run_images(struct arena *arena, const struct run_opts *opts, const struct report *report,
-                      struct planner_opts *ret_plan, struct err *err)
-{
-    struct image_ids ids = ids_of(arena, report);
-    if (add_instead(arena, opts->root, &ids, err) < 0) {
-        return -1;
-    }
-    struct plan_image *images = arena_array(arena, struct plan_image, opts->n_images + ids.n + 1);
-    size_t n = 0;
-    for (size_t idx = 0; idx < opts->n_images; idx++) {
-        if (read_given(arena, opts->images[idx], &images[n], err) < 0) {
-            return -1;
-        }
-        if (has_image(images, n, images[n].id)) {
-            return err_set(err, ERR_USAGE, "--image: %s is named twice", images[n].id.ptr);
-        }
-        if (check_known(arena, report, &ids, images[n].id, err) < 0) {
-            return -1;
-        }
-        n++;
-    }
-    for (size_t idx = 0; idx < ids.n; idx++) {
-        bool is_described = false;
-        if (has_image(images, n, ids.items[idx])) {
-            continue;
-        }
-        if (read_described(arena, opts->root, ids.items[idx], &images[n], &is_described, err) < 0) {
-            return -1;
-        }
-        n += is_described;
-    }
-    ret_plan->images = images;
-    ret_plan->n_images = n;
     return 0;
 }
 
@@ -356,7 +254,7 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct planner_opts plan = opts->plan;
-    if (run_images(arena, opts, &prepared->report, &plan, err) < 0 ||
+    if (read_images(arena, opts, &plan, err) < 0 ||
         check_images(opts, &prepared->inventory, err) < 0) {
         return -1;
     }
@@ -376,6 +274,7 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
                                          .is_offline = opts->is_offline,
                                          .clock = opts->clock};
     if (plan_make(arena, &prepared->report, &plan, &prepared->plan, err) < 0 ||
+        check_given(&plan, &prepared->report, err) < 0 ||
         run_needs(arena, &needs, &prepared->report, &prepared->plan, err) < 0) {
         return -1;
     }

@@ -198,7 +198,6 @@ static int attempt_collect(struct attempt *a, struct err *err)
         return -1;
     }
     unit->state = UNIT_FINISHED;
-    unit->log_bytes = outcome.log_bytes;
     a->fields.value_name = "exit_status";
     a->fields.value = (double)exit_status;
     events_write(&r->events, EV_REPEAT_FINISHED, &a->fields);
@@ -405,7 +404,6 @@ static int unit_parse(struct runner *r, struct unit *unit, struct err *err)
     }
     unit->state = UNIT_PARSED;
     unit->counts = result->counts;
-    unit->value = result->value;
     fields.text = record.note;
     if (result->counts) {
         fields.value_name = "value";
@@ -732,7 +730,6 @@ static int end_attempt(struct schedule *s, struct attempt *a, struct err *err)
         unit->n_retries++;
         rc = unit_set_aside(r, unit, STR_EMPTY, err);
     }
-    run_write_metrics(r, "running");
     return rc;
 }
 

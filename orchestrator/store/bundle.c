@@ -789,21 +789,22 @@ static int check_claims(const struct importer *im, const struct taken_ref *ref, 
 
 static int import_ref(struct importer *im, const struct taken_ref *ref, struct err *err)
 {
-    struct err ignored = {0};
     if (check_claims(im, ref, err) < 0) {
         return err_wrap(err, "reference %s %s", ref->kind, ref->name);
     }
     if (ref->is_new && store_ref_put(im->store, ref->kind, ref->name, ref->text, err) < 0) {
         return -1;
     }
-    if (strcmp(ref->kind, IMAGE_KIND) != 0 || image_list_again(im->store, ref->name, err) == 0) {
+    struct image_info info;
+    struct err ignored = {0};
+    if (strcmp(ref->kind, IMAGE_KIND) != 0 ||
+        image_open(im->arena, im->store, ref->name, &info, err) == 0) {
         return 0;
     }
     /* Its manifest is invalid: the name means nothing here. */
     if (ref->is_new && store_ref_drop(im->store, ref->kind, ref->name, &ignored) < 0) {
         log_line(LOG_WARN, "%s", ignored.msg);
     }
-    err->code = err->code == ERR_DISK ? ERR_DISK : ERR_INTEGRITY;
     return -1;
 }
 

@@ -53,17 +53,65 @@ static int blame_store(struct arena *arena, const struct store *store,
     return err_wrap(err, "image %s", info->name);
 }
 
+/* Docker's types as OCI's: out of the former skopeo would make a config of its own for an OCI layout, which is another image. */
+static void retype(struct str text, struct strbuf *out)
+{
+    static const char *const TYPES[][2] = {
+        {"vnd.docker.distribution.manifest.v2+json", "vnd.oci.image.manifest.v1+json"},
+        {"vnd.docker.container.image.v1+json", "vnd.oci.image.config.v1+json"},
+        {"vnd.docker.image.rootfs.diff.tar.", "vnd.oci.image.layer.v1.tar+"},
+        {"vnd.docker.image.rootfs.diff.tar", "vnd.oci.image.layer.v1.tar"},
+    };
+    while (text.len) {
+        size_t idx = 0;
+        while (idx < ARRAY_LEN(TYPES) && !str_starts(text, str_of(TYPES[idx][0]))) {
+            idx++;
+        }
+        bool is_type = idx < ARRAY_LEN(TYPES);
+        strbuf_add_str(out, is_type ? str_of(TYPES[idx][1]) : str_sub(text, 0, 1));
+        text = str_sub(text, is_type ? strlen(TYPES[idx][0]) : 1, text.len);
+    }
+}
+
+/* skopeo's own form of an image in a folder: its manifest, and each blob under its digest, which are links to the store's. */
+static int link_image(struct arena *arena, const struct store *store, const struct image_info *info,
+                      const char *folder, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = STRBUF(2 * OCI_MANIFEST_BYTES_MAX);
+    struct str text;
+    if (fs_read(arena, store_blob_path(store, info->pins.manifest), OCI_MANIFEST_BYTES_MAX, &text,
+                err) < 0) {
+        return -1;
+    }
+    retype(text, &out);
+    for (size_t idx = 0; idx <= info->manifest.n_layers; idx++) {
+        const struct oci_descriptor *blob =
+            idx ? &info->manifest.layers[idx - 1] : &info->manifest.config;
+        const char *path = fs_join(arena, folder, sha256_hex_of(blob->sha256).text);
+        /* One layer may stand twice in an image. */
+        if (symlink(store_blob_path(store, blob->sha256), path) < 0 && errno != EEXIST) {
+            return err_errno(err, "link", path);
+        }
+    }
+    return fs_replace(fs_join(arena, folder, "manifest.json"), strbuf_str(&out), err);
+}
+
 static int copy_to(struct arena *arena, const struct store *store, const struct image_info *info,
                    const char *target, struct err *err)
 {
     const struct skopeo skopeo = {
         .arena = arena, .clock = clock_system(), .tmp_folder = store_path(store, "tmp")};
-    const struct skopeo_call call = {
-        .args = SKOPEO_ARGS("copy", "--quiet", "--dest-oci-accept-uncompressed-layers",
-                            arena_printf(arena, "oci:%s:%s", store->folder, info->name), target)};
+    CLEANUP(temp) struct temp *from = NULL;
     if (strchr(store->folder, ':')) {
         return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);
     }
+    if (temp_folder(store_path(store, "tmp/"), &from, err) < 0 ||
+        link_image(arena, store, info, from->path, err) < 0) {
+        return -1;
+    }
+    const struct skopeo_call call = {
+        .args = SKOPEO_ARGS("copy", "--quiet", "--dest-oci-accept-uncompressed-layers",
+                            arena_printf(arena, "dir:%s", from->path), target)};
     if (skopeo_run(&skopeo, &call, NULL, err) < 0) {
         return err->code == ERR_INTERRUPTED ? -1 : blame_store(arena, store, info, err);
     }

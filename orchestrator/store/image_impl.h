@@ -5,7 +5,7 @@
 
 #include "store/image_store.h"
 
-/* Manifests, reference and entry of index.json; config and layers are in the store already. */
+/* Manifests and reference; config and layers are in the store already. */
 MUST_CHECK int image_keep(struct store *store, const struct image_spec *spec,
                           const struct image_docs *docs, const char *from, struct clock_src clock,
                           struct err *err);
@@ -26,26 +26,9 @@ MUST_CHECK int image_docs_read(struct arena *arena, const struct image_docs_from
 MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct image_docs *docs,
                                 const char *where, struct err *err);
 
-/* The manifest by which OCI tools find an image in a layout: its own, or, for one in Docker's types, which they ignore, the same in
-   OCI's types: same config, same layers, another digest. Equal images give equal bytes. */
-struct layout_manifest {
-    bool is_made;    /* the latter */
-    struct str text; /* of one that is made */
-    struct oci_descriptor descriptor;
-};
-/* own: the image's own manifest. */
-struct layout_manifest image_layout_manifest(struct arena *arena,
-                                             const struct oci_manifest *manifest,
-                                             const struct oci_descriptor *own);
-
-struct layout_from {
-    const struct image_spec *spec;
-    const struct image_places *places;
-    const char *path;
-};
 /* From a folder or a tar file; blobs go into the store. ERR_NOT_FOUND: another image is in it. */
 MUST_CHECK int image_from_layout(struct arena *arena, struct store *store,
-                                 const struct layout_from *from, struct image_docs *ret_docs,
-                                 struct err *err);
+                                 const struct image_spec *spec, const char *path,
+                                 struct image_docs *ret_docs, struct err *err);
 
 #endif

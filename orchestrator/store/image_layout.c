@@ -1,32 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An image from what the user has kept: an OCI layout, as a folder or in a tar, or a tar that `docker save` wrote, which skopeo
-   reads. Of the latter the manifest is lost, because docker repacks the layers: the image is then identified by the digest of its
-   config, which contains the digests of its layers. */
+   reads. docker packs the layers anew, so that the manifest is another one: an image whose config is the pinned one is the same image,
+   since its config contains the digests of its layers. */
 #include "base/base.h"
 
 #include "store/image_impl.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
+#include "base/temp.h"
 #include "store/skopeo.h"
 #include "store/unpack_tree.h"
-
-#define IMAGES_MAX    512
-#define MANIFEST_JSON "manifest.json"
-#define LAYOUT_FILE   "oci-layout"
 
 struct layout {
     struct arena *arena;
     struct store *store;
     const struct image_spec *spec;
-    const struct image_places *places;
-    const char *folder;
-    const char *blob_folder;
+    const char *folder, *blob_folder;
     const char *shown; /* what the user named */
 };
-
-/* ---- OCI layout ---- */
 
 static char *blob_path(struct layout *layout, const uint8_t *sha256)
 {
@@ -50,19 +40,18 @@ static int read_doc(void *ctx, const struct oci_descriptor *entry, struct regist
     return 0;
 }
 
-static bool has_pins(const struct image_pins *pins)
-{
-    return pins->has_digest || pins->has_manifest || pins->has_config;
-}
-
-/* With pins only they decide; otherwise the name in the layout, or its only image. */
+/* With pins only they decide, the config's before the manifest's; otherwise the name in the layout, or its only image. */
 static bool is_wanted(const struct layout *layout, const struct oci_descriptor *entry,
                       const struct image_docs *docs, bool is_only)
 {
     const struct image_spec *spec = layout->spec;
+    const struct image_pins *pins = &spec->pins;
     struct err ignored = {0};
-    if (has_pins(&spec->pins)) {
-        return image_check_pins(&spec->pins, docs, layout->shown, &ignored) == 0;
+    if (pins->has_config) {
+        return memcmp(pins->config, docs->manifest.config.sha256, SHA256_BYTES) == 0;
+    }
+    if (pins->has_digest || pins->has_manifest) {
+        return image_check_pins(pins, docs, layout->shown, &ignored) == 0;
     }
     return is_only || str_eq_z(entry->ref_name, spec->name) ||
            (spec->ref.tag.ptr && str_eq(entry->ref_name, spec->ref.tag)) ||
@@ -90,15 +79,11 @@ static int take_blob(struct layout *layout, const struct oci_descriptor *blob, s
 
 static int take_blobs(struct layout *layout, const struct oci_manifest *manifest, struct err *err)
 {
-    if (take_blob(layout, &manifest->config, err) < 0) {
-        return -1;
+    int result = take_blob(layout, &manifest->config, err);
+    for (size_t idx = 0; result == 0 && idx < manifest->n_layers; idx++) {
+        result = take_blob(layout, &manifest->layers[idx], err);
     }
-    for (size_t idx = 0; idx < manifest->n_layers; idx++) {
-        if (take_blob(layout, &manifest->layers[idx], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return result;
 }
 
 static int from_oci(struct layout *layout, struct image_docs *ret_docs, struct err *err)
@@ -130,175 +115,78 @@ static int from_oci(struct layout *layout, struct image_docs *ret_docs, struct e
                    layout->shown, index.n_manifests);
 }
 
-/* ---- docker save ---- */
-
-/* skopeo, with the archive: selector "", ":REF" or ":@N" says which of its images. */
-static int skopeo(struct layout *layout, const char *const *args, struct strbuf *out,
-                  struct err *err)
+/* The image of the wanted name, or the only one, into a folder of skopeo's own form "dir": manifest.json, and each blob under its digest.
+   Layers are packed, because the manifest says so whatever an archive has. */
+static int from_save(struct layout *layout, struct image_docs *ret_docs, struct err *err)
 {
-    const struct skopeo skopeo = {.arena = layout->arena,
-                                  .clock = layout->places->clock,
-                                  .tmp_folder = store_path(layout->store, "tmp")};
+    struct arena *arena = layout->arena;
+    const struct skopeo skopeo = {
+        .arena = arena, .clock = clock_system(), .tmp_folder = store_path(layout->store, "tmp")};
+    const char *archive = arena_printf(arena, "docker-archive:%s", layout->shown);
+    const char *name = oci_ref_text(arena, &layout->spec->ref);
+    const char *named = arena_printf(arena, "%s:%s", archive, name);
+    struct image_docs docs = {0};
+    struct err why = {0};
+    layout->blob_folder = fs_join(arena, layout->folder, "dir");
+    const char *to = arena_printf(arena, "dir:%s", layout->blob_folder);
+    const struct skopeo_call calls[] = {
+        {.args = SKOPEO_ARGS("copy", "--quiet", "--dest-compress", named, to)},
+        {.args = SKOPEO_ARGS("copy", "--quiet", "--dest-compress", archive, to)}};
     if (strchr(layout->shown, ':')) {
         return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", layout->shown);
     }
-    return skopeo_run(&skopeo, &(struct skopeo_call){.args = args, .out = out}, NULL, err) < 0
-               ? err_wrap(err, "%s", layout->shown)
-               : 0;
-}
-
-/* By the id, which is the config's digest; without pins by the name, or the only image. */
-static int select_image(struct layout *layout, const char **ret_address, struct err *err)
-{
-    const struct image_spec *spec = layout->spec;
-    for (size_t idx = 0; spec->pins.has_config && idx < IMAGES_MAX; idx++) {
-        CLEANUP(strbuf) struct strbuf config = STRBUF(OCI_CONFIG_BYTES_MAX);
-        uint8_t sha256[SHA256_BYTES];
-        struct err why = {0};
-        *ret_address = arena_printf(layout->arena, "docker-archive:%s:@%zu", layout->shown, idx);
-        if (skopeo(layout, SKOPEO_ARGS("inspect", "--config", "--raw", *ret_address), &config,
-                   &why) < 0) {
-            return err_set(err, idx ? ERR_NOT_FOUND : ERR_FETCH,
-                           "%s: none of its %zu images is the wanted one (%.200s)", layout->shown,
-                           idx, why.msg);
-        }
-        sha256_of(strbuf_str(&config), sha256);
-        if (memcmp(sha256, spec->pins.config, SHA256_BYTES) == 0) {
-            return 0;
-        }
-    }
-    *ret_address = arena_printf(layout->arena, "docker-archive:%s", layout->shown);
-    if (spec->ref.tag.ptr) {
-        CLEANUP(strbuf) struct strbuf tags = STRBUF(OCI_CONFIG_BYTES_MAX);
-        const char *name = oci_ref_text(layout->arena, &spec->ref);
-        if (skopeo(layout, SKOPEO_ARGS("list-tags", *ret_address), &tags, err) < 0) {
-            return -1;
-        }
-        if (str_find(strbuf_str(&tags), str_printf(layout->arena, "\"%s\"", name)) >= 0) {
-            *ret_address = arena_printf(layout->arena, "%s:%s", *ret_address, name);
-        }
-    }
-    return 0;
-}
-
-/* By its first bytes: what skopeo's manifest says of the layers of an archive is not so. */
-static enum oci_packing packing_of(const struct layout *layout, const uint8_t *sha256)
-{
-    uint8_t head[4] = {0};
-    CLEANUP(fd) int fd = open(store_blob_path(layout->store, sha256), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, head, sizeof(head)) < (ssize_t)sizeof(head)) {
-        return OCI_TAR;
-    }
-    return memcmp(head, "\x1f\x8b", 2) == 0           ? OCI_TAR_GZIP
-           : memcmp(head, "\x28\xb5\x2f\xfd", 4) == 0 ? OCI_TAR_ZSTD
-                                                      : OCI_TAR;
-}
-
-/* Of the blobs that are in the store. */
-static int make_docs(struct layout *layout, struct oci_manifest *made, struct image_docs *ret_docs,
-                     struct err *err)
-{
-    struct image_docs docs = {.top.content_type = STR_LIT(OCI_TYPE_MANIFEST)};
-    for (size_t idx = 0; idx < made->n_layers; idx++) {
-        made->layers[idx].packing = packing_of(layout, made->layers[idx].sha256);
-    }
-    struct layout_manifest layout_manifest =
-        image_layout_manifest(layout->arena, made, &made->config);
-    docs.top.text = layout_manifest.text;
-    memcpy(docs.top.sha256, layout_manifest.descriptor.sha256, SHA256_BYTES);
-    if (!layout_manifest.is_made) {
-        return err_set(err, ERR_FETCH, "%s: skopeo made another manifest than docker's",
-                       layout->shown);
-    }
-    if (oci_manifest_parse(layout->arena, docs.top.text, STR_EMPTY, layout->shown, &docs.manifest,
-                           err) < 0) {
+    if ((!layout->spec->ref.tag.ptr || skopeo_run(&skopeo, &calls[0], NULL, &why) < 0) &&
+        skopeo_run(&skopeo, &calls[1], NULL, err) < 0) {
         return -1;
     }
-    docs.doc = docs.top;
+    if (fs_read(arena, fs_join(arena, layout->blob_folder, "manifest.json"), OCI_MANIFEST_BYTES_MAX,
+                &docs.doc.text, err) < 0 ||
+        oci_manifest_parse(arena, docs.doc.text, STR_EMPTY, layout->shown, &docs.manifest, err) <
+            0) {
+        return -1;
+    }
+    sha256_of(docs.doc.text, docs.doc.sha256);
+    docs.top = docs.doc;
+    if (!is_wanted(layout, &docs.manifest.config, &docs, true)) {
+        return err_set(err, ERR_NOT_FOUND, "%s: its image has the id %s, which no lock pins",
+                       layout->shown, oci_digest_of(docs.manifest.config.sha256).text);
+    }
     *ret_docs = docs;
-    return 0;
+    return take_blobs(layout, &docs.manifest, err);
 }
 
-/* Into a folder of skopeo's own form "dir": manifest.json, and each blob under its digest. */
-static int from_save(struct layout *layout, struct image_docs *ret_docs, struct err *err)
+int image_from_layout(struct arena *arena, struct store *store, const struct image_spec *spec,
+                      const char *path, struct image_docs *ret_docs, struct err *err)
 {
-    struct oci_manifest manifest;
-    struct str text;
-    const char *address = NULL;
-    if (has_pins(&layout->spec->pins) && !layout->spec->pins.has_config) {
-        return err_set(err, ERR_FETCH,
-                       "%s: what docker save wrote has another digest than the image had in its "
-                       "registry, and the lock does not know the image's id",
-                       layout->shown);
-    }
-    layout->blob_folder = fs_join(layout->arena, layout->folder, "dir");
-    if (select_image(layout, &address, err) < 0 ||
-        skopeo(layout,
-               SKOPEO_ARGS("copy", "--quiet", address,
-                           arena_printf(layout->arena, "dir:%s", layout->blob_folder)),
-               NULL, err) < 0 ||
-        fs_read(layout->arena, fs_join(layout->arena, layout->blob_folder, MANIFEST_JSON),
-                OCI_MANIFEST_BYTES_MAX, &text, err) < 0 ||
-        oci_manifest_parse(layout->arena, text, STR_EMPTY, layout->shown, &manifest, err) < 0 ||
-        take_blobs(layout, &manifest, err) < 0) {
-        return -1;
-    }
-    return make_docs(layout, &manifest, ret_docs, err);
-}
-
-/* ---- which of them ---- */
-
-static int from_folder(struct layout *layout, struct image_docs *ret_docs, struct err *err)
-{
-    int result;
-    layout->blob_folder = fs_join(layout->arena, layout->folder, "blobs/sha256");
-    if (fs_exists(fs_join(layout->arena, layout->folder, LAYOUT_FILE))) {
-        result = from_oci(layout, ret_docs, err);
-    } else if (layout->folder != layout->shown &&
-               fs_exists(fs_join(layout->arena, layout->folder, MANIFEST_JSON))) {
-        result = from_save(layout, ret_docs, err);
-    } else {
-        return err_set(err, ERR_USAGE,
-                       "%s: neither an OCI layout (" LAYOUT_FILE
-                       ") nor a tar that docker save wrote "
-                       "(" MANIFEST_JSON ")",
-                       layout->shown);
-    }
-    if (result < 0 && (err->code == ERR_MANIFEST || err->code == ERR_PARSE)) {
-        err->code = ERR_FETCH;
-    }
-    return result;
-}
-
-int image_from_layout(struct arena *arena, struct store *store, const struct layout_from *from,
-                      struct image_docs *ret_docs, struct err *err)
-{
-    const struct image_places *places = from->places;
-    const char *path = from->path;
-    struct layout layout = {.arena = arena,
-                            .store = store,
-                            .spec = from->spec,
-                            .places = places,
-                            .folder = path,
-                            .shown = path};
-    struct unpack_tree_opts opts = {.archive = path, .unpack.format = "tar", .size_bytes = -1};
-    struct unpack_tree_result unpacked;
-    struct err ignored = {0};
+    CLEANUP(temp) struct temp *unpacked = NULL;
+    struct layout layout = {
+        .arena = arena, .store = store, .spec = spec, .folder = path, .shown = path};
     if (!fs_exists(path)) {
         return err_set(err, ERR_USAGE, "%s: no such folder or file", path);
     }
-    if (fs_is_dir(path)) {
-        return from_folder(&layout, ret_docs, err);
+    if (!fs_is_dir(path)) {
+        struct unpack_tree_result result;
+        if (temp_folder(store_path(store, "tmp/"), &unpacked, err) < 0) {
+            return -1;
+        }
+        const struct unpack_tree_opts opts = {
+            .archive = path, .into = unpacked->path, .unpack.format = "tar", .size_bytes = -1};
+        if (unpack_tree(arena, &opts, &result, err) < 0) {
+            return -1;
+        }
+        layout.folder = unpacked->path;
     }
-    opts.new_folder = store_path(store, arena_printf(arena, "tmp/layout.%ld", (long)getpid()));
-    if (unpack_tree(arena, &opts, &unpacked, err) < 0) {
+    layout.blob_folder = fs_join(arena, layout.folder, "blobs/sha256");
+    bool is_oci = fs_exists(fs_join(arena, layout.folder, "oci-layout"));
+    if (!is_oci && (!unpacked || !fs_exists(fs_join(arena, layout.folder, "manifest.json")))) {
+        return err_set(err, ERR_USAGE,
+                       "%s: neither an OCI layout (oci-layout) nor a tar that docker save wrote "
+                       "(manifest.json)",
+                       path);
+    }
+    if ((is_oci ? from_oci(&layout, ret_docs, err) : from_save(&layout, ret_docs, err)) < 0) {
+        err->code = err->code == ERR_MANIFEST || err->code == ERR_PARSE ? ERR_FETCH : err->code;
         return -1;
     }
-    layout.folder = opts.new_folder;
-    int result = from_folder(&layout, ret_docs, err);
-    if (fs_remove_tree(opts.new_folder, &ignored) < 0 && result == 0) {
-        *err = ignored;
-        return -1;
-    }
-    return result;
+    return 0;
 }

@@ -265,8 +265,7 @@ static int try_registry(struct image_search *s, const struct oci_ref *ref, bool 
 static int try_layout(struct image_search *s, const char *path, bool *ret_done, struct err *err)
 {
     struct err why = {0};
-    const struct layout_from from = {s->spec, s->places, path};
-    *ret_done = image_from_layout(s->arena, s->store, &from, &s->docs, &why) == 0;
+    *ret_done = image_from_layout(s->arena, s->store, s->spec, path, &s->docs, &why) == 0;
     s->from = path;
     return *ret_done ? 0 : note(s, path, &why, err);
 }

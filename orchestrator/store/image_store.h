@@ -11,8 +11,7 @@
 #include "report/image.h"
 #include "store/registry.h"
 
-#define IMAGE_KIND      "image" /* refs/image/NAME.json */
-#define IMAGE_INDEX_MAX STORE_TEXT_MAX
+#define IMAGE_KIND "image" /* refs/image/NAME.json */
 
 struct image_spec {     /* what is wanted */
     const char *name;   /* in the store: image.json's id, or the reference itself */
@@ -78,9 +77,7 @@ MUST_CHECK int image_open(struct arena *arena, const struct store *store, const 
 /* A reference's text from elsewhere has the form of one, and is that of name. */
 MUST_CHECK int image_ref_check(struct str text, const char *name, struct err *err);
 MUST_CHECK int image_names(const struct store *store, struct fs_names *ret_names, struct err *err);
-/* Makes the entry of index.json again from a reference of another store. */
-MUST_CHECK int image_list_again(struct store *store, const char *name, struct err *err);
-/* Removes the reference and the entry of index.json; the next gc drops the blobs. */
+/* Removes the reference; the next gc drops the blobs. */
 MUST_CHECK int image_remove(struct store *store, const char *name, struct err *err);
 
 /* ---- what is known before it is fetched ---- */

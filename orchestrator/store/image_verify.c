@@ -239,11 +239,9 @@ static int list_blobs(struct verify *v, struct err *err)
 {
     const struct image_info *info = &v->out.info;
     struct oci_descriptor list = {0};
-    struct layout_manifest layout =
-        image_layout_manifest(v->arena, &info->manifest, &info->descriptor);
     struct oci_config config;
     bool is_good;
-    v->checks = arena_array(v->arena, struct blob_check, info->manifest.n_layers + 4);
+    v->checks = arena_array(v->arena, struct blob_check, info->manifest.n_layers + 3);
     if (read_config(v, &config, &is_good, err) < 0) {
         return -1;
     }
@@ -256,9 +254,6 @@ static int list_blobs(struct verify *v, struct err *err)
         add_blob(v, "list", &list, NULL);
     }
     add_blob(v, "manifest", &info->descriptor, NULL);
-    if (layout.is_made) {
-        add_blob(v, "manifest in OCI's types", &layout.descriptor, NULL);
-    }
     add_blob(v, "config", &info->manifest.config, NULL);
     for (size_t idx = 0; idx < info->manifest.n_layers; idx++) {
         add_blob(v, arena_printf(v->arena, "layer %zu of %zu", idx + 1, info->manifest.n_layers),

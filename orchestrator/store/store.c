@@ -11,15 +11,7 @@
 
 #include "base/log.h"
 #include "base/publish.h"
-#include "codec/json.h"
 #include "store/store_impl.h"
-
-#define LAYOUT_TEXT "{\"imageLayoutVersion\":\"1.0.0\"}"
-#define INDEX_TEXT                                                                                 \
-    "{\"schemaVersion\":2,\"mediaType\":\"application/"                                            \
-    "vnd.oci.image.index.v1+json\",\"manifests\":["                                                \
-    "]}"
-#define LAYOUT_BYTES_MAX 4096
 
 static const char *const FOLDERS[] = {"blobs/sha256", "md5",   "refs",      "partial",
                                       "incoming",     "trees", "packed",    "tmp",
@@ -47,15 +39,14 @@ int store_write(const struct store *store, const char *path, struct str text, st
 
 /* ---- opening ---- */
 
-/* Empty, or a store, or an image layout of another tool. */
+/* Empty, or a store. */
 static int check_folder(struct arena *arena, const char *folder, struct err *err)
 {
     struct fs_names names;
     if (fs_list(arena, folder, &names, err) < 0) {
         return -1;
     }
-    if (names.n == 0 || fs_exists(fs_join(arena, folder, ".lock")) ||
-        fs_exists(fs_join(arena, folder, "oci-layout"))) {
+    if (names.n == 0 || fs_exists(fs_join(arena, folder, ".lock"))) {
         return 0;
     }
     return err_set(err, ERR_USAGE,
@@ -89,7 +80,7 @@ static int take_lock(struct store *store, struct err *err)
         return err_errno(err, "open", path);
     }
     /* It is what says that a folder is a store (check_folder): on the disk before anything else is in it. */
-    if (!fs_exists(store_path(store, "oci-layout")) &&
+    if (!fs_exists(store_path(store, FOLDERS[0])) &&
         (publish_data(fd, path, err) < 0 || publish_folder(store->folder, err) < 0)) {
         return -1;
     }
@@ -103,45 +94,6 @@ static int take_lock(struct store *store, struct err *err)
     return 0;
 }
 
-/* Another process may be making the same store: the one that is second finds the file there, and never replaces it. */
-static int make_file(const struct store *store, const char *name, const char *text, struct err *err)
-{
-    CLEANUP(temp) struct temp *temp = NULL;
-    const char *path = store_path(store, name);
-    if (fs_exists(path)) {
-        return 0;
-    }
-    if (store_temp(store, &temp, err) < 0 ||
-        fs_write_all(temp->fd, text, strlen(text), path, err) < 0 ||
-        publish_data(temp->fd, path, err) < 0) {
-        return -1;
-    }
-    return link(temp->path, path) < 0 && errno != EEXIST ? err_errno(err, "create", path)
-                                                         : publish_folder(store->folder, err);
-}
-
-static int check_layout(const struct store *store, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = store_path(store, "oci-layout");
-    struct json version;
-    struct str text;
-    if (fs_read(&arena, path, LAYOUT_BYTES_MAX, &text, err) < 0 ||
-        json_parse(text, path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_member(&root, "imageLayoutVersion", &version, err) < 0 ||
-        json_str(&version, &arena, &text, err) < 0) {
-        return -1;
-    }
-    return str_eq_z(text, "1.0.0")
-               ? 0
-               : err_set(err, ERR_MANIFEST, "%s: expected image layout 1.0.0, found \"%.*s\"", path,
-                         STR_ARG(str_sub(text, 0, 100)));
-}
-
 static int make_folders(const struct store *store, struct err *err)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
@@ -150,15 +102,6 @@ static int make_folders(const struct store *store, struct err *err)
         }
     }
     return 0;
-}
-
-static int make_all(const struct store *store, struct err *err)
-{
-    if (make_folders(store, err) < 0 || make_file(store, "oci-layout", LAYOUT_TEXT, err) < 0 ||
-        make_file(store, "index.json", INDEX_TEXT, err) < 0) {
-        return -1;
-    }
-    return check_layout(store, err);
 }
 
 int store_open(struct arena *arena, const char *folder, struct store *ret_store, struct err *err)
@@ -175,7 +118,7 @@ int store_open(struct arena *arena, const char *folder, struct store *ret_store,
     store.arena = arena;
     store.folder = arena_strndup(arena, whole, strlen(whole));
     if (check_folder(arena, store.folder, err) < 0 || take_lock(&store, err) < 0 ||
-        make_all(&store, err) < 0) {
+        make_folders(&store, err) < 0) {
         return -1;
     }
     *ret_store = store;
@@ -187,11 +130,6 @@ void store_close(struct store *store)
 {
     fd_close(&store->lock_fd);
     *store = STORE_EMPTY;
-}
-
-int store_index_lock(const struct store *store, int *ret_fd, struct err *err)
-{
-    return fs_lock(store_path(store, "cache/index.lock"), ret_fd, err);
 }
 
 /* ---- what is there ---- */

@@ -3,7 +3,6 @@
    renamed), references are files that are replaced whole, gc takes a lock that every writer holds shared.
 
    STORE/.lock                      flock: shared by all that have the store open, exclusive for gc
-         oci-layout, index.json     the folder is an OCI image layout: any tool for those reads the images in it
          blobs/sha256/HEX           files of datasets, layers, manifests: read-only files
          md5/HEX                    the SHA-256 of the blob with that MD5
          refs/KIND/NAME.json        what is kept, and why; gc drops a blob that no reference names
@@ -29,12 +28,12 @@ struct store {
 };
 
 #define STORE_NAME_MAX  200
-#define STORE_TEXT_MAX  (16u << 20) /* of a reference, of index.json */
+#define STORE_TEXT_MAX  (16u << 20) /* of a reference */
 #define STORE_BLOBS_MAX 4000000
 
 #define STORE_EMPTY ((struct store){.lock_fd = -1})
 
-/* Creates what is missing. A folder with other content that is not an image layout is refused. */
+/* Creates what is missing. A folder with other content is refused. */
 MUST_CHECK int store_open(struct arena *arena, const char *folder, struct store *ret_store,
                           struct err *err);
 void store_close(struct store *store);
@@ -86,10 +85,6 @@ MUST_CHECK int store_ref_list(const struct store *store, const char *kind,
                               struct fs_names *ret_names, struct err *err); /* unescaped, sorted */
 MUST_CHECK int store_ref_kinds(const struct store *store, struct fs_names *ret_kinds,
                                struct err *err);
-
-/* Hold this from reading index.json to replacing it (fs_write_atomic); closing the fd gives it back. Waits for another
-   process that holds it. */
-MUST_CHECK int store_index_lock(const struct store *store, int *ret_fd, struct err *err);
 
 /* The digests that a reference's text names: ret_sha256 is in the arena. */
 MUST_CHECK int store_ref_blobs(struct arena *arena, struct str text, const char *name,

@@ -9,42 +9,11 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/publish.h"
-#include "codec/json_table.h"
-#include "codec/oci_ref.h"
+#include "base/vec.h"
 
 /* ---- what is kept ---- */
-
-/* The blobs that references name, and those that the image layout's index leads to (another tool may have put an image there). What cannot
-   be read is an error: then nobody knows what it names. */
-
-#define DESCRIPTORS_MAX 100000
-
-struct digest_set {
-    struct {
-        uint8_t bytes[SHA256_BYTES];
-    } * items;
-    size_t n;
-    size_t n_max;
-};
-
-struct marking {
-    struct arena *arena;
-    const struct store *store;
-    struct digest_set found; /* with doubles until the end */
-    struct digest_set todo;  /* manifests and indexes still to read */
-    size_t n_descriptors;
-};
-
-static void push(struct digest_set *set, const uint8_t *sha256)
-{
-    if (set->n == set->n_max) {
-        set->items = vec_grow(set->items, &set->n_max, sizeof(*set->items));
-    }
-    memcpy(set->items[set->n++].bytes, sha256, SHA256_BYTES);
-}
-
-/* ---- references ---- */
 
 static int each_of_kind(const struct store *store, const char *kind, store_ref_fn fn, void *ctx,
                         struct err *err)
@@ -88,151 +57,34 @@ int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx, struct
     return 0;
 }
 
-static int mark_ref(void *ctx, const struct store_ref *ref, struct err *err UNUSED)
-{
-    struct marking *marking = ctx;
-    for (size_t idx = 0; idx < ref->n_blobs; idx++) {
-        push(&marking->found, ref->blobs[idx]);
-    }
-    return 0;
-}
-
-/* ---- the image layout ---- */
-
-struct mark_entry { /* a descriptor, as far as it matters here */
-    struct str type, digest;
-};
-struct mark_list {
-    struct mark_entry config;
-    struct mark_entry *layers, *manifests;
-    size_t n_layers, n_manifests;
-};
-static const struct json_field ENTRY_ROWS[] = {
-    ROW("digest", struct mark_entry, digest, JSON_REQUIRED),
-    ROW("mediaType", struct mark_entry, type, 0),
-    ROW_OTHERS,
-};
-static const struct json_field LIST_ROWS[] = {
-    ROW_OBJECT("config", struct mark_list, config, ENTRY_ROWS, 0),
-    ROW_LIST("layers", struct mark_list, layers, n_layers, ENTRY_ROWS, 0, .max = DESCRIPTORS_MAX),
-    ROW_LIST("manifests", struct mark_list, manifests, n_manifests, ENTRY_ROWS, 0,
-             .max = DESCRIPTORS_MAX),
-    ROW_OTHERS,
-};
-
-/* Manifests and indexes lead on; a media type that is missing is taken for one that may. Another algorithm's blobs lie elsewhere,
-   where nothing is dropped. */
-static int mark_entries(struct marking *marking, const struct mark_entry *entries, size_t n,
-                        const char *path, struct err *err)
-{
-    marking->n_descriptors += n;
-    if (marking->n_descriptors > DESCRIPTORS_MAX) {
-        return err_set(err, ERR_MANIFEST, "%s: more than %d descriptors", path, DESCRIPTORS_MAX);
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        const struct mark_entry *entry = &entries[idx];
-        uint8_t sha256[SHA256_BYTES];
-        if (!str_starts(entry->digest, STR_LIT("sha256:"))) {
-            continue;
-        }
-        if (oci_digest_parse(entry->digest, sha256, err) < 0) {
-            return err_wrap(err, "%s", path);
-        }
-        push(&marking->found, sha256);
-        if (entry->type.len == 0 || str_find(entry->type, STR_LIT("manifest")) >= 0 ||
-            str_find(entry->type, STR_LIT("image.index")) >= 0) {
-            push(&marking->todo, sha256);
-        }
-    }
-    return 0;
-}
-
-static int mark_document(struct marking *marking, const char *path, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct mark_list list = {0};
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, &arena, LIST_ROWS, ARRAY_LEN(LIST_ROWS), &list, err) < 0 ||
-        mark_entries(marking, &list.config, list.config.digest.ptr != NULL, path, err) < 0 ||
-        mark_entries(marking, list.layers, list.n_layers, path, err) < 0) {
-        return -1;
-    }
-    return mark_entries(marking, list.manifests, list.n_manifests, path, err);
-}
-
-static int mark_layout(struct marking *marking, struct err *err)
-{
-    if (mark_document(marking, store_path(marking->store, "index.json"), err) < 0) {
-        return -1;
-    }
-    while (marking->todo.n) {
-        const uint8_t *sha256 = marking->todo.items[--marking->todo.n].bytes;
-        const char *path = store_blob_path(marking->store, sha256);
-        if (store_has(marking->store, sha256, NULL) && mark_document(marking, path, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* ---- both ---- */
-
-static int by_digest(const void *a, const void *b)
-{
-    return memcmp(a, b, SHA256_BYTES);
-}
-
-int store_roots(struct arena *arena, const struct store *store, struct store_roots *ret_roots,
-                struct err *err)
-{
-    struct marking marking = {.arena = arena, .store = store};
-    struct store_roots roots = {0};
-    int result = store_each_ref(store, mark_ref, &marking, err);
-    if (result == 0) {
-        result = mark_layout(&marking, err);
-    }
-    VEC_RELEASE(&marking.todo);
-    if (result == 0 && marking.found.n) {
-        qsort(marking.found.items, marking.found.n, SHA256_BYTES, by_digest);
-        roots.sha256 = arena_alloc_array(arena, SHA256_BYTES, marking.found.n, 1);
-        for (size_t idx = 0; idx < marking.found.n; idx++) {
-            if (roots.n == 0 ||
-                by_digest(roots.sha256[roots.n - 1], marking.found.items[idx].bytes) != 0) {
-                memcpy(roots.sha256[roots.n++], marking.found.items[idx].bytes, SHA256_BYTES);
-            }
-        }
-    }
-    VEC_RELEASE(&marking.found);
-    if (result == 0) {
-        *ret_roots = roots;
-    }
-    return result;
-}
-
-bool store_roots_have(const struct store_roots *roots, const uint8_t *sha256)
-{
-    return roots->n && bsearch(sha256, roots->sha256, roots->n, SHA256_BYTES, by_digest);
-}
-
 /* ---- what goes ---- */
 
 struct gc {
     struct arena *arena;
     struct store *store;
     const struct store_gc_opts *opts;
-    struct store_roots roots;
-    struct {
-        struct store_gc_item *items;
-        size_t n;
-        size_t n_max;
-    } items;
-    size_t n_dropped_blobs;
+    struct map named; /* digests of blobs, by a reference */
+    struct map gone;  /* likewise: dropped just now, or to be dropped in a dry run */
+    VEC(struct store_gc_item) items;
     struct store_gc_result result;
 };
+
+static struct str digest_key(const uint8_t *sha256)
+{
+    return (struct str){(const char *)sha256, SHA256_BYTES};
+}
+
+/* A reference that cannot be read is an error: nobody knows what it names. */
+static int mark_ref(void *ctx, const struct store_ref *ref, struct err *err UNUSED)
+{
+    struct gc *gc = ctx;
+    for (size_t idx = 0; idx < ref->n_blobs; idx++) {
+        if (!map_get(&gc->named, digest_key(ref->blobs[idx]))) {
+            map_add(&gc->named, str_dup(gc->arena, digest_key(ref->blobs[idx])), gc);
+        }
+    }
+    return 0;
+}
 
 const char *const STORE_GC_KIND_NAMES[STORE_GC_KINDS] = {"blob", "alias",   "tree",      "packed",
                                                          "tmp",  "partial", "quarantine"};
@@ -257,7 +109,6 @@ static int drop(struct gc *gc, enum store_gc_kind kind, const char *name, uint64
         return -1;
     }
     gc->result.bytes += size_bytes;
-    gc->n_dropped_blobs += kind == GC_BLOB;
     VEC_PUSH(&gc->items, (struct store_gc_item){kind, name, size_bytes});
     return 0;
 }
@@ -282,7 +133,7 @@ static int gc_blob(struct gc *gc, const char *hex, struct err *err)
     if (lstat(path, &info) < 0) {
         return err_errno(err, "stat", path);
     }
-    if (store_roots_have(&gc->roots, sha256)) {
+    if (map_get(&gc->named, digest_key(sha256))) {
         gc->result.n_kept++;
         gc->result.kept_bytes += (uint64_t)info.st_size;
         return 0;
@@ -291,31 +142,16 @@ static int gc_blob(struct gc *gc, const char *hex, struct err *err)
         note_young(gc, (uint64_t)info.st_size);
         return 0;
     }
+    map_add(&gc->gone, str_dup(gc->arena, digest_key(sha256)), gc);
     return drop(gc, GC_BLOB, name, (uint64_t)info.st_size, err);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const struct store_gc_item *left = a, *right = b;
-    return strcmp(left->name, right->name);
-}
-
-/* Dropped just now, or to be dropped in a dry run: so far the items are blobs alone, in the order of their names. */
-static bool is_dropped(const struct gc *gc, const uint8_t *sha256)
-{
-    char name[sizeof("blobs/sha256/") + SHA256_HEX_SIZE] = "blobs/sha256/";
-    struct store_gc_item wanted = {.name = name};
-    hex_encode(sha256, SHA256_BYTES, name + strlen(name));
-    return gc->n_dropped_blobs &&
-           bsearch(&wanted, gc->items.items, gc->n_dropped_blobs, sizeof(wanted), by_name);
 }
 
 static int gc_alias(struct gc *gc, const char *hex, struct err *err)
 {
     uint8_t md5[MD5_BYTES], sha256[SHA256_BYTES];
     struct err why = {0};
-    if (!parse_name(hex, MD5_BYTES, md5) ||
-        (store_find_md5(gc->store, md5, sha256, &why) == 0 && !is_dropped(gc, sha256))) {
+    if (!parse_name(hex, MD5_BYTES, md5) || (store_find_md5(gc->store, md5, sha256, &why) == 0 &&
+                                             !map_get(&gc->gone, digest_key(sha256)))) {
         return 0;
     }
     return drop(gc, GC_ALIAS, arena_printf(gc->arena, "md5/%s", hex), SHA256_HEX_SIZE, err);
@@ -461,7 +297,7 @@ int store_gc(struct arena *arena, struct store *store, const struct store_gc_opt
     if (!opts->is_dry_run && lock_alone(store, err) < 0) {
         return -1;
     }
-    int result = store_roots(arena, store, &gc.roots, err);
+    int result = store_each_ref(store, mark_ref, &gc, err);
     if (result < 0) {
         result = err_wrap(err, "nothing was dropped");
     } else {
@@ -470,6 +306,8 @@ int store_gc(struct arena *arena, struct store *store, const struct store_gc_opt
     while (!opts->is_dry_run && flock(store->lock_fd, LOCK_SH) < 0 && errno == EINTR) {
         continue;
     }
+    map_release(&gc.named);
+    map_release(&gc.gone);
     arena_adopt(arena, gc.items.items);
     if (result == 0) {
         gc.result.items = gc.items.items;

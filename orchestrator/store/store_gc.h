@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drops from a store what nothing names: blobs that neither a reference nor the image layout's index leads to, aliases of blobs
-   that are gone, trees and shards of datasets that no reference names, remains in tmp/, abandoned fetches, corrupt files in
-   quarantine. Nothing that is referenced, nothing younger than its grace, and nothing at all while another process has the store
+/* Drops from a store what nothing names: blobs that no reference names, aliases of blobs that are gone, trees and shards of
+   datasets that no reference names, remains in tmp/, abandoned fetches, corrupt files in quarantine. Nothing that is referenced, nothing younger than its grace, and nothing at all while another process has the store
    open or a reference cannot be read. */
 #ifndef STORE_STORE_GC_H
 #define STORE_STORE_GC_H
@@ -52,14 +51,5 @@ struct store_ref {
 typedef int (*store_ref_fn)(void *ctx, const struct store_ref *ref, struct err *err);
 MUST_CHECK int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx,
                               struct err *err);
-
-/* What references and the index lead to, sorted, each once. Also for listing and verifying. */
-struct store_roots {
-    uint8_t (*sha256)[SHA256_BYTES];
-    size_t n;
-};
-MUST_CHECK int store_roots(struct arena *arena, const struct store *store,
-                           struct store_roots *ret_roots, struct err *err);
-bool store_roots_have(const struct store_roots *roots, const uint8_t *sha256);
 
 #endif

@@ -64,18 +64,26 @@ static void *work(void *arg)
     return NULL;
 }
 
-static int start_threads(struct pool *pool, size_t n_threads, struct err *err)
+/* Without signals: they stay with the thread that owns the loop. */
+static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg, struct err *err)
 {
     sigset_t all, old;
-    int errnum = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (errnum == 0 && pool->n_threads < n_threads) {
-        errnum = pthread_create(&pool->threads[pool->n_threads], NULL, work, pool);
-        pool->n_threads += errnum == 0;
-    }
+    int errnum = pthread_create(thread, NULL, fn, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return errnum ? err_set(err, ERR_INTERNAL, "start a thread: %s", err_errno_text(errnum)) : 0;
+}
+
+static int start_threads(struct pool *pool, size_t n_threads, struct err *err)
+{
+    while (pool->n_threads < n_threads) {
+        if (start_thread(&pool->threads[pool->n_threads], work, pool, err) < 0) {
+            return -1;
+        }
+        pool->n_threads++;
+    }
+    return 0;
 }
 
 int pool_new(size_t n_threads, struct pool **ret_pool, struct err *err)
@@ -249,6 +257,80 @@ void pool_detach(struct pool *pool, struct loop *loop)
     }
 }
 
+/* ---- a thread of its own ---- */
+
+struct task {
+    struct task_spec spec;
+    atomic_int n_users;
+    atomic_bool is_left, is_done;
+    int done_fd; /* owned */
+    int result;
+    struct err err;
+};
+
+static void task_drop(struct task *task)
+{
+    if (atomic_fetch_sub(&task->n_users, 1) == 1) {
+        task->spec.release(task->spec.arg);
+        fd_close(&task->done_fd);
+        free(task);
+    }
+}
+
+static void *run_task(void *arg)
+{
+    struct task *task = arg;
+    const uint64_t one = 1;
+    task->result = task->spec.fn(task->spec.arg, &task->is_left, &task->err);
+    atomic_store(&task->is_done, true);
+    if (write(task->done_fd, &one, sizeof(one)) < 0) {
+        /* Cannot be: the counter is 0. */
+    }
+    task_drop(task);
+    return NULL;
+}
+
+int task_start(struct loop *loop, const struct task_spec *spec, struct task **ret_task,
+               struct err *err)
+{
+    struct task *task = xcalloc(1, sizeof(*task));
+    pthread_t thread;
+    *task = (struct task){.spec = *spec, .n_users = 2};
+    task->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int result = task->done_fd < 0
+                     ? err_set(err, ERR_INTERNAL, "eventfd: %s", err_errno_text(errno))
+                     : loop_watch(loop, task->done_fd, POLLIN, on_done, task, err);
+    if (result == 0 && (result = start_thread(&thread, run_task, task, err)) == 0) {
+        pthread_detach(thread);
+        *ret_task = task;
+        return 0;
+    }
+    atomic_fetch_sub(&task->n_users, 1);
+    task_leave(task, loop);
+    return -1;
+}
+
+int task_result(const struct task *task, struct err *err)
+{
+    if (!atomic_load(&task->is_done)) {
+        return 0;
+    }
+    if (task->result < 0) {
+        *err = task->err;
+        return -1;
+    }
+    return 1;
+}
+
+void task_leave(struct task *task, struct loop *loop)
+{
+    if (task) {
+        atomic_store(&task->is_left, true);
+        loop_unwatch(loop, task->done_fd);
+        task_drop(task);
+    }
+}
+
 /* ---- lanes ---- */
 
 struct lane_job {
@@ -286,6 +368,22 @@ static int run_lanes(void *ctx UNUSED, size_t n, lane_fn each, void *arg, struct
         }
     }
     return result;
+}
+
+/* One for all libraries: none of them has so much to do that two would get in each other's way. */
+static pthread_mutex_t turns = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+struct turn turn_take(void)
+{
+    pthread_mutex_lock(&turns);
+    return (struct turn){true};
+}
+
+void turn_give(struct turn *turn)
+{
+    if (turn->is_taken) {
+        pthread_mutex_unlock(&turns);
+    }
 }
 
 struct lanes pool_lanes(void)

@@ -52,7 +52,31 @@ MUST_CHECK int pool_many(const struct pool_many *many, struct err *err);
 MUST_CHECK int pool_attach(struct pool *pool, struct loop *loop, struct err *err);
 void pool_detach(struct pool *pool, struct loop *loop);
 
+/* One blocking call of unknown length (a resolver, an agent) in a thread of its own, which may be left behind when it hangs: so the
+   argument is the task's, and release ends it in the caller's thread or in the other, whichever has done with it last. */
+struct task;
+struct task_spec {
+    pool_fn fn; /* *is_cancelled: it was left behind */
+    void *arg;
+    void (*release)(void *arg);
+};
+/* The end of it ends the loop's wait. On failure the argument was released. */
+MUST_CHECK int task_start(struct loop *loop, const struct task_spec *spec, struct task **ret_task,
+                          struct err *err);
+/* 1: done, 0: not yet, -1: it failed. */
+MUST_CHECK int task_result(const struct task *task, struct err *err);
+/* NULL is fine. */
+void task_leave(struct task *task, struct loop *loop);
+
 /* Threads for the rooms that have none (base/lanes.h): a lane a core. */
 struct lanes pool_lanes(void);
+
+/* A library that serves one thread at a time is called in turns: CLEANUP(turn) struct turn turn = turn_take(); */
+struct turn {
+    bool is_taken;
+};
+struct turn turn_take(void);
+void turn_give(struct turn *turn);
+CLEANUP_BY(turn, struct turn, turn_give);
 
 #endif

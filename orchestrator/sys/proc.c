@@ -94,8 +94,9 @@ static int set_files(struct spawn *spawn, const struct proc_spec *spec, int pipe
         spec->has_input
             ? posix_spawn_file_actions_adddup2(actions, spec->input_fd, STDIN_FILENO)
             : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!rc && pipe_fd >= 0) {
-        rc = posix_spawn_file_actions_adddup2(actions, pipe_fd, STDOUT_FILENO);
+    if (!rc && (spec->is_socket || pipe_fd >= 0)) {
+        rc = posix_spawn_file_actions_adddup2(actions, spec->is_socket ? spec->input_fd : pipe_fd,
+                                              STDOUT_FILENO);
     } else if (!rc) {
         rc = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO,
                                               spec->output_path ? spec->output_path : "/dev/null",
@@ -105,7 +106,8 @@ static int set_files(struct spawn *spawn, const struct proc_spec *spec, int pipe
         rc = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, spec->error_path,
                                               O_WRONLY | O_CREAT | O_APPEND, 0644);
     } else if (!rc) {
-        rc = posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+        rc = posix_spawn_file_actions_adddup2(actions, spec->is_socket ? pipe_fd : STDOUT_FILENO,
+                                              STDERR_FILENO);
     }
     if (!rc && spec->folder) {
         rc = posix_spawn_file_actions_addchdir_np(actions, spec->folder);

@@ -20,6 +20,7 @@ struct proc_spec {
     const char *folder;      /* working folder, or NULL: ours */
     bool has_input; /* input_fd, the caller's own, is the child's stdin; else that is /dev/null */
     int input_fd;
+    bool is_socket;           /* input_fd is its stdout too; on_output then gets stderr alone */
     const char *output_path;  /* stdout and stderr are appended there; if NULL, see on_output */
     const char *error_path;   /* stderr alone is appended there; NULL: with stdout */
     proc_output_fn on_output; /* NULL and no output_path: /dev/null */

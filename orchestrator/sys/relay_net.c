@@ -4,189 +4,135 @@
 #include "sys/relay_net.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <sys/random.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 
-#define BACKLOG    16
-#define HALF_BYTES (RELAY_TOKEN_BYTES / 2)
-
-int relay_random(uint8_t *ret_bytes, size_t n, struct err *err)
-{
-    if (getrandom(ret_bytes, n, 0) != (ssize_t)n) {
-        return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
-    }
-    return 0;
-}
+#define BACKLOG     128
+#define ADDRESS_MAX 256
 
 /* Waiting calls on it end after that span. */
-static int set_limit(int fd, int64_t span_ns, struct err *err)
+static int set_limit(int fd, int64_t span_ns)
 {
     struct timeval limit = {.tv_sec = span_ns / NS_PER_S};
-    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
-                   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0
-               ? err_set(err, ERR_NET, "setsockopt: %s", err_errno_text(errno))
-               : 0;
-}
-
-static const char *why(int errnum)
-{
-    return errnum == EAGAIN || errnum == EINPROGRESS ? "timed out waiting for the other side"
-                                                     : err_errno_text(errnum);
-}
-
-/* So few bytes always fit into a new connection's buffer. */
-static int send_half(int fd, const uint8_t *half, struct err *err)
-{
-    return send(fd, half, HALF_BYTES, MSG_NOSIGNAL) == HALF_BYTES
-               ? 0
-               : err_set(err, ERR_NET, "%s", why(errno));
-}
-
-/* Whether it is that half, in constant time: 1, 0, or -1. */
-static int receive_half(int fd, const uint8_t *wanted, struct err *err)
-{
-    uint8_t got[HALF_BYTES];
-    unsigned different = 0;
-    ssize_t n = recv(fd, got, sizeof(got), MSG_WAITALL);
-    if (n != (ssize_t)sizeof(got)) {
-        return err_set(err, ERR_NET, "%s",
-                       n == 0 ? "closed by the other side" : why(n < 0 ? errno : EAGAIN));
-    }
-    for (size_t idx = 0; idx < sizeof(got); idx++) {
-        different |= (unsigned)(got[idx] ^ wanted[idx]);
-    }
-    return different == 0;
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0
+               ? -1
+               : setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
 /* ---- listening ---- */
 
-static int bind_to(int family, struct err *err)
+int net_listen(const struct net_address *address)
 {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
-    struct sockaddr_in four = {.sin_family = AF_INET};
-    CLEANUP(fd) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const struct sockaddr *address =
-        family == AF_INET6 ? (const struct sockaddr *)&six : (const struct sockaddr *)&four;
-    int off = 0;
-    if (fd < 0 ||
-        (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
-        bind(fd, address, family == AF_INET6 ? sizeof(six) : sizeof(four)) < 0 ||
-        listen(fd, BACKLOG) < 0) {
-        return err_set(err, ERR_NET, "listen: %s", err_errno_text(errno));
-    }
-    return take_fd(&fd);
+    const int on = 1, off = 0;
+    CLEANUP(fd) int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+                   (address->at.any.sa_family == AF_INET6 &&
+                    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
+                   bind(fd, &address->at.any, address->len) < 0 || listen(fd, BACKLOG) < 0
+               ? -1
+               : take_fd(&fd);
 }
 
 int relay_listen(int *ret_fd, uint16_t *ret_port, struct err *err)
 {
-    struct sockaddr_storage bound;
-    socklen_t size = sizeof(bound);
-    struct err no_six = {0};
-    CLEANUP(fd) int fd = bind_to(AF_INET6, &no_six);
-    if (fd < 0) {
-        fd = bind_to(AF_INET, err);
+    struct net_address bound = {.at.v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT},
+                                .len = sizeof(bound.at.v6)};
+    const struct net_address four = {.at.v4 = {.sin_family = AF_INET}, .len = sizeof(four.at.v4)};
+    CLEANUP(fd) int fd = net_listen(&bound);
+    fd = fd < 0 ? net_listen(&four) : fd;
+    if (fd < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
+        return err_set(err, ERR_NET, "listen: %s", err_errno_text(errno));
     }
-    if (fd < 0) {
-        return -1;
-    }
-    if (getsockname(fd, (struct sockaddr *)&bound, &size) < 0) {
+    if (getsockname(fd, &bound.at.any, &bound.len) < 0) {
         return err_set(err, ERR_NET, "getsockname: %s", err_errno_text(errno));
     }
-    *ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                  : ((struct sockaddr_in *)&bound)->sin_port);
+    *ret_port =
+        ntohs(bound.at.any.sa_family == AF_INET6 ? bound.at.v6.sin6_port : bound.at.v4.sin_port);
     *ret_fd = take_fd(&fd);
     return 0;
 }
 
-int relay_accept(int listen_fd, const uint8_t *token, int *ret_fd, struct err *err)
+int relay_accept(int listen_fd, const uint8_t *token)
 {
     CLEANUP(fd) int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0) {
-        return err_set(err, ERR_AUTH, "accept: %s", err_errno_text(errno));
-    }
-    if (set_limit(fd, RELAY_PROVE_NS, err) < 0) {
+    uint8_t got[RELAY_TOKEN_BYTES];
+    unsigned different = 0;
+    if (fd < 0 || set_limit(fd, RELAY_PROVE_NS) < 0 ||
+        recv(fd, got, sizeof(got), MSG_WAITALL) != (ssize_t)sizeof(got)) {
         return -1;
     }
-    int is_ours = receive_half(fd, token, err);
-    if (is_ours == 0) {
-        return err_set(err, ERR_AUTH, "the peer that connected does not know the token");
+    for (size_t idx = 0; idx < sizeof(got); idx++) { /* in constant time */
+        different |= (unsigned)(got[idx] ^ token[idx]);
     }
-    if (is_ours < 0) {
-        err->code = ERR_AUTH;
-        return -1;
-    }
-    if (send_half(fd, token + HALF_BYTES, err) < 0) {
-        return -1;
-    }
-    *ret_fd = take_fd(&fd);
-    return 0;
+    return different || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -1 : take_fd(&fd);
 }
 
 /* ---- connecting ---- */
 
-static int prove(int fd, const uint8_t *token, struct err *err)
-{
-    if (set_limit(fd, RELAY_SHAKE_NS, err) < 0 || send_half(fd, token, err) < 0) {
-        return -1;
-    }
-    int is_ours = receive_half(fd, token + HALF_BYTES, err);
-    if (is_ours == 0) {
-        return err_set(err, ERR_AUTH,
-                       "the program that answers there is not a relay of this staging");
-    }
-    return is_ours < 0 ? -1 : 0;
-}
-
-static int connect_one(const struct net_address *address, struct err *err)
+int net_connect(const struct net_address *address, int64_t span_ns, int *ret_fd, struct err *err)
 {
     CLEANUP(fd) int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return err_set(err, ERR_NET, "socket: %s", err_errno_text(errno));
+    if (fd < 0 || set_limit(fd, span_ns) < 0 || connect(fd, &address->at.any, address->len) < 0) {
+        return errno == EAGAIN || errno == EINPROGRESS
+                   ? err_set(err, ERR_TIMEOUT, "no answer within %d s", (int)(span_ns / NS_PER_S))
+                   : err_set(err, ERR_NET, "%s", err_errno_text(errno));
     }
-    if (set_limit(fd, RELAY_REACH_NS, err) < 0) {
-        return -1;
-    }
-    return connect(fd, &address->at.any, address->len) < 0 ? err_set(err, ERR_NET, "%s", why(errno))
-                                                           : take_fd(&fd);
+    *ret_fd = take_fd(&fd);
+    return 0;
 }
 
-static int connect_address(const char *name, uint16_t port, net_find_fn find, struct err *err)
+/* So few bytes always fit into a new connection's buffer. */
+static int connect_one(const struct net_address *address, const uint8_t *token, struct err *err)
+{
+    CLEANUP(fd) int fd = -1;
+    if (net_connect(address, RELAY_REACH_NS, &fd, err) < 0) {
+        err->code = ERR_NET;
+        return -1;
+    }
+    return send(fd, token, RELAY_TOKEN_BYTES, MSG_NOSIGNAL) != RELAY_TOKEN_BYTES ||
+                   fcntl(fd, F_SETFL, O_NONBLOCK) < 0
+               ? err_set(err, ERR_NET, "%s", err_errno_text(errno))
+               : take_fd(&fd);
+}
+
+static int connect_name(const char *name, uint16_t port, net_find_fn find, const uint8_t *token,
+                        struct err *err)
 {
     struct net_address found[NET_ADDRESSES_MAX];
-    int fd = -1;
     size_t n = find(name, port, found);
+    int fd = -1;
     if (n == 0) {
         return err_set(err, ERR_NET, "%s: the name does not resolve", name);
     }
     for (size_t idx = 0; idx < n && fd < 0; idx++) {
-        struct err failure = {0};
-        fd = connect_one(&found[idx], &failure);
-        if (fd < 0 && idx + 1 == n) {
-            *err = failure;
-        }
+        *err = (struct err){0};
+        fd = connect_one(&found[idx], token, err);
     }
     return fd < 0 ? err_wrap(err, "%s port %u", name, port) : fd;
 }
 
-int relay_connect(const struct relay_hop *hop, net_find_fn find, const uint8_t *token, int *ret_fd,
+int relay_connect(struct str hop, net_find_fn find, const uint8_t *token, int *ret_fd,
                   struct err *err)
 {
-    struct err first = {0};
-    for (size_t idx = 0; idx < ARRAY_LEN(hop->address) && hop->address[idx]; idx++) {
-        struct err failure = {0};
-        CLEANUP(fd) int fd = connect_address(hop->address[idx], hop->port, find, &failure);
-        if (fd >= 0 && prove(fd, token, &failure) == 0) {
-            *ret_fd = take_fd(&fd);
+    struct err last = {0};
+    struct str port, address;
+    int64_t number;
+    if (!str_next(&hop, ' ', &port) || !hop.ptr ||
+        str_to_i64(port, 1, UINT16_MAX, &number, &last) < 0) {
+        return err_set(err, ERR_NET, "expected a port and an address");
+    }
+    while (str_next(&hop, ' ', &address)) {
+        char name[ADDRESS_MAX];
+        snprintf(name, sizeof(name), "%.*s", STR_ARG(address));
+        last = (struct err){0};
+        *ret_fd = connect_name(name, (uint16_t)number, find, token, &last);
+        if (*ret_fd >= 0) {
             return 0;
         }
-        if (first.code == ERR_NONE) {
-            first = failure;
-        }
     }
-    *err = first;
+    *err = last;
     return -1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sockets of the relays: listening, connecting, and each side's half of the token (codec/relay.h). These functions wait, each no longer than it is told: on a node the relay itself calls them, which has nothing
-   else to do at that time; the orchestrator calls them on a pool. */
+/* Sockets between nodes, and those of the relays (codec/relay.h). These functions wait, each no longer than it is told: on a node the relay itself calls them,
+   which has nothing else to do at that time; the orchestrator calls them on a pool. */
 #ifndef SYS_RELAY_NET_H
 #define SYS_RELAY_NET_H
 
@@ -9,11 +9,9 @@
 #include "base/clock.h"
 #include "codec/relay.h"
 
-#define RELAY_REACH_NS (5 * NS_PER_S) /* for a connection */
-#define RELAY_SHAKE_NS                                                                             \
-    (20 * NS_PER_S) /* for the server's half: it may still be busy with the previous stream */
-#define RELAY_PROVE_NS                                                                             \
-    (5 * NS_PER_S) /* for the client's half, while the server does nothing else */
+#define RELAY_REACH_NS (5 * NS_PER_S)  /* for a connection to an address */
+#define RELAY_PROVE_NS (5 * NS_PER_S)  /* for the token of who connected */
+#define RELAY_STALL_NS (60 * NS_PER_S) /* without a byte: the stream is given up */
 
 struct net_address {
     union {
@@ -30,15 +28,18 @@ typedef size_t (*net_find_fn)(const char *name, uint16_t port,
                               struct net_address ret[NET_ADDRESSES_MAX]);
 size_t net_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);
 
+/* A socket that listens there; -1 with errno set. */
+int net_listen(const struct net_address *address);
+/* One that is connected, and whose waiting calls end after that span; ERR_NET or, where nobody answers for as long, ERR_TIMEOUT. */
+MUST_CHECK int net_connect(const struct net_address *address, int64_t span_ns, int *ret_fd,
+                           struct err *err);
+
 /* On all interfaces, at a port that the kernel chooses. */
 MUST_CHECK int relay_listen(int *ret_fd, uint16_t *ret_port, struct err *err);
-
-/* Connected. Sending and receiving wait. ERR_NET if nobody is reached, ERR_AUTH if the peer does not know the token. */
-MUST_CHECK int relay_connect(const struct relay_hop *hop, net_find_fn find, const uint8_t *token,
-                             int *ret_fd, struct err *err);
-/* The other side: accepts a waiting connection. ERR_AUTH: not one of ours; it is closed. */
-MUST_CHECK int relay_accept(int listen_fd, const uint8_t *token, int *ret_fd, struct err *err);
-
-MUST_CHECK int relay_random(uint8_t *ret_bytes, size_t n, struct err *err);
+/* The relay at "PORT ADDRESS [ADDRESS]", tried in turn; it is told the token. The descriptor does not wait. ERR_NET. */
+MUST_CHECK int relay_connect(struct str hop, net_find_fn find, const uint8_t *token, int *ret_fd,
+                             struct err *err);
+/* The other side: who has connected, unless it does not know the token (-1, and it is turned away). It does not wait. */
+int relay_accept(int listen_fd, const uint8_t *token);
 
 #endif

@@ -23,7 +23,7 @@ static enum outcome outcome_of(const struct cell_audit *a)
         return OUTCOME_ERROR;
     }
     for (size_t idx = 0; idx < a->n_logs; idx++) {
-        if (!a->measurements[idx]) {
+        if (!cell_measurement(a, idx)) {
             return OUTCOME_ERROR;
         }
     }

@@ -101,10 +101,10 @@ void series_begin(struct page *page, const char *whose)
 
 static void add_cell_sparks(struct page *page, const struct cell_audit *ca)
 {
-    for (size_t log = 0; ca->measurements && log < ca->n_logs; log++) {
+    for (size_t log = 0; log < ca->n_logs; log++) {
         struct spark_of of = {.rule = ca->by,
                               .rule_case = rule_case_of(ca->of_case),
-                              .m = ca->measurements[log],
+                              .m = cell_measurement(ca, log),
                               .name = ca->of_case->id,
                               .note = ca->n_logs > 1
                                           ? text_of(page, ", log %zu of %zu", log + 1, ca->n_logs)
@@ -119,8 +119,8 @@ static bool has_series(const struct cell_audit *ca)
 {
     bool has_any = false;
     bool is_result = ca->by && ca->by->success.fact.ptr; /* of several runs */
-    for (size_t log = 0; !is_result && ca->measurements && log < ca->n_logs; log++) {
-        has_any = has_any || ca->measurements[log];
+    for (size_t log = 0; !is_result && log < ca->n_logs; log++) {
+        has_any = has_any || cell_measurement(ca, log);
     }
     return has_any;
 }

@@ -57,7 +57,7 @@ static void write_log(struct arena *arena, const struct explain_cell *of, size_t
 {
     const struct cell_audit *a = of->cell;
     const struct trace_log *how = &of->how.logs[log];
-    const struct measurement *m = a->measurements[log];
+    const struct measurement *m = cell_measurement(a, log);
     jw_object(out, NULL);
     write_source(arena, "address", &of->report->logs_source,
                  report_log_path(of->report, a->logs[log].path), out);

@@ -136,10 +136,10 @@ static bool is_of_row(struct str name)
 static void add_facts(struct arena *arena, const struct explain_cell *of, size_t log,
                       const struct explain_opts *opts, struct strbuf *out)
 {
-    const struct measurement *m = of->cell->measurements[log];
+    const struct measurement *m = cell_measurement(of->cell, log);
     struct str path = report_log_path(of->report, of->cell->logs[log].path);
     size_t n_others = 0;
-    for (size_t idx = 0; idx < m->n_facts; idx++) {
+    for (size_t idx = 0; m && idx < m->n_facts; idx++) {
         const struct fact *fact = &m->facts[idx];
         struct str url = opts->is_verbose
                              ? address_file(arena, &of->report->logs_source, path, fact->line)
@@ -191,7 +191,7 @@ static void add_log(struct arena *arena, const struct explain_cell *of, size_t l
 {
     const struct cell_audit *a = of->cell;
     const struct trace_log *how = &of->how.logs[log];
-    const struct measurement *m = a->measurements[log];
+    const struct measurement *m = cell_measurement(a, log);
     strbuf_printf(out, "\n  log %zu of %zu: %.*s\n", log + 1, a->n_logs,
                   STR_ARG(report_log_path(of->report, a->logs[log].path)));
     add_address(arena, of, log, out);

@@ -129,10 +129,8 @@ PY
 }
 packages_up() {
     local name
-    for name in boto3 h5py requests tqdm; do package "$name" 1.0 "$INDEX/simple/$name"; done
-    scipy "$P/scipy"
+    for name in boto3 h5py requests scipy tqdm; do package "$name" 1.0 "$INDEX/simple/$name"; done
     package tensorflow-datasets 3.0.0 "$INDEX/simple/tensorflow-datasets"
-    package scipy 1.0 "$INDEX/simple/scipy" "$P/scipy"
     package paddlepaddle-gpu 2.5.0.post112 www.paddlepaddle.org.cn/whl/linux/mkl/avx "$P/paddle"
     package paddlepaddle-gpu 2.0.0.post101 www.paddlepaddle.org.cn/whl/linux/mkl/avx "$P/paddle"
     mv "$P/index/www.paddlepaddle.org.cn/whl/linux/mkl/avx/index.html" "$P/index/www.paddlepaddle.org.cn/whl/linux/mkl/avx/stable.html"
@@ -150,12 +148,7 @@ paddle() { # FOLDER VERSION
     program "$1/paddle/distributed/launch/__init__.py" ''
     program "$1/paddle/distributed/launch/__main__.py" 'import standin' 'standin.paddle_launch()'
 }
-scipy() { # FOLDER: as far as ImageNet's development kit is read by it
-    program "$1/scipy/__init__.py" ''
-    cp "$CLUSTER_DIR/published/scipy_io.py" "$1/scipy/io.py"
-}
 frameworks() { # FOLDER: what an image of theirs has installed
-    scipy "$1"
     cp "$CLUSTER_DIR/published/standin.py" "$CLUSTER_DIR/published/option_value.py" "$1/"
     paddle "$1" 0.0.0
     program "$1/torch/__init__.py" ''

@@ -9,7 +9,7 @@ cluster_reset || exit 1
 N="$S/inventory-none.json"
 copy() { timeout 400 "$REPERF" nodes copy "$N" --json "$@" >"$T/out" 2>"$T/err"; }
 ways() { jq -r '[.nodes[] | .way // .error.code] | join(" ")' "$T/out"; }
-file() { head -c 40000000 /dev/urandom >"$T/$1"; }
+file() { head -c 20000000 /dev/urandom >"$T/$1"; }
 have() { # FILE NODE...: these have it, byte for byte
     local node bad=0 name=$1 sum
     sum=$(sha256sum <"$T/$name")
@@ -17,7 +17,7 @@ have() { # FILE NODE...: these have it, byte for byte
     for node in "$@"; do [ "$(node_ssh "$node" "sha256sum </var/lib/reperf/files/$name")" = "$sum" ] || bad=1; done
     ok "$bad" "$name is on node $* as it is here"
 }
-has_part() { node_do "$1" find /var/lib/reperf/files -path '*.reperf-partial/*' -size +2M 2>/dev/null | grep -q .; } # NODE
+has_part() { node_do "$1" find /var/lib/reperf/files -path '*reperf-tmp-*' -type f -size +2M 2>/dev/null | grep -q .; } # NODE
 begin() { # NAME NODE: a copy of a new file that has come to that node, and is not over: $pid
     file "$1"
     { "$REPERF" nodes copy "$N" --json "$T/$1" & } >"$T/out" 2>"$T/err"
@@ -49,14 +49,14 @@ node_rate 3 40mbit
 exits 0 "back, it gets it, too" copy "$T/node"
 have node 3
 
-node_disk 2 60m
+node_disk 2 40m
 begin disk 4
 node_disk_fill 2
 end 10 "chain disk ssh ssh" "a disk fills up meanwhile: status 10"
 have disk 1 3 4
 node_disk_end 2
 
-node_do 3 /bin/bash -c 'printf damaged | dd of=/var/lib/reperf/files/disk bs=1 seek=30000000 conv=notrunc status=none'
+node_do 3 /bin/bash -c 'printf damaged | dd of=/var/lib/reperf/files/disk bs=1 seek=15000000 conv=notrunc status=none'
 exits 0 "wrong bytes on a disk, and a node that lacks the file" copy "$T/disk"
 is "$(ways)" "nothing chain chain nothing" "are seen, and sent again"
 have disk 1 2 3 4
@@ -66,6 +66,5 @@ kill -9 "$pid"
 wait "$pid" 2>/dev/null
 exits 0 "the orchestrator was killed: the same again" copy "$T/head"
 have head 1 2 3 4
-ok "$([ "$(jq .head_bytes "$T/out")" -lt 38000000 ]; echo $?)" "what had come is not sent again ($(jq .head_bytes "$T/out") of 40000000 bytes)"
-for i in $CLUSTER_NODES; do is "$(node_do "$i" find /var/lib/reperf/files -name '.reperf*' | wc -l)" 0 "nothing else is left on node$i"; node_no_rate "$i"; done
+for i in $CLUSTER_NODES; do is "$(node_do "$i" find /var/lib/reperf/files -name 'reperf-tmp-*' | wc -l)" 0 "nothing else is left on node$i"; node_no_rate "$i"; done
 tap_done

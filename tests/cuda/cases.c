@@ -1,54 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cuda/cases.h"
 
-const held_case_fn held_cases[K_COUNT] = {
-    [K_CONV_FWD] = case_conv_fwd,
-    [K_CONV_BWD_DATA] = case_conv_bwd_data,
-    [K_CONV_BWD_WEIGHT] = case_conv_bwd_weight,
-    [K_BN_FWD] = case_bn_fwd,
-    [K_BN_BWD] = case_bn_bwd,
-    [K_RELU_FWD] = case_relu_fwd,
-    [K_RELU_BWD] = case_relu_bwd,
-    [K_ADD_FWD] = case_add_fwd,
-    [K_ADD_BWD] = case_add_bwd,
-    [K_MAXPOOL_FWD] = case_maxpool_fwd,
-    [K_MAXPOOL_BWD] = case_maxpool_bwd,
-    [K_AVGPOOL_FWD] = case_avgpool_fwd,
-    [K_AVGPOOL_BWD] = case_avgpool_bwd,
-    [K_DROPOUT_FWD] = case_dropout_fwd,
-    [K_DROPOUT_BWD] = case_dropout_bwd,
-    [K_UPSAMPLE_FWD] = case_upsample_fwd,
-    [K_UPSAMPLE_BWD] = case_upsample_bwd,
-    [K_CONCAT_FWD] = case_concat_fwd,
-    [K_CONCAT_BWD] = case_concat_bwd,
-    [K_LINEAR_FWD] = case_linear_fwd,
-    [K_LINEAR_BWD_DATA] = case_linear_bwd_data,
-    [K_LINEAR_BWD_WEIGHT] = case_linear_bwd_weight,
-    [K_LOSS_FWD] = case_loss_fwd,
-    [K_LOSS_BWD] = case_loss_bwd,
-    [K_EMBED_FWD] = case_embed_fwd,
-    [K_EMBED_BWD] = case_embed_bwd,
-    [K_LAYER_NORM_FWD] = case_layer_norm_fwd,
-    [K_LAYER_NORM_BWD] = case_layer_norm_bwd,
-    [K_GELU_FWD] = case_gelu_fwd,
-    [K_GELU_BWD] = case_gelu_bwd,
-    [K_TANH_FWD] = case_tanh_fwd,
-    [K_TANH_BWD] = case_tanh_bwd,
-    [K_ATTENTION_FWD] = case_attention_fwd,
-    [K_ATTENTION_BWD] = case_attention_bwd,
-    [K_GATHER_FWD] = case_gather_fwd,
-    [K_GATHER_BWD] = case_gather_bwd,
-    [K_ROW_LOSS] = case_row_loss,
-    [K_BN_ADD_FWD] = case_bn_add_fwd,
-    [K_BN_ADD_BWD] = case_bn_add_bwd,
-    [K_CONV_STATS_FWD] = case_conv_stats_fwd,
-    [K_BN_FINALIZE] = case_bn_finalize,
-    [K_BN_APPLY] = case_bn_apply,
-    [K_CONV_BWD_DATA_BN] = case_conv_bwd_data_bn,
-    [K_BN_BWD_APPLY] = case_bn_bwd_apply,
-    [K_DROP_ADD_NORM_FWD] = case_drop_add_norm_fwd,
-    [K_DROP_ADD_NORM_BWD] = case_drop_add_norm_bwd,
-    [K_NORM_CONV_BWD_WEIGHT] = case_norm_conv_bwd_weight,
-    [K_UPSAMPLE_LOSS_FWD] = case_upsample_loss_fwd,
-    [K_UPSAMPLE_LOSS_BWD] = case_upsample_loss_bwd,
-};
+bool held_case(struct held_call *call, enum kernel_id id, int idx)
+{
+    const struct held_cases *const families[] = {cases_image, cases_plane, cases_rows};
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        if (idx < families[i][id].n) {
+            call->args.id = id;
+            families[i][id].make(call, idx);
+            return true;
+        }
+    }
+    return false;
+}

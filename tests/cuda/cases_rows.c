@@ -4,16 +4,15 @@
 
 /* --- matrices: n, c, k, is_rounded ------------------------------------------------------------------ */
 static const int64_t LINEARS[][4] = {
-    {2, 5, 3, 0},   {1, 1, 1, 0},  {4, 64, 1000, 0}, {7, 33, 18, 0},   {30, 16, 24, 0},
-    {3, 512, 2, 0}, {6, 24, 2, 1}, {3, 40, 1003, 1}, {5, 16, 1000, 1},
+    {2, 5, 3, 0},     {1, 1, 1, 0},    {4, 64, 1000, 0}, {7, 33, 18, 0},
+    {30, 16, 24, 0},  {3, 512, 2, 0},  {6, 24, 2, 1},    {3, 40, 1003, 1},
+    {5, 16, 1000, 1}, {513, 1, 33, 0}, {1030, 2, 8, 0},  {2000, 1, 200, 0},
 };
 #define N_LINEARS (int)ARRAY_LEN(LINEARS)
 
-static const struct linear_geom *linear_begin(struct held_call *call, enum kernel_id id, int idx,
-                                              int n_kinds)
+static const struct linear_geom *linear_begin(struct held_call *call, int idx, int n_kinds)
 {
     const int64_t *row = LINEARS[idx / n_kinds];
-    call->args.id = id;
     call->args.has_bias = idx % n_kinds == 1;
     call->args.geom.linear = (struct linear_geom){
         .n = row[0], .c = row[1], .k = row[2], .n_parts = 1, .is_rounded = row[3] != 0};
@@ -30,46 +29,34 @@ static enum role linear_role(const struct linear_geom *g, enum linear_part part)
     return g->is_rounded ? rounded[part] : ROLE_PLAIN;
 }
 
-bool case_linear_fwd(struct held_call *call, int idx)
+static void linear_fwd(struct held_call *call, int idx)
 {
-    if (idx >= 2 * N_LINEARS) {
-        return false;
-    }
-    const struct linear_geom *g = linear_begin(call, K_LINEAR_FWD, idx, 2);
+    const struct linear_geom *g = linear_begin(call, idx, 2);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c));
     held_in(call, 1, HELD_ELEM, linear_role(g, LINEAR_MATRIX), SHAPE(g->k, g->c));
     if (call->args.has_bias) {
         held_in(call, 2, HELD_ELEM, linear_role(g, LINEAR_BIAS), SHAPE(g->k));
     }
     held_out(call, 0, HELD_ELEM, linear_role(g, LINEAR_ROWS), SHAPE(g->n, g->k));
-    return true;
 }
 
-bool case_linear_bwd_data(struct held_call *call, int idx)
+static void linear_bwd_data(struct held_call *call, int idx)
 {
-    if (idx >= N_LINEARS) {
-        return false;
-    }
-    const struct linear_geom *g = linear_begin(call, K_LINEAR_BWD_DATA, idx, 1);
+    const struct linear_geom *g = linear_begin(call, idx, 1);
     held_in(call, 0, HELD_ELEM, linear_role(g, LINEAR_ROWS), SHAPE(g->n, g->k));
     held_in(call, 1, HELD_ELEM, linear_role(g, LINEAR_MATRIX), SHAPE(g->k, g->c));
     held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c), 0);
-    return true;
 }
 
-bool case_linear_bwd_weight(struct held_call *call, int idx)
+static void linear_bwd_weight(struct held_call *call, int idx)
 {
-    if (idx >= 2 * N_LINEARS) {
-        return false;
-    }
-    const struct linear_geom *g = linear_begin(call, K_LINEAR_BWD_WEIGHT, idx, 2);
+    const struct linear_geom *g = linear_begin(call, idx, 2);
     held_in(call, 0, HELD_ELEM, linear_role(g, LINEAR_ROWS), SHAPE(g->n, g->k));
     held_in(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c));
     held_grad(call, 0, HELD_ELEM, linear_role(g, LINEAR_MATRIX), SHAPE(g->k, g->c), 0);
     if (call->args.has_bias) {
         held_grad(call, 1, HELD_ELEM, linear_role(g, LINEAR_BIAS), SHAPE(g->k), 0);
     }
-    return true;
 }
 
 /* --- embedding: n, s, d, words ---------------------------------------------------------------------- */
@@ -79,12 +66,10 @@ static const int64_t EMBEDS[][4] = {
 #define N_EMBEDS  (int)ARRAY_LEN(EMBEDS)
 #define POSITIONS 130
 
-static const struct embed_geom *embed_begin(struct held_call *call, enum kernel_id id, int idx,
-                                            int first_id)
+static const struct embed_geom *embed_begin(struct held_call *call, int idx, int first_id)
 {
     const int64_t *row = EMBEDS[idx];
     struct embed_geom *g = &call->args.geom.embed;
-    call->args.id = id;
     *g = (struct embed_geom){.n = row[0],
                              .s = row[1],
                              .d = row[2],
@@ -100,30 +85,22 @@ static const struct embed_geom *embed_begin(struct held_call *call, enum kernel_
     return g;
 }
 
-bool case_embed_fwd(struct held_call *call, int idx)
+static void embed_fwd(struct held_call *call, int idx)
 {
-    if (idx >= N_EMBEDS) {
-        return false;
-    }
-    const struct embed_geom *g = embed_begin(call, K_EMBED_FWD, idx, 0);
+    const struct embed_geom *g = embed_begin(call, idx, 0);
     held_in(call, 2, HELD_ELEM, ROLE_TABLE, SHAPE(g->vocabulary, g->d));
     held_in(call, 3, HELD_ELEM, ROLE_PLAIN, SHAPE(g->positions, g->d));
     held_in(call, 4, HELD_ELEM, ROLE_PLAIN, SHAPE(g->segments, g->d));
     held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->d));
-    return true;
 }
 
-bool case_embed_bwd(struct held_call *call, int idx)
+static void embed_bwd(struct held_call *call, int idx)
 {
-    if (idx >= N_EMBEDS) {
-        return false;
-    }
-    const struct embed_geom *g = embed_begin(call, K_EMBED_BWD, idx, 1);
+    const struct embed_geom *g = embed_begin(call, idx, 1);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->d));
     held_grad(call, 0, HELD_ELEM, ROLE_TABLE, SHAPE(g->vocabulary, g->d), 0);
     held_grad(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->positions, g->d), 0);
     held_grad(call, 2, HELD_ELEM, ROLE_PLAIN, SHAPE(g->segments, g->d), 0);
-    return true;
 }
 
 /* --- layer norm, GELU, tanh: rows, c ------------------------------------------------------------------ */
@@ -132,10 +109,9 @@ static const int64_t ROWS[][2] = {
 };
 #define N_ROWS (int)ARRAY_LEN(ROWS)
 
-static struct shape rows_begin(struct held_call *call, enum kernel_id id, int idx)
+static struct shape rows_begin(struct held_call *call, int idx)
 {
     const int64_t *row = ROWS[idx];
-    call->args.id = id;
     call->args.geom.elem = (struct elem_geom){.count = row[0] * row[1]};
     held_name(call, "(%d, %d)", (int)row[0], (int)row[1]);
     return SHAPE(row[0], row[1]);
@@ -144,11 +120,11 @@ static struct shape rows_begin(struct held_call *call, enum kernel_id id, int id
 /* Whole vectors of both types, from one of one lane to all that a warp keeps. */
 static const int64_t NORM_ROWS[][2] = {{3, 24},  {130, 8}, {7, 40},  {2, 256}, {2, 384},
                                        {2, 512}, {2, 640}, {5, 768}, {2, 896}, {2, 1024}};
+#define N_NORM_ROWS (int)ARRAY_LEN(NORM_ROWS)
 
-static struct shape norm_rows_begin(struct held_call *call, enum kernel_id id, int idx)
+static struct shape norm_rows_begin(struct held_call *call, int idx)
 {
     const int64_t *row = NORM_ROWS[idx];
-    call->args.id = id;
     call->args.geom.layer_norm =
         (struct layer_norm_geom){.rows = row[0], .c = row[1], .eps = 1e-12};
     held_name(call, "(%d, %d)", (int)row[0], (int)row[1]);
@@ -156,14 +132,10 @@ static struct shape norm_rows_begin(struct held_call *call, enum kernel_id id, i
 }
 
 /* The second half's rows have a variance of 1e-10, of which the epsilon is a hundredth. */
-bool case_layer_norm_fwd(struct held_call *call, int idx)
+static void layer_norm_fwd(struct held_call *call, int idx)
 {
-    const int n = (int)ARRAY_LEN(NORM_ROWS);
-    bool is_quiet = idx >= n;
-    if (idx >= 2 * n) {
-        return false;
-    }
-    struct shape shape = norm_rows_begin(call, K_LAYER_NORM_FWD, idx % n);
+    bool is_quiet = idx >= N_NORM_ROWS;
+    struct shape shape = norm_rows_begin(call, idx % N_NORM_ROWS);
     held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), is_quiet ? 0.0 : 0.7,
                 is_quiet ? 1e-5 : 2.0);
     held_in(call, 1, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
@@ -171,15 +143,11 @@ bool case_layer_norm_fwd(struct held_call *call, int idx)
     held_out(call, 0, HELD_ELEM, ROLE_PLAIN, shape)->may_lie_in = 1;
     held_out(call, 1, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0]));
     held_out(call, 2, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0]));
-    return true;
 }
 
-bool case_layer_norm_bwd(struct held_call *call, int idx)
+static void layer_norm_bwd(struct held_call *call, int idx)
 {
-    if (idx >= (int)ARRAY_LEN(NORM_ROWS)) {
-        return false;
-    }
-    struct shape shape = norm_rows_begin(call, K_LAYER_NORM_BWD, idx);
+    struct shape shape = norm_rows_begin(call, idx);
     held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.3, 1.0);
     held_in(call, 1, HELD_ELEM, ROLE_PLAIN, shape);
     held_in(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
@@ -188,13 +156,12 @@ bool case_layer_norm_bwd(struct held_call *call, int idx)
     held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, shape, 1);
     held_grad(call, 1, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]), 0);
     held_grad(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]), 0);
-    return true;
 }
 
 /* Also as a later rank's part of the batch. */
-static struct shape drop_add_begin(struct held_call *call, enum kernel_id id, int idx, int step_idx)
+static struct shape drop_add_begin(struct held_call *call, int idx, int step_idx)
 {
-    struct shape shape = norm_rows_begin(call, id, idx);
+    struct shape shape = norm_rows_begin(call, idx);
     const struct layer_norm_geom norm = call->args.geom.layer_norm;
     const int64_t count = shape_count(&shape);
     call->args.geom.drop_add_norm = (struct drop_add_norm_geom){
@@ -204,12 +171,9 @@ static struct shape drop_add_begin(struct held_call *call, enum kernel_id id, in
     return shape;
 }
 
-bool case_drop_add_norm_fwd(struct held_call *call, int idx)
+static void drop_add_norm_fwd(struct held_call *call, int idx)
 {
-    if (idx >= (int)ARRAY_LEN(NORM_ROWS)) {
-        return false;
-    }
-    struct shape shape = drop_add_begin(call, K_DROP_ADD_NORM_FWD, idx, 4);
+    struct shape shape = drop_add_begin(call, idx, 4);
     held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.7, 2.0);
     held_in(call, 1, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
     held_in(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
@@ -218,16 +182,12 @@ bool case_drop_add_norm_fwd(struct held_call *call, int idx)
     held_out(call, 1, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0]));
     held_out(call, 2, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0]));
     held_out(call, 3, HELD_ELEM, ROLE_PLAIN, shape)->may_lie_in = idx % 2 == 0 ? 1 : 4;
-    return true;
 }
 
 /* Where a has no gradient, too. */
-bool case_drop_add_norm_bwd(struct held_call *call, int idx)
+static void drop_add_norm_bwd(struct held_call *call, int idx)
 {
-    if (idx >= (int)ARRAY_LEN(NORM_ROWS)) {
-        return false;
-    }
-    struct shape shape = drop_add_begin(call, K_DROP_ADD_NORM_BWD, idx, 5);
+    struct shape shape = drop_add_begin(call, idx, 5);
     held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.3, 1.0);
     held_in(call, 1, HELD_ELEM, ROLE_PLAIN, shape);
     held_in(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
@@ -239,47 +199,22 @@ bool case_drop_add_norm_bwd(struct held_call *call, int idx)
     if (idx % 3 != 2) {
         held_grad(call, 3, HELD_ELEM, ROLE_PLAIN, shape, 0);
     }
-    return true;
 }
 
-static bool map_fwd(struct held_call *call, enum kernel_id id, int idx)
+static void map_fwd(struct held_call *call, int idx)
 {
-    if (idx >= N_ROWS) {
-        return false;
-    }
-    struct shape shape = rows_begin(call, id, idx);
+    struct shape shape = rows_begin(call, idx);
     held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.0, 2.0);
     held_out(call, 0, HELD_ELEM, ROLE_PLAIN, shape)->may_lie_in = 1;
-    return true;
 }
 
-static bool map_bwd(struct held_call *call, enum kernel_id id, int idx, double deviation)
+static void map_bwd(struct held_call *call, int idx)
 {
-    if (idx >= N_ROWS) {
-        return false;
-    }
-    struct shape shape = rows_begin(call, id, idx);
+    struct shape shape = rows_begin(call, idx);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape);
-    held_normal(call, held_in(call, 1, HELD_ELEM, ROLE_PLAIN, shape), 0.0, deviation);
+    held_normal(call, held_in(call, 1, HELD_ELEM, ROLE_PLAIN, shape), 0.0,
+                call->args.id == K_TANH_BWD ? 0.4 : 2.0);
     held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, shape, 1);
-    return true;
-}
-
-bool case_gelu_fwd(struct held_call *call, int idx)
-{
-    return map_fwd(call, K_GELU_FWD, idx);
-}
-bool case_gelu_bwd(struct held_call *call, int idx)
-{
-    return map_bwd(call, K_GELU_BWD, idx, 2.0);
-}
-bool case_tanh_fwd(struct held_call *call, int idx)
-{
-    return map_fwd(call, K_TANH_FWD, idx);
-}
-bool case_tanh_bwd(struct held_call *call, int idx)
-{
-    return map_bwd(call, K_TANH_BWD, idx, 0.4);
 }
 
 /* --- attention: n, s, heads, d ------------------------------------------------------------------------ */
@@ -290,14 +225,13 @@ static const int64_t ATTENTIONS[][4] = {
 #define N_ATTENTIONS (int)ARRAY_LEN(ATTENTIONS)
 
 /* No mask and no dropout; a mask; both. In the last sequence of a case with a mask no key is visible. */
-static const struct attention_geom *attention_begin(struct held_call *call, enum kernel_id id,
-                                                    int idx, int mask_idx, int step_idx)
+static const struct attention_geom *attention_begin(struct held_call *call, int idx, int mask_idx,
+                                                    int step_idx)
 {
     const int64_t *row = ATTENTIONS[idx / 3];
     int kind = idx % 3;
     struct attention_geom *g = &call->args.geom.attention;
     static const char *const kinds[] = {"", " masked", " masked, dropout"};
-    call->args.id = id;
     *g = (struct attention_geom){.n = row[0], .s = row[1], .heads = row[2], .d = row[3]};
     held_name(call, "%d times %d tokens, %d heads of %d%s", (int)g->n, (int)g->s, (int)g->heads,
               (int)g->d, kinds[kind]);
@@ -317,16 +251,12 @@ static const struct attention_geom *attention_begin(struct held_call *call, enum
     return g;
 }
 
-bool case_attention_fwd(struct held_call *call, int idx)
+static void attention_fwd(struct held_call *call, int idx)
 {
-    if (idx >= 3 * N_ATTENTIONS) {
-        return false;
-    }
-    const struct attention_geom *g = attention_begin(call, K_ATTENTION_FWD, idx, 1, 2);
+    const struct attention_geom *g = attention_begin(call, idx, 1, 2);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, 3 * g->heads * g->d));
     held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->heads * g->d));
     held_out(call, 1, HELD_STAT, ROLE_PLAIN, SHAPE(g->n, g->heads, g->s));
-    return true;
 }
 
 /* The results of the forward call on qkv: context (rounded to `elem` by the runner) and lse. */
@@ -366,12 +296,9 @@ static void attention_results(struct held_call *call, const struct attention_geo
     }
 }
 
-bool case_attention_bwd(struct held_call *call, int idx)
+static void attention_bwd(struct held_call *call, int idx)
 {
-    if (idx >= 3 * N_ATTENTIONS) {
-        return false;
-    }
-    const struct attention_geom *g = attention_begin(call, K_ATTENTION_BWD, idx, 2, 5);
+    const struct attention_geom *g = attention_begin(call, idx, 2, 5);
     struct shape rows = SHAPE(g->n * g->s, g->heads * g->d);
     struct shape all = SHAPE(g->n * g->s, 3 * g->heads * g->d);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, rows);
@@ -384,7 +311,6 @@ bool case_attention_bwd(struct held_call *call, int idx)
     held_in(call, 4, HELD_STAT, ROLE_PLAIN, SHAPE(g->n, g->heads, g->s));
     attention_results(call, g);
     held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, all, 0);
-    return true;
 }
 
 /* --- chosen rows, loss of rows -------------------------------------------------------------------------- */
@@ -392,12 +318,11 @@ bool case_attention_bwd(struct held_call *call, int idx)
 static const int64_t GATHERS[][4] = {{2, 7, 3, 24}, {1, 1, 1, 5}, {3, 128, 20, 40}, {4, 5, 9, 768}};
 #define N_GATHERS (int)ARRAY_LEN(GATHERS)
 
-static const struct gather_geom *gather_begin(struct held_call *call, enum kernel_id id, int idx)
+static const struct gather_geom *gather_begin(struct held_call *call, int idx)
 {
     const int64_t *row = GATHERS[idx / 2];
     bool has_places = idx % 2 == 0;
     struct gather_geom *g = &call->args.geom.gather;
-    call->args.id = id;
     *g = (struct gather_geom){.n = row[0], .s = row[1], .p = has_places ? row[2] : 1, .c = row[3]};
     held_name(call, "%d of %d rows of %d, %d times%s", (int)g->p, (int)g->s, (int)g->c, (int)g->n,
               has_places ? "" : ", the first");
@@ -407,26 +332,18 @@ static const struct gather_geom *gather_begin(struct held_call *call, enum kerne
     return g;
 }
 
-bool case_gather_fwd(struct held_call *call, int idx)
+static void gather_fwd(struct held_call *call, int idx)
 {
-    if (idx >= 2 * N_GATHERS) {
-        return false;
-    }
-    const struct gather_geom *g = gather_begin(call, K_GATHER_FWD, idx);
+    const struct gather_geom *g = gather_begin(call, idx);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->c));
     held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->p, g->c));
-    return true;
 }
 
-bool case_gather_bwd(struct held_call *call, int idx)
+static void gather_bwd(struct held_call *call, int idx)
 {
-    if (idx >= 2 * N_GATHERS) {
-        return false;
-    }
-    const struct gather_geom *g = gather_begin(call, K_GATHER_BWD, idx);
+    const struct gather_geom *g = gather_begin(call, idx);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->p, g->c));
     held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->c), 0);
-    return true;
 }
 
 /* rows, c, ignored: one in so many */
@@ -435,15 +352,11 @@ static const int64_t ROW_LOSSES[][3] = {
 #define N_ROW_LOSSES (int)ARRAY_LEN(ROW_LOSSES)
 
 /* Each without padding and with rows rounded up, where the padding of the logits is NaN: nothing may read it. */
-bool case_row_loss(struct held_call *call, int idx)
+static void row_loss(struct held_call *call, int idx)
 {
-    if (idx >= 2 * N_ROW_LOSSES) {
-        return false;
-    }
     const int64_t *row = ROW_LOSSES[idx / 2];
     bool is_rounded = idx % 2 == 1;
     enum role role = is_rounded ? ROLE_ROWS : ROLE_PLAIN;
-    call->args.id = K_ROW_LOSS;
     call->args.geom.loss = (struct loss_geom){.n = row[0],
                                               .c = row[1],
                                               .plane = 1,
@@ -462,5 +375,25 @@ bool case_row_loss(struct held_call *call, int idx)
     held_grad(call, 0, HELD_FLOAT, ROLE_PLAIN, SHAPE_SCALAR, 0);
     held_grad(call, 1, HELD_ELEM, role, SHAPE(row[0], row[1]), 1);
     call->is_scaled = 2;
-    return true;
 }
+
+const struct held_cases cases_rows[K_COUNT] = {
+    [K_LINEAR_FWD] = {linear_fwd, 2 * N_LINEARS},
+    [K_LINEAR_BWD_DATA] = {linear_bwd_data, N_LINEARS},
+    [K_LINEAR_BWD_WEIGHT] = {linear_bwd_weight, 2 * N_LINEARS},
+    [K_EMBED_FWD] = {embed_fwd, N_EMBEDS},
+    [K_EMBED_BWD] = {embed_bwd, N_EMBEDS},
+    [K_LAYER_NORM_FWD] = {layer_norm_fwd, 2 * N_NORM_ROWS},
+    [K_LAYER_NORM_BWD] = {layer_norm_bwd, N_NORM_ROWS},
+    [K_DROP_ADD_NORM_FWD] = {drop_add_norm_fwd, N_NORM_ROWS},
+    [K_DROP_ADD_NORM_BWD] = {drop_add_norm_bwd, N_NORM_ROWS},
+    [K_GELU_FWD] = {map_fwd, N_ROWS},
+    [K_GELU_BWD] = {map_bwd, N_ROWS},
+    [K_TANH_FWD] = {map_fwd, N_ROWS},
+    [K_TANH_BWD] = {map_bwd, N_ROWS},
+    [K_ATTENTION_FWD] = {attention_fwd, 3 * N_ATTENTIONS},
+    [K_ATTENTION_BWD] = {attention_bwd, 3 * N_ATTENTIONS},
+    [K_GATHER_FWD] = {gather_fwd, 2 * N_GATHERS},
+    [K_GATHER_BWD] = {gather_bwd, 2 * N_GATHERS},
+    [K_ROW_LOSS] = {row_loss, 2 * N_ROW_LOSSES},
+};

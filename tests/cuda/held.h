@@ -60,9 +60,8 @@ struct held_device {
     int (*check)(struct err *err); /* waits, and returns the first failure */
 };
 
-/* A kernel id's cases: fills *call, which is zeroed, for case `idx`; false past the last. */
-typedef bool (*held_case_fn)(struct held_call *call, int idx);
-extern const held_case_fn held_cases[K_COUNT]; /* NULL: none yet */
+/* Fills *call, which is zeroed, for case `idx` of a kernel; false past the last. */
+bool held_case(struct held_call *call, enum kernel_id id, int idx);
 
 enum held_verdict { HELD_OK, HELD_UNSUPPORTED, HELD_BAD };
 

@@ -11,7 +11,7 @@ mount --bind "$notes" "$root/dress/notes"
 cp -R "$here/boot/." "$root/dress/boot/"
 # shellcheck source=tests/dress/bin.sh
 . "$here/bin.sh"
-for name in standin option_value scipy_io; do cp "$here/../cluster/published/$name.py" "$root/dress/boot/"; done
+for name in standin option_value; do cp "$here/../cluster/published/$name.py" "$root/dress/boot/"; done
 echo "import sys; sys.path.append('/dress/boot'); import dress_boot" >"$root/usr/lib/python3/dist-packages/dress.pth"
 printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >"$root/etc/hosts"
 echo 'hosts: files' >"$root/etc/nsswitch.conf"

@@ -22,7 +22,7 @@ compare_core() { # NAME STATUS COMMAND...: its output is in $T/out
     case $name in
     lint*) extra=$([ "$core" -eq 2 ] && [ ! -s "$T/core" ] || echo "status $core") status=$core ;;
     measure) extra=$(diff <(sed 's/{"file":/\n&/g' "$T/out" | grep '"format":"') <(sed 's/{"file":/\n&/g' "$T/core" | grep '"format":"')) ;;
-    audit* | page-report) extra=$(diff "$T/out" "$T/core" | grep '^>' | grep -v indings) ;;
+    audit* | report-* | page-report) extra=$(diff "$T/out" "$T/core" | grep '^>' | grep -v indings) ;;
     *) extra=$(cmp "$T/out" "$T/core" 2>&1) ;;
     esac
     [ "$core" -eq "$status" ] && [ -z "$extra" ] || by_core+=" $name: $core, ${extra:0:300}"
@@ -51,6 +51,14 @@ each_status() { # NAME: the statuses since the last call, a fact like others
 }
 printed json audit "$REPERF" audit --all --json
 printed text audit-text "$REPERF" audit paddle-perf-hrnetw18 dlperf-tf2-resnet50 --like-for-like
+# What each option and form shows of a report: all numbers follow, some do not, some are not printed.
+printed text audit-all "$REPERF" audit --all
+printed text audit-case "$REPERF" audit paddle-perf-deeplabv3p --case 'deeplabv3p/mmseg/fp32/n4g8/*'
+printed text audit-quiet "$REPERF" audit paddle-perf-deeplabv3p -q
+printed text audit-verbose "$REPERF" audit paddle-perf-deeplabv3p -v
+printed text audit-dashes "$REPERF" audit paddle-perf-2020
+for form in csv markdown svg; do printed text "report-$form" "$REPERF" report paddle-perf-deeplabv3p "--$form" -; done
+printed text report-dashes "$REPERF" report paddle-perf-2020 --csv -
 printed json lint "$REPERF" lint --all --json
 printed text lint-text "$REPERF" lint airank-mmseg-deeplabv3plus
 for report in manifests/reports/*.json; do

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 # Events and metrics are for people, a run that is over holds no lock, and sealing writes its own files anew.
-UNREAD = ("events.jsonl", "metrics.prom", "run.lock", "SHA256SUMS", "provenance.dsse.json", "statement.dsse.json", "ro-crate-metadata.json")
+UNREAD = ("events.jsonl", "run.lock", "SHA256SUMS", "provenance.dsse.json", "statement.dsse.json", "ro-crate-metadata.json")
 
 
 def leaves(value, path=()):

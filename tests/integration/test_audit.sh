@@ -18,34 +18,13 @@ sed 's/"verdict": "exact"/"verdict": "perfect"/' "$T/kept.json" >"$T/planted.jso
 exits 1 "a verdict of another word is refused" "${V[@]}" $S/audit-output.json "$T/planted.json"
 exits 0 "a report whose cells all hold: status 0" "$REPERF" audit dlperf-tf2-resnet50 --json
 exits 1 "the text form has the same status" "$REPERF" audit paddle-perf-hrnetw18 --like-for-like
-like "$(cat "$T/out")" '117.205 .* exact ' "and shows a cell"
-like "$(cat "$T/out")" 'deeplab|hrnetw18/paddle/fp32/n1g8/bs8 .* 1\.9[0-9]+ +1\.944' "and a row like for like next to the published ratio"
 exits 2 "neither a report nor --all" "$REPERF" audit
 exits 2 "two forms at once" "$REPERF" audit --all --json --junit
 exits 2 "a report that is not there" "$REPERF" audit nobody
 exits 2 "a logs folder that is not there" "$REPERF" audit --all --logs "$T/nowhere"
 
 # --- of some cases, less and more ------------------------------------------------------------------------
-exits 1 "audit, for people" "$REPERF" audit paddle-perf-deeplabv3p
-like "$(tail -n 1 "$T/out")" '^summary: 12 cells: 8 exact, 0 match, 4 differ, .* findings: 7 errors, [0-9]+ warnings, [0-9]+ notes$' "ends with the summary"
-exits 1 "-q" "$REPERF" audit paddle-perf-deeplabv3p -q
-is "$(grep -cE '^(warning|note) |^model ' "$T/out")" 0 "is errors alone"
-is "$(grep -c '^    [^ ]' "$T/out")" 7 "all seven, lint's among them"
-like "$(tail -n 1 "$T/out")" '^summary: 12 cells: ' "and the summary"
-exits 1 "-v" "$REPERF" audit paddle-perf-deeplabv3p -v
-is "$(grep -c '^deeplabv3p .*#throughput$' "$T/out")" 12 "has every cell's id"
-like "$(cat "$T/out")" '^error tar-wrong-filter' "and lint's findings"
 exits 2 "both" "$REPERF" audit paddle-perf-deeplabv3p -q -v
-exits 1 "all, -q" "$REPERF" audit --all -q
-like "$(tail -n 1 "$T/out")" '^all reports: [0-9]+ cells' "ends with that of all"
-exits 1 "all, without -v" "$REPERF" audit --all
-[ "$(wc -l <"$T/out")" -lt 250 ]
-ok $? "is short: counts of each report, and what differs"
-is "$(grep -c "shows them, and each cell" "$T/out")" "$(grep -c ' cells: ' "$T/out" | awk '{ print $1 - 1 }')" "with the command that shows a report's cells"
-exits 1 "where the report prints no number" "$REPERF" audit paddle-perf-2020
-like "$(cat "$T/out")" '^32 GPUs, batch 128, NGC MXNet: printed as "-" \(line 82\)$' "it is shown as printed"
-like "$(cat "$T/out")" '^\* 6230.1, NGC PyTorch: out of memory with a batch of 256' "and footnotes stand below their table"
-like "$(cat "$T/out")" ' 6230\.1 \* ' "with a mark at the number"
 exits 1 "as JSON" "$REPERF" audit paddle-perf-2020 airank-mmseg-deeplabv3plus --json
 is "$(jq -c '[.reports[] | .not_printed | length]' "$T/out")" '[7,15]' "seven dashes and fifteen"
 is "$(jq -c '[.reports[].cells[] | select(.printed == "-")] | length' "$T/out")" 0 "none of them a cell"
@@ -62,8 +41,6 @@ is "$(jq -c '.reports[0].cells[0]' "$T/out")" "$(jq -c '.reports[] | select(.rep
 exits 0 "--case of those that hold, of a report with others" "$REPERF" audit paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g8/*' -q
 exits 2 "--case of none" "$REPERF" audit paddle-perf-deeplabv3p --case 'deeplabv3p/mmseg/fp32/n4g9/*'
 like "$(cat "$T/err")" "did you mean deeplabv3p/mmseg/fp32/n4g8/bs4" "names the nearest"
-exits 1 "findings that are left out" "$REPERF" audit paddle-perf-deeplabv3p --case 'deeplabv3p/mmseg/fp32/n4g8/*'
-like "$(cat "$T/out")" '^[0-9]+ findings of cases that are not selected are left out$' "are counted"
 exits 0 "report in five forms at once" "$REPERF" report --all --html "$T/r.html" --csv "$T/r.csv" --markdown "$T/r.md" --json
 is "$(cmp -s "$T/out" "$T/kept.json"; echo $?)" 0 "its JSON is the audit's"
 is "$(/usr/bin/python3 -c 'import csv,json,sys
@@ -74,26 +51,7 @@ same = [a["report"] == r and a["cell"] == c["cell"] and a["printed"] == c["print
 print(len(rows) == len(cells), all(same))' "$T/r.csv" "$T/kept.json")" "True True" "its CSV, read by another, has every cell of the audit"
 is "$(awk -F' \\| ' '/^\| / && NF == 14' "$T/r.md" | grep -cvE '^\| (model|---) \|')" "$(jq '[.reports[].cells[]] | length' "$T/kept.json")" "its Markdown a row each"
 is "$(awk -F' \\| ' '/^\| / { print NF }' "$T/r.md" | sort -u | xargs)" "14 8" "of as many columns, and those of like for like"
-# --- a colleague who gets nothing but one of these files sees the reason of each number, and each finding --------
 "$REPERF" audit paddle-perf-deeplabv3p --markdown "$T/one.md" --csv "$T/one.csv" 2>/dev/null
-like "$(head -n 4 "$T/one.md")" '^Most of the numbers follow from the published logs, and some do not\.' "Markdown: what the numbers mean comes first"
-like "$(cat "$T/one.md")" '^- \[Published in .*, 2022-02-14\]\(<https://github\.com/PaddlePaddle/Perf/blob/[0-9a-f]{40}/DeepLabV3P/README\.md>\)' "where they are published"
-like "$(cat "$T/one.md")" '^- exact: equal at the printed digits; ' "and what the words of the tables mean"
-is "$(grep -cE '^- (proof (full|partial|contradicted)|not proven|not alike|group|inferred): ' "$T/one.md")" 7 "proof, and what is not alike, among them"
-like "$(cat "$T/one.md")" '^  - \[.*c32.*fp32\.log:119\]\(<https://github\.com/PaddlePaddle/Perf/blob/[0-9a-f]{40}/.*/deeplabv3p_c32_fp32\.log#L119>\)$' "the line of the log that shows a finding is a link"
-like "$(cat "$T/one.md")" '^### FP32$' "Markdown: a table stands under its caption"
-like "$(cat "$T/one.md")" '^- deeplabv3p/mmseg/fp32/n4g8/bs4#throughput: 60\.95 printed, and its log gives 136\.46$' "what differs"
-like "$(cat "$T/one.md")" "^  - the log is of another row: the row's batch per GPU is 4, but the log says 8$" "and why"
-like "$(cat "$T/one.md")" '^  - proof contradicted: batch; not proven: gpus, nodes$' "what contradicts the row, and apart from it what is only not proven"
-like "$(cat "$T/one.md")" '^  - DeepLabV3P/OtherReports/.*: 5 samples of time in s: 3 counted; 2 skipped: one of the first 2; counted are 1\.884, 1\.875, 1\.869$' "the samples"
-like "$(cat "$T/one.md")" '^  - 5\.628 / 3: sum over number, .* = 1\.876$' "the division"
-like "$(cat "$T/one.md")" '^  - rule mmseg/skip2: .*\(inferred: .*4 of 4 at 1 and 8 GPUs' "by which rule, and what supports it"
-like "$(cat "$T/one.md")" '\| 6\.1358 \| \+0\.09 % \| exact as truncated \|' "and that a number is exact because it was cut off"
-like "$(cat "$T/one.md")" '\| 1\.270 \| 2\.888 \| .* \| not alike: batch 4 / 8;' "the ratio by one rule, and what makes the rows not alike"
-is "$(sed -n '/^### Findings/,/^### words/p' "$T/one.md" | grep -c '^- ')" "$(jq '.reports[] | select(.report == "paddle-perf-deeplabv3p").findings | length' "$T/kept.json")" "and each finding"
-like "$(cat "$T/one.md")" 'multiply-adds per sample: 1\.63 times as many' "that two rows of one model ran two networks"
-like "$(cat "$T/one.md")" 'is printed as 60\.95, but as 243 in DeepLabV3P/OtherReports/PyTorch/README\.md' "and the authors' own page that says otherwise"
-like "$("$REPERF" report paddle-perf-deeplabv3p --svg - | tr '\n' ' ')" '12 published numbers in samples/s, .*https://github\.com/PaddlePaddle/Perf, 2022-02-14; reperf report' "the picture has the unit, its source and the date"
 is "$( ("$REPERF" audit paddle-perf-deeplabv3p -q; "$REPERF" report paddle-perf-deeplabv3p --svg -; cat "$T/one.md") 2>/dev/null | grep -v ' = ' | grep -ohE '\b174(\.[0-9]+)?\b' | sort -u)" 174.74 "a number has one spelling in text, picture and Markdown, but for the steps of its arithmetic"
 is "$(/usr/bin/python3 -c 'import csv,json,sys
 rows = list(csv.DictReader(open(sys.argv[1], newline="", encoding="utf-8"), strict=True))
@@ -106,16 +64,12 @@ is "$(/usr/bin/python3 -c 'import csv,sys
 print(*[(r["not_proven"], r["contradicted"]) for r in csv.DictReader(open(sys.argv[1], newline="", encoding="utf-8"), strict=True) if r["printed"] == "60.95"])' "$T/one.csv")" \
     "('gpus nodes', 'batch')" "and apart what the log contradicts and what it does not prove"
 is "$(grep -c '>proof contradicted: batch; not proven: gpus, nodes<' "$T/r.html")" 1 "as the page does"
-is "$(grep -c '<li>proof contradicted: ' "$T/r.html")" "$(jq '[.reports[].cells[] | select(.proof == "contradicted" and (.logs | length > 0))] | length + 1' "$T/kept.json")" "of each cell, with a legend"
-like "$(cat "$T/r.html")" 'rule mmseg/skip2: .*\(inferred: .*4 of 4 at 1 and 8 GPUs' "and what supports a rule that was inferred"
 # --- a ratio of rows that are not alike says so, wherever it is shown ------------------------------------
 jq -c '[.reports[].like_for_like[] | select(.note != "")]' "$T/kept.json" >"$T/unlike.json"
 is "$(jq length "$T/unlike.json")" "$(jq '[.reports[].like_for_like[] | select(.note | startswith("not alike: "))] | length' "$T/kept.json")" "in JSON"
 is "$(grep -c '<td data-h="still differs">not alike: ' "$T/r.html") $(grep -c '<td data-h="still differs">' "$T/r.html")" "$(jq length "$T/unlike.json") $(jq '[.reports[].like_for_like[]] | length' "$T/kept.json")" "in the page"
 "$REPERF" report paddle-perf-deeplabv3p --svg "$T/r.svg"
-"$REPERF" audit paddle-perf-deeplabv3p --like-for-like >"$T/r.txt"
 is "$(grep -c 'class="is"' "$T/r.svg") $(grep -c '>not alike: ' "$T/r.svg")" "6 6" "in the picture"
-like "$(grep '1\.270' "$T/r.txt")" '1\.270 +2\.888 .* not alike: batch 4 / 8; parameters 26723395 / 43589878;' "in the text"
 jq '(.cases[] | select(.id | test("n1g1")).conditions) |= (.parameters = "1" | .macs_per_sample = "1" | .layout = "NCHW")' manifests/reports/paddle-perf-deeplabv3p.json >"$T/paddle-perf-deeplabv3p.json"
 "$REPERF" report "$T/paddle-perf-deeplabv3p.json" --svg "$T/alike.svg"
 is "$(grep -c 'class="is"' "$T/alike.svg") $(grep -c '>not alike: ' "$T/alike.svg")" "6 4" "rows that are alike say nothing"

@@ -21,9 +21,9 @@ if unshare -n true 2>/dev/null; then
 else
     skip "the other place has no network" "a network namespace cannot be made here"
 fi
-changed() { # a copy of what is in the bundle to spoil, in $T/bad
+changed() { # a copy of what is in the bundle to spoil, in $T/bad; without the programs and data that nobody uses there
     rm -rf "$T/bad" "$THERE"
-    cp -R "$T/b" "$T/bad"
+    cp -R "$T/small" "$T/bad"
 }
 spoilt() { tar -C "$T/bad" -cf "$T/bad.tar" .; }
 redo_sums() { (cd "$T/bad" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS); }
@@ -97,7 +97,6 @@ ok $? "and is the same tree"
 exits 0 "store verify" away "$REPERF" store verify
 if [ -n "$IMAGE" ]; then
     exits 0 "the image holds" away "$REPERF" verify "image:$IMAGE"
-    is "$(skopeo inspect --raw "oci:$THERE:$IMAGE" | sha256sum | cut -d' ' -f1)" "${entry%% *}" "skopeo reads it in the store"
 fi
 exits 0 "import again changes nothing" away "$REPERF" import "$T/b.tar"
 exits 4 "what is not in the bundle cannot be fetched offline" away "$T/b/bin/reperf" fetch imagenet-2012 --offline
@@ -122,6 +121,9 @@ is "$(value "$T/out" '[m["part"] for m in d["missing"]]')" "['dataset imagenet-2
 like "$("$REPERF" import "$T/less.tar")" "dataset imagenet-2012 +not in the store" "import says it, too"
 
 # --- a bundle that does not hold ---
+cp -R "$T/b" "$T/bad" && for program in "$T"/bad/bin/*; do echo "${program##*/}" >"$program"; done
+find "$T/bad/share" -type f ! -name reperf.json -delete
+redo_sums && mv "$T/bad" "$T/small"
 blob_file=$(find "$T/b/blobs/sha256" -type f -size +100k -printf '%P\n' | head -n 1)
 changed
 printf 'damaged!' | dd of="$T/bad/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
@@ -213,15 +215,17 @@ refused "an invalid lock" "y.json"
 changed
 mkdir -p "$T/other"
 REPERF_STORE="$T/other" "$REPERF" fetch cityscapes-300 --synthetic --samples train=4 >/dev/null 2>&1
-REPERF_STORE="$T/other" exits 5 "a name that means another thing here" "$REPERF" import "$T/b.tar"
+spoilt
+REPERF_STORE="$T/other" exits 5 "a name that means another thing here" "$REPERF" import "$T/bad.tar"
 like "$(cat "$T/err")" "nothing was imported" "says so"
 
 # --- a blob that has rotted here ---
-rm -rf "$THERE"
-exits 0 "import" away "$REPERF" import "$T/b.tar"
+changed
+spoilt
+exits 0 "import" away "$REPERF" import "$T/bad.tar"
 chmod u+w "$THERE/blobs/sha256/$blob_file"
 printf 'damaged!' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
-exits 0 "import over a rotten blob" away "$REPERF" import "$T/b.tar"
+exits 0 "import over a rotten blob" away "$REPERF" import "$T/bad.tar"
 is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "repairs it"
 printf 'damaged!' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
 exits 0 "store add of the right file" away "$REPERF" store add "$T/b/blobs/sha256/$blob_file"
@@ -234,7 +238,7 @@ exits 5 "a corrupt blob of the store does not travel" "$REPERF" bundle cityscape
 [ -z "$(find "$T" -maxdepth 1 -name 'b2*')" ]
 ok $? "and nothing is left"
 rm -rf "$THERE"
-REPERF_STORE="$THERE" exits 137 "an import is killed in the middle" at_call KILL rename 2 "$THERE/" "$REPERF" import "$T/b.tar"
-exits 0 "an import that was killed is done again" away "$REPERF" import "$T/b.tar"
+REPERF_STORE="$THERE" exits 137 "an import is killed in the middle" at_call KILL rename 2 "$THERE/" "$REPERF" import "$T/bad.tar"
+exits 0 "an import that was killed is done again" away "$REPERF" import "$T/bad.tar"
 exits 0 "and the store holds" away "$REPERF" store verify
 tap_done

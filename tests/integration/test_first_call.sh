@@ -121,6 +121,8 @@ is "$(about first-gpu 'run["gpu"]')" 'NVIDIA "made" up' "the GPU is named"
 like "$(cat "$T/unpacked/first-gpu/summary.txt")" "resnet50: 1 samples/s" "the summary has the tables"
 like "$(tail -n 1 "$T/out")" "^3[0-9] passed, 0 failed, [0-9]+ skipped$" "and is counted"
 
+in_test_all "first-gpu, test-gpu and bench-gpu whose parts hang, fail and overrun" || tap_done
+
 # ---- one hangs and cannot be told to end, one fails, one overruns ----
 fresh
 noting "$made/b/gpu/test_models" <<<"echo 'ok 1 - a'; exec hang deaf"

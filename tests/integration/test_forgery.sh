@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: evidence
-# Forged evidence (forge_evidence.py has the table): edited before it is sealed, next to its journal, and as an archive written by hand and signed with
+# Forged evidence (the table: tests/integration/forgeries): edited before it is sealed, next to its journal, and as an archive written by hand and signed with
 # the forger's own key. None is sealed, none is verified, none stops a listing.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012,SC2016,SC2034
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
@@ -31,30 +31,53 @@ refused() { # NAME COMMAND...: status 5, and no signal
     is "$got" 5 "$name"
     [ "$got" = 5 ] || head -c 400 "$T/err" | sed 's/^/# /'
 }
-forge() { rm -rf "$T/forged" && cp -r "$1" "$T/forged" && "${F[@]}" "$name" "${2:-$T/forged}" || ok 1 "$name: cannot be forged"; } # FROM [EVIDENCE]
+# --- the words of the table
+zeros=$(printf '0%.0s' {1..64})
+log=$(cd "$T/sealed" && find logs/raw -name repeat-1.log) log2=${log%1.log}2.log
+outcome=${log/raw/outcome} outcome=${outcome%.log}.json outcome2=${outcome%1.json}2.json
+series=${log/logs\/raw/series} series=${series%.log}.json series2=${series%1.json}2.json
+sub() { sed -zE "s#$2#$3#${4-}" "$1" >"$T/edited" && cp "$T/edited" "$1"; } # FILE ERE NEW [g]: the first, or each
+edit() { command jq "${@:2}" "$1" >"$T/edited" && cp "$T/edited" "$1"; }  # FILE JQ
+crate() { edit ro-crate-metadata.json 'def entity($id): .["@graph"][] | select(.["@id"] == $id); '"$1"; }
+faster() { sub "$1" '"samples_per_s": ?8(\.0)?' '"samples_per_s":80.0' g; }
+swap() { mv "$1" "$T/swapped" && mv "$2" "$1" && mv "$T/swapped" "$2"; }
+redigest() { # the log's digest made good in its outcome record, its series and result.json
+    sed -i "s/$(jq -r .log_sha256 "$outcome")/$(sha256sum <"$log" | cut -c1-64)/; s/: $(jq .log_bytes "$outcome")\b/: $(stat -c %s "$log")/" "$outcome" "$series" result.json
+}
+payload() { # FILE ERE NEW: in what a statement says
+    jq -j .payload "$1" | base64 -d >"$T/payload" && sub "$T/payload" "$2" "$3" && edit "$1" -c --arg payload "$(base64 -w0 "$T/payload")" '.payload = $payload'
+}
+journal() { # JQ of the list of records
+    command jq -cs 'def zeros: "0" * 64; def at($state): map(.state) | index($state); def of_file($state; $part): .[at($state)].files |= with_entries(if .key | contains($part) then .value = zeros else . end);
+        '"$1 | .[]" ../journal.jsonl >"$T/edited" && cp "$T/edited" ../journal.jsonl && /usr/bin/python3 "$ROOT/tests/integration/rechain.py" ../journal.jsonl
+}
+forge() { # FROM EVIDENCE COPY: EVIDENCE, a folder of a copy of FROM at COPY, is edited
+    rm -rf "$3" && cp -r "$1" "$3" && (cd "$2" && eval "$edits") && ! diff -rq --no-dereference "$1" "$3" >/dev/null 2>&1 || ok 1 "$name: cannot be forged"
+}
 in_test_all "each of them also as an archive, written by hand" && by_hand=1
-while read -r name where; do
+while IFS= read -r row; do
+    name=${row%% :: *} edits=${row#* :: } where=${edits%% :: *} edits=${edits#* :: }
     case $where in
     folder)
-        forge "$T/plain"
+        forge "$T/plain" "$T/forged" "$T/forged"
         rm -f "$T/forged.tar.zst"
         refused "$name: not sealed" "$REPERF" seal "$T/forged" -o "$T/forged.tar.zst" --key "$T/forger"
         [ ! -e "$T/forged.tar.zst" ] || ok 1 "$name: leaves an archive"
         [ -n "$by_hand" ] || continue
-        forge "$T/sealed"
+        forge "$T/sealed" "$T/forged" "$T/forged"
         [ -z "$(find "$T/forged" -not -type f -not -type d)" ] || continue # such an archive cannot be
         "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger" 2>"$T/err" && [ -z "$(find "$T/forged" -empty -type d)" ] &&
             differs=yes refused "$name: not verified, by its signer's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
         ;;
     archive)
-        forge "$T/sealed"
+        forge "$T/sealed" "$T/forged" "$T/forged"
         "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
         refused "$name: not verified, by its signer's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
         refused "$name: nor its bytes alone" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub" --bytes-only
         ;;
     journal)
-        rm -rf "$REPERF_STATE/runs" && mkdir "$REPERF_STATE/runs" && cp -r "$T/run" "$R"
-        "${F[@]}" "$name" "$R/evidence" || ok 1 "$name: cannot be forged"
+        rm -rf "$REPERF_STATE/runs" && mkdir "$REPERF_STATE/runs"
+        forge "$T/run" "$R/evidence" "$R"
         top=$(echo "$REPERF_STATE"/runs/*)
         refused "$name: not sealed" "$REPERF" seal "$top/evidence" -o "$T/journal.tar.zst" --force
         refused "$name: not verified" "$REPERF" verify "$top/evidence" --key "$T/honest.pub"
@@ -69,7 +92,7 @@ while read -r name where; do
         is "$(jq '.cells | length' "$T/out")" 0 "$name: which has no verdict of it"
         ;;
     esac
-done < <("${F[@]}" --list)
+done < <(grep ' :: ' tests/integration/forgeries | grep -v '^#')
 
 # What no folder has: members, frames and closings as reperf writes none, with the forger's own closing.
 while read -r name; do

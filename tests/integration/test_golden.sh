@@ -71,15 +71,15 @@ exits 0 "and replays" "$REPERF" replay "$E"
 is "$(jq -r '"\(.program_version) \(.files | length)"' "$E/lock/lock.json")" "$("$REPERF" --version | sed -n '1s/reperf //p') $(($(find "$E/manifest" -type f | wc -l) + 1))" "its lock names the program's version and each frozen file"
 is "$(jq -r '.files[] | "\(.sha256)  \(.name)"' "$E/lock/lock.json" | (cd "$E" && sha256sum -c --quiet 2>&1))" "" "by its digest, the rules among them"
 
-today() { # NAME STATUS COMMAND...: its document of today against the kept one and the schema of both
+today() { # NAME STATUS COMMAND...: its document of today against its schema and the keys that it had
     local name=$1 status=$2 schema=$1
     shift 2
     case $name in list-*) schema=list-output ;; esac
     exits "$status" "$name: today's document" "$REPERF" "$@" --json
     cp "$T/out" "$T/today.json"
-    exits 0 "$name: it and the kept one are valid" "${V[@]}" "$S/$schema.json" "$G/$name.json" "$T/today.json"
+    exits 0 "$name: it is valid" "${V[@]}" "$S/$schema.json" "$T/today.json"
     sed 's/^/# /' "$T/out"
-    exits 0 "$name: it has all keys of the kept one" "${C[@]}" "$G/$name.json" "$T/today.json"
+    exits 0 "$name: it has all keys that it had" "${C[@]}" "$name" "$T/today.json"
     grep -v ' 0 changed$' "$T/out" | sed 's/^/# /'
 }
 cp tests/integration/fake_train.sh "$T/train.sh"
@@ -100,8 +100,10 @@ REPERF_TRAIN="$T/turns.sh" today run-output 7 run paddle-perf-2020 --case 'resne
 exits 0 "a run of today replays" "$REPERF" replay "$(ls -d "$REPERF_STATE"/runs/2*)"
 today list-runs 0 list runs
 
-jq 'del(.reports[0].cells[0].verdict)' "$G/audit-output.json" >"$T/less.json"
-exits 1 "a key that went is seen" "${C[@]}" "$G/audit-output.json" "$T/less.json"
-jq '.reports[0].cells[0].published = "19.4"' "$G/audit-output.json" >"$T/less.json"
-exits 1 "a number that became text is seen" "${C[@]}" "$G/audit-output.json" "$T/less.json"
+# The check can fail.
+"$REPERF" audit paddle-perf-hrnetw18 --json >"$T/audit.json"
+for edit in 'del(.reports[0].cells[0].verdict)' '.reports[0].cells[0].published = "19.4"' 'del(.reports)' '.schema_version = 2'; do
+    jq "$edit" "$T/audit.json" >"$T/less.json"
+    exits 1 "a document with $edit is seen" "${C[@]}" audit-output "$T/less.json"
+done
 tap_done

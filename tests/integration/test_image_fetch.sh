@@ -56,15 +56,10 @@ exits 0 "again" img fetch "$R/team/img:v1" --json
 is "$(value "$T/out" "d['items'][0]['was_there'], d['items'][0]['fetched_bytes'], d['items'][0]['digest'], d['items'][0]['config']")" \
     "(True, 0, 'sha256:$list', 'sha256:$amd_config')" "nothing is fetched twice"
 valid
-is "$(skopeo inspect --format '{{.Digest}}' "oci:$REPERF_STORE:$R/team/img:v1")" "sha256:$amd_hex" "skopeo reads the store, and finds the same manifest"
-exits 0 "skopeo copies it out of the store" skopeo copy --quiet "oci:$REPERF_STORE:$R/team/img:v1" "dir:$T/copied"
-is "$(find "$T/copied" -type f -name '????????*' ! -name version ! -name manifest.json -exec sha256sum {} + | awk '{ n = split($2, p, "/"); if ($1 != p[n]) print }')" "" \
-    "and every blob is what its name says"
 exits 0 "docker's types" img fetch "$R/team/img:docker" --json
 is "$(value "$T/out" "d['items'][0]['manifest']")" "$(skopeo inspect --tls-verify=false --format '{{.Digest}}' "docker://$R/team/img:docker")" "skopeo finds the same"
 like "$(cat "$REPERF_STORE/blobs/sha256/$(value "$T/out" "d['items'][0]['manifest'][7:]")")" "docker.distribution.manifest.v2" "and it is docker's"
 config=$(value "$T/out" "d['items'][0]['config'][7:]")
-is "$(skopeo inspect --config --raw "oci:$REPERF_STORE:$R/team/img:docker" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo still finds it in the store's layout"
 exits 0 "it holds" img verify "$R/team/img:docker"
 exits 0 "it is exported" "$REPERF" image export "$R/team/img:docker" -o "$T/docker-types.tar"
 exits 0 "also as a folder" "$REPERF" image export "$R/team/img:docker" -o "$T/docker-types"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Room: judge
 # lint and the findings of audit, in both directions: a made report without a fault yields none; each planted fault yields its own; every defect listed
-# as found in orchestrator/judge/README.md is found in the report named there.
+# as found in manifests/reports/DEFECTS.md is found in the report named there.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
 O=(/usr/bin/python3 tests/integration/check_output.py)
@@ -20,9 +20,9 @@ exits 1 "text" "$REPERF" lint --all
 like "$(tail -n 1 "$T/out")" '^[0-9]+ errors, [0-9]+ warnings, [0-9]+ notes$' "ends with the counts"
 exits 2 "two forms at once" "$REPERF" lint --all --json --sarif
 "$REPERF" audit --all --json >"$T/audit.json" 2>/dev/null
-exits 0 "each defect of the list fires on the report that it names" "${O[@]}" defects orchestrator/judge/README.md "$T/lint.json" "$T/audit.json"
+exits 0 "each defect of the list fires on the report that it names" "${O[@]}" defects manifests/reports/DEFECTS.md "$T/lint.json" "$T/audit.json"
 head -n 40 "$T/out" | sed 's/^/# /'
-sed '/\*\*E.5\*\*/,/^- \*\*E.6/s/`number-conflict`/`url-not-cloneable`/' orchestrator/judge/README.md >"$T/readme.md"
+sed '/\*\*E.5\*\*/,/^- \*\*E.6/s/`number-conflict`/`url-not-cloneable`/' manifests/reports/DEFECTS.md >"$T/readme.md"
 exits 1 "which the check can fail" "${O[@]}" defects "$T/readme.md" "$T/lint.json" "$T/audit.json"
 
 # --- the place of a finding is one that a reader of the report can open: a page, a row, a log; what was only added in order to run it, in the manifest ---

@@ -73,18 +73,18 @@ if have_sshd "nodes clean over SSH"; then
     mkdir -p "$T/work-n3/jobs/$run1/c/repeat-1/attempt-1/claim"
     echo "1 2 not-this-boot" >"$T/work-n3/jobs/$run1/c/repeat-1/attempt-1/pid"
     mkdir -p "$T/work-n3/jobs/other/claim" # not ours
-    mkdir -p "$T/work-n2/lease" "$T/work-n1/lease" "$T/work-n1/data/.reperf-partial"
+    mkdir -p "$T/work-n2/lease" "$T/work-n1/lease" "$T/work-n1/data/reperf-tmp-Abc123"
     echo "$run2 $(date +%s)" >"$T/work-n2/lease/holder"
     echo "$run1 1000000000" >"$T/work-n1/lease/holder"
-    touch "$T/work-n1/data/.reperf-partial/new"
-    touch -d '2 hours ago' "$T/work-n1/data/.reperf-partial/old" "$T/work-n1/data/kept"
+    touch "$T/work-n1/data/reperf-tmp-Abc123/new"
+    touch -d '2 hours ago' "$T/work-n1/data/reperf-tmp-Abc123/old" "$T/work-n1/data/kept"
     exits 0 "everything is listed" "$REPERF" nodes clean "$INV" --dry-run --json
     schema
     sed 's/"[0-9]* s old"/"old"/' "$T/out" >"$T/out2" && mv "$T/out2" "$T/out"
     is "$(items)" "$(jq -c . <<JSON
 [["n1","job","a/one/repeat-1/attempt-1","running","end",false],
  ["n1","lease","$run1","old","remove",false],
- ["n1","partial","data/.reperf-partial/old",null,"remove",false],
+ ["n1","partial","data/reperf-tmp-Abc123/old",null,"remove",false],
  ["n2","job","a/one/repeat-1/attempt-1","running","end",false],
  ["n2","job","b/two/repeat-1/attempt-1","running","keep",false],
  ["n2","lease","$run2","old","keep",false],
@@ -116,7 +116,7 @@ JSON
     ok $? "the other node's job is gone"
     kill -0 "$p3"
     ok $? "what another machine works on runs on"
-    is "$(cd "$T/work-n1/data" && find . -type f | sort | xargs)" "./.reperf-partial/new ./kept" "half-written files that are old went, others did not"
+    is "$(cd "$T/work-n1/data" && find . -type f | sort | xargs)" "./kept ./reperf-tmp-Abc123/new" "half-written files that are old went, others did not"
     echo "$run2 1000000000" >"$T/work-n2/lease/holder"
     exits 0 "once its lease is old" "$REPERF" nodes clean "$INV"
     await gone "$p3"
@@ -136,14 +136,14 @@ JSON
     # The head is killed in mid-removal, and the node with it: at each removal in turn, and the next call does the rest.
     left_there() { # a job with a monitor, a lease, half a file; all old
         local dir="$T/work-n3/jobs/$run1/e/repeat-1/attempt-1"
-        mkdir -p "$dir/claim" "$dir/monitor/claim" "$T/work-n3/lease" "$T/work-n3/data/.reperf-partial"
+        mkdir -p "$dir/claim" "$dir/monitor/claim" "$T/work-n3/lease" "$T/work-n3/data/reperf-tmp-Abc123"
         echo "1 2 not-this-boot" | tee "$dir/pid" "$dir/monitor/pid" >"$dir/log"
         echo "touch $T/cleaned-n3-e" >"$dir/cleanup"
         echo "$run1 1000000000" >"$T/work-n3/lease/holder"
         echo x >"$T/work-n3/lease/who"
-        touch -d '2 hours ago' "$dir/claim" "$dir/monitor/claim" "$T/work-n3/data/.reperf-partial/old"
+        touch -d '2 hours ago' "$dir/claim" "$dir/monitor/claim" "$T/work-n3/data/reperf-tmp-Abc123/old"
     }
-    n_left() { find "$T/work-n3/jobs/$run1" "$T/work-n3/lease" "$T/work-n3/data/.reperf-partial" -type f 2>/dev/null | wc -l; }
+    n_left() { find "$T/work-n3/jobs/$run1" "$T/work-n3/lease" "$T/work-n3/data/reperf-tmp-Abc123" -type f 2>/dev/null | wc -l; }
     is_cut() { [ -s "$T/work-n3/stopped" ] || ! kill -0 "$cleaning" 2>/dev/null; }
     export REPERF_NODE="$B/servers/faulty_node"
     at=0 n_bad=0 was_cut=1
@@ -159,7 +159,7 @@ JSON
         wait "$cleaning" 2>/dev/null
         rm -f "$T/work-n3/stopped" "$T/work-n3/cut"
         [ -z "$was_cut" ] || "$REPERF" nodes clean "$INV:n3" >"$T/out" 2>"$T/err" || n_bad=$((n_bad + 1))
-        [ "$(n_left)" -eq 0 ] || { n_bad=$((n_bad + 1)); echo "# cut $at leaves $(cd "$T/work-n3" && find jobs lease data/.reperf-partial -type f | tr "\n" " ")"; }
+        [ "$(n_left)" -eq 0 ] || { n_bad=$((n_bad + 1)); echo "# cut $at leaves $(cd "$T/work-n3" && find jobs lease data/reperf-tmp-Abc123 -type f | tr "\n" " ")"; }
     done 2>"$T/said" # bash says "Killed"
     ok $((n_bad != 0 || at < 10)) "$((at - 1)) cuts in clean, one at each removal: the next call removes the rest"
     unset REPERF_NODE

@@ -140,7 +140,7 @@ if [ "$has_skopeo" = 0 ]; then
     for report in paddle-perf-hrnetw18 paddle-perf-2020; do "$REPERF" plan $report --profile full --nodes v100-4x8 --json 2>/dev/null; done >"$T/out"
     is "$(jq -r '.steps[].needs[].what | select(test("is built"))' "$T/out" | wc -l)" 0 "what was built once is found by its id"
     is "$(jq -r '.steps[].image | select(.id == "paddleseg-f3cec79") | .digest' "$T/out" | sort -u)" \
-        "$(jq -r '.manifests[] | select(.annotations["org.opencontainers.image.ref.name"] == "paddleseg-f3cec79") | .digest' "$REPERF_STORE/index.json")" "and pinned by its digest"
+        "$(jq -r .digest "$REPERF_STORE/refs/image/paddleseg-f3cec79.json")" "and pinned by its digest"
     like "$(cd "$T" && "$REPERF" bundle paddle-perf-hrnetw18 --dry-run --json -o "$T/b" 2>/dev/null | jq -r '.parts | tostring')" 'image paddleseg-f3cec79' "and carried to a site without a network"
 fi
 mkdir "$T/none"

@@ -25,19 +25,22 @@ reperf() { "$REPERF" "$@"; }
 mkdir "$T/here" && ln -s "$PWD/tests" "$T/here/tests"
 # shown COMMAND FILE: its lines are among what the command prints.
 shown() {
-    local line pattern at=0 lost='' lines
     (cd "$T/here" && eval "$1") >"$T/said" 2>&1
-    mapfile -t lines <"$T/said"
-    while IFS= read -r line; do
-        pattern=$(sed 's/[][*?\\]/\\&/g; s/…/*/g' <<<"$line")
-        # shellcheck disable=SC2053
-        while [ "$at" -lt "${#lines[@]}" ] && ! [[ ${lines[at]} == $pattern ]]; do
-            at=$((at + 1))
-        done
-        [ "$at" -lt "${#lines[@]}" ] || lost="$lost|$line"
-        at=$((at + 1))
-    done <"$2"
-    is "$lost" "" "$1"
+    is "$(awk '
+        function fits(line, pattern, part, n, i, at) { # its parts between … stand in the line, in their order
+            n = split(pattern, part, "…")
+            if (n == 1) return line == pattern
+            if (index(line, part[1]) != (part[1] != "")) return 0
+            line = substr(line, length(part[1]) + 1)
+            for (i = 2; i < n; i++) {
+                if (!(at = index(line, part[i])) && part[i] != "") return 0
+                line = substr(line, at + length(part[i]))
+            }
+            return length(line) >= length(part[n]) && substr(line, length(line) - length(part[n]) + 1) == part[n]
+        }
+        NR == FNR { want[++n] = $0; next }
+        done < n && fits($0, want[done + 1]) { done++ }
+        END { while (done < n) print want[++done] }' "$2" "$T/said")" "" "$1"
 }
 n=0
 while IFS= read -r line; do

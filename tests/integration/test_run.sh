@@ -58,18 +58,6 @@ ok "$([ -e "$T/event-0005.json" ]; echo $?)" "it writes events"
 exits 0 "each of which validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/event.json" "$T"/event-*.json
 mapfile -t events < <(jq -r .event "$F/events.jsonl" | sort -u)
 exits 0 "and is explained" "$REPERF" explain "${events[@]}"
-if /usr/bin/python3 -c 'import prometheus_client.openmetrics.parser' 2>/dev/null; then
-    got=$(/usr/bin/python3 -c '
-import sys
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
-f = {m.name: m for m in read(open(sys.argv[1]).read())}
-print("%g %g" % (sum(s.value for s in f["reperf_throughput_items_per_second"].samples),
-      [s.value for s in f["reperf_repeats"].samples if s.labels["state"] == "counted"][0]))' "$F/metrics.prom")
-    is "$got" "24 3" "metrics.prom is OpenMetrics by prometheus_client, three repeats of 8 samples/s"
-else
-    skip "metrics.prom by prometheus_client" "python3-prometheus-client is not here"
-fi
-is "$(tail -n 1 "$F/metrics.prom")" "# EOF" "metrics.prom is whole"
 for n in 1 2 3; do
     "$T/fake/train.sh" x >"$T/expected.log"
     cmp -s "$T/expected.log" "$F/evidence/logs/raw/$CASE/repeat-$n.log"

@@ -62,22 +62,6 @@ exits 2 "an option of another verb" store ls --dry-run
 exits 2 "somebody else's folder is not made a store" env REPERF_STORE="$W" "$REPERF" store ls
 like "$(cat "$T/err")" 'expected an empty folder or a store' "and it says why"
 
-# --- hand-made image of another tool ---
-if command -v skopeo >/dev/null; then
-    I="$T/image"
-    mkdir -p "$I" && (
-        cd "$I" && echo layer >file && tar -cf layer.tar file && diff=$(hex layer.tar) &&
-            printf '{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":["sha256:%s"]},"config":{}}' "$diff" >config.json &&
-            printf '[{"Config":"config.json","RepoTags":["t:1"],"Layers":["layer.tar"]}]' >manifest.json && tar -cf ../image.tar manifest.json config.json layer.tar
-    )
-    exits 0 "skopeo puts an image into the store" skopeo copy -q "docker-archive:$T/image.tar" "oci:$REPERF_STORE:other"
-    exits 0 "gc without any grace" store gc --grace 0
-    exits 0 "keeps it: skopeo reads it" skopeo inspect --raw "oci:$REPERF_STORE:other"
-    exits 0 "and all of its blobs" skopeo copy -q "oci:$REPERF_STORE:other" "dir:$T/image-again"
-else
-    skip "an image of another tool" "skopeo is not here"
-fi
-
 # --- gc ---
 exits 0 "drop" store drop file/two --json
 valid "its document is valid"

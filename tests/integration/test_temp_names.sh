@@ -55,7 +55,7 @@ mkdir "$REPERF_STATE/reperf-tmp-abcdef" && touch "$REPERF_STATE/reperf-tmp-abcde
 exits 0 "store gc" "$REPERF" store gc
 swept "files on their way to nodes, and what an archive unpacked for a command that has ended: store gc"
 id=$(basename "$(run_folder)")
-touch "$(run_folder)/metrics.prom.reperf-tmp-abcdef"
+touch "$(run_folder)/cancel.reperf-tmp-abcdef"
 exits 0 "store gc" "$REPERF" store gc
 swept "a file of a run that is over: store gc"
 

@@ -62,31 +62,31 @@ replays() { # NAME COMMAND...
     same eager replay "$name, amp, fused: played back on four streams is launched on one, bit for bit"
     is "$(grep -o '"skipped":false' "$T/replay.out" | wc -l):$(losses "$T/replay.out" | sort -u | wc -l)" 3:3 "$name: three steps that all change something"
 }
-images=("$EMU" --device cuda --precision amp --steps 3 --no-tune --nondeterministic)
-hrnet=("${images[@]}" --model hrnet_w18 --image 32 --batch 4 --lr 0.001 --loss-scale 1)
-if in_test_all "ResNet-50 and DeepLabV3+ played back, amp, fused"; then # each kernel of theirs: test_models; replay: HRNet here, DeepLabV3+ in test_steps
+if in_test_all "networks of images played back, amp, fused; plans kept"; then
+    images=("$EMU" --device cuda --precision amp --steps 3 --no-tune --nondeterministic)
+    hrnet=("${images[@]}" --model hrnet_w18 --image 32 --batch 4 --lr 0.001 --loss-scale 1)
     replays resnet50 "${images[@]}" --model resnet50 --image 32 --batch 4 --lr 0.001 --loss-scale 1
     replays deeplabv3p "${images[@]}" --model deeplabv3p --image 16 --batch 2 --lr 0.0001 --loss-scale 0.0625
-fi
-replays hrnet_w18 "${hrnet[@]}" # what follows looks at this one
-like "$(head -n 1 "$T/replay.out")" '"conv_stats":[1-9][0-9]*,"norm_conv":[1-9][0-9]*,"conv_bn_bwd":[1-9]' "convolutions and batch norms are fused"
-trains plain "${hrnet[@]}" --no-fuse --steps 1
-like "$(head -n 1 "$T/plain.out")" '"fused":\{"upsample_loss":0,"bn_add":0,"mask":0,"conv_stats":0,"norm_conv":0,"conv_bn_bwd":0,"bn_pair":0,"drop_add_norm":0\}' "--no-fuse fuses nothing"
-# Half precision rounds to 2^-11; a first loss is one forward pass.
-paste -d: <(losses "$T/replay.out") <(losses "$T/plain.out") | head -n 1 |
-    awk -F: '{ d = $2 - $4; exit !(NF == 4 && d < 2e-3 * $4 && d > -2e-3 * $4) }'
-ok $? "and its first loss is the fused one's within 2e-3"
+    replays hrnet_w18 "${hrnet[@]}" # what follows looks at this one
+    like "$(head -n 1 "$T/replay.out")" '"conv_stats":[1-9][0-9]*,"norm_conv":[1-9][0-9]*,"conv_bn_bwd":[1-9]' "convolutions and batch norms are fused"
+    trains plain "${hrnet[@]}" --no-fuse --steps 1
+    like "$(head -n 1 "$T/plain.out")" '"fused":\{"upsample_loss":0,"bn_add":0,"mask":0,"conv_stats":0,"norm_conv":0,"conv_bn_bwd":0,"bn_pair":0,"drop_add_norm":0\}' "--no-fuse fuses nothing"
+    # Half precision rounds to 2^-11; a first loss is one forward pass.
+    paste -d: <(losses "$T/replay.out") <(losses "$T/plain.out") | head -n 1 |
+        awk -F: '{ d = $2 - $4; exit !(NF == 4 && d < 2e-3 * $4 && d > -2e-3 * $4) }'
+    ok $? "and its first loss is the fused one's within 2e-3"
 
-describe=("$EMU" --device cuda --model hrnet_w18 --image 32 --batch 2 --precision amp --describe --plan-cache "$T/plans")
-exits 0 "fused or plain by time" "${describe[@]}"
-cp "$T/out" "$T/first"
-n_plans=$(find "$T/plans" -name '*.json' | wc -l)
-[ "$n_plans" -gt 20 ]
-ok $? "is kept in the folder of --plan-cache ($n_plans)"
-(cd "$T/plans" && sha256sum -- *.json) >"$T/before"
-exits 0 "and once more" "${describe[@]}"
-cmp -s "$T/first" "$T/out" && (cd "$T/plans" && sha256sum -- *.json) | cmp -s - "$T/before"
-ok $? "is the same choice, not made again"
+    describe=("$EMU" --device cuda --model hrnet_w18 --image 32 --batch 2 --precision amp --describe --plan-cache "$T/plans")
+    exits 0 "fused or plain by time" "${describe[@]}"
+    cp "$T/out" "$T/first"
+    n_plans=$(find "$T/plans" -name '*.json' | wc -l)
+    [ "$n_plans" -gt 20 ]
+    ok $? "is kept in the folder of --plan-cache ($n_plans)"
+    (cd "$T/plans" && sha256sum -- *.json) >"$T/before"
+    exits 0 "and once more" "${describe[@]}"
+    cmp -s "$T/first" "$T/out" && (cd "$T/plans" && sha256sum -- *.json) | cmp -s - "$T/before"
+    ok $? "is the same choice, not made again"
+fi
 
 # --- packed data ---
 if [ -x "$B/reperf-pack" ]; then
@@ -106,27 +106,28 @@ if [ -x "$B/reperf-pack" ]; then
     exits 5 "a damaged shard" "${packed[@]}" --steps 4
     is "$(grep -c run_stop "$T/out")" 0 "is not trained on"
 
-    dataset="$ROOT/datasets/cityscapes/dataset.json"
-    mkdir "$T/streets"
-    { "$B/reperf-pack" synth --dataset "$dataset" --out "$T/cityscapes" --samples train=4 --samples val=3 && tar xf "$T/cityscapes/cityscapes.tar" -C "$T/streets" &&
-        "$B/reperf-pack" pack --dataset "$dataset" --tree "$T/streets" --synthetic --split train --out "$T/segments"; } >"$T/out" 2>&1
-    ok $? "packed synthetic Cityscapes"
-    # With two samples batch norms of two values turn a rounding of either into 3e-4 of the loss; four leave 2e-6 of it.
-    packed=("$EMU" --device cuda --model hrnet_w18 --image 32 --batch 4 --lr 0.001 --no-tune --data "$T/segments")
-    if in_test_all "packed images played back"; then # what is played back writes no images: they are brought beside it
+    if in_test_all "packed images on a device"; then
+        dataset="$ROOT/datasets/cityscapes/dataset.json"
+        mkdir "$T/streets"
+        { "$B/reperf-pack" synth --dataset "$dataset" --out "$T/cityscapes" --samples train=4 --samples val=3 && tar xf "$T/cityscapes/cityscapes.tar" -C "$T/streets" &&
+            "$B/reperf-pack" pack --dataset "$dataset" --tree "$T/streets" --synthetic --split train --out "$T/segments"; } >"$T/out" 2>&1
+        ok $? "packed synthetic Cityscapes"
+        # With two samples batch norms of two values turn a rounding of either into 3e-4 of the loss; four leave 2e-6 of it.
+        packed=("$EMU" --device cuda --model hrnet_w18 --image 32 --batch 4 --lr 0.001 --no-tune --data "$T/segments")
+        # What is played back writes no images: they are brought beside it.
         REPERF_EMU_SEED=5 trains eager "${packed[@]}" --steps 3 "${plainly[@]}" --workers 1
         REPERF_EMU_SEED=6 trains replay "${packed[@]}" --steps 3
         same eager replay "packed images: the same bits, played back"
+        REPERF_EMU_SEED=5 trains eager "${packed[@]}" --steps 1 "${plainly[@]}" --workers 1
+        REPERF_EMU_SEED=6 trains replay "${packed[@]}" --steps 1
+        same eager replay "packed images, made ready on the device: the same bits for any number of threads, streams and however far ahead"
+        like "$(head -n 1 "$T/replay.out")" '"augment":"scale-crop","augment_on":"device",' "run_start says that they are"
+        trains host "$EMU" --model hrnet_w18 --image 32 --batch 4 --lr 0.001 --data "$T/segments" --steps 1
+        like "$(head -n 1 "$T/host.out")" '"augment":"scale-crop","augment_on":"host",' "on a CPU the host does it"
+        paste -d: <(losses "$T/replay.out") <(losses "$T/host.out") | head -n 1 |
+            awk -F: '{ d = $2 - $4; exit !(NF == 4 && d < 1e-4 * $4 && d > -1e-4 * $4) }'
+        ok $? "and its first loss is the device's within 1e-4"
     fi
-    REPERF_EMU_SEED=5 trains eager "${packed[@]}" --steps 1 "${plainly[@]}" --workers 1
-    REPERF_EMU_SEED=6 trains replay "${packed[@]}" --steps 1
-    same eager replay "packed images, made ready on the device: the same bits for any number of threads, streams and however far ahead"
-    like "$(head -n 1 "$T/replay.out")" '"augment":"scale-crop","augment_on":"device",' "run_start says that they are"
-    trains host "$EMU" --model hrnet_w18 --image 32 --batch 4 --lr 0.001 --data "$T/segments" --steps 1
-    like "$(head -n 1 "$T/host.out")" '"augment":"scale-crop","augment_on":"host",' "on a CPU the host does it"
-    paste -d: <(losses "$T/replay.out") <(losses "$T/host.out") | head -n 1 |
-        awk -F: '{ d = $2 - $4; exit !(NF == 4 && d < 1e-4 * $4 && d > -1e-4 * $4) }'
-    ok $? "and its first loss is the device's within 1e-4"
 else
     skip "packed data on a device" "reperf-pack is not built"
 fi

@@ -49,28 +49,22 @@ words_losses=$(of loss "$T/out.0")
 like "$(head -n 1 "$T/out.0")" '"ranks":2,"rank":0,"global_batch":2,"comm":"nccl",.*"gradient_bytes":[1-9]' "run_start says what the job is"
 # The loss scale is decided on each device from sums that are the same everywhere. Issue 5: 2e-3 in FP16.
 same_as_one "BERT, amp" 2 2 2e-3 "${words[@]}" --steps 3 --precision amp --loss-scale dynamic
-# Batch norm over all ranks, with the calls of fused networks and with plain ones: a mean over ranks is joined from other numbers than a
-# sum over one batch, and the first loss shows it before rounding is multiplied by an update.
-if in_test_all "ResNet-50 as two ranks with batch norm over both"; then # batch norm over both: HRNet below
-    same_as_one "ResNet-50, batch norm over the ranks" 2 4 1e-5 --model resnet50 --image 40 --lr 1e-4 --data synthetic-fresh --sync-bn --steps 1
-fi
-
 # The sums of two micro-batches are sent once.
 same_as_one "BERT, two micro-batches a step" 2 2 1e-5 "${words[@]}" --steps 3 --accumulate 2
 like "$(head -n 1 "$T/out.0")" '"global_batch":4,.*"accumulate":2' "each of as many samples"
-# Half precision: Issue 5's 2e-3 again. One step of each, for the reason given above.
-streets=(--lr 1e-4 --data synthetic-fresh --sync-bn --steps 1)
-if in_test_all "HRNet-W18 as two ranks in half precision"; then # in single precision below; BERT in half above
+# Batch norm over all ranks, with the calls of fused networks and with plain ones: a mean over ranks is joined from other numbers than a
+# sum over one batch, and the first loss shows it before rounding is multiplied by an update. One step of each, and half precision as above.
+if in_test_all "networks of images as two ranks with batch norm over both"; then # its sums over ranks: test_emu_nccl; as processes: test_wl_dist.sh
+    streets=(--lr 1e-4 --data synthetic-fresh --sync-bn --steps 1)
+    same_as_one "ResNet-50, batch norm over the ranks" 2 4 1e-5 --model resnet50 --image 40 "${streets[@]}"
     same_as_one "HRNet-W18, batch norm over the ranks, amp" 2 4 2e-3 --model hrnet_w18 --image 32 --precision amp --loss-scale 1 "${streets[@]}"
-fi
-if in_test_all "DeepLabV3+ as two ranks with batch norm over both"; then # what it has beside HRNet knows nothing of ranks
     same_as_one "DeepLabV3+, batch norm over the ranks" 2 4 1e-5 --model deeplabv3p --image 16 "${streets[@]}"
+    same_as_one "HRNet-W18, batch norm over the ranks" 2 4 1e-5 --model hrnet_w18 --image 32 "${streets[@]}"
+    synced=$(of loss "$T/out.0")
+    job 2 --model hrnet_w18 --image 32 "${streets[@]:0:4}" --steps 1 --batch 2
+    ! close "$(of loss "$T/out.0")" "$synced" 1e-4
+    ok $? "which is not what each rank's own batch norm gives: $(of loss "$T/out.0")"
 fi
-same_as_one "HRNet-W18, batch norm over the ranks" 2 4 1e-5 --model hrnet_w18 --image 32 "${streets[@]}"
-synced=$(of loss "$T/out.0")
-job 2 --model hrnet_w18 --image 32 "${streets[@]:0:4}" --steps 1 --batch 2
-! close "$(of loss "$T/out.0")" "$synced" 1e-4
-ok $? "which is not what each rank's own batch norm gives: $(of loss "$T/out.0")"
 
 # --- whose plans they take --------------------------------------------------------------------------
 # Timing takes seconds here, more than the rendezvous may: rank 1, which has plans of its own, joins before and takes rank 0's.

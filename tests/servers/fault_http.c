@@ -17,7 +17,7 @@
    garbage  no header at all                     gone     404        login  401        gzip  Content-Encoding: gzip
    toll     407, as a proxy's
    limit    503 beyond NUMBER connections        rate     NUMBER bytes a second and connection, few of them under way
-   part     at most NUMBER bytes of a range      ifrange  the whole to any If-Range */
+   part     at most NUMBER bytes of a range */
 #include "base/base.h"
 
 #include <arpa/inet.h>
@@ -53,7 +53,7 @@ struct server {
 struct asked {
     char fault[32];
     uint64_t number;
-    bool has_range, has_if_range;
+    bool has_range;
     uint64_t first, last;
     uint64_t request_idx; /* of all, from 0 */
 };
@@ -246,7 +246,7 @@ static bool ignores_range(const struct asked *asked)
             return true;
         }
     }
-    return is_fault(asked, "ifrange") && asked->has_if_range;
+    return false;
 }
 
 static int answer_file(const struct server *server, int client, struct asked *asked)
@@ -333,7 +333,6 @@ static void read_request(const char *request, struct asked *asked)
     at += 1 + len;
     at += *at == '/';
     asked->number = number_at(&at);
-    asked->has_if_range = strcasestr(request, "\r\nIf-Range:") != NULL;
     if (range) {
         range += strlen("\r\nRange: bytes=");
         asked->has_range = true;

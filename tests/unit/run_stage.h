@@ -57,6 +57,7 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
     struct inventory *inventory = make_inventory(arena);
     const char *const globs[] = {glob};
     struct planner_opts opts = {.profile = PROFILE_SMOKE,
+                                .root = ".",
                                 .repeats = repeats,
                                 .inventory = inventory,
                                 .globs = globs,
@@ -124,7 +125,6 @@ static void set_up(struct stage *stage, const char *folder, const char *glob, in
     r->dir.folder = folder;
     r->dir.evidence = r->frozen.folder;
     r->dir.journal = fs_join(&stage->arena, folder, "journal.jsonl");
-    r->dir.metrics = fs_join(&stage->arena, folder, "metrics.prom");
     loop_init(&r->loop, stage->opts.clock);
     assert_int_equal(
         journal_open(&r->journal, &stage->arena, r->dir.journal, clock_system(), &records, &err),

@@ -258,3 +258,29 @@ TEST(test_a_failure_sticks)
     assert_string_equal(again.msg, err.msg);
     cuda_release(&c.bed.cuda);
 }
+
+/* Layer norm's backward pass has as many blocks as the driver says run at once: one where it does not say, and no more than few rows fill. */
+TEST(the_grid_follows_the_stated_occupancy)
+{
+    static const struct {
+        const char *stated;
+        int64_t rows, n_blocks;
+    } ROWS[] = {{"2", 96 * 128, 2 * 132},
+                {"3", 96 * 128, 3 * 132},
+                {"1", 96 * 128, 132},
+                {"0", 96 * 128, 132},
+                {"3", 33, 3}};
+    const struct cuda large = {.n_multiprocessors = 132};
+    for (EACH(row, ROWS)) {
+        for (int is_half = 0; is_half < 2; is_half++) {
+            const struct kernel_args args = {
+                .id = K_LAYER_NORM_BWD,
+                .dtype = is_half ? DT_F16 : DT_F32,
+                .geom.layer_norm = {.rows = row->rows, .c = 768, .eps = 1e-12}};
+            assert_int_equal(setenv("REPERF_EMU_OCCUPANCY", row->stated, 1), 0);
+            assert_int_equal(cuda_layer_norm_workspace(&large, &args),
+                             row->n_blocks * 2 * 768 * (int64_t)sizeof(float));
+            assert_int_equal(unsetenv("REPERF_EMU_OCCUPANCY"), 0);
+        }
+    }
+}

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The optimiser on the device against that of the CPU, which computes in double on the same types, in the emulator: several updates in
    a row, parameters of each kind, overflows, micro-batches. */
-#include "emu_kernel.h"
+#include "unit.h"
 
+#include <math.h>
+
+#include "backend_cpu/cpu.h"
 #include "backend_cuda/optim_cuda.h"
+#include "base/rng.h"
+#include "core/half.h"
+#include "emu_unit.h"
 
 /* Relative norm of a segment: a few roundings of 6e-8, and in a segment of one element a sum may cancel to a hundredth of its terms. */
 #define TOLERANCE_WIDE 1e-5
@@ -78,14 +84,6 @@ static void fill_segments(struct fixture *f)
 static void *arena(void)
 {
     return xcalloc(ARENA_BYTES, 1);
-}
-
-static void *device_copy(const void *host, size_t bytes)
-{
-    void *ptr = NULL;
-    OK(cudaMalloc(&ptr, bytes));
-    OK(cudaMemcpy(ptr, host, bytes, cudaMemcpyHostToDevice));
-    return ptr;
 }
 
 static void fixture_open(struct fixture *f, const struct opt_rule *rule)

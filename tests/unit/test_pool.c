@@ -51,6 +51,43 @@ TEST(every_job_gives_its_own_result)
     }
 }
 
+static atomic_bool was_released;
+
+static void release(void *arg)
+{
+    free(arg);
+    atomic_store(&was_released, true);
+}
+
+TEST(a_task_that_is_left_behind_ends_by_itself)
+{
+    struct loop loop;
+    struct task *done = NULL;
+    struct task *hangs = NULL;
+    struct square *arg = xcalloc(1, sizeof(*arg));
+    loop_init(&loop, clock_system());
+    arg->value = 12;
+    PASSES(task_start(&loop, &(struct task_spec){square, arg, release}, &done, ERR));
+    PASSES(task_start(&loop, &(struct task_spec){until_cancelled, xcalloc(1, 1), release}, &hangs,
+                      ERR));
+    while (task_result(done, ERR) == 0) {
+        PASSES(loop_once(&loop, 10 * NS_PER_S, ERR));
+    }
+    assert_int_equal(task_result(done, ERR), 1);
+    assert_int_equal(arg->value, 144);
+    assert_int_equal(task_result(hangs, ERR), 0);
+    task_leave(done, &loop);
+    while (!atomic_load(&was_released)) {
+        usleep(100);
+    }
+    atomic_store(&was_released, false);
+    task_leave(hangs, &loop);
+    while (!atomic_load(&was_released)) {
+        usleep(100);
+    }
+    loop_release(&loop);
+}
+
 TEST(the_end_of_a_job_ends_the_loops_wait)
 {
     CLEANUP(pool) struct pool *pool = NULL;

@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "prep/hdf5.h"
-#include "prep/meta_mat.h"
 #include "prep/tfrecord.h"
 #include "prep/tree_source.h"
 #include "scratch.h"
@@ -154,31 +153,6 @@ TEST(hdf5_comes_back)
     }
     free(bytes);
     free(second);
-}
-
-TEST(meta_mat_comes_back)
-{
-    struct meta_synset synsets[3] = {
-        {2, STR_LIT("n02")}, {1, STR_LIT("n0100")}, {1001, STR_LIT("n09")}};
-    const struct meta_mat meta = {synsets, 3};
-    struct meta_mat again;
-    uint8_t *bytes = NULL;
-    size_t len = 0;
-    PASSES(meta_mat_make(&meta, &bytes, &len, ERR));
-    PASSES(meta_mat_parse(&scratch_arena, (struct str){(const char *)bytes, len}, &again, ERR));
-    assert_int_equal(again.n, 3);
-    for (size_t idx = 0; idx < 3; idx++) {
-        assert_int_equal(again.synsets[idx].number, synsets[idx].number);
-        assert_true(str_eq(again.synsets[idx].wnid, synsets[idx].wnid));
-    }
-    for (size_t cut = 0; cut < len; cut++) {
-        struct err fault = {0};
-        assert_int_equal(
-            meta_mat_parse(&scratch_arena, (struct str){(const char *)bytes, cut}, &again, &fault),
-            -1);
-        assert_int_equal(fault.code, ERR_INTEGRITY);
-    }
-    free(bytes);
 }
 
 #define HEX_A "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

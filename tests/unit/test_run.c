@@ -195,6 +195,7 @@ TEST(too_many_pins_are_an_error)
     struct stack *stack = arena_new(ARENA, struct stack);
     *stack = *c->stack;
     stack->framework = STR_LIT("other");
+    stack->image = STR_LIT("pulled"); /* not built: without a digest it is a missing pin */
     stack->image_digest = STR_EMPTY;
     c->stack = stack;
     report.stacks = stack;

@@ -79,11 +79,11 @@ TEST(test_answer_fields)
 
 static const char *is_dashed(const char *host, const char *user)
 {
-    struct ssh_plan plan;
+    struct ssh_plan *plan = NULL;
     struct err err = {0};
     const struct ssh_plan_opts opts = {.host = host, .user = user};
-    int result = ssh_plan_init(&plan, &opts, &err);
-    ssh_plan_release(&plan);
+    int result = ssh_plan_new(&opts, &plan, &err);
+    ssh_plan_drop(plan);
     return result < 0 && err.code == ERR_USAGE && strstr(err.msg, "begins with") ? "refused" : "";
 }
 

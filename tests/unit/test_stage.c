@@ -3,15 +3,10 @@
    this test's folder). Real sshds: tests/integration/test_stage.sh. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "codec/digest.h"
-#include "codec/relay.h"
 #include "fleet/stage.h"
 #include "scratch.h"
 #include "tests/servers/built_node.h"
@@ -119,6 +114,7 @@ TEST_IN_SCRATCH(hands_a_folder_on)
 {
     CLEANUP(cluster) struct cluster c;
     struct stage_report report;
+    struct fs_names names;
     const char *source = below(*state, "source");
     struct stat info;
     make_tree(source);
@@ -142,7 +138,8 @@ TEST_IN_SCRATCH(hands_a_folder_on)
         assert_same(items[1].source, node->paths[1]);
         assert_int_equal(stat(node->paths[1], &info), 0);
         assert_int_equal(info.st_mode & 0777, 0755);
-        assert_false(fs_exists(below(node->paths[0], RELAY_FOLDER)));
+        PASSES(fs_list(&scratch_arena, node->paths[0], &names, ERR));
+        assert_int_equal(names.n, 2); /* deep, empty: nothing temporary */
     }
     /* Once through the head's own line, not four times. */
     assert_true(report.head_bytes == report.total_bytes);
@@ -188,51 +185,6 @@ TEST_IN_SCRATCH(shared_folders_are_not_copied)
     assert_same(below(source, "deep/er/big"), below(report.nodes[3].paths[0], "deep/er/big"));
 }
 
-static const char *partial_of(const char *folder, const char *node, const char *source)
-{
-    struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
-    char *root = arena_printf(&scratch_arena, "%s/%s/data/" RELAY_FOLDER, folder, node);
-    PASSES(digest_file(source, DIGEST_SHA256, &value, ERR));
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    PASSES(fs_mkdir_p(root, ERR));
-    return below(root, hex);
-}
-
-TEST_IN_SCRATCH(goes_on_with_what_a_broken_one_left)
-{
-    CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
-    const char *source = below(*state, "big");
-    struct str whole;
-    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/big"};
-    write_bytes(source, BIG_BYTES, 3);
-    whole = scratch_read(source);
-    cluster_open(&c, *state, 2);
-    scratch_write(partial_of(*state, "n1", source), str_sub(whole, 0, 4000000));
-    scratch_write(partial_of(*state, "n2", source), str_sub(whole, 0, 3000000));
-    assert_int_equal(stage(&c, &item, 1, &report), 0);
-    assert_true(report.head_bytes == BIG_BYTES - 3000000);
-    assert_same(source, report.nodes[0].paths[0]);
-    assert_same(source, report.nodes[1].paths[0]);
-}
-
-TEST_IN_SCRATCH(a_damaged_partial_comes_again)
-{
-    CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
-    const char *source = below(*state, "big");
-    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/big"};
-    write_bytes(source, BIG_BYTES, 3);
-    cluster_open(&c, *state, 3);
-    write_bytes(partial_of(*state, "n2", source), 2000000, 77); /* not the file's bytes */
-    assert_int_equal(stage(&c, &item, 1, &report), 0);
-    assert_true(report.head_bytes == 2 * (uint64_t)BIG_BYTES);
-    for (size_t idx = 0; idx < 3; idx++) {
-        assert_same(source, report.nodes[idx].paths[0]);
-    }
-}
-
 TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
 {
     CLEANUP(cluster) struct cluster c;
@@ -247,6 +199,31 @@ TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
     cluster_open(&c, *state, 1);
     FAILS(stage_items(&c.arena, &c.fleet, &c.opts, (struct stage_list){&item, 1}, &report, ERR),
           ERR_INTEGRITY);
+}
+
+static void change_source(void *ctx, uint64_t bytes_done UNUSED, uint64_t bytes_total UNUSED)
+{
+    write_bytes(ctx, 100000, 4);
+}
+
+/* Its digest was taken before. It is sent twice, and never gets its name. */
+TEST_IN_SCRATCH(a_file_that_changes_meanwhile_is_no_file_there)
+{
+    CLEANUP(cluster) struct cluster c;
+    struct stage_report report;
+    char *source = fs_join(&scratch_arena, *state, "f");
+    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/f"};
+    struct fs_names names;
+    write_bytes(source, 100000, 3);
+    cluster_open(&c, *state, 2);
+    c.opts.on_progress = change_source;
+    c.opts.progress_ctx = source;
+    assert_int_equal(stage(&c, &item, 1, &report), 2);
+    assert_int_equal(c.fleet.nodes[0].err.code, ERR_INTEGRITY);
+    assert_int_equal(c.fleet.nodes[1].err.code, ERR_INTEGRITY);
+    assert_true(report.head_bytes == 300000);
+    PASSES(fs_list(&scratch_arena, below(*state, "n1/data"), &names, ERR));
+    assert_int_equal(names.n, 0);
 }
 
 /* A node that cannot be written to fails alone, and is named. */
@@ -330,26 +307,6 @@ TEST_IN_SCRATCH(a_node_that_nobody_connects_to_is_served_by_ssh)
     }
     assert_int_equal(stage(&c, &item, 1, &report), 0);
     assert_true(report.head_bytes == 0);
-}
-
-/* What another staging writes in the same folder cannot be resumed: the file is sent whole. */
-TEST_IN_SCRATCH(a_partial_that_another_writes_is_left_to_it)
-{
-    CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
-    const char *source = below(*state, "big");
-    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/big"};
-    write_bytes(source, BIG_BYTES, 3);
-    struct str whole = scratch_read(source);
-    cluster_open(&c, *state, 1);
-    c.specs[0].address = STR_LIT("no-such-host.invalid");
-    scratch_write(partial_of(*state, "n1", source), str_sub(whole, 0, 1000000));
-    CLEANUP(fd) int fd = open(below(*state, "n1/data/" RELAY_FOLDER), O_RDONLY | O_CLOEXEC);
-    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
-    assert_int_equal(stage(&c, &item, 1, &report), 0);
-    assert_int_equal(report.nodes[0].way, STAGE_SSH);
-    assert_true(report.head_bytes == BIG_BYTES);
-    assert_same(source, report.nodes[0].paths[0]);
 }
 
 /* The rest of a stream is not sent to a relay that has ended: no more than what it may still have read. */

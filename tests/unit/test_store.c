@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "codec/json.h"
 #include "tests/unit/scratch.h"
 
 #define N_CHILDREN   4
@@ -46,24 +45,12 @@ static mode_t mode_of(const char *path)
 
 /* ---- opening ---- */
 
-TEST_IN_SCRATCH(test_open_makes_an_image_layout)
+TEST_IN_SCRATCH(test_open_makes_a_store)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
     struct store store = open_store(in_folder(state, "a/b/store"));
-    struct json root, list;
-    size_t n = 1;
-    PASSES(json_read_file(store_path(&store, "index.json"), &doc, ERR));
-    root = json_root(&doc);
-    PASSES(json_member(&root, "manifests", &list, ERR));
-    PASSES(json_expect_array(&list, 0, &n, ERR));
-    assert_true(str_eq_z(scratch_read(store_path(&store, "oci-layout")),
-                         "{\"imageLayoutVersion\":\"1.0.0\"}"));
     assert_true(fs_is_dir(store_path(&store, "blobs/sha256")));
-    /* Existing files stay as they are. */
-    scratch_write(store_path(&store, "index.json"), STR_LIT("{\"mine\":1}"));
     store_close(&store);
     store = open_store(in_folder(state, "a/b/store"));
-    assert_true(str_eq_z(scratch_read(store_path(&store, "index.json")), "{\"mine\":1}"));
     store_close(&store);
 }
 
@@ -74,12 +61,6 @@ TEST_IN_SCRATCH(test_open_refuses_other_folders)
     FAILS(store_open(&scratch_arena, *state, &store, ERR), ERR_USAGE);
     SAYS("thesis.tex");
     assert_false(fs_exists(in_folder(state, "blobs")));
-    /* An image layout of another tool is fine; one of another version is not. */
-    write_file(state, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
-    store = open_store(*state);
-    store_close(&store);
-    write_file(state, "oci-layout", "{\"imageLayoutVersion\":\"2.0.0\"}");
-    FAILS(store_open(&scratch_arena, *state, &store, ERR), ERR_MANIFEST);
 }
 
 /* ---- blobs ---- */

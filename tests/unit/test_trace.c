@@ -30,7 +30,7 @@ struct made {
     struct series series[2];
     struct fact facts[1];
     struct measurement m;
-    const struct measurement *ms[3];
+    struct audit_log read[3], *logs[3];
     struct log_ref refs[3];
     struct report_case of_case;
     struct cell cell;
@@ -48,7 +48,7 @@ static struct trace how_by(struct made *made, const char *rule)
     struct json root = json_root(&doc);
     format_release(made->format);
     PASSES(format_read(&root, &made->arena, &made->format, ERR));
-    made->bound = (struct bound_cell){.format = made->format};
+    made->bound = (struct bound_cell){.format = made->format, .logs = made->logs};
     made->audit.bound = &made->bound;
     made->audit.by = format_rule(made->format, made->audit.rule);
     trace_of(&made->arena, &made->audit, &how);
@@ -86,8 +86,9 @@ static void make(struct made *made)
     made->of_case = (struct report_case){
         .format = STR_LIT("t"), .gpus = 8, .nodes = 2, .gpus_per_node = 4, .batch_per_gpu = 4};
     made->cell = (struct cell){.published = 3, .decimals = 1};
-    for (size_t idx = 0; idx < ARRAY_LEN(made->ms); idx++) {
-        made->ms[idx] = &made->m;
+    for (size_t idx = 0; idx < ARRAY_LEN(made->logs); idx++) {
+        made->read[idx].measurement = &made->m;
+        made->logs[idx] = &made->read[idx];
     }
     made->audit = (struct cell_audit){.of_case = &made->of_case,
                                       .cell = &made->cell,
@@ -95,8 +96,7 @@ static void make(struct made *made)
                                       .rule = STR_LIT("t/r"),
                                       .rounding = STR_LIT("nearest"),
                                       .logs = made->refs,
-                                      .n_logs = 1,
-                                      .measurements = made->ms};
+                                      .n_logs = 1};
 }
 
 static void unmake(struct made *made)
@@ -216,7 +216,7 @@ TEST(a_log_without_a_number_says_why)
     assert_true(str_starts(how.logs[0].why, STR_LIT("rule t/r")));
     assert_int_equal(how.logs[0].steps.n, 0);
     assert_int_equal(how.steps.n, 0);
-    made.ms[0] = NULL;
+    made.read[0].measurement = NULL;
     how = how_by(&made, IPS "'mean'");
     assert_true(str_eq_z(how.logs[0].why, "the log is missing"));
     made.audit.note = STR_LIT("kept elsewhere");

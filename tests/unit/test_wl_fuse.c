@@ -144,8 +144,9 @@ static void build_small(struct fixture *f)
                           &(struct loss_opts){.label_smoothing = 0.1, .ignore_label = 255});
     int aux = graph_conv(
         graph, twice, &(struct conv_opts){.name = "aux", .out_channels = 4, .kernel = 3, .pad = 1});
-    (void)graph_loss(graph, upsampled(f, aux, 11, 10), labels,
-                     &(struct loss_opts){.ignore_label = 255, .weight = 0.4});
+    aux = graph_upsample(graph, aux,
+                         &(struct upsample_opts){.height = 11, .width = 10, .is_aligned = true});
+    (void)graph_loss(graph, aux, labels, &(struct loss_opts){.ignore_label = 255, .weight = 0.4});
     graph_output(graph, "loss", loss);
 }
 
@@ -236,6 +237,24 @@ TEST(any_set_of_patterns_gives_the_same)
     /* Two batch norms are added at once where the addition and the statistics are fused and no mask needs the second one. */
     assert_int_equal(n_paired, 8);
     fixture_release(&plain);
+}
+
+/* Where no pixel has a label, the loss and what it makes of the logits are 0 and no NaN. */
+TEST(no_label_is_no_loss)
+{
+    const struct fuse_policy all = fuse_supported(&EVERYTHING);
+    int64_t labels[3 * 11 * 10];
+    struct fixture f;
+    small_net(&f, &all, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
+        labels[i] = 255;
+    }
+    net_write(&f.net, graph_find(f.graph, "labels"), labels);
+    assert_true(loss_now(&f) == 0.0);
+    for (int i = 0; i < f.graph->n_params; i++) {
+        assert_true(norm_of_value(&f, f.graph->values[f.graph->params[i]].grad) == 0.0);
+    }
+    fixture_release(&f);
 }
 
 TEST(every_pattern_is_there)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several streams on a CPU: every order that streams and events allow gives exactly the bits of one stream, in the memory that was planned
-   for it. */
+/* Several streams on a CPU: the calls in the order and memory that were planned for them give exactly the bits of one stream; the schedule. */
 #include "wl_fixture.h"
 
 #include "graph/streams.h"
@@ -59,114 +58,6 @@ static void fill(struct fixture *f, const struct model *model)
     }
 }
 
-/* ---- any allowed order ---- */
-
-/* The streams as queues. A stream's next call may run once the events it waits for are recorded: of an event the last recording before
-   the wait in the order of the list. */
-struct player {
-    const struct net *net;
-    int *waits_for; /* (calls, CALL_WAITS_MAX): call, or NO_VALUE */
-    bool *is_done;  /* (calls) */
-    int next[GRAPH_STREAMS_MAX];
-    struct rng rng;
-};
-
-static void resolve_events(struct player *player)
-{
-    const struct graph *graph = player->net->graph;
-    int recorded[EVENTS];
-    for (int i = 0; i < graph->n_calls; i++) {
-        const struct call *call = &graph->calls[i];
-        for (int w = 0; w < CALL_WAITS_MAX; w++) {
-            player->waits_for[i * CALL_WAITS_MAX + w] =
-                w < call->n_waits ? recorded[call->waits[w]] : NO_VALUE;
-        }
-        if (call->is_recorded) {
-            recorded[call->event] = i;
-        }
-    }
-}
-
-static int next_on(const struct player *player, int stream, int from)
-{
-    const struct graph *graph = player->net->graph;
-    for (int i = from; i < graph->n_calls; i++) {
-        if (graph->calls[i].args.stream == stream) {
-            return i;
-        }
-    }
-    return graph->n_calls;
-}
-
-static bool may_run(const struct player *player, int call)
-{
-    if (call >= player->net->graph->n_calls) {
-        return false;
-    }
-    for (int w = 0; w < CALL_WAITS_MAX; w++) {
-        int from = player->waits_for[call * CALL_WAITS_MAX + w];
-        if (from != NO_VALUE && !player->is_done[from]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Picks a stream that can continue: any, or, as long as possible, the one that is furthest ahead (is_greedy). */
-static int pick_stream(struct player *player, bool is_greedy)
-{
-    int able[GRAPH_STREAMS_MAX];
-    int n = 0;
-    for (int s = 0; s < STREAMS; s++) {
-        if (may_run(player, player->next[s])) {
-            able[n++] = s;
-        }
-    }
-    if (n == 0) {
-        return NO_VALUE;
-    }
-    int best = able[rng_below(&player->rng, (uint64_t)n)];
-    for (int i = 0; i < n && is_greedy; i++) {
-        best = player->next[able[i]] > player->next[best] ? able[i] : best;
-    }
-    return best;
-}
-
-/* How many calls ran before one that precedes them in the list. */
-static int run_in_some_order(struct fixture *f, uint64_t seed, bool is_greedy)
-{
-    const struct graph *graph = f->graph;
-    struct player player = {.net = &f->net,
-                            .waits_for =
-                                xcalloc((size_t)graph->n_calls * CALL_WAITS_MAX, sizeof(int)),
-                            .is_done = xcalloc((size_t)graph->n_calls, sizeof(bool))};
-    int n_early = 0;
-    int n_done = 0;
-    int first_left = 0;
-    rng_init(&player.rng, seed);
-    resolve_events(&player);
-    for (int s = 0; s < STREAMS; s++) {
-        player.next[s] = next_on(&player, s, 0);
-    }
-    for (int s = pick_stream(&player, is_greedy); s != NO_VALUE;
-         s = pick_stream(&player, is_greedy)) {
-        int at = player.next[s];
-        const struct kernel_args *args = &f->net.calls[at].args;
-        f->backend.run[args->id](f->backend.self, args);
-        player.is_done[at] = true;
-        player.next[s] = next_on(&player, s, at + 1);
-        while (first_left < graph->n_calls && player.is_done[first_left]) {
-            first_left++;
-        }
-        n_early += at > first_left;
-        n_done++;
-    }
-    free(player.waits_for);
-    free(player.is_done);
-    assert_int_equal(n_done, graph->n_calls); /* nothing waits for ever */
-    return n_early;
-}
-
 /* Gradients, running statistics, loss, and logits: values have the same numbers in both graphs. */
 static int count_differences(const struct fixture *a, const struct fixture *b)
 {
@@ -194,7 +85,8 @@ static void poison(struct fixture *f, const struct model *model)
     fill(f, model);
 }
 
-TEST(any_order_gives_the_same_bits)
+/* That no order which the events allow may differ: test_wl_plans.c. */
+TEST(calls_in_the_order_of_four_streams_give_the_same_bits)
 {
     static const struct model *const models[] = {&model_hrnet_w18, &model_resnet50};
     for (unsigned i = 0; i < 4; i++) {
@@ -206,37 +98,12 @@ TEST(any_order_gives_the_same_bits)
         net_on(&four, model, STREAMS, i % 2 == 1, &report);
         fill(&one, model);
         (void)loss_now(&one);
-        for (uint64_t order = 0; order < 3; order++) {
-            poison(&four, model);
-            int n_early = run_in_some_order(&four, 17 + order, order == 0);
-            assert_true(n_early > four.graph->n_calls / 8);
-            assert_int_equal(count_differences(&one, &four), 0);
-        }
         poison(&four, model);
-        assert_true(loss_now(&four) == net_loss(&one.net)); /* and in the order of the list */
+        assert_true(loss_now(&four) == net_loss(&one.net));
         assert_int_equal(count_differences(&one, &four), 0);
         fixture_release(&one);
         fixture_release(&four);
     }
-}
-
-/* Without its waits the order matters: the test above could see it. */
-TEST(without_waits_the_bits_differ)
-{
-    struct fixture one;
-    struct fixture four;
-    net_on(&one, &model_hrnet_w18, 1, true, NULL);
-    net_on(&four, &model_hrnet_w18, STREAMS, true, NULL);
-    fill(&one, &model_hrnet_w18);
-    (void)loss_now(&one);
-    for (int i = four.graph->n_calls / 2; i < four.graph->n_calls; i++) {
-        four.graph->calls[i].n_waits = 0;
-    }
-    poison(&four, &model_hrnet_w18);
-    (void)run_in_some_order(&four, 17, true);
-    assert_true(count_differences(&one, &four) > 0);
-    fixture_release(&one);
-    fixture_release(&four);
 }
 
 /* ---- the schedule ---- */

@@ -9,14 +9,14 @@ import traceback
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVERYDAY = [
     ("check_torch.py",),
-    ("check_torch_seg.py", "hrnet_w18"),
-    ("check_torch_seg.py", "deeplabv3p"),
     ("check_torch_bert.py", "bert_tiny"),
-    ("check_torch_inference.py",),
-    # The reports' optimisers.
-    ("check_torch_steps.py", "bert_tiny:adamw:f32", "hrnet_w18:sgd"),
+    ("check_torch_steps.py", "bert_tiny:adamw:f32"),
 ]
 LONG = [
+    ("check_torch_seg.py", "hrnet_w18"),
+    ("check_torch_seg.py", "deeplabv3p"),
+    ("check_torch_inference.py",),
+    ("check_torch_steps.py", "hrnet_w18:sgd"),
     ("check_torch_seg.py", "deeplabv3p_mmseg"),  # wider, and of other names, which test_wl_train.sh holds against a log
     ("check_torch_bert.py", "bert_base"),
     ("check_torch_steps.py", "resnet50:sgd:f32", "hrnet_w18:sgd:f32", "deeplabv3p:sgd"),

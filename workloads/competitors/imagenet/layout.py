@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """layout.py IN OUT [N]: ImageNet as frameworks read it. OUT/train and OUT/val get a folder a class, OUT/train_list.txt and OUT/val_list.txt a line
 "PATH LABEL" an image (labels from 0, by the classes' names in order). Images are linked, never copied. Where the images of IN/val lie in no
-folders, the development kit says of which class each is: that takes scipy. With N, that many training images and none else: of each class, by their
-names, the first N over the number of classes, and of the first classes one more where that leaves a rest."""
+folders, the development kit has the number of each one's class, and classes.txt beside this file its name. With N, that many training images and
+none else: of each class, by their names, the first N over the number of classes, and of the first classes one more where that leaves a rest."""
 import os
 import sys
 
@@ -12,19 +12,10 @@ def folders(path):
     return sorted(name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)))
 
 
-def is_class(synset):
-    """No group of classes. The synthetic kit has classes alone, and no such field."""
-    try:
-        return int(synset["num_children"]) == 0
-    except (KeyError, ValueError):
-        return True
-
-
 def val_by_kit(root, out):
-    from scipy.io import loadmat
     kit = os.path.join(root, "ILSVRC2012_devkit_t12", "data")
-    names = {int(s["ILSVRC2012_ID"]): str(s["WNID"])
-             for s in loadmat(os.path.join(kit, "meta.mat"), squeeze_me=True)["synsets"] if is_class(s)}
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "classes.txt")) as lines:
+        names = [None] + [line.strip() for line in lines if not line.startswith("#")]
     images = sorted(os.listdir(os.path.join(root, "val")))
     with open(os.path.join(kit, "ILSVRC2012_validation_ground_truth.txt")) as lines:
         truth = [names[int(line)] for line in lines]

@@ -4,9 +4,6 @@ import copy
 
 from dress_boot import CLASS, LAYERS, MODULE, NOTHING, RECORD
 
-import scipy_io
-
-
 
 class Version(object):
     """packaging's, of a release: its numbers."""
@@ -74,7 +71,6 @@ class Picture(object):
 TABLE = {
     "scipy": MODULE,
     "scipy.io": MODULE,
-    "scipy.io.loadmat": scipy_io.loadmat,
     "scipy.ndimage": MODULE,
     "scipy.ndimage.*": LAYERS,
     "scipy.ndimage.interpolation": MODULE,
