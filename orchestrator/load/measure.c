@@ -10,20 +10,26 @@
 
 #include <sys/stat.h>
 
-static int parse_all(struct log_reader *reader, struct digest *digest, struct err *err)
+CLEANUP_POINTER(parser, struct parser, parser_free);
+
+/* Window by window: what one holds is digested, and parsed while it is still in the cache. */
+static int parse_all(int fd, const char *path, struct parser *parser, struct digest *digest,
+                     struct err *err)
 {
+    CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
+    size_t len;
     for (;;) {
-        if (log_reader_next(reader, err) < 0) {
+        if (log_read_window(fd, path, window, &len, err) < 0) {
             return -1;
         }
-        if (reader->len == 0) {
+        if (len == 0) {
             return 0;
         }
         if (digest) {
-            digest_update(digest, reader->window, reader->len);
+            digest_update(digest, window, len);
         }
-        if (log_reader_parse(reader, err) < 0) {
-            return -1;
+        if (parser_feed(parser, window, len, err) < 0) {
+            return err_wrap(err, "%s", path);
         }
     }
 }
@@ -31,27 +37,37 @@ static int parse_all(struct log_reader *reader, struct digest *digest, struct er
 int measure_file(struct arena *arena, const struct reading *how,
                  struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
 {
-    CLEANUP(log_reader) struct log_reader reader = LOG_READER_EMPTY;
+    CLEANUP(fd) int fd = -1;
+    CLEANUP(parser) struct parser *parser = NULL;
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     const struct log_head *head = how->head && how->head->is_whole ? how->head : NULL;
+    struct measurement m;
     ASSERT(!head || !ret_sha256);
     if (ret_sha256) {
         digest_start(&digest, DIGEST_SHA256);
     }
     if ((ret_sha256 && log_must_be_regular(how->path, err) < 0) ||
-        log_reader_open(&reader, arena, how, err) < 0) {
+        (!head && log_open(how->path, &fd, err) < 0) ||
+        parser_new(how->format, arena, &parser, err) < 0) {
         return -1;
     }
-    if (head && parser_feed(reader.parser, head->ptr, head->len, err) < 0) {
+    if (how->keeps_lines) {
+        parser_keep_lines(parser);
+    }
+    if (how->is_of_rates) {
+        parser_skip_scores(parser, how->named);
+    }
+    if (!head && parse_all(fd, how->path, parser, ret_sha256 ? &digest : NULL, err) < 0) {
+        return -1;
+    }
+    if ((head && parser_feed(parser, head->ptr, head->len, err) < 0) ||
+        parser_finish(parser, &m, err) < 0) {
         return err_wrap(err, "%s", how->path);
-    }
-    if ((!head && parse_all(&reader, ret_sha256 ? &digest : NULL, err) < 0) ||
-        log_reader_finish(&reader, ret_measurement, err) < 0) {
-        return -1;
     }
     if (ret_sha256) {
         *ret_sha256 = hex_dup(arena, digest_finish(&digest).sha256, SHA256_BYTES);
     }
+    *ret_measurement = m;
     return 0;
 }
 

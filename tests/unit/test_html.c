@@ -51,46 +51,6 @@ TEST(holes_are_filled_in_order_and_escaped)
     assert_string_equal(out.ptr, "<td title=\"&quot;{}\">&lt;b&gt;</td>");
 }
 
-TEST(scaling_shows_every_point_once)
-{
-    struct chart_point points[2][3];
-    struct chart_line lines[2];
-    struct chart chart = {
-        .title = STR_LIT("a & b"), .unit = STR_LIT("img/s"), .id = "x", .lines = lines, .n = 2};
-    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 20);
-    chart.lines[0] = (struct chart_line){.label = STR_LIT("one"), .points = points[0], .n = 3};
-    chart.lines[0].points[0] = (struct chart_point){.gpus = 1, .published = 100, .recomputed = 100};
-    chart.lines[0].points[1] = (struct chart_point){.gpus = 8, .published = 700, .recomputed = 690};
-    chart.lines[0].points[2] = (struct chart_point){
-        .gpus = 32, .published = 2500, .recomputed = NAN, .printed = STR_LIT("2500")};
-    chart.lines[1] = (struct chart_line){.label = STR_LIT("two"), .points = points[1], .n = 1};
-    chart.lines[1].points[0] = (struct chart_point){.gpus = 8, .published = NAN, .recomputed = 650};
-    chart_scaling(&out, &chart);
-    assert_int_equal(count(&out, "<path class=\"c0 solid\""), 3);
-    assert_int_equal(count(&out, "<path class=\"c0 hollow\""), 2);
-    assert_int_equal(count(&out, "<path class=\"c1 solid\""), 0);
-    assert_int_equal(count(&out, "<path class=\"c1 hollow\""), 1);
-    assert_int_equal(count(&out, "ideal\""), 1);
-    assert_int_equal(count(&out, "a &amp; b"), 1);
-    assert_int_equal(count(&out, "32 GPUs 2500 published"), 1);
-    assert_int_equal(count(&out, "nan\""), 0);
-    /* Both axes are logarithmic: 1, 2, 4 ... 32 GPUs at equal distances. */
-    assert_int_equal(count(&out, ">32</text>"), 1);
-    assert_int_equal(count(&out, ">16</text>"), 1);
-}
-
-TEST(nothing_to_draw_draws_nothing)
-{
-    struct chart_point point;
-    struct chart_line line;
-    struct chart chart = {.id = "x", .lines = &line, .n = 1};
-    CLEANUP(strbuf) struct strbuf out = STRBUF(1024);
-    chart.lines[0] = (struct chart_line){.points = &point, .n = 1};
-    chart.lines[0].points[0] = (struct chart_point){.gpus = 1, .published = NAN, .recomputed = NAN};
-    chart_scaling(&out, &chart);
-    assert_string_equal(out.ptr, "");
-}
-
 TEST(spark_shades_what_is_left_out)
 {
     const double values[] = {1, 100, 101, 102, 5000};
