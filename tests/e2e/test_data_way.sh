@@ -28,7 +28,7 @@ fails 2 'Its synthetic version is there: --data cityscapes.synthetic' "a run on 
 exits 0 "reperf-train on the shards" "$TRAIN" --model hrnet_w18 --image 64x128 --batch 2 --steps 2 --data "$REPERF_STORE/packed/cityscapes.synthetic/train"
 like "$(head -n 1 "$T/out")" '"data":"cityscapes.synthetic".*"synthetic":true' "its first line says synthetic"
 image=$(find "$REPERF_STORE/trees/cityscapes.synthetic/cityscapes/leftImg8bit/val" -name '*.png' | sort | head -n 1)
-printf '\x%02x' $(($(od -An -tu1 -j 5000 -N 1 "$image") ^ 1)) >"$T/byte"
+printf '\\x%02x' $(($(od -An -tu1 -j 5000 -N 1 "$image") ^ 1)) >"$T/byte"
 printf '%b' "$(cat "$T/byte")" | dd of="$image" bs=1 seek=5000 conv=notrunc status=none
 prints 5 "${image##*/} +its digest differs" "a bad byte in the tree is found" "$REPERF" verify cityscapes --synthetic
 rm -rf "$REPERF_STORE/packed/cityscapes.synthetic/val"
@@ -48,12 +48,12 @@ like "$(tr -d '\n' <"$(find "$T/evidence" -path '*lock/lock.json')")" '"data": \
 like "$(cat "$(find "$T/evidence" -path '*lock/lock.json')")" "$(sha256sum <"$REPERF_STORE/packed/imagenet-2012.synthetic/train/pack.json" | cut -c1-64)" "by the digest of its pack.json"
 exits 0 "replay gives the same result" "$REPERF" replay "$archive"
 
-# ---- the others: BERT's inputs in HDF5 and TFRecord, the subsets
+# ---- the others: BERT's inputs in HDF5 and TFRecord (which frameworks read as it is), the subsets
 for synthetic in bert-sample=16 bert-hdf5-sample=16 bert-tfrecord-sample=32 imagenet-54289=8 cityscapes-300=2; do
     id=${synthetic%=*}
     exits 0 "fetch $id --synthetic" "$REPERF" fetch "$id" --synthetic --samples "train=${synthetic#*=}"
     exits 0 "verify $id" "$REPERF" verify "$id" --synthetic --deep
-    exits 0 "pack $id" "$REPERF" pack "$id" --synthetic
+    [ "$id" = bert-tfrecord-sample ] || exits 0 "pack $id" "$REPERF" pack "$id" --synthetic
 done
 prints 0 'cityscapes +absent +tree' "what is in the store" "$REPERF" list datasets
 tap_done
