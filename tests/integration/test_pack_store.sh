@@ -54,7 +54,7 @@ fails 5 'not the list that tree.json names' "a list that was changed" "$REPERF" 
 cp "$T/list" "$tree/tree.sha256"
 exits 0 "and all is well again" "$REPERF" pack imagenet-2012 --synthetic --shard-bytes 1000000 --force
 
-bert=bert-hdf5-sample
+bert="bert-hdf5-sample"
 exits 0 "fetch $bert" "$REPERF" fetch "$bert" bert-tfrecord-sample --synthetic
 exits 0 "pack it" "$REPERF" pack "$bert" --synthetic
 exits 0 "the shards hold" "$PACK" verify "$packed/$bert.synthetic/train"
