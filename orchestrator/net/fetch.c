@@ -10,14 +10,17 @@
 #include "base/progress.h"
 #include "base/publish.h"
 
-/* Digests of what was fetched, behind the frontier: of each piece, and of the whole once its pieces are good. The pool reads the
-   file again, from the page cache. */
-
 #define READ_BYTES      (256u << 10) /* stays in the core's own cache between the copy and the digest */
 #define WHOLE_MIN_BYTES (4u << 20)
 #define WHOLE_MAX_BYTES (32u << 20)
+#define N_CONNECTIONS   8
+#define CHUNK_MIN_BYTES (256u << 10)
+#define CHUNK_MAX_BYTES (64u << 20)
 
-/* --- in the pool's threads ---------------------------------------------------------------------------- */
+/* --- digests ------------------------------------------------------------------------------------------ */
+
+/* Of what was fetched, behind the frontier: of each piece, and of the whole once its pieces are good. The pool reads the
+   file again, from the page cache: the first functions here run in its threads. */
 
 static int add_range(int fd, uint64_t from, uint64_t until, struct digest *digest,
                      const atomic_bool *is_cancelled, struct err *err)
@@ -78,8 +81,6 @@ static int run_read(void *arg, const atomic_bool *is_cancelled, struct err *err)
     (void)sync_file_range(read->fd, (off_t)from, (off_t)(read->pos - from), SYNC_FILE_RANGE_WRITE);
     return read->syncs && !read->is_bad ? publish_data(read->fd, "what was fetched", err) : 0;
 }
-
-/* --- from ours ---------------------------------------------------------------------------------------- */
 
 static int drop_piece(struct fetch *fetch, struct err *err)
 {
@@ -182,9 +183,7 @@ static void read_restart(struct fetch *fetch)
     }
 }
 
-#define N_CONNECTIONS   8
-#define CHUNK_MIN_BYTES (256u << 10)
-#define CHUNK_MAX_BYTES (64u << 20)
+/* --- blocks ------------------------------------------------------------------------------------------- */
 
 bool fetch_has_expectation(const struct fetch *fetch)
 {
