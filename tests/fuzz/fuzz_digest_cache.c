@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a cache of digests. An odd first byte: first line and checksum are made right, as a forger would. Then no lookup reads
-   outside the bytes, and a digest is returned only from a line of that key. */
+/* Any bytes as a cache of digests. An odd first byte: magic and checksum are made right, as a forger would. Then no lookup reads
+   outside the bytes, and a digest is returned only from a record of that key. */
 #include "base/base.h"
 
 #include <sys/mman.h>
