@@ -46,7 +46,8 @@ int ustar_order(struct str a, struct str b)
     return rank ? rank : str_cmp(a, b);
 }
 
-int ustar_check_name(struct str name, struct err *err)
+/* What unpack_path_clean accepts and leaves as it is, and short enough. Else ERR_INTEGRITY. */
+static int check_name(struct str name, struct err *err)
 {
     struct str clean = STR_EMPTY;
     if (name.len > USTAR_NAME_MAX) {
@@ -98,7 +99,7 @@ int ustar_header(struct str name, uint64_t size_bytes, uint8_t ret_block[USTAR_B
                  struct err *err)
 {
     struct ustar_raw raw = {.type = '0', .magic = "ustar", .version = {'0', '0'}};
-    if (ustar_check_name(name, err) < 0) {
+    if (check_name(name, err) < 0) {
         return -1;
     }
     if (size_bytes > USTAR_FILE_MAX) {
@@ -166,7 +167,7 @@ int ustar_names_add(struct ustar_names *names, struct str name, uint64_t size_by
                     struct err *err)
 {
     bool is_new;
-    if (ustar_check_name(name, err) < 0 || check_order(names, name, err) < 0 ||
+    if (check_name(name, err) < 0 || check_order(names, name, err) < 0 ||
         check_caps(names, name, size_bytes, err) < 0) {
         return -1;
     }
@@ -239,7 +240,7 @@ static int read_header(struct ustar_reader *reader, struct err *err)
                        prefix.len ? "/" : "", STR_ARG(name));
     name = (struct str){reader->path, (size_t)len};
     uint64_t size_bytes = read_size(&raw);
-    if (ustar_check_name(name, err) < 0) {
+    if (check_name(name, err) < 0) {
         return -1;
     }
     if (raw.type != '0') {

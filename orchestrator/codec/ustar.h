@@ -24,9 +24,6 @@ int ustar_closing_rank(struct str name);
 /* <0, 0, >0: bytewise, closing members last. */
 int ustar_order(struct str a, struct str b);
 
-/* What unpack_path_clean accepts and leaves as it is, and short enough. Else ERR_INTEGRITY. */
-MUST_CHECK int ustar_check_name(struct str name, struct err *err);
-
 /* The canonical header; name and size are checked. */
 MUST_CHECK int ustar_header(struct str name, uint64_t size_bytes, uint8_t ret_block[USTAR_BLOCK],
                             struct err *err);

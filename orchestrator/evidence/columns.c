@@ -354,12 +354,6 @@ static void add_notes(struct arena *arena, struct strbuf *out, const struct colu
     }
 }
 
-const char *columns_order(const struct frozen *frozen)
-{
-    return frozen->plan.takes_turns ? "the frameworks took turns on the same nodes"
-                                    : "the frameworks ran whenever nodes were free";
-}
-
 void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct columns *columns)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -373,7 +367,8 @@ void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct
                   has_ratio ? "in brackets: ratio to the row's first that has a value, with the "
                               "95 % interval of their repeats; "
                             : "",
-                  columns_order(frozen));
+                  frozen->plan.takes_turns ? "the frameworks took turns on the same nodes"
+                                           : "the frameworks ran whenever nodes were free");
     for (size_t idx = 0; idx < columns->n_frameworks; idx++) {
         add_notes(&arena, out, columns, idx);
     }

@@ -53,8 +53,6 @@ const struct column_cell *columns_find(const struct column_row *row, size_t fram
 struct str columns_cell_text(struct arena *arena, const struct column_cell *at);
 /* "holds: published 1.76, here 1.70 to 1.82; gpu V100 there, H100 here"; why nothing is judged; or empty. In the arena. */
 struct str columns_claim_text(struct arena *arena, const struct column_cell *at);
-/* How they were run, in words. */
-const char *columns_order(const struct frozen *frozen);
 /* Lines for people: the reference of the ratios, which rows are not like for like and why, which have no ratio and why, and the claims. */
 void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct columns *columns);
 

@@ -135,7 +135,8 @@ static bool is_model(struct str found, struct str wanted)
                                          found.ptr[wanted.len] == ' ');
 }
 
-struct str gpu_value(const struct node_facts *facts, int64_t gpu, const char *field)
+/* NULL: not known. */
+static struct str gpu_value(const struct node_facts *facts, int64_t gpu, const char *field)
 {
     return facts_at(facts, "gpu.%" PRId64 ".%s", gpu, field);
 }

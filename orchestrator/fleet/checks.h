@@ -97,7 +97,5 @@ void checks_of_differences(struct checks *checks, const struct node_probes *prob
 /* The interfaces that NCCL picks by itself, in its order, "eth0,eth1"; NULL: not known. Source: NCCL's documentation,
    NCCL_SOCKET_IFNAME: names that begin with ib first, else all except lo and docker*, else docker*, else lo. */
 struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts);
-/* NULL: not known. */
-struct str gpu_value(const struct node_facts *facts, int64_t gpu, const char *field);
 /* "8 x Tesla V100-SXM2-16GB", or each by itself if they differ; NULL: not known. */
 struct str gpus_in_words(struct arena *arena, const struct node_facts *facts, const char *field);

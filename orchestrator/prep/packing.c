@@ -32,6 +32,20 @@ struct chunk {
     size_t first, n; /* of all samples */
 };
 
+struct packed_shard {
+    size_t first, n; /* of the samples */
+    uint64_t data_offset, total_bytes;
+    uint8_t sha256[SHA256_BYTES]; /* of header and entries */
+};
+
+/* The whole set, laid out. */
+struct packing_plan {
+    struct packed_shard *shards; /* owned */
+    struct shard_entry *entries; /* owned: one a sample; their CRC comes with the data */
+    size_t n_shards;
+    uint64_t total_bytes;
+};
+
 struct packer {
     const struct packing_opts *opts;
     struct packing_from from;
@@ -182,7 +196,7 @@ int packing_sample(struct packing_from from, const struct image_sample *sample,
 
 /* ---- plan ---- */
 
-void packing_plan_release(struct packing_plan *plan)
+static void plan_release(struct packing_plan *plan)
 {
     free(plan->shards);
     free(plan->entries);
@@ -226,8 +240,8 @@ static void fill_entries(const struct samples *samples, const struct packed_shar
     }
 }
 
-int packing_plan_make(const struct samples *samples, uint64_t shard_bytes,
-                      struct packing_plan *ret_plan, struct err *err)
+static int plan_make(const struct samples *samples, uint64_t shard_bytes,
+                     struct packing_plan *ret_plan, struct err *err)
 {
     struct packing_plan plan = {0};
     size_t n_max = 0;
@@ -242,7 +256,7 @@ int packing_plan_make(const struct samples *samples, uint64_t shard_bytes,
         plan.total_bytes += shard.total_bytes;
         first += shard.n;
         if (plan.n_shards > PACK_SHARDS_MAX) {
-            packing_plan_release(&plan);
+            plan_release(&plan);
             return err_set(err, ERR_USAGE, "more than %d shards; --shard-bytes makes them larger",
                            PACK_SHARDS_MAX);
         }
@@ -263,7 +277,8 @@ static void add_traits(struct json_out *out, const struct samples *samples)
     jw_end_object(out);
 }
 
-void packing_recipe(const struct packing_opts *opts, struct strbuf *ret_text)
+/* What determines the bytes, as JSON in one line: pack.json's recipe. */
+static void write_recipe(const struct packing_opts *opts, struct strbuf *ret_text)
 {
     const struct samples *samples = opts->samples;
     struct json_out out;
@@ -637,7 +652,7 @@ static int pack_into(struct packer *p, struct packing_result *ret_result, struct
     enum found found = FOUND_NOTHING;
     strbuf_init(&head, HEAD_MAX);
     strbuf_init(&recipe, HEAD_MAX);
-    packing_recipe(p->opts, &recipe);
+    write_recipe(p->opts, &recipe);
     struct pack_file pack = describe(p, strbuf_str(&recipe));
     pack_file_head(&pack, &head);
     if (look(p, strbuf_str(&head), &found, err) < 0) {
@@ -678,7 +693,7 @@ int packing_write(struct arena *arena, const struct packing_opts *opts,
                        err_errno_text(errno));
     }
     p.folder_fd = folder_fd;
-    if (packing_plan_make(opts->samples, opts->shard_bytes, &p.plan, err) < 0) {
+    if (plan_make(opts->samples, opts->shard_bytes, &p.plan, err) < 0) {
         return -1;
     }
     p.is_kept = arena_array(arena, bool, p.plan.n_shards);
@@ -687,6 +702,6 @@ int packing_write(struct arena *arena, const struct packing_opts *opts,
         p.fds[idx] = -1;
     }
     int result = pack_into(&p, ret_result, err);
-    packing_plan_release(&p.plan);
+    plan_release(&p.plan);
     return result;
 }

@@ -25,26 +25,6 @@ struct packing_opts {
     size_t n_threads;
 };
 
-struct packed_shard {
-    size_t first, n; /* of the samples */
-    uint64_t data_offset, total_bytes;
-    uint8_t sha256[SHA256_BYTES]; /* of header and entries */
-};
-
-/* The whole set, laid out. */
-struct packing_plan {
-    struct packed_shard *shards; /* owned */
-    struct shard_entry *entries; /* owned: one a sample; their CRC comes with the data */
-    size_t n_shards;
-    uint64_t total_bytes;
-};
-MUST_CHECK int packing_plan_make(const struct samples *samples, uint64_t shard_bytes,
-                                 struct packing_plan *ret_plan, struct err *err);
-void packing_plan_release(struct packing_plan *plan);
-
-/* What determines the bytes, as JSON in one line: pack.json's recipe. */
-void packing_recipe(const struct packing_opts *opts, struct strbuf *ret_text);
-
 struct packing_result {
     uint64_t n_kept; /* shards that were there */
     uint64_t total_bytes;

@@ -100,7 +100,8 @@ char *plan_data_name(struct arena *arena, const struct plan_data *data)
                         data->dataset.ptr);
 }
 
-struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe)
+/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset. */
+static struct str rehearsed_data(struct arena *arena, const struct recipe *recipe)
 {
     const char *names = NULL;
     for (size_t idx = 0; idx < recipe->n_mounts; idx++) {
@@ -185,7 +186,7 @@ void plan_recipe_conditions(struct arena *arena, const struct plan *plan,
 {
     bool is_smoke = plan->profile == PROFILE_SMOKE;
     bool is_on_cpu = is_smoke || step->bound.of_case->gpus == 0;
-    struct str rehearsed = plan->is_rehearsal ? plan_rehearsed_data(arena, recipe) : STR_EMPTY;
+    struct str rehearsed = plan->is_rehearsal ? rehearsed_data(arena, recipe) : STR_EMPTY;
     plan_set_condition(step, "device", is_on_cpu ? STR_LIT("cpu") : STR_LIT("gpu"));
     set_conditions(step, &recipe->conditions);
     if (is_smoke) {

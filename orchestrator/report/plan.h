@@ -142,8 +142,6 @@ struct plan {
 
 /* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
 char *plan_data_name(struct arena *arena, const struct plan_data *data);
-/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset. */
-struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe);
 
 /* A condition of the step, in place of another of that name. */
 void plan_set_condition(struct plan_step *step, const char *name, struct str value);

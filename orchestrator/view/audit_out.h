@@ -18,13 +18,9 @@ struct verdict_counts { /* of cells */
 };
 /* Adds those of one audit. */
 void count_verdicts(const struct report_audit *audit, struct verdict_counts *counts);
-/* What the counts mean, in a sentence or two. */
-struct str audit_meaning(struct arena *arena, const struct verdict_counts *counts);
 
 /* "20 follow from the published logs, 4 from other published numbers". */
 struct str audit_follow_words(struct arena *arena, const struct verdict_counts *counts);
-/* "proof contradicted: batch; not proven: gpus, nodes". */
-struct str audit_proof_words(struct arena *arena, const struct cell_audit *a);
 /* What the words of the tables and of the page mean. */
 struct audit_word {
     const char *word, *meaning;

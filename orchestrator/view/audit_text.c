@@ -142,6 +142,15 @@ static void write_log(struct arena *arena, const struct trace *how, size_t idx, 
     }
 }
 
+/* "proof contradicted: batch; not proven: gpus, nodes". */
+static struct str proof_words(struct arena *arena, const struct cell_audit *a)
+{
+    struct str against = identity_facts(arena, &a->identity, ID_CONTRADICTED, ", ");
+    struct str missing = identity_facts(arena, &a->identity, ID_UNPROVEN, ", ");
+    return str_printf(arena, "proof %s%s%.*s%s%.*s", PROOF_NAMES[a->proof], against.len ? ": " : "",
+                      STR_ARG(against), missing.len ? "; not proven: " : "", STR_ARG(missing));
+}
+
 /* How a recomputed number follows, a line a step: for a reader who cannot ask. */
 static void write_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
                       const char *indent, struct strbuf *out)
@@ -158,7 +167,7 @@ static void write_how(struct arena *arena, const struct report *report, const st
         write_log(arena, &how, idx, report_log_path(report, a->logs[idx].path), indent, out);
     }
     write_steps(&how.steps, indent, out);
-    strbuf_printf(out, "%s%.*s\n", indent, STR_ARG(audit_proof_words(arena, a)));
+    strbuf_printf(out, "%s%.*s\n", indent, STR_ARG(proof_words(arena, a)));
 }
 
 enum differing {
@@ -209,7 +218,8 @@ void count_verdicts(const struct report_audit *audit, struct verdict_counts *cou
     }
 }
 
-struct str audit_meaning(struct arena *arena, const struct verdict_counts *counts)
+/* What the counts mean, in a sentence or two. */
+static struct str meaning_of(struct arena *arena, const struct verdict_counts *counts)
 {
     size_t n_good = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH];
     size_t n_checked = counts->n - counts->of[AUDIT_NO_LOG];
@@ -224,14 +234,6 @@ struct str audit_meaning(struct arena *arena, const struct verdict_counts *count
     return str_printf(arena, "%s%s", meaning,
                       n_checked && n_checked < counts->n ? " For the others no log is published."
                                                          : "");
-}
-
-struct str audit_proof_words(struct arena *arena, const struct cell_audit *a)
-{
-    struct str against = identity_facts(arena, &a->identity, ID_CONTRADICTED, ", ");
-    struct str missing = identity_facts(arena, &a->identity, ID_UNPROVEN, ", ");
-    return str_printf(arena, "proof %s%s%.*s%s%.*s", PROOF_NAMES[a->proof], against.len ? ": " : "",
-                      STR_ARG(against), missing.len ? "; not proven: " : "", STR_ARG(missing));
 }
 
 const struct audit_word AUDIT_WORDS[N_AUDIT_WORDS] = {
@@ -711,7 +713,7 @@ static void write_kept(struct page *page, const struct report_audit *audit)
     struct verdict_counts counts = {0};
     count_verdicts(audit, &counts);
     write_title(page, audit->report);
-    page_line(page, 0, audit_meaning(&page->arena, &counts), STR_EMPTY);
+    page_line(page, 0, meaning_of(&page->arena, &counts), STR_EMPTY);
     write_counts_of(page, audit, "", &counts);
     write_sources(page, audit->report);
     write_tables(page, audit, true);
