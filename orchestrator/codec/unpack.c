@@ -129,10 +129,10 @@ static int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err
 }
 
 /* How many bytes so many of the archive may unpack to. */
-static uint64_t allowed_bytes(uint64_t archive_bytes)
+static uint64_t allowed_bytes(const struct unpack *unpack, uint64_t archive_bytes)
 {
     uint64_t allowed;
-    return __builtin_mul_overflow(archive_bytes, UNPACK_RATIO_MAX, &allowed) ||
+    return __builtin_mul_overflow(archive_bytes, unpack->opts.limits.ratio, &allowed) ||
                    __builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed)
                ? UINT64_MAX
                : allowed;
@@ -143,10 +143,11 @@ static int check_ratio(const struct unpack *unpack, uint64_t out_bytes, struct e
 {
     uint64_t read = unpack->kind == KIND_ZIP ? unpack->opts.archive_bytes
                                              : unpack->file.offset + unpack->file.len;
-    return out_bytes <= allowed_bytes(read)
+    return out_bytes <= allowed_bytes(unpack, read)
                ? 0
-               : err_set(err, ERR_INTEGRITY, "more than %d times as many bytes unpacked as read",
-                         UNPACK_RATIO_MAX);
+               : err_set(err, ERR_INTEGRITY,
+                         "more than %" PRIu64 " times as many bytes unpacked as read",
+                         unpack->opts.limits.ratio);
 }
 
 static la_ssize_t layer_read(struct archive *a, void *ctx, const void **ret_ptr)
@@ -434,6 +435,7 @@ int unpack_new(const struct unpack_opts *opts, unpack_read_fn read, void *ctx, c
     limits->files =
         limits->files && limits->files < UNPACK_FILES_MAX ? limits->files : UNPACK_FILES_MAX;
     limits->bytes = limits->bytes ? limits->bytes : INT64_MAX;
+    limits->ratio = limits->ratio ? limits->ratio : UNPACK_RATIO_MAX;
     strbuf_init(&unpack->path, (size_t)2 * UNPACK_PATH_MAX);
     strbuf_init(&unpack->target, (size_t)2 * UNPACK_PATH_MAX);
     strbuf_init(&unpack->inner_path, UNPACK_PATH_MAX);
@@ -542,11 +544,11 @@ static int check_size(struct unpack *unpack, struct layer *layer, struct archive
                        layer->size_bytes);
     }
     if (unpack->opts.archive_bytes > 0 &&
-        layer->size_bytes > allowed_bytes(unpack->opts.archive_bytes)) {
+        layer->size_bytes > allowed_bytes(unpack, unpack->opts.archive_bytes)) {
         return err_set(err, ERR_INTEGRITY,
-                       "%" PRIu64
-                       " bytes, more than %d times those of the whole archive of %" PRIu64,
-                       layer->size_bytes, UNPACK_RATIO_MAX, unpack->opts.archive_bytes);
+                       "%" PRIu64 " bytes, more than %" PRIu64
+                       " times those of the whole archive of %" PRIu64,
+                       layer->size_bytes, limits->ratio, unpack->opts.archive_bytes);
     }
     return 0;
 }

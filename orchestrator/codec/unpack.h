@@ -18,12 +18,12 @@
 /* Unpacked bytes that are always allowed: for so few the ratio means nothing. */
 #define UNPACK_RATIO_FREE_BYTES (64ULL << 20)
 
-/* Unpacked bytes over archive bytes read. */
 #define UNPACK_RATIO_MAX 1000
 
 struct unpack_limits {
     uint64_t files; /* entries and the folders above them, at most; 0: UNPACK_FILES_MAX */
     uint64_t bytes; /* of all files; 0: no limit but the disk's */
+    uint64_t ratio; /* unpacked bytes over archive bytes read; 0: UNPACK_RATIO_MAX */
 };
 
 enum unpack_type { UNPACK_FILE, UNPACK_FOLDER, UNPACK_SYMLINK, UNPACK_HARDLINK };
