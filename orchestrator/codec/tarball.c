@@ -320,14 +320,9 @@ int tarball_next(struct tarball_source *source, struct unpack_entry *ret_member,
         if (unpack_next(source->unpack, ret_member, ret_has, err) < 0) {
             return -1;
         }
-    } while (*ret_has && ret_member->type == UNPACK_FOLDER);
-    if (*ret_has) {
-        return ret_member->type == UNPACK_FILE
-                   ? 0
-                   : err_set(err, ERR_INTEGRITY, "%s: %.*s is a link, expected a regular file",
-                             source->name, STR_ARG(ret_member->path));
-    }
-    return memcmp(digest_finish(&source->container).sha256, source->closing.sha256, SHA256_BYTES)
+    } while (*ret_has && ret_member->is_folder);
+    return !*ret_has && memcmp(digest_finish(&source->container).sha256, source->closing.sha256,
+                               SHA256_BYTES) != 0
                ? err_set(err, ERR_INTEGRITY,
                          "%s: the SHA-256 of the first %" PRIu64
                          " bytes is not that of the closing",
