@@ -79,11 +79,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
         check_path(&seen, &arena, &entry);
-        while (result == 0 && len > 0 && entry.type == UNPACK_FILE && !(data[0] & 16)) {
+        while (result == 0 && len > 0 && !entry.is_folder && !(data[0] & 16)) {
             result = unpack_data(unpack, &ptr, &len, &err);
             done += result == 0 ? len : 0;
         }
-        ASSERT(result < 0 || entry.type != UNPACK_FILE || (data[0] & 16) || !entry.is_size_known ||
+        ASSERT(result < 0 || entry.is_folder || (data[0] & 16) || !entry.is_size_known ||
                done == entry.size_bytes);
     }
     ASSERT((result == 0) == (err.code == ERR_NONE));
