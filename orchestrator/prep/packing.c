@@ -61,7 +61,7 @@ struct packer {
 
 /* ---- one sample's bytes from its source ---- */
 
-struct slot { /* a thread's own */
+struct packing_slot { /* a thread's own */
     struct image_decoder decoder;
     struct file_bytes file, partner;
     uint8_t *sample; /* owned: one sample */
@@ -75,7 +75,7 @@ struct slot { /* a thread's own */
 
 static void slot_release(void *ptr)
 {
-    struct slot *slot = ptr;
+    struct packing_slot *slot = ptr;
     image_decoder_release(&slot->decoder);
     file_bytes_release(&slot->file);
     file_bytes_release(&slot->partner);
@@ -105,7 +105,7 @@ static size_t bad_label(const uint8_t *labels, size_t n, uint32_t n_classes)
 }
 
 static int decode_labels(const struct tree_source *source, const struct samples *samples,
-                         const struct image_sample *sample, struct slot *slot, uint8_t *dst,
+                         const struct image_sample *sample, struct packing_slot *slot, uint8_t *dst,
                          struct err *err)
 {
     const char *path = sample->partner;
@@ -134,7 +134,7 @@ static int decode_labels(const struct tree_source *source, const struct samples 
 }
 
 static int decode_image(const struct tree_source *source, const struct samples *samples,
-                        const struct image_sample *sample, struct slot *slot, uint8_t *dst,
+                        const struct image_sample *sample, struct packing_slot *slot, uint8_t *dst,
                         struct err *err)
 {
     struct str file;
@@ -153,7 +153,7 @@ static int decode_image(const struct tree_source *source, const struct samples *
 
 /* Rows are read many at once: they lie in compressed chunks. */
 static int read_row(const struct packing_opts *from, const struct image_sample *sample,
-                    struct slot *slot, int32_t *row, struct err *err)
+                    struct packing_slot *slot, int32_t *row, struct err *err)
 {
     const struct tokens_shape *shape = &from->samples->shape;
     const size_t row_len = tokens_len(shape);
@@ -189,7 +189,7 @@ static int read_row(const struct packing_opts *from, const struct image_sample *
 
 /* Its bytes into dst. */
 static int read_sample(const struct packing_opts *from, const struct image_sample *sample,
-                       struct slot *slot, uint8_t *dst, struct err *err)
+                       struct packing_slot *slot, uint8_t *dst, struct err *err)
 {
     const struct samples *samples = from->samples;
     if (samples->kind != SHARD_TOKENS) {
@@ -393,7 +393,7 @@ static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_ca
                       struct err *err)
 {
     struct packer *p = ctx;
-    struct slot *slot = ptr;
+    struct packing_slot *slot = ptr;
     const struct chunk *chunk = &p->chunks[job];
     const struct samples *samples = p->opts->samples;
     const int fd = p->fds[chunk->shard];
@@ -595,7 +595,7 @@ static int write_shards(struct packer *p, struct err *err)
     struct ordered spec = {.ctx = p,
                            .n_jobs = 0,
                            .n_threads = p->opts->n_threads,
-                           .slot_bytes = sizeof(struct slot),
+                           .slot_bytes = sizeof(struct packing_slot),
                            .slot_release = slot_release,
                            .prepare = chunk_prepare,
                            .work = chunk_work,
