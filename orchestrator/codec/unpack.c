@@ -443,21 +443,34 @@ int unpack_data(struct unpack *unpack, const void **ret_ptr, size_t *ret_len, st
 
 /* --- entries ---------------------------------------------------------------------------------------------------------------- */
 
+static const char *type_name(unsigned type)
+{
+    switch (type) {
+    case AE_IFLNK:
+        return "a symlink";
+    case AE_IFCHR:
+    case AE_IFBLK:
+        return "a device";
+    case AE_IFIFO:
+    case AE_IFSOCK:
+        return "a pipe or socket";
+    default:
+        return "neither file nor folder";
+    }
+}
+
 /* Regular files and folders alone. */
 static int check_type(struct archive_entry *entry, bool *ret_is_folder, struct err *err)
 {
     const unsigned type = archive_entry_filetype(entry);
     const bool is_file = type == AE_IFREG;
-    const bool is_setuid = is_file && (archive_entry_perm(entry) & (S_ISUID | S_ISGID));
-    const char *what = archive_entry_hardlink(entry)           ? "a hard link"
-                       : type == AE_IFLNK                      ? "a symlink"
-                       : type == AE_IFCHR || type == AE_IFBLK  ? "a device"
-                       : type == AE_IFIFO || type == AE_IFSOCK ? "a pipe or socket"
-                       : !is_file && type != AE_IFDIR          ? "neither file nor folder"
-                       : archive_entry_is_encrypted(entry)     ? "encrypted"
-                       : archive_entry_sparse_count(entry)     ? "a sparse file"
-                       : is_setuid                             ? "a setuid or setgid file"
-                                                               : NULL;
+    const char *what = archive_entry_hardlink(entry)       ? "a hard link"
+                       : !is_file && type != AE_IFDIR      ? type_name(type)
+                       : archive_entry_is_encrypted(entry) ? "encrypted"
+                       : archive_entry_sparse_count(entry) ? "a sparse file"
+                       : is_file && (archive_entry_perm(entry) & (S_ISUID | S_ISGID))
+                           ? "a setuid or setgid file"
+                           : NULL;
     *ret_is_folder = !is_file;
     return what ? err_set(err, ERR_INTEGRITY, "it is %s, which is not unpacked", what) : 0;
 }
