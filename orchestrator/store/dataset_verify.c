@@ -594,9 +594,9 @@ static int check_archive(struct verifying *v, const char *path, struct dataset_a
     }
     v->out->n_bytes_read += found->size_bytes;
     const bool has_size = file->size_bytes < 0 || (uint64_t)file->size_bytes == found->size_bytes;
-    archive->is_right =
-        has_size && (!file->has_md5 || memcmp(file->md5, found->md5, MD5_BYTES) == 0) &&
-        (!file->has_sha256 || memcmp(file->sha256, found->sha256, SHA256_BYTES) == 0);
+    const struct lock_item known = dataset_file_known(file);
+    const struct lock_item item = dataset_file_found(file->name, found, NULL, STR_EMPTY);
+    archive->is_right = lock_check_item(&known, &item, file->name.ptr, ERR_IGNORED) == 0;
     if (!archive->is_right) {
         add_fault(v, FAULT_CORRUPT, file->name.ptr, "its %s differs", has_size ? "digest" : "size");
     } else {

@@ -196,30 +196,26 @@ static void make_list(struct job *job, struct tree_list *ret_list)
     }
 }
 
-static int check_list(struct job *job, const struct tree_list *found, struct err *err)
+static int check_list(struct job *job, const struct tree_list *found,
+                      struct tree_differences *ret_differences, struct err *err)
 {
     const struct unpack_tree_opts *opts = job->opts;
-    struct tree_differences differences;
     size_t n[TREE_UNREADABLE + 1] = {0};
     if (!opts->list) {
         return 0;
     }
-    tree_compare(job->arena, opts->list, found, &differences);
-    for (size_t idx = 0; idx < differences.n; idx++) {
-        n[differences.items[idx].fault]++;
-        if (opts->on_difference) {
-            opts->on_difference(opts->ctx, differences.items[idx].fault,
-                                differences.items[idx].path);
-        }
+    tree_compare(job->arena, opts->list, found, ret_differences);
+    for (size_t idx = 0; idx < ret_differences->n; idx++) {
+        n[ret_differences->items[idx].fault]++;
     }
-    if (differences.n == 0) {
-        return 0;
-    }
-    return err_set(
-        err, ERR_INTEGRITY,
-        "%s: of %zu files %zu are missing, %zu extra, %zu corrupt; the first: %.200s is %s",
-        opts->archive, opts->list->n, n[TREE_MISSING], n[TREE_EXTRA], n[TREE_CORRUPT],
-        differences.items[0].path, TREE_FAULT_NAMES[differences.items[0].fault]);
+    return ret_differences->n == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: of %zu files %zu are missing, %zu extra, %zu corrupt; the first: "
+                         "%.200s is %s",
+                         opts->archive, opts->list->n, n[TREE_MISSING], n[TREE_EXTRA],
+                         n[TREE_CORRUPT], ret_differences->items[0].path,
+                         TREE_FAULT_NAMES[ret_differences->items[0].fault]);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------------------- */
@@ -236,7 +232,7 @@ static int unpack_and_check(struct job *job, struct unpack_tree_result *ret_resu
         return -1;
     }
     make_list(job, &result.list);
-    if (check_list(job, &result.list, err) < 0) {
+    if (check_list(job, &result.list, &ret_result->differences, err) < 0) {
         return -1;
     }
     result.format = unpack_format(job->unpack);
@@ -282,7 +278,6 @@ static int unpack_new_folder(struct arena *arena, const struct unpack_tree_opts 
                              struct unpack_tree_result *ret_result, struct err *err)
 {
     CLEANUP(temp) struct temp *made = NULL;
-    struct unpack_tree_result result;
     size_t len = strlen(opts->new_folder);
     while (len > 1 && opts->new_folder[len - 1] == '/') {
         len--;
@@ -296,18 +291,16 @@ static int unpack_new_folder(struct arena *arena, const struct unpack_tree_opts 
     if (fchmod(made->fd, FOLDER_MODE) < 0) { /* modes do not hang on the umask */
         return err_errno(err, "mode of", made->path);
     }
-    if (run_job(arena, opts, made->fd, &result, err) < 0 ||
-        publish_tree(made->path, opts->new_folder, err) < 0) {
-        return -1;
-    }
-    *ret_result = result;
-    return 0;
+    return run_job(arena, opts, made->fd, ret_result, err) < 0
+               ? -1
+               : publish_tree(made->path, opts->new_folder, err);
 }
 
 int unpack_tree(struct arena *arena, const struct unpack_tree_opts *opts,
                 struct unpack_tree_result *ret_result, struct err *err)
 {
     CLEANUP(fd) int root_fd = -1;
+    *ret_result = (struct unpack_tree_result){0};
     ASSERT(!opts->new_folder != !opts->into);
     if (opts->new_folder) {
         return unpack_new_folder(arena, opts, ret_result, err);

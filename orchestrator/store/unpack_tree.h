@@ -26,8 +26,6 @@ struct unpack_tree_opts {
     int64_t size_bytes;           /* of the archive, expected; -1: not known */
     const struct tree_list *list; /* expected files, SHA-256 or MD5; NULL: not known */
     void (*on_progress)(void *ctx, uint64_t archive_bytes_done, uint64_t archive_bytes_total);
-    /* Each file that is missing, extra or corrupt, before unpack_tree fails for it. */
-    void (*on_difference)(void *ctx, enum tree_fault fault, const char *path);
     void *ctx;
 };
 
@@ -37,6 +35,7 @@ struct unpack_tree_result {
     const char *format;    /* what the archive is: "tar", ...; static */
     struct tree_list list; /* of what was written, sorted; in the arena */
     uint64_t n_folders, file_bytes;
+    struct tree_differences differences; /* from the expected list; all else is zero then */
 };
 
 MUST_CHECK int unpack_tree(struct arena *arena, const struct unpack_tree_opts *opts,

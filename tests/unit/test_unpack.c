@@ -298,7 +298,13 @@ TEST_IN_SCRATCH(test_list)
                                     str_dup(&scratch_arena, STR_LIT(BAD)), &list, &last),
                      0);
     assert_refused(*state, opts);
-    assert_string_equal(differences.ptr, "corrupt a/x\nextra b\nmissing c\n");
+    assert_int_equal(result.differences.n, 3);
+    for (unsigned idx = 0; idx < 3; idx++) {
+        static const enum tree_fault FAULTS[] = {TREE_CORRUPT, TREE_EXTRA, TREE_MISSING};
+        static const char *const PATHS[] = {"a/x", "b", "c"};
+        assert_int_equal(result.differences.items[idx].fault, FAULTS[idx]);
+        assert_string_equal(result.differences.items[idx].path, PATHS[idx]);
+    }
 }
 
 TEST_IN_SCRATCH(test_stop)
