@@ -14,7 +14,6 @@
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"
-#include "store/image_store.h"
 #include "store/store_gc.h"
 #include "store/store_verify.h"
 #include "sys/digest_cache.h"
@@ -267,9 +266,7 @@ static int store_drop(struct store_cmd *cmd, struct err *err)
         kind = finding.kind;
         name = operand;
     }
-    /* An image has an entry in index.json, too, that leads to its blobs. */
-    if ((strcmp(kind, "image") == 0 ? image_remove(cmd->store, name, err)
-                                    : store_ref_drop(cmd->store, kind, name, err)) < 0) {
+    if (store_ref_drop(cmd->store, kind, name, err) < 0) {
         return -1;
     }
     put_dropped(cmd->out, kind, name);

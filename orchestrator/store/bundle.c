@@ -543,18 +543,11 @@ static int check_dataset(const struct importer *im, const struct store_ref *ref,
     return 0;
 }
 
-static int check_image(const struct importer *im, const struct store_ref *ref, struct err *err)
-{
-    struct image_info info;
-    return image_ref_check(ref->text, ref->name, err) < 0
-               ? -1
-               : image_open(im->arena, &im->there, ref->name, &info, err);
-}
-
 /* A reference claims digests that nobody checks again: it is whole, of that name, and its blobs are there. */
 static int check_ref(const struct importer *im, const struct store_ref *ref, struct err *err)
 {
     const bool is_dataset = strcmp(ref->kind, DATASET_REF_KIND) == 0;
+    struct image_info info;
     if (!is_dataset && strcmp(ref->kind, IMAGE_KIND) != 0) {
         return err_set(err, ERR_INTEGRITY, "expected one of a dataset or an image");
     }
@@ -564,7 +557,8 @@ static int check_ref(const struct importer *im, const struct store_ref *ref, str
                            sha256_hex_of(ref->blobs[idx]).text);
         }
     }
-    return is_dataset ? check_dataset(im, ref, err) : check_image(im, ref, err);
+    return is_dataset ? check_dataset(im, ref, err)
+                      : image_open(im->arena, &im->there, ref->name, &info, err);
 }
 
 /* A bundle fills the store; it does not change what a name means here. A reference grows while it is used, so one with all of the
