@@ -409,22 +409,4 @@ TEST_IN_SCRATCH(test_damage)
     store_close(&f.m.store);
 }
 
-TEST_IN_SCRATCH(test_lock_of)
-{
-    struct made m;
-    struct source_tree tree;
-    struct lock lock, again;
-    make(state, &m);
-    PASSES(source_fetch(&m.sources, m.url, m.commit, &tree, ERR));
-    source_lock_of(&scratch_arena, &tree, "id", "main", "2026-01-01T00:00:00Z", &lock);
-    assert_int_equal(lock.n_items, 2);
-    again = lock;
-    again.items = arena_array(&scratch_arena, struct lock_item, 2);
-    memcpy(again.items, lock.items, 2 * sizeof(*lock.items));
-    PASSES(lock_check(&lock, &again, ERR));
-    again.items[1].commit = str_of(COMMIT);
-    FAILS(lock_check(&lock, &again, ERR), ERR_INTEGRITY);
-    store_close(&m.store);
-}
-
 UNIT_MAIN(scratch_group_start, scratch_group_end)
