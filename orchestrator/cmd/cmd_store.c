@@ -181,13 +181,14 @@ static int find_ref(struct store_cmd *cmd, const char *wanted, struct store_ref 
 
 static int store_drop(struct store_cmd *cmd, struct err *err)
 {
+    static const struct json_field ROWS[] = {ROW("kind", struct store_ref, kind, 0),
+                                             ROW("name", struct store_ref, name, 0)};
     struct store_ref ref;
     if (find_ref(cmd, cmd->operands[0], &ref, err) < 0 ||
         store_ref_drop(cmd->store, ref.kind, ref.name, err) < 0) {
         return -1;
     }
-    jw_z(cmd->out, "kind", ref.kind);
-    jw_z(cmd->out, "name", ref.name);
+    json_encode(cmd->out, ROWS, ARRAY_LEN(ROWS), &ref);
     return 0;
 }
 
@@ -405,6 +406,13 @@ static const struct opt OPTS[] = {
 };
 #define JSON_OPTS (OPTS + 2)
 
+static void put_head(struct json_out *out, struct strbuf *buf, const char *verb, const char *folder)
+{
+    jw_document(out, buf);
+    jw_z(out, "command", verb);
+    jw_z(out, "store", folder);
+}
+
 typedef int (*store_verb)(struct store_cmd *cmd, struct err *err);
 
 static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb verb,
@@ -424,9 +432,7 @@ static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb ver
     if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
-    jw_document(&out, call->out);
-    jw_z(&out, "command", name);
-    jw_z(&out, "store", store.folder);
+    put_head(&out, call->out, name, store.folder);
     int status = verb(&cmd, err);
     jw_end_object(&out);
     if (!args->want_json) {

@@ -8,13 +8,6 @@
 #include "store/lock_file.h"
 #include "store/store_verify.h"
 
-static const struct json_field CHECK_ROWS[] = {
-    ROW("blobs", struct image_check, n_blobs, 0),
-    ROW("packed_bytes", struct image_check, packed_bytes, 0),
-    ROW("unpacked_bytes", struct image_check, unpacked_bytes, 0),
-    ROW_STRS("faults", struct image_check, faults, n_faults, 0),
-};
-
 /* ---- the client ---- */
 
 static int open_registry(struct artifact_job *job, struct registry *ret_registry, struct err *err)
@@ -105,7 +98,7 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
     }
     json_encode(out, IMAGE_INFO_ROWS, IMAGE_INFO_ROWS_N, &check.info);
     jw_bool(out, "locked", spec.is_locked);
-    json_encode(out, CHECK_ROWS, ARRAY_LEN(CHECK_ROWS), &check);
+    json_encode(out, IMAGE_CHECK_ROWS, IMAGE_CHECK_ROWS_N, &check);
     return result;
 }
 

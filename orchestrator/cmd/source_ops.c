@@ -103,7 +103,9 @@ static const struct json_field TREE_ROWS[] = {
     ROW("locked", struct shown_tree, is_locked, 0),
 };
 
-static void print_tree(struct json_out *out, const struct source_tree *tree, bool is_locked)
+/* is_new: of its lock; NULL: nothing is locked. */
+static void put_tree(struct json_out *out, const struct source_tree *tree, bool is_locked,
+                     const bool *is_new)
 {
     const struct source_part *top = &tree->parts[0];
     struct shown_tree shown = {top, top + 1, tree->n - 1, 0, is_locked};
@@ -123,6 +125,9 @@ static void print_tree(struct json_out *out, const struct source_tree *tree, boo
         jw_i64(out, "files", (int64_t)top->n_files);
         jw_i64(out, "left_out", (int64_t)(top->n_all - top->n_files));
         jw_end_object(out);
+    }
+    if (is_new) {
+        jw_bool(out, "new", *is_new);
     }
 }
 
@@ -149,11 +154,19 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact, s
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
-    print_tree(out, &tree, pin.is_locked);
+    put_tree(out, &tree, pin.is_locked, NULL);
     return 0;
 }
 
 /* A commit's size is unknown before git fetches it. */
+static void put_foreseen(struct json_out *out, const struct pinned *pin, bool is_there)
+{
+    jw_z(out, "url", pin->name.url);
+    jw_z(out, "commit", pin->commit);
+    jw_bool(out, "there", is_there);
+    jw_null(out, "bytes");
+}
+
 static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
                       struct json_out *out, struct err *err)
 {
@@ -163,11 +176,8 @@ static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
     if (open_pin(job, artifact, &pin, &sources, err) < 0) {
         return -1;
     }
-    bool is_there = source_verify(&sources, pin.name.url, pin.text, false, &tree, ERR_IGNORED) == 0;
-    jw_z(out, "url", pin.name.url);
-    jw_z(out, "commit", pin.commit);
-    jw_bool(out, "there", is_there);
-    jw_null(out, "bytes");
+    put_foreseen(out, &pin,
+                 source_verify(&sources, pin.name.url, pin.text, false, &tree, ERR_IGNORED) == 0);
     return 0;
 }
 
@@ -183,7 +193,7 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
-    print_tree(out, &tree, pin.is_locked);
+    put_tree(out, &tree, pin.is_locked, NULL);
     return 0;
 }
 
@@ -217,8 +227,7 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact, st
                     &is_new, err) < 0) {
         return -1;
     }
-    print_tree(out, &tree, true);
-    jw_bool(out, "new", is_new);
+    put_tree(out, &tree, true, &is_new);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the images share. Only store/image*.c include it. */
+/* What the files of the images share. Only store/image*.c and registry.c include it. */
 #pragma once
 
 #include "store/image_store.h"

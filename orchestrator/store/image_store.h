@@ -20,7 +20,7 @@ struct image_spec {     /* what is wanted */
     bool has_fallback;
     struct oci_ref fallback;
     struct str replacement; /* or NULL */
-    bool is_local; /* our own: built, not pulled */
+    bool is_local;          /* our own: built, not pulled */
     bool is_locked;
     int64_t bytes;   /* of config and layers, from the lock; -1: not known */
     struct str cuda; /* as image.json states them */
@@ -108,6 +108,9 @@ struct image_check {
     bool wants_progress;
 };
 
+/* Members "blobs", "packed_bytes", "unpacked_bytes", "faults". */
+#define IMAGE_CHECK_ROWS_N 4
+extern const struct json_field IMAGE_CHECK_ROWS[IMAGE_CHECK_ROWS_N];
 /* info is the store's. pins are those of the lock or image.json. ERR_INTEGRITY where a fault was found. */
 MUST_CHECK int image_verify(struct arena *arena, const struct store *store,
                             const struct image_pins *pins, struct image_check *check,

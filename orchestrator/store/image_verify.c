@@ -14,6 +14,13 @@
 #define RATIO_MAX  100000
 #define FAULTS_MAX 64
 
+const struct json_field IMAGE_CHECK_ROWS[IMAGE_CHECK_ROWS_N] = {
+    ROW("blobs", struct image_check, n_blobs, 0),
+    ROW("packed_bytes", struct image_check, packed_bytes, 0),
+    ROW("unpacked_bytes", struct image_check, unpacked_bytes, 0),
+    ROW_STRS("faults", struct image_check, faults, n_faults, 0),
+};
+
 struct blob_check { /* by one thread of the pool; all in it is its own */
     const char *path;
     const char *what; /* "layer 3 of 9 sha256:0123456789ab" */
