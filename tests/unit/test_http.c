@@ -93,7 +93,31 @@ static bool has(struct str text, const char *part)
     return str_find(text, str_of(part)) >= 0;
 }
 
-TEST(a_request_is_plain)
+TEST(gives_head_and_body)
+{
+    const struct canned_reply reply = {
+        STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"a-1\"\r\nAccept-Ranges: bytes\r\n"
+                "Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\nContent-Type: text/plain\r\n\r\n"
+                "hello"),
+        false};
+    CLEANUP(client) struct client client;
+    struct str asked;
+    const struct http_head *head;
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f?key=secret", &asked), 0);
+    head = &client.head;
+    assert_string_equal(client.body.ptr, "hello");
+    assert_int_equal(head->status, 200);
+    assert_int_equal(head->content_bytes, 5);
+    assert_int_equal(head->total_bytes, 5);
+    assert_true(head->is_delimited && !head->is_encoded);
+    assert_true(str_eq_z(head->etag, "\"a-1\""));
+    assert_true(str_eq_z(head->last_modified, "Sat, 21 Nov 2026 10:00:00 GMT"));
+    assert_int_equal(head->retry_after_ns, -1);
+    assert_true(has(asked, "GET /f?key=secret HTTP/1.1\r\n"));
+    assert_true(has(asked, "\r\nAccept-Encoding: identity\r\n"));
+}
+
+TEST(reads_a_range)
 {
     const struct canned_reply reply = {
         STR_LIT("HTTP/1.1 206 Partial Content\r\nContent-Length: 3\r\n"
@@ -102,55 +126,60 @@ TEST(a_request_is_plain)
     const struct http_request request = {.has_range = true, .first_byte = 7, .last_byte = 9};
     CLEANUP(client) struct client client;
     struct str asked;
-    assert_int_equal(ask(&client, &reply, 1, request, "/f?key=secret", &asked), 0);
-    assert_int_equal(client.head.first_byte, 7);
-    assert_true(has(asked, "GET /f?key=secret HTTP/1.1\r\n"));
+    const struct http_head *head;
+    assert_int_equal(ask(&client, &reply, 1, request, "/f", &asked), 0);
+    head = &client.head;
+    assert_int_equal(head->status, 206);
+    assert_int_equal(head->total_bytes, 100);
+    assert_int_equal(head->first_byte, 7);
+    assert_int_equal(head->content_bytes, 3);
+    assert_true(head->has_content_range);
     assert_true(has(asked, "\r\nRange: bytes=7-9\r\n"));
-    assert_true(has(asked, "\r\nAccept-Encoding: identity\r\n"));
 }
 
-TEST(heads_and_bodies_are_read)
+TEST(an_error_status_is_an_answer)
 {
-#define HTTP(line, headers, body) "HTTP/1.1 " line "\r\n" headers "\r\n" body
-#define LENGTH(n)                 "Content-Length: " n "\r\n"
-    static const struct {
-        const char *text, *body, *etag, *time;
-        int64_t content, total, retry_s; /* -1: not said */
-        int status;
-        bool has_range, is_delimited, is_encoded;
-    } ROWS[] = {
-        {HTTP("200 OK",
-              LENGTH("5") "ETag: \"a-1\"\r\nLast-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\n",
-              "hello"),
-         "hello", "\"a-1\"", "Sat, 21 Nov 2026 10:00:00 GMT", 5, 5, -1, 200, .is_delimited = true},
-        {HTTP("206 Partial", LENGTH("3") "Content-Range: bytes 7-9/100\r\n", "abc"), "abc", NULL,
-         NULL, 3, 100, -1, 206, .has_range = true, .is_delimited = true},
-        /* A status of an error is an answer, whose body is dropped; one without a body has a head. */
-        {HTTP("429 Too Many", LENGTH("4") "Retry-After: 7\r\n", "slow"), "", NULL, NULL, 4, -1, 7,
-         429, .is_delimited = true},
-        {HTTP("416 No", LENGTH("0") "Content-Range: bytes */12\r\n", ""), "", NULL, NULL, 0, 12, -1,
-         416, .is_delimited = true},
-        {HTTP("200 OK", LENGTH("2") "Content-Encoding: gzip\r\n", "zz"), "zz", NULL, NULL, 2, 2, -1,
-         200, .is_delimited = true, .is_encoded = true},
-        {"HTTP/1.0 200 OK\r\n\r\nzz", "zz", NULL, NULL, -1, -1, -1, 200, .has_range = false},
-        {HTTP("200 OK", "Transfer-Encoding: chunked\r\n", "2\r\nzz\r\n0\r\n\r\n"), "zz", NULL, NULL,
-         -1, -1, -1, 200, .is_delimited = true},
-    };
-    for (EACH(row, ROWS)) {
-        const struct canned_reply reply = {str_of(row->text), false};
-        CLEANUP(client) struct client client;
-        const struct http_head *head = &client.head;
-        assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
-        assert_true(str_eq_z(strbuf_str(&client.body), row->body));
-        assert_int_equal(head->status, row->status);
-        assert_int_equal(head->content_bytes, row->content);
-        assert_int_equal(head->total_bytes, row->total);
-        assert_int_equal(head->retry_after_ns, row->retry_s < 0 ? -1 : row->retry_s * NS_PER_S);
-        assert_true(str_eq(head->etag, str_of(row->etag)));
-        assert_true(str_eq(head->last_modified, str_of(row->time)));
-        assert_true(head->has_content_range == row->has_range &&
-                    head->is_delimited == row->is_delimited && head->is_encoded == row->is_encoded);
-    }
+    const struct canned_reply reply = {
+        STR_LIT("HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nslow"), false};
+    CLEANUP(client) struct client client;
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_int_equal(client.head.status, 429);
+    assert_int_equal(client.head.retry_after_ns, 7 * NS_PER_S);
+    assert_int_equal(client.body.len, 0);
+}
+
+TEST(an_empty_answer_has_a_head)
+{
+    const struct canned_reply reply = {
+        STR_LIT("HTTP/1.1 416 No\r\nContent-Range: bytes */12\r\nContent-Length: 0\r\n\r\n"),
+        false};
+    CLEANUP(client) struct client client;
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_int_equal(client.head.status, 416);
+    assert_int_equal(client.head.total_bytes, 12);
+    assert_false(client.head.has_content_range);
+}
+
+TEST(says_what_is_encoded_and_what_has_no_end)
+{
+    const struct canned_reply encoded = {
+        STR_LIT("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nzz"), false};
+    const struct canned_reply open_end = {STR_LIT("HTTP/1.0 200 OK\r\n\r\nzz"), false};
+    const struct canned_reply chunked = {
+        STR_LIT("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nzz\r\n0\r\n\r\n"),
+        false};
+    struct client client;
+    assert_int_equal(ask(&client, &encoded, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_true(client.head.is_encoded);
+    client_cleanup(&client);
+    assert_int_equal(ask(&client, &open_end, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_false(client.head.is_delimited);
+    assert_int_equal(client.head.total_bytes, -1);
+    client_cleanup(&client);
+    assert_int_equal(ask(&client, &chunked, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_true(client.head.is_delimited);
+    assert_string_equal(client.body.ptr, "zz");
+    client_cleanup(&client);
 }
 
 TEST(endless_headers_are_refused)
