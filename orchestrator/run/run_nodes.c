@@ -54,7 +54,7 @@ static const char *name_in_store(struct runner *r, const struct store *store,
 static int spec_of(struct runner *r, const struct plan_step *step, struct image_spec *ret_spec,
                    struct err *err)
 {
-    struct image_spec spec = {.platform = oci_platform_default(), .bytes = -1};
+    struct image_spec spec = {.bytes = -1};
     if (oci_ref_parse(r->arena, step->image_name, &spec.ref, err) < 0 ||
         oci_digest_parse(step->image_digest, spec.pins.digest, err) < 0) {
         return -1;
