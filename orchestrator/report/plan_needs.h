@@ -34,6 +34,7 @@ struct plan_need {   /* what a run of the cases' stacks needs from the store */
     int64_t least_download_bytes, least_disk_bytes; /* of its files whose size is stated */
     int64_t n_unpinned; /* files without any digest; of an image: 1 if its tag is not locked */
     bool needs_login;
+    const struct plan_need *from; /* what it is made from, where neither is here; else NULL */
 };
 
 extern const char *const NEED_STATE_NAMES[NEED_READY + 1];

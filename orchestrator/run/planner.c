@@ -510,51 +510,6 @@ static int plan_case(struct planner *p, const struct report_case *c, struct plan
 
 /* ---- the whole ---- */
 
-static int add_pin(struct plan *plan, const struct stack *stack, const char *what, struct err *err)
-{
-    if (plan->n_pins == PLAN_PINS_MAX) {
-        return err_set(err, ERR_MANIFEST, "more than %d images and commits are not pinned",
-                       PLAN_PINS_MAX);
-    }
-    plan->pins[plan->n_pins++] = (struct missing_pin){stack->id, str_of(what)};
-    return 0;
-}
-
-/* Of the stacks of the cases that were asked for, each once. */
-static int note_missing_pins(struct planner *p, const bool *is_asked, struct plan *plan,
-                             struct err *err)
-{
-    struct arena *arena = p->arena;
-    const struct report *report = p->report;
-    plan->pins = arena_array(arena, struct missing_pin, PLAN_PINS_MAX);
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        const struct stack *stack = &report->stacks[idx];
-        if (!is_asked[idx]) {
-            continue;
-        }
-        /* What is built here is pinned by its digest in lock/lock.json. */
-        bool has_image = stack->image.ptr || !report->is_unpublished;
-        const struct plan_image *image;
-        if (plan_find_image(p, stack->image, &image, err) < 0) {
-            return -1;
-        }
-        if (has_image && !stack->image_digest.ptr && !image->is_built &&
-            add_pin(plan, stack, PLAN_PIN_IMAGE, err) < 0) {
-            return -1;
-        }
-        for (size_t src = 0; src < stack->n_sources; src++) {
-            const struct pin_source *source = &stack->sources[src];
-            if (!source->commit.ptr &&
-                add_pin(plan, stack,
-                        arena_printf(arena, "commit of %.*s", STR_ARG(source->repository)),
-                        err) < 0) {
-                return -1;
-            }
-        }
-    }
-    return 0;
-}
-
 /* Another column of its row, whose ratio to it is wanted: --each-node compares a node with another, and a rehearsal nothing. */
 static bool has_other_column(const struct plan *plan, const struct report_case *const *cases,
                              const struct report_case *c)
@@ -576,6 +531,8 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
         arena_array(p->arena, const struct report_case *, report->n_cases + 1);
     plan->takes_turns = p->opts->takes_turns;
     plan->steps = arena_array(p->arena, struct plan_step, report->n_cases + 1);
+    plan->needs = arena_array(p->arena, struct plan_need, PLAN_NEEDS_MAX);
+    plan->pins = arena_array(p->arena, struct missing_pin, PLAN_PINS_MAX);
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         const struct report_case *c = &report->cases[idx];
         if (!plan_selects(plan->globs, plan->n_globs, c->id)) {
@@ -594,7 +551,17 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
                                                   has_other_column(plan, cases, c));
         is_asked[c->stack - report->stacks] = true;
     }
-    return note_missing_pins(p, is_asked, plan, err);
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        if (plan_list_needs(p, plan, &plan->steps[idx], err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        if (is_asked[idx] && plan_list_pins(p, plan, &report->stacks[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 int plan_make(struct arena *arena, const struct report *report, const struct planner_opts *opts,

@@ -23,9 +23,10 @@ struct plan_image { /* strings as in struct plan_step */
     struct str cuda;           /* or NULL */
     const struct str *instead; /* ids; as in report/image.h */
     size_t n_instead;
-    bool is_built; /* there is nothing to pull */
-    bool is_given; /* by --image */
-    bool is_asked; /* likewise, and a case or a stack names it */
+    bool is_built;           /* there is nothing to pull */
+    bool is_given;           /* by --image */
+    bool is_asked;           /* likewise, and a case or a stack names it */
+    struct plan_need stored; /* name NULL: nothing is got */
 };
 
 struct planner_opts {
@@ -66,8 +67,3 @@ bool plan_can_get(const struct plan_step *step);
 
 /* $REPERF_TRAIN, else reperf-train next to the program `self`. In the arena. */
 const char *planner_train_path(struct arena *arena, const char *self);
-
-/* What the cases of a plan need from the store, and how much of it is there: what their recipes name, without one all that their
-   stacks do. Changes nothing. */
-MUST_CHECK int run_needs(struct arena *arena, const struct planner_opts *opts,
-                         const struct report *report, struct plan *plan, struct err *err);

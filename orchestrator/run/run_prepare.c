@@ -273,8 +273,7 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     plan.store = has_store ? &store : NULL;
     plan.is_offline = opts->is_offline;
     if (plan_make(arena, &prepared->report, &plan, &prepared->plan, err) < 0 ||
-        check_given(&plan, &prepared->report, err) < 0 ||
-        run_needs(arena, &plan, &prepared->report, &prepared->plan, err) < 0) {
+        check_given(&plan, &prepared->report, err) < 0) {
         return -1;
     }
     prepared->plan.overrides = prepared->overrides;
