@@ -2,7 +2,7 @@
 /* One attempt of a repeat, on all its nodes: finds its jobs or starts them, waits, stops them if necessary, reads their logs.
    Each job is stepped by itself; what concerns all of them is decided in attempt_step.
 
-     FIND --> READY --> START --> WAIT <--> LOOK, RENEW          each job; a poll that says "ended" leads on from WAIT
+     FIND --> READY --> START --> WAIT <--> LOOK                 each job; a poll that says "ended" leads on from WAIT
                                     |
                                     +--> TERM --> KILL           the attempt is stopping: its deadline, a signal, a peer that failed
                                     v
@@ -189,20 +189,6 @@ static int make_jobs(struct attempt *a, bool is_new, struct err *err)
     return 0;
 }
 
-/* A resumed attempt with an unreachable node: its jobs elsewhere are ended. */
-static void leave_bad_nodes(struct attempt *a)
-{
-    for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        if (a->r->nodes[m->node].is_bad) {
-            m->phase = RANK_JOB_GONE;
-            m->err = a->r->fleet.nodes[m->node].err;
-            a->failed_job = idx;
-            attempt_stop(a, END_NODE);
-        }
-    }
-}
-
 static int begin_new(struct attempt *a, int64_t now_ns, struct err *err)
 {
     struct runner *r = a->r;
@@ -235,7 +221,6 @@ int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct
     a->fields = unit_fields(unit);
     a->fields.node = inventory_fold(r->arena, r->fleet.inventory, unit->nodes,
                                     (size_t)plan_step_nodes(unit->step));
-    leave_bad_nodes(a);
     return 0;
 }
 
@@ -430,8 +415,6 @@ static enum step rank_job_wait(struct attempt *a, struct rank_job *m, struct err
     } else if (m->job.has_metric && !a->is_stopping &&
                loop_now_ns(&a->r->loop) >= m->next_look_ns) {
         m->phase = RANK_JOB_LOOK;
-    } else if (a->r->nodes[m->node].is_due && !a->is_stopping) {
-        m->phase = RANK_JOB_RENEW;
     } else {
         return STEP_AGAIN;
     }
@@ -467,8 +450,6 @@ static enum step rank_job_step(struct attempt *a, struct rank_job *m, struct err
         return rank_job_wait(a, m, err);
     case RANK_JOB_LOOK:
         return rank_job_look(a, m, err);
-    case RANK_JOB_RENEW:
-        return rank_job_pass(run_renew_lease(a->r, m->node, err), m, RANK_JOB_WAIT);
     case RANK_JOB_TERM:
         return rank_job_signal(m, SIGTERM, RANK_JOB_WAIT, err);
     case RANK_JOB_KILL:
@@ -521,7 +502,7 @@ void attempt_stop(struct attempt *a, enum attempt_end why)
         struct rank_job *m = &a->jobs[idx];
         if (m->phase == RANK_JOB_READY) {
             m->phase = RANK_JOB_OVER; /* never started */
-        } else if (m->phase <= RANK_JOB_RENEW) {
+        } else if (m->phase <= RANK_JOB_LOOK) {
             m->remote->ops->abort(m->remote);
             m->phase = RANK_JOB_TERM;
             n_cut++;
@@ -560,6 +541,21 @@ static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct e
     }
     attempt_stop(a, a->end);
     return STEP_DONE;
+}
+
+/* Of a resumed attempt one that cannot be reached, or one whose lease is another run's by now: its jobs elsewhere are ended. */
+static void leave_bad_nodes(struct attempt *a)
+{
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct rank_job *m = &a->jobs[idx];
+        if (a->r->nodes[m->node].is_bad && !is_at_end(m)) {
+            m->remote->ops->abort(m->remote);
+            m->phase = RANK_JOB_GONE;
+            m->err = a->r->fleet.nodes[m->node].err;
+            a->failed_job = idx;
+            attempt_stop(a, END_NODE);
+        }
+    }
 }
 
 /* Once all were looked for: none is there and all are started, or some are and the rest must still be. */
@@ -615,6 +611,7 @@ enum step attempt_step(struct attempt *a, struct err *err)
     while (is_moving) {
         size_t n_over = 0;
         is_moving = false;
+        leave_bad_nodes(a);
         start_ready(a);
         look_at_clock(a);
         for (size_t idx = 0; idx < a->n_jobs; idx++) {

@@ -67,6 +67,7 @@ void runner_cleanup(struct runner *r)
 {
     for (size_t idx = 0; r->nodes && idx < r->fleet.n_nodes; idx++) {
         lease_op_release(&r->nodes[idx].lease);
+        remote_free(r->nodes[idx].keeper);
     }
     fleet_release(&r->fleet);
     loop_release(&r->loop);
@@ -245,7 +246,8 @@ static struct runner runner_of(struct arena *arena, const struct run_opts *opts,
                            .dir = *dir,
                            .journal = JOURNAL_EMPTY,
                            .events = EVENTS_EMPTY,
-                           .loop = LOOP_EMPTY};
+                           .loop = LOOP_EMPTY,
+                           .open = fleet_remote_new};
 }
 
 /* What was frozen, the journal and the nodes; each unit is where it was planned. */

@@ -67,6 +67,9 @@ struct runner {
     VEC(struct run_orphan) orphans;
     VEC(struct runtime_image) images; /* on the nodes */
     VEC(const char *) places; /* what stands in an argv for a staged thing's path on the node */
+    /* fleet_remote_new; tests have their own nodes */
+    struct remote *(*open)(struct loop *loop, const struct inventory *inventory,
+                           const struct inventory_node *node, struct err *err);
     bool has_leases;
     int64_t lease_due_ns;
     size_t n_judged; /* cases with a verdict in the journal */
@@ -79,13 +82,14 @@ struct runner {
 
 struct run_node {
     bool is_busy; /* an attempt is on it */
-    /* Its lease is to be renewed: by the attempt between two polls, else by the schedule. */
-    bool is_due;
-    bool is_renewing;
     struct lease_op lease;
-    const char **paths; /* there, of each of the run's places; NULL: none were staged */
-    bool is_bad;        /* it failed: nothing more is placed on it by this orchestrator */
-    bool is_spare;      /* is_bad, as the run has no work for it, or another run has it */
+    struct remote *keeper; /* owned: the connection that renews its lease; NULL: not needed yet */
+    struct str holder;     /* another run that has it; empty: none */
+    bool is_due;           /* its lease is to be renewed, or is being renewed */
+    int64_t taken_ns;      /* the lease, last */
+    const char **paths;    /* there, of each of the run's places; NULL: none were staged */
+    bool is_bad;           /* it failed: nothing more is placed on it by this orchestrator */
+    bool is_spare;         /* is_bad, as the run has no work for it, or another run has it */
 };
 
 /* ---- all of them ---- */
@@ -134,9 +138,8 @@ MUST_CHECK int run_stage(struct runner *r, struct err *err);
 #define RUN_PLACE_PROGRAM "/@reperf-train@"
 #define RUN_PLACE_DATA    "/@reperf-data@"
 
-/* Renewing is due from time to time. */
-void run_look_at_leases(struct runner *r);
-enum step run_renew_lease(struct runner *r, size_t node_idx, struct err *err);
+/* Each turn of whoever waits: those that are due are renewed; a node whose lease is another's by now is left out. ctx: the runner. */
+void run_keep_leases(void *ctx);
 /* Gives leases back, and removes the jobs' folders if the run is over. Failures are logged only. */
 void run_leave_nodes(struct runner *r, bool is_over);
 /* This orchestrator no longer uses the node. */
@@ -157,21 +160,10 @@ MUST_CHECK int run_write_commands(struct runner *r, struct unit *unit,
 char *run_job_id(struct runner *r, const struct unit *unit);
 /* Slurm, as one attempt's own. NULL and *err where it cannot be asked. */
 struct remote *run_batch_open(struct runner *r, struct err *err);
-/* What is known of an attempt before a node is asked. */
-struct run_launch {
-    const struct plan *plan;
-    const struct inventory *inventory;
-    const size_t *nodes; /* in rank order: indices into the inventory */
-    const char *run_id;
-    const char *job_id;
-    const char *program;               /* of the local node */
-    const struct runtime_image *image; /* NULL: not provided, or runtime none */
-    const char *const *env;            /* inherited: of the local node */
-};
-/* Its jobs, with RUN_PLACE_* and run_place_of() for paths on a node. Pure but for the arena. */
-MUST_CHECK int run_launch(struct arena *arena, const struct run_launch *launch,
-                          const struct plan_step *step, struct launch_job **ret_jobs, size_t *ret_n,
-                          struct err *err);
+/* Its jobs, with RUN_PLACE_* and run_place_of() for paths on a node. launch: what of it the plan does not say; program and env are the local
+   node's, image NULL where it was not provided or is not needed. Pure but for the arena. */
+MUST_CHECK int run_launch(struct launch launch, const struct plan *plan,
+                          struct launch_job **ret_jobs, size_t *ret_n, struct err *err);
 /* argv, environment and cleanup of each job of the unit's attempt. */
 MUST_CHECK int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs,
                         size_t *ret_n, struct err *err);

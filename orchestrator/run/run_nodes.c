@@ -632,61 +632,47 @@ static struct container_mount *mounts_of(struct arena *arena, const struct plan 
     return mounts;
 }
 
-int run_launch(struct arena *arena, const struct run_launch *launch, const struct plan_step *step,
-               struct launch_job **ret_jobs, size_t *ret_n, struct err *err)
+int run_launch(struct launch launch, const struct plan *plan, struct launch_job **ret_jobs,
+               size_t *ret_n, struct err *err)
 {
-    const struct plan *plan = launch->plan;
-    bool is_inside = plan->runtime != RUNTIME_NONE;
-    bool is_local = launch->inventory->is_local;
-    const struct plan_step there = step_there(arena, plan, step, is_local);
-    const struct inventory_node *first = &launch->inventory->nodes[launch->nodes[0]];
-    size_t n_mounts = 0;
-    const struct container_mount *mounts = mounts_of(arena, plan, step, &n_mounts);
-    const struct launch_place place = {.inventory = launch->inventory,
-                                       .nodes = launch->nodes,
-                                       .n_nodes = (size_t)plan_step_nodes(step),
-                                       .ranks_per_node = step->n_ranks / plan_step_nodes(step),
-                                       .master_addr = str_z(arena, inventory_fast_address(first)),
-                                       .master_port = port_of(launch->job_id)};
-    const struct launch_opts opts = {.run_id = launch->run_id,
-                                     .job_id = launch->job_id,
-                                     .program = is_local ? launch->program : RUN_PLACE_PROGRAM,
-                                     .runtime = plan->runtime,
-                                     .image = is_inside ? launch->image : NULL,
-                                     .flags = is_inside ? &step->flags : NULL,
-                                     .is_check_required = is_inside,
-                                     .mounts = mounts,
-                                     .n_mounts = is_inside ? n_mounts : 0,
-                                     /* A report from elsewhere could spoil it for the others. */
-                                     .keeps_cache = is_inside && !plan->address.ptr &&
-                                                    step->n_argv &&
-                                                    str_eq_z(step->argv[0], TRAIN_PROGRAM),
-                                     .limit_s = plan_step_deadline_s(plan, step),
-                                     .env = is_local ? launch->env : NULL};
-    if (is_inside && !opts.image) {
-        return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes", STR_ARG(step->image));
+    const struct plan_step *step = launch.step;
+    const bool is_local = launch.inventory->is_local;
+    const struct plan_step there = step_there(launch.arena, plan, step, is_local);
+    launch.step = &there;
+    launch.n_nodes = (size_t)plan_step_nodes(step);
+    launch.ranks_per_node = step->n_ranks / plan_step_nodes(step);
+    launch.port = port_of(launch.job_id);
+    launch.program = is_local ? launch.program : RUN_PLACE_PROGRAM;
+    launch.runtime = plan->runtime;
+    launch.limit_s = plan_step_deadline_s(plan, step);
+    launch.env = is_local ? launch.env : NULL;
+    if (plan->runtime != RUNTIME_NONE) {
+        launch.flags = &step->flags;
+        launch.mounts = mounts_of(launch.arena, plan, step, &launch.n_mounts);
+        /* A report from elsewhere could spoil it for the others. */
+        launch.keeps_cache =
+            !plan->address.ptr && step->n_argv && str_eq_z(step->argv[0], TRAIN_PROGRAM);
+        if (!launch.image) {
+            return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes",
+                           STR_ARG(step->image));
+        }
     }
-    struct launch_jobs jobs;
-    if (launch_make(arena, &opts, &there, &place, &jobs, err) < 0) {
-        return -1;
-    }
-    *ret_jobs = jobs.items;
-    *ret_n = jobs.n;
-    return 0;
+    return launch_make(&launch, ret_jobs, ret_n, err);
 }
 
 int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs, size_t *ret_n,
              struct err *err)
 {
-    const struct run_launch launch = {.plan = &r->frozen.plan,
-                                      .inventory = r->fleet.inventory,
-                                      .nodes = unit->nodes,
-                                      .run_id = str_z(r->arena, r->dir.id),
-                                      .job_id = run_job_id(r, unit),
-                                      .program = planner_train_path(r->arena, r->opts->self),
-                                      .image = image_of(r, unit->step),
-                                      .env = r->child_env};
-    if (run_launch(r->arena, &launch, unit->step, ret_jobs, ret_n, err) < 0) {
+    const struct launch launch = {.arena = r->arena,
+                                  .step = unit->step,
+                                  .inventory = r->fleet.inventory,
+                                  .nodes = unit->nodes,
+                                  .run_id = str_z(r->arena, r->dir.id),
+                                  .job_id = run_job_id(r, unit),
+                                  .program = planner_train_path(r->arena, r->opts->self),
+                                  .image = image_of(r, unit->step),
+                                  .env = r->child_env};
+    if (run_launch(launch, &r->frozen.plan, ret_jobs, ret_n, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < *ret_n; idx++) {

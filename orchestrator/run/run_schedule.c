@@ -465,7 +465,7 @@ static void show_progress(struct schedule *s)
 
 static bool is_free(const struct runner *r, size_t node)
 {
-    return !r->nodes[node].is_busy && !r->nodes[node].is_bad && !r->nodes[node].is_renewing;
+    return !r->nodes[node].is_busy && !r->nodes[node].is_bad;
 }
 
 /* Nodes with the GPUs it needs, in the inventory's order: those that are free; of who takes turns always the same, once they are. */
@@ -494,8 +494,7 @@ static bool place(struct runner *r, struct unit *unit)
 static bool nodes_are_idle(const struct runner *r, const struct unit *unit)
 {
     for (size_t idx = 0; idx < (size_t)plan_step_nodes(unit->step); idx++) {
-        const struct run_node *node = &r->nodes[unit->nodes[idx]];
-        if (node->is_busy || (node->is_renewing && !node->is_bad)) {
+        if (r->nodes[unit->nodes[idx]].is_busy) {
             return false;
         }
     }
@@ -791,39 +790,18 @@ static bool is_anything_open(const struct runner *r)
     return false;
 }
 
-/* Of nodes that no attempt is on. */
-static int renew_idle(struct runner *r, struct err *err)
-{
-    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        struct run_node *node = &r->nodes[idx];
-        if (!node->is_due || node->is_busy || node->is_bad) {
-            continue;
-        }
-        if (run_renew_lease(r, idx, err) == STEP_FAIL) {
-            if (!run_is_node_error(err)) {
-                return -1;
-            }
-            run_leave_out(r, idx, err);
-            *err = (struct err){0};
-        }
-    }
-    return 0;
-}
-
 static int carry_on(struct schedule *s, struct err *err)
 {
     struct runner *r = s->r;
     size_t n_active = 0;
     while (n_active > 0 || (is_anything_open(r) && !r->stop_signal)) {
         size_t n_before = n_active;
-        run_look_at_leases(r);
-        if ((!r->stop_signal && begin_what_fits(s, err) < 0) || renew_idle(r, err) < 0 ||
-            step_all(s, &n_active, err) < 0) {
+        run_keep_leases(r);
+        if ((!r->stop_signal && begin_what_fits(s, err) < 0) || step_all(s, &n_active, err) < 0) {
             return -1;
         }
         show_progress(s);
-        /* A unit that ended has freed nodes: others that fit need not wait. If there is none, nodes are busy with their
-           leases. */
+        /* A unit that ended has freed nodes: others that fit need not wait. */
         if (n_active >= n_before && loop_once(&r->loop, RUN_TICK_NS, err) < 0) {
             return -1;
         }
