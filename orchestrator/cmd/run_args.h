@@ -105,8 +105,8 @@ MUST_CHECK int run_get(const struct cmd_ctx *ctx, const struct run_args *args,
                        const struct run_opts *opts, const struct run_prepared *prepared,
                        struct err *err);
 
-/* A report that was named by its address runs what its authors wrote. It is shown, and asked once; without a terminal, and for whatever
-   would run outside a container, `--trust` must name exactly its commit. ERR_USAGE unless it is trusted. The plan says what would run. */
+/* A report that was named by its address runs what its authors wrote. It is shown, and ERR_USAGE, unless `--trust` names exactly its commit.
+   The plan says what would run. */
 MUST_CHECK int run_trust(const struct run_args *args, const struct address *address,
                          const struct report *report, const struct plan *plan, struct err *err);
 

@@ -3,10 +3,7 @@
 
 #include "cmd/run_args.h"
 
-#include <unistd.h>
-
-#define SHOWN_MAX  (1u << 20)
-#define ANSWER_MAX 16
+#define SHOWN_MAX (1u << 20)
 
 static void show_step(struct strbuf *out, const struct plan *plan, const struct plan_step *step)
 {
@@ -53,8 +50,6 @@ int run_trust(const struct run_args *args, const struct address *address,
               const struct report *report, const struct plan *plan, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(SHOWN_MAX);
-    char answer[ANSWER_MAX] = "";
-    bool can_ask = plan->runtime != RUNTIME_NONE && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     if (net_has_login(&args->net.opts)) {
         return err_set(err, ERR_USAGE,
                        "--netrc and --cookies: a report from elsewhere is given no login; "
@@ -76,16 +71,8 @@ int run_trust(const struct run_args *args, const struct address *address,
         return err_set(err, ERR_USAGE, "--trust %.80s: the report is %s", args->trust,
                        address->pin);
     }
-    if (!can_ask) {
-        return err_set(err, ERR_USAGE,
-                       "%.*s is from elsewhere: read what it would run%s, then --trust %s",
-                       STR_ARG(report->id),
-                       plan->runtime == RUNTIME_NONE ? " outside any container" : "", address->pin);
-    }
-    fprintf(stderr, "Run this? [y/N] ");
-    if (!fgets(answer, sizeof(answer), stdin) || (answer[0] != 'y' && answer[0] != 'Y')) {
-        return err_set(err, ERR_USAGE, "%.*s was not trusted: nothing was run",
-                       STR_ARG(report->id));
-    }
-    return 0;
+    return err_set(err, ERR_USAGE,
+                   "%.*s is from elsewhere: read what it would run%s, then --trust %s",
+                   STR_ARG(report->id),
+                   plan->runtime == RUNTIME_NONE ? " outside any container" : "", address->pin);
 }

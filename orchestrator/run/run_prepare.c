@@ -127,29 +127,13 @@ static int read_images(struct arena *arena, const struct run_opts *opts,
     return 0;
 }
 
-static bool names_image(const struct stack *stack, struct str id)
-{
-    const struct recipes *const all[] = {&stack->smoke, &stack->full};
-    bool is_named = stack->image.ptr && str_eq(stack->image, id);
-    for (size_t of = 0; of < ARRAY_LEN(all); of++) {
-        for (size_t idx = 0; idx < all[of]->n; idx++) {
-            is_named |= all[of]->items[idx].image.ptr && str_eq(all[of]->items[idx].image, id);
-        }
-    }
-    return is_named;
-}
-
 /* One that no case could use was meant for another. */
 static int check_given(const struct planner_opts *plan, const struct report *report,
                        struct err *err)
 {
     for (size_t idx = 0; idx < plan->n_images; idx++) {
         const struct plan_image *image = &plan->images[idx];
-        bool is_known = image->is_asked;
-        for (size_t at = 0; at < report->n_stacks && !is_known; at++) {
-            is_known = names_image(&report->stacks[at], image->id);
-        }
-        if (!is_known) {
+        if (!image->is_asked) {
             return err_set(err, ERR_USAGE, "--image %.*s: no case of %.*s runs in that image",
                            STR_ARG(str_sub(image->id, 0, 100)), STR_ARG(report->id));
         }
@@ -171,20 +155,6 @@ static int load_nodes(struct arena *arena, const struct run_opts *opts, struct i
         inventory->nodes[0].gpus = environment_gpus();
     }
     return 0;
-}
-
-static int check_images(const struct planner_opts *plan, const struct run_prepared *prepared,
-                        struct err *err)
-{
-    if (!plan->n_images || prepared->inventory.runtime != RUNTIME_NONE) {
-        return 0;
-    }
-    return check_given(plan, &prepared->report, err) < 0
-               ? -1
-               : err_set(err, ERR_USAGE,
-                         "--image: nodes %.*s have runtime none, nothing there runs in an image; "
-                         "set runtime in the inventory",
-                         STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
 }
 
 static int expand(struct arena *arena, struct run_prepared *prepared, struct err *err)
@@ -257,8 +227,14 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct planner_opts plan = opts->plan;
-    if (read_images(arena, opts, &plan, err) < 0 || check_images(&plan, prepared, err) < 0) {
+    if (read_images(arena, opts, &plan, err) < 0) {
         return -1;
+    }
+    if (plan.n_images && prepared->inventory.runtime == RUNTIME_NONE) {
+        return err_set(err, ERR_USAGE,
+                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
+                       "set runtime in the inventory",
+                       STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
     }
     bool has_store = fs_is_dir(fs_join(arena, opts->store, "blobs/sha256"));
     if (has_store && store_open(arena, opts->store, &store, err) < 0) {

@@ -259,6 +259,7 @@ TEST(plans_are_read_back_as_written)
     struct report report;
     struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, "*", 1, 0);
     struct plan again;
+    plan.n_needs = 0; /* what the store was then is not read */
     plan_encode(&plan, &first);
     PASSES(json_parse(strbuf_str(&first), "plan", &doc, ERR));
     struct json root = json_root(&doc);
