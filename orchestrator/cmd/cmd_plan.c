@@ -31,7 +31,7 @@ static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *er
         run_plan(call->arena, &opts, &prepared, err) < 0) {
         return -1;
     }
-    return run_print_plan(&prepared, args, call->operands.items[0], err);
+    return run_print_plan(&prepared, args, call, err);
 }
 
 const struct cmd CMD_PLAN =

@@ -23,12 +23,12 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     size_t n_numbers = 0;
     uint64_t bytes = 0;
     opts->ctx = ctx;
-    opts->runs = &call->operands;
+    opts->run = call->operands.items[0];
     opts->lint = GUESTS.lint;
     if (!opts->output) {
         return err_set(err, ERR_USAGE, "publish: -o FOLDER says where");
     }
-    if (publish_runs(call->arena, opts, &n_numbers, &bytes, err) < 0) {
+    if (publish_run(call->arena, opts, &n_numbers, &bytes, err) < 0) {
         return -1;
     }
     log_line(LOG_INFO,
@@ -39,6 +39,5 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 }
 
 const struct cmd CMD_PUBLISH =
-    CMD("publish", "RUN...", "a folder that others audit, and reproduce by its address", OPTS, run,
-        CMD_ARGS(struct publish_opts),
-        CMD_OPERANDS(1, PUBLISH_RUNS_MAX, "publish: expected 1 to 64 runs"));
+    CMD("publish", "RUN", "a folder that others audit, and reproduce by its address", OPTS, run,
+        CMD_ARGS(struct publish_opts), CMD_OPERANDS(1, 1, "publish: expected one run"));

@@ -162,7 +162,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
         return -1;
     }
     if (args->is_dry_run) {
-        return run_print_plan(&prepared, args, operands->items[0], err);
+        return run_print_plan(&prepared, args, call, err);
     }
     return plan_runnable(&prepared.plan) == 0
                ? run_nothing_and_print(&opts, &prepared, args->want_json, err)

@@ -85,13 +85,6 @@ static void add_option(struct strbuf *out, const char *name, const char *value)
     }
 }
 
-static void add_each(struct strbuf *out, const char *name, const struct opt_list *values)
-{
-    for (size_t idx = 0; idx < values->n; idx++) {
-        add_option(out, name, values->items[idx]);
-    }
-}
-
 /* `nodes doctor` knows the cases as the report has them, without the node that --each-node adds. */
 static void add_cases(struct strbuf *out, const struct plan *plan, const struct opt_list *globs)
 {
@@ -99,7 +92,9 @@ static void add_cases(struct strbuf *out, const struct plan *plan, const struct 
     struct str *seen = arena_array(&arena, struct str, plan->n_steps + 1);
     size_t n = 0;
     if (!plan->is_each_node) {
-        add_each(out, "--case", globs);
+        for (size_t idx = 0; idx < globs->n; idx++) {
+            add_option(out, "--case", globs->items[idx]);
+        }
         return;
     }
     for (size_t idx = 0; idx < plan->n_steps && globs->n; idx++) {
@@ -114,64 +109,47 @@ static void add_cases(struct strbuf *out, const struct plan *plan, const struct 
 }
 
 /* What `nodes doctor` and `run` are asked with so that they do what was planned. */
-static void add_orders(const struct run_args *args, const struct plan *plan, const char *report,
-                       struct strbuf *doctor, struct strbuf *run)
+static void add_orders(const struct run_args *args, const struct plan *plan,
+                       const struct cmd_call *call, struct strbuf *doctor, struct strbuf *run)
 {
-    const struct {
-        bool is_asked;
-        const char *name;
-    } flags[] = {{args->opts.plan.is_each_node, "--each-node"},
-                 {args->opts.plan.takes_turns, "--columns"},
-                 {args->opts.plan.is_packed, "--no-columns"},
-                 {args->opts.plan.is_rehearsal, "--rehearse"},
-                 {args->net.opts.is_offline, "--offline"}};
+    static const char *const OF_PLAN[] = {"--checklist", "--verbose", "-v", NULL};
+    strbuf_add_z(run, "reperf run");
+    for (int idx = 0; idx < call->n_words; idx++) {
+        struct str word = str_of(call->words[idx]);
+        if (!str_eq_any(word, OF_PLAN)) {
+            strbuf_add_char(run, ' ');
+            shq_append(run, word);
+        }
+    }
+    add_option(run, "--trust", plan->address.ptr);
     add_option(doctor, "reperf nodes doctor",
                args->opts.nodes ? args->opts.nodes : INVENTORY_LOCAL);
-    add_option(doctor, "--report", report);
-    add_option(run, "reperf run", report);
-    add_option(run, "--nodes", args->opts.nodes);
-    add_option(run, "--trust", plan->address.ptr);
+    add_option(doctor, "--report", call->operands.items[0]);
     add_option(doctor, "--profile", args->profile);
     add_cases(doctor, plan, &args->cases);
-    add_option(run, "--profile", args->profile);
-    add_each(run, "--case", &args->cases);
-    for (size_t idx = 0; idx < ARRAY_LEN(flags); idx++) {
-        strbuf_printf(run, "%s%s", flags[idx].is_asked ? " " : "",
-                      flags[idx].is_asked ? flags[idx].name : "");
-    }
-    add_each(run, "--image", &args->images);
-    add_each(run, "--set", &args->overrides);
-    add_option(run, "--steps", args->steps);
-    add_option(run, "--data", args->opts.data);
-    if (args->opts.plan.repeats != REPEATS_DEFAULT) {
-        strbuf_printf(run, " --repeats %" PRId64, args->opts.plan.repeats);
-    }
-    if (args->opts.plan.deadline_s) {
-        strbuf_printf(run, " --deadline %" PRId64, args->opts.plan.deadline_s);
-    }
 }
 
 static int print_checklist(const struct run_prepared *prepared, const struct run_args *args,
-                           const char *report, struct err *err)
+                           const struct cmd_call *call, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     CLEANUP(strbuf) struct strbuf doctor = STRBUF(OUTPUT_MAX);
     CLEANUP(strbuf) struct strbuf run = STRBUF(OUTPUT_MAX);
-    add_orders(args, &prepared->plan, report, &doctor, &run);
+    add_orders(args, &prepared->plan, call, &doctor, &run);
     const struct plan_orders orders = {str_trim(strbuf_str(&doctor)), str_trim(strbuf_str(&run))};
     plan_out_checklist(&prepared->plan, &prepared->inventory, &orders, &buf);
     return cmd_print(strbuf_str(&buf), err); /* what is missing is what it is for */
 }
 
 int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
-                   const char *report, struct err *err)
+                   const struct cmd_call *call, struct err *err)
 {
     const struct plan *plan = &prepared->plan;
     CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     if (args->want_json) {
         plan_encode(plan, &buf);
     } else if (args->is_checklist) {
-        return print_checklist(prepared, args, report, err);
+        return print_checklist(prepared, args, call, err);
     } else {
         plan_out_text(plan, args->is_verbose, &buf);
     }

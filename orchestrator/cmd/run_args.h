@@ -77,9 +77,9 @@ struct run_opts run_args_places(const struct cmd_ctx *ctx, const struct run_args
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
                              const char *report, struct run_opts *ret_opts, struct err *err);
 
-/* The plan as text or as its JSON document. report: as it was given. */
+/* The plan as text or as its JSON document. */
 MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
-                              const char *report, struct err *err);
+                              const struct cmd_call *call, struct err *err);
 
 /* What the published logs give by today's report, formats and series, which belong together; those that the run froze need not fit today's
    series. The audit borrows the formats. */

@@ -29,7 +29,7 @@ enum journal_state {
     J_RESUMED,
     J_CANCELLED, /* the run: stopped for good */
     J_FILES,     /* files that belong to no other record */
-    J_SET_ASIDE, /* the repeat: its attempt does not count any more, and it is made again; note: SHA-256 of the archive that has it */
+    J_SET_ASIDE, /* the repeat: its attempt does not count any more, and it is made again */
     J_STATE_COUNT,
 };
 

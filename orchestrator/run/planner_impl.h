@@ -29,8 +29,6 @@ void plan_place_full(struct arena *arena, const struct planner_opts *opts,
 MUST_CHECK int plan_choose_image(struct planner *p, const struct report_case *c,
                                  const struct recipe *recipe, struct plan_step *step,
                                  struct err *err);
-/* As --image, else the lock and the description have it; one that is not described has no id. */
-const struct plan_image *plan_find_image(struct planner *p, struct str id, struct err *err);
 /* The folders that its container sees; what is not here becomes a need. */
 MUST_CHECK int plan_find_mounts(struct planner *p, const struct report_case *c,
                                 const struct recipe *recipe, struct plan_step *step,

@@ -142,7 +142,7 @@ static struct plan_image *find_described(struct planner *p, struct str id, struc
     return found;
 }
 
-const struct plan_image *plan_find_image(struct planner *p, struct str id, struct err *err)
+static const struct plan_image *find_image(struct planner *p, struct str id, struct err *err)
 {
     struct plan_image *given = STR_NAMED(p->opts->images, p->opts->n_images, id, id);
     if (given) {
@@ -176,7 +176,7 @@ static int image_for_driver(struct planner *p, struct str id, struct plan_step *
                             const struct plan_image **ret_image, struct err *err)
 {
     struct str driver = inventory_driver(p->opts->inventory);
-    const struct plan_image *image = plan_find_image(p, id, err);
+    const struct plan_image *image = find_image(p, id, err);
     step->image = id;
     if (!image) {
         return -1;
@@ -186,7 +186,7 @@ static int image_for_driver(struct planner *p, struct str id, struct plan_step *
         return 0;
     }
     for (size_t idx = 0; idx < image->n_instead; idx++) {
-        const struct plan_image *other = plan_find_image(p, image->instead[idx], err);
+        const struct plan_image *other = find_image(p, image->instead[idx], err);
         if (!other) {
             return -1;
         }
@@ -702,7 +702,7 @@ int plan_list_pins(struct planner *p, struct plan *plan, const struct stack *sta
     /* What is built here is pinned by its digest in lock/lock.json. */
     bool is_open = !stack->image_digest.ptr && (stack->image.ptr || !p->report->is_unpublished);
     if (stack->image.ptr) {
-        const struct plan_image *image = plan_find_image(p, stack->image, err);
+        const struct plan_image *image = find_image(p, stack->image, err);
         const struct plan_image *described = find_described(p, stack->image, err);
         if (!image || !described) {
             return -1;

@@ -34,7 +34,6 @@ struct run_opts {
     const char *run_id;   /* NULL: made from clock and machine's random bits */
     const char *key_path; /* NULL: the archive is unsigned */
     const char *store;    /* where packed data is */
-    bool reruns_failed;   /* resume --rerun-failed */
     int64_t retries;      /* run --retry-failed: of a repeat that does not count, by this process */
     const char *data;     /* --data: NULL or "synthetic": none */
     struct clock_src clock;

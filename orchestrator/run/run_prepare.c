@@ -230,12 +230,6 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     if (read_images(arena, opts, &plan, err) < 0) {
         return -1;
     }
-    if (plan.n_images && prepared->inventory.runtime == RUNTIME_NONE) {
-        return err_set(err, ERR_USAGE,
-                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
-                       "set runtime in the inventory",
-                       STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
-    }
     bool has_store = fs_is_dir(fs_join(arena, opts->store, "blobs/sha256"));
     if (has_store && store_open(arena, opts->store, &store, err) < 0) {
         return -1;
@@ -252,6 +246,12 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
         check_given(&plan, &prepared->report, err) < 0) {
         return -1;
     }
+    if (plan.n_images && prepared->inventory.runtime == RUNTIME_NONE) {
+        return err_set(err, ERR_USAGE,
+                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
+                       "set runtime in the inventory",
+                       STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
+    }
     prepared->plan.overrides = prepared->overrides;
     prepared->plan.n_overrides = opts->n_overrides;
     return check_rules(arena, opts->root, opts->command.format_path, &prepared->plan, err);
@@ -265,56 +265,40 @@ static int freeze(struct arena *arena, const char *evidence, enum rundir_kind ki
     return rundir_write(arena, evidence, RUNDIR_FILES[kind].name, text, err);
 }
 
-static int freeze_format(struct arena *arena, const char *evidence, const char *path, struct str id,
-                         struct err *err)
-{
-    const char *name = rundir_of_name(arena, RUNDIR_FORMAT, id);
-    struct str text;
-    if (fs_exists(fs_join(arena, evidence, name))) {
-        return 0;
-    }
-    if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0) {
-        err->code = ERR_MANIFEST;
-        return -1;
-    }
-    return rundir_write(arena, evidence, name, text, err);
-}
-
 /* The logs of a step without a format are read by whichever fits. */
-static int freeze_all_formats(struct arena *arena, const struct run_opts *opts,
-                              const char *evidence, struct err *err)
+static bool wants_format(const struct plan *plan, const char *id)
 {
-    struct placed_list files;
-    if (places_list(arena, opts->root, "formats", FORMATS_MAX, &files, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < files.n; idx++) {
-        if (freeze_format(arena, evidence, files.items[idx].path, str_of(files.items[idx].stem),
-                          err) < 0) {
-            return -1;
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct plan_step *step = &plan->steps[idx];
+        if (step->format.ptr ? str_eq_z(step->format, id) : step->cause == ERR_NONE) {
+            return true;
         }
     }
-    return 0;
+    return false;
 }
 
 static int freeze_formats(struct arena *arena, const struct run_opts *opts, const char *evidence,
                           const struct plan *plan, struct err *err)
 {
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct plan_step *step = &plan->steps[idx];
-        if (!step->format.ptr &&
-            (step->cause != ERR_NONE || freeze_all_formats(arena, opts, evidence, err) == 0)) {
+    const char *own = opts->command.format_path;
+    struct placed only = {.path = own, .stem = own ? str_z(arena, plan->steps[0].format) : NULL};
+    struct placed_list files = {.items = &only, .n = 1};
+    if (!own && places_list(arena, opts->root, "formats", FORMATS_MAX, &files, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < files.n; idx++) {
+        const char *id = files.items[idx].stem;
+        struct str text;
+        if (!wants_format(plan, id)) {
             continue;
         }
-        if (!step->format.ptr) {
+        if (fs_read(arena, files.items[idx].path, JSON_TEXT_MAX, &text, err) < 0) {
+            err->code = ERR_MANIFEST;
             return -1;
         }
-        const char *file = arena_printf(arena, "%.*s.json", STR_ARG(step->format));
-        const char *path = opts->command.format_path
-                               ? opts->command.format_path
-                               : places_path(arena, opts->root, "formats", file);
-        if (freeze_format(arena, evidence, path, step->format, err) < 0) {
-            return err_wrap(err, "case %.*s", STR_ARG(step->case_id));
+        if (rundir_write(arena, evidence, rundir_of_name(arena, RUNDIR_FORMAT, str_of(id)), text,
+                         err) < 0) {
+            return -1;
         }
     }
     return 0;

@@ -254,34 +254,13 @@ static int take_leases(struct runner *r, struct err *err)
 
 /* ---- what an earlier orchestrator lost sight of ---- */
 
-struct sweep {
-    struct runner *r;
-    const struct run_orphan *orphan;
-};
-
-static enum step kill_orphan(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
-{
-    const struct sweep *sweep = ctx;
-    for (size_t idx = 0; idx < sweep->orphan->n_nodes; idx++) {
-        if (sweep->orphan->nodes[idx] == node_idx) {
-            return node->remote->ops->signal(node->remote, sweep->orphan->job_id, SIGKILL, err);
-        }
-    }
-    return STEP_DONE;
-}
-
 static int sweep_orphans(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->orphans.n; idx++) {
-        if (r->frozen.plan.launcher == LAUNCHER_SLURM) {
-            if (run_kill_job(r, &r->orphans.items[idx], err) < 0) {
-                return -1;
-            }
-            continue;
-        }
-        struct sweep sweep = {r, &r->orphans.items[idx]};
-        int n_failed = fleet_each(&r->fleet, LEASE_DEADLINE_NS, kill_orphan, &sweep, err);
-        if (run_judge_nodes(r, n_failed, err) < 0) {
+        struct err why = {0};
+        if (run_kill_job(r, &r->orphans.items[idx], &why) < 0 &&
+            (!run_is_node_error(&why) || r->frozen.plan.launcher == LAUNCHER_SLURM)) {
+            *err = why;
             return -1;
         }
     }
@@ -289,21 +268,6 @@ static int sweep_orphans(struct runner *r, struct err *err)
 }
 
 /* ---- environment ---- */
-
-static const char *environment_name(struct runner *r, size_t node_idx)
-{
-    return rundir_of_name(r->arena, RUNDIR_NODE, r->fleet.nodes[node_idx].spec->name);
-}
-
-static bool has_all_environments(struct runner *r)
-{
-    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        if (!r->nodes[idx].is_bad && !map_get(&r->files, str_of(environment_name(r, idx)))) {
-            return false;
-        }
-    }
-    return true;
-}
 
 /* As they were when the run first came to them: a resumed run keeps what its journal has. */
 static int freeze_environments(struct runner *r, struct err *err)
@@ -313,7 +277,7 @@ static int freeze_environments(struct runner *r, struct err *err)
     struct journal_record record = {.state = J_FILES};
     const struct environment_opts opts = {.clock = r->opts->clock};
     size_t n = 0;
-    if (r->fleet.inventory->is_local || has_all_environments(r)) {
+    if (r->fleet.inventory->is_local) {
         return 0;
     }
     if (environment_of_nodes(r->arena, &r->fleet, &opts, items, &n, err) < 0) {

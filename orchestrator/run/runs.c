@@ -140,8 +140,8 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
     return 0;
 }
 
-int run_info_load(struct arena *arena, const struct rundir *dir, struct run_info *ret_info,
-                  struct err *err)
+static int load(struct arena *arena, const struct rundir *dir, struct run_info *ret_info,
+                struct err *err)
 {
     struct run_info info = {.dir = *dir};
     char time[RFC3339_MAX];
@@ -159,7 +159,7 @@ void run_info_look(struct arena *arena, const struct rundir *dir, struct run_inf
 {
     char time[RFC3339_MAX];
     struct err err = {0};
-    if (run_info_load(arena, dir, ret_info, &err) == 0) {
+    if (load(arena, dir, ret_info, &err) == 0) {
         return;
     }
     run_id_time(dir->id, time);
@@ -183,7 +183,7 @@ enum clean_run run_use(struct arena *arena, const char *state, struct str run, c
         *ret_why = arena_printf(arena, "process %lld works on the run", (long long)holder);
         return CLEAN_RUN_HELD;
     }
-    if (run_info_load(arena, &dir, &info, ERR_IGNORED) < 0) {
+    if (load(arena, &dir, &info, ERR_IGNORED) < 0) {
         return CLEAN_RUN_RESUMABLE;
     }
     return strcmp(info.state, "sealed") == 0 || strcmp(info.state, "cancelled") == 0

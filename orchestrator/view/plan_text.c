@@ -5,8 +5,7 @@
 #include "report/source.h"
 #include "view/plan_out.h"
 
-#define HOUR_S     3600
-#define LONG_RUN_S (24LL * HOUR_S)
+#define LONG_RUN_S 86400
 
 struct todo { /* of several cases, once */
     const struct step_need *need;
@@ -157,24 +156,10 @@ static void print_todos(const struct plan_text *t)
 
 /* ---- time ---- */
 
-/* With as many training steps as the published log ran; as planned where it does not say. */
-static int64_t logged_estimate_s(const struct plan_step *step)
-{
-    const struct report_case *c = step->bound.of_case;
-    bool takes_it = false;
-    for (size_t idx = 0; idx < step->n_argv; idx++) {
-        takes_it = takes_it || str_find(step->argv[idx], STR_LIT(PLAN_STEPS_ENV)) >= 0;
-    }
-    return takes_it && c && c->logged_steps && step->n_steps
-               ? step->estimate_s / step->n_steps * c->logged_steps
-               : step->estimate_s;
-}
-
 static void print_time(const struct plan_text *t)
 {
     const struct plan *plan = t->plan;
     int64_t all_s = 0;
-    int64_t logged_s = 0;
     size_t n_unknown = 0;
     size_t n_long = 0;
     if (plan_claims_none(plan)) {
@@ -182,7 +167,6 @@ static void print_time(const struct plan_text *t)
     }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         all_s += plan->steps[idx].estimate_s;
-        logged_s += logged_estimate_s(&plan->steps[idx]);
         n_unknown += plan->steps[idx].estimate_s == 0;
         n_long += plan->steps[idx].estimate_s > LONG_RUN_S;
     }
@@ -200,12 +184,6 @@ static void print_time(const struct plan_text *t)
     if (n_long) {
         strbuf_printf(t->out, "warning  a repeat of %s takes more than a day\n",
                       cases_in_words(t->arena, n_long));
-    }
-    if (all_s - logged_s > HOUR_S) {
-        strbuf_printf(t->out,
-                      "         --steps as-logged: as many training steps as the published logs "
-                      "ran, %s for one repeat of each case\n",
-                      duration_in_words(t->arena, logged_s));
     }
 }
 
@@ -284,32 +262,11 @@ static void print_step(struct strbuf *out, const struct plan *plan, const struct
                   (long long)plan_step_deadline_s(plan, step));
 }
 
-/* What the published frameworks' rows would need, whatever the nodes' runtime is. */
-static void print_store(struct strbuf *out, const struct plan *plan)
-{
-    for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        const struct plan_need *need = &plan->needs[idx];
-        strbuf_printf(
-            out, "%s%.*s %.*s: %s in the store; to fetch: ", idx == 0 ? "store    " : "         ",
-            STR_ARG(need->kind), STR_ARG(need->name), NEED_STATE_NAMES[need->state]);
-        print_bytes(out, need->download_bytes, need->least_download_bytes);
-        strbuf_add_z(out, "; disk, about: ");
-        print_bytes(out, need->disk_bytes, need->least_disk_bytes);
-        if (need->n_unpinned && str_eq_z(need->kind, "image")) {
-            strbuf_add_z(out, "; its tag is not locked");
-        } else if (need->n_unpinned) {
-            strbuf_printf(out, "; %lld files without a digest", (long long)need->n_unpinned);
-        }
-        strbuf_add_z(out, need->needs_login ? "; for registered users only\n" : "\n");
-    }
-}
-
 static void print_details(struct strbuf *out, const struct plan *plan)
 {
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         print_step(out, plan, &plan->steps[idx]);
     }
-    print_store(out, plan);
     for (size_t idx = 0; idx < plan->n_pins; idx++) {
         strbuf_printf(out, "not pinned by its authors: %.*s: %.*s\n",
                       STR_ARG(plan->pins[idx].stack), STR_ARG(plan->pins[idx].what));

@@ -79,41 +79,6 @@ static struct plan make_plan(struct arena *arena, struct report *report, enum pr
     return plan;
 }
 
-static struct str option(const struct plan_step *step, const char *name)
-{
-    for (size_t idx = 0; idx + 1 < step->n_argv; idx++) {
-        if (str_eq_z(step->argv[idx], name)) {
-            return step->argv[idx + 1];
-        }
-    }
-    return STR_EMPTY;
-}
-
-TEST(smoke_makes_it_small_with_1_2_and_4_ranks)
-{
-    struct report report;
-    struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, "resnet50/reperf/*", 1, 0);
-    size_t n_run = 0;
-    unsigned seen = 0;
-    for (size_t idx = 0; idx < plan.n_steps; idx++) {
-        const struct plan_step *step = &plan.steps[idx];
-        assert_true(str_eq_z(option(step, "--device"), "cpu"));
-        assert_true(str_eq_z(option(step, "--precision"), "fp32"));
-        assert_true(str_eq_z(option(step, "--batch"), "4"));
-        assert_true(str_eq_z(option(step, "--steps"), "20"));
-        assert_true(str_eq_z(option(step, "--image"), "64"));
-        assert_true(str_eq_z(option(step, "--lr"), "0.001"));
-        assert_true(str_eq_z(option(step, "--warmup-lr-steps"), "0"));
-        assert_int_equal(step->cause, ERR_NONE);
-        assert_int_equal(step->n_nodes, 1);
-        seen |= 1u << step->n_ranks;
-        n_run++;
-    }
-    assert_int_equal(n_run, plan_runnable(&plan));
-    assert_true(n_run > 0);
-    assert_int_equal(seen, 1u << 1 | 1u << 2 | 1u << 4);
-}
-
 static struct report_case *case_of(struct report *report)
 {
     for (size_t idx = 0; idx < report->n_cases; idx++) {
@@ -176,17 +141,6 @@ TEST(every_condition_is_planned_and_the_cases_wins)
     assert_int_equal(plan.steps[0].n_env, PLAN_ENV_MAX);
 }
 
-TEST(a_global_batch_counts_accumulation)
-{
-    struct report report;
-    struct plan plan =
-        make_plan(ARENA, &report, PROFILE_SMOKE, "bert-base/ngc-pytorch/fp32/n1g8/bs32", 1, 0);
-    assert_int_equal(plan.steps[0].n_ranks, 2);
-    assert_true(str_eq_z(condition_of(&plan.steps[0], "batch_per_gpu"), "1"));
-    assert_true(str_eq_z(condition_of(&plan.steps[0], "grad_accumulation"), "2"));
-    assert_true(str_eq_z(condition_of(&plan.steps[0], "global_batch"), "4"));
-}
-
 TEST(too_many_pins_are_an_error)
 {
     struct report report;
@@ -235,20 +189,6 @@ TEST(a_step_gets_the_nodes_that_it_needs)
         assert_int_equal(plan.steps[0].n_nodes, row->nodes);
         assert_int_equal(plan.steps[0].n_ranks, row->ranks);
     }
-}
-
-TEST(full_is_as_the_report_says_and_needs_its_gpus)
-{
-    struct report report;
-    struct plan plan = make_plan(ARENA, &report, PROFILE_FULL, CASE_ID, 1, 0);
-    assert_int_equal(plan.n_steps, 1);
-    assert_int_equal(plan.steps[0].cause, ERR_NODE);
-    plan = make_plan(ARENA, &report, PROFILE_FULL, CASE_ID, 1, 1);
-    assert_int_equal(plan.steps[0].cause, ERR_NONE);
-    assert_true(str_eq_z(option(&plan.steps[0], "--batch"), "96"));
-    assert_true(str_eq_z(option(&plan.steps[0], "--device"), "cuda"));
-    plan = make_plan(ARENA, &report, PROFILE_FULL, "resnet50/paddle/fp32/n1g1/bs96", 1, 1);
-    assert_int_equal(plan.steps[0].cause, ERR_CONTAINER);
 }
 
 TEST(plans_are_read_back_as_written)
