@@ -30,36 +30,38 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
     opts.is_offline = args->net.opts.is_offline;
     opts.plan.globs = args->cases.items;
     opts.plan.n_globs = args->cases.n;
-    opts.plan.repeats_max = opts.plan.within > 0 ? opts.plan.repeats_max : 0;
-    if (profile_of_option(args->profile, &opts.plan.profile, err) < 0) {
+    opts.plan.asked.repeats_max = opts.plan.asked.within > 0 ? opts.plan.asked.repeats_max : 0;
+    if (profile_of_option(args->profile, &opts.plan.asked.profile, err) < 0) {
         return -1;
     }
     if (args->steps) {
         const struct report_case logged = {.logged_steps = 1};
-        opts.plan.asked_steps = str_of(args->steps);
-        if (opts.plan.profile != PROFILE_FULL ||
-            plan_asked_steps(opts.plan.asked_steps, &logged) == 0) {
+        opts.plan.asked.asked_steps = str_of(args->steps);
+        if (opts.plan.asked.profile != PROFILE_FULL ||
+            plan_asked_steps(opts.plan.asked.asked_steps, &logged) == 0) {
             return err_set(err, ERR_USAGE,
                            "--steps %.60s: expected as-logged or a number, with --profile full",
                            args->steps);
         }
     }
-    if (args->opts.plan.is_rehearsal && opts.plan.profile != PROFILE_FULL) {
+    if (args->opts.plan.asked.is_rehearsal && opts.plan.asked.profile != PROFILE_FULL) {
         return err_set(err, ERR_USAGE,
                        "--rehearse goes with the full profile, not with --profile %s",
                        args->profile);
     }
-    if (args->opts.plan.within > 0 && args->opts.plan.repeats < 2) {
+    if (args->opts.plan.asked.within > 0 && args->opts.plan.asked.repeats < 2) {
         return err_set(err, ERR_USAGE, "--within: one repeat has no interval; --repeats 2 or more");
     }
-    if (args->opts.plan.within > 0 && args->opts.plan.repeats_max < args->opts.plan.repeats) {
+    if (args->opts.plan.asked.within > 0 &&
+        args->opts.plan.asked.repeats_max < args->opts.plan.asked.repeats) {
         return err_set(err, ERR_USAGE, "--repeats-max %lld: expected at least --repeats, %lld",
-                       (long long)args->opts.plan.repeats_max, (long long)args->opts.plan.repeats);
+                       (long long)args->opts.plan.asked.repeats_max,
+                       (long long)args->opts.plan.asked.repeats);
     }
-    if (args->opts.plan.takes_turns && args->opts.plan.is_packed) {
+    if (args->opts.plan.asked.takes_turns && args->opts.plan.is_packed) {
         return err_set(err, ERR_USAGE, "--columns and --no-columns exclude each other");
     }
-    if (args->opts.plan.is_each_node && !args->opts.nodes) {
+    if (args->opts.plan.asked.is_each_node && !args->opts.nodes) {
         return err_set(err, ERR_USAGE, "--each-node needs --nodes INVENTORY");
     }
     if (args->cases.n > PLAN_GLOBS_MAX) {

@@ -32,28 +32,28 @@ struct run_args {
         OPT(struct run_args, profile, "profile",                                                   \
             "full (as the report says; default) or smoke (small, on the CPU)",                     \
             .value = "full|smoke"),                                                                \
-        OPT(struct run_args, opts.plan.is_rehearsal, "rehearse",                                   \
+        OPT(struct run_args, opts.plan.asked.is_rehearsal, "rehearse",                             \
             "the full profile on synthetic data: no number is claimed"),                           \
         OPT(struct run_args, opts.nodes, "nodes",                                                  \
             "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",         \
             .value = "INVENTORY"),                                                                 \
-        OPT(struct run_args, opts.plan.is_each_node, "each-node",                                  \
+        OPT(struct run_args, opts.plan.asked.is_each_node, "each-node",                            \
             "each case on every node, or every pair of neighbours, and compare the nodes"),        \
         OPT(struct run_args, images, "image", "use this image for images/ID; may be repeated",     \
             .value = "ID=NAME@DIGEST"),                                                            \
         OPT(struct run_args, overrides, "set",                                                     \
             "override a value of the report for this run; may be repeated", .letter = 'C',         \
             .value = "PATH=VALUE"),                                                                \
-        OPT(struct run_args, opts.plan.repeats, "repeats", "processes a case (3)", .value = "N",   \
-            .min = 1, .max = REPEATS_RUN_MAX),                                                     \
-        OPT(struct run_args, opts.plan.takes_turns, "columns",                                     \
+        OPT(struct run_args, opts.plan.asked.repeats, "repeats", "processes a case (3)",           \
+            .value = "N", .min = 1, .max = REPEATS_RUN_MAX),                                       \
+        OPT(struct run_args, opts.plan.asked.takes_turns, "columns",                               \
             "run one case at a time, those of a row in turns (default: where it has several)"),    \
         OPT(struct run_args, steps, "steps",                                                       \
             "training steps where a command takes a number: the published log's, or N",            \
             .value = "as-logged|N"),                                                               \
         OPT(struct run_args, opts.plan.is_packed, "no-columns",                                    \
             "run cases at the same time wherever nodes are free: no ratios"),                      \
-        OPT(struct run_args, opts.plan.deadline_s, "deadline",                                     \
+        OPT(struct run_args, opts.plan.asked.deadline_s, "deadline",                               \
             "of one repeat (smoke 600; full 86400, or 3 x the estimate)", .value = "SECONDS",      \
             .min = 1, .max = DEADLINE_S_MAX),                                                      \
         OPT(struct run_args, opts.data, "data",                                                    \
@@ -108,7 +108,7 @@ MUST_CHECK int run_get(const struct cmd_ctx *ctx, const struct run_args *args,
 /* A report that was named by its address runs what its authors wrote. It is shown, and ERR_USAGE, unless `--trust` names exactly its commit.
    The plan says what would run. */
 MUST_CHECK int run_trust(const struct run_args *args, const struct address *address,
-                         const struct report *report, const struct plan *plan, struct err *err);
+                         const struct plan *plan, struct err *err);
 
 /* `run -- COMMAND`: the command as a report of one case that nobody has published. From here on it is planned, run, judged and sealed like
    any other; the report's text is frozen with the run. words: of the command. The text and paths live in the arena. */

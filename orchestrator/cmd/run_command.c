@@ -116,7 +116,7 @@ static int make_id(struct arena *arena, const struct run_args *args, const char 
     }
     *ret_is_contained = inventory.runtime != RUNTIME_NONE;
     c->id = arena_printf(arena, "%s/command/unstated/n%zug%lld/bs0", c->slug,
-                         args->opts.plan.is_each_node ? (size_t)1 : inventory.n_nodes,
+                         args->opts.plan.asked.is_each_node ? (size_t)1 : inventory.n_nodes,
                          (long long)c->gpus);
     return 0;
 }
@@ -148,8 +148,8 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
     if (!folder) {
         return err_set(err, err_code_of_errno(errno), "this folder: %s", err_errno_text(errno));
     }
-    if (args->opts.plan.is_rehearsal || args->opts.plan.takes_turns || args->opts.data ||
-        args->cases.n) {
+    if (args->opts.plan.asked.is_rehearsal || args->opts.plan.asked.takes_turns ||
+        args->opts.data || args->cases.n) {
         return err_set(err, ERR_USAGE,
                        "--rehearse, --columns, --data and --case are for a report, not for a "
                        "command");

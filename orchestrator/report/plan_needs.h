@@ -19,8 +19,9 @@ struct step_need {
     struct str
         artifact; /* that `reperf data fetch` provides, or `reperf data lock` if is_lock; or NULL */
     bool is_lock;
-    bool needs_login; /* available to registered users only */
-    bool is_here;     /* in the store, packed: nobody need be asked for it */
+    bool needs_login;               /* available to registered users only */
+    bool is_here;                   /* in the store, packed: nobody need be asked for it */
+    const struct plan_need *stored; /* what the store has of it; not kept */
 };
 
 enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };

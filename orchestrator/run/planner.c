@@ -62,7 +62,7 @@ static double samples_of(struct arena *arena, const struct plan_step *step)
 
 static void ask_steps(struct planner *p, const struct report_case *c, struct plan_step *step)
 {
-    const int64_t n = plan_asked_steps(p->opts->asked_steps, c);
+    const int64_t n = plan_asked_steps(p->opts->asked.asked_steps, c);
     bool takes_it = false;
     for (size_t idx = 0; idx < step->n_argv; idx++) {
         takes_it = takes_it || str_find(step->argv[idx], STR_LIT(PLAN_STEPS_ENV)) >= 0;
@@ -80,12 +80,12 @@ static void estimate(struct planner *p, struct plan_step *step)
 {
     double rate = published_rate(step->bound.of_case);
     double seconds = rate > 0 ? samples_of(p->arena, step) / rate : 0;
-    if (p->opts->profile == PROFILE_SMOKE || p->opts->is_rehearsal || seconds <= 0) {
+    if (p->opts->asked.profile == PROFILE_SMOKE || p->opts->asked.is_rehearsal || seconds <= 0) {
         return;
     }
     step->estimate_s = seconds < DEADLINE_S_MAX ? (int64_t)seconds + 1 : DEADLINE_S_MAX;
     int64_t deadline_s = step->estimate_s * DEADLINE_ESTIMATES;
-    if (!p->opts->deadline_s && deadline_s > DEADLINE_FULL_S) {
+    if (!p->opts->asked.deadline_s && deadline_s > DEADLINE_FULL_S) {
         step->deadline_s = deadline_s < DEADLINE_S_MAX ? deadline_s : DEADLINE_S_MAX;
     }
 }
@@ -245,7 +245,7 @@ static void set_site(struct arena *arena, const struct inventory *inventory, str
 /* The data is a condition like any other: a verdict lists it if it differs from the published run's. */
 static void use_data(struct arena *arena, const struct planner_opts *opts, struct plan_step *step)
 {
-    const struct plan_data *data = &opts->data;
+    const struct plan_data *data = &opts->asked.data;
     if (data->folder.ptr && step->n_argv && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         set_option(step, "--data", data->folder.ptr);
         if (drop_option(step, "--eval-every")) { /* on data made by the program: it would refuse */
@@ -280,7 +280,7 @@ static int follow(struct planner *p, const struct report_case *c, const struct r
     struct arena *arena = p->arena;
     const struct planner_opts *opts = p->opts;
     step->recipe = recipe->title;
-    if (opts->profile == PROFILE_SMOKE) {
+    if (opts->asked.profile == PROFILE_SMOKE) {
         plan_place_smoke(arena, opts, c, step);
     } else {
         plan_place_full(arena, opts, c, step);
@@ -424,12 +424,12 @@ static const struct recipe *as_the_report(struct planner *p, const struct stack 
 {
     struct recipe *recipe = arena_new(p->arena, struct recipe);
     recipe->image = stack->image;
-    if (p->opts->profile == PROFILE_SMOKE || !is_self_contained(stack)) {
+    if (p->opts->asked.profile == PROFILE_SMOKE || !is_self_contained(stack)) {
         recipe->why_not =
             str_printf(p->arena,
                        "stack %.*s of the report's data has no recipe for profile %s; "
                        "leave it out with --case",
-                       STR_ARG(stack->id), PROFILE_NAMES[p->opts->profile]);
+                       STR_ARG(stack->id), PROFILE_NAMES[p->opts->asked.profile]);
     }
     return recipe;
 }
@@ -490,7 +490,7 @@ static int plan_case(struct planner *p, const struct report_case *c, struct plan
                      struct err *err)
 {
     const struct recipes *recipes =
-        p->opts->profile == PROFILE_FULL ? &c->stack->full : &c->stack->smoke;
+        p->opts->asked.profile == PROFILE_FULL ? &c->stack->full : &c->stack->smoke;
     int least = INT_MAX;
     if (recipes->n == 0) {
         return plan_by(p, c, as_the_report(p, c->stack), ret_step, err);
@@ -529,7 +529,6 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
     bool *is_asked = arena_array(p->arena, bool, report->n_stacks + 1);
     const struct report_case **cases =
         arena_array(p->arena, const struct report_case *, report->n_cases + 1);
-    plan->takes_turns = p->opts->takes_turns;
     plan->steps = arena_array(p->arena, struct plan_step, report->n_cases + 1);
     plan->needs = arena_array(p->arena, struct plan_need, PLAN_NEEDS_MAX);
     plan->pins = arena_array(p->arena, struct missing_pin, PLAN_PINS_MAX);
@@ -568,24 +567,14 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
               struct plan *ret_plan, struct err *err)
 {
     struct planner p = {.arena = arena, .opts = opts, .report = report};
-    struct plan plan = {.report = report->id,
-                        .report_sha256 = opts->report_sha256,
-                        .address = opts->address,
-                        .profile = opts->profile,
-                        .is_rehearsal = opts->is_rehearsal,
-                        .repeats = opts->repeats,
-                        .repeats_max = opts->repeats_max,
-                        .within = opts->within,
-                        .tolerance = opts->tolerance,
-                        .is_each_node = opts->is_each_node,
-                        .asked_steps = opts->asked_steps,
-                        .inventory = opts->inventory->id,
-                        .runtime = opts->inventory->runtime,
-                        .launcher = opts->inventory->launcher};
-    plan.deadline_s = opts->deadline_s                 ? opts->deadline_s
-                      : opts->profile == PROFILE_SMOKE ? DEADLINE_SMOKE_S
-                                                       : DEADLINE_FULL_S;
-    plan.data = opts->data;
+    struct plan plan = opts->asked;
+    plan.report = report->id;
+    plan.inventory = opts->inventory->id;
+    plan.runtime = opts->inventory->runtime;
+    plan.launcher = opts->inventory->launcher;
+    plan.deadline_s = plan.deadline_s                 ? plan.deadline_s
+                      : plan.profile == PROFILE_SMOKE ? DEADLINE_SMOKE_S
+                                                      : DEADLINE_FULL_S;
     plan.globs = arena_array(arena, struct str, opts->n_globs + 1);
     for (size_t idx = 0; idx < opts->n_globs; idx++) {
         plan.globs[plan.n_globs++] = str_of(opts->globs[idx]);

@@ -155,10 +155,10 @@ static struct str container_line(const struct planner_opts *opts, const struct r
                                  const struct recipe *recipe)
 {
     const struct stack *stack = c->stack;
-    if (opts->address.ptr) {
+    if (opts->asked.address.ptr) {
         return STR_EMPTY;
     }
-    if (recipe->container.ptr || opts->profile == PROFILE_SMOKE) {
+    if (recipe->container.ptr || opts->asked.profile == PROFILE_SMOKE) {
         return recipe->container;
     }
     for (size_t idx = 0; idx < stack->n_commands; idx++) {
@@ -209,7 +209,7 @@ static void take_flags(struct arena *arena, const struct planner_opts *opts, str
 {
     struct err err = {0};
     if (!line.ptr) {
-        step->flags.is_host_net = !opts->address.ptr || step->n_nodes > 1;
+        step->flags.is_host_net = !opts->asked.address.ptr || step->n_nodes > 1;
         step->flags.wants_gpus = step->gpus_per_node > 0;
     } else if (container_flags_of_command(arena, line, &step->flags, &err) < 0) {
         plan_cannot(step, ERR_MANIFEST, arena_printf(arena, "container line: %s", err.msg), NULL);
@@ -340,6 +340,9 @@ int plan_choose_image(struct planner *p, const struct report_case *c, const stru
         if (!step->image_digest.ptr) {
             need_built(arena, inventory, id, image->source, step);
         }
+    }
+    if (step->n_needs && str_starts(step->needs[step->n_needs - 1].artifact, STR_LIT("image:"))) {
+        step->needs[step->n_needs - 1].stored = &image->stored;
     }
     plan_set_condition(step, "image", step->image_digest);
     return 0;
@@ -596,7 +599,7 @@ int plan_find_mounts(struct planner *p, const struct report_case *c, const struc
     for (size_t idx = 0; idx < recipe->n_mounts; idx++) {
         struct recipe_mount mount = recipe->mounts[idx];
         mount.is_synthetic |=
-            p->opts->is_rehearsal && mount.kind == MOUNT_DATASET && !mount.is_original;
+            p->opts->asked.is_rehearsal && mount.kind == MOUNT_DATASET && !mount.is_original;
         const struct plan_found *found = find(p, c->stack, &mount, err);
         if (!found) {
             return -1;
@@ -607,6 +610,7 @@ int plan_find_mounts(struct planner *p, const struct report_case *c, const struc
         step->n_mounts++;
         if (found->need.what.ptr) {
             plan_lacks(step, &found->need);
+            step->needs[step->n_needs - 1].stored = &found->stored;
         }
     }
     return 0;

@@ -148,7 +148,8 @@ static int open_part(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct runner *r = a->r;
     m->part = arena_printf(r->arena, "%s/" RUN_PART_NAME, r->dir.folder,
-                           (size_t)(a->unit - r->units), (size_t)(m - a->jobs));
+                           result_repeat_at(&r->frozen.plan, a->unit->step, a->unit->repeat),
+                           (size_t)(m - a->jobs));
     m->fd = open(m->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (m->fd < 0) {
         return err_errno(err, "create", m->part);

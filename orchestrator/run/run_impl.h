@@ -113,7 +113,7 @@ MUST_CHECK int run_schedule(struct runner *r, struct err *err);
 void run_make_again(struct unit *unit);
 
 void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
-/* Below the run's folder: what has come so far of the log of a unit's job, by both numbers. */
+/* Below the run's folder: what has come so far of the log of a repeat's job, by result_repeat_at and the job's number. */
 #define RUN_PART_NAME "collect-%zu-%zu.part"
 /* Needs the frozen plan and the arena only. */
 void run_make_units(struct runner *r);

@@ -194,7 +194,7 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
         return -1;
     }
     if (load_nodes(arena, opts, &prepared.inventory, err) < 0 ||
-        (opts->plan.is_each_node && expand(arena, &prepared, err) < 0)) {
+        (opts->plan.asked.is_each_node && expand(arena, &prepared, err) < 0)) {
         return -1;
     }
     *ret_prepared = prepared;
@@ -230,12 +230,18 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     if (read_images(arena, opts, &plan, err) < 0) {
         return -1;
     }
+    if (plan.n_images && prepared->inventory.runtime == RUNTIME_NONE) {
+        return err_set(err, ERR_USAGE,
+                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
+                       "set runtime in the inventory",
+                       STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
+    }
     bool has_store = fs_is_dir(fs_join(arena, opts->store, "blobs/sha256"));
     if (has_store && store_open(arena, opts->store, &store, err) < 0) {
         return -1;
     }
-    plan.report_sha256 = prepared->report_sha256;
-    plan.data = prepared->data;
+    plan.asked.report_sha256 = prepared->report_sha256;
+    plan.asked.data = prepared->data;
     plan.train_path = planner_train_path(arena, opts->self);
     plan.inventory = &prepared->inventory;
     plan.clock = opts->clock;
@@ -245,12 +251,6 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     if (plan_make(arena, &prepared->report, &plan, &prepared->plan, err) < 0 ||
         check_given(&plan, &prepared->report, err) < 0) {
         return -1;
-    }
-    if (plan.n_images && prepared->inventory.runtime == RUNTIME_NONE) {
-        return err_set(err, ERR_USAGE,
-                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
-                       "set runtime in the inventory",
-                       STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
     }
     prepared->plan.overrides = prepared->overrides;
     prepared->plan.n_overrides = opts->n_overrides;

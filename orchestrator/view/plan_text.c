@@ -72,22 +72,6 @@ static const char *cases_in_words(struct arena *arena, size_t n)
     return arena_printf(arena, "%zu case%s", n, n == 1 ? "" : "s");
 }
 
-/* What the store knows of the thing that it brings; NULL: nothing is counted. */
-static const struct plan_need *stored_of(const struct plan *plan, const struct step_need *need)
-{
-    struct str rest = need->artifact;
-    struct str kind = STR_EMPTY;
-    if (!rest.ptr || !str_next(&rest, ':', &kind)) {
-        return NULL;
-    }
-    for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        if (str_eq(plan->needs[idx].kind, kind) && str_eq(plan->needs[idx].name, rest)) {
-            return &plan->needs[idx];
-        }
-    }
-    return NULL;
-}
-
 /* -1: not all of it is stated, but as much as `least`. */
 static void print_bytes(struct strbuf *out, int64_t bytes, int64_t least)
 {
@@ -118,7 +102,7 @@ static void print_todo(const struct plan_text *t, size_t idx)
 {
     const struct todo *todo = &t->todos[idx];
     const struct step_need *need = todo->need;
-    const struct plan_need *stored = stored_of(t->plan, need);
+    const struct plan_need *stored = need->stored && need->stored->name.ptr ? need->stored : NULL;
     const char *cases = cases_in_words(t->arena, todo->n_cases);
     if (!need->command.ptr) {
         strbuf_printf(t->out, "%4zu  %s (exit status %d): %.*s; %s\n", idx + 1,

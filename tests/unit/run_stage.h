@@ -55,13 +55,13 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
     struct arena *arena = &stage->arena;
     struct inventory *inventory = make_inventory(arena);
     const char *const globs[] = {glob};
-    struct planner_opts opts = {.profile = PROFILE_SMOKE,
+    struct planner_opts opts = {.asked.profile = PROFILE_SMOKE,
                                 .root = ".",
-                                .repeats = repeats,
+                                .asked.repeats = repeats,
                                 .inventory = inventory,
                                 .globs = globs,
                                 .n_globs = 1,
-                                .report_sha256 = STR_LIT("none"),
+                                .asked.report_sha256 = STR_LIT("none"),
                                 .train_path = "/bin/true",
                                 .clock = clock_system()};
     struct err err = {0};

@@ -58,13 +58,13 @@ static int plan_of(struct arena *arena, const struct report *report, enum profil
             .name = str_printf(arena, "n%zu", inventory->n_nodes), .gpus = n_gpus};
     }
     const char *const globs[] = {glob};
-    struct planner_opts opts = {.profile = profile,
+    struct planner_opts opts = {.asked.profile = profile,
                                 .root = ".",
-                                .repeats = 1,
+                                .asked.repeats = 1,
                                 .inventory = inventory,
                                 .globs = globs,
                                 .n_globs = 1,
-                                .report_sha256 = STR_LIT("none"),
+                                .asked.report_sha256 = STR_LIT("none"),
                                 .train_path = "/bin/true", /* any program will do */
                                 .clock = clock_system()};
     return plan_make(arena, report, &opts, ret_plan, err);
