@@ -21,20 +21,19 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 {
     struct publish_opts *opts = call->args;
     size_t n_numbers = 0;
-    uint64_t bytes = 0;
     opts->ctx = ctx;
     opts->run = call->operands.items[0];
     opts->lint = GUESTS.lint;
     if (!opts->output) {
         return err_set(err, ERR_USAGE, "publish: -o FOLDER says where");
     }
-    if (publish_run(call->arena, opts, &n_numbers, &bytes, err) < 0) {
+    if (publish_run(call->arena, opts, &n_numbers, err) < 0) {
         return -1;
     }
-    log_line(LOG_INFO,
-             "%s: %zu number%s, %" PRIu64 " bytes; commit and push it, and anybody "
-             "reproduces it: reperf run URL@COMMIT",
-             opts->output, n_numbers, plural_s(n_numbers), bytes);
+    log_line(
+        LOG_INFO,
+        "%s: %zu number%s; commit and push it, and anybody reproduces it: reperf run URL@COMMIT",
+        opts->output, n_numbers, plural_s(n_numbers));
     return 0;
 }
 

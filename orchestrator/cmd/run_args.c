@@ -7,66 +7,42 @@
 
 #define OUTPUT_MAX (256u << 20)
 
-struct run_opts run_args_places(const struct cmd_ctx *ctx, const struct run_args *args)
-{
-    struct run_opts opts = args->opts;
-    opts.root = ctx->root;
-    opts.state = ctx->state;
-    opts.self = ctx->self;
-    opts.store = ctx->store;
-    opts.clock = ctx->clock;
-    return opts;
-}
-
 int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const char *report,
                   struct run_opts *ret_opts, struct err *err)
 {
-    struct run_opts opts = run_args_places(ctx, args);
+    const struct report_case logged = {.logged_steps = 1};
+    struct run_opts opts = args->opts;
+    struct plan *asked = &opts.plan.asked;
+    opts.ctx = ctx;
     opts.report = report;
-    opts.images = args->images.items;
-    opts.n_images = args->images.n;
-    opts.overrides = args->overrides.items;
-    opts.n_overrides = args->overrides.n;
-    opts.is_offline = args->net.opts.is_offline;
-    opts.plan.globs = args->cases.items;
-    opts.plan.n_globs = args->cases.n;
-    opts.plan.asked.repeats_max = opts.plan.asked.within > 0 ? opts.plan.asked.repeats_max : 0;
-    if (profile_of_option(args->profile, &opts.plan.asked.profile, err) < 0) {
+    opts.plan.is_offline = args->net.opts.is_offline;
+    asked->asked_steps = args->steps ? str_of(args->steps) : STR_EMPTY;
+    if (profile_of_option(args->profile, &asked->profile, err) < 0) {
         return -1;
     }
-    if (args->steps) {
-        const struct report_case logged = {.logged_steps = 1};
-        opts.plan.asked.asked_steps = str_of(args->steps);
-        if (opts.plan.asked.profile != PROFILE_FULL ||
-            plan_asked_steps(opts.plan.asked.asked_steps, &logged) == 0) {
-            return err_set(err, ERR_USAGE,
-                           "--steps %.60s: expected as-logged or a number, with --profile full",
-                           args->steps);
+    const bool is_full = asked->profile == PROFILE_FULL;
+    const struct {
+        bool is_wrong;
+        const char *what;
+    } rows[] = {
+        {args->steps && (!is_full || plan_asked_steps(asked->asked_steps, &logged) == 0),
+         "--steps: expected as-logged or a number, with --profile full"},
+        {asked->is_rehearsal && !is_full, "--rehearse goes with the full profile"},
+        {asked->within > 0 && asked->repeats < 2,
+         "--within: one repeat has no interval; --repeats 2 or more"},
+        {asked->within > 0 && asked->repeats_max < asked->repeats,
+         "--repeats-max: expected at least as many as --repeats"},
+        {asked->takes_turns && opts.plan.is_packed,
+         "--columns and --no-columns exclude each other"},
+        {asked->is_each_node && !opts.nodes, "--each-node needs --nodes INVENTORY"},
+        {opts.plan.globs.n > PLAN_GLOBS_MAX, "--case: more than are taken"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(rows); idx++) {
+        if (rows[idx].is_wrong) {
+            return err_set(err, ERR_USAGE, "%s", rows[idx].what);
         }
     }
-    if (args->opts.plan.asked.is_rehearsal && opts.plan.asked.profile != PROFILE_FULL) {
-        return err_set(err, ERR_USAGE,
-                       "--rehearse goes with the full profile, not with --profile %s",
-                       args->profile);
-    }
-    if (args->opts.plan.asked.within > 0 && args->opts.plan.asked.repeats < 2) {
-        return err_set(err, ERR_USAGE, "--within: one repeat has no interval; --repeats 2 or more");
-    }
-    if (args->opts.plan.asked.within > 0 &&
-        args->opts.plan.asked.repeats_max < args->opts.plan.asked.repeats) {
-        return err_set(err, ERR_USAGE, "--repeats-max %lld: expected at least --repeats, %lld",
-                       (long long)args->opts.plan.asked.repeats_max,
-                       (long long)args->opts.plan.asked.repeats);
-    }
-    if (args->opts.plan.asked.takes_turns && args->opts.plan.is_packed) {
-        return err_set(err, ERR_USAGE, "--columns and --no-columns exclude each other");
-    }
-    if (args->opts.plan.asked.is_each_node && !args->opts.nodes) {
-        return err_set(err, ERR_USAGE, "--each-node needs --nodes INVENTORY");
-    }
-    if (args->cases.n > PLAN_GLOBS_MAX) {
-        return err_set(err, ERR_USAGE, "--case: more than %d", PLAN_GLOBS_MAX);
-    }
+    asked->repeats_max = asked->within > 0 ? asked->repeats_max : 0;
     *ret_opts = opts;
     return 0;
 }
@@ -128,7 +104,7 @@ static void add_orders(const struct run_args *args, const struct plan *plan,
                args->opts.nodes ? args->opts.nodes : INVENTORY_LOCAL);
     add_option(doctor, "--report", call->operands.items[0]);
     add_option(doctor, "--profile", args->profile);
-    add_cases(doctor, plan, &args->cases);
+    add_cases(doctor, plan, &args->opts.plan.globs);
 }
 
 static int print_checklist(const struct run_prepared *prepared, const struct run_args *args,

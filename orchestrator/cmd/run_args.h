@@ -11,9 +11,6 @@
 struct run_args {
     struct net_args net; /* first: NET_ARGS_OPTS of run */
     struct run_opts opts;
-    struct opt_list cases;
-    struct opt_list images;
-    struct opt_list overrides;
     const char *profile;
     const char *name;
     const char *gate;
@@ -27,7 +24,7 @@ struct run_args {
 
 /* Rows of the option tables: of `run` and `plan`; of some commands each. */
 #define RUN_ARGS_PLAN_OPTS                                                                         \
-    OPT(struct run_args, cases, "case",                                                            \
+    OPT(struct run_args, opts.plan.globs, "case",                                                  \
         "only cases that match; may be repeated; * also matches /", .value = "GLOB"),              \
         OPT(struct run_args, profile, "profile",                                                   \
             "full (as the report says; default) or smoke (small, on the CPU)",                     \
@@ -39,9 +36,9 @@ struct run_args {
             .value = "INVENTORY"),                                                                 \
         OPT(struct run_args, opts.plan.asked.is_each_node, "each-node",                            \
             "each case on every node, or every pair of neighbours, and compare the nodes"),        \
-        OPT(struct run_args, images, "image", "use this image for images/ID; may be repeated",     \
-            .value = "ID=NAME@DIGEST"),                                                            \
-        OPT(struct run_args, overrides, "set",                                                     \
+        OPT(struct run_args, opts.images, "image",                                                 \
+            "use this image for images/ID; may be repeated", .value = "ID=NAME@DIGEST"),           \
+        OPT(struct run_args, opts.overrides, "set",                                                \
             "override a value of the report for this run; may be repeated", .letter = 'C',         \
             .value = "PATH=VALUE"),                                                                \
         OPT(struct run_args, opts.plan.asked.repeats, "repeats", "processes a case (3)",           \
@@ -71,8 +68,6 @@ struct run_args {
         .min = 0, .max = 100)
 #define RUN_OPT_JSON OPT(struct run_args, want_json, "json", "print one JSON document")
 
-/* As they were given, in this program's places. */
-struct run_opts run_args_places(const struct cmd_ctx *ctx, const struct run_args *args);
 /* From the command line to the engine's options. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
                              const char *report, struct run_opts *ret_opts, struct err *err);

@@ -149,7 +149,7 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
         return err_set(err, err_code_of_errno(errno), "this folder: %s", err_errno_text(errno));
     }
     if (args->opts.plan.asked.is_rehearsal || args->opts.plan.asked.takes_turns ||
-        args->opts.data || args->cases.n) {
+        args->opts.data || args->opts.plan.globs.n) {
         return err_set(err, ERR_USAGE,
                        "--rehearse, --columns, --data and --case are for a report, not for a "
                        "command");
@@ -158,10 +158,10 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
         find_format(arena, args, root, &c, &command, err) < 0) {
         return -1;
     }
-    if (args->images.n) {
-        const char *equals = strchr(args->images.items[0], '=');
-        c.image = equals ? arena_strndup(arena, args->images.items[0],
-                                         (size_t)(equals - args->images.items[0]))
+    if (args->opts.images.n) {
+        const char *equals = strchr(args->opts.images.items[0], '=');
+        c.image = equals ? arena_strndup(arena, args->opts.images.items[0],
+                                         (size_t)(equals - args->opts.images.items[0]))
                          : NULL; /* run_images says what is wrong with it */
     }
     c.typed = quoted(arena, NULL, words);

@@ -334,8 +334,7 @@ void plan_cannot(struct plan_step *step, enum err_code cause, const char *why, c
 }
 
 struct gpu_probe {
-    bool is_fine;
-    enum err_code cause; /* where it is not */
+    enum err_code cause; /* why it cannot; ERR_NONE: it can */
     struct str why;
     int64_t memory_bytes;
 };
@@ -383,7 +382,6 @@ static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *
         probe->why = str_printf(arena, "%s cannot do this here: %s", TRAIN_PROGRAM,
                                 quote_shown(arena, quote_last_line(strbuf_str(&text))));
     } else {
-        probe->is_fine = true;
         probe->memory_bytes = memory_of(strbuf_str(&text));
     }
     (void)map_add(&p->probes, str_of(key), probe);
@@ -441,7 +439,7 @@ static void probe(struct planner *p, struct plan_step *step)
         str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         const struct gpu_probe *probe = probe_train(p, step);
         step->memory_bytes = probe->memory_bytes;
-        if (!probe->is_fine) {
+        if (probe->cause != ERR_NONE) {
             plan_cannot(step, probe->cause, probe->why.ptr, NULL);
         }
     }
@@ -575,9 +573,9 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
     plan.deadline_s = plan.deadline_s                 ? plan.deadline_s
                       : plan.profile == PROFILE_SMOKE ? DEADLINE_SMOKE_S
                                                       : DEADLINE_FULL_S;
-    plan.globs = arena_array(arena, struct str, opts->n_globs + 1);
-    for (size_t idx = 0; idx < opts->n_globs; idx++) {
-        plan.globs[plan.n_globs++] = str_of(opts->globs[idx]);
+    plan.globs = arena_array(arena, struct str, opts->globs.n + 1);
+    for (size_t idx = 0; idx < opts->globs.n; idx++) {
+        plan.globs[plan.n_globs++] = str_of(opts->globs.items[idx]);
     }
     p.plan = &plan;
     int rc = plan_cases(&p, &plan, err);
@@ -588,13 +586,13 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
         return -1;
     }
     if (plan.n_steps == 0) {
-        struct nearest nearest = nearest_to(opts->n_globs ? opts->globs[0] : "");
+        struct nearest nearest = nearest_to(opts->globs.n ? opts->globs.items[0] : "");
         char text[NEAREST_TEXT_MAX];
         for (size_t idx = 0; idx < report->n_cases; idx++) {
             nearest_offer(&nearest, report->cases[idx].id.ptr);
         }
         return err_set(err, ERR_USAGE, "report %.*s: no case is selected by --case %.200s%s",
-                       STR_ARG(report->id), opts->n_globs ? opts->globs[0] : "",
+                       STR_ARG(report->id), opts->globs.n ? opts->globs.items[0] : "",
                        nearest_text(&nearest, text));
     }
     *ret_plan = plan;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/opt.h"
 #include "report/plan.h"
 #include "store/store.h"
 #include "sys/tree.h"
@@ -42,8 +43,7 @@ struct planner_opts {
     /* By --image; others as locks and descriptions have them. */
     struct plan_image *images;
     size_t n_images;
-    const char *const *globs;
-    size_t n_globs;
+    struct opt_list globs;
     const char *train_path; /* the bundled workload's program */
     bool is_offline;        /* a case whose needs are not all there is not run: ERR_FETCH */
     struct clock_src clock;

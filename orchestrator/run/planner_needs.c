@@ -86,6 +86,11 @@ static struct step_need need_get(struct arena *arena, const char *verb, const ch
 
 /* ---- image ---- */
 
+static struct str digest_of(struct arena *arena, const uint8_t *sha256)
+{
+    return str_dup(arena, str_of(oci_digest_of(sha256).text));
+}
+
 static int read_described(struct planner *p, struct str id, struct plan_image *ret_image,
                           struct err *err)
 {
@@ -109,16 +114,18 @@ static int read_described(struct planner *p, struct str id, struct plan_image *r
                                      .instead = spec.instead,
                                      .n_instead = spec.n_instead,
                                      .source = strcmp(folder, own) == 0 ? id : str_of(folder)};
-    if (spec.pins.has_manifest || spec.pins.has_digest) {
-        const uint8_t *sha256 = spec.pins.has_manifest ? spec.pins.manifest : spec.pins.digest;
-        ret_image->digest = str_dup(arena, str_of(oci_digest_of(sha256).text));
-        ret_image->config = spec.pins.has_config
-                                ? str_dup(arena, str_of(oci_digest_of(spec.pins.config).text))
-                                : STR_EMPTY;
+    bool is_here =
+        p->opts->store && image_open(arena, p->opts->store, id.ptr, &info, ERR_IGNORED) == 0;
+    bool has_pin = spec.pins.has_manifest || spec.pins.has_digest;
+    /* One that is built and was not given is the one that the store has under its id. */
+    const struct image_pins *pins =
+        !has_pin && spec.is_local && is_here && !p->opts->inventory->registry.ptr ? &info.pins
+                                                                                  : &spec.pins;
+    if (has_pin || pins == &info.pins) {
+        ret_image->digest = digest_of(arena, pins->has_manifest ? pins->manifest : pins->digest);
+        ret_image->config = pins->has_config ? digest_of(arena, pins->config) : STR_EMPTY;
     }
     if (!spec.is_local) {
-        bool is_here =
-            p->opts->store && image_open(arena, p->opts->store, id.ptr, &info, ERR_IGNORED) == 0;
         ret_image->stored =
             (struct plan_need){.kind = STR_LIT("image"),
                                .name = id,
@@ -275,17 +282,6 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
     plan_lacks(step, &need);
 }
 
-/* One that is built and was not given is the one that the store has under its id. */
-static void take_built(struct planner *p, struct str id, struct plan_step *step)
-{
-    struct image_info info;
-    if (p->opts->store &&
-        image_open(p->arena, p->opts->store, str_z(p->arena, id), &info, ERR_IGNORED) == 0) {
-        step->image_digest = str_dup(p->arena, str_of(oci_digest_of(info.pins.manifest).text));
-        step->image_id = str_dup(p->arena, str_of(oci_digest_of(info.pins.config).text));
-    }
-}
-
 static void without_runtime(struct arena *arena, struct str id, struct plan_step *step)
 {
     if (!id.ptr) {
@@ -331,15 +327,10 @@ int plan_choose_image(struct planner *p, const struct report_case *c, const stru
     take_flags(arena, p->opts, container_line(p->opts, c, recipe), step);
     if (image->digest.ptr) {
         need_stored(p, id, image, step);
-    } else if (!image->is_built) {
-        need_pin(arena, id, image->id.ptr, step);
+    } else if (image->is_built) {
+        need_built(arena, inventory, id, image->source, step);
     } else {
-        if (!inventory->registry.ptr) {
-            take_built(p, id, step);
-        }
-        if (!step->image_digest.ptr) {
-            need_built(arena, inventory, id, image->source, step);
-        }
+        need_pin(arena, id, image->id.ptr, step);
     }
     if (step->n_needs && str_starts(step->needs[step->n_needs - 1].artifact, STR_LIT("image:"))) {
         step->needs[step->n_needs - 1].stored = &image->stored;

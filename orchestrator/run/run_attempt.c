@@ -209,7 +209,7 @@ static int begin_new(struct attempt *a, int64_t now_ns, struct err *err)
 
 int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct err *err)
 {
-    int64_t now_ns = r->opts->clock.wall_ns(r->opts->clock.ctx);
+    int64_t now_ns = r->opts->ctx->clock.wall_ns(r->opts->ctx->clock.ctx);
     bool is_new = unit->state == UNIT_TODO;
     *a = (struct attempt){.r = r, .unit = unit};
     if ((is_new ? begin_new(a, now_ns, err) : make_jobs(a, false, err)) < 0) {

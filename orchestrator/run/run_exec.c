@@ -204,8 +204,8 @@ static int check_programs(struct runner *r, struct err *err)
         const struct frozen_digest *program = &r->frozen.programs[idx];
         struct str hex;
         const char *path = str_eq_z(program->name, TRAIN_PROGRAM)
-                               ? planner_train_path(r->arena, r->opts->self)
-                               : r->opts->self;
+                               ? planner_train_path(r->arena, r->opts->ctx->self)
+                               : r->opts->ctx->self;
         if (digest_file_hex(r->arena, path, &hex, err) < 0) {
             return err_wrap(err, "run %.*s", STR_ARG(r->dir.id));
         }
@@ -246,8 +246,9 @@ static struct runner runner_of(struct arena *arena, const struct run_opts *opts,
 static int open_parts(struct runner *r, struct journal_records *ret_records, struct err *err)
 {
     if (frozen_load(r->arena, r->dir.evidence, &r->frozen, err) < 0 ||
-        journal_open(&r->journal, r->arena, r->dir.journal, r->opts->clock, ret_records, err) < 0 ||
-        events_open(&r->events, r->dir.events, r->opts->clock, err) < 0 ||
+        journal_open(&r->journal, r->arena, r->dir.journal, r->opts->ctx->clock, ret_records, err) <
+            0 ||
+        events_open(&r->events, r->dir.events, r->opts->ctx->clock, err) < 0 ||
         run_nodes_open(r, err) < 0) {
         return -1;
     }
@@ -359,7 +360,7 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
                              .key = end->is_signed ? &key : NULL,
                              .may_replace = true,
                              .wants_progress = true,
-                             .clock = r->opts->clock};
+                             .clock = r->opts->ctx->clock};
     if (journal_read(r->arena, r->dir.journal, &records, err) < 0) {
         return -1;
     }
@@ -388,7 +389,7 @@ static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
     const struct verify_opts opts = {.path = r->dir.archive,
                                      .allows_unsigned = true,
                                      .is_bytes_only = true,
-                                     .clock = r->opts->clock};
+                                     .clock = r->opts->ctx->clock};
     if (run_derive(r->arena, r->dir.evidence, &derived, err) < 0 ||
         discrepancies_refuse(&derived.discrepancies, err) < 0) {
         return -1;
@@ -446,7 +447,7 @@ int run_execute(struct arena *arena, const struct run_opts *opts, const struct r
     if (rundir_lock(dir, &lock, err) < 0) { /* (5) */
         return -1;
     }
-    loop_init(&r.loop, opts->clock);
+    loop_init(&r.loop, opts->ctx->clock);
     if (loop_catch_signals(&r.loop, on_signal, &r, err) < 0) {
         return -1;
     }
@@ -521,7 +522,7 @@ static int cancel_left(struct arena *arena, const struct run_opts *opts, const s
     CLEANUP(runner) struct runner r = runner_of(arena, opts, dir);
     struct journal_records records = {0};
     const struct journal_record cancelled = {.state = J_CANCELLED, .note = STR_LIT("cancel")};
-    loop_init(&r.loop, opts->clock);
+    loop_init(&r.loop, opts->ctx->clock);
     if (open_parts(&r, &records, err) < 0) {
         return -1;
     }
@@ -548,7 +549,7 @@ static int cancel_left(struct arena *arena, const struct run_opts *opts, const s
 int run_cancel(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
                struct err *err)
 {
-    struct clock_src clock = opts->clock;
+    struct clock_src clock = opts->ctx->clock;
     int64_t until_ns = clock.mono_ns(clock.ctx) + CANCEL_WAIT_NS;
     int64_t holder = rundir_holder(dir);
     CLEANUP(fd) int lock = -1;

@@ -125,7 +125,7 @@ static int provide_images(struct runner *r, struct err *err)
     if (plan->runtime == RUNTIME_NONE) {
         return 0;
     }
-    if (!has_registry && store_open(r->arena, r->opts->store, &store, err) < 0) {
+    if (!has_registry && store_open(r->arena, r->opts->ctx->store, &store, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < plan->n_steps && !r->stop_signal; idx++) {
@@ -193,7 +193,7 @@ static int check_out(struct runner *r, const struct plan_mount *mount, const cha
                      struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
-    const struct net_opts net = {.is_offline = true, .clock = r->opts->clock};
+    const struct net_opts net = {.is_offline = true, .clock = r->opts->ctx->clock};
     struct sources sources;
     struct source_tree tree;
     const char *folder =
@@ -202,7 +202,7 @@ static int check_out(struct runner *r, const struct plan_mount *mount, const cha
     if (fs_is_dir(folder)) {
         return 0;
     }
-    if (store_open(r->arena, r->opts->store, &store, err) < 0 ||
+    if (store_open(r->arena, r->opts->ctx->store, &store, err) < 0 ||
         sources_init(&sources, r->arena, &store, &net, err) < 0 ||
         source_verify(&sources, str_z(r->arena, mount->name), str_z(r->arena, mount->version),
                       false, &tree, err) < 0 ||
@@ -217,7 +217,7 @@ static int check_tree(struct runner *r, const struct plan_mount *mount, struct e
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct dataset_record record;
-    if (store_open(r->arena, r->opts->store, &store, err) < 0 ||
+    if (store_open(r->arena, r->opts->ctx->store, &store, err) < 0 ||
         dataset_tree_read(r->arena, &store, str_z(r->arena, mount->name), &record, err) < 0) {
         return -1;
     }
@@ -294,8 +294,8 @@ static int collect_things(struct runner *r, struct things *things, struct err *e
     /* Outside containers this machine's own program and packed data are used where they are. */
     bool is_elsewhere = !r->fleet.inventory->is_local || plan->runtime != RUNTIME_NONE;
     if (is_elsewhere && needs_program(r)) {
-        if (stage_program_item(r->arena, planner_train_path(r->arena, r->opts->self), &item, err) <
-            0) {
+        if (stage_program_item(r->arena, planner_train_path(r->arena, r->opts->ctx->self), &item,
+                               err) < 0) {
             return -1;
         }
         add_thing(r, things, RUN_PLACE_PROGRAM, item);
@@ -337,8 +337,9 @@ static int stage_files(struct runner *r, struct err *err)
     CLEANUP(things) struct things things = {0};
     struct stage_report report = {0};
     /* Packed data are large, and read for their digests once. */
-    const struct stage_opts opts = {
-        .cache_path = fs_join(r->arena, r->opts->state, "cache/digests"), .clock = r->opts->clock};
+    const struct stage_opts opts = {.cache_path =
+                                        fs_join(r->arena, r->opts->ctx->state, "cache/digests"),
+                                    .clock = r->opts->ctx->clock};
     r->places.n = 0;
     if (collect_things(r, &things, err) < 0) {
         return -1;
@@ -391,7 +392,7 @@ int run_nodes_open(struct runner *r, struct err *err)
 {
     size_t n_env = 0;
     struct fleet_opts opts = {
-        .work_folder = r->dir.folder, .clock = r->opts->clock, .stop_signal = &r->stop_signal};
+        .work_folder = r->dir.folder, .clock = r->opts->ctx->clock, .stop_signal = &r->stop_signal};
     r->chunk = arena_array(r->arena, char, RUN_CHUNK_BYTES);
     r->child_env = r->frozen.plan.address.ptr && r->frozen.plan.runtime == RUNTIME_NONE
                        ? bare_env(r)
@@ -615,7 +616,7 @@ int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_
                                   .nodes = unit->nodes,
                                   .run_id = str_z(r->arena, r->dir.id),
                                   .job_id = run_job_id(r, unit),
-                                  .program = planner_train_path(r->arena, r->opts->self),
+                                  .program = planner_train_path(r->arena, r->opts->ctx->self),
                                   .image = image_of(r, unit->step),
                                   .env = r->child_env};
     if (run_launch(launch, &r->frozen.plan, ret_jobs, ret_n, err) < 0) {

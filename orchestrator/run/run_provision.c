@@ -275,7 +275,7 @@ static int freeze_environments(struct runner *r, struct err *err)
     struct node_environment *items =
         arena_array(r->arena, struct node_environment, r->fleet.n_nodes + 1);
     struct journal_record record = {.state = J_FILES};
-    const struct environment_opts opts = {.clock = r->opts->clock};
+    const struct environment_opts opts = {.clock = r->opts->ctx->clock};
     size_t n = 0;
     if (r->fleet.inventory->is_local) {
         return 0;

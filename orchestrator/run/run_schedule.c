@@ -4,7 +4,6 @@
 #include "base/base.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -54,9 +53,6 @@ static const char *log_name(struct attempt *a, const struct rank_job *m)
 /* All of them before the first is moved: then one commit of the file system serves for all. */
 static int sync_logs(struct attempt *a, struct err *err)
 {
-    for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        (void)sync_file_range(a->jobs[idx].fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* begun */
-    }
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         const struct rank_job *m = &a->jobs[idx];
         if (publish_data(m->fd, m->part, err) < 0) {
@@ -641,7 +637,7 @@ static bool has_changed_code(struct schedule *s)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err why = {0};
-    if (code_check(&arena, s->r->opts->clock, &s->code, NULL, &why) == 0) {
+    if (code_check(&arena, s->r->opts->ctx->clock, &s->code, NULL, &why) == 0) {
         return false;
     }
     if (why.code == ERR_INTEGRITY) {
@@ -832,7 +828,7 @@ int run_schedule(struct runner *r, struct err *err)
         (is_command && code_load(r->arena, r->dir.evidence, &s.code, err) < 0)) {
         return -1;
     }
-    progress_start(&r->progress, r->opts->clock, "run", "steps", total);
+    progress_start(&r->progress, r->opts->ctx->clock, "run", "steps", total);
     int rc = carry_on(&s, err);
     if (rc < 0) {
         abandon(&s);

@@ -118,7 +118,6 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
 {
     CLEANUP(derived) struct derived derived = {0};
     const struct run_result *result = &derived.result;
-    info->exit_status = -1;
     if (strcmp(info->state, "sealed") != 0) {
         return 0;
     }
@@ -140,34 +139,21 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
     return 0;
 }
 
-static int load(struct arena *arena, const struct rundir *dir, struct run_info *ret_info,
-                struct err *err)
-{
-    struct run_info info = {.dir = *dir};
-    char time[RFC3339_MAX];
-    run_id_time(dir->id, time);
-    info.time = arena_printf(arena, "%s", time);
-    if (load_plan(arena, &info, err) < 0 || load_journal(arena, &info, err) < 0 ||
-        load_result(arena, &info, err) < 0) {
-        return -1;
-    }
-    *ret_info = info;
-    return 0;
-}
-
 void run_info_look(struct arena *arena, const struct rundir *dir, struct run_info *ret_info)
 {
+    struct run_info info = {.dir = *dir, .exit_status = -1};
     char time[RFC3339_MAX];
     struct err err = {0};
-    if (load(arena, dir, ret_info, &err) == 0) {
-        return;
-    }
     run_id_time(dir->id, time);
-    *ret_info = (struct run_info){.dir = *dir,
-                                  .time = arena_printf(arena, "%s", time),
-                                  .state = RUN_DAMAGED,
-                                  .why = str_printf(arena, "%s", err.msg),
-                                  .exit_status = -1};
+    info.time = arena_printf(arena, "%s", time);
+    *ret_info = info;
+    if (load_plan(arena, &info, &err) < 0 || load_journal(arena, &info, &err) < 0 ||
+        load_result(arena, &info, &err) < 0) {
+        ret_info->state = RUN_DAMAGED;
+        ret_info->why = str_printf(arena, "%s", err.msg);
+    } else {
+        *ret_info = info;
+    }
 }
 
 enum clean_run run_use(struct arena *arena, const char *state, struct str run, const char **ret_why)
@@ -183,9 +169,7 @@ enum clean_run run_use(struct arena *arena, const char *state, struct str run, c
         *ret_why = arena_printf(arena, "process %lld works on the run", (long long)holder);
         return CLEAN_RUN_HELD;
     }
-    if (load(arena, &dir, &info, ERR_IGNORED) < 0) {
-        return CLEAN_RUN_RESUMABLE;
-    }
+    run_info_look(arena, &dir, &info);
     return strcmp(info.state, "sealed") == 0 || strcmp(info.state, "cancelled") == 0
                ? CLEAN_RUN_OVER
                : CLEAN_RUN_RESUMABLE;

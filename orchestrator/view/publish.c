@@ -121,21 +121,18 @@ static int check_secrets(const char *path, const char *name, struct err *err)
 }
 
 /* All that was written; the archives were filtered when they were sealed. */
-static int check_files(const struct publish *p, uint64_t *ret_bytes, struct err *err)
+static int check_files(const struct publish *p, struct err *err)
 {
     struct fs_names names;
-    *ret_bytes = 0;
     if (fs_walk(p->arena, p->folder, &names, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         const char *path = fs_join(p->arena, p->folder, names.items[idx]);
-        struct stat st;
         if (!str_starts(str_of(names.items[idx]), STR_LIT("archives/")) &&
             check_secrets(path, names.items[idx], err) < 0) {
             return -1;
         }
-        *ret_bytes += stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
     }
     return 0;
 }
@@ -515,7 +512,7 @@ static int open_run(struct publish *p, struct err *err)
 }
 
 int publish_run(struct arena *arena, const struct publish_opts *opts, size_t *ret_n_numbers,
-                uint64_t *ret_bytes, struct err *err)
+                struct err *err)
 {
     CLEANUP(publish) struct publish p = {.arena = arena, .opts = opts, .folder = opts->output};
     struct fs_names names = {0};
@@ -532,7 +529,7 @@ int publish_run(struct arena *arena, const struct publish_opts *opts, size_t *re
     /* The command's files first: what else is written is not among them, wherever it goes. */
     if (put_command(&p, err) < 0 || put_cases(&p, err) < 0 || put_report(&p, err) < 0 ||
         put_archive(&p, err) < 0 || put_pages(&p, err) < 0 || put_readme(&p, err) < 0 ||
-        check_files(&p, ret_bytes, err) < 0) {
+        check_files(&p, err) < 0) {
         (void)!fs_remove_tree(p.folder, ERR_IGNORED); /* what was written is of no use to anybody */
         return -1;
     }

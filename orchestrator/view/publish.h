@@ -18,4 +18,4 @@ struct publish_opts {
 /* A failure leaves nothing there. ERR_USAGE where there is nothing to publish, or what looks like a secret is among it; ERR_INTEGRITY where
    the files are not those of the run. */
 MUST_CHECK int publish_run(struct arena *arena, const struct publish_opts *opts,
-                           size_t *ret_n_numbers, uint64_t *ret_bytes, struct err *err);
+                           size_t *ret_n_numbers, struct err *err);
