@@ -4,14 +4,14 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/guests.h"
-#include "view/publish.h"
+#include "view/publication.h"
 
 static const struct opt OPTS[] = {
-    OPT(struct publish_opts, output, "output", "a new or empty folder to write to", .letter = 'o',
-        .value = "FOLDER"),
-    OPT(struct publish_opts, title, "title", "title of the report (default: the run's)",
+    OPT(struct publication_opts, output, "output", "a new or empty folder to write to",
+        .letter = 'o', .value = "FOLDER"),
+    OPT(struct publication_opts, title, "title", "title of the report (default: the run's)",
         .value = "TEXT"),
-    OPT(struct publish_opts, files, "files",
+    OPT(struct publication_opts, files, "files",
         "for a run of a command: the files that it needs, which are published too",
         .value = "FOLDER"),
     OPT_END,
@@ -19,7 +19,7 @@ static const struct opt OPTS[] = {
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    struct publish_opts *opts = call->args;
+    struct publication_opts *opts = call->args;
     size_t n_numbers = 0;
     opts->ctx = ctx;
     opts->run = call->operands.items[0];
@@ -27,7 +27,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     if (!opts->output) {
         return err_set(err, ERR_USAGE, "publish: -o FOLDER says where");
     }
-    if (publish_run(call->arena, opts, &n_numbers, err) < 0) {
+    if (publication_write(call->arena, opts, &n_numbers, err) < 0) {
         return -1;
     }
     log_line(
@@ -39,4 +39,4 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 
 const struct cmd CMD_PUBLISH =
     CMD("publish", "RUN", "a folder that others audit, and reproduce by its address", OPTS, run,
-        CMD_ARGS(struct publish_opts), CMD_OPERANDS(1, 1, "publish: expected one run"));
+        CMD_ARGS(struct publication_opts), CMD_OPERANDS(1, 1, "publish: expected one run"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "view/publish.h"
+#include "view/publication.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -37,9 +37,9 @@
 #define NUMBER_DIGITS 6 /* of a number */
 #define NAMED_MAX     10
 
-struct publish {
+struct publication {
     struct arena *arena;
-    const struct publish_opts *opts;
+    const struct publication_opts *opts;
     const char *folder;
     struct run_view view;
     const char *archive;
@@ -48,21 +48,21 @@ struct publish {
     struct environment where;                /* its nodes and GPUs: the most of a case */
 };
 
-static void publish_cleanup(struct publish *p)
+static void publication_cleanup(struct publication *p)
 {
     run_view_close(&p->view);
 }
 
 /* ---- files ---- */
 
-static int put_text(struct publish *p, const char *name, struct str text, struct err *err)
+static int put_text(struct publication *p, const char *name, struct str text, struct err *err)
 {
     const char *path = fs_join(p->arena, p->folder, name);
     return fs_mkdir_above(path, err) < 0 ? -1 : fs_write_atomic(path, text, err);
 }
 
 /* Several runs of one report have the same overlays. */
-static int put_file(struct publish *p, const char *from, const char *name, struct err *err)
+static int put_file(struct publication *p, const char *from, const char *name, struct err *err)
 {
     const char *to = fs_join(p->arena, p->folder, name);
     if (fs_exists(to)) {
@@ -78,7 +78,7 @@ static bool is_git(struct str name)
     return str_starts(name, STR_LIT(".git/")) || str_find(name, STR_LIT("/.git/")) >= 0;
 }
 
-static int put_folder(struct publish *p, const char *from, const char *name, struct err *err)
+static int put_folder(struct publication *p, const char *from, const char *name, struct err *err)
 {
     struct fs_names names = {0};
     if (fs_is_dir(from) && fs_walk(p->arena, from, &names, err) < 0) {
@@ -121,7 +121,7 @@ static int check_secrets(const char *path, const char *name, struct err *err)
 }
 
 /* All that was written; the archives were filtered when they were sealed. */
-static int check_files(const struct publish *p, struct err *err)
+static int check_files(const struct publication *p, struct err *err)
 {
     struct fs_names names;
     if (fs_walk(p->arena, p->folder, &names, err) < 0) {
@@ -140,7 +140,7 @@ static int check_files(const struct publish *p, struct err *err)
 /* ---- numbers ---- */
 
 /* The format that reads the case's logs, with the rule that made the number: one of its own, or one that says so. */
-static int put_format(struct publish *p, const struct cell_result *cell, const char **ret_rule,
+static int put_format(struct publication *p, const struct cell_result *cell, const char **ret_rule,
                       struct err *err)
 {
     struct arena *arena = p->arena;
@@ -185,7 +185,7 @@ static int put_format(struct publish *p, const struct cell_result *cell, const c
     return put_text(p, arena_printf(arena, "manifests/formats/%s.json", id), text, err);
 }
 
-static int put_logs(struct publish *p, const struct cell_result *cell, struct report_case *c,
+static int put_logs(struct publication *p, const struct cell_result *cell, struct report_case *c,
                     struct err *err)
 {
     c->logs = arena_array(p->arena, struct str, cell->n_repeats + 1);
@@ -206,7 +206,7 @@ static int put_logs(struct publish *p, const struct cell_result *cell, struct re
 }
 
 /* The description of a dataset that a case was given, if it is what it was then; list: what its list of files was, or NULL. */
-static int put_dataset(struct publish *p, struct str id, struct str list, struct err *err)
+static int put_dataset(struct publication *p, struct str id, struct str list, struct err *err)
 {
     const char *name = arena_printf(p->arena, "%.*s", STR_ARG(id));
     struct dataset_here here;
@@ -226,7 +226,7 @@ static int put_dataset(struct publish *p, struct str id, struct str list, struct
                : put_folder(p, here.folder, fs_join(p->arena, "manifests/datasets", name), err);
 }
 
-static int put_datasets(struct publish *p, const struct plan_step *step, struct err *err)
+static int put_datasets(struct publication *p, const struct plan_step *step, struct err *err)
 {
     const struct plan_data *data = &p->view.frozen.plan.data;
     for (size_t idx = 0; idx < step->n_mounts; idx++) {
@@ -243,7 +243,7 @@ static int put_datasets(struct publish *p, const struct plan_step *step, struct 
                             : 0;
 }
 
-static int put_case(struct publish *p, const struct cell_result *cell, struct err *err)
+static int put_case(struct publication *p, const struct cell_result *cell, struct err *err)
 {
     const struct report_case *was = cell->of_case;
     struct report_case *c = &p->report.cases[p->report.n_cases];
@@ -275,7 +275,7 @@ static int put_case(struct publish *p, const struct cell_result *cell, struct er
     return put_datasets(p, cell->step, err) < 0 ? -1 : put_logs(p, cell, c, err);
 }
 
-static int put_cases(struct publish *p, struct err *err)
+static int put_cases(struct publication *p, struct err *err)
 {
     for (size_t idx = 0; idx < p->view.result.n_cells; idx++) {
         const struct cell_result *cell = &p->view.result.cells[idx];
@@ -295,7 +295,7 @@ static int put_cases(struct publish *p, struct err *err)
 
 /* ---- the report ---- */
 
-static void say_names(const struct publish *p, enum log_level level, const char *what,
+static void say_names(const struct publication *p, enum log_level level, const char *what,
                       const struct str *names, size_t n)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
@@ -312,7 +312,7 @@ static void say_names(const struct publish *p, enum log_level level, const char 
 }
 
 /* The files that are published with a command are those that made its number: by the digests that its runs noted. */
-static int check_code(const struct publish *p, struct err *err)
+static int check_code(const struct publication *p, struct err *err)
 {
     const struct clock_src clock = p->opts->ctx->clock;
     struct str *untracked;
@@ -340,7 +340,7 @@ static int check_code(const struct publish *p, struct err *err)
 }
 
 /* A command of one's own started in a folder of its author's: here its files are an overlay. */
-static int put_command(struct publish *p, struct err *err)
+static int put_command(struct publication *p, struct err *err)
 {
     struct stack *stack = &p->report.stacks[0];
     /* Where it was published before, it has them. */
@@ -378,7 +378,7 @@ static int put_command(struct publish *p, struct err *err)
 }
 
 /* The frozen one, without its cases. */
-static void begin_report(struct publish *p)
+static void begin_report(struct publication *p)
 {
     const struct frozen *frozen = &p->view.frozen;
     p->report =
@@ -395,7 +395,7 @@ static void begin_report(struct publish *p)
                                     .conditions = {frozen->machine, frozen->n_machine}};
 }
 
-static int put_report(struct publish *p, struct err *err)
+static int put_report(struct publication *p, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     json_encode_document(&text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &p->report);
@@ -405,7 +405,7 @@ static int put_report(struct publish *p, struct err *err)
 
 /* ---- the rest ---- */
 
-static int put_archive(struct publish *p, struct err *err)
+static int put_archive(struct publication *p, struct err *err)
 {
     struct str id = p->view.frozen.run_id;
     const char *name = arena_printf(p->arena, "archives/%.*s.tar.zst", STR_ARG(id));
@@ -420,7 +420,7 @@ static int put_archive(struct publish *p, struct err *err)
 }
 
 /* The folder is read as anybody will read it. */
-static int put_pages(struct publish *p, struct err *err)
+static int put_pages(struct publication *p, struct err *err)
 {
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(strbuf) struct strbuf card = STRBUF(TEXT_MAX);
@@ -444,7 +444,7 @@ static int put_pages(struct publish *p, struct err *err)
                : put_text(p, "index.html", strbuf_str(&page), err);
 }
 
-static void add_table(const struct publish *p, struct strbuf *out)
+static void add_table(const struct publication *p, struct strbuf *out)
 {
     CLEANUP(table)
     struct table table = table_of("model|framework|precision|>GPUs|>batch per GPU|>value|>95 % "
@@ -464,7 +464,7 @@ static void add_table(const struct publish *p, struct strbuf *out)
     table_render_markdown(&table, out);
 }
 
-static int put_readme(struct publish *p, struct err *err)
+static int put_readme(struct publication *p, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct strbuf *out = &text;
@@ -495,7 +495,7 @@ static int put_readme(struct publish *p, struct err *err)
     return put_text(p, "README.md", strbuf_str(out), err);
 }
 
-static int open_run(struct publish *p, struct err *err)
+static int open_run(struct publication *p, struct err *err)
 {
     const struct cmd_ctx *ctx = p->opts->ctx;
     const struct plan *plan = &p->view.frozen.plan;
@@ -511,10 +511,11 @@ static int open_run(struct publish *p, struct err *err)
                          p->opts->run, plan_kind_name(plan->profile, plan->is_rehearsal));
 }
 
-int publish_run(struct arena *arena, const struct publish_opts *opts, size_t *ret_n_numbers,
-                struct err *err)
+int publication_write(struct arena *arena, const struct publication_opts *opts,
+                      size_t *ret_n_numbers, struct err *err)
 {
-    CLEANUP(publish) struct publish p = {.arena = arena, .opts = opts, .folder = opts->output};
+    CLEANUP(publication)
+    struct publication p = {.arena = arena, .opts = opts, .folder = opts->output};
     struct fs_names names = {0};
     if (fs_is_dir(p.folder) && fs_list(arena, p.folder, &names, err) < 0) {
         return -1;

@@ -6,7 +6,7 @@
 #include "base/command.h"
 #include "judge/audit.h"
 
-struct publish_opts {
+struct publication_opts {
     const struct cmd_ctx *ctx;
     const char *run;    /* id, name or archive */
     const char *output; /* a new or empty folder */
@@ -17,5 +17,5 @@ struct publish_opts {
 
 /* A failure leaves nothing there. ERR_USAGE where there is nothing to publish, or what looks like a secret is among it; ERR_INTEGRITY where
    the files are not those of the run. */
-MUST_CHECK int publish_run(struct arena *arena, const struct publish_opts *opts,
-                           size_t *ret_n_numbers, struct err *err);
+MUST_CHECK int publication_write(struct arena *arena, const struct publication_opts *opts,
+                                 size_t *ret_n_numbers, struct err *err);
