@@ -116,16 +116,6 @@ static int open_address(const struct cmd_ctx *ctx, struct arena *arena, const st
                : 0;
 }
 
-/* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is there. */
-static int ask_trust(struct arena *arena, const struct run_args *args,
-                     const struct address *address, const struct run_opts *opts,
-                     struct run_prepared *prepared, struct err *err)
-{
-    return run_plan(arena, opts, prepared, err) < 0
-               ? -1
-               : run_trust(args, address, &prepared->plan, err);
-}
-
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     struct run_args *args = call->args;
@@ -149,9 +139,13 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
         return -1;
     }
     opts.plan.asked.address = str_of(address.pin);
-    if (run_read(call->arena, &opts, &prepared, err) < 0 ||
-        (address.pin && !args->is_dry_run &&
-         ask_trust(call->arena, args, &address, &opts, &prepared, err) < 0)) {
+    if (run_read(call->arena, &opts, &prepared, err) < 0) {
+        return -1;
+    }
+    /* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is there. */
+    if (address.pin && !args->is_dry_run &&
+        (run_plan(call->arena, &opts, &prepared, err) < 0 ||
+         run_trust(args, &address, &prepared.plan, err) < 0)) {
         return -1;
     }
     if ((args->gate && check_gate(ctx, args, &prepared.inventory, err) < 0) ||

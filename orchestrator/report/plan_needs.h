@@ -4,8 +4,6 @@
 
 #include "base/str.h"
 
-#define PLAN_PIN_IMAGE "image digest"
-
 struct missing_pin { /* what its authors did not pin although a run of the step needs it */
     struct str stack;
     struct str what; /* "image digest", "source commit of URL" */

@@ -704,7 +704,7 @@ int plan_list_pins(struct planner *p, struct plan *plan, const struct stack *sta
         }
         is_open = is_open && !image->is_built && !described->digest.ptr;
     }
-    if (is_open && add_pin(plan, stack, PLAN_PIN_IMAGE, err) < 0) {
+    if (is_open && add_pin(plan, stack, "image digest", err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < stack->n_sources; idx++) {

@@ -102,7 +102,7 @@ int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node 
 #define LOOK_NS          (2 * NS_PER_S)
 #define DISK_START_BYTES (1 << 20)
 
-static struct str node_name(const struct attempt *a, const struct rank_job *m)
+struct str attempt_node(const struct attempt *a, const struct rank_job *m)
 {
     return a->r->fleet.nodes[m->node].spec->name;
 }
@@ -111,7 +111,7 @@ static void event(struct attempt *a, const struct rank_job *m, enum event what, 
 {
     struct event_fields fields = a->fields;
     if (m) {
-        fields.node = node_name(a, m);
+        fields.node = attempt_node(a, m);
     }
     fields.text = str_of(text);
     events_write(&a->r->events, what, &fields);
@@ -531,7 +531,7 @@ static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct e
     /* A job whose log cannot be written here keeps running and must still be stopped. */
     m->phase = m->fd < 0 && !m->is_ended && !a->is_stopping ? RANK_JOB_WAIT : RANK_JOB_GONE;
     if (!run_is_node_error(err)) {
-        return step_fail(err_wrap(err, "%.*s", STR_ARG(node_name(a, m))));
+        return step_fail(err_wrap(err, "%.*s", STR_ARG(attempt_node(a, m))));
     }
     *err = (struct err){0};
     m->err = cause;

@@ -75,6 +75,8 @@ enum step attempt_step(struct attempt *a, struct err *err);
 /* TERM now, KILL after a grace. */
 void attempt_stop(struct attempt *a, enum attempt_end why);
 void attempt_release(struct attempt *a);
+/* The name of the node that the job is on. */
+struct str attempt_node(const struct attempt *a, const struct rank_job *m);
 
 /* J_LOST, once. */
 MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);

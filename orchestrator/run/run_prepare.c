@@ -127,13 +127,14 @@ static int read_images(struct arena *arena, const struct run_opts *opts,
     return 0;
 }
 
-/* One that no case could use was meant for another. */
-static int check_given(const struct planner_opts *plan, const struct report *report,
-                       struct err *err)
+/* One that no case names, and nobody describes, was meant for another. */
+static int check_given(struct arena *arena, const struct planner_opts *plan,
+                       const struct report *report, struct err *err)
 {
     for (size_t idx = 0; idx < plan->n_images; idx++) {
         const struct plan_image *image = &plan->images[idx];
-        if (!image->is_asked) {
+        const char *file = arena_printf(arena, "%s/image.json", image->id.ptr);
+        if (!image->is_asked && !fs_exists(places_path(arena, plan->root, "images", file))) {
             return err_set(err, ERR_USAGE, "--image %.*s: no case of %.*s runs in that image",
                            STR_ARG(str_sub(image->id, 0, 100)), STR_ARG(report->id));
         }
@@ -249,7 +250,7 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     plan.root = opts->ctx->root;
     plan.store = has_store ? &store : NULL;
     if (plan_make(arena, &prepared->report, &plan, &prepared->plan, err) < 0 ||
-        check_given(&plan, &prepared->report, err) < 0) {
+        check_given(arena, &plan, &prepared->report, err) < 0) {
         return -1;
     }
     prepared->plan.overrides = prepared->overrides;

@@ -36,18 +36,13 @@ int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err)
 
 /* ---- logs ---- */
 
-static struct str node_name(const struct attempt *a, const struct rank_job *m)
-{
-    return a->r->fleet.nodes[m->node].spec->name;
-}
-
 /* The log that metrics are read from has the plain name. */
 static const char *log_name(struct attempt *a, const struct rank_job *m)
 {
     const struct unit *unit = a->unit;
     return rundir_name(
         a->r->arena, m->job.has_metric ? RUNDIR_LOG : RUNDIR_NODE_LOG,
-        (struct rundir_of){unit->step->case_id, unit->repeat, .name = node_name(a, m)});
+        (struct rundir_of){unit->step->case_id, unit->repeat, .name = attempt_node(a, m)});
 }
 
 /* All of them before the first is moved: then one commit of the file system serves for all. */
@@ -108,7 +103,7 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome,
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         const struct rank_job *m = &a->jobs[idx];
         outcome->nodes[outcome->n_nodes++] =
-            (struct outcome_node){.name = node_name(a, m),
+            (struct outcome_node){.name = attempt_node(a, m),
                                   .exit_status = m->exit_status,
                                   .log = str_of(log_name(a, m)),
                                   .log_sha256 = str_of(m->sha256),
@@ -119,7 +114,7 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome,
         record->n_files += outcome->nodes[idx].monitor.ptr != NULL;
     }
     if (a->exit_status != 0) {
-        outcome->failed_node = node_name(a, &a->jobs[a->failed_job]);
+        outcome->failed_node = attempt_node(a, &a->jobs[a->failed_job]);
     }
     return 0;
 }
@@ -143,7 +138,7 @@ static struct str left_of(struct attempt *a)
         const struct rank_job *m = &a->jobs[idx];
         if (m->left[0]) {
             text = arena_printf(a->r->arena, "%s%s%.*s: %s", text ? text : "", text ? "; " : "",
-                                STR_ARG(node_name(a, m)), m->left);
+                                STR_ARG(attempt_node(a, m)), m->left);
         }
     }
     if (text) {
@@ -239,7 +234,7 @@ static const char *why_lost(const struct attempt *a)
 static const char *lost_by(struct attempt *a)
 {
     const struct rank_job *failed = &a->jobs[a->failed_job];
-    return arena_printf(a->r->arena, "%.*s: %s", STR_ARG(node_name(a, failed)), failed->err.msg);
+    return arena_printf(a->r->arena, "%.*s: %s", STR_ARG(attempt_node(a, failed)), failed->err.msg);
 }
 
 int attempt_note_lost(struct attempt *a, struct err *err)
@@ -272,7 +267,7 @@ static int keep_lost_logs(struct attempt *a, struct journal_record *kept, struct
         const char *name =
             rundir_name(r->arena, m->job.has_metric ? RUNDIR_LOST : RUNDIR_LOST_NODE,
                         (struct rundir_of){unit->step->case_id, unit->repeat,
-                                           .attempt = unit->attempt, .name = node_name(a, m)});
+                                           .attempt = unit->attempt, .name = attempt_node(a, m)});
         if (!m->log_bytes) {
             continue;
         }
