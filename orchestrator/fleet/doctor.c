@@ -59,24 +59,17 @@ static int read_clock(struct node_probe *probe, struct str text, int64_t before_
 }
 
 static int read_facts(struct exam *exam, struct node_probe *probe, const struct visit *visit,
-                      struct str noise, struct err *err)
+                      struct err *err)
 {
     struct str text = strbuf_str(&visit->output);
     if (facts_parse(exam->arena, str_dup(exam->arena, text), &probe->facts, err) < 0) {
         return err_wrap(err, "asked what it is");
     }
-    if (noise.len) {
-        struct str rest = noise;
-        struct str line = STR_EMPTY;
-        (void)str_next(&rest, '\n', &line);
-        probe->facts.noise_bytes = noise.len;
-        probe->facts.noise = str_dup(exam->arena, line);
-    }
     return facts_expand_gpus(exam->arena, &probe->facts, err);
 }
 
-static int end_phase(struct exam *exam, const struct remote *remote, const struct visit *visit,
-                     struct node_probe *probe, struct err *err)
+static int end_phase(struct exam *exam, const struct visit *visit, struct node_probe *probe,
+                     struct err *err)
 {
     int64_t span_ns = exam->clock.mono_ns(exam->clock.ctx) - visit->mono_ns;
     if (visit->phase == HELLO) {
@@ -88,8 +81,7 @@ static int end_phase(struct exam *exam, const struct remote *remote, const struc
         return read_clock(probe, strbuf_str(&visit->output), visit->wall_ns,
                           visit->wall_ns + span_ns, err);
     }
-    struct str noise = remote->ops->login_noise ? remote->ops->login_noise(remote) : STR_EMPTY;
-    probe->is_reached = read_facts(exam, probe, visit, noise, err) == 0;
+    probe->is_reached = read_facts(exam, probe, visit, err) == 0;
     return probe->is_reached ? 0 : -1;
 }
 
@@ -116,7 +108,7 @@ static enum step step_examine(void *ctx, struct fleet_node *node, size_t node_id
             return step;
         }
         visit->is_begun = false;
-        if (end_phase(exam, node->remote, visit, &exam->probes[node_idx], err) < 0) {
+        if (end_phase(exam, visit, &exam->probes[node_idx], err) < 0) {
             return STEP_FAIL;
         }
     }

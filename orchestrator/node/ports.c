@@ -21,8 +21,6 @@
 
 #define NAMES_NS    (30 * NS_PER_S) /* for all peers' names, where name servers do not answer */
 #define GREETING    "reperf-probe\n"
-#define BEGIN       "reperf-probe 1 begin\n"
-#define END         "reperf-probe 1 end\n"
 #define LISTEN_S    60
 #define TRY_NS      (3 * NS_PER_S)
 #define PORT_MAX    65535
@@ -66,7 +64,6 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
     fd = fd < 0 ? net_listen(&any) : fd;
     pid_t pid = fd < 0 ? -1 : wrapper_fork_tied();
     int failed = errno;
-    strbuf_add_z(text, BEGIN);
     if (pid == 0) {
         greet(fd);
     }
@@ -75,7 +72,6 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
     } else {
         facts_unknown(&facts, "listen", err_errno_text(failed));
     }
-    strbuf_add_z(text, END);
     arena_release(&facts.arena);
     return 0;
 }
@@ -157,7 +153,6 @@ int serve_connect(struct server *server UNUSED, const struct node_request *reque
         arena_release(arena);
         return serve_failed(text, "", &err);
     }
-    strbuf_add_z(text, BEGIN);
     for (size_t idx = 0; idx < n; idx++) {
         const struct peer *peer = &peers[idx];
         const char *name = request->fields[2 * idx + 1].ptr;
@@ -169,7 +164,6 @@ int serve_connect(struct server *server UNUSED, const struct node_request *reque
         facts_say(&facts, arena_printf(arena, "route.%s", name), route ? route : "",
                   "no way to it");
     }
-    strbuf_add_z(text, END);
     arena_release(&facts.arena);
     return 0;
 }
