@@ -393,12 +393,11 @@ static int join(struct wants *wants, const struct wants *more, struct err *err)
     return 0;
 }
 
-/* Fills wants, and result's cases. ERR_USAGE where the globs select nothing. is_training: a case of several nodes with GPUs. */
+/* Fills wants, and result's cases. ERR_USAGE where the globs select nothing. */
 static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wants *wants,
-                        struct doctor_result *result, bool *ret_is_training, struct err *err)
+                        struct doctor_result *result, struct err *err)
 {
     struct room *room = arena_new(arena, struct room);
-    bool is_training = false;
     result->cases = arena_array(arena, struct str, opts->report->n_cases + 1);
     result->groups.items = arena_array(arena, struct wants_group, opts->report->n_cases + 1);
     room->names = arena_array(arena, struct str, 2 * opts->report->n_cases + 1);
@@ -414,7 +413,6 @@ static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, str
             return -1;
         }
         add_to_group(result, c, own);
-        is_training = is_training || (opts->profile == PROFILE_FULL && c->nodes > 1);
         result->cases[result->n_cases++] = c->id;
     }
     struct str missing = str_dup(arena, strbuf_str(&room->unknown));
@@ -422,7 +420,6 @@ static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, str
     if (result->n_cases == 0) {
         return err_set(err, ERR_USAGE, "%.*s: no case matches", STR_ARG(opts->report->id));
     }
-    *ret_is_training = is_training;
     if (room->bytes == 0 && missing.len == 0) {
         return 0;
     }
@@ -476,8 +473,7 @@ int doctor_run(struct arena *arena, const struct doctor_opts *opts,
 {
     struct doctor_result result = {.checks = {.arena = arena}};
     struct wants *wants = arena_new(arena, struct wants);
-    bool is_training = false;
-    if (opts->report && doctor_wants(arena, opts, wants, &result, &is_training, err) < 0) {
+    if (opts->report && doctor_wants(arena, opts, wants, &result, err) < 0) {
         return -1;
     }
     if (examine_all(arena, opts, &result.probes, err) < 0) {
@@ -497,7 +493,7 @@ int doctor_run(struct arena *arena, const struct doctor_opts *opts,
         checks_add(&result.checks, places.items[idx]);
     }
     add_nodes_check(&result.checks, opts->inventory, wants);
-    checks_of_network(&result.checks, &result.probes, is_training);
+    checks_of_network(&result.checks, &result.probes);
     checks_of_differences(&result.checks, &result.probes, &result.differences);
     *ret_result = result;
     return 0;

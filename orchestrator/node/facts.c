@@ -344,13 +344,17 @@ static void say_space(struct facts *facts, const char *name, const char *folder)
     for (size_t idx = 0; idx < N; idx++) {
         key[idx] = arena_printf(&facts->arena, "%s.%s", name, WHAT[idx]);
     }
-    while ((status = tool_run((const char *const[]){"df", "-PkT", path, NULL}, SPACE_LIMIT, false,
-                              &said)) == 1 &&
-           (slash = strrchr(path, '/')) && path[1]) {
-        slash[slash == path] = '\0';
+    for (;;) {
         strbuf_clear(&said);
+        status =
+            tool_run((const char *const[]){"df", "-PkT", path, NULL}, SPACE_LIMIT, false, &said);
+        bool is_there = status == TOOL_ABSENT ? fs_is_dir(path) : status != 1;
+        if (is_there || !path[1] || !(slash = strrchr(path, '/'))) {
+            break;
+        }
+        slash[slash == path] = '\0';
     }
-    if (status != 0 || statvfs(path, &room) < 0) {
+    if ((status != 0 && status != TOOL_ABSENT) || statvfs(path, &room) < 0) {
         bool is_late = status == TOOL_LATE || status == TOOL_STUCK;
         for (size_t idx = 0; idx < N; idx++) {
             facts_unknown(facts, key[idx],

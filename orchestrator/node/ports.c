@@ -80,8 +80,7 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
 
 struct peer {
     struct net_address found[NET_ADDRESSES_MAX];
-    size_t n;                        /* 0: its name does not resolve */
-    const struct net_address *tried; /* an address that is open, else the first */
+    size_t n; /* 0: its name does not resolve */
     struct err verdict;
 };
 
@@ -118,7 +117,6 @@ static int try_peer(void *ctx, size_t idx, const atomic_bool *is_stopped UNUSED,
         holds = is_open(&peer->found[at], &why);
         why.msg[0] = (char)tolower((unsigned char)why.msg[0]);
         if (holds || at == 0) {
-            peer->tried = &peer->found[at];
             peer->verdict = why;
         }
     }
@@ -156,13 +154,10 @@ int serve_connect(struct server *server UNUSED, const struct node_request *reque
     for (size_t idx = 0; idx < n; idx++) {
         const struct peer *peer = &peers[idx];
         const char *name = request->fields[2 * idx + 1].ptr;
-        const char *route = peer->tried ? address_route(arena, peer->tried) : NULL;
         facts_put(&facts, arena_printf(arena, "port.%s", name),
-                  !peer->tried         ? "the name does not resolve"
+                  !peer->n             ? "the name does not resolve"
                   : peer->verdict.code ? peer->verdict.msg
                                        : "open");
-        facts_say(&facts, arena_printf(arena, "route.%s", name), route ? route : "",
-                  "no way to it");
     }
     arena_release(&facts.arena);
     return 0;
