@@ -8,7 +8,6 @@
 
 #include "evidence/environment.h"
 #include "fleet/node_image.h"
-#include "fleet/remote_slurm.h"
 #include "fleet/stage.h"
 #include "report/source.h"
 #include "run/run_attempt.h"
@@ -652,16 +651,15 @@ struct remote *run_batch_open(struct runner *r, struct err *err)
             ? STR_NAMED(inventory->nodes, inventory->n_nodes, name, inventory->login)
             : NULL;
     if (!node) {
-        return remote_slurm_new(&r->loop, remote_local_new(&r->loop, folder));
+        return remote_local_new(&r->loop, folder);
     }
-    struct remote *via = remote_ssh_new(
+    return remote_ssh_new(
         &r->loop,
         &(struct remote_ssh_opts){.host = str_z(r->arena, node->address),
                                   .port = node->port,
                                   .user = node->user.ptr ? str_z(r->arena, node->user) : NULL,
                                   .work_folder = folder},
         err);
-    return via ? remote_slurm_new(&r->loop, via) : NULL;
 }
 
 /* ---- as data ---- */
