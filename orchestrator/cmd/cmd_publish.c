@@ -177,8 +177,13 @@ static int put_format(struct publish *p, const struct run_view *view,
     const char *rules = NULL;
     struct str why = STR_EMPTY;
     struct str text;
-    if ((!format && result_choose_format(arena, &view->frozen, log, &format, &why, err) < 0) ||
-        run_view_log(arena, view, cell, 0, m, err) < 0) {
+    if (!format && result_choose_format(arena, &view->frozen, log, &format, &why, err) < 0) {
+        return -1;
+    }
+    if (!format) {
+        return err_set(err, ERR_PARSE, "%s: %.*s", log, STR_ARG(why));
+    }
+    if (measure_file(arena, &(struct reading){.format = format, .path = log}, m, NULL, err) < 0) {
         return -1;
     }
     const char *id = str_z(arena, format->id);

@@ -6,7 +6,7 @@
 
 #include "report/hostlist.h"
 #include "report/source.h"
-#include "view/curves.h"
+#include "view/page.h"
 #include "view/run_health.h"
 #include "view/run_text.h"
 
@@ -109,35 +109,7 @@ static void add_repeats(struct page *page, const struct run_view *view)
     page_table(page, STR_LIT("Repeats; numbers are read from the first log of each"), &table);
 }
 
-/* ---- series and machines ---- */
-
-static int add_cell_series(struct page *page, const struct run_view *view,
-                           const struct cell_result *of, struct err *err)
-{
-    page_fold(page, "case", of->of_case->id, true);
-    strbuf_add_z(page->out, "<div class=\"grid3\">\n");
-    for (size_t idx = 0; idx < of->n_repeats; idx++) {
-        const struct repeat_result *repeat = &of->repeats[idx];
-        struct measurement m;
-        if (run_view_log(&page->arena, view, of, idx, &m, err) < 0) {
-            return -1;
-        }
-        struct spark_of spark = {.rule = of->step->bound.rule,
-                                 .rule_case = result_rule_case(&view->frozen, of->step),
-                                 .m = &m,
-                                 .name = text_of(page, "Repeat %" PRId64, repeat->repeat)};
-        if (!repeat->counts) {
-            spark.note = text_of(page, ": %.*s", STR_ARG(repeat->why));
-        } else if (repeat->n_taints) {
-            spark.note = text_of(page, ": tainted (%zu): %.*s", repeat->n_taints,
-                                 STR_ARG(repeat->taints[0]));
-        }
-        add_spark_figure(page, &spark);
-    }
-    strbuf_add_z(page->out, "</div>\n");
-    page_fold_end(page);
-    return 0;
-}
+/* ---- machines ---- */
 
 /* Everything that was recorded about each. */
 static void add_machines(struct page *page, const struct run_view *view)
@@ -187,13 +159,11 @@ static struct str headline_of(struct page *page, const struct run_view *view)
     return str_dup(&page->arena, strbuf_str(&text));
 }
 
-int run_out_page(const struct run_view *view, struct strbuf *out, struct err *err)
+void run_out_page(const struct run_view *view, struct strbuf *out)
 {
-    CLEANUP(strbuf) struct strbuf health = STRBUF(HTML_BYTES_MAX);
     const struct plan *plan = &view->frozen.plan;
     const struct inventory *inventory = &view->frozen.inventory;
     struct page page = {.form = PAGE_HTML, .out = out};
-    int rc = 0;
     page_begin(&page, text_of(&page, "Run %.*s", STR_ARG(view->frozen.run_id)),
                headline_of(&page, view));
     page_line(&page, 0,
@@ -230,15 +200,7 @@ int run_out_page(const struct run_view *view, struct strbuf *out, struct err *er
                     : "The result was derived from the raw logs again and is the same; the "
                       "folder's seal was not checked (reperf verify does that)."),
         STR_EMPTY);
-    page_heading(&page, 2, STR_LIT("series"), STR_LIT("Series"));
-    series_begin(&page, "Each repeat's");
-    for (size_t idx = 0; rc == 0 && idx < view->result.n_cells; idx++) {
-        rc = view->result.cells[idx].n_repeats
-                 ? add_cell_series(&page, view, &view->result.cells[idx], err)
-                 : 0;
-    }
     page_heading(&page, 2, STR_LIT("machines"), STR_LIT("The machines"));
     add_machines(&page, view);
     page_end(&page);
-    return rc;
 }
