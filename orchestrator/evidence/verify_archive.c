@@ -24,7 +24,6 @@
 #include "base/stop.h"
 #include "base/temp.h"
 #include "codec/tarball.h"
-#include "sys/pool.h"
 
 /* The members that are read in addition to being hashed. */
 enum kept { KEPT_RESULT, KEPT_CRATE, KEPT_SUMS, KEPT_PROVENANCE, KEPT_STATEMENT, KEPT_COUNT };
@@ -102,33 +101,15 @@ static int end_member(void *ctx, struct err *err)
     return c->unpack.end ? c->unpack.end(c->unpack.ctx, err) : 0;
 }
 
-/* --- an archive: zstd in a thread of its own, tar and SHA-256 here ------------------------------ */
+/* --- an archive --------------------------------------------------------------------------------- */
 
-/* A small archive is read without a thread, which would take longer to start. */
-#define STEPS      4 /* chunks that zstd may be ahead */
-#define STEP_BYTES (TARBALL_CHUNK_BYTES / 2)
-
-struct decoding {
-    struct pool_job job;
-    struct tarball_source *source;
-    void *buf; /* STEP_BYTES */
-    size_t len;
-};
-
-/* The pool has one thread, so the jobs, which share the source, run one after the other and in order. */
-static int decode(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
-{
-    struct decoding *d = arg;
-    return tarball_next(d->source, d->buf, STEP_BYTES, &d->len, err);
-}
-
-static int feed(struct checking *c, struct ustar_reader *reader, const struct decoding *d,
+static int feed(struct checking *c, struct ustar_reader *reader, const void *buf, size_t len,
                 struct err *err)
 {
     if (stop_is_asked()) {
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     }
-    if (ustar_feed(reader, d->buf, d->len, err) < 0) {
+    if (ustar_feed(reader, buf, len, err) < 0) {
         return err_wrap(err, "%s", c->opts->path);
     }
     if (c->opts->wants_progress) {
@@ -137,67 +118,31 @@ static int feed(struct checking *c, struct ustar_reader *reader, const struct de
     return 0;
 }
 
-static void begin_step(struct pool *pool, struct decoding *step)
-{
-    if (pool) {
-        pool_submit(pool, &step->job);
-    }
-}
-
-static int end_step(struct pool *pool, struct decoding *step, struct err *err)
-{
-    return pool ? pool_wait(pool, &step->job, err) : decode(step, NULL, err);
-}
-
-static int pump(struct checking *c, struct pool *pool, struct decoding steps[STEPS],
-                struct err *err)
-{
-    CLEANUP(ustar_reader) struct ustar_reader reader;
-    ustar_reader_init(&reader, (struct ustar_sink){c, begin_member, take_data, end_member});
-    for (size_t idx = 0; idx < STEPS; idx++) {
-        begin_step(pool, &steps[idx]);
-    }
-    for (size_t idx = 0;; idx = (idx + 1) % STEPS) {
-        if (end_step(pool, &steps[idx], err) < 0) {
-            return -1;
-        }
-        if (steps[idx].len == 0) {
-            break;
-        }
-        if (feed(c, &reader, &steps[idx], err) < 0) {
-            return -1;
-        }
-        begin_step(pool, &steps[idx]);
-    }
-    return ustar_finish(&reader, err) < 0 ? err_wrap(err, "%s", c->opts->path) : 0;
-}
-
 static int read_archive(struct checking *c, struct err *err)
 {
     CLEANUP(tarball_source) struct tarball_source source = TARBALL_SOURCE_EMPTY;
-    CLEANUP(free) char *bufs = xmalloc(STEPS * STEP_BYTES);
-    struct decoding steps[STEPS];
-    /* Declared after what its jobs use, so that on every return it is freed first and they have ended. */
-    CLEANUP(pool) struct pool *pool = NULL;
+    CLEANUP(free) char *buf = xmalloc(TARBALL_CHUNK_BYTES);
+    CLEANUP(ustar_reader) struct ustar_reader reader;
+    size_t len = 0;
+    int result = 0;
+    ustar_reader_init(&reader, (struct ustar_sink){c, begin_member, take_data, end_member});
     if (tarball_open(c->opts->path, &source, err) < 0) {
         return -1;
-    }
-    if (source.container_bytes > STEP_BYTES && pool_new(1, &pool, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < STEPS; idx++) {
-        steps[idx] = (struct decoding){
-            {.fn = decode, .arg = &steps[idx]}, &source, bufs + idx * STEP_BYTES, 0};
     }
     c->closing = source.closing;
     if (c->opts->wants_progress) {
         progress_start(&c->progress, c->opts->clock, "verify", "bytes", 0);
     }
-    int result = pump(c, pool, steps, err);
+    do {
+        result = tarball_next(&source, buf, TARBALL_CHUNK_BYTES, &len, err);
+        result = result == 0 && len ? feed(c, &reader, buf, len, err) : result;
+    } while (result == 0 && len);
     if (c->opts->wants_progress) {
         progress_end(&c->progress);
     }
-    return result;
+    return result < 0                       ? -1
+           : ustar_finish(&reader, err) < 0 ? err_wrap(err, "%s", c->opts->path)
+                                            : 0;
 }
 
 /* --- a folder --------------------------------------------------------------------------------- */
