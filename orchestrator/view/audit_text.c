@@ -9,10 +9,10 @@
 #include "judge/trace.h"
 #include "view/address.h"
 #include "view/audit_out.h"
+#include "view/explain_out.h"
 #include "view/findings_out.h"
 
-#define SAMPLES_SHOWN 8
-#define LINKS_MAX     3 /* logs of a cell that are linked; all are named */
+#define LINKS_MAX 3 /* logs of a cell that are linked; all are named */
 #define COLUMNS                                                                                    \
     "model|framework|variant|>GPUs|>batch|metric|>published|>recomputed|>difference|verdict|proof" \
     "|log|rule"
@@ -107,78 +107,8 @@ void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const ch
     }
 }
 
-static void write_steps(const struct trace_steps *steps, const char *indent, struct strbuf *out)
+static void write_differing(const struct report_audit *audit, bool is_brief, struct strbuf *out)
 {
-    for (size_t idx = 0; idx < steps->n; idx++) {
-        strbuf_printf(out, "%s%.*s = %.9g\n", indent, STR_ARG(steps->items[idx].words),
-                      steps->items[idx].value);
-    }
-}
-
-/* The samples of a log, those that count among them, and what is made of them. */
-static void write_log(struct arena *arena, const struct trace *how, size_t idx, struct str path,
-                      const char *indent, struct strbuf *out)
-{
-    const struct trace_log *log = &how->logs[idx];
-    size_t n_left = log->uses ? SAMPLES_SHOWN : 0;
-    if (log->uses) {
-        strbuf_printf(out, "%s%.*s: %.*s", indent, STR_ARG(path),
-                      STR_ARG(trace_samples_words(arena, how->rule, log)));
-    }
-    for (size_t at = 0; n_left && at < log->series->n; at++) {
-        if (log->uses[at] == USE_COUNTED && isfinite(log->series->samples[at].value)) {
-            strbuf_printf(out, "%s%.9g", n_left == SAMPLES_SHOWN ? "; counted are " : ", ",
-                          log->series->samples[at].value);
-            n_left--;
-        }
-    }
-    strbuf_add_z(out, log->uses ? n_left ? "\n" : ", ...\n" : "");
-    write_steps(&log->steps, indent, out);
-    if (log->why.len || log->is_dropped) {
-        strbuf_printf(
-            out, "%s%.*s\n", indent,
-            STR_ARG(log->is_dropped ? STR_LIT("left out: the fastest or the slowest") : log->why));
-    }
-}
-
-/* "proof contradicted: batch; not proven: gpus, nodes". */
-static struct str proof_words(struct arena *arena, const struct cell_audit *a)
-{
-    struct str against = identity_facts(arena, &a->identity, ID_CONTRADICTED, ", ");
-    struct str missing = identity_facts(arena, &a->identity, ID_UNPROVEN, ", ");
-    return str_printf(arena, "proof %s%s%.*s%s%.*s", PROOF_NAMES[a->proof], against.len ? ": " : "",
-                      STR_ARG(against), missing.len ? "; not proven: " : "", STR_ARG(missing));
-}
-
-/* How a recomputed number follows, a line a step: for a reader who cannot ask. */
-static void write_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
-                      const char *indent, struct strbuf *out)
-{
-    CLEANUP(strbuf) struct strbuf rule = STRBUF(4096);
-    struct trace how;
-    trace_of(arena, a, &how);
-    if (how.rule) {
-        rule_describe(how.rule, &rule);
-        strbuf_printf(out, "%srule %.*s: %s (%.*s: %.*s)\n", indent, STR_ARG(a->rule), rule.ptr,
-                      STR_ARG(how.rule->origin), STR_ARG(how.rule->source));
-    }
-    for (size_t idx = 0; idx < a->n_logs; idx++) {
-        write_log(arena, &how, idx, report_log_path(report, a->logs[idx].path), indent, out);
-    }
-    write_steps(&how.steps, indent, out);
-    strbuf_printf(out, "%s%.*s\n", indent, STR_ARG(proof_words(arena, a)));
-}
-
-enum differing {
-    DIFFERING_NAMES,
-    DIFFERING_REASONS,
-    DIFFERING_STEPS /* also how the recomputed number follows */
-};
-
-static void write_differing(const struct report_audit *audit, enum differing detail,
-                            struct strbuf *out)
-{
-    bool is_brief = detail == DIFFERING_NAMES;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     bool has_any = false;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
@@ -194,9 +124,6 @@ static void write_differing(const struct report_audit *audit, enum differing det
         has_any = true;
         if (!is_brief) {
             audit_out_reasons(&arena, a, "      ", "\n", out);
-        }
-        if (detail == DIFFERING_STEPS) {
-            write_how(&arena, audit->report, a, "      ", out);
         }
     }
 }
@@ -401,12 +328,11 @@ static void write_tables(struct page *page, const struct report_audit *audit, bo
 }
 
 /* What the search for other rules found, what is near, and what is not proven. */
-static void write_reasons(struct page *page, const struct report_audit *audit,
-                          enum differing detail)
+static void write_reasons(struct page *page, const struct report_audit *audit)
 {
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, page->out->cap_bytes);
-    write_differing(audit, detail, &text);
+    write_differing(audit, false, &text);
     write_matches(audit, &text);
     write_unproven(audit, &text);
     page_lines(page, strbuf_str(&text));
@@ -423,7 +349,7 @@ static void write_text_of(struct page *page, const struct report_audit *audit,
     }
     if (opts->is_brief) {
         write_counts_of(page, audit, "", &counts);
-        write_differing(audit, DIFFERING_NAMES, page->out);
+        write_differing(audit, true, page->out);
         strbuf_add_z(page->out, "findings: ");
         findings_out_counts(&audit->findings, page->out);
         strbuf_printf(page->out, "; reperf audit %s shows them, and each cell\n",
@@ -433,7 +359,7 @@ static void write_text_of(struct page *page, const struct report_audit *audit,
     write_tables(page, audit, opts->level == TEXT_VERBOSE);
     page_lines(page, STR_LIT("\n"));
     write_counts_of(page, audit, "", &counts);
-    write_reasons(page, audit, DIFFERING_REASONS);
+    write_reasons(page, audit);
     if (opts->want_like) {
         write_like(page, audit);
     }
@@ -523,24 +449,25 @@ struct str audit_follow_words(struct arena *arena, const struct verdict_counts *
     return text;
 }
 
-/* How each number follows: its logs, samples and arithmetic. */
+/* How each number follows, as `reperf explain` says it, and links to its logs: for a reader who cannot ask. */
 static void write_hows(struct page *page, const struct report_audit *audit)
 {
+    const struct explain_opts opts = {.is_page = true};
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *a = &audit->cells[idx];
         CLEANUP(strbuf) struct strbuf text = STRBUF(HTML_BYTES_MAX);
+        struct explain_cell of = {.report = audit->report, .cell = a};
         if (a->n_logs == 0) {
             continue;
         }
         page_fold(page, "how", a->cell->id, false);
         for (size_t log = 0; log < a->n_logs && log < LINKS_MAX; log++) {
             struct str path = report_log_path(audit->report, a->logs[log].path);
-            page_line(
-                page, 2,
-                text_of(page, "%.*s, SHA-256 %.*s", STR_ARG(path), STR_ARG(a->logs[log].sha256)),
-                address_file(&page->arena, &audit->report->logs_source, path, 0));
+            page_line(page, 2, path,
+                      address_file(&page->arena, &audit->report->logs_source, path, 0));
         }
-        write_how(&page->arena, audit->report, a, "  ", &text);
+        trace_of(&page->arena, a, &of.how);
+        explain_cell_text(&page->arena, &of, &opts, &text);
         page_lines(page, strbuf_str(&text));
         page_fold_end(page);
     }
@@ -555,7 +482,7 @@ static void write_kept(struct page *page, const struct report_audit *audit)
     write_counts_of(page, audit, "", &counts);
     write_sources(page, audit->report);
     write_tables(page, audit, true);
-    write_reasons(page, audit, page->form == PAGE_HTML ? DIFFERING_REASONS : DIFFERING_STEPS);
+    write_reasons(page, audit);
     if (audit->n_rows) {
         write_like(page, audit);
     }

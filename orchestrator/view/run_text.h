@@ -13,7 +13,7 @@ void run_out_text(const struct frozen *frozen, const struct run_result *result,
 /* The same on a page that is open. */
 void run_out(struct page *page, const struct frozen *frozen, const struct run_result *result,
              const struct report_audit *audit, bool wants_all);
-/* The page of a run: that, the nodes, where it ran, its machines. */
+/* The page of a run: that, the nodes, and where each repeat ran. */
 void run_out_page(const struct run_view *view, struct strbuf *out);
 
 /* ": 6 not_comparable, 1 failed", by verdict. */
