@@ -360,9 +360,8 @@ static const struct format *make_format(struct new_maker *m, const char *path, c
 static const struct format *format_of(struct new_maker *m, const struct new_file *of,
                                       const char *file, struct measurement *ret)
 {
-    CLEANUP(log_head) struct log_head head = {0};
     struct guess guess;
-    if (measure_guess(m->guesser, file, &head, &guess, ERR_IGNORED) < 0) {
+    if (measure_guess(m->guesser, file, &guess, ERR_IGNORED) < 0) {
         return NULL;
     }
     const struct format *found = first_that_reads(m, guess.formats, guess.n, file, ret);

@@ -843,7 +843,6 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     const struct series *primary = &m.series[first];
     m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;
     m.total_steps = p->now.total_steps;
-    m.epoch_steps = p->now.epoch_steps;
     m.warmup_steps = stated_warmup(p);
     m.n_bytes = p->n_bytes;
     m.n_lines = (uint64_t)p->n_lines;
