@@ -50,7 +50,7 @@ void lint_by_rows(const struct lint_command *c, const struct lint_row *rows, siz
     for (const struct lint_row *row = rows; row < rows + n; row++) {
         bool is_not = row->programs && row->programs[0] == '!';
         struct str rest = c->line, g[GROUPS];
-        if (row->programs && shell_is_any(c->run, row->programs + is_not) == is_not) {
+        if (row->programs && shell_is(c->run, row->programs + is_not) == is_not) {
             continue;
         }
         while (patterns_find(&c->lint->patterns, row->pattern, rest, g, GROUPS) && g[0].len) {

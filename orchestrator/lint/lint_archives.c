@@ -10,7 +10,7 @@ typedef VEC(struct lint_command) steps_vec; /* the runs of a stack's commands, i
 
 bool is_checksum(const struct lint_command *c)
 {
-    return shell_is_any(c->run, "md5sum sha1sum sha256sum sha512sum shasum b2sum md5") ||
+    return shell_is(c->run, "md5sum sha1sum sha256sum sha512sum shasum b2sum md5") ||
            (shell_is(c->run, "openssl") && lint_has(c->lint, " (?:dgst|md5|sha\\d+) ", c->line)) ||
            (shell_is(c->run, "aria2c") && lint_has(c->lint, " --checksum[ =]", c->line));
 }
@@ -83,7 +83,7 @@ static void lint_check(const steps_vec *steps, size_t unpack_idx, struct str fil
 
 static bool is_mover(const struct shell_run *run)
 {
-    return shell_is_any(run, "mv cp ln rsync scp");
+    return shell_is(run, "mv cp ln rsync scp");
 }
 
 /* Whether the run moves something of this name: an operand other than the last, or any if -t names the target. */
@@ -133,8 +133,8 @@ static bool note_saved(const struct lint_command *c, struct names *saved)
     if (is_mover(run) && run->n > 2 && is_archive(run->words[run->n - 1].text)) {
         VEC_PUSH(saved, path_base(run->words[run->n - 1].text));
     }
-    if (!shell_is_any(run, "wget curl aria2c")) {
-        return !shell_is_any(run, "gdown kaggle gsutil aws axel bypy rclone");
+    if (!shell_is(run, "wget curl aria2c")) {
+        return !shell_is(run, "gdown kaggle gsutil aws axel bypy rclone");
     }
     struct str url = url_of(c->lint, c->line);
     struct str name = lint_part(c->lint, NAMED, c->line);

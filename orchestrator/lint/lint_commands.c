@@ -123,9 +123,9 @@ static bool launches(const struct shell_script *script, const struct shell_run *
 
 static void lint_loops(const struct lint_command *c)
 {
-    int64_t n = shell_is(c->run, "for")               ? count_for(c->lint, c->line)
-                : shell_is_any(c->run, "while until") ? count_while(c)
-                                                      : 0;
+    int64_t n = shell_is(c->run, "for")           ? count_for(c->lint, c->line)
+                : shell_is(c->run, "while until") ? count_while(c)
+                                                  : 0;
     if (n <= 0 || !launches(c->script, c->run + 1)) {
         return;
     }

@@ -115,7 +115,7 @@ void lint_containers(const struct lint_command *c)
     if (shell_engine_does(run, "build")) {
         lint_name(c, "image name", lint_part(c->lint, " (?:-t|--tag)[ =]" WORD " ", c->line));
     }
-    if (run->n > 1 && shell_is_any(run, "cd pushd")) {
+    if (run->n > 1 && shell_is(run, "cd pushd")) {
         lint_name(c, "folder", run->words[run->n - 1].text);
     }
     lint_by_rows(c, PATHS, ARRAY_LEN(PATHS));

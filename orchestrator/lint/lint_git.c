@@ -151,7 +151,7 @@ void lint_git(struct lint *lint, const struct stack *s)
             w.has_left = w.has_cloned = false;
         }
         w.c = c;
-        if (shell_is_any(c.run, "cd pushd popd")) {
+        if (shell_is(c.run, "cd pushd popd")) {
             w.clone = clone_of(&w, c.run->words[c.run->n - 1].text);
             w.has_left = true;
         } else if (shell_is(c.run, "git")) {

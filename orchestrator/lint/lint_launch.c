@@ -159,7 +159,7 @@ static void lint_set(const struct lint_command *c, const struct shell_word *word
 static void lint_gpus(const struct lint_command *c)
 {
     bool is_engine = shell_engine_verb(c->run) < c->run->n;
-    bool is_script = shell_is_any(c->run, "dist_train.sh dist_test.sh");
+    bool is_script = shell_is(c->run, "dist_train.sh dist_test.sh");
     const char *pattern = is_engine ? " --gpus[ =]" WORD " " : " (\\d+) \\z";
     struct option_found o = {MEANS_GPUS, is_engine ? STR_LIT("--gpus") : shell_program(c->run),
                              lint_part(c->lint, pattern, c->line)};

@@ -92,7 +92,7 @@ static void lint_package_cuda(const struct lint_command *c, struct str word)
 void lint_packages(const struct lint_command *c)
 {
     lint_by_rows(c, ROWS, ARRAY_LEN(ROWS));
-    for (size_t at = 1; shell_is_any(c->run, INSTALLERS) && at < c->run->n; at++) {
+    for (size_t at = 1; shell_is(c->run, INSTALLERS) && at < c->run->n; at++) {
         lint_package_cuda(c, c->run->words[at].text);
     }
 }

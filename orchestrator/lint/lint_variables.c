@@ -25,15 +25,15 @@ void add_name(struct names *names, struct str name)
 /* ---- what is set and what is used ---- */
 
 /* NAME=VALUE anywhere, read NAME, for NAME; names that are passed on (export NAME, -x NAME, -e NAME) count as used. */
-static void collect_words(const struct shell_word *words, size_t n, bool is_set, struct names *set,
-                          struct names *used)
+static void collect_words(const struct lint_command *c, const struct shell_word *words, size_t n,
+                          bool is_set, struct names *set, struct names *used)
 {
+    static const char USE[] = "(?<!\\\\)\\$\\{?[#!]?([A-Za-z_]\\w*)";
     for (size_t idx = 0; idx < n; idx++) {
-        struct shell_cursor cursor = {0};
-        struct str name, value;
-        bool has_default;
-        while (shell_next_use(words[idx].raw, &cursor, &name, &has_default)) {
+        struct str name, value, rest = words[idx].raw;
+        while (words[idx].has_use && (name = lint_part(c->lint, USE, rest)).ptr) {
             add_name(used, name);
+            rest = str_sub(rest, (size_t)(name.ptr - rest.ptr) + name.len, SIZE_MAX);
         }
         if (shell_assignment(words[idx].text, &name, &value)) {
             add_name(set, name);
@@ -46,12 +46,13 @@ static void collect_words(const struct shell_word *words, size_t n, bool is_set,
     }
 }
 
-static void collect(const struct shell_script *script, struct names *set, struct names *used)
+static void collect(const struct lint_command *c, struct names *set, struct names *used)
 {
+    const struct shell_script *script = c->script;
     for (const struct shell_run *run = script->runs; run < script->runs + script->n; run++) {
-        collect_words(run->sets, run->n_sets, true, set, used);
-        collect_words(run->words, run->n, false, set, used);
-        collect_words(run->files, run->n_files, false, set, used);
+        collect_words(c, run->sets, run->n_sets, true, set, used);
+        collect_words(c, run->words, run->n, false, set, used);
+        collect_words(c, run->files, run->n_files, false, set, used);
     }
 }
 
@@ -71,7 +72,7 @@ static void lint_misspelt(const struct lint_command *c, const struct names *set,
                           const struct names *used)
 {
     struct names here = {.n = 0}, ignored = {.n = 0};
-    collect(c->script, &ignored, &here);
+    collect(c, &ignored, &here);
     for (size_t u = 0; u < here.n; u++) {
         for (size_t a = 0; !has_name(set, here.items[u]) && a < set->n; a++) {
             if (!has_name(used, set->items[a]) && are_alike(set->items[a], here.items[u])) {
@@ -131,7 +132,7 @@ void lint_variables(struct lint *lint, const struct stack *s)
     struct names used = {.n = 0};
     for (struct lint_command c = lint_walk(lint, s); lint_next_command(&c);) {
         if (!is_list_log(c.command)) {
-            collect(c.script, &set, &used);
+            collect(&c, &set, &used);
         }
     }
     for (struct lint_command c = lint_walk(lint, s); lint_next_command(&c);) {

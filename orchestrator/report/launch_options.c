@@ -150,7 +150,7 @@ static unsigned owner_of(const struct shell_run *run)
     if (launcher_of(program, &of)) {
         return of;
     }
-    if (!run->n || container_is_engine(run->words[0].text) || shell_is_any(run, OTHER_PROGRAMS)) {
+    if (!run->n || container_is_engine(run->words[0].text) || shell_is(run, OTHER_PROGRAMS)) {
         return 0;
     }
     return is_script && !str_ends(program, STR_LIT(".sh")) ? OF_TRAINING | OF_SHORT : OF_TRAINING;
