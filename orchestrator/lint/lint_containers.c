@@ -77,7 +77,7 @@ static void lint_name(const struct lint_command *c, const char *what, struct str
     struct str family = lint_part(c->lint, FAMILIES, name);
     for (const struct report_case *own = NULL; (own = stack_next_case(c->lint, c->stack, own));) {
         struct str of = lint_part(c->lint, FAMILIES, own->model);
-        if (of.len == family.len && strncasecmp(of.ptr, family.ptr, of.len) == 0) {
+        if (of.len && of.len == family.len && strncasecmp(of.ptr, family.ptr, of.len) == 0) {
             return;
         }
     }
