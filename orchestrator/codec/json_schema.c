@@ -94,7 +94,7 @@ static void put_items(struct schema *to, const struct json_field *row)
     if (row->max) {
         jw_i64(&to->out, "maxItems", row->max);
     }
-    if (row->kind == JSON_STRS && row->flags & JSON_UNIQUE) {
+    if (row->flags & JSON_UNIQUE) {
         jw_bool(&to->out, "uniqueItems", true);
     }
     jw_object(&to->out, "items");
