@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: net
-# net/fetch against a server that misbehaves on demand (tests/servers/fault_http.c): each fault ends in the right bytes, or in an error
+# net/fetch against a server that misbehaves on demand (tests/servers/fault_http.py): each fault ends in the right bytes, or in an error
 # that names it. Bytes received twice are counted on both sides.
 . "$(dirname "$0")/../tap_lib.sh"
 one="$B/servers/fetch_one"
@@ -9,7 +9,7 @@ size=20000000
 head -c $size /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00112233445566778899aabbccddeeff -iv 00000000000000000000000000000000 >"$T/file"
 sha=$(openssl dgst -sha256 -r "$T/file" | cut -d' ' -f1)
 md5=$(openssl dgst -md5 -r "$T/file" | cut -d' ' -f1)
-"$B/servers/fault_http" "$T/file" >"$T/port" &
+tests/servers/fault_http.py "$T/file" >"$T/port" &
 server=$!
 trap 'kill "$server"; rm -rf "$T"' EXIT
 served "$server" "the server says its port" test -s "$T/port"

@@ -11,7 +11,7 @@ one="$B/servers/fetch_one"
 size=100000000
 head -c $size /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00112233445566778899aabbccddeeff -iv 00000000000000000000000000000001 >"$T/file"
 sha=$(openssl dgst -sha256 -r "$T/file" | cut -d' ' -f1)
-"$B/servers/fault_http" "$T/file" >"$T/port" &
+tests/servers/fault_http.py "$T/file" >"$T/port" &
 server=$!
 trap 'kill "$server"; rm -rf "$T"' EXIT
 served "$server" "the server says its port" test -s "$T/port"

@@ -33,9 +33,9 @@ server { listen 127.0.0.1:@P2@ ssl http2; ssl_certificate $T/tls/server.pem; ssl
 server { listen 127.0.0.1:@P3@; location /secret/ { auth_basic x; auth_basic_user_file $T/htpasswd; } }
 server { listen 127.0.0.1:@P4@; location / { proxy_pass http://\$http_host\$request_uri; proxy_buffering off; } }
 EOF
-"$B/servers/connect_proxy" >"$T/tunnel" 2>"$T/tunnel.log" &
+tests/servers/connect_proxy.py >"$T/tunnel" 2>"$T/tunnel.log" &
 tunnel_pid=$!
-"$B/servers/connect_proxy" "Basic YW5uOmh1c2g=" >"$T/tunnel2" 2>"$T/tunnel2.log" &
+tests/servers/connect_proxy.py "Basic YW5uOmh1c2g=" >"$T/tunnel2" 2>"$T/tunnel2.log" &
 tunnel2_pid=$!
 trap 'kill "$nginx_pid" "$tunnel_pid" "$tunnel2_pid"; wait; rm -rf "$T"' EXIT
 served "$tunnel_pid" "the proxy says its port" test -s "$T/tunnel"
