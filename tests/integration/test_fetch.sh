@@ -191,13 +191,6 @@ half k9 sha256="$sha" url="$base/ok/0/f"
 truncate -s 1000000 "$T/k9/data"
 fetch k9 sha256="$sha" url="$base/ok/0/f"
 is "$? $(value kept)" "0 0" "data that was cut off: begun anew"
-{ "$one" folder="$T/lock" proxy= rate=200000 url="$base/ok/0/f" & } >"$T/out" 2>&1
-holder=$!
-served "$holder" "one process has begun to fetch" test -s "$T/lock/state"
-bad_folder() { "$one" folder="$T/lock" proxy= url="$base/ok/0/f"; }
-fails 10 'being fetched by another process' "a folder that another process fetches into" bad_folder
-kill -KILL $holder
-wait $holder 2>/dev/null
 good "a limit on the rate" rate=20000000 url="$base/ok/0/f"
 
 tap_done

@@ -32,7 +32,7 @@ gives() { # STATUS ERE NAME ARG...
     local want=$1 pattern=$2 what=$3
     shift 3
     exits "$want" "$what" one "$@"
-    like "$(cat "$T/err")" "$pattern" "$what: is said"
+    like "$(cat "$T/out" "$T/err")" "$pattern" "$what: is said"
 }
 wait_for() { waiting_for 120 "$@"; } # COMMAND...
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME: what a job does until `go NAME`
@@ -54,7 +54,7 @@ ok $? "puts nothing there"
 gives 0 'started' "a start does" 127.0.0.1 start run/1 sh -c 'echo it; exit 4'
 is "$(sha256sum <"$(there)" | cut -c1-64) $(stat -c %a "$(there)")" "$sum 700" "whole, under its digest, for its owner alone"
 is "$(ls -A "$work/bin")" "reperf-node-$sum" "and no half of it is left"
-gives 0 'state ended 4' "the job" 127.0.0.1 poll run/1
+gives 0 '^ended 4 ' "the job" 127.0.0.1 poll run/1
 before=$(stat -c '%i %Y' "$(there)")
 exits 0 "another connection" one 127.0.0.1 start run/2 true
 is "$(stat -c '%i %Y' "$(there)")" "$before" "finds it, and puts nothing again"
@@ -86,9 +86,9 @@ node=a
 # ---- begun by an older version ----
 older mix/2 "$(held 2); echo finished; exit 7" "echo cleaned >>'$T/cleaned'"
 exits 0 "a job that an older version began: another start" one 127.0.0.1 start mix/2 sh -c 'echo twice'
-gives 0 'state running' "it runs" limit_ms=120000 127.0.0.1 poll mix/2
+gives 0 '^running ' "it runs" limit_ms=120000 127.0.0.1 poll mix/2
 go 2
-gives 0 'state 2 7 after' "is waited for" 127.0.0.1 wait mix/2
+gives 0 '^ended 7 ' "is waited for" 127.0.0.1 wait mix/2
 is "$(one 127.0.0.1 log mix/2 2>"$T/err") $(one 127.0.0.1 digest mix/2 2>"$T/err")" "finished $(echo finished | sha256sum | cut -c1-64)" "log and digest"
 is "$(sort -u "$T/cleaned")" cleaned "cleaned up after"
 rm "$T/cleaned"
@@ -97,25 +97,25 @@ exits 0 "and forgotten" one 127.0.0.1 forget mix/2
 ok $? "nothing of it is left"
 older mix/4 "sleep 600.$$"
 wait_for sleeps # its pid is written before it begins
-exits 0 "TERM" one 127.0.0.1 signal mix/4 15
-gives 0 'state 2 143' "ends it, which is seen" 127.0.0.1 wait mix/4
+exits 0 "TERM" one 127.0.0.1 15 mix/4
+gives 0 '^ended 143 ' "ends it, which is seen" 127.0.0.1 wait mix/4
 older mix/5 "sleep 600.$$" "echo cleaned >>'$T/cleaned'"
 wait_for sleeps
-exits 0 "KILL" one 127.0.0.1 signal mix/5 9
+exits 0 "KILL" one 127.0.0.1 9 mix/5
 wait_for none_sleeps
 is "$? $(sort -u "$T/cleaned")" "0 cleaned" "ends all of it, and it is cleaned up after"
-gives 0 'state lost' "what was killed is lost" 127.0.0.1 poll mix/5
+gives 0 '^lost ' "what was killed is lost" 127.0.0.1 poll mix/5
 for round in 1 2 3 4 5 6; do # both at once: one of them runs it
     { one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" & } 2>"$T/err.1"
     one_pid=$!
     one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" 2>"$T/err.2"
     wait "$one_pid"
-    one 127.0.0.1 wait "race/$round" 2>"$T/err"
+    one 127.0.0.1 wait "race/$round" >"$T/out" 2>"$T/err"
 done
 is "$(cat "$T"/race.? | wc -l)" 6 "six jobs that two start at one moment run once each"
-gives 0 'state absent' "a job that is not there" 127.0.0.1 poll no/such
+gives 0 '^absent ' "a job that is not there" 127.0.0.1 poll no/such
 gives 6 'the digest of a job.s log failed .*log is not there' "has no digest" 127.0.0.1 digest no/such
-exits 0 "hears no signal" one 127.0.0.1 signal no/such 9
+exits 0 "hears no signal" one 127.0.0.1 9 no/such
 exits 0 "and is forgotten" one 127.0.0.1 forget no/such
 
 # ---- leftovers that stay ----
@@ -140,7 +140,7 @@ ok $? "a look is served"
 servers | grep -vx "$wrapper" | xargs kill -9
 go 3
 wait "$pid"
-is "$? $(grep -c 'state 2 8 after' "$T/err")" "0 1" "reperf-node killed under it: it is begun again, and the job's end is seen"
+is "$? $(cut -d' ' -f1,2 "$T/got")" "0 ended 8" "reperf-node killed under it: it is begun again, and the job's end is seen"
 is "$(one 127.0.0.1 log kill/1 2>"$T/err")" whole "the job did not notice"
 one 127.0.0.1 start kill/2 sleep 600.$$ 2>"$T/err"
 read -r wrapper _ <"$work/jobs/kill/2/pid"
@@ -156,8 +156,8 @@ pid=$!
 wait_for serves
 kill -9 "$wrapper"
 wait "$pid"
-like "$(cat "$T/err")" 'state 3 0 after' "a wrapper that is killed is reported at once, and not taken for an end"
-exits 0 "what it left is ended" one 127.0.0.1 signal kill/2 9
+like "$(cat "$T/got")" '^lost 0 ' "a wrapper that is killed is reported at once, and not taken for an end"
+exits 0 "what it left is ended" one 127.0.0.1 9 kill/2
 wait_for none_sleeps
 ok $? "all of it"
 cp "$(there)" "$T/keep"
@@ -218,7 +218,7 @@ if mount -t tmpfs -o size=600k,noexec none "$T/small" 2>"$T/err"; then
     is "$(find "$work/bin" -type f | wc -l)" 0 "no half of it is left"
     mount -o remount,size=64m,noexec "$T/small"
     gives 0 'started' "a work folder mounted noexec" 127.0.0.1 start no/7 sh -c 'exit 6'
-    gives 0 'state ended 6' "its job" 127.0.0.1 poll no/7
+    gives 0 '^ended 6 ' "its job" 127.0.0.1 poll no/7
     is "$(ls -A "$work/bin") $(stat -c %a "$T/home/.cache/reperf" "$T/home/.cache/reperf/reperf-node-$sum" | xargs)" " 700 700" "the program lies below the node's home then, for its owner alone"
     mkdir "$T/nowhere" "$T/small/home"
     printf '#!/bin/sh\ncase $* in */var/tmp/* | */dev/shm/*) exit 1 ;; esac\nexec /bin/mkdir "$@"\n' >"$T/nowhere/mkdir"

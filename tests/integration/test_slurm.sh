@@ -33,7 +33,7 @@ job() { # a new one
 }
 DO=''
 slurm() { # VERB
-    timeout 300 "$B/servers/slurm_job" "$1" "${NODES:-2}" 2 "$W" "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
+    timeout 300 "$B/servers/remote_one" work="$W" ${LOGIN:+port="$LOGIN"} slurm "$1" 2 "${NODES:-2}" 2 x "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
 }
 slurm_id() { cat "$F/slurm" 2>/dev/null; }
 
@@ -149,7 +149,7 @@ EOF
     done
     start_sshd login "SetEnv HOME=$T/home PATH=$T/login:$PATH SLURM_CONF=$SLURM_CONF"
     ok $? "a login node is up"
-    by_login() { LAUNCH_LOGIN=${ssh_port[login]} slurm "$@"; }
+    by_login() { LOGIN=${ssh_port[login]} slurm "$@"; }
     # shellcheck disable=SC2317
     is_met() { [ -e "$T/met" ]; }
     # shellcheck disable=SC2317
