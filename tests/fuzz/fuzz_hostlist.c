@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a node set. The first byte selects how it is read: as a set or as Slurm's list. An accepted set keeps its limits, and
    its folded text has the same names again, and folds to itself. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "base/map.h"
 #include "report/hostlist.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_fold(struct arena *arena, const struct hostlist *list)
 {
