@@ -52,6 +52,10 @@ exits() { # STATUS NAME COMMAND...: output into $T/out and $T/err
     is "$got" "$want" "$name"
     [ "$got" = "$want" ] || { head -c 600 "$T/err" | sed 's/^/# /'; }
 }
+succeeds() { # NAME COMMAND...: it ends well; its output stays where it is
+    "${@:2}"
+    ok $? "$1"
+}
 # The same, and one of the two says so: `fails 2 'no such case' NAME COMMAND...`.
 fails() { exits_saying err "$@"; }  # STATUS ERE NAME COMMAND...
 warns() { exits_saying err "$@"; }  # 0 ERE NAME COMMAND...
