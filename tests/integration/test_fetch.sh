@@ -45,8 +45,7 @@ bad() { # STATUS ERE NAME ARG...
     like "$(cat "$T/err")" "$pattern" "$name: is said"
 }
 at_most() { # NUMBER MAX NAME
-    [ "$1" -le "$2" ]
-    ok $? "$3 ($1 <= $2)"
+    succeeds "$3 ($1 <= $2)" test "$1" -le "$2"
 }
 
 good "a server that does nothing wrong" url="$base/ok/0/f"
@@ -148,8 +147,7 @@ is "$? $(value sha256) $(value bad_pieces)" "0 $sha 1" "a piece of two mirrors t
 half k1 sha256="$sha" url="$base/ok/0/f"
 fetch k1 sha256="$sha" url="$base/ok/0/f"
 is $? 0 "resumes after kill -9"
-[ "$(value kept)" -gt $((size / 10)) ]
-ok $? "with what was there ($(value kept) bytes)"
+succeeds "with what was there ($(value kept) bytes)" test "$(value kept)" -gt $((size / 10))
 at_most "$(value again)" $((size / 20)) "of which next to nothing is fetched again" # an idle connection takes over the half of another's last part
 at_most 4000000 "$(value kept)" "and it is a good part"
 half k2 connections=1 sha256="$sha" url="$base/ok/0/f"
@@ -157,8 +155,7 @@ printf 'xxxxxxxx' | dd of="$T/k2/data" bs=1 seek=70000 conv=notrunc status=none
 cp -r "$T/k2" "$T/k2.pieces"
 fetch k2 sha256="$sha" url="$base/ok/0/f"
 is "$? $(value restarts)" "0 1" "kept bytes that are wrong: begun anew"
-cmp -s "$T/file" "$T/k2/data"
-ok $? "the right bytes"
+succeeds "the right bytes" cmp -s "$T/file" "$T/k2/data"
 fetch k2.pieces sha256="$sha" "${known[@]}" url="$base/ok/0/f"
 is "$? $(value restarts) $(value bad_pieces)" "0 0 1" "with pieces: that piece alone comes again"
 half k7 url="$base/ok/0/f"
@@ -173,8 +170,7 @@ half k3 url="$base/change/60/f"
 curl -s --noproxy '*' -o "$T/reset" -r 0-0 "$base/change/60/[1-60]"
 "$one" folder="$T/k3" proxy= kinds=2 url="$base/change/60/f" >"$T/out" 2>"$T/err"
 is "$? $(value kept) $(value restarts)" "0 0 1" "another ETag than at the last time: begun anew"
-[ "$(value sha256)" != "$sha" ]
-ok $? "with the new bytes"
+succeeds "with the new bytes" test "$(value sha256)" != "$sha"
 bad 4 'changes while it is fetched' "a file that changes all the time" url="$base/etags/0/f"
 half k6 url="$base/ok/0/f"
 fetch k6 kinds=2 url="$base/ok/1/f"

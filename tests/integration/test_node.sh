@@ -49,8 +49,7 @@ if command -v readelf >/dev/null && ! nm -D "$program" 2>/dev/null | grep -q __a
     is "$(readelf -d "$program" | grep -c NEEDED)" 0 "it needs no library of the node"
 fi
 exits 0 "a script" one 127.0.0.1 exec true
-[ ! -e "$work" ]
-ok $? "puts nothing there"
+succeeds "puts nothing there" test ! -e "$work"
 gives 0 'started' "a start does" 127.0.0.1 start run/1 sh -c 'echo it; exit 4'
 is "$(sha256sum <"$(there)" | cut -c1-64) $(stat -c %a "$(there)")" "$sum 700" "whole, under its digest, for its owner alone"
 is "$(ls -A "$work/bin")" "reperf-node-$sum" "and no half of it is left"
@@ -61,8 +60,7 @@ is "$(stat -c '%i %Y' "$(there)")" "$before" "finds it, and puts nothing again"
 printf '#!/bin/sh\necho ran >>%s/evil\nexec %s "$@"\n' "$T" "$program" >"$(there)"
 chmod 700 "$(there)"
 exits 0 "a program that somebody changed there" one 127.0.0.1 start run/3 true
-[ ! -e "$T/evil" ]
-ok $? "is never run"
+succeeds "is never run" test ! -e "$T/evil"
 is "$(sha256sum <"$(there)" | cut -c1-64)" "$sum" "and replaced by what it should be"
 dd if=/dev/zero of="$(there)" bs=1 seek=9000 count=1 conv=notrunc status=none
 exits 0 "one byte of it flipped" one 127.0.0.1 start run/4 true
@@ -93,8 +91,7 @@ is "$(one 127.0.0.1 log mix/2 2>"$T/err") $(one 127.0.0.1 digest mix/2 2>"$T/err
 is "$(sort -u "$T/cleaned")" cleaned "cleaned up after"
 rm "$T/cleaned"
 exits 0 "and forgotten" one 127.0.0.1 forget mix/2
-[ ! -e "$work/jobs/mix/2" ]
-ok $? "nothing of it is left"
+succeeds "nothing of it is left" test ! -e "$work/jobs/mix/2"
 older mix/4 "sleep 600.$$"
 wait_for sleeps # its pid is written before it begins
 exits 0 "TERM" one 127.0.0.1 15 mix/4
@@ -135,8 +132,7 @@ serves_nobody() { ! serves; }
 wait_for serves_nobody # what served the start has ended, too
 { one 127.0.0.1 wait kill/1 & } >"$T/got" 2>"$T/err"
 pid=$!
-wait_for serves
-ok $? "a look is served"
+succeeds "a look is served" wait_for serves
 servers | grep -vx "$wrapper" | xargs kill -9
 go 3
 wait "$pid"
@@ -158,8 +154,7 @@ kill -9 "$wrapper"
 wait "$pid"
 like "$(cat "$T/got")" '^lost 0 ' "a wrapper that is killed is reported at once, and not taken for an end"
 exits 0 "what it left is ended" one 127.0.0.1 9 kill/2
-wait_for none_sleeps
-ok $? "all of it"
+succeeds "all of it" wait_for none_sleeps
 cp "$(there)" "$T/keep"
 # ---- a node that lies: always status 6, never a job's state ----
 liar() { # NAME: stdin, what it does once it is asked; as a program that says hello
@@ -184,8 +179,7 @@ by="$T/wordy" gives 6 "a job's state cannot be read: \"fine 1\"" "an invalid sta
 by="$T/wordy" gives 6 'the end of a job cannot be read' "an invalid end" 127.0.0.1 reap bad/7
 by="$T/wordy" gives 6 'the digest of a log cannot be read: "fine 1"' "an invalid digest" 127.0.0.1 digest bad/7
 by="$T/wordy" gives 6 'its work folder has no absolute path' "an invalid folder" 127.0.0.1 folder
-[ ! -e "$work/jobs/bad" ]
-ok $? "none of them ran anything"
+succeeds "none of them ran anything" test ! -e "$work/jobs/bad"
 
 # ---- prevented from running ----
 by=/no/such gives 6 'reperf-node cannot be read here: .*No such file' "not there" 127.0.0.1 start no/2 true
@@ -201,15 +195,13 @@ start_sshd few "SetEnv HOME=$T/home PATH=$T/few" || exit 1
 node=few
 rm -f "$(there)"
 gives 6 'reperf-node could not be put there: the node has nothing that computes SHA-256 .*install' "a node that cannot check it" 127.0.0.1 start no/4 true
-[ ! -e "$(there)" ]
-ok $? "has none"
+succeeds "has none" test ! -e "$(there)"
 is "$(find "$work/bin" -name ".reperf-node-*" | wc -l)" 0 "and no half of it is left"
 cp "$program" "$(there)"
 chmod 700 "$(there)"
 gives 6 'nothing that computes SHA-256' "and does not run one unchecked" 127.0.0.1 start no/5 true
 node=a
-[ ! -e "$work/jobs/no" ]
-ok $? "nothing was run there"
+succeeds "nothing was run there" test ! -e "$work/jobs/no"
 mkdir "$T/small"
 if mount -t tmpfs -o size=600k,noexec none "$T/small" 2>"$T/err"; then
     mounted="$T/small"
@@ -239,8 +231,7 @@ rm -r "$T/ssh"
 if nodes_start; then
     mode ''
     exits 0 "a run" env REPERF_NODE="$program" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n1"
-    [ -e "$T/work-n1/bin/reperf-node-$sum" ]
-    ok $? "it did the work"
+    succeeds "it did the work" test -e "$T/work-n1/bin/reperf-node-$sum"
     fails 6 'reperf-node: .no.such: No such file' "a run without" env REPERF_NODE=/no/such "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n2"
     exits 0 "nodes clean, after both" "$REPERF" nodes clean "$INV:n[1-2]"
     is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "finds nothing of either"

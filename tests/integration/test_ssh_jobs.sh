@@ -81,8 +81,7 @@ exits 70 "an id that leaves its folder" one 127.0.0.1 start ../x true
 one 127.0.0.1 start run/big sh -c 'cat "$1"' sh "$B/reperf" 2>"$T/err"
 one 127.0.0.1 wait run/big >"$T/out" 2>"$T/err"
 one 127.0.0.1 log run/big >"$T/got" 2>"$T/err"
-cmp -s "$T/got" "$B/reperf"
-ok $? "a binary log of $(wc -c <"$B/reperf") bytes"
+succeeds "a binary log of $(wc -c <"$B/reperf") bytes" cmp -s "$T/got" "$B/reperf"
 exits 0 "a program that is not there" one 127.0.0.1 start run/no /no/such/program
 gives 0 '^ended 127 ' "has the shell's status for it" 127.0.0.1 poll run/no
 
@@ -113,8 +112,7 @@ pid=$!
 wait_for serves
 kill_sshd a
 go on
-wait_for test -s "$work/jobs/run/on/status"
-ok $? "a job ends while its node has no sshd"
+succeeds "a job ends while its node has no sshd" wait_for test -s "$work/jobs/run/on/status"
 start_sshd a || exit 1
 wait "$pid"
 like "$? $(cat "$T/got")" '^0 ended 7 ' "a job continues without its sshd, and is attached to again"
@@ -198,6 +196,5 @@ fi
 wait "$silent_pid" "$late_pid"
 is "$? $(cat "$T/late.out")" "0 late
 status 0" "a script that is long silent on a node that lives"
-was_asked 4
-ok $? "which was asked four times meanwhile"
+succeeds "which was asked four times meanwhile" was_asked 4
 tap_done
