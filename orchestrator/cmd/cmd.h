@@ -6,6 +6,7 @@
 
 /* Each cmd_NAME.c defines one of these; cmd/commands.c lists them. One per line, so that two branches that add one do
    not conflict. */
+extern const struct cmd CMD_ATTACH;
 extern const struct cmd CMD_AUDIT;
 extern const struct cmd CMD_BUNDLE;
 extern const struct cmd CMD_CANCEL;

@@ -14,6 +14,8 @@ static const struct opt OPTS[] = {
     OPT(struct publication_opts, files, "files",
         "for a run of a command: the files that it needs, which are published too",
         .value = "FOLDER"),
+    OPT(struct publication_opts, author, "author", "also write CITATION.cff, with this author",
+        .value = "NAME"),
     OPT_END,
 };
 
@@ -21,22 +23,24 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 {
     struct publication_opts *opts = call->args;
     size_t n_numbers = 0;
+    uint64_t bytes = 0;
     opts->ctx = ctx;
-    opts->run = call->operands.items[0];
+    opts->runs = &call->operands;
     opts->lint = GUESTS.lint;
     if (!opts->output) {
         return err_set(err, ERR_USAGE, "publish: -o FOLDER says where");
     }
-    if (publication_write(call->arena, opts, &n_numbers, err) < 0) {
+    if (publication_write(call->arena, opts, &n_numbers, &bytes, err) < 0) {
         return -1;
     }
-    log_line(
-        LOG_INFO,
-        "%s: %zu number%s; commit and push it, and anybody reproduces it: reperf run URL@COMMIT",
-        opts->output, n_numbers, plural_s(n_numbers));
+    log_line(LOG_INFO,
+             "%s: %zu number%s, %.1f MB; commit and push it, and anybody reproduces it: reperf run "
+             "URL@COMMIT",
+             opts->output, n_numbers, plural_s(n_numbers), (double)bytes / 1e6);
     return 0;
 }
 
 const struct cmd CMD_PUBLISH =
-    CMD("publish", "RUN", "a folder that others audit, and reproduce by its address", OPTS, run,
-        CMD_ARGS(struct publication_opts), CMD_OPERANDS(1, 1, "publish: expected one run"));
+    CMD("publish", "RUN...", "a folder that others audit, and reproduce by its address", OPTS, run,
+        CMD_ARGS(struct publication_opts),
+        CMD_OPERANDS(1, PUBLICATION_RUNS_MAX, "publish: expected 1 to 64 runs"));

@@ -4,7 +4,10 @@
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 
-static const struct opt OPTS[] = {RUN_OPT_RETRY, RUN_OPT_KEY, RUN_OPT_JSON, OPT_END};
+static const struct opt OPTS[] = {
+    OPT(struct run_args, opts.reruns_failed, "rerun-failed",
+        "make repeats that failed again; of a sealed run: into a new archive beside the old one"),
+    RUN_OPT_RETRY, RUN_OPT_KEY, RUN_OPT_JSON, OPT_END};
 
 static int resume(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {

@@ -74,6 +74,7 @@ static const struct cmd_row ROWS[] = {
     {&CMD_VERIFY, "Evidence", NULL},
     {&CMD_KEYGEN, "Evidence", NULL},
     {&CMD_COMPLETION, "Shell", NULL},
+    {&CMD_ATTACH, NULL, "status --follow"},
     {&CMD_BUNDLE, NULL, "data bundle"},
     {&CMD_FETCH, NULL, "data fetch"},
     {&CMD_IMAGE, NULL, "data image"},

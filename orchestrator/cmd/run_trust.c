@@ -2,6 +2,9 @@
 #include "base/base.h"
 
 #include "cmd/run_args.h"
+
+#include <unistd.h>
+
 #include "view/plan_out.h"
 
 #define SHOWN_MAX (1u << 20)
@@ -11,6 +14,7 @@ int run_trust(const struct run_args *args, const struct address *address, const 
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(SHOWN_MAX);
     const struct str id = plan->report;
+    char answer[16] = "";
     bool is_bare = plan->runtime == RUNTIME_NONE;
     if (net_has_login(&args->net.opts)) {
         return err_set(err, ERR_USAGE,
@@ -31,10 +35,17 @@ int run_trust(const struct run_args *args, const struct address *address, const 
     }
     text_plain(text.ptr, text.len); /* its words must not steer the terminal that shows them */
     fprintf(stderr, "%s", text.ptr);
-    return args->trust
-               ? err_set(err, ERR_USAGE, "--trust %.80s: the report is %s", args->trust,
-                         address->pin)
-               : err_set(err, ERR_USAGE,
-                         "%.*s is from elsewhere: read what it would run%s, then --trust %s",
-                         STR_ARG(id), is_bare ? " outside any container" : "", address->pin);
+    if (args->trust) {
+        return err_set(err, ERR_USAGE, "--trust %.80s: the report is %s", args->trust,
+                       address->pin);
+    }
+    if (is_bare || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+        return err_set(err, ERR_USAGE,
+                       "%.*s is from elsewhere: read what it would run%s, then --trust %s",
+                       STR_ARG(id), is_bare ? " outside any container" : "", address->pin);
+    }
+    fprintf(stderr, "Run this? [y/N] ");
+    return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y')
+               ? 0
+               : err_set(err, ERR_USAGE, "%.*s was not trusted: nothing was run", STR_ARG(id));
 }

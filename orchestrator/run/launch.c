@@ -3,10 +3,13 @@
 
 #include "run/launch.h"
 
+#include <arpa/inet.h>
+
 #include "base/crc32c.h"
 #include "base/vec.h"
 #include "run/planner.h"
 
+#define PREFIX_MIN  8   /* bits in common: with fewer they share no network */
 #define GRACE_S     "5" /* between TERM and KILL for ranks that outlive one that failed */
 #define NODE_INSIDE "/reperf-node" /* where a container has the node's reperf-node */
 
@@ -309,7 +312,7 @@ static int by_ssh(const struct launch *launch, struct launch_job *ret_jobs, stru
 
 /* ---- one process a node ---- */
 
-/* Whether srun starts one process a node, not one a rank. */
+/* Whether mpirun and srun start one process a node, not one a rank. */
 static bool is_per_node(const struct launch *launch)
 {
     return launch->step->is_per_node || launch->runtime != RUNTIME_NONE;
@@ -395,6 +398,73 @@ static int by_slurm(const struct launch *launch, struct launch_job *ret_job, str
     return 0;
 }
 
+/* ---- mpirun ---- */
+
+/* The smallest network with all fast addresses in it, as "10.11.0.0/29": docker0 and its like have the same address on every node,
+   and mpirun would take them for a route between nodes. "" where the addresses are names, or have no network in common. */
+static const char *network_of(const struct launch *launch)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    uint32_t first = 0;
+    uint32_t differs = 0;
+    int bits = 32;
+    for (size_t idx = 0; idx < launch->n_nodes; idx++) {
+        const struct inventory_node *node = &launch->inventory->nodes[launch->nodes[idx]];
+        struct in_addr address;
+        if (inet_pton(AF_INET, str_z(&scratch, inventory_fast_address(node)), &address) != 1) {
+            return "";
+        }
+        first = idx ? first : ntohl(address.s_addr);
+        differs |= first ^ ntohl(address.s_addr);
+    }
+    while (bits > 0 && differs) {
+        differs >>= 1;
+        bits--;
+    }
+    if (launch->n_nodes < 2 || bits < PREFIX_MIN) {
+        return "";
+    }
+    first &= UINT32_MAX << (32 - bits);
+    return arena_printf(launch->arena, "%u.%u.%u.%u/%d", first >> 24, first >> 16 & 255,
+                        first >> 8 & 255, first & 255, bits);
+}
+
+/* Names of the variables of the job's environment that the ranks must get. */
+static void export_names(const struct launch *launch, const char *const *env,
+                         struct launch_list *argv)
+{
+    for (size_t idx = 0; env[idx]; idx++) {
+        struct str rest = str_of(env[idx]);
+        struct str name = STR_EMPTY;
+        (void)str_next(&rest, '=', &name);
+        add(argv, "-x");
+        add(argv, str_z(launch->arena, name));
+    }
+}
+
+static int by_mpirun(const struct launch *launch, struct launch_job *ret_job, struct err *err)
+{
+    struct remote_job task;
+    struct launch_list argv;
+    int64_t slots = is_per_node(launch) ? 1 : launch->ranks_per_node;
+    if (make_task(launch, &task, err) < 0) {
+        return -1;
+    }
+    argv = list_new(launch->arena);
+    add_all(&argv, (const char *[]){NODE_SELF, "mpirun", network_of(launch), NULL});
+    add(&argv, number(launch, "", slots));
+    add(&argv, number(launch, "", (int64_t)launch->n_nodes));
+    for (size_t idx = 0; idx < launch->n_nodes; idx++) {
+        const struct inventory_node *node = &launch->inventory->nodes[launch->nodes[idx]];
+        add(&argv, str_z(launch->arena, node->address));
+    }
+    export_names(launch, task.env, &argv);
+    add_all(&argv, task.argv);
+    task.argv = argv.items;
+    *ret_job = (struct launch_job){.place_idx = 0, .job = task, .has_metric = true};
+    return 0;
+}
+
 /* ---- the whole ---- */
 
 int launch_make(const struct launch *of, struct launch_job **ret_jobs, size_t *ret_n,
@@ -415,7 +485,9 @@ int launch_make(const struct launch *of, struct launch_job **ret_jobs, size_t *r
         return -1;
     }
     launch.argv = argv.items;
-    int rc = launcher == LAUNCHER_SSH ? by_ssh(&launch, jobs, err) : by_slurm(&launch, jobs, err);
+    int rc = launcher == LAUNCHER_SSH     ? by_ssh(&launch, jobs, err)
+             : launcher == LAUNCHER_SLURM ? by_slurm(&launch, jobs, err)
+                                          : by_mpirun(&launch, jobs, err);
     *ret_jobs = jobs;
     *ret_n = launcher == LAUNCHER_SSH ? of->n_nodes : 1;
     return rc;

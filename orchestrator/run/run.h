@@ -29,6 +29,7 @@ struct run_opts {
     const char *limits;        /* --limits: of --each-node; NULL: the program's */
     const char *run_id;        /* NULL: made from clock and machine's random bits */
     const char *key_path;      /* NULL: the archive is unsigned */
+    bool reruns_failed;        /* resume --rerun-failed */
     int64_t retries;  /* run --retry-failed: of a repeat that does not count, by this process */
     const char *data; /* --data: NULL or "synthetic": none */
 };

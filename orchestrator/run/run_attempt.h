@@ -79,6 +79,10 @@ struct str attempt_node(const struct attempt *a, const struct rank_job *m);
 
 /* J_LOST, once. */
 MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);
+/* It ended and does not count: its logs and outcome are kept as those of a lost attempt, and it is to be made again. archive: as
+   run_make_again. */
+MUST_CHECK int unit_set_aside(struct runner *r, struct unit *unit, struct str archive,
+                              struct err *err);
 /* Free bytes of the run folder's disk are at least these. */
 MUST_CHECK int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err);
 

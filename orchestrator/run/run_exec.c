@@ -149,7 +149,10 @@ int64_t run_wall_of(struct str rfc3339)
 static int replay_run_record(struct runner *r, const struct journal_record *record, struct err *err)
 {
     r->n_judged += record->state == J_JUDGED;
-    r->was_sealed |= record->state == J_SEALED;
+    if (record->state == J_SEALED) {
+        r->was_sealed = true;
+        r->sealed = record->note;
+    }
     return record->state != J_CANCELLED
                ? 0
                : err_set(err, ERR_USAGE, "run %.*s was cancelled; start a new one",
@@ -178,7 +181,7 @@ static int replay_record(struct runner *r, const struct journal_record *record, 
             return -1;
         }
     } else if (record->state == J_SET_ASIDE) {
-        run_make_again(unit);
+        run_make_again(r, unit, record->note);
     } else if (record->state == J_LOST) {
         unit->state = UNIT_TODO;
         if (unit->nodes) { /* it may have survived although it was recorded as lost */
@@ -191,9 +194,14 @@ static int replay_record(struct runner *r, const struct journal_record *record, 
     return 0;
 }
 
-void run_make_again(struct unit *unit)
+void run_make_again(struct runner *r, struct unit *unit, struct str archive)
 {
+    r->n_archives += r->was_sealed;
+    r->was_sealed = false;
+    r->n_judged = 0;
+    r->dir.archive = rundir_archive(r->arena, r->dir.folder, r->dir.id, r->n_archives);
     unit->state = UNIT_TODO;
+    unit->replaces = archive;
     unit->nodes = NULL;
     unit->counts = false;
 }
@@ -410,9 +418,43 @@ static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
     return 0;
 }
 
+/* --rerun-failed: repeats that ended and do not count. Of a sealed run, once it was checked as anybody would. */
+static int make_failed_again(struct runner *r, struct err *err)
+{
+    CLEANUP(derived) struct derived derived = {0};
+    size_t n = 0;
+    if (r->was_sealed ? run_derive(r->arena, r->dir.evidence, &derived, err) < 0
+                      : run_parse_collected(r, err) < 0) {
+        return -1;
+    }
+    const struct str sealed = r->was_sealed ? r->sealed : STR_EMPTY;
+    for (size_t idx = 0; idx < derived.result.n_cells; idx++) {
+        const struct cell_result *cell = &derived.result.cells[idx];
+        size_t at = cell->n_repeats ? result_repeat_at(&derived.frozen.plan, cell->step, 1) : 0;
+        memcpy(&r->repeats[at], cell->repeats, cell->n_repeats * sizeof(*cell->repeats));
+    }
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        struct unit *unit = &r->units[idx];
+        const struct repeat_result *repeat =
+            &r->repeats[result_repeat_at(&r->frozen.plan, unit->step, unit->repeat)];
+        if (unit->state >= UNIT_FINISHED && unit->state != UNIT_SPARE && !repeat->counts) {
+            n++;
+            if (unit_set_aside(r, unit, sealed, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    log_line(LOG_INFO, "%zu repeat%s that failed %s made again", n, n == 1 ? "" : "s",
+             n == 1 ? "is" : "are");
+    return n ? check_programs(r, err) : 0;
+}
+
 static int carry_out(struct runner *r, struct run_end *end, struct err *err)
 {
     if (open_run(r, err) < 0) {
+        return -1;
+    }
+    if (r->opts->reruns_failed && make_failed_again(r, err) < 0) {
         return -1;
     }
     if (r->was_sealed) {

@@ -34,8 +34,10 @@ struct unit { /* one repeat of one step */
     int n_lost;       /* attempts that this orchestrator lost */
     bool is_given_up; /* by this orchestrator: err says why; resume tries again */
     struct err err;
-    bool counts;                  /* once parsed */
-    int n_retries;                /* --retry-failed: of this orchestrator */
+    bool counts;   /* once parsed */
+    int n_retries; /* --retry-failed: of this orchestrator */
+    /* SHA-256 of the archive in which the attempt before counted; ptr NULL: in none. */
+    struct str replaces;
     struct journal_file commands; /* of that attempt; name NULL: it has no such file */
 };
 
@@ -74,6 +76,8 @@ struct runner {
     int stop_signal; /* 0: none yet */
     int n_signals;
     bool was_sealed;
+    struct str sealed; /* the last archive's SHA-256 */
+    int n_archives;    /* that were sealed and are kept beside the one to come */
 };
 
 struct run_node {
@@ -107,10 +111,13 @@ int run_put_derived(void *ctx, const char *name, struct str text, struct err *er
 /* Executes every unit as far as possible. 0 with stop_signal set if it was stopped. */
 MUST_CHECK int run_schedule(struct runner *r, struct err *err);
 
+/* Those that are collected and not yet parsed. */
+MUST_CHECK int run_parse_collected(struct runner *r, struct err *err);
+
 /* ---- where it is ---- */
 
-/* The unit's attempt was set aside. */
-void run_make_again(struct unit *unit);
+/* The unit's attempt was set aside; archive: of the run as it was sealed with it, or NULL. */
+void run_make_again(struct runner *r, struct unit *unit, struct str archive);
 
 void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
 /* Below the run's folder: what has come so far of the log of a repeat's job, by result_repeat_at and the job's number. */
@@ -144,7 +151,7 @@ void run_note_orphan(struct runner *r, const struct unit *unit);
 /* The nodes that a record of J_STARTED names, again. */
 MUST_CHECK int run_place_again(struct runner *r, struct unit *unit,
                                const struct journal_record *record, struct err *err);
-/* Ends the jobs of an attempt, wherever they are. The first error, once all nodes were told; one that cannot be reached is left out. */
+/* Ends the jobs of an attempt, wherever they are. */
 MUST_CHECK int run_kill_job(struct runner *r, const struct run_orphan *job, struct err *err);
 /* The jobs as data, below the evidence folder, before they are started. */
 MUST_CHECK int run_write_commands(struct runner *r, struct unit *unit,

@@ -363,12 +363,73 @@ static int stage_files(struct runner *r, struct err *err)
     return 0;
 }
 
+/* ---- mpirun: all nodes get the words of the first ---- */
+
+static enum step find_program(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+{
+    const char **programs = ctx;
+    return node->remote->ops->program(node->remote, &programs[node_idx], err);
+}
+
+static int check_same(const struct runner *r, const size_t nodes[2], const char *here,
+                      const char *there, struct err *err)
+{
+    return strcmp(here, there) == 0
+               ? 0
+               : err_set(err, ERR_NODE,
+                         "mpirun starts what has one path on all nodes, but it is %.120s on %.*s "
+                         "and %.120s on %.*s: give the nodes one work_folder that allows "
+                         "execution, or use launcher ssh",
+                         here, STR_ARG(r->fleet.nodes[nodes[0]].spec->name), there,
+                         STR_ARG(r->fleet.nodes[nodes[1]].spec->name));
+}
+
+static int check_mpirun(struct runner *r, struct err *err)
+{
+    size_t n_nodes = r->fleet.n_nodes;
+    const char **programs = arena_array(r->arena, const char *, n_nodes + 1);
+    size_t pair[2] = {n_nodes, 0};
+    int n_failed = fleet_each(&r->fleet, REMOTE_EXEC_DEADLINE_NS, find_program, programs, err);
+    if (run_judge_nodes(r, n_failed, err) < 0) {
+        return -1;
+    }
+    for (pair[1] = 0; pair[1] < n_nodes; pair[1]++) {
+        const struct run_node *there = &r->nodes[pair[1]];
+        pair[0] = pair[0] == n_nodes && !there->is_bad ? pair[1] : pair[0];
+        if (there->is_bad) {
+            continue;
+        }
+        if (check_same(r, pair, programs[pair[0]], programs[pair[1]], err) < 0) {
+            return -1;
+        }
+        for (size_t at = 0; there->paths && at < r->places.n; at++) {
+            if (check_same(r, pair, r->nodes[pair[0]].paths[at], there->paths[at], err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+static bool goes_by_mpirun(const struct runner *r)
+{
+    bool has_wide = false;
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        has_wide = has_wide ||
+                   (r->units[idx].state < UNIT_FINISHED && plan_step_nodes(r->units[idx].step) > 1);
+    }
+    return has_wide && !r->fleet.inventory->is_local && r->frozen.plan.launcher == LAUNCHER_MPIRUN;
+}
+
 int run_stage(struct runner *r, struct err *err)
 {
     if (provide_images(r, err) < 0) {
         return -1;
     }
-    return r->stop_signal ? 0 : stage_files(r, err);
+    if (r->stop_signal) {
+        return 0;
+    }
+    return stage_files(r, err) < 0 ? -1 : goes_by_mpirun(r) ? check_mpirun(r, err) : 0;
 }
 
 #define RUN_COMMANDS_MAX (16u << 20)

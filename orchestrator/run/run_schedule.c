@@ -163,7 +163,8 @@ static int attempt_collect(struct attempt *a, struct err *err)
         .exit_status = exit_status,
         .log = str_of(rundir_of_repeat(r->arena, RUNDIR_LOG, unit->step->case_id, unit->repeat)),
         .log_sha256 = str_of(metric->sha256),
-        .log_bytes = (int64_t)metric->log_bytes};
+        .log_bytes = (int64_t)metric->log_bytes,
+        .replaces = unit->replaces};
     struct journal_record record = unit_record(unit, J_FINISHED);
     record.outcome = str_of(OUTCOME_NAMES[outcome.outcome]);
     record.exit_status = exit_status;
@@ -335,7 +336,7 @@ static int set_file_aside(struct runner *r, const char *name, const char *aside,
 }
 
 /* Both names until the next attempt's files take the place of this one's: whoever is killed in between finds what the journal has. */
-static int unit_set_aside(struct runner *r, struct unit *unit, struct err *err)
+int unit_set_aside(struct runner *r, struct unit *unit, struct str archive, struct err *err)
 {
     static const struct {
         enum rundir_kind kind, aside; /* RUNDIR_FILES_N: it is not kept */
@@ -349,6 +350,7 @@ static int unit_set_aside(struct runner *r, struct unit *unit, struct err *err)
         .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
     const struct event_fields fields = unit_fields(unit);
     struct journal_record record = unit_record(unit, J_SET_ASIDE);
+    record.note = archive;
     record.files =
         arena_array(r->arena, struct journal_file, 2 * ARRAY_LEN(KINDS) * (r->fleet.n_nodes + 1));
     for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
@@ -366,7 +368,7 @@ static int unit_set_aside(struct runner *r, struct unit *unit, struct err *err)
     if (journal_append(&r->journal, &record, err) < 0) {
         return -1;
     }
-    run_make_again(unit);
+    run_make_again(r, unit, archive);
     events_write(&r->events, EV_REPEAT_SET_ASIDE, &fields);
     return 0;
 }
@@ -715,7 +717,7 @@ static int end_attempt(struct schedule *s, struct attempt *a, struct err *err)
     if (rc == 0 && unit->state == UNIT_PARSED && !unit->counts &&
         unit->n_retries < r->opts->retries) {
         unit->n_retries++;
-        rc = unit_set_aside(r, unit, err);
+        rc = unit_set_aside(r, unit, STR_EMPTY, err);
     }
     return rc;
 }
@@ -759,7 +761,7 @@ static int step_all(struct schedule *s, size_t *ret_n_active, struct err *err)
     return 0;
 }
 
-static int parse_collected(struct runner *r, struct err *err)
+int run_parse_collected(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
         if (r->units[idx].state == UNIT_FINISHED && unit_parse(r, &r->units[idx], err) < 0) {
@@ -819,7 +821,7 @@ int run_schedule(struct runner *r, struct err *err)
         total += steps_of(&r->units[idx]);
     }
     bool is_command = str_eq_z(r->frozen.report.cases[0].stack_id, COMMAND_STACK);
-    if (parse_collected(r, err) < 0 ||
+    if (run_parse_collected(r, err) < 0 ||
         (is_command && code_load(r->arena, r->dir.evidence, &s.code, err) < 0)) {
         return -1;
     }

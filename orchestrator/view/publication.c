@@ -22,6 +22,7 @@
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "load/log_reader.h"
+#include "load/measure.h"
 #include "run/run_address.h"
 #include "store/copy_file.h"
 #include "store/dataset_store.h"
@@ -41,8 +42,9 @@ struct publication {
     struct arena *arena;
     const struct publication_opts *opts;
     const char *folder;
-    struct run_view view;
-    const char *archive;
+    struct run_view views[PUBLICATION_RUNS_MAX];
+    const char *archives[PUBLICATION_RUNS_MAX];
+    size_t n;
     struct report report;                    /* the frozen one, as it is changed */
     const struct cell_result *of[CASES_MAX]; /* of each of its cases */
     struct environment where;                /* its nodes and GPUs: the most of a case */
@@ -50,7 +52,9 @@ struct publication {
 
 static void publication_cleanup(struct publication *p)
 {
-    run_view_close(&p->view);
+    for (size_t idx = 0; idx < p->n; idx++) {
+        run_view_close(&p->views[idx]);
+    }
 }
 
 /* ---- files ---- */
@@ -121,18 +125,21 @@ static int check_secrets(const char *path, const char *name, struct err *err)
 }
 
 /* All that was written; the archives were filtered when they were sealed. */
-static int check_files(const struct publication *p, struct err *err)
+static int check_files(const struct publication *p, uint64_t *ret_bytes, struct err *err)
 {
     struct fs_names names;
+    *ret_bytes = 0;
     if (fs_walk(p->arena, p->folder, &names, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         const char *path = fs_join(p->arena, p->folder, names.items[idx]);
+        struct stat st;
         if (!str_starts(str_of(names.items[idx]), STR_LIT("archives/")) &&
             check_secrets(path, names.items[idx], err) < 0) {
             return -1;
         }
+        *ret_bytes += stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
     }
     return 0;
 }
@@ -140,19 +147,19 @@ static int check_files(const struct publication *p, struct err *err)
 /* ---- numbers ---- */
 
 /* The format that reads the case's logs, with the rule that made the number: one of its own, or one that says so. */
-static int put_format(struct publication *p, const struct cell_result *cell, const char **ret_rule,
-                      struct err *err)
+static int put_format(struct publication *p, const struct run_view *view,
+                      const struct cell_result *cell, const char **ret_rule, struct err *err)
 {
     struct arena *arena = p->arena;
     const struct format *format = cell->step->bound.format;
     const struct rule *rule = cell->step->bound.rule;
-    const char *log = fs_join(arena, p->view.folder, str_z(arena, cell->repeats[0].log));
+    const char *log = fs_join(arena, view->folder, str_z(arena, cell->repeats[0].log));
     struct measurement *m = arena_new(arena, struct measurement);
     const char *settings[2] = {0};
     struct json_override set;
     struct str why = STR_EMPTY;
     struct str text;
-    if (!format && result_choose_format(arena, &p->view.frozen, log, &format, &why, err) < 0) {
+    if (!format && result_choose_format(arena, &view->frozen, log, &format, &why, err) < 0) {
         return -1;
     }
     if (!format) {
@@ -162,12 +169,12 @@ static int put_format(struct publication *p, const struct cell_result *cell, con
         return -1;
     }
     const char *id = str_z(arena, format->id);
-    const char *frozen = arena_printf(arena, "%s/manifest/formats/%s.json", p->view.folder, id);
+    const char *frozen = arena_printf(arena, "%s/manifest/formats/%s.json", view->folder, id);
     if (fs_read(arena, frozen, JSON_TEXT_MAX, &text, err) < 0) {
         return -1;
     }
     if (!rule) {
-        const struct rule_case of = result_rule_case(&p->view.frozen, cell->step);
+        const struct rule_case of = result_rule_case(&view->frozen, cell->step);
         rule = number_rule(format, measurement_primary(m), &of);
     }
     *ret_rule = rule ? str_z(arena, rule->id) : arena_printf(arena, "%s/" MEASURED, id);
@@ -190,13 +197,12 @@ static int put_format(struct publication *p, const struct cell_result *cell, con
     return put_text(p, arena_printf(arena, "manifests/formats/%s.json", id), text, err);
 }
 
-static int put_logs(struct publication *p, const struct cell_result *cell, struct report_case *c,
-                    struct err *err)
+static int put_logs(struct publication *p, const struct run_view *view,
+                    const struct cell_result *cell, struct report_case *c, struct err *err)
 {
     c->logs = arena_array(p->arena, struct str, cell->n_repeats + 1);
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        const char *log =
-            fs_join(p->arena, p->view.folder, str_z(p->arena, cell->repeats[idx].log));
+        const char *log = fs_join(p->arena, view->folder, str_z(p->arena, cell->repeats[idx].log));
         struct stat st;
         const char *name =
             arena_printf(p->arena, "%.*s/repeat-%lld%s", STR_ARG(cell->of_case->id),
@@ -231,9 +237,10 @@ static int put_dataset(struct publication *p, struct str id, struct str list, st
                : put_folder(p, here.folder, fs_join(p->arena, "manifests/datasets", name), err);
 }
 
-static int put_datasets(struct publication *p, const struct plan_step *step, struct err *err)
+static int put_datasets(struct publication *p, const struct run_view *view,
+                        const struct plan_step *step, struct err *err)
 {
-    const struct plan_data *data = &p->view.frozen.plan.data;
+    const struct plan_data *data = &view->frozen.plan.data;
     for (size_t idx = 0; idx < step->n_mounts; idx++) {
         struct str id = step->mounts[idx].name;
         bool is_synthetic = str_ends(id, STR_LIT(DATASET_SYNTHETIC_SUFFIX));
@@ -248,7 +255,8 @@ static int put_datasets(struct publication *p, const struct plan_step *step, str
                             : 0;
 }
 
-static int put_case(struct publication *p, const struct cell_result *cell, struct err *err)
+static int put_case(struct publication *p, const struct run_view *view,
+                    const struct cell_result *cell, struct err *err)
 {
     const struct report_case *was = cell->of_case;
     struct report_case *c = &p->report.cases[p->report.n_cases];
@@ -256,7 +264,7 @@ static int put_case(struct publication *p, const struct cell_result *cell, struc
     const char *rule = NULL;
     p->of[p->report.n_cases++] = cell;
     int decimals = NUMBER_DIGITS - 1 - (int)floor(log10(fabs(cell->value)));
-    if (put_format(p, cell, &rule, err) < 0) {
+    if (put_format(p, view, cell, &rule, err) < 0) {
         return -1;
     }
     *number = (struct cell){
@@ -277,25 +285,32 @@ static int put_case(struct publication *p, const struct cell_result *cell, struc
     p->where.nodes = was->nodes > p->where.nodes ? was->nodes : p->where.nodes;
     p->where.gpus_per_node =
         was->gpus_per_node > p->where.gpus_per_node ? was->gpus_per_node : p->where.gpus_per_node;
-    return put_datasets(p, cell->step, err) < 0 ? -1 : put_logs(p, cell, c, err);
+    return put_datasets(p, view, cell->step, err) < 0 ? -1 : put_logs(p, view, cell, c, err);
 }
 
+/* Of several runs the first that has a number for a case gives it. */
 static int put_cases(struct publication *p, struct err *err)
 {
-    for (size_t idx = 0; idx < p->view.result.n_cells; idx++) {
-        const struct cell_result *cell = &p->view.result.cells[idx];
-        if (!isfinite(cell->value)) {
-            continue;
-        }
-        if (!unit_is(p->view.frozen.vocabulary, cell->unit, "rate")) {
-            log_line(LOG_WARN, "%.*s: %.*s is no rate, and is not published",
-                     STR_ARG(cell->of_case->id), STR_ARG(cell->unit));
-        } else if (put_case(p, cell, err) < 0) {
-            return -1;
+    for (size_t idx = 0; idx < p->n; idx++) {
+        const struct run_view *view = &p->views[idx];
+        for (size_t at = 0; at < view->result.n_cells; at++) {
+            const struct cell_result *cell = &view->result.cells[at];
+            bool is_rate = unit_is(view->frozen.vocabulary, cell->unit, "rate");
+            if (!isfinite(cell->value) ||
+                STR_NAMED(p->report.cases, p->report.n_cases, id, cell->of_case->id)) {
+                continue;
+            }
+            if (!is_rate) {
+                log_line(LOG_WARN, "%.*s: %.*s is no rate, and is not published",
+                         STR_ARG(cell->of_case->id), STR_ARG(cell->unit));
+            } else if (put_case(p, view, cell, err) < 0) {
+                return -1;
+            }
         }
     }
-    return p->report.n_cases ? 0
-                             : err_set(err, ERR_USAGE, "no case of this run has a rate to publish");
+    return p->report.n_cases
+               ? 0
+               : err_set(err, ERR_USAGE, "no case of these runs has a rate to publish");
 }
 
 /* ---- the report ---- */
@@ -326,9 +341,11 @@ static int check_code(const struct publication *p, struct err *err)
     if (!fs_is_dir(p->opts->files)) {
         return err_set(err, ERR_USAGE, "--files %s: expected a folder", p->opts->files);
     }
-    if (code_load(p->arena, p->view.folder, &code, err) < 0 ||
-        code_check(p->arena, clock, &code, p->opts->files, err) < 0) {
-        return err_wrap(err, "--files %s", p->opts->files);
+    for (size_t idx = 0; idx < p->n; idx++) {
+        if (code_load(p->arena, p->views[idx].folder, &code, err) < 0 ||
+            code_check(p->arena, clock, &code, p->opts->files, err) < 0) {
+            return err_wrap(err, "--files %s", p->opts->files);
+        }
     }
     if (code_untracked(p->arena, clock, p->opts->files, &untracked, &n, err) < 0) {
         return -1;
@@ -385,7 +402,7 @@ static int put_command(struct publication *p, struct err *err)
 /* The frozen one, without its cases. */
 static void begin_report(struct publication *p)
 {
-    const struct frozen *frozen = &p->view.frozen;
+    const struct frozen *frozen = &p->views[0].frozen;
     p->report =
         (struct report){.id = frozen->report.id,
                         .title = p->opts->title ? str_of(p->opts->title) : frozen->report.title,
@@ -410,18 +427,21 @@ static int put_report(struct publication *p, struct err *err)
 
 /* ---- the rest ---- */
 
-static int put_archive(struct publication *p, struct err *err)
+static int put_archives(struct publication *p, struct err *err)
 {
-    struct str id = p->view.frozen.run_id;
-    const char *name = arena_printf(p->arena, "archives/%.*s.tar.zst", STR_ARG(id));
-    const char *lock = arena_printf(p->arena, "locks/%.*s.json", STR_ARG(id));
-    return put_file(p, p->archive, name, err) < 0 ||
-                   put_file(p, fs_join(p->arena, p->view.folder, "lock/lock.json"), lock, err) <
-                       0 ||
-                   put_folder(p, fs_join(p->arena, p->view.folder, "manifest/overlay"),
-                              "manifests/overlays", err) < 0
-               ? -1
-               : 0;
+    for (size_t idx = 0; idx < p->n; idx++) {
+        const struct run_view *view = &p->views[idx];
+        const char *name =
+            arena_printf(p->arena, "archives/%.*s.tar.zst", STR_ARG(view->frozen.run_id));
+        const char *lock = arena_printf(p->arena, "locks/%.*s.json", STR_ARG(view->frozen.run_id));
+        if (put_file(p, p->archives[idx], name, err) < 0 ||
+            put_file(p, fs_join(p->arena, view->folder, "lock/lock.json"), lock, err) < 0 ||
+            put_folder(p, fs_join(p->arena, view->folder, "manifest/overlay"), "manifests/overlays",
+                       err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 /* The folder is read as anybody will read it. */
@@ -482,42 +502,75 @@ static int put_readme(struct publication *p, struct err *err)
                  "again, from the raw logs in logs/\n```\n\nA key that lies beside its archive "
                  "proves nothing about who "
                  "signed it: take the key's fingerprint from somewhere else.\n\n");
-    const struct verify_opts opts = {
-        .path = p->archive, .allows_unsigned = true, .is_bytes_only = true};
-    struct verify_info info = {0};
-    if (verify_archive(p->arena, &opts, &info, err) < 0) {
-        return -1;
+    for (size_t idx = 0; idx < p->n; idx++) {
+        const struct verify_opts opts = {
+            .path = p->archives[idx], .allows_unsigned = true, .is_bytes_only = true};
+        struct verify_info info = {0};
+        if (verify_archive(p->arena, &opts, &info, err) < 0) {
+            return -1;
+        }
+        strbuf_printf(out, "- `reperf verify archives/%.*s.tar.zst %s`: %s%s\n",
+                      STR_ARG(info.run_id), info.key_id[0] ? "--key PUBLIC_KEY" : "--unsigned",
+                      info.key_id[0] ? "signed by the key of fingerprint\n  " : "not signed",
+                      info.key_id);
     }
-    strbuf_printf(out, "- `reperf verify archives/%.*s.tar.zst %s`: %s%s\n", STR_ARG(info.run_id),
-                  info.key_id[0] ? "--key PUBLIC_KEY" : "--unsigned",
-                  info.key_id[0] ? "signed by the key of fingerprint\n  " : "not signed",
-                  info.key_id);
     strbuf_add_z(out,
                  "\nlogs/ (raw logs; a long one as .zst, which audit and measure read too),\n"
-                 "archives/ (the sealed run, with all conditions), locks/ (each file and image by "
+                 "archives/ (the sealed runs, with all conditions), locks/ (each file and image by "
                  "digest),\nmanifests/ (report, formats, files that run, datasets by their "
                  "digests), index.html.\n");
     return put_text(p, "README.md", strbuf_str(out), err);
 }
 
-static int open_run(struct publication *p, struct err *err)
+static int put_citation(struct publication *p, struct err *err)
+{
+    const char *text = arena_printf(
+        p->arena,
+        "cff-version: 1.2.0\nmessage: Please cite this report.\ntitle: \"%.*s\"\nauthors:\n"
+        "  - name: \"%s\"\n",
+        STR_ARG(p->report.title), p->opts->author);
+    return put_text(p, "CITATION.cff", str_of(text), err);
+}
+
+static int put_rest(struct publication *p, struct err *err)
+{
+    static const char CI[] =
+        "# Put reperf in PATH first: it is built from its repository with `make deb`.\n"
+        "name: audit\non: [push]\njobs:\n  audit:\n    runs-on: ubuntu-latest\n    steps:\n"
+        "      - uses: actions/checkout@v4\n      - run: reperf audit . && reperf lint .\n";
+    return put_text(p, ".github/workflows/audit.yml", STR_LIT(CI), err) < 0 ||
+                   (p->opts->author && put_citation(p, err) < 0) || put_readme(p, err) < 0
+               ? -1
+               : 0;
+}
+
+static int open_runs(struct publication *p, struct err *err)
 {
     const struct cmd_ctx *ctx = p->opts->ctx;
-    const struct plan *plan = &p->view.frozen.plan;
-    struct rundir dir;
-    if (run_view_open(p->arena, ctx->clock, ctx->state, p->opts->run, &p->view, err) < 0) {
-        return -1;
+    const struct opt_list *names = p->opts->runs;
+    for (size_t idx = 0; idx < names->n; idx++) {
+        struct run_view *view = &p->views[p->n];
+        const struct plan *plan = &view->frozen.plan;
+        struct rundir dir;
+        if (run_view_open(p->arena, ctx->clock, ctx->state, names->items[idx], view, err) < 0) {
+            return -1;
+        }
+        rundir_paths(p->arena, ctx->state, view->frozen.run_id, &dir);
+        p->archives[p->n++] = view->is_archive ? names->items[idx] : dir.archive;
+        if (plan_claims_none(plan)) {
+            return err_set(err, ERR_USAGE, "%s: a %s claims no number: there is nothing to publish",
+                           names->items[idx], plan_kind_name(plan->profile, plan->is_rehearsal));
+        }
+        if (!str_eq(view->frozen.report_sha256, p->views[0].frozen.report_sha256)) {
+            return err_set(err, ERR_USAGE, "%s and %s are of two reports", names->items[0],
+                           names->items[idx]);
+        }
     }
-    rundir_paths(p->arena, ctx->state, p->view.frozen.run_id, &dir);
-    p->archive = p->view.is_archive ? p->opts->run : dir.archive;
-    return !plan_claims_none(plan)
-               ? 0
-               : err_set(err, ERR_USAGE, "%s: a %s claims no number: there is nothing to publish",
-                         p->opts->run, plan_kind_name(plan->profile, plan->is_rehearsal));
+    return 0;
 }
 
 int publication_write(struct arena *arena, const struct publication_opts *opts,
-                      size_t *ret_n_numbers, struct err *err)
+                      size_t *ret_n_numbers, uint64_t *ret_bytes, struct err *err)
 {
     CLEANUP(publication)
     struct publication p = {.arena = arena, .opts = opts, .folder = opts->output};
@@ -528,14 +581,14 @@ int publication_write(struct arena *arena, const struct publication_opts *opts,
     if (names.n) {
         return err_set(err, ERR_USAGE, "%s: not empty", p.folder);
     }
-    if (open_run(&p, err) < 0) {
+    if (open_runs(&p, err) < 0) {
         return -1;
     }
     begin_report(&p);
     /* The command's files first: what else is written is not among them, wherever it goes. */
     if (put_command(&p, err) < 0 || put_cases(&p, err) < 0 || put_report(&p, err) < 0 ||
-        put_archive(&p, err) < 0 || put_pages(&p, err) < 0 || put_readme(&p, err) < 0 ||
-        check_files(&p, err) < 0) {
+        put_archives(&p, err) < 0 || put_pages(&p, err) < 0 || put_rest(&p, err) < 0 ||
+        check_files(&p, ret_bytes, err) < 0) {
         (void)!fs_remove_tree(p.folder, ERR_IGNORED); /* what was written is of no use to anybody */
         return -1;
     }

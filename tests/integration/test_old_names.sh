@@ -33,6 +33,7 @@ unpack $T/folder/a $T/new|data unpack $T/folder/a $T/new
 bundle paddle-perf-2020 --dry-run --json|data bundle paddle-perf-2020 --dry-run --json
 import $T/folder|data import $T/folder
 image ls --json|data image ls --json
+attach no-such-run|status --follow no-such-run
 TABLE
 is "$n" 15 "every old name was tried"
 

@@ -228,23 +228,78 @@ TEST(a_container_is_around_the_ranks)
                                "CUDA_CACHE_PATH=/own|XDG_CACHE_HOME=/reperf/cache|");
 }
 
-/* srun starts one container a node, which learns its number there. */
-TEST(containers_of_slurm_have_a_hole)
+TEST(mpirun_starts_all_from_the_first_node)
+{
+    struct fixture f;
+    init(&f, 3, 2);
+    f.inventory.launcher = LAUNCHER_MPIRUN;
+    add_env(&f, "ODD", "a 'b'\nc; d");
+    assert_int_equal(make(&f), 0);
+    assert_int_equal(f.n_jobs, 1);
+    assert_int_equal(f.jobs[0].place_idx, 0);
+    assert_true(f.jobs[0].has_metric);
+    const char *const *argv = f.jobs[0].job.argv;
+    /* 10.12.0.2 to .4 lie in 10.12.0.0/29 */
+    assert_words(
+        argv, NODE_SELF
+        "|mpirun|10.12.0.0/"
+        "29|2|3|10.11.0.2|10.11.0.3|10.11.0.4|-x|ODD|-x|REPERF_RUN_ID|-x|REPERF_JOB|-x|MASTER_ADDR|"
+        "-x|MASTER_PORT|-x|WORLD_SIZE|-x|LOCAL_WORLD_SIZE|-x|OMP_WAIT_POLICY|" NODE_SELF
+        "|task|2|/home/a b/bin/reperf-train|--model|resnet50|");
+    assert_string_equal(value_of(f.jobs[0].job.env, "ODD"), "a 'b'\nc; d");
+    init(&f, 2, 8); /* a line that starts its own ranks: one process a node */
+    f.inventory.launcher = LAUNCHER_MPIRUN;
+    f.step.is_per_node = true;
+    f.argv[0] = STR_LIT("/bin/sh");
+    f.argv[1] = STR_LIT("-c");
+    f.argv[2] = STR_LIT("echo $NODE_RANK");
+    assert_int_equal(make(&f), 0);
+    assert_true(str_starts(str_of(joined(f.jobs[0].job.argv + 2)),
+                           STR_LIT("10.12.0.2/31|1|2|10.11.0.2|10.11.0.3|")));
+}
+
+TEST(networks_are_only_of_addresses)
+{
+    static const struct {
+        const char *a, *b, *network;
+    } CASES[] = {{"10.0.0.1", "10.0.0.1", "10.0.0.1/32"},
+                 {"10.255.0.1", "10.0.0.1", "10.0.0.0/8"},
+                 {"10.0.0.1", "192.168.0.1", ""},
+                 {"gpu1", "10.0.0.1", ""},
+                 {"fe80::1", "fe80::2", ""}};
+    for (EACH(row, CASES)) {
+        struct inventory_node own[2] = {{.name = STR_LIT("a")}, {.name = STR_LIT("b")}};
+        struct fixture f;
+        init(&f, 2, 1);
+        own[0].address = own[0].fast_address = str_of(row->a);
+        own[1].address = own[1].fast_address = str_of(row->b);
+        f.inventory.nodes = own;
+        f.inventory.launcher = LAUNCHER_MPIRUN;
+        assert_int_equal(make(&f), 0);
+        assert_string_equal(f.jobs[0].job.argv[2], row->network);
+    }
+}
+
+/* mpirun and srun start one container a node, which learns its number there. */
+TEST(containers_of_other_launchers_have_a_hole)
 {
     const struct runtime_image image = {.name = STR_LIT("reperf/cpu"),
                                         .id = STR_LIT("sha256:" HEX64),
                                         .digest = STR_LIT("sha256:" HEX64)};
-    struct fixture f;
-    size_t n_holes = 0;
-    init(&f, 2, 2);
-    f.inventory.launcher = LAUNCHER_SLURM;
-    f.launch.runtime = RUNTIME_DOCKER;
-    f.launch.image = &image;
-    assert_int_equal(make(&f), 0);
-    for (size_t idx = 0; f.jobs[0].job.argv[idx]; idx++) {
-        n_holes += str_ends(str_of(f.jobs[0].job.argv[idx]), STR_LIT("REPERF_NODE_RANK=@"));
+    for (int launcher = LAUNCHER_MPIRUN; launcher <= LAUNCHER_SLURM; launcher++) {
+        struct fixture f;
+        size_t n_holes = 0;
+        init(&f, 2, 2);
+        f.inventory.launcher = (enum launcher_kind)launcher;
+        f.launch.runtime = RUNTIME_DOCKER;
+        f.launch.image = &image;
+        assert_int_equal(make(&f), 0);
+        for (size_t idx = 0; f.jobs[0].job.argv[idx]; idx++) {
+            struct str word = str_of(f.jobs[0].job.argv[idx]);
+            n_holes += str_ends(word, STR_LIT("REPERF_NODE_RANK=@"));
+        }
+        assert_int_equal(n_holes, 1);
     }
-    assert_int_equal(n_holes, 1);
 }
 
 TEST(what_cannot_be_launched_is_refused)
