@@ -68,12 +68,19 @@ static struct dataset_file *add_file(struct describing *m, const char *name)
     return file;
 }
 
-static void set_digest(struct dataset_file *file, const struct digest_value *value)
+static void set_known(struct dataset_file *file, const struct lock_item *item)
 {
-    file->size_bytes = (int64_t)value->size_bytes;
-    file->has_md5 = file->has_sha256 = true;
-    memcpy(file->md5, value->md5, MD5_BYTES);
-    memcpy(file->sha256, value->sha256, SHA256_BYTES);
+    file->size_bytes = item->size_bytes;
+    file->has_md5 = item->has_md5;
+    file->has_sha256 = item->has_sha256;
+    memcpy(file->md5, item->md5, MD5_BYTES);
+    memcpy(file->sha256, item->sha256, SHA256_BYTES);
+}
+
+static void add_found(struct describing *m, const char *name, const struct digest_value *value)
+{
+    const struct lock_item item = dataset_file_found(str_of(name), value, NULL, STR_EMPTY);
+    set_known(add_file(m, name), &item);
 }
 
 static int add_folder(struct describing *m, const char *folder, struct err *err)
@@ -92,7 +99,7 @@ static int add_folder(struct describing *m, const char *folder, struct err *err)
     if (dataset_tar(m->store, &tar, &value, err) < 0) {
         return -1;
     }
-    set_digest(add_file(m, name), &value);
+    add_found(m, name, &value);
     return 0;
 }
 
@@ -102,7 +109,7 @@ static int add_archive(struct describing *m, const char *path, struct err *err)
     if (store_add_file(m->store, path, NULL, &value, err) < 0) {
         return -1;
     }
-    set_digest(add_file(m, file_name(path)), &value);
+    add_found(m, file_name(path), &value);
     return 0;
 }
 
@@ -161,11 +168,7 @@ static void take_seen(struct describing *m, const struct dataset_fetched *fetche
         struct dataset_file *file = &m->dataset.files[idx];
         const struct lock_item *item = lock_find(&fetched->record.seen, file->name);
         if (item && !file->has_sha256) {
-            file->size_bytes = item->size_bytes;
-            file->has_md5 = item->has_md5;
-            file->has_sha256 = item->has_sha256;
-            memcpy(file->md5, item->md5, MD5_BYTES);
-            memcpy(file->sha256, item->sha256, SHA256_BYTES);
+            set_known(file, item);
         }
     }
 }

@@ -12,7 +12,6 @@
 #include "base/strbuf.h"
 #include "base/temp.h"
 #include "base/vec.h"
-#include "codec/json_document.h"
 #include "codec/tar_make.h"
 #include "prep/draw.h"
 #include "prep/hdf5.h"
@@ -52,7 +51,6 @@ struct synth {
     const char *dataset_path;
     struct class_list classes; /* none: its images lie in folders */
     const char *folder;
-    int64_t n_samples[DATASET_SPLITS_MAX]; /* of each split of the synthetic dataset */
     int64_t seed;
     size_t n_threads;
     struct arena *arena;
@@ -75,14 +73,13 @@ static void synth_cleanup(struct synth *p)
 
 /* From a dataset's groups and the synthetic dataset's numbers to the list of files to make. */
 
-#define SAMPLES_EACH_MAX 4000000 /* of a split */
-#define WNID_FIRST       1440764 /* the first of the original's, then in steps */
-#define WNID_STEP        10303
-#define GREY_EVERY       40
-#define CMYK_EVERY       60
-#define PATH_MAX_        4096
-#define TEXT_MAX         (64u << 20)
-#define FRAME            19 /* Cityscapes labels the 20th frame of each snippet */
+#define WNID_FIRST 1440764 /* the first of the original's, then in steps */
+#define WNID_STEP  10303
+#define GREY_EVERY 40
+#define CMYK_EVERY 60
+#define PATH_MAX_  4096
+#define TEXT_MAX   (64u << 20)
+#define FRAME      19 /* Cityscapes labels the 20th frame of each snippet */
 
 static uint64_t sample_seed(const struct synth *p, struct str split, uint64_t idx)
 {
@@ -322,13 +319,7 @@ static int by_path(const void *a, const void *b)
 static int plan_split(struct synth *p, size_t idx, struct err *err)
 {
     const struct dataset_synthetic_split *split = &p->dataset->synthetic.splits[idx];
-    uint64_t n = (uint64_t)p->n_samples[idx];
-    if (n < (uint64_t)split->n_folders) {
-        return err_set(err, ERR_USAGE,
-                       "split %.*s: %" PRIu64
-                       " samples, expected at least one for each of its %" PRId64 " folders",
-                       STR_ARG(split->name), n, split->n_folders);
-    }
+    const uint64_t n = (uint64_t)split->n_samples;
     switch (p->dataset->pack.kind) {
     case PACK_CLASSES:
         return plan_classes(p, split, n, err);
@@ -612,9 +603,9 @@ static int add_entry(struct synth *p, const struct dataset_file *file, size_t me
     return 0;
 }
 
-static int write_file(struct synth *p, const struct dataset_file *file,
-                      struct digest_value *ret_value, struct err *err)
+static int write_file(struct synth *p, const struct dataset_file *file, struct err *err)
 {
+    struct digest_value ignored;
     const char *path = fs_join(p->arena, p->folder, file->name.ptr);
     bool is_gzip = str_eq_z(file->unpack, "tar.gz");
     const struct ordered spec = {.ctx = p,
@@ -638,25 +629,14 @@ static int write_file(struct synth *p, const struct dataset_file *file,
         return err_errno(err, "create", path);
     }
     if (tar_make_open(&p->tar, temp->fd, is_gzip, err) < 0 || ordered_run(&spec, err) < 0 ||
-        tar_make_close(&p->tar, ret_value, err) < 0) {
+        tar_make_close(&p->tar, &ignored, err) < 0) {
         return -1;
     }
     tar_maker_cleanup(&p->tar);
     return publish_file(temp->fd, temp->path, path, err);
 }
 
-static void put_file(struct json_out *out, const struct dataset_file *file,
-                     const struct digest_value *value)
-{
-    jw_object(out, NULL);
-    jw_str(out, "name", file->name);
-    jw_i64(out, "bytes", (int64_t)value->size_bytes);
-    jw_z(out, "md5", md5_hex_of(value->md5).text);
-    jw_z(out, "sha256", sha256_hex_of(value->sha256).text);
-    jw_end_object(out);
-}
-
-static int write_all(struct synth *p, struct json_out *out, struct err *err)
+static int write_all(struct synth *p, struct err *err)
 {
     const struct dataset_synthetic *synthetic = &p->dataset->synthetic;
     const bool has_own = synthetic->n_files > 0;
@@ -672,7 +652,6 @@ static int write_all(struct synth *p, struct json_out *out, struct err *err)
     progress_start(&p->progress, clock_system(), "synthesise", "files", p->members.n);
     for (size_t idx = 0; idx < n_files; idx++) {
         const struct dataset_file *file = &files[idx];
-        struct digest_value value;
         p->entries = arena_array(p->arena, struct synth_entry, p->members.n + 1);
         p->n_entries = 0;
         p->prefix = file->into.ptr ? str_printf(p->arena, "%.*s/", STR_ARG(file->into)) : STR_EMPTY;
@@ -683,10 +662,9 @@ static int write_all(struct synth *p, struct json_out *out, struct err *err)
                 return -1;
             }
         }
-        if (write_file(p, file, &value, err) < 0) {
+        if (write_file(p, file, err) < 0) {
             return err_wrap(err, "%.*s", STR_ARG(file->name));
         }
-        put_file(out, file, &value);
     }
     progress_end(&p->progress);
     return n_placed == p->members.n
@@ -717,44 +695,16 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static int read_samples(const struct opt_list *list, const struct dataset_synthetic *synthetic,
-                        int64_t *counts, struct err *err)
-{
-    for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
-        counts[idx] = synthetic->splits[idx].n_samples;
-    }
-    for (size_t item = 0; item < list->n; item++) {
-        struct str rest = str_of(list->items[item]), name;
-        bool is_known = false;
-        (void)str_next(&rest, '=', &name);
-        for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
-            if (!str_eq(synthetic->splits[idx].name, name)) {
-                continue;
-            }
-            is_known = true;
-            if (str_to_i64(rest, 1, SAMPLES_EACH_MAX, &counts[idx], err) < 0) {
-                err->code = ERR_USAGE;
-                return err_wrap(err, "--samples %s", list->items[item]);
-            }
-        }
-        if (!is_known) {
-            return err_set(err, ERR_USAGE,
-                           "--samples %s: expected SPLIT=N with a split of the synthetic dataset",
-                           list->items[item]);
-        }
-    }
-    return 0;
-}
-
 static int synth(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct err *err)
 {
     const struct synth_args *args = call->args;
     struct dataset dataset = {0};
-    struct json_out out;
     if (!args->out) {
         return err_set(err, ERR_USAGE, "--out is needed: a folder");
     }
-    if (verb_dataset(call->arena, args->dataset, &dataset, err) < 0) {
+    if (verb_dataset(call->arena, args->dataset, &dataset, err) < 0 ||
+        dataset_synthetic_splits(call->arena, &dataset, args->samples.items, args->samples.n,
+                                 &dataset.synthetic.splits, err) < 0) {
         return -1;
     }
     CLEANUP(synth)
@@ -765,17 +715,7 @@ static int synth(const struct cmd_ctx *ctx UNUSED, struct cmd_call *call, struct
                       .n_threads = args->n_threads ? (size_t)args->n_threads : ordered_cores(),
                       .arena = call->arena,
                       .tar = TAR_MAKER_EMPTY};
-    jw_document(&out, call->out);
-    jw_str(&out, "dataset", dataset.id);
-    jw_bool(&out, "synthetic", true);
-    jw_array(&out, "files");
-    if (read_samples(&args->samples, &dataset.synthetic, p.n_samples, err) < 0 ||
-        write_all(&p, &out, err) < 0) {
-        return -1;
-    }
-    jw_end_array(&out);
-    jw_end_object(&out);
-    return 0;
+    return write_all(&p, err);
 }
 
 const struct cmd VERB_SYNTH =

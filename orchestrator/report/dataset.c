@@ -429,6 +429,36 @@ struct str dataset_partner(struct arena *arena, const struct dataset_group *grou
                       group->pair_to_end.ptr);
 }
 
+int dataset_synthetic_splits(struct arena *arena, const struct dataset *dataset,
+                             const char *const *samples, size_t n_samples,
+                             struct dataset_synthetic_split **ret_splits, struct err *err)
+{
+    const struct dataset_synthetic *synthetic = &dataset->synthetic;
+    const size_t n = synthetic->n_splits;
+    struct dataset_synthetic_split *splits =
+        arena_array(arena, struct dataset_synthetic_split, n + 1);
+    memcpy(splits, synthetic->splits, n * sizeof(splits[0]));
+    for (size_t idx = 0; idx < n_samples; idx++) {
+        struct str rest = str_of(samples[idx]), name = STR_EMPTY;
+        const bool has_count = str_next(&rest, '=', &name) && rest.ptr;
+        struct dataset_synthetic_split *split = STR_NAMED(splits, n, name, name);
+        if (!split || !has_count ||
+            str_to_i64(rest, 1, DATASET_SAMPLES_MAX, &split->n_samples, ERR_IGNORED) < 0) {
+            return err_set(
+                err, ERR_USAGE,
+                "--samples %.100s: expected SPLIT=N with a split of synthetic %s and N from 1",
+                samples[idx], dataset->id.ptr);
+        }
+        if (split->n_folders > split->n_samples) {
+            return err_set(err, ERR_USAGE,
+                           "--samples %.100s: expected at least one for each of its %lld folders",
+                           samples[idx], (long long)split->n_folders);
+        }
+    }
+    *ret_splits = splits;
+    return 0;
+}
+
 char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_synthetic)
 {
     return arena_printf(arena, "%s%s", dataset->id.ptr,

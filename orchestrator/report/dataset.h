@@ -15,6 +15,7 @@
 #define DATASET_ODD_MAX     256
 #define DATASET_FOLDERS_MAX 1048576
 #define DATASET_IMAGES_MAX  (1LL << 32)
+#define DATASET_SAMPLES_MAX 4000000 /* of a split that is made */
 #define DATASET_PIECE_MIN   65536
 
 struct dataset_file { /* one download */
@@ -137,6 +138,12 @@ const struct dataset_group *dataset_group_find(const struct dataset *dataset, st
                                                enum file_role role);
 /* Path in `group` of the partner of a file of the group pair_of; NULL str if the path lacks the stated end. */
 struct str dataset_partner(struct arena *arena, const struct dataset_group *group, struct str path);
+
+/* The splits of the synthetic dataset with the numbers of samples that "SPLIT=N" says; else ERR_USAGE. */
+MUST_CHECK int dataset_synthetic_splits(struct arena *arena, const struct dataset *dataset,
+                                        const char *const *samples, size_t n_samples,
+                                        struct dataset_synthetic_split **ret_splits,
+                                        struct err *err);
 
 #define DATASET_SYNTHETIC_SUFFIX ".synthetic"
 /* Its name in the store: the id, with the suffix for a synthetic dataset. */

@@ -4,7 +4,6 @@
 #include "store/dataset_lock.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/progress.h"
@@ -12,7 +11,6 @@
 #include "store/lock_file.h"
 
 #define PIECE_BYTES (16u << 20) /* a bad byte costs one of these again */
-#define READ_BYTES  (1u << 20)
 
 struct piecing {
     const struct dataset_job *job;
@@ -24,33 +22,27 @@ struct piecing {
 static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lines, struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    char *buf = arena_array(p->job->arena, char, READ_BYTES);
-    ssize_t n = 1;
+    CLEANUP(free) char *piece = xmalloc(PIECE_BYTES);
+    size_t len = 1;
     if (fd < 0) {
         return err_errno(err, "open", path);
     }
-    while (n > 0) {
-        digest_start(&digest, DIGEST_SHA256);
-        for (uint64_t in_piece = 0; in_piece < PIECE_BYTES;) {
-            n = read(fd, buf, READ_BYTES);
-            if (n <= 0) {
-                break;
-            }
-            digest_update(&digest, buf, (size_t)n);
-            in_piece += (uint64_t)n;
-            p->done_bytes += (uint64_t)n;
-            progress_set(&p->progress, p->done_bytes);
-        }
+    while (len > 0) {
+        uint8_t sha256[SHA256_BYTES];
         if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "lock: interrupted");
         }
-        struct digest_value value = digest_finish(&digest);
-        if (value.size_bytes > 0) {
-            strbuf_printf(lines, "%s\n", sha256_hex_of(value.sha256).text);
+        if (fs_fill(fd, piece, PIECE_BYTES, path, &len, err) < 0) {
+            return -1;
         }
+        sha256_of((struct str){piece, len}, sha256);
+        if (len > 0) {
+            strbuf_printf(lines, "%s\n", sha256_hex_of(sha256).text);
+        }
+        p->done_bytes += len;
+        progress_set(&p->progress, p->done_bytes);
     }
-    return n < 0 ? err_errno(err, "read", path) : 0;
+    return 0;
 }
 
 static int write_pieces(struct piecing *p, struct lock_item *item, struct err *err)

@@ -87,40 +87,6 @@ static struct pack_program program_of(const struct dataset_job *job)
 
 /* ---- a synthetic dataset ---- */
 
-#define SAMPLES_MAX DATASET_IMAGES_MAX
-
-/* The synthetic dataset's splits with what --samples changed. */
-static int splits_of(const struct dataset_job *opts, struct dataset_record *record, struct err *err)
-{
-    struct arena *arena = opts->arena;
-    const struct dataset_synthetic *synthetic = &opts->here->dataset.synthetic;
-    record->n_splits = synthetic->n_splits;
-    record->splits = arena_array(arena, struct dataset_synthetic_split, synthetic->n_splits + 1);
-    memcpy(record->splits, synthetic->splits, synthetic->n_splits * sizeof(synthetic->splits[0]));
-    for (size_t idx = 0; idx < opts->n_samples; idx++) {
-        struct str rest = str_of(opts->samples[idx]);
-        struct str name = STR_EMPTY;
-        size_t at = 0;
-        bool has_count = str_next(&rest, '=', &name) && rest.ptr;
-        while (at < record->n_splits && !str_eq(record->splits[at].name, name)) {
-            at++;
-        }
-        if (at == record->n_splits || !has_count ||
-            str_to_i64(rest, 1, SAMPLES_MAX, &record->splits[at].n_samples, ERR_IGNORED) < 0) {
-            return err_set(
-                err, ERR_USAGE,
-                "--samples %.100s: expected SPLIT=N with a split of synthetic %s and N from 1",
-                opts->samples[idx], opts->here->dataset.id.ptr);
-        }
-        if (record->splits[at].n_folders > record->splits[at].n_samples) {
-            return err_set(err, ERR_USAGE,
-                           "--samples %.100s: expected at least one for each of its %lld folders",
-                           opts->samples[idx], (long long)record->splits[at].n_folders);
-        }
-    }
-    return 0;
-}
-
 /* All that the archives' bytes follow from. */
 static int recipe_of(struct arena *arena, const struct dataset_here *here, const char *program,
                      struct dataset_record *record, struct err *err)
@@ -221,9 +187,11 @@ int dataset_synth_files(const struct dataset_job *job, struct dataset_fetched *f
     size_t n = 0;
     (void)dataset_files_of(job->here, &n);
     fetched->record = dataset_record_new(job, n);
+    fetched->record.n_splits = job->here->dataset.synthetic.n_splits;
     fetched->files = arena_array(job->arena, struct dataset_got, n + 1);
     if (find_program(job->arena, job->self, &program, err) < 0 ||
-        splits_of(job, &fetched->record, err) < 0 ||
+        dataset_synthetic_splits(job->arena, &job->here->dataset, job->samples, job->n_samples,
+                                 &fetched->record.splits, err) < 0 ||
         recipe_of(job->arena, job->here, program, &fetched->record, err) < 0) {
         return -1;
     }

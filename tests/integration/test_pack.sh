@@ -29,20 +29,8 @@ unpack_imagenet() { # ARCHIVES TREE
 
 # --- synthetic datasets ---
 exits 0 "synthetic ImageNet" "$PACK" synth --dataset "$imagenet" --out in1 --threads 1
-cp out in1.json
 exits 0 "again, with three threads" "$PACK" synth --dataset "$imagenet" --out in3 --threads 3
 succeeds "is the same, byte for byte" same in1 in3
-/usr/bin/python3 - in1.json in1 <<'PY'
-import hashlib, json, os, sys
-doc = json.load(open(sys.argv[1]))
-assert doc["schema_version"] == 1 and doc["dataset"] == "imagenet-2012" and doc["synthetic"] is True
-assert sorted(f["name"] for f in doc["files"]) == sorted(os.listdir(sys.argv[2])), doc
-for f in doc["files"]:
-    data = open(os.path.join(sys.argv[2], f["name"]), "rb").read()
-    assert f["bytes"] == len(data)
-    assert f["md5"] == hashlib.md5(data).hexdigest() and f["sha256"] == hashlib.sha256(data).hexdigest()
-PY
-ok $? "sizes and digests are those of the files"
 exits 0 "another seed" "$PACK" synth --dataset "$imagenet" --out other --seed 1
 cmp -s in1/ILSVRC2012_img_train.tar other/ILSVRC2012_img_train.tar
 is $? 1 "makes other pictures"
