@@ -272,8 +272,7 @@ static int decode_pairs(const struct json *at, struct arena *arena, const struct
     for (bool more = json_first(at, &item); more; more = json_next(&item), pairs += 2) {
         pairs[0] = str_dup(arena, str_of(item.key));
         if (!(json_is_null(&item) && (row->flags & JSON_NULLABLE)) &&
-            (json_str(&item, arena, &pairs[1], err) < 0 ||
-             (row->form && row->form->check(at, pairs[0].ptr, pairs[1], err) < 0))) {
+            decode_text(&item, arena, row, &pairs[1], err) < 0) {
             return -1;
         }
     }

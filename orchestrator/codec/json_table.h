@@ -92,7 +92,7 @@ struct json_field {
     const char *const *names; /* NULL among them: no word */
     size_t n_names;
     const char *is;
-    const struct json_form *form; /* of JSON_STR, JSON_STRS; of values of JSON_PAIRS, its check */
+    const struct json_form *form; /* of JSON_STR, JSON_STRS, values of JSON_PAIRS */
     /* Of an object or an item, after its rows: out is the struct. */
     int (*check)(const struct json *at, struct arena *arena, void *out, struct err *err);
     /* Of a list, once read: the struct that the row is of; of JSON_ANY, and of pairs once read, what is at the row's offset. */

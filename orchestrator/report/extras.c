@@ -16,9 +16,8 @@ struct str rule_id_format(struct str id)
 
 /* ---- as JSON ---- */
 
-static const struct json_form RULE_ID = {
-    .pattern = "^[^/]+/.+$", .what = "FORMAT/NAME", .check = check_line};
-static const struct json_form LINE = {.check = check_line};
+static const struct json_form RULE_ID = {.pattern = "^[^/\\x00-\\x1f\\x7f]+/[^\\x00-\\x1f\\x7f]+$",
+                                         .what = "FORMAT/NAME"};
 static const struct json_field TARGET_ROWS[] = {
     ROW("series", struct loss_target, series, JSON_REQUIRED),
     ROW("at_most", struct loss_target, at_most, JSON_REQUIRED),
@@ -28,7 +27,7 @@ const struct json_field EXTRAS_ROWS[EXTRAS_N] = {
     ROW_OBJECT("target", struct extras, target, TARGET_ROWS, JSON_OMIT),
     ROW_STRS("also", struct extras, also, n_also, JSON_OMIT | JSON_UNIQUE, .max = ALSO_RULES_MAX,
              .form = &RULE_ID),
-    ROW("also_why_not", struct extras, why_not, JSON_OMIT, .form = &LINE),
+    ROW("also_why_not", struct extras, why_not, JSON_OMIT, .form = &FORM_LINE),
 };
 
 /* ---- compare ---- */

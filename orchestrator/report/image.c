@@ -20,9 +20,7 @@ static const struct json_form TAG = {.pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,1
 static const struct json_form BASE = {.pattern =
                                           "^" NAME "(:[A-Za-z0-9_.-]+)?(@sha256:[0-9a-f]{64})?$",
                                       .max = 255,
-                                      .check = check_line};
-static const struct json_form REFERENCE = {
-    .pattern = "^" NAME "(:[A-Za-z0-9_.-]+)?(@sha256:[0-9a-f]{64})?$", .max = 255};
+                                      .what = "an image's name, with its tag or digest"};
 /* Who needs the image and what is in it is for people. */
 static const struct json_field USE_ROWS[] = {
     ROW_ALONE("report", JSON_STR, JSON_REQUIRED, .form = &FORM_SLUG),
@@ -52,7 +50,7 @@ static const struct json_field ROWS[] = {
     ROW_STRS("instead", struct image_text, image.instead, image.n_instead, JSON_OMIT | JSON_UNIQUE,
              .max = 8, .form = &FORM_SLUG),
     ROW("base", struct image_text, image.base, NULLABLE_FIELD, .form = &BASE),
-    ROW("fallback", struct image_text, fallback, NULLABLE_FIELD, .form = &REFERENCE),
+    ROW("fallback", struct image_text, fallback, NULLABLE_FIELD, .form = &BASE),
     ROW("replacement", struct image_text, image.replacement, NULLABLE_FIELD, .form = &FORM_LINE),
     ROW("dockerfile", struct image_text, image.has_dockerfile, JSON_REQUIRED),
     ROW("status", struct image_text, image.status, JSON_REQUIRED, .form = &FORM_LINE),

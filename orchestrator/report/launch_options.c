@@ -216,84 +216,75 @@ static struct str last_part(struct str key)
     return key;
 }
 
-/* section.key=VALUE, as hydra, mmcv, PaddleClas -o and --params_override take it; any key of AMP.* except a size is a
-   claim. */
-static bool override_of(struct str word, unsigned of, struct option_found *ret)
-{
-    int64_t equals = str_find(word, STR_LIT("="));
-    struct str key = equals > 0 ? str_sub(word, 0, (size_t)equals) : STR_EMPTY;
-    if (!key.ptr || key.len > KEY_BYTES_MAX) {
-        return false;
-    }
-    const struct option_spelling *row =
-        last_part(key).len > 1 ? spelling_of(last_part(key), of & ~(unsigned)OF_SHORT) : NULL;
-    if (!row) {
-        return false;
-    }
-    *ret = (struct option_found){row->means, key, str_sub(word, (size_t)equals + 1, SIZE_MAX)};
-    return true;
-}
-
 static bool is_dashed(struct str word)
 {
-    return word.len > 1 && word.ptr[0] == '-' && !(word.ptr[1] >= '0' && word.ptr[1] <= '9');
+    return word.len > 1 && word.ptr[0] == '-' && !is_digit(word.ptr[1]);
 }
 
-static bool is_claim_value(struct str s)
+/* --name, --name=VALUE, -b128; and section.key=VALUE, as hydra, mmcv, PaddleClas -o and --params_override take it. */
+static bool read_word(struct str word, unsigned of, struct option_found *ret)
 {
-    static const char *const VALUES[] = {"true", "false", "True", "False", "TRUE", "FALSE",
-                                         "0",    "1",     "yes",  "no",    NULL};
-    return str_eq_any(s, VALUES);
-}
-
-/* -b128 and -j8: one letter with its number. */
-static bool attached(struct str word, unsigned of, struct option_found *ret)
-{
-    if (word.len < 3 || word.ptr[1] == '-' || word.ptr[2] < '0' || word.ptr[2] > '9') {
-        return false;
+    bool is_option = is_dashed(word);
+    size_t end = str_cspan(word, 0, "=");
+    struct str spelled = str_sub(word, 0, end);
+    struct str value = end < word.len ? str_sub(word, end + 1, SIZE_MAX) : STR_EMPTY;
+    const struct option_spelling *row = NULL;
+    if (is_option) {
+        row = spelling_of(spelled, of);
+    } else if (value.ptr && end <= KEY_BYTES_MAX && last_part(spelled).len > 1) {
+        row = spelling_of(last_part(spelled), of & ~(unsigned)OF_SHORT);
     }
-    const struct option_spelling *row = spelling_of(str_sub(word, 0, 2), of);
+    if (!row && is_option && word.len > 2 && is_digit(word.ptr[2])) {
+        spelled = str_sub(word, 0, 2);
+        value = str_sub(word, 2, SIZE_MAX);
+        row = spelling_of(spelled, of);
+    }
     if (row) {
-        *ret = (struct option_found){row->means, str_sub(word, 0, 2), str_sub(word, 2, SIZE_MAX)};
+        *ret = (struct option_found){row->means, spelled, value};
     }
     return row != NULL;
 }
 
-/* The values of `--gpus 0 1 2` and `--gpu-ids 4 5` as one list. */
-static struct str list_value(struct arena *arena, const struct shell_run *run, size_t *at)
+/* The next word, or more in a list: `--gpus 0 1 2`, `--gpu-ids 4 5`. False: the option lacks a value that it needs. */
+static bool take_value(struct arena *arena, const struct shell_run *run, size_t *at,
+                       struct option_found *option)
 {
-    struct str list = run->words[(*at)++].text;
-    while (*at < run->n_own && list.len && run->words[*at].text.len &&
-           run->words[*at].text.ptr[0] >= '0' && run->words[*at].text.ptr[0] <= '9') {
-        list = str_printf(arena, "%.*s,%.*s", STR_ARG(list), STR_ARG(run->words[*at].text));
-        (*at)++;
+    static const char CLAIMS[] = "true false True False TRUE FALSE 0 1 yes no";
+    bool is_list = option->means == MEANS_DEVICES || option->means == MEANS_GPUS;
+    struct str next = *at < run->n_own ? run->words[*at].text : STR_EMPTY;
+    if (option->means == MEANS_HALF && !is_word_of(next, CLAIMS)) {
+        return true;
     }
-    return list;
+    if (!next.ptr || is_dashed(next)) {
+        return option->means == MEANS_HALF;
+    }
+    option->value = next;
+    while (++*at < run->n_own && is_list && next.len && run->words[*at].text.len &&
+           is_digit(run->words[*at].text.ptr[0])) {
+        option->value =
+            str_printf(arena, "%.*s,%.*s", STR_ARG(option->value), STR_ARG(run->words[*at].text));
+    }
+    return true;
 }
 
-static bool read_option(struct arena *arena, const struct shell_run *run, size_t *at, unsigned of,
-                        struct option_found *ret)
+bool option_next(struct arena *arena, const struct shell_run *run, size_t *at,
+                 struct option_found *ret_option)
 {
-    struct str word = run->words[(*at)++].text;
-    int64_t equals = str_find(word, STR_LIT("="));
-    struct str spelled = equals > 0 ? str_sub(word, 0, (size_t)equals) : word;
-    struct str value = equals > 0 ? str_sub(word, (size_t)equals + 1, SIZE_MAX) : STR_EMPTY;
-    const struct option_spelling *row = spelling_of(spelled, of);
-    bool has_next = *at < run->n_own && !is_dashed(run->words[*at].text);
-    if (!row) {
-        return attached(word, of, ret) || (value.ptr && override_of(value, of, ret));
-    }
-    if (!value.ptr && has_next) {
-        bool is_list = row->means == MEANS_DEVICES || row->means == MEANS_GPUS;
-        if (row->means != MEANS_HALF || is_claim_value(run->words[*at].text)) {
-            value = is_list ? list_value(arena, run, at) : run->words[(*at)++].text;
+    unsigned of = owner_of(run);
+    *at = *at ? *at : 1;
+    while (of && *at < run->n_own) {
+        struct str word = run->words[(*at)++].text;
+        size_t inner = is_dashed(word) ? str_cspan(word, 0, "=") + 1 : word.len;
+        struct option_found option;
+        if ((read_word(word, of, &option) ||
+             (inner < word.len && !is_dashed(str_sub(word, inner, SIZE_MAX)) &&
+              read_word(str_sub(word, inner, SIZE_MAX), of, &option))) &&
+            (option.value.ptr || take_value(arena, run, at, &option))) {
+            *ret_option = option;
+            return true;
         }
     }
-    if (!value.ptr && row->means != MEANS_HALF) {
-        return false;
-    }
-    *ret = (struct option_found){row->means, spelled, value};
-    return true;
+    return false;
 }
 
 bool option_of_set(struct str word, struct option_found *ret_option)
@@ -307,25 +298,4 @@ bool option_of_set(struct str word, struct option_found *ret_option)
     o.means = row && row->means < MEANS_BATCH ? row->means : MEANS_N;
     *ret_option = o;
     return true;
-}
-
-bool option_next(struct arena *arena, const struct shell_run *run, size_t *at,
-                 struct option_found *ret_option)
-{
-    unsigned of = owner_of(run);
-    *at = *at ? *at : 1;
-    while (of && *at < run->n_own) {
-        struct str word = run->words[*at].text;
-        if (is_dashed(word)) {
-            if (read_option(arena, run, at, of, ret_option)) {
-                return true;
-            }
-        } else {
-            (*at)++;
-            if (override_of(word, of, ret_option)) {
-                return true;
-            }
-        }
-    }
-    return false;
 }

@@ -19,7 +19,7 @@ const char *const LOCK_KIND_NAMES[] = {
 
 #define ITEM struct lock_item
 static const struct json_form MOMENT = {.pattern = "^20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9:.]+Z$",
-                                        .check = check_line};
+                                        .what = "a moment such as 2026-01-02T03:04:05Z"};
 static const struct json_field ITEM_ROWS[] = {
     ROW("name", ITEM, name, JSON_REQUIRED, .form = &FORM_LINE),
     ROW("bytes", ITEM, size_bytes, NULLABLE_FIELD | JSON_MINUS),

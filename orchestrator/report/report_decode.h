@@ -12,12 +12,7 @@
 #define BATCH_MAX         (1 << 24)
 #define SLUG_BYTES_MAX    64
 
-/* Forms of text. A NULL str passes: whether null is allowed is checked elsewhere. */
-MUST_CHECK int check_text(const struct json *at, const char *key, struct str value,
-                          struct err *err);
-MUST_CHECK int check_line(const struct json *at, const char *key, struct str value,
-                          struct err *err);
-/* The same as rows have them. */
+/* Forms of text. */
 extern const struct json_form FORM_SLUG, FORM_LINE, FORM_TEXT, FORM_COMMIT, FORM_URL, FORM_PATH,
     FORM_FILE_PATH, FORM_DATE;
 

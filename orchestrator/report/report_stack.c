@@ -20,32 +20,6 @@ static const char *const PURPOSES[] = {"pull", "build",   "container", "code",
                                        "data", "install", "run",       "log"};
 static const char *const PER[] = {"node", "rank", "head"};
 
-int check_text(const struct json *at, const char *key, struct str value, struct err *err)
-{
-    if (value.ptr && (value.len == 0 || value.len > TEXT_BYTES_MAX)) {
-        return json_fail(at, err, "%s: expected text of 1 to %d bytes, found %zu", key,
-                         TEXT_BYTES_MAX, value.len);
-    }
-    return 0;
-}
-
-int check_line(const struct json *at, const char *key, struct str value, struct err *err)
-{
-    if (value.ptr &&
-        (value.len == 0 || value.len > LINE_BYTES_MAX || memchr(value.ptr, '\n', value.len))) {
-        return json_fail(at, err, "%s: expected one line of 1 to %d bytes, found %zu bytes", key,
-                         LINE_BYTES_MAX, value.len);
-    }
-    for (size_t idx = 0; idx < value.len; idx++) {
-        /* It is printed on terminals, which interpret such bytes. */
-        if ((unsigned char)value.ptr[idx] < ' ' || value.ptr[idx] == 0x7F) {
-            return json_fail(at, err, "%s: expected text, found the control character 0x%02x", key,
-                             (unsigned)value.ptr[idx]);
-        }
-    }
-    return 0;
-}
-
 bool is_slug(struct str s)
 {
     bool was_joint = true;
@@ -64,9 +38,13 @@ bool is_slug(struct str s)
 const struct json_form FORM_SLUG = {.pattern = "^[a-z0-9]+([.-][a-z0-9]+)*$",
                                     .max = SLUG_BYTES_MAX,
                                     .what = "small letters and digits joined by - or ."};
-const struct json_form FORM_LINE = {
-    .pattern = "^[^\\n]+$", .max = LINE_BYTES_MAX, .check = check_line};
-const struct json_form FORM_TEXT = {.is_filled = true, .max = TEXT_BYTES_MAX, .check = check_text};
+/* It is printed on terminals, which interpret control characters. */
+const struct json_form FORM_LINE = {.pattern = "^[^\\x00-\\x1f\\x7f]+$",
+                                    .max = LINE_BYTES_MAX,
+                                    .what = "one line of 1 to 512 bytes without a control "
+                                            "character"};
+const struct json_form FORM_TEXT = {
+    .is_filled = true, .max = TEXT_BYTES_MAX, .what = "text of 1 to 4096 bytes"};
 const struct json_form FORM_COMMIT = {.pattern = "^[0-9a-f]{40}$",
                                       .what = "40 hex digits (a whole commit)"};
 const struct json_form FORM_URL = {
@@ -399,7 +377,7 @@ static int check_full(const struct json *at, struct arena *arena UNUSED, void *o
 static const struct json_form IMAGE_DIGEST = {.pattern = "^sha256:[0-9a-f]{64}$",
                                               .what = "sha256: and 64 hex digits"};
 static const struct json_form IMAGE_TAG = {
-    .pattern = "^[a-z0-9./-]+:[A-Za-z0-9_.-]+$", .max = 255, .check = check_line};
+    .pattern = "^[a-z0-9._:/-]+:[A-Za-z0-9_.-]+$", .max = 255, .what = "NAME:TAG"};
 int check_stack(const struct json *at UNUSED, struct arena *arena UNUSED, void *out,
                 struct err *err UNUSED)
 {

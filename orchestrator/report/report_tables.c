@@ -21,11 +21,11 @@ struct member {
     struct json at;
 };
 
-struct named { /* a stack or an environment */
+struct spelled_name { /* a stack or an environment */
     struct str id, framework;
     int64_t nodes, gpus_per_node;
 };
-typedef VEC(struct named) named_vec;
+typedef VEC(struct spelled_name) named_vec;
 
 struct spelling {
     struct arena *arena;
@@ -162,9 +162,9 @@ static int count_at(struct spelling *s, const char *key, int64_t *ret)
     return at ? json_i64(at, 0, INT32_MAX, ret, s->err) : 0;
 }
 
-static int read_named(struct spelling *s, named_vec *list, struct named *ret)
+static int read_named(struct spelling *s, named_vec *list, struct spelled_name *ret)
 {
-    *ret = (struct named){0};
+    *ret = (struct spelled_name){0};
     if (str_at(s, "id", &ret->id) < 0 || str_at(s, "framework", &ret->framework) < 0 ||
         count_at(s, "nodes", &ret->nodes) < 0 ||
         count_at(s, "gpus_per_node", &ret->gpus_per_node) < 0) {
@@ -186,7 +186,7 @@ static bool has(const struct spelling *s, bool (*is_one)(const char *key))
 
 static int put_environment(struct spelling *s, const struct json *at UNUSED)
 {
-    struct named ignored;
+    struct spelled_name ignored;
     jw_object(&s->out, NULL);
     put_members(s, NULL);
     put_inside(s, "conditions", CONDITIONS);
@@ -199,7 +199,7 @@ static int put_environment(struct spelling *s, const struct json *at UNUSED)
 
 static int put_stack(struct spelling *s, const struct json *at UNUSED)
 {
-    struct named stack;
+    struct spelled_name stack;
     if (read_named(s, &s->stacks, &stack) < 0) {
         return -1;
     }
@@ -278,17 +278,17 @@ static bool is_metric(const char *key)
 }
 
 /* The one that it names, or else the only one; without an id: it names none that is there. */
-static struct named named_of(const named_vec *list, struct str id, bool may_be_only)
+static struct spelled_name named_of(const named_vec *list, struct str id, bool may_be_only)
 {
-    const struct named *found = id.ptr ? STR_NAMED(list->items, list->n, id, id)
-                                : may_be_only && list->n == 1 ? list->items
-                                                              : NULL;
-    return found ? *found : (struct named){0};
+    const struct spelled_name *found = id.ptr ? STR_NAMED(list->items, list->n, id, id)
+                                       : may_be_only && list->n == 1 ? list->items
+                                                                     : NULL;
+    return found ? *found : (struct spelled_name){0};
 }
 
 /* The case's id as it is written, or of its parts; what is not named of these is the stack's and the environment's. */
-static int case_id(struct spelling *s, const struct json *at, const struct named *stack,
-                   const struct named *environment, struct str *ret_id)
+static int case_id(struct spelling *s, const struct json *at, const struct spelled_name *stack,
+                   const struct spelled_name *environment, struct str *ret_id)
 {
     struct str model, framework, precision, variant;
     int64_t nodes = environment->nodes;
@@ -384,8 +384,8 @@ static int put_case(struct spelling *s, const struct json *at)
         return -1;
     }
     bool may_be_only = !find(s, "environment") && has(s, is_metric);
-    struct named stack = named_of(&s->stacks, stack_id, true);
-    struct named environment = named_of(&s->environments, environment_id, may_be_only);
+    struct spelled_name stack = named_of(&s->stacks, stack_id, true);
+    struct spelled_name environment = named_of(&s->environments, environment_id, may_be_only);
     if (case_id(s, at, &stack, &environment, &id) < 0) {
         return -1;
     }

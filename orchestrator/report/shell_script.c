@@ -214,7 +214,7 @@ struct frame { /* a text, or the words of a program that another one starts */
     size_t at;
 };
 
-struct reader {
+struct script_reader {
     struct arena *arena;
     struct frame frames[FRAMES_MAX];
     size_t n_frames;
@@ -224,7 +224,7 @@ struct reader {
 };
 
 /* A variable that is given two values may have either: a condition or a loop may stand between. */
-static void set_variable(struct reader *r, struct str name, struct str value)
+static void set_variable(struct script_reader *r, struct str name, struct str value)
 {
     struct variable *old = STR_NAMED(r->variables.items, r->variables.n, name, name);
     bool is_known =
@@ -238,7 +238,7 @@ static void set_variable(struct reader *r, struct str name, struct str value)
 }
 
 /* What $NAME, ${NAME} or ${NAME:-VALUE} at the beginning of the text stands for, NULL if that is not known; *ret_len: its length. */
-static struct str value_of(struct reader *r, struct str text, size_t *ret_len)
+static struct str value_of(struct script_reader *r, struct str text, size_t *ret_len)
 {
     bool is_braced = text.len > 1 && text.ptr[1] == '{';
     struct str rest = str_sub(text, 1 + is_braced, SIZE_MAX);
@@ -258,7 +258,7 @@ static struct str value_of(struct reader *r, struct str text, size_t *ret_len)
     return v && v->value.len ? v->value : end > 0 ? str_sub(rest, 2, (size_t)end - 2) : STR_EMPTY;
 }
 
-static struct str expand_once(struct reader *r, struct str text)
+static struct str expand_once(struct script_reader *r, struct str text)
 {
     CLEANUP(strbuf) struct strbuf out = STRBUF(VALUE_BYTES_MAX);
     bool is_changed = false;
@@ -275,7 +275,7 @@ static struct str expand_once(struct reader *r, struct str text)
 }
 
 /* Twice: a default may name another variable. */
-static struct str expand(struct reader *r, const struct shell_word *word)
+static struct str expand(struct script_reader *r, const struct shell_word *word)
 {
     struct str text = word->text;
     for (int pass = 0; word->has_use && pass < 2 && text.len < VALUE_BYTES_MAX &&
@@ -480,7 +480,7 @@ static void take_front(struct shell_run *run, struct shell_word *sets)
     run->sets = sets;
 }
 
-static void set_variables(struct reader *r, const struct shell_run *run)
+static void set_variables(struct script_reader *r, const struct shell_run *run)
 {
     bool is_unknown = run->n && is_word_of(run->words[0].text, "for read unset");
     for (size_t idx = 0; idx < run->n_sets; idx++) {
@@ -492,7 +492,7 @@ static void set_variables(struct reader *r, const struct shell_run *run)
     }
 }
 
-static void push_frame(struct reader *r, struct shell_words words)
+static void push_frame(struct script_reader *r, struct shell_words words)
 {
     if (r->n_frames < FRAMES_MAX && words.n) {
         r->frames[r->n_frames++] = (struct frame){.words = words};
@@ -500,7 +500,7 @@ static void push_frame(struct reader *r, struct shell_words words)
 }
 
 /* The simple command of these n words; what it starts is the next frame. */
-static void read_simple(struct reader *r, struct shell_word *words, size_t n, bool is_inner)
+static void read_simple(struct script_reader *r, struct shell_word *words, size_t n, bool is_inner)
 {
     struct shell_word *all = arena_array(r->arena, struct shell_word, n);
     struct shell_word *files = arena_array(r->arena, struct shell_word, n);
@@ -527,7 +527,7 @@ static void read_simple(struct reader *r, struct shell_word *words, size_t n, bo
 
 void shell_script_read(struct arena *arena, struct str text, struct shell_script *ret_script)
 {
-    struct reader r = {.arena = arena};
+    struct script_reader r = {.arena = arena};
     struct shell_words all;
     shell_split(arena, text, &all);
     push_frame(&r, all);

@@ -53,7 +53,7 @@ is "$bad" 0 "manifest cut at every 450th byte: exit 3 with line and column"
 { printf '\xef\xbb\xbf'; cat report.json; } >"$M"; refuses "byte order mark" ":1:1: "
 sed '0,/"title": "/s//"title": "\xff/' report.json >"$M"; refuses "bad UTF-8" ":[0-9]+:[0-9]+: bad UTF-8"
 sed '0,/"title": "/s//"title": "\\u0000/' report.json >"$M"; refuses "U+0000" "U\+0000"
-sed '0,/"title": "/s//"title": "\\u001b[31m/' report.json >"$M"; refuses "ESC in a title" "control character 0x1b"
+sed '0,/"title": "/s//"title": "\\u001b[31m/' report.json >"$M"; refuses "ESC in a title" "without a control character"
 sed '0,/"id"/s//"id": "x", "id"/' report.json >"$M"; refuses "duplicate key" 'duplicate key "id"'
 { cat report.json; echo '{}'; } >"$M"; refuses "a second document" "nothing after the document"
 head -c 300000 /dev/zero | tr '\0' '[' >"$M"; refuses "deep nesting" "nested too deeply"
