@@ -20,7 +20,7 @@ DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zl
 DEPS_TEST  := $(DEPS_BUILD) ccache clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish csh libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-yaml python3-sarif-python-om python3-junitparser python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
-              openssh-server openssh-client iptables iproute2 busybox-static jq gojq slurm-wlm munge pdsh clustershell iperf3 fio likwid openmpi-bin libopenmpi-dev \
+              openssh-server openssh-client iptables iproute2 busybox-static jq gojq slurm-wlm munge pdsh iperf3 fio likwid openmpi-bin libopenmpi-dev \
               debootstrap python3-pip python3-setuptools python3-wheel
 
 ifeq ($(filter $(MODE),$(MODES)),)
@@ -381,9 +381,9 @@ check: $(CHECKED) $(if $(ROOM),$(if $(SCRIPTS_OF_ROOM),all $(SERVERS)),$(B)/repe
 	@$(TAP) $(CHECKED) $(if $(ROOM),$(SCRIPTS_OF_ROOM),tests/golden/golden.sh)
 schemas: $(B)/write_schemas ## writes the schemas of manifests/schema from the documents' tables (orchestrator/codec/json_table.h)
 	@$< manifests/schema
-golden: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## what reperf prints of all reports, logs and archives here, compared with what is kept (tests/golden)
+golden: $(B)/reperf $(B)/reperf-core ## what reperf prints of all reports, logs and archives here, compared with what is kept (tests/golden)
 	@B=$(B) tests/golden/golden.sh
-golden-write: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## keeps today's words, and the facts that FACTS="NAME..." names (FACTS=all); the diff is to be read
+golden-write: $(B)/reperf $(B)/reperf-core ## keeps today's words, and the facts that FACTS="NAME..." names (FACTS=all); the diff is to be read
 	@B=$(B) FACTS="$(FACTS)" tests/golden/golden.sh --write
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^

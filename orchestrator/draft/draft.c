@@ -8,7 +8,7 @@
 #include "codec/pattern.h"
 #include "log/logtime.h"
 #include "log/records.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 
 #define HEAD_ROWS_MAX   3
 #define HEAD_MAX        300 /* bytes */

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "judge/identity.h"
 #include "log/logtime.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 
 #include <math.h>
 

@@ -18,7 +18,7 @@
 #include "load/load.h"
 #include "load/measure.h"
 #include "log/format.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 #include "store/git.h"
 #include "store/logs_clone.h"
 
@@ -603,7 +603,7 @@ static int open_clone(struct new_maker *m, struct err *err)
         m->git_dir = folder;
         return git_must(&m->git, &call, NULL, ERR_NET, err);
     }
-    m->git_dir = git_dir_of(m->arena, from);
+    m->git_dir = git_dir_of(&m->git, from);
     return m->git_dir ? 0
                       : err_set(err, ERR_USAGE,
                                 "%s: expected a git repository, bare or not, or its URL", from);

@@ -8,7 +8,7 @@
 #include "base/table.h"
 #include "draft/draft.h"
 #include "log/engine.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 
 #define FORMAT_BYTES  (256u << 10)
 #define PATTERN_BYTES 4096

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: fleet
-# reperf-node as what starts a node's ranks: numbers, statuses, one that fails, signals, and nothing left behind. mpirun for real, with this
-# machine as two nodes' worth of slots.
+# reperf-node as what starts a node's ranks: numbers, statuses, one that fails, signals, and nothing left behind.
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 ARGV="$B/servers/launch_argv"
@@ -77,8 +76,7 @@ echo "$stays" | tee "$T/do-0" >"$T/do-2"
 is $? 7 "one that fails gives its status"
 is "$(grep -c '^{"event":"fatal","rank":1,"device":"","where":"launcher","what":"ended with status 7"}$' "$T/log")" 1 "and is named"
 is "$(cat "$T"/asked-* | grep -c asked)" 2 "the others were asked to end"
-gone 0 1 2
-ok $? "and have"
+succeeds "and have" gone 0 1 2
 fresh
 echo "$stays" | tee "$T/do-0" >"$T/do-1"
 (ranks 2 0) >"$T/log" 2>&1 &
@@ -88,8 +86,7 @@ kill -TERM $job
 wait $job
 is $? 143 "TERM is passed on and is the status"
 is "$(cat "$T"/asked-* | grep -c asked)" 2 "to each rank"
-gone 0 1
-ok $? "none is left"
+succeeds "none is left" gone 0 1
 is "$(grep -c fatal "$T/log")" 0 "a stop from outside is no rank's failure"
 fresh
 (start 0 1 2 0 "T=$T" OMP_NUM_THREADS=11 -- "$T/rank.sh") >"$T/log" 2>&1
@@ -138,8 +135,7 @@ echo "until [ -e $T/ready-0 ]; do sleep 0.05; done; exit 7" >"$T/do-1"
 echo "$stays" >"$T/do-0"
 (mpi 2) >"$T/log" 2>&1
 is $? 7 "mpirun: one that fails gives its status"
-waiting_for 120 gone 0 1
-ok $? "mpirun: and takes the other down"
+succeeds "mpirun: and takes the other down" waiting_for 120 gone 0 1
 fresh
 echo "$stays" | tee "$T/do-0" >"$T/do-1"
 (mpi 2) >"$T/log" 2>&1 &
@@ -148,8 +144,6 @@ waiting_for 120 all_ready 0 1
 kill -TERM $job
 wait $job
 status=$?
-[ $status -ne 0 ]
-ok $? "mpirun: TERM ends it, and not as a success: $status"
-waiting_for 120 gone 0 1
-ok $? "mpirun: none is left"
+succeeds "mpirun: TERM ends it, and not as a success: $status" test $status -ne 0
+succeeds "mpirun: none is left" waiting_for 120 gone 0 1
 tap_done

@@ -28,7 +28,7 @@ for name in last 2026 -x 'a/b' ''; do
 done
 exits 0 "another run" smoke --name second --repeats 1
 for of in second last "$id" first.one "${id:0:20}"; do
-    exits 0 "attach $of" "$REPERF" attach "$of"
+    exits 0 "status $of" "$REPERF" status "$of"
     exits 0 "report $of" "$REPERF" report "$of"
     exits 0 "replay $of" "$REPERF" replay "$of"
     exits 0 "resume $of" "$REPERF" resume "$of"
@@ -67,12 +67,6 @@ is "$?" 0 "it ends"
 exits 0 "status of it then" "$REPERF" status slow --json
 is "$(jq -c '.runs[0].repeat_states[0] | [.state, .value, .samples, .seconds_left]' "$T/out")" '["ok",8,16,null]' "has the whole log's number"
 mode good
-
-# --- over time ---
-exits 0 "history --html" "$REPERF" history --html "$T/history.html"
-like "$(cat "$T/history.html")" '<p class="headline">Numbers of finished runs' "is a page"
-is "$(grep -c '<tr><th scope="row">' "$T/history.html")" "$("$REPERF" history --json | jq '.cells | length')" "with every run"
-is "$(grep -c '<figure class="history">' "$T/history.html")" 1 "and a curve of the case"
 
 # --- a run that could do nothing ---
 before=$(find "$REPERF_STATE" | sort | sha256sum)
