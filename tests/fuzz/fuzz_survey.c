@@ -40,7 +40,7 @@ static void same(const struct survey *a, const struct survey *b)
     }
 }
 
-static void suggest(const struct vocabulary *v, const struct survey *survey, bool is_plain)
+static void suggest(const struct vocabulary *v, const struct survey *survey)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text = {0};
@@ -57,7 +57,6 @@ static void suggest(const struct vocabulary *v, const struct survey *survey, boo
     if (!suggest_best(&list)) {
         return;
     }
-    list.items[0].is_plain = is_plain;
     if (!suggest_pattern(&list.items[0], &pattern)) {
         return;
     }
@@ -81,6 +80,5 @@ FUZZ(arena, text)
     CLEANUP(survey) struct survey *whole = look(v, text, text.len + 1);
     CLEANUP(survey) struct survey *parts = look(v, text, 7);
     same(whole, parts);
-    suggest(v, whole, false);
-    suggest(v, whole, true);
+    suggest(v, whole);
 }
