@@ -309,25 +309,7 @@ static int explain_cell(struct explainer *e, const struct name *name, struct err
     return 0;
 }
 
-/* Each cell whose id the pattern matches; *ret_n: how many. */
-static int explain_matching(struct explainer *e, const char *glob, size_t *ret_n, struct err *err)
-{
-    *ret_n = 0;
-    for (size_t idx = 0; idx < e->names.n; idx++) {
-        const struct name *name = &e->names.items[idx];
-        if (name->kind == KIND_CELL && fnmatch(glob, name->id, 0) == 0) {
-            ++*ret_n;
-            if (explain_cell(e, name, err) < 0) {
-                return -1;
-            }
-        }
-    }
-    return 0;
-}
-
 /* ---- one name ---- */
-
-#define ANY_REPORT SIZE_MAX
 
 /* "REPORT/" and, as findings say it, "manifests/reports/REPORT.json:" may stand before the name of a cell or case. */
 static size_t n_before(const struct explainer *e, const struct name *name, const char *wanted)
@@ -341,78 +323,69 @@ static size_t n_before(const struct explainer *e, const struct name *name, const
                                                                                : 0;
 }
 
-/* A cell of that name in one report, or in any; *ret_is_found is false where there is none. */
-static int explain_named(struct explainer *e, size_t report, const char *wanted, bool *ret_is_found,
-                         struct err *err)
-{
-    const struct name *found = NULL, *several = NULL;
-    const char *in_reports = "";
-    size_t n = 0;
-    for (size_t idx = 0; idx < e->names.n; idx++) {
-        const struct name *at = &e->names.items[idx];
-        if (at->kind < KIND_CASE || (report != ANY_REPORT && at->report != report) ||
-            (strcmp(at->id, wanted) != 0 &&
-             strcmp(at->id, wanted + n_before(e, at, wanted)) != 0)) {
-            continue;
-        }
-        if (at->kind == KIND_CASE && at->of_case->n_cells > 1) {
-            several = several ? several : at;
-        } else if (!found || found->report != at->report) {
-            in_reports = arena_printf(e->arena, "%s%s%.*s", in_reports, n ? ", " : "",
-                                      STR_ARG(e->reports.items[at->report].id));
-            found = at;
-            n++;
-        }
-    }
-    found = found ? found : several;
-    *ret_is_found = found;
-    return n > 1
-               ? err_set(err, ERR_USAGE, "%.100s is a cell of %zu reports (%s): put one before it",
-                         wanted, n, in_reports)
-           : found ? explain_cell(e, found, err)
-                   : 0;
-}
-
-static const char *nearest_of(struct explainer *e, size_t report, const char *wanted,
-                              char text[NEAREST_TEXT_MAX])
+static const char *nearest_of(struct explainer *e, const char *wanted, char text[NEAREST_TEXT_MAX])
 {
     struct nearest nearest = nearest_to(wanted);
     for (size_t idx = 0; idx < e->names.n; idx++) {
         const struct name *at = &e->names.items[idx];
-        if (report == ANY_REPORT || (at->kind == KIND_CELL && at->report == report)) {
-            nearest_offer(&nearest, arena_printf(e->arena, "%.*s%s", (int)n_before(e, at, wanted),
-                                                 wanted, at->id));
-        }
+        nearest_offer(&nearest, arena_printf(e->arena, "%.*s%s", (int)n_before(e, at, wanted),
+                                             wanted, at->id));
     }
     return nearest_text(&nearest, text);
 }
 
-/* A report, and a cell of it. */
-static int explain_of_report(struct explainer *e, const struct name *report, const char *wanted,
-                             struct err *err)
+static bool is_meant(const struct explainer *e, const struct name *at, const char *wanted,
+                     bool is_glob)
 {
-    char text[NEAREST_TEXT_MAX];
-    bool is_found = false;
-    if (!wanted) {
-        return err_set(err, ERR_USAGE,
-                       "%s is a report: name a cell of it as well; reperf audit %s -v shows them",
-                       report->id, report->id);
-    }
-    if (explain_named(e, report->report, wanted, &is_found, err) < 0) {
-        return -1;
-    }
-    return is_found ? 0
-                    : err_set(err, ERR_NOT_FOUND, "%s has no cell %.100s%s", report->id, wanted,
-                              nearest_of(e, report->report, wanted, text));
+    return is_glob
+               ? at->kind == KIND_CELL && fnmatch(wanted, at->id, 0) == 0
+               : at->kind >= KIND_CASE && (strcmp(at->id, wanted) == 0 ||
+                                           strcmp(at->id, wanted + n_before(e, at, wanted)) == 0);
 }
 
-/* *ret_n says how many of the operands it took. */
+/* The cell of that name, or each that the pattern matches. */
+static int explain_cells(struct explainer *e, const char *wanted, struct err *err)
+{
+    char text[NEAREST_TEXT_MAX];
+    const struct name *found = NULL, *several = NULL;
+    const char *in_reports = "";
+    bool is_glob = strpbrk(wanted, "*?[");
+    size_t n = 0;
+    for (size_t idx = 0; idx < e->names.n; idx++) {
+        const struct name *at = &e->names.items[idx];
+        if (!is_meant(e, at, wanted, is_glob)) {
+            continue;
+        }
+        if (is_glob && explain_cell(e, at, err) < 0) {
+            return -1;
+        }
+        if (at->kind == KIND_CASE && at->of_case->n_cells > 1) {
+            several = several ? several : at;
+        } else if (!found || found->report != at->report) {
+            in_reports = arena_printf(e->arena, "%s%s%.*s", in_reports, n++ ? ", " : "",
+                                      STR_ARG(e->reports.items[at->report].id));
+            found = at;
+        }
+    }
+    if (is_glob && found) {
+        return 0;
+    }
+    found = found ? found : several;
+    return n > 1
+               ? err_set(err, ERR_USAGE, "%.100s is a cell of %zu reports (%s): put one before it",
+                         wanted, n, in_reports)
+           : found ? explain_cell(e, found, err)
+                   : err_set(err, ERR_USAGE,
+                             "%.100s: no exit status, verdict, finding, event, cell or rule of "
+                             "that name%s; reperf explain alone lists the words, reperf list rules "
+                             "and cases the rest",
+                             wanted, nearest_of(e, wanted, text));
+}
+
+/* *ret_n says how many of the operands it took: a report stands before a cell of it. */
 static int explain(struct explainer *e, const char *const *items, size_t n, size_t *ret_n,
                    struct err *err)
 {
-    char text[NEAREST_TEXT_MAX];
-    size_t n_matching = 0;
-    bool is_found = false;
     *ret_n = 1;
     if (explain_words(e, items[0]) > 0) {
         return 0;
@@ -432,26 +405,20 @@ static int explain(struct explainer *e, const char *const *items, size_t n, size
                            "reperf list rules what its rules do",
                            at->id, at->id);
         }
+        if (at->kind == KIND_REPORT && n < 2) {
+            return err_set(
+                err, ERR_USAGE,
+                "%s is a report: name a cell of it as well; reperf audit %s -v shows them", at->id,
+                at->id);
+        }
         if (at->kind == KIND_REPORT) {
-            *ret_n = n > 1 ? 2 : 1;
-            return explain_of_report(e, at, n > 1 ? items[1] : NULL, err);
+            *ret_n = 2;
+            return explain_cells(e, arena_printf(e->arena, "%s/%s", at->id, items[1]), err);
         }
         explain_rule(e, at);
         return 0;
     }
-    if (strpbrk(items[0], "*?[") && explain_matching(e, items[0], &n_matching, err) < 0) {
-        return -1;
-    }
-    if (n_matching == 0 && explain_named(e, ANY_REPORT, items[0], &is_found, err) < 0) {
-        return -1;
-    }
-    return n_matching || is_found
-               ? 0
-               : err_set(err, ERR_USAGE,
-                         "%.100s: no exit status, verdict, finding, event, cell or rule of "
-                         "that name%s; reperf explain alone lists the words, reperf list rules "
-                         "and cases the rest",
-                         items[0], nearest_of(e, ANY_REPORT, items[0], text));
+    return explain_cells(e, items[0], err);
 }
 
 int explain_names(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)

@@ -57,22 +57,6 @@ static int try_format(struct arena *arena, const struct format *format,
     return 0;
 }
 
-/* By the step and by finished bars, and if that reads nothing, by the number alone. *ret_reads is false if neither does. */
-static int choose_shape(struct arena *arena, const struct proposal_want *want, struct proposal *p,
-                        bool *ret_reads, struct err *err)
-{
-    for (int plain = 0; plain < 2 && p->n_used == 0; plain++) {
-        CLEANUP(format_set) struct format_set set = {0};
-        p->list.items[0].is_plain = plain > 0;
-        if (make_format(arena, want, p, STR_LIT("-"), &set, err) < 0 ||
-            try_format(arena, set.items[0], want, p, err) < 0) {
-            return -1;
-        }
-    }
-    *ret_reads = p->n_used > 0;
-    return 0;
-}
-
 static int write_format(struct arena *arena, const struct proposal_want *want, struct proposal *p,
                         struct format_set *ret_set, struct err *err)
 {
@@ -90,8 +74,8 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
                    struct format_set *ret_set, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf pattern = STRBUF(PATTERN_BYTES);
+    CLEANUP(format_set) struct format_set set = {0};
     const struct vocabulary *vocabulary;
-    bool reads = false;
     ret->verdict = judgement_unread(0);
     if (load_vocabulary(arena, want->root, &vocabulary, err) < 0) {
         return -1;
@@ -111,14 +95,13 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
     if (!best || !suggest_pattern(best, &pattern)) {
         return 0;
     }
-    if (choose_shape(arena, want, ret, &reads, err) < 0) {
+    if (make_format(arena, want, ret, STR_LIT("-"), &set, err) < 0 ||
+        try_format(arena, set.items[0], want, ret, err) < 0) {
         return -1;
     }
-    if (!reads) {
+    if (ret->n_used == 0) {
         return 0;
     }
-    strbuf_clear(&pattern);
-    (void)suggest_pattern(best, &pattern);
     ret->pattern = str_dup(arena, strbuf_str(&pattern));
     ret->unit = best->unit;
     ret->why = STR_LIT("no known format reads it; one is proposed");

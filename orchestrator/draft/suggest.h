@@ -6,8 +6,6 @@
 #include "log/format.h"
 #include "log/survey.h"
 
-#define SUGGESTIONS_MAX 8 /* series of one format */
-
 enum suggestion_kind {
     SUGGEST_RATE,         /* items or steps a second */
     SUGGEST_RATE_NO_UNIT, /* a rate by its name, whose unit the log does not print */
@@ -41,7 +39,6 @@ struct suggestion {
         not_after;   /* "prompt " before "eval rate", where "prompt eval rate" is another's key */
     bool is_of_one;  /* a rate of each device, not of the job */
     bool is_flipped; /* of a bar, whose other lines have the unit upside down: "s/it" for "it/s" */
-    bool is_plain;   /* its pattern reads only the number: no step, and unfinished bars too */
     int64_t
         total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
     int score; /* the higher, the likelier it is the log's main figure */
@@ -73,7 +70,7 @@ struct suggested_format {
     struct str source; /* where it was made from */
     size_t skip;       /* samples of a slow start, which its rule "window" leaves out */
 };
-/* The text of a format for the best suggestion and its substitutes. */
+/* The text of a format for the best suggestion. */
 void suggest_format(const struct suggestions *list, const struct suggested_format *as,
                     struct strbuf *out);
 

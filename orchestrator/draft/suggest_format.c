@@ -103,8 +103,7 @@ static bool has_epochs(const struct survey_number *n)
 
 static bool is_full_bar(const struct suggestion *s)
 {
-    return s->number->is_bar && !is_beside(s->number) && s->number->steps.n_full > 0 &&
-           !s->is_plain;
+    return s->number->is_bar && !is_beside(s->number) && s->number->steps.n_full > 0;
 }
 
 /* Steps that begin again where no later epoch is named, on each line or between them: a second run, as far as the log says. */
@@ -205,7 +204,7 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
     if (suggestion->has_eval) {
         add_not_eval(out);
     }
-    if (n->is_bar && !n->lead.len && !suggestion->is_plain) {
+    if (n->is_bar && !n->lead.len) {
         strbuf_add_z(out, "(?=[^A-Za-z]*\\d)"); /* other bars begin with a word */
     }
     if (n->is_bar && n->lead.len) {
@@ -219,9 +218,7 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
     } else if (is_full_bar(suggestion)) { /* values of unfinished bars are smoothed */
         strbuf_add_z(out, "(?=.*?(?<![\\d/])(\\d+)/\\1\\s*(?:\\[|\\xe2\\x94\\x81))");
     }
-    if (!suggestion->is_plain) {
-        add_steps(out, n);
-    }
+    add_steps(out, n);
     if (n->is_clock) {
         strbuf_add_z(out, "\\W*(?<time>" MOMENT ")");
         return !out->is_full;
@@ -327,16 +324,15 @@ static void put_after(struct json_out *out, const struct survey_number *n)
     jw_end_object(out);
 }
 
-static void put_series(struct json_out *out, const struct suggestion *s, struct str name,
-                       bool is_primary)
+static void put_series(struct json_out *out, const struct suggestion *s)
 {
     CLEANUP(strbuf) struct strbuf pattern = STRBUF(PATTERN_LEN_MAX);
     const struct survey_number *n = s->number;
-    bool is_stepped = has_steps(n) && !s->is_plain;
+    bool is_stepped = has_steps(n);
     struct str literal = literal_of(s);
     (void)suggest_pattern(s, &pattern);
     jw_object(out, NULL);
-    jw_str(out, "name", name);
+    jw_z(out, "name", SUGGEST_KINDS[s->kind].series);
     if (literal.len && !n->head.ptr) {
         jw_str(out, "literal", literal);
     }
@@ -344,9 +340,6 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
     jw_str(out, "unit", quantity_of(s)[0] == 'c' ? STR_LIT("") : s->unit);
     jw_z(out, "scope", scope_of(s));
     jw_z(out, "quantity", quantity_of(s));
-    if (!is_primary) {
-        jw_bool(out, "stands_in", true);
-    }
     if (s->factor < 1 || s->factor > 1) {
         jw_f64(out, "factor", s->factor);
     }
@@ -522,26 +515,11 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
 {
     struct json_out json;
     const struct suggestion *best = suggest_best(list);
-    char name[16];
-    size_t n = 0;
     ASSERT(best);
     jw_begin(&json, out, false);
     put_head(&json, as->id, as->source, true);
     jw_array(&json, "series");
-    put_series(&json, best, str_of(SUGGEST_KINDS[best->kind].series), true);
-    for (size_t idx = 1; idx < list->n && n + 1 < SUGGESTIONS_MAX; idx++) {
-        const struct suggestion *s = &list->items[idx];
-        bool is_ready = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
-        if (!is_ready || best->kind == SUGGEST_CLOCK || best->kind == SUGGEST_ELAPSED ||
-            s->number->n < 2) {
-            continue;
-        }
-        n++;
-        snprintf(name, sizeof(name), "other%zu", n);
-        struct suggestion beside = *s;
-        beside.is_plain = true; /* how far the run came is the main figure's to say */
-        put_series(&json, &beside, str_of(name), false);
-    }
+    put_series(&json, best);
     put_loss(&json);
     jw_end_array(&json);
     put_facts(&json, list, best);

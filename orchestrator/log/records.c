@@ -3,6 +3,7 @@
 
 #include "log/records.h"
 
+#include "codec/pattern.h"
 #include "log/logtime.h"
 #include "log/numbers.h"
 
@@ -45,6 +46,7 @@ struct records {
     uint64_t cells[FIELDS_MAX];          /* without an order: a hash of each column's last key */
     uint64_t settings[SETTINGS_MAX];     /* a hash of each one's last text; 0: none yet */
     char delimiter;
+    struct patterns patterns; /* owned */
 };
 
 struct field {
@@ -62,6 +64,9 @@ struct records *records_new(enum record_kind kind, const struct vocabulary *voca
 
 void records_free(struct records *records)
 {
+    if (records) {
+        patterns_release(&records->patterns);
+    }
     free(records);
 }
 
@@ -286,73 +291,26 @@ static size_t read_row(struct records *r, struct str text, struct field *fields)
     return n == r->n_columns && !rest.ptr ? n : 0;
 }
 
-static void skip_blanks(struct str text, size_t *at)
+/* A string without its quotes, or the text up to the next comma or bracket outside nested values. */
+static size_t read_object(struct records *r, struct str text, struct field *fields)
 {
-    while (*at < text.len && (text.ptr[*at] == ' ' || text.ptr[*at] == '\t')) {
-        (*at)++;
-    }
-}
-
-/* A string without its quotes, or the text up to the next comma or bracket outside strings and nested values. */
-static bool take_value(struct str text, size_t *at, struct str *ret)
-{
-    size_t from = *at;
-    int depth = 0;
-    if (from < text.len && text.ptr[from] == '"') {
-        for ((*at)++; *at < text.len && text.ptr[*at] != '"'; (*at)++) {
-            *at += text.ptr[*at] == '\\' && *at + 1 < text.len;
-        }
-        if (*at >= text.len) {
-            return false;
-        }
-        *ret = str_sub(text, from + 1, *at - from - 1);
-        (*at)++;
-        return true;
-    }
-    for (; *at < text.len; (*at)++) {
-        char c = text.ptr[*at];
-        if (depth == 0 && (c == ',' || c == '}')) {
-            break;
-        }
-        depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
-    }
-    *ret = str_trim(str_sub(text, from, *at - from));
-    return *at < text.len;
-}
-
-static size_t read_object(const struct records *r, struct str text, struct field *fields)
-{
+    static const char MEMBER[] =
+        "^[{,][ \\t]*\"((?:[^\"\\\\]|\\\\.)*+)\"[ \\t]*:[ \\t]*(?|\"((?:[^\"\\\\]|\\\\.)*+)\"|"
+        "((?:[^][{},\"]++|(?<nested>[[{](?:[^][{}]++|(?&nested))*+[]}]))*+))[ \\t]*(?=[,}])";
     struct str keys[FIELDS_MAX];
+    struct str g[3];
     size_t n = 0;
-    size_t at = 1;
     text = str_trim(text);
-    if (text.len < 2 || text.ptr[0] != '{' || text.ptr[text.len - 1] != '}') {
-        return 0;
-    }
-    while (n < FIELDS_MAX) {
-        skip_blanks(text, &at);
-        if (at >= text.len || text.ptr[at] != '"' || !take_value(text, &at, &keys[n])) {
-            return 0;
-        }
-        skip_blanks(text, &at);
-        if (at >= text.len || text.ptr[at++] != ':') {
-            return 0;
-        }
-        skip_blanks(text, &at);
-        if (!take_value(text, &at, &fields[n].value)) {
-            return 0;
-        }
-        fields[n].column = column_of(r, keys[n]);
+    while (n < FIELDS_MAX && text.len && text.ptr[0] == (n ? ',' : '{') &&
+           patterns_find(&r->patterns, MEMBER, text, g, 3)) {
+        keys[n] = g[1];
+        fields[n] = (struct field){column_of(r, g[1]), str_trim(g[2])};
         fields[n].column.twin = twin_of(keys, n);
         join_twins(fields, fields[n].column.twin, fields[n].value);
+        text = str_sub(text, g[0].len, SIZE_MAX);
         n++;
-        skip_blanks(text, &at);
-        if (at >= text.len || text.ptr[at] == '}') {
-            return at + 1 == text.len ? n : 0;
-        }
-        at++;
     }
-    return 0;
+    return str_eq_z(text, "}") ? n : 0;
 }
 
 /* ---- fields to a line ---- */

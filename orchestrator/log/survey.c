@@ -179,7 +179,6 @@ static void note_step(struct survey_steps *at, const struct scene *scene, bool i
     if (!is_first && step < at->last) {
         at->n_back++;
         at->n_back_same += epoch <= at->last_epoch;
-        at->n_between += epoch <= at->last_epoch && step > at->first;
     }
     at->n_same += !is_first && step == at->last && epoch == at->last_epoch;
     at->first = is_first ? step : at->first;

@@ -25,7 +25,6 @@ struct survey_steps {
     int64_t n_back;                  /* a step that is less than the one before it */
     int64_t n_back_same;             /* of these, those whose epoch is not later */
     int64_t n_back_bare; /* of these, those with no later epoch on this line or between both */
-    int64_t n_between;   /* of n_back_same, those that do not go back to the first step */
     int64_t n_same;      /* the step, and its epoch, of the line before */
     int64_t n_full;      /* step and total are equal */
     int64_t first, last, first_epoch, last_epoch, total;

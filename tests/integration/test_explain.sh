@@ -91,7 +91,7 @@ both=$(cut -d' ' -f2 "$T/cells" | sort | uniq -d | head -n 1)
 fails 2 "is a cell of 2 reports \(.*\): put one before it" "a cell of two reports: $both" "$REPERF" explain "$both"
 fails 2 "did you mean deeplabv3p/mmseg/fp32/n1g8/bs4#throughput" "a cell that is nearly one" "$REPERF" explain deeplabv3p/mmseg/fp32/n1g8/bs5#throughput
 exits 2 "likewise behind its report" "$REPERF" explain paddle-perf-deeplabv3p deeplabv3p/mmseg/fp32/n1g8/bs4#thruoghput
-like "$(cat "$T/err")" "paddle-perf-deeplabv3p has no cell .*did you mean deeplabv3p/mmseg/fp32/n1g8/bs4#throughput" "names it"
+like "$(cat "$T/err")" "did you mean paddle-perf-deeplabv3p/deeplabv3p/mmseg/fp32/n1g8/bs4#throughput" "names it"
 fails 2 "did you mean mmseg/skip2" "a rule that is nearly one" "$REPERF" explain mmseg/skpi2
 prints 0 "mean of ips, without the first 5, times the GPUs, truncated" "a rule" "$REPERF" explain paddleseg/skip5
 like "$(cat "$T/out")" "origin +inferred$" "with its origin"

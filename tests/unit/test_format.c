@@ -293,37 +293,6 @@ TEST(facts_times_and_counts)
     release(&made);
 }
 
-/* The same log, cut at every byte: every measurement is the same. */
-TEST(arrival_does_not_matter)
-{
-    static const char LOG[] =
-        "cuda 11.2\r\n\033[32mstart of run\033[0m\nThu Dec 17 15:05:20 2020[1,0]<stdout>:iter: "
-        "1/4, ips: 1\0.5 samples/sec\n 10%|##|\r 20%|##|\r[1,1]<stdout>:iter: 1/4, ips: 2 "
-        "samples/sec\n[1,0]<stdout>:loss: 0.5\n[1,0]<stdout>:iter: 2/4, ips: 3 "
-        "sam\033[Kples/sec\r\n2020-12-16 18:32:38 iter: 3/4, ips: 4 samples/sec\niter: 4/4, ips: 5 "
-        "samples/sec\nwarm";
-    struct str text = {LOG, sizeof(LOG) - 1};
-    struct made made;
-    struct measurement whole;
-    const char *wanted;
-    decode(&made, TRAIN);
-    whole = parse(&made, text);
-    wanted = told(&made, &whole);
-    assert_string_equal(wanted, "1=1.5@0 1=2@1 2=3@0 3=4 4=5 ok");
-    for (size_t cut = 0; cut <= text.len; cut++) {
-        struct measurement m = {0};
-        PASSES(parse_cut(&made, text, cut, &m, ERR));
-        assert_string_equal(told(&made, &m), wanted);
-        assert_int_equal(m.n_lines, whole.n_lines);
-        assert_int_equal(m.n_facts, whole.n_facts);
-        for (size_t idx = 0; idx < m.n_facts; idx++) {
-            assert_true(str_eq(m.facts[idx].value, whole.facts[idx].value));
-            assert_int_equal(m.facts[idx].line, whole.facts[idx].line);
-        }
-    }
-    release(&made);
-}
-
 /* Every beginning of a log either lacks samples at its end or is reported as truncated: never a wrong number. */
 TEST(a_cut_log_never_gives_a_wrong_value)
 {
@@ -395,59 +364,4 @@ TEST(scores_can_be_left_out)
         parser_free(parser);
     }
     release(&made);
-}
-
-static void is_guessed(const struct format_set *set, const char *const *pieces, size_t n,
-                       const bool *wanted)
-{
-    struct guesser *guesser = guesser_new(set);
-    for (int round = 0; round < 2; round++) { /* the second as if nothing had been before */
-        const struct format *found[FORMATS_MAX];
-        size_t n_found;
-        size_t n_wanted = 0;
-        for (size_t idx = 0; idx < n; idx++) {
-            PASSES(guesser_feed(guesser, pieces[idx], strlen(pieces[idx]), ERR));
-        }
-        PASSES(guesser_finish(guesser, ERR));
-        n_found = guesser_found(guesser, found);
-        for (size_t idx = 0; idx < set->n; idx++) {
-            if (wanted[idx]) {
-                assert_true(n_wanted < n_found);
-                assert_ptr_equal(found[n_wanted], set->items[idx]);
-                n_wanted++;
-            }
-        }
-        assert_int_equal(n_found, n_wanted);
-        guesser_restart(guesser);
-    }
-    guesser_free(guesser);
-}
-
-TEST(guessing)
-{
-    struct made train;
-    struct made table;
-    static const struct {
-        const char *text;
-        bool train, table;
-    } LOGS[] = {
-        {IT(1, 1), true, false},
-        {"x\ntotal_ips\n 1 | 3 |\n", false, true},
-        {"[1,0]<stdout>:total_ips\niter: 1, ips: 1 samples/sec", true, true},
-        {"ips: 127.0.0.1\nmy total_ips\n", false, false},
-        {"", false, false},
-    };
-    decode(&train, TRAIN);
-    decode(&table, TABLE);
-    struct format *items[] = {train.format, table.format};
-    struct format_set set = {items, 2};
-    for (EACH(row, LOGS)) {
-        is_guessed(&set, &row->text, 1, (const bool[]){row->train, row->table});
-    }
-    /* The line that shows the last format ends in the second piece, and more lines follow it there. */
-    is_guessed(&(struct format_set){items, 1},
-               (const char *const[]){"iter: 1, ips: 1 samp", "les/sec\n" IT(2, 1)}, 2,
-               (const bool[]){true});
-    release(&train);
-    release(&table);
 }

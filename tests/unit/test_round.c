@@ -6,125 +6,84 @@
 
 #include "draft/round.h"
 
-#define FOLDERS 4
+#define FOLDERS 3
 
-struct made {
-    struct submission items[FOLDERS];
-    struct round round;
-    struct round_row rows[FOLDERS];
+#define BY_NAMES "by its submitter, system, benchmark and score"
+#define RENAMED  "the system has another name there"
+#define ANOTHER  "its score is another"
+#define NONE     "no folder has this score"
+
+/* Folders of Acme, each with what describes it, and rows of the table; a row that says nothing says what its folder does. */
+static const struct {
+    const char *name;
+    struct {
+        const char *folder, *machine, *submitter, *described; /* submitter NULL: Acme */
+        double minutes;
+        const char *row_submitter, *row_system, *row_benchmark;
+        double published;
+        int of; /* the folder that the row has; -1: none */
+        const char *how;
+    } rows[FOLDERS];
+} CASES[] = {
+    {"by its names; only letters and digits are compared",
+     {{"a8", "A 8", .minutes = 30, .row_submitter = "ACME+Inc.", .of = 0, .how = BY_NAMES},
+      {"a16", "A-16", .minutes = 20, .of = 1, .how = BY_NAMES}}},
+    {"the score decides among folders of one name; two computations of one mean are alike",
+     {{"b1", "B", .minutes = 30, .published = 40, .of = 1, .how = "and score"},
+      {"b2", "B", .minutes = 40, .published = 30 * (1 + 5e-7), .of = 0, .how = "and score"}}},
+    {"a system may have another name there; the folder's own counts, too",
+     {{"c8", "C", .minutes = 30, .row_system = "renamed", .of = 0, .how = RENAMED},
+      {"d8", "D", .minutes = 30, .row_system = "c-8", .of = 1, .how = RENAMED},
+      {"e8", "E", "handed in by another", "Acme", .minutes = 50, .row_submitter = "ACME, Inc.",
+       .of = 2, .how = "by its submitter, system"}}},
+    {"a folder of another score is named: 2e-6 is more than two computations differ by",
+     {{"f8", "F", .minutes = 30, .published = 30 * (1 + 2e-6), .of = 0, .how = ANOTHER},
+      {"g8", "G", .minutes = (double)NAN, .published = 50, .of = 1, .how = ANOTHER}}},
+    {"rows of others have none",
+     {{"i8", "I", .minutes = 30, .row_submitter = "Bolt", .of = -1, .how = NONE},
+      {"j8", "J", .minutes = 40, .row_benchmark = "bert", .of = -1, .how = NONE},
+      {"k8", "K", .minutes = 50, .row_system = "L", .published = 60, .of = -1, .how = NONE}}},
+    {"a later row of that score takes its folder before an earlier one guesses by name",
+     {{"n1", "N", .minutes = 30, .published = 33, .of = 1, .how = ANOTHER},
+      {"n2", "N", .minutes = 40, .published = 30, .of = 0, .how = "and score"}}},
 };
 
-/* A folder of Acme, and its row. */
-static void add(struct made *m, const char *folder, const char *name, double minutes)
+static struct str either(const char *said, const char *otherwise)
 {
-    size_t idx = m->round.n++;
-    m->items[idx] = (struct submission){.folder = str_of(folder),
-                                        .submitter = STR_LIT("Acme"),
-                                        .machine = str_of(folder),
-                                        .machine_name = str_of(name),
-                                        .benchmark = STR_LIT("resnet"),
-                                        .n_runs = 5,
-                                        .minutes = minutes};
-    m->round.items = m->items;
-    m->rows[idx] = (struct round_row){.submitter = STR_LIT("Acme"),
-                                      .machine = str_of(name),
-                                      .benchmark = STR_LIT("resnet"),
-                                      .published = minutes};
+    return str_of(said ? said : otherwise);
 }
 
-static void match(struct made *m, size_t n)
+TEST(each_row_has_its_folder)
 {
-    struct round_rows rows = {m->rows, n};
-    round_rows_match(&m->round, &rows);
-}
-
-static void says(const struct round_row *row, const struct submission *of, const char *how)
-{
-    assert_ptr_equal(row->of, of);
-    if (!strstr(row->how, how)) {
-        fail_msg("\"%s\" does not say \"%s\"", row->how, how);
+    for (EACH(c, CASES)) {
+        struct submission items[FOLDERS];
+        struct round_row rows[FOLDERS];
+        struct round round = {.items = items};
+        for (; round.n < FOLDERS && c->rows[round.n].folder; round.n++) {
+            const typeof(c->rows[0]) *r = &c->rows[round.n];
+            items[round.n] = (struct submission){.folder = str_of(r->folder),
+                                                 .submitter = either(r->submitter, "Acme"),
+                                                 .submitter_name = str_of(r->described),
+                                                 .machine = str_of(r->folder),
+                                                 .machine_name = str_of(r->machine),
+                                                 .benchmark = STR_LIT("resnet"),
+                                                 .n_runs = 5,
+                                                 .minutes = r->minutes};
+            rows[round.n] =
+                (struct round_row){.submitter = either(r->row_submitter, "Acme"),
+                                   .machine = either(r->row_system, r->machine),
+                                   .benchmark = either(r->row_benchmark, "resnet"),
+                                   .published = r->published > 0 ? r->published : r->minutes};
+        }
+        round_rows_match(&round, &(struct round_rows){rows, round.n});
+        for (size_t idx = 0; idx < round.n; idx++) {
+            int of = c->rows[idx].of;
+            assert_ptr_equal(rows[idx].of, of < 0 ? NULL : &items[of]);
+            assert_int_equal(rows[idx].is_score, of >= 0 && strcmp(c->rows[idx].how, ANOTHER) != 0);
+            if (!strstr(rows[idx].how, c->rows[idx].how)) {
+                fail_msg("%s: \"%s\" does not say \"%s\"", c->name, rows[idx].how,
+                         c->rows[idx].how);
+            }
+        }
     }
-}
-
-TEST(each_row_has_the_folder_of_its_names)
-{
-    struct made m = {0};
-    add(&m, "a8", "A 8", 30);
-    add(&m, "a16", "A-16", 20);
-    m.rows[0].submitter = STR_LIT("ACME+Inc."); /* only letters and digits are compared */
-    match(&m, 2);
-    says(&m.rows[0], &m.items[0], "by its submitter, system, benchmark and score");
-    says(&m.rows[1], &m.items[1], "by its submitter, system, benchmark and score");
-}
-
-TEST(the_score_decides_among_folders_of_one_name)
-{
-    struct made m = {0};
-    add(&m, "b1", "B", 30);
-    add(&m, "b2", "B", 40);
-    m.rows[0].published = 40;
-    m.rows[1].published = 30 * (1 + 5e-7); /* two computations of one mean */
-    match(&m, 2);
-    says(&m.rows[0], &m.items[1], "and score");
-    says(&m.rows[1], &m.items[0], "and score"); /* the other is taken */
-}
-
-TEST(a_system_may_have_another_name_there)
-{
-    struct made m = {0};
-    add(&m, "c8", "C", 30);
-    add(&m, "d8", "D", 30);
-    add(&m, "e8", "E", 50);
-    m.rows[0].machine = STR_LIT("renamed");
-    m.rows[1].machine = STR_LIT("c-8"); /* the folder's own name counts, too */
-    m.rows[2].submitter = STR_LIT("ACME, Inc.");
-    m.items[2].submitter = STR_LIT("handed in by another");
-    m.items[2].submitter_name = STR_LIT("Acme");
-    match(&m, 3);
-    says(&m.rows[0], &m.items[0], "the system has another name there");
-    says(&m.rows[1], &m.items[1], "the system has another name there"); /* c8 is taken */
-    says(&m.rows[2], &m.items[2], "by its submitter, system");
-    assert_true(m.rows[0].is_score && m.rows[1].is_score && m.rows[2].is_score);
-}
-
-TEST(a_folder_of_another_score_is_named)
-{
-    struct made m = {0};
-    add(&m, "f8", "F", 30);
-    add(&m, "g8", "G", (double)NAN);
-    m.rows[0].published = 30 * (1 + 2e-6); /* more than two computations differ by */
-    m.rows[1].published = 50;
-    match(&m, 2);
-    says(&m.rows[0], &m.items[0], "its score is another");
-    says(&m.rows[1], &m.items[1], "its score is another");
-    assert_false(m.rows[0].is_score || m.rows[1].is_score);
-}
-
-TEST(rows_of_others_have_none)
-{
-    struct made m = {0};
-    add(&m, "i8", "I", 30);
-    add(&m, "j8", "J", 40);
-    add(&m, "k8", "K", 50);
-    m.rows[0].submitter = STR_LIT("Bolt"); /* of its score, and of nobody else's */
-    m.rows[1].benchmark = STR_LIT("bert");
-    m.rows[2].machine = STR_LIT("L");
-    m.rows[2].published = 60;
-    match(&m, 3);
-    for (size_t idx = 0; idx < 3; idx++) {
-        says(&m.rows[idx], NULL, "no folder has this score");
-    }
-}
-
-/* A later row of that score takes its folder before an earlier one guesses by name. */
-TEST(scores_go_before_names)
-{
-    struct made m = {0};
-    add(&m, "n1", "N", 30);
-    add(&m, "n2", "N", 40);
-    m.rows[0].published = 33;
-    m.rows[1].published = 30;
-    match(&m, 2);
-    says(&m.rows[1], &m.items[0], "and score");
-    says(&m.rows[0], &m.items[1], "its score is another");
 }
