@@ -10,15 +10,12 @@
 
 struct args {
     const char *engine;
-    const char *host;
     const char *output;
     bool want_json;
 };
 
 static const struct opt OPTS[] = {
     OPT(struct args, engine, "engine", "load: docker or podman; default docker", .value = "ENGINE"),
-    OPT(struct args, host, "host", "load: address of docker's daemon, as in DOCKER_HOST",
-        .value = "URL"),
     OPT(struct args, output, "output",
         "export: NAME.tar for docker load, or a new folder for an OCI layout", .letter = 'o',
         .value = "PATH"),
@@ -79,9 +76,7 @@ static int load(struct image_job *job, struct err *err)
     struct image_info info;
     if (choose_engine(job->args, &engine, err) < 0 ||
         image_open(job->arena, job->store, job->name, &info, err) < 0 ||
-        image_load(job->arena, job->store, &info,
-                   &(struct image_load_opts){.engine = engine, .engine_host = job->args->host},
-                   &loaded, err) < 0) {
+        image_load(job->arena, job->store, &info, engine, &loaded, err) < 0) {
         return -1;
     }
     jw_z(job->out, "name", job->name);

@@ -134,8 +134,7 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
 #define HEADER_BYTES_MAX                                                                           \
     (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
 
-/* A file with logins must exist, and must not be readable by others. */
-static int check_secret(const char *path, struct err *err)
+int http_check_secret(const char *path, struct err *err)
 {
     struct stat info;
     CLEANUP(fd) int fd = -1;
@@ -146,7 +145,7 @@ static int check_secret(const char *path, struct err *err)
         return -1;
     }
     if (info.st_mode & (S_IRWXG | S_IRWXO)) {
-        return err_set(err, ERR_AUTH, "%s holds secrets and has mode %04o: expected 0600", path,
+        return err_set(err, ERR_AUTH, "%s holds secrets and has mode %04o: chmod 600 it", path,
                        (unsigned)info.st_mode & 07777);
     }
     return 0;
@@ -167,8 +166,8 @@ static int make_multi(struct http *http, struct err *err)
 int http_new(const struct http_settings *settings, struct http **ret_http, struct err *err)
 {
     CLEANUP(http) struct http *http = NULL;
-    if (check_secret(settings->netrc_path, err) < 0 ||
-        check_secret(settings->cookie_path, err) < 0) {
+    if (http_check_secret(settings->netrc_path, err) < 0 ||
+        http_check_secret(settings->cookie_path, err) < 0) {
         return -1;
     }
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
