@@ -76,7 +76,8 @@ static int load(struct image_job *job, struct err *err)
     struct image_info info;
     if (choose_engine(job->args, &engine, err) < 0 ||
         image_open(job->arena, job->store, job->name, &info, err) < 0 ||
-        image_load(job->arena, job->store, &info, engine, &loaded, err) < 0) {
+        image_load(job->arena, job->store, &info, &(struct image_load_opts){engine}, &loaded, err) <
+            0) {
         return -1;
     }
     jw_z(job->out, "name", job->name);

@@ -244,8 +244,8 @@ static int load_here(struct provide *provide, struct err *err)
     struct fleet_node *node = &provide->fleet->nodes[0];
     enum image_engine engine = provide->kind == RUNTIME_PODMAN ? IMAGE_PODMAN : IMAGE_DOCKER;
     struct image_loaded loaded;
-    if (image_load(provide->arena, provide->store, &provide->info, engine, &loaded, &node->err) <
-        0) {
+    if (image_load(provide->arena, provide->store, &provide->info,
+                   &(struct image_load_opts){.engine = engine}, &loaded, &node->err) < 0) {
         return node->err.code == ERR_INTERRUPTED
                    ? err_set(err, ERR_INTERRUPTED, "stopped by a signal")
                    : 0;

@@ -286,10 +286,12 @@ static int load_it(struct load *load, struct image_loaded *out, struct err *err)
 }
 
 int image_load(struct arena *arena, const struct store *store, const struct image_info *info,
-               enum image_engine engine, struct image_loaded *ret_loaded, struct err *err)
+               const struct image_load_opts *opts, struct image_loaded *ret_loaded, struct err *err)
 {
-    struct load load = {
-        .arena = arena, .store = store, .info = info, .program = IMAGE_ENGINE_PROGRAMS[engine]};
+    struct load load = {.arena = arena,
+                        .store = store,
+                        .info = info,
+                        .program = IMAGE_ENGINE_PROGRAMS[opts->engine]};
     struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};
     strbuf_init(&load.output, OUTPUT_MAX);
     int result = load_it(&load, &loaded, err);

@@ -138,8 +138,11 @@ struct image_loaded {
     bool was_there;
 };
 
+struct image_load_opts {
+    enum image_engine engine;
+};
 /* Gives docker's archive to ENGINE load, then asks the engine for the image by its digest; the name that it reported is never
    trusted. ERR_CONTAINER: the engine is missing, does not answer, or refuses; ERR_INTEGRITY: it has another image than was sent. */
 MUST_CHECK int image_load(struct arena *arena, const struct store *store,
-                          const struct image_info *info, enum image_engine engine,
+                          const struct image_info *info, const struct image_load_opts *opts,
                           struct image_loaded *ret_loaded, struct err *err);
