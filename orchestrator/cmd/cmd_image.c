@@ -57,25 +57,16 @@ static int list(struct image_job *job, struct err *err)
 
 /* ---- load, export, rm ---- */
 
-static int choose_engine(const struct args *args, enum image_engine *ret_engine, struct err *err)
-{
-    for (int engine = IMAGE_DOCKER; engine <= IMAGE_PODMAN; engine++) {
-        const char *program = IMAGE_ENGINE_PROGRAMS[engine];
-        if (strcmp(args->engine ? args->engine : "docker", program) == 0) {
-            *ret_engine = (enum image_engine)engine;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_USAGE, "--engine %.60s: expected docker or podman", args->engine);
-}
-
 static int load(struct image_job *job, struct err *err)
 {
-    enum image_engine engine = IMAGE_DOCKER;
+    const char *name = job->args->engine ? job->args->engine : "docker";
+    enum image_engine engine = strcmp(name, "podman") == 0 ? IMAGE_PODMAN : IMAGE_DOCKER;
     struct image_loaded loaded;
     struct image_info info;
-    if (choose_engine(job->args, &engine, err) < 0 ||
-        image_open(job->arena, job->store, job->name, &info, err) < 0 ||
+    if (strcmp(name, IMAGE_ENGINE_PROGRAMS[engine]) != 0) {
+        return err_set(err, ERR_USAGE, "--engine %.60s: expected docker or podman", name);
+    }
+    if (image_open(job->arena, job->store, job->name, &info, err) < 0 ||
         image_load(job->arena, job->store, &info, &(struct image_load_opts){engine}, &loaded, err) <
             0) {
         return -1;

@@ -214,13 +214,8 @@ void fetch_mark(struct fetch *fetch, size_t block_idx, char state)
 static int check_spec(const struct fetch_spec *spec, struct err *err)
 {
     const struct fetch_pieces *pieces = spec->pieces;
-    if (spec->n_urls == 0 || spec->n_urls > FETCH_MIRRORS_MAX) {
-        return err_set(err, ERR_USAGE, "%s: %zu URLs, expected 1 to %d", spec->name, spec->n_urls,
-                       FETCH_MIRRORS_MAX);
-    }
-    if (spec->n_connections > FETCH_CONNECTIONS_MAX) {
-        return err_set(err, ERR_USAGE, "%s: too many connections", spec->name);
-    }
+    ASSERT(spec->n_urls > 0 && spec->n_urls <= FETCH_MIRRORS_MAX);
+    ASSERT(spec->n_connections <= FETCH_CONNECTIONS_MAX);
     if (pieces && (pieces->piece_bytes == 0 || pieces->piece_bytes > INT64_MAX || pieces->n == 0 ||
                    pieces->n > FETCH_PIECES_MAX)) {
         return err_set(err, ERR_USAGE, "%s: %zu pieces of %" PRIu64 " bytes", spec->name, pieces->n,

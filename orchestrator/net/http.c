@@ -452,12 +452,11 @@ static int start_file(struct http_transfer *transfer, const char *path,
     struct stat info;
     transfer->is_file = true;
     transfer->head.retry_after_ns = transfer->head.total_bytes = -1;
-    if (access(path, R_OK) < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        transfer->head.status = 404;
-    } else if (access(path, R_OK) < 0 && (errno == EACCES || errno == EPERM)) {
-        transfer->head.status = 403;
-    } else if (stat(path, &info) < 0) {
-        return err_set(err, ERR_IO, "open %s: %s", path, err_errno_text(errno));
+    if (stat(path, &info) < 0 || access(path, R_OK) < 0) {
+        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != EPERM) {
+            return err_errno(err, "open", path);
+        }
+        transfer->head.status = errno == ENOENT || errno == ENOTDIR ? 404 : 403;
     } else if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_IO, "open %s: expected a regular file", path);
     } else {
