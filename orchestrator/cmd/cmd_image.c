@@ -10,15 +10,12 @@
 
 struct args {
     const char *engine;
-    const char *host;
     const char *output;
     bool want_json;
 };
 
 static const struct opt OPTS[] = {
     OPT(struct args, engine, "engine", "load: docker or podman; default docker", .value = "ENGINE"),
-    OPT(struct args, host, "host", "load: address of docker's daemon, as in DOCKER_HOST",
-        .value = "URL"),
     OPT(struct args, output, "output",
         "export: NAME.tar for docker load, or a new folder for an OCI layout", .letter = 'o',
         .value = "PATH"),
@@ -60,28 +57,18 @@ static int list(struct image_job *job, struct err *err)
 
 /* ---- load, export, rm ---- */
 
-static int choose_engine(const struct args *args, enum image_engine *ret_engine, struct err *err)
-{
-    for (int engine = IMAGE_DOCKER; engine <= IMAGE_PODMAN; engine++) {
-        const char *program = IMAGE_ENGINE_PROGRAMS[engine];
-        if (strcmp(args->engine ? args->engine : "docker", program) == 0) {
-            *ret_engine = (enum image_engine)engine;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_USAGE, "--engine %.60s: expected docker or podman", args->engine);
-}
-
 static int load(struct image_job *job, struct err *err)
 {
-    enum image_engine engine = IMAGE_DOCKER;
+    const char *name = job->args->engine ? job->args->engine : "docker";
+    enum image_engine engine = strcmp(name, "podman") == 0 ? IMAGE_PODMAN : IMAGE_DOCKER;
     struct image_loaded loaded;
     struct image_info info;
-    if (choose_engine(job->args, &engine, err) < 0 ||
-        image_open(job->arena, job->store, job->name, &info, err) < 0 ||
-        image_load(job->arena, job->store, &info,
-                   &(struct image_load_opts){.engine = engine, .engine_host = job->args->host},
-                   &loaded, err) < 0) {
+    if (strcmp(name, IMAGE_ENGINE_PROGRAMS[engine]) != 0) {
+        return err_set(err, ERR_USAGE, "--engine %.60s: expected docker or podman", name);
+    }
+    if (image_open(job->arena, job->store, job->name, &info, err) < 0 ||
+        image_load(job->arena, job->store, &info, &(struct image_load_opts){engine}, &loaded, err) <
+            0) {
         return -1;
     }
     jw_z(job->out, "name", job->name);

@@ -196,55 +196,25 @@ static int refuse_helper(const struct json *at, struct str host, struct err *err
 static int check_helpers(const struct json *root, struct str host, bool has_login, struct err *err)
 {
     struct json helpers, item;
-    if (json_find(root, "credHelpers", &helpers) && json_is_object(&helpers)) {
-        for (bool more = json_first(&helpers, &item); more; more = json_next(&item)) {
-            if (str_eq(plain_key(str_of(item.key)), host)) {
-                return refuse_helper(&item, host, err);
-            }
+    bool more = json_find(root, "credHelpers", &helpers) && json_is_object(&helpers) &&
+                json_first(&helpers, &item);
+    for (; more; more = json_next(&item)) {
+        if (str_eq(plain_key(str_of(item.key)), host)) {
+            return refuse_helper(&item, host, err);
         }
     }
-    if (!has_login && json_find(root, "credsStore", &item) && json_is_str(&item)) {
-        return refuse_helper(&item, host, err);
-    }
-    return 0;
-}
-
-static int find_login(const struct json *root, struct arena *arena, struct str host,
-                      struct str path, struct oci_login *ret_login, struct err *err)
-{
-    const char *name = arena_printf(arena, "%.*s/%.*s", STR_ARG(host), STR_ARG(path));
-    struct json auths, item;
-    struct str best = STR_EMPTY;
-    size_t n = 0;
-    if (!json_find(root, "auths", &auths) || json_is_null(&auths)) {
-        return check_helpers(root, host, false, err);
-    }
-    if (!json_is_object(&auths)) {
-        return json_fail(&auths, err, "expected an object");
-    }
-    for (bool more = json_first(&auths, &item); more; more = json_next(&item)) {
-        struct str key = plain_key(str_of(item.key));
-        if (++n > OCI_AUTHS_MAX) {
-            return json_fail(&auths, err, "expected at most %d logins", OCI_AUTHS_MAX);
-        }
-        if (covers(key, name) && key.len >= host.len && key.len > best.len) {
-            struct oci_login login = {0};
-            if (read_login(&item, arena, &login, err) < 0) {
-                return -1;
-            }
-            if (login.user.ptr) {
-                best = key;
-                *ret_login = login;
-            }
-        }
-    }
-    return check_helpers(root, host, best.ptr != NULL, err);
+    return !has_login && json_find(root, "credsStore", &item) && json_is_str(&item)
+               ? refuse_helper(&item, host, err)
+               : 0;
 }
 
 int oci_login_find(struct arena *arena, struct str text, const char *name,
                    const struct oci_ref *ref, struct oci_login *ret_login, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *whole = oci_ref_name(arena, ref);
+    struct json auths, item;
+    size_t best = 0, n = 0;
     *ret_login = (struct oci_login){0};
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
@@ -253,5 +223,26 @@ int oci_login_find(struct arena *arena, struct str text, const char *name,
     if (!json_is_object(&root)) {
         return json_fail(&root, err, "expected an object");
     }
-    return find_login(&root, arena, ref->host, ref->path, ret_login, err);
+    bool more = json_find(&root, "auths", &auths) && !json_is_null(&auths);
+    if (more && !json_is_object(&auths)) {
+        return json_fail(&auths, err, "expected an object");
+    }
+    for (more = more && json_first(&auths, &item); more; more = json_next(&item)) {
+        struct str key = plain_key(str_of(item.key));
+        struct oci_login login = {0};
+        if (++n > OCI_AUTHS_MAX) {
+            return json_fail(&auths, err, "expected at most %d logins", OCI_AUTHS_MAX);
+        }
+        if (!covers(key, whole) || key.len < ref->host.len || key.len <= best) {
+            continue;
+        }
+        if (read_login(&item, arena, &login, err) < 0) {
+            return -1;
+        }
+        if (login.user.ptr) {
+            best = key.len;
+            *ret_login = login;
+        }
+    }
+    return check_helpers(&root, ref->host, best > 0, err);
 }

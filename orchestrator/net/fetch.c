@@ -214,13 +214,8 @@ void fetch_mark(struct fetch *fetch, size_t block_idx, char state)
 static int check_spec(const struct fetch_spec *spec, struct err *err)
 {
     const struct fetch_pieces *pieces = spec->pieces;
-    if (spec->n_urls == 0 || spec->n_urls > FETCH_MIRRORS_MAX) {
-        return err_set(err, ERR_USAGE, "%s: %zu URLs, expected 1 to %d", spec->name, spec->n_urls,
-                       FETCH_MIRRORS_MAX);
-    }
-    if (spec->n_connections > FETCH_CONNECTIONS_MAX) {
-        return err_set(err, ERR_USAGE, "%s: too many connections", spec->name);
-    }
+    ASSERT(spec->n_urls > 0 && spec->n_urls <= FETCH_MIRRORS_MAX);
+    ASSERT(spec->n_connections <= FETCH_CONNECTIONS_MAX);
     if (pieces && (pieces->piece_bytes == 0 || pieces->piece_bytes > INT64_MAX || pieces->n == 0 ||
                    pieces->n > FETCH_PIECES_MAX)) {
         return err_set(err, ERR_USAGE, "%s: %zu pieces of %" PRIu64 " bytes", spec->name, pieces->n,
@@ -432,40 +427,33 @@ static struct mirror *pick_mirror(struct fetch *fetch, size_t n_bad)
     return NULL;
 }
 
+/* What a user can fix comes first; then an outage, which one dead mirror does not make final. */
+static int weight_of(enum err_code code)
+{
+    return code == ERR_NONE ? 0 : code == ERR_FETCH ? 1 : code == ERR_AUTH ? 3 : 2;
+}
+
 static int no_mirror(const struct fetch *fetch, struct err *err)
 {
-    const struct err *told = NULL;
+    const struct err *told = &fetch->mirrors[0].err;
     bool is_gone = true;
-    size_t n_other = 0;
+    size_t n = 0;
     for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
-        const struct mirror *mirror = &fetch->mirrors[idx];
-        bool is_first = !told;
-        if (mirror->err.code == ERR_NONE) {
-            continue;
-        }
-        is_gone &= mirror->err.code == ERR_FETCH;
-        n_other += !is_first;
-        /* Errors that a user can fix come first. */
-        if (is_first || (mirror->err.code == ERR_AUTH && told->code != ERR_AUTH)) {
-            told = &mirror->err;
-        }
+        const struct err *own = &fetch->mirrors[idx].err;
+        told = weight_of(own->code) > weight_of(told->code) ? own : told;
+        is_gone &= weight_of(own->code) < 2;
+        n += own->code != ERR_NONE;
     }
-    if (!told) {
+    if (n == 0) {
         return err_set(err, ERR_FETCH, "%s: no mirror is left", fetch->spec->name);
-    }
-    /* One dead mirror does not make an outage of the others final. */
-    for (size_t idx = 0; !is_gone && told->code == ERR_FETCH && idx < fetch->n_mirrors; idx++) {
-        if (fetch->mirrors[idx].err.code != ERR_NONE && fetch->mirrors[idx].err.code != ERR_FETCH) {
-            told = &fetch->mirrors[idx].err;
-        }
     }
     *err = *told;
     if (err->code == ERR_TIMEOUT) {
         err->code = ERR_NET; /* the deadline was a connection's, not the caller's */
     }
-    return n_other ? err_wrap(err, "%s: none of %zu mirrors %s it", fetch->spec->name, n_other + 1,
-                              is_gone ? "has" : "gives")
-                   : err_wrap(err, "%s", fetch->spec->name);
+    return n > 1 ? err_wrap(err, "%s: none of %zu mirrors %s it", fetch->spec->name, n,
+                            is_gone ? "has" : "gives")
+                 : err_wrap(err, "%s", fetch->spec->name);
 }
 
 /* --- spans -------------------------------------------------------------------------------------------- */

@@ -134,8 +134,7 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
 #define HEADER_BYTES_MAX                                                                           \
     (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
 
-/* A file with logins must exist, and must not be readable by others. */
-static int check_secret(const char *path, struct err *err)
+int http_check_secret(const char *path, struct err *err)
 {
     struct stat info;
     CLEANUP(fd) int fd = -1;
@@ -146,7 +145,7 @@ static int check_secret(const char *path, struct err *err)
         return -1;
     }
     if (info.st_mode & (S_IRWXG | S_IRWXO)) {
-        return err_set(err, ERR_AUTH, "%s holds secrets and has mode %04o: expected 0600", path,
+        return err_set(err, ERR_AUTH, "%s holds secrets and has mode %04o: chmod 600 it", path,
                        (unsigned)info.st_mode & 07777);
     }
     return 0;
@@ -167,8 +166,8 @@ static int make_multi(struct http *http, struct err *err)
 int http_new(const struct http_settings *settings, struct http **ret_http, struct err *err)
 {
     CLEANUP(http) struct http *http = NULL;
-    if (check_secret(settings->netrc_path, err) < 0 ||
-        check_secret(settings->cookie_path, err) < 0) {
+    if (http_check_secret(settings->netrc_path, err) < 0 ||
+        http_check_secret(settings->cookie_path, err) < 0) {
         return -1;
     }
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -453,12 +452,11 @@ static int start_file(struct http_transfer *transfer, const char *path,
     struct stat info;
     transfer->is_file = true;
     transfer->head.retry_after_ns = transfer->head.total_bytes = -1;
-    if (access(path, R_OK) < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        transfer->head.status = 404;
-    } else if (access(path, R_OK) < 0 && (errno == EACCES || errno == EPERM)) {
-        transfer->head.status = 403;
-    } else if (stat(path, &info) < 0) {
-        return err_set(err, ERR_IO, "open %s: %s", path, err_errno_text(errno));
+    if (stat(path, &info) < 0 || access(path, R_OK) < 0) {
+        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != EPERM) {
+            return err_errno(err, "open", path);
+        }
+        transfer->head.status = errno == ENOENT || errno == ENOTDIR ? 404 : 403;
     } else if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_IO, "open %s: expected a regular file", path);
     } else {

@@ -27,6 +27,8 @@ struct http_settings {
 
 MUST_CHECK int http_new(const struct http_settings *settings, struct http **ret_http,
                         struct err *err);
+/* A file with logins must exist (NULL is fine), and ERR_AUTH if others may read it. */
+MUST_CHECK int http_check_secret(const char *path, struct err *err);
 /* Waits at most so long for something to happen to any transfer, and has it happen. */
 MUST_CHECK int http_wait(struct http *http, int64_t max_wait_ns, struct err *err);
 /* After its transfers. */

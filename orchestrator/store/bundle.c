@@ -19,7 +19,6 @@
 #include "store/image_store.h"
 #include "store/lock_file.h"
 #include "store/source_store.h"
-#include "store/store_gc.h"
 #include "store/unpack_tree.h"
 
 #define ABOUT         "bundle.json"
@@ -187,32 +186,29 @@ static int add_source(struct maker *m, const char *name, struct err *err)
 static int add_ref(struct maker *m, const struct bundle_part *part, struct err *err)
 {
     const struct store *store = m->opts->store;
-    uint8_t(*sha256)[SHA256_BYTES];
-    struct str text;
+    struct store_ref ref = {.kind = part->kind, .name = part->name};
     char *name;
-    size_t n;
-    if (store_ref_get(store, part->kind, part->name, &text, err) < 0 ||
-        store_ref_blobs(m->arena, text, part->said, &sha256, &n, err) < 0 ||
+    if (store_ref_read(m->arena, store, &ref, err) < 0 ||
         store_escape(m->arena, part->name, &name, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < n; idx++) {
-        if (!store_has(store, sha256[idx], NULL)) {
+    for (size_t idx = 0; idx < ref.n_blobs; idx++) {
+        if (!store_has(store, ref.blobs[idx], NULL)) {
             return err_set(err, ERR_FETCH, "the store has lost its blob sha256:%s",
-                           sha256_hex_of(sha256[idx]).text);
+                           sha256_hex_of(ref.blobs[idx]).text);
         }
     }
-    for (size_t idx = 0; idx < n; idx++) {
+    for (size_t idx = 0; idx < ref.n_blobs; idx++) {
         const char *blob =
-            arena_printf(m->arena, BLOBS_BELOW "%s", sha256_hex_of(sha256[idx]).text);
+            arena_printf(m->arena, BLOBS_BELOW "%s", sha256_hex_of(ref.blobs[idx]).text);
         const uint64_t before = m->info.file_bytes;
-        m->info.n_blobs += add_file(m, blob, store_blob_path(store, sha256[idx]));
+        m->info.n_blobs += add_file(m, blob, store_blob_path(store, ref.blobs[idx]));
         m->info.blob_bytes += m->info.file_bytes - before;
     }
     VEC_PUSH(&m->items, ((struct item){.name = arena_printf(m->arena, REFS_BELOW "%s/%s.json",
                                                             part->kind, name),
-                                       .text = text}));
-    m->info.is_synthetic |= str_find(text, STR_LIT("\"synthetic\": true")) >= 0;
+                                       .text = ref.text}));
+    m->info.is_synthetic |= str_find(ref.text, STR_LIT("\"synthetic\": true")) >= 0;
     return 0;
 }
 
@@ -553,13 +549,11 @@ static int check_ref(const struct importer *im, const struct store_ref *ref, str
 static int check_same(const struct importer *im, const struct store_ref *ref, struct str text,
                       struct err *err)
 {
-    struct store_ref ours = {.n_blobs = 0};
-    uint8_t(*blobs)[SHA256_BYTES];
+    struct store_ref ours = {.name = ref->name, .text = text};
     size_t n_of_ours = 0, n_of_theirs = 0;
-    if (store_ref_blobs(im->arena, text, ref->name, &blobs, &ours.n_blobs, err) < 0) {
+    if (store_ref_parse(im->arena, &ours, err) < 0) {
         return -1;
     }
-    ours.blobs = (const uint8_t(*)[SHA256_BYTES])blobs;
     for (size_t idx = 0; idx < ours.n_blobs; idx++) {
         n_of_ours += has_blob(ref, ours.blobs[idx]);
     }

@@ -17,7 +17,6 @@
 #define ASK_NS     (60 * NS_PER_S)
 #define OUTPUT_MAX (64u << 10)
 #define NAME_SHORT 12
-#define ARGS_MAX   16
 
 const char *const IMAGE_ENGINE_PROGRAMS[] = {[IMAGE_DOCKER] = "docker", [IMAGE_PODMAN] = "podman"};
 
@@ -191,18 +190,12 @@ struct load {
     const struct store *store;
     const struct image_info *info;
     const char *program;
-    const char *host; /* of docker's daemon, or NULL */
     struct strbuf output;
 };
 
-static int run_client(struct load *load, const char *const *args, int64_t deadline_ns,
+static int run_client(struct load *load, const char *const *argv, int64_t deadline_ns,
                       struct child_result *ret_result, struct err *err)
 {
-    const char *argv[ARGS_MAX] = {load->program, "--host", load->host};
-    for (size_t n = load->host ? 3 : 1; *args; n++) {
-        argv[n] = *args++;
-        argv[n + 1] = NULL;
-    }
     size_t n_env;
     const struct child_call call = {.argv = argv,
                                     .env = proc_env_allowed(load->arena, &n_env),
@@ -221,11 +214,11 @@ static int run_client(struct load *load, const char *const *args, int64_t deadli
                : 0;
 }
 
-static int must(struct load *load, const char *const *args, int64_t deadline_ns, const char *what,
+static int must(struct load *load, const char *const *argv, int64_t deadline_ns, const char *what,
                 struct err *err)
 {
     struct child_result result;
-    if (run_client(load, args, deadline_ns, &result, err) < 0) {
+    if (run_client(load, argv, deadline_ns, &result, err) < 0) {
         return -1;
     }
     struct str line = quote_last_line(result.error);
@@ -242,10 +235,10 @@ static int ask_id(struct load *load, bool *ret_is_ours, struct str *ret_id, stru
     *ret_is_ours = false;
     *ret_id = STR_LIT("none");
     for (size_t idx = 0; !*ret_is_ours && idx < ARRAY_LEN(digests); idx++) {
-        const char *const args[] = {"image",   "inspect",        "--format",
-                                    "{{.Id}}", digests[idx].ptr, NULL};
+        const char *const argv[] = {load->program, "image",          "inspect", "--format",
+                                    "{{.Id}}",     digests[idx].ptr, NULL};
         struct child_result result;
-        if (run_client(load, args, ASK_NS, &result, err) < 0) {
+        if (run_client(load, argv, ASK_NS, &result, err) < 0) {
             return -1;
         }
         if (result.exit_status == 0) {
@@ -263,16 +256,16 @@ static int send_archive(struct load *load, struct err *err)
 {
     const char *tar = arena_printf(load->arena, "%s/load-%ld.tar", store_path(load->store, "tmp"),
                                    (long)getpid());
-    const char *const args[] = {"load", "--input", tar, NULL};
+    const char *const argv[] = {load->program, "load", "--input", tar, NULL};
     int result = image_export(load->arena, load->store, load->info, tar, err);
-    result = result < 0 ? -1 : must(load, args, 0, "does not load it", err);
+    result = result < 0 ? -1 : must(load, argv, 0, "does not load it", err);
     unlink(tar);
     return result;
 }
 
 static int load_it(struct load *load, struct image_loaded *out, struct err *err)
 {
-    const char *const version[] = {"version", NULL};
+    const char *const version[] = {load->program, "version", NULL};
     bool is_ours;
     if (must(load, version, ASK_NS, "does not answer", err) < 0 ||
         ask_id(load, &out->was_there, &out->id, err) < 0) {
@@ -298,8 +291,7 @@ int image_load(struct arena *arena, const struct store *store, const struct imag
     struct load load = {.arena = arena,
                         .store = store,
                         .info = info,
-                        .program = IMAGE_ENGINE_PROGRAMS[opts->engine],
-                        .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL};
+                        .program = IMAGE_ENGINE_PROGRAMS[opts->engine]};
     struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};
     strbuf_init(&load.output, OUTPUT_MAX);
     int result = load_it(&load, &loaded, err);

@@ -140,7 +140,6 @@ struct image_loaded {
 
 struct image_load_opts {
     enum image_engine engine;
-    const char *engine_host; /* of docker; NULL: as its own command finds it */
 };
 /* Gives docker's archive to ENGINE load, then asks the engine for the image by its digest; the name that it reported is never
    trusted. ERR_CONTAINER: the engine is missing, does not answer, or refuses; ERR_INTEGRITY: it has another image than was sent. */

@@ -24,27 +24,12 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/temp.h"
+#include "net/http.h"
 #include "store/image_impl.h"
 #include "store/skopeo.h"
 
 #define IMAGE_NAME "it"           /* in the folder's index.json, which nobody reads */
 #define SCRATCH    "oci-put-blob" /* how skopeo begins the name of a file that it writes */
-
-/* A file with logins that others can read is refused, before it is read. */
-static int read_auth(struct arena *arena, const char *path, struct str *ret_text, struct err *err)
-{
-    struct stat st;
-    if (stat(path, &st) < 0) {
-        return err_set(err, errno == ENOENT ? ERR_USAGE : err_code_of_errno(errno),
-                       "login file %s: %s", path, err_errno_text(errno));
-    }
-    if (st.st_mode & (S_IRWXG | S_IRWXO)) {
-        return err_set(err, ERR_AUTH,
-                       "login file %s: others may read or write it (mode %03o): chmod 600 it", path,
-                       (unsigned)(st.st_mode & 0777));
-    }
-    return fs_read(arena, path, OCI_AUTH_FILE_MAX, ret_text, err);
-}
 
 /* ---- one call ---- */
 
@@ -81,7 +66,11 @@ static int ask_open(struct registry_call *ask, struct err *err)
 {
     const char *path = ask->r->auth_path;
     struct str logins;
-    if (path && (read_auth(ask->arena, path, &logins, err) < 0 ||
+    if (http_check_secret(path, err) < 0) {
+        err->code = err->code == ERR_NOT_FOUND ? ERR_USAGE : err->code; /* the image is not gone */
+        return err_wrap(err, "login file");
+    }
+    if (path && (fs_read(ask->arena, path, OCI_AUTH_FILE_MAX, &logins, err) < 0 ||
                  oci_login_find(ask->arena, logins, path, ask->ref, &ask->login, err) < 0)) {
         return -1;
     }

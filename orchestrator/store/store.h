@@ -85,7 +85,19 @@ MUST_CHECK int store_ref_list(const struct store *store, const char *kind,
 MUST_CHECK int store_ref_kinds(const struct store *store, struct fs_names *ret_kinds,
                                struct err *err);
 
-/* The digests that a reference's text names: ret_sha256 is in the arena. */
-MUST_CHECK int store_ref_blobs(struct arena *arena, struct str text, const char *name,
-                               uint8_t (**ret_sha256)[SHA256_BYTES], size_t *ret_n,
-                               struct err *err);
+/* A reference with what it names; its text and blobs are in the arena. */
+struct store_ref {
+    const char *kind, *name;
+    struct str text;
+    const uint8_t (*blobs)[SHA256_BYTES];
+    size_t n_blobs;
+};
+/* blobs of its text. */
+MUST_CHECK int store_ref_parse(struct arena *arena, struct store_ref *ref, struct err *err);
+/* Text and blobs of that kind and name: ERR_NOT_FOUND. */
+MUST_CHECK int store_ref_read(struct arena *arena, const struct store *store, struct store_ref *ref,
+                              struct err *err);
+/* Each one, by kind and name; a result other than 0 ends it. One that cannot be read is an error. */
+typedef int (*store_ref_fn)(void *ctx, const struct store_ref *ref, struct err *err);
+MUST_CHECK int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx,
+                              struct err *err);

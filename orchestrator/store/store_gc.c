@@ -13,50 +13,6 @@
 #include "base/publish.h"
 #include "base/vec.h"
 
-/* ---- what is kept ---- */
-
-static int each_of_kind(const struct store *store, const char *kind, store_ref_fn fn, void *ctx,
-                        struct err *err)
-{
-    struct fs_names names;
-    if (store_ref_list(store, kind, &names, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < names.n; idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct store here = *store;
-        struct store_ref ref = {.kind = kind, .name = names.items[idx]};
-        uint8_t(*blobs)[SHA256_BYTES];
-        here.arena = &arena;
-        if (store_ref_get(&here, kind, ref.name, &ref.text, err) < 0 ||
-            store_ref_blobs(&arena, ref.text, ref.name, &blobs, &ref.n_blobs, err) < 0) {
-            return err_wrap(err, "reference %s", kind);
-        }
-        ref.blobs = (const uint8_t(*)[SHA256_BYTES])blobs;
-        if (fn(ctx, &ref, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct store here = *store;
-    struct fs_names kinds;
-    here.arena = &arena;
-    if (store_ref_kinds(&here, &kinds, err) < 0) {
-        return -1;
-    }
-    for (size_t kind = 0; kind < kinds.n; kind++) {
-        if (each_of_kind(&here, kinds.items[kind], fn, ctx, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 /* ---- what goes ---- */
 
 struct gc {

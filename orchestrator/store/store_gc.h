@@ -39,14 +39,3 @@ extern const char *const STORE_GC_KIND_NAMES[STORE_GC_KINDS];
 
 MUST_CHECK int store_gc(struct arena *arena, struct store *store, const struct store_gc_opts *opts,
                         struct store_gc_result *ret_result, struct err *err);
-
-/* Each reference with what it names, by kind and name; a result other than 0 ends it. One that cannot be read is an error. */
-struct store_ref {
-    const char *kind, *name;
-    struct str text;
-    const uint8_t (*blobs)[SHA256_BYTES];
-    size_t n_blobs;
-};
-typedef int (*store_ref_fn)(void *ctx, const struct store_ref *ref, struct err *err);
-MUST_CHECK int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx,
-                              struct err *err);

@@ -98,16 +98,14 @@ char *store_partial(const struct store *store, const char *key)
 
 /* ---- what a reference names ---- */
 
-int store_ref_blobs(struct arena *arena, struct str text, const char *name,
-                    uint8_t (**ret_sha256)[SHA256_BYTES], size_t *ret_n, struct err *err)
+int store_ref_parse(struct arena *arena, struct store_ref *ref, struct err *err)
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json list;
     struct str *items;
-    uint8_t(*sha256)[SHA256_BYTES];
     size_t n;
-    if (json_parse(text, name, &doc, err) < 0) {
+    if (json_parse(ref->text, ref->name, &doc, err) < 0) {
         return -1;
     }
     struct json root = json_root(&doc);
@@ -115,14 +113,14 @@ int store_ref_blobs(struct arena *arena, struct str text, const char *name,
         json_str_list(&list, &scratch, STORE_BLOBS_MAX, &items, &n, err) < 0) {
         return -1;
     }
-    sha256 = arena_alloc_array(arena, SHA256_BYTES, n ? n : 1, 1);
+    uint8_t(*sha256)[SHA256_BYTES] = arena_alloc_array(arena, SHA256_BYTES, n ? n : 1, 1);
     for (size_t idx = 0; idx < n; idx++) {
         if (oci_digest_parse(items[idx], sha256[idx], err) < 0) {
-            return err_wrap(err, "%s: blobs[%zu]", name, idx);
+            return err_wrap(err, "%s: blobs[%zu]", ref->name, idx);
         }
     }
-    *ret_sha256 = sha256;
-    *ret_n = n;
+    ref->blobs = (const uint8_t(*)[SHA256_BYTES])sha256;
+    ref->n_blobs = n;
     return 0;
 }
 
@@ -150,8 +148,7 @@ int store_ref_put(struct store *store, const char *kind, const char *name, struc
                   struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    uint8_t(*blobs)[SHA256_BYTES];
-    size_t n;
+    struct store_ref ref = {.kind = kind, .name = name, .text = text};
     const char *folder;
     char *path;
     ASSERT(store->lock_fd >= 0);
@@ -159,14 +156,13 @@ int store_ref_put(struct store *store, const char *kind, const char *name, struc
         return err_set(err, ERR_USAGE, "reference %s %s: longer than %u bytes", kind, name,
                        STORE_TEXT_MAX);
     }
-    if (ref_path(store, kind, name, &path, err) < 0 ||
-        store_ref_blobs(&arena, text, path, &blobs, &n, err) < 0) {
+    if (ref_path(store, kind, name, &path, err) < 0 || store_ref_parse(&arena, &ref, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < n; idx++) {
-        if (!store_has(store, blobs[idx], NULL)) {
+    for (size_t idx = 0; idx < ref.n_blobs; idx++) {
+        if (!store_has(store, ref.blobs[idx], NULL)) {
             return err_set(err, ERR_NOT_FOUND, "reference %s %s: sha256:%s is not in the store",
-                           kind, name, sha256_hex_of(blobs[idx]).text);
+                           kind, name, sha256_hex_of(ref.blobs[idx]).text);
         }
     }
     folder = fs_join(&arena, store->folder, arena_printf(&arena, "refs/%s", kind));
@@ -241,5 +237,52 @@ int store_ref_kinds(const struct store *store, struct fs_names *ret_kinds, struc
         }
     }
     *ret_kinds = names;
+    return 0;
+}
+
+int store_ref_read(struct arena *arena, const struct store *store, struct store_ref *ref,
+                   struct err *err)
+{
+    struct store here = *store;
+    here.arena = arena;
+    return store_ref_get(&here, ref->kind, ref->name, &ref->text, err) < 0
+               ? -1
+               : store_ref_parse(arena, ref, err);
+}
+
+static int each_of_kind(const struct store *store, const char *kind, store_ref_fn fn, void *ctx,
+                        struct err *err)
+{
+    struct fs_names names;
+    if (store_ref_list(store, kind, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct store_ref ref = {.kind = kind, .name = names.items[idx]};
+        if (store_ref_read(&arena, store, &ref, err) < 0) {
+            return err_wrap(err, "reference %s", kind);
+        }
+        if (fn(ctx, &ref, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct store here = *store;
+    struct fs_names kinds;
+    here.arena = &arena;
+    if (store_ref_kinds(&here, &kinds, err) < 0) {
+        return -1;
+    }
+    for (size_t kind = 0; kind < kinds.n; kind++) {
+        if (each_of_kind(&here, kinds.items[kind], fn, ctx, err) < 0) {
+            return -1;
+        }
+    }
     return 0;
 }

@@ -166,18 +166,15 @@ int store_verify_ref(struct arena *arena, struct store *store, const struct stor
     const struct tree_opts tree = {.folder = store_path(store, "blobs/sha256"),
                                    .pool = opts->pool,
                                    .n_threads = opts->n_threads};
-    uint8_t(*sha256)[SHA256_BYTES];
+    struct store_ref own = *ref;
     struct err absent = {0};
-    struct str text;
-    size_t n = 0;
     *ret_n_bad = 0;
-    if (store_ref_get(store, ref->kind, ref->name, &text, &absent) < 0) {
+    if (store_ref_read(arena, store, &own, &absent) < 0) {
         *err = absent.code == ERR_NOT_FOUND ? *err : absent;
         return absent.code == ERR_NOT_FOUND ? 0 : -1;
     }
-    if (store_ref_blobs(arena, text, ref->name, &sha256, &n, err) < 0) {
-        return -1;
-    }
+    const uint8_t(*sha256)[SHA256_BYTES] = own.blobs;
+    const size_t n = own.n_blobs;
     struct tree_file *files = arena_array(arena, struct tree_file, n + 1);
     uint8_t *is_right = arena_array(arena, uint8_t, n + 1);
     for (size_t idx = 0; idx < n; idx++) {

@@ -3,7 +3,7 @@
    they move to quarantine/, so that nobody reads them and the next fetch gets them again; gc drops it there after its grace. */
 #pragma once
 
-#include "store/store_gc.h"
+#include "store/store.h"
 #include "sys/tree.h"
 
 enum store_fault {

@@ -63,7 +63,7 @@ exits 2 "a path with a colon" "$REPERF" image export "$GZ" --output "$T/a:b.tar"
 
 # --- engines -----------------------------------------------------------------------------------------
 exits 7 "an engine that is not there" env PATH="$T/empty" "$REPERF" image load "$GZ" --engine podman
-exits 7 "a daemon that is not there" "$REPERF" image load "$GZ" --host "unix://$T/none.sock"
+exits 7 "a daemon that is not there" env DOCKER_HOST="unix://$T/none.sock" "$REPERF" image load "$GZ"
 exits 2 "an unknown engine" "$REPERF" image load "$GZ" --engine rocket
 mkdir -p "$T/d"
 dockerd=$(command -v /usr/sbin/dockerd dockerd | head -n 1)
@@ -75,8 +75,8 @@ if [ -n "$dockerd" ] && [ "$(id -u)" = 0 ]; then
     while kill -0 "$dpid" 2>/dev/null && ! docker -H "unix://$T/d/sock" version >/dev/null 2>&1; do sleep 0.2; done
 fi
 if [ -n "$dockerd" ] && [ -n "${dpid-}" ] && kill -0 "$dpid" 2>/dev/null; then
-    exits 7 "docker refuses layers that the config does not have" "$REPERF" image load "$(name "$liar")" --host "unix://$T/d/sock"
-    exits 0 "into docker" "$REPERF" image load "$GZ" --host "unix://$T/d/sock" --json
+    exits 7 "docker refuses layers that the config does not have" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$(name "$liar")"
+    exits 0 "into docker" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$GZ" --json
     is "$(value "$T/out" "d['engine'], d['id'], d['was_there']")" "('docker', 'sha256:$config', False)" "its id is the config's digest"
     name=$(value "$T/out" "d['engine_name']")
     valid
@@ -84,7 +84,7 @@ if [ -n "$dockerd" ] && [ -n "${dpid-}" ] && kill -0 "$dpid" 2>/dev/null; then
         "docker has all its layers under our name"
     exits 0 "again" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$GZ" --json
     is "$(value "$T/out" "d['was_there']")" "True" "it was there"
-    exits 0 "unpacked layers" "$REPERF" image load "$(name "$plain")" --host "unix://$T/d/sock"
+    exits 0 "unpacked layers" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$(name "$plain")"
     # An image saved by docker itself comes back, known by the lock's image id.
     docker -H "unix://$T/d/sock" save -o "$T/saved.tar" "sha256:$config"
     exits 0 "what docker save wrote" env REPERF_STORE="$T/saved" "$REPERF" fetch --locks "$LOCKS" "image:example.org/team/saved:1" --offline --layout "$T/saved.tar" --json
@@ -95,7 +95,7 @@ if [ -n "$dockerd" ] && [ -n "${dpid-}" ] && kill -0 "$dpid" 2>/dev/null; then
     chmod u+w "$layer"
     printf 'damaged!' | dd of="$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
     docker -H "unix://$T/d/sock" image rm -f "sha256:$config" >/dev/null
-    exits 5 "a store that is corrupt is not loaded" env REPERF_STORE="$T/damaged" "$REPERF" image load "$GZ" --host "unix://$T/d/sock"
+    exits 5 "a store that is corrupt is not loaded" env DOCKER_HOST="unix://$T/d/sock" REPERF_STORE="$T/damaged" "$REPERF" image load "$GZ"
     is "$(docker -H "unix://$T/d/sock" image ls -q --no-trunc | grep -c "$config")" 0 "and docker has nothing of it"
 else
     skip "into docker" "no dockerd can be started here: $(tail -n 1 "$T/d/log" 2>/dev/null | cut -c1-100)"

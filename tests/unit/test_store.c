@@ -158,33 +158,6 @@ TEST_IN_SCRATCH(test_one_md5_of_two_files)
     store_close(&store);
 }
 
-static void note_progress(void *ctx, uint64_t bytes_done, uint64_t bytes_total)
-{
-    uint64_t *seen = ctx;
-    assert_true(bytes_done > *seen && bytes_done <= bytes_total);
-    *seen = bytes_done;
-}
-
-TEST_IN_SCRATCH(test_hooks)
-{
-    struct store store = open_store(in_folder(state, "store"));
-    const char *path = in_folder(state, "big");
-    char *zeros = arena_alloc(&scratch_arena, 5u << 20, 1);
-    uint64_t seen = 0;
-    struct store_hooks hooks = {.on_progress = note_progress, .progress_ctx = &seen};
-    struct digest_value value;
-    struct fs_names left;
-    scratch_write(path, (struct str){zeros, 5u << 20});
-    PASSES(store_add_file(&store, path, &hooks, &value, ERR));
-    assert_int_equal(seen, 5u << 20);
-    scratch_stop();
-    FAILS(store_add_file(&store, path, NULL, &value, ERR), ERR_INTERRUPTED);
-    scratch_go_on();
-    PASSES(fs_list(&scratch_arena, store_path(&store, "tmp"), &left, ERR));
-    assert_int_equal(left.n, 0);
-    store_close(&store);
-}
-
 /* ---- names ---- */
 
 TEST(test_names_go_there_and_back)
