@@ -17,7 +17,7 @@
 /* In the words of a job's command: the path of reperf-node there. */
 #define NODE_SELF      "/@reperf-node@"
 #define NODE_RANK_NAME "REPERF_NODE_RANK" /* of a node among a job's, inside a container */
-#define NODE_RANK_HOLE "@"                /* where mpirun and srun start that: filled in there */
+#define NODE_RANK_HOLE "@"                /* where srun starts that: filled in there */
 #define NODE_FRAME_MAX (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
 
 enum node_op {

@@ -717,7 +717,7 @@ static int open_clone(struct new_maker *m, struct err *err)
         m->git_dir = folder;
         return git_must(&m->git, &call, NULL, ERR_NET, err);
     }
-    m->git_dir = git_dir_of(m->arena, from);
+    m->git_dir = git_dir_of(&m->git, from);
     return m->git_dir ? 0
                       : err_set(err, ERR_USAGE,
                                 "%s: expected a git repository, bare or not, or its URL", from);

@@ -19,7 +19,7 @@
 
 const char *const RUNTIME_KIND_NAMES[RUNTIME_KIND_COUNT + 1] = {"none", "docker", "podman",
                                                                 "apptainer", "enroot"};
-const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "mpirun", "slurm"};
+const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "slurm"};
 static const char *const REMOTE_NAMES[] = {"ssh", "local"};
 
 const char *runtime_kind_label(enum runtime_kind kind)

@@ -96,7 +96,7 @@ like "$(cat "$T/checklist")" '^1. nodes: 4 of the 4 of elsewhere, 0 GPUs each$' 
 is "$(grep -c 'NVIDIA' "$T/checklist")" 0 "without GPUs no toolkit for them"
 is "$(sed -n 's/.*[$] //p' "$T/checklist")" "reperf nodes doctor mine.json --report node-health --profile smoke --case $CASE
 reperf keygen reperf.key
-reperf run node-health --nodes mine.json --profile smoke --case '$CASE/*' --each-node --offline --repeats 1 --key reperf.key" "its commands have what was asked of plan"
+reperf run node-health --profile smoke --nodes mine.json --each-node --case '$CASE/*' --repeats 1 --offline --key reperf.key" "its commands have what was asked of plan"
 sed -n 's/.*[$] //p' "$T/checklist" >commands.sh
 PATH="$T/bin:$PATH" sh "$T/site/commands.sh" >"$T/out" 2>"$T/err"
 ok $(($? > 1)) "and work as printed"

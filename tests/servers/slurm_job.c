@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     }
     char *verb = argv[1];
     use_built_node();
-    char slurm[] = "2"; /* LAUNCHER_SLURM */
+    char slurm[] = "1"; /* LAUNCHER_SLURM */
     argv[1] = slurm;
     struct made made = launch_fixture(&arena, argc, argv);
     loop_init(&ask.loop, clock_system());

@@ -37,6 +37,7 @@ struct fake {
     int64_t told_ns, killed_ns; /* when TERM came, and KILL */
     bool is_asked, is_answered;
     int n_asked;
+    const char *holder; /* another run's, as the node says it; NULL: the lease is ours */
     struct loop *loop;
 };
 
@@ -139,9 +140,8 @@ static void on_answer(void *ctx)
     ((struct fake *)ctx)->is_answered = true;
 }
 
-/* An answer takes time, in which others are asked. An empty one: the lease is ours. */
-static enum step fake_ask(struct remote *remote, const struct remote_ask *ask UNUSED,
-                          struct err *err)
+/* An answer takes time, in which others are asked. */
+static enum step fake_ask(struct remote *remote, const struct remote_ask *ask, struct err *err)
 {
     struct fake *fake = (struct fake *)remote;
     uint64_t timer = 0;
@@ -155,6 +155,9 @@ static enum step fake_ask(struct remote *remote, const struct remote_ask *ask UN
     }
     fake->n_asked += fake->is_answered;
     fake->is_asked = !fake->is_answered;
+    if (fake->is_answered && fake->holder) {
+        strbuf_add_z(ask->output, fake->holder);
+    }
     return fake->is_answered ? STEP_DONE : STEP_AGAIN;
 }
 
