@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a printed command: every word lies in its text, every run within its script, and options are read without harm. */
-#include "base/base.h"
 #include "report/launch_options.h"
 #include "report/shell_script.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check_words(struct str text)
 {
@@ -14,15 +12,9 @@ static void check_words(struct str text)
     shell_split(&arena, text, &words);
     for (size_t idx = 0; idx < words.n; idx++) {
         const struct shell_word *word = &words.items[idx];
-        struct shell_cursor cursor = {0};
-        struct str name;
-        bool has_default;
         ASSERT(word->raw.ptr >= from && word->raw.ptr < text.ptr + text.len);
         ASSERT(word->text.len <= word->raw.len);
         ASSERT(word->raw.ptr >= text.ptr && word->raw.ptr + word->raw.len <= text.ptr + text.len);
-        while (shell_next_use(word->raw, &cursor, &name, &has_default)) {
-            ASSERT(is_identifier(name) && cursor.at <= word->raw.len);
-        }
         from = word->raw.ptr + 1;
     }
 }
@@ -37,15 +29,12 @@ static void check_run(struct arena *arena, const struct shell_run *run)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(arena, text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct shell_script script;
-    struct str text = {(const char *)data, size};
     check_words(text);
-    shell_script_read(&arena, text, &script);
+    shell_script_read(arena, text, &script);
     for (size_t idx = 0; idx < script.n; idx++) {
-        check_run(&arena, &script.runs[idx]);
+        check_run(arena, &script.runs[idx]);
     }
-    return 0;
 }
