@@ -37,11 +37,6 @@ enum artifact_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORES
 /* A file each, dataset_ops.c and so on; NULL: not supported for this kind. */
 extern const artifact_fn DATASET_OPS[VERBS_N], IMAGE_OPS[VERBS_N], SOURCE_OPS[VERBS_N];
 
-/* Repository and pin (report/source.h) that a name stands for; ERR_MANIFEST where a branch or tag is not locked. Of job: arena and
-   locks. */
-MUST_CHECK int source_op_find(struct artifact_job *job, const struct artifact *artifact,
-                              const char **ret_url, const char **ret_pin, struct err *err);
-
 /* `PATH --as NAME`: that the one operand is there, and NAME a dataset's. */
 MUST_CHECK int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx, const char *verb,
                                  const char *as, const struct opt_list *operands, struct err *err);

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes provision`: puts what a run needs on the nodes in advance: images, the bundled workload's program, packed data, sources. */
+/* `nodes provision`: puts what takes long on the nodes in advance: images and packed data. */
 #include "base/base.h"
 
-#include "base/fs.h"
-#include "base/temp.h"
-#include "cmd/artifact_ops.h"
 #include "cmd/nodes.h"
 #include "codec/json_document.h"
 #include "fleet/node_image.h"
-#include "report/source.h"
-#include "run/planner.h"
 #include "run/run_data.h"
 #include "store/image_store.h"
-#include "store/source_store.h"
 
 struct args {
-    struct opt_list sources;
     const char *data;
-    bool wants_program;
     struct opt_list images;
     const char *runtime;
     const char *locks;
@@ -26,11 +18,6 @@ struct args {
 
 static const struct opt OPTS[] = {
     OPT(struct args, data, "data", "packed data, as run --data takes it", .value = "NAME"),
-    OPT(struct args, wants_program, "program",
-        "the bundled workload's program, which runtime none runs"),
-    OPT(struct args, sources, "source",
-        "files of source:URL@COMMIT from the store; may be given more than once",
-        .value = "SOURCE"),
     OPT(struct args, images, "image",
         "an image by its id or reference; may be given more than once", .value = "IMAGE"),
     OPT(struct args, runtime, "runtime", "docker or podman; default: the inventory's",
@@ -56,11 +43,6 @@ struct provision {
     /* The image that was brought last. */
     const char *image;
     const struct node_image_node *results;
-    /* The files. */
-    const char *folder; /* of our own: checked-out sources, until they are sent */
-    struct stage_item items[STAGE_ITEMS_MAX];
-    const char *names[STAGE_ITEMS_MAX]; /* as they were asked for */
-    size_t n_items;
 };
 
 static void note_failure(struct provision *p, const char *what)
@@ -142,122 +124,35 @@ static int bring_image(struct provision *p, const char *name, struct err *err)
     return 0;
 }
 
-/* ---- files ---- */
+/* ---- data ---- */
 
-static void add_item(struct provision *p, const char *name, const struct stage_item *item)
-{
-    p->names[p->n_items] = name;
-    p->items[p->n_items++] = *item;
-}
-
-/* What the store has, without the network; every file is checked against its commit while it is written. */
-static int add_source(struct provision *p, const char *text, struct err *err)
-{
-    struct net_opts offline = {.clock = p->ctx->clock, .is_offline = true};
-    struct artifact_job job = {.ctx = p->ctx, .locks = p->args->locks, .arena = p->arena};
-    struct sources sources;
-    struct source_tree tree;
-    struct artifact artifact;
-    const char *url, *pin;
-    bool has_prefix = str_starts(str_of(text), STR_LIT("source:"));
-    const char *name = has_prefix ? text : arena_printf(p->arena, "source:%s", text);
-    const char *folder;
-    if (artifact_resolve(p->arena, p->ctx->root, name, &artifact, err) < 0 ||
-        source_op_find(&job, &artifact, &url, &pin, err) < 0 ||
-        sources_init(&sources, p->arena, p->store, &offline, err) < 0) {
-        return -1;
-    }
-    if (source_verify(&sources, url, pin, false, &tree, err) < 0) {
-        err->code = err->code == ERR_NOT_FOUND ? ERR_FETCH : err->code;
-        return err_wrap(err, "reperf data fetch %s brings it", name);
-    }
-    const char *place = source_folder_name(p->arena, str_of(pin));
-    folder = fs_join(p->arena, p->folder, place);
-    if (source_checkout(&sources, &tree, folder, err) < 0) {
-        return -1;
-    }
-    add_item(p, text,
-             &(struct stage_item){.kind = STAGE_FOLDER,
-                                  .source = folder,
-                                  .target = arena_printf(p->arena, "source/%s", place)});
-    return 0;
-}
-
-static int add_items(struct provision *p, struct err *err)
-{
-    const struct args *args = p->args;
-    const struct cmd_ctx *ctx = p->ctx;
-    struct stage_item item;
-    struct plan_data data;
-    if (args->wants_program) {
-        if (stage_program_item(p->arena, planner_train_path(p->arena, ctx->self), &item, err) < 0) {
-            return -1;
-        }
-        add_item(p, "reperf-train", &item);
-    }
-    if (args->data) {
-        if (run_data_find(p->arena, ctx->root, ctx->store, args->data, &data, err) < 0 ||
-            stage_packed_item(p->arena, data.folder.ptr, &item, err) < 0) {
-            return -1;
-        }
-        add_item(p, args->data, &item);
-    }
-    for (size_t idx = 0; idx < args->sources.n; idx++) {
-        if (p->n_items >= STAGE_ITEMS_MAX) {
-            return err_set(err, ERR_USAGE, "more than %d things to bring", STAGE_ITEMS_MAX);
-        }
-        if (add_source(p, args->sources.items[idx], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int send_files(struct provision *p, struct err *err)
+static int bring_data(struct provision *p, struct err *err)
 {
     struct fleet *fleet = &p->nodes->fleet;
+    const char *name = p->args->data;
     struct stage_report report;
+    struct stage_item item;
     struct stage_out stage;
-    if (add_items(p, err) < 0) {
-        return -1;
-    }
-    stage_out_init(&stage, p->ctx, false);
-    if (stage_out_run(p->arena, &stage, fleet, (struct stage_list){p->items, p->n_items}, &report,
-                      err) < 0) {
-        return -1;
-    }
-    jw_object(p->out, "files");
-    stage_out_json(p->out, fleet, p->items, p->n_items, &report);
-    jw_end_object(p->out);
-    for (size_t node = 0; node < fleet->n_nodes; node++) {
-        for (size_t idx = 0; idx < p->n_items; idx++) {
-            TABLE_ADD(p->table, fleet->nodes[node].spec->name, str_of(p->names[idx]));
-            stage_out_row(p->table, &fleet->nodes[node], &report.nodes[node], idx);
-        }
-    }
-    note_failure(p, "files");
-    return 0;
-}
-
-static int bring_files(struct provision *p, struct err *err)
-{
-    const struct args *args = p->args;
-    CLEANUP(temp) struct temp *made = NULL;
-    if (!args->wants_program && !args->data && !args->sources.n) {
+    struct plan_data data;
+    if (!name) {
         jw_null(p->out, "files");
         return 0;
     }
-    if (p->nodes->inventory.is_local && args->sources.n) {
-        return err_set(err, ERR_USAGE,
-                       "nodes provision: --source is for nodes; inventory local is "
-                       "this machine, whose store has it");
-    }
-    if (fs_mkdir_p(p->ctx->state, err) < 0 ||
-        temp_folder(fs_join(p->arena, p->ctx->state, ""), &made, err) < 0) {
+    stage_out_init(&stage, p->ctx, false);
+    if (run_data_find(p->arena, p->ctx->root, p->ctx->store, name, &data, err) < 0 ||
+        stage_packed_item(p->arena, data.folder.ptr, &item, err) < 0 ||
+        stage_out_run(p->arena, &stage, fleet, (struct stage_list){&item, 1}, &report, err) < 0) {
         return -1;
     }
-    p->folder = made->path;
-    return send_files(p, err);
+    jw_object(p->out, "files");
+    stage_out_json(p->out, fleet, &item, 1, &report);
+    jw_end_object(p->out);
+    for (size_t node = 0; node < fleet->n_nodes; node++) {
+        TABLE_ADD(p->table, fleet->nodes[node].spec->name, str_of(name));
+        stage_out_row(p->table, &fleet->nodes[node], &report.nodes[node], 0);
+    }
+    note_failure(p, "files");
+    return 0;
 }
 
 /* ---- the command ---- */
@@ -288,7 +183,7 @@ static int bring_all(struct provision *p, struct err *err)
         }
     }
     jw_end_array(p->out);
-    return bring_files(p, err);
+    return bring_data(p, err);
 }
 
 static int provide(struct provision *p, struct err *err)
@@ -299,7 +194,7 @@ static int provide(struct provision *p, struct err *err)
     p->store = &store;
     p->out = &out;
     p->table = &table;
-    if (choose_runtime(p, err) < 0 || ((!p->nodes->inventory.registry.ptr || p->args->sources.n) &&
+    if (choose_runtime(p, err) < 0 || (!p->nodes->inventory.registry.ptr &&
                                        store_open(p->arena, p->ctx->store, &store, err) < 0)) {
         return -1;
     }
@@ -332,10 +227,9 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
                                   .nodes = &nodes,
                                   .text = call->out,
                                   .is_said = &call->is_said};
-    if (args->images.n + args->sources.n == 0 && !args->data && !args->wants_program) {
+    if (args->images.n == 0 && !args->data) {
         return err_set(err, ERR_USAGE,
-                       "nodes provision: nothing to bring: expected --image, --data, --program or "
-                       "--source");
+                       "nodes provision: nothing to bring: expected --image or --data");
     }
     const struct nodes_fleet_opts opts = {.inventory = call->operands.items[0]};
     if (nodes_open(call->arena, ctx, &opts, &nodes, err) < 0) {

@@ -57,7 +57,7 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
     return 0;
 }
 
-/* Its commit is known. sources (or NULL, without a store): to be used. */
+/* Its commit is known. sources: to be used. */
 static int open_pin(struct artifact_job *job, const struct artifact *artifact, struct pinned *pin,
                     struct sources *sources, struct err *err)
 {
@@ -68,20 +68,7 @@ static int open_pin(struct artifact_job *job, const struct artifact *artifact, s
                                   "%s is a branch or tag, which may move: reperf data lock "
                                   "source:%s records the commit that it is at",
                                   pin->id, pin->id)
-           : sources    ? sources_init(sources, job->arena, job->store, job->net_opts, err)
-                        : 0;
-}
-
-int source_op_find(struct artifact_job *job, const struct artifact *artifact, const char **ret_url,
-                   const char **ret_pin, struct err *err)
-{
-    struct pinned pin;
-    if (open_pin(job, artifact, &pin, NULL, err) < 0) {
-        return -1;
-    }
-    *ret_url = pin.name.url;
-    *ret_pin = pin.text;
-    return 0;
+                        : sources_init(sources, job->arena, job->store, job->net_opts, err);
 }
 
 struct shown_tree {

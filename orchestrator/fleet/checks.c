@@ -765,35 +765,8 @@ static const struct want_way WAYS[WANT_KIND_COUNT] = {
                      NULL},
 };
 
-static bool asks_for(const struct wants *wants, const struct want *what)
-{
-    for (size_t idx = 0; idx < wants->n; idx++) {
-        const struct want *want = &wants->items[idx];
-        if (want->kind == what->kind && str_eq(want->text, what->text)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* True if every case that asks for it finds enough other nodes. */
-static bool is_spared(const struct want *want, const struct wants_groups *groups)
-{
-    bool is_asked = false;
-    for (size_t idx = 0; idx < groups->n; idx++) {
-        if (asks_for(&groups->items[idx].wants, want)) {
-            is_asked = true;
-            if (!groups->items[idx].is_placed) {
-                return false;
-            }
-        }
-    }
-    return is_asked;
-}
-
 void checks_of_wants(struct checks *checks, const struct inventory *inventory,
-                     const struct node_probe *probe, const struct wants *wants,
-                     const struct wants_groups *groups)
+                     const struct node_probe *probe, const struct wants *wants)
 {
     for (size_t idx = 0; probe->is_reached && idx < wants->n; idx++) {
         const struct want *want = &wants->items[idx];
@@ -808,7 +781,7 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
         if (want->kind == WANT_NODES) {
             continue; /* over all nodes together */
         }
-        trial.check.level = is_spared(want, groups) ? CHECK_ADVISED : way->level;
+        trial.check.level = way->level;
         way->try(&trial);
         checks_add(checks, trial.check);
         if (want->kind == WANT_CUDA) {

@@ -61,14 +61,9 @@ struct node_probes {
 /* What every inventory requires: reachable, clock, shell, engine of its runtime, GPUs, work folder, health of GPUs. */
 void checks_of_probe(struct checks *checks, const struct inventory *inventory,
                      const struct node_probe *probe);
-/* What a report's cases ask of each node. What only cases ask for that are placed on other nodes is advised, not required. */
+/* What a report's cases ask of each node. */
 void checks_of_wants(struct checks *checks, const struct inventory *inventory,
-                     const struct node_probe *probe, const struct wants *wants,
-                     const struct wants_groups *groups);
-/* Whether each group of cases finds as many nodes with all that it requires as one of its cases runs on: one check per group.
-   Sets is_placed. */
-void checks_of_places(struct checks *checks, const struct node_probes *probes,
-                      struct wants_groups *groups);
+                     const struct node_probe *probe, const struct wants *wants);
 /* Whether a port of `to` is tried from `from`: among few nodes each from each; among more each from the one before it, as in a ring
    of ranks, and the first one's, where ranks meet, from all. */
 bool checks_tries_port(size_t n_nodes, size_t from, size_t to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of several nodes together: ports, what ought to be equal, and where cases find room. */
+/* Checks of several nodes together: ports, and what ought to be equal. */
 #include "base/base.h"
 
 #include "fleet/checks.h"
@@ -8,8 +8,7 @@
 
 #include "base/str.h"
 
-#define PAIRS_NODES_MAX 16   /* 240 pairs */
-#define LACKING_MAX     2048 /* bytes of what nodes lack, in words */
+#define PAIRS_NODES_MAX 16 /* 240 pairs */
 
 /* ---- ports ---- */
 
@@ -206,82 +205,4 @@ void checks_of_differences(struct checks *checks, const struct node_probes *prob
         checks_add(checks, check);
     }
     *ret_differences = all;
-}
-
-/* ---- where cases find room ---- */
-
-/* The worst verdict on what the wants require of the node; appends what it lacks. */
-static enum check_verdict node_suits(struct arena *arena, const struct inventory *inventory,
-                                     const struct node_probe *probe, const struct wants *wants,
-                                     struct strbuf *lacks)
-{
-    enum check_verdict worst = CHECK_HOLDS;
-    struct checks checks = {.arena = arena};
-    checks_of_wants(&checks, inventory, probe, wants, &(struct wants_groups){0});
-    for (size_t idx = 0; idx < checks.n; idx++) {
-        const struct check *check = &checks.items[idx];
-        if (check->level == CHECK_ADVISED || check->verdict == CHECK_HOLDS) {
-            continue;
-        }
-        worst = worst == CHECK_FAILS ? CHECK_FAILS : check->verdict;
-        strbuf_printf(lacks, "%s%s%s", lacks->len ? ", " : "", check->id,
-                      check->verdict == CHECK_UNKNOWN ? " (not known)" : "");
-    }
-    return worst;
-}
-
-static int64_t nodes_of(const struct wants *wants)
-{
-    for (size_t idx = 0; idx < wants->n; idx++) {
-        if (wants->items[idx].kind == WANT_NODES) {
-            return wants->items[idx].number;
-        }
-    }
-    return 1;
-}
-
-static bool place(struct checks *checks, const struct node_probes *probes,
-                  const struct wants_group *group)
-{
-    CLEANUP(strbuf) struct strbuf lacking = STRBUF(LACKING_MAX);
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    int64_t wanted = nodes_of(&group->wants);
-    int64_t n[CHECK_UNKNOWN + 1] = {0};
-    struct check check = {.id = "places", .of = group->first};
-    for (size_t idx = 0; idx < probes->n; idx++) {
-        const struct node_probe *probe = &probes->items[idx];
-        CLEANUP(strbuf) struct strbuf lacks = STRBUF(LACKING_MAX);
-        enum check_verdict verdict = CHECK_FAILS;
-        if (probe->is_reached) {
-            verdict = node_suits(&scratch, probes->inventory, probe, &group->wants, &lacks);
-        } else {
-            strbuf_printf(&lacks, "not reached");
-        }
-        n[verdict]++;
-        if (verdict != CHECK_HOLDS) {
-            strbuf_printf(&lacking, "; %.*s: %.*s", STR_ARG(probe->spec->name),
-                          STR_ARG(strbuf_str(&lacks)));
-        }
-    }
-    check.verdict = n[CHECK_HOLDS] >= wanted                      ? CHECK_HOLDS
-                    : n[CHECK_HOLDS] + n[CHECK_UNKNOWN] >= wanted ? CHECK_UNKNOWN
-                                                                  : CHECK_FAILS;
-    check.expected =
-        str_printf(checks->arena, "%" PRId64 " %s with all that %.*s%s", wanted,
-                   wanted == 1 ? "node" : "nodes", STR_ARG(group->first),
-                   group->n_cases == 1 ? " needs"
-                                       : arena_printf(checks->arena, " and %zu more cases need",
-                                                      group->n_cases - 1));
-    check.found = str_printf(checks->arena, "%" PRId64 " of %zu%.*s%s", n[CHECK_HOLDS], probes->n,
-                             STR_ARG(strbuf_str(&lacking)), lacking.is_full ? " ..." : "");
-    checks_add(checks, check);
-    return check.verdict == CHECK_HOLDS;
-}
-
-void checks_of_places(struct checks *checks, const struct node_probes *probes,
-                      struct wants_groups *groups)
-{
-    for (size_t idx = 0; idx < groups->n; idx++) {
-        groups->items[idx].is_placed = place(checks, probes, &groups->items[idx]);
-    }
 }

@@ -367,39 +367,12 @@ static int add_case(struct arena *arena, const struct doctor_opts *opts,
                : 0;
 }
 
-/* Counts the case in the group that asks for the same, or in a new one. */
-static void add_to_group(struct doctor_result *result, const struct report_case *c,
-                         const struct wants *wants)
-{
-    struct wants_groups *groups = &result->groups;
-    struct wants_group *group = groups->items;
-    while (group < groups->items + groups->n && !wants_eq(&group->wants, wants)) {
-        group++;
-    }
-    if (group == groups->items + groups->n) {
-        *group = (struct wants_group){.wants = *wants, .first = c->id};
-        groups->n++;
-    }
-    group->n_cases++;
-}
-
-static int join(struct wants *wants, const struct wants *more, struct err *err)
-{
-    for (size_t idx = 0; idx < more->n; idx++) {
-        if (wants_add(wants, more->items[idx], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 /* Fills wants, and result's cases. ERR_USAGE where the globs select nothing. */
 static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wants *wants,
                         struct doctor_result *result, struct err *err)
 {
     struct room *room = arena_new(arena, struct room);
     result->cases = arena_array(arena, struct str, opts->report->n_cases + 1);
-    result->groups.items = arena_array(arena, struct wants_group, opts->report->n_cases + 1);
     room->names = arena_array(arena, struct str, 2 * opts->report->n_cases + 1);
     strbuf_init(&room->unknown, 1u << 16);
     for (size_t idx = 0; idx < opts->report->n_cases; idx++) {
@@ -407,12 +380,10 @@ static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, str
         if (!is_asked(arena, opts, c->id)) {
             continue;
         }
-        struct wants *own = arena_new(arena, struct wants);
-        if (add_case(arena, opts, c, own, room, err) < 0 || join(wants, own, err) < 0) {
+        if (add_case(arena, opts, c, wants, room, err) < 0) {
             strbuf_release(&room->unknown);
             return -1;
         }
-        add_to_group(result, c, own);
         result->cases[result->n_cases++] = c->id;
     }
     struct str missing = str_dup(arena, strbuf_str(&room->unknown));
@@ -479,18 +450,13 @@ int doctor_run(struct arena *arena, const struct doctor_opts *opts,
     if (examine_all(arena, opts, &result.probes, err) < 0) {
         return -1;
     }
-    struct checks places = {.arena = arena};
-    checks_of_places(&places, &result.probes, &result.groups);
     for (size_t idx = 0; idx < result.probes.n; idx++) {
         const struct node_probe *probe = &result.probes.items[idx];
         checks_of_probe(&result.checks, opts->inventory, probe);
-        checks_of_wants(&result.checks, opts->inventory, probe, wants, &result.groups);
+        checks_of_wants(&result.checks, opts->inventory, probe, wants);
         if (!probe->is_reached && result.cause == ERR_NONE) {
             result.cause = probe->cause;
         }
-    }
-    for (size_t idx = 0; idx < places.n; idx++) {
-        checks_add(&result.checks, places.items[idx]);
     }
     add_nodes_check(&result.checks, opts->inventory, wants);
     checks_of_network(&result.checks, &result.probes);

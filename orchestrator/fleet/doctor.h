@@ -28,7 +28,6 @@ struct doctor_result {
     struct differences differences;
     struct str *cases; /* of the report */
     size_t n_cases;
-    struct wants_groups groups; /* all cases, by what they ask for */
     enum err_code cause; /* of the first node that was not reached, in the inventory's order */
 };
 

@@ -21,7 +21,6 @@ static struct remote *make_remote(struct loop *loop, const struct inventory *inv
         .port = node->port,
         .user = node->user.ptr ? str_z(&arena, node->user) : NULL,
         .work_folder = node->work_folder.ptr ? str_z(&arena, node->work_folder) : NULL,
-        .connect_timeout_ns = opts->connect_timeout_ns,
         .outage_ns = opts->outage_ns};
     return remote_ssh_new(loop, &ssh, err);
 }

@@ -35,7 +35,7 @@ struct port_state { /* of a network interface or an InfiniBand port */
     double first[N_NET], last[N_NET];
 };
 
-struct reader {
+struct log_lines {
     struct arena *arena;
     struct monitor_report *report;
     struct str head;
@@ -48,7 +48,7 @@ struct reader {
     int64_t line_no;
 };
 
-static int bad_line(const struct reader *reader, const char *what, struct err *err)
+static int bad_line(const struct log_lines *reader, const char *what, struct err *err)
 {
     return err_set(err, ERR_PARSE, "monitor: line %lld: %s", (long long)reader->line_no, what);
 }
@@ -72,7 +72,7 @@ static bool read_numbers(struct str text, size_t n, double *ret_values)
 
 /* ---- lines ---- */
 
-static int read_time(struct reader *reader, struct str rest, struct err *err)
+static int read_time(struct log_lines *reader, struct str rest, struct err *err)
 {
     double values[3];
     if (!read_numbers(rest, 1, values)) {
@@ -91,7 +91,7 @@ static int read_time(struct reader *reader, struct str rest, struct err *err)
 }
 
 /* "cpu  user nice system idle iowait irq softirq steal ..."; guest times are in user's already. */
-static int read_cpu(struct reader *reader, struct str rest, struct err *err)
+static int read_cpu(struct log_lines *reader, struct str rest, struct err *err)
 {
     double ticks[8];
     double all = 0;
@@ -111,7 +111,7 @@ static int read_cpu(struct reader *reader, struct str rest, struct err *err)
     return 0;
 }
 
-static int read_port(struct reader *reader, struct str rest, bool is_ib, struct err *err)
+static int read_port(struct log_lines *reader, struct str rest, bool is_ib, struct err *err)
 {
     struct str name;
     struct port_state *port = NULL;
@@ -167,7 +167,7 @@ static bool reasons_of(const struct smi_cell *cells, size_t n, uint64_t *ret_mas
            facts_hex(str_sub(cell->value, 2, SIZE_MAX), ret_mask);
 }
 
-static struct gpu_state *gpu_of(struct reader *reader, int64_t index)
+static struct gpu_state *gpu_of(struct log_lines *reader, int64_t index)
 {
     for (size_t idx = 0; idx < reader->report->n_gpus; idx++) {
         if (reader->gpus[idx].out.index == index) {
@@ -196,7 +196,7 @@ static void take_errors(struct gpu_state *gpu, const struct smi_cell *cells, siz
     }
 }
 
-static void take_work(struct reader *reader, struct gpu_state *gpu, const struct smi_cell *cells,
+static void take_work(struct log_lines *reader, struct gpu_state *gpu, const struct smi_cell *cells,
                       size_t n)
 {
     double value = 0;
@@ -221,7 +221,7 @@ static void take_work(struct reader *reader, struct gpu_state *gpu, const struct
     }
 }
 
-static int read_gpu(struct reader *reader, struct str row, struct err *err)
+static int read_gpu(struct log_lines *reader, struct str row, struct err *err)
 {
     struct smi_cell cells[SMI_COLUMNS_MAX];
     size_t n = 0;
@@ -254,7 +254,7 @@ static int read_gpu(struct reader *reader, struct str row, struct err *err)
     return 0;
 }
 
-static int read_process(struct reader *reader, struct str rest, struct err *err)
+static int read_process(struct log_lines *reader, struct str rest, struct err *err)
 {
     struct str bus;
     if (!str_next(&rest, ',', &bus) || !rest.ptr) {
@@ -271,7 +271,7 @@ static int read_process(struct reader *reader, struct str rest, struct err *err)
     return 0;
 }
 
-static int read_line(struct reader *reader, struct str line, struct err *err)
+static int read_line(struct log_lines *reader, struct str line, struct err *err)
 {
     struct str rest = str_sub(line, 2, line.len);
     if (line.len < 3 || line.ptr[1] != ' ') {
@@ -305,7 +305,8 @@ static int read_line(struct reader *reader, struct str line, struct err *err)
 
 /* ---- verdicts ---- */
 
-static PRINTF_LIKE(3, 4) void add_taint(struct reader *reader, const char *id, const char *fmt, ...)
+static PRINTF_LIKE(3, 4) void add_taint(struct log_lines *reader, const char *id, const char *fmt,
+                                        ...)
 {
     struct monitor_report *report = reader->report;
     va_list args;
@@ -315,7 +316,7 @@ static PRINTF_LIKE(3, 4) void add_taint(struct reader *reader, const char *id, c
     va_end(args);
 }
 
-static void judge_gpu(struct reader *reader, struct gpu_state *gpu)
+static void judge_gpu(struct log_lines *reader, struct gpu_state *gpu)
 {
     long long index = (long long)gpu->out.index;
     if (gpu->n_thermal) {
@@ -361,7 +362,7 @@ static double rise(const struct port_state *port, size_t idx)
     return port->last[idx] > port->first[idx] ? port->last[idx] - port->first[idx] : 0;
 }
 
-static void judge_port(struct reader *reader, const struct port_state *port)
+static void judge_port(struct log_lines *reader, const struct port_state *port)
 {
     double errors = port->is_ib ? rise(port, 0) + rise(port, 1) + rise(port, 2) + rise(port, 3)
                                 : rise(port, 2) + rise(port, 6);
@@ -378,7 +379,7 @@ static void judge_port(struct reader *reader, const struct port_state *port)
     }
 }
 
-static void judge(struct reader *reader)
+static void judge(struct log_lines *reader)
 {
     double ticks = reader->cpu_last[0] - reader->cpu_first[0];
     double stolen = reader->cpu_last[1] - reader->cpu_first[1];
@@ -408,11 +409,11 @@ int monitor_judge(struct arena *arena, struct str text, struct monitor_report *r
     struct monitor_report report = {.gpus =
                                         arena_array(arena, struct monitor_gpu, MONITOR_GPUS_MAX),
                                     .taints = arena_array(arena, struct taint, MONITOR_TAINTS_MAX)};
-    struct reader reader = {.arena = arena,
-                            .report = &report,
-                            .gpus = arena_array(arena, struct gpu_state, MONITOR_GPUS_MAX),
-                            .ports = arena_array(arena, struct port_state, MONITOR_PORTS_MAX),
-                            .line_no = 1};
+    struct log_lines reader = {.arena = arena,
+                               .report = &report,
+                               .gpus = arena_array(arena, struct gpu_state, MONITOR_GPUS_MAX),
+                               .ports = arena_array(arena, struct port_state, MONITOR_PORTS_MAX),
+                               .line_no = 1};
     struct str line;
     if (text.len > MONITOR_TEXT_MAX || !str_next(&text, '\n', &line) ||
         !str_starts(line, STR_LIT(BEGIN))) {

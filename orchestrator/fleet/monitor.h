@@ -5,7 +5,7 @@
    The log, between "reperf-monitor 1 begin SECONDS" and "reperf-monitor 1 end WHY", a line a reading:
        h HEAD          of nvidia-smi's CSV           t UPTIME IDLE BEGAN  a sample begins (/proc/uptime); when the machine did, by its clock
        g ROW           one GPU, under that head      c cpu ...        /proc/stat
-       p BUS-ID, PID   a process on a GPU            l ..., m KB, f KHZ   load, available memory, clock of a core
+       p BUS-ID, PID   a process on a GPU            l ...            load; m and f: of earlier versions
        n IF 8 COUNTERS rx, then tx: bytes, packets, errors, drops (/proc/net/dev)
        i PORT 4 COUNTERS  symbol_error, link_error_recovery, link_downed, port_rcv_errors of InfiniBand
        ? WHAT WHY      not known here */

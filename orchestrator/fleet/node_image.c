@@ -15,6 +15,7 @@
 #define STATUS_ABSENT 3
 #define RM_NS         (60 * NS_PER_S)
 #define ARGS_MAX      6
+#define PULL_TRIES    "3" /* of one that the network broke */
 
 struct provide {
     struct arena *arena;
@@ -23,7 +24,6 @@ struct provide {
     enum runtime_kind kind;
     const struct image_spec *spec;
     int64_t deadline_ns;
-    int n_tries;
     char config[OCI_DIGEST_SIZE], manifest[OCI_DIGEST_SIZE]; /* "" where not known */
     struct image_info info; /* of the store's, where it is loaded from there */
     struct node_image_report report;
@@ -192,8 +192,7 @@ static int ask_or_pull(struct provide *provide, struct err *err)
     struct image_round round = {.provide = provide,
                                 .script = embedded_body(EMBEDDED(provide_image_sh)).ptr,
                                 .args = {RUNTIME_KIND_NAMES[provide->kind], provide->config,
-                                         provide->manifest, registry_ref(provide),
-                                         arena_printf(provide->arena, "%d", provide->n_tries)},
+                                         provide->manifest, registry_ref(provide), PULL_TRIES},
                                 .deadline_ns = provide->deadline_ns};
     return run_round(&round, NODE_IMAGE_PULLED, err);
 }
@@ -236,22 +235,6 @@ static int open_image(struct provide *provide, struct err *err)
     }
     oci_digest_text(have->config, provide->config);
     oci_digest_text(have->manifest, provide->manifest);
-    return 0;
-}
-
-static int load_here(struct provide *provide, struct err *err)
-{
-    struct fleet_node *node = &provide->fleet->nodes[0];
-    enum image_engine engine = provide->kind == RUNTIME_PODMAN ? IMAGE_PODMAN : IMAGE_DOCKER;
-    struct image_loaded loaded;
-    if (image_load(provide->arena, provide->store, &provide->info,
-                   &(struct image_load_opts){.engine = engine}, &loaded, &node->err) < 0) {
-        return node->err.code == ERR_INTERRUPTED
-                   ? err_set(err, ERR_INTERRUPTED, "stopped by a signal")
-                   : 0;
-    }
-    provide->report.nodes[0] = (struct node_image_node){
-        loaded.was_there ? NODE_IMAGE_THERE : NODE_IMAGE_LOADED, loaded.id};
     return 0;
 }
 
@@ -349,9 +332,7 @@ static int load_all(struct provide *provide, struct err *err)
         const char *tar =
             arena_printf(provide->arena, "%s/image-%ld.tar",
                          provide->store ? store_path(provide->store, "tmp") : "", (long)getpid());
-        result = open_image(provide, err) < 0 ? -1
-                 : fleet->inventory->is_local ? load_here(provide, err)
-                                              : load_nodes(provide, tar, err);
+        result = open_image(provide, err) < 0 ? -1 : load_nodes(provide, tar, err);
         (void)unlink(tar);
     }
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
@@ -453,8 +434,7 @@ int node_images_provide(struct arena *arena, struct fleet *fleet, const struct i
                               .kind = opts->kind,
                               .spec = spec,
                               .deadline_ns =
-                                  opts->deadline_ns ? opts->deadline_ns : NODE_IMAGE_DEADLINE_NS,
-                              .n_tries = opts->n_tries ? opts->n_tries : NODE_IMAGE_TRIES};
+                                  opts->deadline_ns ? opts->deadline_ns : NODE_IMAGE_DEADLINE_NS};
     int n_failed = 0;
     if (prepare(&provide, err) < 0) {
         return -1;

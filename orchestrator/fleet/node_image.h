@@ -10,13 +10,11 @@
 #include "store/image_store.h"
 
 #define NODE_IMAGE_DEADLINE_NS (3600 * NS_PER_S)
-#define NODE_IMAGE_TRIES       3 /* of a pull that the network broke */
 
 struct node_image_opts {
     const struct store *store; /* NULL where the inventory names a registry */
     enum runtime_kind kind;
     int64_t deadline_ns; /* a node; 0: NODE_IMAGE_DEADLINE_NS */
-    int n_tries;         /* 0: NODE_IMAGE_TRIES */
 };
 
 enum node_image_way {

@@ -95,17 +95,6 @@ int wants_add(struct wants *wants, struct want want, struct err *err)
     return 0;
 }
 
-bool wants_eq(const struct wants *a, const struct wants *b)
-{
-    bool is_same = a->n == b->n;
-    for (size_t idx = 0; is_same && idx < a->n; idx++) {
-        is_same = a->items[idx].kind == b->items[idx].kind &&
-                  a->items[idx].number == b->items[idx].number &&
-                  str_eq(a->items[idx].text, b->items[idx].text);
-    }
-    return is_same;
-}
-
 /* ---- of a case ---- */
 
 static int add_number(struct wants *wants, const struct report_case *c, enum want_kind kind,

@@ -45,19 +45,6 @@ struct wants {
     size_t n;
 };
 
-/* Cases that ask for exactly the same of the same number of nodes. */
-struct wants_group {
-    struct wants wants;
-    struct str first; /* id of the first of them */
-    size_t n_cases;
-    bool is_placed; /* enough nodes have all that is required (checks_of_places) */
-};
-struct wants_groups {
-    struct wants_group *items;
-    size_t n;
-};
-bool wants_eq(const struct wants *a, const struct wants *b);
-
 /* Of numbers the largest is kept (LIMIT_UNLIMITED exceeds all), of texts each distinct one. */
 MUST_CHECK int wants_add(struct wants *wants, struct want want, struct err *err);
 MUST_CHECK int wants_of_case(struct arena *arena, const struct inventory *inventory,

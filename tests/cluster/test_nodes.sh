@@ -85,8 +85,7 @@ if ! no_docker "provision"; then
     registry start
 fi
 node_shell 1 'echo noise'
-"$REPERF" nodes doctor "$T/no-gpus.json" >"$T/out" 2>"$T/err"
-like "$(cat "$T/out")" 'shell.*node1|node1.*shell' "a login shell that prints is seen"
+exits 0 "a login shell that prints does doctor no harm" "$REPERF" nodes doctor "$T/no-gpus.json"
 node_shell_plain 1
 cluster_reset
 ok $? "all is whole again"

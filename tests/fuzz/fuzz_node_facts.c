@@ -27,7 +27,7 @@ static void look_at(struct arena *arena, const struct node_facts *facts)
             .kind = (enum want_kind)kind, .text = STR_LIT("10.1"), .number = kind + 1};
     }
     checks_of_probe(&checks, &inventory, &probe);
-    checks_of_wants(&checks, &inventory, &probe, &wants, &(struct wants_groups){0});
+    checks_of_wants(&checks, &inventory, &probe, &wants);
     for (size_t idx = 0; idx < checks.n; idx++) {
         ASSERT(checks.items[idx].id && checks.items[idx].expected.len &&
                checks.items[idx].found.len);

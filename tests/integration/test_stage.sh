@@ -163,32 +163,13 @@ mkdir -p "$T/packed"
 head -c 3000000 /dev/urandom >"$T/packed/00000.shard"
 printf '{"schema_version":1,"dataset":"cityscapes","synthetic":true,"kind":"segments","split":"train","n_samples":4,"source_sha256":"%s","shards":[]}' \
     "$(printf '%064d' 5)" >"$T/packed/pack.json"
-exits 0 "program and data" provision --program --data "$T/packed/"
+exits 0 "data" provision --data "$T/packed/"
 valid provision-output
-exits 0 "again" provision --program --data "$T/packed/"
-is "$(value '[.files.nodes[] | .paths[1]] | unique | join(" ")')" "$T/packed" "data on a file system that is shared is used where it is"
-program=$(value '.files.nodes[0].paths[0]')
-succeeds "the program is there" cmp "$TRAIN" "$program"
-like "$program" "/work-n2/bin/$(sha256sum <"$TRAIN" | cut -c1-64)/reperf-train\$" "by its digest"
+exits 0 "again" provision --data "$T/packed/"
+is "$(value '[.files.nodes[] | .paths[0]] | unique | join(" ")')" "$T/packed" "on a file system that is shared it is used where it is"
 is "$(find "$T/packed" -name '.*' -type f | wc -l)" 0 "no mark is left"
 printf X | dd of="$T/packed/pack.json" bs=1 seek=20 conv=notrunc status=none
 exits 2 "nothing" provision
-git -c init.defaultBranch=main init -q "$T/repository"
-printf '#!/bin/sh\necho from the source\n' >"$T/repository/run.sh"
-chmod +x "$T/repository/run.sh"
-git -C "$T/repository" add . && git -C "$T/repository" commit -qm one
-commit=$(git -C "$T/repository" rev-parse HEAD)
-git_port=$(free_port)
-git daemon --reuseaddr --export-all --base-path="$T" --listen=127.0.0.1 --port="$git_port" "$T" 2>/dev/null &
-daemon=$!
-served "$daemon" "git daemon" port_answers "$git_port"
-source="source:git://127.0.0.1:$git_port/repository@$commit"
-exits 4 "a source that the store lacks" provision --source "$source"
-exits 0 "it is fetched" "$REPERF" fetch "$source"
-kill $daemon
-exits 0 "a source" provision --source "$source"
-is "$("$T/work-n4/source/$commit/run.sh")" "from the source" "is there, with its modes"
-is "$(find "$REPERF_STATE" -name 'tmp-source*' | wc -l)" 0 "and nothing of it is left here"
 
 # --- a relay alone: peers without the token, hostile orders and streams -----------------------------------------
 token=$(printf '%064d' 7)

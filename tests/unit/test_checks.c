@@ -79,7 +79,7 @@ static struct check check_of(struct arena *arena, const char *lines, enum runtim
     struct checks checks = {.arena = arena};
     struct wants *wants = arena_new(arena, struct wants);
     wants->items[wants->n++] = want;
-    checks_of_wants(&checks, &inventory, &probe, wants, &(struct wants_groups){0});
+    checks_of_wants(&checks, &inventory, &probe, wants);
     assert_true(checks.n >= 1);
     return checks.items[0];
 }
@@ -219,70 +219,6 @@ TEST(models_and_drivers)
         struct want want = {.kind = row->kind, .text = str_of(row->text)};
         enum check_verdict got = verdict(row->lines, RUNTIME_NONE, want);
         assert_int_equal(got, row->verdict);
-    }
-}
-
-/* ---- cases and nodes of two kinds, as in a report of 16 GB and 32 GB cards ---- */
-
-#define GPU_16 GPU("Tesla V100-SXM2-16GB", "16160")
-#define GPU_32 GPU("Tesla V100-SXM2-32GB", "32510")
-
-static struct wants asking(int64_t nodes, int64_t memory_gb, const char *model)
-{
-    struct wants wants = {.n = 3};
-    wants.items[0] = (struct want){.kind = WANT_NODES, .number = nodes};
-    wants.items[1] = (struct want){.kind = WANT_GPU_MEMORY,
-                                   .number = memory_gb,
-                                   .text = str_of(memory_gb == 16 ? "16" : "32")};
-    wants.items[2] = (struct want){.kind = WANT_GPU_MODEL, .text = str_of(model)};
-    return wants;
-}
-
-TEST(cases_find_their_nodes)
-{
-    static const struct {
-        const char *nodes[4];
-        size_t n;
-        bool single, multi; /* whether cases of one node of 16 GB, of two of 32 GB are placed */
-        enum check_level of_memory; /* of "32 GB" at the first node */
-    } ROWS[] = {
-        {{GPU_16, GPU_32, GPU_32}, 3, true, true, CHECK_ADVISED},
-        {{GPU_16, GPU_32, GPU_16}, 3, true, false, CHECK_REQUIRED},
-        {{GPU_32, GPU_32}, 2, true, true, CHECK_ADVISED}, /* the memory is more than enough */
-        {{GPU("Tesla V100-SXM2-16GB", "8000"), GPU_32, GPU_32}, 3, true, true, CHECK_ADVISED},
-        {{"? nvidia.smi status 9\n"}, 1, false, false, CHECK_REQUIRED},
-    };
-    for (EACH(row, ROWS)) {
-        struct wants_group *groups = arena_array(ARENA, struct wants_group, 2);
-        struct inventory_node spec = {.name = STR_LIT("n")};
-        struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
-        struct node_probe *probes = arena_array(ARENA, struct node_probe, row->n);
-        struct node_probes all = {&inventory, probes, row->n};
-        struct checks places = {.arena = ARENA};
-        struct checks checks = {.arena = ARENA};
-        struct wants_groups both = {groups, 2};
-        groups[0] = (struct wants_group){
-            .wants = asking(1, 16, "Tesla V100-SXM2-16GB"), .first = STR_LIT("one"), .n_cases = 3};
-        groups[1] = (struct wants_group){
-            .wants = asking(2, 32, "Tesla V100-SXM2-32GB"), .first = STR_LIT("two"), .n_cases = 1};
-        assert_false(wants_eq(&groups[0].wants, &groups[1].wants));
-        assert_true(wants_eq(&groups[1].wants, &groups[1].wants));
-        for (size_t at = 0; at < row->n; at++) {
-            probes[at] = (struct node_probe){
-                .spec = &spec, .is_reached = true, .facts = facts_of(ARENA, row->nodes[at])};
-        }
-        checks_of_places(&places, &all, &both);
-        assert_int_equal(places.n, 2);
-        assert_int_equal(groups[0].is_placed, row->single);
-        assert_int_equal(groups[1].is_placed, row->multi);
-        assert_int_equal(places.items[1].verdict == CHECK_HOLDS, row->multi);
-        checks_of_wants(&checks, &inventory, &probes[0], &groups[1].wants, &both);
-        assert_string_equal(checks.items[0].id, "gpu-memory");
-        assert_int_equal(checks.items[0].level, row->of_memory);
-        probes[0].is_reached = false;
-        checks_of_places(&places, &all, &both);
-        assert_true(str_find(places.items[2].found, STR_LIT("n: not reached")) >= 0 ||
-                    places.items[2].verdict == CHECK_HOLDS);
     }
 }
 
