@@ -40,7 +40,6 @@ extern const struct cmd DATA_DROP;
 extern const struct cmd DATA_GC;
 extern const struct cmd DATA_LS;
 extern const struct cmd DATA_NEW;
-extern const struct cmd DATA_PATH;
 extern const struct cmd DATA_VERIFY;
 
 struct cmd_row {

@@ -15,7 +15,6 @@ struct args {
 };
 
 static const struct opt OPTS[] = {
-    OUTPUTS_OPT_CSV(struct args, outputs),
     OPT(struct args, opts.tolerance, "fail-slower",
         "status 1 unless no cell of the second run is slower by more than this (\"5%\")",
         .value = "SHARE"),
@@ -36,9 +35,7 @@ static const struct opt OPTS[] = {
 static int write_form(const void *of, enum output_form form, struct strbuf *out,
                       struct err *err UNUSED)
 {
-    if (form == OUTPUT_CSV) {
-        compare_csv(of, out);
-    } else if (form == OUTPUT_JSON) {
+    if (form == OUTPUT_JSON) {
         compare_json(of, out);
     } else {
         compare_text(of, form == OUTPUT_MARKDOWN, out);
@@ -52,7 +49,7 @@ static int show_nodes(const struct compare *c, const struct args *args, struct s
 {
     const struct health *health = c->a.view.health;
     struct json_out json;
-    if (!health || args->opts.has_gate || args->outputs.csv || args->outputs.markdown) {
+    if (!health || args->opts.has_gate || args->outputs.markdown) {
         return err_set(err, ERR_USAGE,
                        "compare: expected two runs, or one with --each-node for text or --json");
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other commands print, in plain language: words and numbers, and how a cell, a rule or a format comes to its number. */
+/* What other commands print, in plain language: words and numbers, and how a cell or a rule comes to its number. */
 #include "base/base.h"
 
 #include "cmd/cmd.h"
@@ -14,7 +14,6 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-const struct cmd CMD_EXPLAIN =
-    CMD("explain", "[CELL | GLOB | REPORT CELL | RULE | FORMAT | CODE]...",
-        "how a cell follows from its log; what a rule, a format or a term means", OPTS,
-        explain_names, CMD_ARGS(struct explain_args));
+const struct cmd CMD_EXPLAIN = CMD("explain", "[CELL | GLOB | REPORT CELL | RULE | CODE]...",
+                                   "how a cell follows from its log; what a rule or a term means",
+                                   OPTS, explain_names, CMD_ARGS(struct explain_args));

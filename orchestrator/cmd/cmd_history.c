@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/outputs.h"
 #include "load/load.h"
 #include "run/runs.h"
 #include "view/history.h"
@@ -13,7 +12,7 @@
 struct args {
     const char *case_glob;
     const char *report;
-    struct outputs outputs;
+    bool want_json;
     struct history_text_opts text;
 };
 
@@ -21,9 +20,7 @@ static const struct opt OPTS[] = {
     OPT(struct args, case_glob, "case", "only cells of cases that match: one cell over time",
         .value = "GLOB"),
     OPT(struct args, report, "report", "only runs of this report", .value = "REPORT"),
-    OPT(struct args, outputs.html, "html",
-        "a page with each case over time as a curve; - is standard output", .value = "FILE"),
-    OUTPUTS_OPT_JSON(struct args, outputs),
+    OPT(struct args, want_json, "json", "one JSON document"),
     OPT(struct args, text.is_quiet, "quiet",
         "in text only what failed, did not run or is damaged, and the summary", .letter = 'q'),
     OPT(struct args, text.wants_folder, "verbose", "in text also where each run is stored",
@@ -81,29 +78,9 @@ static int check_args(const struct args *args, const struct opt_list *operands, 
     if (operands->n > 0) {
         return err_set(err, ERR_USAGE, "expected no operand, found %.100s", operands->items[0]);
     }
-    if (args->text.is_quiet && args->text.wants_folder) {
-        return err_set(err, ERR_USAGE, "either --quiet or --verbose");
-    }
-    return outputs_check(&args->outputs, "history", err);
-}
-
-struct history_written {
-    const struct history *history;
-    const struct history_text_opts *text;
-};
-
-static int write_form(const void *of, enum output_form form, struct strbuf *out,
-                      struct err *err UNUSED)
-{
-    const struct history_written *w = of;
-    if (form == OUTPUT_HTML) {
-        history_page(w->history, out);
-    } else if (form == OUTPUT_JSON) {
-        json_encode_document(out, HISTORY_DOCUMENT.rows, HISTORY_DOCUMENT.n_rows, w->history);
-    } else {
-        history_text(w->history, w->text, out);
-    }
-    return 0;
+    return args->text.is_quiet && args->text.wants_folder
+               ? err_set(err, ERR_USAGE, "either --quiet or --verbose")
+               : 0;
 }
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
@@ -128,8 +105,12 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     }
     const struct history history = {found.cells.items, found.cells.n, found.damaged.items,
                                     found.damaged.n, found.n_runs};
-    const struct history_written of = {&history, &args->text};
-    return outputs_put(&args->outputs, write_form, &of, false, err);
+    if (args->want_json) {
+        json_encode_document(call->out, HISTORY_DOCUMENT.rows, HISTORY_DOCUMENT.n_rows, &history);
+    } else {
+        history_text(&history, &args->text, call->out);
+    }
+    return 0;
 }
 
 const struct cmd CMD_HISTORY =

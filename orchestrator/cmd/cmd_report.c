@@ -104,9 +104,8 @@ static int write_run(const void *of, enum output_form form, struct strbuf *text,
     const struct run_written *w = of;
     struct str result;
     if (form == OUTPUT_HTML) {
-        return run_out_page(w->view, text, err);
-    }
-    if (form == OUTPUT_JSON) {
+        run_out_page(w->view, text);
+    } else if (form == OUTPUT_JSON) {
         if (fs_read(w->arena, fs_join(w->arena, w->view->folder, "result.json"), HTML_BYTES_MAX,
                     &result, err) < 0) {
             return -1;

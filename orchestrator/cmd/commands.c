@@ -37,7 +37,6 @@ static const struct cmd *const DATA_VERBS[] = {
     &DATA_LS,
     &DATA_GC,
     &DATA_ADD,
-    &DATA_PATH,
     &DATA_DROP,
     NULL,
 };

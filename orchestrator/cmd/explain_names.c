@@ -17,7 +17,6 @@
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "load/log_lines.h"
-#include "load/places.h"
 #include "run/events.h"
 #include "store/logs_clone.h"
 #include "sys/pool.h"
@@ -29,7 +28,7 @@ struct explained {
     const char *kind, *name, *level, *title, *text; /* level and title may be NULL */
 };
 
-#define ITEMS_SHOWN 100 /* cells of a rule or format; -v: all */
+#define ITEMS_SHOWN 100 /* cells of a rule; -v: all */
 
 enum kind { KIND_WORD, KIND_FORMAT, KIND_RULE, KIND_REPORT, KIND_CASE, KIND_CELL };
 
@@ -193,36 +192,16 @@ static size_t explain_words(struct explainer *e, const char *code)
     return n;
 }
 
-/* ---- formats and rules ---- */
+/* ---- rules ---- */
 
-/* In the document; text is made from one of the item alone. */
-static void begin_item(struct explainer *e)
-{
-    if (!e->args->want_json) {
-        strbuf_clear(&e->item);
-        jw_begin(&e->json, &e->item, true);
-    }
-}
-
-static int end_item(struct explainer *e)
-{
-    if (!e->args->want_json) {
-        document_to_text(&e->item, e->args->is_verbose ? SIZE_MAX : ITEMS_SHOWN);
-        strbuf_add_str(e->text, strbuf_str(&e->item));
-    }
-    return 0;
-}
-
-/* The cells whose logs this format reads, or that this rule judges. */
+/* The cells that this rule judges. */
 static struct explain_users users_of(struct explainer *e, const struct name *name)
 {
     struct explain_users users = {arena_array(e->arena, struct explain_user, e->names.n + 1), 0};
     for (size_t idx = 0; idx < e->names.n; idx++) {
         const struct name *at = &e->names.items[idx];
         const struct cell *cell = at->kind == KIND_CELL ? at->of : NULL;
-        struct str used = !cell                     ? STR_EMPTY
-                          : name->kind == KIND_RULE ? cell_rule(at->of_case, cell)
-                                                    : cell_format(at->of_case, cell);
+        struct str used = cell ? cell_rule(at->of_case, cell) : STR_EMPTY;
         if (used.ptr && str_eq_z(used, name->id)) {
             users.items[users.n++] = (struct explain_user){&e->reports.items[at->report], cell};
         }
@@ -230,30 +209,19 @@ static struct explain_users users_of(struct explainer *e, const struct name *nam
     return users;
 }
 
-static int explain_format(struct explainer *e, const struct name *name, struct err *err)
-{
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct placed_list files;
-    if (places_list(e->arena, e->ctx->root, "formats", FORMATS_MAX, &files, err) < 0) {
-        return -1;
-    }
-    const struct placed *file = placed_find(&files, str_of(name->id));
-    ASSERT(file);
-    if (json_read_file(file->path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    const struct explain_format of = {name->of, &root, file->path, users_of(e, name)};
-    begin_item(e);
-    return explain_put_format(e->arena, &of, &e->json, err) < 0 ? -1 : end_item(e);
-}
-
-static int explain_rule(struct explainer *e, const struct name *name)
+/* Text is made from a document of the item alone. */
+static void explain_rule(struct explainer *e, const struct name *name)
 {
     const struct explain_users users = users_of(e, name);
-    begin_item(e);
+    if (e->args->want_json) {
+        explain_put_rule(name->of, &users, &e->json);
+        return;
+    }
+    strbuf_clear(&e->item);
+    jw_begin(&e->json, &e->item, true);
     explain_put_rule(name->of, &users, &e->json);
-    return end_item(e);
+    document_to_text(&e->item, e->args->is_verbose ? SIZE_MAX : ITEMS_SHOWN);
+    strbuf_add_str(e->text, strbuf_str(&e->item));
 }
 
 /* ---- cells ---- */
@@ -314,7 +282,7 @@ static const char *cells_of(struct arena *arena, const struct report_case *c)
 /* A case stands for its only cell. */
 static int explain_cell(struct explainer *e, const struct name *name, struct err *err)
 {
-    const struct explain_opts opts = {e->args->is_verbose};
+    const struct explain_opts opts = {.is_verbose = e->args->is_verbose};
     const struct report_audit *audited = &e->audits[name->report];
     const void *cell = name->kind == KIND_CELL ? name->of : name->of_case->cells;
     struct explain_cell of = {.report = &e->reports.items[name->report]};
@@ -459,13 +427,17 @@ static int explain(struct explainer *e, const char *const *items, size_t n, size
             continue;
         }
         if (at->kind == KIND_FORMAT) {
-            return explain_format(e, at, err);
+            return err_set(err, ERR_USAGE,
+                           "%s is a format: its file formats/%s.json says what it reads, and "
+                           "reperf list rules what its rules do",
+                           at->id, at->id);
         }
         if (at->kind == KIND_REPORT) {
             *ret_n = n > 1 ? 2 : 1;
             return explain_of_report(e, at, n > 1 ? items[1] : NULL, err);
         }
-        return explain_rule(e, at);
+        explain_rule(e, at);
+        return 0;
     }
     if (strpbrk(items[0], "*?[") && explain_matching(e, items[0], &n_matching, err) < 0) {
         return -1;
@@ -476,9 +448,9 @@ static int explain(struct explainer *e, const char *const *items, size_t n, size
     return n_matching || is_found
                ? 0
                : err_set(err, ERR_USAGE,
-                         "%.100s: no exit status, verdict, finding, event, cell, rule or format of "
-                         "that name%s; reperf explain alone lists the words, reperf list rules, "
-                         "formats and cases the rest",
+                         "%.100s: no exit status, verdict, finding, event, cell or rule of "
+                         "that name%s; reperf explain alone lists the words, reperf list rules "
+                         "and cases the rest",
                          items[0], nearest_of(e, ANY_REPORT, items[0], text));
 }
 

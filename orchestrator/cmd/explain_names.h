@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `reperf explain` knows by a name: words that commands print, formats, rules, and cells of reports. */
+/* What `reperf explain` knows by a name: words that commands print, rules, and cells of reports. */
 #pragma once
 
 #include "cmd/cmd.h"

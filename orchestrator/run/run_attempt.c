@@ -304,13 +304,7 @@ static bool was_short(const struct attempt *a, const struct rank_job *m)
 /* (2): our copy must be what the node has. */
 static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct err *err)
 {
-    struct remote *remote = m->remote;
     const char *there = m->there;
-    enum step step =
-        m->is_reaped ? STEP_DONE : remote->ops->log_digest(remote, m->job.job.id, m->there, err);
-    if (step != STEP_DONE) {
-        return step;
-    }
     hex_encode(digest_finish(&m->digest).sha256, SHA256_BYTES, m->sha256);
     if (there[0] && strcmp(there, m->sha256) != 0 && a->end != END_NONE && a->end != END_EXITED &&
         a->end != END_DEADLINE) {
@@ -431,12 +425,8 @@ static enum step rank_job_signal(struct rank_job *m, int signal_no, enum rank_jo
 /* Processes that the program left in its session would disturb the next repeat. */
 static enum step rank_job_reap(struct rank_job *m, struct err *err)
 {
-    if (!m->remote->ops->reap) {
-        return rank_job_signal(m, SIGKILL, RANK_JOB_READ, err);
-    }
-    enum step step = m->remote->ops->reap(m->remote, m->job.job.id, m->log_bytes, m->there, err);
-    m->is_reaped = step == STEP_DONE;
-    return rank_job_pass(step, m, RANK_JOB_READ);
+    return rank_job_pass(m->remote->ops->reap(m->remote, m->job.job.id, m->there, err), m,
+                         RANK_JOB_READ);
 }
 
 /* STEP_DONE: something happened, look again; STEP_AGAIN: wait. */

@@ -44,7 +44,6 @@ struct rank_job { /* one job of the attempt */
     char sha256[SHA256_HEX_SIZE];
     struct watch watch;
     int64_t started_ns; /* by us; 0: it was found */
-    bool is_reaped;     /* then there is what the node says of the whole log */
     char there[SHA256_HEX_SIZE];
     struct err err;
 };

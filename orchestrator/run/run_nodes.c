@@ -8,7 +8,6 @@
 
 #include "evidence/environment.h"
 #include "fleet/node_image.h"
-#include "fleet/remote_slurm.h"
 #include "fleet/stage.h"
 #include "report/source.h"
 #include "run/run_attempt.h"
@@ -54,7 +53,7 @@ static const char *name_in_store(struct runner *r, const struct store *store,
 static int spec_of(struct runner *r, const struct plan_step *step, struct image_spec *ret_spec,
                    struct err *err)
 {
-    struct image_spec spec = {.platform = oci_platform_default(), .bytes = -1};
+    struct image_spec spec = {.bytes = -1};
     if (oci_ref_parse(r->arena, step->image_name, &spec.ref, err) < 0 ||
         oci_digest_parse(step->image_digest, spec.pins.digest, err) < 0) {
         return -1;
@@ -652,16 +651,15 @@ struct remote *run_batch_open(struct runner *r, struct err *err)
             ? STR_NAMED(inventory->nodes, inventory->n_nodes, name, inventory->login)
             : NULL;
     if (!node) {
-        return remote_slurm_new(&r->loop, remote_local_new(&r->loop, folder));
+        return remote_local_new(&r->loop, folder);
     }
-    struct remote *via = remote_ssh_new(
+    return remote_ssh_new(
         &r->loop,
         &(struct remote_ssh_opts){.host = str_z(r->arena, node->address),
                                   .port = node->port,
                                   .user = node->user.ptr ? str_z(r->arena, node->user) : NULL,
                                   .work_folder = folder},
         err);
-    return via ? remote_slurm_new(&r->loop, via) : NULL;
 }
 
 /* ---- as data ---- */

@@ -50,7 +50,7 @@ void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const ch
 /* A row for each cell, and one for each finding, whose verdict is `finding`. */
 void audit_out_csv(const struct audit_set *set, struct strbuf *out);
 /* To be kept, as Markdown or a page: for each report the counts, its tables under their captions, the reasons, like for like, and
-   every finding; on a page also curves, how each number follows, and the conditions. */
+   every finding; on a page also how each number follows. */
 void audit_out_page(const struct audit_set *set, bool is_markdown, struct strbuf *out);
 /* One report in one picture, an SVG file that stands alone: verdicts, and each row of two frameworks as printed and by one rule. */
 void audit_out_card(const struct report_audit *audit, struct strbuf *out);

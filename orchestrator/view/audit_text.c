@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit for people, as text, Markdown or a page: a table a report and heading, what the search for other rules found, like for like,
-   findings; on the page also curves, how each number follows, and the conditions. */
+   findings; on the page also how each number follows. */
 #include "base/base.h"
 
 #include <math.h>
@@ -9,11 +9,10 @@
 #include "judge/trace.h"
 #include "view/address.h"
 #include "view/audit_out.h"
-#include "view/curves.h"
+#include "view/explain_out.h"
 #include "view/findings_out.h"
 
-#define SAMPLES_SHOWN 8
-#define LINKS_MAX     3 /* logs of a cell that are linked; all are named */
+#define LINKS_MAX 3 /* logs of a cell that are linked; all are named */
 #define COLUMNS                                                                                    \
     "model|framework|variant|>GPUs|>batch|metric|>published|>recomputed|>difference|verdict|proof" \
     "|log|rule"
@@ -108,78 +107,8 @@ void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const ch
     }
 }
 
-static void write_steps(const struct trace_steps *steps, const char *indent, struct strbuf *out)
+static void write_differing(const struct report_audit *audit, bool is_brief, struct strbuf *out)
 {
-    for (size_t idx = 0; idx < steps->n; idx++) {
-        strbuf_printf(out, "%s%.*s = %.9g\n", indent, STR_ARG(steps->items[idx].words),
-                      steps->items[idx].value);
-    }
-}
-
-/* The samples of a log, those that count among them, and what is made of them. */
-static void write_log(struct arena *arena, const struct trace *how, size_t idx, struct str path,
-                      const char *indent, struct strbuf *out)
-{
-    const struct trace_log *log = &how->logs[idx];
-    size_t n_left = log->uses ? SAMPLES_SHOWN : 0;
-    if (log->uses) {
-        strbuf_printf(out, "%s%.*s: %.*s", indent, STR_ARG(path),
-                      STR_ARG(trace_samples_words(arena, how->rule, log)));
-    }
-    for (size_t at = 0; n_left && at < log->series->n; at++) {
-        if (log->uses[at] == USE_COUNTED && isfinite(log->series->samples[at].value)) {
-            strbuf_printf(out, "%s%.9g", n_left == SAMPLES_SHOWN ? "; counted are " : ", ",
-                          log->series->samples[at].value);
-            n_left--;
-        }
-    }
-    strbuf_add_z(out, log->uses ? n_left ? "\n" : ", ...\n" : "");
-    write_steps(&log->steps, indent, out);
-    if (log->why.len || log->is_dropped) {
-        strbuf_printf(
-            out, "%s%.*s\n", indent,
-            STR_ARG(log->is_dropped ? STR_LIT("left out: the fastest or the slowest") : log->why));
-    }
-}
-
-/* "proof contradicted: batch; not proven: gpus, nodes". */
-static struct str proof_words(struct arena *arena, const struct cell_audit *a)
-{
-    struct str against = identity_facts(arena, &a->identity, ID_CONTRADICTED, ", ");
-    struct str missing = identity_facts(arena, &a->identity, ID_UNPROVEN, ", ");
-    return str_printf(arena, "proof %s%s%.*s%s%.*s", PROOF_NAMES[a->proof], against.len ? ": " : "",
-                      STR_ARG(against), missing.len ? "; not proven: " : "", STR_ARG(missing));
-}
-
-/* How a recomputed number follows, a line a step: for a reader who cannot ask. */
-static void write_how(struct arena *arena, const struct report *report, const struct cell_audit *a,
-                      const char *indent, struct strbuf *out)
-{
-    CLEANUP(strbuf) struct strbuf rule = STRBUF(4096);
-    struct trace how;
-    trace_of(arena, a, &how);
-    if (how.rule) {
-        rule_describe(how.rule, &rule);
-        strbuf_printf(out, "%srule %.*s: %s (%.*s: %.*s)\n", indent, STR_ARG(a->rule), rule.ptr,
-                      STR_ARG(how.rule->origin), STR_ARG(how.rule->source));
-    }
-    for (size_t idx = 0; idx < a->n_logs; idx++) {
-        write_log(arena, &how, idx, report_log_path(report, a->logs[idx].path), indent, out);
-    }
-    write_steps(&how.steps, indent, out);
-    strbuf_printf(out, "%s%.*s\n", indent, STR_ARG(proof_words(arena, a)));
-}
-
-enum differing {
-    DIFFERING_NAMES,
-    DIFFERING_REASONS,
-    DIFFERING_STEPS /* also how the recomputed number follows */
-};
-
-static void write_differing(const struct report_audit *audit, enum differing detail,
-                            struct strbuf *out)
-{
-    bool is_brief = detail == DIFFERING_NAMES;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     bool has_any = false;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
@@ -195,9 +124,6 @@ static void write_differing(const struct report_audit *audit, enum differing det
         has_any = true;
         if (!is_brief) {
             audit_out_reasons(&arena, a, "      ", "\n", out);
-        }
-        if (detail == DIFFERING_STEPS) {
-            write_how(&arena, audit->report, a, "      ", out);
         }
     }
 }
@@ -402,12 +328,11 @@ static void write_tables(struct page *page, const struct report_audit *audit, bo
 }
 
 /* What the search for other rules found, what is near, and what is not proven. */
-static void write_reasons(struct page *page, const struct report_audit *audit,
-                          enum differing detail)
+static void write_reasons(struct page *page, const struct report_audit *audit)
 {
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, page->out->cap_bytes);
-    write_differing(audit, detail, &text);
+    write_differing(audit, false, &text);
     write_matches(audit, &text);
     write_unproven(audit, &text);
     page_lines(page, strbuf_str(&text));
@@ -424,7 +349,7 @@ static void write_text_of(struct page *page, const struct report_audit *audit,
     }
     if (opts->is_brief) {
         write_counts_of(page, audit, "", &counts);
-        write_differing(audit, DIFFERING_NAMES, page->out);
+        write_differing(audit, true, page->out);
         strbuf_add_z(page->out, "findings: ");
         findings_out_counts(&audit->findings, page->out);
         strbuf_printf(page->out, "; reperf audit %s shows them, and each cell\n",
@@ -434,7 +359,7 @@ static void write_text_of(struct page *page, const struct report_audit *audit,
     write_tables(page, audit, opts->level == TEXT_VERBOSE);
     page_lines(page, STR_LIT("\n"));
     write_counts_of(page, audit, "", &counts);
-    write_reasons(page, audit, DIFFERING_REASONS);
+    write_reasons(page, audit);
     if (opts->want_like) {
         write_like(page, audit);
     }
@@ -503,143 +428,6 @@ void audit_out_text(const struct audit_set *set, const struct audit_text_opts *o
     page_end(&page);
 }
 
-/* ---- scaling ---- */
-
-/* Rows of a report that differ in their number of GPUs alone. */
-static bool is_of_line(const struct report_audit *audit, const struct cell_audit *a,
-                       const struct cell_audit *b)
-{
-    const struct report_case *x = a->of_case;
-    const struct report_case *y = b->of_case;
-    return a->cell->metric == METRIC_THROUGHPUT && b->cell->metric == METRIC_THROUGHPUT &&
-           x->gpus > 0 && y->gpus > 0 && x->stack == y->stack && str_eq(x->model, y->model) &&
-           str_eq(x->precision, y->precision) && str_eq(x->variant, y->variant) &&
-           audit_batch_rank(audit, a) == audit_batch_rank(audit, b);
-}
-
-/* "87 %": the rate of a GPU, as a share of that among the fewest. */
-static struct str share_text(struct table *table, const struct report_case *of, double rate,
-                             const struct report_case *first, double first_rate)
-{
-    double share = rate / (double)of->gpus / (first_rate / (double)first->gpus);
-    return table_text_if(table, isfinite(share), "%.0f %%", 100 * share);
-}
-
-static void write_scaling(struct page *page, const struct report_audit *audit)
-{
-    CLEANUP(table)
-    struct table table =
-        table_of("model|precision|framework|variant|>from GPUs|>to GPUs|>as printed|>by the logs");
-    for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        const struct cell_audit *a = &audit->cells[idx];
-        const struct cell_audit *first = a;
-        for (size_t at = 0; at < audit->n_cells; at++) {
-            bool is_less = audit->cells[at].of_case->gpus < first->of_case->gpus;
-            first = is_less && is_of_line(audit, a, &audit->cells[at]) ? &audit->cells[at] : first;
-        }
-        if (first != a) {
-            const struct report_case *c = a->of_case;
-            TABLE_ADD(
-                &table, c->model, c->precision, c->stack->label, c->variant,
-                table_text(&table, "%" PRId64, first->of_case->gpus),
-                table_text(&table, "%" PRId64, c->gpus),
-                share_text(&table, c, a->cell->published, first->of_case, first->cell->published),
-                share_text(&table, c, a->recomputed, first->of_case, first->recomputed));
-        }
-    }
-    if (table.n_cells) {
-        page_heading(page, 3, STR_EMPTY, STR_LIT("Scaling"));
-        page_table(page, STR_LIT("Throughput of a GPU, as a share of that among the fewest"),
-                   &table);
-    }
-}
-
-/* ---- conditions ---- */
-
-static bool is_of(const struct report_case *c, struct str model)
-{
-    return str_eq(c->model, model) && !str_eq_z(c->framework, "reperf");
-}
-
-/* Whether a case before that one has the same value; same_stack: and its stack. */
-static bool was_said(const struct report *report, const struct str *values, size_t idx,
-                     bool same_stack)
-{
-    for (size_t at = 0; at < idx; at++) {
-        if (values[at].ptr && str_eq(values[at], values[idx]) &&
-            (!same_stack || report->cases[at].stack == report->cases[idx].stack)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A row: "24 (Paddle, MXNet); 32 (PyTorch)". values: of each case, none where it does not name the condition. */
-static void add_condition(struct table *table, const struct report *report, struct str name,
-                          const struct str *values)
-{
-    CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const char *between = " (";
-        if (!values[idx].ptr || was_said(report, values, idx, false)) {
-            continue;
-        }
-        strbuf_printf(&text, "%s%.*s", text.len ? "; " : "", STR_ARG(values[idx]));
-        for (size_t at = idx; at < report->n_cases; at++) {
-            if (values[at].ptr && str_eq(values[at], values[idx]) &&
-                !was_said(report, values, at, true)) {
-                strbuf_printf(&text, "%s%.*s", between, STR_ARG(report->cases[at].stack->label));
-                between = ", ";
-            }
-        }
-        strbuf_add_char(&text, ')');
-    }
-    TABLE_ADD(table, name, strbuf_str(&text));
-}
-
-struct condition_names {
-    struct str names[CONDITION_NAMES_MAX];
-    size_t n;
-};
-
-static void find_names(struct condition_names *named, const struct conditions *conditions)
-{
-    for (size_t idx = 0; conditions && idx < conditions->n; idx++) {
-        if (!str_is_in(conditions->items[idx].name, named->names, named->n)) {
-            ASSERT(named->n < CONDITION_NAMES_MAX);
-            named->names[named->n++] = conditions->items[idx].name;
-        }
-    }
-}
-
-/* What the report, its scripts and its manifest state of the cases of a model. */
-static void write_conditions(struct page *page, const struct report *report, struct str model)
-{
-    CLEANUP(table) struct table table = table_of("condition|values, and whose");
-    struct str *values = arena_array(&page->arena, struct str, report->n_cases);
-    struct condition_names named = {.n = 0};
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        if (is_of(c, model)) {
-            find_names(&named, c->environment ? &c->environment->conditions : NULL);
-            find_names(&named, &c->stack->conditions);
-            find_names(&named, &c->conditions);
-        }
-    }
-    for (size_t name = 0; name < named.n; name++) {
-        const char *z = str_z(&page->arena, named.names[name]);
-        for (size_t idx = 0; idx < report->n_cases; idx++) {
-            const struct report_case *c = &report->cases[idx];
-            bool has = is_of(c, model) && case_condition(c, z, &values[idx]);
-            values[idx] = !has ? STR_EMPTY : values[idx].ptr ? values[idx] : STR_LIT("not stated");
-        }
-        add_condition(&table, report, named.names[name], values);
-    }
-    page_fold(page, "conditions", model, false);
-    page_table(page, text_of(page, "Conditions of %.*s", STR_ARG(model)), &table);
-    page_fold_end(page);
-}
-
 /* ---- to be kept: who gets this file may have no other ---- */
 
 struct str audit_follow_words(struct arena *arena, const struct verdict_counts *counts)
@@ -661,50 +449,27 @@ struct str audit_follow_words(struct arena *arena, const struct verdict_counts *
     return text;
 }
 
-/* How each number follows: its logs, samples and arithmetic. */
+/* How each number follows, as `reperf explain` says it, and links to its logs: for a reader who cannot ask. */
 static void write_hows(struct page *page, const struct report_audit *audit)
 {
+    const struct explain_opts opts = {.is_page = true};
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *a = &audit->cells[idx];
         CLEANUP(strbuf) struct strbuf text = STRBUF(HTML_BYTES_MAX);
+        struct explain_cell of = {.report = audit->report, .cell = a};
         if (a->n_logs == 0) {
             continue;
         }
         page_fold(page, "how", a->cell->id, false);
         for (size_t log = 0; log < a->n_logs && log < LINKS_MAX; log++) {
             struct str path = report_log_path(audit->report, a->logs[log].path);
-            page_line(
-                page, 2,
-                text_of(page, "%.*s, SHA-256 %.*s", STR_ARG(path), STR_ARG(a->logs[log].sha256)),
-                address_file(&page->arena, &audit->report->logs_source, path, 0));
+            page_line(page, 2, path,
+                      address_file(&page->arena, &audit->report->logs_source, path, 0));
         }
-        write_how(&page->arena, audit->report, a, "  ", &text);
+        trace_of(&page->arena, a, &of.how);
+        explain_cell_text(&page->arena, &of, &opts, &text);
         page_lines(page, strbuf_str(&text));
         page_fold_end(page);
-    }
-}
-
-/* What only a page has: curves, how each number follows, and the conditions. */
-static void write_more(struct page *page, const struct report_audit *audit)
-{
-    const struct report *report = audit->report;
-    write_scaling(page, audit);
-    add_series(page, audit);
-    if (audit->n_cells) {
-        page_heading(page, 3, STR_EMPTY, STR_LIT("How each number follows"));
-        write_hows(page, audit);
-    }
-    page_heading(page, 3, STR_EMPTY,
-                 STR_LIT("Conditions, as the report and its scripts state them"));
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        struct str model = report->cases[idx].model;
-        size_t first = 0;
-        while (first < idx && !is_of(&report->cases[first], model)) {
-            first++;
-        }
-        if (first == idx && is_of(&report->cases[idx], model)) {
-            write_conditions(page, report, model);
-        }
     }
 }
 
@@ -717,12 +482,13 @@ static void write_kept(struct page *page, const struct report_audit *audit)
     write_counts_of(page, audit, "", &counts);
     write_sources(page, audit->report);
     write_tables(page, audit, true);
-    write_reasons(page, audit, page->form == PAGE_HTML ? DIFFERING_REASONS : DIFFERING_STEPS);
+    write_reasons(page, audit);
     if (audit->n_rows) {
         write_like(page, audit);
     }
-    if (page->form == PAGE_HTML) {
-        write_more(page, audit);
+    if (page->form == PAGE_HTML && audit->n_cells) {
+        page_heading(page, 3, STR_EMPTY, STR_LIT("How each number follows"));
+        write_hows(page, audit);
     }
     page_heading(page, 3, STR_EMPTY, STR_LIT("Findings"));
     findings_out(page, &audit->findings);

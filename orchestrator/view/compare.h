@@ -83,5 +83,4 @@ int compare_gate(const struct compare *c);
 
 bool compare_is_outlier(const struct cell_result *cell, size_t repeat_idx);
 void compare_text(const struct compare *c, bool is_markdown, struct strbuf *out);
-void compare_csv(const struct compare *c, struct strbuf *out);
 void compare_json(const struct compare *c, struct strbuf *out);

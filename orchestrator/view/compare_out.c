@@ -211,35 +211,6 @@ void compare_text(const struct compare *c, bool is_markdown, struct strbuf *out)
     page_end(&page);
 }
 
-static void add_csv_side(struct table *table, const struct cell_result *cell)
-{
-    CLEANUP(strbuf) struct strbuf outliers = STRBUF(OUTLIERS_MAX);
-    TABLE_ADD(table, table_f64(table, cell ? cell->value : (double)NAN),
-              table_text(table, "%zu", cell ? cell->summary.n : 0),
-              table_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN),
-              cell ? str_of(RUN_VERDICT_NAMES[cell->verdict]) : STR_EMPTY);
-    add_outliers_of(cell, &outliers);
-    table_add(table, strbuf_str(&outliers));
-}
-
-void compare_csv(const struct compare *c, struct strbuf *out)
-{
-    CLEANUP(table)
-    struct table table =
-        table_of("case|unit|>value_a|>n_a|>std_a|verdict_a|outliers_a|>value_b|>n_b|>std_b|verdict_"
-                 "b|outliers_b|>rel_diff|>ci95_low|>ci95_high|gate");
-    for (size_t idx = 0; idx < c->n_rows; idx++) {
-        const struct compare_row *row = &c->rows[idx];
-        TABLE_ADD(&table, row->case_id, (row->a ? row->a : row->b)->unit);
-        add_csv_side(&table, row->a);
-        add_csv_side(&table, row->b);
-        TABLE_ADD(&table, table_f64(&table, row->change), table_f64(&table, row->low),
-                  table_f64(&table, row->high),
-                  c->opts.has_gate ? str_of(GATE_NAMES[row->gate]) : STR_EMPTY);
-    }
-    table_render_csv(&table, out);
-}
-
 /* Numbers of the repeats that count, NaN where none does. */
 static void put_spread(struct json_out *out, const char *key, const void *of)
 {

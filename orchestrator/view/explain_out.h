@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf explain` of a cell, for people and as JSON, and of a rule or a format: items of the JSON document
+/* `reperf explain` of a cell, for people and as JSON, and of a rule: items of the JSON document
    (manifests/schema/explain-output.json). Writers append. */
 #pragma once
 
@@ -14,6 +14,7 @@ struct explain_cell {
 };
 struct explain_opts {
     bool is_verbose; /* every sample and every fact */
+    bool is_page;    /* of a page, which names the cell: of the samples those that count first */
 };
 void explain_cell_text(struct arena *arena, const struct explain_cell *of,
                        const struct explain_opts *opts, struct strbuf *out);
@@ -30,12 +31,3 @@ struct explain_users {
 };
 void explain_put_rule(const struct rule *rule, const struct explain_users *users,
                       struct json_out *out);
-
-struct explain_format {
-    const struct format *format;
-    const struct json *root; /* of its manifest */
-    const char *path;        /* of that */
-    struct explain_users users;
-};
-MUST_CHECK int explain_put_format(struct arena *arena, const struct explain_format *of,
-                                  struct json_out *out, struct err *err);

@@ -8,9 +8,10 @@
 #include "view/address.h"
 #include "view/explain_out.h"
 
-#define SAMPLES_HEAD 12 /* shown of a series of more than both */
-#define SAMPLES_TAIL 4
-#define TEXT_COLUMNS 160
+#define SAMPLES_HEAD    12 /* shown of a series of more than both */
+#define SAMPLES_TAIL    4
+#define SAMPLES_IN_LINE 8 /* of a page */
+#define TEXT_COLUMNS    160
 
 static void add_source(struct arena *arena, const char *what, const struct source_ref *source,
                        struct strbuf *out)
@@ -30,7 +31,6 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
 {
     const struct cell_audit *a = of->cell;
     const struct source_ref source = report_row_source(of->report, a->of_case);
-    strbuf_printf(out, "%.*s %.*s (cell)\n", STR_ARG(of->report->id), STR_ARG(a->cell->id));
     strbuf_printf(out, "  printed     %.*s %.*s, under \"%.*s\"\n", STR_ARG(a->cell->printed),
                   STR_ARG(a->cell->unit), STR_ARG(a->cell->table));
     add_source(arena, "              ", &source, out);
@@ -92,6 +92,19 @@ static void add_sample(struct arena *arena, struct table *table, const struct ex
     }
 }
 
+/* A few of those that count, in a line. */
+static void add_counted(const struct trace_log *how, struct strbuf *out)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < how->series->n && n < SAMPLES_IN_LINE; idx++) {
+        if (how->uses[idx] == USE_COUNTED && isfinite(how->series->samples[idx].value)) {
+            strbuf_printf(out, "%s%.9g", n++ ? ", " : "    counted are ",
+                          how->series->samples[idx].value);
+        }
+    }
+    strbuf_add_z(out, n == SAMPLES_IN_LINE ? ", ...\n" : n ? "\n" : "");
+}
+
 static void add_samples(struct arena *arena, const struct explain_cell *of, size_t log,
                         const struct explain_opts *opts, struct strbuf *out)
 {
@@ -104,6 +117,10 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
     CLEANUP(strbuf) struct strbuf text = {0};
     struct str line;
     strbuf_printf(out, "    %.*s\n", STR_ARG(trace_samples_words(arena, of->how.rule, how)));
+    if (opts->is_page) {
+        add_counted(how, out);
+        return;
+    }
     for (size_t idx = 0; idx < n; idx++) {
         if (!is_long || idx < SAMPLES_HEAD || idx + SAMPLES_TAIL >= n) {
             add_sample(arena, &table, of, log, idx);
@@ -152,7 +169,7 @@ static void add_facts(struct arena *arena, const struct explain_cell *of, size_t
             n_others++;
         }
     }
-    if (n_others) {
+    if (n_others && !opts->is_page) {
         strbuf_printf(out,
                       "    %zu facts that do not concern the row are not shown; -v shows all\n",
                       n_others);
@@ -238,6 +255,9 @@ void explain_cell_text(struct arena *arena, const struct explain_cell *of,
                        const struct explain_opts *opts, struct strbuf *out)
 {
     const struct cell_audit *a = of->cell;
+    if (!opts->is_page) {
+        strbuf_printf(out, "%.*s %.*s (cell)\n", STR_ARG(of->report->id), STR_ARG(a->cell->id));
+    }
     add_head(arena, of, out);
     for (size_t log = 0; log < a->n_logs; log++) {
         add_log(arena, of, log, opts, out);

@@ -7,8 +7,6 @@
 
 #include "base/table.h"
 #include "judge/verdict.h"
-#include "view/chart.h"
-#include "view/page.h"
 #include "view/run_text.h"
 
 /* ---- the document ---- */
@@ -49,10 +47,9 @@ const struct json_document HISTORY_DOCUMENT = {
 
 /* ---- text ---- */
 
-static void write_history(struct page *page, const struct history *history,
-                          const struct history_text_opts *opts)
+void history_text(const struct history *history, const struct history_text_opts *opts,
+                  struct strbuf *out)
 {
-    CLEANUP(strbuf) struct strbuf text = STRBUF(4096);
     CLEANUP(table)
     struct table table =
         table_of(opts->wants_folder ? "time|run|report|profile|case|>value|unit|verdict|lies in"
@@ -86,86 +83,14 @@ static void write_history(struct page *page, const struct history *history,
         }
     }
     if (!opts->is_quiet || table.n_cells) {
-        page_table(page, STR_LIT("Finished runs"), &table);
-        page_lines(page, STR_LIT("\n"));
+        table_render(&table, out);
+        strbuf_add_char(out, '\n');
     }
-    strbuf_printf(&text, "%zu run%s, %zu cell%s", history->n_runs, plural_s(history->n_runs),
+    strbuf_printf(out, "%zu run%s, %zu cell%s", history->n_runs, plural_s(history->n_runs),
                   history->n_cells, plural_s(history->n_cells));
-    run_out_counts(n_of, &text);
+    run_out_counts(n_of, out);
     if (history->n_damaged) {
-        strbuf_printf(&text, "; %zu damaged run%s", history->n_damaged,
-                      plural_s(history->n_damaged));
+        strbuf_printf(out, "; %zu damaged run%s", history->n_damaged, plural_s(history->n_damaged));
     }
-    page_line(page, 0, strbuf_str(&text), STR_EMPTY);
-}
-
-void history_text(const struct history *history, const struct history_text_opts *opts,
-                  struct strbuf *out)
-{
-    struct page page = {.out = out};
-    write_history(&page, history, opts);
-    page_end(&page);
-}
-
-/* ---- the page ---- */
-
-/* Runs of one case that may stand in one curve. */
-static bool is_alike(const struct history_cell *a, const struct history_cell *b)
-{
-    return str_eq(a->cell->case_id, b->cell->case_id) && str_eq(a->run->report, b->run->report) &&
-           str_eq(a->cell->unit, b->cell->unit) && a->run->profile == b->run->profile &&
-           a->run->is_rehearsal == b->run->is_rehearsal;
-}
-
-static bool is_first(const struct history_cell *points, size_t idx)
-{
-    for (size_t before = 0; before < idx; before++) {
-        if (is_alike(&points[before], &points[idx])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void add_chart(struct page *page, const struct history_cell *points, size_t n, size_t first)
-{
-    double *values = arena_array(&page->arena, double, n);
-    double ends[2]; /* of what is drawn, which is a little more than what was measured */
-    double low = INFINITY;
-    double high = -INFINITY;
-    struct spark spark = {.values = values, .level = (double)NAN};
-    spark.title = text_of(page, "%.*s over time", STR_ARG(points[first].cell->case_id));
-    for (size_t idx = first; idx < n; idx++) {
-        if (is_alike(&points[first], &points[idx]) && isfinite(points[idx].cell->value)) {
-            values[spark.n++] = points[idx].cell->value;
-            low = fmin(low, points[idx].cell->value);
-            high = fmax(high, points[idx].cell->value);
-        }
-    }
-    if (spark.n < 2) {
-        return; /* one number is no curve: the table has it */
-    }
-    HTML(page->out,
-         "<figure class=\"history\"><figcaption><b>{}</b> <span class=\"soft\">{}, "
-         "{}</span></figcaption>",
-         points[first].cell->case_id, points[first].run->report,
-         str_of(plan_kind_name(points[first].run->profile, points[first].run->is_rehearsal)));
-    chart_spark(page->out, &spark, &ends[0], &ends[1]);
-    HTML(page->out, "<figcaption>{} runs in order, between {} and {} {}</figcaption></figure>\n",
-         text_of(page, "%zu", spark.n), text_of(page, "%.4g", low), text_of(page, "%.4g", high),
-         points[first].cell->unit);
-}
-
-void history_page(const struct history *history, struct strbuf *out)
-{
-    struct page page = {.form = PAGE_HTML, .out = out};
-    page_begin(&page, STR_LIT("Runs over time"),
-               STR_LIT("Numbers of finished runs on this machine, oldest first."));
-    for (size_t idx = 0; idx < history->n_cells; idx++) {
-        if (is_first(history->cells, idx)) {
-            add_chart(&page, history->cells, history->n_cells, idx);
-        }
-    }
-    write_history(&page, history, &(const struct history_text_opts){0});
-    page_end(&page);
+    strbuf_add_char(out, '\n');
 }

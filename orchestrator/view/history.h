@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finished runs over time: as a document, as text, and as a page with a curve and the runs of each case. */
+/* Finished runs over time: as a document and as text. */
 #pragma once
 
 #include "codec/json_table.h"
@@ -27,4 +27,3 @@ struct history_text_opts {
 /* The last line is the summary. */
 void history_text(const struct history *history, const struct history_text_opts *opts,
                   struct strbuf *out);
-void history_page(const struct history *history, struct strbuf *out);

@@ -152,8 +152,13 @@ static int put_format(struct publication *p, const struct cell_result *cell, con
     struct json_override set;
     struct str why = STR_EMPTY;
     struct str text;
-    if ((!format && result_choose_format(arena, &p->view.frozen, log, &format, &why, err) < 0) ||
-        run_view_log(arena, &p->view, cell, 0, m, err) < 0) {
+    if (!format && result_choose_format(arena, &p->view.frozen, log, &format, &why, err) < 0) {
+        return -1;
+    }
+    if (!format) {
+        return err_set(err, ERR_PARSE, "%s: %.*s", log, STR_ARG(why));
+    }
+    if (measure_file(arena, &(struct reading){.format = format, .path = log}, m, NULL, err) < 0) {
         return -1;
     }
     const char *id = str_z(arena, format->id);

@@ -1,68 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of a run: what its text says, the nodes, where it ran, what it left, and its machines. */
+/* The page of a run: what its text says, the nodes, and where each repeat ran. */
 #include "base/base.h"
 
 #include <math.h>
 
 #include "report/hostlist.h"
-#include "report/source.h"
-#include "view/curves.h"
+#include "view/page.h"
 #include "view/run_health.h"
 #include "view/run_text.h"
 
-#define COMMAND_MAX (16u << 20)
-
 /* ---- where it ran ---- */
-
-/* As it was typed, where it is a command of one's own: where its folder lay is in the evidence. */
-static void add_command(struct table *table, const struct cell_result *of)
-{
-    CLEANUP(strbuf) struct strbuf line = STRBUF(COMMAND_MAX);
-    if (str_eq_z(of->of_case->stack_id, COMMAND_STACK) && of->of_case->stack->n_commands) {
-        table_add(table, of->of_case->stack->commands[0].printed);
-    } else {
-        plan_step_command(of->step, &line);
-        table_add(table, str_trim(strbuf_str(&line)));
-    }
-}
-
-/* Whose code it was, and what of its commit was left out. */
-static void add_code(struct table *table, const struct plan_step *step)
-{
-    CLEANUP(strbuf) struct strbuf text = STRBUF(COMMAND_MAX);
-    strbuf_add_str(&text, step->recipe);
-    for (size_t idx = 0; idx < step->n_mounts; idx++) {
-        const struct plan_mount *mount = &step->mounts[idx];
-        if (mount->kind == MOUNT_SOURCE) {
-            strbuf_printf(&text, "%s%.*s at %.*s", text.len ? "; " : "", STR_ARG(mount->name),
-                          STR_ARG(mount->version));
-        }
-        if (mount->kind == MOUNT_SOURCE && mount->part.tree.ptr) {
-            strbuf_printf(&text, ", of it %" PRId64 " files; %" PRId64 " are left out",
-                          mount->part.n_files, mount->part.n_left_out);
-        }
-    }
-    table_add(table, strbuf_str(&text));
-}
-
-static void add_places(struct page *page, const struct run_view *view)
-{
-    CLEANUP(table) struct table table = table_of("case|>ranks|>nodes|image|command|code");
-    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
-        const struct cell_result *of = &view->result.cells[idx];
-        const struct plan_step *step = of->step;
-        if (of->verdict == RUN_NOT_RUN) {
-            continue;
-        }
-        TABLE_ADD(&table, of->of_case->id, table_text(&table, "%" PRId64, step->n_ranks),
-                  table_text(&table, "%" PRId64, plan_step_nodes(step)),
-                  table_text_if(&table, step->image.ptr, "%.*s@%.*s", STR_ARG(step->image_name),
-                                STR_ARG(step->image_digest)));
-        add_command(&table, of);
-        add_code(&table, step);
-    }
-    page_table(page, STR_LIT("What was started, once per rank"), &table);
-}
 
 static struct str nodes_text(struct arena *arena, const struct outcome_record *outcome)
 {
@@ -73,85 +20,26 @@ static struct str nodes_text(struct arena *arena, const struct outcome_record *o
     return outcome->n_nodes ? hostlist_fold(arena, names, outcome->n_nodes) : STR_LIT("local");
 }
 
-static void add_log(struct strbuf *text, struct str path, int64_t n_bytes, struct str sha256)
-{
-    strbuf_printf(text, "%s%.*s, %" PRId64 " bytes, SHA-256 %.*s", text->len ? "; " : "",
-                  STR_ARG(path), n_bytes, STR_ARG(sha256));
-}
-
 static void add_repeat(struct table *table, const struct cell_result *of,
                        const struct repeat_result *repeat)
 {
-    CLEANUP(strbuf) struct strbuf logs = STRBUF(COMMAND_MAX);
     const struct outcome_record *outcome = &repeat->outcome;
-    if (outcome->n_nodes == 0) {
-        add_log(&logs, repeat->log, outcome->log_bytes, outcome->log_sha256);
-    }
-    for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
-        const struct outcome_node *node = &outcome->nodes[idx];
-        add_log(&logs, node->log, node->log_bytes, node->log_sha256);
-    }
     TABLE_ADD(table, of->of_case->id, table_text(table, "%" PRId64, repeat->repeat),
               table_text(table, "%" PRId64, outcome->attempt), nodes_text(&table->arena, outcome),
               table_text(table, "%" PRId64, outcome->exit_status),
-              repeat->counts ? STR_LIT("it counts") : repeat->why, strbuf_str(&logs));
+              repeat->counts ? STR_LIT("it counts") : repeat->why);
 }
 
 static void add_repeats(struct page *page, const struct run_view *view)
 {
     CLEANUP(table)
-    struct table table = table_of("case|>repeat|>attempt|nodes|>exit status|remarks|logs");
+    struct table table = table_of("case|>repeat|>attempt|nodes|>exit status|remarks");
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
         for (size_t at = 0; at < view->result.cells[idx].n_repeats; at++) {
             add_repeat(&table, &view->result.cells[idx], &view->result.cells[idx].repeats[at]);
         }
     }
-    page_table(page, STR_LIT("Repeats; numbers are read from the first log of each"), &table);
-}
-
-/* ---- series and machines ---- */
-
-static int add_cell_series(struct page *page, const struct run_view *view,
-                           const struct cell_result *of, struct err *err)
-{
-    page_fold(page, "case", of->of_case->id, true);
-    strbuf_add_z(page->out, "<div class=\"grid3\">\n");
-    for (size_t idx = 0; idx < of->n_repeats; idx++) {
-        const struct repeat_result *repeat = &of->repeats[idx];
-        struct measurement m;
-        if (run_view_log(&page->arena, view, of, idx, &m, err) < 0) {
-            return -1;
-        }
-        struct spark_of spark = {.rule = of->step->bound.rule,
-                                 .rule_case = result_rule_case(&view->frozen, of->step),
-                                 .m = &m,
-                                 .name = text_of(page, "Repeat %" PRId64, repeat->repeat)};
-        if (!repeat->counts) {
-            spark.note = text_of(page, ": %.*s", STR_ARG(repeat->why));
-        } else if (repeat->n_taints) {
-            spark.note = text_of(page, ": tainted (%zu): %.*s", repeat->n_taints,
-                                 STR_ARG(repeat->taints[0]));
-        }
-        add_spark_figure(page, &spark);
-    }
-    strbuf_add_z(page->out, "</div>\n");
-    page_fold_end(page);
-    return 0;
-}
-
-/* Everything that was recorded about each. */
-static void add_machines(struct page *page, const struct run_view *view)
-{
-    for (size_t idx = 0; idx < view->n_settings;) { /* those of a node stand together */
-        CLEANUP(table) struct table table = table_of("name|value");
-        struct str node = view->settings[idx].node;
-        for (; idx < view->n_settings && str_eq(view->settings[idx].node, node); idx++) {
-            TABLE_ADD(&table, view->settings[idx].name, table_or_dash(view->settings[idx].value));
-        }
-        page_fold(page, "machine", node, false);
-        page_table(page, text_of(page, "environment/%.*s.json", STR_ARG(node)), &table);
-        page_fold_end(page);
-    }
+    page_table(page, STR_LIT("Repeats"), &table);
 }
 
 /* ---- the page ---- */
@@ -187,13 +75,11 @@ static struct str headline_of(struct page *page, const struct run_view *view)
     return str_dup(&page->arena, strbuf_str(&text));
 }
 
-int run_out_page(const struct run_view *view, struct strbuf *out, struct err *err)
+void run_out_page(const struct run_view *view, struct strbuf *out)
 {
-    CLEANUP(strbuf) struct strbuf health = STRBUF(HTML_BYTES_MAX);
     const struct plan *plan = &view->frozen.plan;
     const struct inventory *inventory = &view->frozen.inventory;
     struct page page = {.form = PAGE_HTML, .out = out};
-    int rc = 0;
     page_begin(&page, text_of(&page, "Run %.*s", STR_ARG(view->frozen.run_id)),
                headline_of(&page, view));
     page_line(&page, 0,
@@ -218,7 +104,6 @@ int run_out_page(const struct run_view *view, struct strbuf *out, struct err *er
                       plural_s(inventory->n_nodes), runtime_kind_label(plan->runtime),
                       LAUNCHER_KIND_NAMES[plan->launcher]),
               STR_EMPTY);
-    add_places(&page, view);
     add_repeats(&page, view);
     page_line(
         &page, 0,
@@ -230,15 +115,5 @@ int run_out_page(const struct run_view *view, struct strbuf *out, struct err *er
                     : "The result was derived from the raw logs again and is the same; the "
                       "folder's seal was not checked (reperf verify does that)."),
         STR_EMPTY);
-    page_heading(&page, 2, STR_LIT("series"), STR_LIT("Series"));
-    series_begin(&page, "Each repeat's");
-    for (size_t idx = 0; rc == 0 && idx < view->result.n_cells; idx++) {
-        rc = view->result.cells[idx].n_repeats
-                 ? add_cell_series(&page, view, &view->result.cells[idx], err)
-                 : 0;
-    }
-    page_heading(&page, 2, STR_LIT("machines"), STR_LIT("The machines"));
-    add_machines(&page, view);
     page_end(&page);
-    return rc;
 }

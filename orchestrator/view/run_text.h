@@ -13,8 +13,8 @@ void run_out_text(const struct frozen *frozen, const struct run_result *result,
 /* The same on a page that is open. */
 void run_out(struct page *page, const struct frozen *frozen, const struct run_result *result,
              const struct report_audit *audit, bool wants_all);
-/* The page of a run: that, the nodes, where it ran, every repeat's series, its machines. */
-MUST_CHECK int run_out_page(const struct run_view *view, struct strbuf *out, struct err *err);
+/* The page of a run: that, the nodes, and where each repeat ran. */
+void run_out_page(const struct run_view *view, struct strbuf *out);
 
 /* ": 6 not_comparable, 1 failed", by verdict. */
 void run_out_counts(const size_t n_of[], struct strbuf *out);

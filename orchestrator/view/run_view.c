@@ -12,7 +12,6 @@
 #include "evidence/derive.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
-#include "load/measure.h"
 #include "run/journal_check.h"
 
 #define SCALAR_MAX 64 /* of a number or a truth */
@@ -240,18 +239,4 @@ void run_view_close(struct run_view *view)
     frozen_release(&view->frozen);
     temp_free(view->scratch);
     *view = (struct run_view){0};
-}
-
-int run_view_log(struct arena *arena, const struct run_view *view, const struct cell_result *cell,
-                 size_t repeat_idx, struct measurement *ret_measurement, struct err *err)
-{
-    const struct format *format = cell->step->bound.format;
-    const char *path = fs_join(arena, view->folder, str_z(arena, cell->repeats[repeat_idx].log));
-    struct str why = STR_EMPTY;
-    if (!format && result_choose_format(arena, &view->frozen, path, &format, &why, err) < 0) {
-        return -1;
-    }
-    return !format ? err_set(err, ERR_PARSE, "%s: %.*s", path, STR_ARG(why))
-                   : measure_file(arena, &(struct reading){.format = format, .path = path},
-                                  ret_measurement, NULL, err);
 }

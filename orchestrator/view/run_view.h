@@ -49,8 +49,3 @@ bool run_view_is_run(struct arena *arena, const char *state, const char *name);
 
 /* A row a cell, as CSV or Markdown. */
 void run_out_table(const struct run_view *view, bool is_csv, struct strbuf *out);
-
-/* The log of one repeat, parsed by the format it was measured with. */
-MUST_CHECK int run_view_log(struct arena *arena, const struct run_view *view,
-                            const struct cell_result *cell, size_t repeat_idx,
-                            struct measurement *ret_measurement, struct err *err);

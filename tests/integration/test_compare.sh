@@ -17,13 +17,9 @@ done
 cmp -s "$T/json" "$run/evidence/result.json"
 ok $? "report --json of a run is its result.json"
 exits 0 "a page of a run" "$REPERF" report last --html "$T/run.html"
-is "$(sed 's/<wbr>//g' "$T/run.html" | grep -c '<th scope="row">resnet50/reperf/fp32/n1g1/bs96</th>')" 4 "the page has the cell, what was read beside it, what was started and its repeat"
+is "$(sed 's/<wbr>//g' "$T/run.html" | grep -c '<th scope="row">resnet50/reperf/fp32/n1g1/bs96</th>')" 3 "the page has the cell, what was read beside it and its repeat"
 like "$(grep -o 'class="headline">[^<]*' "$T/run.html")" 'A smoke run, small and on the CPU: .*claims nothing' "one sentence says what ran and what it does not claim"
-is "$(grep -c 'class="step-series"' "$T/run.html")" 1 "and one step series a repeat"
-like "$(grep -o '16 of 20 samples used' "$T/run.html")" '16 of 20' "whose warm-up is shaded"
-
-is "$(grep -c '<td data-h="remarks">it counts' "$T/run.html") $(grep -c '>machine</span> local' "$T/run.html")" "1 1" "where each repeat ran, and what"
-like "$(grep -o 'reperf-train.*--model.*resnet50' "$T/run.html" | head -n 1)" "--model" "by which command"
+is "$(grep -c '<td data-h="remarks">it counts' "$T/run.html")" 1 "where each repeat ran"
 
 prints 0 '\+0\.00 %' "a run against itself" "$REPERF" compare last "$run/20260101T000000.000Z-00000001.tar.zst"
 like "$(cat "$T/out")" 'no difference of machine, software or plan' "and no difference"

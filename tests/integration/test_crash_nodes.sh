@@ -23,7 +23,7 @@ on_four() { # RUN
     "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --nodes "$T/four.json" --repeats 1 --run-id "$1"
 }
 ranks_run() { find "$T" -path '*/bin/*/count' -exec cat {} + | wc -l; }
-left() { find "$T"/work-n*/lease "$T"/work-n*/jobs -mindepth 1 2>/dev/null | wc -l; }
+left() { find "$T"/work-n*/lease "$T"/work-n*/jobs/* 2>/dev/null | wc -l; }
 forget_ranks() { find "$T" -path '*/bin/*/count' -delete; }
 result_of() { sed 's/"run_id": "[^"]*"//' "$(run_folder "$1")/evidence/result.json"; }
 

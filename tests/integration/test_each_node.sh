@@ -135,7 +135,7 @@ ln -s "$T" "$T/work-n1/lease"
 timeout 600 "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 >"$T/out" 2>"$T/err"
 [ $? -ne 124 ]
 ok $? "a lease that is a link to a folder is not waited for"
-like "$(cat "$T/err")" 'work-n1/lease: expected a folder, found a link' "and is named"
+like "$(cat "$T/err")" 'work-n1/lease: expected a file, found a link' "and is named"
 rm "$T/work-n1/lease"
 
 # ---- sound nodes, and the gate ----

@@ -85,7 +85,6 @@ seal @
 seal /@
 status @
 store @
-data path dataset:@
 data drop dataset/@
 data add /@
 data tree /@

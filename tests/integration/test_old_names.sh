@@ -22,7 +22,6 @@ done <<TABLE
 store ls --json|data ls --json
 store add $T/folder/a|data add $T/folder/a
 store verify --json|data verify --json
-store path sha256:2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806|data path sha256:2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806
 store gc -n --json|data gc -n --json
 store drop no/such|data drop no/such
 fetch imagenet-2012 --dry-run --json|data fetch imagenet-2012 --dry-run --json

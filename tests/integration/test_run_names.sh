@@ -68,12 +68,6 @@ exits 0 "status of it then" "$REPERF" status slow --json
 is "$(jq -c '.runs[0].repeat_states[0] | [.state, .value, .samples, .seconds_left]' "$T/out")" '["ok",8,16,null]' "has the whole log's number"
 mode good
 
-# --- over time ---
-exits 0 "history --html" "$REPERF" history --html "$T/history.html"
-like "$(cat "$T/history.html")" '<p class="headline">Numbers of finished runs' "is a page"
-is "$(grep -c '<tr><th scope="row">' "$T/history.html")" "$("$REPERF" history --json | jq '.cells | length')" "with every run"
-is "$(grep -c '<figure class="history">' "$T/history.html")" 1 "and a curve of the case"
-
 # --- a run that could do nothing ---
 before=$(find "$REPERF_STATE" | sort | sha256sum)
 exits 7 "a run of what cannot be run" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke --name third --json

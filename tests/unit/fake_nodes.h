@@ -115,8 +115,8 @@ static enum step fake_read_log(struct remote *remote, const char *id, struct log
     return STEP_DONE;
 }
 
-static enum step fake_log_digest(struct remote *remote, const char *id UNUSED, char *ret_hex,
-                                 struct err *err UNUSED)
+static enum step fake_reap(struct remote *remote, const char *id UNUSED, char *ret_hex,
+                           struct err *err UNUSED)
 {
     uint8_t sha256[SHA256_BYTES];
     bool is_other = ((struct fake *)remote)->way == FAKE_ANOTHER;
@@ -188,7 +188,7 @@ static UNUSED const struct remote_ops FAKE_OPS = {.ask = fake_ask,
                                                   .start = fake_start,
                                                   .poll = fake_poll,
                                                   .read_log = fake_read_log,
-                                                  .log_digest = fake_log_digest,
+                                                  .reap = fake_reap,
                                                   .signal = fake_signal,
                                                   .forget = fake_forget,
                                                   .abort = fake_abort,
