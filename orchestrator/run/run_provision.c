@@ -52,12 +52,6 @@ int run_judge_nodes(struct runner *r, int n_failed, struct err *err)
 
 /* ---- leases ---- */
 
-static void set_taken_over(struct err *why, struct str holder)
-{
-    (void)!err_set(why, ERR_NODE, "its lease was taken over by run %.*s",
-                   STR_ARG(str_sub(holder, 0, 160)));
-}
-
 /* Over a connection of its own, which is opened once the first renewal is due: a remote does one thing at a time, and an image or a log on
    its way may take longer than a lease lasts. */
 static enum step renew(struct runner *r, size_t idx, struct err *err)
@@ -70,8 +64,8 @@ static enum step renew(struct runner *r, size_t idx, struct err *err)
                                                LEASE_TAKE, &node->holder, err)
                                   : STEP_FAIL;
     if (step == STEP_DONE && node->holder.len) {
-        set_taken_over(err, node->holder);
-        step = STEP_FAIL;
+        step = step_fail(err_set(err, ERR_NODE, "its lease was taken over by run %.*s",
+                                 STR_ARG(str_sub(node->holder, 0, 160))));
     }
     if (step != STEP_AGAIN) {
         node->is_due = false;

@@ -71,40 +71,50 @@ static struct str read_outcome_text(struct stage *stage)
     return text;
 }
 
-static void says_failed(struct stage *stage, const char *status, const char *node)
+/* One rank that fails takes the others down, and the repeat is collected with its status; ranks that report the loss of another may be
+   seen to end before the one that was killed. Of what left no status nothing counts, and it is made again three times; a log that is
+   another on its node ends the run. */
+TEST_IN_SCRATCH(what_a_job_does_is_what_its_repeat_is)
 {
-    struct str text = read_outcome_text(stage);
-    assert_non_null(strstr(text.ptr, status));
-    assert_non_null(strstr(text.ptr, node));
-}
-
-/* One rank that fails: the others are stopped, the repeat is collected with that status, and does not count. */
-TEST_IN_SCRATCH(a_rank_that_fails_takes_the_others_down)
-{
-    STAGE(stage, *state, FOUR_NODES, 1);
-    stage.fakes[2]->way = FAKE_FAILS;
-    for (size_t idx = 0; idx < 2; idx++) {
-        stage.fakes[idx]->way = FAKE_HANGS;
+    static const struct {
+        enum fake_way ways[N_NODES];
+        enum err_code code;
+        size_t n_lost, n_finished;
+        const char *status; /* of n3, which failed; NULL: none did */
+    } ROWS[] = {
+        {{FAKE_HANGS, FAKE_HANGS, FAKE_FAILS}, ERR_NONE, 0, 1, "\"exit_status\": 3"},
+        {{FAKE_WELL, FAKE_FAILS, FAKE_KILLED, FAKE_FAILS}, ERR_NONE, 0, 1, "\"exit_status\": 137"},
+        {{FAKE_LOSES}, ERR_NODE, 3, 0, NULL},
+        {{FAKE_HANGS, FAKE_WELL, FAKE_BLAMED},
+         ERR_NODE,
+         3,
+         0,
+         NULL}, /* no failure of the program */
+        {{FAKE_WELL, FAKE_WELL, FAKE_ANOTHER}, ERR_INTEGRITY, 0, 0, NULL},
+    };
+    for (EACH(row, ROWS)) {
+        struct err err = {0};
+        STAGE(stage, arena_printf(ARENA, "%s/%zu", (const char *)*state, (size_t)(row - ROWS)),
+              FOUR_NODES, 1);
+        for (size_t idx = 0; idx < N_NODES; idx++) {
+            stage.fakes[idx]->way = row->ways[idx];
+        }
+        assert_int_equal(run_schedule(&stage.r, &err), row->code ? -1 : 0);
+        assert_int_equal(err.code, row->code);
+        assert_int_equal(count(&stage, J_LOST), row->n_lost);
+        assert_int_equal(count(&stage, J_FINISHED), row->n_finished);
+        assert_int_equal(stage.n_at_once, 0);
+        assert_false(stage.r.units[0].counts);
+        assert_true(stage.r.progress.done < stage.r.progress.total);
+        for (size_t idx = 0; idx < N_NODES; idx++) {
+            assert_true(stage.fakes[idx]->is_killed || row->ways[idx] != FAKE_HANGS);
+        }
+        if (row->status) {
+            struct str text = read_outcome_text(&stage);
+            assert_non_null(strstr(text.ptr, row->status));
+            assert_non_null(strstr(text.ptr, "\"failed_node\": \"n3\""));
+        }
     }
-    PASSES(run_schedule(&stage.r, ERR));
-    assert_int_equal(count(&stage, J_FINISHED), 1);
-    assert_false(stage.r.units[0].counts);
-    assert_true(stage.r.progress.done < stage.r.progress.total);
-    assert_true(stage.fakes[0]->is_killed && stage.fakes[1]->is_killed);
-    assert_int_equal(stage.n_at_once, 0);
-    says_failed(&stage, "\"exit_status\": 3", "\"failed_node\": \"n3\"");
-}
-
-/* Ranks that report the loss of another may be seen to end before the one that was killed. */
-TEST_IN_SCRATCH(a_rank_that_was_killed_is_named_before_those_that_lost_it)
-{
-    STAGE(stage, *state, FOUR_NODES, 1);
-    stage.fakes[1]->way = FAKE_FAILS;
-    stage.fakes[2]->way = FAKE_KILLED;
-    stage.fakes[3]->way = FAKE_FAILS;
-    PASSES(run_schedule(&stage.r, ERR));
-    assert_false(stage.r.units[0].counts);
-    says_failed(&stage, "\"exit_status\": 137", "\"failed_node\": \"n3\"");
 }
 
 TEST_IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats)
@@ -152,23 +162,6 @@ TEST_IN_SCRATCH(a_deadline_stops_all_and_does_not_count)
     assert_true(stage.fakes[1]->killed_ns - stage.fakes[1]->told_ns >= 5 * NS_PER_S);
 }
 
-TEST_IN_SCRATCH(jobs_that_leave_no_status_are_tried_three_times)
-{
-    STAGE(stage, *state, FOUR_NODES, 1);
-    stage.fakes[0]->way = FAKE_LOSES;
-    FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
-    assert_int_equal(count(&stage, J_LOST), 3);
-    assert_int_equal(count(&stage, J_FINISHED), 0);
-}
-
-TEST_IN_SCRATCH(a_log_that_is_another_there_ends_the_run)
-{
-    STAGE(stage, *state, FOUR_NODES, 1);
-    stage.fakes[2]->way = FAKE_ANOTHER;
-    FAILS(run_schedule(&stage.r, ERR), ERR_INTEGRITY);
-    assert_int_equal(count(&stage, J_FINISHED), 0);
-}
-
 TEST_IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others)
 {
     STAGE(stage, *state, ONE_NODE, 8);
@@ -184,16 +177,6 @@ TEST_IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others)
     for (size_t idx = 0; idx < 3; idx++) {
         assert_true(stage.fakes[idx]->was_journaled);
     }
-}
-
-TEST_IN_SCRATCH(a_node_that_took_a_part_down_is_no_failure_of_the_program)
-{
-    STAGE(stage, *state, FOUR_NODES, 1);
-    stage.fakes[2]->way = FAKE_BLAMED;
-    stage.fakes[0]->way = FAKE_HANGS;
-    FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
-    assert_int_equal(count(&stage, J_LOST), 3);
-    assert_int_equal(count(&stage, J_FINISHED), 0);
 }
 
 /* ---- leases, while other things go on ---- */
@@ -426,6 +409,86 @@ TEST_IN_SCRATCH(an_outcome_that_does_not_agree_is_refused)
         (struct rundir_of){.case_id = STR_LIT(FOUR_NODES), .repeat = 1, .name = STR_LIT("n3")});
     put(&stage, log, STR_LIT("pretended otherwise\n"));
     assert_int_equal(derive(&stage), ERR_INTEGRITY);
+}
+
+/* ---- logs that cannot be created or written: an error like any other, after which nothing continues and the journal agrees ---- */
+
+/* The log of the unit's job, while it is collected. */
+static const char *part_of(struct stage *stage, size_t unit, size_t job)
+{
+    return arena_printf(&stage->arena, "%s/collect-%zu-%zu.part", stage->r.dir.folder, unit, job);
+}
+
+static void fails_for(struct stage *stage, enum err_code code, const char *path)
+{
+    (void)alarm(HANGS_S);
+    FAILS(run_schedule(&stage->r, ERR), ERR_ANY);
+    (void)alarm(0);
+    assert_int_equal(ERR->code, code);
+    SAYS(path);
+    assert_int_equal(stage->n_at_once, 0);
+}
+
+/* The journal loses nothing that was not started, and other running units are stopped. */
+TEST_IN_SCRATCH(a_log_that_cannot_be_made_ends_the_run)
+{
+    STAGE(stage, *state, ONE_NODE, N_NODES + 1);
+    for (size_t idx = 0; idx < N_NODES - 1; idx++) {
+        stage.fakes[idx]->way = FAKE_HANGS;
+    }
+    const char *path = part_of(&stage, N_NODES, 0);
+    PASSES(fs_mkdir_p(path, ERR));
+    fails_for(&stage, ERR_IO, path);
+    assert_int_equal(count(&stage, J_STARTED), N_NODES);
+    assert_int_equal(count(&stage, J_LOST), N_NODES - 1);
+    assert_int_equal(count(&stage, J_PARSED), 1);
+    assert_int_equal(stage.fakes[N_NODES - 1]->n_started, 1);
+    assert_false(fs_exists(part_of(&stage, 0, 0)));
+    assert_true(fs_exists(path)); /* not ours */
+}
+
+TEST_IN_SCRATCH(one_of_several_logs_that_cannot_be_made_ends_the_run)
+{
+    STAGE(stage, *state, FOUR_NODES, 1);
+    const char *path = part_of(&stage, 0, 2);
+    PASSES(fs_mkdir_p(path, ERR));
+    fails_for(&stage, ERR_IO, path);
+    assert_int_equal(count(&stage, J_STARTED), 0);
+    assert_int_equal(count(&stage, J_LOST), 0);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_int_equal(stage.fakes[idx]->n_started, 0);
+    }
+}
+
+TEST_IN_SCRATCH(jobs_that_are_found_and_cannot_be_followed_are_stopped)
+{
+    struct stage stage;
+    set_up_resumed(&stage, *state);
+    put_jobs(&stage, FAKE_HANGS);
+    const char *path = part_of(&stage, 0, 2);
+    PASSES(fs_mkdir_p(path, ERR));
+    fails_for(&stage, ERR_IO, path);
+    assert_int_equal(count(&stage, J_LOST), 1);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_true(stage.fakes[idx]->is_killed && stage.fakes[idx]->was_journaled);
+    }
+    stage_cleanup(&stage);
+}
+
+TEST_IN_SCRATCH(a_job_whose_log_meets_a_full_disk_is_stopped)
+{
+    STAGE(stage, *state, FOUR_NODES, 1);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        stage.fakes[idx]->way = FAKE_HANGS;
+    }
+    const char *path = part_of(&stage, 0, 0);
+    assert_int_equal(symlink("/dev/full", path), 0);
+    fails_for(&stage, ERR_DISK, path);
+    assert_int_equal(count(&stage, J_STARTED), 1);
+    assert_int_equal(count(&stage, J_LOST), 1);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_true(stage.fakes[idx]->is_killed && stage.fakes[idx]->was_journaled);
+    }
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)
