@@ -20,7 +20,7 @@ DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zl
 DEPS_TEST  := $(DEPS_BUILD) ccache clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish csh libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-yaml python3-sarif-python-om python3-junitparser python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
-              openssh-server openssh-client iptables iproute2 busybox-static jq gojq slurm-wlm munge pdsh clustershell iperf3 fio likwid openmpi-bin libopenmpi-dev \
+              openssh-server openssh-client iptables iproute2 busybox-static jq gojq slurm-wlm munge pdsh iperf3 fio likwid openmpi-bin libopenmpi-dev \
               debootstrap python3-pip python3-setuptools python3-wheel
 
 ifeq ($(filter $(MODE),$(MODES)),)

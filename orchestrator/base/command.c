@@ -89,7 +89,11 @@ int cmd_call(const struct cmd *c, const struct cmd_ctx *ctx, int argc, char **ar
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf out = STRBUF(OUTPUT_MAX);
     struct err print_err = {0};
-    struct cmd_call call = {c, &arena, arena_alloc(&arena, c->args_size + 1, alignof(max_align_t)),
+    struct cmd_call call = {.cmd = c,
+                            .arena = &arena,
+                            .words = argv,
+                            .n_words = argc,
+                            .args = arena_alloc(&arena, c->args_size + 1, alignof(max_align_t)),
                             .out = &out};
     if (c->defaults) {
         memcpy(call.args, c->defaults, c->args_size);

@@ -28,6 +28,8 @@ struct cmd_ctx {
 struct cmd_call {
     const struct cmd *cmd;
     struct arena *arena;
+    char *const *words; /* behind its name, as they were typed */
+    int n_words;
     void *args;               /* the command's own struct, filled by its options */
     struct opt_list operands; /* of the words, those behind a "--" included */
     size_t n_before;          /* of them, those before a "--" */

@@ -9,9 +9,8 @@
 #include "codec/document_text.h"
 #include "codec/json_document.h"
 
-#define OUTPUT_MAX    (1u << 30)
-#define ARTIFACTS_MAX 4096
-#define SHOWN_MAX     20
+#define OUTPUT_MAX (1u << 30)
+#define SHOWN_MAX  20
 
 static const artifact_fn *const OPS[ARTIFACT_KINDS] = {
     [ARTIFACT_DATASET] = DATASET_OPS, [ARTIFACT_IMAGE] = IMAGE_OPS, [ARTIFACT_SOURCE] = SOURCE_OPS};
@@ -20,43 +19,6 @@ static const char *const VERBS[] = {
     [VERB_FETCH] = "fetch",   [VERB_VERIFY] = "verify",         [VERB_LOCK] = "lock",
     [VERB_REPAIR] = "repair", [VERB_FORESEE] = "fetch-dry-run",
 };
-
-/* All names, with reports replaced by what they need, and synthetic datasets if --synthetic was given. */
-static int resolve_all(struct artifact_job *job, const struct opt_list *names, bool is_synthetic,
-                       struct artifacts *ret_artifacts, struct err *err)
-{
-    struct artifacts artifacts = {arena_array(job->arena, struct artifact, ARTIFACTS_MAX), 0};
-    for (size_t idx = 0; idx < names->n; idx++) {
-        struct artifacts some = {0};
-        struct artifact one;
-        if (artifact_resolve(job->arena, job->ctx->root, names->items[idx], &one, err) < 0) {
-            return -1;
-        }
-        if (one.kind == ARTIFACT_REPORT) {
-            if (artifact_of_report(job->arena, job->ctx->root, one.name.ptr, is_synthetic, &some,
-                                   err) < 0) {
-                return -1;
-            }
-        } else {
-            some = (struct artifacts){&one, 1};
-            one.is_synthetic |= is_synthetic && one.kind == ARTIFACT_DATASET;
-        }
-        if (artifacts.n + some.n > ARTIFACTS_MAX) {
-            return err_set(err, ERR_USAGE, "more than %d datasets, images and sources at once",
-                           ARTIFACTS_MAX);
-        }
-        for (size_t at = 0; at < some.n; at++) {
-            artifacts.items[artifacts.n++] = some.items[at];
-        }
-        if (is_synthetic && one.kind != ARTIFACT_DATASET && one.kind != ARTIFACT_REPORT) {
-            return err_set(err, ERR_USAGE,
-                           "--synthetic: only datasets have a synthetic version, and %s is %s",
-                           names->items[idx], ARTIFACT_KIND_NAMES[one.kind]);
-        }
-    }
-    *ret_artifacts = artifacts;
-    return 0;
-}
 
 /* True where the command should go on with the next name. */
 static bool run_one(struct artifact_job *job, enum artifact_verb verb,
@@ -113,7 +75,7 @@ int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
     if (verb != VERB_LOCK && job->locks && !fs_is_dir(job->locks)) {
         return err_set(err, ERR_NOT_FOUND, "--locks %s: no such folder", job->locks);
     }
-    if (resolve_all(job, names, is_synthetic, &artifacts, err) < 0 ||
+    if (artifacts_of(&arena, job->ctx->root, names, is_synthetic, &artifacts, err) < 0 ||
         store_open(&arena, job->ctx->store, &store, err) < 0) {
         return -1;
     }

@@ -7,7 +7,7 @@
 #include "codec/json.h"
 #include "net/net_session.h"
 #include "store/artifact.h"
-#include "store/image_store.h"
+#include "store/store.h"
 
 enum artifact_depth { ARTIFACT_QUICK, ARTIFACT_NORMAL, ARTIFACT_DEEP };
 
@@ -41,8 +41,6 @@ extern const artifact_fn DATASET_OPS[VERBS_N], IMAGE_OPS[VERBS_N], SOURCE_OPS[VE
    locks. */
 MUST_CHECK int source_op_find(struct artifact_job *job, const struct artifact *artifact,
                               const char **ret_url, const char **ret_pin, struct err *err);
-/* Members "reference", "platform", "digest", "manifest", "config", "layers", "bytes", "from", "date" of what the store has. */
-void image_info_json(struct json_out *out, const struct image_info *info);
 
 /* `PATH --as NAME`: that the one operand is there, and NAME a dataset's. */
 MUST_CHECK int artifact_check_as(struct arena *arena, const struct cmd_ctx *ctx, const char *verb,

@@ -6,7 +6,6 @@
 
 /* Each cmd_NAME.c defines one of these; cmd/commands.c lists them. One per line, so that two branches that add one do
    not conflict. */
-extern const struct cmd CMD_ATTACH;
 extern const struct cmd CMD_AUDIT;
 extern const struct cmd CMD_BUNDLE;
 extern const struct cmd CMD_CANCEL;
@@ -41,7 +40,6 @@ extern const struct cmd DATA_DROP;
 extern const struct cmd DATA_GC;
 extern const struct cmd DATA_LS;
 extern const struct cmd DATA_NEW;
-extern const struct cmd DATA_PATH;
 extern const struct cmd DATA_VERIFY;
 
 struct cmd_row {

@@ -73,8 +73,10 @@ struct bundle_parts {
 };
 CLEANUP_BY(parts, struct bundle_parts, VEC_RELEASE);
 
-static void add_part(struct arena *arena, const struct artifact *artifact,
-                     const struct dataset_here *own, struct bundle_parts *parts)
+/* own: its description, of a dataset; that of the program goes along anyway. */
+static void add_part(const struct cmd_ctx *ctx, struct arena *arena,
+                     const struct artifact *artifact, const struct dataset_here *own,
+                     struct bundle_parts *parts)
 {
     const char *kind = ARTIFACT_KIND_NAMES[artifact->kind];
     const char *name = arena_printf(arena, "%.*s%s", STR_ARG(artifact->name),
@@ -85,58 +87,33 @@ static void add_part(struct arena *arena, const struct artifact *artifact,
             return;
         }
     }
-    VEC_PUSH(parts,
-             ((struct bundle_part){kind, name, arena_printf(arena, "%s %s", kind, name), own}));
-}
-
-static const struct dataset_here *own_of(const struct cmd_ctx *ctx, struct arena *arena,
-                                         const struct dataset_here *here)
-{
     const char *ours = fs_join(arena, ctx->root, "datasets");
-    return str_starts(str_of(here->folder), str_of(ours)) ? NULL : here;
+    bool is_ours = own && str_starts(str_of(own->folder), str_of(ours));
+    VEC_PUSH(parts, ((struct bundle_part){kind, name, arena_printf(arena, "%s %s", kind, name),
+                                          is_ours ? NULL : own}));
 }
 
 /* What is made from another dataset is made again of that one's archives. */
-static int add_dataset(const struct cmd_ctx *ctx, struct arena *arena, const struct artifact *made,
-                       struct bundle_parts *parts, struct err *err)
+static int add_artifact(const struct cmd_ctx *ctx, struct arena *arena,
+                        const struct artifact *artifact, struct bundle_parts *parts,
+                        struct err *err)
 {
-    struct dataset_here *here = arena_new(arena, struct dataset_here);
-    if (dataset_load(
-            arena,
-            &(struct dataset_which){ctx->root, NULL, str_z(arena, made->name), made->is_synthetic},
-            here, err) < 0) {
-        return -1;
-    }
-    if (here->from) {
-        add_part(arena,
-                 &(struct artifact){ARTIFACT_DATASET, here->from->dataset.id, made->is_synthetic},
-                 own_of(ctx, arena, here->from), parts);
-    }
-    add_part(arena, made, own_of(ctx, arena, here), parts);
-    return 0;
-}
-
-static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *name,
-                    bool is_synthetic, struct bundle_parts *parts, struct err *err)
-{
-    struct artifact artifact;
-    struct artifacts needs = {&artifact, 1};
-    if (artifact_resolve(arena, ctx->root, name, &artifact, err) < 0) {
-        return -1;
-    }
-    if (artifact.kind == ARTIFACT_REPORT &&
-        artifact_of_report(arena, ctx->root, str_z(arena, artifact.name), is_synthetic, &needs,
-                           err) < 0) {
-        return -1;
-    }
-    artifact.is_synthetic |= is_synthetic && artifact.kind == ARTIFACT_DATASET;
-    for (size_t idx = 0; idx < needs.n; idx++) {
-        if (needs.items[idx].kind != ARTIFACT_DATASET) {
-            add_part(arena, &needs.items[idx], NULL, parts);
-        } else if (add_dataset(ctx, arena, &needs.items[idx], parts, err) < 0) {
+    struct dataset_here *here = NULL;
+    if (artifact->kind == ARTIFACT_DATASET) {
+        here = arena_new(arena, struct dataset_here);
+        const struct dataset_which which = {ctx->root, NULL, str_z(arena, artifact->name),
+                                            artifact->is_synthetic};
+        if (dataset_load(arena, &which, here, err) < 0) {
             return -1;
         }
     }
+    if (here && here->from) {
+        add_part(
+            ctx, arena,
+            &(struct artifact){ARTIFACT_DATASET, here->from->dataset.id, artifact->is_synthetic},
+            here->from, parts);
+    }
+    add_part(ctx, arena, artifact, here, parts);
     return 0;
 }
 
@@ -147,13 +124,17 @@ static int run_bundle(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
     CLEANUP(parts) struct bundle_parts parts = {0};
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct args *args = call->args;
+    struct artifacts needs;
     struct bundle_info info;
     if (call->operands.n == 0 || (!args->output && !args->is_dry)) {
         return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output FILE or --dry-run");
     }
-    for (size_t idx = 0; idx < call->operands.n; idx++) {
-        if (add_name(ctx, call->arena, call->operands.items[idx], args->is_synthetic, &parts, err) <
-            0) {
+    if (artifacts_of(call->arena, ctx->root, &call->operands, args->is_synthetic, &needs, err) <
+        0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < needs.n; idx++) {
+        if (add_artifact(ctx, call->arena, &needs.items[idx], &parts, err) < 0) {
             return -1;
         }
     }

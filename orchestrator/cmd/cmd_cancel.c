@@ -10,7 +10,7 @@ static const struct opt OPTS[] = {OPT_END};
 static int cancel(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     struct rundir dir;
-    const struct run_opts opts = {.state = ctx->state, .self = ctx->self, .clock = ctx->clock};
+    const struct run_opts opts = {.ctx = ctx};
     if (rundir_find(call->arena, ctx->state, call->operands.items[0], &dir, err) < 0 ||
         run_cancel(call->arena, &opts, &dir, err) < 0) {
         return -1;

@@ -37,30 +37,22 @@ struct image_job {
 
 /* ---- ls ---- */
 
-static int add_image(struct image_job *job, const char *name, struct err *err)
-{
-    struct image_info info;
-    if (image_open(job->arena, job->store, name, &info, err) < 0) {
-        return -1;
-    }
-    jw_object(job->out, NULL);
-    jw_z(job->out, "name", name);
-    image_info_json(job->out, &info);
-    jw_end_object(job->out);
-    return 0;
-}
-
 static int list(struct image_job *job, struct err *err)
 {
+    struct image_info info;
     struct fs_names names;
-    if (image_names(job->store, &names, err) < 0) {
+    if (store_ref_list(job->store, IMAGE_KIND, &names, err) < 0) {
         return -1;
     }
     jw_array(job->out, "images");
     for (size_t idx = 0; idx < names.n; idx++) {
-        if (add_image(job, names.items[idx], err) < 0) {
+        if (image_open(job->arena, job->store, names.items[idx], &info, err) < 0) {
             return -1;
         }
+        jw_object(job->out, NULL);
+        jw_z(job->out, "name", info.name);
+        json_encode(job->out, IMAGE_INFO_ROWS, IMAGE_INFO_ROWS_N, &info);
+        jw_end_object(job->out);
     }
     jw_end_array(job->out);
     return 0;
@@ -112,13 +104,13 @@ static int export_it(struct image_job *job, struct err *err)
     }
     jw_z(job->out, "name", job->name);
     jw_z(job->out, "path", job->args->output);
-    jw_i64(job->out, "bytes", (int64_t)info.bytes);
+    jw_i64(job->out, "bytes", info.bytes);
     return 0;
 }
 
 static int drop(struct image_job *job, struct err *err)
 {
-    if (image_remove(job->store, job->name, err) < 0) {
+    if (store_ref_drop(job->store, IMAGE_KIND, job->name, err) < 0) {
         return -1;
     }
     jw_z(job->out, "name", job->name);

@@ -8,7 +8,6 @@
 #include "cmd/guests.h"
 #include "codec/json.h"
 #include "load/load.h"
-#include "store/dataset_store.h"
 #include "view/measured_out.h"
 
 #define FORMAT_BYTES_MAX (1u << 20)
@@ -18,7 +17,7 @@ struct args {
     const char *format;
     const char *rule;
     const char *pattern, *unit, *suggest;
-    const char *results, *dataset;
+    const char *results;
     int64_t gpus, nodes, batch;
     bool want_json, allows_incomplete;
 };
@@ -43,9 +42,6 @@ static const struct opt OPTS[] = {
         .letter = 'n', .value = "N", .min = 1, .max = 1000000),
     OPT(struct args, batch, "batch", "batch of one GPU, if the log does not state it",
         .letter = 'b', .value = "N", .min = 1, .max = 1000000000),
-    OPT(struct args, dataset, "dataset",
-        "dataset that an epoch goes through: its steps times the job's batch are its samples",
-        .value = "DATASET"),
     OPT(struct args, results, "results",
         "with a checkout of an MLPerf round: the table of its results", .value = "CSV"),
     OPT(struct args, allows_incomplete, "allow-incomplete", "an incomplete log is not a failure"),
@@ -84,23 +80,6 @@ static int load_wanted(struct arena *arena, const char *root, const struct args 
     return 0;
 }
 
-static int load_samples(struct arena *arena, const char *root, const char *dataset,
-                        int64_t *ret_n_samples, struct err *err)
-{
-    struct dataset_here here;
-    *ret_n_samples = -1;
-    if (!dataset) {
-        return 0;
-    }
-    if (dataset_load(arena, &(struct dataset_which){.root = root, .id = dataset}, &here, err) < 0) {
-        return -1;
-    }
-    const struct dataset_split *train =
-        STR_NAMED(here.dataset.splits, here.dataset.n_splits, name, STR_LIT("train"));
-    *ret_n_samples = train ? train->n_samples : -1;
-    return 0;
-}
-
 /* The number of each log that is read, and where it goes. */
 struct measuring {
     const struct args *args;
@@ -130,8 +109,7 @@ static int propose(const struct measure_ask *ask, struct arena *arena, struct me
                                        .makes = m->args->suggest != NULL,
                                        .unit = str_of(m->args->unit),
                                        .log = f->file,
-                                       .path = f->path,
-                                       .head = ask->head};
+                                       .path = f->path};
     if (GUESTS.proposer->propose(arena, &want, &m->proposal, &m->proposed, err) < 0) {
         return -1;
     }
@@ -170,8 +148,7 @@ static int check_given(const struct args *args, const struct measured *f, struct
     bool takes_batch =
         rule && (rule->scale == SCALE_GLOBAL_BATCH || rule->scale == SCALE_GLOBAL_BATCH_OVER ||
                  rule->statistic == STAT_TIMESTAMPS);
-    return !f->format || args->batch == 0 || args->dataset || takes_batch ||
-                   f->counts.batch_per_gpu > 0
+    return !f->format || args->batch == 0 || takes_batch || f->counts.batch_per_gpu > 0
                ? 0
                : err_set(err, ERR_USAGE,
                          "%s: --batch %" PRId64 " is not used: %s takes no batch; --rule names one "
@@ -260,7 +237,6 @@ static int measure_one(struct measuring *m, const struct measure_ask *ask, const
 static int measure_files(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     CLEANUP(format_set) struct format_set set = {0};
-    CLEANUP(log_head) struct log_head head = {0};
     CLEANUP(guesser) struct guesser *guesser = NULL;
     const struct args *args = call->args;
     const struct opt_list *files = &call->operands;
@@ -273,19 +249,16 @@ static int measure_files(const struct cmd_ctx *ctx, struct cmd_call *call, struc
                           .table = table_of(MEASURED_COLUMNS),
                           .details = STRBUF(DETAILS_MAX)};
     struct measure_ask ask = {.set = &set,
-                              .head = &head,
                               .rule = args->rule,
                               .gpus = args->gpus,
                               .nodes = args->nodes,
                               .batch = args->batch,
-                              .dataset = args->dataset,
                               .propose = GUESTS.proposer ? propose : NULL,
                               .ctx = &m,
                               .makes_format = args->suggest || (args->unit && !args->pattern)};
     struct progress progress;
     int rc = 0;
-    if (load_wanted(call->arena, ctx->root, args, &set, err) < 0 ||
-        load_samples(call->arena, ctx->root, args->dataset, &ask.n_samples, err) < 0) {
+    if (load_wanted(call->arena, ctx->root, args, &set, err) < 0) {
         return -1;
     }
     ask.guesser = guesser = is_named(args) ? NULL : guesser_new(&set);
@@ -349,9 +322,8 @@ static int measure_rounds(const struct cmd_ctx *ctx, const struct args *args,
                           const struct opt_list *folders, size_t n_rounds, struct err *err)
 {
     const struct folder_args as = {folders, args->results, args->want_json};
-    bool has_other = args->format || args->rule || args->dataset || args->pattern || args->unit ||
-                     args->suggest || args->gpus || args->nodes || args->batch ||
-                     args->allows_incomplete;
+    bool has_other = args->format || args->rule || args->pattern || args->unit || args->suggest ||
+                     args->gpus || args->nodes || args->batch || args->allows_incomplete;
     if (n_rounds < folders->n || has_other || !GUESTS.measure_folders) {
         return err_set(
             err, ERR_USAGE,

@@ -26,16 +26,16 @@ static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *er
         run_args_opts(ctx, args, address.report, &opts, err) < 0) {
         return -1;
     }
-    opts.plan.address = str_of(address.pin);
+    opts.plan.asked.address = str_of(address.pin);
     if (run_read(call->arena, &opts, &prepared, err) < 0 ||
         run_plan(call->arena, &opts, &prepared, err) < 0) {
         return -1;
     }
-    return run_print_plan(&prepared, args, call->operands.items[0], err);
+    return run_print_plan(&prepared, args, call, err);
 }
 
 const struct cmd CMD_PLAN =
     CMD("plan", "REPORT", "show what a run would do, on which node, with which command", OPTS, plan,
         CMD_ARGS(struct run_args),
-        .defaults = &(const struct run_args){.opts.plan.repeats = REPEATS_DEFAULT},
+        .defaults = &(const struct run_args){.opts.plan.asked.repeats = REPEATS_DEFAULT},
         CMD_OPERANDS(1, 1, "expected one report"));

@@ -29,12 +29,12 @@ static const struct opt OPTS[] = {
     OPT(struct run_args, trust, "trust",
         "run what the report at this address names, unasked, if it is exactly this commit",
         .value = "COMMIT"),
-    OPT(struct run_args, opts.plan.within, "within",
+    OPT(struct run_args, opts.plan.asked.within, "within",
         "more repeats, until half the 95 % interval of each mean is at most this (\"2%\")",
         .value = "SHARE"),
-    OPT(struct run_args, opts.plan.repeats_max, "repeats-max",
+    OPT(struct run_args, opts.plan.asked.repeats_max, "repeats-max",
         "with --within: at most so many (20)", .value = "N", .min = 1, .max = REPEATS_RUN_MAX),
-    OPT(struct run_args, opts.plan.tolerance, "tolerance",
+    OPT(struct run_args, opts.plan.asked.tolerance, "tolerance",
         "how far from the published number still counts as reproduced (5%)", .value = "SHARE"),
     OPT(struct run_args, format, "format",
         "of a command's log, by name or file (default: whichever reads it)", .letter = 'f',
@@ -84,7 +84,7 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
 static int check_args(const struct cmd_ctx *ctx, struct arena *arena, const struct run_args *args,
                       struct err *err)
 {
-    if (args->opts.limits && !args->gate && !args->opts.plan.is_each_node) {
+    if (args->opts.limits && !args->gate && !args->opts.plan.asked.is_each_node) {
         return err_set(err, ERR_USAGE, "--limits needs --each-node or --gate");
     }
     if (args->name && rundir_check_name(arena, ctx->state, args->name, err) < 0) {
@@ -116,16 +116,6 @@ static int open_address(const struct cmd_ctx *ctx, struct arena *arena, const st
                : 0;
 }
 
-/* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is there. */
-static int ask_trust(struct arena *arena, const struct run_args *args,
-                     const struct address *address, const struct run_opts *opts,
-                     struct run_prepared *prepared, struct err *err)
-{
-    return run_plan(arena, opts, prepared, err) < 0
-               ? -1
-               : run_trust(args, address, &prepared->report, &prepared->plan, err);
-}
-
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
     struct run_args *args = call->args;
@@ -148,10 +138,14 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
          run_command_report(call->arena, args, ctx->root, operands, &opts.command, err) < 0)) {
         return -1;
     }
-    opts.plan.address = str_of(address.pin);
-    if (run_read(call->arena, &opts, &prepared, err) < 0 ||
-        (address.pin && !args->is_dry_run &&
-         ask_trust(call->arena, args, &address, &opts, &prepared, err) < 0)) {
+    opts.plan.asked.address = str_of(address.pin);
+    if (run_read(call->arena, &opts, &prepared, err) < 0) {
+        return -1;
+    }
+    /* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is there. */
+    if (address.pin && !args->is_dry_run &&
+        (run_plan(call->arena, &opts, &prepared, err) < 0 ||
+         run_trust(args, &address, &prepared.plan, err) < 0)) {
         return -1;
     }
     if ((args->gate && check_gate(ctx, args, &prepared.inventory, err) < 0) ||
@@ -162,7 +156,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
         return -1;
     }
     if (args->is_dry_run) {
-        return run_print_plan(&prepared, args, operands->items[0], err);
+        return run_print_plan(&prepared, args, call, err);
     }
     return plan_runnable(&prepared.plan) == 0
                ? run_nothing_and_print(&opts, &prepared, args->want_json, err)
@@ -174,4 +168,4 @@ const struct cmd CMD_RUN =
         "run cases of a report, or a command: judge and seal the results", OPTS, run,
         CMD_ARGS(struct run_args),
         .defaults = &(const struct run_args){
-            .opts.plan = {.repeats = REPEATS_DEFAULT, .repeats_max = REPEATS_MAX_DEFAULT}});
+            .opts.plan.asked = {.repeats = REPEATS_DEFAULT, .repeats_max = REPEATS_MAX_DEFAULT}});

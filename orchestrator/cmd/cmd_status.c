@@ -3,29 +3,21 @@
 
 #include <math.h>
 
-#include "base/log.h"
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json_table.h"
 #include "run/runs.h"
 
-#define OUTPUT_MAX (64u << 20)
-#define WHY_MAX    60
-#define TICK_NS    (250 * NS_PER_MS)
+#define WHY_MAX 60
 
 struct args {
     bool want_json;
-    bool is_followed;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct args, is_followed, "follow",
-        "print each change of one run until it ends, then its result", .letter = 'f'),
     OPT(struct args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
-
-static const struct opt ATTACH_OPTS[] = {OPT_END};
 
 static void put_profile(struct json_out *out, const char *key, const void *of)
 {
@@ -177,16 +169,16 @@ static int refuse_damaged(const struct run_info *infos, size_t n, struct err *er
     return 0;
 }
 
-static int print_status(const struct cmd_ctx *ctx, struct cmd_call *call, bool want_json,
-                        struct err *err)
+static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
+    const struct args *args = call->args;
     const struct opt_list *names = &call->operands;
     struct run_info *infos = NULL;
     size_t n = 0;
     if (load_runs(call->arena, ctx, names, &infos, &n, err) < 0) {
         return -1;
     }
-    if (want_json) {
+    if (args->want_json) {
         json_encode_document(call->out, STATUS_ROWS, ARRAY_LEN(STATUS_ROWS),
                              &(struct infos){infos, n});
     } else {
@@ -196,106 +188,7 @@ static int print_status(const struct cmd_ctx *ctx, struct cmd_call *call, bool w
     return names->n ? refuse_damaged(infos, n, err) : 0;
 }
 
-/* ---- follow: a line for each change of a repeat of a run of another process, then the result ---- */
-
-struct seen { /* of a repeat */
-    char state[32];
-    int64_t attempt;
-};
-
-/* What has changed since the last look. */
-static void tell_changes(const struct run_info *info, struct seen *seen)
-{
-    for (size_t idx = 0; idx < info->n_total; idx++) {
-        const struct run_repeat *at = &info->repeats[idx];
-        const char *was = seen[idx].state[0] ? seen[idx].state : "waiting";
-        bool is_same = strcmp(was, at->state) == 0 &&
-                       (!seen[idx].state[0] || seen[idx].attempt == at->attempt);
-        seen[idx].attempt = at->attempt;
-        (void)snprintf(seen[idx].state, sizeof(seen[idx].state), "%s", at->state);
-        if (!is_same) {
-            log_line(LOG_INFO, "%.*s %.*s repeat %lld: %s%s%.*s%s%.*s", STR_ARG(at->since),
-                     STR_ARG(at->case_id), (long long)at->repeat, at->state,
-                     at->nodes.len ? " on " : "", STR_ARG(at->nodes), at->why.len ? ": " : "",
-                     STR_ARG(at->why));
-        }
-    }
-}
-
-static int print_end(const struct run_info *info, struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
-    print_repeats(&buf, info);
-    for (size_t idx = 0; idx < info->n_cells; idx++) {
-        strbuf_printf(&buf, "%.*s: %.*s\n", STR_ARG(info->cells[idx].case_id),
-                      STR_ARG(info->cells[idx].verdict));
-    }
-    if (info->exit_status >= 0) {
-        strbuf_printf(&buf, "archive %s\n", info->dir.archive);
-    }
-    return cmd_print(strbuf_str(&buf), err);
-}
-
-static int end_status(const struct run_info *info, struct err *err)
-{
-    if (print_end(info, err) < 0) {
-        return -1;
-    }
-    if (strcmp(info->state, "sealed") == 0) {
-        return (int)info->exit_status;
-    }
-    if (!run_can_resume(info)) {
-        return err_set(err, ERR_INTERRUPTED, "run %s: %s", info->dir.id.ptr, info->state);
-    }
-    return err_set(
-        err, ERR_INTERRUPTED, "run %s: %s; reperf resume %s continues it", info->dir.id.ptr,
-        strcmp(info->state, "died") == 0 ? "its orchestrator died" : info->state, info->dir.id.ptr);
-}
-
-static int follow(const struct rundir *dir, struct err *err)
-{
-    CLEANUP(free) struct seen *seen = NULL;
-    const struct timespec tick = {0, TICK_NS};
-    for (;;) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct run_info info;
-        if (run_info_load(&arena, dir, &info, err) < 0) {
-            return -1;
-        }
-        seen = seen ? seen : xcalloc(info.n_total + 1, sizeof(*seen));
-        tell_changes(&info, seen);
-        if (strcmp(info.state, "running") != 0) {
-            return end_status(&info, err);
-        }
-        (void)nanosleep(&tick, NULL); /* a signal ends this command, not the run */
-    }
-}
-
-static int run_attach(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
-{
-    struct rundir dir;
-    return rundir_find(call->arena, ctx->state, call->operands.items[0], &dir, err) < 0
-               ? -1
-               : follow(&dir, err);
-}
-
-static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
-{
-    struct args *args = call->args;
-    if (args->is_followed && args->want_json) {
-        return err_set(err, ERR_USAGE, "--follow excludes --json");
-    }
-    if (args->is_followed && call->operands.n != 1) {
-        return err_set(err, ERR_USAGE, "expected one run");
-    }
-    return args->is_followed ? run_attach(ctx, call, err)
-                             : print_status(ctx, call, args->want_json, err);
-}
-
 const struct cmd CMD_STATUS =
     CMD("status", "[RUN...]",
         "progress of the runs on this machine, and of each repeat of the named ones", OPTS, run,
         CMD_ARGS(struct args));
-
-const struct cmd CMD_ATTACH = CMD("attach", "RUN", "follow a run of another process to its end",
-                                  ATTACH_OPTS, run_attach, CMD_OPERANDS(1, 1, "expected one run"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the store as a whole: `data ls, gc, add, path, drop`, and `data verify` without a name. Each verb fills a document, from which
+/* What is in the store as a whole: `data ls, gc, add, drop`, and `data verify` without a name. Each verb fills a document, from which
    its text comes, too. */
 #include "base/base.h"
 
@@ -14,7 +14,6 @@
 #include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"
-#include "store/image_store.h"
 #include "store/store_gc.h"
 #include "store/store_verify.h"
 #include "sys/digest_cache.h"
@@ -39,7 +38,6 @@ struct store_cmd { /* one call */
     const char *const *operands; /* after the verb */
     size_t n_operands;
     struct json_out *out; /* in the top object */
-    bool is_text;         /* the output is no document */
 };
 
 /* ---- ls ---- */
@@ -147,132 +145,50 @@ static int store_ls(struct store_cmd *cmd, struct err *err)
     return result;
 }
 
-/* ---- path ---- */
-
-struct name_finding {
-    struct store_cmd *cmd;
-    const char *wanted; /* NAME or KIND/NAME */
-    size_t n;           /* references of that name */
-    const char *kind;
-    uint8_t (*blobs)[SHA256_BYTES];
-    size_t n_blobs;
-};
-
-static int match_ref(void *ctx, const struct store_ref *ref, struct err *err)
-{
-    struct name_finding *finding = ctx;
-    size_t kind_len = strlen(ref->kind);
-    bool is_whole = strncmp(finding->wanted, ref->kind, kind_len) == 0 &&
-                    finding->wanted[kind_len] == '/' &&
-                    strcmp(finding->wanted + kind_len + 1, ref->name) == 0;
-    if (!is_whole && strcmp(finding->wanted, ref->name) != 0) {
-        return 0;
-    }
-    if (finding->n++) {
-        return err_set(err, ERR_USAGE, "%.200s: %s and %s have a reference of that name: KIND/NAME",
-                       finding->wanted, finding->kind, ref->kind);
-    }
-    finding->kind = arena_strndup(finding->cmd->arena, ref->kind, kind_len);
-    finding->n_blobs = ref->n_blobs;
-    finding->blobs =
-        arena_alloc_array(finding->cmd->arena, SHA256_BYTES, ref->n_blobs ? ref->n_blobs : 1, 1);
-    memcpy(finding->blobs, ref->blobs, ref->n_blobs * SHA256_BYTES);
-    return 0;
-}
-
-static int find_blobs(struct store_cmd *cmd, const char *name, struct name_finding *finding,
-                      struct err *err)
-{
-    struct str text = str_of(name);
-    uint8_t md5[MD5_BYTES];
-    *finding = (struct name_finding){.cmd = cmd, .wanted = name};
-    if (!str_starts(text, STR_LIT("sha256:")) && !str_starts(text, STR_LIT("md5:"))) {
-        if (store_each_ref(cmd->store, match_ref, finding, err) < 0) {
-            return -1;
-        }
-        return finding->n ? 0
-                          : err_set(err, ERR_NOT_FOUND,
-                                    "%.200s: no such reference; reperf data ls lists them", name);
-    }
-    const bool is_md5 = str_starts(text, STR_LIT("md5:"));
-    finding->n_blobs = 1;
-    finding->blobs = arena_alloc(cmd->arena, SHA256_BYTES, 1);
-    text = str_sub(text, strlen(is_md5 ? "md5:" : "sha256:"), text.len);
-    if (hex_decode(text, is_md5 ? MD5_BYTES : SHA256_BYTES, is_md5 ? md5 : finding->blobs[0], err) <
-        0) {
-        err->code = ERR_USAGE;
-        return err_wrap(err, "%.100s", name);
-    }
-    return is_md5 ? store_find_md5(cmd->store, md5, finding->blobs[0], err) : 0;
-}
-
-static int store_path_of(struct store_cmd *cmd, struct err *err)
-{
-    static const struct json_field PATH_ROWS[] = {ROW_ALONE("paths", JSON_ZS, 0)};
-    struct name_finding finding;
-    if (find_blobs(cmd, cmd->operands[0], &finding, err) < 0) {
-        return -1;
-    }
-    const char **paths = arena_array(cmd->arena, const char *, finding.n_blobs + 1);
-    const char *const *list = paths;
-    for (size_t idx = 0; idx < finding.n_blobs; idx++) {
-        paths[idx] = store_blob_path(cmd->store, finding.blobs[idx]);
-        if (!store_has(cmd->store, finding.blobs[idx], NULL)) {
-            return err_set(err, ERR_NOT_FOUND, "%.200s: %s is not in the store", cmd->operands[0],
-                           paths[idx]);
-        }
-    }
-    cmd->is_text = !cmd->args->want_json;
-    if (cmd->is_text) { /* for $(reperf data path NAME) */
-        strbuf_clear(cmd->out->buf);
-        for (size_t idx = 0; idx < finding.n_blobs; idx++) {
-            strbuf_printf(cmd->out->buf, "%s\n", paths[idx]);
-        }
-    } else {
-        json_encode(cmd->out, PATH_ROWS, ARRAY_LEN(PATH_ROWS), &list);
-    }
-    return 0;
-}
-
 /* ---- drop ---- */
 
-static void put_dropped(struct json_out *out, const char *kind, const char *name)
+/* The reference that NAME or KIND/NAME is; they are listed and not read, so that a damaged one can be dropped. */
+static int find_ref(struct store_cmd *cmd, const char *wanted, struct store_ref *ret_ref,
+                    struct err *err)
 {
-    jw_z(out, "kind", kind);
-    jw_z(out, "name", name);
+    struct fs_names kinds, names;
+    *ret_ref = (struct store_ref){.kind = NULL};
+    if (store_ref_kinds(cmd->store, &kinds, err) < 0) {
+        return -1;
+    }
+    for (size_t kind = 0; kind < kinds.n; kind++) {
+        if (store_ref_list(cmd->store, kinds.items[kind], &names, err) < 0) {
+            return -1;
+        }
+        for (size_t idx = 0; idx < names.n; idx++) {
+            const struct store_ref ref = {.kind = kinds.items[kind], .name = names.items[idx]};
+            if (strcmp(wanted, ref.name) != 0 &&
+                strcmp(wanted, fs_join(cmd->arena, ref.kind, ref.name)) != 0) {
+                continue;
+            }
+            if (ret_ref->kind) {
+                return err_set(err, ERR_USAGE,
+                               "%.200s: %s and %s have a reference of that name: KIND/NAME", wanted,
+                               ret_ref->kind, ref.kind);
+            }
+            *ret_ref = ref;
+        }
+    }
+    return ret_ref->kind ? 0
+                         : err_set(err, ERR_NOT_FOUND,
+                                   "%.200s: no such reference; reperf data ls lists them", wanted);
 }
 
 static int store_drop(struct store_cmd *cmd, struct err *err)
 {
-    const char *operand = cmd->operands[0];
-    const char *slash = strchr(operand, '/');
-    const char *kind = slash ? arena_strndup(cmd->arena, operand, (size_t)(slash - operand)) : "";
-    const char *name = slash ? slash + 1 : operand;
-    struct fs_names kinds;
-    struct name_finding finding;
-    bool is_known = false;
-    if (store_ref_kinds(cmd->store, &kinds, err) < 0) {
+    static const struct json_field ROWS[] = {ROW("kind", struct store_ref, kind, 0),
+                                             ROW("name", struct store_ref, name, 0)};
+    struct store_ref ref;
+    if (find_ref(cmd, cmd->operands[0], &ref, err) < 0 ||
+        store_ref_drop(cmd->store, ref.kind, ref.name, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < kinds.n; idx++) {
-        is_known = is_known || strcmp(kinds.items[idx], kind) == 0;
-    }
-    if (!is_known && find_blobs(cmd, operand, &finding, err) < 0) {
-        return -1;
-    }
-    if (!is_known && !finding.kind) {
-        return err_set(err, ERR_USAGE, "%.200s: expected NAME or KIND/NAME", operand);
-    }
-    if (!is_known) {
-        kind = finding.kind;
-        name = operand;
-    }
-    /* An image has an entry in index.json, too, that leads to its blobs. */
-    if ((strcmp(kind, "image") == 0 ? image_remove(cmd->store, name, err)
-                                    : store_ref_drop(cmd->store, kind, name, err)) < 0) {
-        return -1;
-    }
-    put_dropped(cmd->out, kind, name);
+    json_encode(cmd->out, ROWS, ARRAY_LEN(ROWS), &ref);
     return 0;
 }
 
@@ -490,12 +406,11 @@ static const struct opt OPTS[] = {
 };
 #define JSON_OPTS (OPTS + 2)
 
-static void put_head(struct json_out *out, struct strbuf *buf, const char *verb,
-                     const struct store *store)
+static void put_head(struct json_out *out, struct strbuf *buf, const char *verb, const char *folder)
 {
     jw_document(out, buf);
     jw_z(out, "command", verb);
-    jw_z(out, "store", store->folder);
+    jw_z(out, "store", folder);
 }
 
 typedef int (*store_verb)(struct store_cmd *cmd, struct err *err);
@@ -517,12 +432,10 @@ static int carry_out(const struct cmd_ctx *ctx, const char *name, store_verb ver
     if (store_open(call->arena, ctx->store, &store, err) < 0) {
         return -1;
     }
-    put_head(&out, call->out, name, &store);
+    put_head(&out, call->out, name, store.folder);
     int status = verb(&cmd, err);
-    if (!cmd.is_text) {
-        jw_end_object(&out);
-    }
-    if (!cmd.is_text && !args->want_json) {
+    jw_end_object(&out);
+    if (!args->want_json) {
         document_to_text(call->out, SIZE_MAX);
     }
     return status;
@@ -539,11 +452,10 @@ int store_verify_all(const struct cmd_ctx *ctx, const struct cmd_call *call, boo
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)
 {
-    store_verb verb = call->cmd == &DATA_LS     ? store_ls
-                      : call->cmd == &DATA_GC   ? store_gc_now
-                      : call->cmd == &DATA_ADD  ? store_add
-                      : call->cmd == &DATA_PATH ? store_path_of
-                                                : store_drop;
+    store_verb verb = call->cmd == &DATA_LS    ? store_ls
+                      : call->cmd == &DATA_GC  ? store_gc_now
+                      : call->cmd == &DATA_ADD ? store_add
+                                               : store_drop;
     return carry_out(ctx, call->cmd->name, verb, call, err);
 }
 
@@ -556,10 +468,6 @@ const struct cmd DATA_GC = CMD("gc", "", "drop what nothing references", OPTS, r
 const struct cmd DATA_ADD =
     CMD("add", "FILE...", "put files that were downloaded by hand into the store", JSON_OPTS, run,
         STORE_ARGS, CMD_OPERANDS(1, SIZE_MAX, "add: expected FILE..."));
-const struct cmd DATA_PATH =
-    CMD("path", "sha256:HEX|md5:HEX|NAME|KIND/NAME", "where in the store the bytes of a name are",
-        JSON_OPTS, run, STORE_ARGS,
-        CMD_OPERANDS(1, 1, "path: expected sha256:HEX, md5:HEX, NAME or KIND/NAME"));
 const struct cmd DATA_DROP =
     CMD("drop", "NAME|KIND/NAME", "remove a reference; gc then drops its bytes", JSON_OPTS, run,
         STORE_ARGS, CMD_OPERANDS(1, 1, "drop: expected NAME or KIND/NAME"));

@@ -38,8 +38,6 @@ struct unpack_run {
     const char *archive, *folder;
     struct arena arena;
     struct progress progress;
-    struct tree_differences differences;
-    size_t n_differences_max;
     struct unpack_tree_result result;
     uint8_t tree_sha256[SHA256_BYTES];
 };
@@ -49,17 +47,6 @@ static void note_progress(void *ctx, uint64_t done, uint64_t total)
     struct unpack_run *u = ctx;
     u->progress.total = total;
     progress_set(&u->progress, done);
-}
-
-static void note_difference(void *ctx, enum tree_fault fault, const char *path)
-{
-    struct unpack_run *u = ctx;
-    if (u->differences.n == u->n_differences_max) {
-        u->differences.items =
-            vec_grow(u->differences.items, &u->n_differences_max, sizeof(*u->differences.items));
-    }
-    u->differences.items[u->differences.n++] = (struct tree_difference){
-        .fault = fault, .path = arena_strndup(&u->arena, path, strlen(path))};
 }
 
 static void print_hex(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
@@ -83,14 +70,14 @@ static void print(struct strbuf *buf, const struct unpack_run *u, const struct e
     jw_i64(&out, "size_bytes", (int64_t)r->archive.size_bytes);
     jw_i64(&out, "files", (int64_t)r->list.n);
     jw_i64(&out, "folders", (int64_t)r->n_folders);
-    jw_i64(&out, "links", (int64_t)r->n_links);
+    jw_i64(&out, "links", 0); /* an archive with links is refused */
     jw_i64(&out, "file_bytes", (int64_t)r->file_bytes);
     print_hex(&out, "tree_sha256", u->tree_sha256, SHA256_BYTES, holds);
     jw_array(&out, "differences");
-    for (size_t idx = 0; idx < u->differences.n; idx++) {
+    for (size_t idx = 0; idx < r->differences.n; idx++) {
         jw_object(&out, NULL);
-        jw_z(&out, "fault", TREE_FAULT_NAMES[u->differences.items[idx].fault]);
-        jw_z(&out, "path", u->differences.items[idx].path);
+        jw_z(&out, "fault", TREE_FAULT_NAMES[r->differences.items[idx].fault]);
+        jw_z(&out, "path", r->differences.items[idx].path);
         jw_end_object(&out);
     }
     jw_end_array(&out);
@@ -123,7 +110,6 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const stru
         .size_bytes = -1,
         .list = args->list ? &list : NULL,
         .on_progress = note_progress,
-        .on_difference = note_difference,
         .ctx = u,
     };
     int result;
@@ -153,12 +139,11 @@ static int run_unpack(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
     u.folder = call->operands.items[1];
     stop_hold();
     int result = unpack_it(ctx, &u, args, err);
-    call->is_said = args->want_json || u.differences.n;
+    call->is_said = args->want_json || u.result.differences.n;
     print(call->out, &u, err);
     if (!args->want_json) {
         document_to_text(call->out, SHOWN_MAX);
     }
-    free(u.differences.items);
     arena_release(&u.arena);
     return result;
 }

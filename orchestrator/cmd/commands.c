@@ -37,7 +37,6 @@ static const struct cmd *const DATA_VERBS[] = {
     &DATA_LS,
     &DATA_GC,
     &DATA_ADD,
-    &DATA_PATH,
     &DATA_DROP,
     NULL,
 };
@@ -75,7 +74,6 @@ static const struct cmd_row ROWS[] = {
     {&CMD_VERIFY, "Evidence", NULL},
     {&CMD_KEYGEN, "Evidence", NULL},
     {&CMD_COMPLETION, "Shell", NULL},
-    {&CMD_ATTACH, NULL, "status --follow"},
     {&CMD_BUNDLE, NULL, "data bundle"},
     {&CMD_FETCH, NULL, "data fetch"},
     {&CMD_IMAGE, NULL, "data image"},

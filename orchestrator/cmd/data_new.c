@@ -173,12 +173,14 @@ static void take_seen(struct describing *m, const struct dataset_fetched *fetche
 static int fetch(struct describing *m, struct dataset_fetched *fetched, struct err *err)
 {
     const struct dataset_which which = {.root = m->ctx->root, .id = m->dataset.id.ptr};
-    const struct dataset_fetch_opts opts = {
-        .net = m->net, .self = m->ctx->self, .wants_tree = true};
     struct dataset_here here;
-    return dataset_load(m->arena, &which, &here, err) < 0
-               ? -1
-               : dataset_fetch(m->arena, m->store, &here, &opts, fetched, err);
+    const struct dataset_job job = {.arena = m->arena,
+                                    .store = m->store,
+                                    .here = &here,
+                                    .net = m->net,
+                                    .self = m->ctx->self,
+                                    .wants_tree = true};
+    return dataset_load(m->arena, &which, &here, err) < 0 ? -1 : dataset_fetch(&job, fetched, err);
 }
 
 static int describe_tree(struct describing *m, const struct dataset_fetched *fetched,

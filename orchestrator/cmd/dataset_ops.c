@@ -21,6 +21,20 @@ static int load(struct artifact_job *job, const struct artifact *artifact,
                         ret_here, err);
 }
 
+static struct dataset_job job_of(const struct artifact_job *job, const struct dataset_here *here)
+{
+    return (struct dataset_job){
+        .arena = job->arena,
+        .store = job->store,
+        .here = here,
+        .net = job->net,
+        .self = job->ctx->self,
+        .samples = job->samples ? job->samples->items : NULL,
+        .n_samples = job->samples ? job->samples->n : 0,
+        .wants_tree = job->wants_tree,
+    };
+}
+
 /* `fetch --dry-run` of a dataset. */
 
 static const struct json_field FORESEEN_ROWS[] = {
@@ -55,11 +69,10 @@ static void put_foreseen(struct json_out *out, const struct dataset_here *here,
 static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
                       struct json_out *out, struct err *err)
 {
-    const struct dataset_fetch_opts opts = {.net = job->net};
     struct dataset_fetched foreseen;
-    struct dataset_here here;
-    if (load(job, artifact, &here, err) < 0 ||
-        dataset_foresee(job->arena, job->store, &here, &opts, &foreseen, err) < 0) {
+    struct dataset_here here = {0};
+    const struct dataset_job of = job_of(job, &here);
+    if (load(job, artifact, &here, err) < 0 || dataset_foresee(&of, &foreseen, err) < 0) {
         return -1;
     }
     put_foreseen(out, &here, &foreseen,
@@ -113,31 +126,19 @@ static void put_fetched(struct json_out *out, const struct dataset_here *here,
     json_encode(out, TREE_ROWS, ARRAY_LEN(TREE_ROWS), fetched->has_tree ? fetched : &NO_TREE);
 }
 
-static int fetch(struct artifact_job *job, const struct dataset_here *here, bool wants_tree,
-                 struct dataset_fetched *fetched, struct err *err)
-{
-    const struct dataset_fetch_opts opts = {
-        .net = job->net,
-        .self = job->ctx->self,
-        .samples = job->samples ? job->samples->items : NULL,
-        .n_samples = job->samples ? job->samples->n : 0,
-        .wants_tree = wants_tree,
-    };
-    return dataset_fetch(job->arena, job->store, here, &opts, fetched, err);
-}
-
 /* A tree that existed before is reported only after its files were checked. */
 static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err);
 
 static int op_fetch(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
                     struct err *err)
 {
-    struct dataset_here here;
+    struct dataset_here here = {0};
     struct dataset_fetched fetched = {0};
+    const struct dataset_job of = job_of(job, &here);
     if (load(job, artifact, &here, err) < 0) {
         return -1;
     }
-    int result = fetch(job, &here, job->wants_tree, &fetched, err);
+    int result = dataset_fetch(&of, &fetched, err);
     if (result == 0 && fetched.was_there) {
         result = check_there(job, &here, err);
     }
@@ -166,13 +167,11 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact, st
                        "%s: a synthetic dataset is not published: there is nothing to lock",
                        here.name);
     }
-    int result = fetch(job, &here, true, &fetched, err);
+    struct dataset_job of = job_of(job, &here);
+    of.wants_tree = true;
+    int result = dataset_fetch(&of, &fetched, err);
     put_fetched(out, &here, &fetched);
-    if (result < 0) {
-        return -1;
-    }
-    const struct dataset_lock_from from = {job->store, &here, job->net_opts, &fetched};
-    if (dataset_lock(job->arena, &from, &locked, err) < 0) {
+    if (result < 0 || dataset_lock(&of, &fetched, &locked, err) < 0) {
         return -1;
     }
     json_encode(out, LOCKED_ROWS, ARRAY_LEN(LOCKED_ROWS), &locked);
@@ -350,10 +349,10 @@ static int op_repair(struct artifact_job *job, const struct artifact *artifact,
     /* Without the cache: bit rot is only noticed by reading. */
     struct dataset_verify_opts verify = verify_opts(job, DEPTH_NORMAL, NULL);
     verify.folder = job->folder;
-    const struct dataset_fetch_opts fetch = {.net = job->net, .self = job->ctx->self};
+    const struct dataset_job of = job_of(job, &here);
     const struct dataset_repair_opts opts = {
-        .fetch = &fetch, .verify = &verify, .from = job->from, .removes_extra = job->removes_extra};
-    int result = dataset_repair(job->arena, job->store, &here, &opts, &done, err);
+        .verify = &verify, .from = job->from, .removes_extra = job->removes_extra};
+    int result = dataset_repair(&of, &opts, &done, err);
     put_repaired(out, &here, &done);
     return result;
 }

@@ -7,64 +7,42 @@
 
 #define OUTPUT_MAX (256u << 20)
 
-struct run_opts run_args_places(const struct cmd_ctx *ctx, const struct run_args *args)
-{
-    struct run_opts opts = args->opts;
-    opts.root = ctx->root;
-    opts.state = ctx->state;
-    opts.self = ctx->self;
-    opts.store = ctx->store;
-    opts.clock = ctx->clock;
-    return opts;
-}
-
 int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const char *report,
                   struct run_opts *ret_opts, struct err *err)
 {
-    struct run_opts opts = run_args_places(ctx, args);
+    const struct report_case logged = {.logged_steps = 1};
+    struct run_opts opts = args->opts;
+    struct plan *asked = &opts.plan.asked;
+    opts.ctx = ctx;
     opts.report = report;
-    opts.images = args->images.items;
-    opts.n_images = args->images.n;
-    opts.overrides = args->overrides.items;
-    opts.n_overrides = args->overrides.n;
-    opts.is_offline = args->net.opts.is_offline;
-    opts.plan.globs = args->cases.items;
-    opts.plan.n_globs = args->cases.n;
-    opts.plan.repeats_max = opts.plan.within > 0 ? opts.plan.repeats_max : 0;
-    if (profile_of_option(args->profile, &opts.plan.profile, err) < 0) {
+    opts.plan.is_offline = args->net.opts.is_offline;
+    asked->asked_steps = args->steps ? str_of(args->steps) : STR_EMPTY;
+    if (profile_of_option(args->profile, &asked->profile, err) < 0) {
         return -1;
     }
-    if (args->steps) {
-        const struct report_case logged = {.logged_steps = 1};
-        opts.plan.asked_steps = str_of(args->steps);
-        if (opts.plan.profile != PROFILE_FULL ||
-            plan_asked_steps(opts.plan.asked_steps, &logged) == 0) {
-            return err_set(err, ERR_USAGE,
-                           "--steps %.60s: expected as-logged or a number, with --profile full",
-                           args->steps);
+    const bool is_full = asked->profile == PROFILE_FULL;
+    const struct {
+        bool is_wrong;
+        const char *what;
+    } rows[] = {
+        {args->steps && (!is_full || plan_asked_steps(asked->asked_steps, &logged) == 0),
+         "--steps: expected as-logged or a number, with --profile full"},
+        {asked->is_rehearsal && !is_full, "--rehearse goes with the full profile"},
+        {asked->within > 0 && asked->repeats < 2,
+         "--within: one repeat has no interval; --repeats 2 or more"},
+        {asked->within > 0 && asked->repeats_max < asked->repeats,
+         "--repeats-max: expected at least as many as --repeats"},
+        {asked->takes_turns && opts.plan.is_packed,
+         "--columns and --no-columns exclude each other"},
+        {asked->is_each_node && !opts.nodes, "--each-node needs --nodes INVENTORY"},
+        {opts.plan.globs.n > PLAN_GLOBS_MAX, "--case: more than are taken"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(rows); idx++) {
+        if (rows[idx].is_wrong) {
+            return err_set(err, ERR_USAGE, "%s", rows[idx].what);
         }
     }
-    if (args->opts.plan.is_rehearsal && opts.plan.profile != PROFILE_FULL) {
-        return err_set(err, ERR_USAGE,
-                       "--rehearse goes with the full profile, not with --profile %s",
-                       args->profile);
-    }
-    if (args->opts.plan.within > 0 && args->opts.plan.repeats < 2) {
-        return err_set(err, ERR_USAGE, "--within: one repeat has no interval; --repeats 2 or more");
-    }
-    if (args->opts.plan.within > 0 && args->opts.plan.repeats_max < args->opts.plan.repeats) {
-        return err_set(err, ERR_USAGE, "--repeats-max %lld: expected at least --repeats, %lld",
-                       (long long)args->opts.plan.repeats_max, (long long)args->opts.plan.repeats);
-    }
-    if (args->opts.plan.takes_turns && args->opts.plan.is_packed) {
-        return err_set(err, ERR_USAGE, "--columns and --no-columns exclude each other");
-    }
-    if (args->opts.plan.is_each_node && !args->opts.nodes) {
-        return err_set(err, ERR_USAGE, "--each-node needs --nodes INVENTORY");
-    }
-    if (args->cases.n > PLAN_GLOBS_MAX) {
-        return err_set(err, ERR_USAGE, "--case: more than %d", PLAN_GLOBS_MAX);
-    }
+    asked->repeats_max = asked->within > 0 ? asked->repeats_max : 0;
     *ret_opts = opts;
     return 0;
 }
@@ -85,13 +63,6 @@ static void add_option(struct strbuf *out, const char *name, const char *value)
     }
 }
 
-static void add_each(struct strbuf *out, const char *name, const struct opt_list *values)
-{
-    for (size_t idx = 0; idx < values->n; idx++) {
-        add_option(out, name, values->items[idx]);
-    }
-}
-
 /* `nodes doctor` knows the cases as the report has them, without the node that --each-node adds. */
 static void add_cases(struct strbuf *out, const struct plan *plan, const struct opt_list *globs)
 {
@@ -99,7 +70,9 @@ static void add_cases(struct strbuf *out, const struct plan *plan, const struct 
     struct str *seen = arena_array(&arena, struct str, plan->n_steps + 1);
     size_t n = 0;
     if (!plan->is_each_node) {
-        add_each(out, "--case", globs);
+        for (size_t idx = 0; idx < globs->n; idx++) {
+            add_option(out, "--case", globs->items[idx]);
+        }
         return;
     }
     for (size_t idx = 0; idx < plan->n_steps && globs->n; idx++) {
@@ -114,64 +87,47 @@ static void add_cases(struct strbuf *out, const struct plan *plan, const struct 
 }
 
 /* What `nodes doctor` and `run` are asked with so that they do what was planned. */
-static void add_orders(const struct run_args *args, const struct plan *plan, const char *report,
-                       struct strbuf *doctor, struct strbuf *run)
+static void add_orders(const struct run_args *args, const struct plan *plan,
+                       const struct cmd_call *call, struct strbuf *doctor, struct strbuf *run)
 {
-    const struct {
-        bool is_asked;
-        const char *name;
-    } flags[] = {{args->opts.plan.is_each_node, "--each-node"},
-                 {args->opts.plan.takes_turns, "--columns"},
-                 {args->opts.plan.is_packed, "--no-columns"},
-                 {args->opts.plan.is_rehearsal, "--rehearse"},
-                 {args->net.opts.is_offline, "--offline"}};
+    static const char *const OF_PLAN[] = {"--checklist", "--verbose", "-v", NULL};
+    strbuf_add_z(run, "reperf run");
+    for (int idx = 0; idx < call->n_words; idx++) {
+        struct str word = str_of(call->words[idx]);
+        if (!str_eq_any(word, OF_PLAN)) {
+            strbuf_add_char(run, ' ');
+            shq_append(run, word);
+        }
+    }
+    add_option(run, "--trust", plan->address.ptr);
     add_option(doctor, "reperf nodes doctor",
                args->opts.nodes ? args->opts.nodes : INVENTORY_LOCAL);
-    add_option(doctor, "--report", report);
-    add_option(run, "reperf run", report);
-    add_option(run, "--nodes", args->opts.nodes);
-    add_option(run, "--trust", plan->address.ptr);
+    add_option(doctor, "--report", call->operands.items[0]);
     add_option(doctor, "--profile", args->profile);
-    add_cases(doctor, plan, &args->cases);
-    add_option(run, "--profile", args->profile);
-    add_each(run, "--case", &args->cases);
-    for (size_t idx = 0; idx < ARRAY_LEN(flags); idx++) {
-        strbuf_printf(run, "%s%s", flags[idx].is_asked ? " " : "",
-                      flags[idx].is_asked ? flags[idx].name : "");
-    }
-    add_each(run, "--image", &args->images);
-    add_each(run, "--set", &args->overrides);
-    add_option(run, "--steps", args->steps);
-    add_option(run, "--data", args->opts.data);
-    if (args->opts.plan.repeats != REPEATS_DEFAULT) {
-        strbuf_printf(run, " --repeats %" PRId64, args->opts.plan.repeats);
-    }
-    if (args->opts.plan.deadline_s) {
-        strbuf_printf(run, " --deadline %" PRId64, args->opts.plan.deadline_s);
-    }
+    add_cases(doctor, plan, &args->opts.plan.globs);
 }
 
 static int print_checklist(const struct run_prepared *prepared, const struct run_args *args,
-                           const char *report, struct err *err)
+                           const struct cmd_call *call, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     CLEANUP(strbuf) struct strbuf doctor = STRBUF(OUTPUT_MAX);
     CLEANUP(strbuf) struct strbuf run = STRBUF(OUTPUT_MAX);
-    add_orders(args, &prepared->plan, report, &doctor, &run);
+    add_orders(args, &prepared->plan, call, &doctor, &run);
     const struct plan_orders orders = {str_trim(strbuf_str(&doctor)), str_trim(strbuf_str(&run))};
     plan_out_checklist(&prepared->plan, &prepared->inventory, &orders, &buf);
     return cmd_print(strbuf_str(&buf), err); /* what is missing is what it is for */
 }
 
 int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
-                   const char *report, struct err *err)
+                   const struct cmd_call *call, struct err *err)
 {
     const struct plan *plan = &prepared->plan;
     CLEANUP(strbuf) struct strbuf buf = STRBUF(OUTPUT_MAX);
     if (args->want_json) {
         plan_encode(plan, &buf);
     } else if (args->is_checklist) {
-        return print_checklist(prepared, args, report, err);
+        return print_checklist(prepared, args, call, err);
     } else {
         plan_out_text(plan, args->is_verbose, &buf);
     }

@@ -11,9 +11,6 @@
 struct run_args {
     struct net_args net; /* first: NET_ARGS_OPTS of run */
     struct run_opts opts;
-    struct opt_list cases;
-    struct opt_list images;
-    struct opt_list overrides;
     const char *profile;
     const char *name;
     const char *gate;
@@ -27,33 +24,33 @@ struct run_args {
 
 /* Rows of the option tables: of `run` and `plan`; of some commands each. */
 #define RUN_ARGS_PLAN_OPTS                                                                         \
-    OPT(struct run_args, cases, "case",                                                            \
+    OPT(struct run_args, opts.plan.globs, "case",                                                  \
         "only cases that match; may be repeated; * also matches /", .value = "GLOB"),              \
         OPT(struct run_args, profile, "profile",                                                   \
             "full (as the report says; default) or smoke (small, on the CPU)",                     \
             .value = "full|smoke"),                                                                \
-        OPT(struct run_args, opts.plan.is_rehearsal, "rehearse",                                   \
+        OPT(struct run_args, opts.plan.asked.is_rehearsal, "rehearse",                             \
             "the full profile on synthetic data: no number is claimed"),                           \
         OPT(struct run_args, opts.nodes, "nodes",                                                  \
             "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",         \
             .value = "INVENTORY"),                                                                 \
-        OPT(struct run_args, opts.plan.is_each_node, "each-node",                                  \
+        OPT(struct run_args, opts.plan.asked.is_each_node, "each-node",                            \
             "each case on every node, or every pair of neighbours, and compare the nodes"),        \
-        OPT(struct run_args, images, "image", "use this image for images/ID; may be repeated",     \
-            .value = "ID=NAME@DIGEST"),                                                            \
-        OPT(struct run_args, overrides, "set",                                                     \
+        OPT(struct run_args, opts.images, "image",                                                 \
+            "use this image for images/ID; may be repeated", .value = "ID=NAME@DIGEST"),           \
+        OPT(struct run_args, opts.overrides, "set",                                                \
             "override a value of the report for this run; may be repeated", .letter = 'C',         \
             .value = "PATH=VALUE"),                                                                \
-        OPT(struct run_args, opts.plan.repeats, "repeats", "processes a case (3)", .value = "N",   \
-            .min = 1, .max = REPEATS_RUN_MAX),                                                     \
-        OPT(struct run_args, opts.plan.takes_turns, "columns",                                     \
+        OPT(struct run_args, opts.plan.asked.repeats, "repeats", "processes a case (3)",           \
+            .value = "N", .min = 1, .max = REPEATS_RUN_MAX),                                       \
+        OPT(struct run_args, opts.plan.asked.takes_turns, "columns",                               \
             "run one case at a time, those of a row in turns (default: where it has several)"),    \
         OPT(struct run_args, steps, "steps",                                                       \
             "training steps where a command takes a number: the published log's, or N",            \
             .value = "as-logged|N"),                                                               \
         OPT(struct run_args, opts.plan.is_packed, "no-columns",                                    \
             "run cases at the same time wherever nodes are free: no ratios"),                      \
-        OPT(struct run_args, opts.plan.deadline_s, "deadline",                                     \
+        OPT(struct run_args, opts.plan.asked.deadline_s, "deadline",                               \
             "of one repeat (smoke 600; full 86400, or 3 x the estimate)", .value = "SECONDS",      \
             .min = 1, .max = DEADLINE_S_MAX),                                                      \
         OPT(struct run_args, opts.data, "data",                                                    \
@@ -71,15 +68,13 @@ struct run_args {
         .min = 0, .max = 100)
 #define RUN_OPT_JSON OPT(struct run_args, want_json, "json", "print one JSON document")
 
-/* As they were given, in this program's places. */
-struct run_opts run_args_places(const struct cmd_ctx *ctx, const struct run_args *args);
 /* From the command line to the engine's options. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
                              const char *report, struct run_opts *ret_opts, struct err *err);
 
-/* The plan as text or as its JSON document. report: as it was given. */
+/* The plan as text or as its JSON document. */
 MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
-                              const char *report, struct err *err);
+                              const struct cmd_call *call, struct err *err);
 
 /* What the published logs give by today's report, formats and series, which belong together; those that the run froze need not fit today's
    series. The audit borrows the formats. */
@@ -105,10 +100,10 @@ MUST_CHECK int run_get(const struct cmd_ctx *ctx, const struct run_args *args,
                        const struct run_opts *opts, const struct run_prepared *prepared,
                        struct err *err);
 
-/* A report that was named by its address runs what its authors wrote. It is shown, and asked once; without a terminal, and for whatever
-   would run outside a container, `--trust` must name exactly its commit. ERR_USAGE unless it is trusted. The plan says what would run. */
+/* A report that was named by its address runs what its authors wrote. It is shown, and ERR_USAGE, unless `--trust` names exactly its commit.
+   The plan says what would run. */
 MUST_CHECK int run_trust(const struct run_args *args, const struct address *address,
-                         const struct report *report, const struct plan *plan, struct err *err);
+                         const struct plan *plan, struct err *err);
 
 /* `run -- COMMAND`: the command as a report of one case that nobody has published. From here on it is planned, run, judged and sealed like
    any other; the report's text is frozen with the run. words: of the command. The text and paths live in the arena. */

@@ -116,7 +116,7 @@ static int make_id(struct arena *arena, const struct run_args *args, const char 
     }
     *ret_is_contained = inventory.runtime != RUNTIME_NONE;
     c->id = arena_printf(arena, "%s/command/unstated/n%zug%lld/bs0", c->slug,
-                         args->opts.plan.is_each_node ? (size_t)1 : inventory.n_nodes,
+                         args->opts.plan.asked.is_each_node ? (size_t)1 : inventory.n_nodes,
                          (long long)c->gpus);
     return 0;
 }
@@ -148,8 +148,8 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
     if (!folder) {
         return err_set(err, err_code_of_errno(errno), "this folder: %s", err_errno_text(errno));
     }
-    if (args->opts.plan.is_rehearsal || args->opts.plan.takes_turns || args->opts.data ||
-        args->cases.n) {
+    if (args->opts.plan.asked.is_rehearsal || args->opts.plan.asked.takes_turns ||
+        args->opts.data || args->opts.plan.globs.n) {
         return err_set(err, ERR_USAGE,
                        "--rehearse, --columns, --data and --case are for a report, not for a "
                        "command");
@@ -158,10 +158,10 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
         find_format(arena, args, root, &c, &command, err) < 0) {
         return -1;
     }
-    if (args->images.n) {
-        const char *equals = strchr(args->images.items[0], '=');
-        c.image = equals ? arena_strndup(arena, args->images.items[0],
-                                         (size_t)(equals - args->images.items[0]))
+    if (args->opts.images.n) {
+        const char *equals = strchr(args->opts.images.items[0], '=');
+        c.image = equals ? arena_strndup(arena, args->opts.images.items[0],
+                                         (size_t)(equals - args->opts.images.items[0]))
                          : NULL; /* run_images says what is wrong with it */
     }
     c.typed = quoted(arena, NULL, words);

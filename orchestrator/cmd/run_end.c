@@ -85,12 +85,12 @@ static int print_end(struct arena *arena, const struct run_opts *opts, const str
     struct err why = {0};
     int status = end->result.exit_status;
     if (run_may_claim(&view.frozen) &&
-        run_audit_today(arena, opts->root, &view.frozen, &formats, &view.audit, &why) < 0) {
+        run_audit_today(arena, opts->ctx->root, &view.frozen, &formats, &view.audit, &why) < 0) {
         log_line(LOG_WARN, "the claims are judged without the published logs: %s", why.msg);
     }
     if (dir && view.frozen.plan.is_each_node &&
         (run_view_settings(arena, &view, err) < 0 ||
-         run_health_of(arena, opts->root, opts->limits, &view, err) < 0)) {
+         run_health_of(arena, opts->ctx->root, opts->limits, &view, err) < 0)) {
         return -1;
     }
     status = view.health && status == 0 ? run_health_status(view.health) : status;

@@ -3,6 +3,7 @@
 
 #include "cmd/artifact_ops.h"
 
+#include "codec/json_table.h"
 #include "report/source.h"
 #include "store/lock_file.h"
 #include "store/source_store.h"
@@ -83,50 +84,51 @@ int source_op_find(struct artifact_job *job, const struct artifact *artifact, co
     return 0;
 }
 
-static void put_part(struct json_out *out, const struct source_part *part)
-{
-    jw_z(out, "url", part->url);
-    jw_z(out, "commit", part->commit);
-    jw_z(out, "tree", part->tree);
-}
+struct shown_tree {
+    const struct source_part *top, *submodules;
+    size_t n_submodules, n_new;
+    bool is_locked;
+};
+#define PART_ROWS                                                                                  \
+    ROW("url", struct source_part, url, JSON_NULLABLE),                                            \
+        ROW("commit", struct source_part, commit, 0),                                              \
+        ROW("tree", struct source_part, tree, JSON_NULLABLE)
+static const struct json_field TOP_ROWS[] = {PART_ROWS};
+static const struct json_field SUBMODULE_ROWS[] = {ROW("path", struct source_part, path, 0),
+                                                   PART_ROWS};
+static const struct json_field TREE_ROWS[] = {
+    ROW_THERE(struct shown_tree, top, TOP_ROWS),
+    ROW_LIST("submodules", struct shown_tree, submodules, n_submodules, SUBMODULE_ROWS, 0),
+    ROW("fetched", struct shown_tree, n_new, 0),
+    ROW("locked", struct shown_tree, is_locked, 0),
+};
 
-/* Of a part: what it is, and how much is left out. */
-static void print_selection(struct json_out *out, const struct source_part *part)
+/* is_new: of its lock; NULL: nothing is locked. */
+static void put_tree(struct json_out *out, const struct source_tree *tree, bool is_locked,
+                     const bool *is_new)
 {
-    struct str rest = str_of(part->paths), path;
-    if (!part->paths) {
-        return;
-    }
-    jw_object(out, "selection");
-    jw_array(out, "paths");
-    while (str_next(&rest, ',', &path)) {
-        jw_str(out, NULL, path);
-    }
-    jw_end_array(out);
-    jw_z(out, "tree", part->selection);
-    jw_i64(out, "files", (int64_t)part->n_files);
-    jw_i64(out, "left_out", (int64_t)(part->n_all - part->n_files));
-    jw_end_object(out);
-}
-
-static void print_tree(struct json_out *out, const struct source_tree *tree, bool is_locked)
-{
-    size_t n_new = 0;
-    put_part(out, &tree->parts[0]);
-    jw_array(out, "submodules");
+    const struct source_part *top = &tree->parts[0];
+    struct shown_tree shown = {top, top + 1, tree->n - 1, 0, is_locked};
     for (size_t idx = 0; idx < tree->n; idx++) {
-        n_new += tree->parts[idx].is_new;
-        if (idx > 0) {
-            jw_object(out, NULL);
-            jw_z(out, "path", tree->parts[idx].path);
-            put_part(out, &tree->parts[idx]);
-            jw_end_object(out);
-        }
+        shown.n_new += tree->parts[idx].is_new;
     }
-    jw_end_array(out);
-    jw_i64(out, "fetched", (int64_t)n_new);
-    jw_bool(out, "locked", is_locked);
-    print_selection(out, &tree->parts[0]);
+    json_encode(out, TREE_ROWS, ARRAY_LEN(TREE_ROWS), &shown);
+    if (top->paths) { /* what it is, and how much is left out */
+        struct str rest = str_of(top->paths), path;
+        jw_object(out, "selection");
+        jw_array(out, "paths");
+        while (str_next(&rest, ',', &path)) {
+            jw_str(out, NULL, path);
+        }
+        jw_end_array(out);
+        jw_z(out, "tree", top->selection);
+        jw_i64(out, "files", (int64_t)top->n_files);
+        jw_i64(out, "left_out", (int64_t)(top->n_all - top->n_files));
+        jw_end_object(out);
+    }
+    if (is_new) {
+        jw_bool(out, "new", *is_new);
+    }
 }
 
 /* Against the lock, where there is one. */
@@ -152,11 +154,19 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact, s
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
-    print_tree(out, &tree, pin.is_locked);
+    put_tree(out, &tree, pin.is_locked, NULL);
     return 0;
 }
 
 /* A commit's size is unknown before git fetches it. */
+static void put_foreseen(struct json_out *out, const struct pinned *pin, bool is_there)
+{
+    jw_z(out, "url", pin->name.url);
+    jw_z(out, "commit", pin->commit);
+    jw_bool(out, "there", is_there);
+    jw_null(out, "bytes");
+}
+
 static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
                       struct json_out *out, struct err *err)
 {
@@ -166,11 +176,8 @@ static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
     if (open_pin(job, artifact, &pin, &sources, err) < 0) {
         return -1;
     }
-    bool is_there = source_verify(&sources, pin.name.url, pin.text, false, &tree, ERR_IGNORED) == 0;
-    jw_z(out, "url", pin.name.url);
-    jw_z(out, "commit", pin.commit);
-    jw_bool(out, "there", is_there);
-    jw_null(out, "bytes");
+    put_foreseen(out, &pin,
+                 source_verify(&sources, pin.name.url, pin.text, false, &tree, ERR_IGNORED) == 0);
     return 0;
 }
 
@@ -186,7 +193,7 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
-    print_tree(out, &tree, pin.is_locked);
+    put_tree(out, &tree, pin.is_locked, NULL);
     return 0;
 }
 
@@ -220,8 +227,7 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact, st
                     &is_new, err) < 0) {
         return -1;
     }
-    print_tree(out, &tree, true);
-    jw_bool(out, "new", is_new);
+    put_tree(out, &tree, true, &is_new);
     return 0;
 }
 

@@ -38,6 +38,12 @@ static int scan_fail(const struct scan *s, struct err *err, const char *what)
                    (size_t)(s->at - line_start) + 1, what);
 }
 
+/* Whether the next byte is one of these. */
+static bool is_at(const struct scan *s, const char *set)
+{
+    return s->at < s->end && *s->at && strchr(set, *s->at);
+}
+
 static void skip_blank(struct scan *s)
 {
     while (s->at < s->end &&
@@ -46,30 +52,30 @@ static void skip_blank(struct scan *s)
     }
 }
 
-static bool is_hex(char c)
+static size_t scan_span(struct scan *s, const char *set)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    struct str rest = {s->at, (size_t)(s->end - s->at)};
+    size_t n = str_span(rest, 0, set);
+    s->at += n;
+    return n;
 }
 
 static int scan_escape(struct scan *s, struct err *err)
 {
-    char c = s->at + 1 < s->end ? s->at[1] : '\0';
-    if (c == 'u') {
-        for (int idx = 2; idx < 6; idx++) {
-            if (s->at + idx >= s->end || !is_hex(s->at[idx])) {
-                return scan_fail(s, err, "expected four hexadecimal digits after \\u");
-            }
-        }
-        if (memcmp(s->at + 2, "0000", 4) == 0) {
-            return scan_fail(s, err, "a string holds U+0000");
-        }
-        s->at += 6;
-        return 0;
-    }
-    if (c == '\0' || !strchr("\"\\/bfnrt", c)) {
+    s->at++;
+    if (!is_at(s, "\"\\/bfnrtu")) {
         return scan_fail(s, err, "unknown escape in a string");
     }
-    s->at += 2;
+    const char *digits = s->at + 1;
+    if (*s->at++ == 'u') {
+        if (scan_span(s, DIGITS "abcdefABCDEF") < 4) {
+            return scan_fail(s, err, "expected four hexadecimal digits after \\u");
+        }
+        s->at = digits + 4;
+        if (memcmp(digits, "0000", 4) == 0) {
+            return scan_fail(s, err, "a string holds U+0000");
+        }
+    }
     return 0;
 }
 
@@ -106,43 +112,25 @@ static int scan_string(struct scan *s, struct err *err)
     return 0;
 }
 
-static size_t scan_digits(struct scan *s)
-{
-    const char *from = s->at;
-    while (s->at < s->end && *s->at >= '0' && *s->at <= '9') {
-        s->at++;
-    }
-    return (size_t)(s->at - from);
-}
-
+/* At most 40 digits before and after the point, and 3 of the exponent. */
 static int scan_number(struct scan *s, struct err *err)
 {
-    if (*s->at == '-') {
+    s->at += *s->at == '-';
+    bool is_zero = is_at(s, "0");
+    size_t n = scan_span(s, DIGITS);
+    bool is_good = n > 0 && n <= 40 && !(is_zero && n > 1);
+    if (is_good && is_at(s, ".")) {
         s->at++;
+        n = scan_span(s, DIGITS);
+        is_good = n > 0 && n <= 40;
     }
-    const char *from = s->at;
-    size_t n_digits = scan_digits(s);
-    if (n_digits == 0 || (n_digits > 1 && *from == '0') || n_digits > 40) {
-        return scan_fail(s, err, "bad number");
-    }
-    if (s->at < s->end && *s->at == '.') {
+    if (is_good && is_at(s, "eE")) {
         s->at++;
-        n_digits = scan_digits(s);
-        if (n_digits == 0 || n_digits > 40) {
-            return scan_fail(s, err, "bad number");
-        }
+        s->at += is_at(s, "+-");
+        n = scan_span(s, DIGITS);
+        is_good = n > 0 && n <= 3;
     }
-    if (s->at < s->end && (*s->at == 'e' || *s->at == 'E')) {
-        s->at++;
-        if (s->at < s->end && (*s->at == '+' || *s->at == '-')) {
-            s->at++;
-        }
-        n_digits = scan_digits(s);
-        if (n_digits == 0 || n_digits > 3) {
-            return scan_fail(s, err, "bad number");
-        }
-    }
-    return 0;
+    return is_good ? 0 : scan_fail(s, err, "bad number");
 }
 
 static int scan_scalar(struct scan *s, struct err *err)
@@ -158,7 +146,7 @@ static int scan_scalar(struct scan *s, struct err *err)
             return 0;
         }
     }
-    if (*s->at == '-' || (*s->at >= '0' && *s->at <= '9')) {
+    if (is_at(s, "-" DIGITS)) {
         return scan_number(s, err);
     }
     return scan_fail(s, err, "expected a JSON value");
@@ -168,45 +156,35 @@ static int scan_scalar(struct scan *s, struct err *err)
 static int scan_key(struct scan *s, struct err *err)
 {
     skip_blank(s);
-    if (s->at == s->end || *s->at != '"') {
+    if (!is_at(s, "\"")) {
         return scan_fail(s, err, "expected a key in double quotes");
     }
     if (scan_string(s, err) < 0) {
         return -1;
     }
     skip_blank(s);
-    if (s->at == s->end || *s->at != ':') {
+    if (!is_at(s, ":")) {
         return scan_fail(s, err, "expected a colon after the key");
     }
     s->at++;
     return 0;
 }
 
-/* Opens containers as long as the next token is one; stops after a scalar or an empty container, before closing
-   brackets. */
+/* A scalar, or the beginning of a container, whose end is added to closers: what has to be closed. */
 static int scan_value(struct scan *s, char *closers, int *depth, struct err *err)
 {
-    for (;;) {
-        skip_blank(s);
-        if (s->at == s->end) {
-            return scan_fail(s, err, "expected a JSON value, found the end");
-        }
-        if (*s->at != '{' && *s->at != '[') {
-            return scan_scalar(s, err);
-        }
-        if (*depth == JSON_DEPTH_MAX - 1) {
-            return scan_fail(s, err, "nested too deeply");
-        }
-        closers[(*depth)++] = *s->at == '{' ? '}' : ']';
-        s->at++;
-        skip_blank(s);
-        if (s->at < s->end && *s->at == closers[*depth - 1]) {
-            return 0;
-        }
-        if (closers[*depth - 1] == '}' && scan_key(s, err) < 0) {
-            return -1;
-        }
+    skip_blank(s);
+    if (s->at == s->end) {
+        return scan_fail(s, err, "expected a JSON value, found the end");
     }
+    if (!is_at(s, "{[")) {
+        return scan_scalar(s, err);
+    }
+    if (*depth == JSON_DEPTH_MAX - 1) {
+        return scan_fail(s, err, "nested too deeply");
+    }
+    closers[(*depth)++] = *s->at++ == '{' ? '}' : ']';
+    return 0;
 }
 
 /* One value, from where it begins or the blanks before it. */
@@ -214,29 +192,26 @@ static int scan_whole(struct scan *s, struct err *err)
 {
     char closers[JSON_DEPTH_MAX];
     int depth = 0;
-    if (scan_value(s, closers, &depth, err) < 0) {
-        return -1;
-    }
-    while (depth > 0) {
+    int status = scan_value(s, closers, &depth, err);
+    bool is_first = true; /* of its container */
+    while (status == 0 && depth > 0) {
         skip_blank(s);
-        if (s->at == s->end) {
-            return scan_fail(s, err, "expected a comma or a closing bracket, found the end");
-        }
-        if (*s->at == closers[depth - 1]) {
+        char c = s->at < s->end ? *s->at : '\0';
+        if (c == closers[depth - 1]) {
             s->at++;
             depth--;
-            continue;
-        }
-        if (*s->at != ',') {
+            is_first = false;
+        } else if (!is_first && c != ',') {
             return scan_fail(s, err, "expected a comma or a closing bracket");
-        }
-        s->at++;
-        if ((closers[depth - 1] == '}' && scan_key(s, err) < 0) ||
-            scan_value(s, closers, &depth, err) < 0) {
-            return -1;
+        } else {
+            int before = depth;
+            s->at += !is_first;
+            status = closers[depth - 1] == '}' ? scan_key(s, err) : 0;
+            status = status < 0 ? -1 : scan_value(s, closers, &depth, err);
+            is_first = depth > before;
         }
     }
-    return 0;
+    return status;
 }
 
 /* ERR_MANIFEST "name:LINE:COLUMN: ..." if the text is not one JSON value of at most JSON_DEPTH_MAX levels. */

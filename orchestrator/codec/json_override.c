@@ -4,78 +4,46 @@
 #include "codec/json_override.h"
 
 #include "codec/json.h"
+#include "codec/pattern.h"
 
 #define VALUE_MAX (1u << 20)
+#define KEY       "[A-Za-z0-9_-]+"
 
 /* ---- paths ---- */
 
-static bool is_key_char(char c)
+/* Cuts "key", ".key", "[N]" or "[id]" off the front of *rest, which is not empty. */
+static void next_part(struct str *rest, struct json_path_part *part)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
-static int no_path(struct str setting, struct err *err)
-{
-    return err_set(err, ERR_USAGE,
-                   "\"%.*s\": expected PATH=VALUE such as stacks[reperf].env.NAME=1",
-                   setting.len < 100 ? (int)setting.len : 100, setting.ptr ? setting.ptr : "");
-}
-
-/* Cuts one part off the front of *rest. */
-static bool next_part(struct str *rest, struct json_path_part *part)
-{
-    size_t len = 0;
-    *part = (struct json_path_part){0};
-    if (rest->len && rest->ptr[0] == '[') {
-        int64_t end = str_find(*rest, STR_LIT("]"));
-        struct str inside = str_sub(*rest, 1, end > 0 ? (size_t)end - 1 : 0);
-        if (end < 2) {
-            return false;
-        }
-        if (str_to_i64(inside, 0, INT32_MAX, &part->idx, ERR_IGNORED) < 0) {
-            part->id = inside;
-        }
-        *rest = str_sub(*rest, (size_t)end + 1, rest->len);
-        return true;
+    bool is_index = rest->ptr[0] == '[';
+    size_t from = is_index || rest->ptr[0] == '.';
+    size_t to = str_cspan(*rest, from, is_index ? "]" : ".[");
+    struct str name = str_sub(*rest, from, to - from);
+    *rest = str_sub(*rest, to + is_index, SIZE_MAX);
+    *part = is_index ? (struct json_path_part){.id = name} : (struct json_path_part){.key = name};
+    if (is_index && str_to_i64(name, 0, INT32_MAX, &part->idx, ERR_IGNORED) == 0) {
+        part->id = STR_EMPTY;
     }
-    while (len < rest->len && is_key_char(rest->ptr[len])) {
-        len++;
-    }
-    part->key = str_sub(*rest, 0, len);
-    *rest = str_sub(*rest, len, rest->len);
-    return len > 0;
 }
 
 int json_path_parse(struct str setting, struct json_path_part *parts, size_t *ret_n,
                     struct str *ret_path, struct str *ret_rest, struct err *err)
 {
-    struct str rest = setting;
-    size_t n = 0;
-    if (str_starts(rest, STR_LIT("$."))) {
-        rest = str_sub(rest, 2, rest.len);
+    static const char SETTING[] = "^(?:\\$\\.)?(" KEY "(?:\\." KEY "|\\[[^]]+\\])*)=";
+    struct patterns patterns = {.n = 0};
+    struct str g[2];
+    bool is_one = patterns_find(&patterns, SETTING, setting, g, 2);
+    struct str rest = is_one ? g[1] : STR_EMPTY;
+    patterns_release(&patterns);
+    for (*ret_n = 0; rest.len && *ret_n < JSON_PATH_PARTS_MAX;) {
+        next_part(&rest, &parts[(*ret_n)++]);
     }
-    const char *start = rest.ptr;
-    do {
-        if (n == JSON_PATH_PARTS_MAX || !next_part(&rest, &parts[n])) {
-            return no_path(setting, err);
-        }
-        n++;
-        if (rest.len && rest.ptr[0] == '.') {
-            rest = str_sub(rest, 1, rest.len);
-            if (rest.len && !is_key_char(rest.ptr[0])) {
-                return no_path(setting, err);
-            }
-        } else if (rest.len && rest.ptr[0] != '[' && rest.ptr[0] != '=') {
-            return no_path(setting, err);
-        }
-    } while (rest.len && rest.ptr[0] != '=');
-    if (!rest.len || !parts[0].key.ptr) {
-        return no_path(setting, err);
+    if (!is_one || rest.len) {
+        return err_set(err, ERR_USAGE,
+                       "\"%.*s\": expected PATH=VALUE such as stacks[reperf].env.NAME=1",
+                       setting.len < 100 ? (int)setting.len : 100, setting.ptr ? setting.ptr : "");
     }
-    *ret_n = n;
-    *ret_path = (struct str){start, (size_t)(rest.ptr - start)};
-    *ret_rest = str_sub(rest, 1, rest.len);
+    *ret_path = g[1];
+    *ret_rest = str_sub(setting, g[0].len, SIZE_MAX);
     return 0;
 }
 
@@ -251,17 +219,6 @@ static size_t end_of(struct str text, struct json_span place)
     return newline ? (size_t)(newline - text.ptr) : place.to;
 }
 
-/* Cuts ".key" or "[N]" off the place; a key may have any other sign. */
-static bool next_step(struct str *place, struct json_path_part *part)
-{
-    bool is_index = place->ptr[0] == '[';
-    size_t len = str_cspan(*place, 1, is_index ? "]" : ".[");
-    struct str name = str_sub(*place, 1, len - 1);
-    *place = str_sub(*place, len + is_index, SIZE_MAX);
-    *part = (struct json_path_part){.key = is_index ? STR_EMPTY : name};
-    return !is_index || str_to_i64(name, 0, INT32_MAX, &part->idx, ERR_IGNORED) == 0;
-}
-
 struct json_region json_region_of(struct str text, struct str place)
 {
     struct json_span found = {.from = skip_blank(text, 0), .to = text.len};
@@ -270,7 +227,8 @@ struct json_region json_region_of(struct str text, struct str place)
     place = str_sub(place, str_starts(place, STR_LIT("$")), SIZE_MAX);
     while (place.len > 0 && (place.ptr[0] == '.' || place.ptr[0] == '[')) {
         struct json_span next = found;
-        if (!next_step(&place, &part) || !json_place_step(text, &part, &next)) {
+        next_part(&place, &part);
+        if (!json_place_step(text, &part, &next)) {
             break;
         }
         found = next;

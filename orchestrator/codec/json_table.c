@@ -208,16 +208,19 @@ static int check_least(const struct json *at, const struct json_field *row, size
 }
 
 static int decode_text(const struct json *at, struct arena *arena, const struct json_field *row,
-                       struct str *text, struct err *err)
+                       void *out, struct err *err)
 {
+    struct str *text = out;
     return json_str(at, arena, text, err) < 0 ? -1 : check_form(at, row, *text, err);
 }
 
-static int check_unique(const struct json *at, const struct json_field *row,
-                        const struct str *items, size_t n, struct err *err)
+static int check_unique(const struct json *at, const struct json_field *row, const char *items,
+                        size_t n, struct err *err)
 {
-    return row->flags & JSON_UNIQUE && str_is_in(items[n], items, n)
-               ? json_fail(at, err, "\"%.160s\" is there twice", items[n].ptr)
+    size_t offset = row->kind == JSON_LIST ? row->rows[0].offset : 0;
+    struct str name = *(const struct str *)(const void *)(items + row->item_size * n + offset);
+    return row->flags & JSON_UNIQUE && str_named(items, n, row->item_size, offset, name)
+               ? json_fail(at, err, "\"%.160s\" is there twice", name.ptr)
                : 0;
 }
 
@@ -239,9 +242,9 @@ static int decode_list(const struct json *at, struct arena *arena, const struct 
         if (row->blank) {
             memcpy(to, row->blank, row->item_size);
         }
-        if (row->kind == JSON_LIST ? decode_object(&item, arena, row, to, err) < 0
-                                   : decode_text(&item, arena, row, to, err) < 0 ||
-                                         check_unique(&item, row, (void *)items, idx, err) < 0) {
+        if ((row->kind == JSON_LIST ? decode_object : decode_text)(&item, arena, row, to, err) <
+                0 ||
+            check_unique(&item, row, items, idx, err) < 0) {
             return -1;
         }
     }

@@ -55,12 +55,13 @@ enum {
     JSON_REQUIRED = 1,
     JSON_NULLABLE = 2, /* of JSON_PAIRS: their values may be null */
     JSON_OMIT = 4,
-    JSON_MINUS = 8,    /* -1 is "none" */
-    JSON_BLANK = 16,   /* empty text is "none" too */
-    JSON_TEXT = 32,    /* "none" is written as "" */
-    JSON_UNREAD = 64,  /* ROW_OUT */
-    JSON_UNIQUE = 128, /* of JSON_STRS: no text is there twice */
-    JSON_OTHERS = 256  /* ROW_OTHERS */
+    JSON_MINUS = 8,   /* -1 is "none" */
+    JSON_BLANK = 16,  /* empty text is "none" too */
+    JSON_TEXT = 32,   /* "none" is written as "" */
+    JSON_UNREAD = 64, /* ROW_OUT */
+    JSON_UNIQUE =
+        128, /* of JSON_STRS: no text is there twice; of JSON_LIST: no text of the first row */
+    JSON_OTHERS = 256 /* ROW_OTHERS */
 };
 
 /* A form of text. Without `what`, pattern and max are what the writer keeps to, and readers may rely on. */

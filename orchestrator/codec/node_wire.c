@@ -8,6 +8,8 @@
 #define MARK_ANSWER  0x3c4e5052u /* "RPN<" */
 #define STATUS_MAX   255
 
+const char *const NODE_JOB_STATES[] = {"absent", "running", "ended", "lost"};
+
 struct header {
     uint32_t mark, seq, what, len;
 };
@@ -145,4 +147,39 @@ int node_answer_read(struct str bytes, struct node_answer *ret_answer, size_t *r
     *ret_answer = (struct node_answer){.seq = header.seq, .status = (int)header.what, .text = body};
     *ret_len = NODE_HEADER_BYTES + body.len + 1;
     return 1;
+}
+
+/* ---- what is said of a job ---- */
+
+void node_report_write(struct strbuf *out, const struct job_report *report)
+{
+    strbuf_printf(out, "%s\t%d\t%d\t%d\t%s\t%s\n", NODE_JOB_STATES[report->state],
+                  report->exit_status, report->is_waiting, (int)report->cause, report->left,
+                  report->why);
+}
+
+bool node_report_read(struct str text, struct job_report *ret_report)
+{
+    struct str words[6] = {STR_EMPTY};
+    int64_t status, is_waiting, cause;
+    size_t n = 0, state = 0;
+    while (n < ARRAY_LEN(words) && str_next(&text, '\t', &words[n])) {
+        n++;
+    }
+    while (state < ARRAY_LEN(NODE_JOB_STATES) && !str_eq_z(words[0], NODE_JOB_STATES[state])) {
+        state++;
+    }
+    if (n < ARRAY_LEN(words) || state == ARRAY_LEN(NODE_JOB_STATES) ||
+        str_to_i64(words[1], 0, 255, &status, ERR_IGNORED) < 0 ||
+        str_to_i64(words[2], 0, 1, &is_waiting, ERR_IGNORED) < 0 ||
+        str_to_i64(words[3], 0, ERR_CODE_COUNT - 1, &cause, ERR_IGNORED) < 0) {
+        return false;
+    }
+    *ret_report = (struct job_report){.state = (enum job_state)state,
+                                      .exit_status = (int)status,
+                                      .is_waiting = is_waiting != 0,
+                                      .cause = (enum err_code)cause};
+    snprintf(ret_report->left, sizeof(ret_report->left), "%.*s", STR_ARG(words[4]));
+    snprintf(ret_report->why, sizeof(ret_report->why), "%.*s", STR_ARG(str_trim(words[5])));
+    return true;
 }

@@ -5,7 +5,7 @@
 
 #include "base/strbuf.h"
 
-#define NODE_HELLO         "reperf-node 5 " /* then its own path and a line break */
+#define NODE_HELLO         "reperf-node 6 " /* then its own path and a line break */
 #define NODE_HEADER_BYTES  16
 #define NODE_BODY_MAX      (17u << 20) /* of a request: a job's command and environment */
 #define NODE_TEXT_MAX      (5u << 20)  /* of an answer: a log's part */
@@ -17,31 +17,44 @@
 /* In the words of a job's command: the path of reperf-node there. */
 #define NODE_SELF      "/@reperf-node@"
 #define NODE_RANK_NAME "REPERF_NODE_RANK" /* of a node among a job's, inside a container */
-#define NODE_RANK_HOLE "@"                /* where mpirun and srun start that: filled in there */
+#define NODE_RANK_HOLE "@"                /* where srun starts that: filled in there */
 #define NODE_FRAME_MAX (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
 
 enum node_op {
-    NODE_START =
-        1, /* ID MOST CLEANUP WATCHED N_ARGV ARGV... ENV...; then as POLL for 1 s, and as REAP once ended */
-    NODE_POLL,    /* ID WAIT_MS */
-    NODE_READ,    /* ID OFFSET MOST */
-    NODE_DIGEST,  /* ID */
-    NODE_SIGNAL,  /* ID NUMBER */
-    NODE_REAP,    /* ID OFFSET MOST */
-    NODE_FORGET,  /* ID */
-    NODE_FOLDER,  /* */
-    NODE_LEASE,   /* RUN TTL_S "take" or "drop" WHO */
-    NODE_SCAN,    /* ROOT MINUTES ENGINE LABEL */
-    NODE_REMOVE,  /* ROOT ENGINE, then pairs of KIND NAME */
-    NODE_CLOCK,   /* */
-    NODE_FACTS,   /* ENGINES */
-    NODE_LISTEN,  /* PORT ADDRESS */
-    NODE_CONNECT, /* PORT, then pairs of NAME ADDRESS */
-    NODE_SUBMIT,  /* ID N_OPTIONS OPTIONS... then START's fields after ID */
-    NODE_QUEUE,   /* ID */
-    NODE_CANCEL,  /* ID NUMBER WHOLE */
-    NODE_BATCHES, /* */
+    NODE_START = 1, /* ID BATCH CLEANUP WATCHED N_ARGV ARGV... ENV... */
+    NODE_POLL,      /* ID WAIT_MS */
+    NODE_READ,      /* ID OFFSET MOST */
+    NODE_SIGNAL,    /* ID NUMBER */
+    NODE_REAP,      /* ID */
+    NODE_FORGET,    /* ID */
+    NODE_FOLDER,    /* */
+    NODE_LEASE,     /* RUN TTL_S "take" or "drop" WHO */
+    NODE_SCAN,      /* ROOT MINUTES ENGINE LABEL */
+    NODE_REMOVE,    /* ROOT ENGINE, then pairs of KIND NAME */
+    NODE_CLOCK,     /* */
+    NODE_FACTS,     /* ENGINES */
+    NODE_LISTEN,    /* PORT ADDRESS */
+    NODE_CONNECT,   /* PORT, then pairs of NAME ADDRESS */
+    NODE_BATCHES,   /* */
     NODE_OP_END,
+};
+
+enum job_state {
+    JOB_ABSENT, /* never started here */
+    JOB_RUNNING,
+    JOB_ENDED, /* its status is known */
+    JOB_LOST   /* its wrapper is gone and left no status: killed, or the machine went down */
+};
+extern const char *const NODE_JOB_STATES[JOB_LOST + 1];
+
+struct job_report { /* the answer to POLL */
+    enum job_state state;
+    int exit_status; /* of the program; 128+n where signal n ended it, as the shell says it */
+    bool is_waiting; /* JOB_RUNNING, but a batch system has not started it yet */
+    enum err_code
+        cause;      /* of its end, if a batch system knows more than the status; else ERR_NONE */
+    char why[160];  /* for people: of cause and is_waiting; else "" */
+    char left[128]; /* of JOB_ENDED: names of processes that outlived it and were ended */
 };
 
 struct node_request {
@@ -69,3 +82,7 @@ MUST_CHECK int node_request_read(struct arena *arena, struct str bytes,
                                  struct err *err);
 MUST_CHECK int node_answer_read(struct str bytes, struct node_answer *ret_answer, size_t *ret_len,
                                 struct err *err);
+
+/* "STATE STATUS WAITING CAUSE LEFT WHY", with tabs between them. False: not one. */
+void node_report_write(struct strbuf *out, const struct job_report *report);
+bool node_report_read(struct str text, struct job_report *ret_report);

@@ -24,6 +24,11 @@
 
 #define OCI_REF_NAME "org.opencontainers.image.ref.name"
 
+/* The platform of the reports' images and of the GPU machines. */
+#define OCI_OS           "linux"
+#define OCI_ARCHITECTURE "amd64"
+#define OCI_PLATFORM     OCI_OS "/" OCI_ARCHITECTURE
+
 struct oci_platform {
     struct str os, architecture;
     struct str variant; /* NULL: none */
@@ -51,30 +56,18 @@ struct oci_manifest {
     size_t n_manifests;
 };
 
-struct oci_config {
-    struct oci_platform platform;
-    uint8_t (*diff_ids)[SHA256_BYTES]; /* of each layer as an unpacked tar */
-    size_t n_diff_ids;
-};
-
-/* content_type is the server's, STR_EMPTY if there is none (a layout): it must agree with the document. name is for
-   messages, as in json_parse. ERR_PARSE. */
-MUST_CHECK int oci_manifest_parse(struct arena *arena, struct str text, struct str content_type,
-                                  const char *name, struct oci_manifest *ret_manifest,
-                                  struct err *err);
-/* n_layers is the manifest's: there must be as many diff_ids. */
+/* name is for messages, as in json_parse. ERR_PARSE. */
+MUST_CHECK int oci_manifest_parse(struct arena *arena, struct str text, const char *name,
+                                  struct oci_manifest *ret_manifest, struct err *err);
+/* The digest of each layer as an unpacked tar. n_layers is the manifest's: there must be as many. ERR_PARSE. */
 MUST_CHECK int oci_config_parse(struct arena *arena, struct str text, size_t n_layers,
-                                const char *name, struct oci_config *ret_config, struct err *err);
+                                const char *name, uint8_t (**ret_diff_ids)[SHA256_BYTES],
+                                struct err *err);
 
-/* The entry of a list for a platform: one without variant first, then by the variants' order (amd64: v1 to v4). ERR_NOT_FOUND
+/* The entry of a list for OCI_PLATFORM: one without variant first, then by the variants' order (v1 to v4). ERR_NOT_FOUND
    names the platforms that exist. Entries that are not images (attestations) have the platform unknown/unknown. */
-MUST_CHECK int oci_choose_platform(const struct oci_manifest *list, const struct oci_platform *want,
-                                   const char *name, const struct oci_descriptor **ret_entry,
-                                   struct err *err);
-/* linux/amd64: the platform of the reports' images and of the GPU machines. */
-struct oci_platform oci_platform_default(void);
-/* "linux/arm64/v8" */
-char *oci_platform_text(struct arena *arena, const struct oci_platform *platform);
+MUST_CHECK int oci_choose_platform(const struct oci_manifest *list, const char *name,
+                                   const struct oci_descriptor **ret_entry, struct err *err);
 
-/* Bytes of all layers, config and the manifest itself, checked against overflow when parsed. */
+/* Bytes of all layers and config, bounded when parsed. */
 uint64_t oci_manifest_bytes(const struct oci_manifest *manifest);

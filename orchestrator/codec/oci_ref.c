@@ -16,18 +16,20 @@
     "5]))?"
 #define OCTET "\\.0*(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
 #define LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+#define HOST  "(?:\\[[0-9A-Fa-f:]{2,}\\]|" LABEL "(?:\\." LABEL ")*)" PORT
 /* Letters and digits, joined by one dot, one or two underscores, or dashes. */
 #define PATH_PART "[a-z0-9]+(?:(?:\\.|__?|-+)[a-z0-9]+)*"
+/* A first part with a dot or colon, or this machine, is a host and no part of the path. */
+#define IS_HOST "[^/]*[.:][^/]*/|localhost/"
 
-static const char HOST[] = "\\A(?:\\[[0-9A-Fa-f:]{2,}\\]|" LABEL "(?:\\." LABEL ")*)" PORT "\\z";
-static const char PATH[] = "\\A" PATH_PART "(?:/" PATH_PART ")*\\z";
-static const char TAG[] = "\\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\\z";
+static const char NAME[] = "\\A(?:(?=" IS_HOST ")(" HOST ")/|(?!" IS_HOST "))(" PATH_PART
+                           "(?:/" PATH_PART ")*)(?::([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?\\z";
 static const char LOOPBACK[] = "\\A(?:localhost|\\[::1\\]|127(?:" OCTET "){3})" PORT "\\z";
 
-static bool fits(struct str text, const char *form)
+static bool fits(struct str text, const char *form, struct str *ret_groups, int n_groups)
 {
     struct patterns patterns = {0};
-    bool is_found = patterns_find(&patterns, form, text, NULL, 0);
+    bool is_found = patterns_find(&patterns, form, text, ret_groups, n_groups);
     patterns_release(&patterns);
     return is_found;
 }
@@ -71,77 +73,38 @@ struct oci_digest oci_digest_of(const uint8_t *sha256)
 
 /* ---- names ---- */
 
-static bool names_host(struct str part)
-{
-    return str_find(part, STR_LIT(".")) >= 0 || str_find(part, STR_LIT(":")) >= 0 ||
-           str_eq_z(part, "localhost");
-}
-
 static int bad(struct err *err, struct str text, const char *what)
 {
     return err_set(err, ERR_USAGE, "image name \"%.*s\": %s", STR_ARG(str_sub(text, 0, 200)), what);
 }
 
-/* The tag follows a colon after the last slash. */
-static struct str cut_tag(struct str *name)
-{
-    struct str tag = STR_EMPTY;
-    for (size_t at = name->len; at > 0 && name->ptr[at - 1] != '/'; at--) {
-        if (name->ptr[at - 1] == ':') {
-            tag = str_sub(*name, at, name->len);
-            tag.ptr = name->ptr + at; /* an empty tag counts, too */
-            name->len = at - 1;
-            break;
-        }
-    }
-    return tag;
-}
-
 int oci_ref_parse(struct arena *arena, struct str text, struct oci_ref *ret_ref, struct err *err)
 {
     struct oci_ref ref = {0};
-    struct str name = text;
+    struct str parts[4]; /* all, host, path, tag */
+    struct err why = {0};
     int64_t at = str_find(text, STR_LIT("@"));
+    ref.has_digest = at >= 0;
     if (text.len == 0 || text.len > OCI_REF_MAX) {
         return bad(err, text, "expected 1 to 512 bytes");
     }
-    if (at >= 0) {
-        struct err why = {0};
-        name.len = (size_t)at;
-        if (oci_digest_parse(str_sub(text, (size_t)at + 1, text.len), ref.sha256, &why) < 0) {
-            return bad(err, text, why.msg);
-        }
-        ref.has_digest = true;
+    if (ref.has_digest &&
+        oci_digest_parse(str_sub(text, (size_t)at + 1, text.len), ref.sha256, &why) < 0) {
+        return bad(err, text, why.msg);
     }
-    struct str tag = cut_tag(&name);
-    if (tag.ptr && !fits(tag, TAG)) {
+    if (!fits(str_sub(text, 0, ref.has_digest ? (size_t)at : text.len), NAME, parts,
+              ARRAY_LEN(parts))) {
         return bad(err, text,
-                   "expected a tag of letters, digits, \"_\", \".\" and \"-\" after \":\"");
+                   "expected [HOST[:PORT]/]PATH[:TAG], the path of lower-case letters and digits, "
+                   "joined by \".\", \"_\", \"-\" and \"/\"");
     }
-    int64_t slash = str_find(name, STR_LIT("/"));
-    if (slash > 0 && names_host(str_sub(name, 0, (size_t)slash))) {
-        ref.host = str_dup(arena, str_sub(name, 0, (size_t)slash));
-        ref.path = str_dup(arena, str_sub(name, (size_t)slash + 1, name.len));
-    } else {
-        ref.host = STR_LIT(DOCKER_HOST);
-        ref.path = str_dup(arena, name);
-    }
-    if (!fits(ref.host, HOST)) {
-        return bad(err, text, "expected HOST or HOST:PORT before the first \"/\"");
-    }
-    if (!fits(ref.path, PATH)) {
-        return bad(
-            err, text,
-            "expected a path of lower-case letters and digits, joined by \".\", \"_\", \"-\" "
-            "and \"/\"");
-    }
-    if (str_eq_z(ref.host, DOCKER_HOST) && str_find(ref.path, STR_LIT("/")) < 0) {
-        ref.path = str_printf(arena, "library/%.*s", STR_ARG(ref.path));
-    }
+    ref.host = parts[1].len ? str_dup(arena, parts[1]) : STR_LIT(DOCKER_HOST);
+    bool is_short = str_eq_z(ref.host, DOCKER_HOST) && str_find(parts[2], STR_LIT("/")) < 0;
+    ref.path = str_printf(arena, "%s%.*s", is_short ? "library/" : "", STR_ARG(parts[2]));
     if (ref.host.len + 1 + ref.path.len > OCI_NAME_MAX) {
         return bad(err, text, "host and path are longer than 255 bytes");
     }
-    ref.tag = tag.ptr ? str_dup(arena, tag) : STR_EMPTY;
+    ref.tag = parts[3].len ? str_dup(arena, parts[3]) : STR_EMPTY;
     *ret_ref = ref;
     return 0;
 }
@@ -160,7 +123,7 @@ char *oci_ref_text(struct arena *arena, const struct oci_ref *ref)
 
 bool oci_host_is_loopback(struct str host)
 {
-    return fits(host, LOOPBACK);
+    return fits(host, LOOPBACK, NULL, 0);
 }
 
 /* "https://index.docker.io/v1/" to "docker.io", "https://host:5000/v2/" to "host:5000", "host/team" as it is. */

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* First, because it declares a function that base/banned.h poisons; uselocale is for this thread alone. */
+#include <locale.h>
+
 #include "base/base.h"
 
 #include "codec/tar_make.h"
@@ -11,9 +14,8 @@
 
 #include "base/fs.h"
 #include "base/stop.h"
-#include "codec/ustar.h"
 
-#define READ_BYTES   (1u << 20)
+#define BLOCK_BYTES  (1u << 20)
 #define FILE_MODE    0644
 #define PROGRAM_MODE 0755
 /* Level 1: most of what is packed are images. No time, so that equal input gives equal bytes. */
@@ -33,32 +35,36 @@ static int fail(struct tar_maker *maker, const char *name, struct err *err)
 static la_ssize_t on_write(struct archive *archive, void *ctx, const void *ptr, size_t len)
 {
     struct tar_maker *maker = ctx;
-    int result = 0;
-    if (maker->err.code != ERR_NONE) { /* libarchive tries again when it is closed */
-        return -1;
-    }
-    if (maker->buf) {
-        strbuf_add(maker->buf, ptr, len);
-        result = maker->buf->is_full
-                     ? err_set(&maker->err, ERR_INTERNAL, "the inner archive has over %zu bytes",
-                               maker->buf->cap_bytes)
-                     : 0;
-    } else {
-        digest_update(&maker->digest, ptr, len);
-        result = fs_write_all(maker->fd, ptr, len, "the tar", &maker->err);
-    }
-    if (result < 0) {
+    /* After an error libarchive tries again when it is closed. */
+    if (maker->err.code != ERR_NONE || maker->write(maker->ctx, ptr, len, &maker->err) < 0) {
         archive_set_error(archive, EIO, "write");
         return -1;
     }
     return (la_ssize_t)len;
 }
 
+static int to_fd(void *ctx, const void *ptr, size_t len, struct err *err)
+{
+    struct tar_maker *maker = ctx;
+    digest_update(&maker->digest, ptr, len);
+    return fs_write_all(maker->fd, ptr, len, "the tar", err);
+}
+
+static int to_buf(void *ctx, const void *ptr, size_t len, struct err *err)
+{
+    struct strbuf *buf = ctx;
+    strbuf_add(buf, ptr, len);
+    return buf->is_full
+               ? err_set(err, ERR_INTERNAL, "the inner archive has over %zu bytes", buf->cap_bytes)
+               : 0;
+}
+
 static int open_archive(struct tar_maker *maker, bool is_gzip, struct err *err)
 {
     maker->archive = archive_write_new();
-    if (!maker->archive) {
-        return err_set(err, ERR_INTERNAL, "tar: no memory");
+    maker->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!maker->archive || !maker->locale) {
+        return err_set(err, ERR_INTERNAL, "tar: no memory, or no locale C.UTF-8");
     }
     digest_start(&maker->digest, DIGEST_MD5 | DIGEST_SHA256);
     return archive_write_set_format_pax_restricted(maker->archive) == ARCHIVE_OK &&
@@ -73,57 +79,75 @@ static int open_archive(struct tar_maker *maker, bool is_gzip, struct err *err)
 
 int tar_make_open(struct tar_maker *maker, int fd, bool is_gzip, struct err *err)
 {
-    *maker = (struct tar_maker){.fd = fd};
+    *maker = (struct tar_maker){.fd = fd, .write = to_fd, .ctx = maker};
     return open_archive(maker, is_gzip, err);
 }
 
 int tar_make_open_inner(struct tar_maker *maker, struct strbuf *buf, struct err *err)
 {
-    *maker = (struct tar_maker){.fd = -1, .buf = buf};
+    return tar_make_open_to(maker, to_buf, buf, err);
+}
+
+int tar_make_open_to(struct tar_maker *maker, tar_make_fn write, void *ctx, struct err *err)
+{
+    *maker = (struct tar_maker){.fd = -1, .write = write, .ctx = ctx};
     return open_archive(maker, false, err);
 }
 
-static int put_header(struct tar_maker *maker, const char *name, int64_t size_bytes,
-                      struct err *err)
+int tar_make_begin(struct tar_maker *maker, const char *name, uint64_t size_bytes, struct err *err)
 {
+    /* libarchive converts names by the thread's locale: UTF-8, whatever the user's locale is. */
+    locale_t old_locale = uselocale(maker->locale);
     struct archive_entry *entry = archive_entry_new();
-    if (!entry) {
-        return err_set(err, ERR_INTERNAL, "tar: no memory");
-    }
-    archive_entry_set_pathname_utf8(entry, name);
+    ASSERT(entry);
+    archive_entry_set_pathname(entry, name);
     archive_entry_set_filetype(entry, AE_IFREG);
     archive_entry_set_perm(entry, maker->is_executable ? PROGRAM_MODE : FILE_MODE);
-    archive_entry_set_size(entry, size_bytes);
-    archive_entry_set_mtime(entry, USTAR_MTIME, 0);
+    archive_entry_set_size(entry, (int64_t)size_bytes);
+    archive_entry_set_mtime(entry, TAR_MAKE_MTIME, 0);
     int result = archive_write_header(maker->archive, entry);
     archive_entry_free(entry);
+    uselocale(old_locale);
+    maker->left_bytes = size_bytes;
     return result == ARCHIVE_OK ? 0 : fail(maker, name, err);
 }
 
-static int put_bytes(struct tar_maker *maker, int fd, const char *path, int64_t size_bytes,
-                     struct digest *digest, struct err *err)
+int tar_make_data(struct tar_maker *maker, const void *ptr, size_t len, struct err *err)
 {
-    CLEANUP(free) char *buf = xmalloc(READ_BYTES);
-    int64_t done = 0;
-    ssize_t n = 1;
-    while (n > 0) {
-        n = read(fd, buf, READ_BYTES);
-        if (n < 0) {
-            return err_errno(err, "read", path);
-        }
-        done += n;
-        if (done > size_bytes || (n == 0 && done != size_bytes)) {
-            return err_set(err, ERR_INTEGRITY, "%s: its size changed while it was read", path);
-        }
+    if (len > maker->left_bytes) {
+        return err_set(err, ERR_INTEGRITY, "it grew while it was read");
+    }
+    maker->left_bytes -= len;
+    return archive_write_data(maker->archive, ptr, len) == (la_ssize_t)len
+               ? 0
+               : fail(maker, "data", err);
+}
+
+int tar_make_end(struct tar_maker *maker, struct err *err)
+{
+    return maker->left_bytes == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "it shrank while it was read: %" PRIu64 " bytes are missing",
+                         maker->left_bytes);
+}
+
+static int put_file(struct tar_maker *maker, int fd, const char *path, struct digest *digest,
+                    struct err *err)
+{
+    CLEANUP(free) char *buf = xmalloc(BLOCK_BYTES);
+    size_t len = 1;
+    while (len > 0) {
         if (stop_is_asked()) {
             return err_set(err, ERR_INTERRUPTED, "stopped");
         }
-        if (n > 0 && archive_write_data(maker->archive, buf, (size_t)n) != n) {
-            return fail(maker, path, err);
+        if (fs_fill(fd, buf, BLOCK_BYTES, path, &len, err) < 0 ||
+            tar_make_data(maker, buf, len, err) < 0) {
+            return -1;
         }
-        digest_update(digest, buf, (size_t)n);
+        digest_update(digest, buf, len);
     }
-    return 0;
+    return tar_make_end(maker, err);
 }
 
 int tar_make_file(struct tar_maker *maker, const char *name, const char *path, uint8_t *ret_sha256,
@@ -133,9 +157,12 @@ int tar_make_file(struct tar_maker *maker, const char *name, const char *path, u
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     struct stat st;
     digest_start(&digest, DIGEST_SHA256);
-    if (fs_open(path, &fd, &st, err) < 0 || put_header(maker, name, st.st_size, err) < 0 ||
-        put_bytes(maker, fd, path, st.st_size, &digest, err) < 0) {
+    if (fs_open(path, &fd, &st, err) < 0 ||
+        tar_make_begin(maker, name, (uint64_t)st.st_size, err) < 0) {
         return -1;
+    }
+    if (put_file(maker, fd, path, &digest, err) < 0) {
+        return err_wrap(err, "%s", path);
     }
     if (ret_sha256) {
         memcpy(ret_sha256, digest_finish(&digest).sha256, SHA256_BYTES);
@@ -147,12 +174,9 @@ int tar_make_bytes(struct tar_maker *maker, struct str name, const void *ptr, si
                    struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *text = str_z(&arena, name);
-    if (put_header(maker, text, (int64_t)len, err) < 0) {
-        return -1;
-    }
-    return archive_write_data(maker->archive, ptr, len) == (la_ssize_t)len ? 0
-                                                                           : fail(maker, text, err);
+    return tar_make_begin(maker, str_z(&arena, name), len, err) < 0
+               ? -1
+               : tar_make_data(maker, ptr, len, err);
 }
 
 int tar_make_close(struct tar_maker *maker, struct digest_value *ret_value, struct err *err)
@@ -168,6 +192,9 @@ void tar_maker_cleanup(struct tar_maker *maker)
 {
     if (maker->archive) {
         archive_write_free(maker->archive);
+    }
+    if (maker->locale) {
+        freelocale(maker->locale);
     }
     digest_release(&maker->digest);
     *maker = TAR_MAKER_EMPTY;

@@ -13,10 +13,7 @@
 #include "base/fs.h"
 
 /* One of zstd's sixteen skippable magics; RFC 8878 section 3.1.2. */
-#define CLOSING_MAGIC 0x184D2A5Du
-#define FRAME_MAGIC   0xFD2FB528u
-/* A checksum, no content size, no dictionary; RFC 8878 section 3.1.1.1.1. */
-#define FRAME_DESCRIPTOR   0x04
+#define CLOSING_MAGIC      0x184D2A5Du
 #define FLUSH_STEP_BYTES   (8u << 20)
 #define DASHES_64          "----------------------------------------------------------------"
 #define CLOSING_SIGNED_LEN (17 + 72) /* the lines that the signature covers */
@@ -42,31 +39,6 @@ static int set_parameters(ZSTD_CCtx *zstd, struct err *err)
         }
     }
     return 0;
-}
-
-int tarball_writer_init(struct tarball_writer *w, int fd, const char *name, struct err *err)
-{
-    *w = (struct tarball_writer){.name = name, .fd = fd};
-    w->zstd = ZSTD_createCCtx();
-    w->out_bytes = ZSTD_CStreamOutSize();
-    w->out = xmalloc(w->out_bytes);
-    if (!w->zstd) {
-        return err_set(err, ERR_INTERNAL, "libzstd cannot make a context");
-    }
-    if (set_parameters(w->zstd, err) < 0) {
-        return -1;
-    }
-    digest_start(&w->container, DIGEST_SHA256);
-    return 0;
-}
-
-void tarball_writer_release(struct tarball_writer *w)
-{
-    ZSTD_freeCCtx(w->zstd);
-    free(w->out);
-    digest_release(&w->container);
-    ustar_names_release(&w->names);
-    *w = TARBALL_WRITER_EMPTY;
 }
 
 static int write_out(struct tarball_writer *w, size_t len, struct err *err)
@@ -107,39 +79,53 @@ static int compress(struct tarball_writer *w, const void *ptr, size_t len, ZSTD_
     }
 }
 
-int tarball_begin(struct tarball_writer *w, struct str name, uint64_t size_bytes, struct err *err)
+static int take_tar(void *ctx, const void *ptr, size_t len, struct err *err)
 {
-    uint8_t header[USTAR_BLOCK];
-    ASSERT(w->left_bytes == 0 && w->pad_bytes == 0);
-    if (ustar_header(name, size_bytes, header, err) < 0 ||
-        ustar_names_add(&w->names, name, size_bytes, err) < 0) {
+    return compress(ctx, ptr, len, ZSTD_e_continue, err);
+}
+
+int tarball_writer_init(struct tarball_writer *w, int fd, const char *name, struct err *err)
+{
+    *w = (struct tarball_writer){.name = name, .fd = fd, .tar = TAR_MAKER_EMPTY};
+    w->zstd = ZSTD_createCCtx();
+    w->out_bytes = ZSTD_CStreamOutSize();
+    w->out = xmalloc(w->out_bytes);
+    if (!w->zstd) {
+        return err_set(err, ERR_INTERNAL, "libzstd cannot make a context");
+    }
+    if (set_parameters(w->zstd, err) < 0) {
         return -1;
     }
-    w->member = w->names.last;
-    w->left_bytes = size_bytes;
-    w->pad_bytes = ustar_padding(size_bytes);
-    return compress(w, header, sizeof(header), ZSTD_e_continue, err);
+    digest_start(&w->container, DIGEST_SHA256);
+    return tar_make_open_to(&w->tar, take_tar, w, err);
+}
+
+void tarball_writer_release(struct tarball_writer *w)
+{
+    tar_maker_cleanup(&w->tar);
+    ZSTD_freeCCtx(w->zstd);
+    free(w->out);
+    digest_release(&w->container);
+    ustar_names_release(&w->names);
+    *w = TARBALL_WRITER_EMPTY;
+}
+
+int tarball_begin(struct tarball_writer *w, struct str name, uint64_t size_bytes, struct err *err)
+{
+    return ustar_names_add(&w->names, name, size_bytes, err) < 0
+               ? -1
+               : tar_make_begin(&w->tar, w->names.last.ptr, size_bytes, err);
 }
 
 int tarball_data(struct tarball_writer *w, const void *ptr, size_t len, struct err *err)
 {
-    if (len > w->left_bytes) {
-        return err_set(err, ERR_IO, "%.*s grew while it was read", STR_ARG(w->member));
-    }
-    w->left_bytes -= len;
-    return compress(w, ptr, len, ZSTD_e_continue, err);
+    return tar_make_data(&w->tar, ptr, len, err) < 0 ? err_wrap(err, "%.*s", STR_ARG(w->names.last))
+                                                     : 0;
 }
 
 int tarball_end(struct tarball_writer *w, struct err *err)
 {
-    static const uint8_t ZERO[USTAR_BLOCK];
-    size_t pad_bytes = w->pad_bytes;
-    if (w->left_bytes) {
-        return err_set(err, ERR_IO, "%.*s shrank while it was read: %" PRIu64 " bytes are missing",
-                       STR_ARG(w->member), w->left_bytes);
-    }
-    w->pad_bytes = 0;
-    return compress(w, ZERO, pad_bytes, ZSTD_e_continue, err);
+    return tar_make_end(&w->tar, err) < 0 ? err_wrap(err, "%.*s", STR_ARG(w->names.last)) : 0;
 }
 
 /* The closing's text; NUL-terminated. */
@@ -181,13 +167,10 @@ static int write_closing(struct tarball_writer *w, const struct sign_key *key, s
 
 int tarball_finish(struct tarball_writer *w, const struct sign_key *key, struct err *err)
 {
-    static const uint8_t ZERO[2 * USTAR_BLOCK];
-    ASSERT(w->left_bytes == 0 && w->pad_bytes == 0);
-    if (compress(w, ZERO, sizeof(ZERO), ZSTD_e_continue, err) < 0 ||
-        compress(w, NULL, 0, ZSTD_e_end, err) < 0) {
-        return -1;
-    }
-    return write_closing(w, key, err);
+    struct digest_value ignored;
+    return tar_make_close(&w->tar, &ignored, err) < 0 || compress(w, NULL, 0, ZSTD_e_end, err) < 0
+               ? -1
+               : write_closing(w, key, err);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -259,192 +242,91 @@ static int open_file(const char *path, struct tarball_source *source, struct err
     return 0;
 }
 
-static int check_frame_header(int fd, struct err *err)
+/* The container's bytes, each once. */
+static int read_container(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
-    uint8_t head[5];
-    if (fs_read_at(fd, head, sizeof(head), 0, "the archive", err) < 0) {
+    struct tarball_source *source = ctx;
+    uint64_t left = source->container_bytes - source->read_bytes;
+    *ret_ptr = source->in;
+    *ret_len = left < TARBALL_CHUNK_BYTES ? (size_t)left : TARBALL_CHUNK_BYTES;
+    if (*ret_len &&
+        fs_read_at(source->fd, source->in, *ret_len, source->read_bytes, "the archive", err) < 0) {
         return -1;
     }
-    if (get_le32(head) != FRAME_MAGIC || head[4] != FRAME_DESCRIPTOR) {
-        return err_set(err, ERR_INTEGRITY,
-                       "the first bytes are not a zstd frame with a checksum, as reperf writes it");
-    }
+    digest_update(&source->container, source->in, *ret_len);
+    source->read_bytes += *ret_len;
     return 0;
 }
 
-static int open_parts(const char *path, struct tarball_source *source, struct err *err)
+static int open_closing(const char *path, struct tarball_source *source, struct err *err)
 {
     uint8_t closing[TARBALL_CLOSING_BYTES];
     if (open_file(path, source, err) < 0 ||
         fs_read_at(source->fd, closing, sizeof(closing), source->container_bytes, "the archive",
                    err) < 0 ||
         parse_closing(closing, &source->closing, err) < 0 ||
-        check_frame_header(source->fd, err) < 0 ||
         check_closing_signature(&source->closing, err) < 0) {
-        return -1;
+        return err_wrap(err, "%s", path);
     }
-    source->zstd = ZSTD_createDCtx();
     source->in = xmalloc(TARBALL_CHUNK_BYTES);
-    if (!source->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(source->zstd, ZSTD_d_windowLogMax,
-                                                             TARBALL_WINDOW_LOG_MAX))) {
-        return err_set(err, ERR_INTERNAL, "libzstd %s cannot make a context", ZSTD_versionString());
-    }
     digest_start(&source->container, DIGEST_SHA256);
     return 0;
 }
 
+/* What people print in a loop packs beyond every ratio; the total is bounded instead. */
 int tarball_open(const char *path, struct tarball_source *ret_source, struct err *err)
 {
+    const struct unpack_opts opts = {.limits = {.files = (uint64_t)2 * USTAR_FILES_MAX,
+                                                .bytes = USTAR_TOTAL_MAX,
+                                                .ratio = UINT64_MAX}};
     *ret_source = TARBALL_SOURCE_EMPTY;
-    if (open_parts(path, ret_source, err) < 0) {
+    if (open_closing(path, ret_source, err) < 0 ||
+        unpack_new(&opts, read_container, ret_source, path, &ret_source->unpack, err) < 0) {
         tarball_source_release(ret_source);
-        return err_wrap(err, "%s", path);
+        return -1;
     }
     return 0;
 }
 
 void tarball_source_release(struct tarball_source *source)
 {
+    unpack_free(source->unpack);
     fd_close(&source->fd);
-    ZSTD_freeDCtx(source->zstd);
     free(source->in);
     digest_release(&source->container);
     *source = TARBALL_SOURCE_EMPTY;
 }
 
-static int refill(struct tarball_source *source, struct err *err)
-{
-    uint64_t left = source->container_bytes - source->read_bytes;
-    size_t len = left < TARBALL_CHUNK_BYTES ? (size_t)left : TARBALL_CHUNK_BYTES;
-    if (len == 0) {
-        return err_set(err, ERR_INTEGRITY, "the zstd frame is truncated at byte %" PRIu64,
-                       source->read_bytes);
-    }
-    if (fs_read_at(source->fd, source->in, len, source->read_bytes, "the archive", err) < 0) {
-        return -1;
-    }
-    digest_update(&source->container, source->in, len);
-    source->read_bytes += len;
-    source->in_len = len;
-    source->in_pos = 0;
-    return 0;
-}
-
-static int read_container(struct tarball_source *source, uint8_t ret_sha256[SHA256_BYTES],
-                          struct err *err)
-{
-    while (source->read_bytes < source->container_bytes) {
-        if (refill(source, err) < 0) {
-            return -1;
-        }
-    }
-    memcpy(ret_sha256, digest_finish(&source->container).sha256, SHA256_BYTES);
-    return 0;
-}
-
 int tarball_container(const char *path, uint8_t ret_sha256[SHA256_BYTES], struct err *err)
 {
     CLEANUP(tarball_source) struct tarball_source source = TARBALL_SOURCE_EMPTY;
-    if (tarball_open(path, &source, err) < 0) {
+    const void *ptr;
+    size_t len = 1;
+    if (open_closing(path, &source, err) < 0) {
         return -1;
     }
-    return read_container(&source, ret_sha256, err) < 0 ? err_wrap(err, "%s", path) : 0;
-}
-
-static int check_end(struct tarball_source *source, struct err *err)
-{
-    uint64_t at = source->read_bytes - source->in_len + source->in_pos;
-    if (at != source->container_bytes) {
-        return err_set(err, ERR_INTEGRITY,
-                       "%" PRIu64
-                       " bytes stand between the zstd frame and the closing, at %" PRIu64,
-                       source->container_bytes - at, at);
+    while (len > 0) {
+        if (read_container(&source, &ptr, &len, err) < 0) {
+            return err_wrap(err, "%s", path);
+        }
     }
-    if (memcmp(digest_finish(&source->container).sha256, source->closing.sha256, SHA256_BYTES) !=
-        0) {
-        return err_set(err, ERR_INTEGRITY,
-                       "the SHA-256 of the first %" PRIu64 " bytes is not that of the closing",
-                       source->container_bytes);
-    }
+    memcpy(ret_sha256, digest_finish(&source.container).sha256, SHA256_BYTES);
     return 0;
 }
 
-static int next_bytes(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
-                      struct err *err)
-{
-    ZSTD_outBuffer out = {buf, size, 0};
-    while (out.pos < size && !source->is_frame_done) {
-        ZSTD_inBuffer in = {source->in, source->in_len, source->in_pos};
-        if (in.pos == in.size) {
-            if (refill(source, err) < 0) {
-                return -1;
-            }
-            continue;
-        }
-        size_t code = ZSTD_decompressStream(source->zstd, &out, &in);
-        if (ZSTD_isError(code)) {
-            return err_set(err, ERR_INTEGRITY, "damaged, or changed since it was written: zstd: %s",
-                           ZSTD_getErrorName(code));
-        }
-        source->in_pos = in.pos;
-        if (code == 0) {
-            source->is_frame_done = true;
-            if (check_end(source, err) < 0) {
-                return -1;
-            }
-        }
-    }
-    *ret_len = out.pos;
-    return 0;
-}
-
-int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
+int tarball_next(struct tarball_source *source, struct unpack_entry *ret_member, bool *ret_has,
                  struct err *err)
 {
-    return next_bytes(source, buf, size, ret_len, err) < 0 ? err_wrap(err, "%s", source->name) : 0;
-}
-
-/* ---- its members as files ---- */
-
-static int member_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, struct err *err)
-{
-    struct tarball_unpacker *u = ctx;
-    arena_release(&u->arena);
-    u->path = arena_printf(&u->arena, "%s/%.*s", u->folder, STR_ARG(name));
-    if (fs_mkdir_above(u->path, err) < 0) {
-        return -1;
-    }
-    /* The folder is new and ours, names are checked and unique: O_EXCL makes sure once more. */
-    u->fd = open(u->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (u->fd < 0) {
-        return err_errno(err, "create", u->path);
-    }
-    return 0;
-}
-
-static int member_data(void *ctx, const void *ptr, size_t len, struct err *err)
-{
-    struct tarball_unpacker *u = ctx;
-    return fs_write_all(u->fd, ptr, len, u->path, err);
-}
-
-static int member_end(void *ctx, struct err *err)
-{
-    struct tarball_unpacker *u = ctx;
-    /* Network file systems report a full disk here. */
-    if (close(take_fd(&u->fd)) < 0) {
-        return err_errno(err, "close", u->path);
-    }
-    return 0;
-}
-
-void tarball_unpacker_release(struct tarball_unpacker *unpacker)
-{
-    fd_close(&unpacker->fd);
-    arena_release(&unpacker->arena);
-}
-
-struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker)
-{
-    return (struct ustar_sink){unpacker, member_begin, member_data, member_end};
+    do {
+        if (unpack_next(source->unpack, ret_member, ret_has, err) < 0) {
+            return -1;
+        }
+    } while (*ret_has && ret_member->is_folder);
+    return !*ret_has && memcmp(digest_finish(&source->container).sha256, source->closing.sha256,
+                               SHA256_BYTES) != 0
+               ? err_set(err, ERR_INTEGRITY,
+                         "%s: the SHA-256 of the first %" PRIu64
+                         " bytes is not that of the closing",
+                         source->name, source->container_bytes)
+               : 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file RUN.tar.zst: one zstd frame that holds a canonical tar (codec/ustar.h), then one skippable frame, the closing, which
-   every zstd tool skips. The closing holds the SHA-256 of all bytes before it, the public key and an Ed25519 signature over that
-   digest, or dashes if there is no key. So every byte of the file is covered, including zstd's own coding, and whether the
+/* The file RUN.tar.zst: one zstd frame that holds a tar of the members that codec/ustar.h allows, then one skippable frame, the
+   closing, which every zstd tool skips. The closing holds the SHA-256 of all bytes before it, the public key and an Ed25519 signature
+   over that digest, or dashes if there is no key. So every byte of the file is covered, including zstd's own coding, and whether the
    closing is valid does not depend on the version of libzstd that reads it. The same libzstd always writes the same bytes. */
 #pragma once
 
-#include "codec/digest.h"
 #include "codec/sign.h"
+#include "codec/tar_make.h"
 #include "codec/ustar.h"
 
 /* Part of the format, so that equal runs give equal bytes. Level 1 with a 1 MiB window made the published logs smaller than
@@ -16,8 +16,6 @@
 #define TARBALL_LEVEL      1
 #define TARBALL_WINDOW_LOG 20
 #define TARBALL_WORKERS    3
-/* The largest that the reader accepts: bounds its memory. */
-#define TARBALL_WINDOW_LOG_MAX 23
 
 #define TARBALL_CHUNK_BYTES ((size_t)1 << 20)
 
@@ -39,22 +37,21 @@ struct tarball_closing {
 struct tarball_writer {
     const char *name; /* borrowed: for messages */
     int fd;           /* borrowed */
-    void *zstd;       /* owned */
-    uint8_t *out;     /* owned */
+    struct tar_maker tar;
+    void *zstd;   /* owned */
+    uint8_t *out; /* owned */
     size_t out_bytes;
     struct digest container;
     struct ustar_names names;
-    struct str member;
-    uint64_t left_bytes;
-    size_t pad_bytes;
     uint64_t written_bytes;
     uint64_t flushed_bytes; /* given to the disk early, so that the last fsync is short */
     /* The digest of all bytes before the closing, after tarball_finish. */
     uint8_t container_sha256[SHA256_BYTES];
 };
 
-#define TARBALL_WRITER_EMPTY ((struct tarball_writer){.fd = -1})
+#define TARBALL_WRITER_EMPTY ((struct tarball_writer){.fd = -1, .tar = TAR_MAKER_EMPTY})
 
+/* The writer stays where it is. */
 MUST_CHECK int tarball_writer_init(struct tarball_writer *w, int fd, const char *name,
                                    struct err *err);
 void tarball_writer_release(struct tarball_writer *w);
@@ -69,40 +66,27 @@ MUST_CHECK int tarball_finish(struct tarball_writer *w, const struct sign_key *k
                               struct err *err);
 
 struct tarball_source {
-    const char *name; /* borrowed */
-    int fd;           /* owned */
-    void *zstd;       /* owned */
-    uint8_t *in;      /* owned */
-    size_t in_len, in_pos;
+    const char *name;         /* borrowed */
+    int fd;                   /* owned */
+    uint8_t *in;              /* owned */
     uint64_t container_bytes; /* before the closing */
     uint64_t read_bytes;
-    bool is_frame_done;
     struct digest container;
     struct tarball_closing closing;
+    struct unpack *unpack; /* owned: unpack_data */
 };
 
 #define TARBALL_SOURCE_EMPTY ((struct tarball_source){.fd = -1})
 
-/* Reads the closing; a signature in it is checked against the key in it (whose it is, the caller must know). */
+/* Reads the closing; a signature in it is checked against the key in it (whose it is, the caller must know). The source stays where it is. */
 MUST_CHECK int tarball_open(const char *path, struct tarball_source *ret_source, struct err *err);
 void tarball_source_release(struct tarball_source *source);
 CLEANUP_BY(tarball_source, struct tarball_source, tarball_source_release);
-/* The next bytes of the tar stream into buf; *ret_len 0 at its end, when every byte of the file has been read and the digest
-   of the closing was confirmed. One thread at a time. */
-MUST_CHECK int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
-                            struct err *err);
+/* The next member, whose bytes unpack_data gives; false in *ret_has at the end, when every byte of the file has been read and the
+   digest of the closing was confirmed. */
+MUST_CHECK int tarball_next(struct tarball_source *source, struct unpack_entry *ret_member,
+                            bool *ret_has, struct err *err);
 
 /* The SHA-256 of all bytes before the closing, as tarball_finish gave it to the writer. Nothing is unpacked. */
 MUST_CHECK int tarball_container(const char *path, uint8_t ret_sha256[SHA256_BYTES],
                                  struct err *err);
-
-/* A sink that writes the members below an existing folder of the caller's own. The caller releases it, whatever happened. */
-struct tarball_unpacker {
-    const char *folder; /* borrowed */
-    struct arena arena; /* for the member's path */
-    const char *path;
-    int fd;
-};
-#define TARBALL_UNPACKER_EMPTY ((struct tarball_unpacker){.fd = -1})
-void tarball_unpacker_release(struct tarball_unpacker *unpacker);
-struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of documents: Markdown, HTML (also within Markdown), CSV, reStructuredText and notebooks, as rows of plain text. Any bytes are a document; what
-   exceeds a limit is left out and counted. Pure. */
+/* Tables of documents: Markdown, HTML (also within Markdown) and CSV, as rows of plain text. Any bytes are a document; what exceeds a
+   limit is left out and counted. Pure. */
 #pragma once
 
 #include "base/str.h"
@@ -10,7 +10,7 @@
 #define DOC_COLS_MAX   48
 #define DOC_BEFORE_MAX 600 /* bytes */
 
-enum doc_kind { DOC_MARKDOWN, DOC_HTML, DOC_CSV, DOC_RST, DOC_NOTEBOOK };
+enum doc_kind { DOC_MARKDOWN, DOC_HTML, DOC_CSV, DOC_KINDS };
 
 struct doc_cell {
     struct str text; /* without markup, blanks trimmed */

@@ -8,7 +8,7 @@
 #include "codec/pattern.h"
 #include "log/logtime.h"
 #include "log/records.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 
 #define HEAD_ROWS_MAX   3
 #define HEAD_MAX        300 /* bytes */
@@ -17,6 +17,7 @@
 #define COUNT_MAX       100000
 #define BATCH_MAX       10000000
 #define NAME_BYTES      64
+#define DIGITS_MAX      20
 #define SLUG_BYTES_MAX  64 /* of a report's names */
 
 enum draft_column {
@@ -43,19 +44,16 @@ struct draft_reader {
 #define NUMBER_OF   "(?i)^(?:#|no\\.?|number of|num|n|total)?[ _-]*"
 #define COUNTED     "(?:[ _](?:num|count|number))?(?:\\(s\\))?$"
 #define RATIO       "speed-?up|\xe5\x8a\xa0\xe9\x80\x9f|ratio|scaling|scale|efficiency|%"
-static const char SHAPE_GRID[] = FREE_BEFORE "n(\\d{1,4})[cg](\\d{1,3})(?![a-z0-9])";
-static const char SHAPE_GRID_AFTER[] =
-    FREE_BEFORE "(\\d{1,4})n[_ x]?(\\d{1,3})[gc](?:pus?)?(?![a-z0-9])";
-static const char SHAPE_GPUS[] =
-    FREE_BEFORE "(?:n?gpus?|cards?|num_gpus|world[ _]size)\\s?[=:_]?\\s?(\\d{1,5})(?!\\d|\\.\\d)";
-static const char SHAPE_GPUS_AFTER[] = "(?i)(?<![a-z0-9.])(\\d{1,5})[ _-]?(?:x "
-                                       ")?(?:gpus?(?![a-z])|cards?(?![a-z])|\xe5\x8d\xa1)";
-static const char SHAPE_TIMES[] = "(?i)(?<![a-z0-9.])(\\d{1,4}) ?(?:x|\xc3\x97) ?(?:nvidia |tesla "
-                                  ")?[avhptlb]\\d{1,3}(?!\\d)";
+static const char SHAPE_GRID[] = FREE_BEFORE
+    "(?|n(\\d{1,4})[cg](\\d{1,3})|(\\d{1,4})n[_ x]?(\\d{1,3})[gc](?:pus?)?)(?![a-z0-9])";
+/* "gpus=8"; "8 cards"; "8 x A100". */
+static const char SHAPE_GPUS[] = FREE_BEFORE
+    "(?|(?:n?gpus?|cards?|num_gpus|world[ _]size)\\s?[=:_]?\\s?(\\d{1,5})(?!\\d|\\.\\d)|"
+    "(?<!\\.)(\\d{1,5})(?:[ _-]?(?:x )?(?:gpus?(?![a-z])|cards?(?![a-z])|\xe5\x8d\xa1)|"
+    " ?(?:x|\xc3\x97) ?(?:nvidia |tesla )?[avhptlb]\\d{1,3}(?!\\d)))";
 static const char SHAPE_BATCH[] =
-    "(?i)(?<![a-z0-9])(?<!global[ _-])(?<!total[ _-])(?:bsz?|batch[ _-]?size|batch)"
-    "\\s?[=:_]?\\s?(\\d{1,7})(?!\\d|\\.\\d)";
-static const char SHAPE_BATCH_AFTER[] = "(?i)(?<![a-z0-9.])(\\d{1,7})bsz?(?![a-z0-9])";
+    FREE_BEFORE "(?|(?<!global[ _-])(?<!total[ _-])(?:bsz?|batch[ _-]?size|batch)\\s?[=:_]?\\s?"
+                "(\\d{1,7})(?!\\d|\\.\\d)|(?<!\\.)(\\d{1,7})bsz?(?![a-z0-9]))";
 static const char SHAPE_PRECISION[] =
     FREE_BEFORE "(fp32|tf32|fp16|bf16|fp8|int8|amp|float32|float16|bfloat16|mixed "
                 "precision)(?![a-z0-9])";
@@ -165,74 +163,60 @@ static struct str found(struct draft_reader *r, const char *shape, struct str te
     return patterns_find(&r->patterns, shape, text, g, 2) ? lower(r->arena, g[1]) : STR_EMPTY;
 }
 
-static bool finds_count(struct draft_reader *r, const char *shape, struct str text, int64_t *ret)
+static void find_count(struct draft_reader *r, const char *shape, struct str text, int64_t *into)
 {
-    struct str digits = found(r, shape, text);
-    return digits.ptr && str_to_i64(digits, 1, BATCH_MAX, ret, ERR_IGNORED) == 0;
+    struct str digits = *into ? STR_EMPTY : found(r, shape, text);
+    (void)(digits.ptr && str_to_i64(digits, 1, BATCH_MAX, into, ERR_IGNORED));
+}
+
+/* Small letters and digits, and of what stands between two of them one dash, or nothing. */
+static struct str plain_name(struct arena *arena, struct str text, bool has_dashes)
+{
+    struct str low = lower(arena, text);
+    char *out = arena_strndup(arena, low.ptr, low.len);
+    size_t len = 0;
+    for (size_t idx = 0; idx < low.len; idx++) {
+        if (is_digit(low.ptr[idx]) || (low.ptr[idx] >= 'a' && low.ptr[idx] <= 'z')) {
+            out[len++] = low.ptr[idx];
+        } else if (has_dashes && len && out[len - 1] != '-') {
+            out[len++] = '-';
+        }
+    }
+    len -= len && out[len - 1] == '-';
+    return len ? (struct str){out, len} : STR_EMPTY;
 }
 
 struct str draft_slug(struct arena *arena, struct str text)
 {
-    struct str low = lower(arena, str_sub(text, 0, SLUG_BYTES_MAX));
-    char *out = arena_strndup(arena, low.ptr, low.len);
-    size_t len = 0;
-    for (size_t idx = 0; idx < low.len; idx++) {
-        char c = low.ptr[idx];
-        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
-            out[len++] = c;
-        } else if (len && out[len - 1] != '-') {
-            out[len++] = '-';
-        }
-    }
-    while (len && out[len - 1] == '-') {
-        len--;
-    }
-    return len ? (struct str){out, len} : STR_EMPTY;
+    return plain_name(arena, str_sub(text, 0, SLUG_BYTES_MAX), true);
 }
 
-static bool take_grid(struct draft_reader *r, const char *shape, struct str text,
-                      struct draft_attrs *into)
+struct str draft_bare(struct arena *arena, struct str text)
 {
-    struct str g[3];
-    int64_t nodes, each;
-    if (!patterns_find(&r->patterns, shape, text, g, 3) ||
-        str_to_i64(g[1], 1, BATCH_MAX, &nodes, ERR_IGNORED) < 0 ||
-        str_to_i64(g[2], 1, COUNT_MAX, &each, ERR_IGNORED) < 0) {
-        return false;
-    }
-    into->nodes = nodes;
-    into->gpus = nodes * each;
-    return true;
+    return plain_name(arena, text, false);
 }
 
-/* Without the separators between its letters and digits: "rtx 3090", "RTX-3090", "RTX_3090". */
+/* "rtx 3090", "RTX-3090" and "3090" are one card. */
 static struct str hardware_name(struct arena *arena, struct str text)
 {
-    struct str low = text;
-    char *out = arena_strndup(arena, low.ptr, low.len);
-    size_t len = 0;
-    for (size_t idx = 0; idx < low.len; idx++) {
-        if (!strchr(" -_", low.ptr[idx])) {
-            out[len++] = low.ptr[idx];
-        }
-    }
-    low = (struct str){out, len};
-    return str_starts(low, STR_LIT("rtx")) || str_starts(low, STR_LIT("gtx"))
-               ? str_sub(low, 3, low.len)
-               : low;
+    struct str name = draft_bare(arena, text);
+    return str_starts(name, STR_LIT("rtx")) || str_starts(name, STR_LIT("gtx"))
+               ? str_sub(name, 3, name.len)
+               : name;
 }
 
 void draft_read_attrs(struct draft_reader *r, struct str text, struct draft_attrs *into)
 {
-    if (!into->gpus && !take_grid(r, SHAPE_GRID, text, into) &&
-        !take_grid(r, SHAPE_GRID_AFTER, text, into) &&
-        !finds_count(r, SHAPE_GPUS, text, &into->gpus) &&
-        !finds_count(r, SHAPE_GPUS_AFTER, text, &into->gpus)) {
-        (void)finds_count(r, SHAPE_TIMES, text, &into->gpus);
+    struct str g[3];
+    int64_t nodes, each;
+    if (!into->gpus && patterns_find(&r->patterns, SHAPE_GRID, text, g, 3) &&
+        str_to_i64(g[1], 1, BATCH_MAX, &nodes, ERR_IGNORED) == 0 &&
+        str_to_i64(g[2], 1, COUNT_MAX, &each, ERR_IGNORED) == 0) {
+        into->nodes = nodes;
+        into->gpus = nodes * each;
     }
-    if (!into->batch && !finds_count(r, SHAPE_BATCH, text, &into->batch)) {
-        (void)finds_count(r, SHAPE_BATCH_AFTER, text, &into->batch);
-    }
+    find_count(r, SHAPE_GPUS, text, &into->gpus);
+    find_count(r, SHAPE_BATCH, text, &into->batch);
     struct str name = into->precision.ptr ? STR_EMPTY : found(r, SHAPE_PRECISION, text);
     if (name.ptr) {
         const struct word *word = words_find(
@@ -278,11 +262,6 @@ static struct str name_unit(struct draft_reader *r, struct str name)
                                      : STR_EMPTY;
 }
 
-static bool is_letter(char c)
-{
-    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-}
-
 /* "img/s" anywhere in it. */
 static struct str slashed_unit(struct draft_reader *r, struct str text)
 {
@@ -312,88 +291,56 @@ static struct str unit_in(struct draft_reader *r, struct str text)
     return unit.len ? unit : name_unit(r, text);
 }
 
-/* "k" and "M tokens/s" after a number: its digits are a thousandth or a millionth of it. */
-static bool begins_scaled(struct draft_reader *r, struct str rest)
-{
-    return finds(r, "^[kKMG](?![A-Za-z0-9])", rest);
-}
+/* "1,234.5 img/s", "nan", "-12.5": a number and what stands behind it. */
+struct printed {
+    struct str digits, rest;
+    bool is_usable; /* a rate, a time or an accuracy can be so */
+};
 
-/* Whether the text after a number is harmless. */
-static bool is_harmless(struct draft_reader *r, struct str rest)
+/* False: the text begins with none. A sign (the last is U+2212), "nan", "Inf" or digits; of two units ("1h9min") the first. */
+static bool printed_in(struct draft_reader *r, struct str text, struct printed *ret)
 {
-    struct draft_attrs attrs = {0};
-    size_t letters = 0;
-    if (begins_scaled(r, rest)) {
-        return false;
-    }
-    if (!rest.len || rest.ptr[0] == '(' || str_starts(rest, STR_LIT("\xc2\xb1")) ||
-        str_starts(rest, STR_LIT("+/-"))) {
-        return memchr(rest.ptr ? rest.ptr : "", '%', rest.len) == NULL || rest.ptr[0] == '(';
-    }
-    if (str_eq_z(rest, "/s") || str_eq_z(rest, "/sec")) {
-        return true; /* of the text around it, or given by --unit */
-    }
-    if (unit_in(r, rest).len) {
-        return !finds(r, SHAPE_RATIO, rest);
-    }
-    draft_read_attrs(r, rest, &attrs);
-    for (size_t idx = 0; idx < rest.len; idx++) {
-        letters += is_letter(rest.ptr[idx]);
-    }
-    return (attrs.batch || attrs.precision.ptr) && letters < NAME_BYTES / 4;
-}
-
-/* "1h9min" is none. */
-static bool printed_with(struct draft_reader *r, struct str text, struct str *ret,
-                         struct str *ret_rest)
-{
-    static const char PRINTED[] = "(?s)^([\\d.,]++)(?!\\s*[dhm][A-Za-z]*\\s*\\d)(.*)";
+    static const char PRINTED[] =
+        "(?s)^((?:[-+]|\xe2\x88\x92)?(?:(?i:nan|inf(?:inity)?)(?![A-Za-z])|[.,]*\\d[\\d.,]*+))"
+        "(\\s*[dhm][A-Za-z]*(?=\\s*\\d)|.*)";
     char buf[NAME_BYTES];
     struct str g[3];
-    double value;
+    double value = 0;
     if (!patterns_find(&r->patterns, PRINTED, text, g, 3)) {
         return false;
     }
     struct str digits = lognumber_ungroup(g[1], buf, sizeof(buf));
     digits.len -= digits.len > 1 && digits.ptr[digits.len - 1] == '.'; /* "1463." of a table */
-    *ret_rest = str_trim(g[2]);
-    if (digits.len == 0 || digits.len > 20 || memchr(digits.ptr, ',', digits.len) ||
-        digits.ptr[0] == '.' || digits.ptr[digits.len - 1] == '.') {
-        return false;
-    }
-    *ret = str_dup(r->arena, digits);
-    return lognumber_parse(*ret, &value) == NUMBER_OK && value > 0 && value <= DRAFT_PRINTED_MAX;
-}
-
-/* "25.4k tokens/s", or "25.4" below "K tokens/s". */
-static bool is_scaled(struct draft_reader *r, struct str head, struct str text)
-{
-    struct str printed, rest;
-    return printed_with(r, text, &printed, &rest) &&
-           (begins_scaled(r, rest) || finds(r, SHAPE_SCALED, rest) || finds(r, SHAPE_SCALED, head));
-}
-
-/* Whether a text begins with a number, "nan", "-12.5 img/s", "0", that nothing printed here can be; *ret_as_if: the text with a number
-   that can be in its place. */
-static bool is_unusable(struct draft_reader *r, struct str text, struct str *ret_as_if)
-{
-    /* A sign (the last is U+2212), "nan", "Inf" or digits, and what follows; of two units the first. */
-    static const char NONE[] =
-        "(?s)^(?:[-+]|\xe2\x88\x92)?(?:(?i:nan|inf(?:inity)?)(?![A-Za-z])|[.,]*\\d[\\d.,]*+)"
-        "([dhm][A-Za-z]*(?=\\s*\\d)|.*)";
-    struct str g[2], printed, rest;
-    if (!patterns_find(&r->patterns, NONE, text, g, 2) || printed_with(r, text, &printed, &rest)) {
-        return false;
-    }
-    *ret_as_if = str_printf(r->arena, "50%.*s", STR_ARG(g[1]));
+    ret->digits = str_dup(r->arena, digits);
+    ret->rest = str_trim(g[2]);
+    ret->is_usable =
+        g[0].len == text.len && digits.len <= DIGITS_MAX && str_is_made_of(digits, "0-9.") &&
+        digits.ptr[0] != '.' && digits.ptr[digits.len - 1] != '.' &&
+        lognumber_parse(digits, &value) == NUMBER_OK && value > 0 && value <= DRAFT_PRINTED_MAX;
     return true;
 }
 
-/* "1,234.5 img/s", "**117.2**": only the digits. What follows may be a unit, a bracket or a part of the row ("bs=96"), nothing else. */
-static bool printed_in(struct draft_reader *r, struct str text, struct str *ret)
+/* "25.4k tokens/s", "1.2 M": the digits are a thousandth or a millionth of the number. */
+static bool is_scaled(struct draft_reader *r, struct str rest)
 {
-    struct str rest;
-    return printed_with(r, text, ret, &rest) && is_harmless(r, rest);
+    return finds(r, "^[kKMG](?![A-Za-z0-9])", rest) || finds(r, SHAPE_SCALED, rest);
+}
+
+/* What follows a rate may be a unit, a bracket or a part of the row ("bs=96"), nothing else. */
+static bool is_harmless(struct draft_reader *r, struct str rest)
+{
+    struct draft_attrs attrs = {0};
+    if (!rest.len || rest.ptr[0] == '(') {
+        return true;
+    }
+    if (finds(r, "^(?:\xc2\xb1|\\+/-)[^%]*\\z|^/s(?:ec)?\\z", rest)) {
+        return true; /* the item is of the text around it, or given by --unit */
+    }
+    if (is_scaled(r, rest) || unit_in(r, rest).len) {
+        return !finds(r, SHAPE_RATIO, rest);
+    }
+    draft_read_attrs(r, rest, &attrs);
+    return (attrs.batch || attrs.precision.ptr) && !finds(r, "(?i)(?:[^a-z]*[a-z]){16}", rest);
 }
 
 /* The unit of time in a text, as in the vocabulary; empty if there is none. */
@@ -478,30 +425,14 @@ static struct str section_of(const struct doc_row *row)
     return row->n > 1 ? one : STR_EMPTY;
 }
 
-/* A number alone or with its unit, whether it can be one of a report or not ("nan", "-3 img/s"). */
-static bool is_number(struct draft_reader *r, struct str text)
-{
-    struct str printed, as_if;
-    return printed_in(r, text, &printed) ||
-           (is_unusable(r, text, &as_if) && printed_in(r, as_if, &printed));
-}
-
-/* "56.17 ms", "1.491s ± 0.178", "0.98x": a figure, not a name that begins with a number ("8 GPUs", "1x"). */
+/* "56.17 ms", "1.491s ± 0.178", "0.98x", "nan", "-3 img/s": a figure, not a name that begins with a number ("8 GPUs", "1x"). */
 static bool is_figure(struct draft_reader *r, struct str text)
 {
-    struct str printed, rest;
-    size_t n = 0;
-    if (is_number(r, text)) {
-        return true;
-    }
-    if (!printed_with(r, text, &printed, &rest)) {
-        return false;
-    }
-    while (n < rest.len && (rest.ptr[n] | 0x20) >= 'a' && (rest.ptr[n] | 0x20) <= 'z') {
-        n++;
-    }
-    return time_unit_in(r, str_sub(rest, 0, n)).len > 0 ||
-           (memchr(printed.ptr, '.', printed.len) && (n < 2 || str_eq_z(rest, "GB")));
+    struct printed p;
+    return printed_in(r, text, &p) &&
+           (is_harmless(r, p.rest) || time_unit_in(r, found(r, "^([A-Za-z]+)", p.rest)).len ||
+            (memchr(p.digits.ptr, '.', p.digits.len) &&
+             finds(r, "^(?:[A-Za-z]?(?![A-Za-z])|GB\\z)", p.rest)));
 }
 
 /* A row without a figure is another header row. */
@@ -593,9 +524,9 @@ static void read_row(struct draft_reader *r, const struct draft_page *page,
 {
     for (size_t c = 0; c < row->n && c < page->n_columns; c++) {
         const struct doc_cell *cell = &row->cells[c];
-        struct str number;
-        bool is_value =
-            page->columns[c] == COLUMN_VALUE && printed_in(r, cell->text, &number) && c > 0;
+        struct printed p;
+        bool is_value = page->columns[c] == COLUMN_VALUE && c > 0 &&
+                        printed_in(r, cell->text, &p) && is_harmless(r, p.rest);
         if (!is_value) {
             read_label(r, page->columns[c], cell->text.len ? cell->text : page->carried[c], attrs);
         }
@@ -664,81 +595,74 @@ static void read_around(struct draft_reader *r, const struct draft_page *page,
 
 /* ---- numbers ---- */
 
-static void leave_out(struct draft *into, enum draft_left_out why, const struct draft_page *page,
-                      struct str text)
-{
-    if (into->left[why].n++ == 0) {
-        into->left[why].first = text;
-        into->left[why].document = page->document;
-        into->left[why].line = page->table->line;
-    }
-}
-
 /* A unit outside the column counts if the column's header says speed, a row, or a name: not if it says "date". */
-static struct str unit_around(struct draft_reader *r, const struct draft_page *page)
+static struct str unit_of(struct draft_reader *r, const struct draft_page *page, size_t column,
+                          struct str rest)
 {
-    struct str unit = unit_in(r, page->table->heading);
-    unit = unit.len ? unit : unit_in(r, page->above);
-    unit = unit.len ? unit : unit_in(r, page->heads[0]);
-    return unit.len ? unit : unit_in(r, page->table->outer);
+    const struct str places[] = {page->heads[column], rest,           page->table->heading,
+                                 page->above,         page->heads[0], page->table->outer};
+    struct str unit = STR_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(places) && !unit.len; idx++) {
+        unit = unit_in(r, places[idx]);
+    }
+    return unit;
 }
 
-/* False: not a speed, or one that is left out. */
-static bool find_unit(struct draft_reader *r, const struct draft_page *page, size_t column,
-                      struct str text, struct draft *into, struct str *ret)
+static bool speaks_of_rates(struct draft_reader *r, const struct draft_page *page, struct str head)
+{
+    return finds(r, SHAPE_RATE, head) || finds(r, SHAPE_RATE, page->above) ||
+           finds(r, SHAPE_RATE, page->table->heading) || finds(r, SHAPE_RATE, page->table->outer) ||
+           (finds(r, SHAPE_RATE, page->document) && str_find(head, STR_LIT("_")) < 0);
+}
+
+static enum draft_reading rate_of(struct draft_reader *r, const struct draft_page *page,
+                                  size_t column, struct str rest, struct draft_number *number)
 {
     struct str head = page->heads[column];
-    bool speaks =
-        finds(r, SHAPE_RATE, head) || finds(r, SHAPE_RATE, page->above) ||
-        finds(r, SHAPE_RATE, page->table->heading) || finds(r, SHAPE_RATE, page->table->outer) ||
-        (finds(r, SHAPE_RATE, page->document) && !memchr(head.ptr ? head.ptr : "", '_', head.len));
-    struct str unit = unit_in(r, head);
-    unit = unit.len ? unit : unit_in(r, text);
-    unit = unit.len ? unit : unit_around(r, page);
-    if (!unit.len && !speaks) {
-        return false;
+    if (page->columns[column] != COLUMN_VALUE || (column == 0 && !head.len) ||
+        !is_harmless(r, rest)) {
+        return READ_NOTHING;
     }
-    if (finds(r, SHAPE_PER_GPU, head) || finds(r, SHAPE_PER_GPU, text)) {
-        leave_out(into, LEFT_PER_GPU, page, text);
-        return false;
+    struct str unit = unit_of(r, page, column, rest);
+    if (!unit.len && !speaks_of_rates(r, page, head)) {
+        return READ_NOTHING;
     }
-    if (!unit.len && finds(r, SHAPE_ANY_PER_SECOND, head)) {
-        leave_out(into, LEFT_UNKNOWN_UNIT, page, head);
-        return false;
-    }
-    unit = unit.len ? unit : r->unit;
-    if (!unit.len) {
-        leave_out(into, LEFT_NO_UNIT, page, text);
-    }
-    *ret = unit;
-    return unit.len > 0;
+    number->metric = STR_LIT("throughput");
+    number->unit = unit.len ? unit : r->unit;
+    return finds(r, SHAPE_PER_GPU, head) || finds(r, SHAPE_PER_GPU, rest) ? LEFT_PER_GPU
+           : !unit.len && finds(r, SHAPE_ANY_PER_SECOND, head)            ? LEFT_UNKNOWN_UNIT
+           : !number->unit.len                                            ? LEFT_NO_UNIT
+           : is_scaled(r, rest) || finds(r, SHAPE_SCALED, head)           ? LEFT_SCALED
+                                                                          : READ_NUMBER;
 }
 
 /* A time whose unit is in the column's header or the cell, or an accuracy. */
-static bool find_other(struct draft_reader *r, const struct draft_page *page, size_t column,
-                       struct draft_number *number, struct str text)
+static enum draft_reading other_of(struct draft_reader *r, const struct draft_page *page,
+                                   size_t column, const struct printed *p,
+                                   struct draft_number *number)
 {
     struct str head = page->heads[column];
-    struct str rest;
-    struct str unit;
-    if (!head.len || column == 0 || !printed_with(r, text, &number->printed, &rest)) {
-        return false;
+    struct str rest = p->rest;
+    double value = 0;
+    if (!head.len || column == 0) {
+        return READ_NOTHING;
     }
     if (finds(r, SHAPE_ACCURACY, head)) {
-        double value;
+        bool is_percent = !p->is_usable || (lognumber_parse(p->digits, &value) == NUMBER_OK &&
+                                            value > 1 && value <= 100);
         number->metric = STR_LIT("accuracy");
         number->unit = STR_LIT("%");
-        return (!rest.len || str_eq_z(rest, "%")) &&
-               lognumber_parse(number->printed, &value) == NUMBER_OK && value > 1 && value <= 100;
+        return is_percent && (!rest.len || str_eq_z(rest, "%")) ? READ_NUMBER : READ_NOTHING;
     }
-    unit = time_unit_in(r, rest);
+    struct str unit = time_unit_in(r, rest);
+    bool is_of_time = finds(r, SHAPE_TIME, head);
     bool is_in_cell = unit.len && rest.len <= TIME_UNIT_MAX &&
-                      (rest.ptr[0] != '(' || finds(r, SHAPE_TIME, head)); /* "7 (s)" of a kind */
+                      (rest.ptr[0] != '(' || is_of_time); /* "7 (s)" of a kind */
     unit = is_in_cell ? unit : time_unit_in(r, head);
     if (!unit.len || (rest.len && !is_in_cell && rest.ptr[0] != '(') ||
         finds(r, SHAPE_RATIO, head) || finds(r, SHAPE_SETTING, head) ||
-        !(is_in_cell || finds(r, SHAPE_TIME, head))) {
-        return false;
+        !(is_in_cell || is_of_time)) {
+        return READ_NOTHING;
     }
     number->unit = unit;
     number->metric = finds(r, SHAPE_LATENCY, head) ? STR_LIT("latency")
@@ -746,88 +670,66 @@ static bool find_other(struct draft_reader *r, const struct draft_page *page, si
                              (str_eq_z(unit, "s") && finds(r, SHAPE_WHOLE_TIME, head))
                          ? STR_LIT("time_to_train")
                          : STR_LIT("step_time");
-    return true;
+    return READ_NUMBER;
 }
 
-static bool find_rate(struct draft_reader *r, const struct draft_page *page, size_t column,
-                      struct draft_number *number, struct str text, struct draft *into)
+/* What the number's row says: the column's header and the cell, the row, and the text around, nearest first. */
+static void read_place(struct draft_reader *r, const struct draft_page *page, size_t column,
+                       const struct doc_row *row, struct draft_number *number)
 {
-    bool is_value = page->columns[column] == COLUMN_VALUE && !(column == 0 && !page->heads[0].len);
-    number->metric = STR_LIT("throughput");
-    if (is_value && is_scaled(r, page->heads[column], text)) {
-        if (find_unit(r, page, column, text, into, &number->unit)) {
-            leave_out(into, LEFT_SCALED, page, text);
-        }
-        return false;
+    struct str head = page->heads[column];
+    struct str link = row->cells[column].link;
+    struct str of_row = STR_EMPTY;
+    struct draft_attrs *attrs = &number->attrs;
+    draft_read_attrs(r, head, attrs);
+    draft_read_attrs(r, row->cells[column].text, attrs);
+    bool is_row = draft_says_row(attrs);
+    read_row(r, page, row, attrs, &of_row);
+    number->link_path = draft_link_path(r->arena, page->document, link.ptr ? link : of_row);
+    /* "resnet50" above a column of rates. */
+    if (!attrs->model.ptr && !is_row && !unit_in(r, head).len &&
+        (!finds(r, SHAPE_GENERAL, head) || finds(r, SHAPE_SIZED, head)) &&
+        !finds(r, SHAPE_TIME, head) && !finds(r, SHAPE_STATISTIC, head) &&
+        !str_eq_z(number->metric, "accuracy")) {
+        attrs->model = draft_slug(r->arena, head);
+        attrs->is_model_a_guess = attrs->model.ptr != NULL;
     }
-    return is_value && printed_in(r, text, &number->printed) &&
-           find_unit(r, page, column, text, into, &number->unit);
-}
-
-/* A number that would be taken if it could be one of a report is counted. */
-static void note_unusable(struct draft_reader *r, const struct draft_page *page, size_t column,
-                          struct str text, struct draft *into)
-{
-    struct draft_number number = {0};
-    struct draft counts = {0};
-    struct str as_if;
-    bool is_one =
-        is_unusable(r, text, &as_if) && (find_rate(r, page, column, &number, as_if, &counts) ||
-                                         find_other(r, page, column, &number, as_if));
-    for (int why = 0; why < DRAFT_LEFTS; why++) {
-        is_one = is_one || counts.left[why].n > 0;
-    }
-    if (is_one) {
-        leave_out(into, LEFT_UNUSABLE, page, text);
-    }
-}
-
-static void keep(struct draft *into, const struct draft_number *number, bool is_rate)
-{
-    struct draft_number *list = is_rate ? into->items : into->others;
-    size_t *n = is_rate ? &into->n : &into->n_others;
-    if (*n == DRAFT_NUMBERS_MAX) {
-        into->n_left_out++;
-        return;
-    }
-    list[(*n)++] = *number;
+    read_around(r, page, attrs);
 }
 
 static void add_number(struct draft_reader *r, const struct draft_page *page, size_t row,
                        size_t column, struct draft *into)
 {
     const struct doc_row *of = &page->table->rows[row];
-    const struct doc_cell *cell = &of->cells[column];
-    struct str head = page->heads[column];
-    struct str link = STR_EMPTY;
-    struct draft_attrs said = {0};
+    struct str text = of->cells[column].text;
     struct draft_number number = {.document = page->document,
                                   .title = page->title,
                                   .heading = page->table->heading,
                                   .line = page->table->line,
                                   .row = row,
-                                  .column = column,
-                                  .link = cell->link};
-    bool is_rate = find_rate(r, page, column, &number, cell->text, into);
-    if (!is_rate && !find_other(r, page, column, &number, cell->text)) {
-        note_unusable(r, page, column, cell->text, into);
+                                  .column = column};
+    struct printed p;
+    if (!printed_in(r, text, &p)) {
         return;
     }
-    draft_read_attrs(r, head, &said);
-    draft_read_attrs(r, cell->text, &said);
-    number.attrs = said;
-    read_row(r, page, of, &number.attrs, &link);
-    number.link = number.link.ptr ? number.link : link;
-    /* "resnet50" above a column of rates. */
-    if (!number.attrs.model.ptr && !draft_says_row(&said) && !unit_in(r, head).len &&
-        (!finds(r, SHAPE_GENERAL, head) || finds(r, SHAPE_SIZED, head)) &&
-        !finds(r, SHAPE_TIME, head) && !finds(r, SHAPE_STATISTIC, head) &&
-        !str_eq_z(number.metric, "accuracy")) {
-        number.attrs.model = draft_slug(r->arena, head);
-        number.attrs.is_model_a_guess = number.attrs.model.ptr != NULL;
+    enum draft_reading reading = rate_of(r, page, column, p.rest, &number);
+    reading = reading == READ_NOTHING ? other_of(r, page, column, &p, &number) : reading;
+    reading = reading != READ_NOTHING && !p.is_usable ? LEFT_UNUSABLE : reading;
+    struct draft_left *left = &into->left[reading];
+    if (left->n++ == 0) {
+        *left = (struct draft_left){1, reading == LEFT_UNKNOWN_UNIT ? page->heads[column] : text,
+                                    page->document, page->table->line};
     }
-    read_around(r, page, &number.attrs);
-    keep(into, &number, is_rate);
+    if (reading != READ_NUMBER) {
+        return;
+    }
+    if (into->n == DRAFT_NUMBERS_MAX) {
+        into->n_left_out++;
+        return;
+    }
+    number.printed = p.digits;
+    read_place(r, page, column, of, &number);
+    into->items[into->n++] = number;
 }
 
 static void add_table(struct draft_reader *r, struct draft_page *page, struct draft *into)
@@ -838,7 +740,8 @@ static void add_table(struct draft_reader *r, struct draft_page *page, struct dr
     for (size_t row = page->n_heads; row < table->n_rows; row++) {
         const struct doc_row *of = &table->rows[row];
         struct str section = section_of(of);
-        if (section.len && !is_number(r, section)) {
+        struct printed p;
+        if (section.len && !(printed_in(r, section, &p) && is_harmless(r, p.rest))) {
             page->section = section;
             memset(page->carried, 0, sizeof(page->carried));
             continue;
@@ -868,7 +771,6 @@ void draft_add_tables(struct draft_reader *r, struct str document, const struct 
 {
     if (!into->items) {
         into->items = arena_array(r->arena, struct draft_number, DRAFT_NUMBERS_MAX);
-        into->others = arena_array(r->arena, struct draft_number, DRAFT_NUMBERS_MAX);
     }
     for (size_t t = 0; t < tables->n; t++) {
         struct draft_page page = {

@@ -25,20 +25,12 @@ struct draft_attrs {
 
 bool draft_says_row(const struct draft_attrs *attrs);
 
-struct draft_value { /* what a rule gives for a log */
-    double value;    /* NaN: nothing */
-    int64_t gpus, nodes, batch;
-    bool is_known, is_of_log; /* is_of_log: whatever the row */
-};
 struct draft_log {
-    struct str path; /* in the repository */
-    struct str id;   /* of the format */
+    struct str path, words; /* in the repository; and without what is no letter or digit */
     const struct format *format;
     const struct measurement *m;
-    struct draft_attrs attrs;   /* by its path and by what it states */
-    struct str model;           /* that it states, or empty */
-    struct draft_value *values; /* of each rule of the format */
-    bool is_taken;              /* it was assigned a number */
+    struct draft_attrs attrs; /* by its path and by what it states */
+    struct str model;         /* that it states, or empty */
 };
 struct draft_logs {
     struct draft_log *items;
@@ -55,14 +47,13 @@ enum draft_state {
 struct draft_number {
     struct str printed, unit; /* digits alone; of the vocabulary */
     struct str metric;
-    struct str document, title, heading, link; /* title: of the document */
-    struct str link_path;                      /* the link as a path of the repository, or empty */
-    int64_t line;                              /* of its table */
+    struct str document, title, heading; /* title: of the document */
+    struct str link_path; /* of what its row links to, as a path of the repository; or empty */
+    int64_t line;         /* of its table */
     size_t row, column;
     struct draft_attrs attrs;
     enum draft_state state;
     struct str missing;          /* what its row does not state */
-    bool is_by_chance;           /* a log gives it, but with so many tried, one was bound to */
     struct str grid, id;         /* if it has a row: "n1g8", and the case's id */
     bool is_repeated;            /* the same number for the same row is in another table too */
     const struct draft_log *log; /* borrowed */
@@ -72,31 +63,32 @@ struct draft_number {
     bool is_proposed;            /* what its log gives was read by a proposed format */
     enum log_state log_state;
 };
-/* Why a number of a table is left out. */
-enum draft_left_out {
+/* What is made of a cell that begins with a number; if it is left out, why. */
+enum draft_reading {
+    READ_NOTHING, /* it is no rate, time or accuracy */
+    READ_NUMBER,
     LEFT_NO_UNIT,      /* its header says speed but no unit */
     LEFT_UNKNOWN_UNIT, /* its header has a unit that the vocabulary lacks */
     LEFT_SCALED,       /* a rate in thousands or millions: how exact it is is not printed */
     LEFT_PER_GPU,      /* a rate of one GPU: no rule gives such a number */
     LEFT_UNUSABLE,     /* NaN, infinite, not over 0, over DRAFT_PRINTED_MAX or malformed */
-    DRAFT_LEFTS
+    DRAFT_READINGS
 };
 
 struct draft {
     struct draft_number *items;
     size_t n, n_left_out;
-    struct draft_number
-        *others; /* times and accuracies: they follow the rates, as far as there is room */
-    size_t n_others;
     struct draft_left {
         size_t n;
         struct str first, document; /* the first, and where it stands */
         int64_t line;               /* of its table */
-    } left[DRAFT_LEFTS];
+    } left[DRAFT_READINGS];
 };
 
 /* Lower-case letters, digits and single dashes; empty if nothing is left. */
 struct str draft_slug(struct arena *arena, struct str text);
+/* The same without dashes, at any length. */
+struct str draft_bare(struct arena *arena, struct str text);
 
 struct draft_reader;
 /* unit: the user's unit for speeds whose table names none; or empty. */
@@ -110,8 +102,6 @@ void draft_add_tables(struct draft_reader *reader, struct str document,
                       const struct doc_tables *tables, struct draft *into);
 /* The path in the repository of a document's link, "../logs/a.log" or an address at a repository host; empty if it leads elsewhere. */
 struct str draft_link_path(struct arena *arena, struct str document, struct str link);
-/* Whether at least one number's row does not contradict the log's path. */
-bool draft_has_row_like(const struct draft *draft, const struct draft_attrs *log);
 /* given: the user's statements for rows that do not state it themselves. */
 void draft_match(struct arena *arena, const struct draft_logs *logs,
                  const struct draft_attrs *given, struct draft *draft);
@@ -121,12 +111,9 @@ bool draft_has_rows(const struct draft *draft);
 /* Takes over, number by number, what audit says about the report that draft_write made: one judge for both. */
 void draft_take_audit(struct arena *arena, const struct report_audit *audit, struct draft *draft);
 
-/* What a log gives by the first rule of its format that gives a rate or a time; false if none does. */
-bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, double *ret_value);
-
 struct draft_source {
     struct str id, repository, commit, date;
-    const struct draft_number *first; /* of the document with the most numbers */
+    const struct draft_number *first; /* whose document gives the title */
     struct str series_sha256;         /* or empty */
 };
 /* Writes the manifest of the numbers that have a row. */

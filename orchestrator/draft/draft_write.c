@@ -84,7 +84,7 @@ static struct report_case case_of(struct arena *arena, const struct draft *draft
         .stack_id = n->attrs.framework,
         .environment_id = n->grid,
         .group = str_printf(arena, "line-%" PRId64 "-%.*s", n->line, STR_ARG(n->attrs.framework)),
-        .format = n->log ? n->log->id : STR_EMPTY,
+        .format = n->log ? n->log->format->id : STR_EMPTY,
         .rule = rule,
         .logs = log,
         .n_logs = n->log != NULL,

@@ -18,6 +18,7 @@
 #include "load/load.h"
 #include "load/measure.h"
 #include "log/format.h"
+#include "report/shell_text.h"
 #include "store/git.h"
 #include "store/logs_clone.h"
 
@@ -31,13 +32,10 @@
 #define CLONE_LIMIT_NS    (600 * NS_PER_S)
 #define TEXT_MAX          (64u << 20)
 #define SHOWN_MAX         40
-#define LOGS_SHOWN_MAX    20
 
 enum new_rank {              /* which files are read first, where there are too many */
                 RANK_LINKED, /* a table names it */
-                RANK_ROW,    /* it is named as a log, and its path names a row's machine */
                 RANK_NAMED,  /* it is named as a log */
-                RANK_APART,  /* likewise, but by its path it belongs to no number */
                 RANK_TEXT,
                 RANK_NONE,
 };
@@ -66,7 +64,7 @@ struct new_maker {
     struct draft_logs logs;
     struct draft draft;
     size_t n_unread; /* logs that nothing reads */
-    size_t n_sheets; /* spreadsheets, which are not read */
+    size_t n_others; /* documents of kinds that are not read */
 };
 
 static int git_line(struct new_maker *m, const char *const *args, struct str *ret, struct err *err)
@@ -89,11 +87,8 @@ static bool doc_kind(struct str path, enum doc_kind *ret_kind)
     static const struct {
         const char *ends;
         enum doc_kind kind;
-    } ROWS[] = {{".md .MD .markdown", DOC_MARKDOWN},
-                {".html .htm", DOC_HTML},
-                {".csv .tsv", DOC_CSV},
-                {".rst", DOC_RST},
-                {".ipynb", DOC_NOTEBOOK}};
+    } ROWS[] = {
+        {".md .MD .markdown", DOC_MARKDOWN}, {".html .htm", DOC_HTML}, {".csv .tsv", DOC_CSV}};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         if (ends_with_any(path, ROWS[idx].ends)) {
             *ret_kind = ROWS[idx].kind;
@@ -121,20 +116,11 @@ static enum new_rank rank_of(struct str path)
 }
 
 /* A path that stays in a folder and does not clash with our own files. */
-static bool is_plain(struct str path)
+static bool is_plain(struct arena *arena, struct str path)
 {
-    struct str part;
-    struct str rest = path;
-    if (!path.len || path.ptr[0] == '/' || path.ptr[0] == '"' ||
-        str_starts(path, STR_LIT(".reperf-"))) {
-        return false;
-    }
-    while (rest.len && str_next(&rest, '/', &part)) {
-        if (!part.len || str_eq_z(part, ".") || str_eq_z(part, "..")) {
-            return false;
-        }
-    }
-    return true;
+    struct str whole = path_resolve(arena, STR_LIT(""), path);
+    return path.len && path.ptr[0] != '"' && !str_starts(path, STR_LIT(".reperf-")) &&
+           str_eq(str_sub(whole, 1, SIZE_MAX), path);
 }
 
 /* "MODE blob HASH SIZE<tab>PATH"; links and submodules are left out. */
@@ -145,9 +131,10 @@ static void take_entry(struct new_maker *m, struct str line)
     struct str type;
     struct str hash;
     int64_t size = 0;
-    if (!str_next(&line, '\t', &left) || !is_plain(line) || !str_next(&left, ' ', &mode) ||
-        !str_next(&left, ' ', &type) || !str_next(&left, ' ', &hash) ||
-        !str_starts(mode, STR_LIT("100")) || !str_eq_z(type, "blob") ||
+    if (!str_next(&line, '\t', &left) || !is_plain(m->arena, line) ||
+        !str_next(&left, ' ', &mode) || !str_next(&left, ' ', &type) ||
+        !str_next(&left, ' ', &hash) || !str_starts(mode, STR_LIT("100")) ||
+        !str_eq_z(type, "blob") ||
         str_to_i64(str_trim(left), 1, INT64_MAX, &size, ERR_IGNORED) < 0 ||
         (m->from->below && !str_starts(line, str_of(m->from->below)))) {
         return;
@@ -205,7 +192,8 @@ static int list_files(struct new_maker *m, struct err *err)
         take_entry(m, line);
     }
     for (size_t idx = 0; idx < m->all.n; idx++) {
-        m->n_sheets += ends_with_any(str_of(m->all.items[idx].path), ".xlsx .xls .ods") > 0;
+        m->n_others +=
+            ends_with_any(str_of(m->all.items[idx].path), ".xlsx .xls .ods .rst .ipynb") > 0;
         if (!is_doc(str_of(m->all.items[idx].path)) ||
             !map_add(&seen, str_of(m->all.items[idx].hash), m)) {
             continue; /* the same bytes under another name are one document */
@@ -220,72 +208,29 @@ static int list_files(struct new_maker *m, struct err *err)
     return 0;
 }
 
-/* Whether a path names the machine of a row; each machine is asked once. */
-static bool names_machine(const struct draft *draft, struct map *machines, struct str path)
-{
-    for (size_t idx = 0; idx < draft->n + draft->n_others; idx++) {
-        const struct draft_number *n =
-            idx < draft->n ? &draft->items[idx] : &draft->others[idx - draft->n];
-        const struct identity_machine_words row = {n->attrs.machine, n->attrs.model,
-                                                   n->attrs.framework};
-        if (row.machine.ptr && map_add(machines, row.machine, machines) &&
-            identity_machine(&row, path) == ID_PROVEN) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* If there are too many: first those that by the words of their path are of a row, and last those that are of none. */
-static void set_apart(struct new_maker *m, struct draft_reader *reader)
-{
-    for (size_t idx = 0; idx < m->log_files.n; idx++) {
-        struct new_file *file = &m->log_files.items[idx];
-        struct draft_attrs attrs = {0};
-        CLEANUP(map) struct map machines = {0};
-        draft_read_attrs(reader, str_of(file->path), &attrs);
-        if (file->rank == RANK_NAMED && !draft_has_row_like(&m->draft, &attrs)) {
-            file->rank = RANK_APART;
-        } else if (file->rank == RANK_NAMED &&
-                   names_machine(&m->draft, &machines, str_of(file->path))) {
-            file->rank = RANK_ROW;
-        }
-    }
-}
-
-static void choose_logs(struct new_maker *m, struct draft_reader *reader)
+static void choose_logs(struct new_maker *m)
 {
     CLEANUP(map) struct map linked = {0};
     struct new_files *logs = &m->log_files;
-    for (size_t idx = 0; idx < m->draft.n + m->draft.n_others; idx++) {
-        const struct draft_number *n =
-            idx < m->draft.n ? &m->draft.items[idx] : &m->draft.others[idx - m->draft.n];
-        struct str path = draft_link_path(m->arena, n->document, n->link);
-        if (path.len) {
-            (void)map_add(&linked, path, m);
+    for (size_t idx = 0; idx < m->draft.n; idx++) {
+        if (m->draft.items[idx].link_path.len) {
+            (void)map_add(&linked, m->draft.items[idx].link_path, m);
         }
     }
     for (size_t idx = 0; idx < m->all.n; idx++) {
         struct new_file file = m->all.items[idx];
         struct str path = str_of(file.path);
-        file.rank = rank_of(path);
-        for (size_t len = path.len; len > 0 && file.rank != RANK_LINKED; len--) {
-            bool is_end = len == path.len || path.ptr[len] == '/';
-            if (is_end && map_get(&linked, str_sub(path, 0, len)) && !is_doc(path) &&
-                (rank_of(path) != RANK_NONE || len == path.len)) {
+        enum new_rank rank = rank_of(path);
+        file.rank = map_get(&linked, path) && !is_doc(path) ? RANK_LINKED : rank;
+        for (size_t len = path.len; len > 0 && rank != RANK_NONE; len--) {
+            if (path.ptr[len - 1] == '/' && map_get(&linked, str_sub(path, 0, len - 1))) {
                 file.rank = RANK_LINKED;
             }
         }
-        if (file.rank == RANK_NONE) {
-            continue;
-        }
-        logs->n_left_out += file.size > LOG_BYTES_MAX;
-        if (file.size <= LOG_BYTES_MAX) {
+        logs->n_left_out += file.rank != RANK_NONE && file.size > LOG_BYTES_MAX;
+        if (file.rank != RANK_NONE && file.size <= LOG_BYTES_MAX) {
             logs->items[logs->n++] = file;
         }
-    }
-    if (logs->n > NEW_LOG_FILES_MAX) {
-        set_apart(m, reader);
     }
     qsort(logs->items, logs->n, sizeof(logs->items[0]), compare_logs);
     cut(logs, NEW_LOG_FILES_MAX);
@@ -415,9 +360,8 @@ static const struct format *make_format(struct new_maker *m, const char *path, c
 static const struct format *format_of(struct new_maker *m, const struct new_file *of,
                                       const char *file, struct measurement *ret)
 {
-    CLEANUP(log_head) struct log_head head = {0};
     struct guess guess;
-    if (measure_guess(m->guesser, file, &head, &guess, ERR_IGNORED) < 0) {
+    if (measure_guess(m->guesser, file, &guess, ERR_IGNORED) < 0) {
         return NULL;
     }
     const struct format *found = first_that_reads(m, guess.formats, guess.n, file, ret);
@@ -445,8 +389,9 @@ static int read_logs(struct new_maker *m, struct draft_reader *reader, struct er
         }
         struct log_counts counts = identity_counts(log->format, read, NULL);
         log->path = str_of(path);
-        log->id = log->format->id;
+        log->words = draft_bare(m->arena, log->path);
         log->m = read;
+        log->model = identity_model(read);
         log->attrs = (struct draft_attrs){
             .nodes = counts.nodes, .gpus = counts.gpus, .batch = counts.batch_per_gpu};
         draft_read_attrs(reader, log->path, &log->attrs);
@@ -458,32 +403,12 @@ static int read_logs(struct new_maker *m, struct draft_reader *reader, struct er
 
 /* ---- what is written ---- */
 
-/* The first number of the document with the most; those of one document stand together. */
-static const struct draft_number *first_of_main(const struct draft *draft)
-{
-    size_t best = 0;
-    const struct draft_number *first = NULL;
-    for (size_t idx = 0; idx < draft->n;) {
-        size_t n = 1;
-        while (idx + n < draft->n &&
-               str_eq(draft->items[idx].document, draft->items[idx + n].document)) {
-            n++;
-        }
-        if (n > best) {
-            best = n;
-            first = &draft->items[idx];
-        }
-        idx += n;
-    }
-    return first;
-}
-
 static int write_report(struct new_maker *m, struct str series_sha256, const char *path,
                         struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
-    const struct draft_source source = {str_of(m->from->id),      m->repository, m->commit, m->date,
-                                        first_of_main(&m->draft), series_sha256};
+    const struct draft_source source = {str_of(m->from->id), m->repository, m->commit, m->date,
+                                        &m->draft.items[0],  series_sha256};
     draft_write(m->arena, &m->draft, &source, &text);
     if (text.is_full) {
         return err_set(err, ERR_USAGE, "the draft is longer than %u bytes; --below narrows it",
@@ -593,33 +518,6 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
     return n;
 }
 
-/* Values of logs that match no number. */
-static void say_logs(struct new_maker *m, struct strbuf *text)
-{
-    struct table table;
-    size_t n = 0;
-    table = table_of("log of no number|>gives|by");
-    for (size_t idx = 0; idx < m->logs.n; idx++) {
-        const struct draft_log *log = &m->logs.items[idx];
-        const struct rule *rule;
-        double value;
-        if (log->is_taken || !draft_log_gives(log, &rule, &value) || n++ >= LOGS_SHOWN_MAX) {
-            continue;
-        }
-        TABLE_ADD(
-            &table, log->path,
-            table_text(&table, "%.6g %.*s", value,
-                       STR_ARG(rule_unit(rule, measurement_series(log->m, rule->series)->unit))),
-            rule->id);
-    }
-    if (n > 0) {
-        table_render(&table, text);
-        strbuf_printf(text, "(%zu of %zu are shown; reperf measure reads them one by one)\n\n",
-                      n < LOGS_SHOWN_MAX ? n : LOGS_SHOWN_MAX, n);
-    }
-    table_release(&table);
-}
-
 /* What was left out, and the option that would include it. */
 static void say_left_out(struct new_maker *m, struct strbuf *text)
 {
@@ -638,7 +536,7 @@ static void say_left_out(struct new_maker *m, struct strbuf *text)
                       NEW_DOC_FILES_MAX, NEW_LOG_FILES_MAX, DRAFT_NUMBERS_MAX, m->docs.n_left_out,
                       m->log_files.n_left_out, m->draft.n_left_out);
     }
-    for (int why = 0; why < DRAFT_LEFTS; why++) {
+    for (int why = LEFT_NO_UNIT; why < DRAFT_READINGS; why++) {
         const struct draft_left *left = &m->draft.left[why];
         if (left->n) {
             strbuf_printf(text, "left out: %zu %s, the first \"%.*s\" of %.*s:%" PRId64 "\n",
@@ -646,12 +544,12 @@ static void say_left_out(struct new_maker *m, struct strbuf *text)
                           left->line);
         }
     }
-    if (m->n_sheets) {
+    if (m->n_others) {
         strbuf_printf(
             text,
-            "not read: %zu spreadsheets (.xlsx, .xls, .ods): export their tables as CSV and "
-            "commit them\n",
-            m->n_sheets);
+            "not read: %zu spreadsheets, notebooks and reStructuredText documents: export "
+            "their tables as CSV or Markdown and commit them\n",
+            m->n_others);
     }
 }
 
@@ -670,7 +568,6 @@ static int say(struct new_maker *m, struct err *err)
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct table table;
     size_t n[4];
-    size_t n_chance = 0;
     size_t n_proposed = count_proposed(&m->draft, DRAFT_FITS);
     table = table_of("state|table|>printed|row|log");
     for (int state = DRAFT_FITS; state <= DRAFT_UNPLACED; state++) {
@@ -679,22 +576,11 @@ static int say(struct new_maker *m, struct err *err)
     table_render(&table, &text);
     table_release(&table);
     strbuf_printf(&text, "(at most %d of each state are shown)\n\n", SHOWN_MAX);
-    say_logs(m, &text);
     strbuf_printf(&text,
                   "%zu document%s; %zu log%s: %zu read, %zu by no format; formats proposed: %zu\n",
-                  m->docs.n, m->docs.n == 1 ? "" : "s", m->log_files.n,
-                  m->log_files.n == 1 ? "" : "s", m->logs.n, m->n_unread, m->made.n);
+                  m->docs.n, plural_s(m->docs.n), m->log_files.n, plural_s(m->log_files.n),
+                  m->logs.n, m->n_unread, m->made.n);
     say_left_out(m, &text);
-    for (size_t idx = 0; idx < m->draft.n; idx++) {
-        n_chance += m->draft.items[idx].is_by_chance;
-    }
-    if (n_chance) {
-        strbuf_printf(
-            &text,
-            "not taken: %zu numbers that some log gives, of which nothing says that it is "
-            "of their row; so many were tried that chance would do\n",
-            n_chance);
-    }
     strbuf_printf(&text, "%zu numbers fit, %zu differ, %zu without log, %zu without a row\n",
                   n[DRAFT_FITS], n[DRAFT_DIFFERS], n[DRAFT_NO_LOG], n[DRAFT_UNPLACED]);
     if (n_proposed) {
@@ -717,7 +603,7 @@ static int open_clone(struct new_maker *m, struct err *err)
         m->git_dir = folder;
         return git_must(&m->git, &call, NULL, ERR_NET, err);
     }
-    m->git_dir = git_dir_of(m->arena, from);
+    m->git_dir = git_dir_of(&m->git, from);
     return m->git_dir ? 0
                       : err_set(err, ERR_USAGE,
                                 "%s: expected a git repository, bare or not, or its URL", from);
@@ -789,7 +675,7 @@ static int make(struct new_maker *m, struct err *err)
     struct draft_reader *reader = draft_reader_new(m->arena, m->formats.items[0]->vocabulary, unit);
     int status = read_docs(m, reader, err);
     if (status == 0) {
-        choose_logs(m, reader);
+        choose_logs(m);
         status = read_logs(m, reader, err);
     }
     if (status == 0) {
@@ -803,7 +689,7 @@ static int make(struct new_maker *m, struct err *err)
     if (status < 0) {
         return -1;
     }
-    for (int why = 0; why < DRAFT_LEFTS; why++) {
+    for (int why = LEFT_NO_UNIT; why < DRAFT_READINGS; why++) {
         n_left += m->draft.left[why].n;
     }
     if (!has_rows) {

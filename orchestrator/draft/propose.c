@@ -8,7 +8,7 @@
 #include "base/table.h"
 #include "draft/draft.h"
 #include "log/engine.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 
 #define FORMAT_BYTES  (256u << 10)
 #define PATTERN_BYTES 4096
@@ -43,7 +43,7 @@ static int make_format(struct arena *arena, const struct proposal_want *want, st
 static int try_format(struct arena *arena, const struct format *format,
                       const struct proposal_want *want, struct proposal *p, struct err *err)
 {
-    const struct reading how = {format, want->path, .is_of_rates = true, .head = want->head};
+    const struct reading how = {format, want->path, .is_of_rates = true};
     struct measurement m;
     if (measure_file(arena, &how, &m, NULL, err) < 0) {
         return -1;
@@ -97,7 +97,7 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
         return -1;
     }
     ret->survey = survey_new(vocabulary);
-    if (measure_survey(ret->survey, want->path, want->head, err) < 0 ||
+    if (measure_survey(ret->survey, want->path, err) < 0 ||
         suggest_rank(arena, ret->survey, vocabulary, want->unit, &ret->list, err) < 0) {
         return -1;
     }

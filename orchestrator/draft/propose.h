@@ -31,7 +31,6 @@ struct proposal_want {
     struct str unit;  /* of what prints none; or empty */
     const char *log;  /* as the user names it */
     const char *path; /* where it is read */
-    const struct log_head *head;
 };
 /* Where the format is wanted and something can be read, it is in ret_set, and its text in ret->text; else the set stays empty. */
 MUST_CHECK int propose_format(struct arena *arena, const struct proposal_want *want,

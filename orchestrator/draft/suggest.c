@@ -146,7 +146,7 @@ static bool has_key_word(const struct survey_number *n)
 static bool is_table(const struct survey_number *n)
 {
     char buf[NAME_BYTES];
-    if (n->is_pair || n->is_cell) {
+    if (n->is_pair) {
         return true;
     }
     if (n->n_points < 2 || n->is_bar || n->is_clock) {
@@ -359,7 +359,6 @@ static bool is_of_eval(const struct survey_number *n, struct str name)
     static const char EVALS[] = "eval val valid validation evaluation";
     bool is_of_tokens = str_starts(n->unit, STR_LIT("tok"));
     return (!is_of_tokens && (n->is_eval || numbers_name_has(name, EVALS))) ||
-           (n->n_before_scores == n->n && n->n > 1) ||
            (n->is_bar && n->n_before_eval >= (n->steps.n_full ? n->steps.n_full : n->n));
 }
 
@@ -380,8 +379,7 @@ static void classify_words(struct survey_reader *r, struct suggestion *s)
     double factor = 1;
     time = time ? time : time_over_step(v, name);
     time = time ? time : time_in(r, name);
-    if ((numbers_name_has(name, SURVEY_OTHER_STATISTICS) && !n->is_cell) || is_nominal(n) ||
-        is_of_eval(n, name)) {
+    if (numbers_name_has(name, SURVEY_OTHER_STATISTICS) || is_nominal(n) || is_of_eval(n, name)) {
         s->kind = SUGGEST_NONE;
     } else if (n->si) {
         s->kind = SUGGEST_SCALED;

@@ -650,10 +650,9 @@ int result_choose_format(struct arena *arena, const struct frozen *frozen, const
                          const struct format **ret_format, struct str *ret_why, struct err *err)
 {
     CLEANUP(guesser) struct guesser *guesser = guesser_new(&frozen->formats);
-    CLEANUP(log_head) struct log_head head = {0};
     struct guess guess;
     *ret_format = NULL;
-    if (measure_choose(guesser, &frozen->formats, path, &head, &guess, err) < 0) {
+    if (measure_choose(guesser, &frozen->formats, path, &guess, err) < 0) {
         return -1;
     }
     if (guess.n == 1 && !guess.formats[0]->is_proposed) {

@@ -17,7 +17,9 @@
 #include "evidence/verify_archive.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/progress.h"
@@ -48,20 +50,25 @@ struct checking {
     struct strbuf kept[KEPT_COUNT];
     bool is_kept[KEPT_COUNT];
     struct strbuf *keep; /* of the member being read, or NULL */
-    struct tarball_unpacker unpacker;
-    struct ustar_sink unpack;
+    struct ustar_names names;
+    const char *folder;             /* that gets an archive's files; NULL: none */
     struct tarball_closing closing; /* archives */
     struct progress progress;
 };
 
 /* --- members ---------------------------------------------------------------------------------- */
 
-static int begin_member(void *ctx, struct str name, uint64_t size_bytes, struct err *err)
+static int begin_member(struct checking *c, struct str name, uint64_t size_bytes, struct err *err)
 {
-    struct checking *c = ctx;
     struct evidence_file file = {.name = str_dup(c->arena, name), .size_bytes = size_bytes};
-    c->keep = NULL;
     const typeof(KEPT[0]) *kept = Z_NAMED(KEPT, KEPT_COUNT, name, name);
+    c->keep = NULL;
+    if (stop_is_asked()) {
+        return err_set(err, ERR_INTERRUPTED, "interrupted");
+    }
+    if (ustar_names_add(&c->names, name, size_bytes, err) < 0) {
+        return err_wrap(err, "%s", c->opts->path);
+    }
     if (kept && size_bytes > kept->max_bytes) {
         return err_set(err, ERR_INTEGRITY, "%s: %" PRIu64 " bytes, expected at most %zu",
                        kept->name, size_bytes, kept->max_bytes);
@@ -71,49 +78,77 @@ static int begin_member(void *ctx, struct str name, uint64_t size_bytes, struct 
         c->is_kept[kept - KEPT] = true;
     }
     VEC_PUSH(&c->files, file);
-    if (c->unpack.begin && c->unpack.begin(c->unpack.ctx, name, size_bytes, err) < 0) {
-        return -1;
-    }
     digest_start(&c->digest, DIGEST_SHA256);
     return 0;
 }
 
-static int take_data(void *ctx, const void *ptr, size_t len, struct err *err)
+static void take_data(struct checking *c, const void *ptr, size_t len)
 {
-    struct checking *c = ctx;
     if (c->keep) {
         strbuf_add(c->keep, ptr, len);
     }
-    if (c->unpack.data && c->unpack.data(c->unpack.ctx, ptr, len, err) < 0) {
-        return -1;
-    }
     digest_update(&c->digest, ptr, len);
-    return 0;
 }
 
-static int end_member(void *ctx, struct err *err)
+static void end_member(struct checking *c, const uint8_t *sha256)
 {
-    struct checking *c = ctx;
     struct evidence_file *file = &c->files.items[c->files.n - 1];
-    memcpy(file->sha256, digest_finish(&c->digest).sha256, SHA256_BYTES);
+    memcpy(file->sha256, sha256, SHA256_BYTES);
     c->info->n_files++;
     c->info->file_bytes += file->size_bytes;
-    return c->unpack.end ? c->unpack.end(c->unpack.ctx, err) : 0;
 }
 
-/* --- an archive --------------------------------------------------------------------------------- */
+/* --- an archive ------------------------------------------------------------------------------- */
 
-static int feed(struct checking *c, struct ustar_reader *reader, const void *buf, size_t len,
-                struct err *err)
+/* The folder is new and ours, names are checked and unique: O_EXCL makes sure once more. */
+static int create(const char *path, int *ret_fd, struct err *err)
 {
-    if (stop_is_asked()) {
-        return err_set(err, ERR_INTERRUPTED, "interrupted");
+    if (fs_mkdir_above(path, err) < 0) {
+        return -1;
     }
-    if (ustar_feed(reader, buf, len, err) < 0) {
-        return err_wrap(err, "%s", c->opts->path);
+    *ret_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    return *ret_fd < 0 ? err_errno(err, "create", path) : 0;
+}
+
+static int read_member(struct checking *c, struct unpack *unpack, const struct unpack_entry *member,
+                       struct err *err)
+{
+    CLEANUP(fd) int fd = -1;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *path = c->folder ? fs_join(&arena, c->folder, str_z(&arena, member->path)) : NULL;
+    const void *ptr;
+    size_t len = 1;
+    if (begin_member(c, member->path, member->size_bytes, err) < 0 ||
+        (path && create(path, &fd, err) < 0)) {
+        return -1;
     }
-    if (c->opts->wants_progress) {
-        progress_set(&c->progress, reader->offset_bytes);
+    while (len > 0) {
+        if (stop_is_asked()) {
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
+        }
+        if (unpack_data(unpack, &ptr, &len, err) < 0 ||
+            (path && fs_write_all(fd, ptr, len, path, err) < 0)) {
+            return -1;
+        }
+        take_data(c, ptr, len);
+    }
+    end_member(c, digest_finish(&c->digest).sha256);
+    /* Network file systems report a full disk here. */
+    return path && close(take_fd(&fd)) < 0 ? err_errno(err, "close", path) : 0;
+}
+
+static int read_members(struct checking *c, struct tarball_source *source, struct err *err)
+{
+    struct unpack_entry member;
+    bool has = true;
+    while (has) {
+        if (tarball_next(source, &member, &has, err) < 0 ||
+            (has && read_member(c, source->unpack, &member, err) < 0)) {
+            return -1;
+        }
+        if (c->opts->wants_progress) {
+            progress_set(&c->progress, source->read_bytes);
+        }
     }
     return 0;
 }
@@ -121,28 +156,18 @@ static int feed(struct checking *c, struct ustar_reader *reader, const void *buf
 static int read_archive(struct checking *c, struct err *err)
 {
     CLEANUP(tarball_source) struct tarball_source source = TARBALL_SOURCE_EMPTY;
-    CLEANUP(free) char *buf = xmalloc(TARBALL_CHUNK_BYTES);
-    CLEANUP(ustar_reader) struct ustar_reader reader;
-    size_t len = 0;
-    int result = 0;
-    ustar_reader_init(&reader, (struct ustar_sink){c, begin_member, take_data, end_member});
     if (tarball_open(c->opts->path, &source, err) < 0) {
         return -1;
     }
     c->closing = source.closing;
     if (c->opts->wants_progress) {
-        progress_start(&c->progress, c->opts->clock, "verify", "bytes", 0);
+        progress_start(&c->progress, c->opts->clock, "verify", "bytes", source.container_bytes);
     }
-    do {
-        result = tarball_next(&source, buf, TARBALL_CHUNK_BYTES, &len, err);
-        result = result == 0 && len ? feed(c, &reader, buf, len, err) : result;
-    } while (result == 0 && len);
+    int result = read_members(c, &source, err);
     if (c->opts->wants_progress) {
         progress_end(&c->progress);
     }
-    return result < 0                       ? -1
-           : ustar_finish(&reader, err) < 0 ? err_wrap(err, "%s", c->opts->path)
-                                            : 0;
+    return result;
 }
 
 /* --- a folder --------------------------------------------------------------------------------- */
@@ -152,52 +177,37 @@ static int by_order(const void *a, const void *b)
     return ustar_order(str_of(*(char *const *)a), str_of(*(char *const *)b));
 }
 
-static int read_kept(struct checking *c, const char *path, struct err *err)
+static int read_file(struct checking *c, const char *name, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct str text;
-    if (fs_read(&arena, path, c->keep->cap_bytes, &text, err) < 0) {
-        return -1;
-    }
-    return take_data(c, text.ptr, text.len, err);
-}
-
-static int read_file(struct checking *c, const char *name, struct ustar_names *seen,
-                     struct err *err)
-{
     const char *path = fs_join(c->arena, c->opts->path, name);
     struct digest_value value;
+    struct str text;
     struct stat info;
-    if (stop_is_asked()) {
-        return err_set(err, ERR_INTERRUPTED, "interrupted");
-    }
     if (lstat(path, &info) < 0) {
         return err_errno(err, "stat", path);
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_INTEGRITY, "%s: expected a regular file", path);
     }
-    if (ustar_names_add(seen, str_of(name), (uint64_t)info.st_size, err) < 0) {
-        return err_wrap(err, "%s", c->opts->path);
-    }
     if (begin_member(c, str_of(name), (uint64_t)info.st_size, err) < 0) {
         return -1;
     }
     if (c->keep) {
-        return read_kept(c, path, err) < 0 ? -1 : end_member(c, err);
-    }
-    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        if (fs_read(&arena, path, c->keep->cap_bytes, &text, err) < 0) {
+            return -1;
+        }
+        take_data(c, text.ptr, text.len);
+        value = digest_finish(&c->digest);
+    } else if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
         return -1;
     }
-    memcpy(c->files.items[c->files.n - 1].sha256, value.sha256, SHA256_BYTES);
-    c->info->n_files++;
-    c->info->file_bytes += value.size_bytes;
+    end_member(c, value.sha256);
     return 0;
 }
 
 static int read_folder(struct checking *c, struct err *err)
 {
-    struct ustar_names seen = {0};
     struct fs_names names;
     int result = 0;
     if (fs_walk(c->arena, c->opts->path, &names, err) < 0) {
@@ -207,9 +217,8 @@ static int read_folder(struct checking *c, struct err *err)
         qsort(names.items, names.n, sizeof(*names.items), by_order);
     }
     for (size_t idx = 0; result == 0 && idx < names.n; idx++) {
-        result = read_file(c, names.items[idx], &seen, err);
+        result = read_file(c, names.items[idx], err);
     }
-    ustar_names_release(&seen);
     return result;
 }
 
@@ -321,8 +330,8 @@ static int check_derived(struct checking *c, struct err *err)
     if (c->opts->is_bytes_only) {
         return 0;
     }
-    if (derive_folder(c->arena, c->info->is_folder ? c->opts->path : c->unpacker.folder, &derived,
-                      err) < 0) {
+    if (derive_folder(c->arena, c->info->is_folder ? c->opts->path : c->folder, &derived, err) <
+        0) {
         return -1;
     }
     c->info->is_derived = true;
@@ -363,10 +372,8 @@ static int check_and_unpack(struct checking *c, const char *folder, struct err *
         return err_set(err, errno == EEXIST ? ERR_USAGE : err_code_of_errno(errno), "mkdir %s: %s",
                        folder, err_errno_text(errno));
     }
-    c->unpacker.folder = folder;
-    c->unpack = tarball_unpack_sink(&c->unpacker);
+    c->folder = folder;
     int result = check(c, err);
-    tarball_unpacker_release(&c->unpacker);
     /* What cannot be removed after a failure is less important than the failure. */
     if (result < 0 && fs_remove_tree(folder, ERR_IGNORED) < 0) {
         return -1;
@@ -386,8 +393,7 @@ static int check_aside(struct checking *c, struct err *err)
 int verify_archive(struct arena *arena, const struct verify_opts *opts,
                    struct verify_info *ret_info, struct err *err)
 {
-    struct checking c = {
-        .opts = opts, .arena = arena, .info = ret_info, .unpacker = TARBALL_UNPACKER_EMPTY};
+    struct checking c = {.opts = opts, .arena = arena, .info = ret_info};
     *ret_info = (struct verify_info){.is_folder = fs_is_dir(opts->path)};
     for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
         strbuf_init(&c.kept[idx], KEPT[idx].max_bytes + 1);
@@ -399,6 +405,7 @@ int verify_archive(struct arena *arena, const struct verify_opts *opts,
         strbuf_release(&c.kept[idx]);
     }
     digest_release(&c.digest);
+    ustar_names_release(&c.names);
     VEC_RELEASE(&c.files);
     return result;
 }

@@ -461,19 +461,6 @@ static void try_reach(struct trial *trial)
     }
 }
 
-static void try_noise(struct trial *trial)
-{
-    const struct node_facts *facts = trial->facts;
-    trial->check.expected = STR_LIT("a login that prints nothing");
-    judge(trial, true, "nothing");
-    if (facts->noise_bytes) {
-        judge(trial, false, "%zu bytes before the first line: %.*s", facts->noise_bytes,
-              STR_ARG(str_sub(facts->noise, 0, 80)));
-        trial->check.advice =
-            STR_LIT("print only if the shell is interactive: case $- in *i*) ... esac");
-    }
-}
-
 static void try_clock(struct trial *trial)
 {
     int64_t low = trial->probe->clock_low_ns;
@@ -682,7 +669,6 @@ void checks_of_probe(struct checks *checks, const struct inventory *inventory,
 {
     static const struct want_way ALWAYS[] = {
         {.try = try_reach, .id = "reached"},
-        {.try = try_noise, .id = "shell-noise", .level = CHECK_ADVISED},
         {.try = try_clock, .id = "clock"},
         {.try = try_work_folder, .id = "work-folder"},
         {.try = try_work_on_disk, .id = "work-on-disk", .level = CHECK_ADVISED},

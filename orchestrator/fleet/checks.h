@@ -48,7 +48,7 @@ struct node_probe {
     bool has_clock;
     int64_t clock_low_ns, clock_high_ns; /* bounds of its clock minus ours */
     struct node_facts facts;             /* from the probe; empty if it failed */
-    struct node_facts peers;             /* port.NAME, route.NAME of the other nodes */
+    struct node_facts peers;             /* port.NAME of the other nodes */
     struct str listen_error;             /* why no port of it could be tried; NULL: one could */
 };
 
@@ -72,8 +72,8 @@ void checks_of_places(struct checks *checks, const struct node_probes *probes,
 /* Whether a port of `to` is tried from `from`: among few nodes each from each; among more each from the one before it, as in a ring
    of ranks, and the first one's, where ranks meet, from all. */
 bool checks_tries_port(size_t n_nodes, size_t from, size_t to);
-/* Ports between nodes, and the interface that NCCL uses. is_training: cases of several nodes with GPUs were selected. */
-void checks_of_network(struct checks *checks, const struct node_probes *probes, bool is_training);
+/* Ports between nodes. */
+void checks_of_network(struct checks *checks, const struct node_probes *probes);
 
 struct difference_value {
     struct str value; /* NULL: not known */
@@ -94,8 +94,5 @@ struct differences {
 void checks_of_differences(struct checks *checks, const struct node_probes *probes,
                            struct differences *ret_differences);
 
-/* The interfaces that NCCL picks by itself, in its order, "eth0,eth1"; NULL: not known. Source: NCCL's documentation,
-   NCCL_SOCKET_IFNAME: names that begin with ib first, else all except lo and docker*, else docker*, else lo. */
-struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts);
 /* "8 x Tesla V100-SXM2-16GB", or each by itself if they differ; NULL: not known. */
 struct str gpus_in_words(struct arena *arena, const struct node_facts *facts, const char *field);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of several nodes together: ports, interfaces, what ought to be equal, and where cases find room. */
+/* Checks of several nodes together: ports, what ought to be equal, and where cases find room. */
 #include "base/base.h"
 
 #include "fleet/checks.h"
@@ -10,130 +10,6 @@
 
 #define PAIRS_NODES_MAX 16   /* 240 pairs */
 #define LACKING_MAX     2048 /* bytes of what nodes lack, in words */
-
-/* ---- which interface NCCL uses ---- */
-
-struct interface {
-    struct str name;
-    int64_t index; /* the kernel's, in whose order they are listed */
-};
-
-static int by_index(const void *a, const void *b)
-{
-    const struct interface *x = a;
-    const struct interface *y = b;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-/* Those that are up and have an address, even a link-local one: NCCL requires no more. False if addresses are not known. */
-static bool list_interfaces(struct arena *arena, const struct node_facts *facts,
-                            struct interface *items, size_t *ret_n)
-{
-    size_t n = 0;
-    for (size_t idx = 0; idx < facts->n; idx++) {
-        struct str key = facts->items[idx].key;
-        if (!str_starts(key, STR_LIT("net.")) || !str_ends(key, STR_LIT(".index"))) {
-            continue;
-        }
-        struct str name = str_sub(key, 4, key.len - 4 - strlen(".index"));
-        struct interface item = {.name = name};
-        struct str address = facts_at(facts, "net.%.*s.address", STR_ARG(name));
-        if (!address.ptr || !facts_i64(facts, str_z(arena, key), &item.index)) {
-            return false;
-        }
-        if (address.len && !str_eq_z(facts_at(facts, "net.%.*s.state", STR_ARG(name)), "down")) {
-            items[n++] = item;
-        }
-    }
-    qsort(items, n, sizeof(*items), by_index);
-    *ret_n = n;
-    return true;
-}
-
-/* Whether the variable selects it: "eth", "=eth0", "^docker,lo", "^=docker0", lists of them. */
-static bool is_asked_for(struct str name, struct str variable)
-{
-    bool is_not = str_starts(variable, STR_LIT("^"));
-    struct str rest = str_sub(variable, is_not ? 1 : 0, variable.len);
-    struct str part;
-    bool is_exact = str_starts(rest, STR_LIT("="));
-    bool is_hit = false;
-    rest = str_sub(rest, is_exact ? 1 : 0, rest.len);
-    while (str_next(&rest, ',', &part)) {
-        is_hit = is_hit || (is_exact ? str_eq(name, part) : str_starts(name, part));
-    }
-    return is_hit != is_not;
-}
-
-struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
-{
-    static const struct str PASSES[] = {{"ib", 2}, {"^docker,lo", 10}, {"docker", 6}, {"", 0}};
-    struct interface *items = arena_array(arena, struct interface, facts->n + 1);
-    size_t n = 0;
-    struct str variable = facts_value(facts, "env.NCCL_SOCKET_IFNAME");
-    if (!list_interfaces(arena, facts, items, &n)) {
-        return STR_EMPTY;
-    }
-    /* Stops at the first pass that finds any. */
-    for (size_t pass = 0; pass < ARRAY_LEN(PASSES); pass++) {
-        CLEANUP(strbuf) struct strbuf names = STRBUF(FACT_TEXT_MAX);
-        for (size_t idx = 0; idx < n; idx++) {
-            struct str name = items[idx].name;
-            if (is_asked_for(name, variable.len ? variable : PASSES[pass])) {
-                strbuf_printf(&names, "%s%.*s", names.len ? "," : "", STR_ARG(name));
-            }
-        }
-        if (names.len || variable.len) {
-            return str_dup(arena, names.len ? strbuf_str(&names) : STR_LIT("none"));
-        }
-    }
-    return STR_LIT("none");
-}
-
-/* The only interface that leads to all other nodes; NULL: not known, or several. */
-static struct str fast_interface(const struct node_probes *probes, size_t at)
-{
-    struct str found = STR_EMPTY;
-    for (size_t idx = 0; idx < probes->n; idx++) {
-        struct str via = facts_at(&probes->items[at].peers, "route.%.*s",
-                                  STR_ARG(probes->items[idx].spec->name));
-        if (!checks_tries_port(probes->n, at, idx) || !probes->items[idx].is_reached) {
-            continue;
-        }
-        if (!via.ptr || (found.ptr && !str_eq(via, found))) {
-            return STR_EMPTY;
-        }
-        found = via;
-    }
-    return found;
-}
-
-static void try_nccl(struct checks *checks, const struct node_probes *probes, size_t at,
-                     bool is_training)
-{
-    const struct node_probe *probe = &probes->items[at];
-    struct str taken = nccl_interfaces(checks->arena, &probe->facts);
-    struct str fast = fast_interface(probes, at);
-    struct check check = {.id = "nccl-interface",
-                          .node = probe->spec->name,
-                          .level = is_training ? CHECK_REQUIRED : CHECK_ADVISED,
-                          .of = STR_LIT("the inventory")};
-    check.expected = fast.ptr ? fast : STR_LIT("the one that leads to the other nodes");
-    check.found = taken;
-    if (!taken.ptr) {
-        check.verdict = CHECK_UNKNOWN;
-        check.found = STR_LIT("addresses of the interfaces are not known");
-    } else if (!fast.ptr) {
-        check.verdict = CHECK_UNKNOWN;
-        check.found = str_printf(checks->arena,
-                                 "it would use %.*s; the route to the other nodes is not known",
-                                 STR_ARG(taken));
-    } else if (!str_eq(taken, fast)) {
-        check.verdict = CHECK_FAILS;
-        check.advice = str_printf(checks->arena, "NCCL_SOCKET_IFNAME==%.*s", STR_ARG(fast));
-    }
-    checks_add(checks, check);
-}
 
 /* ---- ports ---- */
 
@@ -181,7 +57,7 @@ static void try_port(struct checks *checks, const struct node_probe *from,
     checks_add(checks, check);
 }
 
-void checks_of_network(struct checks *checks, const struct node_probes *probes, bool is_training)
+void checks_of_network(struct checks *checks, const struct node_probes *probes)
 {
     if (probes->n < 2) {
         return;
@@ -200,9 +76,6 @@ void checks_of_network(struct checks *checks, const struct node_probes *probes, 
             if (checks_tries_port(probes->n, at, to)) {
                 try_port(checks, &probes->items[at], &probes->items[to]);
             }
-        }
-        if (probes->items[at].is_reached) {
-            try_nccl(checks, probes, at, is_training);
         }
     }
 }

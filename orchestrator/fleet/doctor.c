@@ -59,24 +59,17 @@ static int read_clock(struct node_probe *probe, struct str text, int64_t before_
 }
 
 static int read_facts(struct exam *exam, struct node_probe *probe, const struct visit *visit,
-                      struct str noise, struct err *err)
+                      struct err *err)
 {
     struct str text = strbuf_str(&visit->output);
     if (facts_parse(exam->arena, str_dup(exam->arena, text), &probe->facts, err) < 0) {
         return err_wrap(err, "asked what it is");
     }
-    if (noise.len) {
-        struct str rest = noise;
-        struct str line = STR_EMPTY;
-        (void)str_next(&rest, '\n', &line);
-        probe->facts.noise_bytes = noise.len;
-        probe->facts.noise = str_dup(exam->arena, line);
-    }
     return facts_expand_gpus(exam->arena, &probe->facts, err);
 }
 
-static int end_phase(struct exam *exam, const struct remote *remote, const struct visit *visit,
-                     struct node_probe *probe, struct err *err)
+static int end_phase(struct exam *exam, const struct visit *visit, struct node_probe *probe,
+                     struct err *err)
 {
     int64_t span_ns = exam->clock.mono_ns(exam->clock.ctx) - visit->mono_ns;
     if (visit->phase == HELLO) {
@@ -88,8 +81,7 @@ static int end_phase(struct exam *exam, const struct remote *remote, const struc
         return read_clock(probe, strbuf_str(&visit->output), visit->wall_ns,
                           visit->wall_ns + span_ns, err);
     }
-    struct str noise = remote->ops->login_noise ? remote->ops->login_noise(remote) : STR_EMPTY;
-    probe->is_reached = read_facts(exam, probe, visit, noise, err) == 0;
+    probe->is_reached = read_facts(exam, probe, visit, err) == 0;
     return probe->is_reached ? 0 : -1;
 }
 
@@ -116,7 +108,7 @@ static enum step step_examine(void *ctx, struct fleet_node *node, size_t node_id
             return step;
         }
         visit->is_begun = false;
-        if (end_phase(exam, node->remote, visit, &exam->probes[node_idx], err) < 0) {
+        if (end_phase(exam, visit, &exam->probes[node_idx], err) < 0) {
             return STEP_FAIL;
         }
     }
@@ -401,12 +393,11 @@ static int join(struct wants *wants, const struct wants *more, struct err *err)
     return 0;
 }
 
-/* Fills wants, and result's cases. ERR_USAGE where the globs select nothing. is_training: a case of several nodes with GPUs. */
+/* Fills wants, and result's cases. ERR_USAGE where the globs select nothing. */
 static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wants *wants,
-                        struct doctor_result *result, bool *ret_is_training, struct err *err)
+                        struct doctor_result *result, struct err *err)
 {
     struct room *room = arena_new(arena, struct room);
-    bool is_training = false;
     result->cases = arena_array(arena, struct str, opts->report->n_cases + 1);
     result->groups.items = arena_array(arena, struct wants_group, opts->report->n_cases + 1);
     room->names = arena_array(arena, struct str, 2 * opts->report->n_cases + 1);
@@ -422,7 +413,6 @@ static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, str
             return -1;
         }
         add_to_group(result, c, own);
-        is_training = is_training || (opts->profile == PROFILE_FULL && c->nodes > 1);
         result->cases[result->n_cases++] = c->id;
     }
     struct str missing = str_dup(arena, strbuf_str(&room->unknown));
@@ -430,7 +420,6 @@ static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, str
     if (result->n_cases == 0) {
         return err_set(err, ERR_USAGE, "%.*s: no case matches", STR_ARG(opts->report->id));
     }
-    *ret_is_training = is_training;
     if (room->bytes == 0 && missing.len == 0) {
         return 0;
     }
@@ -484,8 +473,7 @@ int doctor_run(struct arena *arena, const struct doctor_opts *opts,
 {
     struct doctor_result result = {.checks = {.arena = arena}};
     struct wants *wants = arena_new(arena, struct wants);
-    bool is_training = false;
-    if (opts->report && doctor_wants(arena, opts, wants, &result, &is_training, err) < 0) {
+    if (opts->report && doctor_wants(arena, opts, wants, &result, err) < 0) {
         return -1;
     }
     if (examine_all(arena, opts, &result.probes, err) < 0) {
@@ -505,7 +493,7 @@ int doctor_run(struct arena *arena, const struct doctor_opts *opts,
         checks_add(&result.checks, places.items[idx]);
     }
     add_nodes_check(&result.checks, opts->inventory, wants);
-    checks_of_network(&result.checks, &result.probes, is_training);
+    checks_of_network(&result.checks, &result.probes);
     checks_of_differences(&result.checks, &result.probes, &result.differences);
     *ret_result = result;
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Only one run at a time measures on a node, wherever it was started: WORK/lease on the node says which (node/lease_folder.c). A lease is kept by
+/* Only one run at a time measures on a node, wherever it was started: WORK/lease on the node says which (node/lease_file.c). A lease is kept by
    renewing it; one that was not renewed for LEASE_TTL_S, and whose run has no live job there, may be taken over. */
 #pragma once
 

@@ -12,23 +12,6 @@
 
 #define JOB_ID_MAX 512
 
-enum job_state {
-    JOB_ABSENT, /* never started here */
-    JOB_RUNNING,
-    JOB_ENDED, /* exit_status is known */
-    JOB_LOST   /* its wrapper is gone and left no status: killed, or the machine went down */
-};
-
-struct job_report {
-    enum job_state state;
-    bool is_waiting;     /* JOB_RUNNING, but a batch system has not started it yet */
-    enum err_code cause; /* of its end, if the remote knows more than the status; else ERR_NONE */
-    char why[160];       /* for people: of cause and is_waiting; else "" */
-    char left
-        [128]; /* of JOB_ENDED: the names of processes that outlived it and were ended; else "" */
-    int exit_status; /* of the program; 128+n where signal n ended it, as the shell says it */
-};
-
 /* Resources requested from a batch system. */
 struct remote_batch {
     int64_t n_nodes, tasks_per_node;
@@ -46,7 +29,10 @@ struct remote_job {
     /* Records what its node does while it runs (fleet/monitor.h), as the log of the job "ID/monitor". Not available with
        Slurm. */
     bool is_watched;
-    const struct remote_batch *batch; /* of a remote that is a batch system; NULL for others */
+    /* Not NULL: a job of Slurm, submitted with sbatch on this node, which may be a login node. Its work folder must then be absolute and
+       the same on the compute nodes. The argv runs on the first of them and is expected to call srun (run/launch.c). Jobs are found
+       again by name, so never submitted twice. */
+    const struct remote_batch *batch;
 };
 
 /* A short script on the node, waited for. Its stdout and stderr come as one stream. */
@@ -97,14 +83,10 @@ struct remote_ops {
     /* part->len 0: nothing there (yet) at this offset. */
     enum step (*read_log)(struct remote *remote, const char *id, struct log_part *part,
                           struct err *err);
-    /* SHA-256 of the job's log as the node has it, as hex (65 bytes with NUL); "" if the node has no tool for it. */
-    enum step (*log_digest)(struct remote *remote, const char *id, char *ret_hex, struct err *err);
     /* Signals all processes of the job; it is not an error if the job has ended. */
     enum step (*signal)(struct remote *remote, const char *id, int signal_no, struct err *err);
-    /* Signal 9, then log_digest, and the log is read ahead from offset: ends a job with a single operation. NULL: not supported
-       by the remote. ret_hex as of log_digest. */
-    enum step (*reap)(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
-                      struct err *err);
+    /* Signal 9; then the SHA-256 of its log, which is final, as hex (65 bytes with NUL). */
+    enum step (*reap)(struct remote *remote, const char *id, char *ret_hex, struct err *err);
     /* Removes what the node keeps of a job that does not run. */
     enum step (*forget)(struct remote *remote, const char *id, struct err *err);
     /* Absolute path of the work folder there; the string is the remote's own. */
@@ -112,8 +94,6 @@ struct remote_ops {
     /* Gives up the operation that said STEP_AGAIN last: the next may be another one. */
     void (*abort)(struct remote *remote);
     void (*free)(struct remote *remote);
-    /* What the login shell printed before the last script began; the remote's own. NULL member: there is no login shell. */
-    struct str (*login_noise)(const struct remote *remote);
     /* Absolute path of reperf-node there, installing it if necessary; the string is the remote's own. */
     enum step (*program)(struct remote *remote, const char **ret_path, struct err *err);
 };

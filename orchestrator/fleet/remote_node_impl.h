@@ -7,7 +7,6 @@
 #include "codec/node_wire.h"
 #include "fleet/remote.h"
 
-#define READ_AHEAD_MAX (4u << 20)
 #define OWN_OUTPUT_MAX (64u << 10)
 #define OP_OUTPUT_MAX  (NODE_TEXT_MAX + OWN_OUTPUT_MAX)
 #define ASK_SPAN_NS    (60 * NS_PER_S) /* of a request, a signal's cleanup included */
@@ -69,19 +68,10 @@ struct served {
     struct loop *loop; /* borrowed */
     char *work_folder; /* NULL: not asked yet */
     struct operation op;
-    struct strbuf ahead; /* of a log, read ahead */
-    uint64_t ahead_at;   /* its offset there */
-    size_t ahead_used;
-    char ahead_id[JOB_ID_MAX];
-    bool has_early; /* the start of ahead_id already answered the next poll */
-    struct job_report early;
-    bool has_early_end; /* and its reap from offset 0 */
-    char early_hex[SHA256_HEX_SIZE];
-    int64_t known_size; /* of the log of ahead_id, as the last poll said; -1: not known */
     struct remote_node node;
 };
 
-/* ops: what this kind of remote does in its own way (exec, abort, free, login_noise). */
+/* ops: what this kind of remote does in its own way (exec, abort, free). */
 void served_init(struct served *r, struct loop *loop, const struct node_way *way,
                  struct remote_ops ops);
 /* After the channel was closed. */
@@ -98,7 +88,3 @@ void remote_node_close(struct served *r);
 void remote_node_lost(struct served *r);
 /* Gives up the current operation; true: nothing else needs to be done for it. */
 bool remote_node_abort(struct served *r);
-
-/* START's fields after the id, behind n_before free places (node/README.md); cleanup_prefix goes before the cleanup's words. */
-struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
-                              const char *cleanup_prefix, size_t n_before, size_t *ret_n);

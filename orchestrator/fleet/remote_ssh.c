@@ -375,12 +375,6 @@ static void ssh_remote_free(struct remote *remote)
     free(r);
 }
 
-static struct str ssh_remote_login_noise(const struct remote *remote)
-{
-    const struct remote_ssh *r = (const struct remote_ssh *)remote;
-    return r->ssh ? ssh_login_noise(r->ssh) : STR_LIT("");
-}
-
 /* For sites that know their network; otherwise the default applies. */
 static int find_outage(const struct remote_ssh_opts *opts, int64_t *ret_ns, struct err *err)
 {
@@ -428,10 +422,8 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
     r = xcalloc(1, sizeof(*r));
     r->plan = plan;
     served_init(&r->base, loop, &SSH_WAY,
-                (struct remote_ops){.exec = ssh_remote_exec,
-                                    .abort = ssh_remote_abort,
-                                    .free = ssh_remote_free,
-                                    .login_noise = ssh_remote_login_noise});
+                (struct remote_ops){
+                    .exec = ssh_remote_exec, .abort = ssh_remote_abort, .free = ssh_remote_free});
     r->work_wanted = xstrdup(opts->work_folder ? opts->work_folder : "");
     r->outage_ns = outage_ns;
     rng_init(&r->rng, seed);

@@ -6,6 +6,8 @@
 #include "lint/lint_parts.h"
 
 #define MESSAGE_BYTES 1024
+#define LINE_BYTES    65536
+#define GROUPS        5
 
 const char ARCHIVE_SUFFIXES[] = ".tar.gz .tgz .zip .tar.bz2 .tbz2 .tar.xz .txz .tar.zst .tar";
 
@@ -25,6 +27,37 @@ void lint_add(struct lint *lint, const char *id, struct spot at, const char *fmt
     }
     at.report = lint->report;
     finding_add(lint->findings, id, at, "%s", text);
+}
+
+/* The message, with its groups. */
+static void add_row(const struct lint_command *c, const struct lint_row *row,
+                    const struct str *groups)
+{
+    CLEANUP(strbuf) struct strbuf text = STRBUF(MESSAGE_BYTES);
+    for (const char *at = row->message; *at; at++) {
+        if (*at == '$') {
+            at++;
+            strbuf_add_str(&text, groups[*at - '0']);
+        } else {
+            strbuf_add_char(&text, *at);
+        }
+    }
+    lint_add(c->lint, row->id, c->at, "%.*s", STR_ARG(strbuf_str(&text)));
+}
+
+void lint_by_rows(const struct lint_command *c, const struct lint_row *rows, size_t n)
+{
+    for (const struct lint_row *row = rows; row < rows + n; row++) {
+        bool is_not = row->programs && row->programs[0] == '!';
+        struct str rest = c->line, g[GROUPS];
+        if (row->programs && shell_is(c->run, row->programs + is_not) == is_not) {
+            continue;
+        }
+        while (patterns_find(&c->lint->patterns, row->pattern, rest, g, GROUPS) && g[0].len) {
+            add_row(c, row, g);
+            rest = str_sub(rest, (size_t)(g[0].ptr - rest.ptr) + g[0].len, SIZE_MAX);
+        }
+    }
 }
 
 const struct report_case *stack_next_case(const struct lint *lint, const struct stack *stack,
@@ -75,6 +108,26 @@ bool lint_next_command(struct lint_command *c)
     return true;
 }
 
+static void add_words(struct strbuf *line, const struct shell_word *words, size_t n)
+{
+    static const char *const BEFORE[] = {
+        [SHELL_ARGUMENT] = "", [SHELL_TO] = "> ", [SHELL_FROM] = "< "};
+    for (size_t idx = 0; idx < n; idx++) {
+        strbuf_printf(line, "%s%.*s ", BEFORE[words[idx].role], STR_ARG(words[idx].text));
+    }
+}
+
+void lint_at_run(struct lint_command *c, size_t at)
+{
+    CLEANUP(strbuf) struct strbuf line = STRBUF(LINE_BYTES);
+    const struct shell_run *run = &c->script->runs[at];
+    add_words(&line, run->sets, run->n_sets);
+    add_words(&line, run->words, run->n_own);
+    add_words(&line, run->files, run->n_files);
+    c->run = run;
+    c->line = str_dup(c->lint->arena, strbuf_str(&line));
+}
+
 bool lint_next_run(struct lint_command *c)
 {
     size_t at = c->run ? (size_t)(c->run - c->script->runs) + 1 : 0;
@@ -84,7 +137,7 @@ bool lint_next_run(struct lint_command *c)
         }
         at = 0;
     }
-    c->run = &c->script->runs[at];
+    lint_at_run(c, at);
     return true;
 }
 

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stack's printed commands, and helpers that all of these rules use. */
+/* A stack's printed commands: lists of logs, loops, and the rules of the other files in their order. */
 #include "base/base.h"
 
 #include "lint/lint_parts.h"
 
-#include <ctype.h>
+/* ---- lists of logs as printed by a report: names that nothing writes, links with another case's label ---- */
 
-/* Lists of logs as printed by a report: names that nothing writes, links with another case's label. */
-
-static bool printed_mentions(const struct stack *s, struct str text)
+static bool is_written(const struct lint *lint, const struct stack *s, struct str name)
 {
     for (size_t idx = 0; idx < s->n_commands; idx++) {
         const struct command *command = &s->commands[idx];
         if (command->printed.ptr && !is_list_log(command) &&
-            str_find(command->printed, text) >= 0) {
+            str_find(command->printed, name) >= 0) {
             return true;
         }
     }
-    return false;
-}
-
-static bool is_case_log(const struct lint *lint, const struct stack *s, struct str name)
-{
     for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         for (size_t log = 0; log < c->n_logs; log++) {
             if (str_eq(path_base(c->logs[log]), name)) {
@@ -32,74 +25,40 @@ static bool is_case_log(const struct lint *lint, const struct stack *s, struct s
     return false;
 }
 
-static bool says_half(struct str text)
+enum { SAYS_HALF = 1, SAYS_FULL = 2 };
+
+static int precision_of(struct lint *lint, struct str text)
 {
-    return holds_word(text, "fp16 amp float16 half bf16 mixed");
+    static const char HALF[] = "(?i)(?<![a-z])(?:fp16|amp|float16|half|bf16|mixed)(?![a-z])";
+    static const char FULL[] = "(?i)(?<![a-z])(?:fp32|float32)(?![a-z])";
+    return lint_has(lint, HALF, text) * SAYS_HALF + lint_has(lint, FULL, text) * SAYS_FULL;
 }
 
-static bool says_full(struct str text)
-{
-    return holds_word(text, "fp32 float32");
-}
-
-/* [label](path), `label <path>`_, <a href="path">label</a> and label: path. False: no link. */
-static bool read_link(struct lint *lint, struct str line, struct str *ret_label,
-                      struct str *ret_path)
-{
-    static const struct {
-        const char *pattern;
-        int label, path;
-    } FORMS[] = {{"^(.*?)\\]\\((.*?)\\)", 1, 2},
-                 {"^(.*?) <(.*?)>", 1, 2},
-                 {"href=\"(.*?)\"(.*)", 2, 1},
-                 {"^(.+?): (.*)", 1, 2}};
-    struct str g[3];
-    for (size_t idx = 0; idx < ARRAY_LEN(FORMS); idx++) {
-        if (patterns_find(&lint->patterns, FORMS[idx].pattern, line, g, ARRAY_LEN(g))) {
-            *ret_label = g[FORMS[idx].label];
-            *ret_path = g[FORMS[idx].path];
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The label says one precision and the path the other. */
+/* [label](path) and label: path, where the label says one precision and the path the other. */
 static void lint_link(const struct lint_command *c, struct str line)
 {
-    struct str label;
-    struct str path;
-    if (read_link(c->lint, line, &label, &path) &&
-        ((says_full(label) && !says_half(label) && says_half(path) && !says_full(path)) ||
-         (says_half(label) && !says_full(label) && says_full(path) && !says_half(path)))) {
+    struct str g[3];
+    if (patterns_find(&c->lint->patterns, "^(.+?)(?:\\]\\(|: |\">)(.*)", line, g, 3) &&
+        precision_of(c->lint, g[1]) + precision_of(c->lint, g[2]) == SAYS_HALF + SAYS_FULL &&
+        precision_of(c->lint, g[1]) && precision_of(c->lint, g[2])) {
         lint_add(c->lint, "log-links-swapped", c->at, "the link \"%.*s\"", STR_ARG(str_trim(line)));
     }
 }
 
-static void lint_name(const struct lint_command *c, struct str word)
+static void lint_log_names(const struct lint_command *c, struct str line)
 {
-    struct str name = path_base(word);
-    if (ends_with_any(name, ".txt .log") && !printed_mentions(c->stack, name) &&
-        !is_case_log(c->lint, c->stack, name)) {
-        lint_add(c->lint, "log-name-unknown", c->at,
-                 "log %.*s is listed, but no printed command writes it", STR_ARG(name));
-    }
-}
-
-/* Names end at blanks and at markup. */
-static void lint_names(const struct lint_command *c, struct str line)
-{
-    static const char ENDS[] = " \t\r()[]<>\"'`,;|";
-    size_t from = 0;
-    for (size_t at = 0; at <= line.len; at++) {
-        if (at == line.len || memchr(ENDS, line.ptr[at], sizeof(ENDS) - 1)) {
-            lint_name(c, str_sub(line, from, at - from));
-            from = at + 1;
+    static const char NAME[] =
+        "([^ \\t\\r()\\[\\]<>\"'`,;|/]+\\.(?:txt|log))(?![^ \\t\\r()\\[\\]<>\"'`,;|])";
+    struct str name;
+    while ((name = lint_part(c->lint, NAME, line)).ptr) {
+        if (!is_written(c->lint, c->stack, name)) {
+            lint_add(c->lint, "log-name-unknown", c->at,
+                     "log %.*s is listed, but no printed command writes it", STR_ARG(name));
         }
+        line = str_sub(line, (size_t)(name.ptr - line.ptr) + name.len, SIZE_MAX);
     }
 }
 
-/* names of and links to logs */
 static void lint_logs(struct lint *lint, const struct stack *s)
 {
     struct lint_command c = lint_walk(lint, s);
@@ -108,90 +67,50 @@ static void lint_logs(struct lint *lint, const struct stack *s)
         struct str line;
         while (is_list_log(c.command) && str_next(&rest, '\n', &line)) {
             lint_link(&c, line);
-            lint_names(&c, line);
+            lint_log_names(&c, line);
         }
     }
 }
 
-/* Compares loops in printed launches with the stated repeats. */
+/* ---- loops around launches, which are compared with the stated repeats ---- */
 
 /* A variable that is something other than the number of the run. */
-static bool counts_other_things(struct str name)
-{
-    return holds_text(name, "bs batch gpu node host rank card size prec amp model");
-}
-
-/* {2..6}: how many; 0 for anything else. */
-static int64_t count_braces(struct lint *lint, struct str word)
-{
-    struct str g[3];
-    int64_t first = 0;
-    int64_t last = 0;
-    return patterns_find(&lint->patterns, "^\\{(\\d+)\\.\\.(\\d+)\\}\\z", word, g, ARRAY_LEN(g)) &&
-                   to_count(g[1], INT32_MAX, &first) && to_count(g[2], INT32_MAX, &last) &&
-                   last >= first
-               ? last - first + 1
-               : 0;
-}
+#define OTHERS "(?i:\\w*(?:bs|batch|gpu|node|host|rank|card|size|prec|amp|model))"
+#define HEAD   "(?!" OTHERS ")"
 
 /* for NAME in 1 2 3, for NAME in {2..6} */
-static int64_t count_for(struct lint *lint, const struct shell_run *run)
+static int64_t count_for(struct lint *lint, struct str line)
 {
-    int64_t n = 0;
-    if (run->n < 4 || !str_eq_z(run->words[2].text, "in") ||
-        counts_other_things(run->words[1].text)) {
-        return 0;
+    static const char LIST[] = "for " HEAD "\\w+ in ((?:\\d+ )+)\\z";
+    static const char BRACES[] = "for " HEAD "\\w+ in \\{(\\d+)\\.\\.(\\d+)\\} \\z";
+    struct str g[3], rest = lint_part(lint, LIST, line), number;
+    int64_t n = 0, first = 0;
+    while (rest.len && str_next(&rest, ' ', &number)) {
+        n += number.len > 0;
     }
-    for (size_t idx = 3; idx < run->n; idx++) {
-        struct str word = run->words[idx].text;
-        int64_t number = 0;
-        int64_t here = count_braces(lint, word);
-        if (!here && !to_count(word, INT32_MAX, &number)) {
-            return 0;
-        }
-        n += here ? here : 1;
-    }
-    return n;
+    return patterns_find(&lint->patterns, BRACES, line, g, 3) &&
+                   to_count(g[1], INT32_MAX, &first) && to_count(g[2], INT32_MAX, &n)
+               ? n - first + 1
+               : n;
 }
 
-static bool first_value(const struct shell_script *script, struct str name, int64_t *ret)
+/* while [ $NAME -le 6 ], until [ $NAME -gt 6 ], where the text gives NAME one value before it. */
+static int64_t count_while(const struct lint_command *c)
 {
-    for (size_t idx = 0; idx < script->n_sets; idx++) {
-        struct str key;
-        struct str value;
-        if (shell_assignment(script->sets[idx].text, &key, &value) && str_eq(key, name)) {
-            return to_count(value, INT32_MAX, ret);
-        }
-    }
-    return false;
-}
-
-/* while [ $NAME -le 6 ], until [ $NAME -gt 6 ]: from the first value that the text gives NAME. */
-static int64_t count_while(const struct shell_script *script, const struct shell_run *run)
-{
-    static const char CLOSED[] = "-le -gt";
-    struct shell_cursor cursor = {0};
-    struct str name;
-    bool has_default;
-    int64_t first = 0;
-    int64_t limit = 0;
-    if (run->n < 5 || !shell_next_use(run->words[2].raw, &cursor, &name, &has_default) ||
-        counts_other_things(name) || !first_value(script, name, &first) ||
-        !to_count(run->words[4].text, INT32_MAX, &limit)) {
-        return 0;
-    }
-    limit += is_word_of(run->words[3].text, CLOSED);
-    return (is_word_of(run->words[3].text, CLOSED) || is_word_of(run->words[3].text, "-lt -ge")) &&
-                   limit > first
-               ? limit - first
+    static const char LOOP[] = "(?:while|until) [^ ]+ (\\d+) (?:(-le|-gt)|-lt|-ge) (\\d+) ";
+    struct str g[4];
+    int64_t first = 0, limit = 0;
+    return patterns_find(&c->lint->patterns, LOOP, c->line, g, 4) &&
+                   !lint_has(c->lint, OTHERS, c->run->words[2].raw) &&
+                   to_count(g[1], INT32_MAX, &first) && to_count(g[3], INT32_MAX, &limit)
+               ? limit + (g[2].ptr != NULL) - first
                : 0;
 }
 
 /* Whether a launch stands between a loop's head and its end. */
-static bool launches(const struct shell_script *script, size_t first)
+static bool launches(const struct shell_script *script, const struct shell_run *run)
 {
-    for (size_t idx = first; idx < script->n && !shell_is(&script->runs[idx], "done"); idx++) {
-        const struct shell_run *run = &script->runs[idx];
+    for (; run < script->runs + script->n && !shell_is(run, "done"); run++) {
         struct str program = shell_program(run);
         if (run->n && (option_is_launcher(run) || ends_with_any(program, ".py .sh") ||
                        (option_is_training(run) &&
@@ -202,8 +121,14 @@ static bool launches(const struct shell_script *script, size_t first)
     return false;
 }
 
-static void lint_count(const struct lint_command *c, int64_t n)
+static void lint_loops(const struct lint_command *c)
 {
+    int64_t n = shell_is(c->run, "for")           ? count_for(c->lint, c->line)
+                : shell_is(c->run, "while until") ? count_while(c)
+                                                  : 0;
+    if (n <= 0 || !launches(c->script, c->run + 1)) {
+        return;
+    }
     for (const struct report_case *of = NULL; (of = command_next_case(c, of));) {
         struct str stated = STR_EMPTY;
         int64_t repeats = 0;
@@ -216,42 +141,7 @@ static void lint_count(const struct lint_command *c, int64_t n)
     }
 }
 
-/* repeats */
-static void lint_loops(const struct lint_command *c)
-{
-    const struct shell_run *run = c->run;
-    int64_t n = shell_is(run, "for")                               ? count_for(c->lint, run)
-                : shell_is(run, "while") || shell_is(run, "until") ? count_while(c->script, run)
-                                                                   : 0;
-    if (n && launches(c->script, (size_t)(run - c->script->runs) + 1)) {
-        lint_count(c, n);
-    }
-}
-
-static bool holds(struct str text, const char *words, bool is_bounded)
-{
-    for (struct str rest = str_of(words), word; str_next(&rest, ' ', &word);) {
-        for (size_t at = 0; at + word.len <= text.len; at++) {
-            size_t end = at + word.len;
-            if (strncasecmp(text.ptr + at, word.ptr, word.len) == 0 &&
-                !(is_bounded && ((at && isalpha((unsigned char)text.ptr[at - 1])) ||
-                                 (end < text.len && isalpha((unsigned char)text.ptr[end]))))) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-bool holds_text(struct str text, const char *parts)
-{
-    return holds(text, parts, false);
-}
-
-bool holds_word(struct str text, const char *words)
-{
-    return holds(text, words, true);
-}
+/* ---- all of them ---- */
 
 bool to_count(struct str text, int64_t max, int64_t *ret)
 {

@@ -19,32 +19,19 @@ static bool same_image(struct lint *lint, struct str a, struct str b)
            patterns_find(&lint->patterns, name, b, y, 2) && str_eq(x[1], y[1]);
 }
 
-static bool makes(struct lint *lint, const struct shell_run *run, struct str image)
-{
-    size_t verb = shell_engine_verb(run);
-    bool is_made =
-        verb < run->n && is_word_of(run->words[verb].text, "pull build tag load import commit");
-    if (is_made && shell_engine_does(run, "load")) {
-        return true;
-    }
-    for (size_t at = 2; is_made && at < run->n; at++) {
-        struct str word = run->words[at].text;
-        int64_t equals = str_find(word, STR_LIT("="));
-        if (same_image(lint, word, image) ||
-            (equals > 0 && same_image(lint, str_sub(word, (size_t)equals + 1, SIZE_MAX), image))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Whether a printed command of the stack pulls, builds with -t or tags this image. */
+/* Whether a printed command of the stack pulls, builds with -t or tags this image, or loads some. */
 static bool is_made(struct lint *lint, const struct stack *s, struct str image)
 {
-    struct lint_command c = lint_walk(lint, s);
-    while (lint_next_run(&c)) {
-        if (makes(lint, c.run, image)) {
-            return true;
+    for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
+        size_t verb = shell_engine_verb(c.run);
+        bool makes = verb < c.run->n &&
+                     is_word_of(c.run->words[verb].text, "pull build tag load import commit");
+        for (size_t at = verb; makes && at < c.run->n; at++) {
+            struct str word = c.run->words[at].text;
+            word = str_starts(word, STR_LIT("--tag=")) ? str_sub(word, 6, SIZE_MAX) : word;
+            if (str_eq_z(word, "load") || same_image(lint, word, image)) {
+                return true;
+            }
         }
     }
     return false;
@@ -69,106 +56,51 @@ static void lint_image(const struct lint_command *c, const struct shell_run *run
              STR_ARG(image));
 }
 
-/* ---- LD_LIBRARY_PATH ---- */
+/* ---- LD_LIBRARY_PATH: a value that does not keep the old one ---- */
 
-/* Whether NAME=VALUE as written keeps the old path: by $LD_LIBRARY_PATH, or by a variable that holds it. */
-static bool keeps_path(const struct shell_word *word, struct str value)
-{
-    struct shell_cursor cursor = {0};
-    struct str name;
-    bool has_default;
-    bool has_use = false;
-    while (shell_next_use(word->raw, &cursor, &name, &has_default)) {
-        if (str_eq_z(name, "LD_LIBRARY_PATH")) {
-            return true;
-        }
-        has_use = true;
-    }
-    return has_use && str_find(value, STR_LIT("LD_LIBRARY_PATH")) >= 0;
-}
-
-static void lint_path_word(const struct lint_command *c, const char *option,
-                           const struct shell_word *word)
-{
-    struct str name;
-    struct str value;
-    int64_t at = str_find(word->text, STR_LIT("LD_LIBRARY_PATH="));
-    if (at < 0 || !shell_assignment(str_sub(word->text, (size_t)at, SIZE_MAX), &name, &value) ||
-        keeps_path(word, value)) {
-        return;
-    }
-    lint_add(c->lint, "library-path-overwritten", c->at, "%sLD_LIBRARY_PATH=%.*s", option,
-             STR_ARG(value));
-}
-
-static void lint_library_path(const struct lint_command *c, const struct shell_run *run)
-{
-    for (size_t at = 1; at < run->n_own; at++) {
-        struct str before = run->words[at - 1].text;
-        struct str word = run->words[at].text;
-        bool is_env = str_eq_z(before, "-e") || str_eq_z(before, "--env") ||
-                      str_eq_z(before, "-x") || str_starts(word, STR_LIT("--env=")) ||
-                      str_starts(word, STR_LIT("-eLD_"));
-        if (is_env) {
-            lint_path_word(c, str_eq_z(before, "-x") ? "-x " : "-e ", &run->words[at]);
-        }
-    }
-    for (size_t idx = 0; idx < run->n_sets; idx++) {
-        if (str_starts(run->sets[idx].text, STR_LIT("LD_LIBRARY_PATH="))) {
-            lint_path_word(c, "", &run->sets[idx]);
-        }
-    }
-    if (shell_is(run, "unset") && shell_run_flag(run, "LD_LIBRARY_PATH")) {
-        lint_add(c->lint, "library-path-overwritten", c->at, "unset LD_LIBRARY_PATH");
-    }
-}
+#define PATH_VALUE "LD_LIBRARY_PATH=(?![^ ]*LD_LIBRARY_PATH)([^ ]*) "
+static const struct lint_row PATHS[] = {
+    {"library-path-overwritten", NULL, " (?:-e|--env)[ =]?" PATH_VALUE, "-e LD_LIBRARY_PATH=$1"},
+    {"library-path-overwritten", NULL, " -x " PATH_VALUE, "-x LD_LIBRARY_PATH=$1"},
+    {"library-path-overwritten", NULL, "^(?:[^ =]+=[^ ]* )*" PATH_VALUE, "LD_LIBRARY_PATH=$1"},
+    {"library-path-overwritten", "unset", " LD_LIBRARY_PATH ", "unset LD_LIBRARY_PATH"},
+};
 
 /* ---- names of other models ---- */
 
-/* Words of well-known model families; a name that holds one is about that model. */
-static const char FAMILIES[] =
-    "transformer bert resnet mobilenet yolo hrnet deeplab gpt wavenet tacotron ernie vgg gnmt dlrm "
-    "efficientnet densenet mask_rcnn maskrcnn inception";
-
+/* A word of a well-known model family in it: it is about that model. */
 static void lint_name(const struct lint_command *c, const char *what, struct str name)
 {
-    struct str rest = str_of(name.ptr ? FAMILIES : "");
-    for (struct str word; str_next(&rest, ' ', &word);) {
-        const char *family = str_z(c->lint->arena, word);
-        const struct report_case *own = NULL;
-        while ((own = stack_next_case(c->lint, c->stack, own)) && !holds_text(own->model, family)) {
+    static const char FAMILIES[] =
+        "(?i)(transformer|bert|resnet|mobilenet|yolo|hrnet|deeplab|gpt|wavenet|tacotron|ernie|vgg|"
+        "gnmt|dlrm|efficientnet|densenet|mask_?rcnn|inception)";
+    struct str family = lint_part(c->lint, FAMILIES, name);
+    for (const struct report_case *own = NULL; (own = stack_next_case(c->lint, c->stack, own));) {
+        struct str of = lint_part(c->lint, FAMILIES, own->model);
+        if (of.len && of.len == family.len && strncasecmp(of.ptr, family.ptr, of.len) == 0) {
+            return;
         }
-        if (!own && holds_text(name, family)) {
-            lint_add(c->lint, "copied-from-other-model", c->at,
-                     "%s \"%.*s\" is of another model than %.*s", what, STR_ARG(name),
-                     STR_ARG(c->lint->report->cases[0].model));
-        }
+    }
+    if (family.ptr) {
+        lint_add(c->lint, "copied-from-other-model", c->at,
+                 "%s \"%.*s\" is of another model than %.*s", what, STR_ARG(name),
+                 STR_ARG(c->lint->report->cases[0].model));
     }
 }
 
-/* HOST:INSIDE[:ro]: the folder inside. */
-static struct str inside_of(struct str mount)
-{
-    struct str host;
-    struct str inside = STR_EMPTY;
-    (void)str_next(&mount, ':', &host);
-    (void)str_next(&mount, ':', &inside);
-    return inside;
-}
-
-static void lint_names(const struct lint_command *c, const struct shell_run *run)
+static void lint_names(const struct lint_command *c)
 {
     static const struct {
-        const char *option, *what;
-    } NAMES[] = {{"--name", "container name"}, {"--hostname", "host name"},
-                 {"-h", "host name"},          {"-w", "folder"},
-                 {"--workdir", "folder"},      {"-v", "folder"},
-                 {"--volume", "folder"}};
+        const char *pattern, *what;
+    } NAMES[] = {{" --name[ =]" WORD " ", "container name"},
+                 {" (?:--hostname|-h)[ =]" WORD " ", "host name"},
+                 {" (?:--workdir|-w)[ =]" WORD " ", "folder"},
+                 {" (?:--volume|-v)[ =][^ :]*:([^ :]+)", "folder"}};
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        struct shell_word value;
-        for (size_t at = 1; shell_run_option(run, NAMES[idx].option, &at, &value);) {
-            bool is_mount = NAMES[idx].option[1] == 'v' || NAMES[idx].option[2] == 'v';
-            lint_name(c, NAMES[idx].what, is_mount ? inside_of(value.text) : value.text);
+        struct str value, rest = c->line;
+        while ((value = lint_part(c->lint, NAMES[idx].pattern, rest)).ptr) {
+            lint_name(c, NAMES[idx].what, value);
+            rest = str_sub(rest, (size_t)(value.ptr - rest.ptr) + value.len, SIZE_MAX);
         }
     }
 }
@@ -176,43 +108,29 @@ static void lint_names(const struct lint_command *c, const struct shell_run *run
 void lint_containers(const struct lint_command *c)
 {
     const struct shell_run *run = c->run;
-    struct shell_word value;
     if (shell_engine_does(run, "run") || shell_engine_does(run, "create")) {
         lint_image(c, run);
-        lint_names(c, run);
+        lint_names(c);
     }
-    for (size_t at = 1;
-         shell_engine_does(run, "build") && (shell_run_option(run, "-t", &at, &value) ||
-                                             shell_run_option(run, "--tag", &at, &value));) {
-        lint_name(c, "image name", value.text);
+    if (shell_engine_does(run, "build")) {
+        lint_name(c, "image name", lint_part(c->lint, " (?:-t|--tag)[ =]" WORD " ", c->line));
     }
-    if (run->n > 1 && (shell_is(run, "cd") || shell_is(run, "pushd"))) {
+    if (run->n > 1 && shell_is(run, "cd pushd")) {
         lint_name(c, "folder", run->words[run->n - 1].text);
     }
-    lint_library_path(c, run);
+    lint_by_rows(c, PATHS, ARRAY_LEN(PATHS));
 }
 
 bool lint_container_of(struct lint *lint, const struct stack *s, struct lint_container *ret)
 {
-    struct lint_command c = lint_walk(lint, s);
-    while (lint_next_run(&c)) {
-        const struct shell_run *run = c.run;
-        struct lint_container of = {.at = c.at};
-        struct shell_word value = {.text = STR_EMPTY};
-        size_t from = 1;
-        if (!shell_engine_does(run, "run") || !image_of(run).ptr) {
-            continue;
+    for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
+        if (shell_engine_does(c.run, "run") && image_of(c.run).ptr) {
+            *ret = (struct lint_container){
+                .at = c.at,
+                .shm = lint_part(lint, " --shm-size[ =]" WORD " ", c.line),
+                .is_host_ipc = lint_has(lint, " --ipc[ =](?!private )|/dev/shm", c.line)};
+            return true;
         }
-        of.shm = shell_run_option(run, "--shm-size", &from, &value) ? value.text : STR_EMPTY;
-        from = 1;
-        of.is_host_ipc =
-            shell_run_option(run, "--ipc", &from, &value) && !str_eq_z(value.text, "private");
-        for (size_t word = 1; word < run->n; word++) {
-            of.is_host_ipc =
-                of.is_host_ipc || str_find(run->words[word].text, STR_LIT("/dev/shm")) >= 0;
-        }
-        *ret = of;
-        return true;
     }
     return false;
 }

@@ -10,13 +10,9 @@
 static bool is_by_digest(struct lint *lint, const struct stack *s)
 {
     for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
-        for (size_t at = 1; at < c.run->n; at++) {
-            struct str word = c.run->words[at].text;
-            int64_t digest = str_find(word, STR_LIT("@sha256:"));
-            struct str name = digest > 0 ? str_sub(word, 0, (size_t)digest) : STR_EMPTY;
-            if (name.ptr && str_starts(s->image_tag, name)) {
-                return true;
-            }
+        struct str name = lint_part(lint, "([^ ]+)@sha256:", c.line);
+        if (name.ptr && str_starts(s->image_tag, name)) {
+            return true;
         }
     }
     return false;
@@ -91,19 +87,17 @@ static void lint_sources(struct lint *lint, const struct stack *s)
 
 static void lint_version(struct lint *lint, const struct stack *s)
 {
-    static const char MOVING[] =
-        "develop development dev master main nightly latest head trunk tip "
-        "newest unreleased";
     struct str version = STR_EMPTY;
     struct str commit = STR_EMPTY;
     if (!stack_condition(s, "framework_version", &version) || !version.ptr ||
         (stack_condition(s, "framework_commit", &commit) && commit.ptr)) {
         return;
     }
-    /* Paddle built from its branch calls itself 0.0.0. */
-    bool is_moving = str_starts(version, STR_LIT("0.0.0")) || holds_word(version, MOVING);
-    /* "develop+613c46bc" and "2.0.dev20201203+g1a2b3c4" have a commit. */
-    if (is_moving && !lint_has(lint, "[0-9a-f]{7}", version)) {
+    /* Paddle built from its branch calls itself 0.0.0; "develop+613c46bc" and "2.0.dev20201203+g1a2b3c4" have a commit. */
+    if (lint_has(lint,
+                 "(?i)^(?!.*(?-i:[0-9a-f]{7}))(?:0\\.0\\.0|.*(?<![a-z])(?:develop|development|dev|"
+                 "master|main|nightly|latest|head|trunk|tip|newest|unreleased)(?![a-z]))",
+                 version)) {
         lint_add(lint, "framework-version-moving", in_stack(s, ".conditions.framework_version"),
                  "the framework's version is stated as \"%s\", without a commit", version.ptr);
     }
@@ -160,7 +154,7 @@ static void lint_data(struct lint *lint, const struct stack *s)
         return;
     }
     for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
-        if (is_checksum(c.run)) {
+        if (is_checksum(&c)) {
             return;
         }
     }

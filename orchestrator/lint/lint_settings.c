@@ -3,10 +3,8 @@
 #include "base/base.h"
 
 #include "lint/lint_parts.h"
-#include "log/numbers.h"
 
-#define AMP_LEVELS  "O0 O1 O2 O3 o0 o1 o2 o3"
-#define WIDTH_BYTES 32
+#define AMP_LEVELS "O0 O1 O2 O3 o0 o1 o2 o3"
 
 /* ---- batch ---- */
 
@@ -89,15 +87,9 @@ static void lint_condition(const struct lint_command *c, const struct option_fou
 }
 
 /* A program whose parts are switched on by --use_..., and which is not told to use the loader that is stated. */
-static void lint_loader(const struct lint_command *c, const struct shell_run *run)
+static void lint_loader(const struct lint_command *c)
 {
-    bool has_switches = false;
-    for (size_t idx = 1; idx < run->n_own; idx++) {
-        if (holds_text(run->words[idx].text, "dali")) {
-            return;
-        }
-        has_switches = has_switches || str_starts(run->words[idx].text, STR_LIT("--use_"));
-    }
+    bool has_switches = lint_has(c->lint, "^(?!.*(?i:dali)).* --use_", c->line);
     for (const struct report_case *of = NULL; has_switches && (of = command_next_case(c, of));) {
         struct str stated = STR_EMPTY;
         if (stated_of(c, of, "data_loader", &stated) && str_eq_z(stated, "dali")) {
@@ -111,27 +103,24 @@ static void lint_loader(const struct lint_command *c, const struct shell_run *ru
 
 enum width { WIDTH_NONE, WIDTH_FULL, WIDTH_HALF };
 
-static enum width width_of_name(struct str name)
+static enum width width_of_name(struct lint *lint, struct str name)
 {
-    static const char FULL[] = "fp32 float32 32 float o0 no false 32-true single";
-    static const char HALF[] = "fp16 float16 16 16-mixed bf16 bfloat16 half amp o1 o2 o3 mixed "
-                               "bf16-mixed 16-true mixed_float16";
-    char buf[WIDTH_BYTES];
-    struct str small = numbers_snake(name, buf, sizeof(buf));
-    return is_word_of(small, FULL) ? WIDTH_FULL : is_word_of(small, HALF) ? WIDTH_HALF : WIDTH_NONE;
+    static const char FULL[] = "(?i)^(?:(?:fp|float)?32(?:-true)?|float|o?0|no|false|single)\\z";
+    static const char HALF[] = "(?i)^(?:(?:(?:b|mixed_)?(?:fp|float)|bf)?16(?:-mixed|-true)?|half|"
+                               "amp|o[123]|mixed)\\z";
+    return lint_has(lint, FULL, name)   ? WIDTH_FULL
+           : lint_has(lint, HALF, name) ? WIDTH_HALF
+                                        : WIDTH_NONE;
 }
 
-static enum width width_of_option(const struct option_found *o)
+static enum width width_of_option(struct lint *lint, const struct option_found *o)
 {
     if (o->means == MEANS_PRECISION) {
-        return width_of_name(o->value);
+        return width_of_name(lint, o->value);
     }
-    if (o->means != MEANS_HALF || (o->value.ptr && is_unknown(o->value))) {
-        return WIDTH_NONE;
-    }
-    return o->value.ptr && (holds_word(o->value, "false no") || str_eq_z(o->value, "0"))
-               ? WIDTH_FULL
-               : WIDTH_HALF;
+    return o->means != MEANS_HALF || is_unknown(o->value) ? WIDTH_NONE
+           : width_of_name(lint, o->value) == WIDTH_FULL  ? WIDTH_FULL
+                                                          : WIDTH_HALF;
 }
 
 /* Several options of a run decide together: --fp16 False --bf16 True is half. */
@@ -139,7 +128,7 @@ static void lint_precision(const struct lint_command *c, enum width width, struc
 {
     struct str precision = STR_EMPTY;
     for (const struct report_case *of = NULL; (of = command_next_case(c, of));) {
-        enum width of_case = width_of_name(of->precision);
+        enum width of_case = width_of_name(c->lint, of->precision);
         if (of_case == width || of_case == WIDTH_NONE) {
             return;
         }
@@ -169,27 +158,17 @@ static void lint_config(const struct lint_command *c, struct str word)
     }
 }
 
-static void lint_configs(const struct lint_command *c, const struct shell_run *run)
-{
-    static const char CONFIGS[] = ".py .yaml .yml .json .toml .cfg .ini .prototxt .sh";
-    for (size_t idx = 0; idx < run->n_own; idx++) {
-        struct str word = run->words[idx].text;
-        if (ends_with_any(word, CONFIGS)) {
-            lint_config(c, word);
-        }
-    }
-}
-
 /* ---- the whole ---- */
 
 void lint_settings(const struct lint_command *c)
 {
+    static const char CONFIGS[] = ".py .yaml .yml .json .toml .cfg .ini .prototxt .sh";
     const struct shell_run *run = c->run;
     enum width width = WIDTH_NONE;
     struct str width_spelled = STR_EMPTY;
     struct option_found o;
     for (size_t at = 0; option_next(c->lint->arena, run, &at, &o);) {
-        enum width asked = width_of_option(&o);
+        enum width asked = width_of_option(c->lint, &o);
         if (asked > width) {
             width = asked;
             width_spelled = o.spelled;
@@ -204,8 +183,12 @@ void lint_settings(const struct lint_command *c)
     if (width != WIDTH_NONE) {
         lint_precision(c, width, width_spelled);
     }
-    lint_loader(c, run);
-    lint_configs(c, run);
+    lint_loader(c);
+    for (size_t idx = 0; idx < run->n_own; idx++) {
+        if (ends_with_any(run->words[idx].text, CONFIGS)) {
+            lint_config(c, run->words[idx].text);
+        }
+    }
 }
 
 /* What a recipe runs, which may be the stack's own commands, is held against what its result would state. */
@@ -231,10 +214,11 @@ static void lint_recipe(struct lint *lint, const struct stack *s, const struct r
         }
         shell_script_read(lint->arena, command->works, &script);
         for (size_t at = 0; at < script.n; at++) {
-            for (size_t option = 0; option_next(lint->arena, &script.runs[at], &option, &o);) {
+            lint_at_run(&c, at);
+            for (size_t option = 0; option_next(lint->arena, c.run, &option, &o);) {
                 lint_condition(&c, &o);
             }
-            lint_loader(&c, &script.runs[at]);
+            lint_loader(&c);
         }
     }
 }

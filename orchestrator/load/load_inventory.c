@@ -70,7 +70,7 @@ static int load_slurm(struct arena *arena, struct inventory *ret_inventory, stru
                        "nodes \"slurm\": SLURM_JOB_NODELIST is not set: this is no allocation of "
                        "Slurm (salloc or sbatch make one)");
     }
-    if (hostlist_expand(arena, str_of(list), HOSTLIST_SLURM, &hosts, err) < 0) {
+    if (hostlist_expand(arena, str_of(list), &hosts, err) < 0) {
         return err_wrap(err, "SLURM_JOB_NODELIST");
     }
     if (gpus && gpus[0] && str_to_i64(str_of(gpus), 0, INVENTORY_GPUS_MAX, &n_gpus, err) < 0) {

@@ -3,6 +3,7 @@
 
 #include "load/log_forms.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -13,6 +14,7 @@
 #include "load/log_reader.h"
 
 #define TEXT_MAX     (64u << 20)
+#define SHORT_MAX    (4u << 20) /* of a log whose lines are made anew */
 #define EVENTS_MAX   (1u << 30)
 #define PATH_BYTES   512
 #define PREFIX_MAX   128
@@ -52,49 +54,44 @@ static const char *put_text(struct log_forms *forms, const struct strbuf *text, 
 
 /* ---- standard input, compressed files, events ---- */
 
-static int copy_input(int fd, struct err *err)
+/* What can be read once, spooled. */
+static int copy(struct log_forms *forms, const char **path, struct err *err)
 {
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
+    CLEANUP(fd) int opened = -1;
+    bool is_input = strcmp(*path, "-") == 0;
+    const char *name = is_input ? "standard input" : *path;
     size_t len;
+    int fd;
+    if ((!is_input && log_open(*path, &opened, err) < 0) || temp_spool(&fd, err) < 0) {
+        return -1;
+    }
+    *path = add(forms, fd);
     do {
-        if (log_read_window(STDIN_FILENO, "standard input", window, &len, err) < 0 ||
-            fs_write_all(fd, window, len, "a copy of standard input", err) < 0) {
+        if (log_read_window(is_input ? STDIN_FILENO : opened, name, window, &len, err) < 0 ||
+            fs_write_all(fd, window, len, "a copy of it", err) < 0) {
             return -1;
         }
     } while (len > 0);
     return 0;
 }
 
-/* Whether its first bytes are those of TensorBoard's events. */
-static bool has_events(const char *path)
-{
-    CLEANUP(fd) int fd = -1;
-    CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
-    size_t len = 0;
-    return log_open(path, &fd, ERR_IGNORED) == 0 &&
-           log_read_window(fd, path, window, &len, ERR_IGNORED) == 0 &&
-           tf_events_is((struct str){window, len});
-}
-
 int log_forms_lines(struct log_forms *forms, const char **path, struct err *err)
 {
     CLEANUP(arena) struct arena own = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
+    struct stat st;
     struct str file;
     int fd;
-    if (strcmp(*path, "-") == 0) {
-        if (temp_spool(&fd, err) < 0) {
-            return -1;
-        }
-        *path = add(forms, fd);
-        if (copy_input(fd, err) < 0) {
-            return -1;
-        }
+    bool is_once = strcmp(*path, "-") == 0 ||
+                   (stat(*path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+    if (is_once && copy(forms, path, err) < 0) {
+        return -1;
     }
     if (log_is_compressed(*path) && log_open(*path, &fd, ERR_IGNORED) == 0) {
         *path = add(forms, fd);
     }
-    if (!has_events(*path)) {
+    if (!tf_events_is(log_first(&own, *path))) {
         return 0;
     }
     const char *lines =
@@ -176,16 +173,14 @@ const char *log_forms_flatten(struct log_forms *forms, const char *path)
 
 /* ---- a CSV whose quoted fields hold line breaks ---- */
 
-const char *log_forms_join_rows(struct log_forms *forms, const struct log_head *head)
+const char *log_forms_join_rows(struct log_forms *forms, const char *path)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
+    struct str all = log_text(forms->arena, path, SHORT_MAX);
     bool is_quoted = false;
     bool has_joined = false;
-    if (!head->is_whole || !memchr(head->ptr, '"', head->len)) {
-        return NULL;
-    }
-    for (size_t idx = 0; idx < head->len; idx++) {
-        char c = head->ptr[idx];
+    for (size_t idx = 0; idx < all.len; idx++) {
+        char c = all.ptr[idx];
         bool is_break = c == '\n' || c == '\r';
         is_quoted = is_quoted != (c == '"');
         has_joined = has_joined || (is_quoted && is_break);
@@ -241,11 +236,11 @@ static struct str find_prefix(struct str text)
     return n >= PREFIX_LEAST && prefix.len >= PREFIX_MIN ? prefix : STR_EMPTY;
 }
 
-const char *log_forms_strip(struct log_forms *forms, const struct log_head *head)
+const char *log_forms_strip(struct log_forms *forms, const char *path)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
-    struct str rest = {head->ptr, head->len};
-    struct str prefix = head->is_whole ? find_prefix(rest) : STR_EMPTY;
+    struct str rest = log_text(forms->arena, path, SHORT_MAX);
+    struct str prefix = find_prefix(rest);
     struct str line;
     if (prefix.len == 0) {
         return NULL;

@@ -78,3 +78,20 @@ int log_read_window(int fd, const char *path, char *window, size_t *ret_len, str
     *ret_len = (size_t)len;
     return 0;
 }
+
+struct str log_first(struct arena *arena, const char *path)
+{
+    CLEANUP(fd) int fd = -1;
+    char *window = arena_array(arena, char, LOG_WINDOW_BYTES);
+    size_t len = 0;
+    return log_open(path, &fd, ERR_IGNORED) == 0 &&
+                   log_read_window(fd, path, window, &len, ERR_IGNORED) == 0
+               ? (struct str){window, len}
+               : STR_EMPTY;
+}
+
+struct str log_text(struct arena *arena, const char *path, size_t max)
+{
+    struct str text;
+    return fs_read(arena, path, max, &text, ERR_IGNORED) == 0 ? text : STR_EMPTY;
+}

@@ -8,8 +8,6 @@
 #include "load/log_reader.h"
 #include "log/survey.h"
 
-#include <sys/stat.h>
-
 CLEANUP_POINTER(parser, struct parser, parser_free);
 
 /* Window by window: what one holds is digested, and parsed while it is still in the cache. */
@@ -40,15 +38,12 @@ int measure_file(struct arena *arena, const struct reading *how,
     CLEANUP(fd) int fd = -1;
     CLEANUP(parser) struct parser *parser = NULL;
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    const struct log_head *head = how->head && how->head->is_whole ? how->head : NULL;
     struct measurement m;
-    ASSERT(!head || !ret_sha256);
     if (ret_sha256) {
         digest_start(&digest, DIGEST_SHA256);
     }
     if ((ret_sha256 && log_must_be_regular(how->path, err) < 0) ||
-        (!head && log_open(how->path, &fd, err) < 0) ||
-        parser_new(how->format, arena, &parser, err) < 0) {
+        log_open(how->path, &fd, err) < 0 || parser_new(how->format, arena, &parser, err) < 0) {
         return -1;
     }
     if (how->keeps_lines) {
@@ -57,11 +52,10 @@ int measure_file(struct arena *arena, const struct reading *how,
     if (how->is_of_rates) {
         parser_skip_scores(parser, how->named);
     }
-    if (!head && parse_all(fd, how->path, parser, ret_sha256 ? &digest : NULL, err) < 0) {
+    if (parse_all(fd, how->path, parser, ret_sha256 ? &digest : NULL, err) < 0) {
         return -1;
     }
-    if ((head && parser_feed(parser, head->ptr, head->len, err) < 0) ||
-        parser_finish(parser, &m, err) < 0) {
+    if (parser_finish(parser, &m, err) < 0) {
         return err_wrap(err, "%s", how->path);
     }
     if (ret_sha256) {
@@ -71,34 +65,14 @@ int measure_file(struct arena *arena, const struct reading *how,
     return 0;
 }
 
-/* Reads on until the head is full or the log ends. */
-static int fill_head(int fd, const char *path, size_t max, struct log_head *head, struct err *err)
-{
-    size_t len = 1;
-    head->len = 0;
-    while (len > 0 && head->len < max) {
-        if (head->max < head->len + LOG_WINDOW_BYTES) {
-            head->max = 2 * head->max + LOG_WINDOW_BYTES;
-            head->ptr = xrealloc(head->ptr, head->max);
-        }
-        if (log_read_window(fd, path, head->ptr + head->len, &len, err) < 0) {
-            return -1;
-        }
-        head->len += len;
-    }
-    head->is_whole = len == 0;
-    return 0;
-}
-
-/* What comes after the head. */
-static int guess_on(int fd, const char *path, size_t n_bytes, struct guesser *guesser,
-                    struct err *err)
+static int guess_all(int fd, const char *path, struct guesser *guesser, struct err *err)
 {
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
     const struct format *found[FORMATS_MAX];
+    size_t n_bytes = 0;
     for (size_t len = 1; len > 0; n_bytes += len) {
         if (n_bytes >= GUESS_BYTES_MIN && guesser_found(guesser, found) > 0) {
-            return 0;
+            break;
         }
         if (log_read_window(fd, path, window, &len, err) < 0) {
             return -1;
@@ -107,37 +81,15 @@ static int guess_on(int fd, const char *path, size_t n_bytes, struct guesser *gu
             return err_wrap(err, "%s", path);
         }
     }
-    return 0;
-}
-
-static int guess_all(int fd, const char *path, struct log_head *head, struct guesser *guesser,
-                     struct err *err)
-{
-    struct stat st;
-    bool is_regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (fill_head(fd, path, is_regular ? LOG_HEAD_BYTES : LOG_PIPE_BYTES, head, err) < 0) {
-        return -1;
-    }
-    if (!is_regular && !head->is_whole) {
-        return err_set(err, ERR_USAGE,
-                       "%s: it cannot be read twice and is longer than %u bytes: name its format",
-                       path, LOG_PIPE_BYTES);
-    }
-    if (guesser_feed(guesser, head->ptr, head->len, err) < 0) {
-        return err_wrap(err, "%s", path);
-    }
-    if (!head->is_whole && guess_on(fd, path, head->len, guesser, err) < 0) {
-        return -1;
-    }
     return guesser_finish(guesser, err) < 0 ? err_wrap(err, "%s", path) : 0;
 }
 
-int measure_guess(struct guesser *guesser, const char *path, struct log_head *head,
-                  struct guess *ret_guess, struct err *err)
+int measure_guess(struct guesser *guesser, const char *path, struct guess *ret_guess,
+                  struct err *err)
 {
     CLEANUP(fd) int fd = -1;
     guesser_restart(guesser);
-    if (log_open(path, &fd, err) < 0 || guess_all(fd, path, head, guesser, err) < 0) {
+    if (log_open(path, &fd, err) < 0 || guess_all(fd, path, guesser, err) < 0) {
         return -1;
     }
     ret_guess->n = guesser_found(guesser, ret_guess->formats);
@@ -166,14 +118,14 @@ static int guess_tables(const struct format_set *set, struct reading of, struct 
 }
 
 int measure_choose(struct guesser *guesser, const struct format_set *set, const char *path,
-                   struct log_head *head, struct guess *ret_guess, struct err *err)
+                   struct guess *ret_guess, struct err *err)
 {
     static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_SIDECAR,
                                              FORMAT_GENERIC};
-    const struct reading of = {.path = path, .is_of_rates = true, .head = head};
+    const struct reading of = {.path = path, .is_of_rates = true};
     struct guess all;
     struct guess guess = {.n = 0};
-    if (measure_guess(guesser, path, head, &all, err) < 0 || guess_tables(set, of, &all, err) < 0) {
+    if (measure_guess(guesser, path, &all, err) < 0 || guess_tables(set, of, &all, err) < 0) {
         return -1;
     }
     for (size_t role = 0; role < ARRAY_LEN(ORDER) && guess.n == 0; role++) {
@@ -192,35 +144,21 @@ int measure_choose(struct guesser *guesser, const struct format_set *set, const 
     return 0;
 }
 
-static int feed_all(int fd, const char *path, struct survey *survey, struct err *err)
+int measure_survey(struct survey *survey, const char *path, struct err *err)
 {
+    CLEANUP(fd) int fd = -1;
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
-    for (size_t n_bytes = 0; n_bytes < MEASURE_BYTES_MAX;) {
-        size_t len;
+    size_t len = 1;
+    if (log_open(path, &fd, err) < 0) {
+        return -1;
+    }
+    for (size_t n_bytes = 0; len > 0 && n_bytes < MEASURE_BYTES_MAX; n_bytes += len) {
         if (log_read_window(fd, path, window, &len, err) < 0) {
             return -1;
         }
-        if (len == 0) {
-            return 0;
-        }
-        n_bytes += len;
         if (survey_feed(survey, window, len, err) < 0) {
             return err_wrap(err, "%s", path);
         }
-    }
-    return 0;
-}
-
-int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
-                   struct err *err)
-{
-    CLEANUP(fd) int fd = -1;
-    if (head && head->is_whole) {
-        if (survey_feed(survey, head->ptr, head->len, err) < 0) {
-            return err_wrap(err, "%s", path);
-        }
-    } else if (log_open(path, &fd, err) < 0 || feed_all(fd, path, survey, err) < 0) {
-        return -1;
     }
     return survey_finish(survey, err) < 0 ? err_wrap(err, "%s", path) : 0;
 }

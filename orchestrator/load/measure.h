@@ -4,20 +4,6 @@
 
 #include "log/format.h"
 
-/* The beginning of a log, kept so that a short one is read once. Reused from log to log. */
-#define LOG_HEAD_BYTES (4u << 20)  /* of a regular file */
-#define LOG_PIPE_BYTES (64u << 20) /* of what cannot be read again: it must end within */
-struct log_head {
-    char *ptr; /* owned */
-    size_t len;
-    size_t max;
-    bool is_whole;
-};
-static inline void log_head_cleanup(struct log_head *head)
-{
-    free(head->ptr);
-}
-
 /* How a log is read. */
 struct reading {
     const struct format *format;
@@ -25,8 +11,7 @@ struct reading {
     bool
         is_of_rates; /* without the series of quantity score, but for `named` (ptr NULL: none): faster */
     struct str named;
-    bool keeps_lines;            /* of samples (log/format.h) */
-    const struct log_head *head; /* of the same file, from measure_guess; or NULL */
+    bool keeps_lines; /* of samples (log/format.h) */
 };
 /* The measurement lives in the arena. ret_sha256 (hex, in the arena) may be NULL; it is computed in the same pass. */
 MUST_CHECK int measure_file(struct arena *arena, const struct reading *how,
@@ -42,17 +27,15 @@ struct guess {
         *beside[FORMATS_MAX]; /* of measure_choose: protocols next to the one found */
     size_t n_beside;
 };
-MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct log_head *head,
-                             struct guess *ret_guess, struct err *err);
+MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct guess *ret_guess,
+                             struct err *err);
 
 /* The same, and of those that fit the program's own if there is one, generic ones only if no other fits; tables of any program have no
    characteristic lines, and are read. set: the guesser's. */
 MUST_CHECK int measure_choose(struct guesser *guesser, const struct format_set *set,
-                              const char *path, struct log_head *head, struct guess *ret_guess,
-                              struct err *err);
+                              const char *path, struct guess *ret_guess, struct err *err);
 
-/* The log's first MEASURE_BYTES_MAX bytes into a survey, which is finished; head as of struct reading. */
+/* The log's first MEASURE_BYTES_MAX bytes into a survey, which is finished. */
 #define MEASURE_BYTES_MAX (16u << 20)
 struct survey;
-MUST_CHECK int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
-                              struct err *err);
+MUST_CHECK int measure_survey(struct survey *survey, const char *path, struct err *err);

@@ -3,9 +3,8 @@
 
 #include "load/measured.h"
 
-#include <math.h>
-
 #include "base/strbuf.h"
+#include "load/log_reader.h"
 #include "log/engine.h"
 
 #define WHY_BYTES      512
@@ -14,7 +13,7 @@
 /* ---- the format ---- */
 
 /* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
-static const char *why_unread(const struct log_head *head)
+static const char *why_unread(struct str text)
 {
     static const struct {
         struct str begin;
@@ -36,12 +35,11 @@ static const char *why_unread(const struct log_head *head)
         {{"PAR1", 4}, "it is a Parquet table and no log: export it as CSV"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
-        struct str text = {head->ptr, head->len};
         if (str_starts(text, KINDS[idx].begin)) {
             return KINDS[idx].why;
         }
     }
-    return head->len ? "no known format reads anything in it" : "it is empty";
+    return text.len ? "no known format reads anything in it" : "it is empty";
 }
 
 /* f->format stays NULL where none or several are found: then f says so. */
@@ -54,7 +52,7 @@ static int choose_format(struct arena *arena, const struct measure_ask *ask, str
         f->format = ask->set->items[0];
         return 0;
     }
-    if (measure_choose(ask->guesser, ask->set, f->path, ask->head, &guess, err) < 0) {
+    if (measure_choose(ask->guesser, ask->set, f->path, &guess, err) < 0) {
         return -1;
     }
     f->beside = arena_array(arena, struct measured, guess.n_beside + 1);
@@ -67,8 +65,8 @@ static int choose_format(struct arena *arena, const struct measure_ask *ask, str
         return 0;
     }
     f->verdict = judgement_unread(guess.n);
-    strbuf_add_z(&why,
-                 guess.n ? "several formats fit; --format chooses one:" : why_unread(ask->head));
+    strbuf_add_z(&why, guess.n ? "several formats fit; --format chooses one:"
+                               : why_unread(log_first(arena, f->path)));
     for (size_t idx = 0; idx < guess.n; idx++) {
         strbuf_printf(&why, "%s %.*s", idx ? "," : "", STR_ARG(guess.formats[idx]->id));
     }
@@ -90,11 +88,11 @@ static int find_format(struct arena *arena, const struct measure_ask *ask, struc
         return -1;
     }
     if (f->format && str_eq_z(f->format->id, "csv") &&
-        (other = log_forms_join_rows(forms, ask->head))) {
+        (other = log_forms_join_rows(forms, f->path))) {
         f->path = other;
-        ask->head->is_whole = false; /* it holds another form */
     }
-    if (!f->format && !f->fits_several && (other = log_forms_strip(forms, ask->head))) {
+    if (!ask->makes_format && !f->format && !f->fits_several &&
+        (other = log_forms_strip(forms, path))) {
         f->path = other;
         if (choose_format(arena, ask, f, err) < 0) {
             return -1;
@@ -105,7 +103,6 @@ static int find_format(struct arena *arena, const struct measure_ask *ask, struc
     }
     other = log_forms_flatten(forms, path);
     f->path = other ? other : path;
-    ask->head->is_whole = false;
     return ask->propose ? ask->propose(ask, arena, f, err) : 0;
 }
 
@@ -120,8 +117,8 @@ static int64_t known(int64_t stated, int64_t given)
 static int read_series(struct arena *arena, const struct measure_ask *ask, struct measured *f,
                        struct err *err)
 {
-    const struct reading how = {f->format, f->path,  true, f->rule ? f->rule->series : STR_EMPTY,
-                                true,      ask->head};
+    const struct reading how = {f->format, f->path, true, f->rule ? f->rule->series : STR_EMPTY,
+                                true};
     if (measure_file(arena, &how, &f->m, NULL, err) < 0) {
         return -1;
     }
@@ -144,30 +141,26 @@ static int read_document(struct arena *arena, const struct measure_ask *ask,
         return 0;
     }
     f->path = other;
-    ask->head->is_whole = false;
     return read_series(arena, ask, f, err);
 }
 
 /* ---- what the log holds against its number ---- */
 
 /* One figure of the whole run, against what else the log says of that run. */
-static int check_arithmetic(struct arena *arena, const struct measure_ask *ask, struct measured *f,
-                            struct err *err)
+static int check_arithmetic(struct arena *arena, struct measured *f, struct err *err)
 {
     CLEANUP(survey) struct survey *own = NULL;
     const struct survey *survey = f->survey;
     const struct series *s = f->series;
-    struct str head = {ask->head->ptr, ask->head->len};
     bool is_one =
         s->n == 1 || s->quantity == QTY_SUMMARY || (survey && s->quantity == QTY_RUNNING_MEAN);
     if (!s->lines || s->n == 0 || !is_one ||
-        (!survey &&
-         !(ask->head->is_whole && head.len <= SURVEYED_BYTES && arithmetic_is_likely(head)))) {
+        (!survey && !arithmetic_is_likely(log_text(arena, f->path, SURVEYED_BYTES)))) {
         return 0;
     }
     if (!survey) {
         survey = own = survey_new(f->format->vocabulary);
-        if (measure_survey(own, f->path, ask->head, err) < 0) {
+        if (measure_survey(own, f->path, err) < 0) {
             return -1;
         }
     }
@@ -178,42 +171,16 @@ static int check_arithmetic(struct arena *arena, const struct measure_ask *ask, 
     return 0;
 }
 
-/* An epoch of fewer steps than the dataset's samples fill went through a part of it, whatever its speed. */
-static int check_dataset(struct arena *arena, const struct measure_ask *ask, struct measured *f,
-                         struct err *err)
+static int check_doubts(struct arena *arena, struct measured *f, struct err *err)
 {
-    double batch = (double)f->of.gpus * (double)f->of.batch_per_gpu;
-    double found = (double)f->m.epoch_steps * batch;
-    if (!ask->dataset) {
-        return 0;
-    }
-    if (ask->n_samples <= 0 || !(found > 0)) {
-        return err_set(err, ERR_USAGE, "%s: --dataset %s is not used: %s", f->file, ask->dataset,
-                       ask->n_samples <= 0     ? "how many samples it has is not known"
-                       : f->m.epoch_steps <= 0 ? "the log does not say how many steps an epoch has"
-                                               : "it takes --gpus and --batch, too");
-    }
-    if (fabs(found - (double)ask->n_samples) >=
-        batch) { /* a last batch may be a part, or left out */
-        const char *said = arena_printf(
-            arena, "an epoch of %" PRId64 " steps of %.0f samples is of %.0f, and %s has %" PRId64,
-            f->m.epoch_steps, batch, found, ask->dataset, ask->n_samples);
-        engine_contradict(&f->m, 0, str_of(said));
-    }
-    return 0;
-}
-
-static int check_doubts(struct arena *arena, const struct measure_ask *ask, struct measured *f,
-                        struct err *err)
-{
-    if (check_arithmetic(arena, ask, f, err) < 0) {
+    if (check_arithmetic(arena, f, err) < 0) {
         return -1;
     }
     struct str doubt = identity_counts_doubt(arena, f->format, &f->m, f->rule);
     if (doubt.len) {
         engine_contradict(&f->m, 0, doubt);
     }
-    return check_dataset(arena, ask, f, err);
+    return 0;
 }
 
 /* ---- the number ---- */
@@ -287,7 +254,6 @@ int measured_log(struct arena *arena, const struct measure_ask *ask, struct log_
                  struct measured *f, struct err *err)
 {
     f->path = f->file;
-    ask->head->is_whole = false;
     if (log_forms_lines(forms, &f->path, err) < 0 || find_format(arena, ask, forms, f, err) < 0) {
         return -1;
     }
@@ -296,7 +262,7 @@ int measured_log(struct arena *arena, const struct measure_ask *ask, struct log_
     }
     f->why = STR_EMPTY;
     if (find_rule(arena, ask, f, err) < 0 || read_series(arena, ask, f, err) < 0 ||
-        read_document(arena, ask, forms, f, err) < 0 || check_doubts(arena, ask, f, err) < 0) {
+        read_document(arena, ask, forms, f, err) < 0 || check_doubts(arena, f, err) < 0) {
         return -1;
     }
     judge(arena, ask, f);

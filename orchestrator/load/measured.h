@@ -35,11 +35,8 @@ struct measured {
 struct measure_ask {
     const struct format_set *set;
     struct guesser *guesser;    /* of these; NULL: the set is the one format that was named */
-    struct log_head *head;      /* used again for each log */
     const char *rule;           /* NULL: the format's own, or the engine */
     int64_t gpus, nodes, batch; /* of the job, if the log does not state them; 0: not known */
-    const char *dataset;        /* that an epoch goes through; NULL: not named */
-    int64_t n_samples;          /* of it; -1: not known */
     /* What is proposed for a log that no format reads (f->format stays NULL where nothing is); NULL: nothing. */
     int (*propose)(const struct measure_ask *ask, struct arena *arena, struct measured *f,
                    struct err *err);
@@ -47,6 +44,6 @@ struct measure_ask {
     bool makes_format; /* no format is looked for: one is proposed, and a known one may object */
 };
 
-/* f has its file; what is found lives in the arena, and in forms. ERR_USAGE where the rule or the dataset cannot be used. */
+/* f has its file; what is found lives in the arena, and in forms. ERR_USAGE where the rule cannot be used. */
 MUST_CHECK int measured_log(struct arena *arena, const struct measure_ask *ask,
                             struct log_forms *forms, struct measured *f, struct err *err);

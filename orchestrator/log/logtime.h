@@ -23,11 +23,3 @@ struct str lognumber_ungroup(struct str text, char *buf, size_t size);
 
 /* Only digits, at most max. */
 bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value);
-
-/* Whether a letter stands in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf"; *ret_is_word: the word "nan" or "inf" by
-   itself, of a loss that is no evaluation's. */
-bool lognumber_lacks_loss(struct str line, bool *ret_is_word);
-
-/* "Killed" as a word of its own; "[ FAIL ]", "FAILED", "failed to meet", and not "0 FAILED" or "FAILED: 0". */
-bool logline_says_killed(struct str line);
-bool logline_says_failed(struct str line);

@@ -121,6 +121,7 @@ void parser_free(struct parser *parser)
     free(parser->late);
     VEC_RELEASE(&parser->facts);
     VEC_RELEASE(&parser->tags);
+    patterns_release(&parser->patterns);
     free(parser->series);
     free(parser->fact_of);
     records_free(parser->records);
@@ -143,34 +144,14 @@ static char *scratch_of(struct parser *p, int idx, size_t len)
 
 /* Position after the ESC sequence that begins at `at`: CSI to its final byte, OSC and the like to BEL or ESC \, else two
    bytes. It ends no later than the line. Source: ECMA-48, 5.4 and 5.6. */
-static size_t skip_escape(struct str text, size_t at)
+static size_t skip_escape(struct parser *p, struct str text, size_t at)
 {
-    size_t end = at + 1;
-    if (end == text.len || text.ptr[end] == '\n' || text.ptr[end] == '\r') {
-        return end;
-    }
-    char kind = text.ptr[end];
-    end++;
-    if (kind == '[') {
-        while (end < text.len && (unsigned char)text.ptr[end] >= 0x20 &&
-               (unsigned char)text.ptr[end] < 0x40) {
-            end++;
-        }
-        return end < text.len && (unsigned char)text.ptr[end] >= 0x40 ? end + 1 : end;
-    }
-    if (kind == ']' || kind == 'P' || kind == '_' || kind == '^' || kind == 'X') {
-        while (end < text.len && text.ptr[end] != '\n' && text.ptr[end] != '\r') {
-            char c = text.ptr[end++];
-            if (c == '\a' || (c == '\\' && text.ptr[end - 2] == '\033')) {
-                break;
-            }
-        }
-        return end;
-    }
-    if (kind == '(' || kind == ')' || kind == '#') { /* one more byte follows */
-        return end < text.len && text.ptr[end] != '\n' && text.ptr[end] != '\r' ? end + 1 : end;
-    }
-    return end;
+    static const char ESCAPE[] =
+        "^\\x1b(?:\\[[\\x20-\\x3f]*+[^\\x00-\\x3f]?|[\\]P_^X](?:(?!\\x1b\\\\)[^\\n\\r\\a])*+"
+        "(?:\\a|\\x1b\\\\)?|[()#][^\\n\\r]?|[^\\n\\r])?";
+    struct str found = {NULL, 1};
+    (void)patterns_find(&p->patterns, ESCAPE, str_sub(text, at, SIZE_MAX), &found, 1);
+    return at + found.len;
 }
 
 /* What is before the next c goes to *out, which may be the text itself; *out and *at move behind it. */
@@ -193,10 +174,10 @@ static size_t drop_nuls(struct str text, char *out)
     return (size_t)(end - out);
 }
 
-static size_t drop_escapes(struct str text, char *out)
+static size_t drop_escapes(struct parser *p, struct str text, char *out)
 {
     char *end = out;
-    for (size_t at = 0; at < text.len; at = at < text.len ? skip_escape(text, at) : at) {
+    for (size_t at = 0; at < text.len; at = at < text.len ? skip_escape(p, text, at) : at) {
         keep_before(text, '\033', &at, &end);
     }
     return (size_t)(end - out);
@@ -211,7 +192,7 @@ static struct str drop_controls(struct parser *p, struct str text)
     }
     if (memchr(text.ptr, '\033', text.len)) {
         char *out = text.ptr == p->scratch[0] ? p->scratch[0] : scratch_of(p, 0, text.len);
-        text = (struct str){out, drop_escapes(text, out)};
+        text = (struct str){out, drop_escapes(p, text, out)};
     }
     return text;
 }

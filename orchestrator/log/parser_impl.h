@@ -112,6 +112,7 @@ struct parser {
     char *scratch[2]; /* owned: cleaned text */
     size_t scratch_max[2];
     VEC(struct tag) tags;
+    struct patterns patterns;   /* owned */
     struct match_budget budget; /* grows with the bytes */
     uint64_t n_bytes;
     uint64_t line_at; /* byte offset at which the carried line began */
@@ -140,4 +141,7 @@ bool parser_is_done(const struct parser *parser); /* it has made all steps that 
 size_t parser_primary(const struct parser *parser);
 /* A series of what has been read so far. */
 struct series parser_series(const struct parser *parser, size_t idx);
+/* Whether a letter stands in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf"; *ret_is_word: the word "nan" or "inf" by
+   itself, of a loss that is no evaluation's. */
+bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_word);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);

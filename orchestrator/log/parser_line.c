@@ -625,11 +625,29 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
+bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_word)
+{
+    static const char LACKS[] =
+        "[lL]oss((?<=val[_/.].oss)|(?<=test[_/.].oss)|(?<=dev[_/.].oss)|(?<=valid[_/.].oss)|"
+        "(?<=validation[_/.].oss))?[ :\"'=+-]*+(?=[nNiI])((?i:nan|inf(?:inity)?)(?![A-Za-z0-9_]))?";
+    struct str g[3];
+    bool lacks = false;
+    struct str rest = line;
+    for (int64_t at; !lacks && (at = str_find(rest, STR_LIT("oss"))) >= 0;) {
+        rest = str_sub(rest, (size_t)at + 3, SIZE_MAX);
+        size_t end = str_span(rest, 0, " :\"'=+-"); /* nearly always a digit */
+        lacks = end < rest.len && strchr("nNiI", rest.ptr[end]);
+    }
+    lacks = lacks && patterns_find(patterns, LACKS, line, g, 3);
+    *ret_is_word = lacks && g[2].ptr && !g[1].ptr;
+    return lacks;
+}
+
 /* Whether the loss on a line is a number, even if scores are left out, and if the format names none. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_word;
-    bool is_named = lognumber_lacks_loss(line->text, &is_word);
+    bool is_named = parser_lacks_loss(&p->patterns, line->text, &is_word);
     if (is_word && !p->format->has_loss && !numbers_is_of_eval(line->text)) {
         cause_add(&p->now.causes, CAUSE_NAN_LOSS, line->number);
     }
@@ -671,10 +689,12 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
     return 0;
 }
 
-static bool breaks_off(const struct format *f, const struct line *line)
+/* "Killed" is a word of its own, as a shell prints it. */
+static bool breaks_off(struct parser *p, const struct line *line)
 {
-    return (line->mask & f->crash_mask) != 0 ||
-           ((line->mask & f->killed_mask) != 0 && logline_says_killed(line->text));
+    return (line->mask & p->format->crash_mask) != 0 ||
+           ((line->mask & p->format->killed_mask) != 0 &&
+            patterns_find(&p->patterns, "(?:^| )Killed(?: |\\z)", line->text, NULL, 0));
 }
 
 /* A line that no series reads: it may still look like one, state the progress of the run, or be a crash message. */
@@ -696,7 +716,7 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
     if (look_at_like(p, line, &is_hit, err) < 0 || is_hit) {
         return is_hit ? 0 : -1;
     }
-    if (breaks_off(f, line) && p->now.has_samples && !p->now.has_end && !parser_is_done(p)) {
+    if (breaks_off(p, line) && p->now.has_samples && !p->now.has_end && !parser_is_done(p)) {
         cause_add(&p->now.causes, CAUSE_CRASH, line->number);
     }
     return 0;
@@ -743,11 +763,14 @@ static int look_at_begin(struct parser *p, const struct line *line, struct err *
 static int look_at_fatal(struct parser *p, const struct line *line, bool *ret_is_hit,
                          struct err *err)
 {
+    /* "[ FAIL ]", "[  FAILED  ]": not "0 FAILED" nor "FAILED: 0". */
+    static const char FAILS[] =
+        "FAIL ]|failed to meet|(?<![_0])(?<!0 )(?<!0  )FAILED(?![_\\d])(?![ :=]*0)";
     if (probe_line(p, &p->format->fatal, line, ret_is_hit, err) < 0) {
         return -1;
     }
-    *ret_is_hit = *ret_is_hit ||
-                  ((line->mask & p->format->failed_mask) != 0 && logline_says_failed(line->text));
+    *ret_is_hit = *ret_is_hit || ((line->mask & p->format->failed_mask) != 0 &&
+                                  patterns_find(&p->patterns, FAILS, line->text, NULL, 0));
     return 0;
 }
 
@@ -843,7 +866,6 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     const struct series *primary = &m.series[first];
     m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;
     m.total_steps = p->now.total_steps;
-    m.epoch_steps = p->now.epoch_steps;
     m.warmup_steps = stated_warmup(p);
     m.n_bytes = p->n_bytes;
     m.n_lines = (uint64_t)p->n_lines;

@@ -135,7 +135,6 @@ struct measurement {
     int64_t warmup_steps; /* stated by the log; -1: not stated */
     int64_t last_step;    /* of the primary series' last run; -1: none */
     int64_t total_steps;  /* stated by the log; -1: not stated */
-    int64_t epoch_steps;  /* of an epoch, as the lines of the last run count them; 0: they do not */
     uint64_t n_bytes;
     uint64_t n_lines;
 };

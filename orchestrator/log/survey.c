@@ -23,15 +23,6 @@ struct head {        /* of a table, if the previous line was one */
     char buf[HEAD_BYTES];
 };
 
-/* A line that names a unit of a rate in one of its columns, or over all of them: rows of numbers follow. */
-struct unit_head {
-    char buf[HEAD_BYTES];
-    struct str name;          /* of the column, in buf */
-    struct str unit;          /* of the vocabulary */
-    size_t column, n_columns; /* 1: of all columns */
-    bool has_rows;
-};
-
 struct survey {
     struct arena arena;
     struct survey_reader reader;
@@ -41,9 +32,8 @@ struct survey {
     struct map by_identity;
     int64_t n_lines; /* that are not empty */
     struct head head;
-    struct unit_head unit_head; /* unit empty: none */
-    double epoch;               /* the last that any line counts; below 0: none yet */
-    int64_t epoch_lines;        /* that have a word for one */
+    double epoch;        /* the last that any line counts; below 0: none yet */
+    int64_t epoch_lines; /* that have a word for one */
     size_t n_points;
     bool is_in_eval; /* of the lines before */
     struct survey_counts counts;
@@ -462,21 +452,27 @@ static bool cell_value(struct str word, bool *ret_is_span, double *ret_value)
     return *ret_is_span ? logspan_parse(word, ret_value) : value_of(word, ret_value);
 }
 
-/* The number of a table's column, with this cell; column -1: of the one that names its unit. */
-static struct survey_number *cell_at(struct survey *s, const struct scene *scene, int column,
-                                     struct str name, double value)
+/* The number of a table's column, with this cell. */
+static void take_cell(struct survey *s, const struct scene *scene, size_t column, bool is_span,
+                      double value)
 {
+    struct str name = s->head.words[column];
     char identity[IDENTITY_BYTES];
-    int len = snprintf(identity, sizeof(identity), "\x03%d\x01%.*s", column, STR_ARG(name));
+    int len = snprintf(identity, sizeof(identity), "\x03%zu\x01%.*s", column, STR_ARG(name));
     struct survey_number *number = len < (int)sizeof(identity)
                                        ? number_of(s, (struct str){identity, (size_t)len}, scene)
                                        : NULL;
-    if (number) {
-        number->key = number->n ? number->key : str_dup(&s->arena, name);
-        note_value(number, value);
-        add_point(s, number, scene, value);
+    if (!number) {
+        return;
     }
-    return number;
+    if (number->n == 0) {
+        number->key = str_dup(&s->arena, name);
+        number->head = str_dup(&s->arena, s->head.text);
+        number->column = column;
+        number->is_span = is_span;
+    }
+    note_value(number, value);
+    add_point(s, number, scene, value);
 }
 
 /* A row has as many words as the header, most of them numbers. */
@@ -497,117 +493,11 @@ static bool take_row(struct survey *s, const struct scene *scene)
         return false;
     }
     for (size_t idx = 0; idx < n; idx++) {
-        struct survey_number *number;
-        if (!cell_value(words[idx], &is_span, &value) ||
-            !(number = cell_at(s, scene, (int)idx, s->head.words[idx], value))) {
-            continue;
-        }
-        if (number->n == 1) {
-            number->head = str_dup(&s->arena, s->head.text);
-            number->column = idx;
-            number->is_span = is_span;
+        if (cell_value(words[idx], &is_span, &value)) {
+            take_cell(s, scene, idx, is_span, value);
         }
     }
     return true;
-}
-
-/* The columns of a head: two blanks, a tab or "|" between. */
-static size_t split_columns(struct survey_reader *r, struct str text, struct str *ret, size_t max)
-{
-    size_t n = 0;
-    for (struct str g[2];
-         n < max && patterns_find(&r->patterns, "^(.*?)(?:\t|\\||  |\\z)", text, g, 2);
-         text = str_sub(text, g[0].len, SIZE_MAX)) {
-        struct str part = str_trim(g[1]);
-        if (part.len) {
-            ret[n++] = part;
-        }
-    }
-    return n;
-}
-
-/* "Bandwidth (MB/s)", "Best Rate MB/s": the unit of a rate that is its last word. */
-static const struct word *unit_of_column(struct survey_reader *r, struct str column)
-{
-    struct str g[2];
-    const struct word *unit =
-        patterns_find(&r->patterns, "(?:^| )\\(?([^ ]+?)\\)?\\z", column, g, 2)
-            ? words_find(&r->vocabulary->units, g[1])
-            : NULL;
-    return unit && word_is_rate(unit) ? unit : NULL;
-}
-
-/* Only names: no number, and no column of steps, whose rows are in order. */
-static bool names_cases(struct str text, const struct str *columns, size_t n)
-{
-    char buf[32];
-    if (str_cspan(text, 0, DIGITS) < text.len) {
-        return false;
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        struct str word = numbers_last_word(columns[idx], buf, sizeof(buf));
-        if (numbers_is_step_word(word) || numbers_is_epoch_word(word)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void keep_unit_head(struct survey *s, struct str text)
-{
-    struct str columns[HEAD_WORDS_MAX];
-    struct unit_head *head = &s->unit_head;
-    size_t len = text.len < sizeof(head->buf) ? text.len : sizeof(head->buf);
-    size_t from = text.len > 1 && text.ptr[0] == '#' ? 1 : 0;
-    struct unit_head found = {.unit = STR_EMPTY};
-    memcpy(found.buf, text.ptr, len);
-    size_t n = split_columns(&s->reader, str_sub(text, from, len - from), columns, HEAD_WORDS_MAX);
-    bool is_head = names_cases(text, columns, n);
-    for (size_t idx = 0; is_head && idx < n && !found.unit.len; idx++) {
-        const struct word *unit = unit_of_column(&s->reader, columns[idx]);
-        if (unit) {
-            found.unit = unit->name;
-            found.column = idx;
-            found.name = (struct str){found.buf + (columns[idx].ptr - text.ptr), columns[idx].len};
-        }
-    }
-    if (found.unit.len) {
-        size_t at = (size_t)(found.name.ptr - found.buf);
-        found.n_columns = n;
-        *head = found;
-        head->name = (struct str){head->buf + at, found.name.len};
-    } else if (head->has_rows && text.ptr[0] != '#' && text.ptr[0] != '-') {
-        *head = (struct unit_head){.unit = STR_EMPTY};
-    }
-}
-
-/* A row has a number where the head has its unit; below a head of all columns, several. */
-static bool take_unit_row(struct survey *s, const struct scene *scene)
-{
-    struct unit_head *head = &s->unit_head;
-    struct str words[HEAD_WORDS_MAX];
-    size_t n = head->unit.len ? split_words(scene->text, words, HEAD_WORDS_MAX) : 0;
-    bool is_span;
-    double value;
-    bool is_row = false;
-    if (n < 2 || n > HEAD_WORDS_MAX || (head->n_columns > 1 && n != head->n_columns)) {
-        return false;
-    }
-    size_t from = head->n_columns > 1 ? head->column : 1;
-    size_t to = head->n_columns > 1 ? head->column + 1 : n;
-    for (size_t idx = from; idx < to; idx++) {
-        if (memchr(words[idx].ptr, '.', words[idx].len) &&
-            cell_value(words[idx], &is_span, &value) && !is_span) {
-            struct survey_number *number = cell_at(s, scene, -1, head->name, value);
-            if (number) {
-                number->unit = head->unit;
-                number->is_cell = true;
-            }
-            is_row = true;
-        }
-    }
-    head->has_rows = head->has_rows || is_row;
-    return is_row;
 }
 
 /* "Epoch 3/10", and "Train: 3 [10/41" of timm. */
@@ -659,19 +549,13 @@ static void follow_phase(struct survey *s, struct scene *scene)
     scene->is_eval = s->is_in_eval;
 }
 
-/* A bar above a line of accuracies or of an evaluation's figures ("eval_loss") is the evaluation's. */
+/* A bar above a line of an evaluation's figures ("eval_loss") is the evaluation's. */
 static void mark_bars(struct survey *s, const struct scene *scene)
 {
-    static const char SCORES[] = "accuracy acc top1 map miou f1";
-    bool has_eval = str_find(scene->text, STR_LIT("eval_")) >= 0;
-    if (scene->is_bar || (!has_eval && !numbers_has_word(scene->text, SCORES))) {
-        return;
-    }
-    for (size_t idx = 0; idx < s->n; idx++) {
+    bool has_eval = !scene->is_bar && str_find(scene->text, STR_LIT("eval_")) >= 0;
+    for (size_t idx = 0; has_eval && idx < s->n; idx++) {
         struct survey_number *n = &s->items[idx];
-        bool is_above = n->is_bar && n->last_seen + 1 == s->n_lines;
-        n->n_before_scores += is_above;
-        n->n_before_eval += is_above && has_eval;
+        n->n_before_eval += n->is_bar && n->last_seen + 1 == s->n_lines;
     }
 }
 
@@ -714,8 +598,7 @@ static void take_log_line(void *ctx, const struct line *line)
         return;
     }
     s->n_lines++;
-    if (!take_unit_row(s, &scene) && !take_row(s, &scene)) {
-        keep_unit_head(s, text);
+    if (!take_row(s, &scene)) {
         scene.is_open = numbers_is_open_bar(&s->reader, text);
         scene.is_bar = scene.is_open || numbers_is_bar(&s->reader, text);
         scene.is_eval = numbers_is_of_eval(text);

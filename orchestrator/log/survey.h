@@ -69,12 +69,11 @@ struct survey_number {
     int64_t n_up;                             /* more than the one before it */
     int64_t n_moments;                        /* lines that begin with a date and a time */
     int64_t n_epoch_only;                     /* lines that count epochs and no steps */
-    int64_t n_before_scores, n_before_eval;   /* of bars: the line below says an accuracy */
+    int64_t n_before_eval;                    /* of bars: the line below is of an evaluation */
     int64_t first_rank, last_rank, rank_step; /* of its lines; -1: none */
     int64_t last_step_rank;
     bool is_of_ranks;  /* several ranks print it, each for the same steps */
     bool is_pair;      /* a line has it several times without a name: one of each device */
-    bool is_cell;      /* below a head that names its unit */
     int64_t last_seen; /* the last line that has it, counted without empty ones */
     bool is_eval;      /* of lines of an evaluation */
     double first, last, min, max;

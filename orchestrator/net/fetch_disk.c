@@ -130,11 +130,6 @@ int disk_set_size(struct fetch *fetch, uint64_t size_bytes, struct err *err)
 
 /* --- what an earlier process has left ------------------------------------------------------------- */
 
-static bool is_other_digest(bool has, const uint8_t *then, const uint8_t *now, size_t n)
-{
-    return has && now && memcmp(then, now, n) != 0;
-}
-
 /* Takes over the validators of mirrors that are still in use. True if one of them has any. */
 static bool take_validators(struct fetch *fetch, const struct state *state)
 {
@@ -159,8 +154,6 @@ static bool is_of_this_file(const struct fetch *fetch, const struct state *state
     const struct fetch_spec *spec = fetch->spec;
     struct stat info;
     return (spec->size_bytes < 0 || spec->size_bytes == state->size_bytes) &&
-           !is_other_digest(state->has_sha256, state->sha256, spec->sha256, SHA256_BYTES) &&
-           !is_other_digest(state->has_md5, state->md5, spec->md5, MD5_BYTES) &&
            (!spec->pieces || spec->pieces->piece_bytes % (uint64_t)state->block_bytes == 0) &&
            fstat(fetch->data_fd, &info) == 0 && info.st_size == state->size_bytes;
 }
@@ -243,23 +236,14 @@ int disk_write(struct fetch *fetch, uint64_t pos, const uint8_t *ptr, size_t len
 static int write_state(struct fetch *fetch, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(STATE_BYTES_MAX);
-    const struct fetch_spec *spec = fetch->spec;
     struct state_mirror mirrors[FETCH_MIRRORS_MAX];
     struct state state = {.boot = str_of(fetch->boot),
                           .size_bytes = fetch->size_bytes,
                           .block_bytes = (int64_t)fetch->block_bytes,
-                          .has_sha256 = spec->sha256 != NULL,
-                          .has_md5 = spec->md5 != NULL,
                           .mirrors = mirrors,
                           .n_mirrors = fetch->n_mirrors,
                           .map = fetch->map,
                           .n_blocks = fetch->n_blocks};
-    if (spec->sha256) {
-        memcpy(state.sha256, spec->sha256, SHA256_BYTES);
-    }
-    if (spec->md5) {
-        memcpy(state.md5, spec->md5, MD5_BYTES);
-    }
     for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
         const struct mirror *mirror = &fetch->mirrors[idx];
         mirrors[idx] =

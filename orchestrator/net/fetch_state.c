@@ -11,12 +11,10 @@ static const struct json_field MIRROR_ROWS[] = {
     ROW("last_modified", struct state_mirror, last_modified, JSON_REQUIRED | JSON_NULLABLE),
 };
 static const struct json_field ROWS[] = {
-    ROW_NUMBER("schema_version", 3),
+    ROW_NUMBER("schema_version", 4),
     ROW("boot", struct state, boot, JSON_REQUIRED),
     ROW("size", struct state, size_bytes, JSON_REQUIRED),
     ROW("block", struct state, block_bytes, JSON_REQUIRED, .min = 1),
-    ROW_HEX("sha256", struct state, sha256, has_sha256, JSON_REQUIRED | JSON_NULLABLE),
-    ROW_HEX("md5", struct state, md5, has_md5, JSON_REQUIRED | JSON_NULLABLE),
     ROW_LIST("mirrors", struct state, mirrors, n_mirrors, MIRROR_ROWS, JSON_REQUIRED,
              .max = FETCH_MIRRORS_MAX),
 };

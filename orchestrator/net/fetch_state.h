@@ -25,9 +25,6 @@ struct state_mirror {
 struct state {
     struct str boot; /* /proc/sys/kernel/random/boot_id; "": not known */
     int64_t size_bytes, block_bytes;
-    bool has_sha256, has_md5; /* what was expected then */
-    uint8_t sha256[SHA256_BYTES];
-    uint8_t md5[MD5_BYTES];
     struct state_mirror *mirrors;
     size_t n_mirrors;
     const char *map; /* of n_blocks */

@@ -12,9 +12,8 @@
 #include "net/http_head.h"
 
 struct http {
-    struct http_settings settings; /* strings in the arena */
-    struct arena arena;
-    void *multi; /* CURLM, with connections of its own */
+    struct http_settings settings; /* strings are borrowed */
+    void *multi;                   /* CURLM, with connections of its own */
 };
 
 struct http_transfer {
@@ -135,18 +134,6 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
 #define HEADER_BYTES_MAX                                                                           \
     (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
 
-/* Host names must be resolved outside this thread, not in it. */
-static int check_library(struct err *err)
-{
-    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
-    if (!(info->features & CURL_VERSION_ASYNCHDNS) || !(info->features & CURL_VERSION_SSL)) {
-        return err_set(err, ERR_INTERNAL, "libcurl %s was built without %s", info->version,
-                       info->features & CURL_VERSION_SSL ? "a resolver that does not block"
-                                                         : "TLS");
-    }
-    return 0;
-}
-
 /* A file with logins must exist, and must not be readable by others. */
 static int check_secret(const char *path, struct err *err)
 {
@@ -165,24 +152,6 @@ static int check_secret(const char *path, struct err *err)
     return 0;
 }
 
-static const char *keep(struct arena *arena, const char *text)
-{
-    return text ? arena_strndup(arena, text, strlen(text)) : NULL;
-}
-
-static void keep_settings(struct http *http, const struct http_settings *settings)
-{
-    struct http_settings *own = &http->settings;
-    if (settings) {
-        *own = *settings;
-    }
-    own->netrc_path = keep(&http->arena, own->netrc_path);
-    own->cookie_path = keep(&http->arena, own->cookie_path);
-    own->proxy = keep(&http->arena, own->proxy);
-    own->ca_path = keep(&http->arena, own->ca_path ? own->ca_path : getenv("SSL_CERT_FILE"));
-    own->stall_timeout_ns = own->stall_timeout_ns ? own->stall_timeout_ns : STALL_TIMEOUT_NS;
-}
-
 static int make_multi(struct http *http, struct err *err)
 {
     bool is_bad = false;
@@ -198,15 +167,21 @@ static int make_multi(struct http *http, struct err *err)
 int http_new(const struct http_settings *settings, struct http **ret_http, struct err *err)
 {
     CLEANUP(http) struct http *http = NULL;
-    if (check_library(err) < 0 || (settings && (check_secret(settings->netrc_path, err) < 0 ||
-                                                check_secret(settings->cookie_path, err) < 0))) {
+    if (check_secret(settings->netrc_path, err) < 0 ||
+        check_secret(settings->cookie_path, err) < 0) {
         return -1;
     }
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_global_init failed");
     }
     http = xcalloc(1, sizeof(*http));
-    keep_settings(http, settings);
+    http->settings = *settings;
+    if (!settings->ca_path) {
+        http->settings.ca_path = getenv("SSL_CERT_FILE");
+    }
+    if (!settings->stall_timeout_ns) {
+        http->settings.stall_timeout_ns = STALL_TIMEOUT_NS;
+    }
     if (make_multi(http, err) < 0) {
         return -1;
     }
@@ -221,7 +196,6 @@ void http_free(struct http *http)
         return;
     }
     curl_multi_cleanup(http->multi);
-    arena_release(&http->arena);
     free(http);
     curl_global_cleanup();
 }

@@ -14,7 +14,7 @@
 struct http;
 struct http_transfer;
 
-/* Settings for all transfers of a command. NULL and 0: the default in the comment. */
+/* Settings for all transfers of a command; the strings outlive them. NULL and 0: the default in the comment. */
 struct http_settings {
     const char *netrc_path;  /* logins by host; none. ERR_AUTH if others may read it */
     const char *cookie_path; /* Netscape cookie file, only read; none. Likewise */

@@ -78,7 +78,6 @@ struct ssh *ssh_new(struct loop *loop, struct ssh_plan *plan, struct err *err)
     ssh->fd = -1;
     ssh->jump = PROC_EMPTY;
     strbuf_init(&ssh->jump_said, JUMP_SAID_MAX);
-    strbuf_init(&ssh->noise, SSH_NOISE_MAX);
     ssh->is_ready = true;
     return ssh;
 }
@@ -100,7 +99,6 @@ void ssh_free(struct ssh *ssh)
     proc_release(&ssh->jump);
     strbuf_release(&ssh->jump_said);
     strbuf_release(&ssh->job.text);
-    strbuf_release(&ssh->noise);
     free(ssh);
 }
 
@@ -115,14 +113,6 @@ void ssh_go_on(struct ssh *ssh, int64_t deadline_ns)
     ssh->job.until_ns = ssh->job.from_ns + deadline_ns;
     ssh->asked_ns = 0;
     ssh->is_ready = true;
-}
-
-struct str ssh_login_noise(const struct ssh *ssh)
-{
-    /* The noise of the running script once it has begun, else that of the previous one. */
-    return ssh->job.state != RUN_IDLE && ssh->job.stream.has_begun
-               ? strbuf_str(&ssh->job.stream.noise)
-               : strbuf_str(&ssh->noise);
 }
 
 /* ---- jump hosts ---- */

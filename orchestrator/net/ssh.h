@@ -39,6 +39,3 @@ void ssh_pause(struct ssh *ssh);
 void ssh_go_on(struct ssh *ssh, int64_t deadline_ns);
 /* Gives up the current script, without ending its processes. */
 void ssh_abort(struct ssh *ssh);
-
-/* What the login shell printed before the last script began, its first SSH_NOISE_MAX bytes; the ssh's own. */
-struct str ssh_login_noise(const struct ssh *ssh);

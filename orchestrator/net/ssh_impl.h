@@ -75,7 +75,6 @@ struct ssh {
     struct ssh_job job;
     bool is_ready;
     uint64_t tick_timer;
-    struct strbuf noise; /* of the login shell, before the last script */
 };
 
 /* ssh.c: waiting. Each wait names again what it waits for. */

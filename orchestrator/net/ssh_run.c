@@ -98,8 +98,6 @@ void ssh_abort(struct ssh *ssh)
         (void)finish_closing(ssh);
     }
     if (job->state != RUN_IDLE) {
-        strbuf_clear(&ssh->noise);
-        strbuf_add_str(&ssh->noise, strbuf_str(&job->stream.noise));
         stream_release(&job->stream);
         job->state = RUN_IDLE;
     }

@@ -20,7 +20,7 @@
 #include "node/tool.h"
 
 #define STATUS_BAD   74
-#define STOP_MAX     16
+#define STOP_MAX     64
 #define STATUS_PLACE 70
 #define NODE_IPS     "NODE_IPS" /* of the job: addresses of all its nodes, in order */
 #define HOSTS_MAX    (1u << 20)
@@ -37,12 +37,12 @@ static int say(const char *what, const char *why)
 static int read_stop(const char *dir)
 {
     char path[JOB_PATH_BYTES], text[STOP_MAX];
+    struct str rest, word = STR_EMPTY;
     int64_t status = 0;
     snprintf(path, sizeof(path), "%s/stop", dir);
-    return job_read_small(path, text, sizeof(text)) &&
-                   str_to_i64(str_of(text), 1, 255, &status, ERR_IGNORED) == 0
-               ? (int)status
-               : 0;
+    rest = str_of(job_read_small(path, text, sizeof(text)) ? text : "");
+    (void)str_next(&rest, ' ', &word);
+    return str_to_i64(word, 1, 255, &status, ERR_IGNORED) == 0 ? (int)status : 0;
 }
 
 /* 1: it is ours; 0: another process runs it. */
@@ -66,7 +66,6 @@ static int read_job(struct arena *arena, const char *dir, struct wrapper_job *re
     struct node_request request;
     struct str bytes;
     size_t len = 0;
-    int64_t most;
     if (fs_read(arena, path, NODE_FRAME_MAX, &bytes, err) < 0) {
         return -1;
     }
@@ -74,7 +73,7 @@ static int read_job(struct arena *arena, const char *dir, struct wrapper_job *re
     if (rc < 0) {
         return err_wrap(err, "%s", path);
     }
-    if (rc == 0 || request.op != NODE_START || !serve_take_job(&request, dir, ret_job, &most)) {
+    if (rc == 0 || request.op != NODE_START || !serve_take_job(&request, dir, ret_job)) {
         return err_set(err, ERR_PARSE, "%s: not a job", path);
     }
     ret_job->is_in_batch = true;

@@ -21,9 +21,6 @@
 #include "node/serve.h"
 #include "node/tool.h"
 
-#define BEGIN "reperf-probe 1 begin\n"
-#define END   "reperf-probe 1 end\n"
-
 /* ---- lines ---- */
 
 static void emit(struct facts *facts, char mark, const char *key, const char *text)
@@ -327,116 +324,67 @@ static void say_memory(struct facts *facts)
 
 /* ---- disk space ---- */
 
-/* Decodes a mount point as the kernel writes it: blanks and the like as \ooo. */
-static const char *unescape(struct arena *arena, struct str word)
+static void say_kb(struct facts *facts, const char *key, uint64_t blocks, uint64_t block_bytes)
 {
-    char *text = str_z(arena, word);
-    char *to = text;
-    for (const char *at = text; *at; at++) {
-        bool is_octal = at[0] == '\\' && at[1] >= '0' && at[1] <= '3' && at[2] >= '0' &&
-                        at[2] <= '7' && at[3] >= '0' && at[3] <= '7';
-        *to++ = is_octal ? (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + at[3] - '0') : *at;
-        at += is_octal ? 3 : 0;
-    }
-    *to = '\0';
-    return text;
+    facts_printf(facts, key, "%" PRIu64, blocks * block_bytes / 1024);
 }
 
-/* The type of the mount that holds a path without symlinks: the longest mount point that is a prefix, the last of
-   several. */
-static const char *kind_of(struct facts *facts, const char *path)
+/* Of a folder, or, where it is still to be made, of the first above it that exists. df comes first, with a limit: a dead file system
+   blocks whoever looks at it. */
+static void say_space(struct facts *facts, const char *name, const char *folder)
 {
-    struct str rest = read_proc(facts, "/proc/self/mounts"), line;
-    const char *kind = "";
-    size_t best = 0;
-    while (str_next(&rest, '\n', &line)) {
-        struct str device, point, type;
-        if (!str_next(&line, ' ', &device) || !str_next(&line, ' ', &point) ||
-            !str_next(&line, ' ', &type)) {
-            continue;
-        }
-        const char *at = unescape(&facts->arena, point);
-        size_t len = strcmp(at, "/") == 0 ? 0 : strlen(at);
-        if (len + 1 >= best && strncmp(path, at, len) == 0 &&
-            (path[len] == '/' || path[len] == '\0')) {
-            kind = str_z(&facts->arena, type);
-            best = len + 1;
-        }
-    }
-    return kind;
-}
-
-struct space {
-    struct facts *facts;
-    const char *key, *path;
-    bool is_to_be; /* the folder may not exist yet: then the first existing one above it */
-};
-
-/* In a child process, because a dead file system may block it for ever. */
-static int look_at_space(void *ctx)
-{
-    const struct space *space = ctx;
-    CLEANUP(strbuf) struct strbuf text;
-    struct facts facts = {.out = &text};
-    char *path CLEANUP(free) = xstrdup(space->path);
-    char *whole CLEANUP(free) = NULL;
+    static const char *const WHAT[] = {"size_kb", "free_kb", "kind", "inodes_free", "writable"};
+    enum { SIZE, FREE, KIND, INODES, WRITABLE, N };
+    CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
+    char *path = str_z(&facts->arena, str_of(folder)), *slash;
+    const char *key[N];
+    struct str line = STR_EMPTY, word;
     struct statvfs room;
-    strbuf_init(&text, 1u << 16);
-    while (space->is_to_be && path[1] && !fs_is_dir(path)) {
-        char *slash = strrchr(path, '/');
+    int status;
+    for (size_t idx = 0; idx < N; idx++) {
+        key[idx] = arena_printf(&facts->arena, "%s.%s", name, WHAT[idx]);
+    }
+    for (;;) {
+        strbuf_clear(&said);
+        status =
+            tool_run((const char *const[]){"df", "-PkT", path, NULL}, SPACE_LIMIT, false, &said);
+        bool is_there = status == TOOL_ABSENT ? fs_is_dir(path) : status != 1;
+        if (is_there || !path[1] || !(slash = strrchr(path, '/'))) {
+            break;
+        }
         slash[slash == path] = '\0';
     }
-    whole = realpath(path, NULL);
-    if (statvfs(path, &room) < 0) {
-        return 1;
-    }
-    if (space->is_to_be) {
-        facts_put(&facts, arena_printf(&facts.arena, "%s.writable", space->key),
-                  faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 ? "1" : "0");
-    }
-    const char *key = space->key;
-    uint64_t unit = room.f_frsize;
-    facts_printf(&facts, arena_printf(&facts.arena, "%s.size_kb", key), "%" PRIu64,
-                 (uint64_t)room.f_blocks * unit / 1024);
-    facts_printf(&facts, arena_printf(&facts.arena, "%s.free_kb", key), "%" PRIu64,
-                 (uint64_t)room.f_bavail * unit / 1024);
-    facts_say(&facts, arena_printf(&facts.arena, "%s.kind", key),
-              kind_of(&facts, whole ? whole : path), "not in /proc/self/mounts");
-    if (room.f_files) {
-        facts_printf(&facts, arena_printf(&facts.arena, "%s.inodes_free", key), "%" PRIu64,
-                     (uint64_t)room.f_favail);
-    } else {
-        facts_unknown(&facts, arena_printf(&facts.arena, "%s.inodes_free", key),
-                      "the file system does not count them");
-    }
-    arena_release(&facts.arena);
-    return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "the facts", ERR_IGNORED) < 0;
-}
-
-static void say_space(struct space space)
-{
-    static const char *const NAMES[] = {"size_kb", "free_kb", "kind", "inodes_free", "writable"};
-    struct facts *facts = space.facts;
-    size_t before = facts->out->len;
-    int status = tool_call(look_at_space, &space, SPACE_LIMIT, facts->out);
-    if (status == 0) {
+    if ((status != 0 && status != TOOL_ABSENT) || statvfs(path, &room) < 0) {
+        bool is_late = status == TOOL_LATE || status == TOOL_STUCK;
+        for (size_t idx = 0; idx < N; idx++) {
+            facts_unknown(facts, key[idx],
+                          is_late ? "its file system does not answer within 10 s"
+                                  : arena_printf(&facts->arena, "df: status %d", status));
+        }
         return;
     }
-    facts->out->len = before;
-    for (size_t idx = 0; idx < ARRAY_LEN(NAMES) - !space.is_to_be; idx++) {
-        facts_unknown(facts, arena_printf(&facts->arena, "%s.%s", space.key, NAMES[idx]),
-                      status == TOOL_LATE || status == TOOL_STUCK
-                          ? "its file system does not answer within 10 s"
-                          : arena_printf(&facts->arena, "nothing is known about %s", space.path));
+    /* A head, then "DEVICE KIND ..."; the device may be called anything but have no blank. */
+    for (struct str rest = str_trim(strbuf_str(&said)); str_next(&rest, '\n', &line);) {
+    }
+    (void)str_next(&line, ' ', &word);
+    line = str_trim(line);
+    say_word(facts, key[KIND], &line, "df does not say");
+    say_kb(facts, key[SIZE], room.f_blocks, room.f_frsize);
+    say_kb(facts, key[FREE], room.f_bavail, room.f_frsize);
+    facts_put(facts, key[WRITABLE], faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 ? "1" : "0");
+    if (room.f_files) {
+        facts_printf(facts, key[INODES], "%" PRIu64, (uint64_t)room.f_favail);
+    } else {
+        facts_unknown(facts, key[INODES], "the file system does not count them");
     }
 }
 
 static void say_room(struct facts *facts, const char *work_folder)
 {
     facts_put(facts, "disk.work.path", work_folder);
-    say_space((struct space){facts, "disk.work", work_folder, true});
+    say_space(facts, "disk.work", work_folder);
     if (fs_is_dir("/dev/shm")) {
-        say_space((struct space){facts, "shm", "/dev/shm", false});
+        say_space(facts, "shm", "/dev/shm");
     } else {
         facts_unknown(facts, "shm.size_kb", "no /dev/shm");
     }
@@ -563,9 +511,6 @@ static void facts_of_engines(struct facts *facts)
                                          NULL};
     static const char *const PODMAN[] = {"podman", "version", "--format", "{{.Client.Version}}",
                                          NULL};
-    static const char *const SINGULARITY[] = {"singularity", "version", NULL};
-    static const char *const APPTAINER[] = {"apptainer", "version", NULL};
-    static const char *const ENROOT[] = {"enroot", "version", NULL};
     static const char *const CTK[] = {"nvidia-ctk", "--version", NULL};
     if (say_version(facts, "docker", DOCKER)) {
         say_info(facts, "docker", DOCKER_INFO);
@@ -574,8 +519,6 @@ static void facts_of_engines(struct facts *facts)
     if (say_version(facts, "podman", PODMAN)) {
         say_info(facts, "podman", PODMAN_INFO);
     }
-    (void)say_version(facts, "apptainer", tool_is_there("apptainer") ? APPTAINER : SINGULARITY);
-    (void)say_version(facts, "enroot", ENROOT);
     (void)say_version(facts, "nvidia-ctk", CTK);
     say_cdi(facts);
 }
@@ -842,13 +785,11 @@ int serve_facts(struct server *server, const struct node_request *request, struc
         return serve_bad(text);
     }
     facts.engines = request->fields[0].ptr;
-    strbuf_add_z(text, BEGIN);
     facts_of_machine(&facts, server->work_folder);
     facts_of_engines(&facts);
     facts_of_gpus(&facts);
     facts_of_network(&facts);
     say_environment(&facts);
-    strbuf_add_z(text, END);
     arena_release(&facts.arena);
     return text->is_full ? serve_failed(text, "more facts than an answer can hold", NULL) : 0;
 }

@@ -8,10 +8,9 @@
 #include <sys/types.h>
 
 #include "base/strbuf.h"
+#include "codec/node_wire.h"
 
 #define JOB_PATH_BYTES 5120
-
-enum look_state { LOOK_ABSENT, LOOK_RUNNING, LOOK_ENDED, LOOK_LOST };
 
 struct job_pid { /* a wrapper process; its number alone proves nothing */
     pid_t pid;   /* 0: none is known */
@@ -20,9 +19,9 @@ struct job_pid { /* a wrapper process; its number alone proves nothing */
 };
 
 struct job_look {
-    enum look_state state;
+    enum job_state state;
     struct job_pid wrapper;
-    int exit_status; /* of LOOK_ENDED */
+    int exit_status; /* of JOB_ENDED */
 };
 
 struct proc_stat { /* of /proc/PID/stat */

@@ -59,12 +59,12 @@ static bool is_over(struct job_watcher *watch)
 {
     struct job_look look;
     job_look(watch->dir, &look);
-    watch->why = is_told                     ? "told to"
-                 : !fs_is_dir(watch->dir)    ? "no job"
-                 : look.state == LOOK_ENDED  ? "job ended"
-                 : look.state == LOOK_LOST   ? "job lost"
-                 : look.state == LOOK_ABSENT ? "no job"
-                                             : NULL;
+    watch->why = is_told                    ? "told to"
+                 : !fs_is_dir(watch->dir)   ? "no job"
+                 : look.state == JOB_ENDED  ? "job ended"
+                 : look.state == JOB_LOST   ? "job lost"
+                 : look.state == JOB_ABSENT ? "no job"
+                                            : NULL;
     return watch->why;
 }
 
@@ -197,21 +197,6 @@ static void put_time(struct job_watcher *watch)
     strbuf_add_char(&watch->out, '\n');
 }
 
-static void put_memory(struct job_watcher *watch)
-{
-    static const char LABEL[] = "MemAvailable:";
-    char text[FACTS_TEXT];
-    struct str rest = str_of(job_read_small("/proc/meminfo", text, sizeof(text)) ? text : ""), line;
-    while (str_next(&rest, '\n', &line)) {
-        struct str number;
-        if (str_starts(line, STR_LIT(LABEL))) {
-            line = str_trim(str_sub(line, sizeof(LABEL) - 1, line.len));
-            (void)str_next(&line, ' ', &number);
-            strbuf_printf(&watch->out, "m %.*s\n", STR_ARG(number));
-        }
-    }
-}
-
 /* "IF: 16 counters": rx first, of which 4 are kept, then tx. There may be no blank between the name and the first
    number. */
 static void put_interface(struct job_watcher *watch, struct str line)
@@ -286,14 +271,9 @@ static void put_infiniband(struct job_watcher *watch)
 
 static void sample(struct job_watcher *watch, size_t n)
 {
-    static const char CLOCK[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq";
     put_time(watch);
     put_first(watch, 'l', "/proc/loadavg");
     put_first(watch, 'c', "/proc/stat");
-    put_memory(watch);
-    if (access(CLOCK, R_OK) == 0) {
-        put_first(watch, 'f', CLOCK);
-    }
     put_network(watch);
     put_infiniband(watch);
     sample_gpus(watch, n);

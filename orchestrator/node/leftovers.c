@@ -39,14 +39,13 @@ static bool is_our_name(const char *name)
 
 static const char *state_of(const char *dir)
 {
-    static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
     struct job_look look;
     job_look(dir, &look);
     /* Its wrapper is gone, but its program may still run. */
-    return look.state == LOOK_LOST && look.wrapper.is_of_boot &&
+    return look.state == JOB_LOST && look.wrapper.is_of_boot &&
                    job_has_process(dir, look.wrapper.pid)
                ? "orphaned"
-               : NAMES[look.state];
+               : NODE_JOB_STATES[look.state];
 }
 
 static enum job_walk note_job(void *ctx, const struct job_entry *entry)
@@ -105,41 +104,33 @@ static int scan_containers(struct left_scan *scan, const char *engine, const cha
 
 /* ---- the work folder ---- */
 
-static void scan_lease(struct left_scan *scan)
+static void scan_lease(struct left_scan *scan, const struct server *server)
 {
-    struct str holder;
-    int64_t age_s;
-    if (lease_read(scan->arena, scan->work, &holder, &age_s)) {
-        strbuf_printf(scan->text, "lease\t%" PRId64 "\t%.*s\n", age_s, STR_ARG(holder));
+    struct node_lease lease;
+    if (lease_read(scan->arena, server, &lease)) {
+        strbuf_printf(scan->text, "lease\t%" PRId64 "\t%.*s\n", lease.age_s, STR_ARG(lease.run));
     }
 }
 
-/* Half-written files of a relay or an interrupted copy, and leases that were being taken over. */
-static bool is_partial(const char *below, const char *name, bool is_folder)
+/* Half-written files of a relay or an interrupted copy. */
+static bool is_partial(const char *below, const char *name)
 {
     const char *slash = strrchr(below, '/');
-    if (is_folder) {
-        return below[0] == '\0' && strncmp(name, "lease.stale.", 12) == 0;
-    }
     return strstr(name, ".reperf.") || temp_of(str_of(slash ? slash + 1 : below)).ptr;
 }
 
 static enum job_walk note_partial(void *ctx, const struct job_entry *entry)
 {
     struct left_scan *scan = ctx;
-    bool is_folder = S_ISDIR(entry->kind);
     struct stat info;
     if (!entry->below[0] && strcmp(entry->name, "jobs") == 0) {
         return WALK_ON;
     }
-    if (!is_partial(entry->below, entry->name, is_folder) || !(is_folder || S_ISREG(entry->kind))) {
-        return scan->text->is_full ? WALK_END : WALK_INTO;
-    }
-    if (is_our_name(entry->path) && job_entry_stat(entry, &info) &&
-        scan->now_s - info.st_mtime > scan->older_than_s) {
+    if (S_ISREG(entry->kind) && is_partial(entry->below, entry->name) && is_our_name(entry->path) &&
+        job_entry_stat(entry, &info) && scan->now_s - info.st_mtime > scan->older_than_s) {
         strbuf_printf(scan->text, "partial\t%s\n", entry->path);
     }
-    return WALK_ON;
+    return scan->text->is_full ? WALK_END : WALK_INTO;
 }
 
 /* ---- the requests ---- */
@@ -175,7 +166,7 @@ int serve_scan(struct server *server, const struct node_request *request, struct
         return serve_failed(text, "", &err);
     }
     if (scan.work && fs_is_dir(scan.work)) {
-        scan_lease(&scan);
+        scan_lease(&scan, server);
         job_walk(scan.work, note_partial, &scan);
     }
     strbuf_add_z(text, "end\n");
@@ -192,7 +183,7 @@ static int remove_job(const char *root, const char *id, struct err *err)
     int64_t until_ns = clock_now_ns() + KILL_WAIT_NS;
     struct job_look look;
     job_signal(dir, SIGKILL);
-    for (job_look(dir, &look); look.state == LOOK_RUNNING && clock_now_ns() < until_ns;
+    for (job_look(dir, &look); look.state == JOB_RUNNING && clock_now_ns() < until_ns;
          job_look(dir, &look)) {
         (void)poll(NULL, 0, KILL_LOOK_MS);
     }

@@ -123,24 +123,24 @@ bool job_read_status(const char *dir, int *ret_exit_status)
 
 void job_look(const char *dir, struct job_look *ret_look)
 {
-    struct job_look look = {.state = LOOK_ABSENT};
+    struct job_look look = {.state = JOB_ABSENT};
     char claim[JOB_PATH_BYTES];
     struct stat info;
     struct timespec now;
     if (job_read_pid(dir, &look.wrapper)) {
-        look.state = is_alive(&look.wrapper) ? LOOK_RUNNING : LOOK_LOST;
+        look.state = is_alive(&look.wrapper) ? JOB_RUNNING : JOB_LOST;
     } else {
         snprintf(claim, sizeof(claim), "%s/claim", dir);
         if (stat(claim, &info) == 0) {
             clock_gettime(CLOCK_REALTIME, &now);
             look.state = llabs(now.tv_sec - info.st_mtim.tv_sec) * NS_PER_S > CLAIM_OLD_NS
-                             ? LOOK_LOST
-                             : LOOK_RUNNING; /* from later than now: the clock was set back */
+                             ? JOB_LOST
+                             : JOB_RUNNING; /* from later than now: the clock was set back */
         }
     }
     /* Read again last: a wrapper that was alive a moment ago may have written it since. */
     if (job_read_status(dir, &look.exit_status)) {
-        look.state = LOOK_ENDED;
+        look.state = JOB_ENDED;
     }
     *ret_look = look;
 }

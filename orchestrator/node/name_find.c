@@ -4,13 +4,10 @@
 #include "node/name_find.h"
 
 #include <arpa/inet.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/strbuf.h"
 #include "node/tool.h"
 
@@ -75,57 +72,4 @@ size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_
         read_getent(&found, strbuf_str(&said));
     }
     return found.n;
-}
-
-/* ---- routes ---- */
-
-struct route_ask {
-    struct nlmsghdr head;
-    struct rtmsg route;
-    struct rtattr attribute;
-    uint8_t address[sizeof(struct in6_addr)];
-};
-
-static uint32_t interface_in(const struct nlmsghdr *head, size_t len)
-{
-    if (!NLMSG_OK(head, len) || head->nlmsg_type != RTM_NEWROUTE ||
-        head->nlmsg_len < NLMSG_SPACE(sizeof(struct rtmsg))) {
-        return 0;
-    }
-    const struct rtattr *attribute = RTM_RTA((const struct rtmsg *)NLMSG_DATA(head));
-    size_t left = RTM_PAYLOAD(head);
-    for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
-        if (attribute->rta_type == RTA_OIF && RTA_PAYLOAD(attribute) == sizeof(uint32_t)) {
-            uint32_t index;
-            memcpy(&index, RTA_DATA(attribute), sizeof(index));
-            return index;
-        }
-    }
-    return 0;
-}
-
-const char *address_route(struct arena *arena, const struct net_address *address)
-{
-    bool is_six = address->at.any.sa_family == AF_INET6;
-    size_t bytes = is_six ? sizeof(struct in6_addr) : sizeof(struct in_addr);
-    struct route_ask ask = {
-        .head = {.nlmsg_len = (uint32_t)(offsetof(struct route_ask, address) + bytes),
-                 .nlmsg_type = RTM_GETROUTE,
-                 .nlmsg_flags = NLM_F_REQUEST},
-        .route = {.rtm_family = is_six ? AF_INET6 : AF_INET, .rtm_dst_len = (uint8_t)(8 * bytes)},
-        .attribute = {.rta_len = (uint16_t)RTA_LENGTH(bytes), .rta_type = RTA_DST}};
-    char answer[4096], name[IF_NAMESIZE];
-    CLEANUP(fd) int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    struct timeval limit = {.tv_sec = 2};
-    const void *from =
-        is_six ? (const void *)&address->at.v6.sin6_addr : (const void *)&address->at.v4.sin_addr;
-    memcpy(ask.address, from, bytes);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
-        send(fd, &ask, ask.head.nlmsg_len, 0) < 0) {
-        return NULL;
-    }
-    ssize_t len = recv(fd, answer, sizeof(answer), 0);
-    struct nlmsghdr *head = (struct nlmsghdr *)(void *)answer;
-    uint32_t index = len > 0 ? interface_in(head, (size_t)len) : 0;
-    return index && if_indextoname(index, name) ? arena_printf(arena, "%s", name) : NULL;
 }

@@ -3,10 +3,7 @@
    here, and for others `getent` is run, which resolves names as for any other program there. */
 #pragma once
 
-#include "base/arena.h"
 #include "sys/relay_net.h"
 
 /* The addresses of a name, in their order, with that port. Returns their number; 0: it does not resolve. */
 size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);
-/* The name of the interface through which it is reached, in the arena; NULL: none. */
-const char *address_route(struct arena *arena, const struct net_address *address);

@@ -3,13 +3,10 @@
    (node/batch.c). `reperf-node WORK` serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The
    orchestrator puts it on a node and starts it there (fleet/remote_node.c). It has no state in memory: so it may be killed and started
    again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any Linux of its architecture. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -20,8 +17,6 @@
 #define READ_BYTES 65536
 #define IDLE_MS                                                                                    \
     (10 * 60 * 1000) /* of a channel whose other end may have disappeared; it may be opened again */
-#define PART_AGE_S      3600
-#define OTHER_AGE_S     (30 * 24 * 3600)
 #define STATUS_USAGE    2
 #define STATUS_PROTOCOL 3
 
@@ -91,39 +86,6 @@ static int say_hello(const char *self)
     return fs_write_all(STDOUT_FILENO, hello, strlen(hello), "the channel", ERR_IGNORED);
 }
 
-/* In the folder where this program was installed: removes remains of interrupted uploads after an hour, other versions after a
-   month. */
-static void tidy(const char *folder, const char *own_name)
-{
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
-    time_t now = time(NULL);
-    while (dir && (entry = readdir(dir))) {
-        const char *name = entry->d_name;
-        bool is_part = strncmp(name, ".reperf-node-", 13) == 0;
-        bool is_other = strncmp(name, "reperf-node-", 12) == 0 && strcmp(name, own_name) != 0;
-        struct stat info;
-        if ((is_part || is_other) && fstatat(dirfd(dir), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            now - info.st_mtime > (is_part ? PART_AGE_S : OTHER_AGE_S)) {
-            (void)unlinkat(dirfd(dir), name, 0);
-        }
-    }
-    if (dir) {
-        closedir(dir);
-    }
-}
-
-static void tidy_all(const char *self, const char *work)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *slash = strrchr(self, '/');
-    const char *own_name = slash ? slash + 1 : self;
-    if (slash && strncmp(own_name, "reperf-node-", 12) == 0) { /* it was installed there */
-        tidy(arena_printf(&arena, "%.*s", (int)(slash - self), self), own_name);
-        tidy(arena_printf(&arena, "%s/bin", work), own_name);
-    }
-}
-
 int main(int argc, char **argv)
 {
     struct server server = {.input_fd = STDIN_FILENO};
@@ -151,7 +113,6 @@ int main(int argc, char **argv)
         return STATUS_USAGE;
     }
     server.work_folder = argv[1];
-    server.self = argv[0];
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null_fd < 0) {
         fprintf(stderr, "reperf-node: /dev/null: %s\n", err_errno_text(errno));
@@ -162,6 +123,5 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);
     (void)setenv("LC_ALL", "C", 1); /* of the scripts that it runs */
-    tidy_all(server.self, server.work_folder);
     return say_hello(argv[0]) < 0 ? STATUS_PROTOCOL : serve_channel(&server);
 }

@@ -21,8 +21,6 @@
 
 #define NAMES_NS    (30 * NS_PER_S) /* for all peers' names, where name servers do not answer */
 #define GREETING    "reperf-probe\n"
-#define BEGIN       "reperf-probe 1 begin\n"
-#define END         "reperf-probe 1 end\n"
 #define LISTEN_S    60
 #define TRY_NS      (3 * NS_PER_S)
 #define PORT_MAX    65535
@@ -66,7 +64,6 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
     fd = fd < 0 ? net_listen(&any) : fd;
     pid_t pid = fd < 0 ? -1 : wrapper_fork_tied();
     int failed = errno;
-    strbuf_add_z(text, BEGIN);
     if (pid == 0) {
         greet(fd);
     }
@@ -75,7 +72,6 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
     } else {
         facts_unknown(&facts, "listen", err_errno_text(failed));
     }
-    strbuf_add_z(text, END);
     arena_release(&facts.arena);
     return 0;
 }
@@ -84,8 +80,7 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
 
 struct peer {
     struct net_address found[NET_ADDRESSES_MAX];
-    size_t n;                        /* 0: its name does not resolve */
-    const struct net_address *tried; /* an address that is open, else the first */
+    size_t n; /* 0: its name does not resolve */
     struct err verdict;
 };
 
@@ -122,7 +117,6 @@ static int try_peer(void *ctx, size_t idx, const atomic_bool *is_stopped UNUSED,
         holds = is_open(&peer->found[at], &why);
         why.msg[0] = (char)tolower((unsigned char)why.msg[0]);
         if (holds || at == 0) {
-            peer->tried = &peer->found[at];
             peer->verdict = why;
         }
     }
@@ -157,19 +151,14 @@ int serve_connect(struct server *server UNUSED, const struct node_request *reque
         arena_release(arena);
         return serve_failed(text, "", &err);
     }
-    strbuf_add_z(text, BEGIN);
     for (size_t idx = 0; idx < n; idx++) {
         const struct peer *peer = &peers[idx];
         const char *name = request->fields[2 * idx + 1].ptr;
-        const char *route = peer->tried ? address_route(arena, peer->tried) : NULL;
         facts_put(&facts, arena_printf(arena, "port.%s", name),
-                  !peer->tried         ? "the name does not resolve"
+                  !peer->n             ? "the name does not resolve"
                   : peer->verdict.code ? peer->verdict.msg
                                        : "open");
-        facts_say(&facts, arena_printf(arena, "route.%s", name), route ? route : "",
-                  "no way to it");
     }
-    strbuf_add_z(text, END);
     arena_release(&facts.arena);
     return 0;
 }

@@ -2,10 +2,9 @@
 /* What starts the ranks of a node; each ends with the status that the job is to have, and prints nothing of its own but why.
    `reperf-node ranks FIRST COUNT GRACE_S PROGRAM ARG...`: several of them, until all have ended. Ranks are numbered from FIRST, or, where
    that is empty, from COUNT times REPERF_NODE_RANK. The first that fails is named in a line of the log, and takes the others down.
-   `reperf-node task COUNT PROGRAM ARG...`: becomes the one rank that mpirun or srun has started, of COUNT on each node.
+   `reperf-node task COUNT PROGRAM ARG...`: becomes the one rank that srun has started, of COUNT on each node.
    `reperf-node node-task PROGRAM ARG...`: becomes the one process a node that these have started; words that end in REPERF_NODE_RANK=@ get
-   its number, which a container cannot know otherwise.
-   `reperf-node mpirun NETWORK SLOTS N ADDRESS... WORD...`: becomes mpirun on N nodes. */
+   its number, which a container cannot know otherwise. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -28,7 +27,6 @@
 #define GRACE_S_MAX  3600
 #define NODES_MAX    65536
 #define NUMBER_SIZE  24
-#define FILE_SIZE    32
 /* After the first that failed: one that a signal ended is the cause, and those that lost it may have been seen before it. */
 #define SETTLE_NS (200 * NS_PER_MS)
 
@@ -251,25 +249,26 @@ static int ranks_main(int argc, char **argv)
     return status;
 }
 
-/* ---- what mpirun and srun start ---- */
+/* ---- what srun starts ---- */
 
-static const char *said_by_launcher(const char *of_openmpi, const char *of_slurm)
+/* NULL: nothing. */
+static const char *said_by_srun(const char *name)
 {
-    const char *text = getenv(of_openmpi);
-    return text && text[0] ? text : getenv(of_slurm);
+    const char *text = getenv(name);
+    return text && text[0] ? text : NULL;
 }
 
-/* They number the ranks node by node, as we ask them to. */
+/* It numbers the ranks node by node, as we ask it to. */
 static int task_main(int argc, char **argv)
 {
-    const char *rank = said_by_launcher("OMPI_COMM_WORLD_RANK", "SLURM_PROCID");
-    const char *local = said_by_launcher("OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID");
+    const char *rank = said_by_srun("SLURM_PROCID");
+    const char *local = said_by_srun("SLURM_LOCALID");
     int64_t count;
     if (argc < 2 || !number_of(argv[0], 1, RANKS_MAX, &count)) {
         return STATUS_USAGE;
     }
     if (!rank || !local) {
-        return fail("task", "neither mpirun nor srun says which rank this is");
+        return fail("task", "srun does not say which rank this is");
     }
     (void)setenv("RANK", rank, 1);
     (void)setenv("LOCAL_RANK", local, 1);
@@ -280,12 +279,12 @@ static int task_main(int argc, char **argv)
 static int node_task_main(int argc, char **argv)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *node = said_by_launcher("OMPI_COMM_WORLD_RANK", "SLURM_NODEID");
+    const char *node = said_by_srun("SLURM_NODEID");
     if (argc < 1) {
         return STATUS_USAGE;
     }
     if (!node) {
-        return fail("node-task", "neither mpirun nor srun says which node this is");
+        return fail("node-task", "srun does not say which node this is");
     }
     (void)setenv("NODE_RANK", node, 1);
     for (int idx = 0; idx < argc; idx++) {
@@ -298,76 +297,12 @@ static int node_task_main(int argc, char **argv)
     become(argv);
 }
 
-/* ---- mpirun ---- */
-
-/* Its hostfile is in memory, and gone with it. */
-static int write_hosts(const char *slots, char **addresses, int64_t n, char ret_path[FILE_SIZE])
-{
-    CLEANUP(strbuf) struct strbuf text = STRBUF(NODE_BODY_MAX);
-    struct err err = {0};
-    int fd = memfd_create("reperf-hosts", 0);
-    for (int64_t idx = 0; idx < n; idx++) {
-        strbuf_printf(&text, "%s slots=%s\n", addresses[idx], slots);
-    }
-    if (fd < 0) {
-        return fail("hostfile", err_errno_text(errno));
-    }
-    if (fs_write_all(fd, text.ptr, text.len, "hostfile", &err) < 0) {
-        return fail("hostfile", err.msg);
-    }
-    (void)snprintf(ret_path, FILE_SIZE, "/proc/self/fd/%d", fd);
-    return 0;
-}
-
-static int mpirun_main(int argc, char **argv)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    char hosts[FILE_SIZE], np[NUMBER_SIZE], allow_root[] = "--allow-run-as-root";
-    const char *network = argv[0];
-    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int64_t slots, n_nodes;
-    size_t n = 0;
-    if (argc < 4 || !number_of(argv[1], 1, RANKS_MAX, &slots) ||
-        !number_of(argv[2], 1, NODES_MAX, &n_nodes) || 3 + n_nodes >= argc) {
-        return STATUS_USAGE;
-    }
-    if (write_hosts(argv[1], argv + 3, n_nodes, hosts) != 0) {
-        return STATUS_PLACE;
-    }
-    (void)snprintf(np, sizeof(np), "%" PRId64, slots * n_nodes);
-    const char *const BEGIN[] = {
-        "mpirun", "--hostfile", hosts,           "-np",
-        np,       "--map-by",   "slot",          "--bind-to",
-        "none",   "--mca",      "plm_rsh_agent", "ssh -o BatchMode=yes -o ConnectTimeout=15"};
-    const char *const OVER[] = {"--mca", "oob_tcp_if_include", network,
-                                "--mca", "btl_tcp_if_include", network};
-    char **words =
-        arena_array(&arena, char *, (size_t)argc + ARRAY_LEN(BEGIN) + ARRAY_LEN(OVER) + 2);
-    memcpy(words, BEGIN, sizeof(BEGIN));
-    n = ARRAY_LEN(BEGIN);
-    if (geteuid() == 0) {
-        words[n++] = allow_root;
-    }
-    if (network[0]) {
-        memcpy(words + n, OVER, sizeof(OVER));
-        n += ARRAY_LEN(OVER);
-    }
-    for (int64_t idx = 3 + n_nodes; idx < argc; idx++) {
-        words[n++] = argv[idx];
-    }
-    (void)dup2(null_fd, STDIN_FILENO);
-    become(words);
-}
-
 int rank_program(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } PROGRAMS[] = {{"ranks", ranks_main},
-                    {"task", task_main},
-                    {"node-task", node_task_main},
-                    {"mpirun", mpirun_main}};
+    } PROGRAMS[] = {{"ranks", ranks_main}, {"task", task_main}, {"node-task", node_task_main}};
     for (size_t idx = 0; argc > 1 && idx < ARRAY_LEN(PROGRAMS); idx++) {
         if (strcmp(argv[1], PROGRAMS[idx].name) == 0) {
             return PROGRAMS[idx].run(argc - 2, argv + 2);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,20 +18,12 @@
 #include "codec/digest.h"
 #include "node/job.h"
 
-#define ID_MAX         512
-#define START_WAIT_NS  (15 * NS_PER_S) /* for a wrapper to announce itself */
-#define START_LOOK_MS  10
-#define EARLY_WAIT_MS  1000
-#define WAIT_MAX_MS    60000
-#define LOOK_MS        20 /* if nothing signals a job's end */
-#define CHUNK_BYTES    65536
-#define DIGEST_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-
-struct asked_job { /* of one request */
-    struct arena arena;
-    const char *id;
-    const char *dir; /* WORK/jobs/ID */
-};
+#define ID_MAX        512
+#define START_WAIT_NS (15 * NS_PER_S) /* for a wrapper to announce itself */
+#define START_LOOK_MS 10
+#define WAIT_MAX_MS   60000
+#define LOOK_MS       20 /* if nothing signals a job's end */
+#define CHUNK_BYTES   65536
 
 int serve_failed(struct strbuf *text, const char *what, const struct err *err)
 {
@@ -41,9 +34,14 @@ int serve_failed(struct strbuf *text, const char *what, const struct err *err)
                                                : NODE_FAILED;
 }
 
-static const char *path_in(struct asked_job *job, const char *name)
+const char *serve_path(struct asked_job *job, const char *name)
 {
     return arena_printf(&job->arena, "%s/%s", job->dir, name);
+}
+
+static bool is_batch(struct asked_job *job)
+{
+    return fs_exists(serve_path(job, "batch"));
 }
 
 /* ---- arguments ---- */
@@ -95,20 +93,19 @@ static void reap_children(void)
 
 /* Waits until the job has ended, the time is up, or the channel has input. The kernel signals the end of a process; if it cannot
    (before Linux 5.3), or no process is known yet, this polls. */
-static void wait_for_end(const struct server *server, struct asked_job *job, int64_t wait_ms,
-                         struct job_look *look)
+static void wait_for_end(struct asked_job *job, int64_t wait_ms, struct job_look *look)
 {
     int64_t until_ns = clock_now_ns() + wait_ms * NS_PER_MS;
     CLEANUP(fd) int pid_fd = -1;
     job_look(job->dir, look);
-    while (look->state == LOOK_RUNNING) {
+    while (look->state == JOB_RUNNING) {
         int64_t left_ms = (until_ns - clock_now_ns() + NS_PER_MS - 1) / NS_PER_MS;
         if (pid_fd < 0 && look->wrapper.pid) {
             pid_fd = pidfd_of(look->wrapper.pid);
             job_look(job->dir, look); /* so the pidfd is that process's */
             continue;
         }
-        struct pollfd fds[2] = {{.fd = server->input_fd, .events = POLLIN},
+        struct pollfd fds[2] = {{.fd = job->server->input_fd, .events = POLLIN},
                                 {.fd = pid_fd, .events = POLLIN}};
         bool is_told = pid_fd >= 0;
         if (left_ms <= 0) {
@@ -123,52 +120,45 @@ static void wait_for_end(const struct server *server, struct asked_job *job, int
     }
 }
 
-static uint64_t log_size(struct asked_job *job)
+static int serve_poll(struct asked_job *job, const struct node_request *request,
+                      struct strbuf *text)
 {
-    struct stat info;
-    return stat(path_in(job, "log"), &info) == 0 ? (uint64_t)info.st_size : 0;
-}
-
-static int say_look(struct asked_job *job, const struct job_look *look, struct strbuf *text)
-{
-    static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
     struct err err = {0};
-    char left[LEFT_NAMES_MAX];
-    uint64_t size = log_size(job);
-    /* Lost, and the disk is full: then that is why there is no status. */
-    if (look->state == LOOK_LOST && job_probe(job->dir, &err) < 0) {
-        return serve_failed(text, "", &err);
-    }
-    strbuf_add_z(text, NAMES[look->state]);
-    if (look->state == LOOK_ENDED) {
-        strbuf_printf(text, " %d", look->exit_status);
-    }
-    strbuf_printf(text, " %" PRIu64, size);
-    if (look->state == LOOK_ENDED && job_read_small(path_in(job, "left"), left, sizeof(left))) {
-        strbuf_printf(text, " %s", left);
-    }
-    strbuf_add_char(text, '\n');
-    return 0;
-}
-
-static int serve_poll(struct server *server, struct asked_job *job,
-                      const struct node_request *request, struct strbuf *text)
-{
     struct job_look look;
+    struct job_report report = {0};
     int64_t wait_ms;
     if (!serve_number(request, 1, WAIT_MAX_MS, &wait_ms)) {
         return serve_bad(text);
     }
-    wait_for_end(server, job, wait_ms, &look);
-    return say_look(job, &look, text);
+    if (is_batch(job)) {
+        return slurm_poll(job, wait_ms, text);
+    }
+    wait_for_end(job, wait_ms, &look);
+    /* Lost, and the disk is full: then that is why there is no status. */
+    if (look.state == JOB_LOST && job_probe(job->dir, &err) < 0) {
+        return serve_failed(text, "", &err);
+    }
+    report.state = look.state;
+    if (look.state == JOB_ENDED) {
+        report.exit_status = look.exit_status;
+        (void)job_read_small(serve_path(job, "left"), report.left, sizeof(report.left));
+    }
+    node_report_write(text, &report);
+    return 0;
 }
 
 /* ---- the log ---- */
 
-static int read_from(struct asked_job *job, int64_t offset, int64_t most, struct strbuf *text)
+static int serve_read(struct asked_job *job, const struct node_request *request,
+                      struct strbuf *text)
 {
-    const char *path = path_in(job, "log");
+    const char *path = serve_path(job, "log");
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int64_t offset, most;
+    if (!serve_number(request, 1, INT64_MAX, &offset) ||
+        !serve_number(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
+        return serve_bad(text);
+    }
     char chunk[CHUNK_BYTES];
     while (fd >= 0 && most > 0) {
         ssize_t len =
@@ -198,60 +188,35 @@ int serve_sha256(const char *path, char *ret_hex, struct err *err)
     return 0;
 }
 
-static int serve_digest(struct server *server UNUSED, struct asked_job *job,
-                        const struct node_request *request UNUSED, struct strbuf *text)
+/* Nothing of it runs any more, so its log is final. */
+static int serve_reap(struct asked_job *job, const struct node_request *request UNUSED,
+                      struct strbuf *text)
 {
     char hex[SHA256_HEX_SIZE];
     struct err err = {0};
-    if (!fs_exists(path_in(job, "log"))) {
-        return serve_failed(text, arena_printf(&job->arena, "%s/log is not there", job->dir), NULL);
+    if (is_batch(job)) {
+        (void)slurm_signal(job, SIGKILL, text);
+        strbuf_clear(text);
+    } else {
+        job_signal(job->dir, SIGKILL);
     }
-    if (serve_sha256(path_in(job, "log"), hex, &err) < 0) {
+    reap_children();
+    if (serve_sha256(fs_exists(serve_path(job, "log")) ? serve_path(job, "log") : "/dev/null", hex,
+                     &err) < 0) {
         return serve_failed(text, "", &err);
     }
     strbuf_printf(text, "%s\n", hex);
     return 0;
 }
 
-/* Nothing of it runs any more, so its log is final. */
-static int reap(struct asked_job *job, int64_t offset, int64_t most, struct strbuf *text)
-{
-    char hex[SHA256_HEX_SIZE];
-    struct err err = {0};
-    job_signal(job->dir, 9);
-    reap_children();
-    if (!fs_exists(path_in(job, "log"))) {
-        strbuf_add_z(text, DIGEST_NOTHING " 0\n");
-        return 0;
-    }
-    if (serve_sha256(path_in(job, "log"), hex, &err) < 0) {
-        return serve_failed(text, "", &err);
-    }
-    strbuf_printf(text, "%s %" PRIu64 "\n", hex, log_size(job));
-    return read_from(job, offset, most, text);
-}
-
-/* READ, or REAP. */
-static int serve_log(struct server *server UNUSED, struct asked_job *job,
-                     const struct node_request *request, struct strbuf *text)
-{
-    int64_t offset, most;
-    if (!serve_number(request, 1, INT64_MAX, &offset) ||
-        !serve_number(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
-        return serve_bad(text);
-    }
-    return (request->op == NODE_REAP ? reap : read_from)(job, offset, most, text);
-}
-
 /* ---- start ---- */
 
 bool serve_take_job(const struct node_request *request, const char *dir,
-                    struct wrapper_job *ret_job, int64_t *ret_most)
+                    struct wrapper_job *ret_job)
 {
-    enum { AT_MOST = 1, AT_WATCHED = 3, AT_N_ARGV = 4, AT_ARGV = 5 };
+    enum { AT_WATCHED = 3, AT_N_ARGV = 4, AT_ARGV = 5 };
     int64_t n_argv, is_watched;
-    if (!serve_number(request, AT_MOST, NODE_TEXT_MAX - CHUNK_BYTES, ret_most) ||
-        !serve_number(request, AT_WATCHED, 1, &is_watched) ||
+    if (!serve_number(request, AT_WATCHED, 1, &is_watched) ||
         !serve_number(request, AT_N_ARGV, NODE_FIELDS_MAX, &n_argv) || n_argv < 1 ||
         (size_t)n_argv > request->n_fields - AT_ARGV) {
         return false;
@@ -265,33 +230,32 @@ bool serve_take_job(const struct node_request *request, const char *dir,
     return true;
 }
 
-static int put_script(struct asked_job *job, const char *name, struct str script, struct err *err)
+int serve_put_cleanup(struct asked_job *job, const struct node_request *request, struct err *err)
 {
+    enum { AT_CLEANUP = 2 };
+    struct str script = request->fields[AT_CLEANUP];
     struct str line = str_printf(&job->arena, "%.*s\n", STR_ARG(script));
-    return script.len ? job_put(path_in(job, name), line, false, err) : 0;
+    return script.len ? job_put(serve_path(job, "cleanup"), line, false, err) : 0;
 }
 
 static int claim_and_run(struct asked_job *job, const struct node_request *request,
                          const struct wrapper_job *wrapper, int *ret_said, struct err *err)
 {
-    enum { AT_CLEANUP = 2 };
     if (fs_mkdir_p(job->dir, err) < 0) {
         return -1;
     }
-    if (fs_exists(path_in(job, "claim"))) {
+    if (fs_exists(serve_path(job, "claim"))) {
         return 0;
     }
-    return put_script(job, "cleanup", request->fields[AT_CLEANUP], err) < 0
-               ? -1
-               : wrapper_start(wrapper, ret_said, err);
+    return serve_put_cleanup(job, request, err) < 0 ? -1 : wrapper_start(wrapper, ret_said, err);
 }
 
 /* Waits until its pid is written, whoever claimed it. */
 static int await_wrapper(struct asked_job *job, int said_fd, struct err *err)
 {
     int64_t until_ns = clock_now_ns() + START_WAIT_NS;
-    const char *status = path_in(job, "status");
-    const char *claim = path_in(job, "claim");
+    const char *status = serve_path(job, "status");
+    const char *claim = serve_path(job, "claim");
     struct job_pid wrapper;
     bool is_told = said_fd >= 0;
     while (!(job_read_pid(job->dir, &wrapper) && wrapper.pid) && !fs_exists(status)) {
@@ -309,34 +273,36 @@ static int await_wrapper(struct asked_job *job, int said_fd, struct err *err)
     return 0;
 }
 
-static int serve_start(struct server *server, struct asked_job *job,
-                       const struct node_request *request, struct strbuf *text)
+static int serve_start(struct asked_job *job, const struct node_request *request,
+                       struct strbuf *text)
 {
+    enum { AT_BATCH = 1 };
     struct err err = {0};
     struct wrapper_job wrapper;
-    struct job_look look;
     CLEANUP(fd) int said_fd = -1;
-    int64_t most;
-    if (!serve_take_job(request, job->dir, &wrapper, &most)) {
+    if (!serve_take_job(request, job->dir, &wrapper)) {
         return serve_bad(text);
     }
-    if (claim_and_run(job, request, &wrapper, &said_fd, &err) < 0 ||
-        await_wrapper(job, said_fd, &err) < 0) {
-        return serve_failed(text, "", &err);
+    if (request->fields[AT_BATCH].len) {
+        return slurm_start(job, request, request->fields[AT_BATCH], text);
     }
-    wait_for_end(server, job, EARLY_WAIT_MS, &look);
-    int status = say_look(job, &look, text);
-    return status == 0 && look.state == LOOK_ENDED ? reap(job, 0, most, text) : status;
+    return claim_and_run(job, request, &wrapper, &said_fd, &err) < 0 ||
+                   await_wrapper(job, said_fd, &err) < 0
+               ? serve_failed(text, "", &err)
+               : 0;
 }
 
 /* ---- the rest ---- */
 
-static int serve_signal(struct server *server UNUSED, struct asked_job *job,
-                        const struct node_request *request, struct strbuf *text)
+static int serve_signal(struct asked_job *job, const struct node_request *request,
+                        struct strbuf *text)
 {
     int64_t signal_no;
     if (!serve_number(request, 1, 64, &signal_no) || signal_no < 1) {
         return serve_bad(text);
+    }
+    if (is_batch(job)) {
+        return slurm_signal(job, (int)signal_no, text);
     }
     job_signal(job->dir, (int)signal_no);
     return 0;
@@ -365,8 +331,8 @@ int serve_forget_job(const char *root, const char *id, struct err *err)
     struct str folder = str_of(id);
     job.dir = arena_printf(&job.arena, "%s/%s", root, id);
     job_look(job.dir, &look);
-    int result = look.state == LOOK_RUNNING ? err_set(err, ERR_NODE, "%s: it still runs", job.dir)
-                                            : remove_job(&job, err);
+    int result = look.state == JOB_RUNNING ? err_set(err, ERR_NODE, "%s: it still runs", job.dir)
+                                           : remove_job(&job, err);
     do { /* also the folders above it, as long as they are empty */
         while (folder.len && folder.ptr[folder.len - 1] != '/') {
             folder.len--;
@@ -378,11 +344,11 @@ int serve_forget_job(const char *root, const char *id, struct err *err)
     return result;
 }
 
-static int serve_forget(struct server *server, struct asked_job *job,
-                        const struct node_request *request UNUSED, struct strbuf *text)
+static int serve_forget(struct asked_job *job, const struct node_request *request UNUSED,
+                        struct strbuf *text)
 {
     struct err err = {0};
-    const char *root = arena_printf(&job->arena, "%s/jobs", server->work_folder);
+    const char *root = arena_printf(&job->arena, "%s/jobs", job->server->work_folder);
     return serve_forget_job(root, job->id, &err) < 0 ? serve_failed(text, "", &err) : 0;
 }
 
@@ -406,20 +372,18 @@ static int serve_folder(struct server *server, const struct node_request *reques
 
 static int serve_job(struct server *server, const struct node_request *request, struct strbuf *text)
 {
-    typedef int (*job_fn)(struct server * server, struct asked_job * job,
-                          const struct node_request *request, struct strbuf *text);
+    typedef int (*job_fn)(struct asked_job * job, const struct node_request *request,
+                          struct strbuf *text);
     static const job_fn OF_JOB[NODE_OP_END] = {
-        [NODE_START] = serve_start,   [NODE_POLL] = serve_poll,     [NODE_READ] = serve_log,
-        [NODE_DIGEST] = serve_digest, [NODE_SIGNAL] = serve_signal, [NODE_REAP] = serve_log,
-        [NODE_FORGET] = serve_forget};
-    struct asked_job job = {.arena = ARENA_EMPTY};
+        [NODE_START] = serve_start,   [NODE_POLL] = serve_poll, [NODE_READ] = serve_read,
+        [NODE_SIGNAL] = serve_signal, [NODE_REAP] = serve_reap, [NODE_FORGET] = serve_forget};
+    struct asked_job job = {.server = server};
     if (request->n_fields < 1 || !serve_is_plain_id(request->fields[0])) {
         return serve_failed(text, "a job's id is not a plain relative path", NULL);
     }
     job.id = request->fields[0].ptr;
     job.dir = arena_printf(&job.arena, "%s/jobs/%s", server->work_folder, job.id);
-    int status =
-        OF_JOB[request->op] ? OF_JOB[request->op](server, &job, request, text) : NODE_FAILED;
+    int status = OF_JOB[request->op](&job, request, text);
     arena_release(&job.arena);
     return status;
 }
@@ -429,12 +393,11 @@ int serve_request(struct server *server, const struct node_request *request, str
     typedef int (*serve_fn)(struct server * server, const struct node_request *request,
                             struct strbuf *text);
     static const serve_fn OF_NODE[NODE_OP_END] = {
-        [NODE_FOLDER] = serve_folder, [NODE_LEASE] = serve_lease,
-        [NODE_SCAN] = serve_scan,     [NODE_REMOVE] = serve_remove,
-        [NODE_CLOCK] = serve_clock,   [NODE_FACTS] = serve_facts,
-        [NODE_LISTEN] = serve_listen, [NODE_CONNECT] = serve_connect,
-        [NODE_SUBMIT] = serve_submit, [NODE_QUEUE] = serve_queue,
-        [NODE_CANCEL] = serve_cancel, [NODE_BATCHES] = serve_batches};
+        [NODE_FOLDER] = serve_folder,  [NODE_LEASE] = serve_lease,
+        [NODE_SCAN] = serve_scan,      [NODE_REMOVE] = serve_remove,
+        [NODE_CLOCK] = serve_clock,    [NODE_FACTS] = serve_facts,
+        [NODE_LISTEN] = serve_listen,  [NODE_CONNECT] = serve_connect,
+        [NODE_BATCHES] = serve_batches};
     serve_fn fn = OF_NODE[request->op];
     reap_children();
     return (fn ? fn : serve_job)(server, request, text);

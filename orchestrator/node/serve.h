@@ -8,8 +8,14 @@
 
 struct server {
     const char *work_folder;
-    const char *self; /* this program's path */
-    int input_fd;     /* the channel's; readable, or at its end: ends a wait */
+    int input_fd; /* the channel's; readable, or at its end: ends a wait */
+};
+
+struct asked_job { /* of one request */
+    const struct server *server;
+    struct arena arena;
+    const char *id;
+    const char *dir; /* WORK/jobs/ID */
 };
 
 /* Appends the text of the answer; returns its status. */
@@ -19,7 +25,7 @@ MUST_CHECK int serve_request(struct server *server, const struct node_request *r
 /* ---- requests in files of their own ---- */
 
 int serve_lease(struct server *server, const struct node_request *request,
-                struct strbuf *text); /* lease_folder.c */
+                struct strbuf *text); /* lease_file.c */
 /* leftovers.c */
 int serve_scan(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_remove(struct server *server, const struct node_request *request, struct strbuf *text);
@@ -30,9 +36,10 @@ int serve_listen(struct server *server, const struct node_request *request, stru
 int serve_connect(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_clock(struct server *server, const struct node_request *request, struct strbuf *text);
 /* slurm.c */
-int serve_submit(struct server *server, const struct node_request *request, struct strbuf *text);
-int serve_queue(struct server *server, const struct node_request *request, struct strbuf *text);
-int serve_cancel(struct server *server, const struct node_request *request, struct strbuf *text);
+int slurm_start(struct asked_job *job, const struct node_request *request, struct str options,
+                struct strbuf *text);
+int slurm_poll(struct asked_job *job, int64_t wait_ms, struct strbuf *text);
+int slurm_signal(struct asked_job *job, int signal_no, struct strbuf *text);
 int serve_batches(struct server *server, const struct node_request *request, struct strbuf *text);
 /* batch.c: `reperf-node batch DIR`. Returns the job's status. */
 int batch_main(const char *dir);
@@ -45,12 +52,14 @@ int rank_program(int argc, char **argv);
 MUST_CHECK int serve_forget_job(const char *root, const char *id, struct err *err);
 MUST_CHECK int slurm_scancel(const char *number, struct err *err);
 
-/* lease_folder.c. False: nobody holds the node. A holder that left no name is "unknown". */
-bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,
-                int64_t *ret_age_s);
+/* lease_file.c. False: nobody has the node. */
+struct node_lease {
+    struct str run, who;
+    int64_t age_s;
+};
+bool lease_read(struct arena *arena, const struct server *server, struct node_lease *ret_lease);
 /* Removes that run's lease; another's stays. */
 MUST_CHECK int lease_remove(const struct server *server, struct str run, struct err *err);
-
 /* The text becomes the reason: what, and the error if there is one (NULL: none). Returns the status. */
 int serve_failed(struct strbuf *text, const char *what, const struct err *err);
 int serve_bad(struct strbuf *text); /* the request is malformed */
@@ -60,6 +69,10 @@ bool serve_number(const struct node_request *request, size_t field, int64_t max,
 /* The job of a START request; false: malformed. */
 struct wrapper_job;
 bool serve_take_job(const struct node_request *request, const char *dir,
-                    struct wrapper_job *ret_job, int64_t *ret_most);
+                    struct wrapper_job *ret_job);
+/* Its cleanup, as a script in its folder. */
+MUST_CHECK int serve_put_cleanup(struct asked_job *job, const struct node_request *request,
+                                 struct err *err);
+const char *serve_path(struct asked_job *job, const char *name); /* of a file in its folder */
 MUST_CHECK int serve_sha256(const char *path, char *ret_hex, struct err *err);
 bool serve_is_plain_id(struct str id); /* a relative path of plain names */

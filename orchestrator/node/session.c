@@ -15,12 +15,12 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "node/tool.h"
 
 #define KILL_WAIT_NS    (2 * NS_PER_S) /* one that the kernel holds dies later */
 #define KILL_LOOK_MS    1
 #define CLEANUP_LIMIT   (30 * NS_PER_S)
-#define SCRIPT_GRACE_NS (2 * NS_PER_S) /* between TERM and KILL */
-#define SCRIPT_LOOK_MS  5
+#define SCRIPT_LIMIT    (30LL * 86400 * NS_PER_S) /* of one without a limit */
 #define LEFT_GRACE_NS   (1 * NS_PER_S) /* what ends by itself, as the end of a pipe, is not left */
 #define LEFT_LOOK_MS    10
 #define LEFT_ROUNDS_MAX 100
@@ -171,33 +171,9 @@ bool job_has_process(const char *dir, pid_t session)
 
 void job_run_script(const char *path, int64_t limit_ns)
 {
-    int64_t until_ns = limit_ns ? clock_now_ns() + limit_ns : INT64_MAX;
-    bool has_term = false;
-    pid_t pid = fork();
-    if (pid == 0) {
-        int null_fd = open("/dev/null", O_RDWR);
-        setpgid(0, 0);
-        wrapper_reset_signals();
-        for (int fd = 0; fd <= 2; fd++) {
-            (void)dup2(null_fd, fd);
-        }
-        execl("/bin/sh", "/bin/sh", path, (char *)NULL);
-        _exit(127);
-    }
-    while (pid > 0) {
-        pid_t done = waitpid(pid, NULL, limit_ns ? WNOHANG : 0);
-        if (done == pid || (done < 0 && errno != EINTR)) {
-            return;
-        }
-        if (done == 0 && clock_now_ns() >= until_ns) {
-            (void)kill(-pid, has_term ? SIGKILL : SIGTERM);
-            has_term = true;
-            until_ns = clock_now_ns() + SCRIPT_GRACE_NS;
-        }
-        if (limit_ns) {
-            (void)poll(NULL, 0, SCRIPT_LOOK_MS);
-        }
-    }
+    const char *const argv[] = {"/bin/sh", path, NULL};
+    CLEANUP(strbuf) struct strbuf unread = STRBUF(1);
+    (void)tool_run(argv, limit_ns ? limit_ns : SCRIPT_LIMIT, false, &unread);
 }
 
 void job_signal(const char *dir, int signal_no)

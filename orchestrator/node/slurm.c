@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs that Slurm runs, submitted on a machine that has sbatch. A job's folder is on a file system that this machine and the compute
    nodes share: request (the job, as a START frame; removed by the process that runs it), batch (Slurm's script: one exec of this
-   program, batch.c), slurm (the job's number), stop (the status to end with, once it was told to end), claim/ (its creator runs the
-   job, so a job submitted twice runs once; claim/job: its number), log, pid, status, cleanup. Source: Slurm 22.05, sbatch(1),
-   squeue(1), scancel(1), sacct(1). */
+   program, batch.c), slurm (the job's number), stop ("STATUS SECONDS": what to end with, once it was told to end, and since when), claim/
+   (its creator runs the job, so a job submitted twice runs once; claim/job: its number), log, pid, status, cleanup. Source: Slurm 22.05,
+   sbatch(1), squeue(1), scancel(1), sacct(1).
+   A controller that does not answer may just be restarting: it is asked again for a minute, or until the channel has more input. */
 #include "base/base.h"
 
 #include "node/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -24,54 +27,56 @@
 #define ASK_LIMIT_NS    (20 * NS_PER_S)
 #define SUBMIT_LIMIT_NS (30 * NS_PER_S)
 #define RUNS_LIMIT_NS   (5 * NS_PER_S)
-#define SAID_MAX        (64u << 10)
-#define LIST_MAX        (1u << 20)
-#define NUMBER_MAX      24
-#define OPTIONS_OURS    16
-#define LINE_MAX_BYTES  300
-#define PROGRAM_MAX     (64u << 20)
+#define SILENCE_NS      (60 * NS_PER_S) /* how long Slurm's controller may not answer */
+#define LAG_NS                                                                                     \
+    (15 *                                                                                          \
+     NS_PER_S) /* for a status to come through a network file system, or an end through Slurm */
+#define ESCALATE_S     15   /* from killing the ranks to killing the job */
+#define GAP_MS         1000 /* between two questions */
+#define LOOK_MS        100  /* between two looks for a status */
+#define SAID_MAX       (64u << 10)
+#define LIST_MAX       (1u << 20)
+#define NUMBER_MAX     24
+#define STOP_MAX       64
+#define OPTIONS_MAX    32
+#define LINE_MAX_BYTES 300
+#define PROGRAM_MAX    (64u << 20)
 
 struct batch {
-    struct arena arena;
-    const char *id, *dir; /* WORK/jobs/ID */
+    struct asked_job *job;
     const char *name; /* unique, and short enough for squeue; the id itself is the job's comment */
-    struct strbuf said; /* output of the last tool */
-    const char *why;    /* it failed */
+    struct strbuf said;       /* output of the last tool */
+    const char *number;       /* the first of that name; NULL: there is none */
+    struct str other_numbers; /* "NUMBER ..." */
 };
 
-struct queue {     /* the jobs of a name */
-    int64_t first; /* 0: none */
-    int64_t *all;
-    size_t n;
-};
-
-static const char *path_in(struct batch *batch, const char *name)
+static struct batch batch_of(struct asked_job *job)
 {
-    return arena_printf(&batch->arena, "%s/%s", batch->dir, name);
-}
-
-static bool open_batch(struct batch *batch, const struct server *server,
-                       const struct node_request *request)
-{
-    struct str run = STR_EMPTY;
-    *batch = (struct batch){.arena = ARENA_EMPTY};
-    strbuf_init(&batch->said, LIST_MAX);
-    if (request->n_fields < 1 || !serve_is_plain_id(request->fields[0])) {
-        return false;
-    }
-    struct str rest = request->fields[0];
-    batch->id = request->fields[0].ptr;
-    batch->dir = arena_printf(&batch->arena, "%s/jobs/%s", server->work_folder, batch->id);
+    struct str rest = str_of(job->id), run = STR_EMPTY;
     (void)str_next(&rest, '/', &run);
-    batch->name = arena_printf(&batch->arena, "reperf-%.*s-%08x", STR_ARG(run),
-                               crc32c(0, batch->id, strlen(batch->id)));
-    return true;
+    return (struct batch){.job = job,
+                          .name = arena_printf(&job->arena, "reperf-%.*s-%08x", STR_ARG(run),
+                                               crc32c(0, job->id, strlen(job->id))),
+                          .said = STRBUF(LIST_MAX)};
 }
 
-static void close_batch(struct batch *batch)
+/* ---- waiting ---- */
+
+/* False: the channel has input. */
+static bool rest(const struct batch *batch, int span_ms)
 {
-    strbuf_release(&batch->said);
-    arena_release(&batch->arena);
+    struct pollfd input = {.fd = batch->job->server->input_fd, .events = POLLIN};
+    return poll(&input, 1, span_ms) == 0;
+}
+
+static void await_status(struct batch *batch, int64_t wait_ms)
+{
+    int status;
+    for (; wait_ms > 0 && !job_read_status(batch->job->dir, &status); wait_ms -= LOOK_MS) {
+        if (!rest(batch, LOOK_MS)) {
+            return;
+        }
+    }
 }
 
 /* ---- Slurm's programs ---- */
@@ -83,59 +88,66 @@ static struct str first_line(struct str text)
     return str_next(&text, '\n', &line) ? str_sub(str_trim(line), 0, LINE_MAX_BYTES) : STR_EMPTY;
 }
 
-static bool run(struct batch *batch, const char *const *argv, int64_t limit_ns)
+static int run(struct batch *batch, const char *const *argv, int64_t limit_ns, struct err *err)
 {
     strbuf_clear(&batch->said);
     int status = tool_run(argv, limit_ns, true, &batch->said);
-    if (status == 0) {
-        return true;
-    }
-    batch->why =
-        status == TOOL_ABSENT ? arena_printf(&batch->arena, "%s is not installed", argv[0])
-        : status == TOOL_LATE || status == TOOL_STUCK
-            ? arena_printf(&batch->arena, "%s does not answer", argv[0])
-            : arena_printf(&batch->arena, "%.*s", STR_ARG(first_line(strbuf_str(&batch->said))));
-    return false;
+    return status == 0             ? 0
+           : status == TOOL_ABSENT ? err_set(err, ERR_NODE, "%s is not installed", argv[0])
+           : status == TOOL_LATE || status == TOOL_STUCK
+               ? err_set(err, ERR_NODE, "%s does not answer", argv[0])
+               : err_set(err, ERR_NODE, "%.*s", STR_ARG(first_line(strbuf_str(&batch->said))));
 }
 
-/* The controller may just be restarting: the caller retries for a while. If the program is missing, that is useless. */
-static int silent(struct batch *batch, struct strbuf *text)
+/* What squeue says. A job that it does not know any more is no failure. */
+static int ask(struct batch *batch, const char *const *argv, struct err *err)
 {
+    int64_t until_ns = clock_now_ns() + SILENCE_NS;
     if (!tool_is_there("squeue")) {
-        return serve_failed(text, "squeue is not installed: is this the machine that has Slurm?",
-                            NULL);
+        return err_set(err, ERR_NODE,
+                       "squeue is not installed: is this the machine that has Slurm?");
     }
-    strbuf_printf(text, "silent %s\n", batch->why);
-    return 0;
-}
-
-static bool is_number(struct str text, int64_t *ret_number)
-{
-    return text.len < NUMBER_MAX && str_to_i64(text, 1, INT64_MAX, ret_number, ERR_IGNORED) == 0;
-}
-
-/* False: Slurm does not answer. */
-static bool ask_by_name(struct batch *batch, bool with_ended, struct queue *ret_queue)
-{
-    const char *name = arena_printf(&batch->arena, "--name=%s", batch->name);
-    const char *const all[] = {"squeue", "--noheader", name, "--format=%A", "--states=all", NULL};
-    const char *const now[] = {"squeue", "--noheader", name, "--format=%A", NULL};
-    struct queue queue = {0};
-    struct str line;
-    if (!run(batch, with_ended ? all : now, ASK_LIMIT_NS)) {
-        return false;
-    }
-    struct str rest = strbuf_str(&batch->said);
-    queue.all = arena_array(&batch->arena, int64_t, batch->said.len / 2 + 1);
-    while (str_next(&rest, '\n', &line)) {
-        int64_t number;
-        if (is_number(str_trim(line), &number)) {
-            queue.all[queue.n++] = number;
-            queue.first = !queue.first || number < queue.first ? number : queue.first;
+    for (;;) {
+        struct err why = {0};
+        if (run(batch, argv, ASK_LIMIT_NS, &why) == 0) {
+            return 0;
+        }
+        if (str_find(strbuf_str(&batch->said), STR_LIT("nvalid job id")) >= 0) {
+            strbuf_clear(&batch->said);
+            return 0;
+        }
+        if (clock_now_ns() >= until_ns || !rest(batch, GAP_MS)) {
+            return err_set(err, ERR_NODE, "Slurm does not answer: %s", why.msg);
         }
     }
-    *ret_queue = queue;
-    return true;
+}
+
+static bool is_number(struct str text)
+{
+    int64_t number;
+    return text.len < NUMBER_MAX && str_to_i64(text, 1, INT64_MAX, &number, ERR_IGNORED) == 0;
+}
+
+/* The jobs of its name, also those that have ended. squeue prints them in no order. */
+static int ask_by_name(struct batch *batch, struct err *err)
+{
+    struct arena *arena = &batch->job->arena;
+    const char *name = arena_printf(arena, "--name=%s", batch->name);
+    const char *const argv[] = {"squeue", "--noheader", "--states=all", "--format=%A", name, NULL};
+    struct str line;
+    int64_t first = 0, number;
+    if (ask(batch, argv, err) < 0) {
+        return -1;
+    }
+    batch->other_numbers = str_dup(arena, strbuf_str(&batch->said));
+    for (struct str rest = batch->other_numbers; str_next(&rest, '\n', &line);) {
+        if (is_number(str_trim(line)) &&
+            str_to_i64(str_trim(line), 1, INT64_MAX, &number, ERR_IGNORED) == 0) {
+            first = !first || number < first ? number : first;
+        }
+    }
+    batch->number = first ? arena_printf(arena, "%" PRId64, first) : NULL;
+    return 0;
 }
 
 int slurm_scancel(const char *number, struct err *err)
@@ -150,36 +162,38 @@ int slurm_scancel(const char *number, struct err *err)
                          STR_ARG(first_line(strbuf_str(&said))));
 }
 
-/* The number of the job that runs, even if it was submitted twice. */
-static const char *read_number(struct batch *batch)
+/* Of the job that runs, even if it was submitted twice; Slurm is asked where its folder does not say. */
+static int find_number(struct batch *batch, struct err *err)
 {
     static const char *const FILES[] = {"claim/job", "slurm"};
+    char text[NUMBER_MAX];
     for (size_t idx = 0; idx < ARRAY_LEN(FILES); idx++) {
-        char text[NUMBER_MAX];
-        int64_t number;
-        if (job_read_small(path_in(batch, FILES[idx]), text, sizeof(text)) &&
-            is_number(str_trim(str_of(text)), &number)) {
-            return arena_printf(&batch->arena, "%" PRId64, number);
+        if (job_read_small(serve_path(batch->job, FILES[idx]), text, sizeof(text)) &&
+            is_number(str_trim(str_of(text)))) {
+            batch->number = str_z(&batch->job->arena, str_trim(str_of(text)));
+            return 0;
         }
     }
-    return NULL;
+    return ask_by_name(batch, err);
 }
 
-/* ---- submit ---- */
+/* ---- start ---- */
 
 /* Where the compute nodes find this program: it is run by path, so the shared folder must allow execution. */
-static const char *shared_program(struct batch *batch, const struct server *server, struct err *err)
+static const char *shared_program(struct batch *batch, struct err *err)
 {
-    const char *folder = arena_printf(&batch->arena, "%s/bin", server->work_folder);
+    struct arena *arena = &batch->job->arena;
+    const char *folder = arena_printf(arena, "%s/bin", batch->job->server->work_folder);
+    struct err why = {0};
     char ours[SHA256_HEX_SIZE], theirs[SHA256_HEX_SIZE];
     if (fs_mkdir_p(folder, err) < 0 || serve_sha256("/proc/self/exe", ours, err) < 0) {
         return NULL;
     }
-    const char *path = arena_printf(&batch->arena, "%s/reperf-node-%s", folder, ours);
+    const char *path = arena_printf(arena, "%s/reperf-node-%s", folder, ours);
     if (serve_sha256(path, theirs, ERR_IGNORED) < 0 || strcmp(ours, theirs) != 0) {
-        const char *part = arena_printf(&batch->arena, "%s/.reperf-node-%d", folder, (int)getpid());
+        const char *part = arena_printf(arena, "%s/.reperf-node-%d", folder, (int)getpid());
         struct str program;
-        if (fs_read(&batch->arena, "/proc/self/exe", PROGRAM_MAX, &program, err) < 0 ||
+        if (fs_read(arena, "/proc/self/exe", PROGRAM_MAX, &program, err) < 0 ||
             job_put(part, program, true, err) < 0) {
             return NULL;
         }
@@ -188,310 +202,305 @@ static const char *shared_program(struct batch *batch, const struct server *serv
             return NULL;
         }
     }
-    if (!run(batch, (const char *const[]){path, "--version", NULL}, RUNS_LIMIT_NS)) {
+    if (run(batch, (const char *const[]){path, "--version", NULL}, RUNS_LIMIT_NS, &why) < 0) {
         (void)!err_set(
             err, ERR_NODE,
             "%s does not allow execution (%s): name a shared_folder that is not mounted noexec",
-            folder, batch->why);
+            folder, why.msg);
         return NULL;
     }
     return path;
 }
 
-/* ID, then START's fields after it. */
-static int write_request(struct batch *batch, const struct node_request *request, size_t from,
-                         struct err *err)
+/* `batch` is the last: it makes the folder that of a batch job. */
+static int write_files(struct batch *batch, const struct node_request *request, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf frame = STRBUF(NODE_FRAME_MAX);
-    enum { AT_CLEANUP = 2 };
-    struct node_request start = {.op = NODE_START, .n_fields = request->n_fields - from + 1};
-    struct str *fields = arena_array(&batch->arena, struct str, start.n_fields);
-    fields[0] = request->fields[0];
-    memcpy(fields + 1, request->fields + from, (start.n_fields - 1) * sizeof(*fields));
-    start.fields = fields;
-    node_request_write(&frame, &start);
-    if (frame.is_full) {
-        return err_set(err, ERR_USAGE, "a job of more than %u bytes", NODE_BODY_MAX);
-    }
-    mode_t before = umask(077); /* its environment may hold secrets */
-    int rc = job_put(path_in(batch, "request"), strbuf_str(&frame), false, err);
-    umask(before);
-    if (rc == 0 && fields[AT_CLEANUP].len) {
-        const char *line = arena_printf(&batch->arena, "%.*s\n", STR_ARG(fields[AT_CLEANUP]));
-        rc = job_put(path_in(batch, "cleanup"), str_of(line), false, err);
-    }
-    return rc;
-}
-
-static int write_files(struct batch *batch, const struct server *server,
-                       const struct node_request *request, size_t from, struct err *err)
-{
     CLEANUP(strbuf) struct strbuf script = STRBUF(SAID_MAX);
-    const char *program = shared_program(batch, server, err);
-    const char *log = path_in(batch, "log");
-    CLEANUP(fd) int log_fd = -1;
-    if (!program || write_request(batch, request, from, err) < 0) {
+    const char *program = shared_program(batch, err);
+    const char *log = serve_path(batch->job, "log");
+    if (!program) {
         return -1;
+    }
+    node_request_write(&frame, request);
+    mode_t before = umask(077); /* its environment may hold secrets */
+    int rc = job_put(serve_path(batch->job, "request"), strbuf_str(&frame), false, err);
+    umask(before);
+    /* Exists from the start: a job that never runs has an empty log. */
+    CLEANUP(fd) int log_fd = rc < 0 ? -1 : open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (rc < 0 || log_fd < 0) {
+        return rc < 0
+                   ? -1
+                   : err_set(err, err_code_of_errno(errno), "%s: %s", log, err_errno_text(errno));
     }
     strbuf_add_z(&script, "#!/bin/sh\nexec ");
     shq_append(&script, str_of(program));
     strbuf_add_z(&script, " batch ");
-    shq_append(&script, str_of(batch->dir));
+    shq_append(&script, str_of(batch->job->dir));
     strbuf_add_char(&script, '\n');
-    if (job_put(path_in(batch, "batch"), strbuf_str(&script), false, err) < 0) {
-        return -1;
-    }
-    /* Exists from the start: a job that never runs has an empty log. */
-    log_fd = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    return log_fd >= 0
-               ? 0
-               : err_set(err, err_code_of_errno(errno), "%s: %s", log, err_errno_text(errno));
+    return serve_put_cleanup(batch->job, request, err) < 0
+               ? -1
+               : job_put(serve_path(batch->job, "batch"), strbuf_str(&script), false, err);
 }
 
 /* In a file name Slurm replaces what follows a percent sign. */
 static const char *log_option(struct batch *batch, const char *option)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(SAID_MAX);
-    for (const char *at = batch->dir; *at; at++) {
+    for (const char *at = batch->job->dir; *at; at++) {
         strbuf_add_z(&text, *at == '%' ? "%%" : (char[]){*at, '\0'});
     }
-    return arena_printf(&batch->arena, "%s%s/log", option, text.ptr);
+    return arena_printf(&batch->job->arena, "%s%s/log", option, text.ptr);
 }
 
-/* -1: sbatch refuses it; else its number, or 0 where it does not answer. */
-static int64_t sbatch(struct batch *batch, const struct str *options, size_t n_options)
+/* Sets the job's number, unless sbatch does not say it. */
+static int sbatch(struct batch *batch, struct str options, struct err *err)
 {
-    const char **argv = arena_array(&batch->arena, const char *, n_options + OPTIONS_OURS);
-    size_t n = 0;
-    struct str rest, line;
-    int64_t number = 0;
-    argv[n++] = "sbatch";
-    argv[n++] = "--parsable";
-    argv[n++] = arena_printf(&batch->arena, "--job-name=%s", batch->name);
-    argv[n++] = arena_printf(&batch->arena, "--comment=%s", batch->id);
-    argv[n++] = arena_printf(&batch->arena, "--chdir=%s", batch->dir);
-    argv[n++] = log_option(batch, "--output=");
-    argv[n++] = log_option(batch, "--error=");
-    argv[n++] = "--open-mode=append"; /* a job submitted twice does not truncate the log */
-    argv[n++] = "--no-requeue";
-    argv[n++] = "--exclusive"; /* sharing a node would spoil the measurement */
-    /* The caller's environment is not part of the run. */
-    argv[n++] = "--export=HOME,USER,PATH,SLURM_CONF";
-    for (size_t idx = 0; idx < n_options; idx++) {
-        argv[n++] = options[idx].ptr;
+    struct arena *arena = &batch->job->arena;
+    const char *argv[OPTIONS_MAX] = {
+        "sbatch", "--parsable", arena_printf(arena, "--job-name=%s", batch->name),
+        arena_printf(arena, "--comment=%s", batch->job->id),
+        arena_printf(arena, "--chdir=%s", batch->job->dir), log_option(batch, "--output="),
+        log_option(batch, "--error="),
+        "--open-mode=append",          /* a job submitted twice does not truncate the log */
+        "--no-requeue", "--exclusive", /* sharing a node would spoil the measurement */
+        /* The caller's environment is not part of the run. */
+        "--export=HOME,USER,PATH,SLURM_CONF"};
+    enum { N_OURS = 11 };
+    size_t n = N_OURS;
+    struct str line;
+    while (n < OPTIONS_MAX - 2 && str_next(&options, '\n', &line) && line.len) {
+        argv[n++] = str_z(arena, line);
     }
-    argv[n++] = path_in(batch, "batch");
-    argv[n] = NULL;
-    if (!run(batch, argv, SUBMIT_LIMIT_NS)) {
-        return -1;
+    argv[n] = serve_path(batch->job, "batch");
+    if (run(batch, argv, SUBMIT_LIMIT_NS, err) < 0) {
+        return err_wrap(err, "sbatch");
     }
-    rest = strbuf_str(&batch->said); /* NUMBER or NUMBER;CLUSTER, between warnings */
-    while (number == 0 && str_next(&rest, '\n', &line)) {
+    struct str rest = strbuf_str(&batch->said); /* NUMBER or NUMBER;CLUSTER, between warnings */
+    while (!batch->number && str_next(&rest, '\n', &line)) {
         struct str word;
         (void)str_next(&line, ';', &word);
-        number = is_number(str_trim(word), &number) ? number : 0;
+        batch->number = is_number(str_trim(word)) ? str_z(arena, str_trim(word)) : NULL;
     }
-    return number;
+    return 0;
 }
 
 /* Slurm is asked for the name first: an earlier submitter may have died before it could record the number. It is asked afterwards,
    too: a request whose connection was lost may still be running when this one is repeated. The first number is the job; another that
    waits is cancelled. */
-static int submit(struct batch *batch, const struct str *options, size_t n_options,
-                  struct strbuf *text)
+static int submit(struct batch *batch, struct str options, struct err *err)
 {
-    struct queue queue = {0};
+    struct str other;
+    if (ask_by_name(batch, err) < 0) {
+        return -1;
+    }
+    if (!batch->number) {
+        if (sbatch(batch, options, err) < 0) {
+            return -1;
+        }
+        const char *ours = batch->number;
+        if (ask_by_name(batch, err) < 0) {
+            return -1;
+        }
+        batch->number = batch->number ? batch->number : ours;
+    }
+    if (!batch->number) {
+        return err_set(err, ERR_NODE, "sbatch accepted the job, but printed no number");
+    }
+    while (str_next(&batch->other_numbers, '\n', &other)) {
+        const char *number = str_z(&batch->job->arena, str_trim(other));
+        if (number[0] && strcmp(number, batch->number) != 0) {
+            (void)run(batch, (const char *const[]){"scancel", "--state=PENDING", number, NULL},
+                      ASK_LIMIT_NS, ERR_IGNORED);
+        }
+    }
+    return job_put(serve_path(batch->job, "slurm"),
+                   str_printf(&batch->job->arena, "%s\n", batch->number), false, err);
+}
+
+int slurm_start(struct asked_job *job, const struct node_request *request, struct str options,
+                struct strbuf *text)
+{
+    struct batch batch = batch_of(job);
     struct err err = {0};
-    if (!ask_by_name(batch, true, &queue)) {
-        return silent(batch, text);
+    int rc = fs_mkdir_p(job->dir, &err);
+    if (rc == 0 && !fs_exists(serve_path(job, "status")) && !fs_exists(serve_path(job, "slurm"))) {
+        rc = fs_exists(serve_path(job, "claim")) ? 0 : write_files(&batch, request, &err);
+        rc = rc == 0 ? submit(&batch, options, &err) : rc;
     }
-    if (!queue.first) {
-        int64_t ours = sbatch(batch, options, n_options);
-        if (ours < 0) {
-            return serve_failed(text, arena_printf(&batch->arena, "sbatch: %s", batch->why), NULL);
-        }
-        if (!ask_by_name(batch, true, &queue)) {
-            return silent(batch, text);
-        }
-        queue.first = queue.first ? queue.first : ours;
-    }
-    if (!queue.first) {
-        return serve_failed(text, "sbatch accepted the job, but printed no number", NULL);
-    }
-    for (size_t idx = 0; idx < queue.n; idx++) {
-        const char *other = arena_printf(&batch->arena, "%" PRId64, queue.all[idx]);
-        if (queue.all[idx] != queue.first) {
-            (void)run(batch, (const char *const[]){"scancel", "--state=PENDING", other, NULL},
-                      ASK_LIMIT_NS);
-        }
-    }
-    const char *number = arena_printf(&batch->arena, "%" PRId64 "\n", queue.first);
-    return job_put(path_in(batch, "slurm"), str_of(number), false, &err) < 0
-               ? serve_failed(text, "", &err)
-               : 0;
+    strbuf_release(&batch.said);
+    return rc < 0 ? serve_failed(text, "", &err) : 0;
 }
 
-int serve_submit(struct server *server, const struct node_request *request, struct strbuf *text)
+/* ---- poll ---- */
+
+/* What its state says. Source: squeue(1), "JOB STATE CODES", Slurm 22.05. Others are the end, and nothing is known of its cause. */
+static const struct slurm_state {
+    const char *name;
+    bool is_waiting, is_active;
+    enum err_code cause;
+} STATES[] = {
+    {"PENDING", true, false, ERR_NONE},        {"CONFIGURING", true, false, ERR_NONE},
+    {"REQUEUED", true, false, ERR_NONE},       {"REQUEUE_HOLD", true, false, ERR_NONE},
+    {"RESIZING", true, false, ERR_NONE},       {"RESV_DEL_HOLD", true, false, ERR_NONE},
+    {"SPECIAL_EXIT", true, false, ERR_NONE},   {"STAGE_OUT", true, false, ERR_NONE},
+    {"RUNNING", false, true, ERR_NONE},        {"COMPLETING", false, true, ERR_NONE},
+    {"SUSPENDED", false, true, ERR_NONE},      {"STOPPED", false, true, ERR_NONE},
+    {"SIGNALING", false, true, ERR_NONE},      {"TIMEOUT", false, false, ERR_TIMEOUT},
+    {"DEADLINE", false, false, ERR_TIMEOUT},   {"OUT_OF_MEMORY", false, false, ERR_WORKLOAD},
+    {"NODE_FAIL", false, false, ERR_NODE},     {"BOOT_FAIL", false, false, ERR_NODE},
+    {"PREEMPTED", false, false, ERR_NODE},     {"LAUNCH_FAILED", false, false, ERR_NODE},
+    {"RECONFIG_FAIL", false, false, ERR_NODE},
+};
+
+/* "STATE REASON". squeue knows ended jobs for some minutes; accounting, if there is any, for longer. */
+static int ask_state(struct batch *batch, struct str *ret_state, struct str *ret_reason,
+                     struct err *err)
 {
-    enum { N_OPTIONS = 1, OPTIONS = 2 };
-    struct batch batch;
-    struct wrapper_job job;
-    struct err err = {0};
-    int64_t n_options, most;
-    int status = 0;
-    bool is_good = open_batch(&batch, server, request) &&
-                   serve_number(request, N_OPTIONS, NODE_FIELDS_MAX, &n_options) &&
-                   (size_t)n_options < request->n_fields - OPTIONS;
-    if (is_good) {
-        /* Its fields from the last option on are START's, whose first is the id. */
-        struct node_request start = {.op = NODE_START,
-                                     .fields = request->fields + OPTIONS + n_options - 1,
-                                     .n_fields =
-                                         request->n_fields - OPTIONS - (size_t)n_options + 1};
-        is_good = serve_take_job(&start, batch.dir, &job, &most);
+    const char *job = arena_printf(&batch->job->arena, "--jobs=%s", batch->number);
+    const char *const now[] = {"squeue", "--noheader", "--states=all", job, "--format=%T|%r", NULL};
+    const char *const past[] = {
+        "sacct", "--noheader", "--allocations", "--parsable2", job, "--format=State,Reason", NULL};
+    if (ask(batch, now, err) < 0) {
+        return -1;
     }
-    if (!is_good) {
-        status = serve_bad(text);
-    } else if (fs_mkdir_p(batch.dir, &err) < 0) {
-        status = serve_failed(text, "", &err);
-    } else if (!fs_exists(path_in(&batch, "status")) && !fs_exists(path_in(&batch, "slurm"))) {
-        bool is_claimed = fs_exists(path_in(&batch, "claim"));
-        status = !is_claimed &&
-                         write_files(&batch, server, request, OPTIONS + (size_t)n_options, &err) < 0
-                     ? serve_failed(text, "", &err)
-                     : submit(&batch, request->fields + OPTIONS, (size_t)n_options, text);
+    struct str line = first_line(strbuf_str(&batch->said));
+    if (!line.len && run(batch, past, ASK_LIMIT_NS, ERR_IGNORED) == 0) {
+        line = first_line(strbuf_str(&batch->said));
     }
-    close_batch(&batch);
-    return status;
+    struct str words = STR_EMPTY;
+    (void)str_next(&line, '|', &words); /* "CANCELLED by 0" */
+    (void)str_next(&words, ' ', ret_state);
+    *ret_state = ret_state->len ? *ret_state : STR_LIT("UNKNOWN");
+    *ret_reason = words.len ? words : str_eq_z(line, "None") ? STR_EMPTY : str_trim(line);
+    return 0;
 }
 
-/* ---- queue ---- */
-
-/* squeue knows ended jobs for some minutes; accounting, if there is any, for longer. False: Slurm does not answer. */
-static bool ask_state(struct batch *batch, const char *number, const char **ret_state)
+/* *ret_may_change: its status, or Slurm's word of its end, may still be on the way. Ranks may see a lost node before Slurm says so, srun's
+   own status of a job that Slurm ended may be 1, and COMPLETED says nothing: only the status is the program's own word. */
+static int look(struct batch *batch, struct job_report *report, bool *ret_may_change,
+                struct err *err)
 {
-    const char *job = arena_printf(&batch->arena, "--jobs=%s", number);
-    bool is_known = run(
-        batch,
-        (const char *const[]){"squeue", "--noheader", "--states=all", job, "--format=%T %r", NULL},
-        ASK_LIMIT_NS);
-    if (!is_known && str_find(strbuf_str(&batch->said), STR_LIT("Invalid job id")) < 0) {
-        return false;
-    }
-    struct str state = is_known ? first_line(strbuf_str(&batch->said)) : STR_EMPTY;
-    if (!state.len && run(batch,
-                          (const char *const[]){"sacct", "--noheader", "--allocations",
-                                                "--parsable2", job, "--format=State,Reason", NULL},
-                          ASK_LIMIT_NS)) {
-        state = first_line(strbuf_str(&batch->said));
-    }
-    char *words = str_z(&batch->arena, state.len ? state : STR_LIT("UNKNOWN"));
-    for (char *at = words; *at; at++) {
-        *at = *at == '|' ? ' ' : *at;
-    }
-    *ret_state = words;
-    return true;
-}
-
-/* The program's own status is enough if it succeeded; else Slurm may know why. */
-static int queue(struct batch *batch, struct strbuf *text)
-{
-    bool is_claimed = fs_is_dir(path_in(batch, "claim"));
-    const char *number = read_number(batch);
-    const char *state;
-    int status = 0;
-    bool has_status = job_read_status(batch->dir, &status);
-    if (!number && !has_status) {
-        struct queue queue = {0};
-        if (fs_is_dir(batch->dir) && !ask_by_name(batch, true, &queue)) {
-            return silent(batch, text);
-        }
-        if (!queue.first) {
-            strbuf_add_z(text, "absent\n");
-            return 0;
-        }
-        number = arena_printf(&batch->arena, "%" PRId64, queue.first);
-    }
-    if (has_status && (status == 0 || !number)) {
-        strbuf_printf(text, "ended %d\n", status);
+    const struct slurm_state *row;
+    const char *dir = batch->job->dir;
+    struct str state, reason;
+    bool is_claimed = fs_is_dir(serve_path(batch->job, "claim"));
+    bool has_status = job_read_status(dir, &report->exit_status);
+    *report = (struct job_report){.state = has_status ? JOB_ENDED : JOB_ABSENT,
+                                  .exit_status = report->exit_status};
+    *ret_may_change = false;
+    if (has_status && report->exit_status == 0) {
         return 0;
     }
-    if (!ask_state(batch, number, &state)) {
-        return silent(batch, text);
+    if (find_number(batch, err) < 0 ||
+        (batch->number && ask_state(batch, &state, &reason, err) < 0)) {
+        return -1;
     }
-    if (has_status || job_read_status(batch->dir, &status)) {
-        strbuf_printf(text, "ended %d %s %s\n", status, number, state);
-    } else {
-        strbuf_printf(text, "slurm %d %s %s\n", is_claimed, number, state);
+    if (!batch->number) {
+        return 0;
+    }
+    has_status = job_read_status(dir, &report->exit_status); /* since then */
+    row = Z_NAMED(STATES, ARRAY_LEN(STATES), name, state);
+    bool is_over = !row || !(row->is_waiting || row->is_active);
+    report->state = has_status ? JOB_ENDED : is_over ? JOB_LOST : JOB_RUNNING;
+    report->is_waiting = !has_status && row && row->is_waiting;
+    report->cause = row ? row->cause : ERR_NONE;
+    *ret_may_change = has_status ? row && row->is_active : is_over && is_claimed;
+    if (!has_status || report->cause) {
+        snprintf(report->why, sizeof(report->why), "Slurm job %s: %.*s%s%.*s%s", batch->number,
+                 STR_ARG(state), reason.len ? " (" : "", STR_ARG(reason), reason.len ? ")" : "");
     }
     return 0;
 }
 
-int serve_queue(struct server *server, const struct node_request *request, struct strbuf *text)
+int slurm_poll(struct asked_job *job, int64_t wait_ms, struct strbuf *text)
 {
-    struct batch batch;
-    int status = open_batch(&batch, server, request) ? queue(&batch, text) : serve_bad(text);
-    close_batch(&batch);
-    return status;
+    struct batch batch = batch_of(job);
+    struct job_report report = {0};
+    struct err err = {0};
+    bool may_change = false;
+    int64_t until_ns = clock_now_ns() + LAG_NS;
+    await_status(&batch, wait_ms);
+    int rc = look(&batch, &report, &may_change, &err);
+    while (rc == 0 && may_change && clock_now_ns() < until_ns) {
+        if (!rest(&batch, GAP_MS)) {
+            report = (struct job_report){.state = JOB_RUNNING};
+            break;
+        }
+        rc = look(&batch, &report, &may_change, &err);
+    }
+    strbuf_release(&batch.said);
+    if (rc < 0) {
+        return serve_failed(text, "", &err);
+    }
+    node_report_write(text, &report);
+    return 0;
 }
 
-/* ---- cancel ---- */
+/* ---- signal ---- */
 
-static bool is_waiting(struct str state)
+/* Notes the status that it is to end with. *ret_is_whole: the ranks were killed a while ago, and the job is still there. */
+static int put_stop(struct batch *batch, int signal_no, bool *ret_is_whole, struct err *err)
 {
-    static const char *const WAITING[] = {"PENDING",      "REQUEUED",      "REQUEUE_HOLD",
-                                          "SPECIAL_EXIT", "RESV_DEL_HOLD", NULL};
-    return str_eq_any(state, WAITING);
+    const char *path = serve_path(batch->job, "stop");
+    char text[STOP_MAX];
+    struct str since = str_of(job_read_small(path, text, sizeof(text)) ? text : ""), word;
+    int64_t status = 0, from_s = 0;
+    (void)str_next(&since, ' ', &word);
+    if (str_to_i64(word, 1, 255, &status, ERR_IGNORED) == 0 && status == 128 + signal_no) {
+        *ret_is_whole = signal_no == SIGKILL &&
+                        str_to_i64(since, 0, INT64_MAX, &from_s, ERR_IGNORED) == 0 &&
+                        time(NULL) - from_s >= ESCALATE_S;
+        return 0;
+    }
+    return job_put(
+        path, str_printf(&batch->job->arena, "%d %lld\n", 128 + signal_no, (long long)time(NULL)),
+        false, err);
 }
 
 /* A signal reaches only the ranks: the batch job then ends their containers and records the outcome. */
-static int cancel(struct batch *batch, int signal_no, bool is_whole, struct strbuf *text)
+static int cancel(struct batch *batch, int signal_no, struct err *err)
 {
-    const char *number = read_number(batch);
-    struct queue queue = {0};
-    struct err err = {0};
-    if (!number && ask_by_name(batch, false, &queue) && queue.first) {
-        number = arena_printf(&batch->arena, "%" PRId64, queue.first);
+    struct str state, reason;
+    bool is_whole = false;
+    if (find_number(batch, err) < 0) {
+        return -1;
     }
-    if (!number) {
+    if (!batch->number) {
         return 0;
     }
-    if (is_whole || signal_no == SIGINT || signal_no == SIGKILL || signal_no == SIGTERM) {
-        const char *stop =
-            arena_printf(&batch->arena, "%d\n", 128 + (is_whole ? SIGKILL : signal_no));
-        if (job_put(path_in(batch, "stop"), str_of(stop), false, &err) < 0) {
-            return serve_failed(text, "", &err);
-        }
+    if ((signal_no == SIGINT || signal_no == SIGKILL || signal_no == SIGTERM) &&
+        put_stop(batch, signal_no, &is_whole, err) < 0) {
+        return -1;
     }
-    const char *job = arena_printf(&batch->arena, "--jobs=%s", number);
-    if (!run(batch, (const char *const[]){"squeue", "--noheader", job, "--format=%T", NULL},
-             ASK_LIMIT_NS) ||
-        !first_line(strbuf_str(&batch->said)).len) {
-        return 0;
+    if (ask_state(batch, &state, &reason, err) < 0) {
+        return -1;
     }
-    if (is_waiting(first_line(strbuf_str(&batch->said)))) {
-        return slurm_scancel(number, &err) < 0 ? serve_failed(text, "", &err) : 0;
+    const struct slurm_state *row = Z_NAMED(STATES, ARRAY_LEN(STATES), name, state);
+    if (row && row->is_waiting) {
+        return slurm_scancel(batch->number, err);
     }
-    const char *word = arena_printf(&batch->arena, "--signal=%d", is_whole ? SIGKILL : signal_no);
-    const char *const whole[] = {"scancel", "--full", word, number, NULL};
-    const char *const ranks[] = {"scancel", word, number, NULL};
-    (void)run(batch, is_whole ? whole : ranks, ASK_LIMIT_NS);
-    return is_whole && slurm_scancel(number, &err) < 0 ? serve_failed(text, "", &err) : 0;
+    if (row && row->is_active) {
+        const char *word = arena_printf(&batch->job->arena, "--signal=%d", signal_no);
+        const char *const whole[] = {"scancel", "--full", word, batch->number, NULL};
+        const char *const ranks[] = {"scancel", word, batch->number, NULL};
+        (void)run(batch, is_whole ? whole : ranks, ASK_LIMIT_NS, ERR_IGNORED);
+    }
+    return is_whole ? slurm_scancel(batch->number, err) : 0;
 }
 
-int serve_cancel(struct server *server, const struct node_request *request, struct strbuf *text)
+/* A job that has written its status has no processes left. */
+int slurm_signal(struct asked_job *job, int signal_no, struct strbuf *text)
 {
-    struct batch batch;
-    int64_t signal_no = 0, is_whole = 0;
-    bool is_good = open_batch(&batch, server, request) &&
-                   serve_number(request, 1, 64, &signal_no) && signal_no >= 1 &&
-                   serve_number(request, 2, 1, &is_whole);
-    int status = !is_good ? serve_bad(text)
-                 : fs_is_dir(batch.dir) && !fs_exists(path_in(&batch, "status"))
-                     ? cancel(&batch, (int)signal_no, is_whole != 0, text)
-                     : 0;
-    close_batch(&batch);
-    return status;
+    struct batch batch = batch_of(job);
+    struct err err = {0};
+    int status = 0, rc = 0;
+    if (!job_read_status(job->dir, &status)) {
+        rc = cancel(&batch, signal_no, &err);
+        await_status(&batch, signal_no == SIGKILL ? GAP_MS : 0); /* it is repeated at every tick */
+    }
+    strbuf_release(&batch.said);
+    return rc < 0 ? serve_failed(text, "", &err) : 0;
 }
 
 /* ---- what is in the queue ---- */

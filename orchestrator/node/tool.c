@@ -21,11 +21,6 @@
 #define CHUNK_BYTES  16384
 #define LOOK_MS      20
 
-struct tool_program {
-    const char *const *argv;
-    bool with_errors;
-};
-
 static const char *folders(struct arena *arena)
 {
     const char *path = getenv("PATH");
@@ -48,37 +43,18 @@ bool tool_is_there(const char *name)
     return false;
 }
 
-/* A tool_fn that executes the program in ctx. */
-static int tool_program(void *ctx)
+static NORETURN void run_child(const char *const *argv, bool with_errors, int out_fd)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct tool_program *program = ctx;
-    char **argv;
-    size_t n = 0;
-    while (program->argv[n]) {
-        n++;
-    }
-    argv = arena_array(&arena, char *, n + 1);
-    for (size_t idx = 0; idx < n; idx++) {
-        argv[idx] = arena_strndup(&arena, program->argv[idx], strlen(program->argv[idx]));
-    }
-    (void)setenv("PATH", folders(&arena), 1);
-    if (program->with_errors) {
-        (void)dup2(STDOUT_FILENO, STDERR_FILENO);
-    }
-    execvp(argv[0], argv);
-    return errno == ENOENT ? TOOL_ABSENT : TOOL_BROKEN;
-}
-
-static NORETURN void run_child(tool_fn fn, void *ctx, int out_fd)
-{
     int null_fd = open("/dev/null", O_RDWR);
     setpgid(0, 0);
     wrapper_reset_signals();
     (void)dup2(null_fd, STDIN_FILENO);
     (void)dup2(out_fd, STDOUT_FILENO);
-    (void)dup2(null_fd, STDERR_FILENO);
-    _exit(fn(ctx));
+    (void)dup2(with_errors ? out_fd : null_fd, STDERR_FILENO);
+    (void)setenv("PATH", folders(&arena), 1);
+    execvp(argv[0], (char *const *)(uintptr_t)argv); /* it does not write to them */
+    _exit(errno == ENOENT ? TOOL_ABSENT : TOOL_BROKEN);
 }
 
 static void take_output(int out_fd, struct strbuf *out)
@@ -119,7 +95,7 @@ static int wait_for(pid_t pid, int out_fd, int64_t until_ns, struct strbuf *out)
     }
 }
 
-int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out)
+int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out)
 {
     const int64_t until_ns = clock_now_ns() + limit_ns;
     CLEANUP(fd) int out_fd = -1;
@@ -129,16 +105,10 @@ int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out)
     }
     pid_t pid = fork();
     if (pid == 0) {
-        run_child(fn, ctx, ends[1]);
+        run_child(argv, with_errors, ends[1]);
     }
     close(ends[1]);
     out_fd = ends[0];
     (void)fcntl(out_fd, F_SETFL, O_NONBLOCK);
     return pid < 0 ? TOOL_BROKEN : wait_for(pid, out_fd, until_ns, out);
-}
-
-int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out)
-{
-    struct tool_program program = {argv, with_errors};
-    return tool_call(tool_program, &program, limit_ns, out);
 }

@@ -12,8 +12,4 @@
 /* argv ends with NULL; argv[0] is searched in PATH and the sbin folders. Its output, with stderr if with_errors, is appended to
    out; what does not fit is dropped. Returns its status as the shell reports it. */
 int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out);
-/* The same for a function in a child, whose stdout is the result: for calls that a dead file system may block for
-   ever. */
-typedef int (*tool_fn)(void *ctx);
-int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out);
 bool tool_is_there(const char *name);

@@ -48,7 +48,6 @@ struct packing_plan {
 
 struct packer {
     const struct packing_opts *opts;
-    struct packing_from from;
     struct arena *arena;
     struct packing_plan plan;
     bool *is_kept; /* in the arena, as all below: by shard */
@@ -62,7 +61,19 @@ struct packer {
 
 /* ---- one sample's bytes from its source ---- */
 
-void packing_slot_release(void *ptr)
+struct packing_slot { /* a thread's own */
+    struct image_decoder decoder;
+    struct file_bytes file, partner;
+    uint8_t *sample; /* owned: one sample */
+    size_t sample_bytes;
+    const char *hdf5_path; /* of the HDF5 file */
+    struct hdf5_file *hdf5;
+    int32_t *rows; /* owned: some of its rows, from first_row on */
+    uint64_t first_row;
+    uint32_t n_rows;
+};
+
+static void slot_release(void *ptr)
 {
     struct packing_slot *slot = ptr;
     image_decoder_release(&slot->decoder);
@@ -71,7 +82,6 @@ void packing_slot_release(void *ptr)
     free(slot->sample);
     hdf5_close(slot->hdf5);
     free(slot->rows);
-    *slot = (struct packing_slot){0};
 }
 
 /* Place of the first pixel that is neither a class nor ignored; n where there is none. */
@@ -142,18 +152,18 @@ static int decode_image(const struct tree_source *source, const struct samples *
 }
 
 /* Rows are read many at once: they lie in compressed chunks. */
-static int read_row(struct packing_from from, const struct image_sample *sample,
+static int read_row(const struct packing_opts *from, const struct image_sample *sample,
                     struct packing_slot *slot, int32_t *row, struct err *err)
 {
-    const struct tokens_shape *shape = &from.samples->shape;
+    const struct tokens_shape *shape = &from->samples->shape;
     const size_t row_len = tokens_len(shape);
     if (slot->hdf5_path != sample->path) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         hdf5_close(slot->hdf5);
         slot->hdf5 = NULL;
         slot->hdf5_path = NULL;
-        if (hdf5_open(fs_join(&arena, from.source->folder, sample->path), shape, &slot->hdf5, err) <
-            0) {
+        if (hdf5_open(fs_join(&arena, from->source->folder, sample->path), shape, &slot->hdf5,
+                      err) < 0) {
             return err_wrap(err, "%s", sample->path);
         }
         slot->hdf5_path = sample->path;
@@ -177,12 +187,13 @@ static int read_row(struct packing_from from, const struct image_sample *sample,
     return 0;
 }
 
-int packing_sample(struct packing_from from, const struct image_sample *sample,
-                   struct packing_slot *slot, uint8_t *dst, struct err *err)
+/* Its bytes into dst. */
+static int read_sample(const struct packing_opts *from, const struct image_sample *sample,
+                       struct packing_slot *slot, uint8_t *dst, struct err *err)
 {
-    const struct samples *samples = from.samples;
+    const struct samples *samples = from->samples;
     if (samples->kind != SHARD_TOKENS) {
-        return decode_image(from.source, samples, sample, slot, dst, err);
+        return decode_image(from->source, samples, sample, slot, dst, err);
     }
     /* dst is aligned for int32: samples begin at multiples of SHARD_DATA_ALIGN. */
     int32_t *numbers = (int32_t *)(void *)dst;
@@ -397,7 +408,7 @@ static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_ca
             slot->sample = xmalloc(sample->bytes);
             slot->sample_bytes = sample->bytes;
         }
-        if (packing_sample(p->from, sample, slot, slot->sample, err) < 0) {
+        if (read_sample(p->opts, sample, slot, slot->sample, err) < 0) {
             return -1;
         }
         entry->crc32c = crc32c(0, slot->sample, sample->bytes);
@@ -483,7 +494,6 @@ static int check_shard(void *ctx, size_t job, void *slot UNUSED, const atomic_bo
     struct packer *p = ctx;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(shard_file) struct shard_file file = SHARD_FILE_EMPTY;
-    CLEANUP(free) uint8_t *buf = NULL;
     struct err fault = {0};
     char name[32];
     snprintf(name, sizeof(name), SHARD_NAME, (unsigned)job);
@@ -491,14 +501,11 @@ static int check_shard(void *ctx, size_t job, void *slot UNUSED, const atomic_bo
         !is_same_layout(p, (uint32_t)job, &file)) {
         return 0;
     }
-    buf = xmalloc(file.sample_bytes_max + SHARD_DATA_ALIGN);
-    for (uint32_t idx = 0; idx < file.header.n_samples; idx++) {
-        if (atomic_load(is_cancelled)) {
-            return err_set(err, ERR_INTERRUPTED, "interrupted");
+    if (shard_file_check(&file, p->opts->samples->n_classes, is_cancelled, &fault) < 0) {
+        if (fault.code == ERR_INTERRUPTED) {
+            *err = fault;
         }
-        if (shard_file_check(&file, idx, p->opts->samples->n_classes, buf, &fault) < 0) {
-            return 0;
-        }
+        return fault.code == ERR_INTERRUPTED ? -1 : 0;
     }
     memcpy(p->plan.shards[job].sha256, file.sha256, SHA256_BYTES);
     p->is_kept[job] = true;
@@ -589,7 +596,7 @@ static int write_shards(struct packer *p, struct err *err)
                            .n_jobs = 0,
                            .n_threads = p->opts->n_threads,
                            .slot_bytes = sizeof(struct packing_slot),
-                           .slot_release = packing_slot_release,
+                           .slot_release = slot_release,
                            .prepare = chunk_prepare,
                            .work = chunk_work,
                            .done = chunk_done};
@@ -683,7 +690,7 @@ int packing_write(struct arena *arena, const struct packing_opts *opts,
                   struct packing_result *ret_result, struct err *err)
 {
     CLEANUP(fd) int folder_fd = -1;
-    struct packer p = {opts, {opts->source, opts->samples}, .arena = arena};
+    struct packer p = {.opts = opts, .arena = arena};
     if (fs_mkdir_p(opts->folder, err) < 0) {
         return -1;
     }

@@ -34,24 +34,3 @@ struct packing_result {
 
 MUST_CHECK int packing_write(struct arena *arena, const struct packing_opts *opts,
                              struct packing_result *ret_result, struct err *err);
-
-/* One sample's bytes into dst. slot is a thread's own. */
-struct hdf5_file;
-struct packing_slot {
-    struct image_decoder decoder;
-    struct file_bytes file, partner;
-    uint8_t *sample; /* owned: one sample */
-    size_t sample_bytes;
-    const char *hdf5_path; /* of the HDF5 file */
-    struct hdf5_file *hdf5;
-    int32_t *rows; /* owned: some of its rows, from first_row on */
-    uint64_t first_row;
-    uint32_t n_rows;
-};
-void packing_slot_release(void *slot);
-struct packing_from {
-    const struct tree_source *source;
-    const struct samples *samples;
-};
-MUST_CHECK int packing_sample(struct packing_from from, const struct image_sample *sample,
-                              struct packing_slot *slot, uint8_t *dst, struct err *err);

@@ -171,8 +171,8 @@ static int check_labels(const struct shard_file *shard, uint32_t idx, uint32_t n
     return 0;
 }
 
-int shard_file_check(const struct shard_file *shard, uint32_t idx, uint32_t n_classes, uint8_t *buf,
-                     struct err *err)
+static int check_sample(const struct shard_file *shard, uint32_t idx, uint32_t n_classes,
+                        uint8_t *buf, struct err *err)
 {
     const struct shard_entry *entry = &shard->entries[idx];
     const struct tokens_shape shape = {shard->header.sequence, shard->header.predictions};
@@ -205,4 +205,19 @@ int shard_file_check(const struct shard_file *shard, uint32_t idx, uint32_t n_cl
                    ? err_wrap(err, "%s: sample %u", shard->name, idx)
                    : 0;
     }
+}
+
+int shard_file_check(const struct shard_file *shard, uint32_t n_classes,
+                     const atomic_bool *is_cancelled, struct err *err)
+{
+    CLEANUP(free) uint8_t *buf = xmalloc(shard->sample_bytes_max + SHARD_DATA_ALIGN);
+    for (uint32_t idx = 0; idx < shard->header.n_samples; idx++) {
+        if (atomic_load(is_cancelled)) {
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
+        }
+        if (check_sample(shard, idx, n_classes, buf, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }

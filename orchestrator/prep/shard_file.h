@@ -2,6 +2,8 @@
 /* One shard of the packed format, as it lies on disk: laid out, sealed, opened and checked. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "data/shard.h"
@@ -38,7 +40,6 @@ MUST_CHECK int shard_file_open(struct shard_file *shard, const char *path, const
                                struct err *err);
 void shard_file_release(struct shard_file *shard);
 CLEANUP_BY(shard_file, struct shard_file, shard_file_release);
-/* One sample into buf (sample_bytes_max plus SHARD_DATA_ALIGN): its CRC, zeros after it, label maps and tokens in their range.
-   Threads may do this at the same time. */
-MUST_CHECK int shard_file_check(const struct shard_file *shard, uint32_t idx, uint32_t n_classes,
-                                uint8_t *buf, struct err *err);
+/* Every sample: its CRC, zeros after it, classes, label maps and tokens in their range. */
+MUST_CHECK int shard_file_check(const struct shard_file *shard, uint32_t n_classes,
+                                const atomic_bool *is_cancelled, struct err *err);

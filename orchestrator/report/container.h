@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "codec/json_table.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 
 #define CONTAINER_LIST_MAX 64
 #define LIMIT_UNLIMITED    (-1)

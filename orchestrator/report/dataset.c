@@ -91,26 +91,6 @@ static int check_file(const struct json *at, struct arena *arena UNUSED, void *o
     return 0;
 }
 
-static int check_file_names(const struct json *at, const struct dataset_file *files, size_t n,
-                            struct err *err)
-{
-    for (size_t idx = 1; idx < n; idx++) {
-        for (size_t before = 0; before < idx; before++) {
-            if (str_eq(files[idx].name, files[before].name)) {
-                return json_fail(at, err, "two files are named \"%s\"", files[idx].name.ptr);
-            }
-        }
-    }
-    return 0;
-}
-
-static int check_files(const struct json *at, struct arena *arena UNUSED, void *out,
-                       struct err *err)
-{
-    const struct dataset *dataset = out;
-    return check_file_names(at, dataset->files, dataset->n_files, err);
-}
-
 /* ---- splits, and groups of a tree's files ---- */
 
 static const struct json_field SPLIT_ROWS[] = {
@@ -122,18 +102,6 @@ static const struct json_field SPLIT_ROWS[] = {
 static bool has_split(const struct dataset *dataset, size_t n, struct str name)
 {
     return STR_NAMED(dataset->splits, n, name, name) != NULL;
-}
-
-static int check_splits(const struct json *at, struct arena *arena UNUSED, void *out,
-                        struct err *err)
-{
-    const struct dataset *dataset = out;
-    for (size_t idx = 0; idx < dataset->n_splits; idx++) {
-        if (has_split(dataset, idx, dataset->splits[idx].name)) {
-            return json_fail(at, err, "two splits are named \"%s\"", dataset->splits[idx].name.ptr);
-        }
-    }
-    return 0;
 }
 
 /* [least, most] of files in a folder. */
@@ -218,9 +186,6 @@ static int check_group(const struct json *at, const struct dataset *dataset, siz
     if (group->n_lines >= 0 && group->format != FILE_TEXT) {
         return json_fail(at, err, "lines are for text, not for %s", FORMATS[group->format]);
     }
-    if (has_group(dataset, idx, group->name)) {
-        return json_fail(at, err, "two groups are named \"%s\"", group->name.ptr);
-    }
     return !group->pair_of.ptr || has_group(dataset, idx, group->pair_of)
                ? 0
                : json_fail(at, err, "pair.of: no group before this one is named \"%.100s\"",
@@ -295,7 +260,7 @@ static const struct json_field MADE_ROWS[] = {
     ROW("height", MADE, height, NUMBER = SIDE_MAX),
     ROW_LIST("splits", MADE, splits, n_splits, MADE_SPLIT_ROWS, JSON_REQUIRED,
              .max = DATASET_SPLITS_MAX),
-    ROW_LIST("files", MADE, files, n_files, FILE_ROWS, NULLABLE_FIELD, .min = 1,
+    ROW_LIST("files", MADE, files, n_files, FILE_ROWS, NULLABLE_FIELD | JSON_UNIQUE, .min = 1,
              .max = DATASET_FILES_MAX, .check = check_file, .rules = FILE_RULES),
 };
 
@@ -332,9 +297,6 @@ static int take_made_files(const struct json *at, struct arena *arena, struct da
     struct dataset_synthetic *made = &dataset->synthetic;
     const struct dataset_file *files = made->n_files ? made->files : dataset->files;
     size_t n = made->n_files ? made->n_files : dataset->n_files;
-    if (check_file_names(at, files, n, err) < 0) {
-        return -1;
-    }
     made->files = arena_array(arena, struct dataset_file, n + 1);
     made->n_files = n;
     for (size_t idx = 0; idx < n; idx++) {
@@ -357,12 +319,11 @@ static const struct json_field ROWS[] = {
     ROW("licence", struct dataset, licence, NULLABLE_FIELD, .form = &FORM_LINE),
     ROW("login", struct dataset, needs_login, JSON_REQUIRED),
     ROW("derived_from", struct dataset, derived_from, NULLABLE_FIELD, .form = &FORM_SLUG),
-    ROW_LIST("files", struct dataset, files, n_files, FILE_ROWS, JSON_REQUIRED,
-             .max = DATASET_FILES_MAX, .check = check_file, .get = check_files,
-             .rules = FILE_RULES),
-    ROW_LIST("splits", struct dataset, splits, n_splits, SPLIT_ROWS, JSON_REQUIRED,
-             .max = DATASET_SPLITS_MAX, .get = check_splits),
-    ROW_LIST("groups", struct dataset, groups, n_groups, GROUP_ROWS, JSON_REQUIRED,
+    ROW_LIST("files", struct dataset, files, n_files, FILE_ROWS, JSON_REQUIRED | JSON_UNIQUE,
+             .max = DATASET_FILES_MAX, .check = check_file, .rules = FILE_RULES),
+    ROW_LIST("splits", struct dataset, splits, n_splits, SPLIT_ROWS, JSON_REQUIRED | JSON_UNIQUE,
+             .max = DATASET_SPLITS_MAX),
+    ROW_LIST("groups", struct dataset, groups, n_groups, GROUP_ROWS, JSON_REQUIRED | JSON_UNIQUE,
              .max = DATASET_GROUPS_MAX, .get = check_groups),
     ROW("others", struct dataset, allows_others, JSON_REQUIRED),
     ROW_INSIDE("list", LIST_ROWS, NULLABLE_FIELD),
@@ -396,62 +357,37 @@ int dataset_decode(const struct json *root, struct arena *arena, struct dataset 
 
 /* ---- a tree's paths ---- */
 
-/* Matches one `*`, `?` or byte after another within a path component; the last `*` is widened if the rest does not fit. */
-static bool component_matches(struct str glob, struct str name)
+/* Where the rest does not fit, the last `*` takes one byte more of its part, else the last `**` + `/` one part more. */
+bool dataset_glob_matches(struct str glob, struct str path)
 {
-    size_t g = 0;
-    size_t n = 0;
-    size_t star = SIZE_MAX;
-    size_t star_name = 0;
-    while (n < name.len) {
-        if (g < glob.len && glob.ptr[g] == '*') {
-            star = g++;
-            star_name = n;
-        } else if (g < glob.len && (glob.ptr[g] == '?' || glob.ptr[g] == name.ptr[n])) {
-            g++;
-            n++;
-        } else if (star != SIZE_MAX) {
-            g = star + 1;
-            n = ++star_name;
+    struct str star = STR_EMPTY, star_path = STR_EMPTY, deep = STR_EMPTY, deep_path = STR_EMPTY;
+    const char *start = glob.ptr;
+    struct str part;
+    while (glob.len || path.len) {
+        char want = glob.len ? glob.ptr[0] : '\0';
+        if (str_starts(glob, STR_LIT("**/")) && (glob.ptr == start || glob.ptr[-1] == '/')) {
+            deep = glob = str_sub(glob, 3, SIZE_MAX);
+            deep_path = path;
+            star = STR_EMPTY;
+        } else if (want == '*') {
+            star = glob = str_sub(glob, 1, SIZE_MAX);
+            star_path = path;
+        } else if (glob.len && path.len &&
+                   (want == path.ptr[0] || (want == '?' && path.ptr[0] != '/'))) {
+            glob = str_sub(glob, 1, SIZE_MAX);
+            path = str_sub(path, 1, SIZE_MAX);
+        } else if (star.ptr && star_path.len && star_path.ptr[0] != '/') {
+            glob = star;
+            path = star_path = str_sub(star_path, 1, SIZE_MAX);
+        } else if (deep.ptr && str_next(&deep_path, '/', &part) && deep_path.ptr) {
+            glob = deep;
+            path = deep_path;
+            star = STR_EMPTY;
         } else {
             return false;
         }
     }
-    g = str_span(glob, g, "*");
-    return g == glob.len;
-}
-
-/* The same over components: `**` is their `*`. */
-bool dataset_glob_matches(struct str glob, struct str path)
-{
-    struct str wild_glob = STR_EMPTY;
-    struct str wild_path = STR_EMPTY;
-    for (;;) {
-        struct str glob_rest = glob;
-        struct str path_rest = path;
-        struct str glob_part;
-        struct str path_part;
-        bool has_glob = str_next(&glob_rest, '/', &glob_part);
-        bool has_path = str_next(&path_rest, '/', &path_part);
-        if (has_glob && str_eq_z(glob_part, "**")) {
-            wild_glob = glob = glob_rest;
-            wild_path = path;
-            continue;
-        }
-        if (!has_glob && !has_path) {
-            return true;
-        }
-        if (has_glob && has_path && component_matches(glob_part, path_part)) {
-            glob = glob_rest;
-            path = path_rest;
-            continue;
-        }
-        if (!wild_glob.ptr || !str_next(&wild_path, '/', &path_part)) {
-            return false;
-        }
-        glob = wild_glob;
-        path = wild_path;
-    }
+    return true;
 }
 
 const struct dataset_group *dataset_group_of(const struct dataset *dataset, struct str path)

@@ -15,12 +15,11 @@
 struct expansion {
     struct arena *arena;
     struct str whole; /* positions in messages count from its start */
-    enum hostlist_syntax syntax;
     struct err *err;
     VEC(struct str) names;
-    struct map seen; /* these names */
-    size_t n_work;
-    struct str term; /* what stands between two commas: "rack[1-2]node[01-04]" */
+    struct map seen;  /* these names */
+    size_t n_spelled; /* names that occur again count again */
+    struct str term;  /* what stands between two commas: "rack[1-2]node[01-04]" */
     char name[HOSTLIST_NAME_MAX + HOSTLIST_DIGITS_MAX + 1]; /* of it, as far as it is spelled */
 };
 
@@ -84,8 +83,8 @@ static int check_bytes(const struct expansion *e, struct str text)
 
 static int add_name(struct expansion *e, struct str name)
 {
-    if (++e->n_work > HOSTLIST_WORK_MAX) {
-        return fail(e, e->term.ptr, "more than %d names in all", HOSTLIST_WORK_MAX);
+    if (++e->n_spelled > HOSTLIST_NAMES_MAX) {
+        return fail(e, e->term.ptr, "more than %d names", HOSTLIST_NAMES_MAX);
     }
     if (!hostlist_is_name(name)) {
         bool has_user = str_find(name, STR_LIT("@")) > 0;
@@ -95,9 +94,6 @@ static int add_name(struct expansion *e, struct str name)
     }
     if (map_get(&e->seen, name)) {
         return 0;
-    }
-    if (e->names.n == HOSTLIST_NAMES_MAX) {
-        return fail(e, e->term.ptr, "more than %d names", HOSTLIST_NAMES_MAX);
     }
     name = (struct str){str_z(e->arena, name), name.len};
     VEC_PUSH(&e->names, name);
@@ -125,8 +121,7 @@ static int spell_range(struct expansion *e, size_t len, struct str text, struct 
         return fail(e, text.ptr, "expected FIRST-LAST, upwards, found \"%.*s\"",
                     STR_ARG(str_sub(text, 0, FOUND_MAX)));
     }
-    if ((is_padded(first) || is_padded(last)) && first.len != last.len &&
-        (e->syntax != HOSTLIST_SLURM || is_padded(last))) {
+    if (is_padded(last) && first.len != last.len) {
         return fail(e, text.ptr, "both ends of \"%.*s\" need the same number of digits",
                     STR_ARG(str_sub(text, 0, FOUND_MAX)));
     }
@@ -216,10 +211,10 @@ static int expand_all(struct expansion *e)
     return 0;
 }
 
-int hostlist_expand(struct arena *arena, struct str text, enum hostlist_syntax syntax,
-                    struct hostlist *ret_list, struct err *err)
+int hostlist_expand(struct arena *arena, struct str text, struct hostlist *ret_list,
+                    struct err *err)
 {
-    struct expansion e = {.arena = arena, .whole = text, .syntax = syntax, .err = err};
+    struct expansion e = {.arena = arena, .whole = text, .err = err};
     if (text.len > HOSTLIST_TEXT_MAX) {
         return err_set(err, ERR_USAGE, "a node set of more than %d bytes", HOSTLIST_TEXT_MAX);
     }

@@ -19,7 +19,7 @@
 
 const char *const RUNTIME_KIND_NAMES[RUNTIME_KIND_COUNT + 1] = {"none", "docker", "podman",
                                                                 "apptainer", "enroot"};
-const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "mpirun", "slurm"};
+const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "slurm"};
 static const char *const REMOTE_NAMES[] = {"ssh", "local"};
 
 const char *runtime_kind_label(enum runtime_kind kind)
@@ -161,7 +161,7 @@ static int expand(const struct json *at, struct arena *arena, const char *key, s
     if (!value.ptr) {
         return 0;
     }
-    return hostlist_expand(arena, value, HOSTLIST_SET, ret_list, &why) == 0
+    return hostlist_expand(arena, value, ret_list, &why) == 0
                ? 0
                : json_fail(at, err, "%s: %s", key, why.msg);
 }
@@ -321,7 +321,7 @@ int inventory_of_hosts(struct arena *arena, struct str nodeset, struct inventory
                                   .runtime = RUNTIME_NONE,
                                   .launcher = LAUNCHER_SSH};
     _Static_assert(HOSTLIST_NAMES_MAX == INVENTORY_NODES_MAX, "a set fits an inventory");
-    if (hostlist_expand(arena, nodeset, HOSTLIST_SET, &hosts, err) < 0) {
+    if (hostlist_expand(arena, nodeset, &hosts, err) < 0) {
         return -1;
     }
     inventory.nodes = arena_array(arena, struct inventory_node, hosts.n);
@@ -349,7 +349,7 @@ int inventory_select(const struct inventory *inventory, struct arena *arena, str
     struct inventory selected = *inventory;
     struct str id = str_sub(inventory->id, 0, 100);
     struct hostlist list;
-    if (hostlist_expand(arena, nodeset, HOSTLIST_SET, &list, err) < 0) {
+    if (hostlist_expand(arena, nodeset, &list, err) < 0) {
         return err_wrap(err, "inventory %.*s", STR_ARG(id));
     }
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {

@@ -24,9 +24,8 @@ enum runtime_kind {
 
 /* What brings a job's processes onto its nodes. */
 enum launcher_kind {
-    LAUNCHER_SSH,    /* one job a node, started by us */
-    LAUNCHER_MPIRUN, /* one job on the first node, which starts the others by a hostfile */
-    LAUNCHER_SLURM,  /* sbatch on the login node or this machine; srun inside */
+    LAUNCHER_SSH,   /* one job a node, started by us */
+    LAUNCHER_SLURM, /* sbatch on the login node or this machine; srun inside */
     LAUNCHER_KIND_COUNT,
 };
 

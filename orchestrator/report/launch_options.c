@@ -22,6 +22,7 @@ enum { /* whose option */
        OF_ACCELERATE = 32,
        OF_SLURM = 64,
        OF_TRAINING = 128, /* of the program that trains */
+       OF_SET = 512,      /* only the name of a variable */
        OF_SHORT =
            256 /* the same, if it surely is one: the letter means other things to other programs */
 };
@@ -81,6 +82,10 @@ static const struct option_spelling OPTION_SPELLINGS[] = {
     {MEANS_DEVICES, OF_ACCELERATE | OF_TRAINING, "gpuids"},
     {MEANS_DEVICE, OF_TRAINING, "gpu gpuid gpuindex device deviceid cudadevice"},
     {MEANS_GPUS, OF_TRAINING, "gpus devices numgpus ngpus ngpu numgpu gpunum gpucount numdevices"},
+    {MEANS_DEVICES, OF_SET,
+     "cudavisibledevices nvidiavisibledevices hipvisibledevices rocrvisibledevices nvgpu"},
+    {MEANS_NODE_RANK, OF_SET, "rank machinerank grouprank paddletrainerid nodeid slurmnodeid"},
+    {MEANS_NODE_ADDRESS, OF_SET, "podip currentnode hostip localip"},
     {MEANS_NODE_RANK, OF_LAUNCHERS | OF_TRAINING, "noderank"},
     {MEANS_NODE_RANK, OF_ACCELERATE, "machinerank"},
     {MEANS_NODE_ADDRESS, OF_PADDLE | OF_TRAINING, "nodeip currentnodeip"},
@@ -145,7 +150,7 @@ static unsigned owner_of(const struct shell_run *run)
     if (launcher_of(program, &of)) {
         return of;
     }
-    if (!run->n || container_is_engine(run->words[0].text) || shell_is_any(run, OTHER_PROGRAMS)) {
+    if (!run->n || container_is_engine(run->words[0].text) || shell_is(run, OTHER_PROGRAMS)) {
         return 0;
     }
     return is_script && !str_ends(program, STR_LIT(".sh")) ? OF_TRAINING | OF_SHORT : OF_TRAINING;
@@ -288,6 +293,19 @@ static bool read_option(struct arena *arena, const struct shell_run *run, size_t
         return false;
     }
     *ret = (struct option_found){row->means, spelled, value};
+    return true;
+}
+
+bool option_of_set(struct str word, struct option_found *ret_option)
+{
+    struct option_found o = {.means = MEANS_N};
+    if (!shell_assignment(word, &o.spelled, &o.value)) {
+        return false;
+    }
+    const struct option_spelling *row = spelling_of(o.spelled, OF_SET);
+    row = row ? row : spelling_of(o.spelled, OF_TRAINING);
+    o.means = row && row->means < MEANS_BATCH ? row->means : MEANS_N;
+    *ret_option = o;
     return true;
 }
 

@@ -39,6 +39,8 @@ struct option_found {
 /* The next option of the run that the table knows; *at: initially 0. */
 bool option_next(struct arena *arena, const struct shell_run *run, size_t *at,
                  struct option_found *ret_option);
+/* NAME=VALUE; means: of the option of that name, if it places a job, else MEANS_N. */
+bool option_of_set(struct str word, struct option_found *ret_option);
 /* Whether the run is a launcher's: what it starts is a run of its own. */
 bool option_is_launcher(const struct shell_run *run);
 /* Whether the run may train: it is neither a launcher nor a program known for other things. */

@@ -47,24 +47,12 @@ static int check_item(const struct json *at, struct arena *arena UNUSED, void *o
                : json_fail(at, err, "expected both pieces and piece_bytes or neither, found one");
 }
 
-static int check_items(const struct json *at, struct arena *arena UNUSED, void *out,
-                       struct err *err)
-{
-    const struct lock *lock = out;
-    for (size_t idx = 0; idx < lock->n_items; idx++) {
-        if (lock_find(lock, lock->items[idx].name) != &lock->items[idx]) {
-            return json_fail(at, err, "two items are named \"%.100s\"", lock->items[idx].name.ptr);
-        }
-    }
-    return 0;
-}
-
 static const struct json_field ROWS[] = {
     ROW_NUMBER("schema_version", 1),
     ROW_WORD("kind", struct lock, kind, LOCK_KIND_NAMES, JSON_REQUIRED),
     ROW("id", struct lock, id, JSON_REQUIRED, .form = &FORM_LINE),
-    ROW_LIST("items", struct lock, items, n_items, ITEM_ROWS, JSON_REQUIRED, .max = LOCK_ITEMS_MAX,
-             .check = check_item, .get = check_items),
+    ROW_LIST("items", struct lock, items, n_items, ITEM_ROWS, JSON_REQUIRED | JSON_UNIQUE,
+             .max = LOCK_ITEMS_MAX, .check = check_item),
     ROW_HEX("list_sha256", struct lock, list_sha256, has_list, NULLABLE_FIELD),
     ROW("files", struct lock, n_files, NULLABLE_FIELD | JSON_MINUS),
     ROW("file_bytes", struct lock, file_bytes, NULLABLE_FIELD | JSON_MINUS),

@@ -6,9 +6,6 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-static const char BEGIN[] = "reperf-probe 1 begin";
-static const char END[] = "reperf-probe 1 end";
-
 static bool is_key(struct str key)
 {
     return str_is_made_of(key, "a-zA-Z0-9._:@-") && key.len <= FACT_KEY_MAX;
@@ -133,54 +130,17 @@ static int parse_line(struct arena *arena, struct node_facts *facts, struct str 
     return facts_add(arena, facts, fact, err);
 }
 
-/* Skips what a login shell printed before the probe's first line, perhaps without a newline. */
-static int skip_noise(struct arena *arena, struct str *rest, struct node_facts *facts,
-                      struct err *err)
-{
-    const char *start = rest->ptr;
-    struct str line = STR_EMPTY;
-    while (str_next(rest, '\n', &line)) {
-        struct str trimmed = str_trim(line);
-        if (str_ends(trimmed, STR_LIT(BEGIN))) {
-            struct str before = str_sub(trimmed, 0, trimmed.len - (sizeof(BEGIN) - 1));
-            facts->noise_bytes = (size_t)(before.ptr - start) + before.len;
-            facts->noise = facts->noise.len ? facts->noise : clean(arena, before);
-            return 0;
-        }
-        if (facts->noise.len == 0) {
-            facts->noise = clean(arena, line);
-        }
-    }
-    return err_set(err, ERR_NODE, "the probe's output does not begin with '%s'; it begins '%.*s'",
-                   BEGIN, STR_ARG(str_sub(facts->noise, 0, 80)));
-}
-
 int facts_parse(struct arena *arena, struct str text, struct node_facts *ret_facts, struct err *err)
 {
     struct node_facts facts = {0};
-    struct str rest = text;
-    struct str line = STR_EMPTY;
-    size_t line_no = 1;
-    if (text.len == 0) {
-        return err_set(err, ERR_NODE, "the probe printed nothing");
-    }
-    if (skip_noise(arena, &rest, &facts, err) < 0) {
-        return -1;
-    }
-    while (str_next(&rest, '\n', &line)) {
-        line_no++;
-        if (str_eq_z(str_trim(line), END)) {
-            *ret_facts = facts;
-            return 0;
-        }
-        if (line.len == 0 && !rest.ptr) {
-            break; /* after the last newline */
-        }
+    struct str line;
+    for (size_t line_no = 1; str_next(&text, '\n', &line) && (line.len || text.ptr); line_no++) {
         if (parse_line(arena, &facts, line, line_no, err) < 0) {
             return -1;
         }
     }
-    return err_set(err, ERR_NODE, "the probe's output is truncated: no '%s'", END);
+    *ret_facts = facts;
+    return 0;
 }
 
 /* ---- GPUs ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node says of itself. The probe prints one line a fact between "reperf-probe 1 begin" and "reperf-probe 1 end":
+/* What a node says of itself. reperf-node answers with one line a fact:
        = KEY VALUE
        ? KEY WHY     it is not known
    A tool that is missing gives the second form: a fact that nobody could find out is never a good one. Pure; everything
@@ -23,12 +23,9 @@ struct node_facts {
     struct node_fact *items; /* sorted by key, each once */
     size_t n;
     size_t n_max;
-    size_t noise_bytes; /* printed before the first line, by a login shell */
-    struct str noise;   /* its first line */
 };
 
-/* ERR_NODE for a text without begin or end, a malformed line, a duplicate key. Control characters in values become
-   blanks. */
+/* ERR_NODE for a malformed line or a duplicate key. Control characters in values become blanks. */
 MUST_CHECK int facts_parse(struct arena *arena, struct str text, struct node_facts *ret_facts,
                            struct err *err);
 

@@ -44,6 +44,7 @@ struct plan_mount {
     struct str folder; /* here; NULL for a source: it is checked out when needed */
     struct str inside; /* absolute */
     struct plan_part part;
+    const struct plan_need *stored; /* what the store has of it; not kept */
 };
 
 struct format;

@@ -4,8 +4,6 @@
 
 #include "base/str.h"
 
-#define PLAN_PIN_IMAGE "image digest"
-
 struct missing_pin { /* what its authors did not pin although a run of the step needs it */
     struct str stack;
     struct str what; /* "image digest", "source commit of URL" */
@@ -19,8 +17,9 @@ struct step_need {
     struct str
         artifact; /* that `reperf data fetch` provides, or `reperf data lock` if is_lock; or NULL */
     bool is_lock;
-    bool needs_login; /* available to registered users only */
-    bool is_here;     /* in the store, packed: nobody need be asked for it */
+    bool needs_login;               /* available to registered users only */
+    bool is_here;                   /* in the store, packed: nobody need be asked for it */
+    const struct plan_need *stored; /* what the store has of it; not kept */
 };
 
 enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
@@ -34,6 +33,7 @@ struct plan_need {   /* what a run of the cases' stacks needs from the store */
     int64_t least_download_bytes, least_disk_bytes; /* of its files whose size is stated */
     int64_t n_unpinned; /* files without any digest; of an image: 1 if its tag is not locked */
     bool needs_login;
+    const struct plan_need *from; /* what it is made from, where neither is here; else NULL */
 };
 
 extern const char *const NEED_STATE_NAMES[NEED_READY + 1];

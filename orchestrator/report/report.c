@@ -10,12 +10,6 @@
 #include "codec/pattern.h"
 #include "report/report_decode.h"
 
-struct case_names { /* what a case may name: struct environment by id, struct stack by id */
-    struct map *environments;
-    struct map *stacks;
-    bool is_unpublished;
-};
-
 #define OF_MAX            64
 #define ALSO_MAX          16
 #define FRAMEWORK_OWN     "reperf"
@@ -25,16 +19,6 @@ struct case_names { /* what a case may name: struct environment by id, struct st
 
 static const char *const METRIC_NAMES[] = {"throughput", "run_throughput", "speedup",
                                            "time_to_train", "accuracy"};
-
-static enum metric metric_of_name(struct str name)
-{
-    for (size_t idx = 0; idx < ARRAY_LEN(METRIC_NAMES); idx++) {
-        if (str_eq_z(name, METRIC_NAMES[idx])) {
-            return (enum metric)idx;
-        }
-    }
-    return METRIC_OTHER;
-}
 
 const char *metric_name(enum metric metric)
 {
@@ -162,17 +146,17 @@ static int check_metric(const struct json *at, struct str name, struct cell *cel
     const struct vocabulary *v = vocabulary_of(at);
     const struct word *metric = words_find(&v->metrics, name);
     const struct word *unit = words_find(&v->units, cell->unit);
-    if (!metric || !str_eq(metric->name, name)) {
-        return json_fail(at, err, "metric: \"%.*s\" is not one of the words for it (%s, %s, ...)",
-                         (int)(name.len < 100 ? name.len : 100), name.ptr,
-                         v->metrics.items[0].name.ptr, v->metrics.items[1].name.ptr);
+    if (words_check(at, "metric", &v->metrics, name, err) < 0) {
+        return -1;
     }
     if (!unit || !str_eq(unit->dimension, metric->dimension)) {
         return json_fail(at, err, "unit: \"%.*s\" is not a unit of %s, whose dimension is %s",
                          (int)(cell->unit.len < 100 ? cell->unit.len : 100), cell->unit.ptr,
                          metric->name.ptr, metric->dimension.ptr);
     }
-    cell->metric = metric_of_name(name);
+    while (cell->metric < METRIC_OTHER && !str_eq_z(name, METRIC_NAMES[cell->metric])) {
+        cell->metric++;
+    }
     cell->metric_name = metric->name;
     if (str_to_f64(cell->printed, &cell->published, ERR_IGNORED) < 0 || cell->published <= 0 ||
         cell->published > metric->max) {
@@ -186,15 +170,11 @@ static int check_metric(const struct json *at, struct str name, struct cell *cel
 /* "FORMAT/NAME" of the format in force. */
 static int check_rule(const struct json *at, struct str rule, struct str format, struct err *err)
 {
-    if (!rule.ptr) {
-        return 0;
-    }
-    if (!format.ptr || !str_starts(rule, format) || rule.len < format.len + 2 ||
-        rule.ptr[format.len] != '/') {
-        return json_fail(at, err, "rule: expected one of format %s, found \"%.100s\"",
-                         format.ptr ? format.ptr : "null", rule.ptr);
-    }
-    return 0;
+    bool is_one = !rule.ptr || (format.ptr && str_starts(rule, format) &&
+                                rule.len >= format.len + 2 && rule.ptr[format.len] == '/');
+    return is_one ? 0
+                  : json_fail(at, err, "rule: expected one of format %s, found \"%.100s\"",
+                              format.ptr ? format.ptr : "null", rule.ptr);
 }
 
 static int check_cell_id(const struct json *at, const struct report_case *c,
@@ -393,14 +373,14 @@ static int check_run_commands(const struct json *at, const struct report_case *c
 }
 
 /* Finds the case's stack and environment by name and checks its counts against them. */
-static int link_case(const struct json *at, const struct case_names *names, struct report_case *c,
+static int link_case(const struct json *at, const struct report *report, struct report_case *c,
                      struct err *err)
 {
     struct str stack = c->stack_id;
     struct str environment = c->environment_id;
     bool is_own = str_eq_z(c->framework, FRAMEWORK_OWN);
-    c->stack = map_get(names->stacks, stack);
-    c->environment = environment.ptr ? map_get(names->environments, environment) : NULL;
+    c->stack = STR_NAMED(report->stacks, report->n_stacks, id, stack);
+    c->environment = STR_NAMED(report->environments, report->n_environments, id, environment);
     if (!c->stack) {
         return json_fail(at, err, "stack: no stack \"%.100s\" in this report", stack.ptr);
     }
@@ -415,11 +395,11 @@ static int link_case(const struct json *at, const struct case_names *names, stru
         return json_fail(at, err, "environment: no environment \"%.100s\" in this report",
                          environment.ptr);
     }
-    if ((is_own || names->is_unpublished) && c->nodes == 0) {
+    if ((is_own || report->is_unpublished) && c->nodes == 0) {
         return json_fail(at, err, "framework %.*s: expected the numbers of nodes and GPUs",
                          STR_ARG(c->framework));
     }
-    if (names->is_unpublished) {
+    if (report->is_unpublished) {
         return c->environment || c->n_cells || c->n_logs || c->baseline.ptr
                    ? json_fail(at, err,
                                "a case of an unpublished report: expected environment and baseline "
@@ -521,34 +501,14 @@ static int check_derivations(const struct json *root, struct report *report, str
                      open.ptr, DERIVE_DEPTH_MAX);
 }
 
-static int name_parts(const struct json *root, const struct report *report,
-                      const struct case_names *names, struct err *err)
-{
-    for (size_t idx = 0; idx < report->n_environments; idx++) {
-        struct environment *e = &report->environments[idx];
-        if (!map_add(names->environments, e->id, e)) {
-            return json_fail(root, err, "environments[%zu]: id: duplicate environment \"%.100s\"",
-                             idx, e->id.ptr);
-        }
-    }
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        struct stack *s = &report->stacks[idx];
-        if (!map_add(names->stacks, s->id, s)) {
-            return json_fail(root, err, "stacks[%zu]: id: duplicate stack \"%.100s\"", idx,
-                             s->id.ptr);
-        }
-    }
-    return 0;
-}
-
-static int link_cases(const struct json *list, struct report *report,
-                      const struct case_names *names, struct ids *ids, struct err *err)
+static int link_cases(const struct json *list, struct report *report, struct ids *ids,
+                      struct err *err)
 {
     struct json item;
     size_t idx = 0;
     for (bool more = json_first(list, &item); more; more = json_next(&item)) {
         struct report_case *c = &report->cases[idx++];
-        if (link_case(&item, names, c, err) < 0 || note_ids(&item, c, ids, err) < 0) {
+        if (link_case(&item, report, c, err) < 0 || note_ids(&item, c, ids, err) < 0) {
             return -1;
         }
         if (c->n_logs && !report->logs_source.path.ptr && !report->own_logs.ptr) {
@@ -566,19 +526,15 @@ static int link_cases(const struct json *list, struct report *report,
 
 static int link_report(const struct json *root, struct report *report, struct err *err)
 {
-    CLEANUP(map) struct map environments = {0};
-    CLEANUP(map) struct map stacks = {0};
     CLEANUP(map) struct map cases = {0};
     CLEANUP(map) struct map cells = {0};
-    const struct case_names names = {&environments, &stacks, report->is_unpublished};
     struct ids ids = {&cases, &cells};
     struct json list;
     /* Only what is published was read somewhere. */
     if (!report->is_unpublished && !report->own_logs.ptr && !report->source.repository.ptr) {
         return json_fail(root, err, "source: may not be null");
     }
-    if (json_member(root, "cases", &list, err) < 0 || name_parts(root, report, &names, err) < 0 ||
-        link_cases(&list, report, &names, &ids, err) < 0 ||
+    if (json_member(root, "cases", &list, err) < 0 || link_cases(&list, report, &ids, err) < 0 ||
         check_derivations(root, report, err) < 0) {
         return -1;
     }
@@ -617,10 +573,10 @@ static const struct json_field ROWS[] = {
         .about = "nobody stated the rules: each was chosen because it gives numbers of its table"),
     ROW_LIST("not_printed", struct report, not_printed, n_not_printed, NOT_PRINTED_ROWS, JSON_OMIT,
              .about = "where a table has no number"),
-    ROW_LIST("environments", struct report, environments, n_environments, ENVIRONMENT_ROWS, 0,
-             .max = ENVIRONMENTS_MAX, .check = check_environment),
-    ROW_LIST("stacks", struct report, stacks, n_stacks, STACK_ROWS, JSON_REQUIRED, .min = 1,
-             .max = STACKS_MAX, .check = check_stack),
+    ROW_LIST("environments", struct report, environments, n_environments, ENVIRONMENT_ROWS,
+             JSON_UNIQUE, .max = ENVIRONMENTS_MAX, .check = check_environment),
+    ROW_LIST("stacks", struct report, stacks, n_stacks, STACK_ROWS, JSON_REQUIRED | JSON_UNIQUE,
+             .min = 1, .max = STACKS_MAX, .check = check_stack),
     ROW_LIST("cases", struct report, cases, n_cases, CASE_ROWS, JSON_REQUIRED, .min = 1,
              .max = CASES_MAX, .check = check_case, .rules = CASE_RULES),
 };

@@ -7,7 +7,7 @@
 
 #include "codec/json_table.h"
 #include "report/container.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 #include "report/source.h"
 
 #define TEXT_BYTES_MAX 4096

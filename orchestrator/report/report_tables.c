@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. The document is walked once, in order, but for the cases, which come last because they need the stacks and
    environments. Each item of a list, or each row of a table in its place, is first collected: its members, those that the
-   whole table shares below those of the row. Then it is written. */
+   whole table shares below those of the row, and what stands inside of conditions and source under its whole name. Then it is
+   written. */
 #include "base/base.h"
 
 #include "report/report_tables.h"
@@ -9,106 +10,86 @@
 #include "base/vec.h"
 #include "codec/json_override.h"
 #include "codec/json_table.h"
+#include "codec/pattern.h"
 #include "report/report.h"
 
+#define CONDITIONS "conditions."
+#define SOURCE     "source."
+
 struct member {
-    const char *key;
+    const char *key; /* "model", "conditions.gpu" */
     struct json at;
 };
-struct members {
-    VEC(struct member);
-};
 
-struct stack_name {
+struct named { /* a stack or an environment */
     struct str id, framework;
-};
-
-struct place_name { /* an environment */
-    struct str id;
     int64_t nodes, gpus_per_node;
 };
+typedef VEC(struct named) named_vec;
 
 struct spelling {
     struct arena *arena;
     const struct json *root;
     struct json_out out;
     struct err *err;
-    struct members members, conditions, source; /* of the item at hand */
-    VEC(struct stack_name) stacks;
-    VEC(struct place_name) environments;
+    VEC(struct member) members; /* of the item at hand */
+    named_vec stacks, environments;
 };
 
 /* ---- what an item has ---- */
 
-static const struct json *find(const struct members *members, const char *key)
+static const struct json *find(const struct spelling *s, const char *key)
 {
-    for (size_t idx = 0; idx < members->n; idx++) {
-        if (strcmp(members->items[idx].key, key) == 0) {
-            return &members->items[idx].at;
+    for (size_t idx = 0; idx < s->members.n; idx++) {
+        if (strcmp(s->members.items[idx].key, key) == 0) {
+            return &s->members.items[idx].at;
         }
     }
     return NULL;
 }
 
-static void set(struct members *members, const char *key, const struct json *at)
+static void set(struct spelling *s, const char *key, const struct json *at)
 {
-    for (size_t idx = 0; idx < members->n; idx++) {
-        if (strcmp(members->items[idx].key, key) == 0) {
-            members->items[idx].at = *at;
+    for (size_t idx = 0; idx < s->members.n; idx++) {
+        if (strcmp(s->members.items[idx].key, key) == 0) {
+            s->members.items[idx].at = *at;
             return;
         }
     }
-    VEC_PUSH(members, (struct member){key, *at});
+    VEC_PUSH(&s->members, (struct member){key, *at});
 }
 
-/* Of "conditions.gpu" the members that it is one of, and "gpu". */
-static struct members *place_of(struct spelling *s, const char **key)
+static void take_inside(struct spelling *s, const char *prefix, const struct json *object)
 {
-    static const char CONDITIONS[] = "conditions.", SOURCE[] = "source.";
-    if (strncmp(*key, CONDITIONS, sizeof(CONDITIONS) - 1) == 0) {
-        *key += sizeof(CONDITIONS) - 1;
-        return &s->conditions;
-    }
-    if (strncmp(*key, SOURCE, sizeof(SOURCE) - 1) == 0) {
-        *key += sizeof(SOURCE) - 1;
-        return &s->source;
-    }
-    return &s->members;
-}
-
-static void take_inside(struct members *members, const struct json *object)
-{
-    struct json item;
-    for (bool more = json_first(object, &item); more; more = json_next(&item)) {
-        set(members, item.key, &item);
+    struct json member;
+    for (bool more = json_first(object, &member); more; more = json_next(&member)) {
+        set(s, arena_printf(s->arena, "%s%s", prefix, member.key), &member);
     }
 }
 
-/* The report's: an environment and the logs have it, but for what they say themselves. */
+/* The report's source is an environment's and the logs', but for what they say themselves. */
 static void take_source(struct spelling *s)
 {
     struct json source;
-    s->source.n = 0;
+    s->members.n = 0;
     if (json_find(s->root, "source", &source)) {
-        take_inside(&s->source, &source);
+        take_inside(s, SOURCE, &source);
     }
 }
 
 static void take_item(struct spelling *s, const struct json *item, bool is_table)
 {
     struct json member;
-    s->members.n = s->conditions.n = 0;
     take_source(s);
     for (bool more = json_first(item, &member); more; more = json_next(&member)) {
-        if (is_table && (strcmp(member.key, "columns") == 0 || strcmp(member.key, "rows") == 0)) {
+        struct str key = str_of(member.key);
+        if (is_table && is_word_of(key, "columns rows")) {
             continue;
         }
-        if (strcmp(member.key, "conditions") == 0 && json_is_object(&member)) {
-            take_inside(&s->conditions, &member);
-        } else if (strcmp(member.key, "source") == 0 && json_is_object(&member)) {
-            take_inside(&s->source, &member);
+        if (json_is_object(&member) && is_word_of(key, "conditions source")) {
+            take_inside(s, key.ptr[0] == 'c' ? CONDITIONS : SOURCE, &member);
         } else {
-            set(&s->members, member.key, &member);
+            set(s, member.key, &member);
         }
     }
 }
@@ -125,32 +106,51 @@ static int take_row(struct spelling *s, const struct str *columns, size_t n, con
                          n_values);
     }
     for (bool more = json_first(row, &value); more; more = json_next(&value)) {
-        const char *key = columns[idx++].ptr;
-        struct members *place = place_of(s, &key);
-        set(place, key, &value);
+        set(s, columns[idx++].ptr, &value);
     }
     return 0;
 }
 
 /* ---- what an item becomes ---- */
 
-static void put_members(struct spelling *s, const struct members *members)
+static bool is_of_source(const char *key)
 {
-    for (size_t idx = 0; idx < members->n; idx++) {
-        jw_json(&s->out, members->items[idx].key, &members->items[idx].at);
+    return str_starts(str_of(key), STR_LIT(SOURCE));
+}
+
+/* Those of "conditions." or "source."; or of neither, as the members of the object that is open. */
+static void put_members(struct spelling *s, const char *prefix)
+{
+    for (size_t idx = 0; idx < s->members.n; idx++) {
+        struct str key = str_of(s->members.items[idx].key);
+        bool is_inner = str_starts(key, STR_LIT(CONDITIONS)) || is_of_source(key.ptr);
+        if (prefix ? str_starts(key, str_of(prefix)) : !is_inner) {
+            jw_json(&s->out, key.ptr + (prefix ? strlen(prefix) : 0), &s->members.items[idx].at);
+        }
     }
 }
 
-static void put_inside(struct spelling *s, const char *key, const struct members *members)
+static void put_inside(struct spelling *s, const char *key, const char *prefix)
 {
     jw_object(&s->out, key);
-    put_members(s, members);
+    put_members(s, prefix);
     jw_end_object(&s->out);
+}
+
+/* The member, or else that text if there is one. */
+static void put_or(struct spelling *s, const char *key, struct str other)
+{
+    const struct json *at = find(s, key);
+    if (at) {
+        jw_json(&s->out, key, at);
+    } else if (other.ptr) {
+        jw_str(&s->out, key, other);
+    }
 }
 
 static int str_at(struct spelling *s, const char *key, struct str *ret)
 {
-    const struct json *at = find(&s->members, key);
+    const struct json *at = find(s, key);
     *ret = STR_EMPTY;
     return at && !json_is_null(at) ? json_str(at, s->arena, ret, s->err) : 0;
 }
@@ -158,167 +158,141 @@ static int str_at(struct spelling *s, const char *key, struct str *ret)
 /* ret is as it was where there is none. */
 static int count_at(struct spelling *s, const char *key, int64_t *ret)
 {
-    const struct json *at = find(&s->members, key);
+    const struct json *at = find(s, key);
     return at ? json_i64(at, 0, INT32_MAX, ret, s->err) : 0;
+}
+
+static int read_named(struct spelling *s, named_vec *list, struct named *ret)
+{
+    *ret = (struct named){0};
+    if (str_at(s, "id", &ret->id) < 0 || str_at(s, "framework", &ret->framework) < 0 ||
+        count_at(s, "nodes", &ret->nodes) < 0 ||
+        count_at(s, "gpus_per_node", &ret->gpus_per_node) < 0) {
+        return -1;
+    }
+    ret->framework = ret->framework.ptr ? ret->framework : ret->id;
+    VEC_PUSH(list, *ret);
+    return 0;
+}
+
+static bool has(const struct spelling *s, bool (*is_one)(const char *key))
+{
+    size_t idx = 0;
+    while (idx < s->members.n && !is_one(s->members.items[idx].key)) {
+        idx++;
+    }
+    return idx < s->members.n;
 }
 
 static int put_environment(struct spelling *s, const struct json *at UNUSED)
 {
-    struct place_name name = {0};
-    if (str_at(s, "id", &name.id) < 0 || count_at(s, "nodes", &name.nodes) < 0 ||
-        count_at(s, "gpus_per_node", &name.gpus_per_node) < 0) {
-        return -1;
-    }
-    VEC_PUSH(&s->environments, name);
+    struct named ignored;
     jw_object(&s->out, NULL);
-    put_members(s, &s->members);
-    put_inside(s, "conditions", &s->conditions);
-    if (!find(&s->members, "source") && s->source.n) {
-        put_inside(s, "source", &s->source);
+    put_members(s, NULL);
+    put_inside(s, "conditions", CONDITIONS);
+    if (!find(s, "source") && has(s, is_of_source)) {
+        put_inside(s, "source", SOURCE);
     }
     jw_end_object(&s->out);
-    return 0;
+    return read_named(s, &s->environments, &ignored);
 }
 
 static int put_stack(struct spelling *s, const struct json *at UNUSED)
 {
-    struct stack_name name;
-    if (str_at(s, "id", &name.id) < 0 || str_at(s, "framework", &name.framework) < 0) {
+    struct named stack;
+    if (read_named(s, &s->stacks, &stack) < 0) {
         return -1;
     }
     jw_object(&s->out, NULL);
-    if (!name.framework.ptr) {
-        name.framework = name.id;
-        jw_str(&s->out, "framework", name.id);
+    if (!find(s, "framework")) {
+        jw_str(&s->out, "framework", stack.id);
     }
-    VEC_PUSH(&s->stacks, name);
-    put_members(s, &s->members);
-    put_inside(s, "conditions", &s->conditions);
+    put_members(s, NULL);
+    put_inside(s, "conditions", CONDITIONS);
     jw_end_object(&s->out);
     return 0;
 }
 
 static int put_plain(struct spelling *s, const struct json *at UNUSED)
 {
-    jw_object(&s->out, NULL);
-    put_members(s, &s->members);
-    jw_end_object(&s->out);
+    put_inside(s, NULL, NULL);
     return 0;
 }
 
 /* "run_{0..9}.txt" is ten paths. */
 static int put_log(struct spelling *s, const struct json *at)
 {
-    struct str path;
+    static const char NUMBERED[] = "^(.*?)\\{([^{}]*?)\\.\\.([^{}]*)\\}(.*)\\z";
+    struct str path, g[5];
     int64_t from = 0, to = 0;
-    struct err why = {0};
     if (json_str(at, s->arena, &path, s->err) < 0) {
         return -1;
     }
-    int64_t open = str_find(path, STR_LIT("{"));
-    int64_t close = str_find(path, STR_LIT("}"));
-    struct str numbers = open >= 0 && close > open
-                             ? str_sub(path, (size_t)open + 1, (size_t)(close - open - 1))
-                             : STR_EMPTY;
-    int64_t dots = str_find(numbers, STR_LIT(".."));
-    if (dots < 0) {
+    if (!patterns_find(json_patterns(at), NUMBERED, path, g, 5)) {
         jw_str(&s->out, NULL, path);
         return 0;
     }
-    if (str_to_i64(str_sub(numbers, 0, (size_t)dots), 0, INT32_MAX, &from, &why) < 0 ||
-        str_to_i64(str_sub(numbers, (size_t)dots + 2, numbers.len), from, from + LOGS_MAX - 1, &to,
-                   &why) < 0) {
-        return json_fail(at, s->err, "expected {A..B} with at most %d numbers, found {%.*s}",
-                         LOGS_MAX, STR_ARG(numbers));
+    if (str_to_i64(g[2], 0, INT32_MAX, &from, ERR_IGNORED) < 0 ||
+        str_to_i64(g[3], from, from + LOGS_MAX - 1, &to, ERR_IGNORED) < 0) {
+        return json_fail(at, s->err, "expected {A..B} with at most %d numbers, found {%.*s..%.*s}",
+                         LOGS_MAX, STR_ARG(g[2]), STR_ARG(g[3]));
     }
     for (; from <= to; from++) {
-        jw_z(&s->out, NULL,
-             arena_printf(s->arena, "%.*s%" PRId64 "%s", (int)open, path.ptr, from,
-                          path.ptr + close + 1));
+        jw_str(&s->out, NULL,
+               str_printf(s->arena, "%.*s%" PRId64 "%.*s", STR_ARG(g[1]), from, STR_ARG(g[4])));
     }
     return 0;
 }
 
 static int put_logs(struct spelling *s, const struct json *logs)
 {
-    struct json log;
-    if (json_is_str(logs)) {
-        return put_log(s, logs);
+    struct json log = {0};
+    bool is_list = logs && !json_is_str(logs);
+    int rc = 0;
+    jw_array(&s->out, "logs");
+    if (logs && !is_list) {
+        rc = put_log(s, logs);
     }
-    for (bool more = json_first(logs, &log); more; more = json_next(&log)) {
-        if (put_log(s, &log) < 0) {
-            return -1;
-        }
+    for (bool more = is_list && json_first(logs, &log); more && rc == 0; more = json_next(&log)) {
+        rc = put_log(s, &log);
     }
-    return 0;
+    jw_end_array(&s->out);
+    return rc;
 }
 
 /* ---- cases ---- */
 
-/* These make its id. */
-static const char *const ID_PARTS[] = {"id",    "model",         "framework",     "precision",
-                                       "nodes", "gpus_per_node", "batch_per_gpu", "variant",
-                                       NULL};
 /* These are members of form 1. */
 static const char *const AS_THEY_ARE[] = {"group",   "format",       "rule",   "baseline",
                                           "matched", "logged_steps", "factor", NULL};
-/* These are written in a place of their own; all else is a metric. */
-static const char *const PLACED[] = {"stack", "environment", "logs", "cells",
-                                     "unit",  "table",       NULL};
 
+/* Not what makes its id, is written as it is or in a place of its own: all else is a metric. */
 static bool is_metric(const char *key)
 {
-    return !str_eq_any(str_of(key), ID_PARTS) && !str_eq_any(str_of(key), AS_THEY_ARE) &&
-           !str_eq_any(str_of(key), PLACED);
+    static const char OTHERS[] =
+        "id model framework precision nodes gpus_per_node batch_per_gpu variant stack environment "
+        "logs cells unit table";
+    struct str name = str_of(key);
+    return !is_word_of(name, OTHERS) && !str_eq_any(name, AS_THEY_ARE) &&
+           !str_starts(name, STR_LIT(CONDITIONS)) && !is_of_source(key);
 }
 
-static bool has_metric(const struct members *members)
+/* The one that it names, or else the only one; without an id: it names none that is there. */
+static struct named named_of(const named_vec *list, struct str id, bool may_be_only)
 {
-    for (size_t idx = 0; idx < members->n; idx++) {
-        if (is_metric(members->items[idx].key)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-struct case_of { /* NULL: it names none that is there */
-    const struct stack_name *stack;
-    const struct place_name *environment;
-};
-
-/* The stack and environment that it names, or the only ones. */
-static int find_case_of(struct spelling *s, struct case_of *ret)
-{
-    struct str stack, environment;
-    bool says_null = find(&s->members, "environment");
-    *ret = (struct case_of){0};
-    if (str_at(s, "stack", &stack) < 0 || str_at(s, "environment", &environment) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < s->stacks.n; idx++) {
-        const struct stack_name *name = &s->stacks.items[idx];
-        if (stack.ptr ? str_eq(name->id, stack) : s->stacks.n == 1) {
-            ret->stack = name;
-        }
-    }
-    for (size_t idx = 0; idx < s->environments.n; idx++) {
-        const struct place_name *name = &s->environments.items[idx];
-        if (environment.ptr ? str_eq(name->id, environment)
-                            : s->environments.n == 1 && !says_null && has_metric(&s->members)) {
-            ret->environment = name;
-        }
-    }
-    return 0;
+    const struct named *found = id.ptr ? STR_NAMED(list->items, list->n, id, id)
+                                : may_be_only && list->n == 1 ? list->items
+                                                              : NULL;
+    return found ? *found : (struct named){0};
 }
 
 /* The case's id as it is written, or of its parts; what is not named of these is the stack's and the environment's. */
-static int case_id(struct spelling *s, const struct json *at, const struct case_of *of,
-                   struct str *ret_id)
+static int case_id(struct spelling *s, const struct json *at, const struct named *stack,
+                   const struct named *environment, struct str *ret_id)
 {
     struct str model, framework, precision, variant;
-    int64_t nodes = of->environment ? of->environment->nodes : 0;
-    int64_t gpus = of->environment ? of->environment->gpus_per_node : 0;
+    int64_t nodes = environment->nodes;
+    int64_t gpus = environment->gpus_per_node;
     int64_t batch = 0;
     if (str_at(s, "id", ret_id) < 0 || ret_id->ptr) {
         return ret_id->ptr ? 0 : -1;
@@ -329,9 +303,7 @@ static int case_id(struct spelling *s, const struct json *at, const struct case_
         count_at(s, "batch_per_gpu", &batch) < 0) {
         return -1;
     }
-    if (!framework.ptr && of->stack) {
-        framework = of->stack->framework;
-    }
+    framework = framework.ptr ? framework : stack->framework;
     if (!model.ptr || !framework.ptr || !precision.ptr) {
         return json_fail(at, s->err, "expected an id, or model, precision and a stack");
     }
@@ -342,12 +314,16 @@ static int case_id(struct spelling *s, const struct json *at, const struct case_
 }
 
 /* What all cells of the case share: a text, or an object that has one for each metric. */
-static void put_shared(struct spelling *s, const char *key, struct str metric)
+static void put_shared(struct spelling *s, const char *key, const struct json *own,
+                       const char *metric)
 {
-    const struct json *at = find(&s->members, key);
+    const struct json *at = find(s, key);
     struct json of;
+    if (json_find(own, key, &of)) {
+        return;
+    }
     if (at && json_is_object(at)) {
-        at = json_find(at, metric.ptr, &of) ? &of : NULL;
+        at = json_find(at, metric, &of) ? &of : NULL;
     }
     if (at) {
         jw_json(&s->out, key, at);
@@ -355,96 +331,74 @@ static void put_shared(struct spelling *s, const char *key, struct str metric)
 }
 
 /* KEY: METRIC, or METRIC.N for one of several; its value is the number as printed, or an object of a cell's members. */
-static int put_cell(struct spelling *s, struct str id, const struct member *member)
+static int put_cell(struct spelling *s, struct str id, const char *key, const struct json *at)
 {
-    int64_t dot = str_find(str_of(member->key), STR_LIT("."));
-    struct str metric =
-        str_of(str_z(s->arena, str_sub(str_of(member->key), 0, dot < 0 ? SIZE_MAX : (size_t)dot)));
-    struct members own = {0};
-    if (json_is_null(&member->at)) {
+    const char *metric = arena_strndup(s->arena, key, strcspn(key, "."));
+    struct json member;
+    if (json_is_null(at)) {
         return 0;
     }
-    if (!json_is_str(&member->at) && !json_is_object(&member->at)) {
+    if (!json_is_str(at) && !json_is_object(at)) {
         return json_fail(
-            &member->at, s->err,
-            "expected the number as it is printed, in quotes, since its digits matter");
+            at, s->err, "expected the number as it is printed, in quotes, since its digits matter");
     }
     jw_object(&s->out, NULL);
-    jw_z(&s->out, "cell", arena_printf(s->arena, "%s#%s", id.ptr, member->key));
-    jw_str(&s->out, "metric", metric);
-    if (json_is_object(&member->at)) {
-        take_inside(&own, &member->at);
-        put_members(s, &own);
-    } else {
-        jw_json(&s->out, "printed", &member->at);
+    jw_z(&s->out, "cell", arena_printf(s->arena, "%s#%s", id.ptr, key));
+    jw_z(&s->out, "metric", metric);
+    if (json_is_str(at)) {
+        jw_json(&s->out, "printed", at);
+    }
+    for (bool more = json_first(at, &member); more; more = json_next(&member)) {
+        jw_json(&s->out, member.key, &member);
     }
     /* Of form 1's cells only those of throughput fall back to the case's rule. */
-    if (!find(&own, "rule") && !find(&own, "derive") && !str_eq_z(metric, "throughput")) {
-        put_shared(s, "rule", metric);
+    if (!json_find(at, "derive", &member) && strcmp(metric, "throughput") != 0) {
+        put_shared(s, "rule", at, metric);
     }
-    if (!find(&own, "unit")) {
-        put_shared(s, "unit", metric);
-    }
-    if (!find(&own, "table")) {
-        put_shared(s, "table", metric);
-    }
+    put_shared(s, "unit", at, metric);
+    put_shared(s, "table", at, metric);
     jw_end_object(&s->out);
-    VEC_RELEASE(&own);
     return 0;
 }
 
 static int put_cells(struct spelling *s, struct str id)
 {
-    for (size_t idx = 0; idx < s->members.n; idx++) {
-        if (is_metric(s->members.items[idx].key) && put_cell(s, id, &s->members.items[idx]) < 0) {
-            return -1;
-        }
+    int rc = 0;
+    if (find(s, "cells")) {
+        jw_json(&s->out, "cells", find(s, "cells"));
+        return 0;
     }
-    return 0;
+    jw_array(&s->out, "cells");
+    for (size_t idx = 0; idx < s->members.n && rc == 0; idx++) {
+        const struct member *member = &s->members.items[idx];
+        rc = is_metric(member->key) ? put_cell(s, id, member->key, &member->at) : 0;
+    }
+    jw_end_array(&s->out);
+    return rc;
 }
 
 static int put_case(struct spelling *s, const struct json *at)
 {
-    struct str id;
-    struct case_of of;
-    const struct json *logs = find(&s->members, "logs"), *cells = find(&s->members, "cells");
-    const struct json *stack = find(&s->members, "stack");
-    const struct json *environment = find(&s->members, "environment");
-    if (find_case_of(s, &of) < 0 || case_id(s, at, &of, &id) < 0) {
+    struct str id, stack_id, environment_id;
+    if (str_at(s, "stack", &stack_id) < 0 || str_at(s, "environment", &environment_id) < 0) {
+        return -1;
+    }
+    bool may_be_only = !find(s, "environment") && has(s, is_metric);
+    struct named stack = named_of(&s->stacks, stack_id, true);
+    struct named environment = named_of(&s->environments, environment_id, may_be_only);
+    if (case_id(s, at, &stack, &environment, &id) < 0) {
         return -1;
     }
     jw_object(&s->out, NULL);
     jw_str(&s->out, "id", id);
-    if (stack) {
-        jw_json(&s->out, "stack", stack);
-    } else if (of.stack) {
-        jw_str(&s->out, "stack", of.stack->id);
-    }
-    if (environment) {
-        jw_json(&s->out, "environment", environment);
-    } else if (of.environment) {
-        jw_str(&s->out, "environment", of.environment->id);
-    }
+    put_or(s, "stack", stack.id);
+    put_or(s, "environment", environment.id);
     for (size_t idx = 0; AS_THEY_ARE[idx]; idx++) {
-        const struct json *member = find(&s->members, AS_THEY_ARE[idx]);
-        if (member) {
-            jw_json(&s->out, AS_THEY_ARE[idx], member);
-        }
+        put_or(s, AS_THEY_ARE[idx], STR_EMPTY);
     }
-    put_inside(s, "conditions", &s->conditions);
-    jw_array(&s->out, "logs");
-    if (logs && put_logs(s, logs) < 0) {
+    put_inside(s, "conditions", CONDITIONS);
+    if (put_logs(s, find(s, "logs")) < 0 || put_cells(s, id) < 0) {
         return -1;
-    }
-    jw_end_array(&s->out);
-    if (cells) {
-        jw_json(&s->out, "cells", cells);
-    } else {
-        jw_array(&s->out, "cells");
-        if (put_cells(s, id) < 0) {
-            return -1;
-        }
-        jw_end_array(&s->out);
     }
     jw_end_object(&s->out);
     return 0;
@@ -461,10 +415,15 @@ static const struct list_kind {
              {"cases", put_case}};
 _Static_assert(sizeof(LISTS) / sizeof(LISTS[0]) == N_LISTS, "one place each");
 
-typedef VEC(struct spelled_item) item_vec;
+static void add_item(struct spelling *s, struct spelled_list *list, const struct json *item,
+                     int64_t row)
+{
+    VEC_RESERVE_IN(s->arena, list);
+    list->items[list->n++] = (struct spelled_item){item->idx, row};
+}
 
 static int put_table(struct spelling *s, const struct list_kind *kind, const struct json *table,
-                     item_vec *items)
+                     struct spelled_list *ret)
 {
     struct json at_columns, rows, row;
     struct str *columns;
@@ -480,7 +439,7 @@ static int put_table(struct spelling *s, const struct list_kind *kind, const str
         if (take_row(s, columns, n, &row) < 0 || kind->put(s, &row) < 0) {
             return -1;
         }
-        VEC_PUSH(items, (struct spelled_item){table->idx, (int64_t)row.idx});
+        add_item(s, ret, table, (int64_t)row.idx);
     }
     return 0;
 }
@@ -488,9 +447,9 @@ static int put_table(struct spelling *s, const struct list_kind *kind, const str
 static int put_list(struct spelling *s, const struct list_kind *kind, struct spelled_list *ret)
 {
     struct json list, item, ignored;
-    item_vec items = {0};
     size_t n;
     int rc = 0;
+    ret->key = kind->key;
     if (!json_find(s->root, kind->key, &list)) {
         return 0;
     }
@@ -500,20 +459,14 @@ static int put_list(struct spelling *s, const struct list_kind *kind, struct spe
     jw_array(&s->out, kind->key);
     for (bool more = json_first(&list, &item); more && rc == 0; more = json_next(&item)) {
         if (json_find(&item, "rows", &ignored) || json_find(&item, "columns", &ignored)) {
-            rc = put_table(s, kind, &item, &items);
+            rc = put_table(s, kind, &item, ret);
             continue;
         }
         take_item(s, &item, false);
         rc = kind->put(s, &item);
-        VEC_PUSH(&items, (struct spelled_item){item.idx, -1});
+        add_item(s, ret, &item, -1);
     }
     jw_end_array(&s->out);
-    *ret = (struct spelled_list){kind->key, arena_array(s->arena, struct spelled_item, items.n + 1),
-                                 items.n};
-    if (items.n) {
-        memcpy(ret->items, items.items, items.n * sizeof(*items.items));
-    }
-    VEC_RELEASE(&items);
     return rc;
 }
 
@@ -530,8 +483,8 @@ static int put_document(struct spelling *s, struct spelled *ret)
     for (bool more = json_first(s->root, &member); more; more = json_next(&member)) {
         if (strcmp(member.key, "logs") == 0 && json_is_object(&member)) {
             take_source(s);
-            take_inside(&s->source, &member);
-            put_inside(s, "logs", &s->source);
+            take_inside(s, SOURCE, &member);
+            put_inside(s, "logs", SOURCE);
         } else if (strcmp(member.key, "schema_version") != 0 && !is_list(member.key)) {
             jw_json(&s->out, member.key, &member);
         }
@@ -571,8 +524,6 @@ int report_spell_out(struct arena *arena, struct str text, const char *name,
     jw_begin(&s.out, &buf, false);
     int rc = put_document(&s, ret_spelled);
     VEC_RELEASE(&s.members);
-    VEC_RELEASE(&s.conditions);
-    VEC_RELEASE(&s.source);
     VEC_RELEASE(&s.stacks);
     VEC_RELEASE(&s.environments);
     if (rc == 0 && buf.is_full) {

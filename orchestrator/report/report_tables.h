@@ -10,9 +10,9 @@ struct spelled_item { /* where an item of a list was written */
     int64_t row; /* of that table; -1: the item is no table */
 };
 struct spelled_list {
-    const char *key; /* "cases" */
-    struct spelled_item *items;
-    size_t n;
+    const char *key;            /* "cases" */
+    struct spelled_item *items; /* a VEC, in the arena */
+    size_t n, n_max;
 };
 #define N_LISTS 4
 struct spelled {

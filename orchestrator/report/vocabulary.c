@@ -86,15 +86,20 @@ bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str na
     return str_is_in(name, vocabulary->conditions, vocabulary->n_conditions);
 }
 
-int check_precision(const struct json *at, const char *key, struct str value, struct err *err)
+int words_check(const struct json *at, const char *key, const struct words *words, struct str value,
+                struct err *err)
 {
-    const struct words *words = &vocabulary_of(at)->precisions;
-    const struct word *word = value.ptr ? words_find(words, value) : NULL;
-    return !value.ptr || (word && str_eq(word->name, value))
+    const struct word *word = words_find(words, value);
+    return word && str_eq(word->name, value)
                ? 0
                : json_fail(at, err, "%s: \"%.*s\" is not one of the words for it (%s, %s, ...)",
                            key, (int)(value.len < 100 ? value.len : 100), value.ptr,
                            words->items[0].name.ptr, words->items[1].name.ptr);
+}
+
+int check_precision(const struct json *at, const char *key, struct str value, struct err *err)
+{
+    return value.ptr ? words_check(at, key, &vocabulary_of(at)->precisions, value, err) : 0;
 }
 
 /* ---- in schemas ---- */

@@ -47,6 +47,9 @@ double unit_time_ratio(const struct vocabulary *vocabulary, struct str from, str
 /* A unit of something per second: samples, steps, bytes, operations. */
 bool word_is_rate(const struct word *unit);
 bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str name);
+/* That it is one of the canonical names. */
+MUST_CHECK int words_check(const struct json *at, const char *key, const struct words *words,
+                           struct str value, struct err *err);
 /* Canonical precisions, for ids and commands of a report. NULL passes. */
 MUST_CHECK int check_precision(const struct json *at, const char *key, struct str value,
                                struct err *err);

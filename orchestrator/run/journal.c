@@ -220,20 +220,19 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
         str_to_i64(str_of(crash), 0, INT64_MAX, &opened.crash_after, err) < 0) {
         return err_wrap(err, "REPERF_CRASH_AFTER");
     }
-    if (read_records(arena, path, ret_records, opened.end.check, &opened.end.bytes, err) < 0) {
+    if (read_records(arena, path, ret_records, opened.check, &opened.end_bytes, err) < 0) {
         return -1;
     }
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
     /* What later records build upon must be on the disk, even if a killed process left it only in memory. */
-    if (fd < 0 || (ret_records->torn_bytes && ftruncate(fd, (off_t)opened.end.bytes) < 0)) {
+    if (fd < 0 || (ret_records->torn_bytes && ftruncate(fd, (off_t)opened.end_bytes) < 0)) {
         return err_errno(err, "open", path);
     }
     if (publish_data(fd, path, err) < 0 || publish_parent(path, err) < 0) {
         return -1;
     }
-    opened.end.seq = (int64_t)ret_records->n;
-    opened.durable = opened.end;
+    opened.seq = (int64_t)ret_records->n;
     opened.fd = take_fd(&fd);
     *journal = opened;
     return 0;
@@ -245,60 +244,42 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
    sync, or nothing is appended any more. A reader drops a torn last record; no other may follow one. */
 static void cut_back(struct journal *journal)
 {
-    struct journal_mark *kept = &journal->durable;
-    if (ftruncate(journal->fd, (off_t)kept->bytes) < 0 ||
+    if (ftruncate(journal->fd, (off_t)journal->end_bytes) < 0 ||
         publish_data(journal->fd, journal->path, ERR_IGNORED) < 0) {
         log_line(LOG_DEBUG, "%s: cannot be cut back to %llu bytes", journal->path,
-                 (unsigned long long)kept->bytes);
+                 (unsigned long long)journal->end_bytes);
         fd_close(&journal->fd);
-        return;
     }
-    journal->end = *kept;
-}
-
-static int put_line(struct journal *journal, struct str line, bool must_last, struct err *err)
-{
-    if (fs_write_all(journal->fd, line.ptr, line.len, journal->path, err) < 0) {
-        cut_back(journal);
-        return -1;
-    }
-    if (must_last && publish_data(journal->fd, journal->path, err) < 0) {
-        cut_back(journal);
-        return -1;
-    }
-    return 0;
 }
 
 int journal_append(struct journal *journal, const struct journal_record *record, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = STRBUF(RECORD_MAX);
     struct journal_record full = *record;
-    struct journal_mark end = journal->end;
+    char check[JOURNAL_CHECK_SIZE];
     char time[RFC3339_MAX];
-    /* Values from a log can be read from it again: their record need not survive a power loss before the next one does. */
-    bool must_last = record->state != J_PARSED;
     if (journal->fd < 0) {
         return err_set(err, ERR_IO, "%s: nothing is appended after a write that failed",
                        journal->path);
     }
     clock_rfc3339(journal->clock.wall_ns(journal->clock.ctx), time);
-    full.seq = ++end.seq;
+    full.seq = journal->seq + 1;
     full.time = str_of(time);
     encode_body(&full, &buf);
-    check_of(journal->end.check, strbuf_str(&buf), end.check);
-    strbuf_printf(&buf, ",\"check\":\"%s\"}\n", end.check);
+    check_of(journal->check, strbuf_str(&buf), check);
+    strbuf_printf(&buf, ",\"check\":\"%s\"}\n", check);
     if (buf.is_full) {
         return err_set(err, ERR_INTERNAL, "%s: a record of more than %d bytes", journal->path,
                        RECORD_MAX);
     }
-    if (put_line(journal, strbuf_str(&buf), must_last, err) < 0) {
+    if (fs_write_all(journal->fd, buf.ptr, buf.len, journal->path, err) < 0 ||
+        publish_data(journal->fd, journal->path, err) < 0) {
+        cut_back(journal);
         return -1;
     }
-    end.bytes += buf.len;
-    journal->end = end;
-    if (must_last) {
-        journal->durable = end;
-    }
+    journal->seq = full.seq;
+    journal->end_bytes += buf.len;
+    memcpy(journal->check, check, sizeof(check));
     if (journal->crash_after && full.seq == journal->crash_after) {
         (void)raise(SIGKILL);
     }

@@ -29,7 +29,7 @@ enum journal_state {
     J_RESUMED,
     J_CANCELLED, /* the run: stopped for good */
     J_FILES,     /* files that belong to no other record */
-    J_SET_ASIDE, /* the repeat: its attempt does not count any more, and it is made again; note: SHA-256 of the archive that has it */
+    J_SET_ASIDE, /* the repeat: its attempt does not count any more, and it is made again */
     J_STATE_COUNT,
 };
 
@@ -56,19 +56,14 @@ struct journal_record {
     struct str check; /* of J_RESULT, once read: in hex, which seal signs */
 };
 
-struct journal_mark { /* the end of a record */
-    uint64_t bytes;   /* of the file until there */
-    int64_t seq;
-    char check[JOURNAL_CHECK_SIZE];
-};
-
 struct journal {
     int fd; /* -1 also after a failure that could not be undone: every append fails then */
-    const char *path;        /* borrowed */
-    struct clock_src clock;  /* of the time in each record */
-    struct journal_mark end; /* of the last record */
-    /* The end of the last record that was synced, or was there when it was opened. */
-    struct journal_mark durable;
+    const char *path;       /* borrowed */
+    struct clock_src clock; /* of the time in each record */
+    /* Of the last record, which is on the disk: */
+    int64_t seq;
+    uint64_t end_bytes;
+    char check[JOURNAL_CHECK_SIZE];
     /* REPERF_CRASH_AFTER, for tests: SIGKILL to ourselves after the record of this number; 0: never. */
     int64_t crash_after;
 };
@@ -94,7 +89,7 @@ MUST_CHECK int journal_open(struct journal *journal, struct arena *arena, const 
                             struct clock_src clock, struct journal_records *ret_records,
                             struct err *err);
 
-/* Fills seq and time, writes, syncs. After a failure the file is cut back to its last record that was synced; where
+/* Fills seq and time, writes, syncs. After a failure the file is cut back to its last record; where
    that fails too, the handle is dead: no later record may follow bytes in an unknown state. */
 MUST_CHECK int journal_append(struct journal *journal, const struct journal_record *record,
                               struct err *err);

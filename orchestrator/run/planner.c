@@ -62,7 +62,7 @@ static double samples_of(struct arena *arena, const struct plan_step *step)
 
 static void ask_steps(struct planner *p, const struct report_case *c, struct plan_step *step)
 {
-    const int64_t n = plan_asked_steps(p->opts->asked_steps, c);
+    const int64_t n = plan_asked_steps(p->opts->asked.asked_steps, c);
     bool takes_it = false;
     for (size_t idx = 0; idx < step->n_argv; idx++) {
         takes_it = takes_it || str_find(step->argv[idx], STR_LIT(PLAN_STEPS_ENV)) >= 0;
@@ -80,12 +80,12 @@ static void estimate(struct planner *p, struct plan_step *step)
 {
     double rate = published_rate(step->bound.of_case);
     double seconds = rate > 0 ? samples_of(p->arena, step) / rate : 0;
-    if (p->opts->profile == PROFILE_SMOKE || p->opts->is_rehearsal || seconds <= 0) {
+    if (p->opts->asked.profile == PROFILE_SMOKE || p->opts->asked.is_rehearsal || seconds <= 0) {
         return;
     }
     step->estimate_s = seconds < DEADLINE_S_MAX ? (int64_t)seconds + 1 : DEADLINE_S_MAX;
     int64_t deadline_s = step->estimate_s * DEADLINE_ESTIMATES;
-    if (!p->opts->deadline_s && deadline_s > DEADLINE_FULL_S) {
+    if (!p->opts->asked.deadline_s && deadline_s > DEADLINE_FULL_S) {
         step->deadline_s = deadline_s < DEADLINE_S_MAX ? deadline_s : DEADLINE_S_MAX;
     }
 }
@@ -245,7 +245,7 @@ static void set_site(struct arena *arena, const struct inventory *inventory, str
 /* The data is a condition like any other: a verdict lists it if it differs from the published run's. */
 static void use_data(struct arena *arena, const struct planner_opts *opts, struct plan_step *step)
 {
-    const struct plan_data *data = &opts->data;
+    const struct plan_data *data = &opts->asked.data;
     if (data->folder.ptr && step->n_argv && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         set_option(step, "--data", data->folder.ptr);
         if (drop_option(step, "--eval-every")) { /* on data made by the program: it would refuse */
@@ -280,7 +280,7 @@ static int follow(struct planner *p, const struct report_case *c, const struct r
     struct arena *arena = p->arena;
     const struct planner_opts *opts = p->opts;
     step->recipe = recipe->title;
-    if (opts->profile == PROFILE_SMOKE) {
+    if (opts->asked.profile == PROFILE_SMOKE) {
         plan_place_smoke(arena, opts, c, step);
     } else {
         plan_place_full(arena, opts, c, step);
@@ -334,8 +334,7 @@ void plan_cannot(struct plan_step *step, enum err_code cause, const char *why, c
 }
 
 struct gpu_probe {
-    bool is_fine;
-    enum err_code cause; /* where it is not */
+    enum err_code cause; /* why it cannot; ERR_NONE: it can */
     struct str why;
     int64_t memory_bytes;
 };
@@ -383,7 +382,6 @@ static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *
         probe->why = str_printf(arena, "%s cannot do this here: %s", TRAIN_PROGRAM,
                                 quote_shown(arena, quote_last_line(strbuf_str(&text))));
     } else {
-        probe->is_fine = true;
         probe->memory_bytes = memory_of(strbuf_str(&text));
     }
     (void)map_add(&p->probes, str_of(key), probe);
@@ -424,12 +422,12 @@ static const struct recipe *as_the_report(struct planner *p, const struct stack 
 {
     struct recipe *recipe = arena_new(p->arena, struct recipe);
     recipe->image = stack->image;
-    if (p->opts->profile == PROFILE_SMOKE || !is_self_contained(stack)) {
+    if (p->opts->asked.profile == PROFILE_SMOKE || !is_self_contained(stack)) {
         recipe->why_not =
             str_printf(p->arena,
                        "stack %.*s of the report's data has no recipe for profile %s; "
                        "leave it out with --case",
-                       STR_ARG(stack->id), PROFILE_NAMES[p->opts->profile]);
+                       STR_ARG(stack->id), PROFILE_NAMES[p->opts->asked.profile]);
     }
     return recipe;
 }
@@ -441,7 +439,7 @@ static void probe(struct planner *p, struct plan_step *step)
         str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         const struct gpu_probe *probe = probe_train(p, step);
         step->memory_bytes = probe->memory_bytes;
-        if (!probe->is_fine) {
+        if (probe->cause != ERR_NONE) {
             plan_cannot(step, probe->cause, probe->why.ptr, NULL);
         }
     }
@@ -490,7 +488,7 @@ static int plan_case(struct planner *p, const struct report_case *c, struct plan
                      struct err *err)
 {
     const struct recipes *recipes =
-        p->opts->profile == PROFILE_FULL ? &c->stack->full : &c->stack->smoke;
+        p->opts->asked.profile == PROFILE_FULL ? &c->stack->full : &c->stack->smoke;
     int least = INT_MAX;
     if (recipes->n == 0) {
         return plan_by(p, c, as_the_report(p, c->stack), ret_step, err);
@@ -509,51 +507,6 @@ static int plan_case(struct planner *p, const struct report_case *c, struct plan
 }
 
 /* ---- the whole ---- */
-
-static int add_pin(struct plan *plan, const struct stack *stack, const char *what, struct err *err)
-{
-    if (plan->n_pins == PLAN_PINS_MAX) {
-        return err_set(err, ERR_MANIFEST, "more than %d images and commits are not pinned",
-                       PLAN_PINS_MAX);
-    }
-    plan->pins[plan->n_pins++] = (struct missing_pin){stack->id, str_of(what)};
-    return 0;
-}
-
-/* Of the stacks of the cases that were asked for, each once. */
-static int note_missing_pins(struct planner *p, const bool *is_asked, struct plan *plan,
-                             struct err *err)
-{
-    struct arena *arena = p->arena;
-    const struct report *report = p->report;
-    plan->pins = arena_array(arena, struct missing_pin, PLAN_PINS_MAX);
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        const struct stack *stack = &report->stacks[idx];
-        if (!is_asked[idx]) {
-            continue;
-        }
-        /* What is built here is pinned by its digest in lock/lock.json. */
-        bool has_image = stack->image.ptr || !report->is_unpublished;
-        const struct plan_image *image;
-        if (plan_find_image(p, stack->image, &image, err) < 0) {
-            return -1;
-        }
-        if (has_image && !stack->image_digest.ptr && !image->is_built &&
-            add_pin(plan, stack, PLAN_PIN_IMAGE, err) < 0) {
-            return -1;
-        }
-        for (size_t src = 0; src < stack->n_sources; src++) {
-            const struct pin_source *source = &stack->sources[src];
-            if (!source->commit.ptr &&
-                add_pin(plan, stack,
-                        arena_printf(arena, "commit of %.*s", STR_ARG(source->repository)),
-                        err) < 0) {
-                return -1;
-            }
-        }
-    }
-    return 0;
-}
 
 /* Another column of its row, whose ratio to it is wanted: --each-node compares a node with another, and a rehearsal nothing. */
 static bool has_other_column(const struct plan *plan, const struct report_case *const *cases,
@@ -574,8 +527,9 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
     bool *is_asked = arena_array(p->arena, bool, report->n_stacks + 1);
     const struct report_case **cases =
         arena_array(p->arena, const struct report_case *, report->n_cases + 1);
-    plan->takes_turns = p->opts->takes_turns;
     plan->steps = arena_array(p->arena, struct plan_step, report->n_cases + 1);
+    plan->needs = arena_array(p->arena, struct plan_need, PLAN_NEEDS_MAX);
+    plan->pins = arena_array(p->arena, struct missing_pin, PLAN_PINS_MAX);
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         const struct report_case *c = &report->cases[idx];
         if (!plan_selects(plan->globs, plan->n_globs, c->id)) {
@@ -594,34 +548,34 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
                                                   has_other_column(plan, cases, c));
         is_asked[c->stack - report->stacks] = true;
     }
-    return note_missing_pins(p, is_asked, plan, err);
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        if (plan_list_needs(p, plan, &plan->steps[idx], err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        if (is_asked[idx] && plan_list_pins(p, plan, &report->stacks[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 int plan_make(struct arena *arena, const struct report *report, const struct planner_opts *opts,
               struct plan *ret_plan, struct err *err)
 {
     struct planner p = {.arena = arena, .opts = opts, .report = report};
-    struct plan plan = {.report = report->id,
-                        .report_sha256 = opts->report_sha256,
-                        .address = opts->address,
-                        .profile = opts->profile,
-                        .is_rehearsal = opts->is_rehearsal,
-                        .repeats = opts->repeats,
-                        .repeats_max = opts->repeats_max,
-                        .within = opts->within,
-                        .tolerance = opts->tolerance,
-                        .is_each_node = opts->is_each_node,
-                        .asked_steps = opts->asked_steps,
-                        .inventory = opts->inventory->id,
-                        .runtime = opts->inventory->runtime,
-                        .launcher = opts->inventory->launcher};
-    plan.deadline_s = opts->deadline_s                 ? opts->deadline_s
-                      : opts->profile == PROFILE_SMOKE ? DEADLINE_SMOKE_S
-                                                       : DEADLINE_FULL_S;
-    plan.data = opts->data;
-    plan.globs = arena_array(arena, struct str, opts->n_globs + 1);
-    for (size_t idx = 0; idx < opts->n_globs; idx++) {
-        plan.globs[plan.n_globs++] = str_of(opts->globs[idx]);
+    struct plan plan = opts->asked;
+    plan.report = report->id;
+    plan.inventory = opts->inventory->id;
+    plan.runtime = opts->inventory->runtime;
+    plan.launcher = opts->inventory->launcher;
+    plan.deadline_s = plan.deadline_s                 ? plan.deadline_s
+                      : plan.profile == PROFILE_SMOKE ? DEADLINE_SMOKE_S
+                                                      : DEADLINE_FULL_S;
+    plan.globs = arena_array(arena, struct str, opts->globs.n + 1);
+    for (size_t idx = 0; idx < opts->globs.n; idx++) {
+        plan.globs[plan.n_globs++] = str_of(opts->globs.items[idx]);
     }
     p.plan = &plan;
     int rc = plan_cases(&p, &plan, err);
@@ -632,13 +586,13 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
         return -1;
     }
     if (plan.n_steps == 0) {
-        struct nearest nearest = nearest_to(opts->n_globs ? opts->globs[0] : "");
+        struct nearest nearest = nearest_to(opts->globs.n ? opts->globs.items[0] : "");
         char text[NEAREST_TEXT_MAX];
         for (size_t idx = 0; idx < report->n_cases; idx++) {
             nearest_offer(&nearest, report->cases[idx].id.ptr);
         }
         return err_set(err, ERR_USAGE, "report %.*s: no case is selected by --case %.200s%s",
-                       STR_ARG(report->id), opts->n_globs ? opts->globs[0] : "",
+                       STR_ARG(report->id), opts->globs.n ? opts->globs.items[0] : "",
                        nearest_text(&nearest, text));
     }
     *ret_plan = plan;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/opt.h"
 #include "report/plan.h"
 #include "store/store.h"
 #include "sys/tree.h"
@@ -23,37 +24,28 @@ struct plan_image { /* strings as in struct plan_step */
     struct str cuda;           /* or NULL */
     const struct str *instead; /* ids; as in report/image.h */
     size_t n_instead;
-    bool is_built; /* there is nothing to pull */
-    bool is_given; /* by --image */
-    bool is_asked; /* likewise, and a case or a stack names it */
+    bool is_built;           /* there is nothing to pull */
+    bool is_given;           /* by --image */
+    bool is_asked;           /* likewise, and a case or a stack names it */
+    struct plan_need stored; /* name NULL: nothing is got */
 };
 
 struct planner_opts {
-    enum profile profile;
-    bool is_rehearsal; /* of PROFILE_FULL: datasets are their synthetic datasets */
+    struct plan
+        asked; /* what was asked of the plan; deadline_s 0: the profile's default, or three times the estimate */
     /* Of several recipes, one that lacks only what reperf can get is as good as one that lacks nothing. */
     bool counts_gettable;
+    bool
+        is_packed; /* the frameworks of a row never take turns; without either: where a row has several */
     const char *root;
-    const struct store *store;    /* NULL: there is none, and nothing in it */
-    int64_t repeats, repeats_max; /* repeats_max, within, tolerance: as in the plan */
-    double within, tolerance;
-    bool is_each_node; /* the report's cases are fixed to nodes */
-    bool takes_turns,
-        is_packed; /* of the frameworks of a row: in any case, or never; else where a row has several */
-    int64_t deadline_s;                /* 0: the profile's default, or three times the estimate */
-    struct str asked_steps;            /* as in struct plan */
+    const struct store *store;         /* NULL: there is none, and nothing in it */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */
     /* By --image; others as locks and descriptions have them. */
     struct plan_image *images;
     size_t n_images;
-    const char *const *globs;
-    size_t n_globs;
-    struct str report_sha256;
-    /* The address of a report from elsewhere, which chooses no options of an engine; or NULL. */
-    struct str address;
+    struct opt_list globs;
     const char *train_path; /* the bundled workload's program */
-    struct plan_data data; /* for the bundled workload; folder NULL: as the report's commands say */
-    bool is_offline;       /* a case whose needs are not all there is not run: ERR_FETCH */
+    bool is_offline;        /* a case whose needs are not all there is not run: ERR_FETCH */
     struct clock_src clock;
 };
 
@@ -66,8 +58,3 @@ bool plan_can_get(const struct plan_step *step);
 
 /* $REPERF_TRAIN, else reperf-train next to the program `self`. In the arena. */
 const char *planner_train_path(struct arena *arena, const char *self);
-
-/* What the cases of a plan need from the store, and how much of it is there: what their recipes name, without one all that their
-   stacks do. Changes nothing. */
-MUST_CHECK int run_needs(struct arena *arena, const struct planner_opts *opts,
-                         const struct report *report, struct plan *plan, struct err *err);

@@ -29,10 +29,13 @@ void plan_place_full(struct arena *arena, const struct planner_opts *opts,
 MUST_CHECK int plan_choose_image(struct planner *p, const struct report_case *c,
                                  const struct recipe *recipe, struct plan_step *step,
                                  struct err *err);
-/* As --image, the lock and the description have it; id NULL: not described here. */
-MUST_CHECK int plan_find_image(struct planner *p, struct str id,
-                               const struct plan_image **ret_image, struct err *err);
 /* The folders that its container sees; what is not here becomes a need. */
 MUST_CHECK int plan_find_mounts(struct planner *p, const struct report_case *c,
                                 const struct recipe *recipe, struct plan_step *step,
                                 struct err *err);
+/* What the step needs from the store goes on the plan's list, once; offline it is why the step cannot be run. */
+MUST_CHECK int plan_list_needs(struct planner *p, struct plan *plan, struct plan_step *step,
+                               struct err *err);
+/* Likewise what of a stack is not pinned. ERR_MANIFEST where it is too much. */
+MUST_CHECK int plan_list_pins(struct planner *p, struct plan *plan, const struct stack *stack,
+                              struct err *err);

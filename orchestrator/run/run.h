@@ -4,6 +4,7 @@
    detached and outlive it. */
 #pragma once
 
+#include "base/command.h"
 #include "evidence/code.h"
 #include "evidence/result.h"
 #include "evidence/rundir.h"
@@ -17,27 +18,19 @@ struct run_command {
 };
 
 struct run_opts {
-    const char *root;
+    const struct cmd_ctx *ctx;
     struct run_command command;
-    const char *state;
-    const char *self;
-    bool is_offline;    /* what the store lacks is not fetched: cases that need it are not run */
     const char *report; /* id or path */
     /* run_plan fills report_sha256, train_path, inventory, images and clock. */
     struct planner_opts plan;
     const char *nodes;         /* --nodes: NULL: this machine */
-    const char *const *images; /* --image: "ID=NAME@sha256:DIGEST" */
-    size_t n_images;
-    const char *const *overrides; /* -C: PATH=VALUE on the report */
-    size_t n_overrides;
-    const char *limits;   /* --limits: of --each-node; NULL: the program's */
-    const char *run_id;   /* NULL: made from clock and machine's random bits */
-    const char *key_path; /* NULL: the archive is unsigned */
-    const char *store;    /* where packed data is */
-    bool reruns_failed;   /* resume --rerun-failed */
-    int64_t retries;      /* run --retry-failed: of a repeat that does not count, by this process */
-    const char *data;     /* --data: NULL or "synthetic": none */
-    struct clock_src clock;
+    struct opt_list images;    /* --image: "ID=NAME@sha256:DIGEST" */
+    struct opt_list overrides; /* -C: PATH=VALUE on the report */
+    const char *limits;        /* --limits: of --each-node; NULL: the program's */
+    const char *run_id;        /* NULL: made from clock and machine's random bits */
+    const char *key_path;      /* NULL: the archive is unsigned */
+    int64_t retries;  /* run --retry-failed: of a repeat that does not count, by this process */
+    const char *data; /* --data: NULL or "synthetic": none */
 };
 
 struct run_prepared {
@@ -74,7 +67,7 @@ struct run_end {
 MUST_CHECK int run_nothing(struct arena *arena, const struct run_prepared *prepared,
                            struct run_end *ret_end, struct err *err);
 
-/* Executes a run from its current state. Of opts: state, self, clock and key_path. On an error the job is stopped and the run
+/* Executes a run from its current state. Of opts: ctx and key_path. On an error the job is stopped and the run
    can be resumed. */
 MUST_CHECK int run_execute(struct arena *arena, const struct run_opts *opts,
                            const struct rundir *dir, struct run_end *ret_end, struct err *err);

@@ -2,7 +2,7 @@
 /* One attempt of a repeat, on all its nodes: finds its jobs or starts them, waits, stops them if necessary, reads their logs.
    Each job is stepped by itself; what concerns all of them is decided in attempt_step.
 
-     FIND --> READY --> START --> WAIT <--> LOOK, RENEW          each job; a poll that says "ended" leads on from WAIT
+     FIND --> READY --> START --> WAIT <--> LOOK                 each job; a poll that says "ended" leads on from WAIT
                                     |
                                     +--> TERM --> KILL           the attempt is stopping: its deadline, a signal, a peer that failed
                                     v
@@ -102,7 +102,7 @@ int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node 
 #define LOOK_NS          (2 * NS_PER_S)
 #define DISK_START_BYTES (1 << 20)
 
-static struct str node_name(const struct attempt *a, const struct rank_job *m)
+struct str attempt_node(const struct attempt *a, const struct rank_job *m)
 {
     return a->r->fleet.nodes[m->node].spec->name;
 }
@@ -111,7 +111,7 @@ static void event(struct attempt *a, const struct rank_job *m, enum event what, 
 {
     struct event_fields fields = a->fields;
     if (m) {
-        fields.node = node_name(a, m);
+        fields.node = attempt_node(a, m);
     }
     fields.text = str_of(text);
     events_write(&a->r->events, what, &fields);
@@ -148,7 +148,8 @@ static int open_part(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct runner *r = a->r;
     m->part = arena_printf(r->arena, "%s/" RUN_PART_NAME, r->dir.folder,
-                           (size_t)(a->unit - r->units), (size_t)(m - a->jobs));
+                           result_repeat_at(&r->frozen.plan, a->unit->step, a->unit->repeat),
+                           (size_t)(m - a->jobs));
     m->fd = open(m->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (m->fd < 0) {
         return err_errno(err, "create", m->part);
@@ -189,20 +190,6 @@ static int make_jobs(struct attempt *a, bool is_new, struct err *err)
     return 0;
 }
 
-/* A resumed attempt with an unreachable node: its jobs elsewhere are ended. */
-static void leave_bad_nodes(struct attempt *a)
-{
-    for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        if (a->r->nodes[m->node].is_bad) {
-            m->phase = RANK_JOB_GONE;
-            m->err = a->r->fleet.nodes[m->node].err;
-            a->failed_job = idx;
-            attempt_stop(a, END_NODE);
-        }
-    }
-}
-
 static int begin_new(struct attempt *a, int64_t now_ns, struct err *err)
 {
     struct runner *r = a->r;
@@ -222,7 +209,7 @@ static int begin_new(struct attempt *a, int64_t now_ns, struct err *err)
 
 int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct err *err)
 {
-    int64_t now_ns = r->opts->clock.wall_ns(r->opts->clock.ctx);
+    int64_t now_ns = r->opts->ctx->clock.wall_ns(r->opts->ctx->clock.ctx);
     bool is_new = unit->state == UNIT_TODO;
     *a = (struct attempt){.r = r, .unit = unit};
     if ((is_new ? begin_new(a, now_ns, err) : make_jobs(a, false, err)) < 0) {
@@ -235,7 +222,6 @@ int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct
     a->fields = unit_fields(unit);
     a->fields.node = inventory_fold(r->arena, r->fleet.inventory, unit->nodes,
                                     (size_t)plan_step_nodes(unit->step));
-    leave_bad_nodes(a);
     return 0;
 }
 
@@ -318,13 +304,7 @@ static bool was_short(const struct attempt *a, const struct rank_job *m)
 /* (2): our copy must be what the node has. */
 static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct err *err)
 {
-    struct remote *remote = m->remote;
     const char *there = m->there;
-    enum step step =
-        m->is_reaped ? STEP_DONE : remote->ops->log_digest(remote, m->job.job.id, m->there, err);
-    if (step != STEP_DONE) {
-        return step;
-    }
     hex_encode(digest_finish(&m->digest).sha256, SHA256_BYTES, m->sha256);
     if (there[0] && strcmp(there, m->sha256) != 0 && a->end != END_NONE && a->end != END_EXITED &&
         a->end != END_DEADLINE) {
@@ -430,8 +410,6 @@ static enum step rank_job_wait(struct attempt *a, struct rank_job *m, struct err
     } else if (m->job.has_metric && !a->is_stopping &&
                loop_now_ns(&a->r->loop) >= m->next_look_ns) {
         m->phase = RANK_JOB_LOOK;
-    } else if (a->r->nodes[m->node].is_due && !a->is_stopping) {
-        m->phase = RANK_JOB_RENEW;
     } else {
         return STEP_AGAIN;
     }
@@ -447,12 +425,8 @@ static enum step rank_job_signal(struct rank_job *m, int signal_no, enum rank_jo
 /* Processes that the program left in its session would disturb the next repeat. */
 static enum step rank_job_reap(struct rank_job *m, struct err *err)
 {
-    if (!m->remote->ops->reap) {
-        return rank_job_signal(m, SIGKILL, RANK_JOB_READ, err);
-    }
-    enum step step = m->remote->ops->reap(m->remote, m->job.job.id, m->log_bytes, m->there, err);
-    m->is_reaped = step == STEP_DONE;
-    return rank_job_pass(step, m, RANK_JOB_READ);
+    return rank_job_pass(m->remote->ops->reap(m->remote, m->job.job.id, m->there, err), m,
+                         RANK_JOB_READ);
 }
 
 /* STEP_DONE: something happened, look again; STEP_AGAIN: wait. */
@@ -467,8 +441,6 @@ static enum step rank_job_step(struct attempt *a, struct rank_job *m, struct err
         return rank_job_wait(a, m, err);
     case RANK_JOB_LOOK:
         return rank_job_look(a, m, err);
-    case RANK_JOB_RENEW:
-        return rank_job_pass(run_renew_lease(a->r, m->node, err), m, RANK_JOB_WAIT);
     case RANK_JOB_TERM:
         return rank_job_signal(m, SIGTERM, RANK_JOB_WAIT, err);
     case RANK_JOB_KILL:
@@ -521,7 +493,7 @@ void attempt_stop(struct attempt *a, enum attempt_end why)
         struct rank_job *m = &a->jobs[idx];
         if (m->phase == RANK_JOB_READY) {
             m->phase = RANK_JOB_OVER; /* never started */
-        } else if (m->phase <= RANK_JOB_RENEW) {
+        } else if (m->phase <= RANK_JOB_LOOK) {
             m->remote->ops->abort(m->remote);
             m->phase = RANK_JOB_TERM;
             n_cut++;
@@ -549,7 +521,7 @@ static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct e
     /* A job whose log cannot be written here keeps running and must still be stopped. */
     m->phase = m->fd < 0 && !m->is_ended && !a->is_stopping ? RANK_JOB_WAIT : RANK_JOB_GONE;
     if (!run_is_node_error(err)) {
-        return step_fail(err_wrap(err, "%.*s", STR_ARG(node_name(a, m))));
+        return step_fail(err_wrap(err, "%.*s", STR_ARG(attempt_node(a, m))));
     }
     *err = (struct err){0};
     m->err = cause;
@@ -560,6 +532,21 @@ static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct e
     }
     attempt_stop(a, a->end);
     return STEP_DONE;
+}
+
+/* Of a resumed attempt one that cannot be reached, or one whose lease is another run's by now: its jobs elsewhere are ended. */
+static void leave_bad_nodes(struct attempt *a)
+{
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct rank_job *m = &a->jobs[idx];
+        if (a->r->nodes[m->node].is_bad && !is_at_end(m)) {
+            m->remote->ops->abort(m->remote);
+            m->phase = RANK_JOB_GONE;
+            m->err = a->r->fleet.nodes[m->node].err;
+            a->failed_job = idx;
+            attempt_stop(a, END_NODE);
+        }
+    }
 }
 
 /* Once all were looked for: none is there and all are started, or some are and the rest must still be. */
@@ -615,6 +602,7 @@ enum step attempt_step(struct attempt *a, struct err *err)
     while (is_moving) {
         size_t n_over = 0;
         is_moving = false;
+        leave_bad_nodes(a);
         start_ready(a);
         look_at_clock(a);
         for (size_t idx = 0; idx < a->n_jobs; idx++) {

@@ -17,8 +17,7 @@ enum rank_job_phase {
     RANK_JOB_READY, /* absent: waits until the others are known to be absent, too */
     RANK_JOB_START,
     RANK_JOB_WAIT,
-    RANK_JOB_LOOK,  /* between two polls: the log's next part */
-    RANK_JOB_RENEW, /* likewise: the node's lease */
+    RANK_JOB_LOOK, /* between two polls: the log's next part */
     RANK_JOB_TERM,
     RANK_JOB_KILL,
     RANK_JOB_REAP, /* it is over: ends whatever it left running */
@@ -45,7 +44,6 @@ struct rank_job { /* one job of the attempt */
     char sha256[SHA256_HEX_SIZE];
     struct watch watch;
     int64_t started_ns; /* by us; 0: it was found */
-    bool is_reaped;     /* then there is what the node says of the whole log */
     char there[SHA256_HEX_SIZE];
     struct err err;
 };
@@ -76,13 +74,11 @@ enum step attempt_step(struct attempt *a, struct err *err);
 /* TERM now, KILL after a grace. */
 void attempt_stop(struct attempt *a, enum attempt_end why);
 void attempt_release(struct attempt *a);
+/* The name of the node that the job is on. */
+struct str attempt_node(const struct attempt *a, const struct rank_job *m);
 
 /* J_LOST, once. */
 MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);
-/* It ended and does not count: its logs and outcome are kept as those of a lost attempt, and it is to be made again. archive: as
-   run_make_again. */
-MUST_CHECK int unit_set_aside(struct runner *r, struct unit *unit, struct str archive,
-                              struct err *err);
 /* Free bytes of the run folder's disk are at least these. */
 MUST_CHECK int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err);
 
@@ -91,25 +87,3 @@ bool run_watches(const struct runner *r);
 /* Its log becomes evidence, and the node's record says where. */
 MUST_CHECK int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
                           struct journal_file *ret_file, struct err *err);
-
-/* run_keep.c: leases while the nodes are given what the steps need: images and data may take longer than a lease lasts, and a node does one
-   thing at a time. So they are renewed over connections of their own, which are opened only once the first renewal is due. */
-
-struct run_keeper_node {
-    struct remote *remote; /* owned; NULL: not needed yet */
-    struct lease_op lease;
-    bool is_due;
-};
-
-struct run_keeper {
-    struct runner *r;
-    struct run_keeper_node *nodes; /* as the fleet's; owned */
-    int64_t due_ns;
-    /* fleet_remote_new; tests have their own nodes */
-    struct remote *(*open)(struct loop *loop, const struct inventory *inventory,
-                           const struct inventory_node *node, struct err *err);
-};
-
-/* Until run_keep_end each turn of fleet_each looks after the leases. */
-void run_keep_begin(struct run_keeper *keeper, struct runner *r);
-void run_keep_end(struct run_keeper *keeper);

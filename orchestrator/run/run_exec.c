@@ -67,6 +67,7 @@ void runner_cleanup(struct runner *r)
 {
     for (size_t idx = 0; r->nodes && idx < r->fleet.n_nodes; idx++) {
         lease_op_release(&r->nodes[idx].lease);
+        remote_free(r->nodes[idx].keeper);
     }
     fleet_release(&r->fleet);
     loop_release(&r->loop);
@@ -148,10 +149,7 @@ int64_t run_wall_of(struct str rfc3339)
 static int replay_run_record(struct runner *r, const struct journal_record *record, struct err *err)
 {
     r->n_judged += record->state == J_JUDGED;
-    if (record->state == J_SEALED) {
-        r->was_sealed = true;
-        r->sealed = record->note;
-    }
+    r->was_sealed |= record->state == J_SEALED;
     return record->state != J_CANCELLED
                ? 0
                : err_set(err, ERR_USAGE, "run %.*s was cancelled; start a new one",
@@ -180,7 +178,7 @@ static int replay_record(struct runner *r, const struct journal_record *record, 
             return -1;
         }
     } else if (record->state == J_SET_ASIDE) {
-        run_make_again(r, unit, record->note);
+        run_make_again(unit);
     } else if (record->state == J_LOST) {
         unit->state = UNIT_TODO;
         if (unit->nodes) { /* it may have survived although it was recorded as lost */
@@ -193,14 +191,9 @@ static int replay_record(struct runner *r, const struct journal_record *record, 
     return 0;
 }
 
-void run_make_again(struct runner *r, struct unit *unit, struct str archive)
+void run_make_again(struct unit *unit)
 {
-    r->n_archives += r->was_sealed;
-    r->was_sealed = false;
-    r->n_judged = 0;
-    r->dir.archive = rundir_archive(r->arena, r->dir.folder, r->dir.id, r->n_archives);
     unit->state = UNIT_TODO;
-    unit->replaces = archive;
     unit->nodes = NULL;
     unit->counts = false;
 }
@@ -211,8 +204,8 @@ static int check_programs(struct runner *r, struct err *err)
         const struct frozen_digest *program = &r->frozen.programs[idx];
         struct str hex;
         const char *path = str_eq_z(program->name, TRAIN_PROGRAM)
-                               ? planner_train_path(r->arena, r->opts->self)
-                               : r->opts->self;
+                               ? planner_train_path(r->arena, r->opts->ctx->self)
+                               : r->opts->ctx->self;
         if (digest_file_hex(r->arena, path, &hex, err) < 0) {
             return err_wrap(err, "run %.*s", STR_ARG(r->dir.id));
         }
@@ -245,15 +238,17 @@ static struct runner runner_of(struct arena *arena, const struct run_opts *opts,
                            .dir = *dir,
                            .journal = JOURNAL_EMPTY,
                            .events = EVENTS_EMPTY,
-                           .loop = LOOP_EMPTY};
+                           .loop = LOOP_EMPTY,
+                           .open = fleet_remote_new};
 }
 
 /* What was frozen, the journal and the nodes; each unit is where it was planned. */
 static int open_parts(struct runner *r, struct journal_records *ret_records, struct err *err)
 {
     if (frozen_load(r->arena, r->dir.evidence, &r->frozen, err) < 0 ||
-        journal_open(&r->journal, r->arena, r->dir.journal, r->opts->clock, ret_records, err) < 0 ||
-        events_open(&r->events, r->dir.events, r->opts->clock, err) < 0 ||
+        journal_open(&r->journal, r->arena, r->dir.journal, r->opts->ctx->clock, ret_records, err) <
+            0 ||
+        events_open(&r->events, r->dir.events, r->opts->ctx->clock, err) < 0 ||
         run_nodes_open(r, err) < 0) {
         return -1;
     }
@@ -365,7 +360,7 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
                              .key = end->is_signed ? &key : NULL,
                              .may_replace = true,
                              .wants_progress = true,
-                             .clock = r->opts->clock};
+                             .clock = r->opts->ctx->clock};
     if (journal_read(r->arena, r->dir.journal, &records, err) < 0) {
         return -1;
     }
@@ -394,7 +389,7 @@ static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
     const struct verify_opts opts = {.path = r->dir.archive,
                                      .allows_unsigned = true,
                                      .is_bytes_only = true,
-                                     .clock = r->opts->clock};
+                                     .clock = r->opts->ctx->clock};
     if (run_derive(r->arena, r->dir.evidence, &derived, err) < 0 ||
         discrepancies_refuse(&derived.discrepancies, err) < 0) {
         return -1;
@@ -415,43 +410,9 @@ static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
     return 0;
 }
 
-/* --rerun-failed: repeats that ended and do not count. Of a sealed run, once it was checked as anybody would. */
-static int make_failed_again(struct runner *r, struct err *err)
-{
-    CLEANUP(derived) struct derived derived = {0};
-    size_t n = 0;
-    if (r->was_sealed ? run_derive(r->arena, r->dir.evidence, &derived, err) < 0
-                      : run_parse_collected(r, err) < 0) {
-        return -1;
-    }
-    const struct str sealed = r->was_sealed ? r->sealed : STR_EMPTY;
-    for (size_t idx = 0; idx < derived.result.n_cells; idx++) {
-        const struct cell_result *cell = &derived.result.cells[idx];
-        size_t at = cell->n_repeats ? result_repeat_at(&derived.frozen.plan, cell->step, 1) : 0;
-        memcpy(&r->repeats[at], cell->repeats, cell->n_repeats * sizeof(*cell->repeats));
-    }
-    for (size_t idx = 0; idx < r->n_units; idx++) {
-        struct unit *unit = &r->units[idx];
-        const struct repeat_result *repeat =
-            &r->repeats[result_repeat_at(&r->frozen.plan, unit->step, unit->repeat)];
-        if (unit->state >= UNIT_FINISHED && unit->state != UNIT_SPARE && !repeat->counts) {
-            n++;
-            if (unit_set_aside(r, unit, sealed, err) < 0) {
-                return -1;
-            }
-        }
-    }
-    log_line(LOG_INFO, "%zu repeat%s that failed %s made again", n, n == 1 ? "" : "s",
-             n == 1 ? "is" : "are");
-    return n ? check_programs(r, err) : 0;
-}
-
 static int carry_out(struct runner *r, struct run_end *end, struct err *err)
 {
     if (open_run(r, err) < 0) {
-        return -1;
-    }
-    if (r->opts->reruns_failed && make_failed_again(r, err) < 0) {
         return -1;
     }
     if (r->was_sealed) {
@@ -486,7 +447,7 @@ int run_execute(struct arena *arena, const struct run_opts *opts, const struct r
     if (rundir_lock(dir, &lock, err) < 0) { /* (5) */
         return -1;
     }
-    loop_init(&r.loop, opts->clock);
+    loop_init(&r.loop, opts->ctx->clock);
     if (loop_catch_signals(&r.loop, on_signal, &r, err) < 0) {
         return -1;
     }
@@ -561,7 +522,7 @@ static int cancel_left(struct arena *arena, const struct run_opts *opts, const s
     CLEANUP(runner) struct runner r = runner_of(arena, opts, dir);
     struct journal_records records = {0};
     const struct journal_record cancelled = {.state = J_CANCELLED, .note = STR_LIT("cancel")};
-    loop_init(&r.loop, opts->clock);
+    loop_init(&r.loop, opts->ctx->clock);
     if (open_parts(&r, &records, err) < 0) {
         return -1;
     }
@@ -588,7 +549,7 @@ static int cancel_left(struct arena *arena, const struct run_opts *opts, const s
 int run_cancel(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
                struct err *err)
 {
-    struct clock_src clock = opts->clock;
+    struct clock_src clock = opts->ctx->clock;
     int64_t until_ns = clock.mono_ns(clock.ctx) + CANCEL_WAIT_NS;
     int64_t holder = rundir_holder(dir);
     CLEANUP(fd) int lock = -1;

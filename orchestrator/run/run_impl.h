@@ -34,10 +34,8 @@ struct unit { /* one repeat of one step */
     int n_lost;       /* attempts that this orchestrator lost */
     bool is_given_up; /* by this orchestrator: err says why; resume tries again */
     struct err err;
-    bool counts;   /* once parsed */
-    int n_retries; /* --retry-failed: of this orchestrator */
-    /* SHA-256 of the archive in which the attempt before counted; ptr NULL: in none. */
-    struct str replaces;
+    bool counts;                  /* once parsed */
+    int n_retries;                /* --retry-failed: of this orchestrator */
     struct journal_file commands; /* of that attempt; name NULL: it has no such file */
 };
 
@@ -67,25 +65,27 @@ struct runner {
     VEC(struct run_orphan) orphans;
     VEC(struct runtime_image) images; /* on the nodes */
     VEC(const char *) places; /* what stands in an argv for a staged thing's path on the node */
+    /* fleet_remote_new; tests have their own nodes */
+    struct remote *(*open)(struct loop *loop, const struct inventory *inventory,
+                           const struct inventory_node *node, struct err *err);
     bool has_leases;
     int64_t lease_due_ns;
     size_t n_judged; /* cases with a verdict in the journal */
     int stop_signal; /* 0: none yet */
     int n_signals;
     bool was_sealed;
-    struct str sealed; /* the last archive's SHA-256 */
-    int n_archives;    /* that were sealed and are kept beside the one to come */
 };
 
 struct run_node {
     bool is_busy; /* an attempt is on it */
-    /* Its lease is to be renewed: by the attempt between two polls, else by the schedule. */
-    bool is_due;
-    bool is_renewing;
     struct lease_op lease;
-    const char **paths; /* there, of each of the run's places; NULL: none were staged */
-    bool is_bad;        /* it failed: nothing more is placed on it by this orchestrator */
-    bool is_spare;      /* is_bad, as the run has no work for it, or another run has it */
+    struct remote *keeper; /* owned: the connection that renews its lease; NULL: not needed yet */
+    struct str holder;     /* another run that has it; empty: none */
+    bool is_due;           /* its lease is to be renewed, or is being renewed */
+    int64_t taken_ns;      /* the lease, last */
+    const char **paths;    /* there, of each of the run's places; NULL: none were staged */
+    bool is_bad;           /* it failed: nothing more is placed on it by this orchestrator */
+    bool is_spare;         /* is_bad, as the run has no work for it, or another run has it */
 };
 
 /* ---- all of them ---- */
@@ -107,16 +107,13 @@ int run_put_derived(void *ctx, const char *name, struct str text, struct err *er
 /* Executes every unit as far as possible. 0 with stop_signal set if it was stopped. */
 MUST_CHECK int run_schedule(struct runner *r, struct err *err);
 
-/* Those that are collected and not yet parsed. */
-MUST_CHECK int run_parse_collected(struct runner *r, struct err *err);
-
 /* ---- where it is ---- */
 
-/* The unit's attempt was set aside; archive: of the run as it was sealed with it, or NULL. */
-void run_make_again(struct runner *r, struct unit *unit, struct str archive);
+/* The unit's attempt was set aside. */
+void run_make_again(struct unit *unit);
 
 void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
-/* Below the run's folder: what has come so far of the log of a unit's job, by both numbers. */
+/* Below the run's folder: what has come so far of the log of a repeat's job, by result_repeat_at and the job's number. */
 #define RUN_PART_NAME "collect-%zu-%zu.part"
 /* Needs the frozen plan and the arena only. */
 void run_make_units(struct runner *r);
@@ -134,9 +131,8 @@ MUST_CHECK int run_stage(struct runner *r, struct err *err);
 #define RUN_PLACE_PROGRAM "/@reperf-train@"
 #define RUN_PLACE_DATA    "/@reperf-data@"
 
-/* Renewing is due from time to time. */
-void run_look_at_leases(struct runner *r);
-enum step run_renew_lease(struct runner *r, size_t node_idx, struct err *err);
+/* Each turn of whoever waits: those that are due are renewed; a node whose lease is another's by now is left out. ctx: the runner. */
+void run_keep_leases(void *ctx);
 /* Gives leases back, and removes the jobs' folders if the run is over. Failures are logged only. */
 void run_leave_nodes(struct runner *r, bool is_over);
 /* This orchestrator no longer uses the node. */
@@ -148,7 +144,7 @@ void run_note_orphan(struct runner *r, const struct unit *unit);
 /* The nodes that a record of J_STARTED names, again. */
 MUST_CHECK int run_place_again(struct runner *r, struct unit *unit,
                                const struct journal_record *record, struct err *err);
-/* Ends the jobs of an attempt, wherever they are. */
+/* Ends the jobs of an attempt, wherever they are. The first error, once all nodes were told; one that cannot be reached is left out. */
 MUST_CHECK int run_kill_job(struct runner *r, const struct run_orphan *job, struct err *err);
 /* The jobs as data, below the evidence folder, before they are started. */
 MUST_CHECK int run_write_commands(struct runner *r, struct unit *unit,
@@ -157,21 +153,10 @@ MUST_CHECK int run_write_commands(struct runner *r, struct unit *unit,
 char *run_job_id(struct runner *r, const struct unit *unit);
 /* Slurm, as one attempt's own. NULL and *err where it cannot be asked. */
 struct remote *run_batch_open(struct runner *r, struct err *err);
-/* What is known of an attempt before a node is asked. */
-struct run_launch {
-    const struct plan *plan;
-    const struct inventory *inventory;
-    const size_t *nodes; /* in rank order: indices into the inventory */
-    const char *run_id;
-    const char *job_id;
-    const char *program;               /* of the local node */
-    const struct runtime_image *image; /* NULL: not provided, or runtime none */
-    const char *const *env;            /* inherited: of the local node */
-};
-/* Its jobs, with RUN_PLACE_* and run_place_of() for paths on a node. Pure but for the arena. */
-MUST_CHECK int run_launch(struct arena *arena, const struct run_launch *launch,
-                          const struct plan_step *step, struct launch_job **ret_jobs, size_t *ret_n,
-                          struct err *err);
+/* Its jobs, with RUN_PLACE_* and run_place_of() for paths on a node. launch: what of it the plan does not say; program and env are the local
+   node's, image NULL where it was not provided or is not needed. Pure but for the arena. */
+MUST_CHECK int run_launch(struct launch launch, const struct plan *plan,
+                          struct launch_job **ret_jobs, size_t *ret_n, struct err *err);
 /* argv, environment and cleanup of each job of the unit's attempt. */
 MUST_CHECK int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs,
                         size_t *ret_n, struct err *err);

@@ -8,7 +8,6 @@
 
 #include "evidence/environment.h"
 #include "fleet/node_image.h"
-#include "fleet/remote_slurm.h"
 #include "fleet/stage.h"
 #include "report/source.h"
 #include "run/run_attempt.h"
@@ -54,7 +53,7 @@ static const char *name_in_store(struct runner *r, const struct store *store,
 static int spec_of(struct runner *r, const struct plan_step *step, struct image_spec *ret_spec,
                    struct err *err)
 {
-    struct image_spec spec = {.platform = oci_platform_default(), .bytes = -1};
+    struct image_spec spec = {.bytes = -1};
     if (oci_ref_parse(r->arena, step->image_name, &spec.ref, err) < 0 ||
         oci_digest_parse(step->image_digest, spec.pins.digest, err) < 0) {
         return -1;
@@ -125,7 +124,7 @@ static int provide_images(struct runner *r, struct err *err)
     if (plan->runtime == RUNTIME_NONE) {
         return 0;
     }
-    if (!has_registry && store_open(r->arena, r->opts->store, &store, err) < 0) {
+    if (!has_registry && store_open(r->arena, r->opts->ctx->store, &store, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < plan->n_steps && !r->stop_signal; idx++) {
@@ -193,7 +192,7 @@ static int check_out(struct runner *r, const struct plan_mount *mount, const cha
                      struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
-    const struct net_opts net = {.is_offline = true, .clock = r->opts->clock};
+    const struct net_opts net = {.is_offline = true, .clock = r->opts->ctx->clock};
     struct sources sources;
     struct source_tree tree;
     const char *folder =
@@ -202,7 +201,7 @@ static int check_out(struct runner *r, const struct plan_mount *mount, const cha
     if (fs_is_dir(folder)) {
         return 0;
     }
-    if (store_open(r->arena, r->opts->store, &store, err) < 0 ||
+    if (store_open(r->arena, r->opts->ctx->store, &store, err) < 0 ||
         sources_init(&sources, r->arena, &store, &net, err) < 0 ||
         source_verify(&sources, str_z(r->arena, mount->name), str_z(r->arena, mount->version),
                       false, &tree, err) < 0 ||
@@ -217,7 +216,7 @@ static int check_tree(struct runner *r, const struct plan_mount *mount, struct e
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct dataset_record record;
-    if (store_open(r->arena, r->opts->store, &store, err) < 0 ||
+    if (store_open(r->arena, r->opts->ctx->store, &store, err) < 0 ||
         dataset_tree_read(r->arena, &store, str_z(r->arena, mount->name), &record, err) < 0) {
         return -1;
     }
@@ -294,8 +293,8 @@ static int collect_things(struct runner *r, struct things *things, struct err *e
     /* Outside containers this machine's own program and packed data are used where they are. */
     bool is_elsewhere = !r->fleet.inventory->is_local || plan->runtime != RUNTIME_NONE;
     if (is_elsewhere && needs_program(r)) {
-        if (stage_program_item(r->arena, planner_train_path(r->arena, r->opts->self), &item, err) <
-            0) {
+        if (stage_program_item(r->arena, planner_train_path(r->arena, r->opts->ctx->self), &item,
+                               err) < 0) {
             return -1;
         }
         add_thing(r, things, RUN_PLACE_PROGRAM, item);
@@ -337,8 +336,9 @@ static int stage_files(struct runner *r, struct err *err)
     CLEANUP(things) struct things things = {0};
     struct stage_report report = {0};
     /* Packed data are large, and read for their digests once. */
-    const struct stage_opts opts = {
-        .cache_path = fs_join(r->arena, r->opts->state, "cache/digests"), .clock = r->opts->clock};
+    const struct stage_opts opts = {.cache_path =
+                                        fs_join(r->arena, r->opts->ctx->state, "cache/digests"),
+                                    .clock = r->opts->ctx->clock};
     r->places.n = 0;
     if (collect_things(r, &things, err) < 0) {
         return -1;
@@ -363,73 +363,12 @@ static int stage_files(struct runner *r, struct err *err)
     return 0;
 }
 
-/* ---- mpirun: all nodes get the words of the first ---- */
-
-static enum step find_program(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
-{
-    const char **programs = ctx;
-    return node->remote->ops->program(node->remote, &programs[node_idx], err);
-}
-
-static int check_same(const struct runner *r, const size_t nodes[2], const char *here,
-                      const char *there, struct err *err)
-{
-    return strcmp(here, there) == 0
-               ? 0
-               : err_set(err, ERR_NODE,
-                         "mpirun starts what has one path on all nodes, but it is %.120s on %.*s "
-                         "and %.120s on %.*s: give the nodes one work_folder that allows "
-                         "execution, or use launcher ssh",
-                         here, STR_ARG(r->fleet.nodes[nodes[0]].spec->name), there,
-                         STR_ARG(r->fleet.nodes[nodes[1]].spec->name));
-}
-
-static int check_mpirun(struct runner *r, struct err *err)
-{
-    size_t n_nodes = r->fleet.n_nodes;
-    const char **programs = arena_array(r->arena, const char *, n_nodes + 1);
-    size_t pair[2] = {n_nodes, 0};
-    int n_failed = fleet_each(&r->fleet, REMOTE_EXEC_DEADLINE_NS, find_program, programs, err);
-    if (run_judge_nodes(r, n_failed, err) < 0) {
-        return -1;
-    }
-    for (pair[1] = 0; pair[1] < n_nodes; pair[1]++) {
-        const struct run_node *there = &r->nodes[pair[1]];
-        pair[0] = pair[0] == n_nodes && !there->is_bad ? pair[1] : pair[0];
-        if (there->is_bad) {
-            continue;
-        }
-        if (check_same(r, pair, programs[pair[0]], programs[pair[1]], err) < 0) {
-            return -1;
-        }
-        for (size_t at = 0; there->paths && at < r->places.n; at++) {
-            if (check_same(r, pair, r->nodes[pair[0]].paths[at], there->paths[at], err) < 0) {
-                return -1;
-            }
-        }
-    }
-    return 0;
-}
-
-static bool goes_by_mpirun(const struct runner *r)
-{
-    bool has_wide = false;
-    for (size_t idx = 0; idx < r->n_units; idx++) {
-        has_wide = has_wide ||
-                   (r->units[idx].state < UNIT_FINISHED && plan_step_nodes(r->units[idx].step) > 1);
-    }
-    return has_wide && !r->fleet.inventory->is_local && r->frozen.plan.launcher == LAUNCHER_MPIRUN;
-}
-
 int run_stage(struct runner *r, struct err *err)
 {
     if (provide_images(r, err) < 0) {
         return -1;
     }
-    if (r->stop_signal) {
-        return 0;
-    }
-    return stage_files(r, err) < 0 ? -1 : goes_by_mpirun(r) ? check_mpirun(r, err) : 0;
+    return r->stop_signal ? 0 : stage_files(r, err);
 }
 
 #define RUN_COMMANDS_MAX (16u << 20)
@@ -452,7 +391,7 @@ int run_nodes_open(struct runner *r, struct err *err)
 {
     size_t n_env = 0;
     struct fleet_opts opts = {
-        .work_folder = r->dir.folder, .clock = r->opts->clock, .stop_signal = &r->stop_signal};
+        .work_folder = r->dir.folder, .clock = r->opts->ctx->clock, .stop_signal = &r->stop_signal};
     r->chunk = arena_array(r->arena, char, RUN_CHUNK_BYTES);
     r->child_env = r->frozen.plan.address.ptr && r->frozen.plan.runtime == RUNTIME_NONE
                        ? bare_env(r)
@@ -526,11 +465,18 @@ int run_kill_job(struct runner *r, const struct run_orphan *job, struct err *err
     }
     for (size_t idx = 0; idx < job->n_nodes; idx++) {
         const struct fleet_node *node = &r->fleet.nodes[job->nodes[idx]];
-        if (kill_there(r, node->remote, job->job_id, err) < 0) {
-            return err_wrap(err, "%.*s", STR_ARG(node->spec->name));
+        struct err why = {0};
+        if (node->is_left_out || kill_there(r, node->remote, job->job_id, &why) == 0) {
+            continue;
+        }
+        if (run_is_node_error(&why)) {
+            run_leave_out(r, job->nodes[idx], &why);
+        }
+        if (err->code == ERR_NONE) {
+            (void)!err_set(err, why.code, "%.*s: %s", STR_ARG(node->spec->name), why.msg);
         }
     }
-    return 0;
+    return err->code == ERR_NONE ? 0 : -1;
 }
 
 void run_note_orphan(struct runner *r, const struct unit *unit)
@@ -632,61 +578,47 @@ static struct container_mount *mounts_of(struct arena *arena, const struct plan 
     return mounts;
 }
 
-int run_launch(struct arena *arena, const struct run_launch *launch, const struct plan_step *step,
-               struct launch_job **ret_jobs, size_t *ret_n, struct err *err)
+int run_launch(struct launch launch, const struct plan *plan, struct launch_job **ret_jobs,
+               size_t *ret_n, struct err *err)
 {
-    const struct plan *plan = launch->plan;
-    bool is_inside = plan->runtime != RUNTIME_NONE;
-    bool is_local = launch->inventory->is_local;
-    const struct plan_step there = step_there(arena, plan, step, is_local);
-    const struct inventory_node *first = &launch->inventory->nodes[launch->nodes[0]];
-    size_t n_mounts = 0;
-    const struct container_mount *mounts = mounts_of(arena, plan, step, &n_mounts);
-    const struct launch_place place = {.inventory = launch->inventory,
-                                       .nodes = launch->nodes,
-                                       .n_nodes = (size_t)plan_step_nodes(step),
-                                       .ranks_per_node = step->n_ranks / plan_step_nodes(step),
-                                       .master_addr = str_z(arena, inventory_fast_address(first)),
-                                       .master_port = port_of(launch->job_id)};
-    const struct launch_opts opts = {.run_id = launch->run_id,
-                                     .job_id = launch->job_id,
-                                     .program = is_local ? launch->program : RUN_PLACE_PROGRAM,
-                                     .runtime = plan->runtime,
-                                     .image = is_inside ? launch->image : NULL,
-                                     .flags = is_inside ? &step->flags : NULL,
-                                     .is_check_required = is_inside,
-                                     .mounts = mounts,
-                                     .n_mounts = is_inside ? n_mounts : 0,
-                                     /* A report from elsewhere could spoil it for the others. */
-                                     .keeps_cache = is_inside && !plan->address.ptr &&
-                                                    step->n_argv &&
-                                                    str_eq_z(step->argv[0], TRAIN_PROGRAM),
-                                     .limit_s = plan_step_deadline_s(plan, step),
-                                     .env = is_local ? launch->env : NULL};
-    if (is_inside && !opts.image) {
-        return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes", STR_ARG(step->image));
+    const struct plan_step *step = launch.step;
+    const bool is_local = launch.inventory->is_local;
+    const struct plan_step there = step_there(launch.arena, plan, step, is_local);
+    launch.step = &there;
+    launch.n_nodes = (size_t)plan_step_nodes(step);
+    launch.ranks_per_node = step->n_ranks / plan_step_nodes(step);
+    launch.port = port_of(launch.job_id);
+    launch.program = is_local ? launch.program : RUN_PLACE_PROGRAM;
+    launch.runtime = plan->runtime;
+    launch.limit_s = plan_step_deadline_s(plan, step);
+    launch.env = is_local ? launch.env : NULL;
+    if (plan->runtime != RUNTIME_NONE) {
+        launch.flags = &step->flags;
+        launch.mounts = mounts_of(launch.arena, plan, step, &launch.n_mounts);
+        /* A report from elsewhere could spoil it for the others. */
+        launch.keeps_cache =
+            !plan->address.ptr && step->n_argv && str_eq_z(step->argv[0], TRAIN_PROGRAM);
+        if (!launch.image) {
+            return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes",
+                           STR_ARG(step->image));
+        }
     }
-    struct launch_jobs jobs;
-    if (launch_make(arena, &opts, &there, &place, &jobs, err) < 0) {
-        return -1;
-    }
-    *ret_jobs = jobs.items;
-    *ret_n = jobs.n;
-    return 0;
+    return launch_make(&launch, ret_jobs, ret_n, err);
 }
 
 int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs, size_t *ret_n,
              struct err *err)
 {
-    const struct run_launch launch = {.plan = &r->frozen.plan,
-                                      .inventory = r->fleet.inventory,
-                                      .nodes = unit->nodes,
-                                      .run_id = str_z(r->arena, r->dir.id),
-                                      .job_id = run_job_id(r, unit),
-                                      .program = planner_train_path(r->arena, r->opts->self),
-                                      .image = image_of(r, unit->step),
-                                      .env = r->child_env};
-    if (run_launch(r->arena, &launch, unit->step, ret_jobs, ret_n, err) < 0) {
+    const struct launch launch = {.arena = r->arena,
+                                  .step = unit->step,
+                                  .inventory = r->fleet.inventory,
+                                  .nodes = unit->nodes,
+                                  .run_id = str_z(r->arena, r->dir.id),
+                                  .job_id = run_job_id(r, unit),
+                                  .program = planner_train_path(r->arena, r->opts->ctx->self),
+                                  .image = image_of(r, unit->step),
+                                  .env = r->child_env};
+    if (run_launch(launch, &r->frozen.plan, ret_jobs, ret_n, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < *ret_n; idx++) {
@@ -719,16 +651,15 @@ struct remote *run_batch_open(struct runner *r, struct err *err)
             ? STR_NAMED(inventory->nodes, inventory->n_nodes, name, inventory->login)
             : NULL;
     if (!node) {
-        return remote_slurm_new(&r->loop, remote_local_new(&r->loop, folder));
+        return remote_local_new(&r->loop, folder);
     }
-    struct remote *via = remote_ssh_new(
+    return remote_ssh_new(
         &r->loop,
         &(struct remote_ssh_opts){.host = str_z(r->arena, node->address),
                                   .port = node->port,
                                   .user = node->user.ptr ? str_z(r->arena, node->user) : NULL,
                                   .work_folder = folder},
         err);
-    return via ? remote_slurm_new(&r->loop, via) : NULL;
 }
 
 /* ---- as data ---- */

@@ -62,15 +62,15 @@ static int check_path(struct str setting, bool *ret_is_text, struct err *err)
     return 0;
 }
 
-static int run_override(struct arena *arena, const char *const *settings, size_t n,
-                        struct str *text, struct json_override **ret_overrides, struct err *err)
+static int run_override(struct arena *arena, const struct opt_list *settings, struct str *text,
+                        struct json_override **ret_overrides, struct err *err)
 {
-    struct json_override *overrides = arena_array(arena, struct json_override, n + 1);
-    if (n > PLAN_OVERRIDES_MAX) {
+    struct json_override *overrides = arena_array(arena, struct json_override, settings->n + 1);
+    if (settings->n > PLAN_OVERRIDES_MAX) {
         return err_set(err, ERR_USAGE, "-C: more than %d", PLAN_OVERRIDES_MAX);
     }
-    for (size_t idx = 0; idx < n; idx++) {
-        struct str setting = str_of(settings[idx]);
+    for (size_t idx = 0; idx < settings->n; idx++) {
+        struct str setting = str_of(settings->items[idx]);
         bool is_text = false;
         if (check_path(setting, &is_text, err) < 0 ||
             json_override(arena, *text, setting, is_text, &overrides[idx], err) < 0) {
@@ -113,10 +113,10 @@ static int read_given(struct arena *arena, const char *text, struct plan_image *
 static int read_images(struct arena *arena, const struct run_opts *opts,
                        struct planner_opts *ret_plan, struct err *err)
 {
-    ret_plan->images = arena_array(arena, struct plan_image, opts->n_images + 1);
-    for (size_t idx = 0; idx < opts->n_images; idx++) {
+    ret_plan->images = arena_array(arena, struct plan_image, opts->images.n + 1);
+    for (size_t idx = 0; idx < opts->images.n; idx++) {
         struct plan_image image = {0};
-        if (read_given(arena, opts->images[idx], &image, err) < 0) {
+        if (read_given(arena, opts->images.items[idx], &image, err) < 0) {
             return -1;
         }
         if (STR_NAMED(ret_plan->images, ret_plan->n_images, id, image.id)) {
@@ -127,29 +127,14 @@ static int read_images(struct arena *arena, const struct run_opts *opts,
     return 0;
 }
 
-static bool names_image(const struct stack *stack, struct str id)
-{
-    const struct recipes *const all[] = {&stack->smoke, &stack->full};
-    bool is_named = stack->image.ptr && str_eq(stack->image, id);
-    for (size_t of = 0; of < ARRAY_LEN(all); of++) {
-        for (size_t idx = 0; idx < all[of]->n; idx++) {
-            is_named |= all[of]->items[idx].image.ptr && str_eq(all[of]->items[idx].image, id);
-        }
-    }
-    return is_named;
-}
-
-/* One that no case could use was meant for another. */
-static int check_given(const struct planner_opts *plan, const struct report *report,
-                       struct err *err)
+/* One that no case names, and nobody describes, was meant for another. */
+static int check_given(struct arena *arena, const struct planner_opts *plan,
+                       const struct report *report, struct err *err)
 {
     for (size_t idx = 0; idx < plan->n_images; idx++) {
         const struct plan_image *image = &plan->images[idx];
-        bool is_known = image->is_asked;
-        for (size_t at = 0; at < report->n_stacks && !is_known; at++) {
-            is_known = names_image(&report->stacks[at], image->id);
-        }
-        if (!is_known) {
+        const char *file = arena_printf(arena, "%s/image.json", image->id.ptr);
+        if (!image->is_asked && !fs_exists(places_path(arena, plan->root, "images", file))) {
             return err_set(err, ERR_USAGE, "--image %.*s: no case of %.*s runs in that image",
                            STR_ARG(str_sub(image->id, 0, 100)), STR_ARG(report->id));
         }
@@ -163,28 +148,14 @@ static int check_given(const struct planner_opts *plan, const struct report *rep
 static int load_nodes(struct arena *arena, const struct run_opts *opts, struct inventory *inventory,
                       struct err *err)
 {
-    if (inventory_load(arena, opts->root, opts->nodes ? opts->nodes : INVENTORY_LOCAL, inventory,
-                       err) < 0) {
+    if (inventory_load(arena, opts->ctx->root, opts->nodes ? opts->nodes : INVENTORY_LOCAL,
+                       inventory, err) < 0) {
         return -1;
     }
     if (inventory->is_local) {
         inventory->nodes[0].gpus = environment_gpus();
     }
     return 0;
-}
-
-static int check_images(const struct planner_opts *plan, const struct run_prepared *prepared,
-                        struct err *err)
-{
-    if (!plan->n_images || prepared->inventory.runtime != RUNTIME_NONE) {
-        return 0;
-    }
-    return check_given(plan, &prepared->report, err) < 0
-               ? -1
-               : err_set(err, ERR_USAGE,
-                         "--image: nodes %.*s have runtime none, nothing there runs in an image; "
-                         "set runtime in the inventory",
-                         STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
 }
 
 static int expand(struct arena *arena, struct run_prepared *prepared, struct err *err)
@@ -210,21 +181,22 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
 {
     struct run_prepared prepared = {0};
     struct report_file file = {
-        .path = "run -- COMMAND", .root = opts->root, .text = opts->command.report_text};
-    if ((!file.text.ptr && load_report_file(arena, opts->root, opts->report, &file, err) < 0) ||
-        run_override(arena, opts->overrides, opts->n_overrides, &file.text, &prepared.overrides,
-                     err) < 0 ||
+        .path = "run -- COMMAND", .root = opts->ctx->root, .text = opts->command.report_text};
+    if ((!file.text.ptr &&
+         load_report_file(arena, opts->ctx->root, opts->report, &file, err) < 0) ||
+        run_override(arena, &opts->overrides, &file.text, &prepared.overrides, err) < 0 ||
         load_report_decode(arena, &file, &prepared.report, err) < 0) {
         return -1;
     }
     prepared.report_sha256 = digest_text_hex(arena, file.text);
     prepared.report_text = file.text;
     if (opts->data && strcmp(opts->data, RUN_DATA_NONE) != 0 &&
-        run_data_find(arena, opts->root, opts->store, opts->data, &prepared.data, err) < 0) {
+        run_data_find(arena, opts->ctx->root, opts->ctx->store, opts->data, &prepared.data, err) <
+            0) {
         return -1;
     }
     if (load_nodes(arena, opts, &prepared.inventory, err) < 0 ||
-        (opts->plan.is_each_node && expand(arena, &prepared, err) < 0)) {
+        (opts->plan.asked.is_each_node && expand(arena, &prepared, err) < 0)) {
         return -1;
     }
     *ret_prepared = prepared;
@@ -257,29 +229,33 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct planner_opts plan = opts->plan;
-    if (read_images(arena, opts, &plan, err) < 0 || check_images(&plan, prepared, err) < 0) {
+    if (read_images(arena, opts, &plan, err) < 0) {
         return -1;
     }
-    bool has_store = fs_is_dir(fs_join(arena, opts->store, "blobs/sha256"));
-    if (has_store && store_open(arena, opts->store, &store, err) < 0) {
+    if (plan.n_images && prepared->inventory.runtime == RUNTIME_NONE) {
+        return err_set(err, ERR_USAGE,
+                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
+                       "set runtime in the inventory",
+                       STR_ARG(str_sub(prepared->inventory.id, 0, 100)));
+    }
+    bool has_store = fs_is_dir(fs_join(arena, opts->ctx->store, "blobs/sha256"));
+    if (has_store && store_open(arena, opts->ctx->store, &store, err) < 0) {
         return -1;
     }
-    plan.report_sha256 = prepared->report_sha256;
-    plan.data = prepared->data;
-    plan.train_path = planner_train_path(arena, opts->self);
+    plan.asked.report_sha256 = prepared->report_sha256;
+    plan.asked.data = prepared->data;
+    plan.train_path = planner_train_path(arena, opts->ctx->self);
     plan.inventory = &prepared->inventory;
-    plan.clock = opts->clock;
-    plan.root = opts->root;
+    plan.clock = opts->ctx->clock;
+    plan.root = opts->ctx->root;
     plan.store = has_store ? &store : NULL;
-    plan.is_offline = opts->is_offline;
     if (plan_make(arena, &prepared->report, &plan, &prepared->plan, err) < 0 ||
-        check_given(&plan, &prepared->report, err) < 0 ||
-        run_needs(arena, &plan, &prepared->report, &prepared->plan, err) < 0) {
+        check_given(arena, &plan, &prepared->report, err) < 0) {
         return -1;
     }
     prepared->plan.overrides = prepared->overrides;
-    prepared->plan.n_overrides = opts->n_overrides;
-    return check_rules(arena, opts->root, opts->command.format_path, &prepared->plan, err);
+    prepared->plan.n_overrides = opts->overrides.n;
+    return check_rules(arena, opts->ctx->root, opts->command.format_path, &prepared->plan, err);
 }
 
 /* ---- freezing ---- */
@@ -290,56 +266,40 @@ static int freeze(struct arena *arena, const char *evidence, enum rundir_kind ki
     return rundir_write(arena, evidence, RUNDIR_FILES[kind].name, text, err);
 }
 
-static int freeze_format(struct arena *arena, const char *evidence, const char *path, struct str id,
-                         struct err *err)
-{
-    const char *name = rundir_of_name(arena, RUNDIR_FORMAT, id);
-    struct str text;
-    if (fs_exists(fs_join(arena, evidence, name))) {
-        return 0;
-    }
-    if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0) {
-        err->code = ERR_MANIFEST;
-        return -1;
-    }
-    return rundir_write(arena, evidence, name, text, err);
-}
-
 /* The logs of a step without a format are read by whichever fits. */
-static int freeze_all_formats(struct arena *arena, const struct run_opts *opts,
-                              const char *evidence, struct err *err)
+static bool wants_format(const struct plan *plan, const char *id)
 {
-    struct placed_list files;
-    if (places_list(arena, opts->root, "formats", FORMATS_MAX, &files, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < files.n; idx++) {
-        if (freeze_format(arena, evidence, files.items[idx].path, str_of(files.items[idx].stem),
-                          err) < 0) {
-            return -1;
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct plan_step *step = &plan->steps[idx];
+        if (step->format.ptr ? str_eq_z(step->format, id) : step->cause == ERR_NONE) {
+            return true;
         }
     }
-    return 0;
+    return false;
 }
 
 static int freeze_formats(struct arena *arena, const struct run_opts *opts, const char *evidence,
                           const struct plan *plan, struct err *err)
 {
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct plan_step *step = &plan->steps[idx];
-        if (!step->format.ptr &&
-            (step->cause != ERR_NONE || freeze_all_formats(arena, opts, evidence, err) == 0)) {
+    const char *own = opts->command.format_path;
+    struct placed only = {.path = own, .stem = own ? str_z(arena, plan->steps[0].format) : NULL};
+    struct placed_list files = {.items = &only, .n = 1};
+    if (!own && places_list(arena, opts->ctx->root, "formats", FORMATS_MAX, &files, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < files.n; idx++) {
+        const char *id = files.items[idx].stem;
+        struct str text;
+        if (!wants_format(plan, id)) {
             continue;
         }
-        if (!step->format.ptr) {
+        if (fs_read(arena, files.items[idx].path, JSON_TEXT_MAX, &text, err) < 0) {
+            err->code = ERR_MANIFEST;
             return -1;
         }
-        const char *file = arena_printf(arena, "%.*s.json", STR_ARG(step->format));
-        const char *path = opts->command.format_path
-                               ? opts->command.format_path
-                               : places_path(arena, opts->root, "formats", file);
-        if (freeze_format(arena, evidence, path, step->format, err) < 0) {
-            return err_wrap(err, "case %.*s", STR_ARG(step->case_id));
+        if (rundir_write(arena, evidence, rundir_of_name(arena, RUNDIR_FORMAT, str_of(id)), text,
+                         err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -349,7 +309,7 @@ static int freeze_formats(struct arena *arena, const struct run_opts *opts, cons
 static int freeze_vocabulary(struct arena *arena, const struct run_opts *opts, const char *evidence,
                              struct err *err)
 {
-    const char *path = fs_join(arena, opts->root, VOCABULARY_FILE);
+    const char *path = fs_join(arena, opts->ctx->root, VOCABULARY_FILE);
     struct str text;
     if (!fs_exists(path)) {
         return 0;
@@ -370,14 +330,14 @@ static int freeze_lock(struct arena *arena, const struct run_opts *opts,
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct frozen_digest programs[2] = {{.name = STR_LIT("reperf")},
                                         {.name = STR_LIT(TRAIN_PROGRAM)}};
-    const char *train = planner_train_path(arena, opts->self);
+    const char *train = planner_train_path(arena, opts->ctx->self);
     struct frozen frozen = {.folder = evidence,
                             .run_id = run_id,
                             .report = prepared->report,
                             .plan = prepared->plan,
                             .programs = programs,
                             .n_programs = fs_exists(train) ? 2 : 1};
-    if (digest_file_hex(arena, opts->self, &programs[0].sha256, err) < 0 ||
+    if (digest_file_hex(arena, opts->ctx->self, &programs[0].sha256, err) < 0 ||
         (frozen.n_programs > 1 && digest_file_hex(arena, train, &programs[1].sha256, err) < 0) ||
         frozen_load_files(arena, &frozen, err) < 0) {
         return -1;
@@ -389,19 +349,20 @@ static int freeze_lock(struct arena *arena, const struct run_opts *opts,
 static int freeze_environment(struct arena *arena, const struct run_opts *opts,
                               const char *evidence, struct err *err)
 {
-    const char *train = planner_train_path(arena, opts->self);
+    const char *train = planner_train_path(arena, opts->ctx->self);
     const struct run_command *command = &opts->command;
     struct str text;
     struct code code;
-    if (command->code.folder && code_note(arena, opts->clock, &command->code, &code, err) < 0) {
+    if (command->code.folder &&
+        code_note(arena, opts->ctx->clock, &command->code, &code, err) < 0) {
         return -1;
     }
-    const struct environment_opts env = {.root = opts->root,
+    const struct environment_opts env = {.root = opts->ctx->root,
                                          .command = command->code.folder ? &code : NULL,
-                                         .self = opts->self,
+                                         .self = opts->ctx->self,
                                          .train_path = fs_exists(train) ? train : NULL,
-                                         .work_folder = opts->state,
-                                         .clock = opts->clock};
+                                         .work_folder = opts->ctx->state,
+                                         .clock = opts->ctx->clock};
     return environment_local(arena, &env, &text, err) < 0
                ? -1
                : freeze(arena, evidence, RUNDIR_LOCAL, text, err);
@@ -500,7 +461,7 @@ static int choose_id(struct arena *arena, const struct run_opts *opts, struct st
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
         return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
     }
-    run_id_make(opts->clock.wall_ns(opts->clock.ctx), random, id);
+    run_id_make(opts->ctx->clock.wall_ns(opts->ctx->clock.ctx), random, id);
     *ret_id = str_dup(arena, str_of(id));
     return 0;
 }
@@ -511,15 +472,15 @@ int run_create(struct arena *arena, const struct run_opts *opts,
     struct rundir dir;
     struct str id = STR_EMPTY;
     CLEANUP(temp) struct temp *fresh = NULL;
-    if (owner_check(opts->state, err) < 0 || choose_id(arena, opts, &id, err) < 0) {
+    if (owner_check(opts->ctx->state, err) < 0 || choose_id(arena, opts, &id, err) < 0) {
         return -1;
     }
-    rundir_paths(arena, opts->state, id, &dir);
+    rundir_paths(arena, opts->ctx->state, id, &dir);
     if (fs_exists(dir.folder)) {
         return err_set(err, ERR_USAGE, "run %.*s exists already", STR_ARG(id));
     }
     /* Made under a temporary name and renamed: an existing run is complete. */
-    const char *runs = fs_join(arena, opts->state, "runs/");
+    const char *runs = fs_join(arena, opts->ctx->state, "runs/");
     if (fs_mkdir_p(runs, err) < 0 || temp_folder(runs, &fresh, err) < 0 ||
         freeze_all(arena, opts, prepared, id, fs_join(arena, fresh->path, "evidence"), err) < 0 ||
         publish_name(fresh->path, dir.folder, err) < 0) {

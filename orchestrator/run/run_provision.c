@@ -12,6 +12,7 @@
 #define LEASE_DEADLINE_NS (90 * NS_PER_S) /* for one node to answer */
 #define LEASE_WAIT_NS     (2 * NS_PER_S)  /* between two looks at a node that another run has */
 #define LEAVE_DEADLINE_NS (30 * NS_PER_S) /* likewise, at the end */
+#define LEASE_LAST_NS     (LEASE_TTL_S * NS_PER_S - LEASE_RENEW_NS) /* then another may soon take it */
 
 void run_leave_out(struct runner *r, size_t node_idx, const struct err *why)
 {
@@ -51,40 +52,81 @@ int run_judge_nodes(struct runner *r, int n_failed, struct err *err)
 
 /* ---- leases ---- */
 
-struct leases {
+static void set_taken_over(struct err *why, struct str holder)
+{
+    (void)!err_set(why, ERR_NODE, "its lease was taken over by run %.*s",
+                   STR_ARG(str_sub(holder, 0, 160)));
+}
+
+/* Over a connection of its own, which is opened once the first renewal is due: a remote does one thing at a time, and an image or a log on
+   its way may take longer than a lease lasts. */
+static enum step renew(struct runner *r, size_t idx, struct err *err)
+{
+    struct run_node *node = &r->nodes[idx];
+    if (!node->keeper) {
+        node->keeper = r->open(&r->loop, r->fleet.inventory, r->fleet.nodes[idx].spec, err);
+    }
+    enum step step = node->keeper ? lease_step(&node->lease, node->keeper, r->dir.id.ptr,
+                                               LEASE_TAKE, &node->holder, err)
+                                  : STEP_FAIL;
+    if (step == STEP_DONE && node->holder.len) {
+        set_taken_over(err, node->holder);
+        step = STEP_FAIL;
+    }
+    if (step != STEP_AGAIN) {
+        node->is_due = false;
+        node->taken_ns = step == STEP_DONE ? loop_now_ns(&r->loop) : node->taken_ns;
+        lease_op_release(&node->lease);
+    }
+    return step;
+}
+
+void run_keep_leases(void *ctx)
+{
+    struct runner *r = ctx;
+    int64_t now_ns = loop_now_ns(&r->loop);
+    bool is_time = now_ns >= r->lease_due_ns;
+    r->lease_due_ns = is_time ? now_ns + LEASE_RENEW_NS : r->lease_due_ns;
+    for (size_t idx = 0; r->has_leases && idx < r->fleet.n_nodes; idx++) {
+        struct run_node *node = &r->nodes[idx];
+        struct err why = {0};
+        node->is_due = (node->is_due || is_time) && !node->is_bad;
+        if (!node->is_due || renew(r, idx, &why) != STEP_FAIL) {
+            continue;
+        }
+        /* Until it is as good as over, a lease that could not be renewed is still ours. */
+        if (node->holder.len || now_ns - node->taken_ns >= LEASE_LAST_NS) {
+            run_leave_out(r, idx, &why);
+        } else {
+            log_line(LOG_DEBUG, "%.*s: its lease: %s", STR_ARG(r->fleet.nodes[idx].spec->name),
+                     why.msg);
+        }
+    }
+}
+
+struct leases { /* all of them taken or dropped over the nodes' own connections */
     struct runner *r;
-    struct lease_op *ops; /* one a node */
-    struct str *holders;
     enum lease_mode mode;
 };
 
 static enum step lease_node(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
-    struct leases *leases = ctx;
-    return lease_step(&leases->ops[node_idx], node->remote, leases->r->dir.id.ptr, leases->mode,
-                      &leases->holders[node_idx], err);
+    const struct leases *leases = ctx;
+    struct run_node *of = &leases->r->nodes[node_idx];
+    of->taken_ns = loop_now_ns(&leases->r->loop);
+    return lease_step(&of->lease, node->remote, leases->r->dir.id.ptr, leases->mode, &of->holder,
+                      err);
 }
 
-static int lease_round(struct leases *leases, enum lease_mode mode, struct err *err)
+static int lease_round(struct runner *r, enum lease_mode mode, struct err *err)
 {
-    struct runner *r = leases->r;
-    leases->mode = mode;
+    struct leases leases = {r, mode};
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        lease_op_release(&leases->ops[idx]);
-        leases->holders[idx] = STR_EMPTY;
+        lease_op_release(&r->nodes[idx].lease);
+        r->nodes[idx].holder = STR_EMPTY;
     }
-    int n_failed = fleet_each(&r->fleet, LEASE_DEADLINE_NS, lease_node, leases, err);
+    int n_failed = fleet_each(&r->fleet, LEASE_DEADLINE_NS, lease_node, &leases, err);
     return run_judge_nodes(r, n_failed, err);
-}
-
-/* The first node that another run has, or n_nodes. */
-static size_t first_held(const struct leases *leases)
-{
-    size_t idx = 0;
-    while (idx < leases->r->fleet.n_nodes && !leases->holders[idx].len) {
-        idx++;
-    }
-    return idx;
 }
 
 static bool is_open(const struct unit *unit)
@@ -126,28 +168,26 @@ static bool is_enough(const struct runner *r, const bool *is_chosen)
 }
 
 /* Of the nodes whose leases are ours as few as have work, in the inventory's order. False: they are not enough. */
-static bool choose_nodes(const struct leases *leases, bool *is_chosen)
+static bool choose_nodes(const struct runner *r, bool *is_chosen)
 {
-    const struct runner *r = leases->r;
     int64_t n_wanted = nodes_in_use(r);
     for (size_t idx = 0; idx < r->fleet.n_nodes && (n_wanted > 0 || !is_enough(r, is_chosen));
          idx++) {
-        is_chosen[idx] = !leases->holders[idx].len && !r->nodes[idx].is_bad;
+        is_chosen[idx] = !r->nodes[idx].holder.len && !r->nodes[idx].is_bad;
         n_wanted -= is_chosen[idx];
     }
     return is_enough(r, is_chosen);
 }
 
 /* The others are given back at once, and nothing more is asked of them. */
-static int leave_spare(struct leases *leases, const bool *is_chosen, struct err *err)
+static int leave_spare(struct runner *r, const bool *is_chosen, struct err *err)
 {
-    struct runner *r = leases->r;
     size_t *spare = arena_array(r->arena, size_t, r->fleet.n_nodes + 1);
     size_t n_spare = 0;
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
         r->fleet.nodes[idx].is_left_out = r->nodes[idx].is_bad || is_chosen[idx];
     }
-    int result = lease_round(leases, LEASE_DROP, err);
+    int result = lease_round(r, LEASE_DROP, err);
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
         r->nodes[idx].is_spare = !r->nodes[idx].is_bad && !is_chosen[idx];
         r->nodes[idx].is_bad = !is_chosen[idx];
@@ -174,30 +214,28 @@ static int wait_a_while(struct runner *r, struct err *err)
 }
 
 /* All nodes that have work or none: otherwise two runs, each holding a part, would wait for each other for ever. */
-static int take_leases(struct leases *leases, struct err *err)
+static int take_leases(struct runner *r, struct err *err)
 {
-    struct runner *r = leases->r;
     int64_t until_ns = loop_now_ns(&r->loop) + r->frozen.plan.deadline_s * NS_PER_S;
-    bool is_said = false;
-    for (;;) {
-        if (lease_round(leases, LEASE_TAKE, err) < 0) {
+    for (bool is_said = false;; is_said = true) {
+        bool *is_chosen = arena_array(r->arena, bool, r->fleet.n_nodes + 1);
+        size_t held = 0;
+        if (lease_round(r, LEASE_TAKE, err) < 0) {
             return -1;
         }
-        size_t held = first_held(leases);
-        bool *is_chosen = arena_array(r->arena, bool, r->fleet.n_nodes + 1);
-        bool is_enough_ours = choose_nodes(leases, is_chosen);
-        if (r->stop_signal) {
-            return 0;
+        bool is_enough_ours = choose_nodes(r, is_chosen);
+        while (held < r->fleet.n_nodes && !r->nodes[held].holder.len) {
+            held++;
         }
-        if (is_enough_ours) {
-            return leave_spare(leases, is_chosen, err);
-        }
-        if (held == r->fleet.n_nodes) {
+        if (r->stop_signal || (!is_enough_ours && held == r->fleet.n_nodes)) {
             return 0; /* those that are missing were not reached */
         }
-        const char *holder = str_z(r->arena, leases->holders[held]);
+        if (is_enough_ours) {
+            return leave_spare(r, is_chosen, err);
+        }
+        const char *holder = str_z(r->arena, r->nodes[held].holder);
         struct str node = r->fleet.nodes[held].spec->name;
-        if (lease_round(leases, LEASE_DROP, err) < 0) {
+        if (lease_round(r, LEASE_DROP, err) < 0) {
             return -1;
         }
         if (loop_now_ns(&r->loop) >= until_ns) {
@@ -207,7 +245,6 @@ static int take_leases(struct leases *leases, struct err *err)
         }
         if (!is_said) {
             log_line(LOG_WARN, "%.*s is held by run %s: waiting", STR_ARG(node), holder);
-            is_said = true;
         }
         if (wait_a_while(r, err) < 0) {
             return -1;
@@ -215,99 +252,15 @@ static int take_leases(struct leases *leases, struct err *err)
     }
 }
 
-/* Before the first job: a node whose lease another took over meanwhile is that other's. */
-static int check_leases(struct leases *leases, struct err *err)
-{
-    struct runner *r = leases->r;
-    if (lease_round(leases, LEASE_TAKE, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        if (leases->holders[idx].len) {
-            struct err why = {0};
-            (void)!err_set(&why, ERR_NODE, "its lease was taken over by run %.*s",
-                           STR_ARG(str_sub(leases->holders[idx], 0, 160)));
-            run_leave_out(r, idx, &why);
-        }
-    }
-    r->lease_due_ns = loop_now_ns(&r->loop) + LEASE_RENEW_NS;
-    return 0;
-}
-
-static void release_ops(struct leases *leases)
-{
-    for (size_t idx = 0; idx < leases->r->fleet.n_nodes; idx++) {
-        lease_op_release(&leases->ops[idx]);
-    }
-}
-
-void run_look_at_leases(struct runner *r)
-{
-    if (!r->has_leases || loop_now_ns(&r->loop) < r->lease_due_ns) {
-        return;
-    }
-    r->lease_due_ns = loop_now_ns(&r->loop) + LEASE_RENEW_NS;
-    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        r->nodes[idx].is_due = !r->nodes[idx].is_bad;
-    }
-}
-
-enum step run_renew_lease(struct runner *r, size_t node_idx, struct err *err)
-{
-    struct run_node *node = &r->nodes[node_idx];
-    struct str holder = STR_EMPTY;
-    enum step step = lease_step(&node->lease, r->fleet.nodes[node_idx].remote, r->dir.id.ptr,
-                                LEASE_TAKE, &holder, err);
-    node->is_renewing = step == STEP_AGAIN;
-    if (step == STEP_AGAIN) {
-        return step;
-    }
-    node->is_due = false;
-    if (step == STEP_DONE && holder.len) {
-        step = step_fail(err_set(err, ERR_NODE, "its lease was taken over by run %.*s",
-                                 STR_ARG(str_sub(holder, 0, 60))));
-    }
-    lease_op_release(&node->lease);
-    return step;
-}
-
-static struct leases leases_of(struct runner *r)
-{
-    return (struct leases){.r = r,
-                           .ops = arena_array(r->arena, struct lease_op, r->fleet.n_nodes + 1),
-                           .holders = arena_array(r->arena, struct str, r->fleet.n_nodes + 1)};
-}
-
 /* ---- what an earlier orchestrator lost sight of ---- */
-
-struct sweep {
-    struct runner *r;
-    const struct run_orphan *orphan;
-};
-
-static enum step kill_orphan(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
-{
-    const struct sweep *sweep = ctx;
-    for (size_t idx = 0; idx < sweep->orphan->n_nodes; idx++) {
-        if (sweep->orphan->nodes[idx] == node_idx) {
-            return node->remote->ops->signal(node->remote, sweep->orphan->job_id, SIGKILL, err);
-        }
-    }
-    return STEP_DONE;
-}
 
 static int sweep_orphans(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->orphans.n; idx++) {
-        if (r->frozen.plan.launcher == LAUNCHER_SLURM) {
-            if (run_kill_job(r, &r->orphans.items[idx], err) < 0) {
-                return -1;
-            }
-            continue;
-        }
-        struct sweep sweep = {r, &r->orphans.items[idx]};
-        int n_failed = fleet_each(&r->fleet, LEASE_DEADLINE_NS, kill_orphan, &sweep, err);
-        if (run_judge_nodes(r, n_failed, err) < 0) {
+        struct err why = {0};
+        if (run_kill_job(r, &r->orphans.items[idx], &why) < 0 &&
+            (!run_is_node_error(&why) || r->frozen.plan.launcher == LAUNCHER_SLURM)) {
+            *err = why;
             return -1;
         }
     }
@@ -316,30 +269,15 @@ static int sweep_orphans(struct runner *r, struct err *err)
 
 /* ---- environment ---- */
 
-static const char *environment_name(struct runner *r, size_t node_idx)
-{
-    return rundir_of_name(r->arena, RUNDIR_NODE, r->fleet.nodes[node_idx].spec->name);
-}
-
-static bool has_all_environments(struct runner *r)
-{
-    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        if (!r->nodes[idx].is_bad && !map_get(&r->files, str_of(environment_name(r, idx)))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* As they were when the run first came to them: a resumed run keeps what its journal has. */
 static int freeze_environments(struct runner *r, struct err *err)
 {
     struct node_environment *items =
         arena_array(r->arena, struct node_environment, r->fleet.n_nodes + 1);
     struct journal_record record = {.state = J_FILES};
-    const struct environment_opts opts = {.clock = r->opts->clock};
+    const struct environment_opts opts = {.clock = r->opts->ctx->clock};
     size_t n = 0;
-    if (r->fleet.inventory->is_local || has_all_environments(r)) {
+    if (r->fleet.inventory->is_local) {
         return 0;
     }
     if (environment_of_nodes(r->arena, &r->fleet, &opts, items, &n, err) < 0) {
@@ -371,16 +309,11 @@ static bool has_work(const struct runner *r)
     return false;
 }
 
-static int stage_under_leases(struct runner *r, struct leases *leases, struct err *err)
+static int stage_under_leases(struct runner *r, struct err *err)
 {
-    struct run_keeper keeper;
-    run_keep_begin(&keeper, r);
-    int rc = sweep_orphans(r, err) < 0 || freeze_environments(r, err) < 0 ? -1 : 0;
-    if (rc == 0 && !r->stop_signal) {
-        rc = run_stage(r, err);
-    }
-    run_keep_end(&keeper);
-    return rc < 0 || r->stop_signal ? rc : check_leases(leases, err);
+    return sweep_orphans(r, err) < 0 || freeze_environments(r, err) < 0 ? -1
+           : r->stop_signal                                             ? 0
+                                                                        : run_stage(r, err);
 }
 
 int run_provision(struct runner *r, struct err *err)
@@ -396,24 +329,22 @@ int run_provision(struct runner *r, struct err *err)
         r->has_leases = r->n_units > 0;
         return sweep_orphans(r, err);
     }
-    struct leases leases = leases_of(r);
-    rc = take_leases(&leases, err);
+    rc = take_leases(r, err);
     r->has_leases = true;
-    if (rc == 0 && !r->stop_signal) {
-        rc = stage_under_leases(r, &leases, err);
-    }
-    release_ops(&leases);
-    return rc;
+    r->lease_due_ns = loop_now_ns(&r->loop) + LEASE_RENEW_NS;
+    r->fleet.on_turn = run_keep_leases;
+    r->fleet.turn_ctx = r;
+    return rc < 0 || r->stop_signal ? rc : stage_under_leases(r, err);
 }
 
 /* ---- leaving ---- */
 
-/* A remote does one thing at a time, and a lease that is taken after it was dropped would stay. */
+/* A lease that is taken after it was dropped would stay. */
 static enum step end_renewal(void *ctx, struct fleet_node *node UNUSED, size_t node_idx,
                              struct err *err)
 {
     struct runner *r = ctx;
-    return r->nodes[node_idx].is_renewing ? run_renew_lease(r, node_idx, err) : STEP_DONE;
+    return r->nodes[node_idx].is_due ? renew(r, node_idx, err) : STEP_DONE;
 }
 
 static enum step forget_run(void *ctx, struct fleet_node *node, size_t node_idx UNUSED,
@@ -427,11 +358,10 @@ static enum step forget_run(void *ctx, struct fleet_node *node, size_t node_idx 
    too. */
 static void drop_leases(struct runner *r)
 {
-    struct leases leases = leases_of(r);
+    struct leases leases = {r, LEASE_DROP};
     size_t *left = arena_array(r->arena, size_t, r->fleet.n_nodes + 1);
     size_t n_left = 0;
     struct err why = {0};
-    leases.mode = LEASE_DROP;
     bool is_cut = fleet_each(&r->fleet, LEAVE_DEADLINE_NS, lease_node, &leases, &why) < 0;
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
         const struct fleet_node *node = &r->fleet.nodes[idx];
@@ -452,7 +382,6 @@ static void drop_leases(struct runner *r)
                  STR_ARG(inventory_fold(r->arena, r->fleet.inventory, left, n_left)), why.msg,
                  LEASE_TTL_S);
     }
-    release_ops(&leases);
 }
 
 void run_leave_nodes(struct runner *r, bool is_over)
@@ -462,6 +391,7 @@ void run_leave_nodes(struct runner *r, bool is_over)
         return;
     }
     r->fleet.stop_signal = NULL; /* also after ^C */
+    r->fleet.on_turn = NULL;
     if (fleet_each(&r->fleet, LEAVE_DEADLINE_NS, end_renewal, r, &ignored) < 0) {
         log_line(LOG_DEBUG, "%s", ignored.msg);
         ignored = (struct err){0};

@@ -4,7 +4,6 @@
 #include "base/base.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -37,26 +36,18 @@ int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err)
 
 /* ---- logs ---- */
 
-static struct str node_name(const struct attempt *a, const struct rank_job *m)
-{
-    return a->r->fleet.nodes[m->node].spec->name;
-}
-
 /* The log that metrics are read from has the plain name. */
 static const char *log_name(struct attempt *a, const struct rank_job *m)
 {
     const struct unit *unit = a->unit;
     return rundir_name(
         a->r->arena, m->job.has_metric ? RUNDIR_LOG : RUNDIR_NODE_LOG,
-        (struct rundir_of){unit->step->case_id, unit->repeat, .name = node_name(a, m)});
+        (struct rundir_of){unit->step->case_id, unit->repeat, .name = attempt_node(a, m)});
 }
 
 /* All of them before the first is moved: then one commit of the file system serves for all. */
 static int sync_logs(struct attempt *a, struct err *err)
 {
-    for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        (void)sync_file_range(a->jobs[idx].fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* begun */
-    }
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         const struct rank_job *m = &a->jobs[idx];
         if (publish_data(m->fd, m->part, err) < 0) {
@@ -112,7 +103,7 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome,
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         const struct rank_job *m = &a->jobs[idx];
         outcome->nodes[outcome->n_nodes++] =
-            (struct outcome_node){.name = node_name(a, m),
+            (struct outcome_node){.name = attempt_node(a, m),
                                   .exit_status = m->exit_status,
                                   .log = str_of(log_name(a, m)),
                                   .log_sha256 = str_of(m->sha256),
@@ -123,7 +114,7 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome,
         record->n_files += outcome->nodes[idx].monitor.ptr != NULL;
     }
     if (a->exit_status != 0) {
-        outcome->failed_node = node_name(a, &a->jobs[a->failed_job]);
+        outcome->failed_node = attempt_node(a, &a->jobs[a->failed_job]);
     }
     return 0;
 }
@@ -147,7 +138,7 @@ static struct str left_of(struct attempt *a)
         const struct rank_job *m = &a->jobs[idx];
         if (m->left[0]) {
             text = arena_printf(a->r->arena, "%s%s%.*s: %s", text ? text : "", text ? "; " : "",
-                                STR_ARG(node_name(a, m)), m->left);
+                                STR_ARG(attempt_node(a, m)), m->left);
         }
     }
     if (text) {
@@ -172,8 +163,7 @@ static int attempt_collect(struct attempt *a, struct err *err)
         .exit_status = exit_status,
         .log = str_of(rundir_of_repeat(r->arena, RUNDIR_LOG, unit->step->case_id, unit->repeat)),
         .log_sha256 = str_of(metric->sha256),
-        .log_bytes = (int64_t)metric->log_bytes,
-        .replaces = unit->replaces};
+        .log_bytes = (int64_t)metric->log_bytes};
     struct journal_record record = unit_record(unit, J_FINISHED);
     record.outcome = str_of(OUTCOME_NAMES[outcome.outcome]);
     record.exit_status = exit_status;
@@ -244,7 +234,7 @@ static const char *why_lost(const struct attempt *a)
 static const char *lost_by(struct attempt *a)
 {
     const struct rank_job *failed = &a->jobs[a->failed_job];
-    return arena_printf(a->r->arena, "%.*s: %s", STR_ARG(node_name(a, failed)), failed->err.msg);
+    return arena_printf(a->r->arena, "%.*s: %s", STR_ARG(attempt_node(a, failed)), failed->err.msg);
 }
 
 int attempt_note_lost(struct attempt *a, struct err *err)
@@ -277,7 +267,7 @@ static int keep_lost_logs(struct attempt *a, struct journal_record *kept, struct
         const char *name =
             rundir_name(r->arena, m->job.has_metric ? RUNDIR_LOST : RUNDIR_LOST_NODE,
                         (struct rundir_of){unit->step->case_id, unit->repeat,
-                                           .attempt = unit->attempt, .name = node_name(a, m)});
+                                           .attempt = unit->attempt, .name = attempt_node(a, m)});
         if (!m->log_bytes) {
             continue;
         }
@@ -345,7 +335,7 @@ static int set_file_aside(struct runner *r, const char *name, const char *aside,
 }
 
 /* Both names until the next attempt's files take the place of this one's: whoever is killed in between finds what the journal has. */
-int unit_set_aside(struct runner *r, struct unit *unit, struct str archive, struct err *err)
+static int unit_set_aside(struct runner *r, struct unit *unit, struct err *err)
 {
     static const struct {
         enum rundir_kind kind, aside; /* RUNDIR_FILES_N: it is not kept */
@@ -359,7 +349,6 @@ int unit_set_aside(struct runner *r, struct unit *unit, struct str archive, stru
         .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
     const struct event_fields fields = unit_fields(unit);
     struct journal_record record = unit_record(unit, J_SET_ASIDE);
-    record.note = archive;
     record.files =
         arena_array(r->arena, struct journal_file, 2 * ARRAY_LEN(KINDS) * (r->fleet.n_nodes + 1));
     for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
@@ -377,7 +366,7 @@ int unit_set_aside(struct runner *r, struct unit *unit, struct str archive, stru
     if (journal_append(&r->journal, &record, err) < 0) {
         return -1;
     }
-    run_make_again(r, unit, archive);
+    run_make_again(unit);
     events_write(&r->events, EV_REPEAT_SET_ASIDE, &fields);
     return 0;
 }
@@ -465,7 +454,7 @@ static void show_progress(struct schedule *s)
 
 static bool is_free(const struct runner *r, size_t node)
 {
-    return !r->nodes[node].is_busy && !r->nodes[node].is_bad && !r->nodes[node].is_renewing;
+    return !r->nodes[node].is_busy && !r->nodes[node].is_bad;
 }
 
 /* Nodes with the GPUs it needs, in the inventory's order: those that are free; of who takes turns always the same, once they are. */
@@ -494,8 +483,7 @@ static bool place(struct runner *r, struct unit *unit)
 static bool nodes_are_idle(const struct runner *r, const struct unit *unit)
 {
     for (size_t idx = 0; idx < (size_t)plan_step_nodes(unit->step); idx++) {
-        const struct run_node *node = &r->nodes[unit->nodes[idx]];
-        if (node->is_busy || (node->is_renewing && !node->is_bad)) {
+        if (r->nodes[unit->nodes[idx]].is_busy) {
             return false;
         }
     }
@@ -644,7 +632,7 @@ static bool has_changed_code(struct schedule *s)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err why = {0};
-    if (code_check(&arena, s->r->opts->clock, &s->code, NULL, &why) == 0) {
+    if (code_check(&arena, s->r->opts->ctx->clock, &s->code, NULL, &why) == 0) {
         return false;
     }
     if (why.code == ERR_INTEGRITY) {
@@ -727,7 +715,7 @@ static int end_attempt(struct schedule *s, struct attempt *a, struct err *err)
     if (rc == 0 && unit->state == UNIT_PARSED && !unit->counts &&
         unit->n_retries < r->opts->retries) {
         unit->n_retries++;
-        rc = unit_set_aside(r, unit, STR_EMPTY, err);
+        rc = unit_set_aside(r, unit, err);
     }
     return rc;
 }
@@ -771,7 +759,7 @@ static int step_all(struct schedule *s, size_t *ret_n_active, struct err *err)
     return 0;
 }
 
-int run_parse_collected(struct runner *r, struct err *err)
+static int parse_collected(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
         if (r->units[idx].state == UNIT_FINISHED && unit_parse(r, &r->units[idx], err) < 0) {
@@ -791,39 +779,18 @@ static bool is_anything_open(const struct runner *r)
     return false;
 }
 
-/* Of nodes that no attempt is on. */
-static int renew_idle(struct runner *r, struct err *err)
-{
-    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        struct run_node *node = &r->nodes[idx];
-        if (!node->is_due || node->is_busy || node->is_bad) {
-            continue;
-        }
-        if (run_renew_lease(r, idx, err) == STEP_FAIL) {
-            if (!run_is_node_error(err)) {
-                return -1;
-            }
-            run_leave_out(r, idx, err);
-            *err = (struct err){0};
-        }
-    }
-    return 0;
-}
-
 static int carry_on(struct schedule *s, struct err *err)
 {
     struct runner *r = s->r;
     size_t n_active = 0;
     while (n_active > 0 || (is_anything_open(r) && !r->stop_signal)) {
         size_t n_before = n_active;
-        run_look_at_leases(r);
-        if ((!r->stop_signal && begin_what_fits(s, err) < 0) || renew_idle(r, err) < 0 ||
-            step_all(s, &n_active, err) < 0) {
+        run_keep_leases(r);
+        if ((!r->stop_signal && begin_what_fits(s, err) < 0) || step_all(s, &n_active, err) < 0) {
             return -1;
         }
         show_progress(s);
-        /* A unit that ended has freed nodes: others that fit need not wait. If there is none, nodes are busy with their
-           leases. */
+        /* A unit that ended has freed nodes: others that fit need not wait. */
         if (n_active >= n_before && loop_once(&r->loop, RUN_TICK_NS, err) < 0) {
             return -1;
         }
@@ -852,11 +819,11 @@ int run_schedule(struct runner *r, struct err *err)
         total += steps_of(&r->units[idx]);
     }
     bool is_command = str_eq_z(r->frozen.report.cases[0].stack_id, COMMAND_STACK);
-    if (run_parse_collected(r, err) < 0 ||
+    if (parse_collected(r, err) < 0 ||
         (is_command && code_load(r->arena, r->dir.evidence, &s.code, err) < 0)) {
         return -1;
     }
-    progress_start(&r->progress, r->opts->clock, "run", "steps", total);
+    progress_start(&r->progress, r->opts->ctx->clock, "run", "steps", total);
     int rc = carry_on(&s, err);
     if (rc < 0) {
         abandon(&s);

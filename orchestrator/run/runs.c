@@ -118,7 +118,6 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
 {
     CLEANUP(derived) struct derived derived = {0};
     const struct run_result *result = &derived.result;
-    info->exit_status = -1;
     if (strcmp(info->state, "sealed") != 0) {
         return 0;
     }
@@ -140,34 +139,21 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
     return 0;
 }
 
-int run_info_load(struct arena *arena, const struct rundir *dir, struct run_info *ret_info,
-                  struct err *err)
-{
-    struct run_info info = {.dir = *dir};
-    char time[RFC3339_MAX];
-    run_id_time(dir->id, time);
-    info.time = arena_printf(arena, "%s", time);
-    if (load_plan(arena, &info, err) < 0 || load_journal(arena, &info, err) < 0 ||
-        load_result(arena, &info, err) < 0) {
-        return -1;
-    }
-    *ret_info = info;
-    return 0;
-}
-
 void run_info_look(struct arena *arena, const struct rundir *dir, struct run_info *ret_info)
 {
+    struct run_info info = {.dir = *dir, .exit_status = -1};
     char time[RFC3339_MAX];
     struct err err = {0};
-    if (run_info_load(arena, dir, ret_info, &err) == 0) {
-        return;
-    }
     run_id_time(dir->id, time);
-    *ret_info = (struct run_info){.dir = *dir,
-                                  .time = arena_printf(arena, "%s", time),
-                                  .state = RUN_DAMAGED,
-                                  .why = str_printf(arena, "%s", err.msg),
-                                  .exit_status = -1};
+    info.time = arena_printf(arena, "%s", time);
+    *ret_info = info;
+    if (load_plan(arena, &info, &err) < 0 || load_journal(arena, &info, &err) < 0 ||
+        load_result(arena, &info, &err) < 0) {
+        ret_info->state = RUN_DAMAGED;
+        ret_info->why = str_printf(arena, "%s", err.msg);
+    } else {
+        *ret_info = info;
+    }
 }
 
 enum clean_run run_use(struct arena *arena, const char *state, struct str run, const char **ret_why)
@@ -183,9 +169,7 @@ enum clean_run run_use(struct arena *arena, const char *state, struct str run, c
         *ret_why = arena_printf(arena, "process %lld works on the run", (long long)holder);
         return CLEAN_RUN_HELD;
     }
-    if (run_info_load(arena, &dir, &info, ERR_IGNORED) < 0) {
-        return CLEAN_RUN_RESUMABLE;
-    }
+    run_info_look(arena, &dir, &info);
     return strcmp(info.state, "sealed") == 0 || strcmp(info.state, "cancelled") == 0
                ? CLEAN_RUN_OVER
                : CLEAN_RUN_RESUMABLE;
@@ -197,15 +181,14 @@ enum clean_run run_use(struct arena *arena, const char *state, struct str run, c
 
 struct live {
     struct arena *arena;
-    struct run_info *info;
-    struct runner r; /* of it only the plan's units */
-    int64_t now_ns;
+    const struct frozen *frozen;
+    const struct rundir *dir;
 };
 
-static void measure_log(struct live *live, const struct plan_step *step, const char *path,
+static void measure_log(const struct live *live, const struct plan_step *step, const char *path,
                         struct run_repeat *at)
 {
-    const struct frozen *frozen = &live->r.frozen;
+    const struct frozen *frozen = live->frozen;
     const struct format *format = step->bound.format;
     struct rule_case of = result_rule_case(frozen, step);
     struct measurement m;
@@ -227,55 +210,44 @@ static void measure_log(struct live *live, const struct plan_step *step, const c
     }
 }
 
-/* The steps that are left at the pace of those that are done, start-up among them. */
-static void guess_left(const struct live *live, struct run_repeat *at)
+/* A log that is kept, else those that are on their way; then the time left, at the pace of the steps that are done, start-up among
+   them. */
+static void look_at(const struct live *live, int64_t now_ns, struct run_repeat *at)
 {
-    double elapsed_s = (double)(live->now_ns - run_wall_of(at->since)) / (double)NS_PER_S;
+    const struct plan *plan = &live->frozen->plan;
+    const struct plan_step *step = STR_NAMED(plan->steps, plan->n_steps, case_id, at->case_id);
+    const char *path = fs_join(live->arena, live->dir->evidence,
+                               rundir_of_repeat(live->arena, RUNDIR_LOG, at->case_id, at->repeat));
+    if (fs_exists(path)) {
+        measure_log(live, step, path, at);
+        return;
+    }
+    for (size_t job = 0; job < JOBS_MAX && at->step < 0 && !isfinite(at->value); job++) {
+        path = arena_printf(live->arena, "%s/" RUN_PART_NAME, live->dir->folder,
+                            result_repeat_at(plan, step, at->repeat), job);
+        if (!fs_exists(path)) {
+            break;
+        }
+        measure_log(live, step, path, at);
+    }
+    double elapsed_s = (double)(now_ns - run_wall_of(at->since)) / (double)NS_PER_S;
     if (at->step > 0 && at->n_steps >= at->step && elapsed_s >= 0) {
         at->left_s = elapsed_s * (double)(at->n_steps - at->step) / (double)at->step;
     }
 }
 
-static void look_at(struct live *live, size_t unit_idx, struct run_repeat *at)
-{
-    const struct unit *unit = &live->r.units[unit_idx];
-    const struct rundir *dir = &live->info->dir;
-    const char *kept = fs_join(live->arena, dir->evidence,
-                               rundir_of_repeat(live->arena, RUNDIR_LOG, at->case_id, at->repeat));
-    if (fs_exists(kept)) {
-        measure_log(live, unit->step, kept, at);
-        return;
-    }
-    for (size_t job = 0; job < JOBS_MAX && at->step < 0 && !isfinite(at->value); job++) {
-        const char *part =
-            arena_printf(live->arena, "%s/" RUN_PART_NAME, dir->folder, unit_idx, job);
-        if (!fs_exists(part)) {
-            break;
-        }
-        measure_log(live, unit->step, part, at);
-    }
-    guess_left(live, at);
-}
-
 int run_info_measure(struct arena *arena, struct clock_src clock, struct run_info *info,
                      struct err *err)
 {
-    struct live live = {.arena = arena, .info = info, .now_ns = clock.wall_ns(clock.ctx)};
-    live.r.arena = arena;
-    if (frozen_load(arena, info->dir.evidence, &live.r.frozen, err) < 0) {
-        frozen_release(&live.r.frozen);
+    CLEANUP(frozen) struct frozen frozen = {0};
+    const struct live live = {arena, &frozen, &info->dir};
+    if (frozen_load(arena, info->dir.evidence, &frozen, err) < 0) {
         return -1;
     }
-    run_make_units(&live.r);
     for (size_t idx = 0; idx < info->n_total; idx++) {
-        struct run_repeat *at = &info->repeats[idx];
-        for (size_t unit = 0; unit < live.r.n_units && strcmp(at->state, "waiting") != 0; unit++) {
-            if (live.r.units[unit].repeat == at->repeat &&
-                str_eq(live.r.units[unit].step->case_id, at->case_id)) {
-                look_at(&live, unit, at);
-            }
+        if (strcmp(info->repeats[idx].state, "waiting") != 0) {
+            look_at(&live, clock.wall_ns(clock.ctx), &info->repeats[idx]);
         }
     }
-    frozen_release(&live.r.frozen);
     return 0;
 }

@@ -48,12 +48,10 @@ struct run_info {
     size_t n_cells;
 };
 
-/* Of a sealed run the cells follow from its logs (run/journal_check.h). ERR_INTEGRITY if its files are not what a run leaves. */
-MUST_CHECK int run_info_load(struct arena *arena, const struct rundir *dir,
-                             struct run_info *ret_info, struct err *err);
 /* It is not over and nobody works on it: `reperf resume` continues it. */
 bool run_can_resume(const struct run_info *info);
-/* For listings: one that cannot be loaded is in state "damaged", and says why; its report is NULL, and it has no repeats and cells. */
+/* Of a sealed run the cells follow from its logs (run/journal_check.h). One whose files are not what a run leaves is in state "damaged", and
+   says why; its report is NULL, and it has no repeats and cells. */
 #define RUN_DAMAGED "damaged"
 void run_info_look(struct arena *arena, const struct rundir *dir, struct run_info *ret_info);
 

@@ -11,7 +11,7 @@
 #include "report/dataset.h"
 #include "report/source.h"
 
-#define NAMES_MAX   1024
+#define NAMES_MAX   4096
 #define LOGS_PREFIX "logs:"
 
 const char *const ARTIFACT_KIND_NAMES[] = {
@@ -198,27 +198,28 @@ int artifact_resolve(struct arena *arena, const char *root, const char *name,
 
 /* ---- what a report needs ---- */
 
-static int add_once(struct artifacts *artifacts, struct artifact artifact, struct err *err)
-{
-    for (size_t idx = 0; idx < artifacts->n; idx++) {
-        if (artifacts->items[idx].kind == artifact.kind &&
-            str_eq(artifacts->items[idx].name, artifact.name)) {
-            return 0;
-        }
-    }
-    if (artifacts->n == NAMES_MAX) {
-        return err_set(err, ERR_MANIFEST, "more than %d datasets, images and sources", NAMES_MAX);
-    }
-    artifacts->items[artifacts->n++] = artifact;
-    return 0;
-}
-
 static int compare_artifacts(const void *a, const void *b)
 {
     const struct artifact *one = a;
     const struct artifact *other = b;
     return one->kind != other->kind ? (int)one->kind - (int)other->kind
                                     : str_cmp(one->name, other->name);
+}
+
+static int add_once(struct artifacts *artifacts, struct artifact artifact, struct err *err)
+{
+    for (size_t idx = 0; idx < artifacts->n; idx++) {
+        if (compare_artifacts(&artifacts->items[idx], &artifact) == 0 &&
+            artifacts->items[idx].is_synthetic == artifact.is_synthetic) {
+            return 0;
+        }
+    }
+    if (artifacts->n == NAMES_MAX) {
+        return err_set(err, ERR_USAGE, "more than %d datasets, images and sources at once",
+                       NAMES_MAX);
+    }
+    artifacts->items[artifacts->n++] = artifact;
+    return 0;
 }
 
 static int add_source(struct arena *arena, struct artifacts *artifacts, struct str repository,
@@ -288,38 +289,67 @@ static int add_images(struct artifacts *artifacts, const struct stack *stack, st
                           (struct artifact){.kind = ARTIFACT_IMAGE, .name = stack->image}, err);
 }
 
-int artifact_of_report(struct arena *arena, const char *root, const char *report, bool is_synthetic,
-                       struct artifacts *ret_artifacts, struct err *err)
+static int add_report(struct arena *arena, const char *root, struct str report, bool is_synthetic,
+                      struct artifacts *artifacts, struct err *err)
 {
-    struct artifacts artifacts = {arena_array(arena, struct artifact, NAMES_MAX), 0};
+    const size_t first = artifacts->n;
     struct report r = {0};
-    if (load_report(arena, root, report, &r, err) < 0) {
+    if (load_report(arena, root, str_z(arena, report), &r, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < r.n_stacks; idx++) {
         const struct stack *stack = &r.stacks[idx];
         if (stack->dataset.ptr && !str_eq_z(stack->dataset, "synthetic") &&
-            add_once(&artifacts, (struct artifact){ARTIFACT_DATASET, stack->dataset, is_synthetic},
+            add_once(artifacts, (struct artifact){ARTIFACT_DATASET, stack->dataset, is_synthetic},
                      err) < 0) {
             return -1;
         }
-        if (add_images(&artifacts, stack, err) < 0) {
+        if (add_images(artifacts, stack, err) < 0) {
             return -1;
         }
         for (size_t src = 0; src < stack->n_sources; src++) {
             const struct pin_source *source = &stack->sources[src];
             struct str pin = source->commit.ptr ? source->commit : source->ref;
-            if (pin.ptr && add_source(arena, &artifacts, source->repository, pin, err) < 0) {
+            if (pin.ptr && add_source(arena, artifacts, source->repository, pin, err) < 0) {
                 return -1;
             }
         }
-        if (add_recipes(arena, &artifacts, &stack->smoke, err) < 0 ||
-            add_recipes(arena, &artifacts, &stack->full, err) < 0 ||
-            add_data(&artifacts, &stack->full, is_synthetic, err) < 0) {
+        if (add_recipes(arena, artifacts, &stack->smoke, err) < 0 ||
+            add_recipes(arena, artifacts, &stack->full, err) < 0 ||
+            add_data(artifacts, &stack->full, is_synthetic, err) < 0) {
             return -1;
         }
     }
-    qsort(artifacts.items, artifacts.n, sizeof(artifacts.items[0]), compare_artifacts);
-    *ret_artifacts = artifacts;
+    qsort(artifacts->items + first, artifacts->n - first, sizeof(artifacts->items[0]),
+          compare_artifacts);
+    return 0;
+}
+
+int artifacts_of(struct arena *arena, const char *root, const struct opt_list *names,
+                 bool is_synthetic, struct artifacts *ret_artifacts, struct err *err)
+{
+    struct artifacts all = {arena_array(arena, struct artifact, NAMES_MAX), 0};
+    for (size_t idx = 0; idx < names->n; idx++) {
+        struct artifact one;
+        if (artifact_resolve(arena, root, names->items[idx], &one, err) < 0) {
+            return -1;
+        }
+        if (one.kind == ARTIFACT_REPORT) {
+            if (add_report(arena, root, one.name, is_synthetic, &all, err) < 0) {
+                return -1;
+            }
+            continue;
+        }
+        if (is_synthetic && one.kind != ARTIFACT_DATASET) {
+            return err_set(err, ERR_USAGE,
+                           "--synthetic: only datasets have a synthetic version, and %s is %s",
+                           names->items[idx], ARTIFACT_KIND_NAMES[one.kind]);
+        }
+        one.is_synthetic |= is_synthetic;
+        if (add_once(&all, one, err) < 0) {
+            return -1;
+        }
+    }
+    *ret_artifacts = all;
     return 0;
 }

@@ -5,6 +5,7 @@
    is an image of any registry, by its whole name; `logs:REPORT` the source that a report's logs are in. */
 #pragma once
 
+#include "base/opt.h"
 #include "report/report.h"
 
 enum artifact_kind { ARTIFACT_DATASET, ARTIFACT_IMAGE, ARTIFACT_SOURCE, ARTIFACT_REPORT };
@@ -29,9 +30,8 @@ char *artifact_text(struct arena *arena, const struct artifact *artifact);
 /* ERR_USAGE if the name is unknown or ambiguous. */
 MUST_CHECK int artifact_resolve(struct arena *arena, const char *root, const char *name,
                                 struct artifact *ret_artifact, struct err *err);
-/* What the stacks of a report need, each once: datasets (is_synthetic: their synthetic versions, but of what a rehearsal takes as it is),
-   then images, then sources, by name. Datasets generated on the device, and sources without commit, branch or tag, are left out: they
-   cannot be fetched. */
-MUST_CHECK int artifact_of_report(struct arena *arena, const char *root, const char *report,
-                                  bool is_synthetic, struct artifacts *ret_artifacts,
-                                  struct err *err);
+/* What names stand for, each once. For a report that is what its stacks need: datasets, then images, then sources, by name. Datasets generated
+   on the device, and sources without commit, branch or tag, are left out: they cannot be fetched. is_synthetic: the datasets' synthetic
+   versions, but of what a rehearsal takes as it is; ERR_USAGE for a name that can have none. */
+MUST_CHECK int artifacts_of(struct arena *arena, const char *root, const struct opt_list *names,
+                            bool is_synthetic, struct artifacts *ret_artifacts, struct err *err);

@@ -480,9 +480,6 @@ static int check_bundle(struct importer *im, struct err *err)
     if (tree_list_read(im->arena, store_path(&im->there, SUMS), &wanted, err) < 0) {
         return err_wrap(err, "%s: not a bundle", im->opts->path);
     }
-    if (result.n_links) {
-        return err_set(err, ERR_INTEGRITY, "%s: a link is in it", im->opts->path);
-    }
     im->list = result.list;
     tree_compare(im->arena, &wanted, &result.list, &found);
     return check_sums(im, &found, err) < 0 || for_below(im, "", check_file, err) < 0 ||
@@ -501,16 +498,6 @@ static bool has_blob(const struct store_ref *ref, const uint8_t *sha256)
         }
     }
     return false;
-}
-
-static bool has_all(const struct store_ref *more, const struct store_ref *less)
-{
-    for (size_t idx = 0; idx < less->n_blobs; idx++) {
-        if (!has_blob(more, less->blobs[idx])) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static int check_dataset(const struct importer *im, const struct store_ref *ref, struct err *err)
@@ -543,18 +530,11 @@ static int check_dataset(const struct importer *im, const struct store_ref *ref,
     return 0;
 }
 
-static int check_image(const struct importer *im, const struct store_ref *ref, struct err *err)
-{
-    struct image_info info;
-    return image_ref_check(ref->text, ref->name, err) < 0
-               ? -1
-               : image_open(im->arena, &im->there, ref->name, &info, err);
-}
-
 /* A reference claims digests that nobody checks again: it is whole, of that name, and its blobs are there. */
 static int check_ref(const struct importer *im, const struct store_ref *ref, struct err *err)
 {
     const bool is_dataset = strcmp(ref->kind, DATASET_REF_KIND) == 0;
+    struct image_info info;
     if (!is_dataset && strcmp(ref->kind, IMAGE_KIND) != 0) {
         return err_set(err, ERR_INTEGRITY, "expected one of a dataset or an image");
     }
@@ -564,27 +544,29 @@ static int check_ref(const struct importer *im, const struct store_ref *ref, str
                            sha256_hex_of(ref->blobs[idx]).text);
         }
     }
-    return is_dataset ? check_dataset(im, ref, err) : check_image(im, ref, err);
+    return is_dataset ? check_dataset(im, ref, err)
+                      : image_open(im->arena, &im->there, ref->name, &info, err);
 }
 
 /* A bundle fills the store; it does not change what a name means here. A reference grows while it is used, so one with all of the
    other's blobs counts as the same. */
-static int compare_ref(const struct importer *im, const struct store_ref *ref, bool *ret_is_new,
-                       struct err *err)
+static int check_same(const struct importer *im, const struct store_ref *ref, struct str text,
+                      struct err *err)
 {
-    struct store_ref ours = {.kind = ref->kind, .name = ref->name};
-    struct err absent = {0};
+    struct store_ref ours = {.n_blobs = 0};
     uint8_t(*blobs)[SHA256_BYTES];
-    if (store_ref_get(im->store, ref->kind, ref->name, &ours.text, &absent) < 0) {
-        *ret_is_new = absent.code == ERR_NOT_FOUND;
-        return *ret_is_new ? 0 : (*err = absent, -1);
-    }
-    if (store_ref_blobs(im->arena, ours.text, ref->name, &blobs, &ours.n_blobs, err) < 0) {
+    size_t n_of_ours = 0, n_of_theirs = 0;
+    if (store_ref_blobs(im->arena, text, ref->name, &blobs, &ours.n_blobs, err) < 0) {
         return -1;
     }
     ours.blobs = (const uint8_t(*)[SHA256_BYTES])blobs;
-    *ret_is_new = false;
-    return has_all(&ours, ref) || has_all(ref, &ours)
+    for (size_t idx = 0; idx < ours.n_blobs; idx++) {
+        n_of_ours += has_blob(ref, ours.blobs[idx]);
+    }
+    for (size_t idx = 0; idx < ref->n_blobs; idx++) {
+        n_of_theirs += has_blob(&ours, ref->blobs[idx]);
+    }
+    return n_of_ours == ours.n_blobs || n_of_theirs == ref->n_blobs
                ? 0
                : err_set(
                      err, ERR_INTEGRITY,
@@ -595,20 +577,22 @@ static int compare_ref(const struct importer *im, const struct store_ref *ref, b
 static int read_ref(void *ctx, const struct store_ref *ref, struct err *err)
 {
     struct importer *im = ctx;
-    bool is_new;
+    struct err absent = {0};
+    struct str ours;
     if (check_ref(im, ref, err) < 0) {
         err->code = ERR_INTEGRITY;
         return err_wrap(err, "reference %s %s", ref->kind, ref->name);
     }
-    if (compare_ref(im, ref, &is_new, err) < 0) {
+    if (store_ref_get(im->store, ref->kind, ref->name, &ours, &absent) == 0) {
+        return check_same(im, ref, ours, err);
+    }
+    if (absent.code != ERR_NOT_FOUND) {
+        *err = absent;
         return -1;
     }
-    if (is_new) {
-        struct store_ref kept = {.kind = str_z(im->arena, str_of(ref->kind)),
-                                 .name = str_z(im->arena, str_of(ref->name)),
-                                 .text = str_dup(im->arena, ref->text)};
-        VEC_PUSH(&im->refs, kept);
-    }
+    VEC_PUSH(&im->refs, ((struct store_ref){.kind = arena_printf(im->arena, "%s", ref->kind),
+                                            .name = arena_printf(im->arena, "%s", ref->name),
+                                            .text = str_dup(im->arena, ref->text)}));
     return 0;
 }
 

@@ -17,12 +17,8 @@
 #define UNPACK_GROWTH 3
 
 struct getting {
-    struct arena *arena;
-    struct store *store;
-    const struct dataset_here *here;
-    const struct dataset_fetch_opts *opts;
-    struct dataset_record *record; /* what the store will remember */
-    struct dataset_record earlier; /* what it does */
+    const struct dataset_job *job;
+    struct dataset_record earlier; /* what the store remembers */
     struct dataset_fetched *fetched;
 };
 
@@ -40,37 +36,50 @@ const char *const DATASET_ORIGINS[DATASET_N_ORIGINS] = {
     [FROM_SYNTH] = "synthetic", [FROM_PERSON] = "person",
 };
 
-static const char *now_text(const struct getting *g)
+struct str dataset_now(const struct dataset_job *job)
 {
+    const struct clock_src *clock = &job->net->opts->clock;
     char text[RFC3339_MAX];
-    const struct clock_src *clock = &g->opts->net->opts->clock;
     clock_rfc3339(clock->wall_ns(clock->ctx), text);
-    return arena_printf(g->arena, "%s", text);
+    return str_dup(job->arena, str_of(text));
+}
+
+struct dataset_record dataset_record_new(const struct dataset_job *job, size_t n_files)
+{
+    return (struct dataset_record){
+        .is_synthetic = job->here->is_synthetic,
+        .date = dataset_now(job),
+        .seen = {.kind = LOCK_DATASET,
+                 .id = job->here->dataset.id,
+                 .items = arena_array(job->arena, struct lock_item, n_files + 1),
+                 .n_files = -1,
+                 .file_bytes = -1}};
+}
+
+static struct lock_item item_of(struct str name, int64_t size_bytes, const uint8_t *md5,
+                                const uint8_t *sha256)
+{
+    struct lock_item item = {
+        .name = name, .size_bytes = size_bytes, .has_md5 = md5, .has_sha256 = sha256};
+    memcpy(item.md5, md5 ? md5 : item.md5, MD5_BYTES);
+    memcpy(item.sha256, sha256 ? sha256 : item.sha256, SHA256_BYTES);
+    return item;
 }
 
 struct lock_item dataset_file_known(const struct dataset_file *file)
 {
-    struct lock_item item = {.name = file->name,
-                             .size_bytes = file->size_bytes,
-                             .has_md5 = file->has_md5,
-                             .has_sha256 = file->has_sha256,
-                             .date = STR_LIT("its publication")};
-    memcpy(item.md5, file->md5, MD5_BYTES);
-    memcpy(item.sha256, file->sha256, SHA256_BYTES);
+    struct lock_item item = item_of(file->name, file->size_bytes, file->has_md5 ? file->md5 : NULL,
+                                    file->has_sha256 ? file->sha256 : NULL);
+    item.date = STR_LIT("its publication");
     return item;
 }
 
-static struct lock_item item_of(const struct getting *g, const struct dataset_file *file,
-                                const struct digest_value *value, const char *url)
+struct lock_item dataset_file_found(struct str name, const struct digest_value *value,
+                                    const char *url, struct str date)
 {
-    struct lock_item item = {.name = file->name,
-                             .size_bytes = (int64_t)value->size_bytes,
-                             .has_md5 = true,
-                             .has_sha256 = true,
-                             .url = str_of(url),
-                             .date = str_of(now_text(g))};
-    memcpy(item.md5, value->md5, MD5_BYTES);
-    memcpy(item.sha256, value->sha256, SHA256_BYTES);
+    struct lock_item item = item_of(name, (int64_t)value->size_bytes, value->md5, value->sha256);
+    item.url = str_of(url);
+    item.date = date;
     return item;
 }
 
@@ -78,27 +87,30 @@ static struct lock_item item_of(const struct getting *g, const struct dataset_fi
    checked yet. */
 static int remember(struct getting *g, struct err *err)
 {
-    struct dataset_record both = *g->record;
+    const struct dataset_job *job = g->job;
+    struct dataset_record both = g->fetched->record;
     size_t n = both.seen.n_items;
-    both.seen.items = arena_array(g->arena, struct lock_item, n + g->earlier.seen.n_items + 1);
-    memcpy(both.seen.items, g->record->seen.items, n * sizeof(both.seen.items[0]));
+    both.seen.items = arena_array(job->arena, struct lock_item, n + g->earlier.seen.n_items + 1);
+    memcpy(both.seen.items, g->fetched->record.seen.items, n * sizeof(both.seen.items[0]));
     for (size_t idx = 0; idx < g->earlier.seen.n_items; idx++) {
         const struct lock_item *item = &g->earlier.seen.items[idx];
-        if (!lock_find(&g->record->seen, item->name) && store_has(g->store, item->sha256, NULL)) {
+        if (!lock_find(&g->fetched->record.seen, item->name) &&
+            store_has(job->store, item->sha256, NULL)) {
             both.seen.items[both.seen.n_items++] = *item;
         }
     }
-    return dataset_ref_write(g->store, g->here->name, &both, err);
+    return dataset_ref_write(job->store, job->here->name, &both, err);
 }
 
 static int keep(struct getting *g, const struct dataset_file *file, const struct dataset_got *got,
                 struct err *err)
 {
+    struct dataset_record *record = &g->fetched->record;
     struct dataset_got *kept = &g->fetched->files[g->fetched->n_files++];
     *kept = *got;
     kept->is_checked = file->has_md5 || file->has_sha256;
-    g->record->seen.items[g->record->seen.n_items++] = got->item;
-    g->record->date = str_of(now_text(g));
+    record->seen.items[record->seen.n_items++] = got->item;
+    record->date = dataset_now(g->job);
     return remember(g, err);
 }
 
@@ -106,8 +118,9 @@ static int keep(struct getting *g, const struct dataset_file *file, const struct
 
 static int read_earlier(struct getting *g, struct err *err)
 {
+    const struct dataset_job *job = g->job;
     struct err none = {0};
-    if (dataset_ref_read(g->arena, g->store, g->here->name, &g->earlier, &none) < 0 &&
+    if (dataset_ref_read(job->arena, job->store, job->here->name, &g->earlier, &none) < 0 &&
         none.code != ERR_NOT_FOUND) {
         *err = none;
         return -1;
@@ -115,53 +128,36 @@ static int read_earlier(struct getting *g, struct err *err)
     return 0;
 }
 
-/* Of an earlier fetch; NULL where there was none or its blob is gone. */
-static const struct lock_item *earlier_item(const struct getting *g, struct str name)
-{
-    const struct lock_item *item = lock_find(&g->earlier.seen, name);
-    return item && store_has(g->store, item->sha256, NULL) ? item : NULL;
-}
-
-/* A blob of an earlier fetch that does not match what is known now is not used. */
+/* A blob of an earlier fetch that does not match what is known now, or is gone, is not used. */
 static bool find_in_store(const struct getting *g, const struct dataset_file *file,
                           struct lock_item *ret_item)
 {
-    struct lock_item known = dataset_file_known(file);
-    const struct lock_item *item = earlier_item(g, file->name);
-    struct err none = {0};
+    const struct store *store = g->job->store;
+    const struct lock_item known = dataset_file_known(file);
+    const struct lock_item *item = lock_find(&g->earlier.seen, file->name);
     struct digest_value value = {0};
-    if (item && lock_check_item(&known, item, file->name.ptr, ERR_IGNORED) == 0) {
+    if (item && store_has(store, item->sha256, NULL) &&
+        lock_check_item(&known, item, file->name.ptr, ERR_IGNORED) == 0) {
         *ret_item = *item;
-    } else if (file->has_sha256 && store_has(g->store, file->sha256, &value.size_bytes)) {
-        memcpy(value.sha256, file->sha256, SHA256_BYTES);
-        memcpy(value.md5, file->md5, MD5_BYTES);
-        *ret_item = item_of(g, file, &value, NULL);
-        ret_item->has_md5 = file->has_md5;
-    } else if (file->has_md5 && !file->has_sha256 &&
-               store_find_md5(g->store, file->md5, value.sha256, &none) == 0 &&
-               store_has(g->store, value.sha256, &value.size_bytes)) {
-        memcpy(value.md5, file->md5, MD5_BYTES);
-        *ret_item = item_of(g, file, &value, NULL);
-    } else {
+        return true;
+    }
+    memcpy(value.md5, file->md5, MD5_BYTES);
+    memcpy(value.sha256, file->sha256, SHA256_BYTES);
+    if ((!file->has_sha256 &&
+         (!file->has_md5 || store_find_md5(store, file->md5, value.sha256, ERR_IGNORED) < 0)) ||
+        !store_has(store, value.sha256, &value.size_bytes)) {
         return false;
     }
+    *ret_item = dataset_file_found(file->name, &value, NULL, dataset_now(g->job));
+    ret_item->has_md5 = file->has_md5;
     return true;
-}
-
-/* *ret_has false: not there. */
-static int from_store(struct getting *g, const struct dataset_file *file, bool *ret_has,
-                      struct err *err)
-{
-    struct dataset_got got = {.origin = FROM_STORE};
-    *ret_has = find_in_store(g, file, &got.item);
-    return *ret_has ? keep(g, file, &got, err) : 0;
 }
 
 /* ---- brought by a person ---- */
 
 static const char *incoming_path(const struct getting *g, const struct dataset_file *file)
 {
-    return store_path(g->store, arena_printf(g->arena, "incoming/%s", file->name.ptr));
+    return store_path(g->job->store, arena_printf(g->job->arena, "incoming/%s", file->name.ptr));
 }
 
 static void show_bytes(void *ctx, uint64_t bytes_done)
@@ -214,23 +210,23 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
     if (lstat(path, &info) < 0) {
         return 0;
     }
-    log_line(LOG_INFO, "%s: reading %s", g->here->name, path);
-    if (dataset_digest_file(path, "incoming", g->opts->net->opts->clock, &value, err) < 0) {
+    log_line(LOG_INFO, "%s: reading %s", g->job->here->name, path);
+    if (dataset_digest_file(path, "incoming", g->job->net->opts->clock, &value, err) < 0) {
         return -1;
     }
-    got.item = item_of(g, file, &value, NULL);
+    got.item = dataset_file_found(file->name, &value, NULL, dataset_now(g->job));
     if (lock_check_item(&known, &got.item, file->name.ptr, ERR_IGNORED) < 0) {
         log_line(LOG_WARN,
                  "%s: not the file that is expected (%s): it has %llu bytes, MD5 %s; left there",
-                 path, expected_text(g->arena, file), (unsigned long long)value.size_bytes,
+                 path, expected_text(g->job->arena, file), (unsigned long long)value.size_bytes,
                  md5_hex_of(value.md5).text);
         return 0;
     }
     if (S_ISREG(info.st_mode) && info.st_nlink == 1) {
-        if (store_adopt(g->store, path, &value, err) < 0) {
+        if (store_adopt(g->job->store, path, &value, err) < 0) {
             return -1;
         }
-    } else if (store_add_file(g->store, path, NULL, &value, err) < 0) {
+    } else if (store_add_file(g->job->store, path, NULL, &value, err) < 0) {
         return -1;
     }
     *ret_has = true;
@@ -242,18 +238,19 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
 static int read_pieces(struct getting *g, const struct dataset_file *file,
                        struct fetch_pieces *ret_pieces, struct err *err)
 {
-    const char *folder =
-        file->pieces_are_locks ? fs_join(g->arena, g->here->locks, "dataset") : g->here->folder;
-    const char *path = fs_join(g->arena, folder, file->pieces_path.ptr);
+    const char *folder = file->pieces_are_locks
+                             ? fs_join(g->job->arena, g->job->here->locks, "dataset")
+                             : g->job->here->folder;
+    const char *path = fs_join(g->job->arena, folder, file->pieces_path.ptr);
     struct str rest;
     struct str line;
     uint8_t(*sha256)[SHA256_BYTES];
     size_t n = 0;
-    if (fs_read(g->arena, path, PIECES_TEXT_MAX, &rest, err) < 0) {
+    if (fs_read(g->job->arena, path, PIECES_TEXT_MAX, &rest, err) < 0) {
         return -1;
     }
     size_t room = rest.len / (SHA256_HEX_SIZE) + 1;
-    sha256 = arena_alloc_array(g->arena, SHA256_BYTES, room, 1);
+    sha256 = arena_alloc_array(g->job->arena, SHA256_BYTES, room, 1);
     while (str_next(&rest, '\n', &line)) {
         if (line.len == 0 && !rest.ptr) {
             break;
@@ -271,15 +268,15 @@ static int read_pieces(struct getting *g, const struct dataset_file *file,
 /* It cannot or must not be downloaded: the user has to provide it. */
 static int want_it(struct getting *g, const struct dataset_file *file, struct err *err)
 {
-    const struct net_opts *net = g->opts->net->opts;
-    const char *why = g->here->dataset.needs_login && !net_has_login(net) && !net->is_offline
+    const struct net_opts *net = g->job->net->opts;
+    const char *why = g->job->here->dataset.needs_login && !net_has_login(net) && !net->is_offline
                           ? "its owner gives it to registered users only (--netrc, --cookies)"
                       : net->is_offline ? "offline, and it is not in the store"
                                         : "no known source offers it";
     g->fetched->wanted[g->fetched->n_wanted++] =
         (struct dataset_wanted){file, incoming_path(g, file)};
     return err_set(err, ERR_FETCH, "%s: %s. Expected: %s. From: %s. Put it at %s", file->name.ptr,
-                   why, expected_text(g->arena, file), file->n_urls ? file->urls[0].ptr : "-",
+                   why, expected_text(g->job->arena, file), file->n_urls ? file->urls[0].ptr : "-",
                    incoming_path(g, file));
 }
 
@@ -287,11 +284,11 @@ static int want_it(struct getting *g, const struct dataset_file *file, struct er
 static int urls_of(struct getting *g, const struct dataset_file *file, const char **urls,
                    size_t *ret_n, struct err *err)
 {
-    const struct net_opts *net = g->opts->net->opts;
-    bool is_gated = g->here->dataset.needs_login && !net_has_login(net);
+    const struct net_opts *net = g->job->net->opts;
+    bool is_gated = g->job->here->dataset.needs_login && !net_has_login(net);
     char *mirror = NULL;
     size_t n = 0;
-    if (net_mirror_url(g->arena, net, file->name.ptr, &mirror, err) < 0) {
+    if (net_mirror_url(g->job->arena, net, file->name.ptr, &mirror, err) < 0) {
         return -1;
     }
     if (mirror && net_allows_url(net, mirror)) {
@@ -315,10 +312,10 @@ static int urls_of(struct getting *g, const struct dataset_file *file, const cha
 static uint64_t spare_bytes(const struct getting *g, size_t from)
 {
     size_t n = 0;
-    const struct dataset_file *files = dataset_files_of(g->here, &n);
+    const struct dataset_file *files = dataset_files_of(g->job->here, &n);
     uint64_t spare = 0;
     for (size_t idx = 0; idx < n; idx++) {
-        int64_t tree = g->opts->wants_tree ? dataset_unpacked_bytes(&files[idx]) : 0;
+        int64_t tree = g->job->wants_tree ? dataset_unpacked_bytes(&files[idx]) : 0;
         spare += tree > 0 ? (uint64_t)tree : 0;
         spare += idx > from && files[idx].size_bytes > 0 ? (uint64_t)files[idx].size_bytes : 0;
     }
@@ -348,8 +345,9 @@ static int adopt(struct getting *g, const struct dataset_file *file,
                               .again_bytes = result->again_bytes,
                               .kept_bytes = result->kept_bytes,
                               .n_bad_pieces = result->n_bad_pieces};
-    got.item = item_of(g, file, &result->value, http_url_shown(g->arena, result->url));
-    return store_adopt(g->store, result->data_path, &result->value, err) < 0
+    got.item = dataset_file_found(file->name, &result->value,
+                                  http_url_shown(g->job->arena, result->url), dataset_now(g->job));
+    return store_adopt(g->job->store, result->data_path, &result->value, err) < 0
                ? -1
                : keep(g, file, &got, err);
 }
@@ -357,7 +355,7 @@ static int adopt(struct getting *g, const struct dataset_file *file,
 static int from_net(struct getting *g, size_t idx, const struct dataset_file *file, struct err *err)
 {
     CLEANUP(fetch) struct fetch *fetch = NULL;
-    const struct net_opts *net = g->opts->net->opts;
+    const struct net_opts *net = g->job->net->opts;
     const char *urls[FETCH_MIRRORS_MAX];
     struct fetch_pieces pieces;
     struct fetch_spec spec = {.name = file->name.ptr,
@@ -382,11 +380,12 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
         }
         spec.pieces = &pieces;
     }
-    spec.folder = store_partial(g->store, partial_key(g->arena, file, urls[spec.n_urls - 1]));
-    if (net_open(g->opts->net, err) < 0) {
+    spec.folder =
+        store_partial(g->job->store, partial_key(g->job->arena, file, urls[spec.n_urls - 1]));
+    if (net_open(g->job->net, err) < 0) {
         return -1;
     }
-    struct fetch_run run = net_fetch_run(g->opts->net);
+    struct fetch_run run = net_fetch_run(g->job->net);
     if (fetch_new(&run, &spec, &fetch, err) < 0 || fetch_all(fetch, err) < 0 ||
         adopt(g, file, fetch_result(fetch), err) < 0) {
         return -1;
@@ -408,29 +407,31 @@ static int foresee_one(struct getting *g, const struct dataset_file *file, struc
         ret->item.url = STR_EMPTY;
     } else if (fs_exists(incoming_path(g, file))) {
         ret->origin = FROM_INCOMING;
-    } else if (g->here->is_synthetic) {
+    } else if (g->job->here->is_synthetic) {
         ret->origin = FROM_SYNTH;
     } else {
         if (urls_of(g, file, urls, &n_urls, err) < 0) {
             return -1;
         }
         ret->origin = n_urls ? FROM_NET : FROM_PERSON;
-        ret->item.url = str_of(n_urls ? http_url_shown(g->arena, urls[0]) : NULL);
+        ret->item.url = str_of(n_urls ? http_url_shown(g->job->arena, urls[0]) : NULL);
     }
     return 0;
 }
 
-int dataset_foresee(struct arena *arena, struct store *store, const struct dataset_here *here,
-                    const struct dataset_fetch_opts *opts, struct dataset_fetched *ret_fetched,
+int dataset_foresee(const struct dataset_job *job, struct dataset_fetched *ret_fetched,
                     struct err *err)
 {
-    struct getting g = {.arena = arena, .store = store, .here = here, .opts = opts};
+    struct getting g = {.job = job};
+    struct dataset_job other = *job;
     size_t n = 0;
-    if (here->from && dataset_state(arena, store, here) != DATASET_TREE) {
-        return dataset_foresee(arena, store, here->from, opts, ret_fetched, err);
+    if (job->here->from && dataset_state(job->arena, job->store, job->here) != DATASET_TREE) {
+        other.here = job->here->from;
+        return dataset_foresee(&other, ret_fetched, err);
     }
-    const struct dataset_file *files = dataset_files_of(here, &n);
-    *ret_fetched = (struct dataset_fetched){.files = arena_array(arena, struct dataset_got, n + 1)};
+    const struct dataset_file *files = dataset_files_of(job->here, &n);
+    *ret_fetched =
+        (struct dataset_fetched){.files = arena_array(job->arena, struct dataset_got, n + 1)};
     if (read_earlier(&g, err) < 0) {
         return -1;
     }
@@ -447,52 +448,35 @@ int dataset_foresee(struct arena *arena, struct store *store, const struct datas
 
 static int get_one(struct getting *g, size_t idx, const struct dataset_file *file, struct err *err)
 {
+    struct dataset_got got = {.origin = FROM_STORE};
     bool has = false;
-    if (from_store(g, file, &has, err) < 0 || (!has && from_incoming(g, file, &has, err) < 0)) {
-        return -1;
+    if (find_in_store(g, file, &got.item)) {
+        return keep(g, file, &got, err);
     }
-    return has ? 0 : from_net(g, idx, file, err);
+    return from_incoming(g, file, &has, err) < 0 ? -1 : has ? 0 : from_net(g, idx, file, err);
 }
 
-int dataset_get_files(struct arena *arena, struct store *store, const struct dataset_here *here,
-                      const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+int dataset_get_files(const struct dataset_job *job, struct dataset_fetched *fetched,
                       struct err *err)
 {
-    struct dataset_record *record = &fetched->record;
-    struct getting g = {.arena = arena,
-                        .store = store,
-                        .here = here,
-                        .opts = opts,
-                        .record = record,
-                        .fetched = fetched};
-    struct err first = {0};
+    struct getting g = {.job = job, .fetched = fetched};
     size_t n = 0;
-    const struct dataset_file *files = dataset_files_of(here, &n);
+    const struct dataset_file *files = dataset_files_of(job->here, &n);
     if (read_earlier(&g, err) < 0) {
         return -1;
     }
-    *record = (struct dataset_record){.seen = {.kind = LOCK_DATASET,
-                                               .id = here->dataset.id,
-                                               .items = arena_array(arena, struct lock_item, n + 1),
-                                               .n_files = -1,
-                                               .file_bytes = -1}};
-    fetched->files = arena_array(arena, struct dataset_got, n + 1);
-    fetched->wanted = arena_array(arena, struct dataset_wanted, n + 1);
+    fetched->record = dataset_record_new(job, n);
+    fetched->files = arena_array(job->arena, struct dataset_got, n + 1);
+    fetched->wanted = arena_array(job->arena, struct dataset_wanted, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
         struct err one = {0};
         /* A file that the user must provide does not stop the others from being fetched: all are named at once. */
         if (get_one(&g, idx, &files[idx], &one) < 0) {
-            if (first.code == ERR_NONE) {
-                first = one;
-            }
+            *err = err->code ? *err : one;
             if (one.code != ERR_FETCH) {
                 break;
             }
         }
     }
-    if (first.code != ERR_NONE) {
-        *err = first;
-        return err_wrap(err, "%s", here->name);
-    }
-    return 0;
+    return err->code ? err_wrap(err, "%s", job->here->name) : 0;
 }

@@ -15,8 +15,7 @@
 #define READ_BYTES  (1u << 20)
 
 struct piecing {
-    struct arena *arena;
-    const struct net_opts *net;
+    const struct dataset_job *job;
     struct progress progress;
     uint64_t done_bytes;
 };
@@ -26,7 +25,7 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    char *buf = arena_array(p->arena, char, READ_BYTES);
+    char *buf = arena_array(p->job->arena, char, READ_BYTES);
     ssize_t n = 1;
     if (fd < 0) {
         return err_errno(err, "open", path);
@@ -54,13 +53,14 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
     return n < 0 ? err_errno(err, "read", path) : 0;
 }
 
-static int write_pieces(struct piecing *p, const struct store *store,
-                        const struct dataset_here *here, struct lock_item *item, struct err *err)
+static int write_pieces(struct piecing *p, struct lock_item *item, struct err *err)
 {
+    const struct dataset_here *here = p->job->here;
+    struct arena *arena = p->job->arena;
     CLEANUP(strbuf) struct strbuf lines = STRBUF((size_t)FETCH_PIECES_MAX * SHA256_HEX_SIZE);
-    const char *folder = fs_join(p->arena, here->locks, LOCK_KIND_NAMES[LOCK_DATASET]);
-    const char *name = arena_printf(p->arena, "%s.%s.pieces", here->dataset.id.ptr, item->name.ptr);
-    if (digest_pieces(p, store_blob_path(store, item->sha256), &lines, err) < 0) {
+    const char *folder = fs_join(arena, here->locks, LOCK_KIND_NAMES[LOCK_DATASET]);
+    const char *name = arena_printf(arena, "%s.%s.pieces", here->dataset.id.ptr, item->name.ptr);
+    if (digest_pieces(p, store_blob_path(p->job->store, item->sha256), &lines, err) < 0) {
         return -1;
     }
     if (lines.is_full) {
@@ -68,7 +68,7 @@ static int write_pieces(struct piecing *p, const struct store *store,
                        FETCH_PIECES_MAX);
     }
     if (fs_mkdir_p(folder, err) < 0 ||
-        fs_write_atomic(fs_join(p->arena, folder, name), strbuf_str(&lines), err) < 0) {
+        fs_write_atomic(fs_join(arena, folder, name), strbuf_str(&lines), err) < 0) {
         return -1;
     }
     item->piece_bytes = PIECE_BYTES;
@@ -77,31 +77,31 @@ static int write_pieces(struct piecing *p, const struct store *store,
 }
 
 /* Only for new files with several pieces: a single piece would be fetched again whole anyway. */
-static int add_pieces(struct arena *arena, const struct dataset_lock_from *from,
-                      const struct lock *known, struct lock *found, struct err *err)
+static int add_pieces(const struct dataset_job *job, const struct lock *known, struct lock *found,
+                      struct err *err)
 {
-    struct piecing p = {.arena = arena, .net = from->net};
+    struct piecing p = {.job = job};
     uint64_t total = 0;
     int result = 0;
     for (size_t idx = 0; idx < found->n_items; idx++) {
         total += (uint64_t)found->items[idx].size_bytes;
     }
-    progress_start(&p.progress, from->net->clock, "lock", "bytes", total);
+    progress_start(&p.progress, job->net->opts->clock, "lock", "bytes", total);
     for (size_t idx = 0; idx < found->n_items && result == 0; idx++) {
         struct lock_item *item = &found->items[idx];
         if (!lock_find(known, item->name) && item->size_bytes > (int64_t)PIECE_BYTES) {
-            result = write_pieces(&p, from->store, from->here, item, err);
+            result = write_pieces(&p, item, err);
         }
     }
     progress_end(&p.progress);
     return result;
 }
 
-int dataset_lock(struct arena *arena, const struct dataset_lock_from *from,
+int dataset_lock(const struct dataset_job *job, const struct dataset_fetched *fetched,
                  struct dataset_locked *ret_locked, struct err *err)
 {
-    const struct dataset_here *here = from->here;
-    const struct dataset_fetched *fetched = from->fetched;
+    const struct dataset_here *here = job->here;
+    struct arena *arena = job->arena;
     struct dataset_locked locked = {0};
     struct lock known = {0};
     struct err none = {0};
@@ -112,11 +112,6 @@ int dataset_lock(struct arena *arena, const struct dataset_lock_from *from,
                          .n_files = fetched->tree.seen.n_files,
                          .file_bytes = fetched->tree.seen.file_bytes};
     char *path = NULL;
-    if (here->is_synthetic) {
-        return err_set(err, ERR_USAGE,
-                       "%s: a synthetic dataset is not published: there is nothing to lock",
-                       here->name);
-    }
     memcpy(found.list_sha256, fetched->tree.seen.list_sha256, SHA256_BYTES);
     for (size_t idx = 0; idx < fetched->n_files; idx++) {
         found.items[found.n_items++] = fetched->files[idx].item;
@@ -126,13 +121,12 @@ int dataset_lock(struct arena *arena, const struct dataset_lock_from *from,
         *err = none;
         return -1;
     }
-    if (lock_check(&known, &found, err) < 0 || add_pieces(arena, from, &known, &found, err) < 0 ||
+    if (lock_check(&known, &found, err) < 0 || add_pieces(job, &known, &found, err) < 0 ||
         lock_settle(arena, here->locks, &found, &locked.is_new, err) < 0 ||
         lock_path(arena, here->locks, LOCK_DATASET, here->dataset.id.ptr, &path, err) < 0) {
         return -1;
     }
     locked.path = path;
-    locked.lock = found;
     *ret_locked = locked;
     return 0;
 }

@@ -8,15 +8,8 @@
 struct dataset_locked {
     const char *path;
     bool is_new; /* something was added */
-    struct lock lock;
 };
 
-/* fetched: with its tree. ERR_INTEGRITY if an earlier lock differs. */
-struct dataset_lock_from {
-    const struct store *store;
-    const struct dataset_here *here;
-    const struct net_opts *net;
-    const struct dataset_fetched *fetched;
-};
-MUST_CHECK int dataset_lock(struct arena *arena, const struct dataset_lock_from *from,
+/* fetched: with its tree, and not synthetic. ERR_INTEGRITY if an earlier lock differs. */
+MUST_CHECK int dataset_lock(const struct dataset_job *job, const struct dataset_fetched *fetched,
                             struct dataset_locked *ret_locked, struct err *err);

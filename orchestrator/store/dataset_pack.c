@@ -54,23 +54,25 @@ static enum err_code code_of_status(int status)
     return ERR_WORKLOAD;
 }
 
-/* Its stdout goes to out, its stderr is relayed, and it is ended with us. A failure carries its own last line and its status. argv[0] is
-   left out. */
-static int run_program(const struct pack_program *by, const char **argv, struct strbuf *out,
+/* Its stdout goes to *ret_said, its stderr is relayed, and it is ended with us. A failure carries its own last line and its status.
+   argv[0] is left out. */
+static int run_program(const struct pack_program *by, const char **argv, struct str *ret_said,
                        struct err *err)
 {
     struct arena *arena = by->store->arena;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(OUTPUT_MAX);
     size_t n_env = 0;
     const struct child_call call = {.argv = argv,
                                     .env = proc_env_allowed(arena, &n_env),
                                     .tmp_folder = store_path(by->store, "tmp"),
                                     .shows_error = true,
-                                    .out = out};
+                                    .out = &out};
     struct child_result result;
     if (find_program(arena, by->self, &argv[0], err) < 0 ||
         child_run(arena, by->net->clock, &call, &result, err) < 0) {
         return -1;
     }
+    *ret_said = str_dup(arena, str_trim(strbuf_str(&out)));
     return result.exit_status == 0
                ? 0
                : err_set(err, code_of_status(result.exit_status), "%s %s failed with status %d: %s",
@@ -78,16 +80,20 @@ static int run_program(const struct pack_program *by, const char **argv, struct 
                          quote_shown(arena, quote_last_line(result.error)));
 }
 
+static struct pack_program program_of(const struct dataset_job *job)
+{
+    return (struct pack_program){job->store, job->net->opts, job->self};
+}
+
 /* ---- a synthetic dataset ---- */
 
 #define SAMPLES_MAX DATASET_IMAGES_MAX
 
 /* The synthetic dataset's splits with what --samples changed. */
-static int splits_of(struct arena *arena, const struct dataset_here *here,
-                     const struct dataset_fetch_opts *opts, struct dataset_record *record,
-                     struct err *err)
+static int splits_of(const struct dataset_job *opts, struct dataset_record *record, struct err *err)
 {
-    const struct dataset_synthetic *synthetic = &here->dataset.synthetic;
+    struct arena *arena = opts->arena;
+    const struct dataset_synthetic *synthetic = &opts->here->dataset.synthetic;
     record->n_splits = synthetic->n_splits;
     record->splits = arena_array(arena, struct dataset_synthetic_split, synthetic->n_splits + 1);
     memcpy(record->splits, synthetic->splits, synthetic->n_splits * sizeof(synthetic->splits[0]));
@@ -104,7 +110,7 @@ static int splits_of(struct arena *arena, const struct dataset_here *here,
             return err_set(
                 err, ERR_USAGE,
                 "--samples %.100s: expected SPLIT=N with a split of synthetic %s and N from 1",
-                opts->samples[idx], here->dataset.id.ptr);
+                opts->samples[idx], opts->here->dataset.id.ptr);
         }
         if (record->splits[at].n_folders > record->splits[at].n_samples) {
             return err_set(err, ERR_USAGE,
@@ -139,132 +145,119 @@ static int recipe_of(struct arena *arena, const struct dataset_here *here, const
 }
 
 /* The digests are our own: the program's own statements are not used. */
-static int adopt_all(struct arena *arena, struct store *store, const struct dataset_here *here,
-                     const char *folder, struct dataset_fetched *fetched, struct err *err)
+static int adopt_all(const struct dataset_job *job, const char *folder,
+                     struct dataset_fetched *fetched, struct err *err)
 {
     struct dataset_record *record = &fetched->record;
     size_t n = 0;
-    const struct dataset_file *files = dataset_files_of(here, &n);
+    const struct dataset_file *files = dataset_files_of(job->here, &n);
     for (size_t idx = 0; idx < n; idx++) {
-        const char *path = fs_join(arena, folder, files[idx].name.ptr);
+        const char *path = fs_join(job->arena, folder, files[idx].name.ptr);
         struct digest_value value;
-        struct lock_item item = {
-            .name = files[idx].name, .has_md5 = true, .has_sha256 = true, .date = record->date};
         if (digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, err) < 0 ||
-            store_adopt(store, path, &value, err) < 0) {
+            store_adopt(job->store, path, &value, err) < 0) {
             return -1;
         }
-        item.size_bytes = (int64_t)value.size_bytes;
-        memcpy(item.md5, value.md5, MD5_BYTES);
-        memcpy(item.sha256, value.sha256, SHA256_BYTES);
+        const struct lock_item item =
+            dataset_file_found(files[idx].name, &value, NULL, record->date);
         record->seen.items[record->seen.n_items++] = item;
         fetched->files[fetched->n_files++] =
             (struct dataset_got){.item = item, .origin = FROM_SYNTH};
     }
-    return dataset_ref_write(store, here->name, record, err);
+    return dataset_ref_write(job->store, job->here->name, record, err);
 }
 
 /* True where the store has just this synthetic dataset. */
-static bool has_it(struct arena *arena, const struct store *store, const struct dataset_here *here,
-                   struct dataset_record *record, struct dataset_fetched *fetched)
+static bool has_it(const struct dataset_job *job, size_t n, struct dataset_fetched *fetched)
 {
     struct dataset_record earlier;
-    size_t n = 0;
-    (void)dataset_files_of(here, &n);
-    if (dataset_ref_read(arena, store, here->name, &earlier, ERR_IGNORED) < 0 ||
-        !str_eq(earlier.recipe, record->recipe) || earlier.seen.n_items != n) {
+    if (dataset_ref_read(job->arena, job->store, job->here->name, &earlier, ERR_IGNORED) < 0 ||
+        !str_eq(earlier.recipe, fetched->record.recipe) || earlier.seen.n_items != n) {
         return false;
     }
     for (size_t idx = 0; idx < n; idx++) {
-        if (!store_has(store, earlier.seen.items[idx].sha256, NULL)) {
+        if (!store_has(job->store, earlier.seen.items[idx].sha256, NULL)) {
             return false;
         }
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        fetched->files[fetched->n_files++] =
+        fetched->files[idx] =
             (struct dataset_got){.item = earlier.seen.items[idx], .origin = FROM_STORE};
     }
-    record->seen = earlier.seen;
-    record->date = earlier.date;
+    fetched->n_files = n;
+    fetched->record.seen = earlier.seen;
+    fetched->record.date = earlier.date;
     return true;
 }
 
-int dataset_synth_files(struct arena *arena, struct store *store, const struct dataset_here *here,
-                        const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+static int make_archives(const struct dataset_job *job, const char *folder,
+                         struct dataset_fetched *fetched, struct err *err)
+{
+    const struct pack_program by = program_of(job);
+    const char **argv = arena_array(job->arena, const char *, 7 + 2 * job->n_samples);
+    struct str ignored; /* see adopt_all */
+    size_t n = 1;
+    argv[n++] = "synth";
+    argv[n++] = "--dataset";
+    argv[n++] = fs_join(job->arena, job->here->folder, "dataset.json");
+    argv[n++] = "--out";
+    argv[n++] = folder;
+    for (size_t idx = 0; idx < job->n_samples; idx++) {
+        argv[n++] = "--samples";
+        argv[n++] = job->samples[idx];
+    }
+    if (fs_remove_tree(folder, err) < 0 || fs_mkdir_p(folder, err) < 0 ||
+        run_program(&by, argv, &ignored, err) < 0) {
+        return -1;
+    }
+    fetched->record.date = dataset_now(job);
+    return adopt_all(job, folder, fetched, err);
+}
+
+int dataset_synth_files(const struct dataset_job *job, struct dataset_fetched *fetched,
                         struct err *err)
 {
-    struct dataset_record *record = &fetched->record;
-    CLEANUP(strbuf) struct strbuf said = STRBUF(OUTPUT_MAX); /* not asked: see adopt_all */
-    const struct clock_src *clock = &opts->net->opts->clock;
-    char now[RFC3339_MAX];
-    const struct pack_program by = {store, opts->net->opts, opts->self};
     const char *program = NULL;
-    const char *folder =
-        store_path(store, arena_printf(arena, "tmp/synth-%s-%d", here->name, (int)getpid()));
-    const char **argv = arena_array(arena, const char *, 8 + 2 * opts->n_samples);
-    size_t n_argv = 0;
+    const char *folder = store_path(
+        job->store, arena_printf(job->arena, "tmp/synth-%s-%d", job->here->name, (int)getpid()));
     size_t n = 0;
-    struct err ignored = {0};
-    (void)dataset_files_of(here, &n);
-    *record = (struct dataset_record){.is_synthetic = true,
-                                      .seen = {.kind = LOCK_DATASET,
-                                               .id = here->dataset.id,
-                                               .items = arena_array(arena, struct lock_item, n + 1),
-                                               .n_files = -1,
-                                               .file_bytes = -1}};
-    fetched->files = arena_array(arena, struct dataset_got, n + 1);
-    if (find_program(arena, opts->self, &program, err) < 0 ||
-        splits_of(arena, here, opts, record, err) < 0 ||
-        recipe_of(arena, here, program, record, err) < 0) {
+    (void)dataset_files_of(job->here, &n);
+    fetched->record = dataset_record_new(job, n);
+    fetched->files = arena_array(job->arena, struct dataset_got, n + 1);
+    if (find_program(job->arena, job->self, &program, err) < 0 ||
+        splits_of(job, &fetched->record, err) < 0 ||
+        recipe_of(job->arena, job->here, program, &fetched->record, err) < 0) {
         return -1;
     }
-    if (has_it(arena, store, here, record, fetched)) {
+    if (has_it(job, n, fetched)) {
         return 0;
     }
-    argv[n_argv++] = program;
-    argv[n_argv++] = "synth";
-    argv[n_argv++] = "--dataset";
-    argv[n_argv++] = fs_join(arena, here->folder, "dataset.json");
-    argv[n_argv++] = "--out";
-    argv[n_argv++] = folder;
-    for (size_t idx = 0; idx < opts->n_samples; idx++) {
-        argv[n_argv++] = "--samples";
-        argv[n_argv++] = opts->samples[idx];
-    }
-    if (fs_remove_tree(folder, err) < 0 || fs_mkdir_p(folder, err) < 0) {
-        return -1;
-    }
-    int result = run_program(&by, argv, &said, err);
-    clock_rfc3339(clock->wall_ns(clock->ctx), now);
-    record->date = str_dup(arena, str_of(now));
-    result = result < 0 ? -1 : adopt_all(arena, store, here, folder, fetched, err);
+    struct err ignored = {0};
+    int result = make_archives(job, folder, fetched, err);
     return fs_remove_tree(folder, result < 0 ? &ignored : err) < 0 ? -1 : result;
 }
 
 /* ---- from another dataset ---- */
 
-int dataset_make_records(struct arena *arena, const struct store *store,
-                         const struct dataset_here *here, const struct dataset_fetch_opts *opts,
-                         const char *folder, struct err *err)
+int dataset_make_records(const struct dataset_job *job, const char *folder, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf said = STRBUF(OUTPUT_MAX);
-    const struct pack_program by = {store, opts->net->opts, opts->self};
-    const char *tree = dataset_tree_path(store, here->from->name);
+    const struct dataset_here *here = job->here;
+    const struct pack_program by = program_of(job);
+    const char *tree = dataset_tree_path(job->store, here->from->name);
+    struct str ignored;
     const char *argv[] = {NULL,
                           "records",
                           "--dataset",
-                          fs_join(arena, here->folder, "dataset.json"),
+                          fs_join(job->arena, here->folder, "dataset.json"),
                           "--source",
-                          fs_join(arena, here->from->folder, "dataset.json"),
+                          fs_join(job->arena, here->from->folder, "dataset.json"),
                           "--tree",
                           tree,
                           "--list",
-                          fs_join(arena, tree, DATASET_TREE_LIST),
+                          fs_join(job->arena, tree, DATASET_TREE_LIST),
                           "--out",
                           folder,
                           here->is_synthetic ? "--synthetic" : NULL,
                           NULL};
-    return run_program(&by, argv, &said, err);
+    return run_program(&by, argv, &ignored, err);
 }
 
 /* ---- shards ---- */
@@ -316,7 +309,6 @@ static int pack_split(const struct store *store, const struct dataset_here *here
 {
     struct arena *arena = store->arena;
     const struct pack_program by = {store, opts->net, opts->self};
-    CLEANUP(strbuf) struct strbuf out = STRBUF(OUTPUT_MAX);
     const char *tree = dataset_tree_path(store, here->name);
     const char *argv[ARGV_MAX] = {NULL,
                                   "pack",
@@ -346,12 +338,9 @@ static int pack_split(const struct store *store, const struct dataset_here *here
         argv[n++] = "--shard-bytes";
         argv[n++] = arena_printf(arena, "%lld", (long long)opts->shard_bytes);
     }
-    if (fs_mkdir_p(store_path(store, arena_printf(arena, "packed/%s", here->name)), err) < 0 ||
-        run_program(&by, argv, &out, err) < 0) {
-        return -1;
-    }
-    packed->said = str_dup(arena, str_trim(strbuf_str(&out)));
-    return 0;
+    return fs_mkdir_p(store_path(store, arena_printf(arena, "packed/%s", here->name)), err) < 0
+               ? -1
+               : run_program(&by, argv, &packed->said, err);
 }
 
 int dataset_pack(struct arena *arena, const struct store *store, const struct dataset_here *here,

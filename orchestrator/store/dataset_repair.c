@@ -20,9 +20,7 @@ struct wanted_file {
 };
 
 struct repairing {
-    struct arena *arena;
-    struct store *store;
-    const struct dataset_here *here;
+    struct dataset_job job;
     const struct dataset_repair_opts *opts;
     struct dataset_repaired *out;
     const char *work;  /* STORE/tmp/repair-NAME, or in the user's folder */
@@ -39,7 +37,7 @@ static size_t collect_wanted(struct repairing *r, const struct dataset_verified 
         const struct tree_file *file = tree_list_find(&before->list, fault->path);
         if (file && fault->kind != FAULT_EXTRA && fault->kind != FAULT_COUNT &&
             (fault->kind == FAULT_MISSING || fault->expected)) {
-            struct wanted_file *wanted = arena_new(r->arena, struct wanted_file);
+            struct wanted_file *wanted = arena_new(r->job.arena, struct wanted_file);
             wanted->file = file;
             n += map_add(&r->wanted, str_of(file->path), wanted);
         }
@@ -51,7 +49,7 @@ static int remove_extra(struct repairing *r, const struct dataset_verified *befo
 {
     for (size_t idx = 0; idx < before->n_faults; idx++) {
         const struct dataset_fault *fault = &before->faults[idx];
-        const char *path = fs_join(r->arena, before->tree_path, fault->path);
+        const char *path = fs_join(r->job.arena, before->tree_path, fault->path);
         if (fault->kind != FAULT_EXTRA || tree_list_find(&before->list, fault->path)) {
             continue;
         }
@@ -67,60 +65,55 @@ static int remove_extra(struct repairing *r, const struct dataset_verified *befo
 /* ---- archives ---- */
 
 /* A synthetic dataset is made again of as many samples as it had. */
-static void keep_samples(struct repairing *r, const struct dataset_record *earlier,
-                         struct dataset_fetch_opts *fetch)
+static void keep_samples(struct dataset_job *job)
 {
-    const char **samples = arena_array(r->arena, const char *, earlier->n_splits + 1);
-    for (size_t idx = 0; idx < earlier->n_splits; idx++) {
-        samples[idx] = arena_printf(r->arena, "%.*s=%lld", STR_ARG(earlier->splits[idx].name),
-                                    (long long)earlier->splits[idx].n_samples);
+    struct dataset_record earlier;
+    if (!job->here->is_synthetic ||
+        dataset_ref_read(job->arena, job->store, job->here->name, &earlier, ERR_IGNORED) < 0) {
+        return;
     }
-    fetch->samples = samples;
-    fetch->n_samples = earlier->n_splits;
+    const char **samples = arena_array(job->arena, const char *, earlier.n_splits + 1);
+    for (size_t idx = 0; idx < earlier.n_splits; idx++) {
+        samples[idx] = arena_printf(job->arena, "%.*s=%lld", STR_ARG(earlier.splits[idx].name),
+                                    (long long)earlier.splits[idx].n_samples);
+    }
+    job->samples = samples;
+    job->n_samples = earlier.n_splits;
 }
 
-/* Reads those in the store completely: a corrupt one is quarantined, so that it is fetched again. */
-static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
+/* Reads those in the store completely: a corrupt one is quarantined, so that it is fetched again with the lost ones. */
+static int mend_archives(struct repairing *r, struct err *err)
 {
-    const struct store_ref ref = {.kind = DATASET_REF_KIND, .name = r->here->name};
-    const struct clock_src *clock = &fetch->net->opts->clock;
+    const struct store_ref ref = {.kind = DATASET_REF_KIND, .name = r->job.here->name};
+    const struct clock_src *clock = &r->job.net->opts->clock;
     const struct store_verify_opts opts = {.pool = r->opts->verify->pool,
                                            .n_threads = r->opts->verify->n_threads,
                                            .now_ns = clock->wall_ns(clock->ctx)};
-    struct dataset_record earlier;
-    if (r->here->is_synthetic &&
-        dataset_ref_read(r->arena, r->store, r->here->name, &earlier, ERR_IGNORED) == 0) {
-        keep_samples(r, &earlier, fetch);
-    }
-    return store_verify_ref(r->arena, r->store, &opts, &ref, &r->out->n_bad_archives, err);
-}
-
-static int get_archives(struct repairing *r, const struct dataset_fetch_opts *fetch,
-                        struct err *err)
-{
-    struct dataset_fetched *fetched = &r->out->fetched;
-    fetched->tree_path = dataset_tree_path(r->store, r->here->name);
-    return dataset_get_parts(r->arena, r->store, r->here, fetch, fetched, err);
+    keep_samples(&r->job);
+    return store_verify_ref(r->job.arena, r->job.store, &opts, &ref, &r->out->n_bad_archives, err) <
+                   0
+               ? -1
+               : dataset_get_parts(&r->job, &r->out->fetched, err);
 }
 
 /* The store may lose an archive whose tree holds. One that was made of the tree is made of it again. */
-static int bring_archives(struct repairing *r, const struct dataset_fetch_opts *fetch,
-                          struct err *err)
+static int bring_archives(struct repairing *r, struct err *err)
 {
+    const struct dataset_job *job = &r->job;
     struct dataset_record earlier;
     struct err none = {0};
     size_t n_lost = 0;
-    if (dataset_ref_read(r->arena, r->store, r->here->name, &earlier, &none) < 0) {
+    if (dataset_ref_read(job->arena, job->store, job->here->name, &earlier, &none) < 0) {
         return 0; /* the tree is all that is known */
     }
     for (size_t idx = 0; idx < earlier.seen.n_items; idx++) {
-        n_lost += !fs_exists(store_blob_path(r->store, earlier.seen.items[idx].sha256));
+        n_lost += !fs_exists(store_blob_path(job->store, earlier.seen.items[idx].sha256));
     }
     if (n_lost == 0) {
         return 0;
     }
     r->out->n_bad_archives = n_lost;
-    const struct dataset *dataset = &r->here->dataset;
+    const struct dataset *dataset = &job->here->dataset;
     const struct dataset_verified *v = &r->out->verified;
     const struct dataset_tar_opts tar = {.list = &v->list,
                                          .folder = v->tree_path,
@@ -128,14 +121,14 @@ static int bring_archives(struct repairing *r, const struct dataset_fetch_opts *
                                          .wanted = earlier.seen.items[0].sha256};
     struct digest_value made;
     if (dataset->n_files == 1 && dataset->files[0].n_urls == 0 && earlier.seen.n_items == 1 &&
-        dataset_tar(r->store, &tar, &made, &none) == 0) {
+        dataset_tar(job->store, &tar, &made, &none) == 0) {
         return 0;
     }
     if (none.code == ERR_INTERRUPTED) {
         *err = none;
         return -1;
     }
-    return get_archives(r, fetch, err);
+    return dataset_get_parts(job, &r->out->fetched, err);
 }
 
 /* ---- files ---- */
@@ -155,7 +148,7 @@ static bool wants(void *ctx, const char *path)
 /* Replaces the existing file in one step. If that fails, the tree is made again. */
 static void place(struct repairing *r, const char *from, struct wanted_file *wanted)
 {
-    const char *to = fs_join(r->arena, r->out->verified.tree_path, wanted->file->path);
+    const char *to = fs_join(r->job.arena, r->out->verified.tree_path, wanted->file->path);
     struct err ignored = {0};
     if (fs_mkdir_above(to, &ignored) < 0 || rename(from, to) < 0) {
         log_line(LOG_DEBUG, "%s: %s", to, ignored.code ? ignored.msg : err_errno_text(errno));
@@ -168,10 +161,10 @@ static void place(struct repairing *r, const char *from, struct wanted_file *wan
 /* Those of the other copy that are what the list says; what is placed is what was digested. */
 static int take_copies(struct repairing *r, struct err *err)
 {
-    const char *work = fs_join(r->arena, r->work, "copy");
+    const char *work = fs_join(r->job.arena, r->work, "copy");
     for (size_t idx = 0; idx < r->wanted.n; idx++) {
         struct wanted_file *wanted = r->wanted.entries[idx].value;
-        const char *from = fs_join(r->arena, r->opts->from, wanted->file->path);
+        const char *from = fs_join(r->job.arena, r->opts->from, wanted->file->path);
         struct digest_value value;
         struct err why = {0};
         if (!fs_exists(from)) {
@@ -196,12 +189,9 @@ static int take_copies(struct repairing *r, struct err *err)
 /* Those of the archives' files whose digest is the list's. */
 static int mend_files(struct repairing *r, struct err *err)
 {
-    struct dataset_unpacking to = {.arena = r->arena,
-                                   .store = r->store,
-                                   .here = r->here,
+    struct dataset_unpacking to = {.job = &r->job,
                                    .from = &r->out->fetched.record.seen,
                                    .work = r->work,
-                                   .net = r->opts->fetch->net->opts,
                                    .wants = wants,
                                    .ctx = r};
     if (fs_remove_tree(r->work, err) < 0 || fs_mkdir_p(r->work, err) < 0) {
@@ -211,55 +201,55 @@ static int mend_files(struct repairing *r, struct err *err)
     for (size_t idx = 0; result == 0 && idx < to.files.n; idx++) {
         struct wanted_file *wanted = find_wanted(r, to.files.items[idx].path);
         if (wanted && memcmp(wanted->file->sha256, to.files.items[idx].sha256, SHA256_BYTES) == 0) {
-            place(r, fs_join(r->arena, r->work, wanted->file->path), wanted);
+            place(r, fs_join(r->job.arena, r->work, wanted->file->path), wanted);
         }
     }
     VEC_RELEASE(&to.files);
-    return result < 0 ? -1 : publish_all(r->store->lock_fd, r->store->folder, err);
+    return result < 0 ? -1 : publish_all(r->job.store->lock_fd, r->job.store->folder, err);
 }
 
 /* ---- the whole ---- */
 
-static int make_anew(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
+static int make_anew(struct repairing *r, struct err *err)
 {
-    fetch->wants_tree = true;
-    fetch->makes_anew = true;
+    r->job.wants_tree = true;
+    r->job.makes_anew = true;
     r->out->is_anew = true;
     r->out->n_files = 0;
-    return dataset_make_tree(r->arena, r->store, r->here, fetch, &r->out->fetched, err);
+    return dataset_make_tree(&r->job, &r->out->fetched, err);
 }
 
 static int mend(struct repairing *r, size_t n_wanted, bool is_anew, struct err *err)
 {
-    struct dataset_fetch_opts fetch = *r->opts->fetch;
-    r->out->files = arena_array(r->arena, const char *, n_wanted + 1);
-    fetch.wants_tree = r->here->from != NULL; /* it is made of the other one's tree */
+    const bool is_folder = r->opts->verify->folder;
+    r->out->files = arena_array(r->job.arena, const char *, n_wanted + 1);
+    r->out->fetched.tree_path = dataset_tree_path(r->job.store, r->job.here->name);
+    r->job.wants_tree = r->job.here->from != NULL; /* it is made of the other one's tree */
     if (r->opts->from && !is_anew && take_copies(r, err) < 0) {
         return -1;
     }
     if (!is_anew && r->out->n_files == n_wanted) {
-        return r->opts->verify->folder ? 0 : publish_all(r->store->lock_fd, r->store->folder, err);
+        return is_folder ? 0 : publish_all(r->job.store->lock_fd, r->job.store->folder, err);
     }
-    if (check_archives(r, &fetch, err) < 0 || get_archives(r, &fetch, err) < 0 ||
-        (!is_anew && mend_files(r, err) < 0)) {
+    if (mend_archives(r, err) < 0 || (!is_anew && mend_files(r, err) < 0)) {
         return -1;
     }
-    return r->out->n_files == n_wanted && !is_anew ? 0
-           : r->opts->verify->folder               ? 0 /* it is verified again */
-                                                   : make_anew(r, &fetch, err);
+    /* A folder of the user's is verified again. */
+    return is_folder || (r->out->n_files == n_wanted && !is_anew) ? 0 : make_anew(r, err);
 }
 
 static int verify_again(struct repairing *r, struct err *err)
 {
     const struct dataset_verified *after = &r->out->verified;
-    if (dataset_verify(r->arena, r->store, r->here, r->opts->verify, &r->out->verified, err) < 0) {
+    if (dataset_verify(r->job.arena, r->job.store, r->job.here, r->opts->verify, &r->out->verified,
+                       err) < 0) {
         return -1;
     }
     return after->verdict != VERDICT_WRONG
                ? 0
                : err_set(err, ERR_INTEGRITY, "%s does not hold after the repair: %s%s",
-                         r->opts->verify->folder ? r->opts->verify->folder : r->here->name,
-                         dataset_faults_text(r->arena, after->n_of),
+                         r->opts->verify->folder ? r->opts->verify->folder : r->job.here->name,
+                         dataset_faults_text(r->job.arena, after->n_of),
                          after->n_of[FAULT_EXTRA] && !r->opts->removes_extra
                              ? "; --remove-extra removes files that are not part of it"
                              : "");
@@ -273,7 +263,8 @@ static int repair(struct repairing *r, struct err *err)
     bool is_anew = false;
     size_t n_wanted = 0;
     int result;
-    if (dataset_verify(r->arena, r->store, r->here, r->opts->verify, before, &why) < 0) {
+    if (dataset_verify(r->job.arena, r->job.store, r->job.here, r->opts->verify, before, &why) <
+        0) {
         is_anew = !r->opts->verify->folder && (why.code == ERR_INTEGRITY || why.code == ERR_FETCH);
         if (!is_anew) {
             *err = why;
@@ -281,7 +272,7 @@ static int repair(struct repairing *r, struct err *err)
         }
         log_line(LOG_INFO, "%s", why.msg);
     } else if (before->verdict != VERDICT_WRONG) {
-        result = r->opts->verify->folder ? 0 : bring_archives(r, r->opts->fetch, err);
+        result = r->opts->verify->folder ? 0 : bring_archives(r, err);
         r->out->was_whole = result == 0 && r->out->n_bad_archives == 0;
         return result;
     } else {
@@ -297,21 +288,20 @@ static int repair(struct repairing *r, struct err *err)
     return result < 0 ? -1 : verify_again(r, err);
 }
 
-int dataset_repair(struct arena *arena, struct store *store, const struct dataset_here *here,
-                   const struct dataset_repair_opts *opts, struct dataset_repaired *repaired,
-                   struct err *err)
+int dataset_repair(const struct dataset_job *job, const struct dataset_repair_opts *opts,
+                   struct dataset_repaired *repaired, struct err *err)
 {
+    const char *folder = opts->verify->folder;
+    const int pid = (int)getpid();
     struct repairing r = {
-        .arena = arena,
-        .store = store,
-        .here = here,
+        .job = *job,
         .opts = opts,
         .out = repaired,
-        .work = opts->verify->folder ? arena_printf(arena, "%s/.reperf-repair-%d",
-                                                    opts->verify->folder, (int)getpid())
-                                     : store_path(store, arena_printf(arena, "tmp/repair-%s-%d",
-                                                                      here->name, (int)getpid())),
+        .work = folder ? arena_printf(job->arena, "%s/.reperf-repair-%d", folder, pid)
+                       : store_path(job->store, arena_printf(job->arena, "tmp/repair-%s-%d",
+                                                             job->here->name, pid)),
     };
+    r.job.wants_tree = false;
     *repaired = (struct dataset_repaired){0};
     int result = repair(&r, err);
     map_release(&r.wanted);

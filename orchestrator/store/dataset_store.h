@@ -67,8 +67,10 @@ void dataset_record_encode(const struct dataset_record *record, struct strbuf *o
 /* ERR_FETCH with what to do about the missing tree. Returns -1. */
 int dataset_no_tree(struct arena *arena, const struct store *store, const struct dataset_here *here,
                     struct err *err);
-/* What its description and lock know of a file. */
+/* What its description and lock know of a file; and what was found of one. */
 struct lock_item dataset_file_known(const struct dataset_file *file);
+struct lock_item dataset_file_found(struct str name, const struct digest_value *value,
+                                    const char *url, struct str date);
 /* Path of the tree's folder, whether it is there or not. */
 char *dataset_tree_path(const struct store *store, const char *name);
 
@@ -82,7 +84,10 @@ extern const char *const DATASET_STATE_NAMES[DATASET_TREE + 1];
 
 /* ---- fetching ---- */
 
-struct dataset_fetch_opts {
+struct dataset_job { /* one dataset that is fetched, and how */
+    struct arena *arena;
+    struct store *store;
+    const struct dataset_here *here;
     struct net *net;
     const char *self;           /* reperf's own path: reperf-pack is next to it */
     const char *const *samples; /* "SPLIT=N" of a synthetic dataset */
@@ -120,52 +125,40 @@ struct dataset_fetched { /* filled also on failure, as far as it came */
     const struct dataset_fetched *from; /* of what it is made from; NULL: of its archives */
 };
 
-MUST_CHECK int dataset_fetch(struct arena *arena, struct store *store,
-                             const struct dataset_here *here, const struct dataset_fetch_opts *opts,
-                             struct dataset_fetched *fetched, struct err *err);
+MUST_CHECK int dataset_fetch(const struct dataset_job *job, struct dataset_fetched *fetched,
+                             struct err *err);
 
 /* What dataset_fetch would do for each file, by names and sizes only, without network access: of FROM_NET the first URL that would be
    asked; FROM_PERSON: nobody may be asked. */
-MUST_CHECK int dataset_foresee(struct arena *arena, struct store *store,
-                               const struct dataset_here *here,
-                               const struct dataset_fetch_opts *opts,
-                               struct dataset_fetched *ret_fetched, struct err *err);
+MUST_CHECK int dataset_foresee(const struct dataset_job *job, struct dataset_fetched *ret_fetched,
+                               struct err *err);
 
 /* The parts of it, for dataset_fetch and dataset_repair alone. dataset_get_parts: what its tree is made from, which is its archives or
    the other dataset's tree. */
-MUST_CHECK int dataset_get_parts(struct arena *arena, struct store *store,
-                                 const struct dataset_here *here,
-                                 const struct dataset_fetch_opts *opts,
-                                 struct dataset_fetched *fetched, struct err *err);
-MUST_CHECK int dataset_get_files(struct arena *arena, struct store *store,
-                                 const struct dataset_here *here,
-                                 const struct dataset_fetch_opts *opts,
-                                 struct dataset_fetched *fetched, struct err *err);
-MUST_CHECK int dataset_synth_files(struct arena *arena, struct store *store,
-                                   const struct dataset_here *here,
-                                   const struct dataset_fetch_opts *opts,
-                                   struct dataset_fetched *fetched, struct err *err);
-/* Out of the tree of here->from into the folder. */
-MUST_CHECK int dataset_make_records(struct arena *arena, const struct store *store,
-                                    const struct dataset_here *here,
-                                    const struct dataset_fetch_opts *opts, const char *folder,
+MUST_CHECK int dataset_get_parts(const struct dataset_job *job, struct dataset_fetched *fetched,
+                                 struct err *err);
+MUST_CHECK int dataset_get_files(const struct dataset_job *job, struct dataset_fetched *fetched,
+                                 struct err *err);
+MUST_CHECK int dataset_synth_files(const struct dataset_job *job, struct dataset_fetched *fetched,
+                                   struct err *err);
+/* Out of the tree of job->here->from into the folder. */
+MUST_CHECK int dataset_make_records(const struct dataset_job *job, const char *folder,
                                     struct err *err);
-MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
-                                 const struct dataset_here *here,
-                                 const struct dataset_fetch_opts *opts,
-                                 struct dataset_fetched *fetched, struct err *err);
+MUST_CHECK int dataset_make_tree(const struct dataset_job *job, struct dataset_fetched *fetched,
+                                 struct err *err);
+/* An empty record of what is fetched now, with room for so many files. */
+struct dataset_record dataset_record_new(const struct dataset_job *job, size_t n_files);
+/* RFC 3339. */
+struct str dataset_now(const struct dataset_job *job);
 /* Both digests of a file that may be very large: with a bar named `what`. */
 MUST_CHECK int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
                                    struct digest_value *ret_value, struct err *err);
 /* The archives that were got, unpacked into a folder of the caller's, each where its description says; a file that is no archive is
    copied, since a link to the blob could be written through. Every archive is read whole and checked. */
 struct dataset_unpacking {
-    struct arena *arena;
-    const struct store *store;
-    const struct dataset_here *here;
+    const struct dataset_job *job;
     const struct lock *from;
     const char *work; /* the folder */
-    const struct net_opts *net;
     bool (*wants)(void *ctx, const char *path); /* a file by its path in the tree; NULL: all */
     void *ctx;
     VEC(struct tree_file) files; /* what was written; owned by the heap */

@@ -20,13 +20,9 @@
 #define RECIPE_REVISION 1 /* grows when the same tree would give other bytes */
 
 struct making {
-    struct arena *arena;
-    struct store *store;
-    const struct dataset_here *here;
-    const struct dataset_fetch_opts *opts;
-    const struct dataset_record *from;
-    const struct dataset_fetched *parts; /* of what it is made from; NULL: of archives */
-    struct dataset_unpacking to;         /* work: STORE/tmp/tree-NAME */
+    const struct dataset_job *job;
+    const struct dataset_fetched *fetched;
+    struct dataset_unpacking to; /* work: STORE/tmp/tree-NAME */
 };
 
 static bool same_archives(const struct dataset_record *a, const struct dataset_record *b)
@@ -48,23 +44,18 @@ static bool same_archives(const struct dataset_record *a, const struct dataset_r
    then. */
 static int check_space(const struct making *m, struct err *err)
 {
-    uint64_t needed = 0;
+    const struct dataset_job *job = m->job;
+    uint64_t needed = job->here->from ? (uint64_t)m->fetched->from->tree.seen.file_bytes : 0;
     size_t n = 0;
-    const struct dataset_file *files = dataset_files_of(m->here, &n);
+    const struct dataset_file *files = dataset_files_of(job->here, &n);
     for (size_t idx = 0; idx < n; idx++) {
-        const struct lock_item *item = lock_find(&m->from->seen, files[idx].name);
+        const struct lock_item *item = lock_find(&m->fetched->record.seen, files[idx].name);
         struct dataset_file file = files[idx];
         file.size_bytes = item ? item->size_bytes : 0;
         needed += (uint64_t)dataset_unpacked_bytes(&file);
     }
-    needed += m->here->from ? (uint64_t)m->parts->tree.seen.file_bytes : 0;
-    return fs_expect_room(m->store->lock_fd, needed,
-                          arena_printf(m->arena, "the tree of %s", m->here->name), err);
-}
-
-static void show_difference(const struct making *m, enum tree_fault fault, const char *path)
-{
-    log_line(LOG_WARN, "%s: %s: %s", m->here->name, path, TREE_FAULT_NAMES[fault]);
+    return fs_expect_room(job->store->lock_fd, needed,
+                          arena_printf(job->arena, "the tree of %s", job->here->name), err);
 }
 
 /* ---- archives ---- */
@@ -77,7 +68,7 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total UNUSED)
 
 static const char *tree_path_of(const struct dataset_unpacking *u, const char *path)
 {
-    return u->file->into.ptr ? arena_printf(u->arena, "%s/%s", u->file->into.ptr, path) : path;
+    return u->file->into.ptr ? arena_printf(u->job->arena, "%s/%s", u->file->into.ptr, path) : path;
 }
 
 static bool wants(void *ctx, const char *path)
@@ -98,8 +89,8 @@ static int unpack_one(struct dataset_unpacking *u, const struct lock_item *item,
     const struct dataset_file *file = u->file;
     struct unpack_tree_result result;
     const struct unpack_tree_opts opts = {
-        .archive = store_blob_path(u->store, item->sha256),
-        .into = file->into.ptr ? fs_join(u->arena, u->work, file->into.ptr) : u->work,
+        .archive = store_blob_path(u->job->store, item->sha256),
+        .into = file->into.ptr ? fs_join(u->job->arena, u->work, file->into.ptr) : u->work,
         .wants = u->wants ? wants : NULL,
         .unpack.is_nested = file->is_nested,
         .sha256 = item->sha256,
@@ -110,7 +101,7 @@ static int unpack_one(struct dataset_unpacking *u, const struct lock_item *item,
     if (fs_mkdir_p(opts.into, err) < 0) {
         return -1;
     }
-    if (unpack_tree(u->arena, &opts, &result, err) < 0) {
+    if (unpack_tree(u->job->arena, &opts, &result, err) < 0) {
         return err_wrap(err, "unpack %s", file->name.ptr);
     }
     for (size_t idx = 0; idx < result.list.n; idx++) {
@@ -123,12 +114,12 @@ static int unpack_one(struct dataset_unpacking *u, const struct lock_item *item,
 static int copy_one(struct dataset_unpacking *u, const struct lock_item *item, struct err *err)
 {
     const char *path = tree_path_of(u, u->file->name.ptr);
-    const char *from = store_blob_path(u->store, item->sha256);
+    const char *from = store_blob_path(u->job->store, item->sha256);
     struct digest_value value;
     if (u->wants && !u->wants(u->ctx, path)) {
         return 0;
     }
-    if (copy_file(from, fs_join(u->arena, u->work, path), &value, err) < 0) {
+    if (copy_file(from, fs_join(u->job->arena, u->work, path), &value, err) < 0) {
         return -1;
     }
     if (memcmp(value.sha256, item->sha256, SHA256_BYTES) != 0) {
@@ -142,7 +133,7 @@ static int copy_one(struct dataset_unpacking *u, const struct lock_item *item, s
 static int unpack_all(struct dataset_unpacking *u, struct err *err)
 {
     size_t n = 0;
-    const struct dataset_file *files = dataset_files_of(u->here, &n);
+    const struct dataset_file *files = dataset_files_of(u->job->here, &n);
     for (size_t idx = 0; idx < n; idx++) {
         const struct lock_item *item = lock_find(u->from, files[idx].name);
         ASSERT(item); /* all were got */
@@ -161,7 +152,7 @@ int dataset_unpack(struct dataset_unpacking *u, struct err *err)
     for (size_t idx = 0; idx < u->from->n_items; idx++) {
         total += (uint64_t)u->from->items[idx].size_bytes;
     }
-    progress_start(&u->progress, u->net->clock, "unpack", "bytes", total);
+    progress_start(&u->progress, u->job->net->opts->clock, "unpack", "bytes", total);
     int result = unpack_all(u, err);
     progress_end(&u->progress);
     return result;
@@ -181,83 +172,88 @@ static int check_names(const struct making *m, struct err *err)
         const char *path = m->to.files.items[idx].path;
         if (is_ours(path, DATASET_TREE_JSON) || is_ours(path, DATASET_TREE_LIST)) {
             return err_set(err, ERR_INTEGRITY, "%s: an archive holds \"%s\", a name that is ours",
-                           m->here->name, path);
+                           m->job->here->name, path);
         }
     }
     return 0;
 }
 
 /* Against the description's own list, or the lock's digest of it. */
-static int check_list(struct making *m, const struct tree_list *list, const uint8_t *sha256,
+static int check_list(const struct making *m, const struct tree_list *list, const uint8_t *sha256,
                       struct err *err)
 {
-    const struct dataset *dataset = &m->here->dataset;
+    const struct dataset_here *here = m->job->here;
+    const struct dataset *dataset = &here->dataset;
+    struct arena *arena = m->job->arena;
     struct tree_list wanted;
     struct tree_differences differences = {0};
-    if (m->here->is_synthetic || !dataset->has_list_sha256 ||
+    if (here->is_synthetic || !dataset->has_list_sha256 ||
         memcmp(dataset->list_sha256, sha256, SHA256_BYTES) == 0) {
         return 0;
     }
     if (dataset->list_path.ptr) {
-        if (tree_list_read(m->arena, fs_join(m->arena, m->here->folder, dataset->list_path.ptr),
-                           &wanted, err) < 0) {
+        if (tree_list_read(arena, fs_join(arena, here->folder, dataset->list_path.ptr), &wanted,
+                           err) < 0) {
             return -1;
         }
-        tree_compare(m->arena, &wanted, list, &differences);
+        tree_compare(arena, &wanted, list, &differences);
         for (size_t idx = 0; idx < differences.n && idx < DIFFER_SHOW; idx++) {
-            show_difference(m, differences.items[idx].fault, differences.items[idx].path);
+            log_line(LOG_WARN, "%s: %s: %s", here->name, differences.items[idx].path,
+                     TREE_FAULT_NAMES[differences.items[idx].fault]);
         }
     }
     return err_set(err, ERR_INTEGRITY,
                    "%s: the tree is not the known one: its list has SHA-256 %s, %zu files differ",
-                   m->here->name, sha256_hex_of(sha256).text, differences.n);
+                   here->name, sha256_hex_of(sha256).text, differences.n);
 }
 
-static int write_record(struct making *m, const struct tree_list *list, const uint8_t *sha256,
+static int write_record(const struct making *m, const struct tree_list *list, const uint8_t *sha256,
                         struct dataset_record *ret_record, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(4u << 20);
-    const struct clock_src *clock = &m->opts->net->opts->clock;
-    struct dataset_record record = *m->from;
-    char now[RFC3339_MAX];
-    clock_rfc3339(clock->wall_ns(clock->ctx), now);
-    record.date = str_dup(m->arena, str_of(now));
+    struct dataset_record record = m->fetched->record;
+    record.date = dataset_now(m->job);
     record.seen.has_list = true;
     memcpy(record.seen.list_sha256, sha256, SHA256_BYTES);
     record.seen.n_files = (int64_t)list->n;
     record.seen.file_bytes = (int64_t)m->to.file_bytes;
     dataset_record_encode(&record, &text);
     *ret_record = record;
-    return fs_replace(fs_join(m->arena, m->to.work, DATASET_TREE_JSON), strbuf_str(&text), err);
+    return fs_replace(fs_join(m->job->arena, m->to.work, DATASET_TREE_JSON), strbuf_str(&text),
+                      err);
 }
 
 /* An older tree of other archives is moved out of the way first; half a tree never has the name. */
-static int place(struct making *m, struct err *err)
+static int place(const struct making *m, struct err *err)
 {
-    const char *to = dataset_tree_path(m->store, m->here->name);
-    const char *old =
-        store_path(m->store, arena_printf(m->arena, "tmp/old-%s-%d", m->here->name, (int)getpid()));
+    const struct dataset_job *job = m->job;
+    const char *to = dataset_tree_path(job->store, job->here->name);
+    const char *old = store_path(
+        job->store, arena_printf(job->arena, "tmp/old-%s-%d", job->here->name, (int)getpid()));
     if (fs_exists(to) && rename(to, old) < 0) {
         return err_errno(err, "rename", to);
     }
     return publish_tree(m->to.work, to, err) < 0 ? -1 : fs_remove_tree(old, err);
 }
 
-/* ---- from another dataset ---- */
-
-static int add_made(struct making *m, struct err *err)
+/* From another dataset. */
+static int make_records(struct making *m, struct err *err)
 {
+    const struct dataset_job *job = m->job;
     CLEANUP(pool) struct pool *pool = NULL;
     struct tree_list list;
-    struct tree_opts opts = {
-        .folder = m->to.work, .n_threads = POOL_THREADS_MIN + 1, .kinds = DIGEST_SHA256};
     struct tree_hash_stats stats = {0};
-    opts.ret_stats = &stats;
-    if (pool_new(opts.n_threads, &pool, err) < 0) {
+    struct tree_opts opts = {.folder = m->to.work,
+                             .n_threads = POOL_THREADS_MIN + 1,
+                             .kinds = DIGEST_SHA256,
+                             .ret_stats = &stats};
+    if (dataset_list_holds(job->store, job->here->from->name, &m->fetched->from->tree, err) < 0 ||
+        dataset_make_records(job, m->to.work, err) < 0 ||
+        pool_new(opts.n_threads, &pool, err) < 0) {
         return -1;
     }
     opts.pool = pool;
-    if (tree_hash(m->arena, &opts, &list, err) < 0) {
+    if (tree_hash(job->arena, &opts, &list, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < list.n; idx++) {
@@ -271,82 +267,67 @@ static int make(struct making *m, struct dataset_record *ret_record, struct err 
 {
     uint8_t sha256[SHA256_BYTES];
     if (fs_remove_tree(m->to.work, err) < 0 || check_space(m, err) < 0 ||
-        fs_mkdir_p(m->to.work, err) < 0) {
+        fs_mkdir_p(m->to.work, err) < 0 ||
+        (m->job->here->from ? make_records(m, err) : dataset_unpack(&m->to, err)) < 0 ||
+        check_names(m, err) < 0) {
         return -1;
     }
-    if (m->here->from
-            ? dataset_list_holds(m->store, m->here->from->name, &m->parts->tree, err) < 0 ||
-                  dataset_make_records(m->arena, m->store, m->here, m->opts, m->to.work, err) < 0 ||
-                  add_made(m, err) < 0
-            : dataset_unpack(&m->to, err) < 0) {
-        return -1;
-    }
-    if (check_names(m, err) < 0) {
-        return -1;
-    }
-    struct tree_list list = (struct tree_list){.files = m->to.files.items, .n = m->to.files.n};
+    struct tree_list list = {.files = m->to.files.items, .n = m->to.files.n};
     tree_list_sort(&list);
-    if (tree_list_write(&list, fs_join(m->arena, m->to.work, DATASET_TREE_LIST), sha256, err) < 0 ||
-        check_list(m, &list, sha256, err) < 0 ||
-        write_record(m, &list, sha256, ret_record, err) < 0) {
-        return -1;
-    }
-    return place(m, err);
+    return tree_list_write(&list, fs_join(m->job->arena, m->to.work, DATASET_TREE_LIST), sha256,
+                           err) < 0 ||
+                   check_list(m, &list, sha256, err) < 0 ||
+                   write_record(m, &list, sha256, ret_record, err) < 0
+               ? -1
+               : place(m, err);
 }
 
 /* One process at a time makes a tree; the lock goes with the descriptor. */
-static int lock_work(struct making *m, int *ret_fd, struct err *err)
+static int lock_work(const struct dataset_job *job, int *ret_fd, struct err *err)
 {
     const char *path =
-        store_path(m->store, arena_printf(m->arena, "tmp/tree-%s.lock", m->here->name));
+        store_path(job->store, arena_printf(job->arena, "tmp/tree-%s.lock", job->here->name));
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0) {
         return err_errno(err, "create", path);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        return err_set(err, ERR_IO, "%s: its tree is being made by another process", m->here->name);
+        return err_set(err, ERR_IO, "%s: its tree is being made by another process",
+                       job->here->name);
     }
     *ret_fd = take_fd(&fd);
     return 0;
 }
 
-int dataset_make_tree(struct arena *arena, struct store *store, const struct dataset_here *here,
-                      const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+int dataset_make_tree(const struct dataset_job *job, struct dataset_fetched *fetched,
                       struct err *err)
 {
     CLEANUP(fd) int lock = -1;
+    const char *name = job->here->name;
     struct making m = {
-        .arena = arena,
-        .store = store,
-        .here = here,
-        .opts = opts,
-        .from = &fetched->record,
-        .parts = fetched->from,
-        .to = {.arena = arena,
-               .store = store,
-               .here = here,
+        .job = job,
+        .fetched = fetched,
+        .to = {.job = job,
                .from = &fetched->record.seen,
-               .work = store_path(store, arena_printf(arena, "tmp/tree-%s", here->name)),
-               .net = opts->net->opts}};
+               .work = store_path(job->store, arena_printf(job->arena, "tmp/tree-%s", name))}};
     struct dataset_record tree;
-    fetched->tree_path = dataset_tree_path(store, here->name);
-    if (lock_work(&m, &lock, err) < 0) {
+    fetched->tree_path = dataset_tree_path(job->store, name);
+    if (lock_work(job, &lock, err) < 0) {
         return -1;
     }
-    if (!opts->makes_anew && dataset_tree_read(arena, store, here->name, &tree, ERR_IGNORED) == 0 &&
-        same_archives(&tree, &fetched->record)) {
-        fetched->has_tree = fetched->was_there = true;
-        fetched->tree = tree;
-        return 0;
-    }
-    int result = make(&m, &tree, err);
-    VEC_RELEASE(&m.to.files);
-    if (result < 0) {
+    fetched->was_there = !job->makes_anew &&
+                         dataset_tree_read(job->arena, job->store, name, &tree, ERR_IGNORED) == 0 &&
+                         same_archives(&tree, &fetched->record);
+    if (!fetched->was_there) {
         struct err dropped = {0};
-        if (fs_remove_tree(m.to.work, &dropped) < 0) {
-            log_line(LOG_DEBUG, "%s", dropped.msg);
+        int result = make(&m, &tree, err);
+        VEC_RELEASE(&m.to.files);
+        if (result < 0) {
+            if (fs_remove_tree(m.to.work, &dropped) < 0) {
+                log_line(LOG_DEBUG, "%s", dropped.msg);
+            }
+            return -1;
         }
-        return -1;
     }
     fetched->has_tree = true;
     fetched->tree = tree;
@@ -354,24 +335,24 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
 }
 
 /* Unpacked, whether just now or before. */
-static int get_other(struct arena *arena, struct store *store, const struct dataset_here *here,
-                     const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+static int get_other(const struct dataset_job *job, struct dataset_fetched *fetched,
                      struct err *err)
 {
-    struct dataset_fetched *from = arena_new(arena, struct dataset_fetched);
-    struct dataset_fetch_opts fetch = *opts;
+    struct dataset_fetched *from = arena_new(job->arena, struct dataset_fetched);
+    struct dataset_job other = *job;
     fetched->from = from;
-    if (!opts->n_samples &&
-        dataset_tree_read(arena, store, here->from->name, &from->tree, ERR_IGNORED) == 0) {
+    other.here = job->here->from;
+    other.makes_anew = false;
+    if (!job->n_samples && dataset_tree_read(job->arena, job->store, other.here->name, &from->tree,
+                                             ERR_IGNORED) == 0) {
         return 0;
     }
-    fetch.makes_anew = false;
-    int result = dataset_fetch(arena, store, here->from, &fetch, from, err);
+    int result = dataset_fetch(&other, from, err);
     fetched->files = from->files;
     fetched->n_files = from->n_files;
     fetched->wanted = from->wanted;
     fetched->n_wanted = from->n_wanted;
-    return result < 0 ? err_wrap(err, "%s", here->name) : 0;
+    return result < 0 ? err_wrap(err, "%s", job->here->name) : 0;
 }
 
 static void count_files(struct arena *arena, const struct dataset_here *here,
@@ -389,48 +370,41 @@ static void count_files(struct arena *arena, const struct dataset_here *here,
 }
 
 /* Its files follow from the other one's list of files and the recipe; what is made of a synthetic dataset is one. */
-static int get_made(struct arena *arena, struct store *store, const struct dataset_here *here,
-                    const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
-                    struct err *err)
+static int get_made(const struct dataset_job *job, struct dataset_fetched *fetched, struct err *err)
 {
+    const struct dataset_here *here = job->here;
     struct dataset_record *record = &fetched->record;
-    if (!opts->makes_anew && !opts->n_samples &&
-        dataset_state(arena, store, here->from) != DATASET_TREE &&
-        dataset_tree_read(arena, store, here->name, record, ERR_IGNORED) == 0) {
+    if (!job->makes_anew && !job->n_samples &&
+        dataset_state(job->arena, job->store, here->from) != DATASET_TREE &&
+        dataset_tree_read(job->arena, job->store, here->name, record, ERR_IGNORED) == 0) {
         return 0; /* the other one has been dropped since */
     }
-    if (get_other(arena, store, here, opts, fetched, err) < 0) {
+    if (get_other(job, fetched, err) < 0) {
         return -1;
     }
-    if (!opts->wants_tree) {
+    if (!job->wants_tree) {
         return 0;
     }
     *record = fetched->from->tree;
-    record->seen = (struct lock){.kind = LOCK_DATASET,
-                                 .id = here->dataset.id,
-                                 .items = arena_new(arena, struct lock_item),
-                                 .n_files = -1,
-                                 .file_bytes = -1};
+    record->seen = dataset_record_new(job, 0).seen;
     record->recipe =
-        str_printf(arena, "reperf-pack records %d; list of %s sha256:%s", RECIPE_REVISION,
+        str_printf(job->arena, "reperf-pack records %d; list of %s sha256:%s", RECIPE_REVISION,
                    here->from->name, sha256_hex_of(fetched->from->tree.seen.list_sha256).text);
-    count_files(arena, here, record);
-    return dataset_ref_write(store, here->name, record, err);
+    count_files(job->arena, here, record);
+    return dataset_ref_write(job->store, here->name, record, err);
 }
 
-int dataset_get_parts(struct arena *arena, struct store *store, const struct dataset_here *here,
-                      const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+int dataset_get_parts(const struct dataset_job *job, struct dataset_fetched *fetched,
                       struct err *err)
 {
-    return here->from           ? get_made(arena, store, here, opts, fetched, err)
-           : here->is_synthetic ? dataset_synth_files(arena, store, here, opts, fetched, err)
-                                : dataset_get_files(arena, store, here, opts, fetched, err);
+    return job->here->from           ? get_made(job, fetched, err)
+           : job->here->is_synthetic ? dataset_synth_files(job, fetched, err)
+                                     : dataset_get_files(job, fetched, err);
 }
 
-int dataset_fetch(struct arena *arena, struct store *store, const struct dataset_here *here,
-                  const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
-                  struct err *err)
+int dataset_fetch(const struct dataset_job *job, struct dataset_fetched *fetched, struct err *err)
 {
+    const struct dataset_here *here = job->here;
     size_t n = 0;
     *fetched = (struct dataset_fetched){0};
     (void)dataset_files_of(here, &n);
@@ -443,11 +417,10 @@ int dataset_fetch(struct arena *arena, struct store *store, const struct dataset
                        here->name,
                        here->dataset.note.ptr ? here->dataset.note.ptr : "no file is named");
     }
-    if (!here->is_synthetic && opts->n_samples) {
+    if (!here->is_synthetic && job->n_samples) {
         return err_set(err, ERR_USAGE, "--samples: only for synthetic datasets");
     }
-    if (dataset_get_parts(arena, store, here, opts, fetched, err) < 0) {
-        return -1;
-    }
-    return opts->wants_tree ? dataset_make_tree(arena, store, here, opts, fetched, err) : 0;
+    return dataset_get_parts(job, fetched, err) < 0 ? -1
+           : job->wants_tree                        ? dataset_make_tree(job, fetched, err)
+                                                    : 0;
 }

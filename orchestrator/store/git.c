@@ -51,6 +51,7 @@ static const char *const ENVIRONMENT[] = {
     "GIT_NO_REPLACE_OBJECTS=1",
     "GIT_NO_LAZY_FETCH=1", /* since git 2.44 */
     "GIT_ATTR_NOSYSTEM=1",
+    "GIT_DEFAULT_REF_FORMAT=files",
     "GIT_SSH_COMMAND=ssh -o BatchMode=yes -o StrictHostKeyChecking=yes",
     "GIT_HTTP_LOW_SPEED_LIMIT=1000",
     "GIT_HTTP_LOW_SPEED_TIME=60",

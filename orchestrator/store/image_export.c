@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/image_store.h"
+#include "store/image_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +10,14 @@
 #include "base/publish.h"
 #include "base/str.h"
 #include "base/temp.h"
+#include "store/copy_file.h"
 #include "store/skopeo.h"
 #include "sys/proc.h"
 
 #define ASK_NS     (60 * NS_PER_S)
 #define OUTPUT_MAX (64u << 10)
 #define NAME_SHORT 12
+#define ARGS_MAX   16
 
 const char *const IMAGE_ENGINE_PROGRAMS[] = {[IMAGE_DOCKER] = "docker", [IMAGE_PODMAN] = "podman"};
 
@@ -39,83 +41,68 @@ char *image_engine_name(struct arena *arena, const struct image_info *info)
 
 /* ---- to a file or folder ---- */
 
-/* skopeo stumbles over a corrupt layer in words of many kinds: our own check names what is wrong with the store, if it is that. */
-static int blame_store(struct arena *arena, const struct store *store,
-                       const struct image_info *info, struct err *err)
+struct layout_text { /* index.json of an OCI layout with one image */
+    struct str type, digest, name;
+    int64_t size_bytes;
+    const struct layout_text *items;
+    size_t n;
+};
+static const struct json_field NAME_ROWS[] = {ROW(OCI_REF_NAME, struct layout_text, name, 0)};
+static const struct json_field ENTRY_ROWS[] = {
+    ROW("mediaType", struct layout_text, type, 0),
+    ROW("digest", struct layout_text, digest, 0),
+    ROW("size", struct layout_text, size_bytes, 0),
+    ROW_INSIDE("annotations", NAME_ROWS, 0),
+};
+static const struct json_field INDEX_ROWS[] = {
+    ROW_NUMBER("schemaVersion", 2),
+    ROW_LIST("manifests", struct layout_text, items, n, ENTRY_ROWS, 0),
+};
+
+/* All of a layout but its blobs. */
+static int write_layout(struct arena *arena, const struct image_info *info, const char *folder,
+                        struct err *err)
 {
-    const struct image_verify_opts opts = {.name = info->name};
-    struct image_check check;
-    struct err why = {0};
-    if (image_verify(arena, store, &opts, &check, &why) < 0 && why.code == ERR_INTEGRITY) {
-        *err = why;
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(4096);
+    const struct layout_text entry = {.type = info->manifest.media_type,
+                                      .digest = info->manifest_digest,
+                                      .name = str_of(info->name),
+                                      .size_bytes = (int64_t)info->text.len};
+    const struct layout_text index = {.items = &entry, .n = 1};
+    json_encode_document(&buf, INDEX_ROWS, ARRAY_LEN(INDEX_ROWS), &index);
+    return fs_replace(fs_join(arena, folder, "oci-layout"),
+                      STR_LIT("{\"imageLayoutVersion\": \"1.0.0\"}\n"), err) < 0
+               ? -1
+               : fs_replace(fs_join(arena, folder, "index.json"), strbuf_str(&buf), err);
+}
+
+static int copy_blob(struct arena *arena, const struct store *store, const uint8_t *sha256,
+                     const char *folder, struct err *err)
+{
+    const char *hex = sha256_hex_of(sha256).text;
+    const char *to = arena_printf(arena, "%s/blobs/sha256/%s", folder, hex);
+    struct digest_value value;
+    if (fs_exists(to)) { /* one layer may stand twice in an image */
+        return 0;
+    }
+    if (copy_file(store_blob_path(store, sha256), to, &value, err) < 0) {
         return -1;
     }
-    return err_wrap(err, "image %s", info->name);
+    return memcmp(value.sha256, sha256, SHA256_BYTES) == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "the store's sha256:%s is corrupt", hex);
 }
 
-/* Docker's types as OCI's: out of the former skopeo would make a config of its own for an OCI layout, which is another image. */
-static void retype(struct str text, struct strbuf *out)
-{
-    static const char *const TYPES[][2] = {
-        {"vnd.docker.distribution.manifest.v2+json", "vnd.oci.image.manifest.v1+json"},
-        {"vnd.docker.container.image.v1+json", "vnd.oci.image.config.v1+json"},
-        {"vnd.docker.image.rootfs.diff.tar.", "vnd.oci.image.layer.v1.tar+"},
-        {"vnd.docker.image.rootfs.diff.tar", "vnd.oci.image.layer.v1.tar"},
-    };
-    while (text.len) {
-        size_t idx = 0;
-        while (idx < ARRAY_LEN(TYPES) && !str_starts(text, str_of(TYPES[idx][0]))) {
-            idx++;
-        }
-        bool is_type = idx < ARRAY_LEN(TYPES);
-        strbuf_add_str(out, is_type ? str_of(TYPES[idx][1]) : str_sub(text, 0, 1));
-        text = str_sub(text, is_type ? strlen(TYPES[idx][0]) : 1, text.len);
-    }
-}
-
-/* skopeo's own form of an image in a folder: its manifest, and each blob under its digest, which are links to the store's. */
-static int link_image(struct arena *arena, const struct store *store, const struct image_info *info,
+static int copy_image(struct arena *arena, const struct store *store, const struct image_info *info,
                       const char *folder, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = STRBUF((size_t)2 * OCI_MANIFEST_BYTES_MAX);
-    struct str text;
-    if (fs_read(arena, store_blob_path(store, info->pins.manifest), OCI_MANIFEST_BYTES_MAX, &text,
-                err) < 0) {
-        return -1;
+    int result = copy_blob(arena, store, info->pins.manifest, folder, err);
+    result = result < 0 ? -1 : copy_blob(arena, store, info->pins.config, folder, err);
+    for (size_t idx = 0; result == 0 && idx < info->manifest.n_layers; idx++) {
+        result = copy_blob(arena, store, info->manifest.layers[idx].sha256, folder, err);
     }
-    retype(text, &out);
-    for (size_t idx = 0; idx <= info->manifest.n_layers; idx++) {
-        const struct oci_descriptor *blob =
-            idx ? &info->manifest.layers[idx - 1] : &info->manifest.config;
-        const char *path = fs_join(arena, folder, sha256_hex_of(blob->sha256).text);
-        /* One layer may stand twice in an image. */
-        if (symlink(store_blob_path(store, blob->sha256), path) < 0 && errno != EEXIST) {
-            return err_errno(err, "link", path);
-        }
-    }
-    return fs_replace(fs_join(arena, folder, "manifest.json"), strbuf_str(&out), err);
-}
-
-static int copy_to(struct arena *arena, const struct store *store, const struct image_info *info,
-                   const char *target, struct err *err)
-{
-    const struct skopeo skopeo = {
-        .arena = arena, .clock = clock_system(), .tmp_folder = store_path(store, "tmp")};
-    CLEANUP(temp) struct temp *from = NULL;
-    if (strchr(store->folder, ':')) {
-        return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);
-    }
-    if (temp_folder(store_path(store, "tmp/"), &from, err) < 0 ||
-        link_image(arena, store, info, from->path, err) < 0) {
-        return -1;
-    }
-    const struct skopeo_call call = {
-        .args = SKOPEO_ARGS("copy", "--quiet", "--dest-oci-accept-uncompressed-layers",
-                            arena_printf(arena, "dir:%s", from->path), target)};
-    if (skopeo_run(&skopeo, &call, NULL, err) < 0) {
-        return err->code == ERR_INTERRUPTED ? -1 : blame_store(arena, store, info, err);
-    }
-    return 0;
+    return result < 0 ? err_wrap(err, "image %s", info->name)
+                      : write_layout(arena, info, folder, err);
 }
 
 /* docker has no archive of layers that zstd has packed; podman takes them as an OCI layout in a tar. */
@@ -129,24 +116,53 @@ static const char *archive_kind(const struct image_info *info)
     return "docker-archive";
 }
 
-static int place(const char *temp, const char *path, struct err *err)
+/* skopeo stumbles over a corrupt layer in words of many kinds: our own check names what is wrong with the store, if it is that. */
+static int blame_store(struct arena *arena, const struct store *store,
+                       const struct image_info *info, struct err *err)
 {
-    CLEANUP(fd) int fd = open(temp, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno))
-                  : publish_file(fd, temp, path, err);
+    struct image_check check = {.info = *info};
+    struct err why = {0};
+    if (err->code != ERR_INTERRUPTED && image_verify(arena, store, &info->pins, &check, &why) < 0 &&
+        why.code == ERR_INTEGRITY) {
+        *err = why;
+        return -1;
+    }
+    return err_wrap(err, "image %s", info->name);
+}
+
+/* Out of a layout whose blobs are the store's. */
+static int pack_image(struct arena *arena, const struct store *store, const struct image_info *info,
+                      const char *file, struct err *err)
+{
+    const struct registry here = {.clock = clock_system(), .tmp_folder = store_path(store, "tmp")};
+    CLEANUP(temp) struct temp *layout = NULL;
+    if (strchr(store->folder, ':')) {
+        return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);
+    }
+    if (temp_folder(store_path(store, "tmp/"), &layout, err) < 0 ||
+        write_layout(arena, info, layout->path, err) < 0) {
+        return -1;
+    }
+    const char *blobs = fs_join(arena, layout->path, "blobs");
+    if (symlink(store_path(store, "blobs"), blobs) < 0) {
+        return err_errno(err, "link", blobs);
+    }
+    const struct skopeo_call call = {
+        .args = SKOPEO_ARGS("copy", "--quiet", "--dest-oci-accept-uncompressed-layers",
+                            arena_printf(arena, "oci:%s", layout->path),
+                            arena_printf(arena, "%s:%s:%s", archive_kind(info), file,
+                                         image_engine_name(arena, info)))};
+    return skopeo_run(arena, &here, &call, err) < 0 ? blame_store(arena, store, info, err) : 0;
 }
 
 int image_export(struct arena *arena, const struct store *store, const struct image_info *info,
                  const char *path, struct err *err)
 {
-    struct str text = str_of(path);
+    struct str text = str_rtrim(str_of(path), 1, "/");
     CLEANUP(temp) struct temp *made = NULL;
-    while (text.len > 1 && text.ptr[text.len - 1] == '/') {
-        text.len--;
-    }
     path = str_z(arena, text);
     bool is_tar = str_ends(text, STR_LIT(".tar"));
-    if (strchr(path, ':')) {
+    if (is_tar && strchr(path, ':')) {
         return err_set(err, ERR_USAGE, "%s: skopeo writes no path with a colon", path);
     }
     if (!is_tar && fs_exists(path)) {
@@ -155,11 +171,17 @@ int image_export(struct arena *arena, const struct store *store, const struct im
     if ((is_tar && fs_check_target(path, err) < 0) || temp_folder(path, &made, err) < 0) {
         return -1;
     }
-    const char *temp = fs_join(arena, made->path, "image");
-    const char *target = is_tar ? arena_printf(arena, "%s:%s:%s", archive_kind(info), temp,
-                                               image_engine_name(arena, info))
-                                : arena_printf(arena, "oci:%s:%s", temp, info->name);
-    return copy_to(arena, store, info, target, err) < 0 ? -1 : place(temp, path, err);
+    if (!is_tar) {
+        return copy_image(arena, store, info, made->path, err) < 0
+                   ? -1
+                   : publish_tree(made->path, path, err);
+    }
+    const char *file = fs_join(arena, made->path, "image");
+    if (pack_image(arena, store, info, file, err) < 0) {
+        return -1;
+    }
+    CLEANUP(fd) int fd = open(file, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? err_errno(err, "open", file) : publish_file(fd, file, path, err);
 }
 
 /* ---- into an engine ---- */
@@ -169,40 +191,21 @@ struct load {
     const struct store *store;
     const struct image_info *info;
     const char *program;
-    const char *host; /* DOCKER_HOST, or NULL */
-    const char **env;
+    const char *host; /* of docker's daemon, or NULL */
     struct strbuf output;
 };
 
-static const char *last_line(struct load *load, struct str text)
-{
-    struct str line = quote_last_line(text);
-    return line.len ? quote_shown(load->arena, line) : "no output";
-}
-
-/* The client's own environment, and in it the host that was asked for. */
-static const char **engine_env(struct load *load)
-{
-    static const char HOST[] = "DOCKER_HOST=";
-    size_t n_allowed, n = 0;
-    const char **allowed = proc_env_allowed(load->arena, &n_allowed);
-    const char **env = arena_array(load->arena, const char *, n_allowed + 2);
-    for (size_t idx = 0; idx < n_allowed; idx++) {
-        if (!load->host || strncmp(allowed[idx], HOST, strlen(HOST)) != 0) {
-            env[n++] = allowed[idx];
-        }
-    }
-    if (load->host) {
-        env[n] = arena_printf(load->arena, "%s%s", HOST, load->host);
-    }
-    return env;
-}
-
-static int run_client(struct load *load, const char *const *argv, int64_t deadline_ns,
+static int run_client(struct load *load, const char *const *args, int64_t deadline_ns,
                       struct child_result *ret_result, struct err *err)
 {
+    const char *argv[ARGS_MAX] = {load->program, "--host", load->host};
+    for (size_t n = load->host ? 3 : 1; *args; n++) {
+        argv[n] = *args++;
+        argv[n + 1] = NULL;
+    }
+    size_t n_env;
     const struct child_call call = {.argv = argv,
-                                    .env = load->env,
+                                    .env = proc_env_allowed(load->arena, &n_env),
                                     .tmp_folder = store_path(load->store, "tmp"),
                                     .out = &load->output,
                                     .deadline_ns = deadline_ns};
@@ -218,95 +221,75 @@ static int run_client(struct load *load, const char *const *argv, int64_t deadli
                : 0;
 }
 
-/* Asks the engine for the image with that digest. *ret_has false: it has none. */
-static int ask_id(struct load *load, const char *digest, bool *ret_has, struct str *ret_id,
-                  struct err *err)
+static int must(struct load *load, const char *const *args, int64_t deadline_ns, const char *what,
+                struct err *err)
 {
-    const char *const argv[] = {load->program, "image", "inspect", "--format",
-                                "{{.Id}}",     digest,  NULL};
     struct child_result result;
-    *ret_has = false;
-    if (run_client(load, argv, ASK_NS, &result, err) < 0) {
+    if (run_client(load, args, deadline_ns, &result, err) < 0) {
         return -1;
     }
-    if (result.exit_status != 0) {
-        return 0;
-    }
-    struct str id = str_trim(strbuf_str(&load->output));
-    /* podman leaves the kind of digest out. */
-    *ret_id = str_starts(id, STR_LIT("sha256:"))
-                  ? str_dup(load->arena, id)
-                  : str_printf(load->arena, "sha256:%.*s", STR_ARG(id));
-    *ret_has = true;
-    return 0;
+    struct str line = quote_last_line(result.error);
+    return result.exit_status == 0
+               ? 0
+               : err_set(err, ERR_CONTAINER, "%s %s: %s", load->program, what,
+                         line.len ? quote_shown(load->arena, line) : "no output");
 }
 
 /* An engine's id is the config's digest; docker's containerd store has the manifest's instead. Both are of what was sent. */
-static int ask_either(struct load *load, bool *ret_is_ours, struct str *ret_id, struct err *err)
+static int ask_id(struct load *load, bool *ret_is_ours, struct str *ret_id, struct err *err)
 {
-    const struct oci_digest digests[] = {oci_digest_of(load->info->pins.config),
-                                         oci_digest_of(load->info->pins.manifest)};
+    const struct str digests[] = {load->info->config, load->info->manifest_digest};
     *ret_is_ours = false;
     *ret_id = STR_LIT("none");
     for (size_t idx = 0; !*ret_is_ours && idx < ARRAY_LEN(digests); idx++) {
-        bool has;
-        if (ask_id(load, digests[idx].text, &has, ret_id, err) < 0) {
+        const char *const args[] = {"image",   "inspect",        "--format",
+                                    "{{.Id}}", digests[idx].ptr, NULL};
+        struct child_result result;
+        if (run_client(load, args, ASK_NS, &result, err) < 0) {
             return -1;
         }
-        *ret_is_ours =
-            has && (str_eq_z(*ret_id, digests[0].text) || str_eq_z(*ret_id, digests[1].text));
+        if (result.exit_status == 0) {
+            struct str id = str_trim(strbuf_str(&load->output));
+            /* podman leaves the kind of digest out. */
+            bool has_kind = str_starts(id, STR_LIT("sha256:"));
+            *ret_id = str_printf(load->arena, "%s%.*s", has_kind ? "" : "sha256:", STR_ARG(id));
+            *ret_is_ours = str_eq(*ret_id, digests[0]) || str_eq(*ret_id, digests[1]);
+        }
     }
     return 0;
-}
-
-static int check_engine(struct load *load, struct err *err)
-{
-    const char *const argv[] = {load->program, "version", NULL};
-    struct child_result result;
-    if (run_client(load, argv, ASK_NS, &result, err) < 0) {
-        return -1;
-    }
-    return result.exit_status == 0 ? 0
-                                   : err_set(err, ERR_CONTAINER, "%s does not answer: %s",
-                                             load->program, last_line(load, result.error));
 }
 
 static int send_archive(struct load *load, struct err *err)
 {
     const char *tar = arena_printf(load->arena, "%s/load-%ld.tar", store_path(load->store, "tmp"),
                                    (long)getpid());
-    const char *const argv[] = {load->program, "load", "--input", tar, NULL};
-    struct child_result result;
-    int status = image_export(load->arena, load->store, load->info, tar, err);
-    status = status < 0 ? status : run_client(load, argv, 0, &result, err);
+    const char *const args[] = {"load", "--input", tar, NULL};
+    int result = image_export(load->arena, load->store, load->info, tar, err);
+    result = result < 0 ? -1 : must(load, args, 0, "does not load it", err);
     unlink(tar);
-    if (status < 0) {
-        return -1;
-    }
-    return result.exit_status == 0
-               ? 0
-               : err_set(err, ERR_CONTAINER, "%s load ended with status %d: %s", load->program,
-                         result.exit_status, last_line(load, result.error));
+    return result;
 }
 
 static int load_it(struct load *load, struct image_loaded *out, struct err *err)
 {
+    const char *const version[] = {"version", NULL};
     bool is_ours;
-    if (check_engine(load, err) < 0 || ask_either(load, &out->was_there, &out->id, err) < 0) {
+    if (must(load, version, ASK_NS, "does not answer", err) < 0 ||
+        ask_id(load, &out->was_there, &out->id, err) < 0) {
         return -1;
     }
     if (out->was_there) {
         return 0;
     }
-    if (send_archive(load, err) < 0 || ask_either(load, &is_ours, &out->id, err) < 0) {
+    if (send_archive(load, err) < 0 || ask_id(load, &is_ours, &out->id, err) < 0) {
         return -1;
     }
-    return is_ours ? 0
-                   : err_set(err, ERR_INTEGRITY,
-                             "%s accepted image %s, but does not have it afterwards: expected the "
-                             "id %s, found %.*s",
-                             load->program, load->info->name,
-                             oci_digest_of(load->info->pins.config).text, STR_ARG(out->id));
+    return is_ours
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s accepted image %s, but does not have it afterwards: expected the "
+                         "id %s, found %.*s",
+                         load->program, load->info->name, load->info->config.ptr, STR_ARG(out->id));
 }
 
 int image_load(struct arena *arena, const struct store *store, const struct image_info *info,
@@ -318,7 +301,6 @@ int image_load(struct arena *arena, const struct store *store, const struct imag
                         .program = IMAGE_ENGINE_PROGRAMS[opts->engine],
                         .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL};
     struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};
-    load.env = engine_env(&load);
     strbuf_init(&load.output, OUTPUT_MAX);
     int result = load_it(&load, &loaded, err);
     strbuf_release(&load.output);

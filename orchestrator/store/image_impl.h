@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the images share. Only store/image*.c include it. */
+/* What the files of the images share. Only store/image*.c and registry.c include it. */
 #pragma once
 
 #include "store/image_store.h"
 
-/* Manifests and reference; config and layers are in the store already. */
-MUST_CHECK int image_keep(struct store *store, const struct image_spec *spec,
-                          const struct image_docs *docs, const char *from, struct clock_src clock,
-                          struct err *err);
-/* Where documents are read: the top one (a list, or the manifest itself; a registry is asked with NULL), then the platform's. What read
-   gives has the entry's digest and size. */
-struct image_docs_from {
-    int (*read)(void *ctx, const struct oci_descriptor *entry, struct registry_doc *ret_doc,
-                struct err *err);
-    void *ctx;
-    const char *name; /* for messages */
-    const struct oci_platform *platform;
+/* Where the documents and blobs of an image are read. */
+struct image_place {
+    const char *name;                /* for messages */
+    const struct registry *registry; /* with ref; NULL: a folder */
+    struct oci_ref ref;
+    const char *blob_folder; /* each file under its digest in hex; manifest.json: the only image */
 };
-/* ERR_FETCH: not for that platform. */
-MUST_CHECK int image_docs_read(struct arena *arena, const struct image_docs_from *from,
-                               const struct oci_descriptor *top, struct image_docs *ret_docs,
-                               struct err *err);
-/* Its manifests against the pins. where is for the message. ERR_INTEGRITY. */
-MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct image_docs *docs,
+/* By the digest, or where that is NULL by the registry's ref or the folder's manifest.json; a list is followed to the platform. Pins,
+   texts and manifest of *ret_info. ERR_FETCH: not an image, or not one for that platform. */
+MUST_CHECK int image_read(struct arena *arena, const struct image_place *place,
+                          const uint8_t *sha256, struct image_info *ret_info, struct err *err);
+/* ERR_INTEGRITY where what was found is not the pinned image. The config decides, because it has the digests of the unpacked layers;
+   then the manifest; then what the tag named, a list or the manifest itself. where is for the message. */
+MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct image_pins *found,
                                 const char *where, struct err *err);
+/* Its manifests and its reference into the store, which has config and layers already. Fills date and the like. */
+MUST_CHECK int image_keep(struct arena *arena, struct store *store, struct image_info *info,
+                          struct clock_src clock, struct err *err);
+/* Of that size; image_verify reads the bytes. */
+bool image_has_blob(const struct store *store, const struct oci_descriptor *blob);
 
 /* From a folder or a tar file; blobs go into the store. ERR_NOT_FOUND: another image is in it. */
 MUST_CHECK int image_from_layout(struct arena *arena, struct store *store,
                                  const struct image_spec *spec, const char *path,
-                                 struct image_docs *ret_docs, struct err *err);
+                                 struct image_info *ret_info, struct err *err);

@@ -14,151 +14,119 @@ struct layout {
     struct arena *arena;
     struct store *store;
     const struct image_spec *spec;
-    const char *folder, *blob_folder;
-    const char *shown; /* what the user named */
+    const char *folder;
+    struct image_place place; /* its name is what the user named */
 };
 
-static char *blob_path(struct layout *layout, const uint8_t *sha256)
-{
-    return fs_join(layout->arena, layout->blob_folder, sha256_hex_of(sha256).text);
-}
-
-static int read_doc(void *ctx, const struct oci_descriptor *entry, struct registry_doc *ret_doc,
-                    struct err *err)
-{
-    struct layout *layout = ctx;
-    struct registry_doc doc = {.content_type = entry->media_type};
-    const char *path = blob_path(layout, entry->sha256);
-    if (fs_read(layout->arena, path, OCI_MANIFEST_BYTES_MAX, &doc.text, err) < 0) {
-        return -1;
-    }
-    sha256_of(doc.text, doc.sha256);
-    if (memcmp(doc.sha256, entry->sha256, SHA256_BYTES) != 0 || doc.text.len != entry->size_bytes) {
-        return err_set(err, ERR_INTEGRITY, "%s: other bytes than its name says", path);
-    }
-    *ret_doc = doc;
-    return 0;
-}
-
-/* With pins only they decide, the config's before the manifest's; otherwise the name in the layout, or its only image. */
-static bool is_wanted(const struct layout *layout, const struct oci_descriptor *entry,
-                      const struct image_docs *docs, bool is_only)
+/* The pins decide; without any, the name in the layout, or its only image. */
+static bool is_wanted(const struct layout *layout, struct str name, const struct image_info *info,
+                      bool is_only)
 {
     const struct image_spec *spec = layout->spec;
     const struct image_pins *pins = &spec->pins;
-    if (pins->has_config) {
-        return memcmp(pins->config, docs->manifest.config.sha256, SHA256_BYTES) == 0;
+    if (pins->has_config || pins->has_digest || pins->has_manifest) {
+        return image_check_pins(pins, &info->pins, layout->place.name, ERR_IGNORED) == 0;
     }
-    if (pins->has_digest || pins->has_manifest) {
-        return image_check_pins(pins, docs, layout->shown, ERR_IGNORED) == 0;
-    }
-    return is_only || str_eq_z(entry->ref_name, spec->name) ||
-           (spec->ref.tag.ptr && str_eq(entry->ref_name, spec->ref.tag)) ||
-           str_eq_z(entry->ref_name, oci_ref_text(layout->arena, &spec->ref));
+    return is_only || str_eq_z(name, spec->name) ||
+           (spec->ref.tag.ptr && str_eq(name, spec->ref.tag)) ||
+           str_eq_z(name, oci_ref_text(layout->arena, &spec->ref));
 }
 
 /* Adds a blob to the store under the digest that it claims. */
 static int take_blob(struct layout *layout, const struct oci_descriptor *blob, struct err *err)
 {
     struct digest_value value;
-    const char *path = blob_path(layout, blob->sha256);
-    uint64_t size_bytes;
-    if (store_has(layout->store, blob->sha256, &size_bytes) && size_bytes == blob->size_bytes) {
+    const char *path =
+        fs_join(layout->arena, layout->place.blob_folder, sha256_hex_of(blob->sha256).text);
+    if (image_has_blob(layout->store, blob)) {
         return 0;
     }
     if (store_add_file(layout->store, path, NULL, &value, err) < 0) {
-        return err_wrap(err, "%s", layout->shown);
+        return err_wrap(err, "%s", layout->place.name);
     }
-    if (memcmp(value.sha256, blob->sha256, SHA256_BYTES) != 0 ||
-        value.size_bytes != blob->size_bytes) {
-        return err_set(err, ERR_INTEGRITY, "%s: other bytes than its name says", path);
-    }
-    return 0;
+    return memcmp(value.sha256, blob->sha256, SHA256_BYTES) == 0 &&
+                   value.size_bytes == blob->size_bytes
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: other bytes than its name says", path);
 }
 
-static int take_blobs(struct layout *layout, const struct oci_manifest *manifest, struct err *err)
-{
-    int result = take_blob(layout, &manifest->config, err);
-    for (size_t idx = 0; result == 0 && idx < manifest->n_layers; idx++) {
-        result = take_blob(layout, &manifest->layers[idx], err);
-    }
-    return result;
-}
-
-static int from_oci(struct layout *layout, struct image_docs *ret_docs, struct err *err)
+static int from_oci(struct layout *layout, struct image_info *ret_info, struct err *err)
 {
     const char *path = fs_join(layout->arena, layout->folder, "index.json");
-    const struct image_docs_from from = {read_doc, layout, layout->shown, &layout->spec->platform};
     struct oci_manifest index;
     struct str text;
+    layout->place.blob_folder = fs_join(layout->arena, layout->folder, "blobs/sha256");
     if (fs_read(layout->arena, path, OCI_MANIFEST_BYTES_MAX, &text, err) < 0 ||
-        oci_manifest_parse(layout->arena, text, STR_LIT(OCI_TYPE_INDEX), path, &index, err) < 0) {
+        oci_manifest_parse(layout->arena, text, path, &index, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < index.n_manifests; idx++) {
-        struct image_docs docs;
+        const struct oci_descriptor *entry = &index.manifests[idx];
         struct err why = {0};
-        if (image_docs_read(layout->arena, &from, &index.manifests[idx], &docs, &why) < 0) {
+        if (image_read(layout->arena, &layout->place, entry->sha256, ret_info, &why) < 0) {
             if (why.code == ERR_INTEGRITY || index.n_manifests == 1) {
                 *err = why;
                 return -1;
             }
             continue; /* another's: no image, or of another platform */
         }
-        if (is_wanted(layout, &index.manifests[idx], &docs, index.n_manifests == 1)) {
-            *ret_docs = docs;
-            return take_blobs(layout, &docs.manifest, err);
+        if (is_wanted(layout, entry->ref_name, ret_info, index.n_manifests == 1)) {
+            return 0;
         }
     }
     return err_set(err, ERR_NOT_FOUND, "%s: none of its %zu images is the wanted one",
-                   layout->shown, index.n_manifests);
+                   layout->place.name, index.n_manifests);
 }
 
 /* The image of the wanted name, or the only one, into a folder of skopeo's own form "dir": manifest.json, and each blob under its digest.
    Layers are packed, because the manifest says so whatever an archive has. */
-static int from_save(struct layout *layout, struct image_docs *ret_docs, struct err *err)
+static int from_save(struct layout *layout, struct image_info *ret_info, struct err *err)
 {
     struct arena *arena = layout->arena;
-    const struct skopeo skopeo = {
-        .arena = arena, .clock = clock_system(), .tmp_folder = store_path(layout->store, "tmp")};
-    const char *archive = arena_printf(arena, "docker-archive:%s", layout->shown);
-    const char *name = oci_ref_text(arena, &layout->spec->ref);
-    const char *named = arena_printf(arena, "%s:%s", archive, name);
-    struct image_docs docs = {0};
-    layout->blob_folder = fs_join(arena, layout->folder, "dir");
-    const char *to = arena_printf(arena, "dir:%s", layout->blob_folder);
+    const struct registry here = {.clock = clock_system(),
+                                  .tmp_folder = store_path(layout->store, "tmp")};
+    const char *archive = arena_printf(arena, "docker-archive:%s", layout->place.name);
+    const char *named =
+        arena_printf(arena, "%s:%s", archive, oci_ref_text(arena, &layout->spec->ref));
+    layout->place.blob_folder = fs_join(arena, layout->folder, "dir");
+    const char *to = arena_printf(arena, "dir:%s", layout->place.blob_folder);
     const struct skopeo_call calls[] = {
         {.args = SKOPEO_ARGS("copy", "--quiet", "--dest-compress", named, to)},
         {.args = SKOPEO_ARGS("copy", "--quiet", "--dest-compress", archive, to)}};
-    if (strchr(layout->shown, ':')) {
-        return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", layout->shown);
+    if (strchr(layout->place.name, ':')) {
+        return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", layout->place.name);
     }
-    if ((!layout->spec->ref.tag.ptr || skopeo_run(&skopeo, &calls[0], NULL, ERR_IGNORED) < 0) &&
-        skopeo_run(&skopeo, &calls[1], NULL, err) < 0) {
+    if (((!layout->spec->ref.tag.ptr || skopeo_run(arena, &here, &calls[0], ERR_IGNORED) < 0) &&
+         skopeo_run(arena, &here, &calls[1], err) < 0) ||
+        image_read(arena, &layout->place, NULL, ret_info, err) < 0) {
         return -1;
     }
-    if (fs_read(arena, fs_join(arena, layout->blob_folder, "manifest.json"), OCI_MANIFEST_BYTES_MAX,
-                &docs.doc.text, err) < 0 ||
-        oci_manifest_parse(arena, docs.doc.text, STR_EMPTY, layout->shown, &docs.manifest, err) <
-            0) {
-        return -1;
+    return is_wanted(layout, STR_EMPTY, ret_info, true)
+               ? 0
+               : err_set(err, ERR_NOT_FOUND, "%s: its image has the id %s, which no lock pins",
+                         layout->place.name, oci_digest_of(ret_info->pins.config).text);
+}
+
+static int from_layout(struct layout *layout, bool is_tar, struct image_info *ret_info,
+                       struct err *err)
+{
+    if (fs_exists(fs_join(layout->arena, layout->folder, "oci-layout"))) {
+        return from_oci(layout, ret_info, err);
     }
-    sha256_of(docs.doc.text, docs.doc.sha256);
-    docs.top = docs.doc;
-    if (!is_wanted(layout, &docs.manifest.config, &docs, true)) {
-        return err_set(err, ERR_NOT_FOUND, "%s: its image has the id %s, which no lock pins",
-                       layout->shown, oci_digest_of(docs.manifest.config.sha256).text);
-    }
-    *ret_docs = docs;
-    return take_blobs(layout, &docs.manifest, err);
+    return is_tar && fs_exists(fs_join(layout->arena, layout->folder, "manifest.json"))
+               ? from_save(layout, ret_info, err)
+               : err_set(err, ERR_USAGE,
+                         "%s: neither an OCI layout (oci-layout) nor a tar that docker save wrote "
+                         "(manifest.json)",
+                         layout->place.name);
 }
 
 int image_from_layout(struct arena *arena, struct store *store, const struct image_spec *spec,
-                      const char *path, struct image_docs *ret_docs, struct err *err)
+                      const char *path, struct image_info *ret_info, struct err *err)
 {
     CLEANUP(temp) struct temp *unpacked = NULL;
     struct layout layout = {
-        .arena = arena, .store = store, .spec = spec, .folder = path, .shown = path};
+        .arena = arena, .store = store, .spec = spec, .folder = path, .place = {.name = path}};
     if (!fs_exists(path)) {
         return err_set(err, ERR_USAGE, "%s: no such folder or file", path);
     }
@@ -174,17 +142,13 @@ int image_from_layout(struct arena *arena, struct store *store, const struct ima
         }
         layout.folder = unpacked->path;
     }
-    layout.blob_folder = fs_join(arena, layout.folder, "blobs/sha256");
-    bool is_oci = fs_exists(fs_join(arena, layout.folder, "oci-layout"));
-    if (!is_oci && (!unpacked || !fs_exists(fs_join(arena, layout.folder, "manifest.json")))) {
-        return err_set(err, ERR_USAGE,
-                       "%s: neither an OCI layout (oci-layout) nor a tar that docker save wrote "
-                       "(manifest.json)",
-                       path);
+    int result = from_layout(&layout, unpacked, ret_info, err);
+    result = result < 0 ? -1 : take_blob(&layout, &ret_info->manifest.config, err);
+    for (size_t idx = 0; result == 0 && idx < ret_info->manifest.n_layers; idx++) {
+        result = take_blob(&layout, &ret_info->manifest.layers[idx], err);
     }
-    if ((is_oci ? from_oci(&layout, ret_docs, err) : from_save(&layout, ret_docs, err)) < 0) {
-        err->code = err->code == ERR_MANIFEST || err->code == ERR_PARSE ? ERR_FETCH : err->code;
-        return -1;
+    if (result < 0 && (err->code == ERR_MANIFEST || err->code == ERR_PARSE)) {
+        err->code = ERR_FETCH;
     }
-    return 0;
+    return result;
 }

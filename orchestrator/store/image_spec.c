@@ -57,7 +57,7 @@ static int pin(const struct lock *lock, const char *item_name, bool *has, uint8_
 int image_spec_load(struct arena *arena, const char *root, const char *locks, const char *name,
                     struct image_spec *ret_spec, struct err *err)
 {
-    struct image_spec spec = {.name = name, .platform = oci_platform_default(), .bytes = -1};
+    struct image_spec spec = {.name = name, .bytes = -1};
     struct err why = {0};
     struct lock lock;
     bool is_id = !strpbrk(name, "/:@");

@@ -7,6 +7,7 @@
    ERR_INTEGRITY. */
 #pragma once
 
+#include "codec/json_table.h"
 #include "report/image.h"
 #include "store/registry.h"
 
@@ -19,8 +20,7 @@ struct image_spec {     /* what is wanted */
     bool has_fallback;
     struct oci_ref fallback;
     struct str replacement; /* or NULL */
-    struct oci_platform platform;
-    bool is_local; /* our own: built, not pulled */
+    bool is_local;          /* our own: built, not pulled */
     bool is_locked;
     int64_t bytes;   /* of config and layers, from the lock; -1: not known */
     struct str cuda; /* as image.json states them */
@@ -38,46 +38,41 @@ struct image_places {
     struct clock_src clock;
 };
 
-struct image_docs {          /* the manifests of one image, as bytes */
-    struct registry_doc top; /* what a tag names: a list, or the manifest itself */
-    struct registry_doc doc; /* the platform's manifest */
-    struct oci_manifest manifest;
-    bool is_list;
-};
-
-struct image_info { /* what the store has */
+/* An image that was found, at a place or in the store; there its reference says the same in words. */
+struct image_info {
     const char *name;
-    struct str reference, from, date, platform;
     struct image_pins pins; /* all three are known */
-    bool is_list;
+    struct str list, text;  /* what was read: the list, NULL if there is none, and the manifest */
     struct oci_manifest manifest;
-    struct oci_descriptor descriptor; /* of the manifest */
-    uint64_t bytes;                   /* of all blobs */
+    struct str title; /* its name, as the reference has it */
+    struct str reference, platform, digest, manifest_digest, config, from, date;
+    int64_t bytes; /* of all blobs */
+    struct str *blobs;
+    size_t n_blobs;
 };
+/* Members "reference", "platform", "digest", "manifest", "config", "layers", "bytes", "from", "date". */
+#define IMAGE_INFO_ROWS_N 9
+extern const struct json_field IMAGE_INFO_ROWS[IMAGE_INFO_ROWS_N];
 
 struct image_fetched {
     struct image_info info;
-    bool was_there; /* nothing was fetched */
-    struct registry_got got;
+    bool was_there;         /* nothing was fetched */
+    uint64_t fetched_bytes; /* over the network */
+    uint64_t kept_bytes;    /* that an earlier, broken fetch or the store had */
 };
 
 /* What the tag means now, for a lock; ERR_INTEGRITY where spec's pins say otherwise. */
 MUST_CHECK int image_resolve(struct arena *arena, const struct registry *registry,
-                             const struct image_spec *spec, struct image_docs *ret_docs,
+                             const struct image_spec *spec, struct image_info *ret_info,
                              struct err *err);
 /* ERR_FETCH: gone; ERR_AUTH: not allowed; ERR_NET, ERR_TIMEOUT: unreachable; ERR_INTEGRITY: drift, or corrupt everywhere. */
 MUST_CHECK int image_fetch(struct arena *arena, struct store *store, const struct image_spec *spec,
                            const struct image_places *places, struct image_fetched *ret_fetched,
                            struct err *err);
 
-/* ERR_NOT_FOUND where the store has none of that name. */
+/* ERR_NOT_FOUND where the store has none of that name; ERR_INTEGRITY where its reference is not one of it. */
 MUST_CHECK int image_open(struct arena *arena, const struct store *store, const char *name,
                           struct image_info *ret_info, struct err *err);
-/* A reference's text from elsewhere has the form of one, and is that of name. */
-MUST_CHECK int image_ref_check(struct str text, const char *name, struct err *err);
-MUST_CHECK int image_names(const struct store *store, struct fs_names *ret_names, struct err *err);
-/* Removes the reference; the next gc drops the blobs. */
-MUST_CHECK int image_remove(struct store *store, const char *name, struct err *err);
 
 /* ---- what is known before it is fetched ---- */
 
@@ -103,8 +98,6 @@ MUST_CHECK int image_spec_for_driver(struct arena *arena, const char *root, cons
 /* Verifies that the image in the store is what its pins say, to the last byte of its unpacked layers. Every blob is read once: its
    own digest and the digest of what it unpacks to come from the same pass. All faults are named, not only the first. */
 
-#define IMAGE_FAULTS_MAX 64
-
 struct image_check {
     struct image_info info;
     size_t n_blobs;          /* that were read */
@@ -112,26 +105,22 @@ struct image_check {
     uint64_t unpacked_bytes; /* of the layers */
     struct str *faults;      /* in the arena, each names the blob */
     size_t n_faults;
-};
-
-struct image_verify_opts {
-    const char *name;
-    const struct image_pins
-        *pins; /* of the lock or image.json; NULL: the store's own reference alone */
     bool wants_progress;
 };
 
-/* ERR_INTEGRITY where a fault was found; *ret_check is
-   filled then, too. */
+/* Members "blobs", "packed_bytes", "unpacked_bytes", "faults". */
+#define IMAGE_CHECK_ROWS_N 4
+extern const struct json_field IMAGE_CHECK_ROWS[IMAGE_CHECK_ROWS_N];
+/* info is the store's. pins are those of the lock or image.json. ERR_INTEGRITY where a fault was found. */
 MUST_CHECK int image_verify(struct arena *arena, const struct store *store,
-                            const struct image_verify_opts *opts, struct image_check *ret_check,
+                            const struct image_pins *pins, struct image_check *check,
                             struct err *err);
 
 /* ---- out of the store ---- */
 
-/* An image out of the store, by skopeo, which checks each blob's digest while it reads: as an OCI layout in a folder, which
-   `reperf data fetch --layout` and skopeo take, or as docker's archive, which `docker load` and `podman load` take (podman alone, where zstd has packed a layer: that is
-   then an OCI layout in a tar). And into an engine of this machine. */
+/* An image out of the store: as an OCI layout in a folder, which `reperf data fetch --layout` and skopeo take, or by skopeo, which
+   checks each blob's digest while it reads, as docker's archive, which `docker load` and `podman load` take (podman alone, where zstd
+   has packed a layer: that is then an OCI layout in a tar). And into an engine of this machine. */
 
 /* "localhost/reperf/ID:HEX12": a name of our own, so that no tag of the user's is moved. HEX12 is from the config's digest. */
 char *image_engine_name(struct arena *arena, const struct image_info *info);

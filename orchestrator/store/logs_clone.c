@@ -9,9 +9,8 @@
 
 #include <unistd.h>
 
-#define GIT_LIMIT_NS   (60 * NS_PER_S)
-#define LINK_BEGIN     "gitdir: "
-#define LINK_BYTES_MAX 8192
+#define GIT_LIMIT_NS (60 * NS_PER_S)
+#define OUTPUT_MAX   16384
 
 void logs_clone_cleanup(struct logs_clone *clone)
 {
@@ -19,37 +18,21 @@ void logs_clone_cleanup(struct logs_clone *clone)
     *clone = (struct logs_clone){.folder = NULL};
 }
 
-/* Where a work tree's or submodule's ".git" file points: "gitdir: PATH". NULL: nowhere. */
-static const char *linked_dir(struct arena *arena, const char *folder)
+const char *git_dir_of(const struct git *git, const char *folder)
 {
-    struct str text;
-    if (fs_read(arena, fs_join(arena, folder, ".git"), LINK_BYTES_MAX, &text, ERR_IGNORED) < 0 ||
-        !str_starts(text, STR_LIT(LINK_BEGIN))) {
+    CLEANUP(strbuf) struct strbuf out = STRBUF(OUTPUT_MAX);
+    char *whole CLEANUP(free) = realpath(folder, NULL); /* git is run elsewhere */
+    const struct git_call call = {
+        .args = GIT_ARGS("-C", whole, "rev-parse", "--absolute-git-dir", "--show-prefix"),
+        .deadline_ns = GIT_LIMIT_NS};
+    struct str dir, below;
+    if (!whole || git_must(git, &call, &out, ERR_NOT_FOUND, ERR_IGNORED) < 0) {
         return NULL;
     }
-    const char *path = str_z(arena, str_trim(str_sub(text, strlen(LINK_BEGIN), text.len)));
-    return path[0] == '/' ? path : fs_join(arena, folder, path);
-}
-
-const char *git_dir_of(struct arena *arena, const char *folder)
-{
-    /* git is run elsewhere. */
-    char *whole CLEANUP(free) = realpath(folder, NULL);
-    const char *dirs[3] = {NULL};
-    if (!whole) {
-        return NULL;
-    }
-    dirs[0] = fs_join(arena, whole, ".git");
-    dirs[1] = fs_join(arena, whole, ".");
-    dirs[2] = linked_dir(arena, whole);
-    for (size_t idx = 0; idx < ARRAY_LEN(dirs); idx++) {
-        if (dirs[idx] && fs_exists(fs_join(arena, dirs[idx], "HEAD")) &&
-            (fs_is_dir(fs_join(arena, dirs[idx], "objects")) ||
-             fs_exists(fs_join(arena, dirs[idx], "commondir")))) {
-            return dirs[idx];
-        }
-    }
-    return NULL;
+    struct str rest = strbuf_str(&out);
+    return str_next(&rest, '\n', &dir) && str_next(&rest, '\n', &below) && !below.len
+               ? str_z(git->arena, dir)
+               : NULL;
 }
 
 struct clone_reader {
@@ -151,16 +134,17 @@ int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *
                     const struct report_set *reports, struct logs_clone *ret, struct err *err)
 {
     bool is_store = strcmp(folder, "store") == 0;
-    struct clone_reader in = {.git_dir = is_store ? NULL : git_dir_of(arena, folder)};
-    if (!in.git_dir && !is_store) {
-        return 0;
-    }
+    struct clone_reader in = {.git_dir = NULL};
     if (temp_scratch(&ret->temp, err) < 0) {
         return -1;
     }
-    ret->folder = ret->temp->path;
-    in.folder = ret->folder;
-    in.git = (struct git){.arena = arena, .clock = ctx->clock, .tmp_folder = ret->folder};
+    in.folder = ret->temp->path;
+    in.git = (struct git){.arena = arena, .clock = ctx->clock, .tmp_folder = in.folder};
+    in.git_dir = is_store ? NULL : git_dir_of(&in.git, folder);
+    if (!in.git_dir && !is_store) {
+        return 0;
+    }
+    ret->folder = in.folder;
     for (size_t idx = 0; idx < reports->n; idx++) {
         if ((is_store && find_stored(&in, ctx, &reports->items[idx], err) < 0) ||
             read_report(&in, &reports->items[idx], err) < 0) {

@@ -5,6 +5,7 @@
 
 #include "base/command.h"
 #include "load/load.h"
+#include "store/git.h"
 
 struct logs_clone {
     const char *folder; /* NULL: --logs is no repository */
@@ -12,8 +13,8 @@ struct logs_clone {
 };
 void logs_clone_cleanup(struct logs_clone *clone);
 
-/* From the root on, for a clone, a bare one, a work tree or a submodule; NULL where it is none. In the arena. */
-const char *git_dir_of(struct arena *arena, const char *folder);
+/* Of a clone's root, a bare one, a work tree or a submodule; NULL where the folder is none of them. */
+const char *git_dir_of(const struct git *git, const char *folder);
 /* ERR_NOT_FOUND if the repository, or the store, lacks the commit of a report's logs. A log that the commit lacks is left out. */
 MUST_CHECK int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
                                const struct report_set *reports, struct logs_clone *ret,

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/temp.h"
+#include "store/image_impl.h"
 #include "store/skopeo.h"
 
 #define IMAGE_NAME "it"           /* in the folder's index.json, which nobody reads */
@@ -49,8 +50,9 @@ static int read_auth(struct arena *arena, const char *path, struct str *ret_text
 
 struct registry_call {
     const struct registry *r;
+    struct arena *arena;
     const struct oci_ref *ref;
-    struct skopeo skopeo;
+    struct oci_login login;
     struct temp *auth; /* of mode 0600, with the login for this one registry; NULL: there is none */
 };
 
@@ -59,34 +61,31 @@ static void registry_call_cleanup(struct registry_call *ask)
     temp_free(ask->auth);
 }
 
+static const char *name_of(const struct registry_call *ask)
+{
+    return oci_ref_text(ask->arena, ask->ref);
+}
+
 static int write_login(struct registry_call *ask, struct err *err)
 {
-    struct arena *arena = ask->skopeo.arena;
-    const char *folder = fs_join(arena, ask->r->tmp_folder, "");
-    const char *text = arena_printf(arena, "{\"auths\":{\"%.*s\":{\"auth\":\"%.*s\"}}}",
-                                    STR_ARG(ask->ref->host), STR_ARG(ask->skopeo.login.packed));
+    const char *folder = fs_join(ask->arena, ask->r->tmp_folder, "");
+    const char *text = arena_printf(ask->arena, "{\"auths\":{\"%.*s\":{\"auth\":\"%.*s\"}}}",
+                                    STR_ARG(ask->ref->host), STR_ARG(ask->login.packed));
     if (temp_file(folder, 0600, &ask->auth) < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", folder, err_errno_text(errno));
+        return err_errno(err, "create a file in", folder);
     }
     return fs_write_all(ask->auth->fd, text, strlen(text), ask->auth->path, err);
 }
 
-static int ask_open(struct registry_call *ask, const struct registry *r, struct arena *arena,
-                    const struct oci_ref *ref, struct err *err)
+static int ask_open(struct registry_call *ask, struct err *err)
 {
-    struct str logins = STR_EMPTY;
-    *ask = (struct registry_call){.r = r, .ref = ref};
-    ask->skopeo = (struct skopeo){.arena = arena,
-                                  .clock = r->clock,
-                                  .tmp_folder = r->tmp_folder,
-                                  .proxy = r->proxy,
-                                  .ca_path = r->ca_path};
-    if (r->auth_path &&
-        (read_auth(arena, r->auth_path, &logins, err) < 0 ||
-         oci_login_find(arena, logins, r->auth_path, ref, &ask->skopeo.login, err) < 0)) {
+    const char *path = ask->r->auth_path;
+    struct str logins;
+    if (path && (read_auth(ask->arena, path, &logins, err) < 0 ||
+                 oci_login_find(ask->arena, logins, path, ask->ref, &ask->login, err) < 0)) {
         return -1;
     }
-    return ask->skopeo.login.user.ptr ? write_login(ask, err) : 0;
+    return ask->login.user.ptr ? write_login(ask, err) : 0;
 }
 
 static bool may_be_plain(const struct registry *r, struct str host)
@@ -99,91 +98,86 @@ static bool may_be_plain(const struct registry *r, struct str host)
     return oci_host_is_loopback(host);
 }
 
-/* verb, the options about the registry, args. prefix: "src-" for copy. */
-static int call_once(struct registry_call *ask, const char *const *words, int n_retries,
-                     const struct skopeo_call *how, bool *is_plain, struct err *err)
+/* The verb, the options about the registry, and the other words. */
+static int call_once(struct registry_call *ask, const struct skopeo_call *how, bool is_plain,
+                     int n_retries, struct err *err)
 {
-    struct arena *arena = ask->skopeo.arena;
+    const char *const *words = how->args;
     const char *prefix = strcmp(words[0], "copy") == 0 ? "src-" : "";
     const char *argv[SKOPEO_ARGS_MAX];
     struct skopeo_call one = *how;
     size_t n = 0;
     argv[n++] = words[0];
-    argv[n++] = arena_printf(arena, "--%stls-verify=%s", prefix, *is_plain ? "false" : "true");
-    argv[n++] = arena_printf(arena, "--retry-times=%d", n_retries);
-    argv[n++] = ask->auth ? arena_printf(arena, "--%sauthfile=%s", prefix, ask->auth->path)
-                          : arena_printf(arena, "--%sno-creds", prefix);
+    argv[n++] = arena_printf(ask->arena, "--%stls-verify=%s", prefix, is_plain ? "false" : "true");
+    argv[n++] = arena_printf(ask->arena, "--retry-times=%d", n_retries);
+    argv[n++] = ask->auth ? arena_printf(ask->arena, "--%sauthfile=%s", prefix, ask->auth->path)
+                          : arena_printf(ask->arena, "--%sno-creds", prefix);
     for (size_t idx = 1; words[idx]; idx++) {
         argv[n++] = words[idx];
     }
     argv[n] = NULL;
     one.args = argv;
-    return skopeo_run(&ask->skopeo, &one, is_plain, err);
+    one.secret = ask->login.password;
+    return skopeo_run(ask->arena, ask->r, &one, err);
 }
 
 /* TLS first, and once only where plain HTTP may be what the host speaks. */
-static int call(struct registry_call *ask, const char *const *words, const struct skopeo_call *how,
-                struct err *err)
+static int call(struct registry_call *ask, struct skopeo_call how, struct err *err)
 {
-    const struct registry *r = ask->r;
-    int n_retries = r->n_retries ? r->n_retries : REGISTRY_RETRIES;
-    struct err why = {0};
+    int n_retries = ask->r->n_retries ? ask->r->n_retries : REGISTRY_RETRIES;
+    struct err why = {.code = ERR_NET};
     bool is_plain = false;
-    if (may_be_plain(r, ask->ref->host)) {
-        if (call_once(ask, words, 0, how, &is_plain, &why) == 0) {
+    if (may_be_plain(ask->r, ask->ref->host)) {
+        how.ret_is_plain = &is_plain;
+        why = (struct err){0};
+        if (call_once(ask, &how, false, 0, &why) == 0) {
             return 0;
         }
-        if (why.code != ERR_NET) {
-            *err = why;
-            return err_wrap(err, "%s", oci_ref_text(ask->skopeo.arena, ask->ref));
-        }
-        log_line(LOG_DEBUG, "%s; trying %s", why.msg, is_plain ? "plain HTTP" : "again");
+        how.ret_is_plain = NULL;
     }
-    return call_once(ask, words, n_retries, how, &is_plain, err) < 0
-               ? err_wrap(err, "%s", oci_ref_text(ask->skopeo.arena, ask->ref))
+    if (why.code != ERR_NET) {
+        *err = why;
+    }
+    return why.code != ERR_NET || call_once(ask, &how, is_plain, n_retries, err) < 0
+               ? err_wrap(err, "%s", name_of(ask))
                : 0;
 }
 
-static const char *address_of(struct registry_call *ask)
+static const char *address_of(const struct registry_call *ask)
 {
     struct oci_ref ref = *ask->ref;
     if (ref.has_digest) {
         ref.tag = STR_EMPTY; /* skopeo takes one of them */
     }
-    return arena_printf(ask->skopeo.arena, "docker://%s", oci_ref_text(ask->skopeo.arena, &ref));
+    return arena_printf(ask->arena, "docker://%s", oci_ref_text(ask->arena, &ref));
 }
 
-/* ---- manifests ---- */
-
-int registry_manifest(const struct registry *r, struct arena *arena, const struct oci_ref *ref,
-                      struct registry_doc *ret_doc, struct err *err)
+/* What the registry has, as skopeo prints it. */
+static int inspect(struct registry_call *ask, const char *const *args, size_t max,
+                   struct str *ret_text, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = STRBUF(OCI_MANIFEST_BYTES_MAX);
-    CLEANUP(registry_call) struct registry_call ask = {0};
-    struct registry_doc doc = {0};
-    if (!ref->has_digest && !ref->tag.ptr) {
-        return err_set(err, ERR_USAGE, "image %s: expected a tag or a digest",
-                       oci_ref_text(arena, ref));
-    }
-    if (ask_open(&ask, r, arena, ref, err) < 0 ||
-        call(&ask, SKOPEO_ARGS("inspect", "--raw", address_of(&ask)),
-             &(struct skopeo_call){.out = &out, .deadline_ns = REGISTRY_ANSWER_NS}, err) < 0) {
+    CLEANUP(strbuf) struct strbuf out = STRBUF(max);
+    const struct skopeo_call how = {.args = args, .out = &out, .deadline_ns = REGISTRY_ANSWER_NS};
+    if (call(ask, how, err) < 0) {
         return -1;
     }
-    if (out.is_full) {
-        return err_set(err, ERR_FETCH, "%s: a manifest of more than %u bytes",
-                       oci_ref_text(arena, ref), OCI_MANIFEST_BYTES_MAX);
+    *ret_text = str_dup(ask->arena, strbuf_str(&out));
+    return out.is_full ? err_set(err, ERR_FETCH, "%s: %s of more than %zu bytes", name_of(ask),
+                                 args[1], max)
+                       : 0;
+}
+
+int registry_manifest(const struct registry *r, struct arena *arena, const struct oci_ref *ref,
+                      struct str *ret_text, struct err *err)
+{
+    CLEANUP(registry_call) struct registry_call ask = {.r = r, .arena = arena, .ref = ref};
+    if (!ref->has_digest && !ref->tag.ptr) {
+        return err_set(err, ERR_USAGE, "image %s: expected a tag or a digest", name_of(&ask));
     }
-    doc.text = str_dup(arena, strbuf_str(&out));
-    sha256_of(doc.text, doc.sha256);
-    if (ref->has_digest && memcmp(ref->sha256, doc.sha256, SHA256_BYTES) != 0) {
-        return err_set(err, ERR_INTEGRITY,
-                       "%s: the registry gives other bytes than requested: expected %s, found %s",
-                       oci_ref_text(arena, ref), oci_digest_of(ref->sha256).text,
-                       oci_digest_of(doc.sha256).text);
-    }
-    *ret_doc = doc;
-    return 0;
+    return ask_open(&ask, err) < 0
+               ? -1
+               : inspect(&ask, SKOPEO_ARGS("inspect", "--raw", address_of(&ask)),
+                         OCI_MANIFEST_BYTES_MAX, ret_text, err);
 }
 
 /* ---- blobs ---- */
@@ -203,13 +197,7 @@ struct pull {
 
 static const char *path_of(const struct pull *pull, const struct oci_descriptor *blob)
 {
-    return fs_join(pull->ask.skopeo.arena, pull->blob_folder, sha256_hex_of(blob->sha256).text);
-}
-
-static bool store_has_blob(const struct pull *pull, const struct oci_descriptor *blob)
-{
-    uint64_t size_bytes;
-    return store_has(pull->store, blob->sha256, &size_bytes) && size_bytes == blob->size_bytes;
+    return fs_join(pull->ask.arena, pull->blob_folder, sha256_hex_of(blob->sha256).text);
 }
 
 /* Into the store if its bytes are what its name says, else away with it. A folder without it is no error. */
@@ -218,7 +206,7 @@ static int take(struct pull *pull, const struct oci_descriptor *blob, bool *ret_
 {
     const char *path = path_of(pull, blob);
     struct digest_value value;
-    if (store_has_blob(pull, blob) || !fs_exists(path)) {
+    if (image_has_blob(pull->store, blob) || !fs_exists(path)) {
         return 0;
     }
     if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
@@ -244,8 +232,7 @@ static int take_all(struct pull *pull, struct err *err)
     }
     if (bad) {
         return err_set(err, ERR_INTEGRITY, "%s: what came for %s has other bytes",
-                       oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref),
-                       oci_digest_of(bad->sha256).text);
+                       name_of(&pull->ask), oci_digest_of(bad->sha256).text);
     }
     return 0;
 }
@@ -284,12 +271,12 @@ static int prepare(struct pull *pull, struct err *err)
     for (size_t idx = 0; idx < pull->n_blobs; idx++) {
         const struct oci_descriptor *blob = &pull->blobs[idx];
         const char *path = path_of(pull, blob);
-        if (!store_has_blob(pull, blob)) {
+        if (!image_has_blob(pull->store, blob)) {
             continue;
         }
-        if (link(store_blob_path(pull->store, blob->sha256), path) == 0) {
-            pull->kept_bytes += blob->size_bytes;
-        } else if (errno != EEXIST) { /* one layer may stand twice in an image */
+        pull->kept_bytes += blob->size_bytes;
+        /* One layer may stand twice in an image. */
+        if (link(store_blob_path(pull->store, blob->sha256), path) < 0 && errno != EEXIST) {
             return err_errno(err, "link", path);
         }
     }
@@ -299,7 +286,7 @@ static int prepare(struct pull *pull, struct err *err)
 static bool moves(void *ctx)
 {
     struct pull *pull = ctx;
-    int64_t now_ns = pull->ask.skopeo.clock.mono_ns(pull->ask.skopeo.clock.ctx);
+    int64_t now_ns = pull->ask.r->clock.mono_ns(pull->ask.r->clock.ctx);
     uint64_t bytes =
         folder_bytes(pull->folder, SCRATCH, false) + folder_bytes(pull->blob_folder, "", false);
     if (bytes != pull->at_bytes) {
@@ -314,19 +301,16 @@ static bool moves(void *ctx)
 
 static int copy(struct pull *pull, struct err *err)
 {
-    struct clock_src clock = pull->ask.skopeo.clock;
-    const char *const args[] = {
-        "copy",
-        "--quiet",
-        "--dest-oci-accept-uncompressed-layers",
-        address_of(&pull->ask),
-        arena_printf(pull->ask.skopeo.arena, "oci:%s:" IMAGE_NAME, pull->folder),
-        NULL};
-    int result;
+    struct clock_src clock = pull->ask.r->clock;
+    const struct skopeo_call how = {
+        .args = SKOPEO_ARGS("copy", "--quiet", "--dest-oci-accept-uncompressed-layers",
+                            address_of(&pull->ask),
+                            arena_printf(pull->ask.arena, "oci:%s:" IMAGE_NAME, pull->folder)),
+        .is_alive = moves,
+        .alive_ctx = pull};
     pull->moved_ns = clock.mono_ns(clock.ctx);
     progress_start(&pull->progress, clock, "fetch", "bytes", pull->total_bytes);
-    result =
-        call(&pull->ask, args, &(struct skopeo_call){.is_alive = moves, .alive_ctx = pull}, err);
+    int result = call(&pull->ask, how, err);
     if (pull->ask.r->wants_progress) {
         progress_end(&pull->progress);
     }
@@ -337,30 +321,29 @@ static int copy(struct pull *pull, struct err *err)
 static int get_config(struct pull *pull, struct err *err)
 {
     const struct oci_descriptor *config = &pull->blobs[0];
-    CLEANUP(strbuf) struct strbuf out = STRBUF(OCI_CONFIG_BYTES_MAX);
     uint8_t sha256[SHA256_BYTES];
-    if (store_has_blob(pull, config)) {
+    struct str text;
+    if (image_has_blob(pull->store, config)) {
         return 0;
     }
-    if (call(&pull->ask, SKOPEO_ARGS("inspect", "--config", "--raw", address_of(&pull->ask)),
-             &(struct skopeo_call){.out = &out, .deadline_ns = REGISTRY_ANSWER_NS}, err) < 0) {
+    if (inspect(&pull->ask, SKOPEO_ARGS("inspect", "--config", "--raw", address_of(&pull->ask)),
+                OCI_CONFIG_BYTES_MAX, &text, err) < 0) {
         return -1;
     }
-    sha256_of(strbuf_str(&out), sha256);
-    if (memcmp(sha256, config->sha256, SHA256_BYTES) != 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: its config has other bytes than its manifest says",
-                       oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref));
-    }
-    return store_add_text(pull->store, strbuf_str(&out), sha256, err);
+    sha256_of(text, sha256);
+    return memcmp(sha256, config->sha256, SHA256_BYTES) == 0
+               ? store_add_text(pull->store, text, sha256, err)
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: its config has other bytes than its manifest says",
+                         name_of(&pull->ask));
 }
 
 static int check_whole(struct pull *pull, struct err *err)
 {
     for (size_t idx = 0; idx < pull->n_blobs; idx++) {
-        if (!store_has_blob(pull, &pull->blobs[idx])) {
+        if (!image_has_blob(pull->store, &pull->blobs[idx])) {
             return err_set(err, ERR_INTEGRITY, "%s: skopeo reported success, but %s is missing",
-                           oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref),
-                           oci_digest_of(pull->blobs[idx].sha256).text);
+                           name_of(&pull->ask), oci_digest_of(pull->blobs[idx].sha256).text);
         }
     }
     return 0;
@@ -382,33 +365,22 @@ static int fetch(struct pull *pull, struct err *err)
     return result < 0 || get_config(pull, err) < 0 ? -1 : check_whole(pull, err);
 }
 
-static uint64_t bytes_of(const struct oci_descriptor *blobs, size_t n)
-{
-    uint64_t bytes = 0;
-    for (size_t idx = 0; idx < n; idx++) {
-        bool is_first = true;
-        for (size_t before = 0; before < idx && is_first; before++) {
-            is_first = memcmp(blobs[before].sha256, blobs[idx].sha256, SHA256_BYTES) != 0;
-        }
-        bytes += is_first ? blobs[idx].size_bytes : 0;
-    }
-    return bytes;
-}
-
 int registry_pull(const struct registry *r, const struct oci_ref *ref,
                   const struct oci_manifest *manifest, struct store *store,
-                  struct registry_got *ret_got, struct err *err)
+                  uint64_t *ret_kept_bytes, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(fd) int lock_fd = -1;
-    struct pull pull = {.store = store, .n_blobs = manifest->n_layers + 1};
+    CLEANUP(registry_call) struct registry_call ask = {.r = r, .arena = &arena, .ref = ref};
+    struct pull pull = {.store = store,
+                        .n_blobs = manifest->n_layers + 1,
+                        .total_bytes = oci_manifest_bytes(manifest)};
     struct oci_descriptor *blobs = arena_array(&arena, struct oci_descriptor, pull.n_blobs);
     struct err ignored = {0};
     ASSERT(ref->has_digest);
     blobs[0] = manifest->config;
     memcpy(blobs + 1, manifest->layers, manifest->n_layers * sizeof(blobs[0]));
     pull.blobs = blobs;
-    pull.total_bytes = bytes_of(blobs, pull.n_blobs);
     pull.folder =
         store_partial(store, arena_printf(&arena, "image-%s", sha256_hex_of(ref->sha256).text));
     pull.blob_folder = fs_join(&arena, pull.folder, "blobs/sha256");
@@ -420,15 +392,12 @@ int registry_pull(const struct registry *r, const struct oci_ref *ref,
         return -1;
     }
     (void)fcntl(lock_fd, F_SETFD, 0); /* not FD_CLOEXEC: invariant 3 */
-    int result = ask_open(&pull.ask, r, &arena, ref, err);
+    int result = ask_open(&ask, err);
+    pull.ask = ask;
     result = result < 0 ? result : fetch(&pull, err);
-    registry_call_cleanup(&pull.ask);
     if (fs_exists(pull.folder) && fs_remove_tree(pull.folder, &ignored) < 0) {
         log_line(LOG_DEBUG, "%s", ignored.msg);
     }
-    if (result == 0) {
-        ret_got->kept_bytes = pull.kept_bytes;
-        ret_got->fetched_bytes = pull.total_bytes - pull.kept_bytes;
-    }
+    *ret_kept_bytes = pull.kept_bytes;
     return result;
 }

@@ -3,62 +3,53 @@
 
 #include "store/skopeo.h"
 
-#include <ctype.h>
-
 #include "base/str.h"
+#include "codec/pattern.h"
 
 #define ENV_MAX 32
 
-/* No configuration of the user's and no keyring: only what we hand over counts. */
-static const char *const ENVIRONMENT[] = {"HOME=/nonexistent", "LC_ALL=C"};
-static const char *const PASSED[] = {"PATH",       "http_proxy",  "https_proxy", "no_proxy",
-                                     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"};
-static const char *const TRUSTED[] = {"SSL_CERT_FILE", "SSL_CERT_DIR"};
-
-static size_t pass(const struct skopeo *skopeo, const char *const *names, size_t n_names,
-                   const char **env, size_t n)
+static const char **make_env(struct arena *arena, const struct registry *registry)
 {
-    for (size_t idx = 0; idx < n_names; idx++) {
-        const char *value = getenv(names[idx]);
-        if (value) {
-            env[n++] = arena_printf(skopeo->arena, "%s=%s", names[idx], value);
-        }
-    }
-    return n;
-}
-
-static const char **make_env(const struct skopeo *skopeo)
-{
-    const char **env = arena_array(skopeo->arena, const char *, ENV_MAX);
+    /* The last two are not passed beside ca_path. */
+    static const char *const PASSED[] = {"PATH",     "http_proxy",    "https_proxy",
+                                         "no_proxy", "HTTP_PROXY",    "HTTPS_PROXY",
+                                         "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"};
+    const char **env = arena_array(arena, const char *, ENV_MAX);
     size_t n = 0;
-    for (size_t idx = 0; idx < ARRAY_LEN(ENVIRONMENT); idx++) {
-        env[n++] = ENVIRONMENT[idx];
-    }
+    /* No configuration of the user's and no keyring: only what we hand over counts. */
+    env[n++] = "HOME=/nonexistent";
+    env[n++] = "LC_ALL=C";
     /* Where a name stands twice, a Go program takes the first one. Source: syscall/env_unix.go of Go 1.19, copyenv. */
-    if (skopeo->proxy) {
-        env[n++] = arena_printf(skopeo->arena, "HTTP_PROXY=%s", skopeo->proxy);
-        env[n++] = arena_printf(skopeo->arena, "HTTPS_PROXY=%s", skopeo->proxy);
+    if (registry->proxy) {
+        env[n++] = arena_printf(arena, "HTTP_PROXY=%s", registry->proxy);
+        env[n++] = arena_printf(arena, "HTTPS_PROXY=%s", registry->proxy);
     }
-    n = pass(skopeo, PASSED, ARRAY_LEN(PASSED), env, n);
-    if (skopeo->ca_path) {
-        env[n++] = arena_printf(skopeo->arena, "SSL_CERT_FILE=%s", skopeo->ca_path);
+    size_t n_passed = ARRAY_LEN(PASSED);
+    if (registry->ca_path) {
+        n_passed -= 2;
+        env[n++] = arena_printf(arena, "SSL_CERT_FILE=%s", registry->ca_path);
         env[n++] = "SSL_CERT_DIR=/nonexistent";
-    } else {
-        n = pass(skopeo, TRUSTED, ARRAY_LEN(TRUSTED), env, n);
+    }
+    for (size_t idx = 0; idx < n_passed; idx++) {
+        const char *value = getenv(PASSED[idx]);
+        if (value) {
+            env[n++] = arena_printf(arena, "%s=%s", PASSED[idx], value);
+        }
     }
     ASSERT(n < ENV_MAX);
     env[n] = NULL;
     return env;
 }
 
-static const char **make_argv(const struct skopeo *skopeo, const char *const *args)
+static const char **make_argv(struct arena *arena, const struct registry *registry,
+                              const char *const *args)
 {
-    const char **argv = arena_array(skopeo->arena, const char *, SKOPEO_ARGS_MAX);
+    const char **argv = arena_array(arena, const char *, SKOPEO_ARGS_MAX);
     size_t n = 0;
     argv[n++] = "skopeo";
     argv[n++] = "--insecure-policy"; /* about signatures; here the digests decide */
     argv[n++] = "--tmpdir";
-    argv[n++] = skopeo->tmp_folder;
+    argv[n++] = registry->tmp_folder;
     for (size_t idx = 0; args[idx]; idx++) {
         ASSERT(n < SKOPEO_ARGS_MAX - 1);
         argv[n++] = args[idx];
@@ -88,54 +79,21 @@ static struct str find_reason(struct arena *arena, struct str text)
     return (struct str){out, n};
 }
 
-static bool ends_word(char c)
+/* Addresses without the login before the "@", which also stands before an image's digest, and without the query. */
+static const char *clean(struct arena *arena, struct patterns *patterns, struct str reason)
 {
-    return isspace((unsigned char)c) || c == '"' || c == '\'' || c == '<' || c == '>' || c == ',';
-}
-
-/* One word without the login that a URL has before its "@", and without its query. */
-static void add_word(struct strbuf *out, struct str word)
-{
-    int64_t scheme = str_find(word, STR_LIT("://"));
-    if (scheme >= 0) {
-        struct str rest = str_sub(word, (size_t)scheme + 3, word.len);
-        int64_t query = str_find(rest, STR_LIT("?"));
-        rest = query >= 0 ? str_sub(rest, 0, (size_t)query) : rest;
-        int64_t at = str_find(rest, STR_LIT("@"));
-        /* An image's digest follows an "@", too. */
-        at = at >= 0 && !str_starts(str_sub(rest, (size_t)at, rest.len), STR_LIT("@sha256:"))
-                 ? at + 1
-                 : 0;
-        strbuf_add_str(out, str_sub(word, 0, (size_t)scheme + 3));
-        strbuf_add_str(out, str_sub(rest, (size_t)at, rest.len));
-        return;
-    }
-    strbuf_add_str(out, word);
-}
-
-static bool is_secret(const struct skopeo *skopeo, struct str text)
-{
-    struct str password = skopeo->login.password;
-    return password.len > 0 && str_find(text, password) >= 0;
-}
-
-static struct str clean(const struct skopeo *skopeo, struct str reason)
-{
+    static const char URL[] = "(\\w+://)(?:[^\\s/@\"'<>,]*@)?([^\\s?\"'<>,]*)(\\?[^\\s\"'<>,]*)?";
     CLEANUP(strbuf) struct strbuf out = STRBUF(CHILD_ERROR_MAX);
-    size_t from = 0;
-    if (is_secret(skopeo, reason)) {
-        return STR_LIT("it repeats the password in what it says, which is therefore not shown");
+    struct str groups[4];
+    while (patterns_find(patterns, URL, reason, groups, ARRAY_LEN(groups))) {
+        size_t before = (size_t)(groups[0].ptr - reason.ptr);
+        strbuf_add_str(&out, str_sub(reason, 0, before));
+        strbuf_add_str(&out, groups[1]);
+        strbuf_add_str(&out, groups[2]);
+        reason = str_sub(reason, before + groups[0].len, reason.len);
     }
-    for (size_t idx = 0; idx <= reason.len; idx++) {
-        if (idx == reason.len || ends_word(reason.ptr[idx])) {
-            add_word(&out, str_sub(reason, from, idx - from));
-            if (idx < reason.len) {
-                strbuf_add_char(&out, reason.ptr[idx]);
-            }
-            from = idx + 1;
-        }
-    }
-    return str_of(quote_shown(skopeo->arena, strbuf_str(&out)));
+    strbuf_add_str(&out, reason);
+    return quote_shown(arena, strbuf_str(&out));
 }
 
 /* In this order: a registry's own word for what it lacks comes before the status that it comes with. */
@@ -143,63 +101,42 @@ static const struct {
     const char *words;
     enum err_code code;
 } MEANINGS[] = {
-    {"x509:", ERR_AUTH},
-    {"certificate", ERR_AUTH},
-    {"manifest unknown", ERR_NOT_FOUND},
-    {"name unknown", ERR_NOT_FOUND},
-    {"repository name not known", ERR_NOT_FOUND},
-    {"404 (Not Found)", ERR_NOT_FOUND},
-    {"StatusCode: 404", ERR_FETCH},
-    {"blob unknown", ERR_FETCH},
-    {"unauthorized", ERR_AUTH},
-    {"Unauthorized", ERR_AUTH},
-    {"authentication required", ERR_AUTH},
-    {"access to the resource is denied", ERR_AUTH},
-    {"invalid username/password", ERR_AUTH},
-    {"denied:", ERR_AUTH},
-    {"403 (Forbidden)", ERR_AUTH},
-    {"StatusCode: 403", ERR_AUTH},
-    {"igest did not match", ERR_INTEGRITY},
-    {"does not match manifest digest", ERR_INTEGRITY},
-    {"does not match", ERR_INTEGRITY},
-    {"no space left on device", ERR_DISK},
-    {"disk quota exceeded", ERR_DISK},
-    {"toomanyrequests", ERR_NET},
-    {"too many requests", ERR_NET},
-    {"dial tcp", ERR_NET},
-    {"proxyconnect", ERR_NET},
-    {"connection re", ERR_NET},
-    {"EOF", ERR_NET},
-    {"timeout", ERR_NET},
-    {"HTTP response to HTTPS client", ERR_NET},
-    {"received unexpected HTTP status: 5", ERR_NET},
-    {"StatusCode: 5", ERR_NET},
+    {"x509:|certificate", ERR_AUTH},
+    {"(manifest|name) unknown|repository name not known|404 \\(Not Found\\)", ERR_NOT_FOUND},
+    {"StatusCode: 404|blob unknown", ERR_FETCH},
+    {"[uU]nauthorized|authentication required|access to the resource is denied", ERR_AUTH},
+    {"invalid username/password|denied:|403 \\(Forbidden\\)|StatusCode: 403", ERR_AUTH},
+    {"did not match|does not match", ERR_INTEGRITY},
+    {"no space left on device|disk quota exceeded", ERR_DISK},
+    {"toomanyrequests|too many requests|received unexpected HTTP status: 5|StatusCode: 5", ERR_NET},
+    {"dial tcp|proxyconnect|connection re|EOF|timeout|HTTP response to HTTPS client", ERR_NET},
 };
 
-static enum err_code meaning_of(struct str reason)
+static enum err_code meaning_of(struct patterns *patterns, struct str reason)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(MEANINGS); idx++) {
-        if (str_find(reason, str_of(MEANINGS[idx].words)) >= 0) {
+        if (patterns_find(patterns, MEANINGS[idx].words, reason, NULL, 0)) {
             return MEANINGS[idx].code;
         }
     }
     return ERR_FETCH;
 }
 
-int skopeo_run(const struct skopeo *skopeo, const struct skopeo_call *call, bool *ret_is_plain,
+int skopeo_run(struct arena *arena, const struct registry *registry, const struct skopeo_call *call,
                struct err *err)
 {
     const struct child_call child = {
-        .argv = make_argv(skopeo, call->args),
-        .env = make_env(skopeo),
-        .tmp_folder = skopeo->tmp_folder,
+        .argv = make_argv(arena, registry, call->args),
+        .env = make_env(arena, registry),
+        .tmp_folder = registry->tmp_folder,
         .out = call->out,
         .deadline_ns = call->deadline_ns,
         .is_alive = call->is_alive,
         .alive_ctx = call->alive_ctx,
     };
+    struct patterns patterns = {0};
     struct child_result result;
-    if (child_run(skopeo->arena, skopeo->clock, &child, &result, err) < 0) {
+    if (child_run(arena, registry->clock, &child, &result, err) < 0) {
         if (err->code == ERR_NOT_FOUND) {
             *err = (struct err){0};
             return err_set(err, ERR_FETCH,
@@ -214,11 +151,16 @@ int skopeo_run(const struct skopeo *skopeo, const struct skopeo_call *call, bool
     if (result.exit_status == 0) {
         return 0;
     }
-    struct str reason = find_reason(skopeo->arena, result.error);
-    if (ret_is_plain) {
-        *ret_is_plain = str_find(reason, STR_LIT("HTTP response to HTTPS client")) >= 0 ||
-                        str_find(reason, STR_LIT("does not look like a TLS handshake")) >= 0;
+    struct str reason = find_reason(arena, result.error);
+    if (call->ret_is_plain) {
+        *call->ret_is_plain = patterns_find(
+            &patterns, "HTTP response to HTTPS client|does not look like a TLS handshake", reason,
+            NULL, 0);
     }
-    struct str shown = clean(skopeo, reason);
-    return err_set(err, meaning_of(reason), "skopeo %s: %.*s", call->args[0], STR_ARG(shown));
+    (void)!err_set(err, meaning_of(&patterns, reason), "skopeo %s: %s", call->args[0],
+                   call->secret.len && str_find(reason, call->secret) >= 0
+                       ? "it repeats the password in what it says, which is therefore not shown"
+                       : clean(arena, &patterns, reason));
+    patterns_release(&patterns);
+    return -1;
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/publish.h"
 #include "base/temp.h"
+#include "codec/pattern.h"
 #include "report/source.h"
 
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
@@ -43,46 +44,31 @@ int sources_init(struct sources *sources, struct arena *arena, const struct stor
     return fs_mkdir_p(store_path(store, "sources"), err);
 }
 
-/* --- a server's messages
-   ------------------------------------------------------------------------------------------------------- */
+/* --- a server's answers ------------------------------------------------------------------------------------------------------- */
 
-static bool says(struct str text, const char *words)
+static bool says(struct str text, const char *form)
 {
-    return str_find(text, str_of(words)) >= 0;
+    struct patterns patterns = {0};
+    bool is_found = patterns_find(&patterns, form, text, NULL, 0);
+    patterns_release(&patterns);
+    return is_found;
 }
 
 static int fail_remote(const char *url, const struct git_result *result, struct err *err)
 {
-    static const struct {
-        const char *words;
-        enum err_code code;
-    } ROWS[] = {
-        {"could not read Username", ERR_AUTH},
-        {"could not read Password", ERR_AUTH},
-        {"Authentication failed", ERR_AUTH},
-        {"Permission denied", ERR_AUTH},
-        {"returned error: 401", ERR_AUTH},
-        {"returned error: 403", ERR_AUTH},
-        {"Host key verification", ERR_AUTH},
-        {"Could not resolve host", ERR_NET},
-        {"Failed to connect", ERR_NET},
-        {"Connection refused", ERR_NET},
-        {"unable to connect", ERR_NET},
-        {"returned error: 5", ERR_NET},
-        {"timed out", ERR_NET},
-        {"early EOF", ERR_NET},
-        {"hung up unexpectedly", ERR_NET},
-        {"Couldn't connect", ERR_NET},
-    };
-    enum err_code code = ERR_FETCH;
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        if (says(result->error, ROWS[idx].words)) {
-            code = ROWS[idx].code;
-            break;
-        }
-    }
-    return err_set(err, code, "%.200s cannot be %s: %.*s", url,
-                   code == ERR_AUTH ? "cloned without a login" : "cloned", STR_ARG(result->error));
+    bool is_closed =
+        says(result->error, "could not read (Username|Password)|Authentication failed|Permission "
+                            "denied|returned error: 40[13]|Host key verification");
+    bool is_down = says(result->error,
+                        "Could not resolve host|Failed to connect|Connection refused|unable to "
+                        "connect|Couldn't connect|returned error: 5|timed out|early EOF|hung up "
+                        "unexpectedly");
+    return err_set(err,
+                   is_closed ? ERR_AUTH
+                   : is_down ? ERR_NET
+                             : ERR_FETCH,
+                   "%.200s cannot be %s: %.*s", url,
+                   is_closed ? "cloned without a login" : "cloned", STR_ARG(result->error));
 }
 
 static int check_online(const struct sources *sources, const char *url, struct err *err)
@@ -95,30 +81,22 @@ static int check_online(const struct sources *sources, const char *url, struct e
                : err_set(err, ERR_FETCH, "offline: %.300s would have been asked", url);
 }
 
-struct found_ref {
-    struct str branch, tag, peeled;
-};
-
-/* Lines "HEX\tREF" of ls-remote. */
-static void read_refs(struct str text, const char *ref, struct arena *arena,
-                      struct found_ref *found)
+/* Lines "HEX\tREF" of ls-remote, a tag's commit, REF^{}, after the tag itself. */
+static void read_refs(struct arena *arena, struct str text, const char *ref, struct str *branch,
+                      struct str *tag)
 {
+    const struct str peeled = str_printf(arena, "%s^{}", ref);
     struct str line;
-    const char *branch = arena_printf(arena, "refs/heads/%s", ref);
-    const char *tag = arena_printf(arena, "refs/tags/%s", ref);
-    const char *peeled = arena_printf(arena, "refs/tags/%s^{}", ref);
     while (str_next(&text, '\n', &line)) {
         struct str hex = str_sub(line, 0, SOURCE_COMMIT_HEX);
-        struct str name = str_sub(line, SOURCE_COMMIT_HEX + 1, line.len);
-        if (!source_is_commit(hex)) {
-            continue;
+        struct str name = str_sub(line, SOURCE_COMMIT_HEX + 1, line.len), end = name;
+        bool is_tag = str_starts(name, STR_LIT("refs/tags/"));
+        if (is_tag || str_starts(name, STR_LIT("refs/heads/"))) {
+            end = str_sub(name, strlen(is_tag ? "refs/tags/" : "refs/heads/"), name.len);
         }
-        if (str_eq_z(name, branch) || str_eq_z(name, ref)) {
-            found->branch = hex;
-        } else if (str_eq_z(name, tag)) {
-            found->tag = hex;
-        } else if (str_eq_z(name, peeled)) {
-            found->peeled = hex;
+        if (source_is_commit(hex) && (str_eq_z(end, ref) || str_eq(end, peeled) ||
+                                      str_eq_z(name, ref) || str_eq(name, peeled))) {
+            *(is_tag ? tag : branch) = hex;
         }
     }
 }
@@ -127,12 +105,12 @@ int source_resolve(struct sources *sources, const char *url, const char *ref,
                    const char **ret_commit, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf out = STRBUF(GIT_OUTPUT_MAX);
+    struct arena *arena = sources->git.arena;
     struct git_result result;
-    struct found_ref found = {0};
-    struct str tag;
-    const struct git_call call = {.args = GIT_ARGS("ls-remote", "--quiet", "--", url, ref,
-                                                   arena_printf(sources->git.arena, "%s^{}", ref)),
-                                  .deadline_ns = PROBE_DEADLINE_NS};
+    struct str branch = STR_EMPTY, tag = STR_EMPTY;
+    const struct git_call call = {
+        .args = GIT_ARGS("ls-remote", "--quiet", "--", url, ref, arena_printf(arena, "%s^{}", ref)),
+        .deadline_ns = PROBE_DEADLINE_NS};
     if (check_online(sources, url, err) < 0 ||
         git_run(&sources->git, &call, &out, &result, err) < 0) {
         return -1;
@@ -140,18 +118,17 @@ int source_resolve(struct sources *sources, const char *url, const char *ref,
     if (result.exit_status != 0) {
         return fail_remote(url, &result, err);
     }
-    read_refs(strbuf_str(&out), ref, sources->git.arena, &found);
-    tag = found.peeled.ptr ? found.peeled : found.tag;
-    if (!tag.ptr && !found.branch.ptr) {
+    read_refs(arena, strbuf_str(&out), ref, &branch, &tag);
+    if (!tag.ptr && !branch.ptr) {
         return err_set(err, ERR_FETCH, "%.200s has no branch and no tag %s", url, ref);
     }
-    if (tag.ptr && found.branch.ptr && !str_eq(tag, found.branch)) {
+    if (tag.ptr && branch.ptr && !str_eq(tag, branch)) {
         return err_set(err, ERR_FETCH,
                        "%.200s has a branch and a tag %s, at different commits: say refs/heads/%s "
                        "or refs/tags/%s",
                        url, ref, ref, ref);
     }
-    *ret_commit = str_z(sources->git.arena, tag.ptr ? tag : found.branch);
+    *ret_commit = str_z(arena, tag.ptr ? tag : branch);
     return 0;
 }
 
@@ -205,31 +182,14 @@ static int lock_repo(const struct sources *sources, const char *repo, int *ret_f
     return 0;
 }
 
-static const char *ref_of(struct arena *arena, const char *commit)
+/* A damaged reference is none: the commit is fetched again. */
+static bool has_ref(struct sources *sources, const char *repo, const char *commit)
 {
-    return arena_printf(arena, REF_PREFIX "%s", commit);
-}
-
-static int has_ref(struct sources *sources, const char *repo, const char *commit, bool *ret_has,
-                   struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf out = STRBUF(GIT_OUTPUT_MAX);
-    struct git_result result;
-    const char *ref = ref_of(sources->git.arena, commit);
-    *ret_has = false;
-    if (!fs_is_dir(repo)) {
-        return 0;
-    }
-    const struct git_call call = {.git_dir = repo,
-                                  .args = GIT_ARGS("rev-parse", "--quiet", "--verify", ref)};
-    if (git_run(&sources->git, &call, &out, &result, err) < 0) {
-        return -1;
-    }
-    struct str found = str_trim(strbuf_str(&out));
-    *ret_has = result.exit_status == 0;
-    return !*ret_has || str_eq_z(found, commit)
-               ? 0
-               : err_set(err, ERR_INTEGRITY, "%s in %s is %.*s", ref, repo, STR_ARG(found));
+    struct arena *arena = sources->git.arena;
+    const char *path = arena_printf(arena, "%s/" REF_PREFIX "%s", repo, commit);
+    struct str text;
+    return fs_read(arena, path, SOURCE_COMMIT_HEX + 1, &text, ERR_IGNORED) == 0 &&
+           str_eq_z(str_trim(text), commit);
 }
 
 /* The object that the id names must be a commit. */
@@ -260,34 +220,12 @@ static int set_ref(struct sources *sources, const char *repo, const char *commit
 {
     const struct git_call call = {
         .git_dir = repo,
-        .args = GIT_ARGS("update-ref", ref_of(sources->git.arena, commit), commit)};
+        .args = GIT_ARGS("update-ref", arena_printf(sources->git.arena, REF_PREFIX "%s", commit),
+                         commit)};
     return publish_all(sources->store->lock_fd, repo, err) < 0 ||
                    git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0
                ? -1
                : publish_all(sources->store->lock_fd, repo, err);
-}
-
-/* Servers that provide only the commits of their refs: all branches and tags, with their histories. */
-static int fetch_refs(struct sources *sources, const char *url, const struct source_part *part,
-                      bool is_dumb, struct err *err)
-{
-    struct git_result result;
-    /* A dumb server has no parts: git would fetch each missing object by a fetch of its own, without end. */
-    const bool is_part = part->paths && !is_dumb;
-    const struct git_call call = {
-        .git_dir = part->repo,
-        .part_of = is_part ? url : NULL,
-        .args = GIT_ARGS("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force",
-                         is_dumb ? "--jobs=1" : "--depth=2147483647",
-                         is_part ? "--filter=blob:none" : "--quiet", "--", is_part ? "part" : url,
-                         "+refs/heads/*:refs/reperf-heads/*", "+refs/tags/*:refs/reperf-tags/*"),
-        .deadline_ns = FETCH_DEADLINE_NS};
-    log_line(LOG_INFO, "%s does not serve single commits: fetching its branches and tags instead",
-             url);
-    if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
-        return -1;
-    }
-    return result.exit_status == 0 ? 0 : fail_remote(url, &result, err);
 }
 
 /* Whatever the transport: what a dumb server gives does not come through git's own check of received packs (fetch.fsckObjects).
@@ -310,101 +248,130 @@ static int check_objects(struct sources *sources, const struct source_part *part
                          result.exit_status, STR_ARG(result.error));
 }
 
+struct fetch_call {
+    const char *url;
+    struct source_part *part;
+    bool is_partial; /* blobs are not sent unless they are asked for */
+    const char *option, *refs[2];
+    const char *input_path;
+};
+
+static int run_fetch(struct sources *sources, const struct fetch_call *fetch,
+                     struct git_result *ret_result, struct err *err)
+{
+    /* For a local repository we decide what it provides; otherwise its server does. */
+    const char *provided = strncmp(fetch->url, "file:", 5) == 0
+                               ? "--upload-pack=git -c safe.directory=* -c "
+                                 "uploadpack.allowFilter=true -c "
+                                 "uploadpack.allowAnySHA1InWant=true upload-pack"
+                               : "--quiet";
+    const struct git_call call = {
+        .git_dir = fetch->part->repo,
+        .part_of = fetch->is_partial ? fetch->url : NULL,
+        .args =
+            GIT_ARGS("fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
+                     fetch->is_partial ? "--filter=blob:none" : "--quiet", provided, fetch->option,
+                     "--", fetch->is_partial ? "part" : fetch->url, fetch->refs[0], fetch->refs[1]),
+        .input_path = fetch->input_path,
+        .deadline_ns = FETCH_DEADLINE_NS};
+    return git_run(&sources->git, &call, NULL, ret_result, err);
+}
+
+/* Once the trees are there, the blobs of a part, but of a server that has sent them already. */
+static int fetch_blobs(struct sources *sources, struct fetch_call fetch, struct err *err)
+{
+    CLEANUP(temp) struct temp *tmp = NULL;
+    struct source_part *part = fetch.part;
+    struct err absent = {0};
+    struct git_result result;
+    if (source_find_selection(sources, part, &absent) == 0) {
+        return 0;
+    }
+    if (!part->entries.ptr || absent.code != ERR_INTEGRITY || !fetch.is_partial) {
+        *err = absent;
+        return -1;
+    }
+    if (source_make_tmp(sources, &tmp, err) < 0) {
+        return -1;
+    }
+    fetch.option = "--stdin";
+    fetch.refs[0] = NULL;
+    fetch.input_path = fs_join(sources->git.arena, tmp->path, "ids");
+    if (source_list_blobs(part, fetch.input_path, err) < 0 ||
+        run_fetch(sources, &fetch, &result, err) < 0) {
+        return -1;
+    }
+    return result.exit_status != 0 ? fail_remote(fetch.url, &result, err)
+                                   : source_find_selection(sources, part, err);
+}
+
 /* From one address. The id is the check: whatever the origin, the bytes hash to it or git refuses them. */
 static int fetch_from(struct sources *sources, const char *url, struct source_part *part,
                       struct err *err)
 {
-    const char *commit = part->commit;
+    struct fetch_call fetch = {url, part, part->paths, "--depth=1", {part->commit}, NULL};
     struct git_result result;
-    const bool is_part = part->paths;
-    const struct git_call call = {.git_dir = part->repo,
-                                  .part_of = is_part ? url : NULL,
-                                  .args = GIT_ARGS("fetch", "--quiet", "--no-tags",
-                                                   "--no-write-fetch-head", "--depth=1",
-                                                   is_part ? "--filter=blob:none" : "--quiet",
-                                                   source_upload_pack(sources->git.arena, url),
-                                                   "--", is_part ? "part" : url, commit),
-                                  .deadline_ns = FETCH_DEADLINE_NS};
-    if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
+    if (run_fetch(sources, &fetch, &result, err) < 0) {
         return -1;
     }
-    bool is_refused = says(result.error, "unadvertised object");
     bool is_dumb = says(result.error, "dumb http");
-    if (result.exit_status != 0 && says(result.error, "not our ref")) {
-        return err_set(err, ERR_FETCH, "%.200s has no commit %s", url, commit);
-    }
-    if (result.exit_status != 0 && (is_refused || is_dumb)) {
-        if (fetch_refs(sources, url, part, is_dumb, err) < 0) {
+    if (result.exit_status != 0 && (is_dumb || says(result.error, "unadvertised object"))) {
+        log_line(LOG_INFO,
+                 "%s does not serve single commits: fetching its branches and tags instead", url);
+        /* A dumb server has no parts: git would fetch each missing object by a fetch of its own, without end. */
+        fetch.is_partial &= !is_dumb;
+        fetch.option = is_dumb ? "--jobs=1" : "--depth=2147483647";
+        fetch.refs[0] = "+refs/heads/*:refs/reperf-heads/*";
+        fetch.refs[1] = "+refs/tags/*:refs/reperf-tags/*";
+        if (run_fetch(sources, &fetch, &result, err) < 0) {
             return -1;
         }
-    } else if (result.exit_status != 0) {
-        return fail_remote(url, &result, err);
-    }
-    if (check_type(sources, url, part->repo, commit, err) < 0) {
-        return -1;
-    }
-    result.exit_status = 0;
-    if (is_part && (is_dumb ? source_find_selection(sources, part, err)
-                            : source_fetch_blobs(sources, url, part, &result, err)) < 0) {
-        return -1;
     }
     if (result.exit_status != 0) {
-        return fail_remote(url, &result, err);
+        return says(result.error, "not our ref")
+                   ? err_set(err, ERR_FETCH, "%.200s has no commit %s", url, part->commit)
+                   : fail_remote(url, &result, err);
     }
-    return check_objects(sources, part, "--full", err) < 0
+    fetch.refs[1] = NULL;
+    return check_type(sources, url, part->repo, part->commit, err) < 0 ||
+                   (part->paths && fetch_blobs(sources, fetch, err) < 0) ||
+                   check_objects(sources, part, "--full", err) < 0
                ? -1
-               : set_ref(sources, part->repo, commit, err);
+               : set_ref(sources, part->repo, part->commit, err);
 }
 
-/* For a part: addresses that have the whole repository come before those that have only the part. */
-static int fetch_from_mirror(struct sources *sources, struct source_part *part, bool *ret_has,
-                             struct err *err)
+/* The mirror comes first; of a part, its whole repository before one that has only the part. */
+static int fetch_repo(struct sources *sources, struct source_part *part, struct err *err)
 {
+    CLEANUP(fd) int lock_fd = -1;
+    struct arena *arena = sources->git.arena;
     const char *const repos[] = {part->whole_repo, part->repo};
-    *ret_has = false;
-    for (size_t idx = part->paths ? 0 : 1; idx < ARRAY_LEN(repos) && !*ret_has; idx++) {
-        struct err first = {0};
+    if (make_repo(sources, part->repo, err) < 0 ||
+        lock_repo(sources, part->repo, &lock_fd, err) < 0) {
+        return -1;
+    }
+    if (has_ref(sources, part->repo, part->commit)) {
+        return part->paths ? source_find_selection(sources, part, err) : 0;
+    }
+    part->is_new = true;
+    for (size_t idx = part->paths ? 0 : 1; idx < ARRAY_LEN(repos); idx++) {
+        const char *name = arena_printf(arena, "sources/%s", strrchr(repos[idx], '/') + 1);
+        struct err why = {0};
         char *mirror = NULL;
-        if (net_mirror_url(
-                sources->git.arena, sources->net,
-                arena_printf(sources->git.arena, "sources/%s", strrchr(repos[idx], '/') + 1),
-                &mirror, err) < 0) {
+        if (net_mirror_url(arena, sources->net, name, &mirror, err) < 0) {
             return -1;
         }
         if (!mirror || !net_allows_url(sources->net, mirror)) {
             continue;
         }
-        *ret_has = fetch_from(sources, mirror, part, &first) == 0;
-        if (first.code == ERR_INTERRUPTED ||
-            first.code == ERR_MANIFEST) { /* otherwise nobody has it */
-            *err = first;
+        if (fetch_from(sources, mirror, part, &why) == 0) {
+            return 0;
+        }
+        if (why.code == ERR_INTERRUPTED || why.code == ERR_MANIFEST) { /* otherwise nobody has it */
+            *err = why;
             return -1;
         }
-        if (!*ret_has) {
-            log_line(LOG_INFO, "the mirror does not have it: %s", first.msg);
-        }
-    }
-    return 0;
-}
-
-static int fetch_repo(struct sources *sources, struct source_part *part, struct err *err)
-{
-    CLEANUP(fd) int lock_fd = -1;
-    bool has;
-    if (make_repo(sources, part->repo, err) < 0 ||
-        lock_repo(sources, part->repo, &lock_fd, err) < 0 ||
-        has_ref(sources, part->repo, part->commit, &has, err) < 0) {
-        return -1;
-    }
-    if (has) {
-        return part->paths ? source_find_selection(sources, part, err) : 0;
-    }
-    part->is_new = true;
-    if (fetch_from_mirror(sources, part, &has, err) < 0) {
-        return -1;
-    }
-    if (has) {
-        return 0;
+        log_line(LOG_INFO, "the mirror does not have it: %s", why.msg);
     }
     if (check_online(sources, part->url, err) < 0) {
         return -1;
@@ -418,11 +385,7 @@ static int fetch_repo(struct sources *sources, struct source_part *part, struct 
 static int check_repo(struct sources *sources, struct source_part *part, bool is_deep,
                       struct err *err)
 {
-    bool has;
-    if (has_ref(sources, part->repo, part->commit, &has, err) < 0) {
-        return -1;
-    }
-    if (!has) {
+    if (!has_ref(sources, part->repo, part->commit)) {
         return err_set(err, ERR_NOT_FOUND, "the store does not have %.200s at %s", part->url,
                        part->commit);
     }
@@ -445,56 +408,39 @@ static int find_tree(struct sources *sources, struct source_part *part, struct e
 }
 
 /* Where the whole commit is, its part is taken from there. */
-static int set_repo(struct sources *sources, struct source_part *part, struct err *err)
+static void set_repo(struct sources *sources, struct source_part *part)
 {
     struct arena *arena = sources->git.arena;
-    bool has = true;
     const char *name = source_repo_name(arena, part->url);
     part->whole_repo = store_path(sources->store, arena_printf(arena, "sources/%s.git", name));
     part->repo = part->whole_repo;
-    if (part->paths && has_ref(sources, part->repo, part->commit, &has, err) < 0) {
-        return -1;
-    }
-    if (!has) {
+    if (part->paths && !has_ref(sources, part->repo, part->commit)) {
         const char *pin = arena_printf(arena, "%s:%s", part->commit, part->paths);
         const char *suffix = source_folder_name(arena, str_of(pin)) + SOURCE_COMMIT_HEX + 1;
         part->repo =
             store_path(sources->store, arena_printf(arena, "sources/%s.%s.git", name, suffix));
     }
-    return 0;
 }
 
 static int add_submodules(struct sources *sources, struct source_tree *tree, size_t at,
                           struct err *err)
 {
-    struct arena *arena = sources->git.arena;
     const struct source_part part = tree->parts[at];
-    struct gitlinks links;
-    if (source_gitlinks(sources, &part, &links, err) < 0) {
+    const size_t first = tree->n;
+    if (source_gitlinks(sources, &part, tree, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < links.n; idx++) {
-        struct source_part sub = {.path = strcmp(part.path, ".") == 0
-                                              ? links.items[idx].path
-                                              : fs_join(arena, part.path, links.items[idx].path),
-                                  .commit = links.items[idx].commit,
-                                  .depth = part.depth + 1};
-        char *url;
-        if (tree->n == SOURCE_PARTS_MAX || sub.depth > SOURCE_DEPTH_MAX) {
-            return err_set(err, ERR_INTEGRITY,
-                           "%.200s has more than %d submodules, or more than %d inside each other",
-                           tree->parts[0].url, SOURCE_PARTS_MAX, SOURCE_DEPTH_MAX);
+    for (size_t idx = first; idx < tree->n; idx++) {
+        struct source_part *sub = &tree->parts[idx];
+        char *url = NULL;
+        if (!sub->url) {
+            log_line(LOG_WARN, "submodule %s of %s: .gitmodules does not say where it is",
+                     sub->path, part.url);
+        } else if (source_resolve_url(sources->git.arena, part.url, str_of(sub->url), &url, err) <
+                   0) {
+            return err_wrap(err, "submodule %.100s", sub->path);
         }
-        if (!links.items[idx].url) {
-            log_line(LOG_WARN, "submodule %s of %s: .gitmodules does not say where it is", sub.path,
-                     part.url);
-        } else {
-            if (source_resolve_url(arena, part.url, str_of(links.items[idx].url), &url, err) < 0) {
-                return err_wrap(err, "submodule %.100s", sub.path);
-            }
-            sub.url = url;
-        }
-        tree->parts[tree->n++] = sub;
+        sub->url = url;
     }
     return 0;
 }
@@ -520,11 +466,9 @@ static int walk(struct sources *sources, const char *url, const char *text, enum
         if (!part->url) {
             continue;
         }
-        int result = set_repo(sources, part, err);
-        if (result == 0) {
-            result = how == HOW_FETCH ? fetch_repo(sources, part, err)
+        set_repo(sources, part);
+        int result = how == HOW_FETCH ? fetch_repo(sources, part, err)
                                       : check_repo(sources, part, how == HOW_VERIFY_DEEP, err);
-        }
         if (result < 0 || find_tree(sources, part, err) < 0) {
             return idx ? err_wrap(err, "submodule %.100s", part->path) : -1;
         }

@@ -18,87 +18,6 @@ int source_make_tmp(struct sources *sources, struct temp **ret_folder, struct er
     return temp_folder(fs_join(sources->git.arena, sources->git.tmp_folder, ""), ret_folder, err);
 }
 
-/* --- submodules --------------------------------------------------------------------------------------------------------------- */
-
-/* One answer of `git config` about .gitmodules; empty where the file, or the key, is not there. */
-static int ask_gitmodules(struct sources *sources, const struct source_part *part,
-                          const char *const *question, struct str *ret_answer, struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf out = STRBUF(GIT_OUTPUT_MAX);
-    struct git_result result;
-    const char *args[GIT_ARGS_MAX] = {
-        "config", "--blob", arena_printf(sources->git.arena, "%s:.gitmodules", part->commit), "-z"};
-    for (size_t n = 4; *question; n++) {
-        args[n] = *question++;
-    }
-    if (git_run(&sources->git, &(struct git_call){.git_dir = part->repo, .args = args}, &out,
-                &result, err) < 0) {
-        return -1;
-    }
-    struct str all = strbuf_str(&out), answer = STR_EMPTY;
-    bool has = result.exit_status == 0 && str_next(&all, '\0', &answer);
-    *ret_answer = has ? str_dup(sources->git.arena, answer) : STR_EMPTY;
-    return 0;
-}
-
-/* The path stands as submodule.NAME.path, and the address as submodule.NAME.url. */
-static int find_url(struct sources *sources, const struct source_part *part, struct gitlink *link,
-                    struct err *err)
-{
-    struct str key, url;
-    if (ask_gitmodules(sources, part,
-                       GIT_ARGS("--fixed-value", "--name-only", "--get-regexp",
-                                "^submodule\\..*\\.path$", link->path),
-                       &key, err) < 0) {
-        return -1;
-    }
-    if (key.len == 0) {
-        return 0;
-    }
-    key = str_sub(key, 0, key.len - strlen("path"));
-    if (ask_gitmodules(sources, part,
-                       GIT_ARGS("--get", arena_printf(sources->git.arena, "%.*surl", STR_ARG(key))),
-                       &url, err) < 0) {
-        return -1;
-    }
-    link->url = url.len ? str_z(sources->git.arena, url) : NULL;
-    return 0;
-}
-
-int source_gitlinks(struct sources *sources, const struct source_part *part,
-                    struct gitlinks *ret_links, struct err *err)
-{
-    struct gitlinks links = {arena_array(sources->git.arena, struct gitlink, SOURCE_PARTS_MAX), 0};
-    struct str entry;
-    struct source_part selected = *part;
-    if (!part->entries.ptr && source_select(sources, &selected, err) < 0) {
-        return -1;
-    }
-    /* "MODE TYPE HEX\tPATH\0" */
-    struct str rest = selected.entries;
-    while (str_next(&rest, '\0', &entry)) {
-        struct str head = STR_LIT("160000 commit ");
-        if (!str_starts(entry, head)) {
-            continue;
-        }
-        if (links.n == SOURCE_PARTS_MAX || entry.len < head.len + SOURCE_COMMIT_HEX + 2) {
-            return err_set(err, ERR_INTEGRITY, "%.200s has more than %d submodules", part->url,
-                           SOURCE_PARTS_MAX);
-        }
-        struct gitlink *link = &links.items[links.n++];
-        *link = (struct gitlink){
-            .path = str_z(sources->git.arena,
-                          str_sub(entry, head.len + SOURCE_COMMIT_HEX + 1, entry.len)),
-            .commit = str_z(sources->git.arena, str_sub(entry, head.len, SOURCE_COMMIT_HEX)),
-        };
-        if (find_url(sources, part, link, err) < 0) {
-            return -1;
-        }
-    }
-    *ret_links = links;
-    return 0;
-}
-
 /* --- folders ------------------------------------------------------------------------------------------------------------------ */
 
 static const char *folder_of(struct sources *sources, const char *folder,
@@ -107,41 +26,28 @@ static const char *folder_of(struct sources *sources, const char *folder,
     return strcmp(part->path, ".") == 0 ? folder : fs_join(sources->git.arena, folder, part->path);
 }
 
-static void name_path(struct strbuf *names, size_t n_named, struct str path, const char *what)
-{
-    if (n_named <= DIRTY_SHOWN) {
-        strbuf_printf(names, "%s%.*s %s", n_named > 1 ? ", " : "", STR_ARG(str_sub(path, 0, 100)),
-                      what);
-    }
-}
-
-/* The index has no times of the files: git compares the content of each when it refreshes it, and says by its status that some
-   differ, which diff-files then names. */
+/* The index has no times of the files: git compares the content of each. A missing file is reported twice, first as such. */
 static int name_dirty(struct sources *sources, const struct git_call *index, struct strbuf *names,
                       size_t *ret_n, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf changed = STRBUF(GIT_OUTPUT_MAX);
-    CLEANUP(strbuf) struct strbuf added = STRBUF(GIT_OUTPUT_MAX);
-    struct git_call refresh = *index, diff = *index, others = *index;
-    struct git_result result;
-    struct str status, path;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(GIT_OUTPUT_MAX);
+    struct git_call call = *index;
+    struct str line, path, last = STR_EMPTY;
     size_t n = 0;
-    refresh.args = GIT_ARGS("update-index", "-q", "--really-refresh");
-    diff.args =
-        GIT_ARGS("diff-files", "-z", "--name-status", "--no-renames", "--ignore-submodules=all");
-    others.args = GIT_ARGS("ls-files", "-z", "--others");
-    if (git_run(&sources->git, &refresh, NULL, &result, err) < 0 ||
-        git_must(&sources->git, &diff, &changed, ERR_INTEGRITY, err) < 0 ||
-        git_must(&sources->git, &others, &added, ERR_INTEGRITY, err) < 0) {
+    call.args = GIT_ARGS("ls-files", "-t", "-z", "--deleted", "--modified", "--others");
+    if (git_must(&sources->git, &call, &out, ERR_INTEGRITY, err) < 0) {
         return -1;
     }
-    struct str rest = strbuf_str(&changed);
-    while (str_next(&rest, '\0', &status) && status.len > 0 && str_next(&rest, '\0', &path)) {
-        name_path(names, ++n, path, status.ptr[0] == 'D' ? "is missing" : "was changed");
-    }
-    rest = strbuf_str(&added);
-    while (str_next(&rest, '\0', &path) && path.len > 0) {
-        name_path(names, ++n, path, "was added");
+    struct str rest = strbuf_str(&out);
+    while (str_next(&rest, '\0', &line) && line.len > 2) { /* "TAG PATH" */
+        path = str_sub(line, 2, line.len);
+        if (!str_eq(path, last) && n++ < DIRTY_SHOWN) {
+            strbuf_printf(names, "%s%.*s %s", n > 1 ? ", " : "", STR_ARG(str_sub(path, 0, 100)),
+                          line.ptr[0] == 'R'   ? "is missing"
+                          : line.ptr[0] == '?' ? "was added"
+                                               : "was changed");
+        }
+        last = path;
     }
     if (n > DIRTY_SHOWN) {
         strbuf_printf(names, " and %zu more", n - DIRTY_SHOWN);

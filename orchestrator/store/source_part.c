@@ -9,10 +9,9 @@
 #include "base/temp.h"
 #include "report/source.h"
 
-#define LISTING_MAX  (4 * (size_t)GIT_OUTPUT_MAX)
-#define ENTRY_SUB    "160000 "
-#define GITMODULES   ".gitmodules"
-#define FETCH_MAX_NS (6LL * 3600 * NS_PER_S)
+#define LISTING_MAX (4 * (size_t)GIT_OUTPUT_MAX)
+#define ENTRY_SUB   "160000 "
+#define GITMODULES  ".gitmodules"
 
 /* "MODE TYPE HEX\tPATH" */
 static bool split_entry(struct str entry, struct str *ret_hex, struct str *ret_path)
@@ -53,7 +52,7 @@ static int check_selection(const struct source_part *part, const struct source_p
                : 0;
 }
 
-int source_select(struct sources *sources, struct source_part *part, struct err *err)
+static int select_files(struct sources *sources, struct source_part *part, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf all = STRBUF(LISTING_MAX);
     CLEANUP(strbuf) struct strbuf kept = STRBUF(LISTING_MAX);
@@ -113,7 +112,7 @@ int source_find_selection(struct sources *sources, struct source_part *part, str
 {
     struct git_call call = {.git_dir = part->repo, .args = GIT_ARGS("write-tree")};
     CLEANUP(temp) struct temp *tmp = NULL;
-    if (source_select(sources, part, err) < 0 || source_make_tmp(sources, &tmp, err) < 0) {
+    if (select_files(sources, part, err) < 0 || source_make_tmp(sources, &tmp, err) < 0) {
         return -1;
     }
     call.new_objects = tmp->path;
@@ -122,17 +121,7 @@ int source_find_selection(struct sources *sources, struct source_part *part, str
     return result < 0 ? err_wrap(err, "part of %.100s at %.12s", part->url, part->commit) : 0;
 }
 
-const char *source_upload_pack(struct arena *arena, const char *url)
-{
-    /* For a local repository we decide what it provides; otherwise its server does. */
-    return strncmp(url, "file:", 5) == 0
-               ? arena_printf(arena, "--upload-pack=git -c safe.directory=* -c "
-                                     "uploadpack.allowFilter=true -c "
-                                     "uploadpack.allowAnySHA1InWant=true upload-pack")
-               : "--quiet";
-}
-
-static int list_blobs(const struct source_part *part, const char *path, struct err *err)
+int source_list_blobs(const struct source_part *part, const char *path, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf ids = STRBUF(LISTING_MAX);
     struct str rest = part->entries, entry, hex, name;
@@ -144,32 +133,66 @@ static int list_blobs(const struct source_part *part, const char *path, struct e
     return fs_write_atomic(path, strbuf_str(&ids), err);
 }
 
-int source_fetch_blobs(struct sources *sources, const char *url, struct source_part *part,
-                       struct git_result *ret_result, struct err *err)
+/* --- submodules --------------------------------------------------------------------------------------------------------------- */
+
+/* The value of a key in "KEY\nVALUE\0"...; or, with value, the key that ends so and has it. */
+static struct str find_config(struct str config, struct str key, struct str value)
 {
-    struct err absent = {0};
-    CLEANUP(temp) struct temp *tmp = NULL;
-    struct git_call call = {.git_dir = part->repo,
-                            .part_of = url,
-                            .args = GIT_ARGS("fetch", "--quiet", "--no-tags",
-                                             "--no-write-fetch-head", "--filter=blob:none",
-                                             source_upload_pack(sources->git.arena, url), "--stdin",
-                                             "--", "part"),
-                            .deadline_ns = FETCH_MAX_NS};
-    *ret_result = (struct git_result){0};
-    if (source_find_selection(sources, part, &absent) == 0) {
-        return 0; /* from a server without filters */
+    struct str entry, found = STR_EMPTY;
+    while (str_next(&config, '\0', &entry)) {
+        struct str name;
+        if (str_next(&entry, '\n', &name) &&
+            (value.ptr ? str_ends(name, key) && str_eq(entry, value) : str_eq(name, key))) {
+            found = value.ptr ? name : entry;
+        }
     }
-    if (!part->entries.ptr || absent.code != ERR_INTEGRITY) {
-        *err = absent;
+    return found;
+}
+
+/* The path stands as submodule.NAME.path, and the address as submodule.NAME.url. */
+static const char *find_url(struct arena *arena, struct str config, struct str path)
+{
+    struct str key = find_config(config, STR_LIT(".path"), path);
+    if (!key.len) {
+        return NULL;
+    }
+    key = str_printf(arena, "%.*surl", STR_ARG(str_sub(key, 0, key.len - strlen("path"))));
+    struct str url = find_config(config, key, STR_EMPTY);
+    return url.len ? str_z(arena, url) : NULL;
+}
+
+int source_gitlinks(struct sources *sources, const struct source_part *part,
+                    struct source_tree *tree, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf config = STRBUF(GIT_OUTPUT_MAX);
+    struct arena *arena = sources->git.arena;
+    struct source_part selected = *part;
+    struct git_result ignored; /* the file may not be there */
+    struct str entry, hex, path;
+    const struct git_call call = {
+        .git_dir = part->repo,
+        .args = GIT_ARGS("config", "--blob", arena_printf(arena, "%s:" GITMODULES, part->commit),
+                         "-z", "--get-regexp", "^submodule\\..*\\.(path|url)$")};
+    if ((!part->entries.ptr && select_files(sources, &selected, err) < 0) ||
+        git_run(&sources->git, &call, &config, &ignored, err) < 0) {
         return -1;
     }
-    if (source_make_tmp(sources, &tmp, err) < 0) {
-        return -1;
+    struct str rest = selected.entries;
+    while (str_next(&rest, '\0', &entry)) {
+        if (!str_starts(entry, STR_LIT(ENTRY_SUB)) || !split_entry(entry, &hex, &path)) {
+            continue;
+        }
+        if (tree->n == SOURCE_PARTS_MAX || part->depth == SOURCE_DEPTH_MAX) {
+            return err_set(err, ERR_INTEGRITY,
+                           "%.200s has more than %d submodules, or more than %d inside each other",
+                           tree->parts[0].url, SOURCE_PARTS_MAX, SOURCE_DEPTH_MAX);
+        }
+        tree->parts[tree->n++] = (struct source_part){
+            .path = strcmp(part->path, ".") == 0 ? str_z(arena, path)
+                                                 : fs_join(arena, part->path, str_z(arena, path)),
+            .commit = str_z(arena, hex),
+            .url = find_url(arena, strbuf_str(&config), path),
+            .depth = part->depth + 1};
     }
-    call.input_path = fs_join(sources->git.arena, tmp->path, "ids");
-    int result = list_blobs(part, call.input_path, err);
-    result = result < 0 ? result : git_run(&sources->git, &call, NULL, ret_result, err);
-    return result < 0 || ret_result->exit_status != 0 ? result
-                                                      : source_find_selection(sources, part, err);
+    return 0;
 }

@@ -98,15 +98,13 @@ static int measure(struct compare *c, const char *root, struct measured *f, stru
 {
     const char *named = c->opts.format;
     CLEANUP(log_forms) struct log_forms forms = {.arena = c->arena};
-    CLEANUP(log_head) struct log_head head = {0};
     CLEANUP(guesser) struct guesser *guesser = NULL;
     if (c->formats.n == 0 && (named ? load_format_named(c->arena, root, named, &c->formats, err)
                                     : load_formats(c->arena, root, &c->formats, err)) < 0) {
         return -1;
     }
     guesser = named ? NULL : guesser_new(&c->formats);
-    const struct measure_ask ask = {
-        .set = &c->formats, .guesser = guesser, .head = &head, .gpus = 1, .nodes = 1};
+    const struct measure_ask ask = {.set = &c->formats, .guesser = guesser, .gpus = 1, .nodes = 1};
     if (measured_log(c->arena, &ask, &forms, f, err) < 0) {
         return -1;
     }

@@ -112,7 +112,7 @@ static void print_machine(struct arena *arena, const struct site *site,
     } else {
         strbuf_add_z(out, "  [ ] disk: room for images and data, none of whose sizes is stated");
     }
-    strbuf_add_z(out, " (plan -v lists them)\n");
+    strbuf_add_char(out, '\n');
 }
 
 /* The smoke profile has no rehearsal. */

@@ -4,7 +4,7 @@
 
 #include "report/plan.h"
 
-/* with_details: also the recipe, place, mounts and command of each case, and what is known of the store. */
+/* with_details: also the recipe, place, mounts and command of each case. */
 void plan_out_text(const struct plan *plan, bool with_details, struct strbuf *out);
 /* Its parts: what to do first, once each; how long it takes. */
 void plan_out_todos(const struct plan *plan, struct strbuf *out);

@@ -5,8 +5,7 @@
 #include "report/source.h"
 #include "view/plan_out.h"
 
-#define HOUR_S     3600
-#define LONG_RUN_S (24LL * HOUR_S)
+#define LONG_RUN_S 86400
 
 struct todo { /* of several cases, once */
     const struct step_need *need;
@@ -73,22 +72,6 @@ static const char *cases_in_words(struct arena *arena, size_t n)
     return arena_printf(arena, "%zu case%s", n, n == 1 ? "" : "s");
 }
 
-/* What the store knows of the thing that it brings; NULL: nothing is counted. */
-static const struct plan_need *stored_of(const struct plan *plan, const struct step_need *need)
-{
-    struct str rest = need->artifact;
-    struct str kind = STR_EMPTY;
-    if (!rest.ptr || !str_next(&rest, ':', &kind)) {
-        return NULL;
-    }
-    for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        if (str_eq(plan->needs[idx].kind, kind) && str_eq(plan->needs[idx].name, rest)) {
-            return &plan->needs[idx];
-        }
-    }
-    return NULL;
-}
-
 /* -1: not all of it is stated, but as much as `least`. */
 static void print_bytes(struct strbuf *out, int64_t bytes, int64_t least)
 {
@@ -119,7 +102,7 @@ static void print_todo(const struct plan_text *t, size_t idx)
 {
     const struct todo *todo = &t->todos[idx];
     const struct step_need *need = todo->need;
-    const struct plan_need *stored = stored_of(t->plan, need);
+    const struct plan_need *stored = need->stored && need->stored->name.ptr ? need->stored : NULL;
     const char *cases = cases_in_words(t->arena, todo->n_cases);
     if (!need->command.ptr) {
         strbuf_printf(t->out, "%4zu  %s (exit status %d): %.*s; %s\n", idx + 1,
@@ -157,24 +140,10 @@ static void print_todos(const struct plan_text *t)
 
 /* ---- time ---- */
 
-/* With as many training steps as the published log ran; as planned where it does not say. */
-static int64_t logged_estimate_s(const struct plan_step *step)
-{
-    const struct report_case *c = step->bound.of_case;
-    bool takes_it = false;
-    for (size_t idx = 0; idx < step->n_argv; idx++) {
-        takes_it = takes_it || str_find(step->argv[idx], STR_LIT(PLAN_STEPS_ENV)) >= 0;
-    }
-    return takes_it && c && c->logged_steps && step->n_steps
-               ? step->estimate_s / step->n_steps * c->logged_steps
-               : step->estimate_s;
-}
-
 static void print_time(const struct plan_text *t)
 {
     const struct plan *plan = t->plan;
     int64_t all_s = 0;
-    int64_t logged_s = 0;
     size_t n_unknown = 0;
     size_t n_long = 0;
     if (plan_claims_none(plan)) {
@@ -182,7 +151,6 @@ static void print_time(const struct plan_text *t)
     }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         all_s += plan->steps[idx].estimate_s;
-        logged_s += logged_estimate_s(&plan->steps[idx]);
         n_unknown += plan->steps[idx].estimate_s == 0;
         n_long += plan->steps[idx].estimate_s > LONG_RUN_S;
     }
@@ -200,12 +168,6 @@ static void print_time(const struct plan_text *t)
     if (n_long) {
         strbuf_printf(t->out, "warning  a repeat of %s takes more than a day\n",
                       cases_in_words(t->arena, n_long));
-    }
-    if (all_s - logged_s > HOUR_S) {
-        strbuf_printf(t->out,
-                      "         --steps as-logged: as many training steps as the published logs "
-                      "ran, %s for one repeat of each case\n",
-                      duration_in_words(t->arena, logged_s));
     }
 }
 
@@ -284,32 +246,11 @@ static void print_step(struct strbuf *out, const struct plan *plan, const struct
                   (long long)plan_step_deadline_s(plan, step));
 }
 
-/* What the published frameworks' rows would need, whatever the nodes' runtime is. */
-static void print_store(struct strbuf *out, const struct plan *plan)
-{
-    for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        const struct plan_need *need = &plan->needs[idx];
-        strbuf_printf(
-            out, "%s%.*s %.*s: %s in the store; to fetch: ", idx == 0 ? "store    " : "         ",
-            STR_ARG(need->kind), STR_ARG(need->name), NEED_STATE_NAMES[need->state]);
-        print_bytes(out, need->download_bytes, need->least_download_bytes);
-        strbuf_add_z(out, "; disk, about: ");
-        print_bytes(out, need->disk_bytes, need->least_disk_bytes);
-        if (need->n_unpinned && str_eq_z(need->kind, "image")) {
-            strbuf_add_z(out, "; its tag is not locked");
-        } else if (need->n_unpinned) {
-            strbuf_printf(out, "; %lld files without a digest", (long long)need->n_unpinned);
-        }
-        strbuf_add_z(out, need->needs_login ? "; for registered users only\n" : "\n");
-    }
-}
-
 static void print_details(struct strbuf *out, const struct plan *plan)
 {
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         print_step(out, plan, &plan->steps[idx]);
     }
-    print_store(out, plan);
     for (size_t idx = 0; idx < plan->n_pins; idx++) {
         strbuf_printf(out, "not pinned by its authors: %.*s: %.*s\n",
                       STR_ARG(plan->pins[idx].stack), STR_ARG(plan->pins[idx].what));

@@ -14,6 +14,8 @@
 #include "evidence/verify_archive.h"
 #include "run/journal_check.h"
 
+#define SCALAR_MAX 64 /* of a number or a truth */
+
 static bool has_result(struct arena *arena, const char *folder)
 {
     return fs_exists(fs_join(arena, folder, "result.json"));
@@ -81,25 +83,18 @@ bool run_view_is_run(struct arena *arena, const char *state, const char *name)
 
 /* ---- the machine ---- */
 
+/* Empty where it is null. */
 static struct str scalar_text(const struct json *at, struct arena *arena)
 {
-    struct err ignored = {0};
-    struct str text = STR_EMPTY;
-    double number = 0;
-    bool truth = false;
-    if (json_is_null(at)) {
-        return STR_EMPTY;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(SCALAR_MAX);
+    struct json_out out;
+    struct str said = STR_EMPTY;
+    if (json_is_null(at) || json_is_str(at)) {
+        return json_is_str(at) && json_str(at, arena, &said, ERR_IGNORED) < 0 ? STR_EMPTY : said;
     }
-    if (json_is_str(at)) {
-        return json_str(at, arena, &text, &ignored) == 0 ? text : STR_EMPTY;
-    }
-    if (json_f64(at, &number, &ignored) == 0) {
-        return str_printf(arena, "%.15g", number);
-    }
-    ignored = (struct err){0};
-    return json_bool(at, &truth, &ignored) < 0 ? STR_EMPTY
-           : truth                             ? STR_LIT("true")
-                                               : STR_LIT("false");
+    jw_begin(&out, &text, true);
+    jw_json(&out, NULL, at);
+    return str_dup(arena, str_trim(strbuf_str(&text)));
 }
 
 /* An array's element is named by its own "name", else by its place. */

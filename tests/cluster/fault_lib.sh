@@ -77,7 +77,7 @@ nothing_runs() { # TEXT NODE... [jobs]
             [ ! -d /var/lib/containers/storage ] || podman ps -aq 2>/dev/null | sed "s/^/container /"
             pgrep -fa "reperf-(train|ranks)" | grep -v pgrep
             [ -z "$1" ] || find /var/lib/reperf/jobs -type f 2>/dev/null | head -n 3
-            [ -e /var/lib/reperf/lease ] && echo lease of $(cat /var/lib/reperf/lease/*)' bash "$jobs" | sed "s/^/node$node: /")"
+            [ -e /var/lib/reperf/lease ] && echo lease of $(cat /var/lib/reperf/lease)' bash "$jobs" | sed "s/^/node$node: /")"
     done
     is "$left" "" "$text: the nodes are clean"
 }

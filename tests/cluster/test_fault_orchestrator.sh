@@ -47,7 +47,7 @@ node_cut 4
 begin term "$FOUR" "$N"
 has_journal() { [ -s "$(run_dir term)/journal.jsonl" ]; }
 wait_for 120 has_journal
-have_leases() { for i in 1 2 3; do [ -n "$(node_do "$i" /bin/ls -A /var/lib/reperf/lease 2>/dev/null)" ] || return 1; done; }
+have_leases() { for i in 1 2 3; do [ -n "$(node_do "$i" /bin/cat /var/lib/reperf/lease 2>/dev/null)" ] || return 1; done; }
 wait_for 120 have_leases
 ok $? "term: the nodes that can be reached are"
 kill "$(cat "$T/term/pid")"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of an untrusted archive that verify reads. The first byte selects the part: a whole file, a tar stream, SHA256SUMS, an
+/* The parts of an untrusted archive that verify reads. The first byte selects the part: a whole file, SHA256SUMS, an
    envelope with its statement, result.json. What is accepted must be what the writer would have written. */
 #include "base/base.h"
 
@@ -30,62 +30,6 @@ static void try_file(struct str bytes)
     int result = verify_archive(&arena, &opts, &info, &err);
     ASSERT((result == 0) == (err.code == ERR_NONE));
     ASSERT(result == 0 || err.code == ERR_INTEGRITY);
-}
-
-/* The stream again, as the writer makes it from the reader's results. */
-struct rebuild {
-    struct strbuf text;
-    uint64_t size_bytes;
-};
-
-static int rebuild_begin(void *ctx, struct str name, uint64_t size_bytes, struct err *err)
-{
-    struct rebuild *r = ctx;
-    uint8_t header[USTAR_BLOCK];
-    if (ustar_header(name, size_bytes, header, err) < 0) {
-        return -1;
-    }
-    strbuf_add(&r->text, header, sizeof(header));
-    r->size_bytes = size_bytes;
-    return 0;
-}
-
-static int rebuild_data(void *ctx, const void *ptr, size_t len, struct err *err UNUSED)
-{
-    struct rebuild *r = ctx;
-    strbuf_add(&r->text, ptr, len);
-    return 0;
-}
-
-static int rebuild_end(void *ctx, struct err *err UNUSED)
-{
-    static const uint8_t ZERO[USTAR_BLOCK];
-    struct rebuild *r = ctx;
-    strbuf_add(&r->text, ZERO, ustar_padding(r->size_bytes));
-    return 0;
-}
-
-static void try_tar(struct str bytes)
-{
-    static const uint8_t ZERO[2 * USTAR_BLOCK];
-    CLEANUP(ustar_reader) struct ustar_reader reader;
-    struct rebuild r = {0};
-    struct err err = {0};
-    int result = 0;
-    strbuf_init(&r.text, 64u << 20);
-    ustar_reader_init(&reader, (struct ustar_sink){&r, rebuild_begin, rebuild_data, rebuild_end});
-    /* In portions that fall anywhere in the blocks. */
-    for (size_t at = 0, n = 1; result == 0 && at < bytes.len; at += n) {
-        n = at % 701 + 1 < bytes.len - at ? at % 701 + 1 : bytes.len - at;
-        result = ustar_feed(&reader, bytes.ptr + at, n, &err);
-    }
-    if (result == 0 && ustar_finish(&reader, &err) == 0) {
-        strbuf_add(&r.text, ZERO, sizeof(ZERO));
-        ASSERT(str_eq(strbuf_str(&r.text), bytes));
-    } else {
-        ASSERT(err.code == ERR_INTEGRITY);
-    }
-    strbuf_release(&r.text);
 }
 
 static void try_sums(struct str text)
@@ -140,9 +84,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     switch (data[0]) {
     case 'f':
         try_file(rest);
-        break;
-    case 't':
-        try_tar(rest);
         break;
     case 's':
         try_sums(rest);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a node set. The first byte selects how it is read: as a set or as Slurm's list. An accepted set keeps its limits, and
-   its folded text has the same names again, and folds to itself. */
+/* Any text as a node set. An accepted set keeps its limits, and its folded text has the same names again, and folds to itself. */
 #include "base/base.h"
 
 #include "base/map.h"
@@ -17,7 +16,7 @@ static void check_fold(struct arena *arena, const struct hostlist *list)
     if (text.len > HOSTLIST_TEXT_MAX) {
         return;
     }
-    ASSERT(hostlist_expand(arena, text, HOSTLIST_SET, &again, &err) == 0);
+    ASSERT(hostlist_expand(arena, text, &again, &err) == 0);
     ASSERT(again.n == list->n);
     for (size_t idx = 0; idx < again.n; idx++) {
         ASSERT(map_add(&names, again.names[idx], &names));
@@ -33,11 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct hostlist list;
     struct err err = {0};
-    if (size == 0) {
-        return 0;
-    }
-    if (hostlist_expand(&arena, (struct str){(const char *)data + 1, size - 1},
-                        data[0] % 4 == 1 ? HOSTLIST_SLURM : HOSTLIST_SET, &list, &err) < 0) {
+    if (hostlist_expand(&arena, (struct str){(const char *)data, size}, &list, &err) < 0) {
         ASSERT(err.code == ERR_USAGE && err.msg[0]);
         return 0;
     }

@@ -36,7 +36,6 @@ static void look_at(struct arena *arena, const struct node_facts *facts)
         ASSERT(checks.items[idx].id && checks.items[idx].expected.len &&
                checks.items[idx].found.len);
     }
-    (void)nccl_interfaces(arena, facts);
 }
 
 static void read_monitor(struct arena *arena, struct str text)

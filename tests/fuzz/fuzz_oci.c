@@ -25,28 +25,25 @@ static void read_name(struct arena *arena, struct str text)
 
 static void read_manifest(struct arena *arena, struct str text)
 {
-    struct oci_platform want = oci_platform_default();
     const struct oci_descriptor *entry;
     struct oci_manifest manifest;
     struct err err = {0};
-    if (oci_manifest_parse(arena, text, STR_EMPTY, "fuzz", &manifest, &err) < 0) {
+    if (oci_manifest_parse(arena, text, "fuzz", &manifest, &err) < 0) {
         ASSERT(err.code == ERR_PARSE && err.msg[0]);
         return;
     }
     ASSERT(manifest.n_layers <= OCI_LAYERS_MAX && manifest.n_manifests <= OCI_PLATFORMS_MAX);
     ASSERT(oci_manifest_bytes(&manifest) <= (OCI_LAYERS_MAX + 1) * OCI_LAYER_BYTES_MAX);
-    if (oci_choose_platform(&manifest, &want, "fuzz", &entry, &err) == 0) {
+    if (oci_choose_platform(&manifest, "fuzz", &entry, &err) == 0) {
         ASSERT(str_eq_z(entry->platform.os, "linux"));
     }
 }
 
 static void read_config(struct arena *arena, struct str text)
 {
-    struct oci_config config;
+    uint8_t(*diff_ids)[SHA256_BYTES];
     struct err err = {0};
-    if (oci_config_parse(arena, text, 1, "fuzz", &config, &err) == 0) {
-        ASSERT(config.n_diff_ids == 1);
-    } else {
+    if (oci_config_parse(arena, text, 1, "fuzz", &diff_ids, &err) < 0) {
         ASSERT(err.code == ERR_PARSE && err.msg[0]);
     }
 }

@@ -29,9 +29,9 @@ def public_raw(key):
     return der[-32:], hashlib.sha256(der).hexdigest()
 
 
-def member(name, data, kind=b"0", link="", mtime=315532800):
+def member(name, data, kind=b"0", link=""):
     info = tarfile.TarInfo(name)
-    info.size, info.mtime, info.mode, info.type, info.linkname = len(data), mtime, 0o644, kind, link
+    info.size, info.mtime, info.mode, info.type, info.linkname = len(data), 315532800, 0o644, kind, link
     header = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
     header[329:345] = b"0000000\0" * 2  # of no device, which Python leaves empty
     header[148:156] = b" " * 8
@@ -99,20 +99,13 @@ TARS = {  # of the members, a tar
     "a_member_twice": lambda p: in_order(p[:1] + p) + END,
     "a_sparse_member": lambda p: member(p[0][0], p[0][1], b"S") + in_order(p[1:]) + END,
     "a_header_of_pax": lambda p: member("x", b"19 path=result.json\n", b"x") + in_order(p) + END,
-    "a_header_of_pax_for_all": lambda p: member("x", b"13 comment=x\n", b"g") + in_order(p) + END,
     "members_out_of_order": lambda p: in_order([p[1], p[0]] + p[2:]) + END,
-    "another_time": lambda p: member(*p[0], mtime=315532801) + in_order(p[1:]) + END,
-    "bytes_in_the_padding": lambda p: in_order(p[:1])[:-1] + b"x" + in_order(p[1:]) + END,
     "bytes_behind_the_end": lambda p: in_order(p) + END + b"hidden".ljust(512, b"\0"),
     "half_an_end": lambda p: in_order(p) + END[:512],
-    "a_folder_as_a_member": lambda p: member("x/", b"", b"5") + in_order(p) + END,
 }
 FILES = {  # of a frame and the key, the file
     "two_frames": lambda f, key: f + f + closing(f + f, key),
-    "a_frame_to_skip_before": lambda f, key: SKIPPED + f + closing(SKIPPED + f, key),
-    "a_frame_to_skip_behind": lambda f, key: f + SKIPPED + closing(f + SKIPPED, key),
     "a_frame_to_skip_between": lambda f, key: f + SKIPPED + closing(f, key),
-    "a_second_closing": lambda f, key: f + closing(f, key) + closing(f + closing(f, key), key),
     "bytes_behind": lambda f, key: f + closing(f, key) + b"hidden",
     "no_closing": lambda f, key: f,
     "a_closing_of_another": lambda f, key: f + closing(f[:-1], key),
@@ -124,9 +117,6 @@ def repack_as(kind, folder, out, key):
     if kind in TARS:
         frame = zstd(TARS[kind](members(folder, key)))
         data = frame + closing(frame, key)
-    elif kind == "no_checksum":
-        frame = zstd(plain, "--no-check")
-        data = frame + closing(frame, key)
     else:
         data = FILES[kind](zstd(plain), key)
     with open(out, "wb") as file:
@@ -134,7 +124,7 @@ def repack_as(kind, folder, out, key):
 
 
 if sys.argv[1] == "--list-containers":
-    print("\n".join([*TARS, *FILES, "no_checksum"]))
+    print("\n".join([*TARS, *FILES]))
 elif sys.argv[1] == "--repack":
     repack(*sys.argv[2:5])
 else:

@@ -96,7 +96,7 @@ like "$(cat "$T/checklist")" '^1. nodes: 4 of the 4 of elsewhere, 0 GPUs each$' 
 is "$(grep -c 'NVIDIA' "$T/checklist")" 0 "without GPUs no toolkit for them"
 is "$(sed -n 's/.*[$] //p' "$T/checklist")" "reperf nodes doctor mine.json --report node-health --profile smoke --case $CASE
 reperf keygen reperf.key
-reperf run node-health --nodes mine.json --profile smoke --case '$CASE/*' --each-node --offline --repeats 1 --key reperf.key" "its commands have what was asked of plan"
+reperf run node-health --profile smoke --nodes mine.json --each-node --case '$CASE/*' --repeats 1 --offline --key reperf.key" "its commands have what was asked of plan"
 sed -n 's/.*[$] //p' "$T/checklist" >commands.sh
 PATH="$T/bin:$PATH" sh "$T/site/commands.sh" >"$T/out" 2>"$T/err"
 ok $(($? > 1)) "and work as printed"
@@ -135,7 +135,7 @@ ln -s "$T" "$T/work-n1/lease"
 timeout 600 "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 >"$T/out" 2>"$T/err"
 [ $? -ne 124 ]
 ok $? "a lease that is a link to a folder is not waited for"
-like "$(cat "$T/err")" 'work-n1/lease: expected a folder, found a link' "and is named"
+like "$(cat "$T/err")" 'work-n1/lease: expected a file, found a link' "and is named"
 rm "$T/work-n1/lease"
 
 # ---- sound nodes, and the gate ----

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: fleet
-# reperf-node as what starts a node's ranks: numbers, statuses, one that fails, signals, and nothing left behind. mpirun for real, with this
-# machine as two nodes' worth of slots.
+# reperf-node as what starts a node's ranks: numbers, statuses, one that fails, signals, and nothing left behind.
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 ARGV="$B/servers/launch_argv"
@@ -117,39 +116,5 @@ is "$? $(grep -c '"rank":0,.*status 137' "$T/log")" "137 1" "of two that fail at
 (exec "$NODE" ranks "" 2 5 "$T/rank.sh") >"$T/log" 2>&1
 is "$? $(cat "$T/log")" "70 reperf-node: REPERF_NODE_RANK: it is not set to a number" "without a number nothing is started"
 (exec "$NODE" task 2 "$T/rank.sh") >"$T/log" 2>&1
-is "$? $(cat "$T/log")" "70 reperf-node: task: neither mpirun nor srun says which rank this is" "nor without a launcher"
-
-# --- mpirun ---
-if ! command -v mpirun >/dev/null; then
-    skip "mpirun" "openmpi-bin is not installed"
-    tap_done
-fi
-export LAUNCH_ADDRESSES=localhost
-mpi() { start 1 1 "$1" 0 "T=$T" "ODD=a 'b' \"c\" \$HOME; d,e"$'\n'"f" -- "$T/rank.sh" 'a  b' $'new\nline'; } # RANKS
-fresh
-# shellcheck disable=SC2016
-echo 'echo "odd $RANK: $ODD"' | tee "$T/do-0" >"$T/do-1"
-(mpi 2) >"$T/log" 2>&1
-is $? 0 "mpirun: two ranks that end well"
-is "$(grep -c "^rank [01] local [01] of 2/2 at localhost:29500 threads $(($(nproc) > 1 ? $(nproc) / 2 : 1)) passive run .*args 2:a  b:new\$" "$T/log")" 2 "mpirun: both know their place"
-is "$(grep -c "^odd [01]: a 'b' \"c\" \$HOME; d,e\$" "$T/log")" 2 "mpirun: values arrive as they are"
-fresh
-echo "until [ -e $T/ready-0 ]; do sleep 0.05; done; exit 7" >"$T/do-1"
-echo "$stays" >"$T/do-0"
-(mpi 2) >"$T/log" 2>&1
-is $? 7 "mpirun: one that fails gives its status"
-waiting_for 120 gone 0 1
-ok $? "mpirun: and takes the other down"
-fresh
-echo "$stays" | tee "$T/do-0" >"$T/do-1"
-(mpi 2) >"$T/log" 2>&1 &
-job=$!
-waiting_for 120 all_ready 0 1
-kill -TERM $job
-wait $job
-status=$?
-[ $status -ne 0 ]
-ok $? "mpirun: TERM ends it, and not as a success: $status"
-waiting_for 120 gone 0 1
-ok $? "mpirun: none is left"
+is "$? $(cat "$T/log")" "70 reperf-node: task: srun does not say which rank this is" "nor without a launcher"
 tap_done

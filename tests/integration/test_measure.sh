@@ -46,12 +46,6 @@ exits 0 "it reads a log" "$REPERF" measure "$T/mine.log" --format "$T/mine.json"
 is "$(jq -r '"\(.format) \(.verdict) \(.value) \(.unit) \(.quantity) \(.series[0].scope)"' "$T/out")" "mine ok 250.5 images/s rate null" "a rate by its unit, of nobody knows whom"
 exits 0 "and is valid" "${V[@]}" manifests/schema/format.json "$T/mine.json"
 
-# --- an epoch that goes through a part of the dataset: only where its log has epochs, and a batch is given ---------
-for ((s = 0; s < 60; s += 6)); do echo "Epoch: [0][$s/60] Time 0.250 (0.251) Loss 6.9$s (6.95)"; done >"$T/all.log"
-exits 2 "without a batch it is not used" "$REPERF" measure "$T/all.log" --gpus 8 --dataset imagenet-2012
-exits 2 "nor for a log without epochs" "$REPERF" measure "$T/whole.log" --batch 32 --gpus 8 --dataset imagenet-2012
-exits 3 "a dataset that is none" "$REPERF" measure "$T/all.log" --gpus 8 --batch 32 --dataset imagenet
-
 # several files: one document; one that cannot be read is an entry, the others count
 measure "$T/whole.log" "$T/absent.log" tests/logs/workload.log
 is "$status $(grep -o '"verdict":"ok"' <<<"$out" | wc -l) $(grep -o '"error":' <<<"$out" | wc -l)" "2 2 1" "several files: one document, errors as entries, first failure as status"

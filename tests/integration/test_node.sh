@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: node
-# reperf-node: put on a node once, checked each time, served over one channel; jobs begun by an older version; killed; prevented from
+# reperf-node: put on a node once, checked each time, served over one channel; killed; prevented from
 # running. Text that nodes expand is in single quotes.
 # shellcheck disable=SC2016,SC2119,SC2028
 . "$(dirname "$0")/../tap_lib.sh"
@@ -20,14 +20,6 @@ program="$B/reperf-node"
 sum=$(sha256sum "$program" | cut -c1-64)
 there() { echo "$work/bin/reperf-node-$sum"; }
 one() { REPERF_NODE="${by-$program}" "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=60000 "$@"; }
-older() { # ID COMMAND [CLEANUP]: a job as versions up to 0.9 began it
-    local dir="$work/jobs/$1"
-    mkdir -p "$dir"
-    printf '%s\n' "$2" >"$dir/job"
-    [ -z "${3-}" ] || printf '%s\n' "$3" >"$dir/cleanup"
-    setsid tests/integration/old_wrapper.sh "$dir" </dev/null >/dev/null 2>&1 &
-    wait_for test -s "$dir/pid"
-}
 gives() { # STATUS ERE NAME ARG...
     local want=$1 pattern=$2 what=$3
     shift 3
@@ -83,28 +75,7 @@ exits 0 "MaxSessions 1: likewise" one text='echo between' 127.0.0.1 jobs m/1 m/2
 is "$(tr '\n' ' ' <"$T/out")" "m/1 between m/2 between " "its channel makes room for a script"
 node=a
 
-# ---- begun by an older version ----
-older mix/2 "$(held 2); echo finished; exit 7" "echo cleaned >>'$T/cleaned'"
-exits 0 "a job that an older version began: another start" one 127.0.0.1 start mix/2 sh -c 'echo twice'
-gives 0 'state running' "it runs" limit_ms=120000 127.0.0.1 poll mix/2
-go 2
-gives 0 'state 2 7 after' "is waited for" 127.0.0.1 wait mix/2
-is "$(one 127.0.0.1 log mix/2 2>"$T/err") $(one 127.0.0.1 digest mix/2 2>"$T/err")" "finished $(echo finished | sha256sum | cut -c1-64)" "log and digest"
-is "$(sort -u "$T/cleaned")" cleaned "cleaned up after"
-rm "$T/cleaned"
-exits 0 "and forgotten" one 127.0.0.1 forget mix/2
-[ ! -e "$work/jobs/mix/2" ]
-ok $? "nothing of it is left"
-older mix/4 "sleep 600.$$"
-wait_for sleeps # its pid is written before it begins
-exits 0 "TERM" one 127.0.0.1 signal mix/4 15
-gives 0 'state 2 143' "ends it, which is seen" 127.0.0.1 wait mix/4
-older mix/5 "sleep 600.$$" "echo cleaned >>'$T/cleaned'"
-wait_for sleeps
-exits 0 "KILL" one 127.0.0.1 signal mix/5 9
-wait_for none_sleeps
-is "$? $(sort -u "$T/cleaned")" "0 cleaned" "ends all of it, and it is cleaned up after"
-gives 0 'state lost' "what was killed is lost" 127.0.0.1 poll mix/5
+# ---- two at once, and none ----
 for round in 1 2 3 4 5 6; do # both at once: one of them runs it
     { one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" & } 2>"$T/err.1"
     one_pid=$!
@@ -114,7 +85,6 @@ for round in 1 2 3 4 5 6; do # both at once: one of them runs it
 done
 is "$(cat "$T"/race.? | wc -l)" 6 "six jobs that two start at one moment run once each"
 gives 0 'state absent' "a job that is not there" 127.0.0.1 poll no/such
-gives 6 'the digest of a job.s log failed .*log is not there' "has no digest" 127.0.0.1 digest no/such
 exits 0 "hears no signal" one 127.0.0.1 signal no/such 9
 exits 0 "and is forgotten" one 127.0.0.1 forget no/such
 
@@ -122,6 +92,7 @@ exits 0 "and is forgotten" one 127.0.0.1 forget no/such
 touch -d '2 hours ago' "$work/bin/.reperf-node-cut" "$work/bin/reperf-node-recent"
 touch -d '31 days ago' "$work/bin/reperf-node-old" "$work/bin/somebody-elses"
 touch "$work/bin/.reperf-node-under-way"
+rm "$(there)"
 one 127.0.0.1 poll no/such >"$T/got" 2>"$T/err"
 is "$(cd "$work/bin" && for f in .reperf-node-cut reperf-node-recent reperf-node-old somebody-elses .reperf-node-under-way; do [ ! -e $f ] || echo $f; done | xargs)" \
     "reperf-node-recent somebody-elses .reperf-node-under-way" "parts of puts go after an hour, versions after a month, and nothing else does"
@@ -166,7 +137,7 @@ liar() { # NAME: stdin, what it does once it is asked; as a program that says he
     { printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\n'; cat; } >"$T/$1"
     chmod 755 "$T/$1"
 }
-hello='printf "reperf-node 5 %s\n" "$0"'
+hello='printf "reperf-node 6 %s\n" "$0"'
 echo "$hello; exit 9" | liar dead
 echo "$hello; head -c 20 >/dev/null; echo no answer at all" | liar mad
 echo "$hello; head -c 20 >/dev/null; exec cat /dev/zero" | liar endless
@@ -182,7 +153,6 @@ by="$T/old" gives 6 'reperf-node does not run there: reperf-node 1$' "one of ano
 by="$T/huge" gives 6 'reperf-node there gave no answer: a frame of 2147483647 bytes' "one that says too much" 127.0.0.1 poll bad/6
 by="$T/wordy" gives 6 "a job's state cannot be read: \"fine 1\"" "an invalid state" 127.0.0.1 poll bad/7
 by="$T/wordy" gives 6 'the end of a job cannot be read' "an invalid end" 127.0.0.1 reap bad/7
-by="$T/wordy" gives 6 'the digest of a log cannot be read: "fine 1"' "an invalid digest" 127.0.0.1 digest bad/7
 by="$T/wordy" gives 6 'its work folder has no absolute path' "an invalid folder" 127.0.0.1 folder
 [ ! -e "$work/jobs/bad" ]
 ok $? "none of them ran anything"

@@ -23,6 +23,9 @@ exits 124 "a command that takes too long" "$REPERF" nodes exec local --timeout 1
 exits 2 "no command" "$REPERF" nodes exec local
 exits 2 "a node that is not there" "$REPERF" nodes exec local --nodes n9 -- true
 exits 2 "--gather and --json" "$REPERF" nodes exec local --gather --json -- true
+is "$(SLURM_JOB_NODELIST='gpu[02,01]' "$REPERF" nodes list slurm --json | jq -r '.nodes[].name' | xargs)" "gpu02 gpu01" "slurm is SLURM_JOB_NODELIST, in its order"
+exits 2 "slurm outside of an allocation" env -u SLURM_JOB_NODELIST "$REPERF" nodes list slurm
+fails 2 'node set "@v100!node3", byte 1: "@" is not understood: expected names and ranges' "a set with ClusterShell's algebra" "$REPERF" nodes list 'v100-4x8:@v100!node3'
 "$REPERF" nodes exec local -- 'seq 100000' >/dev/full 2>"$T/err"
 is "$?" 10 "a full disk"
 "$REPERF" nodes exec local -- 'seq 200000' >"$T/long"

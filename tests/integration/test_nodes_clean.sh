@@ -71,9 +71,9 @@ if have_sshd "nodes clean over SSH"; then
     mkdir -p "$T/work-n3/jobs/$run1/c/repeat-1/attempt-1/claim"
     echo "1 2 not-this-boot" >"$T/work-n3/jobs/$run1/c/repeat-1/attempt-1/pid"
     mkdir -p "$T/work-n3/jobs/other/claim" # not ours
-    mkdir -p "$T/work-n2/lease" "$T/work-n1/lease" "$T/work-n1/data/reperf-tmp-Abc123"
-    echo "$run2 $(date +%s)" >"$T/work-n2/lease/holder"
-    echo "$run1 1000000000" >"$T/work-n1/lease/holder"
+    mkdir -p "$T/work-n1/data/reperf-tmp-Abc123"
+    echo "$run2 $(date +%s)" >"$T/work-n2/lease"
+    echo "$run1 1000000000" >"$T/work-n1/lease"
     touch "$T/work-n1/data/reperf-tmp-Abc123/new"
     touch -d '2 hours ago' "$T/work-n1/data/reperf-tmp-Abc123/old" "$T/work-n1/data/kept"
     exits 0 "everything is listed" "$REPERF" nodes clean "$INV" --dry-run --json
@@ -102,10 +102,10 @@ JSON
     ok $? "and the one inside of its folder"
     [ -e "$T/cleaned-n1-a" ]
     ok $? "its cleanup was run"
-    is "$(find "$T/work-n1/jobs" "$T/work-n1/lease" -mindepth 1 2>/dev/null)" "" "its folder and its lease are gone"
+    is "$(find "$T/work-n1/jobs"/* "$T/work-n1/lease" 2>/dev/null)" "" "its folder and its lease are gone"
     kill -0 "$p2" "$p3"
     ok $? "those of the other nodes run on"
-    echo "$run2 $(date +%s)" >"$T/work-n2/lease/holder" # renewed again, as it would be: however long the above took
+    echo "$run2 $(date +%s)" >"$T/work-n2/lease" # renewed again, as it would be: however long the above took
     prints 6 '^ended 1, removed 2, kept 3$' "all, and a node that nobody answers for" "$REPERF" nodes clean "$INV4"
     like "$(cat "$T/err")" 'error: n4: ' "and it is named"
     await gone "$p2"
@@ -113,7 +113,7 @@ JSON
     kill -0 "$p3"
     ok $? "what another machine works on runs on"
     is "$(cd "$T/work-n1/data" && find . -type f | sort | xargs)" "./kept ./reperf-tmp-Abc123/new" "half-written files that are old went, others did not"
-    echo "$run2 1000000000" >"$T/work-n2/lease/holder"
+    echo "$run2 1000000000" >"$T/work-n2/lease"
     exits 0 "once its lease is old" "$REPERF" nodes clean "$INV"
     await gone "$p3"
     ok $? "it goes too"
@@ -132,11 +132,10 @@ JSON
     # The head is killed in mid-removal, and the node with it: at each removal in turn, and the next call does the rest.
     left_there() { # a job with a monitor, a lease, half a file; all old
         local dir="$T/work-n3/jobs/$run1/e/repeat-1/attempt-1"
-        mkdir -p "$dir/claim" "$dir/monitor/claim" "$T/work-n3/lease" "$T/work-n3/data/reperf-tmp-Abc123"
+        mkdir -p "$dir/claim" "$dir/monitor/claim" "$T/work-n3/data/reperf-tmp-Abc123"
         echo "1 2 not-this-boot" | tee "$dir/pid" "$dir/monitor/pid" >"$dir/log"
         echo "touch $T/cleaned-n3-e" >"$dir/cleanup"
-        echo "$run1 1000000000" >"$T/work-n3/lease/holder"
-        echo x >"$T/work-n3/lease/who"
+        echo "$run1 1000000000" >"$T/work-n3/lease"
         touch -d '2 hours ago' "$dir/claim" "$dir/monitor/claim" "$T/work-n3/data/reperf-tmp-Abc123/old"
     }
     n_left() { find "$T/work-n3/jobs/$run1" "$T/work-n3/lease" "$T/work-n3/data/reperf-tmp-Abc123" -type f 2>/dev/null | wc -l; }
@@ -186,7 +185,7 @@ JSON
     # A node whose answer is invalid: nothing is reported as clean, healthy or copied.
     {
         # shellcheck disable=SC2016
-        printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\nprintf "reperf-node 5 %%s\\n" "$0"; head -c 16 >/dev/null\n'
+        printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\nprintf "reperf-node 6 %%s\\n" "$0"; head -c 16 >/dev/null\n'
         printf '%s\n' "printf 'RPN<\\1\\0\\0\\0\\0\\0\\0\\0\\6\\0\\0\\0fine 1\\n'; exec cat"
     } >"$T/wordy"
     chmod +x "$T/wordy"

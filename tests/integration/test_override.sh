@@ -49,6 +49,6 @@ for setting in HF_TOKEN=hush PGPASSWORD=hush AWS_SECRET_ACCESS_KEY=hush SOME_KEY
     exits 2 "-C of ${setting%%=*}" "$REPERF" run paddle-perf-2020 --profile smoke -C "stacks[reperf].env.$setting"
     is "$(cat "$T/err" "$T/out" | grep -c hush)" 0 "shows no value"
 done
-exits 2 "a password in the name of a reference" "$REPERF" store path "source:https://me:hush@host/x.git"
+exits 2 "a password in the name of a reference" "$REPERF" store drop "source:https://me:hush@host/x.git"
 is "$(grep -c hush "$T/err")" 0 "is not shown"
 tap_done

@@ -28,8 +28,8 @@ fails 5 'train.py .not there.' "files without the command's own" "$REPERF" publi
 exits 2 "one file is no folder" "$REPERF" publish one -o "$T/pub" --files train.py
 is "$([ -e "$T/pub" ] && echo there)" "" "nothing was written"
 sed -i '$d' train.py
-warns 0 ': published: mine.json, one.log, train.py' "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours" --author "A. Author"
-for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.yml manifests/reports/train.json manifests/formats/mine.json \
+warns 0 ': published: mine.json, one.log, train.py' "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours"
+for f in README.md index.html picture.svg manifests/reports/train.json manifests/formats/mine.json \
     manifests/overlays/code/train.py logs/train/command/unstated/n1g0/bs0/repeat-2.log; do
     is "$([ -s "$T/pub/$f" ] && echo there)" there "$f"
 done

@@ -186,7 +186,7 @@ exits 2 "no report" "$REPERF" run
 exits 2 "an unknown report" "$REPERF" run no-such-report
 exits 2 "an unknown inventory" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes no-such:node1
 fails 2 "without a digest it is unknown what will run" "an image without a digest" smoke --image reperf-cpu=localhost:5000/reperf/cpu:latest
-fails 2 "reperf-cqu: no case of paddle-perf-2020 runs in that image" "an image that no case runs in" smoke --image "reperf-cqu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
+fails 2 "reperf-cqu: no case of paddle-perf-2020 runs in that image" "an image that no case runs in" smoke --nodes local-docker --image "reperf-cqu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
 fails 2 "runtime none" "an image where nothing runs in one" smoke --image "reperf-cpu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
 exits 2 "a run id of another shape" smoke --run-id ../../x
 forget_runs

@@ -28,7 +28,7 @@ for name in last 2026 -x 'a/b' ''; do
 done
 exits 0 "another run" smoke --name second --repeats 1
 for of in second last "$id" first.one "${id:0:20}"; do
-    exits 0 "attach $of" "$REPERF" attach "$of"
+    exits 0 "status $of" "$REPERF" status "$of"
     exits 0 "report $of" "$REPERF" report "$of"
     exits 0 "replay $of" "$REPERF" replay "$of"
     exits 0 "resume $of" "$REPERF" resume "$of"

@@ -21,7 +21,7 @@ within_60_s() { # COMMAND
     for _ in $(seq 600); do "$@" && return; sleep 0.1; done
     return 1
 }
-leases() { find "$T"/work-n*/lease -type f 2>/dev/null | sed 's,.*/work-\(n[0-9]\)/.*,\1,' | sort -u | xargs; }
+leases() { find "$T"/work-n*/lease -type f 2>/dev/null | sed 's,.*/work-\(n[0-9]\)/lease,\1,' | sort -u | xargs; }
 
 warns 0 'left to other runs: n\[2-3\]' "one repeat of one node's case on three nodes" one --repeats 1 --run-id 20261121T000000.000Z-0000000a
 is "$(cd "$(run_folder 20261121T000000.000Z-0000000a)/evidence/environment" && echo *.json)" "local.json n1.json" "and asks no other what it is"

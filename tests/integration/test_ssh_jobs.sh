@@ -70,7 +70,7 @@ gives 0 'state 2 5 after' "it ended with its status" 127.0.0.1 wait run/case/1
 is "$(one 127.0.0.1 log run/case/1 2>"$T/err")" "it's \$HOME|two
 lines|a  b||err
 end" "its log, both streams; argv and environment as given"
-is "$(one 127.0.0.1 digest run/case/1 2>"$T/err")" "$(sha256sum <"$work/jobs/run/case/1/log" | cut -c1-64)" "its log's digest"
+is "$(one 127.0.0.1 reap run/case/1 2>"$T/err")" "$(sha256sum <"$work/jobs/run/case/1/log" | cut -c1-64)" "its log's digest"
 is "$(ls "$work/jobs/run/case/1")" "claim
 log
 pid
@@ -201,7 +201,7 @@ start_sshd bare "SetEnv HOME=$T/home PATH=$T/bin" || exit 1
 node=bare
 exits 0 "a node with ten tools" one 127.0.0.1 start run/bare sh -c 'sleep 0.5; exit 9'
 gives 0 'state 2 9' "its jobs" 127.0.0.1 wait run/bare
-is "$(one 127.0.0.1 digest run/bare 2>"$T/err")" "$(sha256sum </dev/null | cut -c1-64)" "their digests"
+is "$(one 127.0.0.1 reap run/bare 2>"$T/err")" "$(sha256sum </dev/null | cut -c1-64)" "their digests"
 if command -v busybox >/dev/null; then
     mkdir "$T/busy" && for tool in $(busybox --list); do ln -s "$(command -v busybox)" "$T/busy/$tool"; done
     start_sshd busy "SetEnv HOME=$T/home PATH=$T/busy" || exit 1
@@ -210,7 +210,7 @@ if command -v busybox >/dev/null; then
     exits 0 "a node with busybox alone" one 127.0.0.1 start run/busy sh -c 'echo hello; sleep 0.5; exit 3'
     gives 0 'state 2 3' "its jobs" 127.0.0.1 wait run/busy
     is "$(one 127.0.0.1 log run/busy 2>"$T/err")" hello "their logs"
-    is "$(one 127.0.0.1 digest run/busy 2>"$T/err")" "$(sha256sum <"$work/jobs/run/busy/log" | cut -c1-64)" "and digests"
+    is "$(one 127.0.0.1 reap run/busy 2>"$T/err")" "$(sha256sum <"$work/jobs/run/busy/log" | cut -c1-64)" "and digests"
     exits 0 "and an end to them" one 127.0.0.1 forget run/busy
 else
     skip "a node with busybox alone" "busybox is not here"

@@ -72,7 +72,6 @@ EOF
 is "$(BOTH=1 on_tty "$REPERF" unpack "$T/evil.tar" "$T/out-tar" | steers)" 0 "unpack: names in an archive"
 is "$(BOTH=1 on_tty "$REPERF" nodes exec "no-$EVIL" -- true | steers)" 0 "the name of an inventory"
 is "$(BOTH=1 on_tty "$REPERF" status "no-$EVIL" | steers)" 0 "status"
-is "$(BOTH=1 on_tty "$REPERF" attach "no-$EVIL" | steers)" 0 "attach"
 is "$(BOTH=1 on_tty "$REPERF" nodes doctor local | steers)" 0 "doctor"
 like "$(BOTH=1 on_tty env -u NO_COLOR "$REPERF" lint airank-mmseg-deeplabv3plus | cat -v)" '^\^\[\[31merror\^\[\[0m ' "our own colours are there"
 like "$(BOTH=1 on_tty env -u NO_COLOR "$REPERF" audit airank-mmseg-deeplabv3plus | cat -v)" '\^\[\[32m exact ' "those of an audit, too"

@@ -49,18 +49,22 @@ static inline struct made launch_fixture(struct arena *arena, int argc, char **a
     struct str words[256];
     struct plan_step step = {.case_id = STR_LIT("a/case"), .env = env, .argv = words};
     struct inventory inventory = {.id = STR_LIT("test"), .nodes = nodes};
-    struct launch_place place = {.inventory = &inventory, .nodes = idxs};
-    struct launch_opts opts = {.run_id = "20261121T000000.000Z-00000001",
-                               .job_id = getenv("LAUNCH_JOB"),
-                               .program = "/opt/reperf/reperf-train"};
+    struct launch launch = {.arena = arena,
+                            .step = &step,
+                            .inventory = &inventory,
+                            .nodes = idxs,
+                            .run_id = "20261121T000000.000Z-00000001",
+                            .job_id = getenv("LAUNCH_JOB"),
+                            .program = "/opt/reperf/reperf-train",
+                            .port = 29500};
     ASSERT(argc >= 6);
-    if (!opts.job_id) {
-        opts.job_id = "20261121T000000.000Z-00000001/a/case/repeat-1/attempt-1";
+    if (!launch.job_id) {
+        launch.job_id = "20261121T000000.000Z-00000001/a/case/repeat-1/attempt-1";
     }
-    opts.limit_s = getenv("LAUNCH_LIMIT_S") ? number(getenv("LAUNCH_LIMIT_S")) : 0;
+    launch.limit_s = getenv("LAUNCH_LIMIT_S") ? number(getenv("LAUNCH_LIMIT_S")) : 0;
     inventory.launcher = (enum launcher_kind)number(argv[1]);
-    place.n_nodes = inventory.n_nodes = (size_t)number(argv[2]);
-    place.ranks_per_node = number(argv[3]);
+    launch.n_nodes = inventory.n_nodes = (size_t)number(argv[2]);
+    launch.ranks_per_node = number(argv[3]);
     int arg = 5;
     for (; arg < argc && strcmp(argv[arg], "--") != 0; arg++) {
         struct str rest = str_of(argv[arg]);
@@ -70,19 +74,15 @@ static inline struct made launch_fixture(struct arena *arena, int argc, char **a
     for (arg++; arg < argc; arg++) {
         words[step.n_argv++] = str_of(argv[arg]);
     }
-    ASSERT(place.n_nodes <= NODES_MAX);
-    make_nodes(arena, nodes, place.n_nodes);
-    for (size_t idx = 0; idx < place.n_nodes; idx++) {
+    ASSERT(launch.n_nodes <= NODES_MAX);
+    make_nodes(arena, nodes, launch.n_nodes);
+    for (size_t idx = 0; idx < launch.n_nodes; idx++) {
         idxs[idx] = idx;
     }
-    place.master_addr = str_z(arena, nodes[0].fast_address);
-    place.master_port = 29500;
-    struct launch_jobs jobs;
-    if (launch_make(arena, &opts, &step, &place, &jobs, &err) < 0) {
+    step.n_ranks = (int64_t)launch.n_nodes * launch.ranks_per_node;
+    if (launch_make(&launch, &made.jobs, &made.n_jobs, &err) < 0) {
         fprintf(stderr, "launch_argv: %s\n", err.msg);
         exit(err_exit_status(err.code));
     }
-    made.jobs = jobs.items;
-    made.n_jobs = jobs.n;
     return made;
 }

@@ -48,15 +48,16 @@ static int add_step(struct arena *arena, const struct run_opts *opts,
         }
     }
     ASSERT((int64_t)n_fitting >= plan_step_nodes(step));
-    const struct run_launch launch = {
-        .plan = &prepared->plan,
+    const struct launch launch = {
+        .arena = arena,
+        .step = step,
         .inventory = inventory,
         .nodes = nodes,
         .run_id = "PLANNED",
         .job_id = arena_printf(arena, "PLANNED/%.*s/repeat-1/attempt-1", STR_ARG(step->case_id)),
-        .program = planner_train_path(arena, opts->self),
+        .program = planner_train_path(arena, opts->ctx->self),
         .image = &image};
-    if (run_launch(arena, &launch, step, &jobs, &n_jobs, err) < 0) {
+    if (run_launch(launch, &prepared->plan, &jobs, &n_jobs, err) < 0) {
         return err_wrap(err, "case %.*s", STR_ARG(step->case_id));
     }
     for (size_t idx = 0; idx < n_jobs; idx++) {

@@ -109,10 +109,9 @@ static int do_start(struct op *op, struct err *err)
 
 static int do_poll(struct op *op, struct err *err)
 {
-    static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
     struct job_report report = {0};
     UNTIL_DONE(op, op->remote->ops->poll(op->remote, op->args[0], &report, err));
-    fprintf(stderr, "state %s %d\n", NAMES[report.state], report.exit_status);
+    fprintf(stderr, "state %s %d\n", NODE_JOB_STATES[report.state], report.exit_status);
     return 0;
 }
 
@@ -141,18 +140,10 @@ static int do_log(struct op *op, struct err *err)
     return 0;
 }
 
-static int do_digest(struct op *op, struct err *err)
-{
-    char hex[65];
-    UNTIL_DONE(op, op->remote->ops->log_digest(op->remote, op->args[0], hex, err));
-    printf("%s\n", hex);
-    return 0;
-}
-
 static int do_reap(struct op *op, struct err *err)
 {
     char hex[65];
-    UNTIL_DONE(op, op->remote->ops->reap(op->remote, op->args[0], 0, hex, err));
+    UNTIL_DONE(op, op->remote->ops->reap(op->remote, op->args[0], hex, err));
     printf("%s\n", hex);
     return 0;
 }
@@ -247,10 +238,9 @@ static const struct {
     size_t n_args; /* at least */
     int (*run)(struct op *op, struct err *err);
 } VERBS[] = {{"exec", 1, do_exec},     {"start", 2, do_start},   {"poll", 1, do_poll},
-             {"wait", 1, do_wait},     {"log", 1, do_log},       {"digest", 1, do_digest},
-             {"signal", 2, do_signal}, {"forget", 1, do_forget}, {"folder", 0, do_folder},
-             {"steps", 2, do_steps},   {"abort", 2, do_abort},   {"jobs", 1, do_jobs},
-             {"reap", 1, do_reap}};
+             {"wait", 1, do_wait},     {"log", 1, do_log},       {"signal", 2, do_signal},
+             {"forget", 1, do_forget}, {"folder", 0, do_folder}, {"steps", 2, do_steps},
+             {"abort", 2, do_abort},   {"jobs", 1, do_jobs},     {"reap", 1, do_reap}};
 
 /* ---- many at once ---- */
 

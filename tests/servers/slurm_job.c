@@ -4,7 +4,7 @@
    LAUNCH_LOGIN=PORT: through a login node on that port of 127.0.0.1, by $REPERF_SSH_CONFIG. */
 #include "tests/servers/launch_fixture.h"
 
-#include "fleet/remote_slurm.h"
+#include "fleet/remote.h"
 #include "tests/servers/built_node.h"
 
 #define TICK_NS (20 * NS_PER_MS)
@@ -41,8 +41,7 @@ static struct job_report poll_job(struct ask *ask)
 
 static void print_report(const struct job_report *report)
 {
-    static const char *const STATES[] = {"absent", "running", "ended", "lost"};
-    printf("%s %d %s %s %s\n", STATES[report->state], report->exit_status,
+    printf("%s %d %s %s %s\n", NODE_JOB_STATES[report->state], report->exit_status,
            report->is_waiting ? "waiting" : "-",
            report->cause ? err_code_name(report->cause) : "none", report->why);
 }
@@ -81,7 +80,7 @@ static void do_verb(struct ask *ask, const char *verb)
     } else if (strcmp(verb, "log") == 0) {
         print_log(ask);
     } else if (strcmp(verb, "digest") == 0) {
-        while (goes_on(ask, ops->log_digest(ask->remote, ask->job->id, hex, &err), &err)) {
+        while (goes_on(ask, ops->reap(ask->remote, ask->job->id, hex, &err), &err)) {
         }
         puts(hex);
     } else if (strcmp(verb, "forget") == 0) {
@@ -119,11 +118,11 @@ int main(int argc, char **argv)
     }
     char *verb = argv[1];
     use_built_node();
-    char slurm[] = "2"; /* LAUNCHER_SLURM */
+    char slurm[] = "1"; /* LAUNCHER_SLURM */
     argv[1] = slurm;
     struct made made = launch_fixture(&arena, argc, argv);
     loop_init(&ask.loop, clock_system());
-    ask.remote = remote_slurm_new(&ask.loop, open_login(&ask.loop, argv[4]));
+    ask.remote = open_login(&ask.loop, argv[4]);
     ask.job = &made.jobs[0].job;
     do_verb(&ask, verb);
     remote_free(ask.remote);

@@ -37,6 +37,7 @@ struct fake {
     int64_t told_ns, killed_ns; /* when TERM came, and KILL */
     bool is_asked, is_answered;
     int n_asked;
+    const char *holder; /* another run's, as the node says it; NULL: the lease is ours */
     struct loop *loop;
 };
 
@@ -114,8 +115,8 @@ static enum step fake_read_log(struct remote *remote, const char *id, struct log
     return STEP_DONE;
 }
 
-static enum step fake_log_digest(struct remote *remote, const char *id UNUSED, char *ret_hex,
-                                 struct err *err UNUSED)
+static enum step fake_reap(struct remote *remote, const char *id UNUSED, char *ret_hex,
+                           struct err *err UNUSED)
 {
     uint8_t sha256[SHA256_BYTES];
     bool is_other = ((struct fake *)remote)->way == FAKE_ANOTHER;
@@ -139,9 +140,8 @@ static void on_answer(void *ctx)
     ((struct fake *)ctx)->is_answered = true;
 }
 
-/* An answer takes time, in which others are asked. An empty one: the lease is ours. */
-static enum step fake_ask(struct remote *remote, const struct remote_ask *ask UNUSED,
-                          struct err *err)
+/* An answer takes time, in which others are asked. */
+static enum step fake_ask(struct remote *remote, const struct remote_ask *ask, struct err *err)
 {
     struct fake *fake = (struct fake *)remote;
     uint64_t timer = 0;
@@ -155,6 +155,9 @@ static enum step fake_ask(struct remote *remote, const struct remote_ask *ask UN
     }
     fake->n_asked += fake->is_answered;
     fake->is_asked = !fake->is_answered;
+    if (fake->is_answered && fake->holder) {
+        strbuf_add_z(ask->output, fake->holder);
+    }
     return fake->is_answered ? STEP_DONE : STEP_AGAIN;
 }
 
@@ -185,7 +188,7 @@ static UNUSED const struct remote_ops FAKE_OPS = {.ask = fake_ask,
                                                   .start = fake_start,
                                                   .poll = fake_poll,
                                                   .read_log = fake_read_log,
-                                                  .log_digest = fake_log_digest,
+                                                  .reap = fake_reap,
                                                   .signal = fake_signal,
                                                   .forget = fake_forget,
                                                   .abort = fake_abort,

@@ -22,6 +22,7 @@
 struct stage {
     struct arena arena;
     struct runner r;
+    struct cmd_ctx ctx;
     struct run_opts opts;
     struct fake *fakes[N_NODES];
     int n_at_once, most_at_once;
@@ -54,14 +55,13 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
 {
     struct arena *arena = &stage->arena;
     struct inventory *inventory = make_inventory(arena);
-    const char *const globs[] = {glob};
-    struct planner_opts opts = {.profile = PROFILE_SMOKE,
+    const char *globs[] = {glob};
+    struct planner_opts opts = {.asked.profile = PROFILE_SMOKE,
                                 .root = ".",
-                                .repeats = repeats,
+                                .asked.repeats = repeats,
                                 .inventory = inventory,
-                                .globs = globs,
-                                .n_globs = 1,
-                                .report_sha256 = STR_LIT("none"),
+                                .globs = {.items = globs, .n = 1},
+                                .asked.report_sha256 = STR_LIT("none"),
                                 .train_path = "/bin/true",
                                 .clock = clock_system()};
     struct err err = {0};
@@ -111,9 +111,10 @@ static void set_up(struct stage *stage, const char *folder, const char *glob, in
     struct err err = {0};
     struct journal_records records = {0};
     *stage = (struct stage){.arena = ARENA_EMPTY, .now_ns = NS_PER_S};
-    stage->opts = (struct run_opts){.self = "/nowhere/reperf", .clock = clock_system()};
-    stage->opts.clock.mono_ns = fake_mono;
-    stage->opts.clock.ctx = stage;
+    stage->ctx = (struct cmd_ctx){.self = "/nowhere/reperf", .clock = clock_system()};
+    stage->ctx.clock.mono_ns = fake_mono;
+    stage->ctx.clock.ctx = stage;
+    stage->opts.ctx = &stage->ctx;
     *r = (struct runner){.arena = &stage->arena,
                          .opts = &stage->opts,
                          .journal = JOURNAL_EMPTY,
@@ -124,7 +125,7 @@ static void set_up(struct stage *stage, const char *folder, const char *glob, in
     r->dir.folder = folder;
     r->dir.evidence = r->frozen.folder;
     r->dir.journal = fs_join(&stage->arena, folder, "journal.jsonl");
-    loop_init(&r->loop, stage->opts.clock);
+    loop_init(&r->loop, stage->ctx.clock);
     assert_int_equal(
         journal_open(&r->journal, &stage->arena, r->dir.journal, clock_system(), &records, &err),
         0);

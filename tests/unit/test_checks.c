@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts about nodes: what a launch needs, which interface NCCL chooses, what differs. */
+/* Verdicts about nodes: what a launch needs, what differs. */
 #include "unit.h"
 
 #include "base/clock.h"
@@ -10,8 +10,7 @@ static struct node_facts facts_of(struct arena *arena, const char *lines)
 {
     struct node_facts facts;
     struct err err = {0};
-    const char *text = arena_printf(arena, "reperf-probe 1 begin\n%sreperf-probe 1 end\n", lines);
-    int status = facts_parse(arena, str_of(text), &facts, &err);
+    int status = facts_parse(arena, str_of(lines), &facts, &err);
     assert_string_equal(err.msg, "");
     assert_int_equal(status, 0);
     PASSES(facts_expand_gpus(arena, &facts, ERR));
@@ -353,50 +352,6 @@ TEST(a_node_by_itself)
 
 /* ---- between nodes ---- */
 
-#define NET(name, index, address)                                                                  \
-    "= net." name ".index " index "\n= net." name ".state up\n= net." name ".address " address "\n"
-
-TEST(what_nccl_takes)
-{
-    static const struct {
-        const char *lines, *taken;
-    } ROWS[] = {
-        {NET("lo", "1", "127.0.0.1 ::1") NET("eth0", "2", "10.0.0.1"), "eth0"},
-        {NET("lo", "1", "127.0.0.1") NET("docker0", "3", "172.17.0.1"), "docker0"},
-        {NET("lo", "1", "127.0.0.1"), "lo"},
-        /* a container's end has a link-local address: enough */
-        {NET("lo", "1", "127.0.0.1") NET("eth0", "5", "10.0.0.1") NET("veth12ab", "4", "fe80::1"),
-         "veth12ab,eth0"},
-        {NET("eth0", "2", "10.0.0.1") NET("ib0", "7", "10.1.0.1") NET("ib1", "8", ""), "ib0"},
-        {NET("eth0", "2", "10.0.0.1") NET("ib0", "7", "10.1.0.1") "= env.NCCL_SOCKET_IFNAME eth\n",
-         "eth0"},
-        {NET("eth0", "2", "1.1.1.1") NET("eth1", "3", "1.1.1.2") "= env.NCCL_SOCKET_IFNAME =eth1\n",
-         "eth1"},
-        {NET("eth0", "2", "1.1.1.1") NET("eth1", "3", "1.1.1.2") "= env.NCCL_SOCKET_IFNAME "
-                                                                 "^eth0,lo\n",
-         "eth1"},
-        {NET("eth0", "2", "1.1.1.1") "= env.NCCL_SOCKET_IFNAME xgbe0\n", "none"},
-        {"= net.eth0.index 2\n? net.eth0.address neither ip nor ifconfig\n", ""},
-    };
-    for (EACH(row, ROWS)) {
-        struct node_facts facts = facts_of(ARENA, row->lines);
-        struct str taken = nccl_interfaces(ARENA, &facts);
-        assert_string_equal(str_z(ARENA, taken), row->taken);
-    }
-}
-
-/* The last of many, after those of containers. */
-TEST(nccl_takes_the_300th)
-{
-    CLEANUP(strbuf) struct strbuf lines = STRBUF(1 << 20);
-    for (int idx = 1; idx < 300; idx++) {
-        strbuf_printf(&lines, NET("docker%d", "%d", "1.1.1.1"), idx, idx, idx, idx);
-    }
-    strbuf_add_z(&lines, NET("eth0", "300", "1.1.1.1"));
-    struct node_facts facts = facts_of(ARENA, lines.ptr);
-    assert_true(str_eq_z(nccl_interfaces(ARENA, &facts), "eth0"));
-}
-
 TEST(what_differs)
 {
     struct inventory_node specs[3] = {
@@ -447,7 +402,7 @@ TEST(ports_of_many)
         specs[idx].address = specs[idx].name;
         items[idx] = (struct node_probe){.spec = &specs[idx], .is_reached = true};
     }
-    checks_of_network(&checks, &probes, false);
+    checks_of_network(&checks, &probes);
     for (size_t idx = 0; idx < checks.n; idx++) {
         n_ports += strcmp(checks.items[idx].id, "port") == 0;
         assert_int_not_equal(checks.items[idx].verdict, CHECK_HOLDS);
@@ -457,8 +412,8 @@ TEST(ports_of_many)
     assert_null(checks.items[0].node.ptr);
     probes.n = 3;
     checks.n = 0;
-    checks_of_network(&checks, &probes, false);
-    assert_int_equal(checks.n, 3 * 2 + 3);
+    checks_of_network(&checks, &probes);
+    assert_int_equal(checks.n, 3 * 2);
 }
 
 TEST(clocks)

@@ -4,7 +4,7 @@
 
 #include "base/fs.h"
 #include "report/container.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 
 static struct container_flags flags_of(struct arena *arena, const char *text)
 {

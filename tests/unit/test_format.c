@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 #include "judge/rule.h"
 #include "log/format.h"
-#include "log/logtime.h"
+#include "log/parser_impl.h"
 #include "report/vocabulary.h"
 
 static const char HEAD[] = "{'schema_version': 1, 'id': 't', 'title': 'T', 'framework': 'f', "
@@ -164,42 +164,29 @@ TEST(launcher_tags)
     TRAIN_READS("[x,0]<stdout>:\n]<stdout>:\n<stdout>:\n[1,]<stdout>:\n" IT(1, 1), "1=1 ok");
 }
 
-TEST(a_loss_that_is_no_number_is_seen_wherever_it_is)
-{
-    static const struct {
-        const char *text;
-        bool lacks;
-    } CASES[] = {
-        {"loss: nan", true}, {"Loss=-inf", true}, {"loss: 1.5", false}, {"boss: n", false}};
-    char line[80];
-    for (size_t len = 9; len < sizeof(line); len++) {
-        for (size_t at = 0; at + 9 <= len; at++) {
-            for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
-                memset(line, idx % 2 ? 's' : ' ', len); /* "ss" before it, or nothing */
-                memcpy(line + at, CASES[idx].text, strlen(CASES[idx].text));
-                bool is_word;
-                assert_int_equal(lognumber_lacks_loss((struct str){line, len}, &is_word),
-                                 CASES[idx].lacks);
-            }
-        }
-    }
-}
-
 TEST(a_loss_that_no_format_names_is_seen_by_its_word)
 {
     static const struct {
         const char *text;
-        bool is_word;
-    } CASES[] = {{"step 3 loss nan", true},      {"{'loss': nan, 'lr': 1}", true},
-                 {"train_loss=-Infinity", true}, {"Loss: NaN (nan)", true},
-                 {"loss none", false},           {"loss nanmean 1.5", false},
-                 {"val_loss: nan", false},       {"eval/loss inf", false},
-                 {"loss inf0 1", false},         {"loss 2.5 nan", false}};
+        bool lacks, is_word;
+    } CASES[] = {{"step 3 loss nan", true, true},
+                 {"{'loss': nan, 'lr': 1}", true, true},
+                 {"train_loss=-Infinity", true, true},
+                 {"Loss: NaN (nan)", true, true},
+                 {"loss none", true, false},
+                 {"loss nanmean 1.5", true, false},
+                 {"val_loss: nan", true, false},
+                 {"eval/loss inf", true, false},
+                 {"loss inf0 1", true, false},
+                 {"loss 2.5 nan", false, false},
+                 {"boss: n", false, false}};
+    struct patterns patterns = {0};
     for (EACH(row, CASES)) {
         bool is_word;
-        (void)lognumber_lacks_loss(str_of(row->text), &is_word);
+        assert_int_equal(parser_lacks_loss(&patterns, str_of(row->text), &is_word), row->lacks);
         assert_int_equal(is_word, row->is_word);
     }
+    patterns_release(&patterns);
 }
 
 TEST(runs_and_repeated_steps)

@@ -412,7 +412,7 @@ TEST(bad_urls_are_usage_and_not_shown)
                                        "",
                                        "http://host:hush/"};
     CLEANUP(client) struct client client;
-    client_start(&client, NULL);
+    client_start(&client, &(struct http_settings){.proxy = ""});
     for (EACH(row, URLS)) {
         const struct http_request request = {.url = *row};
         client.err = (struct err){0};

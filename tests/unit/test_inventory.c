@@ -36,7 +36,7 @@ TEST(patterns_stand_for_nodes)
     PASSES(decode(
         ARENA,
         document(ARENA,
-                 "'launcher': 'mpirun', 'registry': '10.0.0.1:5000/a', 'head_address': '10.0.0.1', "
+                 "'launcher': 'slurm', 'registry': '10.0.0.1:5000/a', 'head_address': '10.0.0.1', "
                  "'shared_folder': '/nfs/x', 'login': 'm', ",
                  NODE
                  ", {'name': 'm', 'address': 'm.example', 'port': 2222, 'user': 'ops', 'gpus': 0, "
@@ -44,7 +44,7 @@ TEST(patterns_stand_for_nodes)
         &inventory, ERR));
     assert_int_equal(inventory.n_nodes, 3);
     assert_int_equal(inventory.runtime, RUNTIME_PODMAN);
-    assert_int_equal(inventory.launcher, LAUNCHER_MPIRUN);
+    assert_int_equal(inventory.launcher, LAUNCHER_SLURM);
     assert_string_equal(inventory.registry.ptr, "10.0.0.1:5000/a");
     assert_string_equal(inventory.shared_folder.ptr, "/nfs/x");
     assert_string_equal(inventory.login.ptr, "m");

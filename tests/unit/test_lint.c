@@ -20,36 +20,24 @@ TEST(words_follow_quotes_and_lines)
     }
 }
 
-TEST(text_without_words_has_none)
-{
-    struct shell_words words = {0};
-    shell_split(ARENA, str_of(""), &words);
-    assert_int_equal(words.n, 0);
-    shell_split(ARENA, str_of("# only this"), &words);
-    assert_int_equal(words.n, 0);
-    shell_split(ARENA, str_of("'open"), &words);
-    assert_int_equal(words.n, 1);
-}
-
 TEST(assignments_and_uses_are_seen)
 {
-    struct str name;
-    struct str value;
-    bool has_default = false;
-    struct shell_cursor cursor = {0};
-    struct str text = str_of("a $B '$N' \\$N \"$Q\" ${C:-d} $1 $");
-    static const char *const WANTED[] = {"B", "Q", "C"};
+    struct shell_words words = {0};
+    struct str name, value;
+    static const bool WANTED[] = {false, true, false, false, true, true, false};
     assert_true(shell_assignment(str_of("A_1=x"), &name, &value));
     assert_true(str_eq_z(name, "A_1") && str_eq_z(value, "x"));
     assert_true(shell_assignment(str_of("A+=x"), &name, &value) && str_eq_z(name, "A"));
     assert_false(shell_assignment(str_of("--a=1"), &name, &value));
     assert_false(shell_assignment(str_of("1A=1"), &name, &value));
     assert_false(shell_assignment(str_of("=1"), &name, &value));
-    for (EACH(row, WANTED)) {
-        assert_true(shell_next_use(text, &cursor, &name, &has_default));
-        assert_true(str_eq_z(name, (*row)) && has_default == ((*row)[0] == 'C'));
+    shell_split(ARENA, str_of("a $B '$N' \\$N \"$Q\" ${C:-d} 'open"), &words);
+    assert_int_equal(words.n, ARRAY_LEN(WANTED));
+    for (size_t idx = 0; idx < words.n; idx++) {
+        assert_int_equal(words.items[idx].has_use, WANTED[idx]);
     }
-    assert_false(shell_next_use(text, &cursor, &name, &has_default));
+    shell_split(ARENA, str_of("# only this"), &words);
+    assert_int_equal(words.n, 0);
 }
 
 static struct shell_script script_of(struct arena *arena, const char *text)
@@ -95,17 +83,6 @@ TEST(programs_are_found)
         }
         assert_string_equal(got, ROWS[row].runs);
     }
-}
-
-TEST(options_have_values)
-{
-    struct shell_script script = script_of(ARENA, "run --nnodes=2 -b8 --size 8 -xzf F --last");
-    struct shell_word word;
-    size_t at = 1;
-    assert_true(shell_run_option(script.runs, "--nnodes", &at, &word) && str_eq_z(word.text, "2"));
-    assert_true(shell_run_option(script.runs, "-b", &at, &word) && str_eq_z(word.text, "8"));
-    assert_true(shell_run_option(script.runs, "--size", &at, &word) && str_eq_z(word.text, "8"));
-    assert_false(shell_run_option(script.runs, "--last", &at, &word));
 }
 
 TEST(distances_are_least)

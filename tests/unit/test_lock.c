@@ -172,9 +172,11 @@ TEST(artifacts_are_resolved)
 
 TEST(a_report_needs_each_thing_once)
 {
+    CLEANUP(opt_list) struct opt_list names = {0};
     struct artifacts artifacts;
     size_t n_datasets = 0;
-    PASSES(artifact_of_report(ARENA, ".", "paddle-perf-hrnetw18", false, &artifacts, ERR));
+    VEC_PUSH(&names, "paddle-perf-hrnetw18");
+    PASSES(artifacts_of(ARENA, ".", &names, false, &artifacts, ERR));
     for (size_t idx = 0; idx < artifacts.n; idx++) {
         n_datasets += artifacts.items[idx].kind == ARTIFACT_DATASET;
         assert_false(str_eq_z(artifacts.items[idx].name, "synthetic"));

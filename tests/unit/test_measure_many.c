@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many logs by one thread, two in turn: each is read as if alone, whatever the other is. */
+/* Many logs: each is read as if alone, or has an error of its own. */
 #include "unit.h"
 
 #include <sys/stat.h>
@@ -7,88 +7,37 @@
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "codec/unpack_filter.h"
-#include "load/load.h"
 #include "load/log_reader.h"
-#include "load/measure.h"
 #include "load/measure_many.h"
 #include "scratch.h"
 
-#define MANY_MAX 200
-#define HEAD     "step,samples_per_second\n"
-
-struct logs {
-    struct measure_job jobs[MANY_MAX];
-    size_t n;
-};
-
-static struct measure_job *add(struct logs *logs, const char *path)
-{
-    struct measure_job *job = &logs->jobs[logs->n++];
-    ASSERT(logs->n <= MANY_MAX);
-    *job = (struct measure_job){.path = path, .format = STR_LIT("csv")};
-    return job;
-}
-
-/* A table of about so many bytes, and no two the same. */
-static void add_log(struct logs *logs, size_t bytes)
-{
-    CLEANUP(free) char *text = xmalloc(bytes + 64);
-    const char *path = scratch_path(arena_printf(&scratch_arena, "%zu-%zu.csv", logs->n, bytes));
-    size_t len = 0;
-    for (size_t step = 0; len < bytes; step++) {
-        len += step ? (size_t)snprintf(text + len, 64, "%zu,%zu.5\n", step, 100 + logs->n)
-                    : (size_t)snprintf(text + len, 64, HEAD);
+#define JOB(log, of)                                                                               \
+    {                                                                                              \
+        .path = (log), .format = STR_LIT(of)                                                       \
     }
-    scratch_write(path, (struct str){text, bytes < len ? bytes : len});
-    add(logs, path);
+#define TABLE "step,samples_per_second\n1,100.5\n2,101.5\n"
+
+/* A file of the test's folder. */
+static const char *log_of(const char *name, struct str text)
+{
+    const char *path = scratch_path(name);
+    scratch_write(path, text);
+    return path;
 }
 
-static void measure_all(struct logs *logs)
+static void measure_all(struct measure_job *jobs, size_t n)
 {
     const struct measure_with with = {.root = "."};
-    PASSES(measure_many(&scratch_arena, &with, logs->jobs, logs->n, ERR));
+    PASSES(measure_many(&scratch_arena, &with, jobs, n, ERR));
 }
 
-static void holds(const struct format *format, const struct measure_job *job)
+static void holds(const struct measure_job *job, const char *format, const char *sha256_of_path)
 {
-    uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
-    struct measurement m;
     assert_non_null(job->measurement);
-    PASSES(measure_file(&scratch_arena, &(struct reading){.format = format, .path = job->path}, &m,
-                        NULL, ERR));
-    assert_int_equal(job->measurement->n_lines, m.n_lines);
-    assert_int_equal(job->measurement->n_series, m.n_series);
-    for (size_t idx = 0; idx < m.n_series; idx++) {
-        assert_int_equal(job->measurement->series[idx].n, m.series[idx].n);
-        assert_memory_equal(job->measurement->series[idx].samples, m.series[idx].samples,
-                            m.series[idx].n * sizeof(m.series[idx].samples[0]));
-    }
-    sha256_of(scratch_read(job->path), sha256);
-    hex_encode(sha256, SHA256_BYTES, hex);
-    assert_true(str_eq_z(job->sha256, hex));
-}
-
-/* Lengths around a block of SHA-256 and around the window in which logs are read, paired with longer and shorter
-   ones. */
-TEST(each_log_is_read_as_if_alone)
-{
-    static const size_t NEAR[] = {0, 1, 55, 56, 63, 64, 65, 127, 128, 1000};
-    CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));
-    struct format_set formats = {0};
-    PASSES(load_format(&scratch_arena, ".", "csv", &formats, ERR));
-    for (size_t windows = 0; windows < 4; windows++) {
-        for (size_t idx = 0; idx < sizeof(NEAR) / sizeof(NEAR[0]); idx++) {
-            size_t bytes = windows * 65536 + NEAR[idx];
-            add_log(logs, bytes);
-            add_log(logs, 3 * bytes / 7);
-        }
-    }
-    measure_all(logs);
-    for (size_t idx = 0; idx < logs->n; idx++) {
-        holds(formats.items[0], &logs->jobs[idx]);
-    }
-    format_set_release(&formats);
+    assert_true(str_eq_z(job->measurement->format, format));
+    assert_true(measurement_primary(job->measurement)->n > 0);
+    assert_true(
+        str_eq_z(job->sha256, digest_text_hex(&scratch_arena, scratch_read(sha256_of_path)).ptr));
 }
 
 static void refused(const struct measure_job *job, enum err_code code, const char *why)
@@ -100,71 +49,46 @@ static void refused(const struct measure_job *job, enum err_code code, const cha
     assert_non_null(strstr(job->err.msg, job->path));
 }
 
-/* They have an error of their own, and the others are read. */
 TEST(logs_that_cannot_be_read_leave_the_others_alone)
 {
-    CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));
+    static const char TIMM[] = "tests/integration/formats/timm.log";
     CLEANUP(free) char *line = xmalloc(2u << 20);
-    struct format_set formats = {0};
     memset(line, 'x', 2u << 20);
-    PASSES(load_format(&scratch_arena, ".", "csv", &formats, ERR));
+    const char *table = log_of("table.csv", STR_LIT(TABLE));
+    const char *one_line = log_of("line", (struct str){line, 2u << 20});
     assert_int_equal(mkfifo(scratch_path("pipe"), 0600), 0);
-    scratch_write(scratch_path("line"), (struct str){line, 2u << 20});
-    add(logs, scratch_path("absent"));
-    add_log(logs, 300000);
-    add(logs, scratch_folder);
-    add(logs, scratch_path("pipe"));
-    add(logs, scratch_path("line"));
-    add_log(logs, 5000);
-    add(logs, scratch_path("line"));
-    measure_all(logs);
-    refused(&logs->jobs[0], ERR_NOT_FOUND, "No such file");
-    holds(formats.items[0], &logs->jobs[1]);
-    refused(&logs->jobs[2], ERR_IO, "regular file");
-    refused(&logs->jobs[3], ERR_IO, "regular file");
-    refused(&logs->jobs[4], ERR_PARSE, "longer than");
-    holds(formats.items[0], &logs->jobs[5]);
-    refused(&logs->jobs[6], ERR_PARSE, "longer than");
-    format_set_release(&formats);
-}
-
-TEST(logs_of_two_formats_go_beside_each_other)
-{
-    CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));
-    for (size_t idx = 0; idx < 6; idx++) {
-        add(logs, "tests/integration/formats/timm.log")->format = STR_LIT("timm");
-        add_log(logs, 1000);
-    }
-    measure_all(logs);
-    for (size_t idx = 0; idx < logs->n; idx++) {
-        const struct measurement *m = logs->jobs[idx].measurement;
-        assert_non_null(m);
-        assert_true(str_eq_z(m->format, idx % 2 ? "csv" : "timm"));
-        assert_true(measurement_primary(m)->n > 0);
-    }
+    struct measure_job jobs[] = {JOB(scratch_path("absent"), "csv"),
+                                 JOB(table, "csv"),
+                                 JOB(scratch_folder, "csv"),
+                                 JOB(TIMM, "timm"),
+                                 JOB(scratch_path("pipe"), "csv"),
+                                 JOB(one_line, "csv"),
+                                 JOB(table, "csv")};
+    measure_all(jobs, ARRAY_LEN(jobs));
+    refused(&jobs[0], ERR_NOT_FOUND, "No such file");
+    refused(&jobs[2], ERR_IO, "regular file");
+    refused(&jobs[4], ERR_IO, "regular file");
+    refused(&jobs[5], ERR_PARSE, "longer than");
+    holds(&jobs[1], "csv", table);
+    holds(&jobs[3], "timm", TIMM);
+    holds(&jobs[6], "csv", table);
 }
 
 /* A compressed log is read, and digested, as what it holds; a damaged one as its own bytes, which no format reads. */
 TEST(compressed_logs)
 {
-    CLEANUP(format_set) struct format_set formats = {0};
-    struct logs logs = {0};
     struct str packed;
-    PASSES(load_formats(&scratch_arena, ".", &formats, ERR));
-    add_log(&logs, 300000);
-    const char *path = scratch_path("a.log.zst"), *cut = scratch_path("cut.log.zst");
-    PASSES(pack_raw(logs.jobs[0].path, path, ERR));
+    const char *plain = log_of("a.log", STR_LIT(TABLE));
+    const char *path = scratch_path("a.log.zst");
+    PASSES(pack_raw(plain, path, ERR));
     FAILS(pack_raw(scratch_path("none"), scratch_path("none.zst"), ERR), ERR_NOT_FOUND);
     PASSES(fs_read(&scratch_arena, path, 1 << 20, &packed, ERR));
-    assert_true(packed.len < 100000);
-    scratch_write(cut, str_sub(packed, 0, packed.len / 2));
-    add(&logs, path);
-    add(&logs, cut);
-    measure_all(&logs);
-    assert_true(str_eq(logs.jobs[1].sha256, logs.jobs[0].sha256));
-    assert_int_equal(logs.jobs[1].measurement->n_lines, logs.jobs[0].measurement->n_lines);
-    assert_false(str_eq(logs.jobs[2].sha256, logs.jobs[0].sha256));
-    assert_true(log_is_compressed(cut) && !log_is_compressed(logs.jobs[0].path));
+    const char *cut = log_of("cut.log.zst", str_sub(packed, 0, packed.len / 2));
+    struct measure_job jobs[] = {JOB(path, "csv"), JOB(cut, "csv")};
+    measure_all(jobs, ARRAY_LEN(jobs));
+    holds(&jobs[0], "csv", plain);
+    assert_int_equal(measurement_primary(jobs[1].measurement)->n, 0);
+    assert_true(log_is_compressed(cut) && !log_is_compressed(plain));
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)

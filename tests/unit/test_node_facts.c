@@ -4,9 +4,6 @@
 
 #include "report/node_facts.h"
 
-#define BEGIN "reperf-probe 1 begin\n"
-#define END   "reperf-probe 1 end\n"
-
 static struct node_facts parsed(struct arena *arena, const char *text)
 {
     struct node_facts facts;
@@ -37,11 +34,10 @@ static void is_value(const struct node_facts *facts, const char *key, const char
 TEST(lines)
 {
     struct node_facts facts =
-        parsed(ARENA, BEGIN "= system.kernel Linux 6.1.0\r\n? nvidia.smi no nvidia-smi\n"
-                            "= cdi.specs \n= a.number 17\n= x.escape \033[31mred\n" END "after");
+        parsed(ARENA, "= system.kernel Linux 6.1.0\r\n? nvidia.smi no nvidia-smi\n"
+                      "= cdi.specs \n= a.number 17\n= x.escape \033[31mred\n");
     int64_t number = 0;
     assert_int_equal(facts.n, 5);
-    assert_int_equal(facts.noise_bytes, 0);
     is_value(&facts, "system.kernel", "Linux 6.1.0");
     is_value(&facts, "cdi.specs", "");
     is_value(&facts, "x.escape", "[31mred"); /* the escape became a blank, and was trimmed */
@@ -54,33 +50,19 @@ TEST(lines)
     assert_false(facts_i64(&facts, "nvidia.smi", &number));
 }
 
-TEST(noise_of_a_login_shell)
-{
-    struct node_facts facts = parsed(ARENA, "Welcome to node1!\nlast login\n" BEGIN "= a 1\n" END);
-    assert_int_equal(facts.noise_bytes, 29);
-    assert_true(str_eq_z(facts.noise, "Welcome to node1!"));
-    is_value(&facts, "a", "1");
-    facts = parsed(ARENA, "no newline" BEGIN "= a 1\n" END);
-    assert_int_equal(facts.noise_bytes, 10);
-    assert_true(str_eq_z(facts.noise, "no newline"));
-}
-
 TEST(refused)
 {
-    is_refused("", "nothing");
-    is_refused("= a 1\n", "does not begin");
-    is_refused(BEGIN "= a 1\n", "is truncated");
-    is_refused(BEGIN "= a 1\n= a 2\n" END, "twice");
-    is_refused(BEGIN "a 1\n" END, "line 2");
-    is_refused(BEGIN "= \n" END, "line 2");
-    is_refused(BEGIN "= a/b 1\n" END, "line 2");
-    is_refused(BEGIN "\n" END, "line 2");
-    is_refused(BEGIN "= a 1\nsh: printf: not found\n" END, "line 3");
+    is_refused("= a 1\n= a 2\n", "twice");
+    is_refused("a 1\n", "line 1");
+    is_refused("= \n", "line 1");
+    is_refused("= a/b 1\n", "line 1");
+    is_refused("\n", "line 1");
+    is_refused("= a 1\nsh: printf: not found\n", "line 2");
 }
 
 /* As R450 prints it for a V100 (fields newer than the driver are in no group), R535 for an A100 in MIG mode, R580 for an H200. */
 #define V100                                                                                       \
-    BEGIN                                                                                          \
+                                                                                                   \
     "= nvidia.smi | NVIDIA-SMI 450.80.02    Driver Version: 450.80.02    CUDA Version: 11.0     "  \
     "|\n"                                                                                          \
     "= nvidia.devices 2\n"                                                                         \
@@ -96,7 +78,7 @@ TEST(refused)
     "= smi.mig.2 1, [Not Supported]\n"                                                             \
     "= smi.power.0 index, power.draw [W], utilization.gpu [%]\n"                                   \
     "= smi.power.1 0, 43.72 W, 0 %\n"                                                              \
-    "= smi.power.2 1, [Unknown Error], 100 %\n" END
+    "= smi.power.2 1, [Unknown Error], 100 %\n"
 
 TEST(gpus_of_an_old_driver)
 {
@@ -118,12 +100,11 @@ TEST(gpus_of_an_old_driver)
 
 TEST(gpus_in_one_query)
 {
-    struct node_facts facts =
-        parsed(ARENA, BEGIN
-               "= nvidia.smi | NVIDIA-SMI 610.57.04   KMD Version: 610.57.04   CUDA UMD Version: "
+    struct node_facts facts = parsed(
+        ARENA, "= nvidia.smi | NVIDIA-SMI 610.57.04   KMD Version: 610.57.04   CUDA UMD Version: "
                "13.3 |\n"
                "= smi.all.0 index, name, memory.total [MiB], driver_version, compute_cap\n"
-               "= smi.all.1 0, NVIDIA H200, 143771 MiB, 610.57.04, 9.0\n" END);
+               "= smi.all.1 0, NVIDIA H200, 143771 MiB, 610.57.04, 9.0\n");
     PASSES(facts_expand_gpus(ARENA, &facts, ERR));
     is_value(&facts, "gpu.count", "1");
     is_value(&facts, "nvidia.cuda", "13.3");
@@ -135,14 +116,14 @@ TEST(no_gpus)
     static const struct {
         const char *text, *count, *why;
     } ROWS[] = {
-        {BEGIN "= nvidia.devices 0\n? nvidia.smi no nvidia-smi\n" END, "0", NULL},
-        {BEGIN "= nvidia.devices 4\n? nvidia.smi no nvidia-smi\n" END, "4", NULL},
+        {"= nvidia.devices 0\n? nvidia.smi no nvidia-smi\n", "0", NULL},
+        {"= nvidia.devices 4\n? nvidia.smi no nvidia-smi\n", "4", NULL},
         /* A driver that does not match its library: there are GPUs, but how many work is unknown. */
-        {BEGIN "= nvidia.devices 4\n? nvidia.smi status 18: Failed to initialize NVML: "
-               "Driver/library version mismatch\n? smi.id status 18: Failed to initialize NVML: "
-               "Driver/library version mismatch\n" END,
+        {"= nvidia.devices 4\n? nvidia.smi status 18: Failed to initialize NVML: "
+         "Driver/library version mismatch\n? smi.id status 18: Failed to initialize NVML: "
+         "Driver/library version mismatch\n",
          NULL, "mismatch"},
-        {BEGIN "? nvidia.smi status 9: NVIDIA-SMI has failed\n" END, NULL, "status 9"},
+        {"? nvidia.smi status 9: NVIDIA-SMI has failed\n", NULL, "status 9"},
     };
     for (EACH(row, ROWS)) {
         struct node_facts facts = parsed(ARENA, row->text);

@@ -83,6 +83,33 @@ TEST(answers_are_read_as_written)
     FAILS(node_answer_read(strbuf_str(&out), &got, &len, ERR), ERR_PARSE);
 }
 
+TEST(reports_are_read_as_written)
+{
+    CLEANUP(strbuf) struct strbuf out = STRBUF(NODE_FRAME_MAX);
+    static const char *const BAD[] = {"",
+                                      "ended\t0",
+                                      "gone\t0\t0\t0\t\t",
+                                      "ended\t256\t0\t0\t\t",
+                                      "ended\t0\t2\t0\t\t",
+                                      "ended\t0\t0\t99\t\t"};
+    const struct job_report report = {.state = JOB_ENDED,
+                                      .exit_status = 143,
+                                      .cause = ERR_TIMEOUT,
+                                      .why = "Slurm job 12: TIMEOUT (TimeLimit)",
+                                      .left = "sleep,cat"};
+    struct job_report got;
+    node_report_write(&out, &report);
+    assert_true(node_report_read(strbuf_str(&out), &got));
+    assert_int_equal(got.state, JOB_ENDED);
+    assert_int_equal(got.exit_status, 143);
+    assert_int_equal(got.cause, ERR_TIMEOUT);
+    assert_string_equal(got.why, report.why);
+    assert_string_equal(got.left, report.left);
+    for (EACH(row, BAD)) {
+        assert_false(node_report_read(str_of(*row), &got));
+    }
+}
+
 TEST(what_is_too_long_is_not_written)
 {
     CLEANUP(strbuf) struct strbuf out = STRBUF(2 * NODE_FRAME_MAX);

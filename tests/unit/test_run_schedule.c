@@ -198,31 +198,6 @@ TEST_IN_SCRATCH(a_node_that_took_a_part_down_is_no_failure_of_the_program)
 
 /* ---- leases, while other things go on ---- */
 
-TEST_IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill)
-{
-    STAGE(stage, *state, ONE_NODE, 1);
-    stage.r.frozen.plan.deadline_s = 2;
-    stage.r.has_leases = true;
-    stage.r.lease_due_ns = loop_now_ns(&stage.r.loop) + 4 * NS_PER_S;
-    stage.fakes[0]->way = FAKE_HANGS;
-    (void)alarm(HANGS_S);
-    PASSES(run_schedule(&stage.r, ERR));
-    (void)alarm(0);
-    assert_true(stage.fakes[0]->is_killed);
-    assert_int_equal(count(&stage, J_FINISHED), 1);
-}
-
-/* A repeat that needs nodes whose leases are being renewed: the loop runs meanwhile. */
-TEST_IN_SCRATCH(nodes_that_are_busy_with_their_lease_are_waited_for)
-{
-    STAGE(stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
-    stage.r.nodes[3].is_due = true;
-    (void)alarm(HANGS_S);
-    PASSES(run_schedule(&stage.r, ERR));
-    (void)alarm(0);
-    assert_int_equal(count(&stage, J_FINISHED), stage.r.n_units);
-}
-
 static enum step stay(void *ctx, struct fleet_node *node UNUSED, size_t node_idx UNUSED,
                       struct err *err UNUSED)
 {
@@ -239,25 +214,34 @@ static struct remote *open_fake(struct loop *loop, const struct inventory *inven
     return &fake->remote;
 }
 
+static const struct fake *keeper_of(struct stage *stage, size_t node)
+{
+    return (const struct fake *)stage->r.nodes[node].keeper;
+}
+
+static void take_leases(struct stage *stage)
+{
+    stage->r.open = open_fake;
+    stage->r.has_leases = true;
+    stage->r.lease_due_ns = loop_now_ns(&stage->r.loop);
+    stage->r.fleet.on_turn = run_keep_leases;
+    stage->r.fleet.turn_ctx = &stage->r;
+}
+
 /* Images and data are transferred for five minutes: nobody may think that the run is dead. */
 TEST_IN_SCRATCH(leases_are_kept_while_nodes_are_provisioned)
 {
-    struct run_keeper keeper;
     STAGE(stage, *state, ONE_NODE, 1);
     run_leave_out(&stage.r, 2, &(struct err){.code = ERR_NODE, .msg = "unreachable"});
-    run_keep_begin(&keeper, &stage.r);
-    keeper.open = open_fake;
+    take_leases(&stage);
     PASSES(fleet_each(&stage.r.fleet, 0, stay, &stage, ERR));
     for (size_t idx = 0; idx < N_NODES; idx++) {
-        const struct fake *fake = (const struct fake *)keeper.nodes[idx].remote;
         if (idx == 2) {
-            assert_null(fake); /* left out */
+            assert_null(keeper_of(&stage, idx)); /* left out */
         } else {
-            assert_in_range(fake->n_asked, 300 / 30 - 4, 300 / 30);
+            assert_in_range(keeper_of(&stage, idx)->n_asked, 300 / 30 - 4, 300 / 30);
         }
     }
-    run_keep_end(&keeper);
-    assert_null(stage.r.fleet.on_turn);
 }
 
 /* Each takes 15 s to answer. */
@@ -284,19 +268,40 @@ TEST_IN_SCRATCH(nodes_that_are_slow_get_their_leases_back_and_others_are_said)
     assert_false(stage.r.has_leases);
 }
 
-/* If its end were taken for the end of the drop, the lease would stay there. */
+/* If the drop came before its end, the lease would stay there. */
 TEST_IN_SCRATCH(a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it)
 {
     STAGE(stage, *state, ONE_NODE, 1);
-    stage.r.nodes[3].is_due = true;
+    take_leases(&stage);
     PASSES(run_schedule(&stage.r, ERR));
-    assert_true(stage.r.nodes[3].is_renewing);
-    stage.r.has_leases = true;
+    stage.r.lease_due_ns = loop_now_ns(&stage.r.loop);
+    run_keep_leases(&stage.r);
+    assert_true(stage.r.nodes[3].is_due);
+    const int n_before = keeper_of(&stage, 3)->n_asked;
     run_leave_nodes(&stage.r, true);
     for (size_t idx = 0; idx < N_NODES; idx++) {
-        assert_int_equal(stage.fakes[idx]->n_asked, idx == 3 ? 2 : 1);
+        assert_int_equal(stage.fakes[idx]->n_asked, 1);
     }
-    assert_false(stage.r.nodes[3].is_renewing);
+    assert_int_equal(keeper_of(&stage, 3)->n_asked, n_before + 1);
+    assert_false(stage.r.nodes[3].is_due);
+}
+
+/* The node is another's by now: the attempt on it is lost, and so is the node. */
+TEST_IN_SCRATCH(a_lease_that_was_taken_over_ends_the_attempt_there)
+{
+    STAGE(stage, *state, FOUR_NODES, 1);
+    take_leases(&stage);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        stage.fakes[idx]->way = FAKE_HANGS;
+    }
+    stage.r.nodes[2].keeper = open_fake(&stage.r.loop, NULL, NULL, ERR);
+    ((struct fake *)stage.r.nodes[2].keeper)->holder = "held 20261121T000000.000Z-0000beef";
+    (void)alarm(HANGS_S);
+    FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
+    (void)alarm(0);
+    SAYS("taken over by run 20261121T000000.000Z-0000beef");
+    assert_int_equal(count(&stage, J_LOST), 1);
+    assert_int_equal(stage.r.orphans.n, 1);
 }
 
 /* ---- resumed long after ---- */

@@ -356,74 +356,22 @@ TEST_IN_SCRATCH(test_part_of)
     store_close(&m.store);
 }
 
-struct fetched { /* what is about to be damaged in the store */
-    struct made m;
-    struct source_tree tree;
-    const char *what; /* the commit, or a part of it */
-};
-
-static void fetch_what(void **state, const char *part, struct fetched *ret)
-{
-    make(state, &ret->m);
-    ret->what = arena_printf(&scratch_arena, "%s%s", ret->m.commit, part);
-    PASSES(source_fetch(&ret->m.sources, ret->m.url, ret->what, &ret->tree, ERR));
-}
-
-static void damage(struct fetched *f, const char *script)
-{
-    CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 16);
-    struct source_tree other;
-    run_script(script, f->m.folder, &out);
-    FAILS(source_verify(&f->m.sources, f->m.url, f->what, true, &other, ERR), ERR_INTEGRITY);
-}
-
 /* Damage is detected even though a part may lack objects. */
 TEST_IN_SCRATCH(test_part_damage)
 {
     CLEANUP(strbuf) struct strbuf out = STRBUF(1u << 16);
-    struct fetched f;
-    struct source_tree other;
-    fetch_what(state, ":d", &f);
-    damage(&f, "cd \"$1\"/store/sources/*.git/objects/pack && for p in *.pack; do chmod u+w $p; "
-               "s=$(stat -c %s $p); printf 'XX' | dd of=$p bs=1 seek=$((s - 24)) conv=notrunc "
-               "2>/dev/null; done");
-    run_script("rm -rf \"$1\"/store/sources/*.git/objects/pack/*", f.m.folder, &out);
-    FAILS(source_verify(&f.m.sources, f.m.url, f.what, false, &other, ERR), ERR_ANY);
-    store_close(&f.m.store);
-}
-
-/* An object of the store is damaged: verify sees it, and nothing is made from it. */
-TEST_IN_SCRATCH(test_damage)
-{
-    struct fetched f;
-    fetch_what(state, "", &f);
-    const char *folder = fs_join(&scratch_arena, f.m.folder, "out");
-    damage(&f, "cd \"$1\"/store/sources/*main*.git/objects/pack && for p in *.pack; do chmod u+w "
-               "$p; s=$(stat -c %s $p); printf 'XX' | dd of=$p bs=1 seek=$((s / 2)) conv=notrunc "
-               "2>/dev/null; done; cd .. && for o in [0-9a-f][0-9a-f]/*; do [ -e $o ] || continue; "
-               "chmod u+w $o; "
-               "s=$(stat -c %s $o); printf 'XX' | dd of=$o bs=1 seek=$((s / 2)) conv=notrunc "
-               "2>/dev/null; done; true");
-    FAILS(source_checkout(&f.m.sources, &f.tree, folder, ERR), ERR_ANY);
-    assert_false(fs_exists(folder));
-    store_close(&f.m.store);
-}
-
-TEST_IN_SCRATCH(test_lock_of)
-{
     struct made m;
     struct source_tree tree;
-    struct lock lock, again;
     make(state, &m);
-    PASSES(source_fetch(&m.sources, m.url, m.commit, &tree, ERR));
-    source_lock_of(&scratch_arena, &tree, "id", "main", "2026-01-01T00:00:00Z", &lock);
-    assert_int_equal(lock.n_items, 2);
-    again = lock;
-    again.items = arena_array(&scratch_arena, struct lock_item, 2);
-    memcpy(again.items, lock.items, 2 * sizeof(*lock.items));
-    PASSES(lock_check(&lock, &again, ERR));
-    again.items[1].commit = str_of(COMMIT);
-    FAILS(lock_check(&lock, &again, ERR), ERR_INTEGRITY);
+    const char *part = arena_printf(&scratch_arena, "%s:d", m.commit);
+    PASSES(source_fetch(&m.sources, m.url, part, &tree, ERR));
+    run_script("cd \"$1\"/store/sources/*.git/objects/pack && for p in *.pack; do chmod u+w $p; "
+               "s=$(stat -c %s $p); printf 'XX' | dd of=$p bs=1 seek=$((s - 24)) conv=notrunc "
+               "2>/dev/null; done",
+               m.folder, &out);
+    FAILS(source_verify(&m.sources, m.url, part, true, &tree, ERR), ERR_INTEGRITY);
+    run_script("rm -rf \"$1\"/store/sources/*.git/objects/pack/*", m.folder, &out);
+    FAILS(source_verify(&m.sources, m.url, part, false, &tree, ERR), ERR_ANY);
     store_close(&m.store);
 }
 

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Several processes at once, and those that are killed, are in tests/integration/test_store.sh. */
 #include "unit.h"
 
 #include "store/store.h"
 
-#include <errno.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "tests/unit/scratch.h"
-
-#define N_CHILDREN   4
-#define N_FILES_EACH 24
-#define N_KILLS      25
-#define KILL_BYTES   (1u << 19)
 
 static struct store open_store(const char *folder)
 {
@@ -297,127 +289,6 @@ TEST_IN_SCRATCH(test_bad_refs)
     scratch_write(store_path(&store, "refs/image/a b.json"), STR_LIT("{\"blobs\": []}"));
     FAILS(store_ref_list(&store, "image", &names, ERR), ERR_INTEGRITY);
     store_close(&store);
-}
-
-/* ---- several processes ---- */
-
-static int check_blobs(const struct store *store)
-{
-    struct fs_names names;
-    PASSES(fs_list(&scratch_arena, store_path(store, "blobs/sha256"), &names, ERR));
-    for (size_t idx = 0; idx < names.n; idx++) {
-        char hex[SHA256_HEX_SIZE];
-        struct digest_value value = digest_of(
-            store_path(store, arena_printf(&scratch_arena, "blobs/sha256/%s", names.items[idx])));
-        hex_encode(value.sha256, SHA256_BYTES, hex);
-        assert_string_equal(hex, names.items[idx]);
-    }
-    return (int)names.n;
-}
-
-/* The same files in another order in each child. 0 when all went well. */
-static int add_many(const char *folder, unsigned child)
-{
-    struct store store = STORE_EMPTY;
-    struct err err = {0};
-    if (store_open(&scratch_arena, folder, &store, &err) < 0) {
-        return 1;
-    }
-    for (unsigned idx = 0; idx < N_FILES_EACH; idx++) {
-        unsigned number = (idx * 7 + child * 5) % N_FILES_EACH;
-        const char *path = arena_printf(&scratch_arena, "%s/tmp/child%u-%u", folder, child, number);
-        struct digest_value value = {0};
-        scratch_write(path, str_printf(&scratch_arena, "file %u", number));
-        if (digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, &err) < 0 ||
-            store_adopt(&store, path, &value, &err) < 0 ||
-            store_ref_put(&store, "dataset", arena_printf(&scratch_arena, "%u", number),
-                          ref_text(value.sha256), &err) < 0) {
-            fprintf(stderr, "child %u: %s\n", child, err.msg);
-            return 2;
-        }
-    }
-    store_close(&store);
-    return 0;
-}
-
-TEST_IN_SCRATCH(test_adopters_at_once)
-{
-    const char *folder = in_folder(state, "store"); /* made by all of them at once */
-    pid_t pids[N_CHILDREN];
-    struct fs_names names;
-    struct store store;
-    for (unsigned child = 0; child < N_CHILDREN; child++) {
-        pids[child] = fork();
-        if (pids[child] == 0) {
-            _exit(add_many(folder, child));
-        }
-    }
-    for (unsigned child = 0; child < N_CHILDREN; child++) {
-        int status = -1;
-        assert_int_equal(waitpid(pids[child], &status, 0), pids[child]);
-        assert_int_equal(status, 0);
-    }
-    store = open_store(folder);
-    assert_int_equal(check_blobs(&store), N_FILES_EACH);
-    PASSES(fs_list(&scratch_arena, store_path(&store, "tmp"), &names, ERR));
-    assert_int_equal(names.n, 0);
-    PASSES(fs_list(&scratch_arena, store_path(&store, "md5"), &names, ERR));
-    assert_int_equal(names.n, N_FILES_EACH);
-    store_close(&store);
-}
-
-static NORETURN void add_for_ever(const char *folder, const char *path)
-{
-    struct store store = STORE_EMPTY;
-    struct err err = {0};
-    struct digest_value value;
-    for (uint32_t round = 0;; round++) {
-        int fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0 || pwrite(fd, &round, sizeof(round), 0) != sizeof(round) ||
-            store_open(&scratch_arena, folder, &store, &err) < 0 ||
-            store_add_file(&store, path, NULL, &value, &err) < 0 ||
-            store_ref_put(&store, "dataset", "last", ref_text(value.sha256), &err) < 0) {
-            fprintf(stderr, "%s\n", err.msg);
-            _exit(1);
-        }
-        store_close(&store);
-        close(fd);
-    }
-}
-
-/* Whenever it dies, each blob has the digest of its name, and the reference names a blob that exists. */
-TEST_IN_SCRATCH(test_killed_adders)
-{
-    const char *folder = in_folder(state, "store");
-    const char *path = in_folder(state, "input");
-    char *zeros = arena_alloc(&scratch_arena, KILL_BYTES, 1);
-    struct rng rng;
-    rng_init(&rng, 3);
-    scratch_write(path, (struct str){zeros, KILL_BYTES});
-    for (int kill_idx = 0; kill_idx < N_KILLS; kill_idx++) {
-        struct timespec wait = {0, (long)rng_below(&rng, 40 * NS_PER_MS)};
-        int status = 0;
-        pid_t pid = fork();
-        if (pid == 0) {
-            add_for_ever(folder, path);
-        }
-        nanosleep(&wait, NULL);
-        assert_int_equal(kill(pid, SIGKILL), 0);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFSIGNALED(status));
-        struct store store = open_store(folder);
-        struct err err = {0};
-        struct str text;
-        check_blobs(&store);
-        if (store_ref_get(&store, "dataset", "last", &text, &err) == 0) {
-            uint8_t(*blobs)[SHA256_BYTES];
-            size_t n = 0;
-            PASSES(store_ref_blobs(&scratch_arena, text, "last", &blobs, &n, ERR));
-            assert_int_equal(n, 1);
-            assert_true(store_has(&store, blobs[0], NULL));
-        }
-        store_close(&store);
-    }
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)

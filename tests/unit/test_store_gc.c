@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A gc beside another process, and one that cannot read a reference, are in tests/integration/test_store.sh. */
 #include "unit.h"
 
 #include "store/store_gc.h"
 
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "tests/unit/scratch.h"
 
-#define DAY_S    STORE_GRACE_S
-#define N_ROUNDS 150
+#define DAY_S STORE_GRACE_S
 
 static struct store store;
 
@@ -119,19 +118,6 @@ TEST_WITH(test_seen_again_is_young, setup, teardown)
     assert_int_equal(result.n_young, 1);
 }
 
-TEST_WITH(test_nothing_goes_when_something_cannot_be_read, setup, teardown)
-{
-    const char *path = fs_join(&scratch_arena, *state, "refs/dataset/broken.json");
-    struct blob loose = add("loose");
-    struct store_gc_result result;
-    refer("good", &loose);
-    PASSES(store_ref_drop(&store, "dataset", "good", ERR));
-    scratch_write(path, STR_LIT("{\"blobs\": [\"sha"));
-    FAILS(gc_later(2 * DAY_S, false, &result, ERR), ERR_ANY);
-    SAYS("nothing was dropped");
-    assert_true(is_there(&loose));
-}
-
 TEST_WITH(test_leftovers, setup, teardown)
 {
     const char *busy = store_partial(&store, "busy"), *idle = store_partial(&store, "idle");
@@ -168,56 +154,6 @@ TEST_WITH(test_not_while_another_has_it_open, setup, teardown)
     store_close(&other);
     assert_int_equal(gc_ok(2 * DAY_S, false).n, 1);
     assert_false(is_there(&loose));
-}
-
-/* Opens, adds, refers, closes, and checks each time that the blobs it refers to exist. */
-static int add_and_refer(const char *folder)
-{
-    for (unsigned round = 0; round < N_ROUNDS; round++) {
-        struct store own = STORE_EMPTY;
-        struct blob blob;
-        struct err err = {0};
-        char name[16];
-        snprintf(name, sizeof(name), "%u", round);
-        if (store_open(ARENA, folder, &own, &err) < 0 ||
-            store_add_text(&own, str_of(name), blob.sha256, &err) < 0) {
-            fprintf(stderr, "%s\n", err.msg);
-            return 1;
-        }
-        hex_encode(blob.sha256, SHA256_BYTES, blob.hex);
-        const char *text = arena_printf(ARENA, "{\"blobs\": [\"sha256:%s\"]}", blob.hex);
-        if (store_ref_put(&own, "dataset", name, str_of(text), &err) < 0) {
-            fprintf(stderr, "%s\n", err.msg);
-            return 2;
-        }
-        store_close(&own);
-    }
-    return 0;
-}
-
-/* gc without any grace, again and again, against a process that adds: nothing that is referenced is ever lost. */
-TEST_WITH(test_gc_races_with_an_adder, setup, teardown)
-{
-    struct clock_src clock = clock_system();
-    struct store_gc_opts opts = {.now_ns = clock.wall_ns(clock.ctx) + NS_PER_S * DAY_S};
-    int status = -1;
-    store_close(&store);
-    pid_t pid = fork();
-    if (pid == 0) {
-        _exit(add_and_refer(*state));
-    }
-    for (pid_t ended = 0; ended == 0; ended = waitpid(pid, &status, WNOHANG)) {
-        struct store own = STORE_EMPTY;
-        struct store_gc_result result;
-        struct err err = {0};
-        PASSES(store_open(ARENA, *state, &own, ERR));
-        int gone = store_gc(ARENA, &own, &opts, &result, &err);
-        assert_true(gone == 0 || err.code == ERR_USAGE);
-        store_close(&own);
-    }
-    assert_int_equal(status, 0);
-    PASSES(store_open(&scratch_arena, *state, &store, ERR));
-    assert_int_equal(gc_ok(2 * DAY_S, false).n_kept, N_ROUNDS);
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)
