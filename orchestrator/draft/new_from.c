@@ -18,7 +18,6 @@
 #include "load/load.h"
 #include "load/measure.h"
 #include "log/format.h"
-#include "report/shell_text.h"
 #include "store/git.h"
 #include "store/logs_clone.h"
 
