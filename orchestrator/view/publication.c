@@ -22,6 +22,7 @@
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "load/log_reader.h"
+#include "load/measure.h"
 #include "run/run_address.h"
 #include "store/copy_file.h"
 #include "store/dataset_store.h"
