@@ -381,9 +381,9 @@ check: $(CHECKED) $(if $(ROOM),$(if $(SCRIPTS_OF_ROOM),all $(SERVERS)),$(B)/repe
 	@$(TAP) $(CHECKED) $(if $(ROOM),$(SCRIPTS_OF_ROOM),tests/golden/golden.sh)
 schemas: $(B)/write_schemas ## writes the schemas of manifests/schema from the documents' tables (orchestrator/codec/json_table.h)
 	@$< manifests/schema
-golden: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## what reperf prints of all reports, logs and archives here, compared with what is kept (tests/golden)
+golden: $(B)/reperf $(B)/reperf-core ## what reperf prints of all reports, logs and archives here, compared with what is kept (tests/golden)
 	@B=$(B) tests/golden/golden.sh
-golden-write: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## keeps today's words, and the facts that FACTS="NAME..." names (FACTS=all); the diff is to be read
+golden-write: $(B)/reperf $(B)/reperf-core ## keeps today's words, and the facts that FACTS="NAME..." names (FACTS=all); the diff is to be read
 	@B=$(B) FACTS="$(FACTS)" tests/golden/golden.sh --write
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^

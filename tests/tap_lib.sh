@@ -52,6 +52,10 @@ exits() { # STATUS NAME COMMAND...: output into $T/out and $T/err
     is "$got" "$want" "$name"
     [ "$got" = "$want" ] || { head -c 600 "$T/err" | sed 's/^/# /'; }
 }
+succeeds() { # NAME COMMAND...: it ends well; its output stays where it is
+    "${@:2}"
+    ok $? "$1"
+}
 # The same, and one of the two says so: `fails 2 'no such case' NAME COMMAND...`.
 fails() { exits_saying err "$@"; }  # STATUS ERE NAME COMMAND...
 warns() { exits_saying err "$@"; }  # 0 ERE NAME COMMAND...
@@ -65,6 +69,14 @@ exits_saying() { # FILE STATUS ERE NAME COMMAND...
     ok $((got != want || hit)) "$name"
     [ "$got" = "$want" ] || { printf '#      got: %s\n#   wanted: %s\n' "$got" "$want" && head -c 600 "$T/err" | sed 's/^/# /'; }
     [ "$hit" -eq 0 ] || printf '#      got: %s\n#  pattern: %s\n' "$(cat "$T/$said_in")" "$said"
+}
+valid() { # SCHEMA [NAME]: what the last command printed, which stays, and is $T/document, too
+    cp "$T/out" "$T/document"
+    exits 0 "${2:-its document is valid}" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/$1.json" "$T/document"
+    cp "$T/document" "$T/out"
+}
+value() { # FILE PYTHON-EXPRESSION over d
+    /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
 }
 skip() { # NAME REASON
     tap_n=$((tap_n + 1))

@@ -16,7 +16,6 @@
 #include "base/stop.h"
 
 #define BLOCK_BYTES  (1u << 20)
-#define FILE_MODE    0644
 #define PROGRAM_MODE 0755
 /* Level 1: most of what is packed are images. No time, so that equal input gives equal bytes. */
 #define GZIP_OPTIONS "gzip:compression-level=1,gzip:!timestamp"
@@ -67,7 +66,10 @@ static int open_archive(struct tar_maker *maker, bool is_gzip, struct err *err)
         return err_set(err, ERR_INTERNAL, "tar: no memory, or no locale C.UTF-8");
     }
     digest_start(&maker->digest, DIGEST_MD5 | DIGEST_SHA256);
-    return archive_write_set_format_pax_restricted(maker->archive) == ARCHIVE_OK &&
+    /* What is written for another archive's bytes, or into one, is ustar alone (tar_make.h). */
+    return (maker->fd < 0
+                ? archive_write_set_format_ustar
+                : archive_write_set_format_pax_restricted)(maker->archive) == ARCHIVE_OK &&
                    (!is_gzip ||
                     (archive_write_add_filter_gzip(maker->archive) == ARCHIVE_OK &&
                      archive_write_set_options(maker->archive, GZIP_OPTIONS) == ARCHIVE_OK)) &&
@@ -102,7 +104,7 @@ int tar_make_begin(struct tar_maker *maker, const char *name, uint64_t size_byte
     ASSERT(entry);
     archive_entry_set_pathname(entry, name);
     archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, maker->is_executable ? PROGRAM_MODE : FILE_MODE);
+    archive_entry_set_perm(entry, maker->is_executable ? PROGRAM_MODE : TAR_MAKE_MODE);
     archive_entry_set_size(entry, (int64_t)size_bytes);
     archive_entry_set_mtime(entry, TAR_MAKE_MTIME, 0);
     int result = archive_write_header(maker->archive, entry);

@@ -9,6 +9,7 @@
 
 /* 1980-01-01T00:00:00Z, which every tar and zip can hold; GNU tar warns about 1970. */
 #define TAR_MAKE_MTIME 315532800
+#define TAR_MAKE_MODE  0644
 
 typedef int (*tar_make_fn)(void *ctx, const void *ptr, size_t len, struct err *err);
 
@@ -29,7 +30,7 @@ struct tar_maker {
 MUST_CHECK int tar_make_open(struct tar_maker *maker, int fd, bool is_gzip, struct err *err);
 /* Into a buffer, whose cap bounds it: an archive inside another. */
 MUST_CHECK int tar_make_open_inner(struct tar_maker *maker, struct strbuf *buf, struct err *err);
-/* Through a function of the caller's. */
+/* Through a function of the caller's; ustar alone: ERR_INTERNAL for a name or a size (8 GiB) that it cannot hold. */
 MUST_CHECK int tar_make_open_to(struct tar_maker *maker, tar_make_fn write, void *ctx,
                                 struct err *err);
 /* A member in portions, which add up to size_bytes; ERR_INTEGRITY where they do not. */

@@ -278,7 +278,8 @@ int tarball_open(const char *path, struct tarball_source *ret_source, struct err
 {
     const struct unpack_opts opts = {.limits = {.files = (uint64_t)2 * USTAR_FILES_MAX,
                                                 .bytes = USTAR_TOTAL_MAX,
-                                                .ratio = UINT64_MAX}};
+                                                .ratio = UINT64_MAX},
+                                     .is_plain = true};
     *ret_source = TARBALL_SOURCE_EMPTY;
     if (open_closing(path, ret_source, err) < 0 ||
         unpack_new(&opts, read_container, ret_source, path, &ret_source->unpack, err) < 0) {

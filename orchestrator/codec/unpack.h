@@ -43,6 +43,8 @@ struct unpack_opts {
     int fd; /* the archive as a file, which a zip needs: its directory is at its end; borrowed; 0: none */
     /* Size of the archive; 0: not known; then a huge size is noticed later. */
     uint64_t archive_bytes;
+    /* A tar.zst as tar_make_open_to writes it: files alone, in ustar's own headers, of which every program makes the same. */
+    bool is_plain;
     /* An entry NAME.tar is itself unpacked, into NAME/ next to it, without a temporary; a tar in that is a file. */
     bool is_nested;
 };

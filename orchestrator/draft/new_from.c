@@ -18,6 +18,7 @@
 #include "load/load.h"
 #include "load/measure.h"
 #include "log/format.h"
+#include "report/shell_script.h"
 #include "store/git.h"
 #include "store/logs_clone.h"
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
+#include "base/map.h"
 #include "base/progress.h"
 #include "codec/file_header.h"
 
@@ -440,14 +441,36 @@ static void collect_files(struct verifying *v, const struct tree_differences *di
     }
 }
 
-/* One fault a file: a corrupt one says what its header says, where that is wrong too. */
-static void judge_files(struct verifying *v)
+/* Of an extra file that is a missing one under another name; else NULL. missing: paths by digest. */
+static const char *renamed_from(struct verifying *v, const struct map *missing, const char *path)
 {
+    struct digest_value value;
+    const char *was = missing->n && digest_file(fs_join(v->arena, v->out->tree_path, path),
+                                                DIGEST_SHA256, &value, ERR_IGNORED) == 0
+                          ? map_get(missing, (struct str){(const char *)value.sha256, SHA256_BYTES})
+                          : NULL;
+    return was ? arena_printf(v->arena, "it is the missing %s under another name", was) : NULL;
+}
+
+/* One fault a file: a corrupt one says what its header says, where that is wrong too. */
+static void judge_files(struct verifying *v, const struct tree_differences *differences)
+{
+    CLEANUP(map) struct map missing = {0};
+    for (size_t idx = 0; idx < differences->n; idx++) {
+        const struct tree_difference *difference = &differences->items[idx];
+        if (difference->fault == TREE_MISSING && difference->expected) {
+            /* Of two with equal contents the first is named. */
+            (void)map_add(&missing, (struct str){(const char *)difference->expected, SHA256_BYTES},
+                          (void *)(uintptr_t)difference->path);
+        }
+    }
     for (size_t idx = 0; idx < v->n_files; idx++) {
         const struct file *file = &v->files[idx];
+        const bool is_extra = file->difference && file->difference->fault == TREE_EXTRA;
+        const char *was = is_extra ? renamed_from(v, &missing, file->path) : NULL;
         v->out->n_headers += file->is_seen;
         if (file->difference) {
-            add_difference(v, file->difference, file->why);
+            add_difference(v, file->difference, was ? was : file->why);
         } else if (file->why) {
             add_fault(v, FAULT_HEADER, file->path, "%s", file->why);
         }
@@ -485,7 +508,7 @@ static int verify_tree(struct verifying *v, struct err *err)
     }
     v->out->n_files = v->n_files;
     check_groups(v);
-    judge_files(v);
+    judge_files(v, &result.differences);
     return 0;
 }
 

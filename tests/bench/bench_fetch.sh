@@ -22,7 +22,7 @@ start_nginx "$T/nginx" 1 <<EOF || exit 1
 access_log off; sendfile on; tcp_nopush on; root $T/www;
 server { listen 127.0.0.1:@P1@; location /slow/ { alias $T/www/; limit_rate 50m; } }
 EOF
-"$B/servers/fault_http" "$T/www/file" >"$T/port" &
+tests/servers/fault_http.py "$T/www/file" >"$T/port" &
 server_pid=$!
 trap 'kill "$nginx_pid" "$server_pid"; wait; rm -rf "$T"' EXIT
 while [ ! -s "$T/port" ]; do sleep 0.02; done

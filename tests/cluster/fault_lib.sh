@@ -48,8 +48,7 @@ go() { : >"$(control "$1")/go"; }
 count() { [ -e "$(control "$1")/$2" ] && wc -l <"$(control "$1")/$2" || echo 0; } # NAME begun|ended
 have_begun() { [ "$(count "$1" begun)" -ge "$2" ]; }                              # NAME N
 waits_for_ranks() { # NAME N
-    wait_for 240 have_begun "$1" "$2"
-    ok $? "$1: $2 ranks have begun"
+    succeeds "$1: $2 ranks have begun" wait_for 240 have_begun "$1" "$2"
     [ "$(count "$1" begun)" -ge "$2" ] || tail -n 5 "$T/$1/err" | sed 's/^/# /'
 }
 # Both repeats with the fixed value, each once; whatever was lost is kept apart.

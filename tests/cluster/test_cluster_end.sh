@@ -62,11 +62,9 @@ fi
     rm -f "$T/out" "$T/err"
     unshare --net "$C/down.sh"
     ok "$([ -e "$S/ready" ] && cluster_is_up "$S"; echo $?)" "down.sh in another network leaves it alone"
-    "$C/down.sh"
-    ok $? "it is taken down"
+    succeeds "it is taken down" "$C/down.sh"
     nothing_left "down.sh"
-    "$C/down.sh"
-    ok $? "taking down what is down is no error"
+    succeeds "taking down what is down is no error" "$C/down.sh"
     ip link add rp-head type veth peer name rp-other
     fails 1 '^rp-head is a link of this machine, but of no cluster that is up' "a link of the head's name that is no cluster's is an error" "$C/up.sh"
     ip link del rp-head
@@ -95,13 +93,11 @@ fi
     up
     kill -9 "$reaper" "$watcher"
     is_dead() { ! cluster_is_up "$S" && [ "$(processes "$group" "$S")" -eq 0 ]; }
-    wait_for 120 is_dead
-    ok $? "watcher and reaper killed: the processes are gone nevertheless"
+    succeeds "watcher and reaper killed: the processes are gone nevertheless" wait_for 120 is_dead
     ok "$([ -d "$S" ]; echo $?)" "and its folder is left"
     old=$S
     wait_for 120 eval '! ip link show rp-head >/dev/null 2>&1'
-    up
-    ok $? "another comes up"
+    succeeds "another comes up" up
     ok "$([ ! -e "$old" ]; echo $?)" "and has removed it"
     "$C/down.sh"
     nothing_left "after that"

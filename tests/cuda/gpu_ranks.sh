@@ -44,8 +44,7 @@ while read -r name tolerance arguments; do
     exits 0 "$name: one rank" timeout -k 5 60 "$TRAIN" --device cuda "$@" --batch 8
     job "$second" "$@" --batch 4
     is "$statuses" "0 0" "$name: two ranks end well"
-    close "$(losses "$T/out.0")" "$(losses "$T/out")" "$tolerance"
-    ok $? "$name: the losses are those of one rank: $(losses "$T/out.0")and $(losses "$T/out")"
+    succeeds "$name: the losses are those of one rank: $(losses "$T/out.0")and $(losses "$T/out")" close "$(losses "$T/out.0")" "$(losses "$T/out")" "$tolerance"
 done <<'LIST'
 BERT-fp32 1e-4 --model bert_tiny --steps 6 --lr 1e-3
 BERT-amp 2e-3 --model bert_tiny --steps 6 --lr 1e-3 --precision amp --loss-scale dynamic

@@ -41,8 +41,7 @@ while read -r model size; do
         is "$?" 0 "$model $precision: ten losses of the GPU"
         allowed=$([ "$precision" = amp ] && echo 2e-2 || echo 1e-3)
         off=$(furthest "$T/cuda" "$T/cpu")
-        awk -v off="$off" -v allowed="$allowed" 'BEGIN { exit !(off <= allowed) }'
-        ok $? "$model $precision: off by $off at most, allowed $allowed"
+        succeeds "$model $precision: off by $off at most, allowed $allowed" awk -v off="$off" -v allowed="$allowed" 'BEGIN { exit !(off <= allowed) }'
     done
 done <<'LIST'
 resnet50 --image 64 --batch 8 --lr 0.01
@@ -62,8 +61,7 @@ for precision in fp32 amp; do
             train "$@" --steps 5 --schedule constant --load "$T/half.st" --save "$T/rest.st" >"$T/rest" 2>"$T/err"
         is "$?" 0 "$model $precision: five, and five more"
         is "$(losses "$T/half")$(losses "$T/rest")" "$(losses "$T/straight" | head -n 5)$(losses "$T/straight" | tail -n 5)" "$model $precision: the same losses"
-        cmp -s "$T/rest.st" "$T/straight.st"
-        ok $? "$model $precision: and the same checkpoint"
+        succeeds "$model $precision: and the same checkpoint" cmp -s "$T/rest.st" "$T/straight.st"
         for option in --no-graph "--ahead 1" "--streams 1" --no-fuse --no-tune; do
             # shellcheck disable=SC2086
             train "$@" --steps 10 --schedule constant $option >"$T/other" 2>"$T/err"
@@ -73,8 +71,7 @@ for precision in fp32 amp; do
                 is "$(losses "$T/other")" "$(losses "$T/straight")" "$model $precision $option: the same losses bit for bit"
             else
                 off=$(furthest "$T/other" "$T/straight")
-                awk -v off="$off" -v amp="$precision" 'BEGIN { exit !(off <= (amp == "amp" ? 2e-2 : 1e-3)) }'
-                ok $? "$model $precision $option: off by $off"
+                succeeds "$model $precision $option: off by $off" awk -v off="$off" -v amp="$precision" 'BEGIN { exit !(off <= (amp == "amp" ? 2e-2 : 1e-3)) }'
             fi
         done
     done

@@ -31,8 +31,7 @@ if ! command -v chromium >/dev/null; then
     tap_done
 fi
 exits 0 "a page of all reports is written" "$REPERF" report --all --html "$T/all.html"
-probe "$T/all.html" "$T/light"
-ok $? "the browser loads it"
+succeeds "the browser loads it" probe "$T/all.html" "$T/light"
 "$REPERF" audit --all --json >"$T/audit.json" 2>/dev/null
 json_cells <"$T/audit.json" | sort >"$T/want"
 sed -n 's/^cell //p' "$T/light" | cut -d'|' -f1,2 | sort >"$T/got"
@@ -55,16 +54,14 @@ for none in scripts handlers requests external duplicate-ids dead-links tables-w
 done
 is "$(said "$T/light" h1)" 1 "one h1"
 is "$(said "$T/light" lang)" en "a language"
-[ "$(said "$T/light" tables)" -ge 10 ]
-ok $? "at least ten tables"
+succeeds "at least ten tables" test "$(said "$T/light" tables)" -ge 10
 like "$(said "$T/light" headline)" "^Of $(wc -l <"$T/want") published numbers in [0-9]+ reports, [0-9]+ follow from the published logs, [0-9]+ from other published numbers, [0-9]+ differ and [0-9]+ cannot be checked\.$" \
     "one sentence says what all of it comes to"
 is "$(said "$T/light" headline | sed 's/.*logs, \([0-9]*\) from other.*/\1/')" \
     "$(jq '[.reports[].cells[] | select((.rule // "" | startswith("derived:")) and (.verdict == "exact" or .verdict == "match"))] | length' "$T/audit.json")" \
     "what is a ratio or a mean of printed numbers is not said to follow from a log"
 is "$(said "$T/light" hows)" "$(jq '[.reports[].cells[] | select(.logs | length > 0)] | length' "$T/audit.json")" "each cell with a log opens to how its number follows"
-[ "$(said "$T/light" log-links)" -ge "$(said "$T/light" hows)" ]
-ok $? "and has its log's address"
+succeeds "and has its log's address" test "$(said "$T/light" log-links)" -ge "$(said "$T/light" hows)"
 is "$(said "$T/light" cut-390)" "" "on a phone no table is cut"
 runs=(logs/verified/*/*.tar.zst)
 exits 0 "a page of a run" "$REPERF" report "${runs[0]}" --html "$T/run.html"
@@ -85,8 +82,7 @@ for line in sys.stdin:
         print(line)' >"$T/odd"
 is "$(cat "$T/odd")" "" "each printed difference follows from the printed numbers"
 for width in 1280 390; do
-    [ "$(said "$T/light" "width-$width")" -le $width ]
-    ok $? "at $width px nothing scrolls sideways but tables"
+    succeeds "at $width px nothing scrolls sideways but tables" test "$(said "$T/light" "width-$width")" -le $width
     is "$(said "$T/light" "contrast-$width")" enough "light, $width px: every text has a contrast of 4.5"
 done
 probe "$T/all.html" "$T/dark" --blink-settings=preferredColorScheme=0
@@ -103,16 +99,14 @@ ok $? "light and dark look different"
 
 # Equal data, equal bytes; a log more or less is another page.
 "$REPERF" report --all --html "$T/again.html"
-cmp -s "$T/all.html" "$T/again.html"
-ok $? "the same data give the same bytes"
+succeeds "the same data give the same bytes" cmp -s "$T/all.html" "$T/again.html"
 
 # The probe can fail: a page with what it looks for.
 sed -e 's#</main>#<script>1</script><p style="color:\#999">faint</p><div style="width:2000px">wide</div><a href="https://example.org/">x</a>&#' \
     "$T/all.html" >"$T/bad.html"
 probe "$T/bad.html" "$T/bad"
 is "$(said "$T/bad" scripts) $(said "$T/bad" external) $(said "$T/bad" contrast-1280 | cut -d' ' -f1)" "1 1 low" "the probe sees a script, a link outside, faint text"
-[ "$(said "$T/bad" too-wide-390)" -gt 0 ]
-ok $? "the probe sees what is too wide"
+succeeds "the probe sees what is too wide" test "$(said "$T/bad" too-wide-390)" -gt 0
 
 # Outside text stays text, wherever it stands.
 mkdir -p "$T/root/logs"

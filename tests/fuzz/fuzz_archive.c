@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of an untrusted archive that verify reads. The first byte selects the part: a whole file, SHA256SUMS, an
-   envelope with its statement, result.json. What is accepted must be what the writer would have written. */
-#include "base/base.h"
+/* The parts of an untrusted archive that verify reads. The first byte selects the part: a whole file (f), SHA256SUMS (s), an envelope
+   with its statement (e), result.json (r). What is accepted must be what the writer would have written. */
+#include "tests/fuzz/fuzz.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,11 +11,8 @@
 #include "codec/tarball.h"
 #include "evidence/verify_archive.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void try_file(struct str bytes)
+static void try_file(struct arena *arena UNUSED, struct str bytes)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(fd) int fd = memfd_create("fuzz", MFD_CLOEXEC);
     struct err err = {0};
     struct verify_info info;
@@ -27,12 +24,12 @@ static void try_file(struct str bytes)
     }
     const struct verify_opts opts = {
         .path = path, .allows_unsigned = true, .clock = clock_system()};
-    int result = verify_archive(&arena, &opts, &info, &err);
+    int result = verify_archive(arena, &opts, &info, &err);
     ASSERT((result == 0) == (err.code == ERR_NONE));
     ASSERT(result == 0 || err.code == ERR_INTEGRITY);
 }
 
-static void try_sums(struct str text)
+static void try_sums(struct arena *arena UNUSED, struct str text)
 {
     struct evidence_file items[2] = {{.name = STR_LIT("logs/a")}, {.name = STR_LIT("result.json")}};
     const struct evidence_files files = {items, 2, 2};
@@ -43,59 +40,35 @@ static void try_sums(struct str text)
     ASSERT((evidence_sums_check(text, &files, &err) == 0) == str_eq(text, strbuf_str(&wanted)));
 }
 
-static void try_envelope(struct str text)
+static void try_envelope(struct arena *arena UNUSED, struct str text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct evidence_files files = {NULL, 0, 0};
     struct evidence_facts facts = {.run_id = STR_LIT("r"), .report = STR_LIT("p")};
     struct evidence_envelope envelope;
     struct err err = {0};
-    if (evidence_envelope_read(&arena, text, "fuzz", &envelope, &err) < 0) {
+    if (evidence_envelope_read(arena, text, "fuzz", &envelope, &err) < 0) {
         ASSERT(err.code == ERR_INTEGRITY);
         return;
     }
     for (int kind = 0; kind < 2; kind++) {
         err = (struct err){0};
-        if (evidence_statement_check(&arena, envelope.payload, (enum evidence_kind)kind, &facts,
+        if (evidence_statement_check(arena, envelope.payload, (enum evidence_kind)kind, &facts,
                                      &files, &err) < 0) {
             ASSERT(err.code == ERR_INTEGRITY);
         }
     }
 }
 
-static void try_facts(struct str text)
+static void try_facts(struct arena *arena UNUSED, struct str text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct evidence_facts facts;
     struct err err = {0};
-    if (evidence_facts(&arena, text, "result.json", &facts, &err) < 0) {
+    if (evidence_facts(arena, text, "result.json", &facts, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST);
         return;
     }
     ASSERT(facts.n_cells > 0 && facts.run_id.ptr);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    struct str rest = {(const char *)data + 1, size - 1};
-    if (size == 0) {
-        return 0;
-    }
-    switch (data[0]) {
-    case 'f':
-        try_file(rest);
-        break;
-    case 's':
-        try_sums(rest);
-        break;
-    case 'e':
-        try_envelope(rest);
-        break;
-    case 'r':
-        try_facts(rest);
-        break;
-    default:
-        break;
-    }
-    return 0;
-}
+/* f, s, e and r have their numbers' places. */
+FUZZ_READERS(try_file, try_file, try_facts, try_sums, try_sums, try_envelope, try_file, try_sums)

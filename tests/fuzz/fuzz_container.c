@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report's container command: what is read comes back from JSON as it went in. The first byte says whether the rest is a line or such JSON. */
-#include "base/base.h"
 #include "report/container.h"
+#include "tests/fuzz/fuzz.h"
 
 #define JSON_CAP (64u << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void encode(const struct container_flags *flags, struct strbuf *buf)
 {
@@ -18,17 +16,12 @@ static void encode(const struct container_flags *flags, struct strbuf *buf)
     ASSERT(!buf->is_full);
 }
 
-static int decode(struct arena *arena, struct str text, struct container_flags *ret_flags,
+static int decode(const struct json *root, struct arena *arena, struct container_flags *ret_flags,
                   struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
-    if (json_parse(text, "fuzz", &doc, err) < 0) {
-        return -1;
-    }
-    root = json_root(&doc);
-    return json_decode(&root, arena, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, ret_flags, err);
+    return json_decode(root, arena, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, ret_flags, err);
 }
+FUZZ_DECODE(struct container_flags, decode)
 
 /* A second time it must be the same bytes: the first may have put U+FFFD for what is no UTF-8. */
 static void there_and_back(struct arena *arena, const struct container_flags *flags)
@@ -38,30 +31,32 @@ static void there_and_back(struct arena *arena, const struct container_flags *fl
     struct container_flags back = {0};
     struct err err = {0};
     encode(flags, &once);
-    ASSERT(decode(arena, strbuf_str(&once), &back, &err) == 0);
+    ASSERT(fuzz_decode(arena, strbuf_str(&once), &back, &err) == 0);
     encode(&back, &twice);
     ASSERT(str_eq(strbuf_str(&once), strbuf_str(&twice)) ||
            str_find(strbuf_str(&once), STR_LIT("\\ufffd")) >= 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void read_line(struct arena *arena, struct str text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct str text = {(const char *)data + 1, size ? size - 1 : 0};
     struct container_flags flags = {0};
     struct err err = {0};
-    if (size && data[0] % 2 == 0) {
-        if (container_flags_of_command(&arena, text, &flags, &err) == 0) {
-            there_and_back(&arena, &flags);
-        } else {
-            ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
-        }
-    } else if (size) {
-        if (decode(&arena, text, &flags, &err) == 0) {
-            there_and_back(&arena, &flags);
-        } else {
-            ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
-        }
+    if (container_flags_of_command(arena, text, &flags, &err) == 0) {
+        there_and_back(arena, &flags);
+    } else {
+        ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
     }
-    return 0;
 }
+
+static void read_json(struct arena *arena, struct str text)
+{
+    struct container_flags flags = {0};
+    struct err err = {0};
+    if (fuzz_decode(arena, text, &flags, &err) == 0) {
+        there_and_back(arena, &flags);
+    } else {
+        ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
+    }
+}
+
+FUZZ_READERS(read_line, read_json)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a cache of digests. An odd first byte: magic and checksum are made right, as a forger would. Then no lookup reads
    outside the bytes, and a digest is returned only from a record of that key. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,8 +13,6 @@
 #include "sys/digest_cache.h"
 
 #define MAGIC_BYTES (sizeof(DIGEST_CACHE_MAGIC) - 1)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look(const struct digest_cache *cache, struct str text)
 {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a document with tables: within the limits, cells are plain text, lines are those of the document; a draft takes from them only
    numbers above 0 with a unit and metric of the vocabulary, each with an id of its own; its manifest is a valid report. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "draft/draft.h"
 
 #define MANIFEST_BYTES_MAX (64u << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void write_and_read(struct arena *arena, const struct vocabulary *vocabulary,
                            const struct draft *draft)

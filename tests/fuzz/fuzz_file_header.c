@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as each kind of file, shallow and deep: refused with a reason, or facts that are possible; a truncation of a file
    that was accepted deep is refused deep. */
-#include "base/base.h"
 #include "codec/file_header.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 typedef int (*reader)(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
                       struct err *err);

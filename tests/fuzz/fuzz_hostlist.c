@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a node set. An accepted set keeps its limits, and its folded text has the same names again, and folds to itself. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "base/map.h"
 #include "report/hostlist.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_fold(struct arena *arena, const struct hostlist *list)
 {
@@ -27,19 +25,17 @@ static void check_fold(struct arena *arena, const struct hostlist *list)
     ASSERT(str_eq(hostlist_fold(arena, again.names, again.n), text));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(arena, text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct hostlist list;
     struct err err = {0};
-    if (hostlist_expand(&arena, (struct str){(const char *)data, size}, &list, &err) < 0) {
+    if (hostlist_expand(arena, text, &list, &err) < 0) {
         ASSERT(err.code == ERR_USAGE && err.msg[0]);
-        return 0;
+        return;
     }
     ASSERT(list.n > 0 && list.n <= HOSTLIST_NAMES_MAX);
     for (size_t idx = 0; idx < list.n; idx++) {
         ASSERT(hostlist_is_name(list.names[idx]));
     }
-    check_fold(&arena, &list);
-    return 0;
+    check_fold(arena, &list);
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a Content-Range, a header's value, and a URL to be shown: ranges make sense, and what is shown has no control
    bytes and nothing of the user info, the query or the fragment. */
-#include "base/base.h"
 #include "net/http.h"
 #include "net/http_head.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check_range(struct str value)
 {
@@ -40,13 +38,10 @@ static void check_shown(struct arena *arena, const char *url)
     ASSERT(memchr(host + 3, '@', strcspn(host + 3, "/\\")) == NULL);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(arena, text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct str text = {(const char *)data, size};
     check_range(text);
-    ASSERT(!header_value_is_plain(text) || size <= HTTP_VALUE_MAX);
+    ASSERT(!header_value_is_plain(text) || text.len <= HTTP_VALUE_MAX);
     (void)content_encoding_changes(text);
-    check_shown(&arena, arena_strndup(&arena, text.ptr, text.len));
-    return 0;
+    check_shown(arena, arena_strndup(arena, text.ptr, text.len));
 }

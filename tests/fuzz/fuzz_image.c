@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a JPEG or PNG file: refused with a message, or decoded to exactly the size that was announced, whole, smaller and as a
    label map; the same header is found where only the beginning of the file is there. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "prep/pixels.h"
 
 #define PIXELS_MAX 65536u /* larger ones only have their header read: memory and time */
 #define SHORT_SIDE 9
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Guarded by the sanitizer on both sides. */
 static void decode(struct str file, const struct pixel_info *info, int64_t short_side)

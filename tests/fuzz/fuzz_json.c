@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes: refused with a message, or a document that our writer gives back as a document that parses again. */
-#include "base/base.h"
 #include "codec/json.h"
 #include "codec/json_override.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* Depth is capped by the parser. */
 static void copy_out(struct json_out *out, const char *key, const struct json *at,
@@ -57,9 +55,8 @@ static void check_regions(struct str text)
     check_region(text, text, n);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(arena, text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(json_doc) struct json_doc again = {0};
     CLEANUP(strbuf) struct strbuf buf;
@@ -67,15 +64,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct json root;
     struct err err = {0};
     strbuf_init(&buf, 1 << 26);
-    check_regions((struct str){(const char *)data, size});
-    if (json_parse((struct str){(const char *)data, size}, "fuzz", &doc, &err) < 0) {
+    check_regions(text);
+    if (json_parse(text, "fuzz", &doc, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
-        return 0;
+        return;
     }
     root = json_root(&doc);
-    jw_begin(&out, &buf, size % 2 == 0);
-    copy_out(&out, NULL, &root, &arena);
+    jw_begin(&out, &buf, text.len % 2 == 0);
+    copy_out(&out, NULL, &root, arena);
     ASSERT(!buf.is_full);
     ASSERT(json_parse(strbuf_str(&buf), "again", &again, &err) == 0);
-    return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A log, under a format like a real one: its measurement does not depend on how the bytes arrive, samples agree with the
    verdict, and any other input is an error at worst. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <math.h>
 
@@ -10,8 +10,6 @@
 #include "report/vocabulary.h"
 
 #define INPUT_BYTES_MAX (1u << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char FORMAT[] =
     "{\"schema_version\": 1, \"id\": \"f\", \"title\": \"T\", \"framework\": \"f\", \"source\": "

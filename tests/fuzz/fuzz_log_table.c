@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table of any program, CSV or JSON lines: a record is one line of name=value, whatever the cells contain, and the same each time. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "log/records.h"
 
 #define LINE_BYTES_MAX 65536
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A blank precedes each name but the first, and is nowhere else. */
 static void check_line(struct str line)

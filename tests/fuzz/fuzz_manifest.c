@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a report: refused with the place, or a report whose parts agree and that lint reads without harm. */
-#include "base/base.h"
 #include "lint/lint.h"
 #include "report/report.h"
 #include "report/report_tables.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check_case(const struct report *report, const struct report_case *c)
 {
@@ -19,31 +17,28 @@ static void check_case(const struct report *report, const struct report_case *c)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(arena, text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
     struct report report = {0};
-    struct findings findings = {.arena = &arena};
+    struct findings findings = {.arena = arena};
     struct spelled spelled;
     struct err err = {0};
-    if (report_spell_out(&arena, (struct str){(const char *)data, size}, "fuzz", &spelled, &err) <
-            0 ||
+    if (report_spell_out(arena, text, "fuzz", &spelled, &err) < 0 ||
         json_parse(spelled.text, "fuzz", &doc, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
-        return 0;
+        return;
     }
-    doc.context = vocabulary_builtin(&arena);
+    doc.context = vocabulary_builtin(arena);
     root = json_root(&doc);
-    if (report_decode(&root, &arena, &report, &err) < 0) {
+    if (report_decode(&root, arena, &report, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && strstr(err.msg, "fuzz:$"));
         ASSERT(report_fail_there(&spelled, &err) < 0 && strstr(err.msg, "fuzz:$"));
-        return 0;
+        return;
     }
     for (size_t idx = 0; idx < report.n_cases; idx++) {
         check_case(&report, &report.cases[idx]);
     }
-    lint_report(&arena, &report, &findings);
-    return 0;
+    lint_report(arena, &report, &findings);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node's output, about itself or during a workload: any input is an error at worst, and what is read keeps its order
    and its meaning. The first byte selects which of the two it is. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "fleet/checks.h"
 #include "fleet/monitor.h"
-
-#define INPUT_BYTES_MAX 65536
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look_at(struct arena *arena, const struct node_facts *facts)
 {
@@ -54,22 +50,15 @@ static void read_monitor(struct arena *arena, struct str text)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void read_facts(struct arena *arena, struct str text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct node_facts facts;
     struct err err = {0};
-    if (size < 1 || size > INPUT_BYTES_MAX) {
-        return 0;
-    }
-    struct str text = {(const char *)data + 1, size - 1};
-    if (data[0] % 2) {
-        read_monitor(&arena, text);
-    } else if (facts_parse(&arena, text, &facts, &err) < 0 ||
-               facts_expand_gpus(&arena, &facts, &err) < 0) {
+    if (facts_parse(arena, text, &facts, &err) < 0 || facts_expand_gpus(arena, &facts, &err) < 0) {
         ASSERT(err.code == ERR_NODE);
     } else {
-        look_at(&arena, &facts);
+        look_at(arena, &facts);
     }
-    return 0;
 }
+
+FUZZ_READERS(read_facts, read_monitor)

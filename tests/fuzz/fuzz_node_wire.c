@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The frames between reperf-node and the orchestrator: the first byte selects which end reads, or that it is a line of leftovers on a
    node. An accepted frame is written again to the same bytes, is never longer than its input, and a truncation of it asks for more. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "codec/node_wire.h"
 #include "fleet/clean.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void try_request(struct str bytes)
+static void try_request(struct arena *arena UNUSED, struct str bytes)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf again;
     struct node_request request;
     struct err err = {0};
     size_t len = 0;
-    int rc = node_request_read(&arena, bytes, &request, &len, &err);
+    int rc = node_request_read(arena, bytes, &request, &len, &err);
     ASSERT((rc < 0) == (err.code != ERR_NONE));
     strbuf_init(&again, NODE_FRAME_MAX);
     if (rc <= 0) {
@@ -30,10 +27,10 @@ static void try_request(struct str bytes)
     node_request_write(&again, &request);
     ASSERT(!again.is_full);
     ASSERT(str_eq(strbuf_str(&again), str_sub(bytes, 0, len)));
-    ASSERT(node_request_read(&arena, str_sub(bytes, 0, len - 1), &request, &len, &err) == 0);
+    ASSERT(node_request_read(arena, str_sub(bytes, 0, len - 1), &request, &len, &err) == 0);
 }
 
-static void try_answer(struct str bytes)
+static void try_answer(struct arena *arena UNUSED, struct str bytes)
 {
     CLEANUP(strbuf) struct strbuf again;
     struct node_answer answer;
@@ -53,12 +50,11 @@ static void try_answer(struct str bytes)
     ASSERT(node_answer_read(str_sub(bytes, 0, len - 1), &answer, &len, &err) == 0);
 }
 
-static void try_leftover(struct str line)
+static void try_leftover(struct arena *arena UNUSED, struct str line)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct clean_item item = {0};
     struct err err = {0};
-    int rc = clean_read_line(&arena, line, &item, &err);
+    int rc = clean_read_line(arena, line, &item, &err);
     ASSERT((rc < 0) == (err.code == ERR_NODE));
     if (rc == 0) {
         struct str kind = str_of(CLEAN_KIND_NAMES[item.kind]);
@@ -68,18 +64,6 @@ static void try_leftover(struct str line)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    if (size == 0) {
-        return 0;
-    }
-    struct str bytes = {(const char *)data + 1, size - 1};
-    if (data[0] == 'l') {
-        try_leftover(bytes);
-    } else if (data[0] & 1) {
-        try_answer(bytes);
-    } else {
-        try_request(bytes);
-    }
-    return 0;
-}
+/* 0, 1 and l */
+FUZZ_READERS(try_request, try_answer, try_request, try_answer, try_request, try_answer, try_request,
+             try_answer, try_request, try_answer, try_leftover, try_answer, try_request, try_answer)

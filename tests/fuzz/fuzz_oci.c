@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A registry's answers, and names that people type. The first byte selects the reader of the rest. An accepted name comes back
    the same; a manifest stays within its limits; a login is read or refused with a message. */
-#include "base/base.h"
 #include "codec/oci.h"
 #include "codec/oci_ref.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void read_name(struct arena *arena, struct str text)
 {
@@ -58,14 +56,4 @@ static void read_secrets(struct arena *arena, struct str text)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct str text = {(const char *)data + 1, size ? size - 1 : 0};
-    void (*const readers[])(struct arena *, struct str) = {read_name, read_manifest, read_config,
-                                                           read_secrets};
-    if (size) {
-        readers[data[0] % ARRAY_LEN(readers)](&arena, text);
-    }
-    return 0;
-}
+FUZZ_READERS(read_name, read_manifest, read_config, read_secrets)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pattern (first line) against text (the rest), and the whole input as a rule applied to a made series. For any input: an
    answer or an error, spans within the text, finite values. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <math.h>
 
@@ -11,8 +11,6 @@
 #define INPUT_BYTES_MAX 65536
 #define SAMPLES         40
 #define STEPS_MAX       1000000u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_pattern(struct str source, struct str subject)
 {

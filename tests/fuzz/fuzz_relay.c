@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inputs of a relay: the first byte selects an order or a line. What is accepted can be written and read again, and no path of an
    order leaves its folder. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "codec/relay.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_order(struct arena *arena, struct str text)
 {
     struct relay_order order;
     struct strbuf out;
     struct err err = {0};
-    if (relay_order_parse(arena, text, &order, &err) < 0) {
+    if (relay_order_parse(arena, str_dup(arena, text), &order, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
         return;
     }
@@ -34,7 +32,7 @@ static void try_order(struct arena *arena, struct str text)
     strbuf_release(&out);
 }
 
-static void try_line(struct str text)
+static void try_line(struct arena *arena UNUSED, struct str text)
 {
     struct relay_line line;
     if (relay_line_parse(text, &line)) {
@@ -42,17 +40,4 @@ static void try_line(struct str text)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    if (size == 0) {
-        return 0;
-    }
-    struct str text = {(const char *)data + 1, size - 1};
-    if (data[0] & 1) {
-        try_line(text);
-    } else {
-        try_order(&arena, str_dup(&arena, text));
-    }
-    return 0;
-}
+FUZZ_READERS(try_order, try_line)

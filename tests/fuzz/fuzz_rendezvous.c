@@ -2,12 +2,10 @@
 /* Any bytes at the port of rank 0 or of a ring: a hello or a note is refused with a message, or written back byte for byte, and compared
    with our own without a crash; and any text as Slurm's node list. The first byte selects which of the three. Short input is padded with
    zeros, as the fields are. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "dist/ranks.h"
 #include "dist/wire.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_hello(const uint8_t *bytes)
 {

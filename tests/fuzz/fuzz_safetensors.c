@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes: refused with a message, or tensors whose data tile the file's end exactly and whose names differ. A seal holds for
    exactly the bytes and for no others. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "core/safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_seal(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,7 @@
 /* Any bytes as pack.json, or as a shard whose checksums have been corrected so that the code behind them is reached: refused
    with a message, or every sample can be read and cropped. First byte: even for pack.json, odd for a shard given as header,
    entries and data without the zeros between them. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "base/crc32c.h"
 #include "base/fs.h"
@@ -16,8 +16,6 @@
 
 #define SIDE_OUT  9
 #define N_CLASSES 19
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char folder[] = "/tmp/reperf-fuzz.XXXXXX";
 
@@ -47,11 +45,11 @@ static void write_file(const char *name, const void *ptr, size_t len)
     ASSERT(fs_write_all(fd, ptr, len, name, &err) == 0);
 }
 
-static void parse_json(const uint8_t *data, size_t size)
+static void parse_json(struct arena *arena UNUSED, struct str text)
 {
     struct pack pack = {0};
     struct err err = {0};
-    if (pack_parse(&pack, (struct str){(const char *)data, size}, &err) < 0) {
+    if (pack_parse(&pack, text, &err) < 0) {
         ASSERT(err.code == ERR_PARSE && err.msg[0] != '\0');
         arena_release(&pack.arena);
         return;
@@ -63,7 +61,7 @@ static void parse_json(const uint8_t *data, size_t size)
         n_samples += pack.shards[i].n_samples;
     }
     ASSERT(n_samples == pack.n_samples && n_samples > 0);
-    ASSERT(pack.arena.used_bytes < 4096 + 256 * size);
+    ASSERT(pack.arena.used_bytes < 4096 + 256 * text.len);
     arena_release(&pack.arena);
 }
 
@@ -165,11 +163,11 @@ static void read_all(const struct pack *pack, size_t size)
     free(buf);
 }
 
-static void open_shard(const uint8_t *data, size_t size)
+static void open_shard(struct arena *arena UNUSED, struct str text)
 {
     struct shard_header header;
     size_t file_size = 0;
-    uint8_t *file = lay_out(data, size, &header, &file_size);
+    uint8_t *file = lay_out((const uint8_t *)text.ptr, text.len, &header, &file_size);
     struct pack pack;
     struct err err = {0};
     if (!file) {
@@ -188,12 +186,4 @@ static void open_shard(const uint8_t *data, size_t size)
     free(file);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    if (size > 0 && data[0] % 2 == 0) {
-        parse_json(data + 1, size - 1);
-    } else if (size > 0) {
-        open_shard(data + 1, size - 1);
-    }
-    return 0;
-}
+FUZZ_READERS(parse_json, open_shard)

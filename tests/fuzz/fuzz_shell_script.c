@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a printed command: every word lies in its text, every run within its script, and options are read without harm. */
-#include "base/base.h"
 #include "report/launch_options.h"
 #include "report/shell_script.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check_words(struct str text)
 {
@@ -31,15 +29,12 @@ static void check_run(struct arena *arena, const struct shell_run *run)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(arena, text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct shell_script script;
-    struct str text = {(const char *)data, size};
     check_words(text);
-    shell_script_read(&arena, text, &script);
+    shell_script_read(arena, text, &script);
     for (size_t idx = 0; idx < script.n; idx++) {
-        check_run(&arena, &script.runs[idx]);
+        check_run(arena, &script.runs[idx]);
     }
-    return 0;
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as the answer of ssh -G, as known_hosts, as a public key and as a node's output: no value is invented, and
    nothing of a script's stream is lost or added. The first byte selects which. */
-#include "base/base.h"
 #include "net/ssh_impl.h"
 #include "net/ssh_known.h"
 #include "net/ssh_plan.h"
+#include "tests/fuzz/fuzz.h"
 
 #define NONCE "0123456789abcdef0123456789abcdef"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_answer(struct arena *arena, struct str text)
 {
@@ -51,7 +49,7 @@ static void collect(void *ctx, const char *ptr, size_t len)
 
 /* The bytes are the script's output, whatever is in them except the end mark, which has a nonce that they cannot
    know. */
-static void check_stream(struct str bytes)
+static void check_stream(struct arena *arena UNUSED, struct str bytes)
 {
     CLEANUP(strbuf) struct strbuf whole, out;
     struct ssh_stream stream;
@@ -75,26 +73,4 @@ static void check_stream(struct str bytes)
     stream_release(&stream);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    if (size == 0) {
-        return 0;
-    }
-    struct str text = {(const char *)data + 1, size - 1};
-    switch (data[0] % 5) {
-    case 0:
-        check_answer(&arena, text);
-        break;
-    case 1:
-        check_known(&arena, text);
-        break;
-    case 2:
-        check_public(&arena, text);
-        break;
-    default:
-        check_stream(text);
-        break;
-    }
-    return 0;
-}
+FUZZ_READERS(check_answer, check_known, check_public, check_stream, check_stream)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A log that no format reads: the survey does not depend on how its bytes arrive, and a suggested format is valid, with a pattern
    within manifests/schema/format.json. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "draft/suggest.h"
 #include "judge/rule.h"
@@ -9,8 +9,6 @@
 #define INPUT_BYTES_MAX (1u << 16)
 #define FORMAT_BYTES    (1u << 20)
 #define PATTERN_MAX     2048
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct survey *look(const struct vocabulary *v, struct str text, size_t piece)
 {
@@ -75,18 +73,15 @@ static void suggest(const struct vocabulary *v, const struct survey *survey, boo
     format_release(format);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(arena, text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct vocabulary *v = vocabulary_builtin(&arena);
-    struct str text = {(const char *)data, size};
-    if (size > INPUT_BYTES_MAX) {
-        return 0;
+    const struct vocabulary *v = vocabulary_builtin(arena);
+    if (text.len > INPUT_BYTES_MAX) {
+        return;
     }
-    CLEANUP(survey) struct survey *whole = look(v, text, size + 1);
+    CLEANUP(survey) struct survey *whole = look(v, text, text.len + 1);
     CLEANUP(survey) struct survey *parts = look(v, text, 7);
     same(whole, parts);
     suggest(v, whole, false);
     suggest(v, whole, true);
-    return 0;
 }

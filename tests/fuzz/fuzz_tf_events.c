@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as an event file, and as the events of one whose checksums are right: refused with a message, or lines of one JSON object
    each, whose last may be cut off. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "base/crc32c.h"
 #include "codec/json.h"
@@ -9,8 +9,6 @@
 
 #define OUT_BYTES (1u << 20)
 #define EVENT_MAX 250
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(struct str file, bool has_right_sums)
 {

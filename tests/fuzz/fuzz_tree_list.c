@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of files: the first byte selects one of ours (strict) or a published one. What our reader accepts is what our writer
    writes, byte for byte; what the other accepts is sorted, clean, and the same when written and read again. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include "sys/tree.h"
 #include "tests/unit/tree_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_list(const struct tree_list *list)
 {

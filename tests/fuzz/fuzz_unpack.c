@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Untrusted archives. The first byte selects whether tars inside are unpacked, and the length of the portions read. Every
    output path stays below one folder, comes after its folders, and occurs once. */
-#include "base/base.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/map.h"
 #include "codec/unpack.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct input {
     const uint8_t *ptr;

@@ -118,7 +118,4 @@ push() { # LAYOUT[:REF] IMAGE [SKOPEO-OPTION...]
     shift 2
     skopeo copy --quiet --all --preserve-digests --dest-tls-verify=false "$@" "oci:$from" "docker://$to"
 }
-value() { # FILE PYTHON-EXPRESSION over d
-    /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
-}
 img() { "$REPERF" "$1" --locks "$LOCKS" "image:$2" "${@:3}"; } # VERB NAME OPTION...

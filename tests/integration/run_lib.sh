@@ -12,8 +12,5 @@ run_folder() { # RUN: its folder; without: the newest
     [ -n "$id" ] || id=$(find "$REPERF_STATE/runs" -mindepth 1 -maxdepth 1 -name '2*' -printf '%f\n' | sort | tail -n 1)
     echo "$REPERF_STATE/runs/$id"
 }
-value() { # FILE PYTHON-EXPRESSION over d
-    /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
-}
 forget_runs() { rm -rf "$REPERF_STATE" "$T/fake/count" "$T/fake/mode" "$T/fake/go"; }
 times_run() { if [ -e "$T/fake/count" ]; then wc -l <"$T/fake/count"; else echo 0; fi; }

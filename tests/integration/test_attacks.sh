@@ -39,11 +39,9 @@ forget_runs
 # ---- limits ----
 mode ''
 smoke --repeats 1 >"$T/out" 2>&1
-exits 10 "a limit of file sizes: a message, and no signal" bash -c 'ulimit -f 1; exec "$0" report last --html "$1"' "$REPERF" "$T/r.html"
-like "$(cat "$T/err")" 'File too large' "which says so"
+fails 10 'File too large' "a limit of file sizes: a message, and no signal" bash -c 'ulimit -f 1; exec "$0" report last --html "$1"' "$REPERF" "$T/r.html"
 exits 0 "a small stack is made larger" bash -c 'ulimit -Ss 64; exec "$@"' _ "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1
-exits 2 "where it may not, the command says so" bash -c 'ulimit -s 64; exec "$@"' _ "$REPERF" list reports
-like "$(cat "$T/err")" 'a stack of 64 KiB [(]ulimit -s[)], expected at least 1024' "and which it is"
+fails 2 'a stack of 64 KiB [(]ulimit -s[)], expected at least 1024' "where it may not, the command says so" bash -c 'ulimit -s 64; exec "$@"' _ "$REPERF" list reports
 forget_runs
 mode hangs
 bash -c 'ulimit -Sc "$(ulimit -Hc)"; exec "$@"' _ "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1 >"$T/hangs.out" 2>&1 &

@@ -145,8 +145,7 @@ exits 3 "the series of another commit are refused" "$REPERF" audit dlperf-tf2-re
 # --- bad manifests -----------------------------------------------------------------------------------------
 R="$ROOT/manifests/reports/paddle-perf-hrnetw18.json"
 bad() { # NAME PATTERN: $T/bad.json
-    exits 3 "$1: status 3" "$REPERF" audit "$T/bad.json"
-    like "$(cat "$T/err")" "$2" "and the place"
+    fails 3 "$2" "$1: status 3" "$REPERF" audit "$T/bad.json"
     [ -s "$T/out" ] && ok 1 "nothing on stdout"
 }
 head -c 3000 "$R" >"$T/bad.json" && bad "a truncated manifest" 'bad.json:[0-9]+:[0-9]+: '

@@ -29,8 +29,7 @@ spoilt() { tar -C "$T/bad" -cf "$T/bad.tar" .; }
 redo_sums() { (cd "$T/bad" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS); }
 refused() { # NAME PATTERN: the spoilt bundle is refused, and nothing came into the store
     spoilt
-    exits 5 "$1: refused" away "$REPERF" import "$T/bad.tar" --locks "$T/locks.there"
-    like "$(cat "$T/err")" "$2" "$1: says so"
+    fails 5 "$2" "$1: refused" away "$REPERF" import "$T/bad.tar" --locks "$T/locks.there"
     is "$(find "$THERE/blobs" "$THERE/refs" -type f 2>/dev/null | wc -l)" 0 "$1: nothing came in"
 }
 
@@ -67,8 +66,7 @@ exits 0 "fetch a source, and of another a part" "$REPERF" fetch "$SOURCE" "$PART
 exits 2 "bundle needs --output" "$REPERF" bundle cityscapes-300
 exits 2 "and a name" "$REPERF" bundle --output "$T/b.tar"
 fails 4 "imagenet-2012.synthetic: not in the store" "what the store lacks is said" "$REPERF" bundle cityscapes-300 imagenet-2012 --synthetic --output "$T/b.tar"
-[ ! -e "$T/b.tar" ]
-ok $? "and there is no bundle"
+succeeds "and there is no bundle" test ! -e "$T/b.tar"
 exits 0 "bundle" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" "$PART" ${IMAGE:+"image:$IMAGE"} --output "$T/b.tar" --json
 cp "$T/out" "$T/doc.json"
 exits 0 "its document is valid" "${V[@]}" "$T/doc.json"
@@ -91,8 +89,7 @@ exits 0 "fetch --offline has all it needs" away "$T/b/bin/reperf" fetch cityscap
 rm -rf "$T/code" "$T/mono"
 exits 0 "the source holds, and the part" away "$REPERF" verify "$SOURCE" "$PART" --deep
 exits 0 "the tree holds" away "$T/b/bin/reperf" verify cityscapes-300 --synthetic
-cmp -s "$HERE/trees/cityscapes-300.synthetic/tree.sha256" "$THERE/trees/cityscapes-300.synthetic/tree.sha256"
-ok $? "and is the same tree"
+succeeds "and is the same tree" cmp -s "$HERE/trees/cityscapes-300.synthetic/tree.sha256" "$THERE/trees/cityscapes-300.synthetic/tree.sha256"
 exits 0 "store verify" away "$REPERF" store verify
 if [ -n "$IMAGE" ]; then
     exits 0 "the image holds" away "$REPERF" verify "image:$IMAGE"
@@ -233,8 +230,7 @@ is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "r
 chmod u+w "$HERE/blobs/sha256/$blob_file"
 printf 'damaged!' | dd of="$HERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
 exits 5 "a corrupt blob of the store does not travel" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" ${IMAGE:+"image:$IMAGE"} --output "$T/b2.tar"
-[ -z "$(find "$T" -maxdepth 1 -name 'b2*')" ]
-ok $? "and nothing is left"
+succeeds "and nothing is left" test -z "$(find "$T" -maxdepth 1 -name 'b2*')"
 rm -rf "$THERE"
 REPERF_STORE="$THERE" exits 137 "an import is killed in the middle" at_call KILL rename 2 "$THERE/" "$REPERF" import "$T/bad.tar"
 exits 0 "an import that was killed is done again" away "$REPERF" import "$T/bad.tar"

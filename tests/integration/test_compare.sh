@@ -10,12 +10,10 @@ mkdir "$TMPDIR"
 exits 0 "a run to look at" smoke --repeats 1 --run-id 20260101T000000.000Z-00000001
 run="$REPERF_STATE/runs/20260101T000000.000Z-00000001"
 for name in last 20260101T000000 "$run" "$run/evidence" "$run/20260101T000000.000Z-00000001.tar.zst"; do
-    exits 0 "report $(basename "$name") ..." "$REPERF" report "$name"
-    like "$(cat "$T/out")" 'resnet50/reperf/fp32/n1g1/bs96 .*not_comparable' "... has the cell and its verdict"
+    prints 0 'resnet50/reperf/fp32/n1g1/bs96 .*not_comparable' "report $(basename "$name") ..." "$REPERF" report "$name"
 done
 "$REPERF" report last --json >"$T/json"
-cmp -s "$T/json" "$run/evidence/result.json"
-ok $? "report --json of a run is its result.json"
+succeeds "report --json of a run is its result.json" cmp -s "$T/json" "$run/evidence/result.json"
 exits 0 "a page of a run" "$REPERF" report last --html "$T/run.html"
 is "$(sed 's/<wbr>//g' "$T/run.html" | grep -c '<th scope="row">resnet50/reperf/fp32/n1g1/bs96</th>')" 3 "the page has the cell, what was read beside it and its repeat"
 like "$(grep -o 'class="headline">[^<]*' "$T/run.html")" 'A smoke run, small and on the CPU: .*claims nothing' "one sentence says what ran and what it does not claim"
@@ -46,8 +44,7 @@ assert [(x["name"], x["matters"]) for x in d["differences"]] == [
     ("machine.cpu_governor", "likely"), ("machine.kernel", "possible"), ("collected_at", "incidental")]
 END
 ok $? "one document with the same"
-tests/integration/validate.py manifests/schema/compare-output.json "$T/out"
-ok $? "of the form that the schema has"
+succeeds "of the form that the schema has" tests/integration/validate.py manifests/schema/compare-output.json "$T/out"
 
 # A value that does not follow from the logs is not shown, but what does.
 cp -R "$run/evidence" "$T/forged"

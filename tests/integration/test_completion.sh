@@ -47,8 +47,7 @@ like "$typed" '^#compdef reperf' "bash: a typed Tab finishes the word"
 for shell in zsh fish; do
     if command -v "$shell" >/dev/null; then
         "$REPERF" completion "$shell" >"$T/script.$shell"
-        "$shell" -n "$T/script.$shell"
-        ok $? "$shell: the script parses"
+        succeeds "$shell: the script parses" "$shell" -n "$T/script.$shell"
     else
         skip "$shell: the script parses" "$shell is not installed"
     fi

@@ -80,8 +80,7 @@ if strace -o /dev/null true 2>/dev/null; then
     for fault in fsync:error=EIO:when={1,2,3,5,$((N - 1))} fsync:error=ENOSPC:when=2 write:error=ENOSPC:when=2; do
         forget_runs
         exits 10 "$fault: run" traced -o "$T/strace" -e trace=fsync,write -e inject="$fault" "${SMOKE[@]}" --repeats 2 --run-id $ID
-        grep -q INJECTED "$T/strace"
-        ok $? "$fault: it was the journal that failed"
+        succeeds "$fault: it was the journal that failed" grep -q INJECTED "$T/strace"
         exits 0 "$fault: resume" "$REPERF" resume $ID
         same_end "$fault"
     done
@@ -100,17 +99,14 @@ forget_runs
 mode waits
 "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
 pid=$!
-waiting_for 120 job_runs
-ok $? "a job runs"
+succeeds "a job runs" waiting_for 120 job_runs
 kill -9 $pid && wait $pid 2>/dev/null
-kill -0 "$(job_pid 1)"
-ok $? "it outlives its orchestrator"
+succeeds "it outlives its orchestrator" kill -0 "$(job_pid 1)"
 { "$REPERF" resume $ID & } >/dev/null 2>"$T/err"
 pid=$!
 # shellcheck disable=SC2317
 is_attached() { grep -qs '"event":"job_attached"' "$F/events.jsonl"; }
-waiting_for 120 is_attached
-ok $? "resume while it runs attaches to it, and says so"
+succeeds "resume while it runs attaches to it, and says so" waiting_for 120 is_attached
 touch "$T/fake/go"
 wait $pid
 is $? 0 "and ends with it"
@@ -128,11 +124,9 @@ touch "$T/fake/go"
 wait $pid
 is $? 0 "a lost attempt is made again"
 is "$(times_run)" 2 "two processes"
-grep -q '"state":"lost"' "$F/journal.jsonl"
-ok $? "the journal says which attempt was lost"
+succeeds "the journal says which attempt was lost" grep -q '"state":"lost"' "$F/journal.jsonl"
 is "$(find "$F/evidence/logs/raw" -type f | wc -l)" 1 "one repeat counts"
-[ -s "$F/evidence/logs/lost/$CASE/repeat-1.attempt-1.log" ]
-ok $? "the lost one's log is kept apart"
+succeeds "the lost one's log is kept apart" test -s "$F/evidence/logs/lost/$CASE/repeat-1.attempt-1.log"
 
 # --- ^C and TERM ---
 for sig in INT TERM; do
@@ -144,8 +138,7 @@ for sig in INT TERM; do
     kill -$sig $pid
     wait $pid
     is $? "$([ $sig = INT ] && echo 130 || echo 143)" "SIG$sig: exit status 128+n"
-    waiting_for 120 no_job
-    ok $? "SIG$sig: its job is stopped"
+    succeeds "SIG$sig: its job is stopped" waiting_for 120 no_job
     [ ! -e "$F/evidence/result.json" ] && [ ! -e "$F/$ID.tar.zst" ]
     ok $? "SIG$sig: no result"
     is "$("$REPERF" status | grep -c ' interrupted ')" 1 "SIG$sig: status says interrupted"
@@ -164,8 +157,7 @@ is "$("$REPERF" status | grep -c running)" 1 "status says running"
 exits 0 "cancel" "$REPERF" cancel $ID
 wait $pid
 is $? 143 "the orchestrator ended"
-waiting_for 120 no_job
-ok $? "and its job"
+succeeds "and its job" waiting_for 120 no_job
 exits 2 "a cancelled run is not resumed" "$REPERF" resume $ID
 forget_runs
 mode waits
@@ -174,8 +166,7 @@ pid=$!
 waiting_for 120 job_runs
 kill -9 $pid && wait $pid 2>/dev/null
 exits 0 "cancel of a run whose orchestrator died" "$REPERF" cancel $ID
-waiting_for 120 no_job
-ok $? "its job is stopped"
+succeeds "its job is stopped" waiting_for 120 no_job
 
 # --- it dies while it stops its job: after it wrote that the attempt is lost, before the job is gone ---
 dies_while_it_stops() { # the third record is the lost one
@@ -188,8 +179,7 @@ dies_while_it_stops() { # the third record is the lost one
 dies_while_it_stops
 exits 0 "cancel of a run that dies of it" "$REPERF" cancel $ID
 is "$(grep -c '"state":"lost"' "$F/journal.jsonl") $(tail -n 1 "$F/journal.jsonl" | grep -c '"state":"cancelled"')" "1 1" "is written down nevertheless"
-waiting_for 120 no_job
-ok $? "and ends its job"
+succeeds "and ends its job" waiting_for 120 no_job
 dies_while_it_stops
 kill -TERM $pid
 wait $pid 2>/dev/null
@@ -198,8 +188,7 @@ ok "$([ "$(pgrep -f "$T/fake/train.sh" | wc -l)" -gt 0 ]; echo $?)" "its job run
 mode ""
 exits 0 "resume makes the repeat again" "$REPERF" resume $ID
 is "$(find "$F/evidence/logs/raw" -type f | wc -l)" 1 "which counts once"
-waiting_for 120 no_job
-ok $? "and has ended the job of the first attempt"
+succeeds "and has ended the job of the first attempt" waiting_for 120 no_job
 
 # --- programs that change between two halves of a run ---
 forget_runs
@@ -219,8 +208,7 @@ if [ "$(id -u)" -eq 0 ] && mkdir -p "$T/small" && mount -t tmpfs -o size=4m tmpf
     export REPERF_TRAIN="$T/small/fake/train.sh"
     echo full >"$T/small/fake/mode"
     exits 10 "a disk that fills up while the workload writes" smoke --repeats 1 --run-id $ID
-    [ ! -e "$F/evidence/result.json" ]
-    ok $? "no result"
+    succeeds "no result" test ! -e "$F/evidence/result.json"
     exits 10 "resume while it is full" "$REPERF" resume $ID
     rm -f "$T/small/fake/fill" "$T/small/fake/mode"
     exits 0 "resume with room again" "$REPERF" resume $ID

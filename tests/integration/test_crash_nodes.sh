@@ -45,8 +45,7 @@ for n in $(seq 1 "${N:-1}"); do
     exits 0 "record $n: the archive holds" "$REPERF" verify "$(run_folder "$id")/$id.tar.zst" --unsigned
 done
 none_runs() { ! pgrep -f "$T/work-n" >/dev/null; }
-waiting_for 120 none_runs
-ok $? "no process runs on"
+succeeds "no process runs on" waiting_for 120 none_runs
 
 # --- what is kept of other ranks is evidence too: replay holds it against the outcome, and the outcome against the case ---
 F=$(run_folder "$id")/evidence

@@ -30,8 +30,7 @@ as_c() { # FILE
 for source in workloads/{backend_cuda,train,bench}/*.c workloads/dist/nccl*.c tests/cuda/*.c; do
     as_c "$source" >"$T/out" 2>&1 || { echo "# $source" && head -n 5 "$T/out" | sed 's/^/# /'; } >>"$T/bad"
 done
-[ ! -e "$T/bad" ]
-ok $? "the C files compile by $(basename "$compiler") with the headers of CUDA 11.8"
+succeeds "the C files compile by $(basename "$compiler") with the headers of CUDA 11.8" test ! -e "$T/bad"
 cat "$T/bad" 2>/dev/null
 
 # "PFN_cuGraphLaunch_v10000": since when the driver has a call. What has none of the runtime's name is as old as the runtime.
@@ -53,7 +52,6 @@ for source in workloads/backend_cuda/*.cu; do
         -Wno-pass-failed "$source" -o "$T/ptx" && "$ptxas" -arch=sm_70 "$T/ptx" -o /dev/null; } >"$T/out" 2>&1 ||
         { echo "# $source" && head -n 5 "$T/out" | sed 's/^/# /'; } >>"$T/bad_kernels"
 done
-[ ! -e "$T/bad_kernels" ]
-ok $? "the kernels compile by $clang for V100 with them, and ptxas 11.8 takes the PTX"
+succeeds "the kernels compile by $clang for V100 with them, and ptxas 11.8 takes the PTX" test ! -e "$T/bad_kernels"
 cat "$T/bad_kernels" 2>/dev/null
 tap_done

@@ -7,8 +7,7 @@
 cuda_home=${CUDA_HOME:-/usr/local/cuda}
 clang_sm70=${CLANG_SM70:-clang-22}
 mapfile -t sources < <(git ls-files 'workloads/backend_cuda/*.cu')
-[ "${#sources[@]}" -gt 0 ]
-ok $? "there are kernels"
+succeeds "there are kernels" test "${#sources[@]}" -gt 0
 
 if [ ! -x "$cuda_home/bin/nvcc" ]; then
     for what in "kernels compile for sm_75, sm_80 and sm_90" "no kernel spills registers or exceeds the limits" \
@@ -61,8 +60,7 @@ sed 's/^/# /' "$T/over" | head -n 10
 spill_max=32
 spill_max_turing=64 # no report's GPU, and its attention has half the shared memory
 awk -v most=$spill_max -v turing=$spill_max_turing '$6 > ($2 == "sm_75" ? turing : most)' "$T/kernels" >"$T/spills"
-[ ! -s "$T/spills" ]
-ok $? "no kernel spills more than $spill_max bytes, on sm_75 $spill_max_turing"
+succeeds "no kernel spills more than $spill_max bytes, on sm_75 $spill_max_turing" test ! -s "$T/spills"
 sed 's/^/# /' "$T/spills" | head -n 10
 sort -k4,4nr "$T/kernels" | awk 'NR <= 3 { print "# most registers:", $1, $2, $3, $4 }'
 

@@ -90,17 +90,14 @@ for call in conv_bwd_data conv_bwd_weight conv_bwd_data_bn linear_fwd linear_bwd
     holds "$call" "by the fastest plan"
 done
 n_plans=$(find "$T/plans" -name '*.json' | wc -l)
-[ "$n_plans" -gt 50 ]
-ok $? "choices are kept ($n_plans)"
+succeeds "choices are kept ($n_plans)" test "$n_plans" -gt 50
 ! grep -lqE '"plan":"cudnn (5|6|8) ' "$T"/plans/*.json
 ok $? "no plan with sums in any order, that fails, or that wants too much"
-[ "$(grep -l 'linear_bwd_data' "$T"/plans/*.json | wc -l)" -gt 0 ]
-ok $? "a convolution of 1x1 was timed as a product, too"
+succeeds "a convolution of 1x1 was timed as a product, too" test "$(grep -l 'linear_bwd_data' "$T"/plans/*.json | wc -l)" -gt 0
 grep -hq 'linear_fwd f16 n3 c40 k1008' "$T"/plans/*.json && grep -hq 'linear_bwd_weight f16 n3 c40 k1008' "$T"/plans/*.json &&
     grep -hq 'linear_fwd f32 n3 c40 k1004' "$T"/plans/*.json && ! grep -hq 'k1003' "$T"/plans/*.json
 ok $? "a product of 1,003 columns that are rounded up is planned with 16 bytes' multiples"
-[ "$(grep -l '"plan":"cublaslt bgrad ' "$T"/plans/*.json | wc -l)" -gt 0 ]
-ok $? "a bias's gradient computed with the product is chosen somewhere"
+succeeds "a bias's gradient computed with the product is chosen somewhere" test "$(grep -l '"plan":"cublaslt bgrad ' "$T"/plans/*.json | wc -l)" -gt 0
 
 ! grep -lq '"plan":"cudnn 7 ' "$T"/plans/*.json
 ok $? "no engine that is compiled when asked for"
@@ -171,8 +168,7 @@ fi
 export REPERF_FAKE_SLOW=delivered REPERF_TEST_PLANS="$T/compiled"
 CLOCK_TICK_NS=1000 # the slow ones are, whatever else this machine does
 REPERF_TEST_COMPILED=1 holds norm_conv_bwd_weight "with engines that are compiled"
-grep -hq '; compiled","plan":"cudnn 7 ' "$T"/compiled/*.json
-ok $? "the compiled engine is chosen where it is asked for"
+succeeds "the compiled engine is chosen where it is asked for" grep -hq '; compiled","plan":"cudnn 7 ' "$T"/compiled/*.json
 mv "$T/compiled" "$T/compiled1"
 holds norm_conv_bwd_weight "without them"
 ! grep -hq '"plan":"cudnn 7 ' "$T"/compiled/*.json && grep -hq '"plan":"cudnn [234] ' "$T"/compiled/*.json
@@ -183,8 +179,7 @@ export REPERF_TEST_PLANS="$T/plans"
 (cd "$T/plans" && sha256sum -- *.json) >"$T/before"
 holds linear_bwd_weight "by the plans of the run before"
 (cd "$T/plans" && sha256sum -- *.json) >"$T/after"
-cmp -s "$T/before" "$T/after"
-ok $? "choices that are there are not made again"
+succeeds "choices that are there are not made again" cmp -s "$T/before" "$T/after"
 
 # Every file damaged in one of four ways: empty, an invalid plan, a plan that is not allowed, another key.
 i=0

@@ -26,10 +26,8 @@ for split, count in (("train", 6), ("val", 2)):
             png(f"birds/{split}/class{kind}/{idx}.png", seed)
             seed += 1
 PY
-exits 2 "a licence is asked for" "$REPERF" data new birds birds
-like "$(cat err)" 'licence unstated' "and how to say that nobody states one"
-exits 0 "a folder becomes a dataset" "$REPERF" data new birds birds --licence CC0
-like "$(cat out)" 'birds: 32 files' "with its files"
+fails 2 'licence unstated' "a licence is asked for" "$REPERF" data new birds birds
+prints 0 'birds: 32 files' "a folder becomes a dataset" "$REPERF" data new birds birds --licence CC0
 is "$(/usr/bin/python3 -c '
 import json
 d = json.load(open("manifests/datasets/birds/dataset.json"))
@@ -39,37 +37,30 @@ print(d["licence"], [(s["name"], s["samples"], s["classes"]) for s in d["splits"
 ok "$(cmp -s manifests/datasets/birds/tree.sha256 <(cd birds && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum); echo $?)" "a digest for each file"
 exits 2 "a name is described once" "$REPERF" data new birds birds --licence CC0
 
-exits 0 "it verifies in the store, although a folder has its name" "$REPERF" data verify birds
-like "$(cat out)" 'verdict +holds$' "and holds whole"
+prints 0 'verdict +holds$' "it verifies in the store, although a folder has its name" "$REPERF" data verify birds
 exits 0 "and in place" "$REPERF" data verify birds --as birds
 rm store/trees/birds/train/class1/3.png
-exits 5 "a file less is seen" "$REPERF" data verify birds
-like "$(cat err)" 'does not hold: 1 missing, 1 wrong counts; reperf data repair birds' "and counted, with what repairs it"
+fails 5 'does not hold: 1 missing, 1 wrong counts; reperf data repair birds' "a file less is seen" "$REPERF" data verify birds
 exits 0 "and repaired" "$REPERF" data repair birds
 exits 0 "it holds again" "$REPERF" data verify birds
 rm "$(grep -l '' store/blobs/sha256/* | head -1)"
 exits 5 "an archive that the store has lost" "$REPERF" data verify
-exits 0 "is made again of the tree" "$REPERF" data repair birds
-like "$(cat out)" 'bad archives +1$' "which is said"
+prints 0 'bad archives +1$' "is made again of the tree" "$REPERF" data repair birds
 exits 0 "and the store is whole" "$REPERF" data verify
 mv birds/train/class1/3.png birds/train/class1/three.png
-exits 5 "a renamed file is seen" "$REPERF" data verify birds --as birds
+prints 5 'train/class1/three.png +it is the missing train/class1/3.png under another name' "a renamed file is seen" "$REPERF" data verify birds --as birds
 cp birds/train/class2/1.png "$T/1.png" && echo no picture >birds/train/class2/extra.png && rm birds/train/class2/1.png
-exits 5 "a file too many stays, and is named" "$REPERF" data repair birds --as birds
-like "$(cat err)" '2 extra, .*--remove-extra' "by their number"
-exits 0 "it can be removed" "$REPERF" data repair birds --as birds --remove-extra
-like "$(cat err)" 'removed .*train/class2/extra.png' "which is said"
+fails 5 '2 extra, .*--remove-extra' "a file too many stays, and is named" "$REPERF" data repair birds --as birds
+warns 0 'removed .*train/class2/extra.png' "it can be removed" "$REPERF" data repair birds --as birds --remove-extra
 mkdir -p odd/train/a odd/train/b && for n in 1 2 3; do echo "$n" >odd/train/a/$n.jpg && echo "b$n" >odd/train/b/$n.jpg; done
-exits 0 "files that are not what their names say" "$REPERF" data new odd odd --licence CC0
-like "$(cat err)" 'train/a/1.jpg: .*; files of train-images are taken for plain files' "are plain files"
+warns 0 'train/a/1.jpg: .*; files of train-images are taken for plain files' "files that are not what their names say" "$REPERF" data new odd odd --licence CC0
 is "$(jq -r '"\(.groups[0].format) \(.pack)"' manifests/datasets/odd/dataset.json)" "any null" "by their description"
 exits 0 "which holds" "$REPERF" data verify odd
 exits 0 "a reference is dropped by its name" "$REPERF" data drop odd
 exits 2 "but not by a digest" "$REPERF" data drop sha256:0000000000000000000000000000000000000000000000000000000000000000
 exits 0 "it is locked" "$REPERF" data lock birds
 ok "$([ -s manifests/locks/dataset/birds.json ]; echo $?)" "next to its own description"
-exits 0 "it is packed" "$REPERF" data pack birds
-like "$(cat err)" 'birds, split train: 24 samples, 0.0 MB as packed' "and says before how much it writes"
+warns 0 'birds, split train: 24 samples, 0.0 MB as packed' "it is packed" "$REPERF" data pack birds
 exits 0 "and bundled" "$REPERF" data bundle dataset:birds -o bundle.tar
 mkdir -p "$T/colleague/manifests" && cd "$T/colleague" || exit 1
 export REPERF_STORE="$T/other"
@@ -98,16 +89,13 @@ is "$(/usr/bin/python3 -c 'import json; print(sorted((g["glob"], g["files"]) for
 cp -R birds copy
 rm store/trees/birds/train/class1/3.png && echo spoilt >store/trees/birds/train/class2/1.png
 rm -rf store/blobs && mkdir -p store/blobs/sha256 # no archive is there
-exits 0 "the store's tree from a second copy" "$REPERF" data repair birds --from copy --offline
-like "$(cat out)" 'train/class1/3.png' "is mended by what it lacks"
+prints 0 'train/class1/3.png' "the store's tree from a second copy" "$REPERF" data repair birds --from copy --offline
 exits 0 "and holds" "$REPERF" data verify birds
 rm copy/train/class1/3.png && echo spoilt >copy/train/class2/1.png && mv copy/train/class3/0.png copy/train/class3/zero.png && echo note >copy/notes.txt
-exits 5 "a folder that does not hold" "$REPERF" data verify copy --as birds
-like "$(cat err)" 'copy does not hold: .*; reperf data repair copy --as birds' "names what repairs it"
+fails 5 'copy does not hold: .*; reperf data repair copy --as birds' "a folder that does not hold" "$REPERF" data verify copy --as birds
 exits 4 "a copy that is damaged the same way does not help" "$REPERF" data repair copy --as birds --from copy --offline
 ok "$([ -e copy/train/class1/3.png ]; [ $? = 1 ]; echo $?)" "and puts no wrong file there"
-exits 5 "from a whole copy" "$REPERF" data repair copy --as birds --from store/trees/birds
-like "$(cat out)" 'train/class1/3.png' "what is missing or damaged"
+prints 5 'train/class1/3.png' "from a whole copy" "$REPERF" data repair copy --as birds --from store/trees/birds
 like "$(cat err)" '2 extra, 1 wrong counts; --remove-extra removes files that are not part of it' "what is not part of it stays unless asked"
 exits 0 "which it is" "$REPERF" data repair copy --as birds --remove-extra
 exits 0 "the folder holds" "$REPERF" data verify copy --as birds
@@ -115,8 +103,7 @@ is "$(diff -r copy birds && find copy store/tmp -name '*repair*' | wc -l)" 0 "as
 exits 0 "the archive comes back" "$REPERF" data add "$(mkdir -p made && tar cf made/x.tar birds && echo made/x.tar)"
 exits 0 "described anew it is the same" env REPERF_MANIFESTS="$T/anew" sh -c "mkdir -p anew && '$REPERF' data new birds birds --licence CC0"
 rm copy/val/class0/1.png
-exits 0 "a folder from the store's archives" "$REPERF" data repair copy --as birds
-like "$(cat out)" 'val/class0/1.png' "one file of them"
+prints 0 'val/class0/1.png' "a folder from the store's archives" "$REPERF" data repair copy --as birds
 exits 2 "an image is no folder of files" "$REPERF" data repair copy --as paddle-cpu
 exits 2 "a second copy that is not there" "$REPERF" data repair birds --from nowhere
 

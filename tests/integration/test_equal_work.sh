@@ -54,8 +54,7 @@ while IFS=$'\t' read -r report stack _ command; do
     case "$(told lr_warmup)" in
     0) is "$warm" 0 "$name: no warm-up" ;;
     *epoch)
-        [ "$warm" -gt 100000 ]
-        ok $? "$name: an epoch's warm-up, $warm steps of two images"
+        succeeds "$name: an epoch's warm-up, $warm steps of two images" test "$warm" -gt 100000
         ;;
     *) is "$warm steps" "$(told lr_warmup)" "$name: warm-up" ;;
     esac

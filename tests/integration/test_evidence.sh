@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: evidence
-# Evidence: keys, seal, verify; confirmed with only sha256sum, openssl, tar and zstd; hostile archives made by other tools; full disk,
-# read-only folder, kill and ^C.
+# Evidence: keys, seal, verify; confirmed with only sha256sum, openssl, tar and zstd; hostile archives made by other tools; kill and ^C.
 # shellcheck source=tests/tap_lib.sh disable=SC2119
 . "$(dirname "$0")/../tap_lib.sh"
 
@@ -59,8 +58,7 @@ zstd -dcq run.tar.zst | grep -qaF "$secret"
 is $? 1 "the private key is not in the archive"
 
 # --- by other tools alone ---------------------------------------------------------------------------
-zstd -tq run.tar.zst
-ok $? "zstd -t"
+succeeds "zstd -t" zstd -tq run.tar.zst
 mkdir unpacked && tar --zstd -xf run.tar.zst -C unpacked 2>tar.err
 ok $? "GNU tar unpacks it"
 is "$(cat tar.err)" "" "GNU tar has nothing to say"
@@ -145,35 +143,14 @@ contain() { # TAR ARCHIVE: as reperf's container, with a closing that holds
 zstd -dcq open.tar.zst >good.tar
 contain good.tar good.tar.zst
 exits 0 "another zstd level in the same container is as good" "$REPERF" verify good.tar.zst --unsigned
-/usr/bin/python3 - <<'P'
-import io, tarfile
-def make(name, *members, fmt=tarfile.USTAR_FORMAT):
-    with tarfile.open(name + ".tar", "w", format=fmt) as t:
-        for path, kind, link, size in members:
-            m = tarfile.TarInfo(path)
-            m.type, m.linkname, m.size, m.mtime = kind, link, size if kind == tarfile.REGTYPE else 0, 315532800
-            t.addfile(m, io.BytesIO(b"x" * size) if m.size else None)
-R = tarfile.REGTYPE
-make("absolute", ("/tmp/evil", R, "", 4))
-make("dotdot", ("../evil", R, "", 4))
-make("deep", ("logs/../../evil", R, "", 4))
-make("symlink", ("a", tarfile.SYMTYPE, "/etc/passwd", 0), ("b", R, "", 4))
-make("hardlink", ("a", R, "", 4), ("b", tarfile.LNKTYPE, "a", 0))
-make("device", ("null", tarfile.CHRTYPE, "", 0))
-make("fifo", ("fifo", tarfile.FIFOTYPE, "", 0))
-make("folder", ("logs", tarfile.DIRTYPE, "", 0))
-make("twice", ("a", R, "", 4), ("a", R, "", 5))
-make("case", ("A", R, "", 4), ("a", R, "", 4))
-make("pax", ("a\u00e9" * 80, R, "", 4), fmt=tarfile.PAX_FORMAT)
-make("gnu", ("a" * 200, R, "", 4), fmt=tarfile.GNU_FORMAT)
-P
+mkdir -p above/below && ln -s /etc/passwd link && echo evil >above/evil
+tar -cf symlink.tar link run/result.json
+tar -P -C above/below -cf dotdot.tar ../evil
 tar -cf padded.tar -C run result.json
-for name in absolute dotdot deep symlink hardlink device fifo folder twice case pax gnu padded; do
+for name in symlink dotdot padded; do # headers byte by byte: unit/test_tarball.c
     contain "$name.tar" "$name.tar.zst"
     exits 5 "refused: $name" "$REPERF" verify "$name.tar.zst" --unsigned
 done
-[ ! -e /tmp/evil ] && [ ! -e ../evil ]
-ok $? "and nothing came out of them"
 tar -cf run.tar run && zstd -qf run.tar -o plain.tar.zst
 exits 5 "an ordinary tar.zst" "$REPERF" verify plain.tar.zst --unsigned
 exits 5 "an empty file" "$REPERF" verify /dev/null --unsigned
@@ -187,26 +164,10 @@ is "$(zstd -dc bomb.zst | head -c 10000000 | tr -d '\0' | wc -c)" 0 "a bomb is a
 exits 5 "a bomb" timeout 300 "$REPERF" verify bomb.tar.zst --unsigned
 rm -f bomb.*
 
-# --- where it cannot be written, and where it is stopped ------------------------------------------------
+# --- where it is stopped; a full disk, at each size: unit/test_seal.c ------------------------------------------------
 base64 /dev/urandom | head -c "$((100 << 20))" >noise
 export REPERF_TRAIN="$T/noisy.sh"
 finished_run big
-mkdir small
-if mount -t tmpfs -o size=1m reperf-test small 2>/dev/null; then
-    fails 10 "small/big.tar.zst.partial: No space" "a full disk" "$REPERF" seal big -o small/big.tar.zst
-    is "$(ls -A small)" "" "nothing is left there"
-    umount small
-    mount -t tmpfs -o size=1m,ro reperf-test small
-    exits 10 "a read-only folder" "$REPERF" seal big -o small/big.tar.zst
-    umount small
-else
-    skip "a full disk" "no tmpfs can be mounted here"
-fi
-if [ "$(id -u)" -ne 0 ]; then
-    chmod 555 small
-    exits 10 "a folder without write permission" "$REPERF" seal big -o small/big.tar.zst
-    chmod 755 small
-fi
 "$REPERF" verify run.tar.zst --unsigned >/dev/full 2>"$T/err"
 is $? 10 "verify into a full device"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: net
-# net/fetch against a server that misbehaves on demand (tests/servers/fault_http.c): each fault ends in the right bytes, or in an error
+# net/fetch against a server that misbehaves on demand (tests/servers/fault_http.py): each fault ends in the right bytes, or in an error
 # that names it. Bytes received twice are counted on both sides.
 . "$(dirname "$0")/../tap_lib.sh"
 one="$B/servers/fetch_one"
@@ -9,7 +9,7 @@ size=20000000
 head -c $size /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00112233445566778899aabbccddeeff -iv 00000000000000000000000000000000 >"$T/file"
 sha=$(openssl dgst -sha256 -r "$T/file" | cut -d' ' -f1)
 md5=$(openssl dgst -md5 -r "$T/file" | cut -d' ' -f1)
-"$B/servers/fault_http" "$T/file" >"$T/port" &
+tests/servers/fault_http.py "$T/file" >"$T/port" &
 server=$!
 trap 'kill "$server"; rm -rf "$T"' EXIT
 served "$server" "the server says its port" test -s "$T/port"
@@ -45,8 +45,7 @@ bad() { # STATUS ERE NAME ARG...
     like "$(cat "$T/err")" "$pattern" "$name: is said"
 }
 at_most() { # NUMBER MAX NAME
-    [ "$1" -le "$2" ]
-    ok $? "$3 ($1 <= $2)"
+    succeeds "$3 ($1 <= $2)" test "$1" -le "$2"
 }
 
 good "a server that does nothing wrong" url="$base/ok/0/f"
@@ -148,8 +147,7 @@ is "$? $(value sha256) $(value bad_pieces)" "0 $sha 1" "a piece of two mirrors t
 half k1 sha256="$sha" url="$base/ok/0/f"
 fetch k1 sha256="$sha" url="$base/ok/0/f"
 is $? 0 "resumes after kill -9"
-[ "$(value kept)" -gt $((size / 10)) ]
-ok $? "with what was there ($(value kept) bytes)"
+succeeds "with what was there ($(value kept) bytes)" test "$(value kept)" -gt $((size / 10))
 at_most "$(value again)" $((size / 20)) "of which next to nothing is fetched again" # an idle connection takes over the half of another's last part
 at_most 4000000 "$(value kept)" "and it is a good part"
 half k2 connections=1 sha256="$sha" url="$base/ok/0/f"
@@ -157,8 +155,7 @@ printf 'xxxxxxxx' | dd of="$T/k2/data" bs=1 seek=70000 conv=notrunc status=none
 cp -r "$T/k2" "$T/k2.pieces"
 fetch k2 sha256="$sha" url="$base/ok/0/f"
 is "$? $(value restarts)" "0 1" "kept bytes that are wrong: begun anew"
-cmp -s "$T/file" "$T/k2/data"
-ok $? "the right bytes"
+succeeds "the right bytes" cmp -s "$T/file" "$T/k2/data"
 fetch k2.pieces sha256="$sha" "${known[@]}" url="$base/ok/0/f"
 is "$? $(value restarts) $(value bad_pieces)" "0 0 1" "with pieces: that piece alone comes again"
 half k7 url="$base/ok/0/f"
@@ -173,8 +170,7 @@ half k3 url="$base/change/60/f"
 curl -s --noproxy '*' -o "$T/reset" -r 0-0 "$base/change/60/[1-60]"
 "$one" folder="$T/k3" proxy= kinds=2 url="$base/change/60/f" >"$T/out" 2>"$T/err"
 is "$? $(value kept) $(value restarts)" "0 0 1" "another ETag than at the last time: begun anew"
-[ "$(value sha256)" != "$sha" ]
-ok $? "with the new bytes"
+succeeds "with the new bytes" test "$(value sha256)" != "$sha"
 bad 4 'changes while it is fetched' "a file that changes all the time" url="$base/etags/0/f"
 half k6 url="$base/ok/0/f"
 fetch k6 kinds=2 url="$base/ok/1/f"
@@ -191,13 +187,6 @@ half k9 sha256="$sha" url="$base/ok/0/f"
 truncate -s 1000000 "$T/k9/data"
 fetch k9 sha256="$sha" url="$base/ok/0/f"
 is "$? $(value kept)" "0 0" "data that was cut off: begun anew"
-{ "$one" folder="$T/lock" proxy= rate=200000 url="$base/ok/0/f" & } >"$T/out" 2>&1
-holder=$!
-served "$holder" "one process has begun to fetch" test -s "$T/lock/state"
-bad_folder() { "$one" folder="$T/lock" proxy= url="$base/ok/0/f"; }
-fails 10 'being fetched by another process' "a folder that another process fetches into" bad_folder
-kill -KILL $holder
-wait $holder 2>/dev/null
 good "a limit on the rate" rate=20000000 url="$base/ok/0/f"
 
 tap_done

@@ -11,7 +11,7 @@ one="$B/servers/fetch_one"
 size=100000000
 head -c $size /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00112233445566778899aabbccddeeff -iv 00000000000000000000000000000001 >"$T/file"
 sha=$(openssl dgst -sha256 -r "$T/file" | cut -d' ' -f1)
-"$B/servers/fault_http" "$T/file" >"$T/port" &
+tests/servers/fault_http.py "$T/file" >"$T/port" &
 server=$!
 trap 'kill "$server"; rm -rf "$T"' EXIT
 served "$server" "the server says its port" test -s "$T/port"
@@ -28,13 +28,10 @@ for _ in $(seq $times); do # a write is of 2 to 4 KiB
 done
 is $killed $times "$times processes are killed in the middle"
 sent_killed=$(sent)
-[ "$sent_killed" -gt $((size / 8)) ]
-ok $? "a good part of the file came in those ($sent_killed bytes)"
+succeeds "a good part of the file came in those ($sent_killed bytes)" test "$sent_killed" -gt $((size / 8))
 LD_PRELOAD="$FAULT_CALLS" "$one" folder="$T/f" proxy= sha256="$sha" url="$base/ok/0/f" >"$T/out" 2>"$T/err"
 is $? 0 "the next one ends well"
-cmp -s "$T/file" "$T/f/data"
-ok $? "in the right bytes"
+succeeds "in the right bytes" cmp -s "$T/file" "$T/f/data"
 twice=$(($(sent) - size))
-[ "$twice" -le $((size / 20)) ]
-ok $? "at most 5 % was sent twice ($twice of $size bytes)"
+succeeds "at most 5 % was sent twice ($twice of $size bytes)" test "$twice" -le $((size / 20))
 tap_done

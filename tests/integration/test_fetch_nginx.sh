@@ -33,9 +33,9 @@ server { listen 127.0.0.1:@P2@ ssl http2; ssl_certificate $T/tls/server.pem; ssl
 server { listen 127.0.0.1:@P3@; location /secret/ { auth_basic x; auth_basic_user_file $T/htpasswd; } }
 server { listen 127.0.0.1:@P4@; location / { proxy_pass http://\$http_host\$request_uri; proxy_buffering off; } }
 EOF
-"$B/servers/connect_proxy" >"$T/tunnel" 2>"$T/tunnel.log" &
+tests/servers/connect_proxy.py >"$T/tunnel" 2>"$T/tunnel.log" &
 tunnel_pid=$!
-"$B/servers/connect_proxy" "Basic YW5uOmh1c2g=" >"$T/tunnel2" 2>"$T/tunnel2.log" &
+tests/servers/connect_proxy.py "Basic YW5uOmh1c2g=" >"$T/tunnel2" 2>"$T/tunnel2.log" &
 tunnel2_pid=$!
 trap 'kill "$nginx_pid" "$tunnel_pid" "$tunnel2_pid"; wait; rm -rf "$T"' EXIT
 served "$tunnel_pid" "the proxy says its port" test -s "$T/tunnel"
@@ -69,8 +69,7 @@ bad() { # STATUS ERE NAME ARG...
 
 good "ranges" proxy= url="$plain/file"
 is "$(awk '{ print $1, $2 }' "$log" | sort -u)" "HTTP/1.1 206" "every answer is a part"
-[ "$(cut -d' ' -f3 "$log" | sort -u | wc -l)" -gt 1 ]
-ok $? "over several connections"
+succeeds "over several connections" test "$(cut -d' ' -f3 "$log" | sort -u | wc -l)" -gt 1
 good "HTTP/2 over TLS" proxy= ca="$T/tls/ca.pem" url="$tls/file"
 is "$(awk '{ print $1, $2 }' "$log" | sort -u)" "HTTP/2.0 206" "every answer is a part, by HTTP/2"
 bad 5 'integrity: .*certificate' "a certificate of nobody we know" proxy= url="$tls/file"
@@ -90,13 +89,11 @@ is $? 1 "the password is not said"
 bad 5 'auth: .*401' "a login is for its host alone" proxy= netrc="$T/netrc" url="$plain/away/"
 good "a cookie" proxy= cookies="$T/cookies" url="$plain/cookie/file"
 bad 5 'auth: .*403' "no cookie" proxy= url="$plain/cookie/file"
-cmp -s "$T/cookies" "$T/cookies.before"
-ok $? "the cookie file is only read"
+succeeds "the cookie file is only read" cmp -s "$T/cookies" "$T/cookies.before"
 
 good "a limit on each connection's rate" proxy= url="$plain/slow/file"
 good "a limit on connections" proxy= url="$plain/few/file"
-grep -q ' 503 ' "$log"
-ok $? "which the server did refuse"
+succeeds "which the server did refuse" grep -q ' 503 ' "$log"
 good "a proxy" proxy="http://127.0.0.1:${ports[3]}" url="$plain/file"
 http_proxy="http://127.0.0.1:${ports[3]}" no_proxy='' good "a proxy from the environment" url="$plain/file"
 is "$(awk '$1 == "HTTP/1.0" { print $1 }' "$log" | sort -u)" "HTTP/1.0" "nginx was asked by the proxy"
@@ -116,8 +113,7 @@ is $? 137 "a fetch is killed in the middle"
 tac -s a "$T/www/file" >"$T/www/file.new" && touch -d 2020-01-01 "$T/www/file.new" && mv "$T/www/file.new" "$T/www/file"
 "$one" folder="$T/g" proxy= kinds=2 url="$plain/file" >"$T/out" 2>"$T/err"
 is "$? $(value kept) $(value restarts)" "0 0 1" "another file on the server: begun anew"
-cmp -s "$T/www/file" "$T/g/data"
-ok $? "the new bytes"
+succeeds "the new bytes" cmp -s "$T/www/file" "$T/g/data"
 "$one" folder="$T/g" proxy= kinds=2 url="$plain/file" >"$T/out" 2>"$T/err"
 is "$? $(value received)" "0 $(grep -aoE '"block": ?[0-9]+' "$T/g/state" | grep -oE '[0-9]+')" "all is there: one block is asked for, to see whether the file is the same"
 tap_done

@@ -47,8 +47,7 @@ while read -r file format; do
     taken=$(awk -F'\t' -v file="$file" -v own="$format" '$1 == file && $2 != own { printf " %s", $2 }' "$T/taken")
     case $file in airank-in-*) taken=${taken/ airank/} ;; mlperf-*) taken=${taken/ mlperf-training/} ;; tf-cnn-* | gluon-lm.log) taken=${taken/ csv/} ;; nvidia-ssd-dllogger.log) taken=${taken/ nvidia-ssd/} ;; esac # asked for by name alone; a table's head; the newer one counts, and is read first
     is "$taken" "" "$file: no other format reads anything in it"
-    grep -q "^$file$(printf '\t')$format\$" "$T/taken"
-    ok $? "$file: its own does"
+    succeeds "$file: its own does" grep -q "^$file$(printf '\t')$format\$" "$T/taken"
 done < <(cut -f1,2 "$F/expected.tsv" | sort -u)
 known=$(cut -f2 "$F/expected.tsv" | sort -u | tr '\n' ' ')
 for id in paddleclas paddlenlp-transformer mxnet-dllogger dle-transformer paddlerec mmengine hf-trainer hf-trainer-state torchvision pytorch-imagenet timm lightning nanogpt megatron; do

@@ -142,8 +142,7 @@ for file in images/*/Dockerfile; do
     exits 0 "$(basename "${file%/Dockerfile}"): apt finds all that it asks for" resolves "$file"
     n=$((n + 1))
 done
-[ "$n" -gt 10 ]
-ok $? "$n Dockerfiles ask apt"
+succeeds "$n Dockerfiles ask apt" test "$n" -gt 10
 sed "s/ 'libcudnn9-\(cuda\|headers\)[^']*'//g" images/reperf-cuda12/Dockerfile >"$T/Dockerfile"
 exits 1 "seen: a pin of the -dev package alone" resolves "$T/Dockerfile"
 like "$(cat "$T/out" "$T/err")" 'libcudnn9-dev-cuda-12 : Depends: libcudnn9-cuda-12 \(= 9.10.2.21-1\)' "in apt's own words"

@@ -12,10 +12,8 @@ is "$(cd / && "$root/bin/reperf" list reports --ids)" "$("$REPERF" list reports 
 (cd / && "$root/bin/reperf" audit --all --json) >"$T/installed" 2>/dev/null
 "$REPERF" audit --all --json >"$T/here" 2>/dev/null
 ok "$([ -s "$T/here" ] && cmp -s "$T/installed" "$T/here"; echo $?)" "and audits as it does here"
-cmp -s "$root/share/man/man1/reperf.1" orchestrator/man/reperf.1
-ok $? "the man page is there"
-bash -n "$root/share/bash-completion/completions/reperf"
-ok $? "the completion parses"
+succeeds "the man page is there" cmp -s "$root/share/man/man1/reperf.1" orchestrator/man/reperf.1
+succeeds "the completion parses" bash -n "$root/share/bash-completion/completions/reperf"
 [ ! -e "$root/bin/reperf-train" ] || exits 0 "the workload starts" "$root/bin/reperf-train" --help
 is "$(cmp "$root/bin/reperf-node" "$B/reperf-node" 2>&1)" "" "what runs on nodes is there, unchanged"
 like "$(cd / && REPERF_STATE="$T/state" "$root/bin/reperf" plan paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*')" \

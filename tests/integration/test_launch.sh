@@ -76,8 +76,7 @@ echo "$stays" | tee "$T/do-0" >"$T/do-2"
 is $? 7 "one that fails gives its status"
 is "$(grep -c '^{"event":"fatal","rank":1,"device":"","where":"launcher","what":"ended with status 7"}$' "$T/log")" 1 "and is named"
 is "$(cat "$T"/asked-* | grep -c asked)" 2 "the others were asked to end"
-gone 0 1 2
-ok $? "and have"
+succeeds "and have" gone 0 1 2
 fresh
 echo "$stays" | tee "$T/do-0" >"$T/do-1"
 (ranks 2 0) >"$T/log" 2>&1 &
@@ -87,8 +86,7 @@ kill -TERM $job
 wait $job
 is $? 143 "TERM is passed on and is the status"
 is "$(cat "$T"/asked-* | grep -c asked)" 2 "to each rank"
-gone 0 1
-ok $? "none is left"
+succeeds "none is left" gone 0 1
 is "$(grep -c fatal "$T/log")" 0 "a stop from outside is no rank's failure"
 fresh
 (start 0 1 2 0 "T=$T" OMP_NUM_THREADS=11 -- "$T/rank.sh") >"$T/log" 2>&1
@@ -116,5 +114,36 @@ is "$? $(grep -c '"rank":0,.*status 137' "$T/log")" "137 1" "of two that fail at
 (exec "$NODE" ranks "" 2 5 "$T/rank.sh") >"$T/log" 2>&1
 is "$? $(cat "$T/log")" "70 reperf-node: REPERF_NODE_RANK: it is not set to a number" "without a number nothing is started"
 (exec "$NODE" task 2 "$T/rank.sh") >"$T/log" 2>&1
-is "$? $(cat "$T/log")" "70 reperf-node: task: srun does not say which rank this is" "nor without a launcher"
+is "$? $(cat "$T/log")" "70 reperf-node: task: neither mpirun nor srun says which rank this is" "nor without a launcher"
+
+# --- mpirun ---
+if ! command -v mpirun >/dev/null; then
+    skip "mpirun" "openmpi-bin is not installed"
+    tap_done
+fi
+export LAUNCH_ADDRESSES=localhost
+mpi() { start 1 1 "$1" 0 "T=$T" "ODD=a 'b' \"c\" \$HOME; d,e"$'\n'"f" -- "$T/rank.sh" 'a  b' $'new\nline'; } # RANKS
+fresh
+# shellcheck disable=SC2016
+echo 'echo "odd $RANK: $ODD"' | tee "$T/do-0" >"$T/do-1"
+(mpi 2) >"$T/log" 2>&1
+is $? 0 "mpirun: two ranks that end well"
+is "$(grep -c "^rank [01] local [01] of 2/2 at localhost:29500 threads $(($(nproc) > 1 ? $(nproc) / 2 : 1)) passive run .*args 2:a  b:new\$" "$T/log")" 2 "mpirun: both know their place"
+is "$(grep -c "^odd [01]: a 'b' \"c\" \$HOME; d,e\$" "$T/log")" 2 "mpirun: values arrive as they are"
+fresh
+echo "until [ -e $T/ready-0 ]; do sleep 0.05; done; exit 7" >"$T/do-1"
+echo "$stays" >"$T/do-0"
+(mpi 2) >"$T/log" 2>&1
+is $? 7 "mpirun: one that fails gives its status"
+succeeds "mpirun: and takes the other down" waiting_for 120 gone 0 1
+fresh
+echo "$stays" | tee "$T/do-0" >"$T/do-1"
+(mpi 2) >"$T/log" 2>&1 &
+job=$!
+waiting_for 120 all_ready 0 1
+kill -TERM $job
+wait $job
+status=$?
+succeeds "mpirun: TERM ends it, and not as a success: $status" test $status -ne 0
+succeeds "mpirun: none is left" waiting_for 120 gone 0 1
 tap_done

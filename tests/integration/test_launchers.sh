@@ -75,11 +75,9 @@ same() { # NAME REPORT STACK NODES GPUS IMAGE: "" for this machine's own
         command=${command//--bind-to socket/} # there are fewer sockets here than ranks
     fi
     port=$(free_port) first=$port
-    launch "$T/real" "$4" "$command" "${real[@]}"
-    ok $? "$name: $command"
+    succeeds "$name: $command" launch "$T/real" "$4" "$command" "${real[@]}"
     port=$(free_port)
-    launch "$T/stood-in" "$4" "$command" env PATH="$T/stand-ins:$PATH"
-    ok $? "$name: the stand-in, too"
+    succeeds "$name: the stand-in, too" launch "$T/stood-in" "$4" "$command" env PATH="$T/stand-ins:$PATH"
     is "$(wc -l <"$T/real")" "$5" "$name: each rank was started"
     sed -i "s/\"MASTER_PORT\": \"$port\"/\"MASTER_PORT\": \"$first\"/" "$T/stood-in"
     is "$(diff "$T/real" "$T/stood-in" | head -n 4)" "" "$name: as the stand-in starts them"

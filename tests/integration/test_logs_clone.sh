@@ -20,8 +20,7 @@ sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
 export REPERF_MANIFESTS="$T/m"
 
 audit() { # LOGS NAME
-    exits 0 "$2" "$REPERF" audit my-report --logs "$1"
-    like "$(cat "$T/out")" "1 cell: 1 exact" "$2: the number follows"
+    prints 0 "1 cell: 1 exact" "$2" "$REPERF" audit my-report --logs "$1"
 }
 audit "$T/made" "a clone, under another name"
 git clone -q --bare "$T/made" "$T/bare-one"

@@ -157,8 +157,7 @@ is "$(jq -r '[.checks[].rule] | index("log-whole") != null' "$T/out")" true "is 
 exits 2 "new needs a clone" "$REPERF" new
 bad_table() { # NAME SED PATTERN
     sed "$2" "$T/made/results.csv" >"$T/bad.csv"
-    exits 3 "$1" "$REPERF" measure "$MADE" --results "$T/bad.csv"
-    like "$(cat "$T/err")" "$3" "with its place"
+    fails 3 "$3" "$1" "$REPERF" measure "$MADE" --results "$T/bad.csv"
 }
 bad_table "a column less" '1s/,submitter//' 'bad.csv:1: expected a column "submitter"'
 bad_table "a field less" '3s/9.9,//' 'bad.csv:3: expected 10 fields, found 9'

@@ -79,13 +79,11 @@ is "$(jq -r '.source | "\(.repository) \(.commit)"' "$R")" "https://example.org/
 exits 0 "the draft is valid against its schema" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
 "$REPERF" lint mine >out 2>err
 like "$?" '^[01]$' "it is linted"
-exits 1 "it can be audited at once, by the series next to it" "$REPERF" audit mine
-like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"
+prints 1 '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "it can be audited at once, by the series next to it" "$REPERF" audit mine
 like "$(cat out)" '2500\.0 .* exact, proposed +partial' "beside each number that is proposed"
 like "$(cat out)" 'proven in full, [0-9] in part; 2 stand on a proposed format' "and in sum"
 exits 11 "cells that hold by a proposed format are not known to hold" "$REPERF" audit mine --case 'resnet50/pytorch/*/n1g1/*'
-exits 11 "as JUnit" "$REPERF" audit mine --case 'resnet50/pytorch/*/n1g1/*' --junit
-like "$(cat out)" '<testsuites .*tests="3" failures="0" errors="0" skipped="3".*' "none passes"
+prints 11 '<testsuites .*tests="3" failures="0" errors="0" skipped="3".*' "as JUnit" "$REPERF" audit mine --case 'resnet50/pytorch/*/n1g1/*' --junit
 "$REPERF" audit mine --json >mine.audit
 is "$(jq -c '[.reports[].cells[] | select(.proposed) | .verdict]' mine.audit)" '["exact","exact","differs"]' "as JSON"
 exits 0 "valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/audit-output.json" mine.audit
@@ -93,15 +91,13 @@ exits 0 "valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/ma
 is "$(grep -c '>exact, proposed</td>' page.html) $(grep -c '2 of them by a proposed format' page.svg) $(grep -c ',"exact, proposed",' page.csv) $(grep -c '| exact, proposed |' page.md)" "2 1 2 2" "and in every view"
 like "$("$REPERF" explain resnet50/pytorch/fp32/n1g1/bs64)" 'recomputed .*: exact, proposed; proof partial' "and explained"
 exits 9 "cells without a log are not checked" "$REPERF" audit mine --case 'vit/*'
-exits 1 "and from the clone" "$REPERF" audit mine --logs "$T/bare"
-like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"
+prints 1 '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "and from the clone" "$REPERF" audit mine --logs "$T/bare"
 exits 2 "a report that is there is not overwritten" "$REPERF" new mine --from "$T/bare"
 exits 0 "what the tables do not say can be said" "$REPERF" new other --from "$T/repo" --below docs --framework pytorch --precision amp --gpus 8 --manifests "$T/manifests"
 is "$(jq -r '.cases[].id' "$T/manifests/reports/other.json")" vit/pytorch/amp/n1g8/bs128 "and makes a row"
 like "$(cat err)" 'names no https remote' "an unknown address is stated as unknown"
 exits 1 "nothing below a folder" "$REPERF" new none --from "$T/repo" --below nowhere
-[ ! -e "$T/manifests/reports/none.json" ]
-ok $? "and nothing is written"
+succeeds "and nothing is written" test ! -e "$T/manifests/reports/none.json"
 exits 11 "a repository by its URL" "$REPERF" new by-url --from "file://$T/bare" --manifests "$T/manifests"
 is "$(jq '.cases | length' "$T/manifests/reports/by-url.json")" 9 "gives the same rows"
 mkdir "$T/many"
@@ -165,8 +161,7 @@ is "$(jq -r '.cases[] | select(.cells[0].printed == "905.0") | .id' "$R")" resne
 exits 0 "it is valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
 "$REPERF" lint two >out 2>err
 like "$?" '^[01]$' "linted"
-exits 1 "and audited" "$REPERF" audit two
-like "$(cat out)" '10 cells: 2 exact, 0 match, 1 differ, 7 without log' "with the same result"
+prints 1 '10 cells: 2 exact, 0 match, 1 differ, 7 without log' "and audited" "$REPERF" audit two
 like "$("$REPERF" audit two --case 'resnet50/*' | grep 905.0)" '^resnet50 +pytorch +2 +- +throughput' "a batch that is not printed is left open"
 like "$("$REPERF" audit mine --case 'vit/*' | grep 512.5)" '^vit +unstated +- +128 +throughput' "and so is a number of GPUs"
 exits 0 "its page" "$REPERF" report two --html page.html
@@ -243,8 +238,7 @@ for i in $(seq 50); do echo "step $i/50 | loss nan | 640.5 img/s"; done >"$T/lac
 for i in $(seq 50); do echo "step $i/50 | loss 0.5 | 320.5 img/s"; done | sed 20,25d >"$T/lacks/logs/resnet50_a100_fp16_bs64_gpu4.log"
 printf '# ResNet50 of PyTorch\n\n## Training, batch size 64, A100\n\n| GPUs | FP16 images/s |\n|---|---|\n| 4 | 320.5 |\n| 8 | 640.5 |\n' >"$T/lacks/README.md"
 git -C "$T/lacks" init -q && git -C "$T/lacks" add . && git -C "$T/lacks" commit -qm one
-exits 11 "a draft of logs that are not whole" "$REPERF" new lacks --from "$T/lacks"
-like "$(cat out)" 'fits .* 640.5 .*gpu8.log, which is unreadable' "says so"
+prints 11 'fits .* 640.5 .*gpu8.log, which is unreadable' "a draft of logs that are not whole" "$REPERF" new lacks --from "$T/lacks"
 exits 11 "and so does its audit" "$REPERF" audit lacks --json
 is "$(jq -c '[.reports[].cells[] | [.printed, .verdict, .log_state]]' out)" '[["320.5","exact","incomplete"],["640.5","exact","unreadable"]]' "beside the numbers"
 # `new` and `measure` read one log by one rule: of two rules that give equally many numbers of a table, the one without the slow start. What the log
@@ -346,8 +340,7 @@ cp out said
 is "$(jq -r '[.cases[].cells[0] | "\(.printed) \(.unit)"] | sort | join(", ")' "$T/manifests/reports/nones.json")" "1463 ms, 45 min, 5 images/s, 5.2 ms, 6 samples/s, 6100 images/s, 76.1 %, 9 ms" "what can be one is taken"
 like "$(cat said)" 'left out: 18 numbers that are NaN, infinite, not over 0, over 1e\+12, in two units or malformed, the first "nan" of README.md:3' "the others are counted"
 sed -i '/6100\|^| 5 \|^| 64 \|^| 128 /d' "$T/nones/README.md" && git -C "$T/nones" commit -qam two
-exits 1 "where there is nothing else" "$REPERF" new nothing --from "$T/nones"
-like "$(cat err)" 'no number has a unit and a row: nothing is written' "it is said, too"
+fails 1 'no number has a unit and a row: nothing is written' "where there is nothing else" "$REPERF" new nothing --from "$T/nones"
 # --- whose log it is: words of the machine, one rule for a table, units of time, one table in many documents -----
 mega() { # FILE GPUS TIMES_MS...
     local n=0 file=$1 gpus=$2 && shift 2

@@ -24,7 +24,7 @@ gives() { # STATUS ERE NAME ARG...
     local want=$1 pattern=$2 what=$3
     shift 3
     exits "$want" "$what" one "$@"
-    like "$(cat "$T/err")" "$pattern" "$what: is said"
+    like "$(cat "$T/out" "$T/err")" "$pattern" "$what: is said"
 }
 wait_for() { waiting_for 120 "$@"; } # COMMAND...
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME: what a job does until `go NAME`
@@ -41,20 +41,18 @@ if command -v readelf >/dev/null && ! nm -D "$program" 2>/dev/null | grep -q __a
     is "$(readelf -d "$program" | grep -c NEEDED)" 0 "it needs no library of the node"
 fi
 exits 0 "a script" one 127.0.0.1 exec true
-[ ! -e "$work" ]
-ok $? "puts nothing there"
+succeeds "puts nothing there" test ! -e "$work"
 gives 0 'started' "a start does" 127.0.0.1 start run/1 sh -c 'echo it; exit 4'
 is "$(sha256sum <"$(there)" | cut -c1-64) $(stat -c %a "$(there)")" "$sum 700" "whole, under its digest, for its owner alone"
 is "$(ls -A "$work/bin")" "reperf-node-$sum" "and no half of it is left"
-gives 0 'state ended 4' "the job" 127.0.0.1 poll run/1
+gives 0 '^ended 4 ' "the job" 127.0.0.1 poll run/1
 before=$(stat -c '%i %Y' "$(there)")
 exits 0 "another connection" one 127.0.0.1 start run/2 true
 is "$(stat -c '%i %Y' "$(there)")" "$before" "finds it, and puts nothing again"
 printf '#!/bin/sh\necho ran >>%s/evil\nexec %s "$@"\n' "$T" "$program" >"$(there)"
 chmod 700 "$(there)"
 exits 0 "a program that somebody changed there" one 127.0.0.1 start run/3 true
-[ ! -e "$T/evil" ]
-ok $? "is never run"
+succeeds "is never run" test ! -e "$T/evil"
 is "$(sha256sum <"$(there)" | cut -c1-64)" "$sum" "and replaced by what it should be"
 dd if=/dev/zero of="$(there)" bs=1 seek=9000 count=1 conv=notrunc status=none
 exits 0 "one byte of it flipped" one 127.0.0.1 start run/4 true
@@ -81,11 +79,11 @@ for round in 1 2 3 4 5 6; do # both at once: one of them runs it
     one_pid=$!
     one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" 2>"$T/err.2"
     wait "$one_pid"
-    one 127.0.0.1 wait "race/$round" 2>"$T/err"
+    one 127.0.0.1 wait "race/$round" >"$T/out" 2>"$T/err"
 done
 is "$(cat "$T"/race.? | wc -l)" 6 "six jobs that two start at one moment run once each"
-gives 0 'state absent' "a job that is not there" 127.0.0.1 poll no/such
-exits 0 "hears no signal" one 127.0.0.1 signal no/such 9
+gives 0 '^absent ' "a job that is not there" 127.0.0.1 poll no/such
+exits 0 "hears no signal" one 127.0.0.1 9 no/such
 exits 0 "and is forgotten" one 127.0.0.1 forget no/such
 
 # ---- leftovers that stay ----
@@ -106,12 +104,11 @@ serves_nobody() { ! serves; }
 wait_for serves_nobody # what served the start has ended, too
 { one 127.0.0.1 wait kill/1 & } >"$T/got" 2>"$T/err"
 pid=$!
-wait_for serves
-ok $? "a look is served"
+succeeds "a look is served" wait_for serves
 servers | grep -vx "$wrapper" | xargs kill -9
 go 3
 wait "$pid"
-is "$? $(grep -c 'state 2 8 after' "$T/err")" "0 1" "reperf-node killed under it: it is begun again, and the job's end is seen"
+is "$? $(cut -d' ' -f1,2 "$T/got")" "0 ended 8" "reperf-node killed under it: it is begun again, and the job's end is seen"
 is "$(one 127.0.0.1 log kill/1 2>"$T/err")" whole "the job did not notice"
 one 127.0.0.1 start kill/2 sleep 600.$$ 2>"$T/err"
 read -r wrapper _ <"$work/jobs/kill/2/pid"
@@ -127,10 +124,9 @@ pid=$!
 wait_for serves
 kill -9 "$wrapper"
 wait "$pid"
-like "$(cat "$T/err")" 'state 3 0 after' "a wrapper that is killed is reported at once, and not taken for an end"
-exits 0 "what it left is ended" one 127.0.0.1 signal kill/2 9
-wait_for none_sleeps
-ok $? "all of it"
+like "$(cat "$T/got")" '^lost 0 ' "a wrapper that is killed is reported at once, and not taken for an end"
+exits 0 "what it left is ended" one 127.0.0.1 9 kill/2
+succeeds "all of it" wait_for none_sleeps
 cp "$(there)" "$T/keep"
 # ---- a node that lies: always status 6, never a job's state ----
 liar() { # NAME: stdin, what it does once it is asked; as a program that says hello
@@ -154,8 +150,7 @@ by="$T/huge" gives 6 'reperf-node there gave no answer: a frame of 2147483647 by
 by="$T/wordy" gives 6 "a job's state cannot be read: \"fine 1\"" "an invalid state" 127.0.0.1 poll bad/7
 by="$T/wordy" gives 6 'the end of a job cannot be read' "an invalid end" 127.0.0.1 reap bad/7
 by="$T/wordy" gives 6 'its work folder has no absolute path' "an invalid folder" 127.0.0.1 folder
-[ ! -e "$work/jobs/bad" ]
-ok $? "none of them ran anything"
+succeeds "none of them ran anything" test ! -e "$work/jobs/bad"
 
 # ---- prevented from running ----
 by=/no/such gives 6 'reperf-node cannot be read here: .*No such file' "not there" 127.0.0.1 start no/2 true
@@ -171,15 +166,13 @@ start_sshd few "SetEnv HOME=$T/home PATH=$T/few" || exit 1
 node=few
 rm -f "$(there)"
 gives 6 'reperf-node could not be put there: the node has nothing that computes SHA-256 .*install' "a node that cannot check it" 127.0.0.1 start no/4 true
-[ ! -e "$(there)" ]
-ok $? "has none"
+succeeds "has none" test ! -e "$(there)"
 is "$(find "$work/bin" -name ".reperf-node-*" | wc -l)" 0 "and no half of it is left"
 cp "$program" "$(there)"
 chmod 700 "$(there)"
 gives 6 'nothing that computes SHA-256' "and does not run one unchecked" 127.0.0.1 start no/5 true
 node=a
-[ ! -e "$work/jobs/no" ]
-ok $? "nothing was run there"
+succeeds "nothing was run there" test ! -e "$work/jobs/no"
 mkdir "$T/small"
 if mount -t tmpfs -o size=600k,noexec none "$T/small" 2>"$T/err"; then
     mounted="$T/small"
@@ -188,7 +181,7 @@ if mount -t tmpfs -o size=600k,noexec none "$T/small" 2>"$T/err"; then
     is "$(find "$work/bin" -type f | wc -l)" 0 "no half of it is left"
     mount -o remount,size=64m,noexec "$T/small"
     gives 0 'started' "a work folder mounted noexec" 127.0.0.1 start no/7 sh -c 'exit 6'
-    gives 0 'state ended 6' "its job" 127.0.0.1 poll no/7
+    gives 0 '^ended 6 ' "its job" 127.0.0.1 poll no/7
     is "$(ls -A "$work/bin") $(stat -c %a "$T/home/.cache/reperf" "$T/home/.cache/reperf/reperf-node-$sum" | xargs)" " 700 700" "the program lies below the node's home then, for its owner alone"
     mkdir "$T/nowhere" "$T/small/home"
     printf '#!/bin/sh\ncase $* in */var/tmp/* | */dev/shm/*) exit 1 ;; esac\nexec /bin/mkdir "$@"\n' >"$T/nowhere/mkdir"
@@ -209,8 +202,7 @@ rm -r "$T/ssh"
 if nodes_start; then
     mode ''
     exits 0 "a run" env REPERF_NODE="$program" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n1"
-    [ -e "$T/work-n1/bin/reperf-node-$sum" ]
-    ok $? "it did the work"
+    succeeds "it did the work" test -e "$T/work-n1/bin/reperf-node-$sum"
     fails 6 'reperf-node: .no.such: No such file' "a run without" env REPERF_NODE=/no/such "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n2"
     exits 0 "nodes clean, after both" "$REPERF" nodes clean "$INV:n[1-2]"
     is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "finds nothing of either"

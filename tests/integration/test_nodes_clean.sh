@@ -6,11 +6,6 @@
 . tests/integration/ssh_lib.sh
 . tests/integration/nodes_lib.sh
 . tests/integration/run_lib.sh
-schema() { # $T/out has the form of its schema
-    /usr/bin/python3 tests/integration/validate.py manifests/schema/nodes-clean-output.json "$T/out" >"$T/schema"
-    ok $? "it has the form of its schema"
-    head -n 3 "$T/schema" | sed 's/^/# /'
-}
 items() { jq -c '[.nodes[] | .node as $n | .items[] | [$n, .kind, .name, .state, .action, .done]]' "$T/out"; }
 gone() { # PID: no process of that session is left
     [ -z "$(ps -o stat= -s "$1" | awk '!/^Z/')" ]
@@ -31,23 +26,19 @@ mode hangs
 run_pid=$!
 job_pid() { cut -d' ' -f1 "$REPERF_STATE"/runs/2*/jobs/*/*/*/*/*/repeat-1/attempt-1/pid 2>/dev/null; }
 has_job() { [ -n "$(job_pid)" ]; }
-await has_job
-ok $? "a run has a job"
+succeeds "a run has a job" await has_job
 job=$(job_pid)
 prints 0 "keep: process $run_pid works on the run" "while its orchestrator lives" "$REPERF" nodes clean local
-kill -0 "$job"
-ok $? "the job runs on"
+succeeds "the job runs on" kill -0 "$job"
 kill -9 $run_pid
 wait $run_pid 2>/dev/null
 prints 0 'repeat-1/attempt-1 +running +end$' "once that is dead: --dry-run" "$REPERF" nodes clean local --dry-run
 like "$(cat "$T/out")" '^would end or remove 1, keep 0$' "and says what would be done"
-kill -0 "$job"
-ok $? "and does nothing"
+succeeds "and does nothing" kill -0 "$job"
 exits 0 "without" "$REPERF" nodes clean local --json
-schema
+valid nodes-clean-output
 is "$(jq -c '[.nodes[0].items[] | [.kind, .state, .action, .done]]' "$T/out")" '[["job","running","end",true]]' "the job is ended"
-await gone "$job"
-ok $? "its processes are gone"
+succeeds "its processes are gone" await gone "$job"
 exits 0 "and again" "$REPERF" nodes clean local
 is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left"
 mode ''
@@ -77,7 +68,7 @@ if have_sshd "nodes clean over SSH"; then
     touch "$T/work-n1/data/reperf-tmp-Abc123/new"
     touch -d '2 hours ago' "$T/work-n1/data/reperf-tmp-Abc123/old" "$T/work-n1/data/kept"
     exits 0 "everything is listed" "$REPERF" nodes clean "$INV" --dry-run --json
-    schema
+    valid nodes-clean-output
     sed 's/"[0-9]* s old"/"old"/' "$T/out" >"$T/out2" && mv "$T/out2" "$T/out"
     is "$(items)" "$(jq -c . <<JSON
 [["n1","job","a/one/repeat-1/attempt-1","running","end",false],
@@ -91,32 +82,24 @@ if have_sshd "nodes clean over SSH"; then
 JSON
 )" "with what is to become of it"
     like "$(jq -r '.nodes[1].items[] | .why // ""' "$T/out")" '^another machine renewed its lease [0-9]+ s ago$' "what another machine works on is kept"
-    kill -0 "$p1" "$p2" "$p3"
-    ok $? "and nothing is done"
+    succeeds "and nothing is done" kill -0 "$p1" "$p2" "$p3"
     start_job n1 $run1 a/one/repeat-1/attempt-1/monitor # a job inside of another's folder
     p5=$(pid_of n1 $run1 a/one/repeat-1/attempt-1/monitor)
     prints 0 '^ended 2, removed 1, kept 0$' "one run on one node" "$REPERF" nodes clean "$INV" $run1 --nodes n1
-    await gone "$p1"
-    ok $? "the job that ignores TERM is killed"
-    await gone "$p5"
-    ok $? "and the one inside of its folder"
-    [ -e "$T/cleaned-n1-a" ]
-    ok $? "its cleanup was run"
+    succeeds "the job that ignores TERM is killed" await gone "$p1"
+    succeeds "and the one inside of its folder" await gone "$p5"
+    succeeds "its cleanup was run" test -e "$T/cleaned-n1-a"
     is "$(find "$T/work-n1/jobs"/* "$T/work-n1/lease" 2>/dev/null)" "" "its folder and its lease are gone"
-    kill -0 "$p2" "$p3"
-    ok $? "those of the other nodes run on"
+    succeeds "those of the other nodes run on" kill -0 "$p2" "$p3"
     echo "$run2 $(date +%s)" >"$T/work-n2/lease" # renewed again, as it would be: however long the above took
     prints 6 '^ended 1, removed 2, kept 3$' "all, and a node that nobody answers for" "$REPERF" nodes clean "$INV4"
     like "$(cat "$T/err")" 'error: n4: ' "and it is named"
-    await gone "$p2"
-    ok $? "the other node's job is gone"
-    kill -0 "$p3"
-    ok $? "what another machine works on runs on"
+    succeeds "the other node's job is gone" await gone "$p2"
+    succeeds "what another machine works on runs on" kill -0 "$p3"
     is "$(cd "$T/work-n1/data" && find . -type f | sort | xargs)" "./kept ./reperf-tmp-Abc123/new" "half-written files that are old went, others did not"
     echo "$run2 1000000000" >"$T/work-n2/lease"
     exits 0 "once its lease is old" "$REPERF" nodes clean "$INV"
-    await gone "$p3"
-    ok $? "it goes too"
+    succeeds "it goes too" await gone "$p3"
     start_job n3 $run1 d
     p4=$(pid_of n3 $run1 d)
     has_program() { [ "$(ps -o pid= -s "$1" | wc -l)" -ge 2 ]; } # the wrapper writes its pid before it begins
@@ -124,8 +107,7 @@ JSON
     kill -9 "$p4"
     exits 0 "a job whose wrapper was killed" "$REPERF" nodes clean "$INV" --json
     like "$(items)" '"d/repeat-1/attempt-1","orphaned","end",true' "is an orphan"
-    await gone "$p4"
-    ok $? "and its program is ended"
+    succeeds "and its program is ended" await gone "$p4"
     exits 0 "and then" "$REPERF" nodes clean "$INV:n[1-2]"
     is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left"
 
@@ -166,8 +148,7 @@ JSON
     run_pid=$!
     remote_pid() { cut -d' ' -f1 "$T"/work-n1/jobs/2*/*/*/*/*/*/repeat-1/attempt-1/pid 2>/dev/null; }
     has_remote() { [ -n "$(remote_pid)" ]; }
-    await has_remote
-    ok $? "a run has a job on a node"
+    succeeds "a run has a job on a node" await has_remote
     p1=$(remote_pid)
     exits 0 "while its orchestrator lives" "$REPERF" nodes clean "$INV:n1" --json
     is "$(jq -c '[.nodes[].items[] | [.kind, .action]] | unique' "$T/out")" '[["job","keep"],["lease","keep"]]' "its jobs and its lease are kept"
@@ -175,8 +156,7 @@ JSON
     wait $run_pid 2>/dev/null
     exits 0 "once that is dead" "$REPERF" nodes clean "$INV:n1" --json
     is "$(jq -c '[.nodes[].items[] | [.kind, .action, .done]] | unique' "$T/out")" '[["job","end",true],["lease","remove",true]]' "they go, however fresh the lease is"
-    await gone "$p1"
-    ok $? "the job is ended"
+    succeeds "the job is ended" await gone "$p1"
     touch "$T/go"
     exits 0 "the run is resumed" env REPERF_TRAIN="$T/fake/waits.sh" "$REPERF" resume last
     exits 0 "and after it" "$REPERF" nodes clean "$INV:n1"
@@ -215,7 +195,7 @@ SH
     start_sshd n5 "SetEnv PATH=$T/bin:$PATH FAKE=$T RUN1=$run1 HOME=$T/home"
     nodes_inventory n5 | sed 's/"runtime": "none"/"runtime": "docker"/' >"$T/docker.json"
     exits 0 "a container with a run's label" "$REPERF" nodes clean "$T/docker.json" --json
-    schema
+    valid nodes-clean-output
     is "$(items)" '[["n5","container","/reperf-1","running","end",true]]' "is removed"
     like "$(cat "$T/docker.log")" '^rm -f -v deadbeef$' "by its id"
     echo deadbeef >"$T/containers"
@@ -236,7 +216,7 @@ SH
     printf '7 RUNNING reperf-%s-0123abcd\n8 PENDING reperf-%s-0123abce\n9 RUNNING other\n' "$run1" "$known" >"$T/queue"
     nodes_inventory n1 n2 | sed 's/"nodes"/"launcher": "slurm", "nodes"/' >"$T/slurm.json"
     exits 0 "jobs of Slurm" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json" --json
-    schema
+    valid nodes-clean-output
     is "$(items)" "[[\"n1\",\"batch\",\"reperf-$run1-0123abcd\",\"RUNNING\",\"keep\",false],[\"n1\",\"batch\",\"reperf-$known-0123abce\",\"PENDING\",\"end\",true]]" \
         "those of runs that this machine knows are ended"
     is "$(cat "$T/cancelled")" 8 "by their number"

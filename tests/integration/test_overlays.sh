@@ -18,8 +18,7 @@ cp "$O/imagenet/layout.py" "$I"
 printf '# by number\nn02\nn01\n' >"$I/classes.txt"
 # shellcheck disable=SC2317 # called by exits
 layout() { /usr/bin/python3 "$I/layout.py" "$@"; }
-cmp -s "$O/imagenet/classes.txt" datasets/imagenet-2012/classes.txt
-ok $? "its own list of classes is the dataset's"
+succeeds "its own list of classes is the dataset's" cmp -s "$O/imagenet/classes.txt" datasets/imagenet-2012/classes.txt
 exits 0 "ImageNet is laid out" layout "$I" "$T/laid"
 like "$(tr '\n' ' ' <"$T/laid/val_list.txt")" "^val/n01/ILSVRC2012_val_00000001.JPEG 0 val/n01/ILSVRC2012_val_00000003.JPEG 0 val/n02/ILSVRC2012_val_00000002.JPEG 1 $" "each validation image under its class"
 is "$(tr '\n' ' ' <"$T/laid/train_list.txt")" "train/n01/n01_1.JPEG 0 train/n01/n01_2.JPEG 0 train/n02/n02_1.JPEG 1 " "labels by the classes' names in order"

@@ -31,8 +31,7 @@ unpack_imagenet() { # ARCHIVES TREE
 exits 0 "synthetic ImageNet" "$PACK" synth --dataset "$imagenet" --out in1 --threads 1
 cp out in1.json
 exits 0 "again, with three threads" "$PACK" synth --dataset "$imagenet" --out in3 --threads 3
-same in1 in3
-ok $? "is the same, byte for byte"
+succeeds "is the same, byte for byte" same in1 in3
 /usr/bin/python3 - in1.json in1 <<'PY'
 import hashlib, json, os, sys
 doc = json.load(open(sys.argv[1]))
@@ -60,13 +59,10 @@ pack=("$PACK" pack --dataset "$imagenet" --tree tree --synthetic)
 exits 0 "pack, held against the list" "${pack[@]}" --list tree.sha256 --split train --out p1 --threads 1 --shard-bytes 1000000 --json
 is "$(sed -n 's/.*"source_sha256": "\(.*\)",/\1/p' p1/pack.json)" "$(sha256sum tree.sha256 | cut -d' ' -f1)" "pack.json names the list's digest"
 exits 0 "pack with four threads" "${pack[@]}" --list tree.sha256 --split train --out p4 --threads 4 --shard-bytes 1000000
-same p1 p4
-ok $? "is the same, byte for byte"
-[ "$(find p1 -name '*.shard' | wc -l)" -gt 5 ]
-ok $? "in several shards"
+succeeds "is the same, byte for byte" same p1 p4
+succeeds "in several shards" test "$(find p1 -name '*.shard' | wc -l)" -gt 5
 exits 0 "verify" "$PACK" verify p1
-exits 0 "its document" "$PACK" verify p1 --json
-like "$(cat out)" '"n_faults": 0' "says so"
+prints 0 '"n_faults": 0' "its document" "$PACK" verify p1 --json
 exits 0 "the flat split, by the development kit's list" "${pack[@]}" --split val --out val
 /usr/bin/python3 - p1 val tree <<'PY'
 import hashlib, json, os, struct, sys
@@ -102,25 +98,20 @@ PY
 ok $? "shards, classes and order, read by another program"
 
 # --- resumed ---
-exits 0 "packing what is packed" "${pack[@]}" --list tree.sha256 --split train --out p4 --shard-bytes 1000000 --json
-like "$(cat out)" '"shards_kept": 20' "keeps it"
+prints 0 '"shards_kept": 20' "packing what is packed" "${pack[@]}" --list tree.sha256 --split train --out p4 --shard-bytes 1000000 --json
 exits 2 "another recipe is refused" "${pack[@]}" --split train --out p4 --shard-bytes 2000000
-same p1 p4
-ok $? "and changes nothing"
+succeeds "and changes nothing" same p1 p4
 cp -r p1 broken
 printf x | dd of=broken/00003.shard bs=1 seek=90000 conv=notrunc status=none
 rm broken/00001.shard
-exits 0 "a shard that is broken and one that is missing" "${pack[@]}" --list tree.sha256 --split train --out broken --shard-bytes 1000000 --json
-like "$(cat out)" '"shards_kept": 1[0-9]' "are made again, the others kept"
-same p1 broken
-ok $? "and all is as it was"
+prints 0 '"shards_kept": 1[0-9]' "a shard that is broken and one that is missing" "${pack[@]}" --list tree.sha256 --split train --out broken --shard-bytes 1000000 --json
+succeeds "and all is as it was" same p1 broken
 exits 0 "--force" "${pack[@]}" --split train --out broken --shard-bytes 2000000 --force
 exits 0 "makes shards of the new recipe" "$PACK" verify broken
 
 # --- faults ---
 fault() { # NAME PATTERN: what was done to bad/ is found
-    exits 5 "verify: $1" "$PACK" verify bad
-    like "$(cat out)" "$2" "is named"
+    prints 5 "$2" "verify: $1" "$PACK" verify bad
     rm -rf bad
     cp -r p1 bad
 }
@@ -153,10 +144,8 @@ fault "pack.json that does not add up" 'n_samples says 61'
 victim=$(find tree/train -name '*.JPEG' | LC_ALL=C sort | sed -n 7p)
 cp "$victim" whole
 broken() { # NAME PATTERN
-    exits 5 "pack: $1" "${pack[@]}" --split train --out b
-    like "$(cat err)" "$2" "says which"
-    [ ! -e b/pack.json ]
-    ok $? "and there is no pack.json"
+    fails 5 "$2" "pack: $1" "${pack[@]}" --split train --out b
+    succeeds "and there is no pack.json" test ! -e b/pack.json
     cp whole "$victim"
     rm -rf b
 }
@@ -169,19 +158,15 @@ broken "an empty file" "${victim#tree/}: neither JPEG nor PNG"
 truncate -s -3000 "$victim"
 cp whole "$victim"
 printf '\x00' | dd of="$victim" bs=1 seek=$(($(stat -c %s whole) - 1)) conv=notrunc status=none
-exits 5 "pack: a file of another digest" "${pack[@]}" --list tree.sha256 --split train --out b
-like "$(cat err)" "${victim#tree/}: SHA-256 .* list says" "names it"
+fails 5 "${victim#tree/}: SHA-256 .* list says" "pack: a file of another digest" "${pack[@]}" --list tree.sha256 --split train --out b
 cp whole "$victim"
 rm -rf b
 cp whole tree/train/n01440764/extra.JPEG
-exits 5 "pack: a file that the list has not" "${pack[@]}" --list tree.sha256 --split train --out b
-like "$(cat err)" 'extra.JPEG: not in the tree' "names it"
+fails 5 'extra.JPEG: not in the tree' "pack: a file that the list has not" "${pack[@]}" --list tree.sha256 --split train --out b
 rm tree/train/n01440764/extra.JPEG
 sed -i '$d' tree/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt
-exits 5 "pack: a class too few" "${pack[@]}" --split val --out b
-like "$(cat err)" '19 lines for 20 images' "says so"
-exits 5 "pack: fewer images than the original has" "$PACK" pack --dataset "$imagenet" --tree tree --split train --out b
-like "$(cat err)" '60 files, expected 1281167' "says so"
+fails 5 '19 lines for 20 images' "pack: a class too few" "${pack[@]}" --split val --out b
+fails 5 '60 files, expected 1281167' "pack: fewer images than the original has" "$PACK" pack --dataset "$imagenet" --tree tree --split train --out b
 
 rm -rf b
 
@@ -207,14 +192,11 @@ PY
 ok $? "label maps hold train ids and 255"
 label=$(find cstree/cityscapes/gtFine/val -name '*.png' | LC_ALL=C sort | head -n 1)
 mv "$label" kept.png
-exits 5 "pack: a missing label map" "${cspack[@]}" --split val --out b
-like "$(cat err)" "open ${label#cstree/}: No such file" "is named"
+fails 5 "open ${label#cstree/}: No such file" "pack: a missing label map" "${cspack[@]}" --split val --out b
 cp "$(find cstree/cityscapes/leftImg8bit/val -name '*.png' | head -n 1)" "$label"
-exits 5 "pack: a picture in its place" "${cspack[@]}" --split val --out b
-like "$(cat err)" "${label#cstree/}: a label map is a PNG of 8 bits" "is named"
+fails 5 "${label#cstree/}: a label map is a PNG of 8 bits" "pack: a picture in its place" "${cspack[@]}" --split val --out b
 head -c 3000 kept.png >"$label"
-exits 5 "pack: a cut label map" "${cspack[@]}" --split val --out b
-like "$(cat err)" "${label#cstree/}: PNG: " "is named"
+fails 5 "${label#cstree/}: PNG: " "pack: a cut label map" "${cspack[@]}" --split val --out b
 mv kept.png "$label"
 cp "$label" "${label%/*}/lonely_gtFine_labelTrainIds.png"
 exits 5 "pack: a label map without an image" "${cspack[@]}" --split val --out b
@@ -229,8 +211,7 @@ for call in "write 9" "rename 3" "fsync 3" "write 5"; do # of its own calls, eac
     exits 137 "killed at its call $call" at_call KILL "$what" "$at" "$T/killed/" "${bigpack[@]}" --out "$T/killed"
 done
 exits 0 "after four kills" "${bigpack[@]}" --out killed
-same go killed
-ok $? "the same shards, and nothing else"
+succeeds "the same shards, and nothing else" same go killed
 # Killed as it wrote its own files: before a rename, after a rename and before the next step.
 cp killed/pack.json killed/pack.json.reperf-tmp-aB3xYz
 cp killed/pack.json killed/packing.part
@@ -240,11 +221,9 @@ exits 0 "after kills between shards" "${bigpack[@]}" --out killed
 is "$(diff -r go killed)" "Only in killed: pack.json.notes" "nothing else is left, but for what is not ours"
 rm killed/pack.json.notes
 exits 130 "^C" at_call INT write 9 "$T/stopped/" "${bigpack[@]}" --out "$T/stopped"
-[ ! -e stopped/pack.json ]
-ok $? "ends it before it is done"
+succeeds "ends it before it is done" test ! -e stopped/pack.json
 exits 0 "and on" "${bigpack[@]}" --out stopped
-same go stopped
-ok $? "to the same shards"
+succeeds "to the same shards" same go stopped
 
 # --- usage ---
 exits 2 "no verb" "$PACK"

@@ -214,8 +214,7 @@ data='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/repe
 ask=(paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" -C "stacks[paddle].full[0].mounts=[$source,$data]" -C "stacks[mmseg].full[0].mounts=[$data]")
 digest=$(printf 'a%.0s' {1..64})
 for id in paddleseg-f3cec79 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
-exits 4 "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
-like "$(cat "$T/out")" "[$] reperf data fetch source:file://$T/code@$commit:tools$" "a recipe's own commit is fetched, and of it what the recipe mounts"
+prints 4 "[$] reperf data fetch source:file://$T/code@$commit:tools$" "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
 "$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
 exits 0 "with them" "$REPERF" plan "${ask[@]}" --json
 cp "$T/out" "$T/plan.json"
@@ -249,8 +248,9 @@ ok $? "and its document validates"
 is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/dry.json")" "36 nodes, 246 ranks" "each node's command is that of the full profile"
 
 case_id=hrnetw18/paddle/amp/n4g8/bs8
-jq '.launcher = "slurm" | .shared_folder = "/shared" | .login = "node2"' "$T/with-registry.json" >"$T/slurm.json"
-is "$("$B/servers/plan_commands" "${ask[@]}" --nodes "$T/slurm.json" --case "$case_id" | jq -r '[.commands[].node] | join(" ")')" node1 "by slurm one command starts all nodes"
-[ ! -e "$REPERF_STATE/runs" ]
-ok $? "no run was begun"
+for launcher in mpirun slurm; do
+    jq --arg launcher "$launcher" '.launcher = $launcher | .shared_folder = "/shared" | .login = "node2"' "$T/with-registry.json" >"$T/$launcher.json"
+    is "$("$B/servers/plan_commands" "${ask[@]}" --nodes "$T/$launcher.json" --case "$case_id" | jq -r '[.commands[].node] | join(" ")')" node1 "by $launcher one command starts all nodes"
+done
+succeeds "no run was begun" test ! -e "$REPERF_STATE/runs"
 tap_done

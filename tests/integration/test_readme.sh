@@ -9,10 +9,8 @@ like "$command" '^reperf audit [a-z0-9-]+ --svg orchestrator/man/report.svg$' "t
 read -r _ _ report _ picture <<<"$command"
 like "$(cat README.md)" "!\[[^]]+\]\($picture\)" "and shows that picture"
 exits 1 "the command works: the report does not hold" "$REPERF" audit "$report" --svg "$T/report.svg"
-cmp "$T/report.svg" "$picture"
-ok $? "the picture is the one it makes"
-xmllint --noout "$picture"
-ok $? "and well-formed"
+succeeds "the picture is the one it makes" cmp "$T/report.svg" "$picture"
+succeeds "and well-formed" xmllint --noout "$picture"
 missing=
 while IFS= read -r link; do
     [ -e "$link" ] || missing="$missing $link"
@@ -54,12 +52,10 @@ while IFS= read -r line; do
     esac
 done < <(sed -n '/^```console/,/^```$/p' README.md | grep -v '^```')
 for i in $(seq "$n"); do
-    [ -s "$T/lines.$i" ]
-    ok $? "something is shown of $(cat "$T/command.$i")"
+    succeeds "something is shown of $(cat "$T/command.$i")" test -s "$T/lines.$i"
     shown "$(cat "$T/command.$i")" "$T/lines.$i"
 done
-[ "$n" -ge 10 ]
-ok $? "commands with their output: $n"
+succeeds "commands with their output: $n" test "$n" -ge 10
 # --- what a stranger has is enough: no skip names a folder beside the repository, and what sets up is quick and says how long it takes ---
 skipped=$(export SHARED="$T/nowhere" && need_shared "the raw logs")
 like "$skipped" "# SKIP the published logs are not here: 'reperf data fetch logs:[a-z0-9-]+' fetches" "a skip says how to come by what is not here"

@@ -18,13 +18,11 @@ exits 0 "plan" "$REPERF" plan paddle-perf-2020 --case "$CASE" --profile smoke --
 cp "$T/out" "$T/plan.json"
 valid plan.json "$T/plan.json" "plan --json validates"
 exits 0 "run --dry-run" smoke --dry-run --json
-cmp "$T/out" "$T/plan.json"
-ok $? "prints what plan prints"
+succeeds "prints what plan prints" cmp "$T/out" "$T/plan.json"
 exits 0 "plan as text" "$REPERF" plan paddle-perf-2020 --profile smoke
 cp "$T/out" "$T/plan.txt"
 exits 0 "run --dry-run as text" "$REPERF" run paddle-perf-2020 --profile smoke --dry-run
-cmp "$T/out" "$T/plan.txt"
-ok $? "prints it, too"
+succeeds "prints it, too" cmp "$T/out" "$T/plan.txt"
 exits 7 "where no case can run, plan has the first one's status" "$REPERF" plan paddle-perf-hrnetw18 --profile smoke --case 'hrnetw18/paddle/fp32/n1g1/*'
 exits 7 "and so has run --dry-run" "$REPERF" run paddle-perf-hrnetw18 --profile smoke --case 'hrnetw18/paddle/fp32/n1g1/*' --dry-run
 like "$(cat "$T/plan.txt")" "container \(exit status 7\): several ranks need Horovod" "plan says why a case cannot be run"
@@ -32,8 +30,7 @@ is "$(grep -c 'has no command for so many GPUs' "$T/plan.txt")" 0 "by what is mi
 like "$("$REPERF" plan paddle-perf-hrnetw18 --profile smoke --case 'hrnetw18/paddle/fp32/n1g1/*' 2>&1)" 'runtime none .*--nodes local-docker' "and where a framework would run"
 like "$("$REPERF" plan paddle-perf-hrnetw18 --profile smoke --case 'hrnetw18/paddle/fp32/n1g1/*' --nodes local-docker 2>&1)" 'images/build.sh paddle-cpu --store' "there only what is missing is asked for"
 like "$("$REPERF" plan paddle-perf-2020 --profile smoke -v 2>&1)" "not pinned by its authors" "plan lists missing pins"
-[ ! -e "$REPERF_STATE" ]
-ok $? "nothing was written"
+succeeds "nothing was written" test ! -e "$REPERF_STATE"
 is "$(times_run)" 0 "nothing was run"
 
 # --- a good run ---
@@ -42,8 +39,7 @@ cp "$T/out" "$T/run.json"
 valid run-output.json "$T/run.json" "run --json validates"
 F=$(run_folder)
 A=$(value "$T/run.json" 'd["archive"]')
-[ -s "$A" ]
-ok $? "the archive is where the document says"
+succeeds "the archive is where the document says" test -s "$A"
 is "$(times_run)" 3 "three repeats, three processes"
 is "$(value "$T/run.json" 'd["cells"][0]["verdict"]')" not_comparable "smoke claims no number"
 is "$(value "$T/run.json" 'd["cells"][0]["value"]')" 8 "the value is the workload's"
@@ -60,8 +56,7 @@ mapfile -t events < <(jq -r .event "$F/events.jsonl" | sort -u)
 exits 0 "and is explained" "$REPERF" explain "${events[@]}"
 for n in 1 2 3; do
     "$T/fake/train.sh" x >"$T/expected.log"
-    cmp -s "$T/expected.log" "$F/evidence/logs/raw/$CASE/repeat-$n.log"
-    ok $? "raw log $n is byte for byte what was printed"
+    succeeds "raw log $n is byte for byte what was printed" cmp -s "$T/expected.log" "$F/evidence/logs/raw/$CASE/repeat-$n.log"
     is "$(sha256sum <"$F/evidence/logs/raw/$CASE/repeat-$n.log" | cut -d' ' -f1)" \
         "$(value "$T/run.json" "d['cells'][0]['repeats'][$n - 1]['log']['sha256']")" "and its digest is in the result"
 done
@@ -71,8 +66,7 @@ ok $? "only allow-listed variables are recorded: $env_names"
 SECRET_TOKEN=hunter2 OMP_NUM_THREADS=1 smoke >/dev/null 2>&1
 grep -rq hunter2 "$(run_folder)"
 is $? 1 "a secret of the caller's environment is nowhere in the run"
-grep -q '"OMP_NUM_THREADS": "1"' "$(run_folder)/evidence/environment/local.json"
-ok $? "OMP_NUM_THREADS is recorded"
+succeeds "OMP_NUM_THREADS is recorded" grep -q '"OMP_NUM_THREADS": "1"' "$(run_folder)/evidence/environment/local.json"
 
 # The fourth law: a log is parsed once, and read once more into the archive, where its digest is held against the journal's.
 if command -v strace >/dev/null && strace -o "$T/probe" true 2>/dev/null; then
@@ -128,8 +122,7 @@ fails_as() { # MODE STATUS CAUSE PATTERN [DEADLINE_S]
     is "$(value "$T/bad.json" 'd["cells"][0]["value"]')" None "$1: no value"
     like "$(value "$T/bad.json" 'd["cells"][0]["why"]')" "$4" "$1: why"
     log=$(grep -oE 'its log: .*' "$T/bad.err" | head -n 1 | cut -c10-)
-    [ -f "$log" ]
-    ok $? "$1: the warning says where its log is"
+    succeeds "$1: the warning says where its log is" test -f "$log"
     exits 0 "$1: its archive replays" "$REPERF" replay last
 }
 fails_as silent 9 parse no_metric
@@ -152,8 +145,7 @@ is "$("$REPERF" report last --json | jq -c '.cells[0] | [.verdict, .value > 0, .
 exits 0 "and its archive replays" "$REPERF" replay last
 
 none_runs() { ! pgrep -f "$T/fake/train.sh" >/dev/null; }
-waiting_for 120 none_runs
-ok $? "nothing of a stopped job is left, though it ignores TERM"
+succeeds "nothing of a stopped job is left, though it ignores TERM" waiting_for 120 none_runs
 
 # The deadline, an hour, comes as the job is at work; then the clock stands, and at four seconds more the job still has one to write in.
 forget_runs

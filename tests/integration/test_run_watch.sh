@@ -65,8 +65,7 @@ archive=$(find "$folder" -maxdepth 1 -name '*.tar.zst')
 exits 0 "the archive verifies" "$REPERF" verify "$archive" --unsigned
 exits 0 "and replays" "$REPERF" replay "$archive"
 none_runs() { ! pgrep -f "$T/work-n1/jobs" >/dev/null; }
-waiting_for 120 none_runs
-ok $? "nothing is left running on the node"
+succeeds "nothing is left running on the node" waiting_for 120 none_runs
 
 # ---- a clock that is set in mid-run ----
 export REPERF_NODE="$B/servers/faulty_node"

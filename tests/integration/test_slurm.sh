@@ -13,8 +13,7 @@ if why=$(slurm_missing); then
     skip "jobs by Slurm" "$why"
     tap_done
 fi
-slurm_up
-ok $? "a Slurm of two nodes is up"
+succeeds "a Slurm of two nodes is up" slurm_up
 cat >"$T/rank.sh" <<'EOF'
 #!/bin/bash
 echo "rank $RANK local $LOCAL_RANK of $WORLD_SIZE/$LOCAL_WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT on $SLURMD_NODENAME args $#:$1"
@@ -33,7 +32,7 @@ job() { # a new one
 }
 DO=''
 slurm() { # VERB
-    timeout 300 "$B/servers/slurm_job" "$1" "${NODES:-2}" 2 "$W" "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
+    timeout 300 "$B/servers/remote_one" work="$W" ${LOGIN:+port="$LOGIN"} slurm "$1" 2 "${NODES:-2}" 2 x "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
 }
 slurm_id() { cat "$F/slurm" 2>/dev/null; }
 
@@ -54,10 +53,9 @@ for r in 0 1 2 3; do
     is "$(grep -c "^rank $r local $((r % 2)) of 4/2 at node1:29500 on node$((r / 2 + 1)) args 1:a 'b'\$" "$T/log")" 1 "rank $r knows its place"
 done
 is "$(grep -c "^odd [0-3] <x 'y' \"z\" \$HOME; %j\$" "$T/log")" 4 "values arrive as they are"
-is "$(slurm digest)" "$(sha256sum <"$T/log" | cut -c1-64)" "the log's digest there and here"
+is "$(slurm reap)" "$(sha256sum <"$T/log" | cut -c1-64)" "the log's digest there and here"
 slurm forget
-[ ! -e "$F" ]
-ok $? "forgotten"
+succeeds "forgotten" test ! -e "$F"
 
 job
 # shellcheck disable=SC2016
@@ -123,8 +121,7 @@ like "$(slurm poll)" "^ended 1 - node Slurm job [0-9]+: NODE_FAIL" "whatever sru
 is_back() { # it may have come back by itself
     are_idle || { scontrol update nodename=node2 state=resume 2>/dev/null; false; }
 }
-waiting_for 120 is_back
-ok $? "the node is back"
+succeeds "the node is back" waiting_for 120 is_back
 
 # --- through a login node over SSH, whose connection is lost during a script ---
 if have_sshd "Slurm through a login node"; then
@@ -147,9 +144,8 @@ echo "\$said"
 EOF
         chmod +x "$T/login/$tool"
     done
-    start_sshd login "SetEnv HOME=$T/home PATH=$T/login:$PATH SLURM_CONF=$SLURM_CONF"
-    ok $? "a login node is up"
-    by_login() { LAUNCH_LOGIN=${ssh_port[login]} slurm "$@"; }
+    succeeds "a login node is up" start_sshd login "SetEnv HOME=$T/home PATH=$T/login:$PATH SLURM_CONF=$SLURM_CONF"
+    by_login() { LOGIN=${ssh_port[login]} slurm "$@"; }
     # shellcheck disable=SC2317
     is_met() { [ -e "$T/met" ]; }
     # shellcheck disable=SC2317
@@ -165,8 +161,7 @@ EOF
         echo "$1 $2" >"$T/held"
         by_login "$3" >"$T/said" 2>&1 &
         pid=$!
-        waiting_for 120 is_met
-        ok $? "$1 of $3 runs"
+        succeeds "$1 of $3 runs" waiting_for 120 is_met
         kill_sshd login
         start_sshd login "SetEnv HOME=$T/home PATH=$T/login:$PATH SLURM_CONF=$SLURM_CONF"
         wait "$pid"
@@ -174,8 +169,7 @@ EOF
     }
     let_go() { # the script that nobody listens to goes on
         touch "$T/go"
-        waiting_for 120 is_let_go
-        ok $? "the script that was lost ends"
+        succeeds "the script that was lost ends" waiting_for 120 is_let_go
     }
     once() { # NAME CANCELLED: one job is there, but for so many that left the queue again; its ranks run once
         local name states

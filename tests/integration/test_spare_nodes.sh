@@ -38,19 +38,16 @@ mode waits
 one --repeats 2 --run-id 20261121T000000.000Z-0000000b >"$T/first" 2>&1 &
 first=$!
 two_held() { [ "$(leases)" = "n1 n2" ]; }
-within_60_s two_held
-ok $? "two repeats take two nodes"
+succeeds "two repeats take two nodes" within_60_s two_held
 one --repeats 1 --run-id 20261121T000000.000Z-0000000c >"$T/second" 2>&1 &
 second=$!
 three_held() { [ "$(leases)" = "n1 n2 n3" ]; }
-within_60_s three_held
-ok $? "another run beside it takes the third, without waiting"
+succeeds "another run beside it takes the third, without waiting" within_60_s three_held
 is "$(grep -c 'is held by run' "$T/second")" 0 "it says of no node that it waits for it"
 one --repeats 1 --run-id 20261121T000000.000Z-0000000d >"$T/third" 2>&1 &
 third=$!
 is_told() { grep -q 'is held by run' "$T/third"; }
-within_60_s is_told
-ok $? "where none is free it waits"
+succeeds "where none is free it waits" within_60_s is_told
 touch "$T/fake/go"
 for pid in $first $second $third; do
     wait "$pid"

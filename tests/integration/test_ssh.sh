@@ -50,11 +50,9 @@ head -c 20000000 /dev/zero | openssl enc -aes-128-ctr -nosalt -K 001122334455667
 is "$(one input="$T/file" 127.0.0.1 exec 'head -c 20000000 | sha256sum | cut -c1-64' 2>"$T/err")" "$(sha256sum <"$T/file" | cut -c1-64)" "20 MB of input"
 head -c 10000000 "$T/file" >"$T/ten"
 one 127.0.0.1 exec 'cat "$1"' "$T/ten" >"$T/got" 2>"$T/err"
-cmp -s "$T/got" "$T/ten"
-ok $? "10 MB of output, byte for byte"
+succeeds "10 MB of output, byte for byte" cmp -s "$T/got" "$T/ten"
 one input="$T/ten" 127.0.0.1 exec 'head -c 10000000' >"$T/got" 2>"$T/err"
-cmp -s "$T/got" "$T/ten"
-ok $? "10 MB through both ways at once"
+succeeds "10 MB through both ways at once" cmp -s "$T/got" "$T/ten"
 warns 0 '^status 4$' "input that the script does not read" one input="$T/file" 127.0.0.1 exec 'exit 4'
 is "$(one 127.0.0.1 exec 'echo a; exec sh -c "echo b"' 2>&1)" "a
 b
@@ -206,8 +204,7 @@ with 'Host inner' 'HostName 127.0.0.1' "Port ${ssh_port[a]}" 'ProxyJump middle' 
 inner() { "$B/servers/remote_one" config="$config" outage_ms=1000 "$@"; } # of attempts, which have five minutes each
 : >"$T/sshd-b/log"
 inner inner exec 'cat "$1"' "$T/ten" >"$T/got" 2>"$T/err"
-cmp -s "$T/got" "$T/ten"
-ok $? "10 MB from a node behind two jumps"
+succeeds "10 MB from a node behind two jumps" cmp -s "$T/got" "$T/ten"
 is "$(grep -c 'Accepted publickey' "$T/sshd-b/log")" 1 "which went through them"
 is "$(inner input="$T/ten" inner exec 'head -c 10000000 | sha256sum | cut -c1-64' 2>"$T/err")" "$(sha256sum <"$T/ten" | cut -c1-64)" "10 MB to it"
 fails 6 ":${ssh_port[gone]}: by way of outer: .*[Cc]onnection refused" "a node that its jump host cannot reach" inner lone exec true

@@ -17,11 +17,6 @@ nodes_start && start_sshd n4 || exit 1
 nodes_inventory n1 n2 n3 n4 >"$INV4"
 copy() { "$REPERF" nodes copy "$INV4" --json "$@"; }
 value() { jq -r "$1" "$T/out"; }
-schema() { # NAME: $T/out has the form of manifests/schema/$1
-    /usr/bin/python3 tests/integration/validate.py "manifests/schema/$1" "$T/out" >"$T/schema"
-    ok $? "it has the form of its schema"
-    head -n 3 "$T/schema" | sed 's/^/# /'
-}
 same() { # NAME: the tree is on all nodes, byte for byte
     local node bad=0
     for node in n1 n2 n3 n4; do diff -r "$T/tree" "$T/work-$node/files/tree" >&2 || bad=1; done
@@ -37,7 +32,7 @@ printf '#!/bin/sh\necho runs\n' >"$T/tree/tool"
 chmod +x "$T/tree/tool"
 
 exits 0 "a folder onto four nodes" copy "$T/tree"
-schema nodes-copy-output.json
+valid nodes-copy-output
 same "is there on all of them"
 is "$(value '[.nodes[].way] | unique | join(" ")')" chain "each was served by the chain"
 is "$(value '.head_bytes == .total_bytes')" true "this machine sent it once"
@@ -71,8 +66,7 @@ exits 2 "an invalid name" "$REPERF" nodes copy "$INV4" "$T/tree/.."
 ssh_port_saved=${ssh_port[n2]} && kill_sshd n2
 exits 6 "one node is down" copy "$T/tree/a/big" --to files/down
 is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node chain chain" "the others have it, and that one is named"
-cmp "$T/tree/a/big" "$T/work-n4/files/down/big"
-ok $? "byte for byte"
+succeeds "byte for byte" cmp "$T/tree/a/big" "$T/work-n4/files/down/big"
 ssh_port[n2]=$ssh_port_saved
 start_sshd n2
 if [ "$(id -u)" = 0 ] && tmpfs="$T/work-n3/small" && mkdir -p "$tmpfs" && mount -t tmpfs -o size=8m none "$tmpfs" 2>/dev/null; then
@@ -131,8 +125,7 @@ if [ -n "${STAGE_NETWORK-}" ] && line 40mbit; then
     line 5gbit
     wait "$pid"
     is "$?" 0 "a broken connection to a node is restored"
-    cmp "$T/slow" "$T/work-n2/files/slow"
-    ok $? "and all is there"
+    succeeds "and all is there" cmp "$T/slow" "$T/work-n2/files/slow"
     is "$(left)" 0 "and nothing else lies on any node"
     tc qdisc del dev lo root
 else
@@ -145,8 +138,7 @@ tmpfs="$T/work-n1"
 if [ "$(id -u)" = 0 ] && mv "$tmpfs" "$T/work-n1.was" && mkdir "$tmpfs" && mount -t tmpfs -o noexec none "$tmpfs" 2>/dev/null; then
     exits 0 "a node whose work folder lets nothing run" copy "$T/tree/tool" --to files/plain
     is "$(value '[.nodes[] | .way] | join(" ")')" "chain chain chain chain" "is served like the others"
-    cmp "$T/tree/tool" "$T/work-n1/files/plain/tool"
-    ok $? "and rightly"
+    succeeds "and rightly" cmp "$T/tree/tool" "$T/work-n1/files/plain/tool"
     umount "$tmpfs"
 else
     skip "a node whose work folder lets nothing run" "a file system without programs needs root and mount(8)"
@@ -172,12 +164,11 @@ head -c 3000000 /dev/urandom >"$T/packed/00000.shard"
 printf '{"schema_version":1,"dataset":"cityscapes","synthetic":true,"kind":"segments","split":"train","n_samples":4,"source_sha256":"%s","shards":[]}' \
     "$(printf '%064d' 5)" >"$T/packed/pack.json"
 exits 0 "program and data" provision --program --data "$T/packed/"
-schema provision-output.json
+valid provision-output
 exits 0 "again" provision --program --data "$T/packed/"
 is "$(value '[.files.nodes[] | .paths[1]] | unique | join(" ")')" "$T/packed" "data on a file system that is shared is used where it is"
 program=$(value '.files.nodes[0].paths[0]')
-cmp "$TRAIN" "$program"
-ok $? "the program is there"
+succeeds "the program is there" cmp "$TRAIN" "$program"
 like "$program" "/work-n2/bin/$(sha256sum <"$TRAIN" | cut -c1-64)/reperf-train\$" "by its digest"
 is "$(find "$T/packed" -name '.*' -type f | wc -l)" 0 "no mark is left"
 printf X | dd of="$T/packed/pack.json" bs=1 seek=20 conv=notrunc status=none
@@ -224,8 +215,7 @@ for talk in "$(printf '%0200d' 0)" 'GET / HTTP/1.0' "$(head -c 96 /dev/urandom |
     is "$(timeout 120 cat <&8 2>/dev/null | head -c 4096 | wc -c)" 0 "a peer that does not know the token is turned away without a word"
     exec 8>&-
 done
-kill -0 "$relay"
-ok $? "the relay lives"
+succeeds "the relay lives" kill -0 "$relay"
 is "$(find "$T/hostile" -type f 2>/dev/null | wc -l)" 0 "and has written nothing"
 kill "$relay"
 wait "$relay" 2>/dev/null
@@ -254,6 +244,5 @@ exits 4 "a stream that goes on after its end" relay <"$T/input"
 rm -rf "$T/hostile"
 stream whole
 exits 0 "a whole stream" relay <"$T/input"
-cmp "$T/tree/tool" "$T/hostile/tool"
-ok $? "is the file"
+succeeds "is the file" cmp "$T/tree/tool" "$T/hostile/tool"
 tap_done

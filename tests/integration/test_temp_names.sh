@@ -26,8 +26,7 @@ have_images() {
 killed() { # WHAT CALL NUMBER PATH COMMAND...
     { at_call KILL "$2" "$3" "$4" "${@:5}" >"$T/out" 2>"$T/err"; } 2>"$T/said"
     is $? 137 "$1, killed"
-    [ "$(left)" -gt 0 ]
-    ok $? "$1: it leaves a temporary name"
+    succeeds "$1: it leaves a temporary name" test "$(left)" -gt 0
 }
 swept() { # WHAT: the one before was the next command that uses the place
     is "$(left)" 0 "$1: the next command there leaves nothing"
@@ -115,8 +114,7 @@ if have_images; then
     served "$fetching" "a fetch with a login" has_login
     kill -9 "$fetching"
     wait "$fetching" 2>/dev/null
-    has_login
-    ok $? "killed, it leaves the login"
+    succeeds "killed, it leaves the login" has_login
     end_servers
     exits 0 "the store is opened" "$REPERF" store ls
     swept "a login"
@@ -144,6 +142,5 @@ ln -s "$T/pub" "$W/r.html.reperf-tmp-abcdef"
 exits 0 "a page beside files of similar names" "$REPERF" report "$id" --html "$W/r.html"
 is "$(cat "$W/r.html.backup" "$W/r.html.reperf-tmp-abc") $(readlink "$W/r.html.reperf-tmp-abcdef")" "mine
 mine $T/pub" "which stay, and a link too"
-[ -d "$T/pub/manifests" ]
-ok $? "and what it leads to"
+succeeds "and what it leads to" test -d "$T/pub/manifests"
 tap_done

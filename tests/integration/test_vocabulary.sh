@@ -43,26 +43,22 @@ refused() { # NAME JQ MESSAGE
     like "$(cat "$T/err")" "$3" "with its reason"
 }
 made .
-[ "$status" -lt 2 ]
-ok $? "the report as it is loads"
+succeeds "the report as it is loads" test "$status" -lt 2
 refused "a unit of another dimension" '.cases[0].cells[0].unit = "s"' '\$\.cases\[0\]\.cells\[0\]: unit: "s" is not a unit of throughput, whose dimension is rate'
 refused "a unit that is not there" '.cases[0].cells[0].unit = "furlongs/s"' '"furlongs/s" is not a unit of throughput'
 refused "a rate of steps for one of items" '.cases[0].cells[0].unit = "it/s"' '"it/s" is not a unit of throughput'
 refused "a metric that is not there" '.cases[0].cells[0].metric = "speediness"' 'metric: "speediness" is not one of the words'
 refused "a condition that is not there" '.cases[0].conditions = {"mood": "good"}' '"mood" is not one of the conditions'
 made '.cases[0].cells[0].unit = "images/second"'
-[ "$status" -lt 2 ]
-ok $? "an alias is a unit"
+succeeds "an alias is a unit" test "$status" -lt 2
 made '(.cases[0].cells[0] | .metric, .unit, .cell) |= . | .cases[0].cells += [.cases[0].cells[0] | .metric = "memory" | .unit = "GiB" | .cell |= sub("#.*"; "#memory") | .rule = null | .derive = null]'
-[ "$status" -lt 2 ]
-ok $? "a cell of memory in GiB"
+succeeds "a cell of memory in GiB" test "$status" -lt 2
 refused "memory in seconds" '.cases[0].cells += [.cases[0].cells[0] | .metric = "memory" | .unit = "ms" | .cell |= sub("#.*"; "#memory") | .rule = null]' '"ms" is not a unit of memory, whose dimension is bytes'
 
 # A new unit: one line of JSON.
 jq '.units += [{"name": "molecules/s", "dimension": "rate", "kind": "molecules", "aliases": ["mol/s"]}] | .conditions += ["mood"]' $V >"$T/root/manifests/vocabulary.json"
 made '.cases[0].cells[0].unit = "mol/s" | .cases[0].conditions.mood = "good"'
-[ "$status" -lt 2 ]
-ok $? "a unit and a condition added to the data are known"
+succeeds "a unit and a condition added to the data are known" test "$status" -lt 2
 jq '.series[0].unit = "molecules/s"' manifests/formats/timm.json >"$T/root/manifests/formats/timm.json"
 is "$("$REPERF" measure --json tests/integration/formats/timm.log 2>"$T/err" | jq -r .unit)" molecules/s "to formats too"
 jq '.series[0] += {unit: "W", quantity: "rate"}' manifests/formats/timm.json >"$T/root/manifests/formats/timm.json"

@@ -213,8 +213,7 @@ if in_test_all "rivals beside a program of ours that fails, and agreement alone"
     "$TRAIN" --model bert_tiny --batch 2 --sequence 8 --predictions 2 --seed 9 --make-check "$T/other.st"
     fresh
     export T_OTHER="$T/other.st"
-    exits 8 "agree: one that computes something else" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
-    like "$(cat "$T/out")" "^torch-eager .* differs$" "is said to differ"
+    prints 8 "^torch-eager .* differs$" "agree: one that computes something else" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
     echo 'echo "no such framework" >&2; exit 77' >"$T/fake/peer_torch.py"
     fresh
     exits 0 "agree: one that is not here" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
@@ -284,6 +283,5 @@ lives() { # PID: is there and no zombie that nobody has reaped yet
 }
 child=$(cat "$T/child")
 has_ended() { ! lives "$child"; }
-waiting_for 60 has_ended
-ok $? "and what its rivals started"
+succeeds "and what its rivals started" waiting_for 60 has_ended
 tap_done

@@ -40,8 +40,7 @@ for precision in fp32 amp; do
     REPERF_EMU_SEED=2 trains replay "${bert[@]}" "${more[@]}" --ahead "$ahead"
     same eager replay "bert_tiny, $precision: played back on four streams, $ahead ahead, is launched on one and waited for, bit for bit"
     [ "$precision" != fp32 ] || {
-        [ "$(losses "$T/replay.out" | sort -u | wc -l)" = 3 ]
-        ok $? "another batch in each step, whenever it comes"
+        succeeds "another batch in each step, whenever it comes" test "$(losses "$T/replay.out" | sort -u | wc -l)" = 3
     }
     is "$(grep -o '"skipped":true' "$T/replay.out" | wc -l)" 0 "its steps are no empty ones"
 done
@@ -80,8 +79,7 @@ if in_test_all "networks of images played back, amp, fused; plans kept"; then
     exits 0 "fused or plain by time" "${describe[@]}"
     cp "$T/out" "$T/first"
     n_plans=$(find "$T/plans" -name '*.json' | wc -l)
-    [ "$n_plans" -gt 20 ]
-    ok $? "is kept in the folder of --plan-cache ($n_plans)"
+    succeeds "is kept in the folder of --plan-cache ($n_plans)" test "$n_plans" -gt 20
     (cd "$T/plans" && sha256sum -- *.json) >"$T/before"
     exits 0 "and once more" "${describe[@]}"
     cmp -s "$T/first" "$T/out" && (cd "$T/plans" && sha256sum -- *.json) | cmp -s - "$T/before"

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
 # Only: @reperf-train @reperf-pack datasets
-# reperf-train as several ranks: real processes on this machine. The same numbers as one rank, what ends a job, and what does not.
+# reperf-train as several ranks: real processes on this machine. The same numbers as one rank, and what ends a job. What the rendezvous refuses or outlives
+# is in unit/test_wl_job.c, what launchers say in unit/test_wl_dist.c.
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ranks_lib.sh disable=SC1091
 . "$(dirname "$0")/ranks_lib.sh"
-# shellcheck source=tests/faults/lib.sh disable=SC1091
-. tests/faults/lib.sh
 port=$(free_port)
 
 start() { # RANK N COMMAND...
@@ -28,34 +27,24 @@ begin() { # NAME
     wait_for '"step":2,' "$T/out.0"
     ok $? "$1"
 }
-# What ends long before it is asked for writes its status down: by then another process can have its number.
-beside() { # FOLDER RANK N COMMAND...
+# A rank that is frozen is silent for a minute. What ends long before it is asked for writes its status down: by then another process can have its number.
+beside() { # RANK
     (
-        T="$T/$1" start "${@:2}"
-        echo "${pids[$2]}" >"$T/$1/pid.$2"
-        wait "${pids[$2]}"
-        echo $? >"$T/$1/status.$2"
+        T="$T/frozen" start "$1" 3 "${long[@]}" --comm-timeout 60
+        echo "${pids[$1]}" >"$T/frozen/pid.$1"
+        wait "${pids[$1]}"
+        echo $? >"$T/frozen/status.$1"
     ) &
-    wait_for . "$T/$1/pid.$2"
+    wait_for . "$T/frozen/pid.$1"
 }
-# A rank that is frozen is silent for a minute; one that does not come is waited for until the clock of rank 0 goes on, at the end.
-still_beside() {
-    local p
-    for p in "$T"/frozen/pid.2 "$T"/missing/pid.*; do [ -e "${p/pid./status.}" ] || cat "$p"; done
-}
-trap 'kill -9 "${pids[@]}" $(still_beside) 2>/dev/null; rm -rf "$T"' EXIT
-mkdir "$T/frozen" "$T/missing"
+trap 'kill -9 "${pids[@]}" $([ -e "$T/frozen/status.2" ] || cat "$T/frozen/pid.2") 2>/dev/null; rm -rf "$T"' EXIT
+mkdir "$T/frozen"
 port=$(free_port)
-for r in 0 1 2; do beside frozen $r 3 "${long[@]}" --comm-timeout 60; done
+for r in 0 1 2; do beside $r; done
 wait_for '"step":2,' "$T/frozen/out.0"
 ok $? "three ranks, beside"
 kill -STOP "$(cat "$T/frozen/pid.2")"
-port=$(free_port)
 quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 120)
-with=(LD_PRELOAD="$CLOCK_CALLS" REPERF_CLOCK_OF=reperf-train REPERF_CLOCK="$T/late")
-beside missing 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 600
-with=()
-beside missing 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 3600
 pids=()
 
 # --- N ranks x B are one rank x N*B ----------------------------------------------------------------
@@ -74,11 +63,6 @@ same_as_one() { # NAME STEPS BATCH TOLERANCE RANKS COMMAND...
     is "$(cat "$T/out.1" "$T/err.1")" "" "$name: rank 1 says nothing"
 }
 same=("$TRAIN" --backend plain --sync-bn --data synthetic-fresh --image 64 --lr 1e-4 --model)
-if in_test_all "ResNet-50 and DeepLabV3+ as two processes"; then # what they have beside HRNet knows nothing of ranks
-    same_as_one "ResNet-50, f32" 2 4 1e-5 2 "${same[@]}" resnet50
-    same_as_one "DeepLabV3+, f32, dropout" 2 4 1e-5 2 "${same[@]}" deeplabv3p
-    same_as_one "ResNet-50, f64" 3 2 1e-9 2 "${same[@]}" resnet50 --image 40 --dtype f64
-fi
 same_as_one "HRNet, f64" 2 4 1e-9 2 "${same[@]}" hrnet_w18 --image 32 --dtype f64
 same_as_one "HRNet, f32" 3 4 1e-5 4 "${same[@]}" hrnet_w18 --image 32
 like "$(head -n 1 "$T/out.0")" '"batch":1,.*"ranks":4,"rank":0,"global_batch":4,"comm":"tcp_ring","sync_bn":true,"gradient_bytes":[1-9][0-9]*,' "run_start says what the job is"
@@ -137,26 +121,54 @@ job 2 "${going[@]}" --steps 1 --load "$T/cut"
 is "$statuses" "5 70" "a damaged one ends both"
 like "$(cat "$T/err.0")" 'cut: damaged' "rank 0 says why"
 
+# --- --check: two ranks write what one does -----------------------------------------------------------
+"$TRAIN" --model hrnet_w18 --image 32x48 --batch 4 --make-check "$T/narrow" >"$T/out" 2>"$T/err"
+cat >"$T/tensors.py" <<'PY'
+import array, json, math, sys
+def read(path):
+    data = open(path, "rb").read()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    head = json.loads(data[8:begin])
+    head.pop("__metadata__", None)
+    return {name: (t, data[begin + t["data_offsets"][0] : begin + t["data_offsets"][1]]) for name, t in head.items()}
+def norm(a, b):
+    return math.dist(array.array("d", a), array.array("d", b))
+first, second = read(sys.argv[1]), sys.argv[2]
+if sys.argv[3:]: # to doubles, into a file
+    head, data = {}, b""
+    for name, (tensor, old) in first.items():
+        new = array.array("d", array.array("f", old)).tobytes() if tensor["dtype"] == "F32" else old
+        head[name] = {"dtype": "F64" if tensor["dtype"] == "F32" else "I64", "shape": tensor["shape"], "data_offsets": [len(data), len(data) + len(new)]}
+        data += new
+    text = json.dumps(head).encode()
+    open(second, "wb").write(len(text).to_bytes(8, "little") + text + data)
+else:
+    second = read(second)
+    assert first.keys() == second.keys() >= {"logits", "loss"} and all(first[n][0]["shape"] == second[n][0]["shape"] for n in first)
+    norms = {name: norm(data, bytes(len(data))) for name, (_, data) in first.items()}
+    floor = 1e-9 * math.hypot(*norms.values())
+    apart = {name: norm(first[name][1], second[name][1]) / max(norms[name], floor) for name in first}
+    assert max(apart.values()) < 1e-10, max(apart.items(), key=lambda item: item[1])
+PY
+/usr/bin/python3 "$T/tensors.py" "$T/narrow" "$T/wide" double
+exits 0 "--check: one rank" "$TRAIN" --model hrnet_w18 --check "$T/wide" --out "$T/one"
+job 2 "$TRAIN" --model hrnet_w18 --sync-bn --check "$T/wide" --out "$T/both"
+is "$statuses" "0 0" "--check: 2 ranks"
+exits 0 "--check: logits, loss, gradients and statistics are those of one rank" /usr/bin/python3 "$T/tensors.py" "$T/one" "$T/both"
+
 # --- packed data -----------------------------------------------------------------------------------
 if [ -x "$B/reperf-pack" ]; then
-    imagenet=datasets/imagenet-2012/dataset.json
-    for seed in 1 2; do
-        "$B/reperf-pack" synth --dataset $imagenet --out "$T/in$seed" --samples train=$((11 + seed)) --samples val=3 --seed $seed >/dev/null 2>"$T/err" || head -c 600 "$T/err"
-        mkdir -p "$T/tree$seed/train" "$T/tree$seed/val"
-        tar xf "$T/in$seed/ILSVRC2012_img_train.tar" -C "$T/tree$seed/train"
-        tar xf "$T/in$seed/ILSVRC2012_img_val.tar" -C "$T/tree$seed/val"
-        tar xf "$T/in$seed/ILSVRC2012_devkit_t12.tar.gz" -C "$T/tree$seed"
-        for inner in "$T/tree$seed"/train/*.tar; do
-            mkdir "${inner%.tar}" && tar xf "$inner" -C "${inner%.tar}" && rm "$inner"
-        done
-        "$B/reperf-pack" pack --dataset $imagenet --tree "$T/tree$seed" --synthetic --split train --out "$T/pack$seed" >/dev/null 2>"$T/err" || head -c 600 "$T/err"
-    done
-    packed=("$TRAIN" --model resnet50 --backend plain --sync-bn --image 64 --lr 1e-5 --workers 1 --data "$T/pack1")
-    same_as_one "ResNet-50 on packed data" 2 4 1e-5 2 "${packed[@]}"
+    bert=datasets/bert-hdf5-sample/dataset.json
+    mkdir "$T/tree"
+    "$B/reperf-pack" synth --dataset $bert --out "$T/in" --samples train=12 >/dev/null 2>"$T/err" && tar xf "$T"/in/*.tar* -C "$T/tree" &&
+        "$B/reperf-pack" pack --dataset $bert --tree "$T/tree" --synthetic --split train --out "$T/pack" >/dev/null 2>"$T/err" || head -c 600 "$T/err"
+    cp -r "$T/pack" "$T/other" && echo >>"$T/other/pack.json"
+    packed=("$TRAIN" --model bert_tiny --backend plain --lr 1e-5 --workers 1 --data "$T/pack")
+    same_as_one "the small BERT on packed data" 2 4 1e-5 2 "${packed[@]}"
     like "$(tail -n 2 "$T/out.0" | head -n 1)" '"epoch":0,"position":4}' "the global batch counts"
     port=$(free_port)
     start 0 2 "${packed[@]}" --batch 2 --steps 1
-    start 1 2 "${packed[@]}" --batch 2 --steps 1 --data "$T/pack2"
+    start 1 2 "${packed[@]}" --batch 2 --steps 1 --data "$T/other"
     all_of 2
     is "$statuses" "2 2" "ranks with different datasets end"
     like "$(cat "$T/err.0")" '--data: rank 1 has another dataset' "and say so"
@@ -205,59 +217,6 @@ for r in 0 1; do
     like "$(cat "$T/out.$r")" '"event":"fatal","rank":'$r',.*"where":"rendezvous","what":".*rank 1 has batch=2, rank 0 batch=1"' "rank $r says about what"
 done
 
-port=$(free_port)
-start 0 3 "${quick[@]}" --batch 1
-start 1 2 "${quick[@]}" --batch 1
-all_of 2
-is "$statuses" "2 2" "ranks that count differently end"
-like "$(cat "$T/out.0")" 'rank 1 has a world size of 2, rank 0 one of 3' "with both numbers"
-
-port=$(free_port)
-with=(REPERF_JOB=mine)
-start 0 2 "${quick[@]}" --batch 1 --rendezvous-timeout 120
-with=(REPERF_JOB=yours)
-start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 120
-with=()
-wait "${pids[1]}"
-is $? 2 "a rank of another job is turned away"
-like "$(cat "$T/err.1")" 'rank 1 is of another job .*REPERF_JOB differs' "and told so"
-with=(REPERF_JOB=mine)
-start 1 2 "${quick[@]}" --batch 1
-with=()
-all_of 2
-is "$statuses" "0 0" "the first job continues"
-
-port=$(free_port)
-start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 1
-wait "${pids[1]}"
-is $? 124 "no rank 0: the deadline"
-like "$(cat "$T/out.1")" 'rank 0 is not there: ' "says so"
-
-port=$(free_port)
-start 0 2 "${quick[@]}" --batch 1
-start 1 2 env RANK=0 LOCAL_RANK=0 "${quick[@]}" --batch 1
-one_ended() { for r in 0 1; do kill -0 "${pids[r]}" 2>/dev/null || return 0; done; return 1; } # which is left in r
-waiting_for 100 one_ended
-wait "${pids[r]}"
-is $? 4 "two ranks 0 on one port: one of them ends"
-like "$(cat "$T/err.$r")" 'cannot listen at .*in use' "and says why"
-kill "${pids[1 - r]}"
-wait "${pids[1 - r]}"
-is $? 143 "the other waits until it is told to stop"
-pids=()
-
-port=$(free_port)
-start 0 2 "${quick[@]}" --batch 1
-served "${pids[0]}" "rank 0" port_answers "$port"
-exec 5<>"/dev/tcp/127.0.0.1/$port" # says nothing
-# If the peer hangs up, a writer ends by SIGPIPE: not this script.
-(printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >"/dev/tcp/127.0.0.1/$port") 2>/dev/null
-(head -c 3000 /dev/urandom >"/dev/tcp/127.0.0.1/$port") 2>/dev/null
-start 1 2 "${quick[@]}" --batch 1
-all_of 2
-exec 5>&-
-is "$statuses" "0 0" "a browser, noise and a silent guest do no harm"
-
 addr=::1
 if [ -e /proc/net/if_inet6 ] && grep -q '^0\{31\}1 ' /proc/net/if_inet6; then
     job 2 "${quick[@]}" --batch 1
@@ -270,41 +229,18 @@ job 2 "${quick[@]}" --batch 1
 is "$statuses" "0 0" "by name"
 unset addr
 
-# --- launchers' names ------------------------------------------------------------------------------
 env WORLD_SIZE=4 "$TRAIN" --model hrnet_w18 --image 64 --batch 1 --describe >"$T/out" 2>"$T/err"
 is $? 0 "--describe answers for one rank and waits for none"
-fails 2 'environment: RANK' "a rank past the end" env RANK=4 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 "${quick[@]}"
-fails 2 'MASTER_ADDR' "no address" env RANK=0 WORLD_SIZE=4 "${quick[@]}"
-port=$(free_port)
-for r in 0 1; do
-    { env OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$r OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT="$port" \
-        "${quick[@]}" --batch 1 & } >"$T/out.$r" 2>"$T/err.$r"
-    pids[r]=$!
-done
-all_of 2
-is "$statuses" "0 0" "Open MPI's names"
-port=$(free_port)
-for r in 0 1; do
-    { env SLURM_PROCID=$r SLURM_NTASKS=2 SLURM_LOCALID=$r SLURM_JOB_NODELIST=localhost MASTER_PORT="$port" "${quick[@]}" --batch 1 & } >"$T/out.$r" 2>"$T/err.$r"
-    pids[r]=$!
-done
-all_of 2
-is "$statuses" "0 0" "Slurm's names"
 
 # --- what ran beside -------------------------------------------------------------------------------
-ended() { # FOLDER RANK STATUS NAME
-    wait_for . "$T/$1/status.$2"
-    is "$(cat "$T/$1/status.$2")" "$3" "$4"
+ended() { # RANK STATUS NAME
+    wait_for . "$T/frozen/status.$1"
+    is "$(cat "$T/frozen/status.$1")" "$2" "$3"
 }
-ended frozen 0 70 "rank 2 is frozen: rank 0 ends"
-ended frozen 1 70 "and rank 1"
+ended 0 70 "rank 2 is frozen: rank 0 ends"
+ended 1 70 "and rank 1"
 for r in 0 1; do like "$(tail -n 1 "$T/frozen/out.$r")" '"event":"fatal".*"what":"rank 2 is silent' "rank $r names it"; done
 kill -CONT "$(cat "$T/frozen/pid.2")"
-ended frozen 2 70 "and when it wakes up it ends too"
+ended 2 70 "and when it wakes up it ends too"
 like "$(cat "$T/frozen/out.2")" '"event":"fatal","rank":2,' "with a fatal line"
-echo 600 >"$T/late"
-ended missing 0 124 "a rank that does not come: the deadline"
-like "$(cat "$T/missing/out.0")" 'of 3 ranks these have not come: 1"' "names it"
-ended missing 2 2 "and the other one hears of it"
-like "$(cat "$T/missing/out.2")" 'of 3 ranks these have not come: 1"' "the same"
 tap_done

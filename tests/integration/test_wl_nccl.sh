@@ -37,8 +37,7 @@ same_as_one() { # NAME RANKS BATCH TOLERANCE ARGUMENTS...
     state="$(of loss_scale "$T/out")$(of skipped "$T/out")"
     job "$n" "$@" --batch $((batch / n))
     is "$statuses" "$(yes 0 | head -n "$n" | tr '\n' ' ' | sed 's/ $//')" "$name: $n ranks end well"
-    close "$(of loss "$T/out.0")" "$one" "$tolerance"
-    ok $? "$name: the losses are those of one rank: $(of loss "$T/out.0")and $one"
+    succeeds "$name: the losses are those of one rank: $(of loss "$T/out.0")and $one" close "$(of loss "$T/out.0")" "$one" "$tolerance"
     is "$(of loss_scale "$T/out.0")$(of skipped "$T/out.0")" "$state" "$name: and so is what became of the loss scale"
     is "$(cat "$T/out.1" "$T/err.1")" "" "$name: rank 1 says nothing"
 }
@@ -74,8 +73,7 @@ begin_s=$SECONDS
 job 2 "${planned[@]}"
 is "$statuses" "0 0" "plans are chosen by timing"
 limit_s=$((2 + (SECONDS - begin_s) / 2)) # less than that took, and as long as this machine is slow
-[ "$(n_kept 0)" -gt 10 ]
-ok $? "by rank 0 ($(n_kept 0) kept)"
+succeeds "by rank 0 ($(n_kept 0) kept)" test "$(n_kept 0)" -gt 10
 is "$(n_kept 1)" 0 "and by no other"
 grep -hq '"key":"CUDA emulator; driver CUDA [0-9.]*; cudnn [0-9.]*, cublaslt [0-9.]*; linear_fwd f16 ' "$T"/plans.0/*.json
 ok $? "they are kept with device, driver and libraries"
@@ -139,8 +137,7 @@ begin() { # NAME
     port=$(free_port)
     start 0 2 "${long[@]}"
     start 1 2 "${long[@]}"
-    waiting_for 300 grep -qs '"step":3,' "$T/out.0"
-    ok $? "$1"
+    succeeds "$1" waiting_for 300 grep -qs '"step":3,' "$T/out.0"
 }
 begin "two ranks are on their way, replaying"
 kill -9 "${pids[1]}"

@@ -41,8 +41,7 @@ exits 0 "--json before the command" "$REPERF" --json list datasets
 is "$(cat "$T/out")" "$("$REPERF" list datasets --json)" "is the command's"
 exits 0 "--html -" "$REPERF" report paddle-perf-deeplabv3p --html -
 "$REPERF" report paddle-perf-deeplabv3p --html "$T/page.html" 2>/dev/null
-cmp -s "$T/out" "$T/page.html"
-ok $? "is the page on standard output"
+succeeds "is the page on standard output" cmp -s "$T/out" "$T/page.html"
 ok "$([ ! -e ./- ]; echo $?)" "and no file of that name"
 
 prints 6 'unreachable: 1 of 1 nodes; what is left there is not known' "nodes clean of what cannot be reached" "$REPERF" nodes clean nowhere.invalid

@@ -14,7 +14,7 @@ static inline int64_t number(const char *text)
 {
     int64_t value = 0;
     struct err err = {0};
-    if (str_to_i64(str_of(text), 0, 100000, &value, &err) < 0) {
+    if (str_to_i64(str_of(text), 0, 100000000, &value, &err) < 0) {
         fprintf(stderr, "launch_argv: %s\n", err.msg);
         exit(2);
     }

@@ -1,40 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on one node over SSH, for the tests of fleet/remote_ssh: KEY=VALUE options, then the host, then one verb and its arguments.
-   What a script or a log gives goes to stdout; "status N", "state ..." and an error as "CODE: message" to stderr; the exit status is
-   the error's. `many N SCRIPT` runs a script on N remotes at once (HOST is then a prefix: HOST0, HOST1, ...). */
-#include "base/base.h"
+/* Operations on one node over SSH, or on a job of Slurm, for scripts: remote_one [KEY=VALUE...] HOST VERB [ARG...].
+   VERB: start ID ARGV..., poll, wait (until it is over), log, reap, forget or a signal's number, each with ID; folder; exec SCRIPT [ARG...];
+   steps N SCRIPT [ARG...], N scripts in turn; jobs ID..., jobs one after the other on one connection; abort ID SCRIPT, a look that is given up and a
+   script; many N STEPS SCRIPT on N remotes at once (HOST is then a prefix: HOST0, HOST1, ...).
+   HOST `slurm`: the job is that of launch_fixture.h, whose words are the arguments; with port= through a login node on that port of 127.0.0.1.
+   What a script or a log gives goes to stdout, a job's state as "STATE STATUS WAITING CAUSE WHY"; "status N" and an error as "CODE: message" to stderr;
+   the exit status is the error's. */
+#include "tests/servers/launch_fixture.h"
 
-#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "base/fs.h"
 #include "fleet/remote.h"
 #include "tests/servers/built_node.h"
 
-#define TICK_NS (20 * NS_PER_MS)
-#define ENV_MAX 64
+#define TICK_NS   (20 * NS_PER_MS)
+#define ENV_MAX   64
+#define BYTES_MAX (64u << 20)
 
 struct options {
     struct remote_ssh_opts ssh;
     const char *env[ENV_MAX + 1];
     size_t n_env;
-    const char *cleanup;
-    const char *input;
-    const char *text;
+    const char *cleanup, *input, *text;
     int64_t deadline_ns;
     int64_t limit_ns;  /* limit of the verb: then abort */
     bool is_collected; /* a script's output comes in one piece, which has a cap */
-    bool is_quiet;
 };
+
+enum verb { START, POLL, WAIT, LOG, REAP, FORGET, SIGNAL, FOLDER, EXEC };
 
 struct op {
     struct loop *loop;
     struct remote *remote;
     const struct options *options;
-    char **args;
-    size_t n_args;
+    struct remote_job job; /* its id is the operand of most verbs */
+    char **args;           /* of a script, with it */
     int64_t until_ns;
+    /* What the last one gave. */
+    struct job_report report;
+    struct log_part part;
+    const char *path;
+    char hex[65];
+    int signal_no, status;
+    struct remote_exec exec;
 };
+
+static enum step step_of(struct op *op, enum verb verb, struct err *err)
+{
+    const struct remote_ops *ops = op->remote->ops;
+    switch (verb) {
+    case START:
+        return ops->start(op->remote, &op->job, err);
+    case POLL:
+    case WAIT:
+        return ops->poll(op->remote, op->job.id, &op->report, err);
+    case LOG:
+        return ops->read_log(op->remote, op->job.id, &op->part, err);
+    case REAP:
+        return ops->reap(op->remote, op->job.id, op->hex, err);
+    case FORGET:
+        return ops->forget(op->remote, op->job.id, err);
+    case SIGNAL:
+        return ops->signal(op->remote, op->job.id, op->signal_no, err);
+    case FOLDER:
+        return ops->work_folder(op->remote, &op->path, err);
+    case EXEC:
+    default:
+        return ops->exec(op->remote, &op->exec, &op->status, err);
+    }
+}
 
 /* One turn of the loop after a STEP_AGAIN; false (the error is set) where the verb's time is up. */
 static bool wait_more(struct op *op, struct err *err)
@@ -46,18 +81,16 @@ static bool wait_more(struct op *op, struct err *err)
     return loop_once(op->loop, TICK_NS, err) == 0;
 }
 
-#define UNTIL_DONE(op, call)                                                                       \
-    do {                                                                                           \
-        enum step step;                                                                            \
-        while ((step = (call)) == STEP_AGAIN) {                                                    \
-            if (!wait_more(op, err)) {                                                             \
-                return -1;                                                                         \
-            }                                                                                      \
-        }                                                                                          \
-        if (step == STEP_FAIL) {                                                                   \
-            return -1;                                                                             \
-        }                                                                                          \
-    } while (0)
+static int do_step(struct op *op, enum verb verb, struct err *err)
+{
+    enum step step;
+    while ((step = step_of(op, verb, err)) == STEP_AGAIN) {
+        if (!wait_more(op, err)) {
+            return -1;
+        }
+    }
+    return step == STEP_FAIL ? -1 : 0;
+}
 
 static void print(void *ctx UNUSED, const char *ptr, size_t len)
 {
@@ -66,120 +99,85 @@ static void print(void *ctx UNUSED, const char *ptr, size_t len)
 
 static int do_exec(struct op *op, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf output;
-    struct remote_exec exec = {.script = op->args[0],
-                               .args = (const char *const *)op->args + 1,
-                               .deadline_ns = op->options->deadline_ns};
+    CLEANUP(strbuf) struct strbuf output, input;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf input;
-    int status = -1;
-    strbuf_init(&output, 64u << 20);
-    strbuf_init(&input, 64u << 20);
-    if (op->options->is_collected) {
-        exec.output = &output;
-    } else {
-        exec.on_output = print;
-    }
+    op->exec = (struct remote_exec){.script = op->args[0],
+                                    .args = (const char *const *)op->args + 1,
+                                    .deadline_ns = op->options->deadline_ns};
+    strbuf_init(&output, BYTES_MAX);
+    strbuf_init(&input, BYTES_MAX);
+    op->exec.output = op->options->is_collected ? &output : NULL;
+    op->exec.on_output = op->options->is_collected ? NULL : print;
     if (op->options->input) {
         struct str bytes;
-        if (fs_read(&arena, op->options->input, 64u << 20, &bytes, err) < 0) {
+        if (fs_read(&arena, op->options->input, BYTES_MAX, &bytes, err) < 0) {
             return -1;
         }
         strbuf_add(&input, bytes.ptr, bytes.len);
-        exec.feed = &input;
+        op->exec.feed = &input;
     }
-    UNTIL_DONE(op, op->remote->ops->exec(op->remote, &exec, &status, err));
+    if (do_step(op, EXEC, err) < 0) {
+        return -1;
+    }
     fwrite(output.ptr, 1, output.len, stdout);
     fflush(stdout);
-    fprintf(stderr, "status %d\n", status);
-    return 0;
-}
-
-static int do_start(struct op *op, struct err *err)
-{
-    const char *const cleanup[] = {"/bin/sh", "-c", op->options->cleanup, NULL};
-    struct remote_job job = {.id = op->args[0],
-                             .argv = (const char *const *)op->args + 1,
-                             .env = op->options->env,
-                             .cleanup = op->options->cleanup ? cleanup : NULL};
-    UNTIL_DONE(op, op->remote->ops->start(op->remote, &job, err));
-    fprintf(stderr, "started\n");
-    return 0;
-}
-
-static int do_poll(struct op *op, struct err *err)
-{
-    struct job_report report = {0};
-    UNTIL_DONE(op, op->remote->ops->poll(op->remote, op->args[0], &report, err));
-    fprintf(stderr, "state %s %d\n", NODE_JOB_STATES[report.state], report.exit_status);
+    fprintf(stderr, "status %d\n", op->status);
     return 0;
 }
 
 static int do_wait(struct op *op, struct err *err)
 {
-    struct job_report report = {.state = JOB_RUNNING};
-    int64_t n = 0;
-    while (report.state == JOB_RUNNING) {
-        UNTIL_DONE(op, op->remote->ops->poll(op->remote, op->args[0], &report, err));
-        n++;
-    }
-    fprintf(stderr, "state %d %d after %lld looks\n", (int)report.state, report.exit_status,
-            (long long)n);
+    do {
+        if (do_step(op, POLL, err) < 0 || loop_once(op->loop, TICK_NS, err) < 0) {
+            return -1;
+        }
+    } while (op->report.state == JOB_RUNNING);
     return 0;
 }
 
 static int do_log(struct op *op, struct err *err)
 {
-    static char bytes[100000];
-    struct log_part part = {.dst = bytes, .size = sizeof(bytes)};
+    static char bytes[10000]; /* small, so that there are several parts */
+    op->part = (struct log_part){.dst = bytes, .size = sizeof(bytes)};
     do {
-        UNTIL_DONE(op, op->remote->ops->read_log(op->remote, op->args[0], &part, err));
-        fwrite(bytes, 1, part.len, stdout);
-        part.offset += part.len;
-    } while (part.len);
+        if (do_step(op, LOG, err) < 0) {
+            return -1;
+        }
+        print(NULL, bytes, op->part.len);
+        op->part.offset += op->part.len;
+    } while (op->part.len);
+    fflush(stdout);
     return 0;
 }
 
-static int do_reap(struct op *op, struct err *err)
+static int do_verb(struct op *op, enum verb verb, struct err *err)
 {
-    char hex[65];
-    UNTIL_DONE(op, op->remote->ops->reap(op->remote, op->args[0], hex, err));
-    printf("%s\n", hex);
-    return 0;
-}
-
-static int do_signal(struct op *op, struct err *err)
-{
-    int64_t number;
-    if (str_to_i64(str_of(op->args[1]), 1, 64, &number, err) < 0) {
+    const struct job_report *report = &op->report;
+    if ((verb == WAIT   ? do_wait(op, err)
+         : verb == LOG  ? do_log(op, err)
+         : verb == EXEC ? do_exec(op, err)
+                        : do_step(op, verb, err)) < 0) {
         return -1;
     }
-    UNTIL_DONE(op, op->remote->ops->signal(op->remote, op->args[0], (int)number, err));
-    return 0;
-}
-
-static int do_forget(struct op *op, struct err *err)
-{
-    UNTIL_DONE(op, op->remote->ops->forget(op->remote, op->args[0], err));
-    return 0;
-}
-
-static int do_folder(struct op *op, struct err *err)
-{
-    const char *path = NULL;
-    UNTIL_DONE(op, op->remote->ops->work_folder(op->remote, &path, err));
-    printf("%s\n", path);
+    if (verb == START) {
+        fprintf(stderr, "started\n");
+    } else if (verb == POLL || verb == WAIT) {
+        printf("%s %d %s %s %s\n", NODE_JOB_STATES[report->state], report->exit_status,
+               report->is_waiting ? "waiting" : "-",
+               report->cause ? err_code_name(report->cause) : "none", report->why);
+    } else if (verb == REAP || verb == FOLDER) {
+        puts(verb == FOLDER ? op->path : op->hex);
+    }
     return 0;
 }
 
 /* A poll of a running job, aborted; then a script, at once. Polls that have ended by then are begun again. */
 static int do_abort(struct op *op, struct err *err)
 {
-    struct job_report report = {.state = JOB_RUNNING};
     int64_t until_ns = loop_now_ns(op->loop) + 400 * NS_PER_MS;
     enum step step;
-    while ((step = op->remote->ops->poll(op->remote, op->args[0], &report, err)) == STEP_DONE
-               ? report.state == JOB_RUNNING
+    while ((step = step_of(op, POLL, err)) == STEP_DONE
+               ? op->report.state == JOB_RUNNING
                : step == STEP_AGAIN && loop_now_ns(op->loop) < until_ns) {
         if (step == STEP_AGAIN && !wait_more(op, err)) {
             return -1;
@@ -193,54 +191,32 @@ static int do_abort(struct op *op, struct err *err)
     return do_exec(op, err);
 }
 
-/* Several jobs on one connection, one after the other: each argument a job's id, which prints it; each is waited for and forgotten. */
-static int do_jobs(struct op *op, struct err *err)
+/* Each argument a job's id, which prints it; each is waited for and forgotten, and a script is run between two of them (text=). */
+static int do_jobs(struct op *op, char **ids, struct err *err)
 {
-    for (size_t idx = 0; idx < op->n_args; idx++) {
-        const char *const argv[] = {"/bin/echo", op->args[idx], NULL};
-        const struct remote_job job = {.id = op->args[idx], .argv = argv};
-        struct op one = *op;
-        UNTIL_DONE(op, op->remote->ops->start(op->remote, &job, err));
-        one.args = op->args + idx;
-        if (do_wait(&one, err) < 0 || do_log(&one, err) < 0 || do_forget(&one, err) < 0) {
+    for (; *ids; ids++) {
+        const char *const argv[] = {"/bin/echo", *ids, NULL};
+        char *script[] = {(char *)(uintptr_t)op->options->text, NULL};
+        op->job = (struct remote_job){.id = *ids, .argv = argv};
+        op->args = script;
+        if (do_step(op, START, err) < 0 || do_wait(op, err) < 0 || do_log(op, err) < 0 ||
+            do_step(op, FORGET, err) < 0 || (script[0] && do_exec(op, err) < 0)) {
             return -1;
-        }
-        fflush(stdout);
-        if (op->options->text) { /* a script between two of them */
-            char *script[] = {(char *)(uintptr_t)op->options->text, NULL};
-            one.args = script;
-            if (do_exec(&one, err) < 0) {
-                return -1;
-            }
         }
     }
     return 0;
 }
 
-/* A plan of N steps, one script each, in turn on this one node. */
 static int do_steps(struct op *op, struct err *err)
 {
-    int64_t n;
-    if (str_to_i64(str_of(op->args[0]), 1, 1000000, &n, err) < 0) {
-        return -1;
-    }
-    op->args++;
-    for (int64_t idx = 0; idx < n; idx++) {
+    int64_t n = number(*op->args++);
+    while (n-- > 0) {
         if (do_exec(op, err) < 0) {
             return -1;
         }
     }
     return 0;
 }
-
-static const struct {
-    const char *name;
-    size_t n_args; /* at least */
-    int (*run)(struct op *op, struct err *err);
-} VERBS[] = {{"exec", 1, do_exec},     {"start", 2, do_start},   {"poll", 1, do_poll},
-             {"wait", 1, do_wait},     {"log", 1, do_log},       {"signal", 2, do_signal},
-             {"forget", 1, do_forget}, {"folder", 0, do_folder}, {"steps", 2, do_steps},
-             {"abort", 2, do_abort},   {"jobs", 1, do_jobs},     {"reap", 1, do_reap}};
 
 /* ---- many at once ---- */
 
@@ -251,105 +227,77 @@ static void count_bytes(void *ctx, const char *ptr UNUSED, size_t len)
 
 struct member {
     struct remote *remote;
-    uint64_t bytes;
     int64_t n_left; /* scripts */
     bool is_over;
     struct err err;
 };
 
-static size_t step_members(struct member *members, size_t n, const struct options *options,
-                           const char *script, char **args)
+static bool step_members(struct member *members, size_t n, const struct remote_exec *exec)
 {
-    size_t n_busy = 0;
-    for (size_t idx = 0; idx < n; idx++) {
-        struct member *member = &members[idx];
-        struct remote_exec exec = {.script = script,
-                                   .args = (const char *const *)args,
-                                   .on_output = count_bytes,
-                                   .output_ctx = &member->bytes,
-                                   .deadline_ns = options->deadline_ns};
+    bool is_busy = false;
+    for (struct member *member = members; member < members + n; member++) {
         enum step step = STEP_DONE;
         int status = -1;
         while (!member->is_over && step == STEP_DONE) {
-            step = member->remote->ops->exec(member->remote, &exec, &status, &member->err);
+            step = member->remote->ops->exec(member->remote, exec, &status, &member->err);
             if (step == STEP_DONE && status != 0) {
                 step = step_fail(err_set(&member->err, ERR_WORKLOAD, "status %d", status));
             }
-            if (step == STEP_DONE) {
-                member->n_left--;
-            }
+            member->n_left -= step == STEP_DONE;
             member->is_over = step == STEP_FAIL || member->n_left == 0;
         }
-        n_busy += !member->is_over;
+        is_busy |= !member->is_over;
     }
-    return n_busy;
+    return is_busy;
 }
 
-static void print_usage(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    printf("cpu_ms %.3f\nrss_kib %ld\n",
-           (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
-               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3,
-           usage.ru_maxrss);
-}
-
-/* N STEPS SCRIPT ARG... */
+/* N STEPS SCRIPT ARG...: what the client itself takes for it is said, too. */
 static int do_many(struct loop *loop, const struct options *options, const char *host, char **args,
                    struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct member *members;
-    int64_t n, n_steps;
+    size_t n = (size_t)number(args[0]);
+    struct member *members = arena_array(&arena, struct member, n);
+    struct rusage usage;
     uint64_t bytes = 0;
     int result = 0;
-    if (str_to_i64(str_of(args[0]), 1, 4096, &n, err) < 0 ||
-        str_to_i64(str_of(args[1]), 1, 1000000, &n_steps, err) < 0) {
-        return -1;
-    }
-    members = arena_array(&arena, struct member, (size_t)n);
-    for (int64_t idx = 0; idx < n && result == 0; idx++) {
+    const struct remote_exec exec = {.script = args[2],
+                                     .args = (const char *const *)args + 3,
+                                     .on_output = count_bytes,
+                                     .output_ctx = &bytes,
+                                     .deadline_ns = options->deadline_ns};
+    for (size_t idx = 0; idx < n && result == 0; idx++) {
         struct remote_ssh_opts ssh = options->ssh;
-        ssh.host = arena_printf(&arena, "%s%lld", host, (long long)idx);
-        members[idx].n_left = n_steps;
+        ssh.host = arena_printf(&arena, "%s%zu", host, idx);
+        members[idx].n_left = number(args[1]);
         members[idx].remote = remote_ssh_new(loop, &ssh, err);
         result = members[idx].remote ? 0 : -1;
     }
-    while (result == 0 && step_members(members, (size_t)n, options, args[2], args + 3)) {
+    while (result == 0 && step_members(members, n, &exec)) {
         result = loop_once(loop, TICK_NS, err);
     }
-    for (int64_t idx = 0; idx < n; idx++) {
+    for (size_t idx = 0; idx < n; idx++) {
         if (members[idx].err.code && result == 0) {
             result = err_set(err, members[idx].err.code, "%s", members[idx].err.msg);
         }
-        bytes += members[idx].bytes;
         remote_free(members[idx].remote);
     }
-    printf("bytes %" PRIu64 "\n", bytes);
-    print_usage();
+    getrusage(RUSAGE_SELF, &usage);
+    printf("bytes %" PRIu64 "\ncpu_ms %.3f\nrss_kib %ld\n", bytes,
+           (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
+               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3,
+           usage.ru_maxrss);
     return result;
 }
 
 /* ---- arguments ---- */
 
-static int take_ms(const char *value, int64_t *ret_ns, struct err *err)
-{
-    int64_t number;
-    if (str_to_i64(str_of(value), 0, 100000000, &number, err) < 0) {
-        return -1;
-    }
-    *ret_ns = number * NS_PER_MS;
-    return 0;
-}
-
-/* 1: taken, 0: not an option, -1. */
-static int take_option(struct options *options, const char *argument, struct err *err)
+static bool take_option(struct options *options, const char *argument)
 {
     static const struct {
         const char *key;
         size_t offset;
-        bool is_span;
+        bool is_span; /* in ms */
     } KEYS[] = {{"user=", offsetof(struct options, ssh.user), false},
                 {"work=", offsetof(struct options, ssh.work_folder), false},
                 {"config=", offsetof(struct options, ssh.config_path), false},
@@ -363,74 +311,101 @@ static int take_option(struct options *options, const char *argument, struct err
     for (size_t idx = 0; idx < ARRAY_LEN(KEYS); idx++) {
         size_t len = strlen(KEYS[idx].key);
         void *field = (char *)options + KEYS[idx].offset;
-        if (strncmp(argument, KEYS[idx].key, len) != 0) {
-            continue;
+        if (strncmp(argument, KEYS[idx].key, len) == 0) {
+            if (KEYS[idx].is_span) {
+                *(int64_t *)field = number(argument + len) * NS_PER_MS;
+            } else {
+                *(const char **)field = argument + len;
+            }
+            return true;
         }
-        if (KEYS[idx].is_span) {
-            return take_ms(argument + len, field, err) < 0 ? -1 : 1;
-        }
-        *(const char **)field = argument + len;
-        return 1;
     }
     if (strncmp(argument, "env=", 4) == 0 && options->n_env < ENV_MAX) {
         options->env[options->n_env++] = argument + 4;
-        return 1;
+    } else if (strncmp(argument, "port=", 5) == 0) {
+        options->ssh.port = number(argument + 5);
+    } else {
+        options->is_collected |= strcmp(argument, "collected=1") == 0;
+        return strcmp(argument, "collected=1") == 0;
     }
-    if (strncmp(argument, "port=", 5) == 0) {
-        return str_to_i64(str_of(argument + 5), 1, 65535, &options->ssh.port, err) < 0 ? -1 : 1;
+    return true;
+}
+
+/* The remote, and the job that the arguments are of. */
+static int open_remote(struct arena *arena, struct op *op, const char *host, int n_args,
+                       struct err *err)
+{
+    struct remote_ssh_opts ssh = op->options->ssh;
+    bool is_slurm = strcmp(host, "slurm") == 0;
+    ssh.host = is_slurm ? "127.0.0.1" : host;
+    op->remote = is_slurm && !ssh.port ? remote_local_new(op->loop, ssh.work_folder)
+                                       : remote_ssh_new(op->loop, &ssh, err);
+    if (!op->remote) {
+        return -1;
     }
-    if (strcmp(argument, "collected=1") == 0) {
-        options->is_collected = true;
-        return 1;
+    if (is_slurm) {
+        op->job = launch_fixture(arena, n_args + 1, op->args - 1).jobs[0].job;
+        return 0;
     }
+    const char **cleanup = arena_array(arena, const char *, 4);
+    memcpy(cleanup, (const char *const[]){"/bin/sh", "-c", op->options->cleanup, NULL},
+           4 * sizeof(*cleanup));
+    op->job = (struct remote_job){.id = op->args[0],
+                                  .argv = (const char *const *)op->args + (n_args > 0),
+                                  .env = op->options->env,
+                                  .cleanup = op->options->cleanup ? cleanup : NULL};
     return 0;
 }
 
-static int run_verb(const struct options *options, char **args, size_t n_args, struct err *err)
+static int run_verb(struct op *op, const char *name, struct err *err)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    struct op op = {.loop = &loop, .options = options, .args = args + 2, .n_args = n_args - 2};
-    struct remote_ssh_opts ssh = options->ssh;
-    int result = -1;
-    bool is_known = false;
-    loop_init(&loop, clock_system());
-    if (strcmp(args[1], "many") == 0 && op.n_args >= 3) {
-        return do_many(&loop, options, args[0], args + 2, err);
+    static const char *const VERBS[] = {"start",  "poll", "wait",   "log", "reap",
+                                        "forget", NULL,   "folder", "exec"};
+    if (strcmp(name, "steps") == 0) {
+        return do_steps(op, err);
     }
-    ssh.host = args[0];
-    op.remote = remote_ssh_new(&loop, &ssh, err);
-    if (!op.remote) {
-        return -1;
+    if (strcmp(name, "abort") == 0) {
+        return do_abort(op, err);
     }
-    op.until_ns = options->limit_ns ? loop_now_ns(&loop) + options->limit_ns : 0;
+    if (strcmp(name, "jobs") == 0) {
+        return do_jobs(op, op->args, err);
+    }
     for (size_t idx = 0; idx < ARRAY_LEN(VERBS); idx++) {
-        if (strcmp(VERBS[idx].name, args[1]) == 0 && op.n_args >= VERBS[idx].n_args) {
-            is_known = true;
-            result = VERBS[idx].run(&op, err);
+        if (VERBS[idx] && strcmp(VERBS[idx], name) == 0) {
+            return do_verb(op, (enum verb)idx, err);
         }
     }
-    if (!is_known) {
-        result = err_set(err, ERR_USAGE, "%s: no such verb, or too few arguments", args[1]);
-    }
-    remote_free(op.remote);
-    return result;
+    op->signal_no = (int)number(name);
+    return do_verb(op, SIGNAL, err);
 }
 
 int main(int argc, char **argv)
 {
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     struct options options = {0};
+    struct op op = {.loop = &loop, .options = &options};
     struct err err = {0};
-    int at = 1;
-    int taken = 1;
+    int result = 0;
     use_built_node();
-    while (at < argc && taken > 0) {
-        taken = take_option(&options, argv[at], &err);
-        at += taken > 0;
+    for (argv++; *argv && take_option(&options, *argv); argv++) {
+        argc--;
     }
-    if (taken >= 0 && argc - at < 2) {
-        taken = err_set(&err, ERR_USAGE, "expected [KEY=VALUE...] HOST VERB [ARG...]");
+    if (argc < 3) {
+        fprintf(stderr, "usage: remote_one [KEY=VALUE...] HOST VERB [ARG...]\n");
+        return 2;
     }
-    if (taken < 0 || run_verb(&options, argv + at, (size_t)(argc - at), &err) < 0) {
+    op.args = argv + 2;
+    loop_init(&loop, clock_system());
+    if (strcmp(argv[1], "many") == 0) {
+        result = do_many(&loop, &options, argv[0], op.args, &err);
+    } else {
+        op.until_ns = options.limit_ns ? loop_now_ns(&loop) + options.limit_ns : 0;
+        result = open_remote(&arena, &op, argv[0], argc - 3, &err);
+        result = result < 0 ? result : run_verb(&op, argv[1], &err);
+        remote_free(op.remote);
+    }
+    if (result < 0) {
         fprintf(stderr, "%s: %s\n", err_code_name(err.code), err.msg);
     }
     return err_exit_status(err.code);

@@ -93,175 +93,115 @@ static bool has(struct str text, const char *part)
     return str_find(text, str_of(part)) >= 0;
 }
 
-TEST(gives_head_and_body)
+/* A head in words: status, bytes of the body of those of the file, what else is said. */
+static const char *head_text(const struct http_head *head)
 {
-    const struct canned_reply reply = {
-        STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"a-1\"\r\nAccept-Ranges: bytes\r\n"
-                "Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\nContent-Type: text/plain\r\n\r\n"
-                "hello"),
-        false};
-    CLEANUP(client) struct client client;
-    struct str asked;
-    const struct http_head *head;
-    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f?key=secret", &asked), 0);
-    head = &client.head;
-    assert_string_equal(client.body.ptr, "hello");
-    assert_int_equal(head->status, 200);
-    assert_int_equal(head->content_bytes, 5);
-    assert_int_equal(head->total_bytes, 5);
-    assert_true(head->is_delimited && !head->is_encoded);
-    assert_true(str_eq_z(head->etag, "\"a-1\""));
-    assert_true(str_eq_z(head->last_modified, "Sat, 21 Nov 2026 10:00:00 GMT"));
-    assert_int_equal(head->retry_after_ns, -1);
-    assert_true(has(asked, "GET /f?key=secret HTTP/1.1\r\n"));
-    assert_true(has(asked, "\r\nAccept-Encoding: identity\r\n"));
+    return arena_printf(
+        ARENA, "%d: %lld of %lld at %llu%s%s%s, again after %lld, %.*s, %.*s", head->status,
+        (long long)head->content_bytes, (long long)head->total_bytes,
+        (unsigned long long)head->first_byte, head->has_content_range ? " of a range" : "",
+        head->is_delimited ? "" : " without an end", head->is_encoded ? " encoded" : "",
+        (long long)(head->retry_after_ns < 0 ? -1 : head->retry_after_ns / NS_PER_S),
+        STR_ARG(head->etag), STR_ARG(head->last_modified));
 }
 
-TEST(reads_a_range)
+TEST(replies_are_read)
 {
-    const struct canned_reply reply = {
-        STR_LIT("HTTP/1.1 206 Partial Content\r\nContent-Length: 3\r\n"
-                "Content-Range: bytes 7-9/100\r\n\r\nabc"),
-        false};
-    const struct http_request request = {.has_range = true, .first_byte = 7, .last_byte = 9};
-    CLEANUP(client) struct client client;
-    struct str asked;
-    const struct http_head *head;
-    assert_int_equal(ask(&client, &reply, 1, request, "/f", &asked), 0);
-    head = &client.head;
-    assert_int_equal(head->status, 206);
-    assert_int_equal(head->total_bytes, 100);
-    assert_int_equal(head->first_byte, 7);
-    assert_int_equal(head->content_bytes, 3);
-    assert_true(head->has_content_range);
-    assert_true(has(asked, "\r\nRange: bytes=7-9\r\n"));
-}
-
-TEST(an_error_status_is_an_answer)
-{
-    const struct canned_reply reply = {
-        STR_LIT("HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nslow"), false};
-    CLEANUP(client) struct client client;
-    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
-    assert_int_equal(client.head.status, 429);
-    assert_int_equal(client.head.retry_after_ns, 7 * NS_PER_S);
-    assert_int_equal(client.body.len, 0);
-}
-
-TEST(an_empty_answer_has_a_head)
-{
-    const struct canned_reply reply = {
-        STR_LIT("HTTP/1.1 416 No\r\nContent-Range: bytes */12\r\nContent-Length: 0\r\n\r\n"),
-        false};
-    CLEANUP(client) struct client client;
-    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
-    assert_int_equal(client.head.status, 416);
-    assert_int_equal(client.head.total_bytes, 12);
-    assert_false(client.head.has_content_range);
-}
-
-TEST(says_what_is_encoded_and_what_has_no_end)
-{
-    const struct canned_reply encoded = {
-        STR_LIT("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nzz"), false};
-    const struct canned_reply open_end = {STR_LIT("HTTP/1.0 200 OK\r\n\r\nzz"), false};
-    const struct canned_reply chunked = {
-        STR_LIT("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nzz\r\n0\r\n\r\n"),
-        false};
-    struct client client;
-    assert_int_equal(ask(&client, &encoded, 1, (struct http_request){0}, "/f", NULL), 0);
-    assert_true(client.head.is_encoded);
-    client_cleanup(&client);
-    assert_int_equal(ask(&client, &open_end, 1, (struct http_request){0}, "/f", NULL), 0);
-    assert_false(client.head.is_delimited);
-    assert_int_equal(client.head.total_bytes, -1);
-    client_cleanup(&client);
-    assert_int_equal(ask(&client, &chunked, 1, (struct http_request){0}, "/f", NULL), 0);
-    assert_true(client.head.is_delimited);
-    assert_string_equal(client.body.ptr, "zz");
-    client_cleanup(&client);
-}
-
-TEST(endless_headers_are_refused)
-{
-    CLEANUP(strbuf) struct strbuf text = STRBUF(64u << 20);
-    CLEANUP(client) struct client client;
-    strbuf_add_z(&text, "HTTP/1.1 200 OK\r\n");
-    for (int idx = 0; idx < 100000; idx++) {
-        strbuf_printf(&text, "X-%d: some text that goes on and on\r\n", idx);
+    static const struct {
+        const char *reply, *head, *body;
+    } ROWS[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"a-1\"\r\nAccept-Ranges: bytes\r\n"
+         "Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\nContent-Type: text/plain\r\n\r\nhello",
+         "200: 5 of 5 at 0, again after -1, \"a-1\", Sat, 21 Nov 2026 10:00:00 GMT", "hello"},
+        {"HTTP/1.1 206 Partial Content\r\nContent-Length: 3\r\n"
+         "Content-Range: bytes 7-9/100\r\n\r\nabc",
+         "206: 3 of 100 at 7 of a range, again after -1, , ", "abc"},
+        {"HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nslow",
+         "429: 4 of -1 at 0, again after 7, , ", ""},
+        {"HTTP/1.1 416 No\r\nContent-Range: bytes */12\r\nContent-Length: 0\r\n\r\n",
+         "416: 0 of 12 at 0, again after -1, , ", ""},
+        {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nzz",
+         "200: 2 of 2 at 0 encoded, again after -1, , ", "zz"},
+        {"HTTP/1.0 200 OK\r\n\r\nzz", "200: -1 of -1 at 0 without an end, again after -1, , ",
+         "zz"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nzz\r\n0\r\n\r\n",
+         "200: -1 of -1 at 0, again after -1, , ", "zz"},
+    };
+    for (EACH(row, ROWS)) {
+        const struct canned_reply reply = {str_of(row->reply), CANNED_CLOSES};
+        const struct http_request range = {.has_range = true, .first_byte = 7, .last_byte = 9};
+        bool is_ranged = strstr(row->reply, " 206 ") != NULL;
+        CLEANUP(client) struct client client;
+        struct str asked;
+        PASSES(ask(&client, &reply, 1, is_ranged ? range : (struct http_request){0},
+                   "/f?key=secret", &asked));
+        assert_string_equal(head_text(&client.head), row->head);
+        assert_true(str_eq_z(strbuf_str(&client.body), row->body));
+        assert_true(has(asked, "GET /f?key=secret HTTP/1.1\r\n"));
+        assert_true(has(asked, "\r\nAccept-Encoding: identity\r\n"));
+        assert_int_equal(has(asked, "\r\nRange: bytes=7-9\r\n"), is_ranged);
     }
-    strbuf_add_z(&text, "Content-Length: 1\r\n\r\nx");
-    const struct canned_reply reply = {strbuf_str(&text), CANNED_CLOSES};
-    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
-    assert_int_equal(client.err.code, ERR_FETCH);
-    assert_true(has(str_of(client.err.msg), "bytes of headers"));
 }
 
-TEST(an_endless_header_is_refused)
+static void is_given_up(struct str text, enum canned_end end, enum err_code code, const char *says)
 {
-    CLEANUP(strbuf) struct strbuf text = STRBUF(64u << 20);
+    const struct canned_reply reply = {text, end};
     CLEANUP(client) struct client client;
-    char *line = xmalloc(1u << 20);
-    memset(line, 'a', 1u << 20);
-    strbuf_add_z(&text, "HTTP/1.1 200 OK\r\nX-A: ");
-    for (int idx = 0; idx < 50; idx++) {
-        strbuf_add(&text, line, 1u << 20);
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f?key=hidden", NULL), -1);
+    if (client.err.code != code || !has(str_of(client.err.msg), says)) {
+        fail_msg("%d: %s", (int)client.err.code, client.err.msg);
     }
-    strbuf_add_z(&text, "\r\nContent-Length: 1\r\n\r\nx");
-    const struct canned_reply reply = {strbuf_str(&text), CANNED_CLOSES};
-    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
-    assert_int_equal(client.err.code, ERR_FETCH);
-    assert_true(has(str_of(client.err.msg), "a header line"));
-    free(line);
-}
-
-/* One byte each 20 ms: always alive, and never done. */
-TEST(a_trickle_is_given_up)
-{
-    const struct canned_reply reply = {
-        .text = STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
-        .end = CANNED_TRICKLES};
-    CLEANUP(client) struct client client;
-    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
-    assert_int_equal(client.err.code, ERR_TIMEOUT);
-    assert_true(has(str_of(client.err.msg), "Less than 1000 bytes/sec"));
+    assert_false(has(str_of(client.err.msg), "hidden"));
 }
 
 TEST(failures_have_their_codes)
 {
     static const struct {
-        const char *name;
         const char *text;
-        bool stays_open;
         enum err_code code;
+        enum canned_end end;
+        const char *says;
     } ROWS[] = {
-        {"cut in the body", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nabc", false, ERR_NET},
-        {"cut in the chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", false,
-         ERR_NET},
-        {"nothing comes", "", false, ERR_NET},
-        {"no HTTP", "\x16\x03\x01garbage\r\n\r\n", false, ERR_NET},
-        {"garbage header", "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nabc", false, ERR_NET},
-        {"silence", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nabc", true, ERR_TIMEOUT},
-        {"silence before the head", "", true, ERR_TIMEOUT},
-        {"another scheme",
-         "HTTP/1.1 302 Go\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", false,
-         ERR_FETCH},
-        {"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nabcde",
-         false, ERR_FETCH},
-        {"the same length twice",
-         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", false, ERR_FETCH},
-        {"a proxy's login", "HTTP/1.1 407 Login\r\nContent-Length: 0\r\n\r\n", false, ERR_AUTH},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nabc", ERR_NET, CANNED_CLOSES, ""},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", ERR_NET, CANNED_CLOSES,
+         ""},
+        {"", ERR_NET, CANNED_CLOSES, ""},
+        {"\x16\x03\x01garbage\r\n\r\n", ERR_NET, CANNED_CLOSES, ""},
+        {"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nabc", ERR_NET, CANNED_CLOSES, ""},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nabc", ERR_TIMEOUT, CANNED_STAYS, ""},
+        {"", ERR_TIMEOUT, CANNED_STAYS, ""},
+        {"HTTP/1.1 302 Go\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", ERR_FETCH,
+         CANNED_CLOSES, ""},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nabcde", ERR_FETCH,
+         CANNED_CLOSES, ""},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", ERR_FETCH,
+         CANNED_CLOSES, ""},
+        {"HTTP/1.1 407 Login\r\nContent-Length: 0\r\n\r\n", ERR_AUTH, CANNED_CLOSES, ""},
+        /* One byte each 20 ms: always alive, and never done. */
+        {"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", ERR_TIMEOUT, CANNED_TRICKLES,
+         "Less than 1000 bytes/sec"},
     };
     for (EACH(row, ROWS)) {
-        const struct canned_reply reply = {str_of(row->text), row->stays_open};
-        CLEANUP(client) struct client client;
-        int result = ask(&client, &reply, 1, (struct http_request){0}, "/f?key=hidden", NULL);
-        if (result == 0 || client.err.code != row->code) {
-            print_error("%s: %d %s\n", row->name, result, client.err.msg);
+        is_given_up(str_of(row->text), row->end, row->code, row->says);
+    }
+}
+
+TEST(endless_heads_are_refused)
+{
+    static const struct {
+        const char *begin, *line, *says;
+        int n;
+    } ROWS[] = {{"", "X-1: some text that goes on and on\r\n", "bytes of headers", 100000},
+                {"X-A: ", "a name of 32 letters, or a value", "a header line", 1600000}};
+    for (EACH(row, ROWS)) {
+        CLEANUP(strbuf) struct strbuf text = STRBUF(64u << 20);
+        strbuf_add_z(&text, "HTTP/1.1 200 OK\r\n");
+        strbuf_add_z(&text, row->begin);
+        for (int idx = 0; idx < row->n; idx++) {
+            strbuf_add_z(&text, row->line);
         }
-        assert_int_equal(result, -1);
-        assert_int_equal(client.err.code, row->code);
-        assert_false(has(str_of(client.err.msg), "hidden"));
+        strbuf_add_z(&text, "\r\nContent-Length: 1\r\n\r\nx");
+        is_given_up(strbuf_str(&text), CANNED_CLOSES, ERR_FETCH, row->says);
     }
 }
 

@@ -59,36 +59,35 @@ TEST(signals_come_from_the_loop)
     assert_int_equal(caught, SIGTERM);
 }
 
-static int capture(const char *const *argv, int64_t deadline_ns, struct strbuf *out, int *status,
-                   struct err *err)
+TEST(children_are_captured)
 {
-    return child_capture(clock_system(), argv, deadline_ns, out, status, err);
-}
-
-TEST(a_child_gets_its_argv_as_it_is)
-{
-    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 16);
-    const char *const argv[] = {"printf", "%s|", "a b", "$(id)", "'\"", "", NULL};
-    int status = -1;
-    PASSES(capture(argv, LONG_NS, &out, &status, ERR));
-    assert_int_equal(status, 0);
-    assert_string_equal(out.ptr, "a b|$(id)|'\"||");
-}
-
-TEST(exit_status_and_signal_are_told_apart)
-{
-    CLEANUP(strbuf) struct strbuf out;
-    const char *const exits[] = {"sh", "-c", "echo out; echo err >&2; exit 7", NULL};
-    const char *const dies[] = {"sh", "-c", "kill -9 $$", NULL};
-    const char *const absent[] = {"/no/such/program", NULL};
-    int status = -1;
-    strbuf_init(&out, 1 << 16);
-    PASSES(capture(exits, LONG_NS, &out, &status, ERR));
-    assert_int_equal(status, 7);
-    assert_string_equal(out.ptr, "out\nerr\n");
-    PASSES(capture(dies, LONG_NS, &out, &status, ERR));
-    assert_int_equal(status, 128 + SIGKILL);
-    FAILS(capture(absent, LONG_NS, &out, &status, ERR), ERR_NOT_FOUND);
+    static const struct {
+        const char *argv[7];
+        int64_t deadline_ns;
+        enum err_code code;
+        int status;
+        const char *out; /* NULL: a megabyte and more, not compared */
+    } ROWS[] = {
+        {{"printf", "%s|", "a b", "$(id)", "'\"", ""}, LONG_NS, ERR_NONE, 0, "a b|$(id)|'\"||"},
+        {{"sh", "-c", "echo out; echo err >&2; exit 7"}, LONG_NS, ERR_NONE, 7, "out\nerr\n"},
+        {{"sh", "-c", "kill -9 $$"}, LONG_NS, ERR_NONE, 128 + SIGKILL, ""},
+        {{"head", "-c", "3000000", "/dev/zero"}, LONG_NS, ERR_NONE, 0, NULL},
+        {{"/no/such/program"}, LONG_NS, ERR_NOT_FOUND, 0, ""},
+        {{"sleep", "600"}, 50 * NS_PER_MS, ERR_TIMEOUT, 0, ""},
+    };
+    for (EACH(row, ROWS)) {
+        CLEANUP(strbuf) struct strbuf out = STRBUF(4 << 20);
+        int status = -1;
+        if (row->code) {
+            FAILS(child_capture(clock_system(), row->argv, row->deadline_ns, &out, &status, ERR),
+                  row->code);
+            continue;
+        }
+        PASSES(child_capture(clock_system(), row->argv, row->deadline_ns, &out, &status, ERR));
+        assert_int_equal(status, row->status);
+        assert_int_equal(out.len, row->out ? strlen(row->out) : 3000000);
+        assert_memory_equal(out.ptr, row->out ? row->out : out.ptr, out.len);
+    }
 }
 
 static void add_text(void *ctx, const char *ptr, size_t len)
@@ -162,23 +161,6 @@ TEST(a_deadline_ends_a_whole_group_that_ignores_term)
     assert_false(is_alive((pid_t)child));
 }
 
-TEST(a_deadline_is_an_error_of_its_own)
-{
-    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 16);
-    const char *const argv[] = {"sleep", "600", NULL};
-    int status = -1;
-    FAILS(capture(argv, 50 * NS_PER_MS, &out, &status, ERR), ERR_TIMEOUT);
-}
-
-TEST(output_of_megabytes_is_whole)
-{
-    CLEANUP(strbuf) struct strbuf out = STRBUF(4 << 20);
-    const char *const argv[] = {"sh", "-c", "head -c 3000000 /dev/zero", NULL};
-    int status = -1;
-    PASSES(capture(argv, LONG_NS, &out, &status, ERR));
-    assert_int_equal(out.len, 3000000);
-}
-
 TEST(only_what_is_listed_is_recorded)
 {
     assert_true(secret_may_keep(STR_LIT("OMP_NUM_THREADS"), STR_EMPTY));
@@ -213,17 +195,20 @@ static struct loop *current; /* of the test */
     loop_init(&loop, clock_system());                                                              \
     struct remote *remote = remote_local_new(current = &loop, folder)
 
-/* An operation on a remote, to its end. */
-#define DONE(call)                                                                                 \
+/* An operation on a remote, to its end; one that fails, with this code. */
+#define ENDS(call, wanted)                                                                         \
     do {                                                                                           \
-        enum step done_step;                                                                       \
-        while ((done_step = (call)) == STEP_AGAIN) {                                               \
-            assert_int_equal(loop_once(current, TICK_NS, ERR), 0);                                 \
+        enum step ends_step;                                                                       \
+        *ERR = (struct err){0};                                                                    \
+        while ((ends_step = (call)) == STEP_AGAIN) {                                               \
+            assert_int_equal(loop_once(current, TICK_NS, &(struct err){0}), 0);                    \
         }                                                                                          \
-        if (done_step == STEP_FAIL) {                                                              \
+        if (ERR->code != (wanted)) {                                                               \
             fail_msg("%s", ERR->msg);                                                              \
         }                                                                                          \
+        assert_int_equal(ends_step == STEP_FAIL, (wanted) != ERR_NONE);                            \
     } while (0)
+#define DONE(call) ENDS(call, ERR_NONE)
 
 static struct job_report wait_job(struct remote *remote, const char *id, enum job_state not_this)
 {
@@ -322,16 +307,6 @@ TEST_IN_SCRATCH(a_process_number_of_another_boot_is_nobody)
     remote_free(remote);
 }
 
-static int run_script(struct remote *remote, struct loop *loop, const struct remote_exec *exec,
-                      int *ret_status, struct err *err)
-{
-    enum step step;
-    while ((step = remote->ops->exec(remote, exec, ret_status, err)) == STEP_AGAIN) {
-        assert_int_equal(loop_once(loop, TICK_NS, err), 0);
-    }
-    return step == STEP_DONE ? 0 : -1;
-}
-
 static pid_t only_child(void)
 {
     char path[64], text[64] = "";
@@ -355,47 +330,28 @@ TEST_IN_SCRATCH(a_reperf_node_that_dies_is_begun_again)
         assert_int_equal(report.state, JOB_RUNNING);
     }
     /* A running job is not forgotten. */
-    enum step step;
-    while ((step = remote->ops->forget(remote, "long", ERR)) == STEP_AGAIN) {
-        assert_int_equal(loop_once(&loop, TICK_NS, &(struct err){0}), 0);
-    }
-    assert_int_equal(step, STEP_FAIL);
-    assert_int_equal(ERR->code, ERR_NODE);
-    *ERR = (struct err){0};
+    ENDS(remote->ops->forget(remote, "long", ERR), ERR_NODE);
     DONE(remote->ops->signal(remote, "long", SIGKILL, ERR));
     DONE(remote->ops->forget(remote, "long", ERR));
     remote_free(remote);
 }
 
-static void fails_with(struct loop *loop, struct remote *remote, bool is_start, const char *place)
+/* A job that cannot be started, and a log that is not a file, are errors, not an ended job or an empty log. */
+TEST_IN_SCRATCH(what_lies_in_the_way_of_a_job_is_an_error)
 {
+    REMOTE_BELOW(*state);
+    const char *jobs = fs_join(&scratch_arena, *state, "jobs");
     const char *const argv[] = {"true", NULL};
     const struct remote_job job = {.id = "x", .argv = argv, .env = NO_ENV};
     char text[8];
     struct log_part part = {.dst = text, .size = sizeof(text)};
-    enum step step;
-    *ERR = (struct err){0};
-    while ((step = is_start ? remote->ops->start(remote, &job, ERR)
-                            : remote->ops->read_log(remote, "x", &part, ERR)) == STEP_AGAIN) {
-        assert_int_equal(loop_once(loop, TICK_NS, &(struct err){0}), 0);
-    }
-    assert_int_equal(step, STEP_FAIL);
-    assert_int_equal(ERR->code, ERR_NODE);
-    SAYS(place);
-}
-
-/* A job that cannot be started, and a log that is not a file, are errors, not an ended job or an empty log. */
-TEST_IN_SCRATCH(what_lies_in_the_way_of_a_job_is_an_error)
-{
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    loop_init(&loop, clock_system());
-    const char *jobs = fs_join(&scratch_arena, *state, "jobs");
-    struct remote *remote = remote_local_new(&loop, *state);
     scratch_write(jobs, STR_LIT("x"));
-    fails_with(&loop, remote, true, "jobs/x");
+    ENDS(remote->ops->start(remote, &job, ERR), ERR_NODE);
+    SAYS("jobs/x");
     assert_int_equal(unlink(jobs), 0);
     PASSES(fs_mkdir_p(fs_join(&scratch_arena, jobs, "x/log"), ERR));
-    fails_with(&loop, remote, false, "log");
+    ENDS(remote->ops->read_log(remote, "x", &part, ERR), ERR_NODE);
+    SAYS("log");
     remote_free(remote);
 }
 
@@ -404,18 +360,10 @@ TEST_IN_SCRATCH(what_is_no_reperf_node_is_an_error)
     static const char *const WHO[] = {"/no/such", "/bin/true", "/bin/cat", "/bin/echo"};
     char *was = xstrdup(getenv("REPERF_NODE"));
     for (EACH(row, WHO)) {
-        CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-        loop_init(&loop, clock_system());
         struct job_report report;
-        enum step step;
-        *ERR = (struct err){0};
         assert_int_equal(setenv("REPERF_NODE", *row, 1), 0);
-        struct remote *remote = remote_local_new(&loop, *state);
-        while ((step = remote->ops->poll(remote, "x", &report, ERR)) == STEP_AGAIN) {
-            assert_int_equal(loop_once(&loop, TICK_NS, &(struct err){0}), 0);
-        }
-        assert_int_equal(step, STEP_FAIL);
-        assert_int_equal(ERR->code, ERR_NODE);
+        REMOTE_BELOW(*state);
+        ENDS(remote->ops->poll(remote, "x", &report, ERR), ERR_NODE);
         remote_free(remote);
     }
     assert_int_equal(setenv("REPERF_NODE", was, 1), 0);
@@ -424,11 +372,9 @@ TEST_IN_SCRATCH(what_is_no_reperf_node_is_an_error)
 
 TEST_IN_SCRATCH(a_script_gets_arguments_and_input_and_gives_output)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    REMOTE_BELOW(*state);
     CLEANUP(strbuf) struct strbuf out = STRBUF(64);
     CLEANUP(strbuf) struct strbuf feed = STRBUF(64);
-    loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(current = &loop, *state);
     const char *const args[] = {"a b", "$(x)", NULL};
     int status = -1;
     strbuf_add_z(&feed, "in");
@@ -436,17 +382,17 @@ TEST_IN_SCRATCH(a_script_gets_arguments_and_input_and_gives_output)
                                .args = args,
                                .feed = &feed,
                                .output = &out};
-    PASSES(run_script(remote, &loop, &exec, &status, ERR));
+    DONE(remote->ops->exec(remote, &exec, &status, ERR));
     assert_int_equal(status, 3);
     assert_string_equal(out.ptr, "a b|$(x)|in");
     /* Too much output, and too much time, are failures that are reported as such. */
     strbuf_clear(&out);
     exec = (struct remote_exec){.script = "seq 1000", .output = &out};
-    FAILS(run_script(remote, &loop, &exec, &status, ERR), ERR_NODE);
+    ENDS(remote->ops->exec(remote, &exec, &status, ERR), ERR_NODE);
     strbuf_clear(&out);
     exec = (struct remote_exec){
         .script = "exec sleep 600", .output = &out, .deadline_ns = 50 * NS_PER_MS};
-    FAILS(run_script(remote, &loop, &exec, &status, ERR), ERR_TIMEOUT);
+    ENDS(remote->ops->exec(remote, &exec, &status, ERR), ERR_TIMEOUT);
     remote_free(remote);
 }
 

@@ -15,49 +15,7 @@ static const struct hand_pack SEGMENTS = {
 static const struct hand_pack TOKENS = {
     .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
 
-/* ---- digests and JSON ---- */
-
-/* Source: FIPS 180-2, appendix B, and NIST's example of the empty message. */
-TEST(sha256_gives_the_standard_s_examples)
-{
-    static const struct {
-        const char *text;
-        int repeat;
-        const char *hex;
-    } cases[] = {
-        {"", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-        {"abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
-         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-        {"a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct sha256 sha;
-        char hex[SHA256_HEX_LEN + 1];
-        sha256_init(&sha);
-        for (int j = 0; j < cases[i].repeat; j++) {
-            sha256_add(&sha, cases[i].text, strlen(cases[i].text));
-        }
-        sha256_hex(&sha, hex);
-        assert_string_equal(hex, cases[i].hex);
-    }
-    /* The same for any split. */
-    uint8_t bytes[300];
-    char whole[SHA256_HEX_LEN + 1];
-    struct sha256 sha;
-    memset(bytes, 0x5a, sizeof(bytes));
-    sha256_init(&sha);
-    sha256_add(&sha, bytes, sizeof(bytes));
-    sha256_hex(&sha, whole);
-    for (size_t cut = 0; cut <= sizeof(bytes); cut++) {
-        char hex[SHA256_HEX_LEN + 1];
-        sha256_init(&sha);
-        sha256_add(&sha, bytes, cut);
-        sha256_add(&sha, bytes + cut, sizeof(bytes) - cut);
-        sha256_hex(&sha, hex);
-        assert_string_equal(hex, whole);
-    }
-}
+/* ---- JSON ---- */
 
 static int skip_one(const char *text)
 {
@@ -166,108 +124,37 @@ TEST_IN_SCRATCH(a_folder_that_is_not_whole_is_refused)
     refused(*state, ERR_INTEGRITY, "not a regular file");
 }
 
-static void h_magic(struct shard_header *h, struct shard_entry *e UNUSED)
-{
-    h->magic[7] = '2';
-}
-static void h_kind(struct shard_header *h, struct shard_entry *e UNUSED)
-{
-    h->kind = SHARD_SEGMENTS;
-}
-static void h_samples(struct shard_header *h, struct shard_entry *e UNUSED)
-{
-    h->n_samples--;
-}
-static void h_first(struct shard_header *h, struct shard_entry *e UNUSED)
-{
-    h->first_sample++;
-}
-static void h_data(struct shard_header *h, struct shard_entry *e UNUSED)
-{
-    h->data_offset = UINT64_MAX - 4095;
-}
-static void h_total(struct shard_header *h, struct shard_entry *e UNUSED)
-{
-    h->total_bytes++;
-}
-static void h_sequence(struct shard_header *h, struct shard_entry *e UNUSED)
-{
-    h->sequence = 8;
-}
-static void e_offset(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].offset = e[0].offset;
-}
-static void e_far(struct shard_header *h, struct shard_entry *e)
-{
-    e[h->n_samples - 1].offset = UINT64_MAX;
-}
-static void e_bytes(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].bytes = UINT32_MAX;
-}
-static void e_height(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].height = 0;
-    e[1].bytes = 0;
-}
-static void e_wide(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].width = UINT16_MAX;
-    e[1].height = 1;
-    e[1].bytes = 3 * UINT16_MAX;
-}
-static void e_channels(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].channels = 1;
-}
-static void e_reserved(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].reserved = 1;
-}
-static void e_zero(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].zero = 1;
-}
-static void e_label(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].label = 7;
-}
-static void e_negative(struct shard_header *h UNUSED, struct shard_entry *e)
-{
-    e[1].label = -1;
-}
-
+/* The last shard has the samples 34 to 49. */
 TEST_IN_SCRATCH(every_number_of_a_shard_is_checked)
 {
     static const struct {
-        void (*spoil)(struct shard_header *header, struct shard_entry *entries);
-        bool keeps_crc;
         const char *message;
+        bool keeps_crc;
+        struct hand_fault faults[2];
     } cases[] = {
-        {h_magic, false, "does not start with RPSHARD1"},
-        {h_first, true, "the header's CRC-32C"},
-        {e_label, true, "the entries' CRC-32C"},
-        {h_kind, false, "kind is 2, expected 1"},
-        {h_samples, false, "n_samples is 15, expected 16"},
-        {h_first, false, "first_sample is 35, expected 34"},
-        {h_data, false, "data_offset is"},
-        {h_total, false, "total_bytes is"},
-        {h_sequence, false, "sequence 8"},
-        {e_offset, false, "sample 1 (35 of the set): offset is"},
-        {e_far, false, "sample 15 (49 of the set): offset is"},
-        {e_bytes, false, "sample 1 (35 of the set): 4294967295 bytes"},
-        {e_height, false, "0 bytes for 0 x"},
-        {e_wide, false, "for 1 x 65535 x 3"},
-        {e_channels, false, "x 1 of kind classes"},
-        {e_reserved, false, "sample 1 (35 of the set)"},
-        {e_zero, false, "sample 1 (35 of the set)"},
-        {e_label, false, "label 7, expected 0 to 6"},
-        {e_negative, false, "label -1, expected 0 to 6"},
+        {"does not start with RPSHARD1", false, {IN_HEADER(magic[7], '2')}},
+        {"the header's CRC-32C", true, {IN_HEADER(first_sample, 35)}},
+        {"the entries' CRC-32C", true, {IN_ENTRY(1, label, 7)}},
+        {"kind is 2, expected 1", false, {IN_HEADER(kind, SHARD_SEGMENTS)}},
+        {"n_samples is 15, expected 16", false, {IN_HEADER(n_samples, 15)}},
+        {"first_sample is 35, expected 34", false, {IN_HEADER(first_sample, 35)}},
+        {"data_offset is", false, {IN_HEADER(data_offset, UINT64_MAX - 4095)}},
+        {"total_bytes is", false, {IN_HEADER(total_bytes, 8193)}},
+        {"sequence 8", false, {IN_HEADER(sequence, 8)}},
+        {"sample 1 (35 of the set): offset is", false, {IN_ENTRY(1, offset, 2 * SHARD_ALIGN)}},
+        {"sample 15 (49 of the set): offset is", false, {IN_ENTRY(15, offset, UINT64_MAX)}},
+        {"sample 1 (35 of the set): 4294967295 bytes", false, {IN_ENTRY(1, bytes, UINT32_MAX)}},
+        {"0 bytes for 0 x", false, {IN_ENTRY(1, height, 0), IN_ENTRY(1, bytes, 0)}},
+        {"for 1 x 65535 x 3", false, {IN_ENTRY(1, width, 65535), IN_ENTRY(1, height, 1)}},
+        {"x 1 of kind classes", false, {IN_ENTRY(1, channels, 1)}},
+        {"sample 1 (35 of the set)", false, {IN_ENTRY(1, reserved, 1)}},
+        {"sample 1 (35 of the set)", false, {IN_ENTRY(1, zero, 1)}},
+        {"label 7, expected 0 to 6", false, {IN_ENTRY(1, label, 7)}},
+        {"label -1, expected 0 to 6", false, {IN_ENTRY(1, label, -1)}},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct hand_pack pack = CLASSES;
-        pack.spoil_header = cases[i].spoil;
+        pack.faults = cases[i].faults;
         pack.keeps_crc = cases[i].keeps_crc;
         hand_write(&pack, *state);
         refused(*state, ERR_INTEGRITY, cases[i].message);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* N ranks with a batch of B each equal one rank with N x B: gradients, running statistics and loss in f64 within 1e-10. The ranks
-   are threads connected by socket pairs. Real processes, several steps and f32: integration/test_wl_dist.sh. */
-#include "tests/unit/rank_port.h"
+   are threads connected by socket pairs. Real processes, several steps, f32 and --check:
+   integration/test_wl_dist.sh. */
 #include "tests/unit/wl_fixture.h"
 
 #include "base/fs.h"
-#include "core/safetensors.h"
 #include "dist/ring.h"
 #include "tests/unit/wl_fuse.h"
 #include "train/train.h"
@@ -267,130 +266,6 @@ TEST(hrnet_w18_fused)
 TEST(bert_tiny)
 {
     hold(&model_bert_tiny, 12, 6, 3, 3, false);
-}
-
-/* ---- --check ---- */
-
-#define CHECK_RANKS 2
-
-struct check_run {
-    struct train_opts opts;
-    pthread_t thread;
-    int status;
-    struct err err;
-};
-
-static void *start_check(void *arg)
-{
-    static const stop_flag never;
-    struct check_run *run = arg;
-    run->status = train_check(&run->opts, &never, &run->err);
-    return NULL;
-}
-
-/* Input for the network of the whole batch: parameters and one batch. */
-static void write_check_file(const char *path)
-{
-    struct st_tensor tensors[2048];
-    int n = 0;
-    FIXTURE(f, DT_F64, CPU_PLAIN, 1);
-    model_hrnet_w18.build(f.graph, &(struct model_opts){.batch = 4, .height = 32, .width = 48});
-    fixture_ready(&f, 5);
-    synthetic_batch(&f.net, &model_hrnet_w18, 5, 0);
-    for (int i = 0; i < f.graph->n_values; i++) {
-        const struct value *value = &f.graph->values[i];
-        if (value->kind == VALUE_PARAM || value->kind == VALUE_INPUT) {
-            int64_t bytes = count_of(&f, i) * dtype_bytes(value->dtype);
-            void *data = arena_alloc(&f.arena, (size_t)bytes, alignof(max_align_t));
-            net_read(&f.net, i, data);
-            assert_true(n < (int)ARRAY_LEN(tensors));
-            tensors[n++] = (struct st_tensor){.name = value->name,
-                                              .dtype = value->dtype,
-                                              .shape = value->shape,
-                                              .data = data,
-                                              .bytes = bytes};
-        }
-    }
-    PASSES(st_write(path, tensors, n, ERR));
-}
-
-static void check_as(int n_ranks, const char *in, const char *out)
-{
-    struct check_run runs[CHECK_RANKS] = {0};
-    int port = rank_port();
-    for (int i = 0; i < n_ranks; i++) {
-        runs[i].opts = (struct train_opts){.mode = TRAIN_CHECK,
-                                           .model = &model_hrnet_w18,
-                                           .device = "cpu",
-                                           .n_threads = 1,
-                                           .has_sync_bn = true,
-                                           .rendezvous_s = 120,
-                                           .comm_timeout_s = 120,
-                                           .check_path = in,
-                                           .out_path = out,
-                                           .ranks = {.launcher = "torchrun",
-                                                     .rank = i,
-                                                     .n_ranks = n_ranks,
-                                                     .master_addr = "127.0.0.1",
-                                                     .master_port = port}};
-        assert_int_equal(pthread_create(&runs[i].thread, NULL, start_check, &runs[i]), 0);
-    }
-    for (int i = 0; i < n_ranks; i++) {
-        pthread_join(runs[i].thread, NULL);
-        if (runs[i].status < 0) {
-            fail_msg("rank %d: %s", i, runs[i].err.msg);
-        }
-    }
-}
-
-static double norm_of_tensor(const struct st_tensor *a, const struct st_tensor *minus)
-{
-    double sum = 0.0;
-    for (int64_t i = 0; i < a->bytes / (int64_t)sizeof(double); i++) {
-        double x;
-        double y = 0.0;
-        memcpy(&x, (const char *)a->data + i * 8, sizeof(x));
-        if (minus) {
-            memcpy(&y, (const char *)minus->data + i * 8, sizeof(y));
-        }
-        sum += (x - y) * (x - y);
-    }
-    return sqrt(sum);
-}
-
-TEST(check_files_are_those_of_one_rank)
-{
-    char folder[] = "/tmp/reperf-ranks.XXXXXX";
-    struct st_file one;
-    struct st_file two;
-    double all = 0.0;
-    assert_non_null(mkdtemp(folder));
-    const char *in = fs_join(ARENA, folder, "in");
-    const char *out[2] = {fs_join(ARENA, folder, "one"), fs_join(ARENA, folder, "two")};
-    write_check_file(in);
-    check_as(1, in, out[0]);
-    check_as(2, in, out[1]);
-    PASSES(st_read(ARENA, out[0], &one, ERR));
-    PASSES(st_read(ARENA, out[1], &two, ERR));
-    assert_int_equal(one.n_tensors, two.n_tensors);
-    assert_non_null(st_find(&two, "logits"));
-    assert_non_null(st_find(&two, "loss"));
-    for (int i = 0; i < one.n_tensors; i++) {
-        all += pow(norm_of_tensor(&one.tensors[i], NULL), 2.0);
-    }
-    for (int i = 0; i < one.n_tensors; i++) {
-        const struct st_tensor *a = &one.tensors[i];
-        const struct st_tensor *b = st_find(&two, a->name);
-        assert_non_null(b);
-        assert_true(shape_eq(&a->shape, &b->shape));
-        double norm = norm_of_tensor(a, NULL);
-        double floor = 1e-9 * sqrt(all);
-        double apart = norm_of_tensor(a, b) / (norm > floor ? norm : floor);
-        if (!(apart < ERROR_MAX)) {
-            fail_msg("%s: apart %.2g", a->name, apart);
-        }
-    }
-    PASSES(fs_remove_tree(folder, ERR));
 }
 
 /* Without the switch each rank's batch norm is its own: the network is another one, and the test above could see it. */
