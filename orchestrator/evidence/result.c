@@ -15,14 +15,14 @@
 
 /* ---- conditions ---- */
 
-struct named { /* what was in force when we measured */
+struct run_condition { /* what was in force when we measured */
     struct str name;
     struct str value;
     bool is_of_node; /* it alone says so */
 };
 
 struct result_names {
-    struct named *items;
+    struct run_condition *items;
     size_t n;
     size_t n_max; /* upper bound, if all names were different */
 };
@@ -31,12 +31,12 @@ static void put_name(struct result_names *names, struct str name, struct str val
 {
     for (size_t idx = 0; idx < names->n; idx++) {
         if (str_eq(names->items[idx].name, name)) {
-            names->items[idx] = (struct named){.name = name, .value = value};
+            names->items[idx] = (struct run_condition){.name = name, .value = value};
             return;
         }
     }
     ASSERT(names->n < names->n_max);
-    names->items[names->n++] = (struct named){.name = name, .value = value};
+    names->items[names->n++] = (struct run_condition){.name = name, .value = value};
 }
 
 /* The log says "ID.synthetic" of a synthetic dataset's shards; where that is the synthetic dataset that was planned with, it is said in words. */
@@ -136,7 +136,7 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         names->n_max += cell->repeats[idx].n_facts;
     }
-    names->items = arena_array(arena, struct named, names->n_max + 1);
+    names->items = arena_array(arena, struct run_condition, names->n_max + 1);
     conditions_of_run(arena, frozen, cell, names);
     cell->differs =
         arena_array(arena, struct run_difference, names->n + frozen->plan.n_overrides + 1);

@@ -22,140 +22,6 @@
 #include "load/measure.h"
 #include "report/inventory.h"
 
-/* An outcome record is trusted only as far as it agrees with its place, with itself, and with the files that it names. */
-
-struct checked {
-    struct arena *arena;
-    const struct frozen *frozen;
-    const struct outcome_record *record;
-    const char *path; /* of the record, below the evidence folder */
-};
-
-static int wrong(const struct checked *c, struct err *err, const char *what, struct str found)
-{
-    return err_set(err, ERR_INTEGRITY, "%s/%s: %s, found \"%.*s\"", c->frozen->folder, c->path,
-                   what, STR_ARG(str_sub(found, 0, 200)));
-}
-
-static bool is_in_inventory(const struct checked *c, struct str name)
-{
-    return STR_NAMED(c->frozen->inventory.nodes, c->frozen->inventory.n_nodes, name, name) != NULL;
-}
-
-/* Its log is below its own name, or below the plain one that metrics are read from. */
-static int check_log(const struct checked *c, const struct outcome_node *node, bool is_metric,
-                     struct err *err)
-{
-    const struct outcome_record *record = c->record;
-    const char *own =
-        rundir_name(c->arena, RUNDIR_NODE_LOG,
-                    (struct rundir_of){
-                        .case_id = record->case_id, .repeat = record->repeat, .name = node->name});
-    struct str hex;
-    if (!is_metric && !str_eq_z(node->log, own)) {
-        return wrong(c, err, "log of a node: expected its own", node->log);
-    }
-    if (is_metric) { /* is read, and so checked, by the caller */
-        return str_eq(node->log_sha256, record->log_sha256) && node->log_bytes == record->log_bytes
-                   ? 0
-                   : wrong(c, err, "its log's digest is stated twice, with two values",
-                           node->log_sha256);
-    }
-    if (digest_file_hex(c->arena, fs_join(c->arena, c->frozen->folder, own), &hex, err) < 0) {
-        return -1;
-    }
-    return str_eq(node->log_sha256, hex)
-               ? 0
-               : err_set(err, ERR_INTEGRITY,
-                         "%s: not the log that was collected: SHA-256 was %.*s, is %.*s", own,
-                         STR_ARG(node->log_sha256), STR_ARG(hex));
-}
-
-static int check_node(const struct checked *c, size_t node_idx, size_t *n_metric, struct err *err)
-{
-    const struct outcome_record *record = c->record;
-    const struct outcome_node *node = &record->nodes[node_idx];
-    const char *monitor =
-        rundir_name(c->arena, RUNDIR_MONITOR,
-                    (struct rundir_of){
-                        .case_id = record->case_id, .repeat = record->repeat, .name = node->name});
-    bool is_metric = str_eq_z(
-        node->log, rundir_of_repeat(c->arena, RUNDIR_LOG, record->case_id, record->repeat));
-    if (!is_in_inventory(c, node->name)) {
-        return wrong(c, err, "expected a node of the inventory", node->name);
-    }
-    for (size_t idx = 0; idx < node_idx; idx++) {
-        if (str_eq(record->nodes[idx].name, node->name)) {
-            return wrong(c, err, "a node occurs twice", node->name);
-        }
-    }
-    if (node->monitor.ptr && !str_eq_z(node->monitor, monitor)) {
-        return wrong(c, err, "monitor of a node: expected its own", node->monitor);
-    }
-    *n_metric += is_metric;
-    return check_log(c, node, is_metric, err);
-}
-
-/* The attempt's status is that of the node that failed first; it is 0 only where it is 0 everywhere. */
-static int check_statuses(const struct checked *c, struct err *err)
-{
-    const struct outcome_record *record = c->record;
-    bool has_failed = !record->failed_node.ptr;
-    for (size_t idx = 0; idx < record->n_nodes; idx++) {
-        const struct outcome_node *node = &record->nodes[idx];
-        bool is_named = record->failed_node.ptr && str_eq(node->name, record->failed_node);
-        has_failed = has_failed || (is_named && node->exit_status != 0);
-        if (record->outcome == OUTCOME_EXITED &&
-            ((node->exit_status != 0 && record->exit_status == 0) ||
-             (is_named && node->exit_status != record->exit_status))) {
-            return wrong(c, err, "exit status of a node does not agree with the attempt's",
-                         node->name);
-        }
-    }
-    if (!has_failed || (record->outcome == OUTCOME_EXITED && record->n_nodes &&
-                        (record->exit_status != 0) != (record->failed_node.ptr != NULL))) {
-        return wrong(c, err, "expected the node that failed to be named, and no other",
-                     record->failed_node);
-    }
-    return 0;
-}
-
-/* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
-   log that metrics are read from is checked by its reader. */
-static int check_outcome(struct arena *arena, const struct frozen *frozen,
-                         const struct plan_step *step, int64_t repeat,
-                         const struct outcome_record *record, struct err *err)
-{
-    const struct checked c = {arena, frozen, record,
-                              rundir_of_repeat(arena, RUNDIR_OUTCOME, step->case_id, repeat)};
-    size_t n_wanted = frozen->inventory.is_local              ? 0
-                      : frozen->plan.launcher == LAUNCHER_SSH ? (size_t)plan_step_nodes(step)
-                                                              : 1;
-    size_t n_metric = 0;
-    if (!str_eq(record->case_id, step->case_id) || record->repeat != repeat) {
-        return wrong(&c, err, "is of another repeat",
-                     str_printf(arena, "%.*s repeat %lld", STR_ARG(record->case_id),
-                                (long long)record->repeat));
-    }
-    if (!str_eq_z(record->log, rundir_of_repeat(arena, RUNDIR_LOG, step->case_id, repeat))) {
-        return wrong(&c, err, "expected the repeat's own log", record->log);
-    }
-    if (record->n_nodes != n_wanted) {
-        return wrong(&c, err, "has not as many nodes as the case has jobs",
-                     str_printf(arena, "%zu, expected %zu", record->n_nodes, n_wanted));
-    }
-    for (size_t idx = 0; idx < record->n_nodes; idx++) {
-        if (check_node(&c, idx, &n_metric, err) < 0) {
-            return -1;
-        }
-    }
-    if (record->n_nodes && n_metric != 1) {
-        return wrong(&c, err, "expected one node whose log the metrics are from",
-                     str_printf(arena, "%zu", n_metric));
-    }
-    return check_statuses(&c, err);
-}
-
 /* Reasons to doubt a repeat, from what outlived it, its own log and its judgement, and the nodes' monitors. */
 
 static struct str machine_value(const struct frozen *frozen, struct str name)
@@ -277,25 +143,10 @@ static void check_facts(const struct checking *c)
     }
 }
 
-/* From its record, from what its log states against what the machine says of itself and what the case states, from what was started
-   against what was staged, and from the monitors' logs of all nodes. */
-static int find_taints(struct arena *arena, const struct frozen *frozen,
-                       const struct plan_step *step, struct repeat_result *repeat, struct err *err)
+/* What the monitors of its nodes saw. */
+static int check_monitors(const struct checking *c, struct err *err)
 {
-    const struct outcome_record *outcome = &repeat->outcome;
-    struct taint_list taints = {0};
-    const struct checking c = {arena, frozen, step, repeat, &taints};
-    int rc = 0;
-    if (repeat->counts && repeat->doubt.ptr) {
-        add_taint(&c, repeat->doubt.ptr);
-    }
-    if (repeat->others.ptr) {
-        add_taint(&c, repeat->others.ptr);
-    }
-    if (outcome->left.ptr) {
-        add_taint(&c, arena_printf(arena, "outlived the job and were ended: %.*s",
-                                   STR_ARG(outcome->left)));
-    }
+    const struct outcome_record *outcome = &c->repeat->outcome;
     for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
         const struct outcome_node *node = &outcome->nodes[idx];
         struct monitor_report report;
@@ -304,31 +155,44 @@ static int find_taints(struct arena *arena, const struct frozen *frozen,
         if (!node->monitor.ptr) {
             continue;
         }
-        if (fs_read(arena, fs_join(arena, frozen->folder, str_z(arena, node->monitor)),
+        if (fs_read(c->arena, fs_join(c->arena, c->frozen->folder, str_z(c->arena, node->monitor)),
                     MONITOR_TEXT_MAX, &text, err) < 0) {
-            rc = -1;
-            break;
+            return -1;
         }
-        if (monitor_judge(arena, text, &report, &bad) < 0) {
+        if (monitor_judge(c->arena, text, &report, &bad) < 0) {
             report = (struct monitor_report){0};
-            add_taint(&c,
-                      arena_printf(arena, "%.*s: not watched: %s", STR_ARG(node->name), bad.msg));
+            add_taint(
+                c, arena_printf(c->arena, "%.*s: not watched: %s", STR_ARG(node->name), bad.msg));
         }
         for (size_t at = 0; at < report.n_taints; at++) {
-            add_taint(&c, arena_printf(arena, "%.*s: %.*s", STR_ARG(node->name),
-                                       STR_ARG(report.taints[at].text)));
+            add_taint(c, arena_printf(c->arena, "%.*s: %.*s", STR_ARG(node->name),
+                                      STR_ARG(report.taints[at].text)));
         }
     }
+    return 0;
+}
+
+static int find_taints(struct arena *arena, const struct frozen *frozen,
+                       const struct plan_step *step, struct repeat_result *repeat, struct err *err)
+{
+    struct taint_list taints = {0};
+    const struct checking c = {arena, frozen, step, repeat, &taints};
+    const struct str left = repeat->outcome.left;
+    if (repeat->counts && repeat->doubt.ptr) {
+        add_taint(&c, repeat->doubt.ptr);
+    }
+    if (repeat->others.ptr) {
+        add_taint(&c, repeat->others.ptr);
+    }
+    if (left.ptr) {
+        add_taint(&c, arena_printf(arena, "outlived the job and were ended: %.*s", STR_ARG(left)));
+    }
+    int rc = check_monitors(&c, err);
     check_facts(&c);
     rc = rc < 0 ? rc : check_commands(&c, err);
-    if (rc == 0) {
-        repeat->n_taints = taints.n;
-        repeat->taints = arena_array(arena, struct str, taints.n + 1);
-        for (size_t idx = 0; idx < taints.n; idx++) {
-            repeat->taints[idx] = taints.items[idx];
-        }
-    }
-    VEC_RELEASE(&taints);
+    arena_adopt(arena, taints.items);
+    repeat->taints = taints.items;
+    repeat->n_taints = taints.n;
     return rc;
 }
 
@@ -390,23 +254,131 @@ void outcome_encode(const struct outcome_record *record, struct strbuf *buf)
     json_encode_document(buf, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), record);
 }
 
-/* It is byte for byte as it was written. */
-static int read_outcome(struct arena *arena, const char *path, struct outcome_record *ret_record,
-                        struct err *err)
+/* ---- the outcome record: trusted only as far as it agrees with its place, with itself, and with the files that it names ---- */
+
+struct outcome_check {
+    struct arena *arena;
+    const struct frozen *frozen;
+    const char *path; /* of the record */
+};
+
+static int wrong(const struct outcome_check *c, const char *what, struct str found, struct err *err)
+{
+    return err_set(err, ERR_INTEGRITY, "%s: %s, found \"%.*s\"", c->path, what,
+                   STR_ARG(str_sub(found, 0, 200)));
+}
+
+/* Sets what a record must say of the files of a node: they are below its own name, but for the log that metrics are read from, which its
+   reader checks. */
+static int name_files(const struct outcome_check *c, const struct outcome_record *record,
+                      struct outcome_node *node, struct err *err)
+{
+    const struct rundir_of of = {
+        .case_id = record->case_id, .repeat = record->repeat, .name = node->name};
+    struct str hex;
+    if (node->monitor.ptr) {
+        node->monitor = str_of(rundir_name(c->arena, RUNDIR_MONITOR, of));
+    }
+    if (str_eq(node->log, record->log)) {
+        node->log_sha256 = record->log_sha256;
+        node->log_bytes = record->log_bytes;
+        return 0;
+    }
+    node->log = str_of(rundir_name(c->arena, RUNDIR_NODE_LOG, of));
+    if (digest_file_hex(c->arena, fs_join(c->arena, c->frozen->folder, node->log.ptr), &hex, err) <
+        0) {
+        return -1;
+    }
+    return str_eq(node->log_sha256, hex)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%.*s: not the log that was collected: SHA-256 was %.*s, is %.*s",
+                         STR_ARG(node->log), STR_ARG(node->log_sha256), STR_ARG(hex));
+}
+
+/* The nodes are of the inventory, each once, as many as the case has jobs; the metrics are from the log of one. */
+static int check_nodes(const struct outcome_check *c, const struct plan_step *step,
+                       const struct outcome_record *record, struct err *err)
+{
+    const struct inventory *inventory = &c->frozen->inventory;
+    size_t n_wanted = inventory->is_local                        ? 0
+                      : c->frozen->plan.launcher == LAUNCHER_SSH ? (size_t)plan_step_nodes(step)
+                                                                 : 1;
+    size_t n_metric = 0;
+    for (size_t idx = 0; idx < record->n_nodes; idx++) {
+        const struct outcome_node *node = &record->nodes[idx];
+        if (!STR_NAMED(inventory->nodes, inventory->n_nodes, name, node->name) ||
+            STR_NAMED(record->nodes, record->n_nodes, name, node->name) != node) {
+            return wrong(c, "expected nodes of the inventory, each once", node->name, err);
+        }
+        n_metric += str_eq(node->log, record->log);
+    }
+    return record->n_nodes == n_wanted && n_metric == (n_wanted > 0)
+               ? 0
+               : wrong(c, "expected as many nodes as the case has jobs, and metrics from one",
+                       str_printf(c->arena, "%zu of %zu nodes, metrics from %zu", record->n_nodes,
+                                  n_wanted, n_metric),
+                       err);
+}
+
+/* The attempt's status is that of the node that failed first; it is 0 only where it is 0 everywhere. */
+static int check_statuses(const struct outcome_check *c, const struct outcome_record *record,
+                          struct err *err)
+{
+    bool has_failed = !record->failed_node.ptr;
+    for (size_t idx = 0; idx < record->n_nodes; idx++) {
+        const struct outcome_node *node = &record->nodes[idx];
+        bool is_named = record->failed_node.ptr && str_eq(node->name, record->failed_node);
+        has_failed = has_failed || (is_named && node->exit_status != 0);
+        if (record->outcome == OUTCOME_EXITED &&
+            ((node->exit_status != 0 && record->exit_status == 0) ||
+             (is_named && node->exit_status != record->exit_status))) {
+            return wrong(c, "exit status of a node does not agree with the attempt's", node->name,
+                         err);
+        }
+    }
+    if (!has_failed || (record->outcome == OUTCOME_EXITED && record->n_nodes &&
+                        (record->exit_status != 0) != (record->failed_node.ptr != NULL))) {
+        return wrong(c, "expected the node that failed to be named, and no other",
+                     record->failed_node, err);
+    }
+    return 0;
+}
+
+/* Byte for byte the text that is written of it at its place. */
+static int read_outcome(struct arena *arena, const struct frozen *frozen, struct repeat_of of,
+                        struct outcome_record *ret_record, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(strbuf) struct strbuf wanted = STRBUF(JSON_TEXT_MAX);
+    struct str case_id = of.step->case_id;
+    const char *name = rundir_of_repeat(arena, RUNDIR_OUTCOME, case_id, of.repeat);
+    const struct outcome_check c = {arena, frozen, fs_join(arena, frozen->folder, name)};
+    struct outcome_record record = {.repeat = 0};
     struct str text;
-    if (json_read_text(arena, path, &text, err) < 0 || json_parse(text, path, &doc, err) < 0) {
+    if (json_read_text(arena, c.path, &text, err) < 0 || json_parse(text, c.path, &doc, err) < 0) {
         return -1;
     }
     const struct json root = json_root(&doc);
-    *ret_record = (struct outcome_record){.repeat = 0};
-    if (json_decode(&root, arena, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), ret_record, err) < 0) {
+    if (json_decode(&root, arena, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), &record, err) < 0) {
         return -1;
     }
-    outcome_encode(ret_record, &wanted);
-    return evidence_same_text(text, strbuf_str(&wanted), path, err);
+    record.case_id = case_id;
+    record.repeat = of.repeat;
+    record.log = str_of(rundir_of_repeat(arena, RUNDIR_LOG, case_id, of.repeat));
+    if (check_nodes(&c, of.step, &record, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < record.n_nodes; idx++) {
+        if (name_files(&c, &record, &record.nodes[idx], err) < 0) {
+            return -1;
+        }
+    }
+    outcome_encode(&record, &wanted);
+    *ret_record = record;
+    return evidence_same_text(text, strbuf_str(&wanted), c.path, err) < 0
+               ? -1
+               : check_statuses(&c, &record, err);
 }
 
 /* ---- the series file ---- */
@@ -804,8 +776,6 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     struct repeat_result repeat = {.repeat = repeat_no, .value = (double)NAN};
     struct measurement m = {0};
     struct str sha256;
-    const char *outcome_path = fs_join(
-        arena, frozen->folder, rundir_of_repeat(arena, RUNDIR_OUTCOME, step->case_id, repeat_no));
     struct log_of of_log = {step->bound.format, STR_EMPTY, step->bound.rule != NULL};
     repeat.log = str_of(rundir_of_repeat(arena, RUNDIR_LOG, step->case_id, repeat_no));
     const char *path = fs_join(arena, frozen->folder, repeat.log.ptr);
@@ -813,8 +783,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
         return err_set(err, ERR_MANIFEST, "%s/manifest: case %.*s: %s: %s", frozen->folder,
                        STR_ARG(step->case_id), step->bound.key, step->bound.why);
     }
-    if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
-        check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
+    if (read_outcome(arena, frozen, of, &repeat.outcome, err) < 0 ||
         (!of_log.format &&
          result_choose_format(arena, frozen, path, &of_log.format, &of_log.why, err) < 0) ||
         measure_log(&scratch, &of_log, path, &m, &sha256, err) < 0) {

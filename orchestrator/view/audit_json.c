@@ -62,12 +62,6 @@ static void put_contradicted(struct json_out *out, const char *key, const void *
            "\"precision\", \"batch\", \"model\", \"unit\", \"machine\", \"runs\"]}, \"why\": "     \
            "{\"type\": \"string\", \"minLength\": 1}}}"
 
-static void put_label(struct json_out *out, const char *key, const void *of)
-{
-    const struct cell_audit *a = of;
-    jw_str(out, key, a->of_case->stack->label);
-}
-
 static void put_published(struct json_out *out, const char *key, const void *of)
 {
     const struct cell_audit *a = of;
@@ -106,7 +100,8 @@ static const struct json_field CELL_ROWS[] = {
     ROW_VIA("cell", AUDITED, cell, id, TEXT),
     ROW_VIA("model", AUDITED, of_case, model, TEXT),
     ROW_VIA("framework", AUDITED, of_case, framework, TEXT),
-    ROW_OUT("framework_label", JSON_STR, put_label, TEXT),
+    {ROW_AT("framework_label", JSON_STR, struct stack, label), .flags = TEXT,
+     .via = {1 + offsetof(AUDITED, of_case), 1 + offsetof(struct report_case, stack)}},
     ROW_VIA("precision", AUDITED, of_case, precision, JSON_REQUIRED, .vocabulary = "precisions"),
     ROW_VIA("gpus", AUDITED, of_case, gpus, JSON_REQUIRED),
     ROW_VIA("batch_per_gpu", AUDITED, of_case, batch_per_gpu, JSON_REQUIRED),
@@ -149,21 +144,17 @@ static const struct json_field CELL_ROWS[] = {
     "{\"minLength\": 1}}}, \"else\": {\"properties\": {\"recomputed\": {\"type\": \"number\"}, "   \
     "\"rel_diff\": {\"type\": \"number\"}, \"rule\": {\"type\": \"string\"}}}"
 
-static void put_a(struct json_out *out, const char *key, const void *of)
-{
-    const struct like_row *row = of;
-    jw_str(out, key, row->a->cell->id);
-}
-
-static void put_b(struct json_out *out, const char *key, const void *of)
-{
-    const struct like_row *row = of;
-    jw_str(out, key, row->b->cell->id);
-}
-
+/* The id of the cell of one side. */
+#define ROW_SIDE(side)                                                                             \
+    {                                                                                              \
+        ROW_AT(#side, JSON_STR, struct cell, id), .flags = TEXT, .via = {                          \
+            1 + offsetof(struct like_row, side),                                                   \
+            1 + offsetof(AUDITED, cell)                                                            \
+        }                                                                                          \
+    }
 static const struct json_field LIKE_ROWS[] = {
-    ROW_OUT("a", JSON_STR, put_a, TEXT),
-    ROW_OUT("b", JSON_STR, put_b, TEXT),
+    ROW_SIDE(a),
+    ROW_SIDE(b),
     ROW("rule", struct like_row, rule, TEXT),
     ROW("value_a", struct like_row, value_a, NUMBER),
     ROW("value_b", struct like_row, value_b, NUMBER),

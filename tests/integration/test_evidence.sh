@@ -48,8 +48,6 @@ exits 2 "seal does not replace an archive" "$REPERF" seal run -o open.tar.zst
 exits 0 "seal --force does" "$REPERF" seal run -o open.tar.zst --force
 chmod 644 other
 exits 5 "a private key that others can read is refused" "$REPERF" seal run --key other -o x.tar.zst
-"$REPERF" seal run --key key -o again.tar.zst >/dev/null
-succeeds "sealing twice gives the same bytes" cmp -s run.tar.zst again.tar.zst
 exits 5 "verify --json of a failure" "$REPERF" verify run.tar.zst --json
 /usr/bin/python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["holds"] is False and d["error"]["code"] == "auth"' "$T/out"
 ok $? "its document says what failed"
@@ -165,8 +163,6 @@ is "$(zstd -dc bomb.zst | head -c 10000000 | tr -d '\0' | wc -c)" 0 "a bomb is a
 { cat bomb.zst && tail -c $closing_bytes open.tar.zst; } >bomb.tar.zst
 exits 5 "a bomb" timeout 300 "$REPERF" verify bomb.tar.zst --unsigned
 rm -f bomb.*
-{ cat run.tar.zst && printf 'x'; } >longer.tar.zst
-exits 5 "a byte after the end" "$REPERF" verify longer.tar.zst --key key.pub
 
 # --- where it is stopped; a full disk, at each size: unit/test_seal.c ------------------------------------------------
 base64 /dev/urandom | head -c "$((100 << 20))" >noise

@@ -18,7 +18,6 @@ enum { PADDLE, MMSEG, OURS, N_CASES };
 
 /* A finished run of one row, every part of which a test may change before the columns are made. */
 struct bench {
-    struct arena arena;
     struct report report;
     struct frozen frozen;
     struct rule rule;
@@ -41,9 +40,9 @@ static void set_values(struct bench *b, int cell, double first, double second, d
 
 static void set_up(struct bench *b)
 {
-    *b = (struct bench){.arena = ARENA_EMPTY};
-    PASSES(load_report(&b->arena, ".", REPORT, &b->report, ERR));
-    b->frozen.vocabulary = vocabulary_builtin(&b->arena);
+    *b = (struct bench){0};
+    PASSES(load_report(ARENA, ".", REPORT, &b->report, ERR));
+    b->frozen.vocabulary = vocabulary_builtin(ARENA);
     b->frozen.plan = (struct plan){
         .profile = PROFILE_FULL, .takes_turns = true, .repeats = N_REPEATS, .n_steps = N_CASES};
     b->differs[0] = (struct run_difference){STR_LIT("gpu"), STR_LIT(GPU), STR_LIT("H100")};
@@ -71,15 +70,15 @@ static void set_up(struct bench *b)
 
 static const struct column_cell *look(struct bench *b, int cell)
 {
-    columns_of(&b->arena, &b->frozen, &b->result, NULL, &b->columns);
+    columns_of(ARENA, &b->frozen, &b->result, NULL, &b->columns);
     assert_int_equal(b->columns.n_rows, 1);
     assert_int_equal(b->columns.rows[0].n_cells, N_CASES);
     return columns_find(&b->columns.rows[0], (size_t)cell);
 }
 
-static void says(struct bench *b, const struct column_cell *at, const char *words)
+static void says(const struct column_cell *at, const char *words)
 {
-    struct str text = columns_claim_text(&b->arena, at);
+    struct str text = columns_claim_text(ARENA, at);
     if (!text.ptr || !strstr(text.ptr, words)) {
         fail_msg("\"%s\" is not in \"%.*s\"", words, STR_ARG(text));
     }
@@ -94,16 +93,15 @@ TEST(a_claim_is_judged_by_the_repeats)
     assert_int_equal(at->claim.verdict, CLAIM_HOLDS);
     assert_true(fabs(at->claim.published - 0.798) < 0.001);
     assert_true(fabs(at->ratio.value - 31.03 / 40.1) < 0.002);
-    says(&b, at, "holds: published 0.80, here 0.77 to 0.78; gpu " GPU " there, H100 here");
+    says(at, "holds: published 0.80, here 0.77 to 0.78; gpu " GPU " there, H100 here");
     assert_int_equal(columns_find(&b.columns.rows[0], PADDLE)->claim.verdict, CLAIM_NONE);
     assert_null(columns_find(&b.columns.rows[0], PADDLE)->claim.why);
     set_values(&b, MMSEG, 44.0, 44.1, 44.0);
-    says(&b, look(&b, MMSEG), "reversed: ");
+    says(look(&b, MMSEG), "reversed: ");
     set_values(&b, MMSEG, 36.0, 36.1, 36.0);
-    says(&b, look(&b, MMSEG), "weaker: ");
+    says(look(&b, MMSEG), "weaker: ");
     set_values(&b, MMSEG, 20.0, 31.1, 60.0);
-    says(&b, look(&b, MMSEG), "undecided: ");
-    arena_release(&b.arena);
+    says(look(&b, MMSEG), "undecided: ");
 }
 
 /* What is not known to hold on its own is shown without a ratio, and why. */
@@ -114,9 +112,8 @@ TEST(no_ratio_of_columns_that_the_repeats_do_not_tell_apart)
     const struct column_cell *at = look(&b, OURS);
     assert_true(isnan(at->ratio.value) && at->ratio.low < 1 && at->ratio.high > 1);
     assert_string_equal(at->ratio.why, "the repeats do not tell them apart");
-    assert_string_equal(columns_cell_text(&b.arena, at).ptr, "40");
-    says(&b, at, "the report prints no number for both");
-    arena_release(&b.arena);
+    assert_string_equal(columns_cell_text(ARENA, at).ptr, "40");
+    says(at, "the report prints no number for both");
 }
 
 TEST(no_ratio_without_turns)
@@ -127,9 +124,8 @@ TEST(no_ratio_without_turns)
     const struct column_cell *at = look(&b, MMSEG);
     assert_true(isnan(at->ratio.value) && isnan(at->ratio.low));
     assert_string_equal(at->ratio.why, "they did not take turns on the same nodes");
-    assert_string_equal(columns_cell_text(&b.arena, at).ptr, "31.03");
-    says(&b, at, "no claim: they did not take turns");
-    arena_release(&b.arena);
+    assert_string_equal(columns_cell_text(ARENA, at).ptr, "31.03");
+    says(at, "no claim: they did not take turns");
 }
 
 TEST(a_smoke_run_judges_no_claim)
@@ -140,10 +136,9 @@ TEST(a_smoke_run_judges_no_claim)
     const struct column_cell *at = look(&b, MMSEG);
     assert_true(at->ratio.value > 0);
     assert_int_equal(at->claim.verdict, CLAIM_NONE);
-    says(&b, at, "a smoke run judges no claim");
+    says(at, "a smoke run judges no claim");
     b.frozen.plan.is_rehearsal = true;
     assert_string_equal(look(&b, MMSEG)->ratio.why, "a rehearsal");
-    arena_release(&b.arena);
 }
 
 /* One column over InfiniBand and the other over sockets is no race of frameworks. */
@@ -167,5 +162,4 @@ TEST(columns_of_different_transports_are_not_alike)
         b.repeats[MMSEG][idx].facts = &FACTS[0];
     }
     assert_int_equal(look(&b, MMSEG)->n_differs, 0);
-    arena_release(&b.arena);
 }

@@ -17,15 +17,6 @@ static const struct str NAMES[] = {
 static const struct str LAST[] = {{"node1", 5}, {"node4", 5}};
 static const struct str ONE_KIND[] = {{"a", 1}, {"a", 1}};
 
-static struct health_limits the_limits(struct arena *arena)
-{
-    struct health_limits limits;
-    struct str text;
-    PASSES(fs_read(arena, "manifests/node-health.json", 1 << 20, &text, ERR));
-    PASSES(health_limits_decode(arena, text, "node-health.json", &limits, ERR));
-    return limits;
-}
-
 struct group {
     struct health_figure figures[NODES];
     double *values[NODES];
@@ -33,19 +24,20 @@ struct group {
 };
 
 /* Each node's true rate differs by one noise, each repeat by another. Of a network the figures are the pairs of a ring. */
-static void make_group(struct arena *arena, struct rng *rng, const char *measure, double value,
-                       double noise, struct group *ret)
+static struct group group_of(uint64_t seed, const char *measure, double value, double noise)
 {
     bool is_pairs = strncmp(measure, "network", 7) == 0;
-    *ret = (struct group){.n = NODES};
+    struct group group = {.n = NODES};
+    struct rng rng;
+    rng_init(&rng, seed);
     for (size_t at = 0; at < NODES; at++) {
-        double own = value * (1 + noise / 2 * rng_normal(rng));
-        double *values = arena_array(arena, double, REPEATS);
+        double own = value * (1 + noise / 2 * rng_normal(&rng));
+        double *values = arena_array(ARENA, double, REPEATS);
         for (size_t repeat = 0; repeat < REPEATS; repeat++) {
-            values[repeat] = own * (1 + noise * rng_normal(rng));
+            values[repeat] = own * (1 + noise * rng_normal(&rng));
         }
-        ret->values[at] = values;
-        ret->figures[at] =
+        group.values[at] = values;
+        group.figures[at] =
             (struct health_figure){.measure = str_of(measure),
                                    .on = is_pairs && at + 1 == NODES ? LAST : &NAMES[at],
                                    .n_on = is_pairs ? 2 : 1,
@@ -54,6 +46,7 @@ static void make_group(struct arena *arena, struct rng *rng, const char *measure
                                    .values = values,
                                    .n = REPEATS};
     }
+    return group;
 }
 
 static void slow_down(struct group *group, size_t at, double share)
@@ -63,12 +56,24 @@ static void slow_down(struct group *group, size_t at, double share)
     }
 }
 
-static struct health judged(struct arena *arena, const struct group *group)
+static struct health judged(const struct group *group)
 {
-    struct health_limits limits = the_limits(arena);
+    struct health_limits limits;
     struct health health;
-    health_judge(arena, &limits, group->figures, group->n, &health);
+    struct str text;
+    PASSES(fs_read(ARENA, "manifests/node-health.json", 1 << 20, &text, ERR));
+    PASSES(health_limits_decode(ARENA, text, "node-health.json", &limits, ERR));
+    health_judge(ARENA, &limits, group->figures, group->n, &health);
     return health;
+}
+
+/* It, and nothing else, is named. */
+static void finds(const struct group *group, struct str who, const char *what)
+{
+    struct health health = judged(group);
+    if (health.n_findings != 1 || !str_eq(health.findings[0].who, who)) {
+        fail_msg("%s, %.*s: %zu findings", what, STR_ARG(who), health.n_findings);
+    }
 }
 
 static const struct {
@@ -89,65 +94,34 @@ TEST(finds_the_sick_node_in_ten_of_ten)
 {
     for (EACH(row, PLANTED)) {
         for (uint64_t seed = 1; seed <= 10; seed++) {
-            struct rng rng;
-            struct group group;
-            size_t sick = seed % NODES;
-            rng_init(&rng, seed);
-            make_group(ARENA, &rng, row->measure, row->value, row->noise, &group);
-            slow_down(&group, sick, row->sick);
-            struct health health = judged(ARENA, &group);
-            if (health.n_findings != 1 || !str_eq(health.findings[0].who, NAMES[sick])) {
-                fail_msg("%s, seed %d: %zu findings; the sick one's %g of %g", row->measure,
-                         (int)seed, health.n_findings, health.figures[sick].median,
-                         health.figures[sick].kind_median);
-            }
+            struct group group = group_of(seed, row->measure, row->value, row->noise);
+            slow_down(&group, seed % NODES, row->sick);
+            finds(&group, NAMES[seed % NODES], row->measure);
         }
     }
 }
 
-/* A sick node makes both of its pairs slow, and is named instead of them. */
-TEST(finds_the_node_with_the_slow_network_in_ten_of_ten)
-{
-    for (uint64_t seed = 1; seed <= 10; seed++) {
-        struct rng rng;
-        struct group group;
-        size_t sick = seed % NODES;
-        rng_init(&rng, seed);
-        make_group(ARENA, &rng, "network/iperf3/unstated/n2g0/bs0", 9400, 0.03, &group);
-        slow_down(&group, sick, 0.5);
-        slow_down(&group, (sick + NODES - 1) % NODES, 0.5);
-        struct health health = judged(ARENA, &group);
-        assert_int_equal(health.n_findings, 1);
-        assert_true(str_eq(health.findings[0].who, NAMES[sick]));
-    }
-}
-
-TEST(finds_the_slow_link_in_ten_of_ten)
+/* A sick node makes both of its pairs slow, and is named instead of them; a slow link is one pair. */
+TEST(finds_the_slow_network_in_ten_of_ten)
 {
     static const char *const PAIRS[] = {"node1+node2", "node2+node3", "node3+node4", "node1+node4"};
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        struct rng rng;
-        struct group group;
-        size_t slow = seed % NODES;
-        rng_init(&rng, seed);
-        make_group(ARENA, &rng, "network-reverse/iperf3/unstated/n2g0/bs0", 9400, 0.03, &group);
-        slow_down(&group, slow, 0.5);
-        struct health health = judged(ARENA, &group);
-        assert_int_equal(health.n_findings, 1);
-        assert_true(str_eq_z(health.findings[0].who, PAIRS[slow]));
+        size_t sick = seed % NODES;
+        struct group group = group_of(seed, "network/iperf3/unstated/n2g0/bs0", 9400, 0.03);
+        slow_down(&group, sick, 0.5);
+        finds(&group, str_of(PAIRS[sick]), "a link");
+        slow_down(&group, (sick + NODES - 1) % NODES, 0.5);
+        finds(&group, NAMES[sick], "a node");
     }
 }
 
 /* A rank that is missing ends its case: what was not measured is a finding too. */
 TEST(finds_what_could_not_be_measured)
 {
-    struct rng rng;
-    struct group group;
-    rng_init(&rng, 1);
-    make_group(ARENA, &rng, "allreduce/nccl-tests/fp32/n1g8/bs0", 230, 0.02, &group);
+    struct group group = group_of(1, "allreduce/nccl-tests/fp32/n1g8/bs0", 230, 0.02);
     group.figures[2].n = 0;
     group.figures[2].why = STR_LIT("repeat 1 of 3: exit status 3");
-    struct health health = judged(ARENA, &group);
+    struct health health = judged(&group);
     assert_int_equal(health.n_findings, 1);
     assert_string_equal(health.findings[0].says.ptr,
                         "node3: allreduce/nccl-tests/fp32/n1g8/bs0: not measured: repeat 1 of 3: "
@@ -157,16 +131,12 @@ TEST(finds_what_could_not_be_measured)
 
 TEST(names_none_of_twenty_sound_groups)
 {
-    for (size_t idx = 0; idx <= ARRAY_LEN(PLANTED); idx++) {
-        bool is_pairs = idx == ARRAY_LEN(PLANTED);
-        for (uint64_t seed = 1; seed <= 20; seed++) {
-            struct rng rng;
-            struct group group;
-            rng_init(&rng, 1000 + seed);
-            make_group(
-                ARENA, &rng, is_pairs ? "network/iperf3/unstated/n2g0/bs0" : PLANTED[idx].measure,
-                is_pairs ? 9400 : PLANTED[idx].value, is_pairs ? 0.03 : PLANTED[idx].noise, &group);
-            assert_int_equal(judged(ARENA, &group).n_findings, 0);
+    for (uint64_t seed = 1001; seed <= 1020; seed++) {
+        struct group pairs = group_of(seed, "network/iperf3/unstated/n2g0/bs0", 9400, 0.03);
+        assert_int_equal(judged(&pairs).n_findings, 0);
+        for (EACH(row, PLANTED)) {
+            struct group group = group_of(seed, row->measure, row->value, row->noise);
+            assert_int_equal(judged(&group).n_findings, 0);
         }
     }
 }
@@ -176,11 +146,8 @@ TEST(noise_alone_makes_no_outlier)
 {
     size_t n = 0;
     for (uint64_t seed = 1; seed <= 500; seed++) {
-        struct rng rng;
-        struct group group;
-        rng_init(&rng, seed);
-        make_group(ARENA, &rng, "memory/x", 100, 0.2, &group);
-        n += judged(ARENA, &group).n_findings;
+        struct group group = group_of(seed, "memory/x", 100, 0.2);
+        n += judged(&group).n_findings;
     }
     assert_true(n <= 5);
 }
@@ -188,32 +155,22 @@ TEST(noise_alone_makes_no_outlier)
 TEST(noise_hides_no_fiftieth)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct group group = group_of(seed, "disk-write/x", 10, 0);
         struct rng rng;
-        struct group group;
         rng_init(&rng, seed);
-        make_group(ARENA, &rng, "disk-write/x", 10, 0, &group);
-        for (size_t node = 0; node < NODES; node++) {
-            for (size_t at = 0; at < REPEATS; at++) {
-                group.values[node][at] *= exp(0.4 * rng_normal(&rng));
-            }
+        for (size_t at = 0; at < NODES * REPEATS; at++) {
+            group.values[at / REPEATS][at % REPEATS] *= exp(0.4 * rng_normal(&rng));
         }
         slow_down(&group, 1, 0.02);
-        struct health health = judged(ARENA, &group);
-        assert_int_equal(health.n_findings, 1);
-        assert_true(str_eq_z(health.findings[0].who, "node2"));
+        finds(&group, NAMES[1], "a fiftieth");
     }
 }
 
 TEST(says_the_rate)
 {
-    struct rng rng;
-    struct group group;
-    rng_init(&rng, 1);
-    make_group(ARENA, &rng, "memory/x", 8400, 0, &group);
+    struct group group = group_of(1, "memory/x", 8400, 0);
     slow_down(&group, 2, 0.5);
-    struct health health = judged(ARENA, &group);
-    assert_int_equal(health.n_findings, 1);
-    assert_string_equal(health.findings[0].says.ptr,
+    assert_string_equal(judged(&group).findings[0].says.ptr,
                         "node3: memory/x: 50 % of the median of its kind (4200 of 8400 MB/s)");
 }
 
@@ -222,12 +179,9 @@ TEST(better_is_no_outlier)
 {
     static const double FACTORS[] = {3, 0.92};
     for (EACH(row, FACTORS)) {
-        struct rng rng;
-        struct group group;
-        rng_init(&rng, 1);
-        make_group(ARENA, &rng, "memory/x", 8400, 0, &group);
+        struct group group = group_of(1, "memory/x", 8400, 0);
         slow_down(&group, 2, *row);
-        struct health health = judged(ARENA, &group);
+        struct health health = judged(&group);
         assert_int_equal(health.n_findings, 0);
         assert_int_equal(health.figures[2].verdict, HEALTH_WITHIN);
     }
@@ -237,29 +191,25 @@ TEST(better_is_no_outlier)
 TEST(compares_only_what_can_be)
 {
     static const struct str OTHER[] = {{"b", 1}};
-    struct rng rng;
-    struct group group;
-    struct health health;
-    rng_init(&rng, 1);
-    make_group(ARENA, &rng, "memory/x", 8400, 0, &group);
+    struct group group = group_of(1, "memory/x", 8400, 0);
     slow_down(&group, 0, 0.1);
     group.n = 2;
-    health = judged(ARENA, &group);
+    struct health health = judged(&group);
     assert_int_equal(health.n_findings, 0);
     assert_int_equal(health.n_alone, 2);
     assert_int_equal(health.figures[0].verdict, HEALTH_NOT_COMPARED);
     assert_true(str_find(health.figures[0].why, STR_LIT("2 of its kind measured")) >= 0);
     group.n = NODES;
     group.figures[0].kinds = OTHER;
-    health = judged(ARENA, &group);
+    health = judged(&group);
     assert_int_equal(health.n_findings, 0);
     assert_int_equal(health.n_alone, 1);
     group.figures[0].kinds = ONE_KIND;
-    assert_int_equal(judged(ARENA, &group).n_findings, 1);
+    finds(&group, NAMES[0], "one of a kind again");
     for (size_t at = 0; at < NODES; at++) {
         group.figures[at].measure = STR_LIT("other/x");
     }
-    health = judged(ARENA, &group);
+    health = judged(&group);
     assert_int_equal(health.n_alone, NODES);
     assert_true(str_find(health.figures[0].why, STR_LIT("no limit")) >= 0);
 }

@@ -44,7 +44,6 @@ TEST(each_demand_has_its_answer)
         {PARSE_NO_METRIC, ONE, RUN_ONLY, PARSE_OK, false, true, LOG_WHOLE},
         {PARSE_NO_METRIC, TWO_LAST_BAD, RUN_LAST, PARSE_INCOMPLETE, false, true, LOG_INCOMPLETE},
     };
-    struct arena arena = ARENA_EMPTY;
     for (EACH(row, ROWS)) {
         struct sample samples[1] = {{.step = 1, .value = 1}};
         struct series series[2] = {{.name = STR_LIT("ips")}, {.name = STR_LIT("other")}};
@@ -52,9 +51,9 @@ TEST(each_demand_has_its_answer)
         series[1].n = 1;
         const struct measurement m = made(row->verdict, row->runs, series);
         const struct rule rule = {.series = STR_LIT("other"), .run = row->run};
-        struct judgement whole = judgement_of(&arena, &m, &rule, DEMAND_WHOLE);
-        struct judgement part = judgement_of(&arena, &m, &rule, DEMAND_PART);
-        struct judgement any = judgement_of(&arena, &m, &rule, DEMAND_ANY);
+        struct judgement whole = judgement_of(ARENA, &m, &rule, DEMAND_WHOLE);
+        struct judgement part = judgement_of(ARENA, &m, &rule, DEMAND_PART);
+        struct judgement any = judgement_of(ARENA, &m, &rule, DEMAND_ANY);
         assert_int_equal(whole.verdict, row->verdict);
         assert_int_equal(whole.gives, row->is_whole);
         assert_int_equal(part.verdict, row->part);
@@ -63,26 +62,22 @@ TEST(each_demand_has_its_answer)
         assert_int_equal(any.state, row->state);
         assert_true(any.gives);
     }
-    arena_release(&arena);
 }
 
 TEST(a_rule_whose_series_is_empty_has_no_metric)
 {
-    struct arena arena = ARENA_EMPTY;
     struct series series[2] = {{.name = STR_LIT("ips")}, {.name = STR_LIT("other")}};
     const struct measurement m = made(PARSE_OK, ONE, series);
     const struct rule rule = {.series = STR_LIT("other")};
-    struct judgement part = judgement_of(&arena, &m, &rule, DEMAND_PART);
+    struct judgement part = judgement_of(ARENA, &m, &rule, DEMAND_PART);
     assert_int_equal(part.verdict, PARSE_NO_METRIC);
     assert_false(part.gives);
-    assert_true(judgement_of(&arena, &m, &rule, DEMAND_WHOLE).gives); /* the rule says why not */
-    arena_release(&arena);
+    assert_true(judgement_of(ARENA, &m, &rule, DEMAND_WHOLE).gives); /* the rule says why not */
 }
 
 /* Two levels of which the rule's window holds one are no doubt about its number; and a doubt is no refutation for audit. */
 TEST(only_the_window_is_doubted)
 {
-    struct arena arena = ARENA_EMPTY;
     struct sample samples[40];
     struct series series[2] = {{.name = STR_LIT("ips"), .unit = STR_LIT("samples/s")},
                                {.name = STR_LIT("other")}};
@@ -94,15 +89,14 @@ TEST(only_the_window_is_doubted)
     const struct measurement m = made(PARSE_OK, ONE, series);
     const struct rule all = {.series = STR_LIT("ips")};
     const struct rule late = {.series = STR_LIT("ips"), .window = {.skip = 20}};
-    struct judgement whole = judgement_of(&arena, &m, &all, DEMAND_WHOLE);
-    struct judgement any = judgement_of(&arena, &m, &all, DEMAND_ANY);
+    struct judgement whole = judgement_of(ARENA, &m, &all, DEMAND_WHOLE);
+    struct judgement any = judgement_of(ARENA, &m, &all, DEMAND_ANY);
     assert_int_equal(whole.verdict, PARSE_TWO_LEVELS);
     assert_false(whole.gives);
-    assert_true(judgement_of(&arena, &m, &all, DEMAND_RAN).gives);
+    assert_true(judgement_of(ARENA, &m, &all, DEMAND_RAN).gives);
     assert_int_equal(whole.causes.n[CAUSE_LEVELS], 1);
     assert_true(any.gives);
     assert_int_equal(any.state, LOG_WHOLE);
-    assert_int_equal(judgement_of(&arena, &m, &late, DEMAND_WHOLE).verdict, PARSE_OK);
+    assert_int_equal(judgement_of(ARENA, &m, &late, DEMAND_WHOLE).verdict, PARSE_OK);
     assert_int_equal(m.verdict, PARSE_OK);
-    arena_release(&arena);
 }

@@ -59,6 +59,12 @@ static int seal(const char *folder, const char *archive, const struct sign_key *
     return seal_folder(&scratch_arena, &opts, info, err);
 }
 
+static void seal_refuses(const char *folder, const char *archive, enum err_code code)
+{
+    struct seal_info info;
+    FAILS(seal(folder, archive, NULL, &info, ERR), code);
+}
+
 static int verify(const char *path, const struct sign_key *with, bool allows_unsigned,
                   struct verify_info *info, struct err *err)
 {
@@ -135,46 +141,38 @@ TEST(equal_folders_give_equal_bytes)
     assert_int_equal(info.archive_bytes, first.len);
 }
 
-/* All of verify, with and without the key, over every changed byte, every length that `lengths` divides, and an addition. */
-static void every_change_is_refused(const char *archive, const struct sign_key *with,
-                                    size_t lengths)
+/* All of verify, over every changed byte, every length that `lengths` divides, and an addition. Without a trusted key, the key named in the
+   archive still holds it together. */
+TEST(every_byte_of_an_archive_counts)
 {
-    struct str whole = scratch_read(archive);
-    char *bytes = arena_strndup(&scratch_arena, whole.ptr, whole.len + 1);
-    for (size_t at = 0; at < whole.len; at++) {
-        /* One bit of each byte here; test_tarball flips all eight below the statements. */
-        bytes[at] = (char)(whole.ptr[at] ^ (1 << at % 8));
-        scratch_write(archive, (struct str){bytes, whole.len});
-        expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
-        bytes[at] = whole.ptr[at];
-        if (at % lengths == 0) {
-            scratch_write(archive, (struct str){bytes, at});
-            expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
+    static const struct {
+        const char *name;
+        const struct sign_key *with, *trusted;
+        size_t lengths;
+    } ROWS[] = {{"signed", &key, &key, 1}, {"open", &key, NULL, 7}, {"unsigned", NULL, NULL, 7}};
+    for (EACH(row, ROWS)) {
+        const char *archive = sealed(row->name, row->with);
+        struct str whole = scratch_read(archive);
+        char *bytes = arena_strndup(&scratch_arena, whole.ptr, whole.len + 1);
+        for (size_t at = 0; at < whole.len; at++) {
+            /* One bit of each byte here; test_tarball flips all eight below the statements. */
+            bytes[at] = (char)(whole.ptr[at] ^ (1 << at % 8));
+            scratch_write(archive, (struct str){bytes, whole.len});
+            expect_refused(archive, row->trusted, !row->trusted, ERR_INTEGRITY, archive);
+            bytes[at] = whole.ptr[at];
+            if (at % row->lengths == 0) {
+                scratch_write(archive, (struct str){bytes, at});
+                expect_refused(archive, row->trusted, !row->trusted, ERR_INTEGRITY, archive);
+            }
         }
+        for (unsigned added = 0; added < 256; added += 5) {
+            bytes[whole.len] = (char)added;
+            scratch_write(archive, (struct str){bytes, whole.len + 1});
+            expect_refused(archive, row->trusted, !row->trusted, ERR_INTEGRITY, archive);
+        }
+        scratch_write(archive, whole);
+        expect_verified(archive, row->trusted);
     }
-    for (unsigned added = 0; added < 256; added += 5) {
-        bytes[whole.len] = (char)added;
-        scratch_write(archive, (struct str){bytes, whole.len + 1});
-        expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
-    }
-    scratch_write(archive, whole);
-    expect_verified(archive, with);
-}
-
-TEST(every_byte_of_a_signed_archive_counts)
-{
-    every_change_is_refused(sealed("flip-signed", &key), &key, 1);
-}
-
-/* Without a trusted key, the key named in the archive still holds it together. */
-TEST(every_byte_counts_without_a_key_too)
-{
-    every_change_is_refused(sealed("flip-open", &key), NULL, 7);
-}
-
-TEST(every_byte_of_an_unsigned_archive_counts)
-{
-    every_change_is_refused(sealed("flip-unsigned", NULL), NULL, 7);
 }
 
 TEST(every_byte_of_every_file_of_a_folder_counts)
@@ -205,12 +203,12 @@ TEST(every_byte_of_every_file_of_a_folder_counts)
         scratch_write(path, whole);
     }
     expect_verified(folder, &key);
-    put(folder, "logs/raw/more.log", "x");
-    expect_refused(folder, &key, false, ERR_INTEGRITY, "logs/raw/more.log: added");
-    unlink(fs_join(&scratch_arena, folder, "logs/raw/more.log"));
-    put(folder, "zzz", "x");
-    expect_refused(folder, &key, false, ERR_INTEGRITY, "zzz: added");
-    unlink(fs_join(&scratch_arena, folder, "zzz"));
+    static const char *const MORE[] = {"logs/raw/more.log", "zzz"};
+    for (EACH(name, MORE)) {
+        put(folder, *name, "x");
+        expect_refused(folder, &key, false, ERR_INTEGRITY, arena_printf(ARENA, "%s: added", *name));
+        unlink(fs_join(&scratch_arena, folder, *name));
+    }
     assert_int_equal(symlink("result.json", fs_join(&scratch_arena, folder, "link")), 0);
     expect_refused(folder, &key, false, ERR_INTEGRITY, "expected a regular file");
     expect_refused(folder, &other_key, false, ERR_INTEGRITY, "expected a regular file");
@@ -296,8 +294,9 @@ TEST(a_result_that_says_other_than_the_statement_is_refused)
 
 TEST(folders_that_are_no_finished_run_are_refused)
 {
+    static const char LINK[] = "";
     static const struct {
-        const char *name, *text; /* put into a good run; text NULL: removed */
+        const char *name, *text; /* put into a good run; text NULL: removed; LINK: a link */
         enum err_code code;
         const char *says;
     } ROWS[] = {
@@ -312,15 +311,19 @@ TEST(folders_that_are_no_finished_run_are_refused)
         {"logs/k.pem", "-----BEGIN PRIVATE KEY-----\nMC4CAQ\n", ERR_INTEGRITY, "private key"},
         {"logs/a\nb", "x", ERR_INTEGRITY, "control character"},
         {"logs/RAW/A/rank0.log", "x", ERR_INTEGRITY, "case"},
+        {"logs/raw/x", LINK, ERR_INTEGRITY, "regular file"},
     };
     const char *archive = scratch_path("none.tar.zst");
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         const char *folder = make_run("none");
         struct seal_info info;
-        if (ROWS[idx].text) {
+        const char *path = fs_join(&scratch_arena, folder, ROWS[idx].name);
+        if (ROWS[idx].text == LINK) {
+            assert_int_equal(symlink("/etc/passwd", path), 0);
+        } else if (ROWS[idx].text) {
             put(folder, ROWS[idx].name, ROWS[idx].text);
         } else {
-            unlink(fs_join(&scratch_arena, folder, ROWS[idx].name));
+            unlink(path);
         }
         FAILS(seal(folder, archive, NULL, &info, ERR), ERR_ANY);
         if (ERR->code != ROWS[idx].code || !strstr(ERR->msg, ROWS[idx].says)) {
@@ -331,39 +334,28 @@ TEST(folders_that_are_no_finished_run_are_refused)
     }
 }
 
-TEST(links_in_a_run_are_refused)
-{
-    const char *folder = make_run("links");
-    struct seal_info info;
-    assert_int_equal(symlink("/etc/passwd", fs_join(&scratch_arena, folder, "logs/raw/x")), 0);
-    FAILS(seal(folder, scratch_path("links.tar.zst"), NULL, &info, ERR), ERR_ANY);
-    SAYS("regular file");
-}
-
 TEST(an_archive_is_not_replaced_unasked_nor_put_into_its_run)
 {
-    const char *archive = sealed("there", &key);
+    const char *archive = sealed("there", &key), *pipe = scratch_path("pipe");
     const char *folder = scratch_path("there");
     struct str before = scratch_read(archive);
     struct seal_info info;
-    FAILS(seal(folder, archive, NULL, &info, ERR), ERR_USAGE);
+    struct stat status;
+    struct seal_opts opts = {.folder = folder,
+                             .archive = archive,
+                             .is_bytes_only = true,
+                             .may_replace = true,
+                             .clock = clock_system()};
+    seal_refuses(folder, archive, ERR_USAGE);
     assert_true(str_eq(before, scratch_read(archive)));
-    FAILS(seal(folder, fs_join(&scratch_arena, folder, "logs/a.tar.zst"), NULL, &info, ERR),
-          ERR_USAGE);
-    const struct seal_opts opts = {.folder = folder,
-                                   .archive = archive,
-                                   .is_bytes_only = true,
-                                   .may_replace = true,
-                                   .clock = clock_system()};
+    seal_refuses(folder, fs_join(&scratch_arena, folder, "logs/a.tar.zst"), ERR_USAGE);
     PASSES(seal_folder(&scratch_arena, &opts, &info, ERR));
     expect_refused(archive, &key, false, ERR_AUTH, "not signed");
     /* Nor a pipe (or, for root, a device) of that name. */
-    struct seal_opts pipe_opts = opts;
-    struct stat status;
-    pipe_opts.archive = scratch_path("pipe");
-    assert_int_equal(mkfifo(pipe_opts.archive, 0600), 0);
-    FAILS(seal_folder(&scratch_arena, &pipe_opts, &info, ERR), ERR_USAGE);
-    assert_int_equal(lstat(pipe_opts.archive, &status), 0);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    opts.archive = pipe;
+    FAILS(seal_folder(&scratch_arena, &opts, &info, ERR), ERR_USAGE);
+    assert_int_equal(lstat(pipe, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
 }
 
@@ -396,24 +388,15 @@ TEST(a_full_disk_leaves_no_archive)
 
 TEST(a_stop_leaves_nothing)
 {
-    const struct seal_opts opts = {.folder = make_run("stop"),
-                                   .archive = scratch_path("stop.tar.zst"),
-                                   .is_bytes_only = true,
-                                   .clock = clock_system()};
-    struct seal_info info;
-    scratch_stop();
-    FAILS(seal_folder(&scratch_arena, &opts, &info, ERR), ERR_INTERRUPTED);
-    scratch_go_on();
-    assert_false(fs_exists(opts.archive));
-    assert_false(fs_exists(scratch_path("stop.tar.zst.partial")));
-    const struct verify_opts check = {.path = sealed("stop2", NULL),
-                                      .allows_unsigned = true,
-                                      .is_bytes_only = true,
-                                      .clock = clock_system()};
+    const char *folder = make_run("stop"), *archive = scratch_path("stop.tar.zst");
+    const char *whole = sealed("stop2", NULL);
     struct verify_info verified;
     scratch_stop();
-    FAILS(verify_archive(&scratch_arena, &check, &verified, ERR), ERR_INTERRUPTED);
+    seal_refuses(folder, archive, ERR_INTERRUPTED);
+    FAILS(verify(whole, NULL, true, &verified, ERR), ERR_INTERRUPTED);
     scratch_go_on();
+    assert_false(fs_exists(archive));
+    assert_false(fs_exists(scratch_path("stop.tar.zst.partial")));
 }
 
 TEST(verified_archives_unpack_in_the_same_pass)

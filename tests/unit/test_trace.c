@@ -24,7 +24,6 @@ static const double VALUES[] = {4, 1, 3, 2, 5};
 #define N_VALUES ARRAY_LEN(VALUES)
 
 struct made {
-    struct arena arena;
     struct format *format;
     struct sample samples[N_VALUES];
     struct series series[2];
@@ -42,16 +41,16 @@ static struct trace how_by(struct made *made, const char *rule)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct trace how;
-    const char *text = json_text(arena_printf(&made->arena, "%s%s}]}", HEAD, rule));
+    const char *text = json_text(arena_printf(ARENA, "%s%s}]}", HEAD, rule));
     PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
-    doc.context = vocabulary_builtin(&made->arena);
+    doc.context = vocabulary_builtin(ARENA);
     struct json root = json_root(&doc);
     format_release(made->format);
-    PASSES(format_read(&root, &made->arena, &made->format, ERR));
+    PASSES(format_read(&root, ARENA, &made->format, ERR));
     made->bound = (struct bound_cell){.format = made->format, .logs = made->logs};
     made->audit.bound = &made->bound;
     made->audit.by = format_rule(made->format, made->audit.rule);
-    trace_of(&made->arena, &made->audit, &how);
+    trace_of(ARENA, &made->audit, &how);
     return how;
 }
 
@@ -97,12 +96,6 @@ static void make(struct made *made)
                                       .rounding = STR_LIT("nearest"),
                                       .logs = made->refs,
                                       .n_logs = 1};
-}
-
-static void unmake(struct made *made)
-{
-    format_release(made->format);
-    arena_release(&made->arena);
 }
 
 static void expect_steps(const struct trace_steps *steps, const char *const *words, size_t n)
@@ -162,7 +155,7 @@ TEST(every_statistic_and_scale_says_what_it_did)
         assert_true(fabs(how.logs[0].steps.items[how.logs[0].steps.n - 1].value - row->value) <
                     1e-9);
     }
-    unmake(&made);
+    format_release(made.format);
 }
 
 TEST(every_sample_that_does_not_count_has_its_reason)
@@ -186,13 +179,13 @@ TEST(every_sample_that_does_not_count_has_its_reason)
     made.m.warmup_steps = 15;
     for (EACH(row, ROWS)) {
         struct trace how = how_by(&made, row->rule);
-        struct str words = trace_use_words(&made.arena, how.rule, how.logs[0].uses[row->at]);
-        assert_string_equal(str_z(&made.arena, words), row->words);
+        struct str words = trace_use_words(ARENA, how.rule, how.logs[0].uses[row->at]);
+        assert_string_equal(str_z(ARENA, words), row->words);
     }
     made.m.n_runs = 2;
     made.samples[4].run = 1;
     struct trace how = how_by(&made, IPS "'mean', 'run': 'first'");
-    assert_string_equal(trace_use_words(&made.arena, how.rule, how.logs[0].uses[4]).ptr,
+    assert_string_equal(trace_use_words(ARENA, how.rule, how.logs[0].uses[4]).ptr,
                         "of another run");
     assert_int_equal(how.logs[0].n_of[USE_OTHER_RUN], 1);
     made.samples[4].run = 0;
@@ -200,10 +193,10 @@ TEST(every_sample_that_does_not_count_has_its_reason)
         made.samples[idx].gpus = idx < 2 ? 8 : 16;
     }
     how = how_by(&made, IPS "'mean', 'match_gpus': true");
-    assert_true(str_eq_z(trace_use_words(&made.arena, how.rule, how.logs[0].uses[4]),
+    assert_true(str_eq_z(trace_use_words(ARENA, how.rule, how.logs[0].uses[4]),
                          "of another number of GPUs"));
     assert_int_equal(how.logs[0].n_of[USE_OTHER_GPUS], 3);
-    unmake(&made);
+    format_release(made.format);
 }
 
 TEST(a_log_without_a_number_says_why)
@@ -224,7 +217,7 @@ TEST(a_log_without_a_number_says_why)
     assert_true(str_eq_z(how.logs[0].why, "kept elsewhere"));
     made.audit.rule = STR_LIT("t/other");
     assert_null(how_by(&made, IPS "'mean'").rule);
-    unmake(&made);
+    format_release(made.format);
 }
 
 TEST(several_logs_are_one_number)
@@ -246,5 +239,5 @@ TEST(several_logs_are_one_number)
     how = how_by(&made, IPS "'mean', 'repeats': 'olympic'");
     expect_steps(&how.steps, OLYMPIC, 3);
     assert_int_equal(how.logs[0].is_dropped + how.logs[1].is_dropped + how.logs[2].is_dropped, 2);
-    unmake(&made);
+    format_release(made.format);
 }
