@@ -47,7 +47,7 @@ void audit_out_text(const struct audit_set *set, const struct audit_text_opts *o
    row, or another rule gives it. */
 void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const char *before,
                        const char *after, struct strbuf *out);
-/* A row for each cell. */
+/* A row for each cell, and one for each finding, whose verdict is `finding`. */
 void audit_out_csv(const struct audit_set *set, struct strbuf *out);
 /* To be kept, as Markdown or a page: for each report the counts, its tables under their captions, the reasons, like for like, and
    every finding; on a page also how each number follows. */

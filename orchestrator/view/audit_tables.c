@@ -45,6 +45,45 @@ static void add_row(struct table *table, const struct report *report, const stru
     table_add(table, a->cell->footnote.ptr ? a->cell->footnote : STR_EMPTY);
 }
 
+struct said {
+    const char *head;
+    struct str text;
+};
+
+/* A row of the columns that it has. */
+static void add_said(struct table *table, const struct said *said, size_t n_said)
+{
+    for (size_t column = 0; column < table->n_columns; column++) {
+        struct str text = STR_EMPTY;
+        for (size_t idx = 0; idx < n_said; idx++) {
+            text = str_eq_z(table->columns[column].head, said[idx].head) ? said[idx].text : text;
+        }
+        table_add(table, text);
+    }
+}
+
+static void add_not_printed(struct table *table, const struct report *report,
+                            const struct not_printed *at)
+{
+    const struct said said[] = {{"report", report->id}, {"framework", at->column},
+                                {"table", at->table},   {"printed", at->printed},
+                                {"note", at->row},      {"verdict", STR_LIT("not_printed")}};
+    add_said(table, said, ARRAY_LEN(said));
+}
+
+static void add_finding(struct table *table, const struct report *report,
+                        const struct finding *finding)
+{
+    const char *note =
+        arena_printf(&table->arena, "%s %s: %.*s", FINDING_LEVEL_NAMES[finding->level], finding->id,
+                     STR_ARG(finding->message));
+    const struct said said[] = {{"report", report->id},
+                                {"verdict", STR_LIT("finding")},
+                                {"note", str_of(note)},
+                                {"logs", finding->where}};
+    add_said(table, said, ARRAY_LEN(said));
+}
+
 void audit_out_csv(const struct audit_set *set, struct strbuf *out)
 {
     CLEANUP(table)
@@ -55,6 +94,13 @@ void audit_out_csv(const struct audit_set *set, struct strbuf *out)
     for (size_t idx = 0; idx < set->n; idx++) {
         for (size_t cell = 0; cell < set->items[idx].n_cells; cell++) {
             add_row(&table, set->items[idx].report, &set->items[idx].cells[cell]);
+        }
+        const struct report *report = set->items[idx].report;
+        for (size_t at = 0; at < report->n_not_printed; at++) {
+            add_not_printed(&table, report, &report->not_printed[at]);
+        }
+        for (size_t at = 0; at < set->items[idx].findings.n; at++) {
+            add_finding(&table, report, &set->items[idx].findings.items[at]);
         }
     }
     table_render_csv(&table, out);
