@@ -3,6 +3,9 @@
 
 #include "run/run_address.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/temp.h"
 #include "load/places.h"
 #include "report/source.h"
@@ -18,6 +21,25 @@ static int make_folder(struct arena *arena, const struct cmd_ctx *ctx, const cha
     *ret = fs_join(arena, ctx->state, "addresses/");
     temp_sweep(*ret, NULL);
     return fs_mkdir_p(*ret, err);
+}
+
+/* "URL@COMMIT:PATH"; a folder of this machine and "git@host:path" become URLs, as git takes them. NULL: it is no repository. */
+static const char *repository_of(struct arena *arena, const char *name)
+{
+    const char *at = strrchr(name, '@');
+    const char *colon = strchr(name, ':');
+    const char *user = strchr(name, '@');
+    const char *folder = at ? arena_strndup(arena, name, (size_t)(at - name)) : "";
+    if (!at || strstr(name, "://")) {
+        return at ? name : NULL;
+    }
+    if (user < colon && colon < at && !memchr(name, '/', (size_t)(colon - name))) {
+        return arena_printf(arena, "ssh://%.*s/%s", (int)(colon - name), name, colon + 1);
+    }
+    char *whole = fs_is_dir(folder) ? realpath(folder, NULL) : NULL;
+    const char *url = whole ? arena_printf(arena, "file://%s%s", whole, at) : NULL;
+    free(whole);
+    return url;
 }
 
 static int check_out(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline,
@@ -109,8 +131,9 @@ int address_open(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline
     struct address address = {.report = name};
     struct source_name parts = {0};
     const char *folder = name;
-    if (strstr(name, "://") && strchr(name, '@')) { /* URL@COMMIT:PATH */
-        if (source_parse_name(arena, str_of(name), &parts, err) < 0) {
+    const char *repository = repository_of(arena, name);
+    if (repository) {
+        if (source_parse_name(arena, str_of(repository), &parts, err) < 0) {
             return -1;
         }
         if (!parts.commit) {

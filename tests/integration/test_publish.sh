@@ -133,6 +133,8 @@ exits 0 "the same with the report's path" "$REPERF" audit "$U:manifests/reports/
 is "$(($? < 2))" 1 "lint URL@COMMIT"
 exits 0 "report URL@COMMIT" "$REPERF" report "$U"
 exits 0 "plan URL@COMMIT" "$REPERF" plan "$U"
+prints 0 '1 cell: 1 exact' "the repository's folder is an address, too" "$REPERF" audit "pub.git@$C"
+fails 4 'ssh://git@nobody.invalid/me/ours.git|ssh://nobody.invalid/me/ours.git' "and so is what git clones by SSH" "$REPERF" audit "git@nobody.invalid:me/ours.git@$C"
 exits 2 "a branch is no pin" "$REPERF" audit "file://$T/pub.git@main"
 
 # Somebody else, elsewhere: shown, and not run unless trusted
