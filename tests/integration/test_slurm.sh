@@ -32,7 +32,7 @@ job() { # a new one
 }
 DO=''
 slurm() { # VERB
-    timeout 300 "$B/servers/remote_one" work="$W" ${LOGIN:+port="$LOGIN"} slurm "$1" 1 "${NODES:-2}" 2 x "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
+    timeout 300 "$B/servers/remote_one" work="$W" ${LOGIN:+port="$LOGIN"} slurm "$1" 2 "${NODES:-2}" 2 x "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
 }
 slurm_id() { cat "$F/slurm" 2>/dev/null; }
 
