@@ -28,15 +28,6 @@ older() { # ID COMMAND [CLEANUP]: a job as versions up to 0.9 began it
     setsid tests/integration/old_wrapper.sh "$dir" </dev/null >/dev/null 2>&1 &
     wait_for test -s "$dir/pid"
 }
-gives() { # STATUS ERE NAME ARG...
-    local want=$1 pattern=$2 what=$3
-    shift 3
-    exits "$want" "$what" one "$@"
-    like "$(cat "$T/out" "$T/err")" "$pattern" "$what: is said"
-}
-wait_for() { waiting_for 120 "$@"; } # COMMAND...
-held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME: what a job does until `go NAME`
-go() { : >"$T/go-$1"; }
 sleeps() { pgrep -xf "sleep 600.$$" >/dev/null; }
 none_sleeps() { ! sleeps; }
 servers() { pgrep -xf "$(there) $work"; } # the processes that serve a channel, and the wrappers made by them
