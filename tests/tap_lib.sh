@@ -70,10 +70,12 @@ exits_saying() { # FILE STATUS ERE NAME COMMAND...
     [ "$got" = "$want" ] || { printf '#      got: %s\n#   wanted: %s\n' "$got" "$want" && head -c 600 "$T/err" | sed 's/^/# /'; }
     [ "$hit" -eq 0 ] || printf '#      got: %s\n#  pattern: %s\n' "$(cat "$T/$said_in")" "$said"
 }
-valid() { # SCHEMA [NAME]: what the last command printed, which stays, and is $T/document, too
+valid() { # SCHEMA [NAME]: what the last command printed; it stays, and is $T/document, too
+    local status=0
     cp "$T/out" "$T/document"
-    exits 0 "${2:-its document is valid}" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/$1.json" "$T/document"
-    cp "$T/document" "$T/out"
+    /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/$1.json" "$T/document" >"$T/valid" 2>&1 || status=1
+    ok "$status" "${2:-its document is valid}"
+    [ "$status" -eq 0 ] || head -n 5 "$T/valid" | sed 's/^/# /'
 }
 value() { # FILE PYTHON-EXPRESSION over d
     /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"

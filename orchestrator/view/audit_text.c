@@ -449,7 +449,7 @@ struct str audit_follow_words(struct arena *arena, const struct verdict_counts *
     return text;
 }
 
-/* How each number follows, as `reperf explain` says it, and links to its logs: for a reader who cannot ask. */
+/* How each number follows, as `reperf explain` says it, and links to its logs: for a reader who cannot ask. In Markdown those that differ. */
 static void write_hows(struct page *page, const struct report_audit *audit)
 {
     const struct explain_opts opts = {.is_page = true};
@@ -457,7 +457,7 @@ static void write_hows(struct page *page, const struct report_audit *audit)
         const struct cell_audit *a = &audit->cells[idx];
         CLEANUP(strbuf) struct strbuf text = STRBUF(HTML_BYTES_MAX);
         struct explain_cell of = {.report = audit->report, .cell = a};
-        if (a->n_logs == 0) {
+        if (a->n_logs == 0 || (page->form != PAGE_HTML && a->verdict != AUDIT_DIFFERS)) {
             continue;
         }
         page_fold(page, "how", a->cell->id, false);
@@ -486,8 +486,10 @@ static void write_kept(struct page *page, const struct report_audit *audit)
     if (audit->n_rows) {
         write_like(page, audit);
     }
-    if (page->form == PAGE_HTML && audit->n_cells) {
-        page_heading(page, 3, STR_EMPTY, STR_LIT("How each number follows"));
+    if (page->form == PAGE_HTML ? audit->n_cells > 0 : counts.of[AUDIT_DIFFERS] > 0) {
+        page_heading(page, 3, STR_EMPTY,
+                     page->form == PAGE_HTML ? STR_LIT("How each number follows")
+                                             : STR_LIT("How the numbers that differ follow"));
         write_hows(page, audit);
     }
     page_heading(page, 3, STR_EMPTY, STR_LIT("Findings"));

@@ -5,19 +5,12 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 : "${B:=build/release}" "${ROUNDS:=5}" "${SAMPLES:=400}" "${BATCH:=32}"
+. tests/bench/bench_lib.sh
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 make -s "$B/reperf-train" "$B/reperf-pack" MODE="${B##*/}" >&2 || exit 1
 "${CC:-gcc}" -std=gnu17 -D_GNU_SOURCE -O2 -Iorchestrator -Iworkloads tests/bench/feed_rates.c "$B/wl.a" "$B/base.a" -lm -lpthread -o "$T/rates" || exit 1
-dataset=datasets/imagenet-2012/dataset.json
-"$B/reperf-pack" synth --dataset "$dataset" --out "$T/in" --samples "train=$SAMPLES" --samples val=10 >/dev/null 2>"$T/err" || { cat "$T/err"; exit 1; }
-mkdir -p "$T/tree/train"
-tar xf "$T/in/ILSVRC2012_img_train.tar" -C "$T/tree/train"
-for inner in "$T"/tree/train/*.tar; do
-    mkdir "${inner%.tar}" && tar xf "$inner" -C "${inner%.tar}"
-    rm "$inner"
-done
-"$B/reperf-pack" pack --dataset "$dataset" --tree "$T/tree" --synthetic --split train --out "$T/pack" >/dev/null 2>"$T/err" || { cat "$T/err"; exit 1; }
+packed_imagenet "$SAMPLES"
 for ((round = 0; round < ROUNDS; round++)); do
     "$T/rates" "$T/pack" 2 "$BATCH" $((SAMPLES / BATCH)) >"$T/out" || exit 1
     paste -s -d ' ' "$T/out"

@@ -42,3 +42,15 @@ pair() {
         }' "$file"
     rm -f "$file"
 }
+
+packed_imagenet() { # SAMPLES: synthetic ones, packed, in $T/pack
+    local dataset=datasets/imagenet-2012/dataset.json inner
+    mkdir -p "$T/tree/train"
+    "$B/reperf-pack" synth --dataset "$dataset" --out "$T/in" --samples "train=$1" --samples val=10 >/dev/null 2>"$T/err" || { cat "$T/err"; exit 1; }
+    tar xf "$T/in/ILSVRC2012_img_train.tar" -C "$T/tree/train"
+    for inner in "$T"/tree/train/*.tar; do
+        mkdir "${inner%.tar}" && tar xf "$inner" -C "${inner%.tar}" && rm "$inner"
+    done
+    "$B/reperf-pack" pack --dataset "$dataset" --tree "$T/tree" --synthetic --split train --out "$T/pack" >/dev/null 2>"$T/err" || { cat "$T/err"; exit 1; }
+    rm -rf "$T/in" "$T/tree"
+}

@@ -6,21 +6,11 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 : "${B:=build/release}" "${ROUNDS:=3}" "${SAMPLES:=800}"
 . tests/bench/bench_lib.sh
-root=$PWD
 B=$(cd "$B" && pwd)
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 export GOMP_SPINCOUNT=500
-dataset="$root/datasets/imagenet-2012/dataset.json"
-"$B/reperf-pack" synth --dataset "$dataset" --out "$T/in" --samples "train=$SAMPLES" --samples val=10 >/dev/null 2>"$T/err" || { cat "$T/err"; exit 1; }
-mkdir -p "$T/tree/train"
-tar xf "$T/in/ILSVRC2012_img_train.tar" -C "$T/tree/train"
-for inner in "$T"/tree/train/*.tar; do
-    mkdir "${inner%.tar}" && tar xf "$inner" -C "${inner%.tar}"
-    rm "$inner"
-done
-"$B/reperf-pack" pack --dataset "$dataset" --tree "$T/tree" --synthetic --split train --out "$T/pack" >/dev/null 2>"$T/err" || { cat "$T/err"; exit 1; }
-rm -rf "$T/in" "$T/tree"
+packed_imagenet "$SAMPLES"
 steps=$((2 * SAMPLES / 32))
 bytes=$(du -cb "$T"/pack/*.shard | tail -n 1 | cut -f1)
 read_it() { echo "'$B/reperf-train' --model resnet50 --batch 32 --steps $1 --data $T/pack --data-only --workers $2"; } # STEPS WORKERS

@@ -34,24 +34,20 @@ rm -f "$S/shared/blob"
 node_off 4
 node_new_key 3
 exits 0 "the others do not suffer" "$REPERF" nodes exec -w 'node[1-2]' "$I" -- true
-"$REPERF" nodes exec -w node3 "$I" -- true >"$T/out" 2>"$T/err"
-is $? 5 "a changed host key: status 5"
+exits 5 "a changed host key: status 5" "$REPERF" nodes exec -w node3 "$I" -- true
 like "$(cat "$T/err")" 'node3.*host key' "named"
 node_old_key 3
 node_refuse_key 2
-"$REPERF" nodes exec -w node2 "$I" -- true >"$T/out" 2>"$T/err"
-is $? 5 "a refused key: status 5"
+exits 5 "a refused key: status 5" "$REPERF" nodes exec -w node2 "$I" -- true
 node_accept_key 2
 # The one that is off is given a second to answer; so are no others.
 { printf 'Host node4 %s\n  ConnectTimeout 1\n' "$(node_ip 4)" && cat "$S/ssh_config"; } >"$T/ssh_config"
 export REPERF_SSH_CONFIG="$T/ssh_config"
-"$REPERF" nodes exec "$I" --json -- hostname >"$T/out" 2>"$T/err"
-is $? 6 "a node that is off: status 6"
+exits 6 "a node that is off: status 6" "$REPERF" nodes exec "$I" --json -- hostname
 is "$(jq -r '.nodes[] | "\(.node) \(.exit_status) \(.error == null)"' "$T/out" | tr '\n' ',')" "node1 0 true,node2 0 true,node3 0 true,node4 null false," "only that one, and the others' output is there"
 
 # --- doctor
-"$REPERF" nodes doctor "$I" --json >"$T/out" 2>"$T/err"
-is $? 6 "doctor with a node that is off: status 6"
+exits 6 "doctor with a node that is off: status 6" "$REPERF" nodes doctor "$I" --json
 like "$(cat "$T/out" "$T/err")" 'node4' "which is named"
 export REPERF_SSH_CONFIG="$S/ssh_config"
 node_on 4
@@ -62,8 +58,7 @@ jq '.nodes[].gpus = 0' "$I" >"$T/no-gpus.json"
 exits 0 "doctor without GPUs asked for" "$REPERF" nodes doctor "$T/no-gpus.json"
 if ! no_docker "doctor sees a dead engine"; then
     node_docker_stop 2
-    "$REPERF" nodes doctor "$T/no-gpus.json" >"$T/out" 2>"$T/err"
-    is $? 6 "a dead engine"
+    exits 6 "a dead engine" "$REPERF" nodes doctor "$T/no-gpus.json"
     like "$(cat "$T/out")" 'FAILS.*node2' "which is named"
     node_docker_start 2
 fi
@@ -76,12 +71,10 @@ if ! no_docker "provision"; then
     is "$(for i in $CLUSTER_NODES; do node_ssh "$i" "docker run --rm --pull=never $pin probe"; done | sort | uniq -c | awk '{ print $1, $2 }')" "4 provisioned" "each can run it"
     exits 0 "again" "$REPERF" nodes provision "$I" --image "$pin"
     gone="$HEAD_IP:$REGISTRY_PORT/test/provision@sha256:$(printf 'ab%.0s' $(seq 32))"
-    "$REPERF" nodes provision "$I" --image "$gone" >"$T/out" 2>"$T/err"
-    is $? 7 "a digest that is not there: status 7"
+    exits 7 "a digest that is not there: status 7" "$REPERF" nodes provision "$I" --image "$gone"
     registry stop
     for i in $CLUSTER_NODES; do node_ssh "$i" 'docker image prune -af >/dev/null'; done
-    "$REPERF" nodes provision "$I" --image "$pin" >"$T/out" 2>"$T/err"
-    is $? 4 "a registry that is down: status 4"
+    exits 4 "a registry that is down: status 4" "$REPERF" nodes provision "$I" --image "$pin"
     registry start
 fi
 node_shell 1 'echo noise'

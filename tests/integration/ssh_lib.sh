@@ -106,3 +106,15 @@ stop_sshds() {
         kill_sshd "$name"
     done
 }
+
+# What tests of remotes share: `one` is the script's own, a call of servers/remote_one.
+gives() { # STATUS ERE NAME ARG...: the exit status, and what is said
+    local want=$1 pattern=$2 what=$3
+    shift 3
+    exits "$want" "$what" one "$@"
+    like "$(cat "$T/out" "$T/err")" "$pattern" "$what: is said"
+}
+wait_for() { waiting_for 120 "$@"; } # COMMAND...
+# What a job or a script does until `go NAME`: so none ends before it was checked, however busy this machine is.
+held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME
+go() { : >"$T/go-$1"; }

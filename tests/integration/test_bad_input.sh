@@ -125,18 +125,13 @@ mkdir -p nothing
 exits 2 "log, a folder without one" "$REPERF" measure nothing --json
 exits 2 "log, not there" "$REPERF" measure nowhere.log --json
 truncate -s 300M sparse.log; measures 9 "no_metric None" "a sparse file" sparse.log mmseg
-line() { printf '{"event":"step","step":%s,"steps":3,"rank":0,"loss":1,"step_time_ns":1,"samples_per_s":%s,"lr":0.1}\n' "$1" "$2"; }
 stop='{"event":"run_stop","steps":3,"warmup_steps":0,"rank":0,"elapsed_ns":3,"samples_per_s":4,"loss_first":1,"loss_last":1}'
 start='{"event":"run_start","ranks":1,"precision":"fp32","batch":4,"steps":3}'
-whole() { echo "$start"; line 1 "$1"; line 2 4; line 3 4; echo "$stop"; }
-whole 4 >good.log; measures 0 "ok 4" "a whole one" good.log reperf
-for value in NaN nan inf -inf 1e999; do
-    whole "$value" >bad.log
-    "$REPERF" measure bad.log --format reperf --json >out 2>err
-    is "$? $(grep -c '"verdict":"ok"' <(tr -d ' ' <out))" "9 0" "log, a rate of $value is no number"
-done
-grep -v run_stop good.log >cut.log; measures 9 "incomplete 4" "no run_stop" cut.log reperf
-grep -v run_start good.log >cut.log; measures 9 "incomplete 4" "no run_start" cut.log reperf
+{
+    echo "$start"
+    printf '{"event":"step","step":%s,"steps":3,"rank":0,"loss":1,"step_time_ns":1,"samples_per_s":4,"lr":0.1}\n' 1 2 3
+    echo "$stop"
+} >good.log; measures 0 "ok 4" "a whole one" good.log reperf
 size=$(stat -c %s good.log) bad=0
 for ((cut = 2; cut < size; cut += 9)); do
     head -c $((size - cut)) good.log >cut.log
@@ -144,9 +139,6 @@ for ((cut = 2; cut < size; cut += 9)); do
     [ "$?" = 9 ] || bad=$((bad + 1))
 done
 is "$bad" 0 "log, cut at every 9th byte: never a value"
-cat good.log good.log >twice.log; measures 9 "ambiguous None" "two runs in one" twice.log reperf
-sed 's/$/\r/' good.log >crlf.log; measures 0 "ok 4" "CRLF" crlf.log reperf
-
 # --- audits that did not look ------------------------------------------------------------------------
 logs_id() { /usr/bin/python3 -c 'import json,sys; d=json.load(open("out")); print(*sorted({f["id"] for r in d["reports"] for f in r["findings"]} & set(sys.argv[1:])))' "$@"; }
 exits 2 "audit, a logs folder that is not there" "$REPERF" audit $ID --logs "$T/nowhere" --json
@@ -175,23 +167,14 @@ if need_shared "audit of changed logs"; then
 fi
 
 # --- tensors and training ------------------------------------------------------------------------------
-tensors() { # HEADER DATA_BYTES [LENGTH]
-    /usr/bin/python3 - "$@" <<'P'
-import struct, sys
-head = sys.argv[1].encode()
-size = int(sys.argv[3]) if len(sys.argv) > 3 else len(head)
-open("in.st", "wb").write(struct.pack("<Q", size) + head + bytes(int(sys.argv[2])))
-P
+tensors() { # HEADER DATA_BYTES: what else is refused of them is in unit/test_wl_safetensors.c
+    { printf '%b' "\\x$(printf %x "${#1}")\\0\\0\\0\\0\\0\\0\\0" && printf %s "$1" && head -c "$2" /dev/zero; } >in.st
 }
 rejects() { # NAME TEXT
     "$TRAIN" --model resnet50 --check in.st --out out.st >out 2>err
     is "$? $(grep -cE -- "$2" err) $(find . -name 'out.st*' | wc -l)" "9 1 0" "tensors, $1: exit 9, said why, nothing written"
 }
 if [ -x "$TRAIN" ]; then
-    tensors '{}' 0 9223372036854775808; rejects "a header of 2^63 bytes" "header size 9223372036854775808"
-    tensors '{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}' 0; rejects "a shape that overflows" "tensor a"
-    tensors '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' 4; rejects "overlap" "overlap"
-    tensors '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}' 8; rejects "twice" "twice"
     tensors '{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}' 4; rejects "cut" "in 4 bytes of data"
     tensors '{"input":{"dtype":"F32","shape":[0,3,32,32],"data_offsets":[0,0]}}' 0; rejects "batch 0" "tensor input"
     for option in "--batch 0" "--batch -1" "--batch 1000000000" "--image 0" "--steps 0" "--lr nan" "--lr inf" "--momentum 1" "--device cuda" "--model none" "--data x"; do
@@ -200,14 +183,6 @@ if [ -x "$TRAIN" ]; then
     done
     exits 10 "reperf-train into a full disk" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >/dev/full' _ "$TRAIN"
     exits 10 "reperf-train with standard output closed" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >&-' _ "$TRAIN"
-    { "$TRAIN" --model resnet50 --image 32 --batch 2 --steps 100000 & } >train.log 2>err
-    pid=$!
-    served "$pid" "a first step" grep -q '"step"' train.log
-    kill -INT "$pid"
-    wait "$pid"
-    is "$? $(grep -c run_stop train.log)" "130 0" "reperf-train, ^C: 130 and no run_stop"
-    "$REPERF" measure train.log --format reperf --json >out 2>err
-    is "$? $(verdict | cut -d" " -f1)" "9 incomplete" "its log is that of a part of a run"
 else
     skip "tensors and training" "reperf-train is not built"
 fi
@@ -243,8 +218,7 @@ reader=$!
 exits 0 "a page goes through a pipe" timeout 600 "$REPERF" report $ID --html pipe
 wait "$reader"
 like "$(head -c 100 page.html)" "<!doctype html>" "whole"
-[ -p pipe ]
-ok $? "the pipe is still there"
+succeeds "the pipe is still there" test -p pipe
 exits 0 "no home, no terminal" env -i "$REPERF" history
 exits 0 "the folder is gone" bash -c 'mkdir gone && cd gone && rmdir ../gone && "$1" list' _ "$REPERF"
 exits 2 "a command of 100,000 letters" "$REPERF" "$(head -c 100000 /dev/zero | tr '\0' a)"
@@ -269,12 +243,8 @@ inventory "a name that leaves its folder" '.nodes[0].name = "../x"' '\$\.nodes\[
 inventory "an address that is an option" '.nodes[0].address = "-oProxyCommand=touch hit"' '\$\.nodes\[0\]: address: '
 inventory "a work folder that leads upwards" '.nodes[0].work_folder = "/scratch/../etc"' '\$\.nodes\[0\]\.work_folder: '
 inventory "a registry with a user" '.registry = "user:secret@h:5000"' '\$\.registry: '
-inventory "more names than addresses" '.nodes[0].name = "node[1-5]"' 'as there are names \(5\), found 4'
-inventory "a million names" '.nodes[0].name = "n[1-1000000]"' 'more than 4096 names'
-inventory "the same node twice" '.nodes += .nodes' '"node1" occurs twice'
 inventory "five thousand nodes" '.nodes = [range(5000) | {name: "n\(.)", address: "a", port: null, user: null, gpus: 0, fast_address: null, work_folder: null, groups: []}]' '\$\.nodes: '
-[ ! -e hit ]
-ok $? "nothing of it was run"
+succeeds "nothing of it was run" test ! -e hit
 # --- lists end with an error that names the limit, never without a word ---
 awk 'BEGIN { for (run = 1; run <= 4200; run++) { printf "{\"event\":\"run_start\",\"version\":\"v%d\"}\n", run
     for (step = 1; step <= 2; step++) printf "{\"event\":\"step\",\"step\":%d,\"steps\":2,\"rank\":0,\"loss\":1,\"samples_per_s\":8}\n", step } }' >facts.log

@@ -11,9 +11,6 @@ source "$ROOT/tests/integration/image_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 source "$ROOT/tests/faults/lib.sh"
 V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/bundle-output.json)
-value() { # FILE PYTHON-EXPRESSION over d
-    /usr/bin/python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$1" "$2"
-}
 HERE="$T/store" THERE="$T/there"
 away() { REPERF_STORE="$THERE" "$@"; }
 if unshare -n true 2>/dev/null; then

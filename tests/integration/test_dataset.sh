@@ -54,26 +54,19 @@ exits 0 "the test's description is valid against the schema" "${V[@]}" manifests
 
 fetch() { "$REPERF" fetch "$@"; }
 verify() { "$REPERF" verify "$@"; }
-schema() { # NAME: $T/out is valid
-    cp "$T/out" "$T/doc.json"
-    local status=0
-    "${V[@]}" manifests/schema/noun-output.json "$T/doc.json" >"$T/schema.out" 2>&1 || status=1
-    ok "$status" "$1"
-    [ "$status" -eq 0 ] || sed 's/^/# /' "$T/schema.out" | head -n 5
-}
 fresh() { chmod -R u+w "$REPERF_STORE" 2>/dev/null; rm -rf "$REPERF_STORE"; }
 TREE="$REPERF_STORE/trees/mini"
 
 # ---- success
 fails 4 'mini is not in the store .*: reperf data fetch mini first' "verify of what was never fetched" verify mini
 exits 0 "fetch" fetch mini --json
-schema "its JSON is valid"
+valid noun-output "its JSON is valid"
 like "$(cat "$T/out")" '"digest_was_known": false' "a file without a known digest is said to be so"
 is "$(cd "$TREE" && sha256sum --quiet -c tree.sha256 && wc -l <tree.sha256)" 13 "sha256sum checks the tree by its list"
 exits 0 "the tree's record is valid" "${V[@]}" manifests/schema/tree.json "$TREE/tree.json" "$REPERF_STORE/refs/dataset/mini.json"
 is "$(cat "$TREE/doc/README")" "what it is" "a file that is no archive lies in its folder"
 exits 0 "verify" verify mini --json
-schema "its JSON is valid, too"
+valid noun-output "its JSON is valid, too"
 like "$(cat "$T/out")" '"verdict": "partly"' "without a lock it holds only as far as it could be checked"
 like "$(cat "$T/out")" 'lab.tar is its authors.* no digest' "the archive without a digest is named as not checked"
 prints 0 'that the list of files is right' "verify as text" verify mini
@@ -84,7 +77,7 @@ is "$(n_requests)/$(stat -c %i "$TREE")" "$n_before/$made" "asks nobody and make
 
 # ---- lock
 exits 0 "lock" "$REPERF" lock mini --locks "$T/locks" --json
-schema "its JSON is valid as well"
+valid noun-output "its JSON is valid as well"
 exits 0 "the lock is valid" "${V[@]}" manifests/schema/lock.json "$T/locks/dataset/mini.json"
 like "$(cat "$T/locks/dataset/mini.json")" "\"url\": \"$U/lab.tar\"" "it says where a file came from"
 prints 0 '"lock_changed": false' "lock again" "$REPERF" lock mini --locks "$T/locks" --json
@@ -108,7 +101,7 @@ cp -R "$TREE" "$T/good"
 restore() { chmod -R u+w "$TREE"; rm -rf "$TREE" && cp -R "$T/good" "$TREE"; }
 fault() { # NAME KIND PATH WHY-ERE: verify exits 5 and names it, and nothing else of another kind
     exits 5 "$1" verify mini --locks "$T/locks" --json
-    schema "$1: valid JSON"
+    valid noun-output "$1: valid JSON"
     like "$(tr -d '\n' <"$T/out")" "\"kind\": \"$2\", *\"path\": \"$3\", *\"why\": $4" "$1: named"
     restore
 }
@@ -165,7 +158,7 @@ is "$(grep -c geheim "$T/err")$(find "$REPERF_STORE" -name '*geheim*' | wc -l)" 
 dataset gone false "$(file nowhere.tar "$U/nowhere.tar" "" tar "")" "$GROUPS_OK"
 exits 4 "a file that is gone" fetch gone
 exits 4 "a list of names continues after a failure" fetch gone mini --json
-schema "and its JSON says both"
+valid noun-output "and its JSON says both"
 is "$(grep -c '"noun":' "$T/out")" 2 "two items"
 
 # ---- drift
@@ -207,7 +200,7 @@ like "$(cat "$T/err")" "lab.tar: its owner gives it to registered users only .*M
 like "$(cat "$T/out")" "put +$REPERF_STORE/incoming/lab.tar" "so does the text"
 echo nonsense >"$REPERF_STORE/incoming/lab.tar"
 exits 4 "a wrong file put there is not taken" fetch gated --json
-schema "wanted files are in the JSON"
+valid noun-output "wanted files are in the JSON"
 like "$(cat "$T/err")" "incoming/lab.tar: not the file that is expected \(size not known, MD5 $(md5 "$WWW/lab.tar"), SHA-256 not known\): it has 9 bytes" "and said to be wrong, beside what was expected"
 is "$(cat "$REPERF_STORE/incoming/lab.tar")" nonsense "it is left there"
 cp "$WWW/lab.tar" "$REPERF_STORE/incoming/lab.tar"

@@ -8,12 +8,6 @@ source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
 source "$ROOT/tests/integration/ssh_lib.sh"
 export REPERF_ROOT="$ROOT"
-V=(/usr/bin/python3 tests/integration/validate.py)
-valid() { # NAME: the document in $T/out, which stays
-    cp "$T/out" "$T/valid.json"
-    exits 0 "$1" "${V[@]}" manifests/schema/doctor-output.json "$T/valid.json"
-    cp "$T/valid.json" "$T/out"
-}
 have_sshd "nodes doctor" || tap_done
 
 # --- two nodes -----------------------------------------------------------------------------------------------
@@ -46,7 +40,7 @@ verdict() { # CHECK NODE: "verdict: found" of $T/out
 }
 inventory none 0 127.0.0.2
 exits 0 "two plain nodes: all that is required holds" doctor --json
-valid "its JSON is valid"
+valid doctor-output "its JSON is valid"
 is "$(jq -r '[.nodes[].reached] | @csv' "$T/out")" "true,true" "both are reached"
 like "$(verdict clock n2)" '^holds: between -[0-9.]+ s and \+[0-9.]+ s$' "the clock, between bounds"
 like "$(verdict port n1)$(verdict port n2)" '^holds: openholds: open$' "each reaches the other at its fast address"
@@ -54,8 +48,7 @@ is "$(jq -r '.nodes[0].facts["gpu.count"]' "$T/out")" 0 "no driver, no GPU"
 # shellcheck disable=SC2317
 nobody_answers() { ! port_answers "$port" "$1"; } # ADDRESS
 no_listener_at() { # ADDRESS NAME
-    waiting_for 60 nobody_answers "$1"
-    ok $? "$2"
+    succeeds "$2" waiting_for 60 nobody_answers "$1"
 }
 for at in 127.0.0.1 127.0.0.2; do no_listener_at "$at" "no listener is left at $at"; done
 facts=$(jq '.nodes[0] | [(.facts, .not_known) | keys[]] | map(select(test("^(env|engine|net)\\.") | not)) | length' "$T/out")
@@ -72,7 +65,7 @@ kill_sshd n2
 exits 6 "a node that is not there: status 6" doctor --json
 like "$(verdict reached n2)" '^fails: .*(refused|reached)' "it says why"
 is "$(verdict reached n1 | cut -d: -f1)" holds "the other is still asked"
-valid "valid"
+valid doctor-output "valid"
 start_sshd n2 "SetEnv HOME=$T/home PATH=$T/node2:/usr/sbin:/usr/bin:/bin"
 inventory none 0 127.0.0.2
 # A port on which something else listens.
@@ -176,7 +169,7 @@ fake_docker 2 20.10.24
 echo 8 | tee "$T/node1/gpus" >"$T/node2/gpus"
 inventory docker 8 127.0.0.2
 exits 6 "a report of four nodes" doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json
-valid "valid with a report"
+valid doctor-output "valid with a report"
 is "$(verdict nodes '')" "fails: 2 in the inventory" "nodes"
 is "$(verdict gpus n1)" "holds: 8" "GPUs"
 is "$(verdict gpu-model n1 | xargs)" "holds: 8 x Tesla V100-SXM2-16GB fails: 8 x Tesla V100-SXM2-16GB" "the model of its single nodes, not of its four"
@@ -220,7 +213,7 @@ exits 2 "an invalid case" "$REPERF" nodes doctor local --report paddle-perf-2020
 exits 0 "this machine, without any program" env -i PATH=/nowhere HOME="$T" REPERF_ROOT="$ROOT" "$REPERF" nodes doctor local --json
 is "$(jq -r '.nodes[0] | [.reached, .facts["cpu.usable"]] | @csv' "$T/out")" "true,\"$(nproc)\"" "is still asked"
 exits 0 "this machine" "$REPERF" nodes doctor local --json
-valid "valid"
+valid doctor-output "valid"
 
 # --- a file system that answers nothing ------------------------------------------------------------------------
 mkdir "$T/dead"

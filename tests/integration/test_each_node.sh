@@ -25,11 +25,6 @@ chmod 755 "$T/fake/train.sh"
 export REPERF_TRAIN="$T/fake/train.sh"
 CASE='resnet50/reperf/fp32/n1g0/bs4'
 each() { "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --each-node --case "$CASE/*" --repeats 2 --offline "$@"; }
-valid() { # SCHEMA NAME: the document in $T/out, which stays
-    cp "$T/out" "$T/valid.json"
-    exits 0 "$2" /usr/bin/python3 tests/integration/validate.py "manifests/schema/$1.json" "$T/valid.json"
-    cp "$T/valid.json" "$T/out"
-}
 q() { jq -r "$1" "$T/out"; }
 
 # ---- the plan ----

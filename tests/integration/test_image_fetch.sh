@@ -40,10 +40,6 @@ push "$L:arm" "$R/team/img:arm"
 is "$(curl -s "http://$R/v2/team/img/tags/list" | /usr/bin/python3 -c 'import json, sys; print(sorted(json.load(sys.stdin)["tags"]))')" \
     "['arm', 'docker', 'v1']" "the registry has what the test pushed"
 
-valid() { # the document that the last command printed
-    cp "$T/out" "$T/document"
-    exits 0 "its document is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/noun-output.json "$T/document"
-}
 
 # --- a proxy ---------------------------------------------------------------------------------------
 HTTPS_PROXY=http://127.0.0.1:1 exits 4 "a registry behind a proxy that is not there" img fetch registry.example.invalid/team/img:v1 --retries 1 --proxy http://127.0.0.1:2
@@ -54,7 +50,7 @@ prints 0 'locked +no' "by tag, a list followed to linux/amd64" img fetch "$R/tea
 exits 0 "again" img fetch "$R/team/img:v1" --json
 is "$(value "$T/out" "d['items'][0]['was_there'], d['items'][0]['fetched_bytes'], d['items'][0]['digest'], d['items'][0]['config']")" \
     "(True, 0, 'sha256:$list', 'sha256:$amd_config')" "nothing is fetched twice"
-valid
+valid noun-output
 exits 0 "docker's types" img fetch "$R/team/img:docker" --json
 is "$(value "$T/out" "d['items'][0]['manifest']")" "$(skopeo inspect --tls-verify=false --format '{{.Digest}}' "docker://$R/team/img:docker")" "skopeo finds the same"
 like "$(cat "$REPERF_STORE/blobs/sha256/$(value "$T/out" "d['items'][0]['manifest'][7:]")")" "docker.distribution.manifest.v2" "and it is docker's"
@@ -74,13 +70,13 @@ exits 0 "each image is listed" "$REPERF" image ls
 is "$(grep -c "^  $R/team/img" "$T/out")" 3 "all three"
 exits 0 "gc keeps them" "$REPERF" store gc
 exits 0 "and they hold" img verify "$R/team/img:v1" --json
-valid
+valid noun-output
 
 # --- locks and drift -----------------------------------------------------------------------------
 prints 0 "new +yes" "lock" img lock "$R/team/img:v1"
 exits 0 "the lock is valid against its schema" /usr/bin/python3 tests/integration/validate.py manifests/schema/lock.json "$LOCKS"/image/*.json
 exits 0 "lock again, as a document" img lock "$R/team/img:v1" --json
-valid
+valid noun-output
 prints 0 "new +no" "lock again" img lock "$R/team/img:v1"
 push "$L:small" "$R/team/img:v1"
 read -r small_hex _ <<<"$small"
@@ -101,7 +97,7 @@ skopeo copy --quiet "oci:$L:both" "oci-archive:$T/oci.tar:v1"
 skopeo copy --quiet "oci:$L:both" "docker-archive:$T/docker.tar:$R/team/img:v1"
 for hex in "$list" "$amd_hex"; do curl -s -X DELETE "http://$R/v2/team/img/manifests/sha256:$hex" -o "$T/curl.out"; done
 exits 4 "gone at its origin, as a document" img fetch "$R/team/img:v1" --json
-valid
+valid noun-output
 fails 4 "is gone" "gone at its origin" img fetch "$R/team/img:v1"
 exits 0 "gone at its origin, and at a mirror" img fetch "$R/team/img:v1" --mirror "http://$M/copies" --json
 is "$(value "$T/out" "d['items'][0]['from'], d['items'][0]['digest']")" "('$M/copies/team/img@sha256:$list', 'sha256:$list')" "it comes from there, as it was locked"

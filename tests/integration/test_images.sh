@@ -69,8 +69,7 @@ for dir in images/*/; do
     fi
     n=$((n + 1))
     # Offline, and not in the store: reperf's message shows that it has read image.json.
-    "$REPERF" fetch --offline "image:${dir#images/}" >"$T/out" 2>"$T/err"
-    is "$?" 4 "${dir#images/}: not in the store"
+    exits 4 "${dir#images/}: not in the store" "$REPERF" fetch --offline "image:${dir#images/}"
     like "$(cat "$T/err")" "$(field "$dir/image.json" replacement | cut -c1-40)" "${dir#images/}: what to use instead is stated"
 done
 is "$n" 38 "images of the reports, and our own"

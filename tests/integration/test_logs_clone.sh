@@ -47,8 +47,7 @@ cd made || exit 1
 audit . "a clone that one is in"
 exits 0 "a draft from there" "$REPERF" new from-here --from . --unit images/s --manifests "$T/m"
 cd "$T" || exit 1
-"$REPERF" audit my-report --logs nothing >"$T/out" 2>"$T/err"
-is "$?" 1 "a folder without the logs"
+exits 1 "a folder without the logs" "$REPERF" audit my-report --logs nothing
 like "$(cat "$T/out")" "tried $T/nothing/mine/runs/a/train.log" "is named from the root on"
 is "$(ls -A "$TMPDIR")" "" "nothing is left behind"
 tap_done

@@ -20,15 +20,6 @@ program="$B/reperf-node"
 sum=$(sha256sum "$program" | cut -c1-64)
 there() { echo "$work/bin/reperf-node-$sum"; }
 one() { REPERF_NODE="${by-$program}" "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=60000 "$@"; }
-gives() { # STATUS ERE NAME ARG...
-    local want=$1 pattern=$2 what=$3
-    shift 3
-    exits "$want" "$what" one "$@"
-    like "$(cat "$T/out" "$T/err")" "$pattern" "$what: is said"
-}
-wait_for() { waiting_for 120 "$@"; } # COMMAND...
-held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME: what a job does until `go NAME`
-go() { : >"$T/go-$1"; }
 sleeps() { pgrep -xf "sleep 600.$$" >/dev/null; }
 none_sleeps() { ! sleeps; }
 servers() { pgrep -xf "$(there) $work"; } # the processes that serve a channel, and the wrappers made by them

@@ -35,10 +35,6 @@ inventory() { # NAME ENGINE REGISTRY: $T/NAME.json, this machine
 # shellcheck disable=SC2317 # run by exits
 provision() { "$REPERF" nodes provision --locks "$LOCKS" "$T/$1.json" --image "${2:-$IMAGE}" "${@:3}"; } # INVENTORY [IMAGE OPTION...]
 way() { value "$T/out" "d['images'][0]['nodes'][0]['way'], d['images'][0]['id']"; }
-valid() {
-    cp "$T/out" "$T/document"
-    exits 0 "its document is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/provision-output.json "$T/document"
-}
 forget() { "$T/bin/$1" rmi -f "$config" >/dev/null 2>&1; } # ENGINE
 blob_path() { echo "$T/main/data/docker/registry/v2/blobs/sha256/${1:7:2}/${1#sha256:}/data"; }
 
@@ -67,12 +63,12 @@ from_registry() { # ENGINE
     cp "$T/good" "$saved"
     exits 0 "$e: pulled by digest" provision "$e" "$IMAGE" --json
     is "$(way)" "('pulled', '$config')" "$e: and its id is the config's digest"
-    valid
+    valid provision-output
     exits 0 "$e: again" provision "$e" "$IMAGE" --json
     is "$(way)" "('there', '$config')" "$e: it was there"
     exits 7 "$e: a digest that the registry does not have" provision "$e" "example.org/team/img@sha256:$(printf '1%.0s' {1..64})" --json
     cp "$T/err" "$T/why.err"
-    valid
+    valid provision-output
     like "$(cat "$T/why.err")" "manifest unknown" "$e: in the engine's own words"
     forget "$e"
     inventory down "$e" "127.0.0.1:$(free_port)"
@@ -95,7 +91,7 @@ from_store() { # ENGINE
     exits 0 "$e: in the store" img fetch "$IMAGE" --offline --layout "$L"
     exits 0 "$e: loaded from there" provision "store-$e" "$IMAGE" --json
     is "$(way)" "('loaded', '$config')" "$e: as the same image"
-    valid
+    valid provision-output
     exits 0 "$e: again" provision "store-$e" "$IMAGE" --json
     is "$(way)" "('there', '$config')" "$e: it was there"
 }

@@ -222,8 +222,7 @@ cp "$T/out" "$T/plan.json"
 is "$(command jq -cS 'del(.commands)' "$T/dry.json")" "$(command jq -cS . "$T/plan.json")" "what would be started is of the same plan"
 is "$(jq '[.steps[] | select(.cause == null)] | length' "$T/dry.json")" 18 "all 18 cases are ready"
 is "$(jq -r '.steps[] | select(.case | test("/paddle/")) | .conditions | "\(.dataset_images) x \(.dataset_repeats)"' "$T/dry.json" | sort -u)" "2975 x 1" "on how many images is a declared condition: logs of the report have 300, 500 times"
-/usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/plan.json" >"$T/valid" 2>&1
-ok $? "the document validates"
+valid plan "the document validates"
 is "$(jq -c 'first(.steps[].mounts[] | select(.kind == "source")) | .version, .part.files, .part.left_out' "$T/dry.json" | xargs)" "$commit:tools 1 1" "it says what part of the code it is, and how much is left out"
 is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/dry.json")" "36 nodes, 246 ranks" \
     "launcher, world, argv and environment of every node are what the report's commands say"
@@ -242,8 +241,7 @@ like "$(cat "$T/out")" '[$] reperf data fetch imagenet-2012 --synthetic' "on syn
 exits 2 "there is none for smoke" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
 exits 0 "a rehearsal's plan" "$REPERF" plan "${ask[@]}" --rehearse --json
 is "$(jq -c '[.rehearsal, (.steps[] | select(.recipe and .mounts != []) | .conditions.dataset)] | unique' "$T/out")" '[true,"synthetic twin of cityscapes-300"]' "declares its data"
-/usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/out" >"$T/valid" 2>&1
-ok $? "and its document validates"
+valid plan "and its document validates"
 "$B/servers/plan_commands" "${ask[@]}" --rehearse >"$T/dry.json"
 is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/dry.json")" "36 nodes, 246 ranks" "each node's command is that of the full profile"
 

@@ -22,11 +22,6 @@ mkdir -p "$L"
 fetch() { "$REPERF" fetch --locks "$L" "$@"; }
 lock() { "$REPERF" lock --locks "$L" "$@"; }
 verify() { "$REPERF" verify --locks "$L" "$@"; }
-valid() { # NAME: what the last command printed
-    cp "$T/out" "$T/document"
-    exits 0 "$1" "${V[@]}" manifests/schema/noun-output.json "$T/document"
-}
-value() { /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$T/document" "$1"; }
 fresh() { rm -rf "$REPERF_STORE"; }
 
 # --- repositories: deep has a submodule, mid has it and is one of top by a relative address
@@ -96,14 +91,14 @@ D="git://127.0.0.1:$port" H="http://127.0.0.1:$web"
 for u in "$D" "$H/v2" "$H/v0" "$H/dumb"; do
     fresh
     exits 0 "$u: an old commit" fetch --json "source:$u/top.git@$old"
-    valid "$u: the document is valid"
-    is "$(value 'd["items"][0]["tree"]')" "$old_tree" "$u: its tree"
-    is "$(value '[(s["path"], s["url"].rsplit("/", 1)[1]) for s in d["items"][0]["submodules"]]')" \
+    valid noun-output "$u: the document is valid"
+    is "$(value "$T/document" 'd["items"][0]["tree"]')" "$old_tree" "$u: its tree"
+    is "$(value "$T/document" '[(s["path"], s["url"].rsplit("/", 1)[1]) for s in d["items"][0]["submodules"]]')" \
         "[('lib/mid', 'mid.git'), ('lib/mid/lib/deep', 'deep.git')]" "$u: submodules of submodules, by relative addresses"
-    is "$(value 'd["items"][0]["fetched"]')" 3 "$u: three repositories were fetched"
+    is "$(value "$T/document" 'd["items"][0]["fetched"]')" 3 "$u: three repositories were fetched"
     exits 0 "$u: again, from the store" fetch --offline --json "source:$u/top.git@$old"
-    valid "$u: the document is valid, too"
-    is "$(value 'd["items"][0]["fetched"]')" 0 "$u: nothing was fetched again"
+    valid noun-output "$u: the document is valid, too"
+    is "$(value "$T/document" 'd["items"][0]["fetched"]')" 0 "$u: nothing was fetched again"
     exits 0 "$u: every object is right" verify "source:$u/top.git@$old"
 done
 like "$(cat "$T/nginx/access.log")" 'POST /v0/top.git/git-upload-pack' "http-backend was really asked"
@@ -166,24 +161,24 @@ ok "$([ -z "$(ls "$REPERF_STORE/tmp")" ]; echo $?)" "no temporary files are left
 # --- locks
 fails 3 'reperf data lock source:' "a branch cannot be fetched" fetch "source:$D/top.git@main"
 exits 0 "lock of a branch" lock --json "source:$D/top.git@main"
-valid "its document is valid"
-is "$(value 'd["items"][0]["commit"], d["items"][0]["new"]')" "('$tip', True)" "the commit that it was at"
+valid noun-output "its document is valid"
+is "$(value "$T/document" 'd["items"][0]["commit"], d["items"][0]["new"]')" "('$tip', True)" "the commit that it was at"
 lock_file=$(find "$L" -name '*.json')
 exits 0 "the lock is valid" "${V[@]}" manifests/schema/lock.json "$lock_file"
 exits 0 "now the branch can be fetched" fetch --offline "source:$D/top.git@main"
 exits 0 "and locked again" lock --json "source:$D/top.git@main"
-valid "the document is valid again"
-is "$(value 'd["items"][0]["new"]')" False "nothing was new"
+valid noun-output "the document is valid again"
+is "$(value "$T/document" 'd["items"][0]["new"]')" False "nothing was new"
 echo moved >>"$T/work-top/file.txt"
 git -C "$T/work-top" commit -qam moved
 publish top
 exits 5 "the branch has moved: lock says so" lock "source:$D/top.git@main"
 exits 0 "fetch still gives the locked commit" fetch --json "source:$D/top.git@main"
-valid "its document"
-is "$(value 'd["items"][0]["commit"]')" "$tip" "which is the old one"
+valid noun-output "its document"
+is "$(value "$T/document" 'd["items"][0]["commit"]')" "$tip" "which is the old one"
 exits 0 "a tag is locked at its commit" lock --json "source:$D/top.git@v1"
-valid "the tag's document"
-is "$(value 'd["items"][0]["commit"]')" "$old" "not at the tag's own id"
+valid noun-output "the tag's document"
+is "$(value "$T/document" 'd["items"][0]["commit"]')" "$old" "not at the tag's own id"
 exits 4 "a branch that is not there" lock "source:$D/top.git@none"
 exits 0 "lock of a commit" lock "source:$D/top.git@$old"
 exits 0 "verify holds against it" verify "source:$D/top.git@$old"
@@ -218,8 +213,8 @@ lost=$(git -C "$R/mono.git" rev-parse "$mono:docs/picture")
 for u in "$D" "$H/v2" "$H/v0" "$H/dumb"; do
     fresh
     exits 0 "$u: a part" fetch --json "source:$u/mono.git@$mono:top,a"
-    valid "$u: the part's document is valid"
-    is "$(value '[d["items"][0]["selection"][k] for k in ("paths", "files", "left_out")], d["items"][0]["commit"]')" "([['a', 'top'], 3, 1], '$mono')" "$u: what it is, and how much is left out"
+    valid noun-output "$u: the part's document is valid"
+    is "$(value "$T/document" '[d["items"][0]["selection"][k] for k in ("paths", "files", "left_out")], d["items"][0]["commit"]')" "([['a', 'top'], 3, 1], '$mono')" "$u: what it is, and how much is left out"
     exits 0 "$u: it is verified" verify "source:$u/mono.git@$mono:a,top"
     exits 2 "$u: of another part nothing is said" verify "source:$u/mono.git@$mono:docs"
 done
@@ -238,7 +233,7 @@ exits 3 "a path that the commit has not" fetch "source:$D/mono.git@$mono:b"
 exits 2 "a path twice" fetch "source:$D/mono.git@$mono:a,a/b"
 fresh
 exits 0 "a part of a branch is locked" lock --json "source:$D/mono.git@main:a/b"
-valid "the lock's document"
+valid noun-output "the lock's document"
 lock_file=$(find "$L" -name '*a%2Fb.json')
 exits 0 "its lock is valid" "${V[@]}" manifests/schema/lock.json "$lock_file"
 is "$(jq -c '[.items[0].paths, .items[0].commit, .files]' "$lock_file")" "[\"a/b\",\"$mono\",1]" "and says what was taken"
@@ -275,7 +270,7 @@ git -C "$T/work-top" commit -qm "no .gitmodules"
 publish top
 for repo in "$REPERF_STORE"/sources/*top*.git; do touch "$repo/shallow.lock" "$repo/refs/reperf/$old.lock"; done # of a git that a power cut ended
 warns 0 '.gitmodules does not say' "a submodule without an address stays an empty folder, as git leaves it" fetch --json "source:$D/top.git@$(git -C "$T/work-top" rev-parse HEAD)"
-valid "its document, too"
+valid noun-output "its document, too"
 
 # --- what a repository could do: hooks, configuration, another helper's address
 git init -q -b main "$T/work-evil"

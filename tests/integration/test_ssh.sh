@@ -17,12 +17,6 @@ start_sshd a || exit 1
 start_sshd b 'Banner none' || exit 1
 config="$T/ssh/config"
 one() { "$B/servers/remote_one" config="$config" port="${ssh_port[a]}" work="$T/work" outage_ms=60000 "$@"; }
-gives() { # STATUS ERE NAME ARG...: the exit status, and what is said
-    local want=$1 pattern=$2 name=$3
-    shift 3
-    exits "$want" "$name" one "$@"
-    like "$(cat "$T/err")" "$pattern" "$name: is said"
-}
 with() { # LINE...: a config of its own, in front of the common one
     printf '%s\n' "$@" >"$T/ssh/other"
     cat "$T/ssh/config" >>"$T/ssh/other"

@@ -17,17 +17,7 @@ start_sshd a || exit 1
 node=a
 work="$T/work"
 one() { "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=120000 "$@"; }
-gives() { # STATUS ERE NAME ARG...
-    local want=$1 pattern=$2 what=$3
-    shift 3
-    exits "$want" "$what" one "$@"
-    like "$(cat "$T/out" "$T/err")" "$pattern" "$what: is said"
-}
-wait_for() { waiting_for 120 "$@"; } # COMMAND...
 
-# What a job or a script does until it is released: so none ends before it was checked, however busy this machine is.
-held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME
-go() { : >"$T/go-$1"; }
 none_sleeps() { ! pgrep -xf "sleep 600.$$" >/dev/null; }
 
 # Silence for longer than a node that says nothing at all is given, 30 s, by a clock that goes on each time it has been asked whether it is there; libssh2 asks again after

@@ -6,13 +6,8 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . "$ROOT/tests/faults/lib.sh"
-V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/unpack-output.json)
 W="$T/work"
 left() { find "$W" -maxdepth 1 -name 'out*'; } # of a folder that was not made
-valid() { # NAME: what the last command printed
-    cp "$T/out" "$T/document"
-    exits 0 "$1" "${V[@]}" "$T/document"
-}
 mkdir -p "$W/in/train/n01" "$W/in/train/n02" "$W/in/ü ber"
 for i in 1 2 3 4 5 6; do head -c $((i * 70001)) /dev/urandom >"$W/in/train/n0$((i % 2 + 1))/f$i.JPEG"; done
 head -c 9000000 /dev/urandom >"$W/in/large"
@@ -34,7 +29,7 @@ for a in gnu.tar pax.tar bsd.tar gz.tar.gz zst.tar.zst; do
     # shellcheck disable=SC2016
     exits 0 "$a: unpacked" bash -c 'umask 077; exec "$@"' - \
         "$REPERF" unpack "$W/$a" "$W/out" --list "$W/list" --write-list "$W/written" --json
-    valid "$a: its document is valid"
+    valid unpack-output "$a: its document is valid"
     mkdir "$W/peer"
     bsdtar -C "$W/peer" -xf "$W/$a"
     is "$(diff -r "$W/out" "$W/peer")" "" "$a: the same as bsdtar -x"
@@ -54,7 +49,7 @@ prints 5 "^missing +$name" "ustar without one file: the list names it" "$REPERF"
 ok "$([ ! -e "$W/out" ]; echo $?)" "and nothing is left"
 sed '1{s/^0/x/;t;s/^./0/};s/^x/1/' "$W/list" >"$W/corrupt" # the first digit is another
 exits 5 "one digest of the list is another" "$REPERF" unpack "$W/gnu.tar" "$W/out" --list "$W/corrupt" --json
-valid "the document of a failure is valid"
+valid unpack-output "the document of a failure is valid"
 is "$(left)" "" "nothing is left, not under another name either"
 
 # Python's writer for zip, with data descriptors too, because it writes to a pipe.

@@ -24,8 +24,7 @@ long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --
 begin() { # NAME
     port=$(free_port)
     for r in 0 1 2; do start $r 3 "${long[@]}" --comm-timeout 120; done
-    wait_for '"step":2,' "$T/out.0"
-    ok $? "$1"
+    succeeds "$1" wait_for '"step":2,' "$T/out.0"
 }
 # A rank that is frozen is silent for a minute. What ends long before it is asked for writes its status down: by then another process can have its number.
 beside() { # RANK
@@ -41,8 +40,7 @@ trap 'kill -9 "${pids[@]}" $([ -e "$T/frozen/status.2" ] || cat "$T/frozen/pid.2
 mkdir "$T/frozen"
 port=$(free_port)
 for r in 0 1 2; do beside $r; done
-wait_for '"step":2,' "$T/frozen/out.0"
-ok $? "three ranks, beside"
+succeeds "three ranks, beside" wait_for '"step":2,' "$T/frozen/out.0"
 kill -STOP "$(cat "$T/frozen/pid.2")"
 quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 120)
 pids=()
@@ -58,8 +56,7 @@ same_as_one() { # NAME STEPS BATCH TOLERANCE RANKS COMMAND...
     job "$n" "$@" --steps "$steps" --batch $((batch / n))
     zeros=$(yes 0 | head -n "$n" | tr '\n' ' ')
     is "$statuses" "${zeros% }" "$name: $n ranks end well"
-    close "$(losses "$T/out.0")" "$one" "$tolerance"
-    ok $? "$name: the losses are those of one rank: $(losses "$T/out.0")and $one"
+    succeeds "$name: the losses are those of one rank: $(losses "$T/out.0")and $one" close "$(losses "$T/out.0")" "$one" "$tolerance"
     is "$(cat "$T/out.1" "$T/err.1")" "" "$name: rank 1 says nothing"
 }
 same=("$TRAIN" --backend plain --sync-bn --data synthetic-fresh --image 64 --lr 1e-4 --model)
@@ -101,8 +98,7 @@ one=$(losses "$T/out")
 like "$(head -n 1 "$T/out")" '"global_batch":8,.*"accumulate":4,' "run_start says how many"
 job 2 "${micro[@]}" --accumulate 2
 is "$statuses" "0 0" "two ranks, two batches a step"
-close "$(losses "$T/out.0")" "$one" 1e-10
-ok $? "the same losses: $(losses "$T/out.0")and $one"
+succeeds "the same losses: $(losses "$T/out.0")and $one" close "$(losses "$T/out.0")" "$one" 1e-10
 
 # --- a checkpoint of two ranks ----------------------------------------------------------------------
 going=("$TRAIN" --backend plain --model bert_tiny --sequence 8 --predictions 2 --data synthetic-fresh --batch 2 --recipe paddle --schedule-steps 9)
@@ -113,8 +109,7 @@ part=$(losses "$T/out.0")
 job 2 "${going[@]}" --steps 1 --load "$T/two" --save "$T/rest"
 is "$statuses" "0 0" "two ranks go on"
 is "$part$(losses "$T/out.0")" "$whole" "with exactly the same losses"
-cmp "$T/three" "$T/rest"
-ok $? "and leave exactly the same file"
+succeeds "and leave exactly the same file" cmp "$T/three" "$T/rest"
 is "$(cat "$T/out.1" "$T/err.1")" "" "rank 1 says nothing"
 head -c 1000 "$T/two" >"$T/cut"
 job 2 "${going[@]}" --steps 1 --load "$T/cut"
@@ -184,8 +179,7 @@ all_of 3
 is "$statuses" "70 137 70" "rank 1 is killed: the others end"
 for r in 0 2; do
     is "$(grep -c '"event":"fatal","rank":'$r',.*"what":"rank 1 died' "$T/out.$r")" 1 "rank $r names it"
-    no_metric_after_fatal $r
-    ok $? "and says nothing after that"
+    succeeds "and says nothing after that" no_metric_after_fatal $r
 done
 is "$(grep -c run_stop "$T/out.0")" 0 "no run_stop"
 
@@ -229,8 +223,7 @@ job 2 "${quick[@]}" --batch 1
 is "$statuses" "0 0" "by name"
 unset addr
 
-env WORLD_SIZE=4 "$TRAIN" --model hrnet_w18 --image 64 --batch 1 --describe >"$T/out" 2>"$T/err"
-is $? 0 "--describe answers for one rank and waits for none"
+exits 0 "--describe answers for one rank and waits for none" env WORLD_SIZE=4 "$TRAIN" --model hrnet_w18 --image 64 --batch 1 --describe
 
 # --- what ran beside -------------------------------------------------------------------------------
 ended() { # RANK STATUS NAME

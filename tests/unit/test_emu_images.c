@@ -8,7 +8,7 @@
 
 #include "backend_cuda/memory.h"
 #include "base/rng.h"
-#include "emu.h"
+#include "emu_unit.h"
 #include "train/device.h"
 #include "train/feed.h"
 #include "wl_pack.h"
@@ -18,10 +18,6 @@
 #define HEIGHT 10
 #define WIDTH  14
 #define BATCH  4
-
-/* Relative norm of the difference, as in tests/cuda/held.c: two orders of the same sums in float, and one rounding to half. */
-#define TOLERANCE_F32 1e-5
-#define TOLERANCE_F16 2e-3
 
 static const struct hand_pack CLASSES = {
     .kind = SHARD_CLASSES, .n_samples = 11, .per_shard = 4, .n_classes = 7};

@@ -53,54 +53,47 @@ static struct str file_of(struct arena *arena, const char *path)
     "--model bert_tiny --backend plain --sequence 8 --batch 2 --data synthetic-fresh --lr 1e-3 "   \
     "--threads 2"
 
+/* A run of n steps in one go, and in two parts: the same losses, and the same file, which is returned. */
+static struct str goes_on(const char *options, int n)
+{
+    const char *whole = in_folder(ARENA, "whole");
+    const char *half = in_folder(ARENA, "half");
+    const char *rest = in_folder(ARENA, "rest");
+    const char *all = must_run(arena_printf(ARENA, "%s --steps %d --save %s", options, n, whole));
+    const char *first =
+        must_run(arena_printf(ARENA, "%s --steps %d --save %s", options, n - 1, half));
+    const char *second =
+        must_run(arena_printf(ARENA, "%s --steps 1 --load %s --save %s", options, half, rest));
+    holds(second, arena_printf(ARENA, "\"first_step\":%d,\"loaded_sha256\":\"", n));
+    holds(second, arena_printf(ARENA, "\"event\":\"checkpoint\",\"rank\":0,\"done_steps\":%d,", n));
+    assert_string_equal(losses_of(ARENA, all), arena_printf(ARENA, "%s%s", losses_of(ARENA, first),
+                                                            losses_of(ARENA, second)));
+    struct str a = file_of(ARENA, whole);
+    struct str b = file_of(ARENA, rest);
+    struct str c = file_of(ARENA, half);
+    assert_true(str_eq(a, b));
+    assert_true(c.len == a.len && !str_eq(a, c)); /* the test can fail */
+    return a;
+}
+
 TEST(goes_on_bit_by_bit)
 {
-    static const char *const kinds[] = {
-        "--optimizer sgd --schedule constant",
-        "--optimizer adamw --warmup-lr-steps 2 --schedule-steps 20",
-        "--schedule poly --schedule-covers-warmup --schedule-steps 20 --accumulate 2",
+    static const char *const KINDS[] = {
+        TINY " --optimizer sgd --schedule constant",
+        TINY " --optimizer adamw --warmup-lr-steps 2 --schedule-steps 20",
+        TINY " --schedule poly --schedule-covers-warmup --schedule-steps 20 --accumulate 2",
     };
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        const char *whole = in_folder(ARENA, "whole");
-        const char *half = in_folder(ARENA, "half");
-        const char *rest = in_folder(ARENA, "rest");
-        const char *all =
-            must_run(arena_printf(ARENA, TINY " %s --steps 3 --save %s", kinds[i], whole));
-        const char *first =
-            must_run(arena_printf(ARENA, TINY " %s --steps 2 --save %s", kinds[i], half));
-        const char *second = must_run(
-            arena_printf(ARENA, TINY " %s --steps 1 --load %s --save %s", kinds[i], half, rest));
-        assert_non_null(strstr(second, "\"first_step\":3,\"loaded_sha256\":\""));
-        assert_non_null(strstr(second, "\"event\":\"checkpoint\",\"rank\":0,\"done_steps\":3,"));
-        const char *joined =
-            arena_printf(ARENA, "%s%s", losses_of(ARENA, first), losses_of(ARENA, second));
-        assert_string_equal(losses_of(ARENA, all), joined);
-        struct str a = file_of(ARENA, whole);
-        struct str b = file_of(ARENA, rest);
-        assert_int_equal(a.len, b.len);
-        assert_memory_equal(a.ptr, b.ptr, a.len);
-        struct str c = file_of(ARENA, half);
-        assert_true(c.len == a.len && memcmp(a.ptr, c.ptr, a.len) != 0); /* the test can fail */
+    for (EACH(row, KINDS)) {
+        (void)goes_on(*row, 3);
     }
 }
 
 /* Running statistics; the language model has dropout, which goes by the step's number. */
 TEST(an_image_model_goes_on_too)
 {
-    const char *model = "--model hrnet_w18 --backend plain --image 32 --batch 2 --lr 1e-3 "
-                        "--schedule constant --threads 2";
-    const char *half = in_folder(ARENA, "image");
-    const char *whole = in_folder(ARENA, "image-whole");
-    const char *rest = in_folder(ARENA, "image-rest");
-    const char *all = must_run(arena_printf(ARENA, "%s --steps 2 --save %s", model, whole));
-    const char *first = must_run(arena_printf(ARENA, "%s --steps 1 --save %s", model, half));
-    const char *second =
-        must_run(arena_printf(ARENA, "%s --steps 1 --load %s --save %s", model, half, rest));
-    assert_string_equal(losses_of(ARENA, all), arena_printf(ARENA, "%s%s", losses_of(ARENA, first),
-                                                            losses_of(ARENA, second)));
-    struct str a = file_of(ARENA, whole);
-    struct str b = file_of(ARENA, rest);
-    assert_true(a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0);
+    struct str a = goes_on("--model hrnet_w18 --backend plain --image 32 --batch 2 --lr 1e-3 "
+                           "--schedule constant --threads 2",
+                           2);
     /* Any program can read it: parameters and statistics have their own names. */
     struct st_file file;
     PASSES(st_parse(ARENA, a, &file, ERR));

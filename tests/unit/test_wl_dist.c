@@ -270,6 +270,14 @@ static void make_ring(struct peer *peers, int n)
     }
 }
 
+static void release_ring(struct peer *peers, int n)
+{
+    for (int i = 0; i < n; i++) {
+        free(peers[i].data);
+        ring_release(&peers[i].ring);
+    }
+}
+
 static void run_all(struct peer *peers, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -341,10 +349,7 @@ TEST(sums_are_those_of_the_documented_order)
                 assert_int_equal(peers[i].comm.err.code, ERR_NONE);
             }
             check_sum(peers, n);
-            for (int i = 0; i < n; i++) {
-                free(peers[i].data);
-                ring_release(&peers[i].ring);
-            }
+            release_ring(peers, n);
         }
     }
 }
@@ -381,9 +386,8 @@ TEST(rows_come_together_and_one_goes_to_all)
                     int row = (int)(k / sizes[s]);
                     assert_int_equal(at[k], row < n ? 'a' + row : '0' + n - 1);
                 }
-                free(peers[i].data);
-                ring_release(&peers[i].ring);
             }
+            release_ring(peers, n);
         }
     }
 }
@@ -413,27 +417,26 @@ static void never_comes(struct peer *peer)
     }
 }
 
+/* Three ranks that fail; timeout_ns is that of all but rank 1, who finds out, however late rank 0 is. */
+static void three_fail(struct peer *peers, void (*work)(struct peer *peer), int64_t timeout_ns)
+{
+    memset(peers, 0, 3 * sizeof(*peers));
+    make_ring(peers, 3);
+    for (int i = 0; i < 3; i++) {
+        peers[i].work = work;
+        peers[i].ring.timeout_ns = i == 1 ? LONG_NS : timeout_ns;
+    }
+    run_all(peers, 3);
+}
+
 TEST(failures_stick_and_name_somebody)
 {
-    struct peer peers[RANKS_MOST] = {0};
-    make_ring(peers, 3);
-    for (int i = 0; i < 3; i++) {
-        peers[i].work = out_of_step;
-        peers[i].ring.timeout_ns = NS_PER_S / 4;
-    }
-    peers[1].ring.timeout_ns = LONG_NS; /* it finds out, however late rank 0 is */
-    run_all(peers, 3);
+    struct peer peers[3];
+    three_fail(peers, out_of_step, NS_PER_S / 4);
     assert_non_null(strstr(peers[1].comm.err.msg, "rank 0 is at operation 1 (kind 1, 24 bytes), "
                                                   "rank 1 at 1 (kind 1, 32 bytes)"));
-    for (int i = 0; i < 3; i++) {
-        ring_release(&peers[i].ring);
-    }
-    memset(peers, 0, sizeof(peers));
-    make_ring(peers, 3);
-    for (int i = 0; i < 3; i++) {
-        peers[i].work = dies_early;
-    }
-    run_all(peers, 3);
+    release_ring(peers, 3);
+    three_fail(peers, dies_early, LONG_NS);
     assert_true(comm_has_failed(&peers[2].comm));
     assert_non_null(strstr(peers[2].comm.err.msg, "rank 1 died"));
     int64_t n_calls = peers[2].comm.n_calls;
@@ -441,18 +444,8 @@ TEST(failures_stick_and_name_somebody)
     comm_all_reduce(&peers[2].comm, &untouched, 1, DT_F64);
     assert_true(untouched == 5.0);
     assert_int_equal(peers[2].comm.n_calls, n_calls);
-    for (int i = 0; i < 3; i++) {
-        ring_release(&peers[i].ring);
-    }
-    memset(peers, 0, sizeof(peers));
-    make_ring(peers, 3);
-    for (int i = 0; i < 3; i++) {
-        peers[i].work = never_comes;
-        peers[i].ring.timeout_ns = NS_PER_S / 4;
-    }
-    run_all(peers, 3);
+    release_ring(peers, 3);
+    three_fail(peers, never_comes, NS_PER_S / 4);
     assert_non_null(strstr(peers[2].comm.err.msg, "rank 1 died (seen by rank 2: time-out"));
-    for (int i = 0; i < 3; i++) {
-        ring_release(&peers[i].ring);
-    }
+    release_ring(peers, 3);
 }

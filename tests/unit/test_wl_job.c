@@ -93,10 +93,40 @@ static void start(struct peer *peer)
     assert_int_equal(pthread_create(&peer->thread, NULL, run_peer, peer), 0);
 }
 
+static void start_all(struct peer *peers, int n)
+{
+    for (int i = n - 1; i >= 0; i--) {
+        start(&peers[i]);
+    }
+}
+
 static void join_all(struct peer *peers, int n)
 {
     for (int i = 0; i < n; i++) {
         pthread_join(peers[i].thread, NULL);
+    }
+}
+
+/* All ranks end well, with the sum of them all. */
+static void all_meet(struct peer *peers, int n)
+{
+    join_all(peers, n);
+    for (int i = 0; i < n; i++) {
+        if (peers[i].status != 0 || peers[i].err.msg[0] != '\0') {
+            fail_msg("rank %d of %d: %s", i, n, peers[i].err.msg);
+        }
+        assert_true(peers[i].sum == (double)(n * (n + 1)) / 2.0);
+    }
+}
+
+static void all_fail_with(struct peer *peers, int n, enum err_code code, const char *text)
+{
+    join_all(peers, n);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(peers[i].status, -1);
+        if (!strstr(peers[i].err.msg, text) || (code != ERR_ANY && peers[i].err.code != code)) {
+            fail_msg("rank %d: \"%s\" is not in \"%s\"", i, text, peers[i].err.msg);
+        }
     }
 }
 
@@ -140,16 +170,8 @@ TEST(any_number_of_ranks_meets)
     for (int n = 1; n <= RANKS_MOST; n++) {
         struct peer peers[RANKS_MOST];
         prepare(peers, n, rank_port());
-        for (int i = n - 1; i >= 0; i--) {
-            start(&peers[i]);
-        }
-        join_all(peers, n);
-        for (int i = 0; i < n; i++) {
-            if (peers[i].status < 0) {
-                fail_msg("rank %d of %d: %s", i, n, peers[i].err.msg);
-            }
-            assert_true(peers[i].sum == (double)(n * (n + 1)) / 2.0);
-        }
+        start_all(peers, n);
+        all_meet(peers, n);
     }
 }
 
@@ -183,50 +205,38 @@ TEST(guests_do_no_harm)
     assert_int_equal(other.err.code, ERR_USAGE);
     assert_non_null(strstr(other.err.msg, "REPERF_JOB differs"));
     start(&peers[2]);
-    join_all(peers, 3);
-    for (int i = 0; i < 3; i++) {
-        if (peers[i].status < 0) {
-            fail_msg("rank %d: %s", i, peers[i].err.msg);
-        }
-        assert_true(peers[i].sum == 6.0);
-    }
+    all_meet(peers, 3);
     for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
         fd_close(&silent[i]);
     }
 }
 
-static void all_fail_with(struct peer *peers, int n, const char *text)
-{
-    join_all(peers, n);
-    for (int i = 0; i < n; i++) {
-        assert_int_equal(peers[i].status, -1);
-        if (!strstr(peers[i].err.msg, text)) {
-            fail_msg("rank %d: \"%s\" is not in \"%s\"", i, text, peers[i].err.msg);
-        }
-    }
-}
-
 TEST(what_ranks_disagree_about_ends_them_all)
 {
-    struct peer peers[3];
-    prepare(peers, 3, rank_port());
-    peers[2].facts = "model=x batch=4";
-    for (int i = 0; i < 3; i++) {
-        start(&peers[i]);
+    static const struct {
+        int at;
+        struct ranks ranks;
+        const char *facts, *says;
+    } ROWS[] = {
+        {2, {.rank = 2, .n_ranks = 3}, "model=x batch=4", "rank 2 has batch=4, rank 0 batch=2"},
+        {1,
+         {.rank = 1, .n_ranks = 4},
+         "model=x batch=2",
+         "rank 1 has a world size of 4, rank 0 one of 3"},
+        {2,
+         {.rank = 1, .n_ranks = 3},
+         "model=x batch=2",
+         "rank 1 connected twice: from 127.0.0.1 and from 127.0.0.1"},
+    };
+    for (EACH(row, ROWS)) {
+        struct peer peers[3];
+        prepare(peers, 3, rank_port());
+        peers[row->at].ranks.rank = row->ranks.rank;
+        peers[row->at].ranks.n_ranks = row->ranks.n_ranks;
+        peers[row->at].facts = row->facts;
+        start_all(peers, 3);
+        all_fail_with(peers, 3, ERR_ANY, row->says);
     }
-    all_fail_with(peers, 3, "rank 2 has batch=4, rank 0 batch=2");
-    prepare(peers, 3, rank_port());
-    peers[1].ranks.n_ranks = 4;
-    for (int i = 0; i < 3; i++) {
-        start(&peers[i]);
-    }
-    all_fail_with(peers, 3, "rank 1 has a world size of 4, rank 0 one of 3");
-    prepare(peers, 3, rank_port());
-    peers[2].ranks.rank = 1;
-    for (int i = 0; i < 3; i++) {
-        start(&peers[i]);
-    }
-    all_fail_with(peers, 3, "rank 1 connected twice: from 127.0.0.1 and from 127.0.0.1");
 }
 
 /* A port of rank 0's, at which others may be before it. */
@@ -262,13 +272,7 @@ TEST(who_leaves_is_named)
     int stays = greet(alone.ranks.master_port, 1, 4);
     fd_close(&(int){greet(alone.ranks.master_port, 2, 4)});
     start(&alone);
-    join_all(peers, 2);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(peers[i].status, -1);
-        if (!strstr(peers[i].err.msg, "rank 2 died (")) {
-            fail_msg("rank %d: %s", i, peers[i].err.msg);
-        }
-    }
+    all_fail_with(peers, 2, ERR_ANY, "rank 2 died (");
     join_all(&alone, 1);
     assert_int_equal(alone.err.code, ERR_USAGE);
     assert_non_null(strstr(alone.err.msg, "rank 2 (127.0.0.1) left before all ranks were there"));
@@ -318,16 +322,9 @@ TEST(a_rank_that_fails_tells_the_others)
         char text[64];
         prepare(peers, 4, rank_port());
         peers[bad].fails_with = "shard 7 is damaged";
-        for (int i = 0; i < 4; i++) {
-            start(&peers[i]);
-        }
-        join_all(peers, 4);
+        start_all(peers, 4);
         snprintf(text, sizeof(text), "rank %d failed: shard 7 is damaged", bad);
-        for (int i = 0; i < 4; i++) {
-            assert_int_equal(peers[i].status, -1);
-            assert_non_null(strstr(peers[i].err.msg, text));
-            assert_int_equal(peers[i].err.code, ERR_INTERNAL);
-        }
+        all_fail_with(peers, 4, ERR_INTERNAL, text);
     }
 }
 
@@ -342,12 +339,7 @@ TEST(what_all_find_is_every_ranks_own)
             peers[i].computes_ns = i == late ? NS_PER_S / 2 : 0;
             start(&peers[i]);
         }
-        join_all(peers, 3);
-        for (int i = 0; i < 3; i++) {
-            assert_int_equal(peers[i].status, -1);
-            assert_string_equal(peers[i].err.msg, "loss is not a number");
-            assert_int_equal(peers[i].err.code, ERR_WORKLOAD);
-        }
+        all_fail_with(peers, 3, ERR_WORKLOAD, "loss is not a number");
     }
 }
 
@@ -373,14 +365,7 @@ TEST(rank_0_takes_a_listener)
     PASSES(sock_listen("127.0.0.1", 0, &fd, ERR));
     prepare(peers, 3, sock_own_port(fd));
     peers[0].listener = fd;
-    for (int i = 0; i < 3; i++) {
-        start(&peers[i]);
-    }
-    join_all(peers, 3);
-    for (int i = 0; i < 3; i++) {
-        assert_string_equal(peers[i].err.msg, "");
-        assert_int_equal(peers[i].status, 0);
-        assert_true(peers[i].sum == 6.0);
-    }
+    start_all(peers, 3);
+    all_meet(peers, 3);
     assert_int_equal(fcntl(fd, F_GETFD), -1); /* it has closed it */
 }
