@@ -16,6 +16,8 @@
 #define CLOSING_MAGIC      0x184D2A5Du
 #define FLUSH_STEP_BYTES   (8u << 20)
 #define DASHES_64          "----------------------------------------------------------------"
+#define SEEN_BYTES_MAX     (64u << 20) /* of the tar, before the next header */
+#define TAR_BLOCK          512u
 #define CLOSING_SIGNED_LEN (17 + 72) /* the lines that the signature covers */
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -273,14 +275,131 @@ static int open_closing(const char *path, struct tarball_source *source, struct 
     return 0;
 }
 
+/* ---- one reading of the tar ----
+
+   Each member has one header, of which every tar makes the same: ustar's own, at the place where the member before it ends, with zeros
+   between them and two empty blocks at the end. So what is unpacked of an archive is what was read of it here. */
+
+/* Of the tar's bytes those from the block before the next header on. */
+static int take_unpacked(void *ctx, const void *ptr, size_t len, struct err *err)
+{
+    struct tarball_source *source = ctx;
+    struct strbuf *seen = &source->seen;
+    const uint64_t from = source->tar_at > TAR_BLOCK ? source->tar_at - TAR_BLOCK : 0;
+    strbuf_add(seen, ptr, len);
+    if (seen->is_full) {
+        return err_set(err, ERR_INTEGRITY, "a header of over %u bytes", SEEN_BYTES_MAX);
+    }
+    if (from > source->seen_from) {
+        const uint64_t old = from - source->seen_from;
+        const size_t n = old < seen->len ? (size_t)old : seen->len;
+        memmove(seen->ptr, seen->ptr + n, seen->len - n);
+        seen->len -= n;
+        source->seen_from += n;
+    }
+    return 0;
+}
+
+/* So many of the tar's bytes; fewer where it has fewer. */
+static struct str seen_at(const struct tarball_source *source, uint64_t from, size_t len)
+{
+    struct str seen = strbuf_str(&source->seen);
+    return from < source->seen_from ? STR_EMPTY
+                                    : str_sub(seen, (size_t)(from - source->seen_from), len);
+}
+
+static bool is_number(struct str field, uint64_t value)
+{
+    size_t n = str_span(field, 0, "01234567");
+    uint64_t found = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        found = found * 8 + (uint64_t)(field.ptr[idx] - '0');
+    }
+    while (n < field.len && (field.ptr[n] == ' ' || field.ptr[n] == '\0')) {
+        n++;
+    }
+    return n == field.len && found == value;
+}
+
+/* The text before the first zero, if only zeros follow it. */
+static bool is_padded(struct str field, struct str *ret_text)
+{
+    *ret_text = str_sub(field, 0, strnlen(field.ptr, field.len));
+    for (size_t idx = ret_text->len; idx < field.len; idx++) {
+        if (field.ptr[idx] != '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_zero(struct str field)
+{
+    struct str text;
+    return is_padded(field, &text) && text.len == 0;
+}
+
+/* Source: POSIX.1-2017, pax, "ustar Interchange Format". */
+static bool is_plain_header(struct str header, struct str name, uint64_t size_bytes)
+{
+    const struct {
+        size_t at, len;
+        uint64_t value;
+    } numbers[] = {{100, 8, TAR_MAKE_MODE},   {108, 8, 0}, {116, 8, 0}, {124, 12, size_bytes},
+                   {136, 12, TAR_MAKE_MTIME}, {329, 8, 0}, {337, 8, 0}};
+    struct str prefix, base;
+    for (size_t idx = 0; idx < ARRAY_LEN(numbers); idx++) {
+        if (!is_number(str_sub(header, numbers[idx].at, numbers[idx].len), numbers[idx].value)) {
+            return false;
+        }
+    }
+    return str_eq(str_sub(header, 257, 8), (struct str){"ustar\0"
+                                                        "00",
+                                                        8}) &&
+           header.ptr[156] == '0' && is_zero(str_sub(header, 157, 100)) &&
+           is_zero(str_sub(header, 265, 64)) && is_zero(str_sub(header, 500, 12)) &&
+           is_padded(str_sub(header, 0, 100), &base) &&
+           is_padded(str_sub(header, 345, 155), &prefix) &&
+           (prefix.len ? name.len == prefix.len + 1 + base.len && str_starts(name, prefix) &&
+                             name.ptr[prefix.len] == '/' && str_ends(name, base)
+                       : str_eq(name, base));
+}
+
+static int check_header(struct tarball_source *source, const struct unpack_entry *member,
+                        struct err *err)
+{
+    const uint64_t end = source->tar_at + TAR_BLOCK + member->size_bytes;
+    const size_t gap = (size_t)(source->tar_at - source->data_end);
+    struct str header = seen_at(source, source->tar_at, TAR_BLOCK);
+    if (member->is_folder || header.len < TAR_BLOCK ||
+        !is_zero(seen_at(source, source->data_end, gap)) ||
+        !is_plain_header(header, member->path, member->size_bytes)) {
+        return err_set(err, ERR_INTEGRITY, "%.*s: its header is not one that reperf writes",
+                       STR_ARG(member->path));
+    }
+    source->data_end = end;
+    source->tar_at = (end + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+    return 0;
+}
+
+static int check_end(const struct tarball_source *source, struct err *err)
+{
+    struct str rest = seen_at(source, source->data_end, SIZE_MAX);
+    return rest.len == source->tar_at - source->data_end + 2 * TAR_BLOCK && is_zero(rest)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "the end of its tar is not the one that reperf writes");
+}
+
 /* What people print in a loop packs beyond every ratio; the total is bounded instead. */
 int tarball_open(const char *path, struct tarball_source *ret_source, struct err *err)
 {
     const struct unpack_opts opts = {.limits = {.files = (uint64_t)2 * USTAR_FILES_MAX,
                                                 .bytes = USTAR_TOTAL_MAX,
                                                 .ratio = UINT64_MAX},
-                                     .is_plain = true};
+                                     .on_tar = take_unpacked};
     *ret_source = TARBALL_SOURCE_EMPTY;
+    strbuf_init(&ret_source->seen, SEEN_BYTES_MAX);
     if (open_closing(path, ret_source, err) < 0 ||
         unpack_new(&opts, read_container, ret_source, path, &ret_source->unpack, err) < 0) {
         tarball_source_release(ret_source);
@@ -292,6 +411,7 @@ int tarball_open(const char *path, struct tarball_source *ret_source, struct err
 void tarball_source_release(struct tarball_source *source)
 {
     unpack_free(source->unpack);
+    strbuf_release(&source->seen);
     fd_close(&source->fd);
     free(source->in);
     digest_release(&source->container);
@@ -318,11 +438,16 @@ int tarball_container(const char *path, uint8_t ret_sha256[SHA256_BYTES], struct
 int tarball_next(struct tarball_source *source, struct unpack_entry *ret_member, bool *ret_has,
                  struct err *err)
 {
-    do {
+    bool is_above = true; /* a folder of the next member, not a member */
+    while (is_above) {
         if (unpack_next(source->unpack, ret_member, ret_has, err) < 0) {
             return -1;
         }
-    } while (*ret_has && ret_member->is_folder);
+        is_above = *ret_has && ret_member->is_folder;
+    }
+    if ((*ret_has ? check_header(source, ret_member, err) : check_end(source, err)) < 0) {
+        return err_wrap(err, "%s", source->name);
+    }
     return !*ret_has && memcmp(digest_finish(&source->container).sha256, source->closing.sha256,
                                SHA256_BYTES) != 0
                ? err_set(err, ERR_INTEGRITY,

@@ -73,7 +73,10 @@ struct tarball_source {
     uint64_t read_bytes;
     struct digest container;
     struct tarball_closing closing;
-    struct unpack *unpack; /* owned: unpack_data */
+    struct unpack *unpack;        /* owned */
+    struct strbuf seen;           /* of the tar: what was unpacked, from seen_from on */
+    uint64_t seen_from, data_end; /* the last member's bytes end there, and */
+    uint64_t tar_at;              /* the next header begins */
 };
 
 #define TARBALL_SOURCE_EMPTY ((struct tarball_source){.fd = -1})
@@ -83,7 +86,7 @@ MUST_CHECK int tarball_open(const char *path, struct tarball_source *ret_source,
 void tarball_source_release(struct tarball_source *source);
 CLEANUP_BY(tarball_source, struct tarball_source, tarball_source_release);
 /* The next member, whose bytes unpack_data gives; false in *ret_has at the end, when every byte of the file has been read and the
-   digest of the closing was confirmed. */
+   digest of the closing was confirmed. A tar that could be read in another way is ERR_INTEGRITY. */
 MUST_CHECK int tarball_next(struct tarball_source *source, struct unpack_entry *ret_member,
                             bool *ret_has, struct err *err);
 

@@ -5,7 +5,6 @@
 #include "base/base.h"
 
 #include "base/strbuf.h"
-#include "codec/tar_make.h"
 #include "codec/unpack.h"
 #include "codec/unpack_filter.h"
 #include "codec/unpack_names.h"
@@ -45,8 +44,6 @@ struct layer {
 struct unpack {
     struct unpack_opts opts;
     char *name; /* owned */
-    unpack_read_fn read;
-    void *ctx;
     enum unpack_kind kind;
     struct stream file;           /* the archive's own bytes */
     bool is_peeked;               /* its first portion has not been passed on yet */
@@ -171,7 +168,9 @@ static int file_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct er
 static int filter_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
     struct unpack *unpack = ctx;
-    if (unpack_filter_next(unpack->filter, ret_ptr, ret_len, err) < 0) {
+    if (unpack_filter_next(unpack->filter, ret_ptr, ret_len, err) < 0 ||
+        (unpack->opts.on_tar &&
+         unpack->opts.on_tar(unpack->file.ctx, *ret_ptr, *ret_len, err) < 0)) {
         return -1;
     }
     return *ret_len == 0 ? stream_end(&unpack->file, unpack_filter_bytes(unpack->filter), err)
@@ -476,19 +475,6 @@ static int check_type(struct archive_entry *entry, bool *ret_is_folder, struct e
     return what ? err_set(err, ERR_INTEGRITY, "it is %s, which is not unpacked", what) : 0;
 }
 
-/* Another header (pax, GNU) could be read in another way by the tar that unpacks what was verified. */
-static int check_plain(const struct unpack *unpack, struct archive *a, struct archive_entry *entry,
-                       struct err *err)
-{
-    return unpack->kind == KIND_TAR_ZST && archive_format(a) == ARCHIVE_FORMAT_TAR_USTAR &&
-                   archive_entry_filetype(entry) == AE_IFREG &&
-                   archive_entry_perm(entry) == TAR_MAKE_MODE &&
-                   archive_entry_mtime(entry) == TAR_MAKE_MTIME && archive_entry_uid(entry) == 0 &&
-                   archive_entry_gid(entry) == 0
-               ? 0
-               : err_set(err, ERR_INTEGRITY, "its header is not one that reperf writes");
-}
-
 /* Checks the size in its header before a byte of it is read. */
 static int check_size(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
                       bool is_file, struct err *err)
@@ -565,8 +551,7 @@ static int take_entry(struct unpack *unpack, struct layer *layer, struct archive
     if (!raw) {
         return err_set(err, ERR_INTEGRITY, "an entry whose name is not UTF-8");
     }
-    if ((unpack->opts.is_plain && check_plain(unpack, layer->a, entry, err) < 0) ||
-        check_type(entry, &is_folder, err) < 0 || join_path(unpack, str_of(raw), &path, err) < 0) {
+    if (check_type(entry, &is_folder, err) < 0 || join_path(unpack, str_of(raw), &path, err) < 0) {
         return -1;
     }
     unpack->entry.path = path;

@@ -43,8 +43,8 @@ struct unpack_opts {
     int fd; /* the archive as a file, which a zip needs: its directory is at its end; borrowed; 0: none */
     /* Size of the archive; 0: not known; then a huge size is noticed later. */
     uint64_t archive_bytes;
-    /* A tar.zst as tar_make_open_to writes it: files alone, in ustar's own headers, of which every program makes the same. */
-    bool is_plain;
+    /* Gets the tar that a tar.gz or tar.zst holds as it is unpacked, with the ctx of read; NULL: nobody does. */
+    int (*on_tar)(void *ctx, const void *ptr, size_t len, struct err *err);
     /* An entry NAME.tar is itself unpacked, into NAME/ next to it, without a temporary; a tar in that is a file. */
     bool is_nested;
 };

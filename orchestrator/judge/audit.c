@@ -147,6 +147,12 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
     return of;
 }
 
+struct applying {
+    const struct format *
+        format; /* the logs', if the counts that they state are to be used; NULL: the row's own counts */
+    struct rule_memo *memos; /* one for each log, or NULL */
+};
+
 /* A time is one quantity in whatever unit its row prints it. */
 static double in_unit_of_cell(const struct cell_audit *a, const struct rule *rule)
 {
@@ -158,9 +164,8 @@ static double in_unit_of_cell(const struct cell_audit *a, const struct rule *rul
     return ratio > 0 ? ratio : 1;
 }
 
-/* format: the logs', if the counts that they state are to be used; NULL: the row's own counts. */
 static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
-                         const struct format *format, struct rule_value *ret, struct err *err)
+                         const struct applying *by, struct rule_value *ret, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     double values[LOGS_MAX];
@@ -171,7 +176,8 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
         if (!m) {
             return err_set(err, ERR_PARSE, "a log is missing");
         }
-        struct rule_case of = audit_case_of_log(a->of_case, rule, format, m);
+        struct rule_case of = audit_case_of_log(a->of_case, rule, by->format, m);
+        of.memo = by->memos ? &by->memos[idx] : NULL;
         if (rule_repeat(rule, m, &of, &arena, &one, err) < 0) {
             return a->n_logs > 1 ? err_wrap(err, "%.*s", STR_ARG(a->logs[idx].path)) : -1;
         }
@@ -189,9 +195,11 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
     return 0;
 }
 
-bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret)
+bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_memo *memos,
+                 struct rule_value *ret)
 {
-    return cell->n_logs > 0 && apply_to_logs(rule, cell, NULL, ret, ERR_IGNORED) == 0;
+    const struct applying by = {NULL, memos};
+    return cell->n_logs > 0 && apply_to_logs(rule, cell, &by, ret, ERR_IGNORED) == 0;
 }
 
 /* No number can be recomputed for this cell: the verdict says so, and the note says why. */
@@ -312,6 +320,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     const struct format *format = a->bound->format;
     const struct rule *rule = a->bound->rule;
     const char *missing = a->bound->missing;
+    const struct applying by = {format, NULL};
     struct rule_value value = {0};
     struct err err = {0};
     if (c->n_logs == 0) {
@@ -343,7 +352,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
             str_printf(audit->arena, "the log contradicts itself: %.*s", STR_ARG(a->refuted)));
         return;
     }
-    if (apply_to_logs(rule, a, format, &value, &err) < 0) {
+    if (apply_to_logs(rule, a, &by, &value, &err) < 0) {
         judge_none(a, LOG_UNREADABLE, str_dup(audit->arena, str_of(err.msg)));
         return;
     }

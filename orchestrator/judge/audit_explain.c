@@ -22,6 +22,7 @@ struct search {
     const struct rule *base;
     struct explanation found;
     double batch_factor; /* of the candidate being tried: its batch over the row's */
+    struct rule_memo memos[LOGS_MAX];
 };
 
 /* Whether it is exact when rounded or when cut off, and which of the two. */
@@ -45,7 +46,7 @@ static size_t count_given(const struct search *s, const struct rule *rule, enum 
     for (size_t idx = 0; idx < out->n_cells; idx++) {
         struct rule_value value = {0};
         n += is_in_group(s->cell, &out->cells[idx]) &&
-             audit_apply(rule, &out->cells[idx], &value) &&
+             audit_apply(rule, &out->cells[idx], NULL, &value) &&
              gives(&out->cells[idx], value.value * s->batch_factor, rounding);
     }
     return n;
@@ -69,7 +70,7 @@ static void try_rule(struct search *s, const struct rule *rule)
 {
     struct rule_value value = {0};
     enum rounding rounding = ROUND_NEAREST;
-    if (!audit_apply(rule, s->cell, &value)) {
+    if (!audit_apply(rule, s->cell, s->memos, &value)) {
         return;
     }
     s->found.n_tried++;
@@ -211,6 +212,9 @@ static void search_logs(struct audit *audit, struct cell_audit *a)
         if (is_candidate(&s, &m->series[idx])) {
             search_series(&s, &m->series[idx]);
         }
+    }
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        rule_memo_release(&s.memos[idx]);
     }
     a->explanation = s.found;
 }

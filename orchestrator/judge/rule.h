@@ -96,7 +96,20 @@ struct rule {
 /* What a rule needs to know about the case. 0 or less: not known; a rule that needs it says so. */
 struct rule_case {
     int64_t gpus, nodes, batch_per_gpu;
+    struct rule_memo *memo; /* borrowed; NULL: nothing is kept for the next rule */
 };
+
+/* What rule_apply keeps of one log for other windows and statistics of the same samples. Zero at first. */
+struct rule_memo {
+    const struct series *series; /* borrowed; NULL: nothing is kept */
+    enum run_choice run;
+    int64_t gpus;                /* of the samples; -1: of any number */
+    const struct sample **items; /* what windows are cut from; owned, as the rest */
+    double *values;              /* theirs, in file order, */
+    struct rule_kept *ordered;   /* and ascending */
+    size_t n;
+};
+void rule_memo_release(struct rule_memo *memo);
 
 struct rule_value {
     double value;       /* not rounded */

@@ -10,10 +10,11 @@
 #include "judge/stats.h"
 
 struct picked {                  /* samples in the window, in file order */
-    const struct sample **items; /* owned */
+    const struct sample **items; /* owned, or a part of the kept ones */
     size_t n;
     const struct series *series;
     enum sample_use *uses; /* borrowed: one for each sample of the series; NULL: not asked for */
+    const struct rule_memo *kept; /* borrowed; NULL: the items are its own */
 };
 
 #define US_PER_S 1e6
@@ -22,7 +23,9 @@ struct picked {                  /* samples in the window, in file order */
 
 static void picked_cleanup(struct picked *picked)
 {
-    free(picked->items);
+    if (!picked->kept) {
+        free(picked->items);
+    }
 }
 
 struct runs { /* that a series has samples of */
@@ -124,26 +127,37 @@ static void picked_sort_by_rank(const struct sample **items, size_t n)
     }
 }
 
+struct cut { /* what a window leaves of n samples in a row */
+    size_t skip, drop, before_last, keep;
+};
+
+static struct cut cut_of(const struct window *w, size_t n)
+{
+    size_t skip = (size_t)w->skip < n ? (size_t)w->skip : n;
+    size_t drop = (size_t)w->drop_last < n - skip ? (size_t)w->drop_last : n - skip;
+    size_t left = n - skip - drop;
+    size_t keep = w->last > 0 && (size_t)w->last < left ? (size_t)w->last : left;
+    return (struct cut){skip, drop, left - keep, keep};
+}
+
 /* Cuts items[from, to), one rank's or all; the rest moves to items[at...]. Returns their number. */
 static size_t cut_window(const struct window *w, const struct picked *picked, size_t from,
                          size_t to, size_t at)
 {
     const struct sample **items = picked->items;
     size_t n = to - from;
-    size_t skip = (size_t)w->skip < n ? (size_t)w->skip : n;
-    size_t drop = (size_t)w->drop_last < n - skip ? (size_t)w->drop_last : n - skip;
-    size_t left = n - skip - drop;
-    size_t keep = w->last > 0 && (size_t)w->last < left ? (size_t)w->last : left;
-    size_t first = skip + left - keep;
-    for (size_t idx = 0; picked->uses && idx < n; idx++) {
+    struct cut cut = cut_of(w, n);
+    for (size_t idx = 0; idx < n; idx++) {
         picked_note(picked, items[from + idx],
-                    idx < skip        ? USE_SKIPPED
-                    : idx >= n - drop ? USE_DROPPED
-                    : idx < first     ? USE_BEFORE_LAST
-                                      : USE_COUNTED);
+                    idx < cut.skip                     ? USE_SKIPPED
+                    : idx >= n - cut.drop              ? USE_DROPPED
+                    : idx < cut.skip + cut.before_last ? USE_BEFORE_LAST
+                                                       : USE_COUNTED);
     }
-    memmove(&items[at], &items[from + first], keep * sizeof(items[0]));
-    return keep;
+    if (cut.keep > 0) {
+        memmove(&items[at], &items[from + cut.skip + cut.before_last], cut.keep * sizeof(items[0]));
+    }
+    return cut.keep;
 }
 
 static bool has_one_rank(const struct picked *picked)
@@ -161,6 +175,12 @@ static void cut_windows(const struct rule *rule, struct picked *picked)
 {
     const struct sample **items = picked->items;
     size_t at = 0;
+    if (picked->kept) {
+        struct cut cut = cut_of(&rule->window, picked->n);
+        picked->items += cut.skip + cut.before_last;
+        picked->n = cut.keep;
+        return;
+    }
     if (picked->series->scope != SCOPE_RANK || has_one_rank(picked)) {
         picked->n = cut_window(&rule->window, picked, 0, picked->n, 0);
         return;
@@ -217,22 +237,83 @@ static const struct sample *find_unusable(const struct picked *picked)
 static int check_usable(const struct rule *rule, const struct picked *picked, struct err *err)
 {
     bool is_timed = rule->statistic == STAT_TIMESTAMPS || rule->statistic == STAT_ELAPSED;
-    const struct sample *sample = is_timed ? NULL : find_unusable(picked);
+    const struct sample *sample = is_timed || picked->kept ? NULL : find_unusable(picked);
     return sample ? err_set(err, ERR_PARSE, "step %" PRId64 " in the window has no usable value",
                             sample->step)
                   : 0;
+}
+
+/* ---- samples that are kept ---- */
+
+struct rule_kept {
+    double value;
+    size_t at; /* in file order */
+};
+
+static int compare_kept(const void *a, const void *b)
+{
+    const struct rule_kept *x = a;
+    const struct rule_kept *y = b;
+    return x->value != y->value ? (x->value > y->value) - (x->value < y->value)
+                                : (x->at > y->at) - (x->at < y->at);
+}
+
+void rule_memo_release(struct rule_memo *memo)
+{
+    free(memo->items);
+    free(memo->values);
+    free(memo->ordered);
+    *memo = (struct rule_memo){0};
+}
+
+static bool is_kept(const struct rule_memo *memo, const struct rule *rule,
+                    const struct rule_case *of, const struct series *series)
+{
+    return memo->series == series && memo->run == rule->run &&
+           memo->gpus == (rule->match_gpus ? of->gpus : -1);
+}
+
+/* Keeps one sequence of numbers, which most logs are; others are gathered each time. */
+static void keep(struct rule_memo *memo, const struct rule *rule, const struct rule_case *of,
+                 struct picked *picked)
+{
+    rule_memo_release(memo);
+    if (!has_one_rank(picked) || find_unusable(picked)) {
+        return;
+    }
+    *memo = (struct rule_memo){.series = picked->series,
+                               .run = rule->run,
+                               .gpus = rule->match_gpus ? of->gpus : -1,
+                               .items = picked->items,
+                               .values = xcalloc(picked->n, sizeof(*memo->values)),
+                               .ordered = xcalloc(picked->n, sizeof(*memo->ordered)),
+                               .n = picked->n};
+    for (size_t idx = 0; idx < memo->n; idx++) {
+        memo->values[idx] = memo->items[idx]->value;
+        memo->ordered[idx] = (struct rule_kept){memo->values[idx], idx};
+    }
+    qsort(memo->ordered, memo->n, sizeof(*memo->ordered), compare_kept);
+    picked->kept = memo;
 }
 
 /* The rule's series, and its samples in the window; picked->uses is set. */
 static int pick(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
                 struct picked *picked, struct err *err)
 {
+    const struct window *w = &rule->window;
+    struct rule_memo *memo = picked->uses || w->has_steps || w->skips_warmup ? NULL : of->memo;
     picked->series = measurement_series(m, rule->series);
     if (!picked->series || picked->series->n == 0) {
         return err_set(err, ERR_PARSE, "the log has no series \"%.*s\"", STR_ARG(rule->series));
     }
-    if (gather(rule, m, of, picked, err) < 0) {
+    if (memo && is_kept(memo, rule, of, picked->series)) {
+        picked->kept = memo;
+        picked->items = memo->items;
+        picked->n = memo->n;
+    } else if (gather(rule, m, of, picked, err) < 0) {
         return -1;
+    } else if (memo) {
+        keep(memo, rule, of, picked);
     }
     cut_windows(rule, picked);
     if (picked->n == 0) {
@@ -241,6 +322,38 @@ static int pick(const struct rule *rule, const struct measurement *m, const stru
                        STR_ARG(rule->id), picked->series->n, STR_ARG(picked->series->name));
     }
     return check_usable(rule, picked, err);
+}
+
+/* Their values, in file order; *own: freed by the caller, NULL where they are kept ones. */
+static const double *picked_values(const struct picked *picked, double **own)
+{
+    if (picked->kept) {
+        return picked->kept->values + (picked->items - picked->kept->items);
+    }
+    *own = xcalloc(picked->n, sizeof(**own));
+    for (size_t idx = 0; idx < picked->n; idx++) {
+        (*own)[idx] = picked->items[idx]->value;
+    }
+    return *own;
+}
+
+/* The same in ascending order. */
+static const double *picked_sorted(const struct picked *picked, double **own)
+{
+    if (!picked->kept) {
+        stats_sort(*own, picked->n);
+        return *own;
+    }
+    const struct rule_memo *kept = picked->kept;
+    size_t first = (size_t)(picked->items - kept->items);
+    size_t n = 0;
+    *own = xcalloc(picked->n, sizeof(**own));
+    for (size_t idx = 0; idx < kept->n; idx++) {
+        if (kept->ordered[idx].at - first < picked->n) {
+            (*own)[n++] = kept->ordered[idx].value;
+        }
+    }
+    return *own;
 }
 
 static int apply_timestamps(const struct rule *rule, const struct rule_case *of,
@@ -346,11 +459,6 @@ static int apply_tool(const struct rule *rule, const struct picked *picked, cons
     return 0;
 }
 
-static bool is_trimmed(const struct rule *rule)
-{
-    return rule->statistic == STAT_TRIMMED_MEAN || rule->statistic == STAT_OLYMPIC_MEAN;
-}
-
 /* How many of n samples are dropped at each end. */
 static size_t trimmed_each(const struct rule *rule, size_t n)
 {
@@ -359,16 +467,16 @@ static size_t trimmed_each(const struct rule *rule, size_t n)
     return rule->statistic == STAT_OLYMPIC_MEAN ? 1 : share > count ? share : count;
 }
 
-/* sorted: the values of all of them. */
-static int apply_trimmed(const struct rule *rule, const double *sorted, size_t n,
+static int apply_trimmed(const struct rule *rule, const struct picked *picked, double **own,
                          struct rule_value *ret, struct err *err)
 {
+    size_t n = picked->n;
     size_t each = trimmed_each(rule, n);
     if (2 * each >= n) {
         return err_set(err, ERR_PARSE, "rule %.*s drops %zu at each end, and there are %zu samples",
                        STR_ARG(rule->id), each, n);
     }
-    ret->value = stats_sorted_trimmed_mean(sorted, n, each);
+    ret->value = stats_sorted_trimmed_mean(picked_sorted(picked, own), n, each);
     ret->n_used = n - 2 * each;
     return 0;
 }
@@ -377,13 +485,8 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
                            const struct picked *picked, struct rule_value *ret, struct err *err)
 {
     size_t n = picked->n;
-    CLEANUP(free) double *values = xcalloc(n, sizeof(*values));
-    for (size_t idx = 0; idx < n; idx++) {
-        values[idx] = picked->items[idx]->value;
-    }
-    if (rule->statistic == STAT_MEDIAN || is_trimmed(rule)) {
-        stats_sort(values, n);
-    }
+    CLEANUP(free) double *own = NULL;
+    const double *values = picked_values(picked, &own);
     ret->n_window = n;
     ret->n_used = n;
     switch (rule->statistic) {
@@ -391,11 +494,11 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
         ret->value = stats_mean(values, n);
         return 0;
     case STAT_MEDIAN:
-        ret->value = stats_sorted_median(values, n);
+        ret->value = stats_sorted_median(picked_sorted(picked, &own), n);
         return 0;
     case STAT_TRIMMED_MEAN:
     case STAT_OLYMPIC_MEAN:
-        return apply_trimmed(rule, values, n, ret, err);
+        return apply_trimmed(rule, picked, &own, ret, err);
     case STAT_HARMONIC_MEAN:
         ret->value = stats_harmonic_mean(values, n);
         return 0;
@@ -403,12 +506,10 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
         apply_time_weighted(picked, ret);
         return 0;
     case STAT_MIN:
+        ret->value = picked_sorted(picked, &own)[0];
+        return 0;
     case STAT_MAX:
-        ret->value = values[0];
-        for (size_t idx = 1; idx < n; idx++) {
-            ret->value = rule->statistic == STAT_MIN ? fmin(ret->value, values[idx])
-                                                     : fmax(ret->value, values[idx]);
-        }
+        ret->value = picked_sorted(picked, &own)[n - 1];
         return 0;
     case STAT_FIRST:
         ret->value = values[0];
@@ -529,13 +630,14 @@ static int compare_values(const void *a, const void *b)
 static void note_statistic(const struct rule *rule, struct picked *picked)
 {
     size_t n = picked->n;
+    bool is_trimmed = rule->statistic == STAT_TRIMMED_MEAN || rule->statistic == STAT_OLYMPIC_MEAN;
     bool has_first = rule->statistic == STAT_TIMESTAMPS || rule->statistic == STAT_ELAPSED ||
                      rule->statistic == STAT_FIRST;
     bool has_last = rule->statistic == STAT_TIMESTAMPS || rule->statistic == STAT_ELAPSED ||
                     (rule->statistic == STAT_LAST && rule->window.last <= 1);
-    size_t each = is_trimmed(rule) ? trimmed_each(rule, n) : 0;
+    size_t each = is_trimmed ? trimmed_each(rule, n) : 0;
     size_t last = n - 1;
-    if (is_trimmed(rule)) {
+    if (is_trimmed) {
         qsort(picked->items, n, sizeof(picked->items[0]), compare_values);
     }
     while (rule->statistic == STAT_TIMESTAMPS &&

@@ -36,18 +36,17 @@ double stats_harmonic_mean(const double *values, size_t n)
     return (double)n / sum;
 }
 
-/* Shell's sort: the search for other rules (audit_explain.c) sorts many short windows, and qsort's calls would be most of its time. */
+static int compare_f64(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 void stats_sort(double *values, size_t n)
 {
-    for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
-        for (size_t idx = gap; idx < n; idx++) {
-            double value = values[idx];
-            size_t at = idx;
-            for (; at >= gap && values[at - gap] > value; at -= gap) {
-                values[at] = values[at - gap];
-            }
-            values[at] = value;
-        }
+    if (n > 1) {
+        qsort(values, n, sizeof(*values), compare_f64);
     }
 }
 

@@ -355,3 +355,77 @@ TEST(rules_are_told_in_words)
                                   "that is more, times the GPUs");
     assert_string_equal(rule.id.ptr, "f/r");
 }
+
+/* Every statistic over every small window, in turn with one memo: the same number, or the same reason, as without. */
+static void same_with_memo(struct made *made, bool can_be_kept)
+{
+    struct rule_memo memo = {0};
+    struct rule rule = {.id = STR_LIT("f/r"), .series = STR_LIT("s"), .trim_count = 1};
+    for (int64_t at = 0; at < 6 * 3 * 4 * (int64_t)STAT_COUNT; at++) {
+        struct rule_case with = CASE;
+        struct rule_value expected = {0};
+        struct rule_value value = {0};
+        struct err why = {0};
+        struct err err = {0};
+        with.memo = &memo;
+        rule.statistic = (enum statistic)(at % STAT_COUNT);
+        rule.window.skip = at / STAT_COUNT % 6;
+        rule.window.drop_last = at / STAT_COUNT / 6 % 3;
+        rule.window.last = at / STAT_COUNT / 18;
+        int result = rule_apply(&rule, &made->m, &CASE, &expected, &why);
+        assert_int_equal(rule_apply(&rule, &made->m, &with, &value, &err), result);
+        assert_string_equal(err.msg, why.msg);
+        assert_memory_equal(&value, &expected, sizeof(value));
+        assert_true((memo.series != NULL) == can_be_kept);
+    }
+    rule_memo_release(&memo);
+}
+
+TEST(a_memo_changes_no_number)
+{
+    static const double V[] = {4, 1, 3, 3, 10, 0.1, 7, 2};
+    struct made made;
+    fill(&made, V, ARRAY_LEN(V));
+    same_with_memo(&made, true);
+    made.samples[2].value = (double)NAN;
+    same_with_memo(&made, false);
+    fill(&made, V, ARRAY_LEN(V));
+    made.samples[1].rank = 1;
+    same_with_memo(&made, false);
+    made.series.scope = SCOPE_JOB;
+    same_with_memo(&made, false);
+}
+
+TEST(a_memo_is_of_one_series_run_and_row)
+{
+    static const double V[] = {1, 2, 4, 8};
+    struct rule_memo memo = {0};
+    struct rule_case with = CASE;
+    struct rule rule = {.id = STR_LIT("f/r"), .series = STR_LIT("s"), .run = RUN_FIRST};
+    struct rule_value value = {0};
+    struct made made;
+    struct made other;
+    fill(&made, V, 4);
+    fill(&other, V, 2);
+    made.samples[2].run = made.samples[3].run = 1;
+    made.samples[0].gpus = 8;
+    with.memo = &memo;
+    PASSES(rule_apply(&rule, &made.m, &with, &value, ERR));
+    assert_true(value.value == 1.5);
+    rule.run = RUN_LAST;
+    PASSES(rule_apply(&rule, &made.m, &with, &value, ERR));
+    assert_true(value.value == 6);
+    rule.run = RUN_FIRST;
+    rule.match_gpus = true;
+    PASSES(rule_apply(&rule, &made.m, &with, &value, ERR));
+    assert_true(value.value == 1);
+    with.gpus = 4;
+    FAILS(rule_apply(&rule, &made.m, &with, &value, ERR), ERR_ANY);
+    rule.match_gpus = false;
+    PASSES(rule_apply(&rule, &other.m, &with, &value, ERR));
+    assert_true(value.value == 1.5);
+    rule.window = (struct window){.has_steps = true, .step_from = 20, .step_to = 20};
+    PASSES(rule_apply(&rule, &other.m, &with, &value, ERR));
+    assert_true(value.value == 2);
+    rule_memo_release(&memo);
+}
