@@ -156,8 +156,10 @@ static int check_const(const struct json *at, struct arena *arena, const struct 
 
 static bool has_form(const struct json *at, const struct json_form *form, struct str value)
 {
-    return (!form->max || value.len <= form->max) && !str_ends(value, STR_LIT("\n")) &&
-           (!form->pattern || patterns_find(json_patterns(at), form->pattern, value, NULL, 0)) &&
+    return (!form->max || value.len <= form->max) &&
+           (!form->pattern || /* whose $ is also in front of a line break at the end */
+            (!str_ends(value, STR_LIT("\n")) &&
+             patterns_find(json_patterns(at), form->pattern, value, NULL, 0))) &&
            (!form->is_valid || form->is_valid(value));
 }
 

@@ -514,6 +514,16 @@ static void kill_jobs(struct attempt *a)
     }
 }
 
+static void lose_job(struct attempt *a, struct rank_job *m, const struct err *why)
+{
+    m->err = *why;
+    if (a->end != END_STOPPED) {
+        a->end = END_NODE;
+        a->failed_job = (size_t)(m - a->jobs);
+    }
+    attempt_stop(a, a->end);
+}
+
 /* An unreachable node ends its attempt, not the run; any other failure there is the run's own error. */
 static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct err *err)
 {
@@ -524,13 +534,8 @@ static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct e
         return step_fail(err_wrap(err, "%.*s", STR_ARG(attempt_node(a, m))));
     }
     *err = (struct err){0};
-    m->err = cause;
     run_leave_out(a->r, m->node, &cause);
-    if (a->end != END_STOPPED) {
-        a->end = END_NODE;
-        a->failed_job = (size_t)(m - a->jobs);
-    }
-    attempt_stop(a, a->end);
+    lose_job(a, m, &cause);
     return STEP_DONE;
 }
 
@@ -542,9 +547,7 @@ static void leave_bad_nodes(struct attempt *a)
         if (a->r->nodes[m->node].is_bad && !is_at_end(m)) {
             m->remote->ops->abort(m->remote);
             m->phase = RANK_JOB_GONE;
-            m->err = a->r->fleet.nodes[m->node].err;
-            a->failed_job = idx;
-            attempt_stop(a, END_NODE);
+            lose_job(a, m, &a->r->fleet.nodes[m->node].err);
         }
     }
 }

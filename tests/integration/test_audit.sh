@@ -51,7 +51,7 @@ print(len(rows) == len(cells), all(same))' "$T/r.csv" "$T/kept.json")" "True Tru
 is "$(awk -F' \\| ' '/^\| / && NF == 14' "$T/r.md" | grep -cvE '^\| (model|---) \|')" "$(jq '[.reports[].cells[]] | length' "$T/kept.json")" "its Markdown a row each"
 is "$(awk -F' \\| ' '/^\| / { print NF }' "$T/r.md" | sort -u | xargs)" "14 8" "of as many columns, and those of like for like"
 "$REPERF" audit paddle-perf-deeplabv3p --markdown "$T/one.md" --csv "$T/one.csv" 2>/dev/null
-is "$( ("$REPERF" audit paddle-perf-deeplabv3p -q; "$REPERF" report paddle-perf-deeplabv3p --svg -; cat "$T/one.md") 2>/dev/null | grep -ohE '\b174(\.[0-9]+)?\b' | sort -u)" 174.74 "a number has one spelling in text, picture and Markdown"
+is "$( ("$REPERF" audit paddle-perf-deeplabv3p -q; "$REPERF" report paddle-perf-deeplabv3p --svg -; sed '/^### How the numbers that differ/,/^### Findings/d' "$T/one.md") 2>/dev/null | grep -ohE '\b174(\.[0-9]+)?\b' | sort -u)" 174.74 "a number has one spelling in text, picture and Markdown, but where it is worked out"
 is "$(/usr/bin/python3 -c 'import csv,json,sys
 rows = list(csv.DictReader(open(sys.argv[1], newline="", encoding="utf-8"), strict=True))
 report = [r for r in json.load(open(sys.argv[2]))["reports"] if r["report"] == "paddle-perf-deeplabv3p"][0]
