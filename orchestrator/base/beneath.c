@@ -89,3 +89,18 @@ int beneath_mkdir(int root_fd, const char *path, mode_t mode)
     made = openat(parent, last, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return made < 0 ? -1 : fchmod(made, mode);
 }
+
+int beneath_symlink(int root_fd, const char *path, const char *target)
+{
+    const char *last;
+    CLEANUP(fd) int parent = open_parent(root_fd, path, &last);
+    return parent < 0 ? -1 : symlinkat(target, parent, last);
+}
+
+int beneath_link(int root_fd, const char *old_path, const char *path)
+{
+    const char *last, *old_last;
+    CLEANUP(fd) int parent = open_parent(root_fd, path, &last);
+    CLEANUP(fd) int old_parent = open_parent(root_fd, old_path, &old_last);
+    return parent < 0 || old_parent < 0 ? -1 : linkat(old_parent, old_last, parent, last, 0);
+}

@@ -11,3 +11,5 @@
 MUST_CHECK int beneath_open(int root_fd, const char *path, int flags, mode_t mode);
 /* mode regardless of the umask; an existing folder is fine. */
 MUST_CHECK int beneath_mkdir(int root_fd, const char *path, mode_t mode);
+MUST_CHECK int beneath_symlink(int root_fd, const char *path, const char *target);
+MUST_CHECK int beneath_link(int root_fd, const char *old_path, const char *path);

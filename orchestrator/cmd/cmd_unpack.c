@@ -70,7 +70,7 @@ static void print(struct strbuf *buf, const struct unpack_run *u, const struct e
     jw_i64(&out, "size_bytes", (int64_t)r->archive.size_bytes);
     jw_i64(&out, "files", (int64_t)r->list.n);
     jw_i64(&out, "folders", (int64_t)r->n_folders);
-    jw_i64(&out, "links", 0); /* an archive with links is refused */
+    jw_i64(&out, "links", (int64_t)r->n_links);
     jw_i64(&out, "file_bytes", (int64_t)r->file_bytes);
     print_hex(&out, "tree_sha256", u->tree_sha256, SHA256_BYTES, holds);
     jw_array(&out, "differences");

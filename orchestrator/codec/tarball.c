@@ -371,7 +371,7 @@ static int check_header(struct tarball_source *source, const struct unpack_entry
     const uint64_t end = source->tar_at + TAR_BLOCK + member->size_bytes;
     const size_t gap = (size_t)(source->tar_at - source->data_end);
     struct str header = seen_at(source, source->tar_at, TAR_BLOCK);
-    if (member->is_folder || header.len < TAR_BLOCK ||
+    if (member->type != UNPACK_FILE || header.len < TAR_BLOCK ||
         !is_zero(seen_at(source, source->data_end, gap)) ||
         !is_plain_header(header, member->path, member->size_bytes)) {
         return err_set(err, ERR_INTEGRITY, "%.*s: its header is not one that reperf writes",
@@ -443,7 +443,7 @@ int tarball_next(struct tarball_source *source, struct unpack_entry *ret_member,
         if (unpack_next(source->unpack, ret_member, ret_has, err) < 0) {
             return -1;
         }
-        is_above = *ret_has && ret_member->is_folder;
+        is_above = *ret_has && ret_member->type == UNPACK_FOLDER;
     }
     if ((*ret_has ? check_header(source, ret_member, err) : check_end(source, err)) < 0) {
         return err_wrap(err, "%s", source->name);

@@ -38,7 +38,10 @@ struct layer {
     /* Of the current entry. */
     struct str path; /* as shown to people; in the arena `text` */
     uint64_t size_bytes, done_bytes;
-    bool is_size_known, is_drained;
+    uint64_t hole_bytes; /* zeros to be given before `ptr` */
+    const void *ptr;
+    size_t len;
+    bool is_size_known, is_sparse, has_data, is_drained;
 };
 
 struct unpack {
@@ -51,8 +54,8 @@ struct unpack {
     struct layer outer, inner;
     struct unpack_names names;
     locale_t locale, old_locale;
-    struct strbuf path, inner_path; /* of the entry */
-    struct str prefix;              /* NAME of the tar inside, in inner_path */
+    struct strbuf path, target, inner_path; /* of the entry */
+    struct str prefix;                      /* NAME of the tar inside, in inner_path */
     struct unpack_entry entry;
     size_t n_shown; /* of names.new_ends that were returned */
     bool has_entry, is_over, has_failed;
@@ -60,7 +63,10 @@ struct unpack {
     struct err err; /* of a read, while libarchive is in between */
 };
 
-#define ZIP_BYTES (64u << 10)
+#define ZERO_BYTES (64u << 10)
+#define ZIP_BYTES  (64u << 10)
+
+static const uint8_t ZERO[ZERO_BYTES];
 
 static size_t filled_len(const uint8_t *bytes, size_t len)
 {
@@ -271,30 +277,54 @@ static int unpack_open(struct unpack *unpack, struct err *err)
 
 /* --- data of an entry ------------------------------------------------------------------------------------------------------- */
 
-static int layer_data(struct layer *layer, const void **ret_ptr, size_t *ret_len, struct err *err)
+/* The next block of libarchive, and the hole in front of it. */
+static int pull_block(struct layer *layer, struct err *err)
 {
     la_int64_t offset = 0;
-    int result = ARCHIVE_OK;
-    for (*ret_len = 0; *ret_len == 0 && result == ARCHIVE_OK;) {
-        result = archive_read_data_block(layer->a, ret_ptr, ret_len, &offset);
-    }
+    uint64_t end;
+    int result = archive_read_data_block(layer->a, &layer->ptr, &layer->len, &offset);
     if (result == ARCHIVE_EOF) {
-        *ret_len = 0;
-        layer->is_drained = true;
-        return !layer->is_size_known || layer->done_bytes == layer->size_bytes
-                   ? 0
-                   : err_set(err, ERR_INTEGRITY, "%" PRIu64 " bytes, its header says %" PRIu64,
-                             layer->done_bytes, layer->size_bytes);
+        layer->len = 0;
+        layer->has_data = false;
+        if (layer->is_sparse && layer->size_bytes > layer->done_bytes) {
+            layer->hole_bytes = layer->size_bytes - layer->done_bytes;
+        } else if (layer->is_size_known && layer->done_bytes != layer->size_bytes) {
+            return err_set(err, ERR_INTEGRITY, "%" PRIu64 " bytes, its header says %" PRIu64,
+                           layer->done_bytes, layer->size_bytes);
+        }
+        return 0;
     }
     if (result != ARCHIVE_OK) {
         return unpack_fail(layer->unpack, layer->a, err);
     }
-    if (offset < 0 || (uint64_t)offset != layer->done_bytes ||
-        (layer->is_size_known && *ret_len > layer->size_bytes - layer->done_bytes)) {
+    if (offset < 0 || (uint64_t)offset < layer->done_bytes ||
+        __builtin_add_overflow((uint64_t)offset, layer->len, &end) || end > INT64_MAX ||
+        (layer->is_size_known && end > layer->size_bytes)) {
         return err_set(err, ERR_INTEGRITY, "data at byte %" PRId64 ", its size is %" PRIu64,
                        (int64_t)offset, layer->size_bytes);
     }
+    layer->hole_bytes = (uint64_t)offset - layer->done_bytes;
+    return 0;
+}
+
+static int layer_data(struct layer *layer, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    while (layer->hole_bytes == 0 && layer->len == 0 && layer->has_data) {
+        if (pull_block(layer, err) < 0) {
+            return -1;
+        }
+    }
+    if (layer->hole_bytes > 0) {
+        *ret_ptr = ZERO;
+        *ret_len = layer->hole_bytes < ZERO_BYTES ? (size_t)layer->hole_bytes : ZERO_BYTES;
+        layer->hole_bytes -= *ret_len;
+    } else {
+        *ret_ptr = layer->ptr;
+        *ret_len = layer->len;
+        layer->len = 0;
+    }
     layer->done_bytes += *ret_len;
+    layer->is_drained = *ret_len == 0;
     return 0;
 }
 
@@ -341,7 +371,26 @@ static int unpack_pull(struct unpack *unpack, const void **ret_ptr, size_t *ret_
         return -1;
     }
     unpack->total_bytes += *ret_len;
-    return unpack->kind == KIND_ZIP && layer == &unpack->outer ? follow_zip(unpack, err) : 0;
+    if (unpack->kind == KIND_ZIP && layer == &unpack->outer && follow_zip(unpack, err) < 0) {
+        return -1;
+    }
+    if (*ret_len > 0 && unpack->entry.type == UNPACK_HARDLINK) {
+        return err_set(err, ERR_INTEGRITY, "a hard link with bytes of its own");
+    }
+    return 0;
+}
+
+static int unpack_open_inner(struct unpack *unpack, struct err *err)
+{
+    return layer_open(unpack, &unpack->inner, inner_read, err);
+}
+
+/* Detects the format by the first bytes and opens the outer layer. */
+static void unpack_close(struct unpack *unpack)
+{
+    archive_read_free(unpack->inner.a);
+    archive_read_free(unpack->outer.a);
+    unpack_filter_free(unpack->filter);
 }
 
 #define SHOWN_MAX 200
@@ -388,6 +437,7 @@ int unpack_new(const struct unpack_opts *opts, unpack_read_fn read, void *ctx, c
     limits->bytes = limits->bytes ? limits->bytes : INT64_MAX;
     limits->ratio = limits->ratio ? limits->ratio : UNPACK_RATIO_MAX;
     strbuf_init(&unpack->path, (size_t)2 * UNPACK_PATH_MAX);
+    strbuf_init(&unpack->target, (size_t)2 * UNPACK_PATH_MAX);
     strbuf_init(&unpack->inner_path, UNPACK_PATH_MAX);
     if (start(unpack, err) < 0) {
         unpack_free(unpack);
@@ -402,14 +452,13 @@ void unpack_free(struct unpack *unpack)
     if (!unpack) {
         return;
     }
-    archive_read_free(unpack->inner.a);
-    archive_read_free(unpack->outer.a);
-    unpack_filter_free(unpack->filter);
+    unpack_close(unpack);
     if (unpack->locale) {
         freelocale(unpack->locale);
     }
     unpack_names_release(&unpack->names);
     strbuf_release(&unpack->path);
+    strbuf_release(&unpack->target);
     strbuf_release(&unpack->inner_path);
     free(unpack->name);
     free(unpack);
@@ -443,36 +492,36 @@ int unpack_data(struct unpack *unpack, const void **ret_ptr, size_t *ret_len, st
 
 /* --- entries ---------------------------------------------------------------------------------------------------------------- */
 
-static const char *type_name(unsigned type)
+static int find_type(struct archive_entry *entry, enum unpack_type *ret_type, struct err *err)
 {
-    switch (type) {
+    if (archive_entry_hardlink(entry)) {
+        *ret_type = UNPACK_HARDLINK;
+        return 0;
+    }
+    switch (archive_entry_filetype(entry)) {
+    case AE_IFREG:
+        *ret_type = UNPACK_FILE;
+        break;
+    case AE_IFDIR:
+        *ret_type = UNPACK_FOLDER;
+        break;
     case AE_IFLNK:
-        return "a symlink";
+        *ret_type = UNPACK_SYMLINK;
+        break;
     case AE_IFCHR:
     case AE_IFBLK:
-        return "a device";
+        return err_set(err, ERR_INTEGRITY, "a device");
     case AE_IFIFO:
+        return err_set(err, ERR_INTEGRITY, "a pipe");
     case AE_IFSOCK:
-        return "a pipe or socket";
+        return err_set(err, ERR_INTEGRITY, "a socket");
     default:
-        return "neither file nor folder";
+        return err_set(err, ERR_INTEGRITY, "neither file nor folder nor link");
     }
-}
-
-/* Regular files and folders alone. */
-static int check_type(struct archive_entry *entry, bool *ret_is_folder, struct err *err)
-{
-    const unsigned type = archive_entry_filetype(entry);
-    const bool is_file = type == AE_IFREG;
-    const char *what = archive_entry_hardlink(entry)       ? "a hard link"
-                       : !is_file && type != AE_IFDIR      ? type_name(type)
-                       : archive_entry_is_encrypted(entry) ? "encrypted"
-                       : archive_entry_sparse_count(entry) ? "a sparse file"
-                       : is_file && (archive_entry_perm(entry) & (S_ISUID | S_ISGID))
-                           ? "a setuid or setgid file"
-                           : NULL;
-    *ret_is_folder = !is_file;
-    return what ? err_set(err, ERR_INTEGRITY, "it is %s, which is not unpacked", what) : 0;
+    if (*ret_type == UNPACK_FILE && (archive_entry_perm(entry) & (S_ISUID | S_ISGID))) {
+        return err_set(err, ERR_INTEGRITY, "a setuid or setgid file");
+    }
+    return 0;
 }
 
 /* Checks the size in its header before a byte of it is read. */
@@ -486,6 +535,7 @@ static int check_size(struct unpack *unpack, struct layer *layer, struct archive
                        (int64_t)archive_entry_size(entry));
     }
     layer->size_bytes = (uint64_t)archive_entry_size(entry);
+    layer->is_sparse = archive_entry_sparse_count(entry) > 0;
     if (!is_file || !layer->is_size_known) {
         return 0;
     }
@@ -503,10 +553,10 @@ static int check_size(struct unpack *unpack, struct layer *layer, struct archive
     return 0;
 }
 
-/* prefix/rest, cleaned, into unpack->path. */
-static int join_path(struct unpack *unpack, struct str raw, struct str *ret_path, struct err *err)
+/* prefix/rest, cleaned, into buf. */
+static int join_path(struct unpack *unpack, struct strbuf *buf, struct str raw,
+                     struct str *ret_path, struct err *err)
 {
-    struct strbuf *buf = &unpack->path;
     struct str clean, again;
     if (unpack_path_clean(raw, &clean, err) < 0) {
         return -1;
@@ -518,7 +568,35 @@ static int join_path(struct unpack *unpack, struct str raw, struct str *ret_path
     }
     strbuf_add_str(buf, clean);
     *ret_path = strbuf_str(buf);
-    return ret_path->len == 0 ? 0 : unpack_path_clean(*ret_path, &again, err);
+    if (ret_path->len == 0) {
+        return 0;
+    }
+    return unpack_path_clean(*ret_path, &again, err);
+}
+
+static int find_target(struct unpack *unpack, struct archive_entry *entry, enum unpack_type type,
+                       struct str *ret_target, struct err *err)
+{
+    const char *text = NULL;
+    *ret_target = STR_EMPTY;
+    if (type == UNPACK_HARDLINK) {
+        text = archive_entry_hardlink(entry);
+        if (join_path(unpack, &unpack->target, str_of(text), ret_target, err) < 0) {
+            return err_wrap(err, "the hard link's target");
+        }
+    } else if (type == UNPACK_SYMLINK) {
+        text = archive_entry_symlink(entry);
+        strbuf_clear(&unpack->target);
+        strbuf_add_z(&unpack->target, text ? text : "");
+        *ret_target = strbuf_str(&unpack->target);
+    }
+    return 0;
+}
+
+static bool is_inner_tar(const struct unpack *unpack, struct str path, enum unpack_type type)
+{
+    return unpack->opts.is_nested && !unpack->inner.a && type == UNPACK_FILE &&
+           str_ends(path, STR_LIT(".tar"));
 }
 
 /* NAME.tar becomes the folder NAME, its bytes a nested archive. */
@@ -532,53 +610,64 @@ static int enter_inner(struct unpack *unpack, struct str path, struct err *err)
     strbuf_clear(&unpack->inner_path);
     strbuf_add_str(&unpack->inner_path, name);
     unpack->prefix = strbuf_str(&unpack->inner_path);
-    if (unpack_names_add(&unpack->names, unpack->prefix, true, &is_new, err) < 0) {
+    if (unpack_names_add(&unpack->names, unpack->prefix, UNPACK_FOLDER, STR_EMPTY, &is_new, err) <
+        0) {
         return -1;
     }
     unpack->n_shown = 0;
     unpack->has_entry = is_new;
-    unpack->entry = (struct unpack_entry){.path = unpack->prefix, .is_folder = true};
-    return layer_open(unpack, &unpack->inner, inner_read, err);
+    unpack->entry = (struct unpack_entry){.path = unpack->prefix, .type = UNPACK_FOLDER};
+    return unpack_open_inner(unpack, err);
 }
 
 static int take_entry(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
                       struct err *err)
 {
     const char *raw = archive_entry_pathname(entry);
-    struct str path;
-    bool is_folder;
+    enum unpack_type type;
+    struct str path, target;
     unpack->entry.path = raw ? str_of(raw) : STR_EMPTY; /* for messages */
     if (!raw) {
         return err_set(err, ERR_INTEGRITY, "an entry whose name is not UTF-8");
     }
-    if (check_type(entry, &is_folder, err) < 0 || join_path(unpack, str_of(raw), &path, err) < 0) {
+    if (archive_entry_is_encrypted(entry)) {
+        return err_set(err, ERR_INTEGRITY, "it is encrypted");
+    }
+    if (find_type(entry, &type, err) < 0 ||
+        join_path(unpack, &unpack->path, str_of(raw), &path, err) < 0) {
         return -1;
     }
     unpack->entry.path = path;
-    if (path.len == 0 && !is_folder) {
+    if (path.len == 0 && type != UNPACK_FOLDER) {
         return err_set(err, ERR_INTEGRITY, "its name is the top folder's");
     }
-    if (check_size(unpack, layer, entry, !is_folder, err) < 0) {
+    if (type == UNPACK_SYMLINK && unpack->kind == KIND_ZIP && !unpack->inner.a) {
+        return err_set(err, ERR_INTEGRITY,
+                       "a symlink; in a zip only files and folders are accepted");
+    }
+    if (find_target(unpack, entry, type, &target, err) < 0 ||
+        check_size(unpack, layer, entry, type == UNPACK_FILE, err) < 0) {
         return -1;
     }
-    layer->done_bytes = 0;
-    layer->is_drained = is_folder;
-    if (unpack->opts.is_nested && !unpack->inner.a && !is_folder &&
-        str_ends(path, STR_LIT(".tar"))) {
+    layer->done_bytes = layer->hole_bytes = layer->len = 0;
+    layer->has_data = true;
+    layer->is_drained = type == UNPACK_FOLDER || type == UNPACK_SYMLINK;
+    if (is_inner_tar(unpack, path, type)) {
         return enter_inner(unpack, path, err);
     }
     unpack->entry = (struct unpack_entry){
         .path = path,
-        .is_folder = is_folder,
+        .type = type,
+        .target = target,
         .size_bytes = layer->size_bytes,
         .is_size_known = layer->is_size_known,
-        .is_executable = !is_folder && (unpack->kind != KIND_ZIP || unpack->inner.a) &&
+        .is_executable = type == UNPACK_FILE && (unpack->kind != KIND_ZIP || unpack->inner.a) &&
                          (archive_entry_perm(entry) & S_IXUSR),
     };
     unpack->n_shown = 0;
     return path.len == 0
                ? 0
-               : unpack_names_add(&unpack->names, path, is_folder, &unpack->has_entry, err);
+               : unpack_names_add(&unpack->names, path, type, target, &unpack->has_entry, err);
 }
 
 /* A tar has its end mark, and only zeros follow. */
@@ -608,7 +697,7 @@ static int end_outer(struct unpack *unpack, struct err *err)
         }
     }
     ASSERT(unpack->file.is_at_end);
-    return 0;
+    return unpack_names_check_links(&unpack->names, err);
 }
 
 static int end_inner(struct unpack *unpack, struct err *err)
@@ -663,7 +752,7 @@ int unpack_next(struct unpack *unpack, struct unpack_entry *ret_entry, bool *ret
     }
     *ret_has = true;
     if (unpack->n_shown < unpack->names.n_new) {
-        *ret_entry = (struct unpack_entry){.is_folder = true};
+        *ret_entry = (struct unpack_entry){.type = UNPACK_FOLDER};
         ret_entry->path = str_sub(unpack->entry.path, 0, unpack->names.new_ends[unpack->n_shown++]);
     } else if (unpack->has_entry) {
         unpack->has_entry = false;

@@ -2,8 +2,8 @@
 /* Untrusted archives, read one entry after another with libarchive, whose home for reading is codec/unpack*.c: tar, tar.gz, tar.zst,
    zip, and a tar inside a tar. Names and sizes are those that libarchive
    gives; a zip has the entries that its directory lists. Which entries may be written where is decided here, from names and types alone, before a byte
-   is written; store/unpack_tree.h writes them. An archive that would leave its folder, or has anything but regular files
-   and folders (links, sparse files, devices), is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is truncated, a tar with
+   is written; store/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular files,
+   folders and harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is truncated, a tar with
    bytes after its end, and a zip or a tar.zst that fails its own checksums (gzip's is not compared: the digest of the archive is
    what counts). One thread at a time. */
 #pragma once
@@ -26,10 +26,15 @@ struct unpack_limits {
     uint64_t ratio; /* unpacked bytes over archive bytes read; 0: UNPACK_RATIO_MAX */
 };
 
+enum unpack_type { UNPACK_FILE, UNPACK_FOLDER, UNPACK_SYMLINK, UNPACK_HARDLINK };
+
 /* A folder comes once, before everything in it, whether or not the archive has an entry for it. */
 struct unpack_entry {
     struct str path; /* relative, without "." and "..", checked; valid until the next entry */
-    bool is_folder;
+    enum unpack_type type;
+    /* Of a symlink: its text, relative, staying inside, through real folders to a file of the archive (the last is known
+       only once unpack_next has reported the end). Of a hard link: the path of an earlier file. */
+    struct str target;
     uint64_t size_bytes;
     bool is_size_known; /* zip may not say */
     bool is_executable; /* tar; a zip's files never are */
@@ -60,7 +65,7 @@ const char *unpack_format(const struct unpack *unpack);
 /* False in *ret_has at the end, after all bytes of the archive have been read. */
 MUST_CHECK int unpack_next(struct unpack *unpack, struct unpack_entry *ret_entry, bool *ret_has,
                            struct err *err);
-/* Data of a file, in order; *ret_len 0 at its end. The bytes are valid until the next call. For an
+/* Data of a file, in order, holes filled with zeros; *ret_len 0 at its end. The bytes are valid until the next call. For an
    uncompressed tar they point, if possible, into what the read function gave. Data that is not read is checked all the same. */
 MUST_CHECK int unpack_data(struct unpack *unpack, const void **ret_ptr, size_t *ret_len,
                            struct err *err);

@@ -56,7 +56,7 @@ int ustar_names_add(struct ustar_names *names, struct str name, uint64_t size_by
                        STR_ARG(name), STR_ARG(names->last));
     }
     names->names.n_max = UNPACK_FILES_MAX; /* with the folders: more than these names can have */
-    if (unpack_names_add(&names->names, clean, false, &is_new, err) < 0) {
+    if (unpack_names_add(&names->names, clean, UNPACK_FILE, STR_EMPTY, &is_new, err) < 0) {
         return err_wrap(err, "%.*s", STR_ARG(name));
     }
     names->last = str_dup(&names->names.arena, name);

@@ -476,6 +476,9 @@ static int check_bundle(struct importer *im, struct err *err)
     if (tree_list_read(im->arena, store_path(&im->there, SUMS), &wanted, err) < 0) {
         return err_wrap(err, "%s: not a bundle", im->opts->path);
     }
+    if (result.n_links) {
+        return err_set(err, ERR_INTEGRITY, "%s: a link is in it", im->opts->path);
+    }
     im->list = result.list;
     tree_compare(im->arena, &wanted, &result.list, &found);
     return check_sums(im, &found, err) < 0 || for_below(im, "", check_file, err) < 0 ||

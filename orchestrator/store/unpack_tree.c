@@ -10,6 +10,7 @@
 
 #include "base/beneath.h"
 #include "base/fs.h"
+#include "base/map.h"
 #include "base/publish.h"
 #include "base/stop.h"
 #include "base/temp.h"
@@ -20,6 +21,12 @@
 #define BLOCK_BYTES (1u << 20)  /* of the archive, read at once */
 #define LARGE_BYTES (64u << 20) /* for a file of that size free space is looked at before */
 #define FOLDER_MODE 0755
+#define LINKS_MAX   65536
+
+struct link {
+    const char *path, *target; /* target: the file's path */
+    const char *text;          /* of a symlink; NULL: a hard link */
+};
 
 struct written { /* one file */
     const char *path;
@@ -36,6 +43,8 @@ struct job {
     unsigned file_kinds;
     struct unpack *unpack;
     VEC(struct written) files;
+    VEC(struct link) links;
+    struct map hardlinks; /* path to the file's path */
     uint64_t n_folders, file_bytes;
 };
 
@@ -115,17 +124,70 @@ static int take_file(struct job *job, const struct unpack_entry *entry, struct e
     return close(take_fd(&fd)) < 0 ? err_errno(err, "write", path) : 0;
 }
 
+/* The path that a symlink's text means; unpack.h vouches that it stays inside. */
+static const char *resolve(struct arena *arena, struct str link, struct str text)
+{
+    CLEANUP(strbuf) struct strbuf path = STRBUF((size_t)2 * UNPACK_PATH_MAX);
+    struct str part;
+    link = str_rcut(link, 0, "/");
+    strbuf_add_str(&path, link);
+    while (str_next(&text, '/', &part)) {
+        if (part.len == 0 || str_eq_z(part, ".")) {
+            continue;
+        }
+        if (str_eq_z(part, "..")) {
+            struct str above = str_sub(strbuf_str(&path), 0, path.len ? path.len - 1 : 0);
+            above = str_rcut(above, 0, "/");
+            path.len = above.len;
+            path.ptr[path.len] = '\0';
+            continue;
+        }
+        strbuf_add_str(&path, part);
+        strbuf_add_char(&path, '/');
+    }
+    return arena_strndup(arena, path.ptr, path.len ? path.len - 1 : 0);
+}
+
+static int take_link(struct job *job, const struct unpack_entry *entry, struct err *err)
+{
+    struct link link = {.path = str_z(job->arena, entry->path)};
+    if (job->links.n == LINKS_MAX) {
+        return err_set(err, ERR_INTEGRITY, "%s: more than %d links", job->opts->archive, LINKS_MAX);
+    }
+    if (entry->type == UNPACK_SYMLINK) {
+        link.text = str_z(job->arena, entry->target);
+        link.target = resolve(job->arena, entry->path, entry->target);
+    } else {
+        /* A hard link to a hard link means the file of that. */
+        const char *first = map_get(&job->hardlinks, entry->target);
+        char *target = first ? arena_strndup(job->arena, first, strlen(first))
+                             : str_z(job->arena, entry->target);
+        link.target = target;
+        map_add(&job->hardlinks, str_of(link.path), target);
+    }
+    VEC_PUSH(&job->links, link);
+    return 0;
+}
+
 static int take_entry(struct job *job, const struct unpack_entry *entry, struct err *err)
 {
-    char path[UNPACK_PATH_MAX];
-    if (!entry->is_folder) {
+    switch (entry->type) {
+    case UNPACK_FILE:
         return take_file(job, entry, err);
+    case UNPACK_FOLDER: {
+        char path[UNPACK_PATH_MAX];
+        memcpy(path, entry->path.ptr, entry->path.len);
+        path[entry->path.len] = '\0';
+        job->n_folders++;
+        return beneath_mkdir(job->root_fd, path, FOLDER_MODE) < 0
+                   ? err_errno(err, "make folder", path)
+                   : 0;
     }
-    memcpy(path, entry->path.ptr, entry->path.len);
-    path[entry->path.len] = '\0';
-    job->n_folders++;
-    return beneath_mkdir(job->root_fd, path, FOLDER_MODE) < 0 ? err_errno(err, "make folder", path)
-                                                              : 0;
+    case UNPACK_SYMLINK:
+    case UNPACK_HARDLINK:
+        return job->opts->wants ? 0 : take_link(job, entry, err);
+    }
+    return err_set(err, ERR_INTERNAL, "an entry of type %d", (int)entry->type);
 }
 
 static int read_all(struct job *job, struct err *err)
@@ -175,12 +237,54 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct written *)a)->path, ((const struct written *)b)->path);
 }
 
+/* When every file is there. */
+static int make_links(const struct job *job, struct err *err)
+{
+    for (size_t idx = 0; idx < job->links.n; idx++) {
+        const struct link *link = &job->links.items[idx];
+        int result = link->text ? beneath_symlink(job->root_fd, link->path, link->text)
+                                : beneath_link(job->root_fd, link->target, link->path);
+        if (result < 0) {
+            return err_errno(err, "make link", link->path);
+        }
+    }
+    return 0;
+}
+
+static void sort_files(struct job *job)
+{
+    if (job->files.n > 0) {
+        qsort(job->files.items, job->files.n, sizeof(struct written), by_path);
+    }
+}
+
+/* In the list links count as the files that they mean. Hard links first, which symlinks may lead to. */
+static int list_links(struct job *job, bool wants_symlinks, struct err *err)
+{
+    size_t n_files = job->files.n;
+    for (size_t idx = 0; idx < job->links.n; idx++) {
+        const struct link *link = &job->links.items[idx];
+        const struct written key = {.path = link->target}, *found;
+        if ((link->text != NULL) != wants_symlinks) {
+            continue;
+        }
+        found = n_files ? bsearch(&key, job->files.items, n_files, sizeof(key), by_path) : NULL;
+        if (!found) {
+            return err_set(err, ERR_INTERNAL,
+                           "%s: %.200s is a link to something that is not a file",
+                           job->opts->archive, link->path);
+        }
+        struct written copy = *found;
+        copy.path = link->path;
+        VEC_PUSH(&job->files, copy);
+    }
+    sort_files(job);
+    return 0;
+}
+
 static void make_list(struct job *job, struct tree_list *ret_list)
 {
     size_t n = job->files.n;
-    if (n > 0) {
-        qsort(job->files.items, n, sizeof(struct written), by_path);
-    }
     *ret_list = (struct tree_list){.n = n};
     ret_list->files = arena_array(job->arena, struct tree_file, n + 1);
     if (job->file_kinds & DIGEST_MD5) {
@@ -228,7 +332,12 @@ static int unpack_and_check(struct job *job, struct unpack_tree_result *ret_resu
                    (opts->sha256 ? DIGEST_SHA256 : 0u);
     job->file_kinds = DIGEST_SHA256 | (opts->list && opts->list->lacks_sha256 ? DIGEST_MD5 : 0u);
     digest_start(&job->archive, result.kinds);
-    if (read_all(job, err) < 0 || check_archive(job, &result.archive, err) < 0) {
+    if (read_all(job, err) < 0 || check_archive(job, &result.archive, err) < 0 ||
+        make_links(job, err) < 0) {
+        return -1;
+    }
+    sort_files(job);
+    if (list_links(job, false, err) < 0 || list_links(job, true, err) < 0) {
         return -1;
     }
     make_list(job, &result.list);
@@ -237,6 +346,7 @@ static int unpack_and_check(struct job *job, struct unpack_tree_result *ret_resu
     }
     result.format = unpack_format(job->unpack);
     result.n_folders = job->n_folders;
+    result.n_links = job->links.n;
     result.file_bytes = job->file_bytes;
     *ret_result = result;
     return 0;
@@ -271,6 +381,8 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
     digest_release(&job.archive);
     digest_release(&job.file);
     VEC_RELEASE(&job.files);
+    VEC_RELEASE(&job.links);
+    map_release(&job.hardlinks);
     return result;
 }
 

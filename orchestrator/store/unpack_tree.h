@@ -16,7 +16,7 @@ struct unpack_tree_opts {
     const char *
         into; /* instead of new_folder: a folder of the caller's that exists and may hold files of other archives of the
                                same dataset (none of the same path); then the caller syncs it, and removes it on failure */
-    /* The files that are written, all of the archive's bytes being checked all the same. NULL: all. */
+    /* The files that are written, all of the archive's bytes being checked all the same; links are left out then. NULL: all. */
     bool (*wants)(void *ctx, const char *path);
     struct unpack_opts unpack;
     unsigned
@@ -33,8 +33,8 @@ struct unpack_tree_result {
     struct digest_value archive; /* kinds that were made; the others are zeros */
     unsigned kinds;
     const char *format;    /* what the archive is: "tar", ...; static */
-    struct tree_list list; /* of what was written, sorted; in the arena */
-    uint64_t n_folders, file_bytes;
+    struct tree_list list; /* of what was written, sorted, a link as its file; in the arena */
+    uint64_t n_folders, n_links, file_bytes;
     struct tree_differences differences; /* from the expected list; all else is zero then */
 };
 

@@ -39,12 +39,19 @@ static void check_path(struct map *seen, struct arena *arena, const struct unpac
         ASSERT(!str_eq_z(part, ".") && !str_eq_z(part, ".."));
         ASSERT(!memchr(part.ptr, 0, part.len) && !memchr(part.ptr, '\n', part.len));
     }
-    ASSERT(map_add(seen, path, entry->is_folder ? folder : other));
+    ASSERT(map_add(seen, path, entry->type == UNPACK_FOLDER ? folder : other));
     for (size_t at = path.len - 1; at > 0; at--) {
         if (path.ptr[at] == '/') {
             const char *above = map_get(seen, str_sub(path, 0, at));
             ASSERT(above && above[0] == 'f');
         }
+    }
+    if (entry->type == UNPACK_HARDLINK) {
+        const char *target = map_get(seen, entry->target);
+        ASSERT(target && target[0] == 'o');
+    }
+    if (entry->type == UNPACK_SYMLINK) {
+        ASSERT(entry->target.len > 0 && entry->target.ptr[0] != '/');
     }
 }
 
@@ -77,11 +84,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
         check_path(&seen, &arena, &entry);
-        while (result == 0 && len > 0 && !entry.is_folder && !(data[0] & 16)) {
+        while (result == 0 && len > 0 && entry.type == UNPACK_FILE && !(data[0] & 16)) {
             result = unpack_data(unpack, &ptr, &len, &err);
             done += result == 0 ? len : 0;
         }
-        ASSERT(result < 0 || entry.is_folder || (data[0] & 16) || !entry.is_size_known ||
+        ASSERT(result < 0 || entry.type != UNPACK_FILE || (data[0] & 16) || !entry.is_size_known ||
                done == entry.size_bytes);
     }
     ASSERT((result == 0) == (err.code == ERR_NONE));

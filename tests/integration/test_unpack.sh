@@ -16,10 +16,14 @@ echo text >"$W/in/ü ber/ä.txt"
 name=$(printf 'long-%.0s' {1..30})
 echo long >"$W/in/$name"
 chmod +x "$W/in/empty"
-(cd "$W/in" && find . -type f -printf '%P\n' | LC_ALL=C sort | tr '\n' '\0' | xargs -0 sha256sum) >"$W/list"
+ln "$W/in/large" "$W/in/hard"
+ln -s ../large "$W/in/train/link"
+truncate -s 3000000 "$W/in/sparse"
+echo end >>"$W/in/sparse"
+(cd "$W/in" && find . -type f -printf '%P\n' -o -type l -printf '%P\n' | LC_ALL=C sort | tr '\n' '\0' | xargs -0 sha256sum) >"$W/list"
 
-tar -C "$W/in" --format=gnu -cf "$W/gnu.tar" .
-tar -C "$W/in" --format=pax -cf "$W/pax.tar" .
+tar -C "$W/in" --format=gnu -cSf "$W/gnu.tar" .
+tar -C "$W/in" --format=pax -cSf "$W/pax.tar" .
 bsdtar -C "$W/in" --format=pax -cf "$W/bsd.tar" .
 bsdtar -C "$W/in" --format=ustar -cf "$W/ustar.tar" --exclude "$name" . 2>/dev/null
 tar -C "$W/in" -czf "$W/gz.tar.gz" .
@@ -32,18 +36,11 @@ for a in gnu.tar pax.tar bsd.tar gz.tar.gz zst.tar.zst; do
     valid unpack-output "$a: its document is valid"
     mkdir "$W/peer"
     bsdtar -C "$W/peer" -xf "$W/$a"
-    is "$(diff -r "$W/out" "$W/peer")" "" "$a: the same as bsdtar -x"
+    is "$(diff -r --no-dereference "$W/out" "$W/peer")" "" "$a: the same as bsdtar -x"
     is "$(cmp "$W/written" "$W/list" 2>&1)" "" "$a: the list is that of sha256sum"
     is "$(find "$W/out" -type f ! -perm 0644 ! -name empty -o -type d ! -perm 0755)" "" "$a: modes do not hang on the umask"
     is "$(stat -c %a "$W/out/empty")" 755 "$a: the executable one stays so"
     rm -rf "$W/out" "$W/peer"
-done
-mkdir "$W/odd" && echo x >"$W/odd/x" && ln "$W/odd/x" "$W/odd/hard" && tar -C "$W/odd" -cf "$W/hard.tar" .
-rm "$W/odd/hard" && ln -s x "$W/odd/link" && tar -C "$W/odd" -cf "$W/symlink.tar" .
-rm "$W/odd/link" && truncate -s 3000000 "$W/odd/sparse" && echo end >>"$W/odd/sparse" && tar -C "$W/odd" -cSf "$W/sparse.tar" .
-for a in hard symlink sparse; do
-    fails 5 "which is not unpacked" "$a.tar: refused" "$REPERF" unpack "$W/$a.tar" "$W/out"
-    is "$(left)" "" "$a.tar: nothing is left"
 done
 prints 5 "^missing +$name" "ustar without one file: the list names it" "$REPERF" unpack "$W/ustar.tar" "$W/out" --list "$W/list"
 ok "$([ ! -e "$W/out" ]; echo $?)" "and nothing is left"
@@ -60,7 +57,8 @@ with zipfile.ZipFile(sys.stdout.buffer if out == "-" else out, "w", getattr(zipf
     for folder, _, names in sorted(os.walk(root)):
         for name in sorted(names):
             path = os.path.join(folder, name)
-            z.write(path, os.path.relpath(path, root))
+            if not os.path.islink(path):
+                z.write(path, os.path.relpath(path, root))
 PY
 for kind in "stored.zip ZIP_STORED" "deflated.zip ZIP_DEFLATED" "piped.zip ZIP_DEFLATED"; do
     read -r file method <<<"$kind"
@@ -70,7 +68,7 @@ for kind in "stored.zip ZIP_STORED" "deflated.zip ZIP_DEFLATED" "piped.zip ZIP_D
         /usr/bin/python3 "$T/zip.py" "$W/in" "$W/$file" "$method"
     fi
     exits 0 "$file: unpacked" "$REPERF" unpack "$W/$file" "$W/out"
-    is "$(diff -r "$W/out" "$W/in")" "" "$file: the same files"
+    is "$(diff -r --no-dereference "$W/out" "$W/in" | grep -v 'Only in .*: link')" "" "$file: the same files"
     rm -rf "$W/out"
 done
 
@@ -113,7 +111,7 @@ else
 fi
 
 # Stopped at one of its own writes: where it is by then does not depend on how fast this machine is.
-for at in 1 5 10; do
+for at in 1 5 40; do
     exits 130 "^C at its write $at" at_call INT write $at "$W/out*" "$REPERF" unpack "$W/gnu.tar" "$W/out"
     is "$(left)" "" "nothing is left"
 done

@@ -40,9 +40,12 @@ static const char *try_all(int root)
     if (beneath_open(root, "a/b/x", MAKE, 0644) >= 0 || errno != EEXIST) {
         return "a file that is there is not opened again";
     }
-    if (symlinkat("/tmp", root, "out") < 0 || symlinkat("a", root, "in") < 0 ||
-        symlinkat("b/x", root, "a/file") < 0) {
+    if (beneath_symlink(root, "out", "/tmp") < 0 || beneath_symlink(root, "in", "a") < 0 ||
+        beneath_symlink(root, "a/file", "b/x") < 0 || beneath_link(root, "a/b/x", "a/hard") < 0) {
         return "links are made";
+    }
+    if (fstatat(root, "a/hard", &info, 0) < 0 || info.st_nlink != 2) {
+        return "a hard link is one";
     }
     static const char *const BAD[] = {"out/reperf-beneath",
                                       "in/x",
@@ -65,7 +68,8 @@ static const char *try_all(int root)
             close(fd);
         }
     }
-    if (beneath_mkdir(root, "in/c", 0755) >= 0 || beneath_mkdir(root, "out", 0755) >= 0) {
+    if (beneath_mkdir(root, "in/c", 0755) >= 0 || beneath_mkdir(root, "out", 0755) >= 0 ||
+        beneath_symlink(root, "out/l", "x") >= 0 || beneath_link(root, "a/b/x", "in/l") >= 0) {
         return "nothing is made through a symlink";
     }
     return access("/tmp/reperf-beneath", F_OK) == 0 ? "a file is outside" : NULL;

@@ -19,14 +19,22 @@ TEST_IN_SCRATCH(test_good)
     mode_t old = umask(077);
     MAKE_TAR({.name = "./", .type = '5'}, {.name = "./a/b/x", .type = '0', .data = "one"},
              {.name = "a/", .type = '5'}, {.name = "run", .type = '0', .data = "", .mode = 0700},
+             {.name = "a/link", .type = '2', .link = "b/../b/x"},
+             {.name = "hard", .type = '1', .link = "./a/b/x"},
+             {.name = "harder", .type = '1', .link = "hard"},
+             {.name = "to-hard", .type = '2', .link = "harder"},
              {.name = "\xc3\xa9/\xe6\xbc\xa2", .type = '0', .data = "two"});
     assert_taken(folder, PLAIN);
     umask(old);
     assert_text(folder, "a/b/x", "one");
+    assert_text(folder, "a/link", "one");
+    assert_text(folder, "harder", "one");
     assert_text(folder, "\xc3\xa9/\xe6\xbc\xa2", "two");
-    assert_int_equal(result.list.n, 3);
+    assert_int_equal(result.list.n, 7);
     assert_string_equal(result.list.files[0].path, "a/b/x");
+    assert_memory_equal(result.list.files[0].sha256, result.list.files[2].sha256, SHA256_BYTES);
     assert_int_equal(result.n_folders, 3);
+    assert_int_equal(result.n_links, 4);
     assert_string_equal(result.format, "tar");
     assert_int_equal(result.archive.size_bytes, made.len);
     assert_int_equal(stat(fs_join(&scratch_arena, folder, "out/run"), &info), 0);
@@ -188,7 +196,9 @@ static void add_inner(const char *name, const struct part *parts, size_t n)
 
 TEST_IN_SCRATCH(test_nested)
 {
-    static const struct part ONE[] = {{.name = "n1_1.JPEG", .type = '0', .data = "one"}};
+    static const struct part ONE[] = {{.name = "n1_1.JPEG", .type = '0', .data = "one"},
+                                      {.name = "h", .type = '1', .link = "n1_1.JPEG"},
+                                      {.name = "s", .type = '2', .link = "../n2/deep/x.tar"}};
     static const struct part TWO[] = {{.name = "./deep/x.tar", .type = '0', .data = "not a tar"}};
     struct unpack_tree_opts opts = PLAIN;
     begin();
@@ -199,20 +209,33 @@ TEST_IN_SCRATCH(test_nested)
     opts.unpack.is_nested = true;
     assert_taken(*state, opts);
     assert_text(*state, "train/n1/n1_1.JPEG", "one");
+    assert_text(*state, "train/n1/h", "one");
+    assert_text(*state, "train/n1/s", "not a tar");
     assert_text(*state, "train/n2/deep/x.tar", "not a tar");
     assert_text(*state, "between", "b");
-    assert_int_equal(result.list.n, 3);
+    assert_int_equal(result.list.n, 5);
 }
 
 TEST_IN_SCRATCH(test_nested_hostile)
 {
     static const struct part OUT[] = {{.name = "../n2/x", .type = '0', .data = "x"}};
+    static const struct part LINK[] = {{.name = "l", .type = '2', .link = "../../x"}};
+    static const struct part HARD[] = {{.name = "l", .type = '1', .link = "../y"}};
     static const struct part GOOD[] = {{.name = "x", .type = '0', .data = "x"}};
     struct unpack_tree_opts opts = PLAIN;
     size_t len;
     opts.unpack.is_nested = true;
     begin();
     add_inner("n1.tar", OUT, 1);
+    add_end();
+    assert_refused(*state, opts);
+    begin();
+    add_inner("n1.tar", LINK, 1);
+    add_end();
+    assert_refused(*state, opts);
+    begin();
+    add_part(&(struct part){.name = "y", .type = '0'});
+    add_inner("n1.tar", HARD, 1);
     add_end();
     assert_refused(*state, opts);
     begin();

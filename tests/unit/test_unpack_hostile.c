@@ -32,9 +32,33 @@ TEST_IN_SCRATCH(test_hostile)
         {{.name = "a\\b", .type = '0'}},
         {{.name = "a\xff", .type = '0'}},
         {{.name = "a\xc0\xaf", .type = '0'}},
-        {{.name = "x", .type = '0'}, {.name = "l", .type = '2', .link = "x"}},
-        {{.name = "x", .type = '0'}, {.name = "h", .type = '1', .link = "x"}},
+        {{.name = "l", .type = '2', .link = "/etc"}},
+        {{.name = "l", .type = '2', .link = ".."}},
+        {{.name = "a/l", .type = '2', .link = "../../etc"}},
+        {{.name = "a/l", .type = '2', .link = "b/../../../etc"}},
+        {{.name = "l", .type = '2', .link = "a\nb"}},
+        {{.name = "l", .type = '2', .link = "nowhere"}},
+        {{.name = "l", .type = '2', .link = "."}},
+        {{.name = "a/x", .type = '0'}, {.name = "l", .type = '2', .link = "a"}},
+        {{.name = "a/x", .type = '0'},
+         {.name = "l", .type = '2', .link = "a"},
+         {.name = "l/y", .type = '0'}},
+        {{.name = "x", .type = '0'},
+         {.name = "l", .type = '2', .link = "x"},
+         {.name = "m", .type = '2', .link = "l"}},
+        {{.name = "a/b/x", .type = '0'},
+         {.name = "m", .type = '2', .link = "l/../x"},
+         {.name = "l", .type = '2', .link = "a/b"}},
+        {{.name = "x", .type = '0'}, {.name = "l", .type = '2', .link = "x/../x"}},
         {{.name = "x", .type = '0'}, {.name = "x/y", .type = '0'}},
+        {{.name = "h", .type = '1', .link = "later"}},
+        {{.name = "a/x", .type = '0'}, {.name = "h", .type = '1', .link = "a"}},
+        {{.name = "x", .type = '0'},
+         {.name = "l", .type = '2', .link = "x"},
+         {.name = "h", .type = '1', .link = "l"}},
+        {{.name = "X", .type = '0'}, {.name = "h", .type = '1', .link = "x"}},
+        {{.name = "h", .type = '1', .link = "/etc/passwd"}},
+        {{.name = "h", .type = '1', .link = "../x"}},
         {{.name = "d", .type = '3'}},
         {{.name = "d", .type = '4'}},
         {{.name = "p", .type = '6'}},
@@ -44,6 +68,9 @@ TEST_IN_SCRATCH(test_hostile)
         {{.name = "A/x", .type = '0'}, {.name = "a/y", .type = '0'}},
         {{.name = "\xc3\x89", .type = '0'}, {.name = "\xc3\xa9", .type = '0'}},
         {{.name = "x", .type = '0'}, {.name = "./x", .type = '0'}},
+        {{.name = "y", .type = '0'},
+         {.name = "x", .type = '0'},
+         {.name = "x", .type = '1', .link = "y"}},
         {{.name = "a/x", .type = '0'}, {.name = "a", .type = '0'}},
         {{.name = "a", .type = '0'}, {.name = "a/", .type = '5'}},
     };
@@ -84,6 +111,11 @@ TEST_IN_SCRATCH(test_hostile_pax)
     begin();
     add_pax("path", "../x", 4);
     add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN);
+    begin();
+    add_pax("linkpath", "/etc/passwd", 11);
+    add_header("l", '2', "x", 0, 0);
     add_end();
     assert_refused(*state, PLAIN);
     begin();
@@ -197,7 +229,7 @@ TEST_IN_SCRATCH(test_trailing)
     assert_refused(*state, PLAIN);
 }
 
-static void make_sparse(void)
+static void make_sparse(int64_t size)
 {
     static char bytes[1u << 20];
     struct archive *a = archive_write_new();
@@ -207,7 +239,7 @@ static void make_sparse(void)
     assert_int_equal(archive_write_open_memory(a, bytes, sizeof(bytes), &used), ARCHIVE_OK);
     archive_entry_set_pathname(entry, "sparse");
     archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_size(entry, 300000);
+    archive_entry_set_size(entry, size);
     archive_entry_sparse_add_entry(entry, 4096, 5);
     assert_int_equal(archive_write_header(a, entry), ARCHIVE_OK);
     assert_int_equal(archive_write_data(a, bytes + sizeof(bytes) - 4096, 4096), 4096);
@@ -219,11 +251,22 @@ static void make_sparse(void)
     strbuf_add(&made, bytes, used);
 }
 
+TEST_IN_SCRATCH(test_sparse)
+{
+    struct str text;
+    make_sparse(300000);
+    assert_taken(*state, PLAIN);
+    text = scratch_read(fs_join(&scratch_arena, *state, "out/sparse"));
+    assert_int_equal(text.len, 300000);
+    assert_memory_equal(text.ptr + 4096, "hello", 5);
+    assert_int_equal(text.ptr[0] | text.ptr[4095] | text.ptr[4101] | text.ptr[299999], 0);
+}
+
 TEST_IN_SCRATCH(test_bombs)
 {
     struct unpack_tree_opts opts = PLAIN;
     static char zero[1u << 20];
-    make_sparse();
+    make_sparse(INT64_C(1) << 60);
     assert_refused(*state, PLAIN);
     /* 70 MB of zeros in a few hundred bytes of zstd. */
     begin();
@@ -258,8 +301,8 @@ TEST_IN_SCRATCH(test_names_many)
     for (int round = 0; round < 2; round++) {
         for (int idx = 0; idx < 20000; idx++) {
             int n = snprintf(path, sizeof(path), "n%03d/%d/f%d.JPEG", idx % 1000, idx % 3, idx);
-            int added =
-                unpack_names_add(&names, (struct str){path, (size_t)n}, false, &is_new, ERR);
+            int added = unpack_names_add(&names, (struct str){path, (size_t)n}, UNPACK_FILE,
+                                         STR_EMPTY, &is_new, ERR);
             assert_int_equal(added, round == 0 ? 0 : -1);
             assert_true(round == 1 || is_new);
             assert_true(round == 0 || strstr(ERR->msg, "twice"));
