@@ -17,7 +17,7 @@
 #define FLUSH_STEP_BYTES   (8u << 20)
 #define DASHES_64          "----------------------------------------------------------------"
 #define SEEN_BYTES_MAX     (64u << 20) /* of the tar, before the next header */
-#define TAR_BLOCK          512u
+#define TAR_BLOCK          512ULL
 #define CLOSING_SIGNED_LEN (17 + 72) /* the lines that the signature covers */
 
 /* --- writing ---------------------------------------------------------------------------------- */

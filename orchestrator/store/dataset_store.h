@@ -158,7 +158,7 @@ MUST_CHECK int dataset_digest_file(const char *path, const char *what, struct cl
 struct dataset_unpacking {
     const struct dataset_job *job;
     const struct lock *from;
-    const char *work; /* the folder */
+    const char *work;                           /* the folder */
     bool (*wants)(void *ctx, const char *path); /* a file by its path in the tree; NULL: all */
     void *ctx;
     VEC(struct tree_file) files; /* what was written; owned by the heap */

@@ -30,6 +30,7 @@ command_of() { # REPORT STACK NODES GPUS
         "manifests/reports/$1.json" | grep -m 1 -oE '(python3? -m (paddle|torch)[.]distributed[.]launch|mpiexec) .*'
 }
 # Each node's launcher at once, on this machine: RECORD gets a line a rank. RUN... ends with an env that takes variables.
+# shellcheck disable=SC2317 # by succeeds
 launch() { # RECORD NODES COMMAND RUN...
     local record=$1 nodes=$2 command=$3 node pids=() status=0
     shift 3

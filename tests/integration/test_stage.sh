@@ -12,7 +12,7 @@ fi
 . tests/integration/nodes_lib.sh
 have_sshd "staging onto nodes" || tap_done
 [ -z "${STAGE_NETWORK-}" ] || ip link set lo up
-trap 'stop_sshds; [ -z "${daemon-}" ] || kill "$daemon" 2>/dev/null; [ -z "${tmpfs-}" ] || umount "$tmpfs"; rm -rf "$T"' EXIT
+trap 'stop_sshds; [ -z "${tmpfs-}" ] || umount "$tmpfs"; rm -rf "$T"' EXIT
 nodes_start && start_sshd n4 || exit 1
 nodes_inventory n1 n2 n3 n4 >"$INV4"
 copy() { "$REPERF" nodes copy "$INV4" --json "$@"; }
