@@ -405,6 +405,12 @@ int tarball_open(const char *path, struct tarball_source *ret_source, struct err
         tarball_source_release(ret_source);
         return -1;
     }
+    if (strcmp(unpack_format(ret_source->unpack), "tar.zst") != 0) {
+        (void)!err_set(err, ERR_INTEGRITY, "%s: it is %s, expected tar.zst", path,
+                       unpack_format(ret_source->unpack));
+        tarball_source_release(ret_source);
+        return -1;
+    }
     return 0;
 }
 

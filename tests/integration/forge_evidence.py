@@ -5,6 +5,7 @@
 forge_evidence.py --repack FOLDER OUT KEY: SHA256SUMS, crate and statements in order, signed by KEY;
 --container KIND FOLDER OUT KEY: in a container of that kind (--list-containers), which no folder has."""
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -107,6 +108,7 @@ FILES = {  # of a frame and the key, the file
     "two_frames": lambda f, key: f + f + closing(f + f, key),
     "a_frame_to_skip_between": lambda f, key: f + SKIPPED + closing(f, key),
     "bytes_behind": lambda f, key: f + closing(f, key) + b"hidden",
+    "gzip_for_zstd": lambda f, key: (g := gzip.compress(subprocess.run(["zstd", "-dqc"], input=f, check=True, capture_output=True).stdout)) + closing(g, key),
     "no_closing": lambda f, key: f,
     "a_closing_of_another": lambda f, key: f + closing(f[:-1], key),
 }
