@@ -61,8 +61,12 @@ static struct lock_item item_of(struct str name, int64_t size_bytes, const uint8
 {
     struct lock_item item = {
         .name = name, .size_bytes = size_bytes, .has_md5 = md5, .has_sha256 = sha256};
-    memcpy(item.md5, md5 ? md5 : item.md5, MD5_BYTES);
-    memcpy(item.sha256, sha256 ? sha256 : item.sha256, SHA256_BYTES);
+    if (md5) {
+        memcpy(item.md5, md5, MD5_BYTES);
+    }
+    if (sha256) {
+        memcpy(item.sha256, sha256, SHA256_BYTES);
+    }
     return item;
 }
 
