@@ -41,7 +41,8 @@ const struct measurement *cell_measurement(const struct cell_audit *cell, size_t
     return log < cell->n_logs ? cell->bound->logs[log]->measurement : NULL;
 }
 
-struct rule_case rule_case_of(const struct report_case *c)
+/* What rules need to know about the case, as published. */
+static struct rule_case rule_case_of(const struct report_case *c)
 {
     return (struct rule_case){
         .gpus = c->gpus, .nodes = c->nodes, .batch_per_gpu = c->batch_per_gpu};

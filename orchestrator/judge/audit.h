@@ -71,8 +71,6 @@ struct report_audit {
 
 /* What was read of one of its logs; NULL: a log that is missing, or unreadable, or not there for it. */
 const struct measurement *cell_measurement(const struct cell_audit *cell, size_t log);
-/* What rules need to know about the case, as published. */
-struct rule_case rule_case_of(const struct report_case *c);
 /* "exact", or "exact, proposed" of a cell that a proposed format read. */
 const char *cell_verdict_words(const struct cell_audit *cell);
 /* " as truncated" where it is exact because its digits were cut off, and rounding gives others; else "". */
@@ -85,9 +83,6 @@ struct str cell_diff_words(struct arena *arena, const struct cell_audit *cell);
 struct str cell_rule_words(struct arena *arena, const struct cell_audit *cell);
 /* "" or "; rules inferred from the numbers, which they give in 5 of 7 cases". */
 struct str audit_inferred_words(struct arena *arena, const struct report_audit *audit);
-/* How many cells of the same stack and place have a smaller batch: frameworks use other batches for what is one row of a table, so rows
-   pair their n-th batches. */
-size_t audit_batch_rank(const struct report_audit *audit, const struct cell_audit *cell);
 /* Judges every published cell by its logs, which have been read, with explanations and findings. Borrows the binding. */
 void audit_judge(struct arena *arena, const struct binding *binding,
                  struct report_audit *ret_audit);

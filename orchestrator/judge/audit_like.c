@@ -235,7 +235,9 @@ static bool is_rate_cell(const struct cell_audit *a)
     return a->cell->metric == METRIC_THROUGHPUT && cell_measurement(a, 0);
 }
 
-size_t audit_batch_rank(const struct report_audit *out, const struct cell_audit *a)
+/* How many cells of the same stack and place have a smaller batch: frameworks use other batches for what is one row of a table, so rows
+   pair their n-th batches. */
+static size_t batch_rank(const struct report_audit *out, const struct cell_audit *a)
 {
     size_t n = 0;
     for (size_t idx = 0; idx < out->n_cells; idx++) {
@@ -271,7 +273,7 @@ void audit_like_for_like(struct audit *audit)
             const struct cell_audit *b = &out->cells[j];
             if (is_rate_cell(b) && a->of_case->stack != b->of_case->stack &&
                 report_same_row(a->of_case, b->of_case) &&
-                audit_batch_rank(out, a) == audit_batch_rank(out, b)) {
+                batch_rank(out, a) == batch_rank(out, b)) {
                 out->rows[out->n_rows].a = a;
                 out->rows[out->n_rows].b = b;
                 fill_row(audit, &out->rows[out->n_rows++]);

@@ -6,7 +6,8 @@
 #include "base/map.h"
 #include "judge/rule.h"
 
-struct str cell_format(const struct report_case *c, const struct cell *cell)
+/* The name of the format that a cell's logs are read by; empty: none. */
+static struct str cell_format(const struct report_case *c, const struct cell *cell)
 {
     return cell->derive != DERIVE_NONE ? STR_EMPTY : cell->format.ptr ? cell->format : c->format;
 }

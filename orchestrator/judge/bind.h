@@ -59,6 +59,5 @@ void bind_step(struct arena *arena, const struct format_set *formats, struct pla
 void bind_findings(struct arena *arena, const struct report *report,
                    const struct format_set *formats, struct findings *findings);
 
-/* The names themselves, for whoever loads or explains them: the format that a cell's logs are read by, and its rule, or NULL. */
-struct str cell_format(const struct report_case *c, const struct cell *cell);
+/* The name itself, for whoever loads or explains it: of the cell's rule, or empty. */
 struct str cell_rule(const struct report_case *c, const struct cell *cell);

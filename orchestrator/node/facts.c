@@ -52,7 +52,8 @@ void facts_unknown(struct facts *facts, const char *key, const char *why)
     emit(facts, '?', key, why);
 }
 
-void facts_say(struct facts *facts, const char *key, const char *value, const char *why)
+/* The value, or if it is empty why. */
+static void say(struct facts *facts, const char *key, const char *value, const char *why)
 {
     emit(facts, value[0] ? '=' : '?', key, value[0] ? value : why);
 }
@@ -68,7 +69,7 @@ static void facts_file(struct facts *facts, const char *key, const char *path)
 {
     char text[FACTS_TEXT];
     (void)facts_line(path, text);
-    facts_say(facts, key, text, arena_printf(&facts->arena, "nothing in %s", path));
+    say(facts, key, text, arena_printf(&facts->arena, "nothing in %s", path));
 }
 
 struct fs_names facts_names(struct facts *facts, const char *folder, const char *prefix)
@@ -94,7 +95,7 @@ static void say_word(struct facts *facts, const char *key, struct str *rest, con
 {
     size_t at = str_span(*rest, 0, " \t");
     size_t end = str_cspan(*rest, at, " \t\n");
-    facts_say(facts, key, str_z(&facts->arena, str_sub(*rest, at, end - at)), why);
+    say(facts, key, str_z(&facts->arena, str_sub(*rest, at, end - at)), why);
     *rest = str_sub(*rest, end, rest->len);
 }
 
@@ -182,7 +183,7 @@ static void say_system(struct facts *facts)
     if (!os.len && facts_line("/etc/redhat-release", redhat)) {
         os = str_of(redhat);
     }
-    facts_say(facts, "system.os", str_z(&facts->arena, os), "no /etc/os-release");
+    say(facts, "system.os", str_z(&facts->arena, os), "no /etc/os-release");
     facts_printf(facts, "system.user_id", "%u", geteuid());
     facts_file(facts, "load.average", "/proc/loadavg");
 }
@@ -261,8 +262,7 @@ static void say_clocks(struct facts *facts)
         strbuf_printf(&text, "%s%.*s", idx ? " " : "", STR_ARG(governors.items[idx]));
     }
     VEC_RELEASE(&governors);
-    facts_say(facts, "cpu.governor", text.ptr,
-              "no cpufreq: a virtual machine, or no driver for it");
+    say(facts, "cpu.governor", text.ptr, "no cpufreq: a virtual machine, or no driver for it");
     facts_file(facts, "cpu.max_khz", CPU "/cpu0/cpufreq/cpuinfo_max_freq");
     if (facts_line(CPU "/intel_pstate/no_turbo", value) && value[0]) {
         facts_put(facts, "cpu.turbo", strcmp(value, "0") == 0 ? "1" : "0");
@@ -289,10 +289,10 @@ static void say_cpus(struct facts *facts)
     while (str_next(&rest, '\n', &line)) {
         read_cpu_line(facts, &cpus, line);
     }
-    facts_say(facts, "cpu.model", str_z(&facts->arena, cpus.model), "not in /proc/cpuinfo");
+    say(facts, "cpu.model", str_z(&facts->arena, cpus.model), "not in /proc/cpuinfo");
     say_count(facts, "cpu.threads", cpus.n, "no /proc/cpuinfo");
-    facts_say(facts, "cpu.mhz", str_z(&facts->arena, cpus.mhz), "not in /proc/cpuinfo");
-    facts_say(facts, "cpu.flags", str_z(&facts->arena, cpus.flags), "not in /proc/cpuinfo");
+    say(facts, "cpu.mhz", str_z(&facts->arena, cpus.mhz), "not in /proc/cpuinfo");
+    say(facts, "cpu.flags", str_z(&facts->arena, cpus.flags), "not in /proc/cpuinfo");
     say_count(facts, "cpu.sockets", cpus.packages.n, "not in /proc/cpuinfo");
     say_count(facts, "cpu.cores", cpus.cores.n, "not in /proc/cpuinfo");
     VEC_RELEASE(&cpus.packages);
@@ -398,11 +398,11 @@ static void facts_of_machine(struct facts *facts, const char *work_folder)
     say_memory(facts);
     say_room(facts, work_folder);
     facts_limits(facts, "limit", "/proc/self");
-    facts_say(facts, "cgroup.version",
-              fs_exists("/sys/fs/cgroup/cgroup.controllers") ? "2"
-              : is_one                                       ? "1"
-                                                             : "",
-              "no /sys/fs/cgroup");
+    say(facts, "cgroup.version",
+        fs_exists("/sys/fs/cgroup/cgroup.controllers") ? "2"
+        : is_one                                       ? "1"
+                                                       : "",
+        "no /sys/fs/cgroup");
 }
 
 /* The container engines: which of them answer, and their configuration. */
@@ -462,7 +462,7 @@ static bool say_version(struct facts *facts, const char *name, const char *const
     if (ask(facts, key, argv, &said) != 0) {
         return false;
     }
-    facts_say(facts, key, trimmed(facts, &said), "it says nothing");
+    say(facts, key, trimmed(facts, &said), "it says nothing");
     return trimmed(facts, &said)[0];
 }
 
@@ -471,7 +471,7 @@ static void say_info(struct facts *facts, const char *name, const char *form)
     CLEANUP(strbuf) struct strbuf said = STRBUF(SAID_MAX);
     const char *key = arena_printf(&facts->arena, "engine.%s.info", name);
     if (ask(facts, key, (const char *const[]){name, "info", "--format", form, NULL}, &said) == 0) {
-        facts_say(facts, key, trimmed(facts, &said), "it says nothing");
+        say(facts, key, trimmed(facts, &said), "it says nothing");
     }
 }
 
@@ -720,8 +720,7 @@ static void say_interface(struct facts *facts, const struct ifaddrs *all, const 
         }
     }
     (void)facts_line(arena_printf(&facts->arena, "%s/speed", folder), speed);
-    facts_say(facts, key_of(facts, name, "speed_mbit"), speed[0] == '-' ? "" : speed,
-              "it does not say");
+    say(facts, key_of(facts, name, "speed_mbit"), speed[0] == '-' ? "" : speed, "it does not say");
     say_kind(facts, name, folder);
     facts_put(facts, key_of(facts, name, "address"), addresses_of(facts, all, name));
 }

@@ -16,8 +16,6 @@ struct facts {
 void facts_put(struct facts *facts, const char *key, const char *value);
 void facts_printf(struct facts *facts, const char *key, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void facts_unknown(struct facts *facts, const char *key, const char *why);
-/* The value, or if it is empty why. */
-void facts_say(struct facts *facts, const char *key, const char *value, const char *why);
 /* False, and "", if it cannot be read. */
 bool facts_line(const char *path, char ret_text[FACTS_TEXT]);
 /* Names in a folder with that prefix; none if there is no such folder. */
