@@ -5,7 +5,7 @@
 #include "base/stop.h"
 #include "cmd/cmd.h"
 #include "codec/document_text.h"
-#include "codec/json_document.h"
+#include "codec/json_table.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "run/journal_check.h"
@@ -30,60 +30,30 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
-                       const struct seal_info *info, const struct sign_key *key)
-{
-    struct json_out out;
-    jw_document(&out, buf);
-    jw_z(&out, "archive", archive);
-    jw_str(&out, "run_id", info->run_id);
-    jw_z(&out, "result", EVIDENCE_OUTCOME_NAMES[info->outcome]);
-    jw_i64(&out, "files", (int64_t)info->n_files);
-    jw_i64(&out, "file_bytes", (int64_t)info->file_bytes);
-    jw_i64(&out, "archive_bytes", (int64_t)info->archive_bytes);
-    jw_z(&out, "frame_sha256", info->sha256);
-    jw_bool(&out, "is_signed", key != NULL);
-    jw_z(&out, "key_id", key ? key->id : NULL);
-    jw_end_object(&out);
-    if (!want_json) {
-        document_to_text(buf, SIZE_MAX);
-    }
-}
+struct sealed {
+    const char *archive;
+    struct seal_info info;
+    const char *sha256, *key_id; /* key_id is NULL of an unsigned archive */
+    bool is_signed;
+};
 
-/* The evidence of a run is sealed next to it, under the run's id; NULL: it is a folder of another kind. */
-static const char *of_run(struct arena *arena, struct str folder)
-{
-    static const struct str END = {"/evidence", 9};
-    struct str run = str_sub(folder, 0, folder.len - (str_ends(folder, END) ? END.len : 0));
-    size_t from = run.len > RUN_ID_SIZE - 1 ? run.len - (RUN_ID_SIZE - 1) : 0;
-    struct str id = str_sub(run, from, SIZE_MAX);
-    return str_ends(folder, END) && run_id_is_valid(id)
-               ? arena_printf(arena, "%.*s/%.*s.tar.zst", STR_ARG(run), STR_ARG(id))
-               : NULL;
-}
-
-/* FOLDER/ and FOLDER give FOLDER.tar.zst; "." needs its name. */
-static int archive_of(struct arena *arena, const char *folder, const char **ret_archive,
-                      struct err *err)
-{
-    char *whole = realpath(folder, NULL);
-    if (!whole || !fs_is_dir(folder)) {
-        free(whole);
-        return err_set(err, ERR_NOT_FOUND, "%s: no such folder", folder);
-    }
-    *ret_archive = of_run(arena, str_of(whole));
-    if (!*ret_archive) {
-        *ret_archive = arena_printf(arena, "%s.tar.zst", whole);
-    }
-    free(whole);
-    return 0;
-}
+static const struct json_field SEALED_ROWS[] = {
+    ROW("archive", struct sealed, archive, 0),
+    ROW("run_id", struct sealed, info.run_id, 0),
+    ROW_WORD("result", struct sealed, info.outcome, EVIDENCE_OUTCOME_NAMES, 0),
+    ROW("files", struct sealed, info.n_files, 0),
+    ROW("file_bytes", struct sealed, info.file_bytes, 0),
+    ROW("archive_bytes", struct sealed, info.archive_bytes, 0),
+    ROW("frame_sha256", struct sealed, sha256, 0),
+    ROW("is_signed", struct sealed, is_signed, 0),
+    ROW("key_id", struct sealed, key_id, JSON_NULLABLE),
+};
 
 static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *folder,
                    const struct args *args, struct strbuf *buf, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
-    struct seal_info info;
+    struct sealed sealed = {0};
     struct seal_opts opts = {
         .folder = folder,
         .archive = args->output,
@@ -104,16 +74,23 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
                        folder);
     }
     if ((args->key && sign_load_private(args->key, &key, err) < 0) ||
-        (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0)) {
+        (!opts.archive && rundir_archive_of(arena, folder, &opts.archive, err) < 0)) {
         return -1;
     }
     if (run_check_folder(folder, err) < 0 ||
         run_journal_result(arena, folder, &opts.journal, err) < 0 ||
-        seal_folder(arena, &opts, &info, err) < 0 ||
-        run_note_sealed(opts.archive, info.sha256, opts.key != NULL, ctx->clock, err) < 0) {
+        seal_folder(arena, &opts, &sealed.info, err) < 0 ||
+        run_note_sealed(opts.archive, sealed.info.sha256, opts.key != NULL, ctx->clock, err) < 0) {
         return -1;
     }
-    print_seal(buf, args->want_json, opts.archive, &info, opts.key);
+    sealed.archive = opts.archive;
+    sealed.sha256 = sealed.info.sha256;
+    sealed.is_signed = opts.key != NULL;
+    sealed.key_id = opts.key ? opts.key->id : NULL;
+    json_encode_document(buf, SEALED_ROWS, ARRAY_LEN(SEALED_ROWS), &sealed);
+    if (!args->want_json) {
+        document_to_text(buf, SIZE_MAX);
+    }
     return 0;
 }
 

@@ -85,6 +85,11 @@ static int with_cache(struct treeing *t, struct err *err)
     return result;
 }
 
+static const struct json_field DIFFERENCES_ROW[] = {
+    ROW_LIST("differences", struct treeing, result.differences.items, result.differences.n,
+             TREE_DIFFERENCE_ROWS, 0),
+};
+
 static void print(const struct treeing *t)
 {
     uint8_t sha256[SHA256_BYTES];
@@ -99,14 +104,7 @@ static void print(const struct treeing *t)
     jw_z(&out, "list", t->args->list);
     jw_z(&out, "list_sha256", sha256_hex_of(sha256).text);
     jw_bool_if(&out, "holds", t->args->list, t->result.differences.n == 0);
-    jw_array(&out, "differences");
-    for (size_t idx = 0; idx < t->result.differences.n; idx++) {
-        jw_object(&out, NULL);
-        jw_z(&out, "fault", TREE_FAULT_NAMES[t->result.differences.items[idx].fault]);
-        jw_z(&out, "path", t->result.differences.items[idx].path);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
+    json_encode(&out, DIFFERENCES_ROW, 1, t);
     jw_end_object(&out);
     if (!t->args->want_json) {
         document_to_text(t->out, SIZE_MAX);

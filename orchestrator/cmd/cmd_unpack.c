@@ -10,8 +10,7 @@
 #include "codec/json_document.h"
 #include "store/unpack_tree.h"
 
-#define SHOWN_MAX       20 /* differences in text; --json has all */
-#define MAX_BYTES_LIMIT INT64_MAX
+#define SHOWN_MAX 20 /* differences in text; --json has all */
 
 struct args {
     const char *sha256, *md5, *list, *write_list;
@@ -28,7 +27,7 @@ static const struct opt OPTS[] = {
         .value = "FILE"),
     OPT(struct args, is_nested, "nested", "also unpack each entry NAME.tar, into NAME/"),
     OPT(struct args, max_bytes, "max-bytes", "refuse an archive whose files add up to more bytes",
-        .value = "N", .min = 1, .max = MAX_BYTES_LIMIT),
+        .value = "N", .min = 1, .max = INT64_MAX),
     OPT(struct args, want_json, "json", "print one JSON document, also on failure"),
     OPT_END,
 };
@@ -40,6 +39,24 @@ struct unpack_run {
     struct progress progress;
     struct unpack_tree_result result;
     uint8_t tree_sha256[SHA256_BYTES];
+    bool holds, has_md5;
+};
+
+static const struct json_field RUN_ROWS[] = {
+    ROW("archive", struct unpack_run, archive, 0),
+    ROW("folder", struct unpack_run, folder, JSON_NULLABLE),
+    ROW("holds", struct unpack_run, holds, 0),
+    ROW("format", struct unpack_run, result.format, JSON_NULLABLE),
+    ROW_HEX("sha256", struct unpack_run, result.archive.sha256, holds, JSON_NULLABLE),
+    ROW_HEX("md5", struct unpack_run, result.archive.md5, has_md5, JSON_NULLABLE),
+    ROW("size_bytes", struct unpack_run, result.archive.size_bytes, 0),
+    ROW("files", struct unpack_run, result.list.n, 0),
+    ROW("folders", struct unpack_run, result.n_folders, 0),
+    ROW("links", struct unpack_run, result.n_links, 0),
+    ROW("file_bytes", struct unpack_run, result.file_bytes, 0),
+    ROW_HEX("tree_sha256", struct unpack_run, tree_sha256, holds, JSON_NULLABLE),
+    ROW_LIST("differences", struct unpack_run, result.differences.items, result.differences.n,
+             TREE_DIFFERENCE_ROWS, 0),
 };
 
 static void note_progress(void *ctx, uint64_t done, uint64_t total)
@@ -49,38 +66,16 @@ static void note_progress(void *ctx, uint64_t done, uint64_t total)
     progress_set(&u->progress, done);
 }
 
-static void print_hex(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
-                      bool is_known)
+static void print(struct strbuf *buf, struct unpack_run *u, const struct err *err)
 {
-    jw_z(out, key, is_known ? hex_of(bytes, n).text : NULL);
-}
-
-static void print(struct strbuf *buf, const struct unpack_run *u, const struct err *err)
-{
-    const struct unpack_tree_result *r = &u->result;
-    bool holds = err->code == ERR_NONE;
     struct json_out out;
-    jw_document(&out, buf);
-    jw_z(&out, "archive", u->archive);
-    jw_z(&out, "folder", holds ? u->folder : NULL);
-    jw_bool(&out, "holds", holds);
-    jw_z(&out, "format", r->format);
-    print_hex(&out, "sha256", r->archive.sha256, SHA256_BYTES, holds);
-    print_hex(&out, "md5", r->archive.md5, MD5_BYTES, holds && (r->kinds & DIGEST_MD5));
-    jw_i64(&out, "size_bytes", (int64_t)r->archive.size_bytes);
-    jw_i64(&out, "files", (int64_t)r->list.n);
-    jw_i64(&out, "folders", (int64_t)r->n_folders);
-    jw_i64(&out, "links", (int64_t)r->n_links);
-    jw_i64(&out, "file_bytes", (int64_t)r->file_bytes);
-    print_hex(&out, "tree_sha256", u->tree_sha256, SHA256_BYTES, holds);
-    jw_array(&out, "differences");
-    for (size_t idx = 0; idx < r->differences.n; idx++) {
-        jw_object(&out, NULL);
-        jw_z(&out, "fault", TREE_FAULT_NAMES[r->differences.items[idx].fault]);
-        jw_z(&out, "path", r->differences.items[idx].path);
-        jw_end_object(&out);
+    u->holds = err->code == ERR_NONE;
+    u->has_md5 = u->holds && (u->result.kinds & DIGEST_MD5);
+    if (!u->holds) {
+        u->folder = NULL;
     }
-    jw_end_array(&out);
+    jw_document(&out, buf);
+    json_encode(&out, RUN_ROWS, ARRAY_LEN(RUN_ROWS), u);
     jw_err(&out, "error", err);
     jw_end_object(&out);
 }
@@ -104,7 +99,6 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const stru
         .archive = u->archive,
         .new_folder = u->folder,
         .unpack = {.is_nested = args->is_nested, .limits = {.bytes = (uint64_t)args->max_bytes}},
-        .kinds = DIGEST_SHA256,
         .md5 = args->md5 ? md5 : NULL,
         .sha256 = args->sha256 ? sha256 : NULL,
         .size_bytes = -1,
@@ -114,10 +108,8 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const stru
     };
     int result;
     if (read_hex(args->sha256, "sha256", SHA256_BYTES, sha256, err) < 0 ||
-        read_hex(args->md5, "md5", MD5_BYTES, md5, err) < 0) {
-        return -1;
-    }
-    if ((args->list && tree_sums_read(&u->arena, args->list, &list, err) < 0) ||
+        read_hex(args->md5, "md5", MD5_BYTES, md5, err) < 0 ||
+        (args->list && tree_sums_read(&u->arena, args->list, &list, err) < 0) ||
         (args->write_list && fs_check_target(args->write_list, err) < 0)) {
         return -1;
     }

@@ -22,6 +22,24 @@ const char *rundir_archive(struct arena *arena, const char *folder, struct str i
              : arena_printf(arena, "%s/%.*s.tar.zst", folder, STR_ARG(id));
 }
 
+int rundir_archive_of(struct arena *arena, const char *folder, const char **ret_archive,
+                      struct err *err)
+{
+    char *whole = realpath(folder, NULL); /* "." needs its name */
+    if (!whole || !fs_is_dir(folder)) {
+        free(whole);
+        return err_set(err, ERR_NOT_FOUND, "%s: no such folder", folder);
+    }
+    struct str name = str_of(whole), end = STR_LIT("/evidence");
+    struct str run = str_sub(name, 0, name.len - (str_ends(name, end) ? end.len : 0));
+    struct str id = str_sub(run, run.len < RUN_ID_SIZE ? 0 : run.len - (RUN_ID_SIZE - 1), SIZE_MAX);
+    *ret_archive = str_ends(name, end) && run_id_is_valid(id)
+                       ? rundir_archive(arena, arena_strndup(arena, run.ptr, run.len), id, 0)
+                       : arena_printf(arena, "%s.tar.zst", whole);
+    free(whole);
+    return 0;
+}
+
 void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir)
 {
     struct rundir dir = {.id = str_dup(arena, id)};

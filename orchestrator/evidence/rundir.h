@@ -29,6 +29,10 @@ void rundir_paths(struct arena *arena, const char *state, struct str id, struct 
 void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir);
 /* Of a run that was sealed, and of which something was made again and sealed anew: n is 0 of the first archive. */
 const char *rundir_archive(struct arena *arena, const char *folder, struct str id, int n);
+/* Where a sealed folder goes unless another place is asked for: a run's evidence beside it, under the run's id; FOLDER and FOLDER/ to
+   FOLDER.tar.zst. ERR_NOT_FOUND where there is no such folder. */
+MUST_CHECK int rundir_archive_of(struct arena *arena, const char *folder, const char **ret_archive,
+                                 struct err *err);
 
 #define RUN_NAME_MAX 64
 

@@ -6,6 +6,7 @@
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
+#include "codec/json_table.h"
 #include "sys/pool.h"
 
 #define TREE_LIST_BYTES_MAX (1u << 30)
@@ -107,3 +108,5 @@ MUST_CHECK int tree_pick(const struct tree_opts *opts, const struct tree_file *f
                          uint8_t *is_right, struct err *err);
 /* "missing", "extra", "corrupt", "unreadable" */
 extern const char *const TREE_FAULT_NAMES[TREE_UNREADABLE + 1];
+/* A difference in a document: its fault and its path. */
+extern const struct json_field TREE_DIFFERENCE_ROWS[2];

@@ -428,3 +428,7 @@ const char *const TREE_FAULT_NAMES[] = {[TREE_MISSING] = "missing",
                                         [TREE_EXTRA] = "extra",
                                         [TREE_CORRUPT] = "corrupt",
                                         [TREE_UNREADABLE] = "unreadable"};
+const struct json_field TREE_DIFFERENCE_ROWS[] = {
+    ROW_WORD("fault", struct tree_difference, fault, TREE_FAULT_NAMES, 0),
+    ROW("path", struct tree_difference, path, 0),
+};
