@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/strbuf.h"
+#include "document.h"
 #include "judge/rule.h"
 
 /* One series "s" of n samples: values given, steps 10, 20, ..., one run, no rank, a second a step. */
@@ -37,15 +38,10 @@ static void fill(struct made *made, const double *values, size_t n)
 /* A rule from the members that the test cares about. */
 static int decode(struct arena *arena, const char *members, struct rule *ret, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *text = json_text(arena_printf(
-        arena, "{'name': 'r', 'series': 's', 'origin': 'own', 'source': 'test', %s}", members));
-    struct json root;
-    if (json_parse(str_of(text), "t.json", &doc, err) < 0) {
-        return -1;
-    }
-    root = json_root(&doc);
-    return rule_decode(&root, arena, STR_LIT("f"), ret, err);
+    const char *text = arena_printf(
+        arena, "{'name': 'r', 'series': 's', 'origin': 'own', 'source': 'test', %s}", members);
+    const struct json *root = document(text, NULL, err);
+    return root ? rule_decode(root, arena, STR_LIT("f"), ret, err) : -1;
 }
 
 static const struct rule_case CASE = {.gpus = 8, .nodes = 2, .batch_per_gpu = 4};

@@ -213,8 +213,7 @@ TEST(plans_are_read_back_as_written)
     CLEANUP(json_doc) struct json_doc wrong = {0};
     PASSES(json_parse(strbuf_str(&second), "plan", &wrong, ERR));
     root = json_root(&wrong);
-    FAILS(plan_decode(&root, ARENA, &again, ERR), ERR_ANY);
-    SAYS("a rehearsal needs profile full");
+    FAILS_WITH(plan_decode(&root, ARENA, &again, ERR), ERR_ANY, "a rehearsal needs profile full");
 }
 
 /* ---- verdicts ---- */
@@ -456,8 +455,7 @@ TEST_IN_SCRATCH(packed_data_is_found)
     assert_string_equal(plan_data_name(&scratch_arena, &data), "cityscapes");
     /* A synthetic dataset that claims to be the original. */
     folder = pack_at(state, "forged", PACK("cityscapes", "false", "9"));
-    FAILS(find(state, folder, &data, ERR), ERR_INTEGRITY);
-    SAYS("has 2975 samples; found 9");
+    FAILS_WITH(find(state, folder, &data, ERR), ERR_INTEGRITY, "has 2975 samples; found 9");
 }
 
 TEST_IN_SCRATCH(other_data_is_refused)

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "base/strbuf.h"
+#include "document_format.h"
 #include "judge/trace.h"
-#include "report/vocabulary.h"
 
 static const char HEAD[] =
     "{'schema_version': 1, 'id': 't', 'title': 'T', 'framework': 'f', 'source': 's', 'prefixes': "
@@ -39,14 +39,9 @@ struct made {
 
 static struct trace how_by(struct made *made, const char *rule)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
     struct trace how;
-    const char *text = json_text(arena_printf(ARENA, "%s%s}]}", HEAD, rule));
-    PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
-    doc.context = vocabulary_builtin(ARENA);
-    struct json root = json_root(&doc);
     format_release(made->format);
-    PASSES(format_read(&root, ARENA, &made->format, ERR));
+    made->format = format_of(arena_printf(ARENA, "%s%s}]}", HEAD, rule));
     made->bound = (struct bound_cell){.format = made->format, .logs = made->logs};
     made->audit.bound = &made->bound;
     made->audit.by = format_rule(made->format, made->audit.rule);

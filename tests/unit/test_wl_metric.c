@@ -177,8 +177,7 @@ TEST(what_is_no_label_is_an_error)
     double value = 2.0;
     fill_logits(logits);
     metric_init(&metric, &SEGMENTS);
-    FAILS(metric_value(&metric, &value, ERR), ERR_ANY);
-    SAYS("no label that counts");
+    FAILS_WITH(metric_value(&metric, &value, ERR), ERR_ANY, "no label that counts");
     assert_true(value > 1.5);
     const int64_t wrong[] = {0, 254, 1};
     struct metric_batch batch = segments_of(logits, 0, 1);

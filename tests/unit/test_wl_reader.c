@@ -410,8 +410,7 @@ TEST_IN_SCRATCH(a_label_past_the_classes_is_refused)
     uint8_t *buf = aligned_alloc(64, (size_t)o.pack.sample_bytes_max);
     PASSES(pack_read(&o.pack, 0, buf, &sample, ERR));
     o.pack.n_classes = 18; /* the file has 0 to 18 and 255 */
-    FAILS(pack_read(&o.pack, 0, buf, &sample, ERR), ERR_ANY);
-    SAYS("a pixel's label is 18 to 254");
+    FAILS_WITH(pack_read(&o.pack, 0, buf, &sample, ERR), ERR_ANY, "a pixel's label is 18 to 254");
     free(buf);
     pack_release(&o.pack);
 }
