@@ -63,11 +63,7 @@ static void bench_cleanup(struct bench *b)
 /* Written below the tree; in the list unless is_extra. */
 static void put(struct bench *b, const char *path, struct str bytes, bool is_extra)
 {
-    const char *whole = fs_join(&b->arena, dataset_tree_path(&b->store, b->here.name), path);
-    char *folder = arena_printf(&b->arena, "%s", whole);
-    *strrchr(folder, '/') = '\0';
-    PASSES(fs_mkdir_p(folder, ERR));
-    scratch_write(whole, bytes);
+    scratch_put(dataset_tree_path(&b->store, b->here.name), path, bytes);
     if (!is_extra) {
         b->files[b->n_files].path = path;
         sha256_of(bytes, b->files[b->n_files++].sha256);

@@ -29,12 +29,7 @@ static const struct {
 
 static void put(const char *folder, const char *name, const char *text)
 {
-    const char *path = fs_join(&scratch_arena, folder, name);
-    char *parent = arena_printf(&scratch_arena, "%s", path);
-    struct err err = {0};
-    *strrchr(parent, '/') = '\0';
-    ASSERT(fs_mkdir_p(parent, &err) == 0);
-    scratch_write(path, str_of(text));
+    scratch_put(folder, name, str_of(text));
 }
 
 static const char *make_run(const char *name)
