@@ -43,19 +43,13 @@ static struct metric_batch segments_of(const float *logits, int64_t first, int64
 
 static void adds(struct metric *metric, struct metric_batch batch)
 {
-    struct err err = {0};
-    if (metric_add(metric, &batch, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(metric_add(metric, &batch, ERR));
 }
 
 static double value_of(const struct metric *metric)
 {
-    struct err err = {0};
     double value = (double)NAN;
-    if (metric_value(metric, &value, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(metric_value(metric, &value, ERR));
     return value;
 }
 
