@@ -9,6 +9,7 @@
 #include "graph/fuse_choose.h"
 #include "graph/streams.h"
 #include "models/tokens.h"
+#include "tests/cuda/tap.h"
 
 /* --- opening ------------------------------------------------------------------------------------- */
 #define STREAMS_WINDOW 48 /* calls: several run at once, and memory is still shared */
@@ -79,6 +80,14 @@ int trial_open(struct trial *trial, const struct nets_opts *opts, struct err *er
         }
     }
     return 0;
+}
+
+void trial_must_open(struct trial *trial, const struct nets_opts *opts)
+{
+    struct err err = {0};
+    if (trial_open(trial, opts, &err) < 0) {
+        tap_bail("%s", err.msg);
+    }
 }
 
 void trial_release(struct trial *trial)

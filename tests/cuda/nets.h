@@ -34,6 +34,7 @@ MUST_CHECK int nets_fusions(const struct nets_opts *opts, struct arena *arena,
 
 /* On failure nothing is owned. */
 MUST_CHECK int trial_open(struct trial *trial, const struct nets_opts *opts, struct err *err);
+void trial_must_open(struct trial *trial, const struct nets_opts *opts); /* or the program ends */
 void trial_release(struct trial *trial);
 
 /* Parameters by the model's rules, except that batch norms scale by 1/2 and shift by 1, so that few values are near a ReLU's

@@ -43,14 +43,6 @@ static const struct trial_allowed ALLOWED_AMP = {.plus = 1.0, .grad_scale = AMP_
 static const double LOSS_ALLOWED[2] = {1e-5, 2e-3};
 static const double MEDIAN_ALLOWED[2] = {2e-5, 0.1};
 
-static void must_open(struct trial *trial, const struct nets_opts *opts)
-{
-    struct err err = {0};
-    if (trial_open(trial, opts, &err) < 0) {
-        tap_bail("%s", err.msg);
-    }
-}
-
 /* How the network is run on the device. */
 static const struct variant {
     const char *name;
@@ -86,7 +78,7 @@ static void open_like(const struct held_model *m, bool is_fused, int n_streams, 
     struct nets_opts opts = m->opts;
     opts.fuse = is_fused ? m->fusions : NULL;
     opts.n_streams = n_streams;
-    must_open(trial, &opts);
+    trial_must_open(trial, &opts);
     trial_copy(trial, &m->first);
 }
 
@@ -243,7 +235,7 @@ static void hold_model(struct sides *s, int idx, bool is_brief)
     if (nets_fusions(&m.opts, &arena, &fusions, &err) < 0) {
         tap_bail("%s", err.msg);
     }
-    must_open(&m.first, &m.opts);
+    trial_must_open(&m.first, &m.opts);
     trial_fill(&m.first, 7);
     open_host(&m, (struct graph_types){DT_F64, DT_F64, DT_F64}, &m.want);
     if (!is_amp(&m)) {

@@ -47,14 +47,6 @@ static const struct row {
     {"deeplabv3p", {.batch = 4, .height = 33, .width = 33}, &SGD, 1e-3, true, false},
 };
 
-static void must_open(struct trial *trial, const struct nets_opts *opts)
-{
-    struct err err = {0};
-    if (trial_open(trial, opts, &err) < 0) {
-        tap_bail("%s", err.msg);
-    }
-}
-
 /* A falling rate: a recorded step that kept the first one would show. */
 static double rate_of(const struct row *row, int step)
 {
@@ -158,8 +150,8 @@ static void hold_replay(const struct sides *s, const struct row *row, const stru
     struct net_player other;
     double got[STEPS_MAX];
     double after[STEPS_MAX];
-    must_open(&played, opts);
-    must_open(&again, opts);
+    trial_must_open(&played, opts);
+    trial_must_open(&again, opts);
     trial_restore(&played, start);
     net_player_init(&player, &played.net, true);
     bool is_done = play(&player, row, 0, stops_at, got);
@@ -199,7 +191,7 @@ static void hold_variant(struct sides *s, const struct row *row, const struct ne
     struct trial eager;
     struct net_player player;
     double losses[STEPS_MAX];
-    must_open(&eager, opts);
+    trial_must_open(&eager, opts);
     trial_restore(&eager, start);
     net_player_init(&player, &eager.net, false);
     if (play(&player, row, 0, n_steps, losses)) {
@@ -229,7 +221,7 @@ static void hold_model(bool is_amp, const struct row *row)
                              .backend = &s.host,
                              .types = {DT_F64, DT_F64, DT_F64},
                              .rule = &rule};
-    must_open(&host, &opts);
+    trial_must_open(&host, &opts);
     if (is_amp) {
         rule.scaling = OPT_SCALE_DYNAMIC;
         rule.loss_scale = 128.0F;
@@ -237,7 +229,7 @@ static void hold_model(bool is_amp, const struct row *row)
     }
     opts.backend = &s.device;
     opts.types = s.types;
-    must_open(&start, &opts);
+    trial_must_open(&start, &opts);
     trial_fill(&start, SEED);
     trial_copy(&host, &start);
     host_losses(&host, row, want);

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "base/fs.h"
+#include "document.h"
 #include "fake_nodes.h"
 #include "judge/bind.h"
 #include "load/load.h"
@@ -68,8 +69,6 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
     struct frozen *frozen = &stage->r.frozen;
     struct str format;
     struct format **formats = arena_new(arena, struct format *);
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     assert_int_equal(load_report(arena, ".", REPORT, &frozen->report, &err), 0);
     assert_int_equal(plan_make(arena, &frozen->report, &opts, &frozen->plan, &err), 0);
     frozen->plan.runtime = RUNTIME_NONE;
@@ -79,11 +78,9 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
     assert_int_equal(fs_mkdir_p(frozen->folder, &err), 0);
     assert_int_equal(fs_read(arena, "manifests/formats/reperf.json", JSON_TEXT_MAX, &format, &err),
                      0);
-    assert_int_equal(json_parse(format, "reperf.json", &doc, &err), 0);
     frozen->vocabulary = vocabulary_builtin(arena);
-    doc.context = frozen->vocabulary;
-    root = json_root(&doc);
-    assert_int_equal(format_read(&root, arena, formats, &err), 0);
+    const struct json *root = document(format.ptr, frozen->vocabulary, &err);
+    assert_int_equal(format_read(root, arena, formats, &err), 0);
     frozen->formats = (struct format_set){.items = formats, .n = 1};
     bind_plan(arena, &frozen->report, &frozen->formats, &frozen->plan);
 }

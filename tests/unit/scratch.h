@@ -62,6 +62,16 @@ static UNUSED struct str scratch_read(const char *path)
     return text;
 }
 
+/* A file below a folder, in new folders of its own where there are none. */
+static UNUSED void scratch_put(const char *folder, const char *name, struct str bytes)
+{
+    struct err err = {0};
+    const char *path = fs_join(&scratch_arena, folder, name);
+    const char *parent = arena_strndup(&scratch_arena, path, (size_t)(strrchr(path, '/') - path));
+    ASSERT(fs_mkdir_p(parent, &err) == 0);
+    scratch_write(path, bytes);
+}
+
 /* ^C waits, until the second takes it back. */
 static UNUSED void scratch_stop(void)
 {

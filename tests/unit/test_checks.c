@@ -9,10 +9,7 @@
 static struct node_facts facts_of(struct arena *arena, const char *lines)
 {
     struct node_facts facts;
-    struct err err = {0};
-    int status = facts_parse(arena, str_of(lines), &facts, &err);
-    assert_string_equal(err.msg, "");
-    assert_int_equal(status, 0);
+    PASSES(facts_parse(arena, str_of(lines), &facts, ERR));
     PASSES(facts_expand_gpus(arena, &facts, ERR));
     return facts;
 }
@@ -84,11 +81,6 @@ static struct check check_of(struct arena *arena, const char *lines, enum runtim
     return checks.items[0];
 }
 
-static enum check_verdict verdict(const char *lines, enum runtime_kind runtime, struct want want)
-{
-    return check_of(ARENA, lines, runtime, want).verdict;
-}
-
 #define GPU(name, mib)                                                                             \
     "= smi.all.0 index, name, memory.total [MiB]\n= smi.all.1 0, " name ", " mib " MiB\n"
 
@@ -153,8 +145,7 @@ TEST(limits_and_sizes)
     };
     for (EACH(row, ROWS)) {
         struct want want = {.kind = row->kind, .number = row->number};
-        enum check_verdict got = verdict(row->lines, row->runtime, want);
-        assert_int_equal(got, row->verdict);
+        assert_int_equal(check_of(ARENA, row->lines, row->runtime, want).verdict, row->verdict);
     }
 }
 
@@ -217,12 +208,32 @@ TEST(models_and_drivers)
     };
     for (EACH(row, ROWS)) {
         struct want want = {.kind = row->kind, .text = str_of(row->text)};
-        enum check_verdict got = verdict(row->lines, RUNTIME_NONE, want);
-        assert_int_equal(got, row->verdict);
+        assert_int_equal(check_of(ARENA, row->lines, RUNTIME_NONE, want).verdict, row->verdict);
     }
 }
 
 /* ---- a node by itself ---- */
+
+/* The only one of this id, of a node with a GPU that was reached. */
+static struct check own_check(struct node_probe *probe, const char *id)
+{
+    struct inventory_node spec = {.name = STR_LIT("n1"), .gpus = 1};
+    struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
+    struct checks checks = {.arena = ARENA};
+    struct check found = {0};
+    size_t n = 0;
+    probe->spec = &spec;
+    probe->is_reached = true;
+    checks_of_probe(&checks, &inventory, probe);
+    for (size_t at = 0; at < checks.n; at++) {
+        if (strcmp(checks.items[at].id, id) == 0) {
+            found = checks.items[at];
+            n++;
+        }
+    }
+    assert_int_equal(n, 1);
+    return found;
+}
 
 #define GPU_OF(fields, values) "= smi.all.0 index, " fields "\n= smi.all.1 0, " values "\n"
 
@@ -262,27 +273,13 @@ TEST(a_node_by_itself)
         {GPU_OF("clocks.applications.graphics [MHz]", "1290 MHz"), "gpu-clocks", CHECK_UNKNOWN,
          "not known for every GPU"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct inventory_node spec = {.name = STR_LIT("n1"), .gpus = 1};
-        struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
-        struct node_probe probe = {
-            .spec = &spec, .is_reached = true, .facts = facts_of(ARENA, ROWS[idx].lines)};
-        struct checks checks = {.arena = ARENA};
-        size_t n = 0;
-        checks_of_probe(&checks, &inventory, &probe);
-        for (size_t at = 0; at < checks.n; at++) {
-            const struct check *check = &checks.items[at];
-            if (strcmp(check->id, ROWS[idx].id) != 0) {
-                continue;
-            }
-            n++;
-            if (check->verdict != ROWS[idx].verdict ||
-                (ROWS[idx].found && !str_eq_z(check->found, ROWS[idx].found))) {
-                fail_msg("row %zu: %s: %.*s", idx, CHECK_VERDICT_NAMES[check->verdict],
-                         STR_ARG(check->found));
-            }
+    for (EACH(row, ROWS)) {
+        struct node_probe probe = {.facts = facts_of(ARENA, row->lines)};
+        struct check check = own_check(&probe, row->id);
+        assert_int_equal(check.verdict, row->verdict);
+        if (row->found) {
+            assert_string_equal(str_z(ARENA, check.found), row->found);
         }
-        assert_int_equal(n, 1);
     }
 }
 
@@ -363,23 +360,10 @@ TEST(clocks)
                 {1500, 2500, CHECK_UNKNOWN}, /* too coarse to judge */
                 {-2500, 2500, CHECK_UNKNOWN}};
     for (EACH(row, ROWS)) {
-        struct inventory_node spec = {.name = STR_LIT("n1")};
-        struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
-        struct node_probe probe = {.spec = &spec,
-                                   .is_reached = true,
-                                   .has_clock = true,
+        struct node_probe probe = {.has_clock = true,
                                    .clock_low_ns = row->low_ms * NS_PER_MS,
                                    .clock_high_ns = row->high_ms * NS_PER_MS,
                                    .facts = facts_of(ARENA, "")};
-        struct checks checks = {.arena = ARENA};
-        size_t n = 0;
-        checks_of_probe(&checks, &inventory, &probe);
-        for (size_t at = 0; at < checks.n; at++) {
-            if (strcmp(checks.items[at].id, "clock") == 0) {
-                n++;
-                assert_int_equal(checks.items[at].verdict, row->verdict);
-            }
-        }
-        assert_int_equal(n, 1);
+        assert_int_equal(own_check(&probe, "clock").verdict, row->verdict);
     }
 }

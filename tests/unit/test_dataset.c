@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "base/fs.h"
+#include "document.h"
 #include "report/dataset.h"
 
 #define FILE_OF(name, more)                                                                        \
@@ -30,13 +31,8 @@
 
 static int decode(struct arena *arena, const char *text, struct dataset *ret, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
-    if (json_parse(str_of(json_text(text)), "d.json", &doc, err) < 0) {
-        return -1;
-    }
-    root = json_root(&doc);
-    return dataset_decode(&root, arena, ret, err);
+    const struct json *root = document(text, NULL, err);
+    return root ? dataset_decode(root, arena, ret, err) : -1;
 }
 
 TEST(a_description_is_read)
@@ -99,8 +95,7 @@ TEST(what_is_wrong_is_named)
     };
     for (EACH(row, BAD)) {
         struct dataset d = {.id = STR_LIT("kept")};
-        FAILS(decode(ARENA, (*row)[0], &d, ERR), ERR_MANIFEST);
-        SAYS((*row)[1] ? (*row)[1] : "");
+        FAILS_WITH(decode(ARENA, (*row)[0], &d, ERR), ERR_MANIFEST, (*row)[1] ? (*row)[1] : "");
         assert_string_equal(d.id.ptr, "kept");
     }
 }

@@ -2,9 +2,9 @@
 /* Trees made here, checked against descriptions made here: what each check finds, and what it reports as not checked. */
 #include "unit.h"
 
-#include "base/crc32c.h"
 #include "store/dataset_verify.h"
 #include "tests/unit/scratch.h"
+#include "tfrecord.h"
 
 #define DATE "2026-11-21T10:00:00.000Z"
 
@@ -18,6 +18,7 @@ struct bench { /* one tree and its description */
     struct dataset_synthetic_split synthetic_splits[1];
     struct tree_file files[32];
     size_t n_files;
+    struct dataset_verified v;
 };
 
 static struct dataset_group group_of(const char *name, const char *glob, enum file_format format)
@@ -52,7 +53,7 @@ static void begin(struct bench *b, const char *folder)
                                     .name = "m"};
 }
 
-static void end(struct bench *b)
+static void bench_cleanup(struct bench *b)
 {
     pool_free(b->pool);
     store_close(&b->store);
@@ -62,11 +63,7 @@ static void end(struct bench *b)
 /* Written below the tree; in the list unless is_extra. */
 static void put(struct bench *b, const char *path, struct str bytes, bool is_extra)
 {
-    const char *whole = fs_join(&b->arena, dataset_tree_path(&b->store, b->here.name), path);
-    char *folder = arena_printf(&b->arena, "%s", whole);
-    *strrchr(folder, '/') = '\0';
-    PASSES(fs_mkdir_p(folder, ERR));
-    scratch_write(whole, bytes);
+    scratch_put(dataset_tree_path(&b->store, b->here.name), path, bytes);
     if (!is_extra) {
         b->files[b->n_files].path = path;
         sha256_of(bytes, b->files[b->n_files++].sha256);
@@ -91,20 +88,24 @@ static void seal_tree(struct bench *b)
     scratch_write(fs_join(&b->arena, folder, DATASET_TREE_JSON), strbuf_str(&text));
 }
 
-static struct dataset_verified verify(struct bench *b, enum dataset_depth depth)
+static int try_verify(struct bench *b, enum dataset_depth depth, struct err *err)
 {
     const struct dataset_verify_opts opts = {
         .depth = depth, .pool = b->pool, .n_threads = 2, .clock = clock_system()};
-    struct dataset_verified verified = {0};
-    PASSES(dataset_verify(&b->arena, &b->store, &b->here, &opts, &verified, ERR));
-    return verified;
+    b->v = (struct dataset_verified){0};
+    return dataset_verify(&b->arena, &b->store, &b->here, &opts, &b->v, err);
 }
 
-static void has_fault(const struct dataset_verified *v, enum dataset_fault_kind kind,
-                      const char *path, const char *why)
+static void verify(struct bench *b, enum dataset_depth depth)
 {
-    for (size_t idx = 0; idx < v->n_faults; idx++) {
-        const struct dataset_fault *fault = &v->faults[idx];
+    PASSES(try_verify(b, depth, ERR));
+}
+
+static void has_fault(const struct bench *b, enum dataset_fault_kind kind, const char *path,
+                      const char *why)
+{
+    for (size_t idx = 0; idx < b->v.n_faults; idx++) {
+        const struct dataset_fault *fault = &b->v.faults[idx];
         if (fault->kind == kind && strcmp(fault->path, path) == 0 &&
             (!why || (fault->why && strstr(fault->why, why)))) {
             return;
@@ -115,8 +116,7 @@ static void has_fault(const struct dataset_verified *v, enum dataset_fault_kind 
 
 TEST_IN_SCRATCH(counts_and_folders)
 {
-    struct bench b;
-    struct dataset_verified v;
+    CLEANUP(bench) struct bench b;
     begin(&b, *state);
     b.groups[0] = group_of("all", "c*/*.txt", FILE_TEXT);
     b.groups[0].n_files = 3;
@@ -128,58 +128,54 @@ TEST_IN_SCRATCH(counts_and_folders)
     put(&b, "c2/a.txt", STR_LIT("3\n"), false);
     put(&b, "other", STR_LIT("?"), false);
     seal_tree(&b);
-    v = verify(&b, DEPTH_NORMAL);
-    assert_int_equal(v.n_faults, 0);
-    assert_int_equal(v.verdict, VERDICT_PARTLY); /* the list has no trusted digest */
-    assert_int_equal(v.n_not_checked, 1);
-    assert_int_equal(v.n_headers, 3);
+    verify(&b, DEPTH_NORMAL);
+    assert_int_equal(b.v.n_faults, 0);
+    assert_int_equal(b.v.verdict, VERDICT_PARTLY); /* the list has no trusted digest */
+    assert_int_equal(b.v.n_not_checked, 1);
+    assert_int_equal(b.v.n_headers, 3);
     b.here.dataset.allows_others = false;
-    v = verify(&b, DEPTH_NORMAL);
-    assert_int_equal(v.verdict, VERDICT_WRONG);
-    has_fault(&v, FAULT_EXTRA, "other", "no group");
+    verify(&b, DEPTH_NORMAL);
+    assert_int_equal(b.v.verdict, VERDICT_WRONG);
+    has_fault(&b, FAULT_EXTRA, "other", "no group");
     b.here.dataset.allows_others = true;
     b.groups[0].n_files = 4;
     b.groups[0].n_folders = 3;
     b.groups[0].folder_max = 1;
-    v = verify(&b, DEPTH_NORMAL);
-    assert_int_equal(v.n_of[FAULT_COUNT], 3);
-    has_fault(&v, FAULT_COUNT, "c1", "expected 1 to 1 files in the folder, found 2");
+    verify(&b, DEPTH_NORMAL);
+    assert_int_equal(b.v.n_of[FAULT_COUNT], 3);
+    has_fault(&b, FAULT_COUNT, "c1", "expected 1 to 1 files in the folder, found 2");
     /* A trusted digest of the list makes it hold. */
     b.groups[0].n_files = 3;
     b.groups[0].n_folders = 2;
     b.groups[0].folder_max = 2;
     b.here.dataset.has_list_sha256 = true;
-    memcpy(b.here.dataset.list_sha256, v.tree.seen.list_sha256, SHA256_BYTES);
-    v = verify(&b, DEPTH_NORMAL);
-    assert_int_equal(v.verdict, VERDICT_HOLDS);
-    v = verify(&b, DEPTH_QUICK);
-    assert_int_equal(v.verdict, VERDICT_PARTLY);
-    assert_int_equal(v.n_headers, 0);
-    end(&b);
+    memcpy(b.here.dataset.list_sha256, b.v.tree.seen.list_sha256, SHA256_BYTES);
+    verify(&b, DEPTH_NORMAL);
+    assert_int_equal(b.v.verdict, VERDICT_HOLDS);
+    verify(&b, DEPTH_QUICK);
+    assert_int_equal(b.v.verdict, VERDICT_PARTLY);
+    assert_int_equal(b.v.n_headers, 0);
 }
 
 TEST_IN_SCRATCH(what_is_not_stated_is_said)
 {
-    struct bench b;
-    struct dataset_verified v;
+    CLEANUP(bench) struct bench b;
     begin(&b, *state);
     b.groups[0] = group_of("some", "*.txt", FILE_ANY);
     put(&b, "a.txt", STR_LIT("1"), false);
     seal_tree(&b);
-    v = verify(&b, DEPTH_DEEP);
-    assert_int_equal(v.n_faults, 0);
-    assert_int_equal(v.n_not_checked, 2);
-    assert_non_null(strstr(v.not_checked[1], "the number of files of group some: not stated"));
+    verify(&b, DEPTH_DEEP);
+    assert_int_equal(b.v.n_faults, 0);
+    assert_int_equal(b.v.n_not_checked, 2);
+    assert_non_null(strstr(b.v.not_checked[1], "the number of files of group some: not stated"));
     b.here.dataset.n_groups = 0;
-    v = verify(&b, DEPTH_DEEP);
-    assert_non_null(strstr(v.not_checked[1], "names no groups"));
-    end(&b);
+    verify(&b, DEPTH_DEEP);
+    assert_non_null(strstr(b.v.not_checked[1], "names no groups"));
 }
 
 TEST_IN_SCRATCH(partners_are_found_both_ways)
 {
-    struct bench b;
-    struct dataset_verified v;
+    CLEANUP(bench) struct bench b;
     begin(&b, *state);
     b.here.dataset.n_groups = 2;
     b.groups[0] = group_of("images", "img/*", FILE_ANY);
@@ -196,17 +192,15 @@ TEST_IN_SCRATCH(partners_are_found_both_ways)
     put(&b, "lab/1.l", STR_LIT("3"), false);
     put(&b, "lab/3.l", STR_LIT("4"), false);
     seal_tree(&b);
-    v = verify(&b, DEPTH_NORMAL);
-    assert_int_equal(v.n_faults, 2);
-    has_fault(&v, FAULT_MISSING, "lab/2.l", "the partner of img/2.i");
-    has_fault(&v, FAULT_EXTRA, "lab/3.l", "no partner in group images");
-    end(&b);
+    verify(&b, DEPTH_NORMAL);
+    assert_int_equal(b.v.n_faults, 2);
+    has_fault(&b, FAULT_MISSING, "lab/2.l", "the partner of img/2.i");
+    has_fault(&b, FAULT_EXTRA, "lab/3.l", "no partner in group images");
 }
 
 TEST_IN_SCRATCH(bytes_and_names)
 {
-    struct bench b;
-    struct dataset_verified v;
+    CLEANUP(bench) struct bench b;
     begin(&b, *state);
     b.groups[0] = group_of("pictures", "*.png", FILE_PNG);
     b.groups[0].n_files = 3;
@@ -218,15 +212,14 @@ TEST_IN_SCRATCH(bytes_and_names)
     b.groups[0].n_odd = 1;
     put(&b, "c.png", STR_LIT("another"), true);
     put(&b, "new.png", STR_LIT("new"), true);
-    v = verify(&b, DEPTH_NORMAL);
-    assert_int_equal(v.n_of[FAULT_CORRUPT], 1);
-    assert_int_equal(v.n_of[FAULT_HEADER], 1);
-    assert_int_equal(v.n_of[FAULT_EXTRA], 1);
-    has_fault(&v, FAULT_HEADER, "a.png", "the signature of a PNG");
-    has_fault(&v, FAULT_CORRUPT, "c.png", "its digest differs; expected the signature");
-    has_fault(&v, FAULT_EXTRA, "new.png", NULL);
-    has_fault(&v, FAULT_COUNT, "pictures", "expected 3 files, found 4");
-    end(&b);
+    verify(&b, DEPTH_NORMAL);
+    assert_int_equal(b.v.n_of[FAULT_CORRUPT], 1);
+    assert_int_equal(b.v.n_of[FAULT_HEADER], 1);
+    assert_int_equal(b.v.n_of[FAULT_EXTRA], 1);
+    has_fault(&b, FAULT_HEADER, "a.png", "the signature of a PNG");
+    has_fault(&b, FAULT_CORRUPT, "c.png", "its digest differs; expected the signature");
+    has_fault(&b, FAULT_EXTRA, "new.png", NULL);
+    has_fault(&b, FAULT_COUNT, "pictures", "expected 3 files, found 4");
 }
 
 #define JPEG_HEAD                                                                                  \
@@ -237,8 +230,7 @@ TEST_IN_SCRATCH(bytes_and_names)
 /* Larger than the part of a JPEG that is read when its head and its end are right. */
 TEST_IN_SCRATCH(large_pictures)
 {
-    struct bench b;
-    struct dataset_verified v;
+    CLEANUP(bench) struct bench b;
     char *bytes;
     begin(&b, *state);
     bytes = arena_array(&b.arena, char, LARGE);
@@ -253,33 +245,16 @@ TEST_IN_SCRATCH(large_pictures)
     put(&b, "wide.jpg", (struct str){bytes, LARGE}, false);
     seal_tree(&b);
     for (enum dataset_depth depth = DEPTH_NORMAL; depth <= DEPTH_DEEP; depth++) {
-        v = verify(&b, depth);
-        assert_int_equal(v.n_faults, 2);
-        has_fault(&v, FAULT_HEADER, "cut.jpg", "with no end marker");
-        has_fault(&v, FAULT_HEADER, "wide.jpg", "expected 3 pixels of width, found 4");
+        verify(&b, depth);
+        assert_int_equal(b.v.n_faults, 2);
+        has_fault(&b, FAULT_HEADER, "cut.jpg", "with no end marker");
+        has_fault(&b, FAULT_HEADER, "wide.jpg", "expected 3 pixels of width, found 4");
     }
-    end(&b);
-}
-
-static size_t add_record(uint8_t *to, const char *text)
-{
-    uint64_t len = strlen(text);
-    uint32_t crc;
-    memcpy(to, &len, 8);
-    crc = crc32c(0, to, 8);
-    crc = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-    memcpy(to + 8, &crc, 4);
-    memcpy(to + 12, text, len);
-    crc = crc32c(0, text, len);
-    crc = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-    memcpy(to + 12 + len, &crc, 4);
-    return 16 + len;
 }
 
 TEST_IN_SCRATCH(synthetic_are_held_against_what_was_made)
 {
-    struct bench b;
-    struct dataset_verified v;
+    CLEANUP(bench) struct bench b;
     uint8_t records[64];
     size_t len = add_record(records, "one");
     len += add_record(records + len, "two");
@@ -293,33 +268,27 @@ TEST_IN_SCRATCH(synthetic_are_held_against_what_was_made)
     put(&b, "r0", (struct str){(const char *)records, len}, false);
     put(&b, "r1", (struct str){(const char *)records, len}, false);
     seal_tree(&b);
-    v = verify(&b, DEPTH_DEEP);
-    assert_int_equal(v.n_faults, 0);
-    assert_true(v.tree.is_synthetic);
+    verify(&b, DEPTH_DEEP);
+    assert_int_equal(b.v.n_faults, 0);
+    assert_true(b.v.tree.is_synthetic);
     b.synthetic_splits[0].n_samples = 5;
     seal_tree(&b);
-    v = verify(&b, DEPTH_DEEP);
-    has_fault(&v, FAULT_COUNT, "records", "expected 5 samples, found 4");
-    end(&b);
+    verify(&b, DEPTH_DEEP);
+    has_fault(&b, FAULT_COUNT, "records", "expected 5 samples, found 4");
 }
 
 TEST_IN_SCRATCH(a_tree_of_another_is_refused)
 {
-    struct bench b;
-    struct dataset_verified v = {0};
+    CLEANUP(bench) struct bench b;
     begin(&b, *state);
     b.groups[0] = group_of("all", "*", FILE_ANY);
-    const struct dataset_verify_opts opts = {
-        .pool = b.pool, .n_threads = 1, .clock = clock_system()};
-    FAILS(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, ERR), ERR_FETCH);
+    FAILS(try_verify(&b, DEPTH_QUICK, ERR), ERR_FETCH);
     put(&b, "a", STR_LIT("1"), false);
     b.synthetic_splits[0] = (struct dataset_synthetic_split){STR_LIT("train"), 1, 1};
     b.here.is_synthetic = true; /* a synthetic dataset's record in the place of the original */
     seal_tree(&b);
     b.here.is_synthetic = false;
-    FAILS(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, ERR), ERR_INTEGRITY);
-    SAYS("says that it is m, synthetic");
-    end(&b);
+    FAILS_WITH(try_verify(&b, DEPTH_QUICK, ERR), ERR_INTEGRITY, "says that it is m, synthetic");
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -258,8 +258,7 @@ TEST(what_no_kernel_can_do_is_refused)
             args.geom.conv.stride_h = args.geom.conv.stride_w = row->stride;
         }
         if (row->says) {
-            FAILS(backend.prepare(backend.self, &args, ERR), ERR_ANY);
-            SAYS(row->says);
+            FAILS_WITH(backend.prepare(backend.self, &args, ERR), ERR_ANY, row->says);
         } else {
             PASSES(backend.prepare(backend.self, &args, ERR));
         }

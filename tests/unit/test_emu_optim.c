@@ -326,14 +326,11 @@ TEST(test_what_cannot_be_done_is_refused)
     struct backend backend = {0};
     struct cuda cuda = {.channel_pad = 4};
     cuda_fill_optim(&backend);
-    FAILS(backend.prepare_update(&cuda, &args, ERR), ERR_ANY);
-    SAYS("parameter 0 is f64");
+    FAILS_WITH(backend.prepare_update(&cuda, &args, ERR), ERR_ANY, "parameter 0 is f64");
     segment =
         (struct opt_segment){.count = 4, .param_type = DT_F32, .wide_type = DT_F32, .wide = 4};
-    FAILS(backend.prepare_update(&cuda, &args, ERR), ERR_ANY);
-    SAYS("16 bytes");
+    FAILS_WITH(backend.prepare_update(&cuda, &args, ERR), ERR_ANY, "16 bytes");
     segment.wide = 0;
     emu_plant("cudaMalloc", 2);
-    FAILS(backend.prepare_update(&cuda, &args, ERR), ERR_ANY);
-    SAYS("tables");
+    FAILS_WITH(backend.prepare_update(&cuda, &args, ERR), ERR_ANY, "tables");
 }

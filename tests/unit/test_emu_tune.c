@@ -42,8 +42,7 @@ TEST(the_fastest_that_works)
     assert_true(ways.n_runs[best] > 3);
     assert_int_equal(emu_allocated_bytes(), 0);
     tune.n_ways = 1;
-    FAILS(tune_choose(&tune, ns, &best, ERR), ERR_ANY);
-    SAYS("none of 1 works");
+    FAILS_WITH(tune_choose(&tune, ns, &best, ERR), ERR_ANY, "none of 1 works");
     assert_int_equal(emu_allocated_bytes(), 0);
 }
 

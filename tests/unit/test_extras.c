@@ -3,17 +3,14 @@
 #include "unit.h"
 
 #include "base/strbuf.h"
+#include "document_format.h"
 #include "judge/bind.h"
-#include "judge/rule.h"
-#include "report/vocabulary.h"
 
 static int decode(const char *text, struct extras *ret, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    PASSES(json_parse(str_of(json_text(text)), "t.json", &doc, ERR));
-    struct json root = json_root(&doc);
+    const struct json *root = document(text, NULL, err);
     *ret = (struct extras){0};
-    return json_decode(&root, ARENA, EXTRAS_ROWS, EXTRAS_N, ret, err);
+    return root ? json_decode(root, ARENA, EXTRAS_ROWS, EXTRAS_N, ret, err) : -1;
 }
 
 static struct extras decoded(const char *text)
@@ -39,8 +36,7 @@ TEST(test_refused)
     };
     for (EACH(row, ROWS)) {
         struct extras beside;
-        FAILS(decode((*row)[0], &beside, ERR), ERR_MANIFEST);
-        SAYS((*row)[1] ? (*row)[1] : "");
+        FAILS_WITH(decode((*row)[0], &beside, ERR), ERR_MANIFEST, (*row)[1] ? (*row)[1] : "");
     }
 }
 
@@ -54,18 +50,18 @@ TEST(test_round_trip)
         "{'target':{'series':'loss','at_most':2.5,'mean_of':5},'also':['f/a']}",
         "{'target':{'series':'loss','at_most':2.25,'mean_of':5},'also':['f/a']}",
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
+    for (EACH(row, TEXTS)) {
         CLEANUP(strbuf) struct strbuf buf = STRBUF(4096);
         struct json_out out;
-        struct extras beside = decoded(TEXTS[idx]);
+        struct extras beside = decoded(*row);
         jw_begin(&out, &buf, true);
         jw_object(&out, NULL);
         json_encode(&out, EXTRAS_ROWS, EXTRAS_N, &beside);
         jw_end_object(&out);
-        assert_string_equal(buf.ptr, json_text(TEXTS[idx]));
+        assert_string_equal(buf.ptr, json_text(*row));
         for (size_t at = 0; at < ARRAY_LEN(TEXTS); at++) {
             struct extras other = decoded(TEXTS[at]);
-            assert_int_equal(extras_is_same(&beside, &other), at == idx);
+            assert_int_equal(extras_is_same(&beside, &other), TEXTS + at == row);
         }
     }
 }
@@ -90,12 +86,7 @@ TEST(test_missing)
         {"f/mean", "{'also': ['f/mean', 'f/none']}", "also[1]"},
         {"f/mean", "{'also': ['g/mean']}", "also[0]"},
     };
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct format *format = NULL;
-    PASSES(json_parse(str_of(json_text(FORMAT)), "f.json", &doc, ERR));
-    doc.context = vocabulary_builtin(ARENA);
-    struct json root = json_root(&doc);
-    PASSES(format_read(&root, ARENA, &format, ERR));
+    struct format *format = format_of(FORMAT);
     const struct format_set formats = {&format, 1};
     for (EACH(row, ROWS)) {
         struct extras beside = decoded(row->text);

@@ -44,42 +44,24 @@ TEST(a_state_is_read_as_it_was_written)
 TEST(a_state_of_another_length_is_refused)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 16);
+    struct state state;
     good_state(&text);
-    for (size_t len = 0; len <= text.len; len++) {
+    for (size_t len = 0; len < text.len; len++) {
         struct str part = str_sub(strbuf_str(&text), 0, len);
-        struct state state;
-        struct err err = {0};
-        assert_int_equal(state_parse(&scratch_arena, part, &state, &err), len == text.len ? 0 : -1);
-        assert_true(len == text.len || err.code == ERR_PARSE);
+        FAILS(state_parse(&scratch_arena, part, &state, ERR), ERR_PARSE);
     }
     strbuf_add_char(&text, '#');
-    {
-        struct state state;
-        FAILS(state_parse(&scratch_arena, strbuf_str(&text), &state, ERR), ERR_ANY);
-    }
+    FAILS(state_parse(&scratch_arena, strbuf_str(&text), &state, ERR), ERR_ANY);
 }
 
 /* --- fetches ------------------------------------------------------------------------------------------ */
 
 struct bench {
     struct fetch_run run;
-    struct err err;
+    struct fetch_spec spec; /* of one source: its URL, and a folder of its own */
+    const char *url;
+    uint8_t sha256[SHA256_BYTES];
 };
-
-static void bench_start(struct bench *bench)
-{
-    static const struct http_settings SETTINGS = {.allows_file = true, .proxy = ""};
-    *bench = (struct bench){0};
-    bench->run.clock = clock_system();
-    assert_int_equal(pool_new(2, &bench->run.pool, &bench->err), 0);
-    assert_int_equal(http_new(&SETTINGS, &bench->run.http, &bench->err), 0);
-}
-
-static void bench_cleanup(struct bench *bench)
-{
-    http_free(bench->run.http);
-    pool_free(bench->run.pool);
-}
 
 /* Bytes that differ from place to place, in a file; its URL. */
 static const char *make_source(const char *name, size_t size, uint8_t *ret_sha256)
@@ -95,6 +77,32 @@ static const char *make_source(const char *name, size_t size, uint8_t *ret_sha25
     return arena_printf(&scratch_arena, "file://%s/%s", scratch_folder, name);
 }
 
+static void bench_start(struct bench *bench)
+{
+    static const struct http_settings SETTINGS = {.allows_file = true, .proxy = ""};
+    *bench = (struct bench){0};
+    bench->run.clock = clock_system();
+    PASSES(pool_new(2, &bench->run.pool, ERR));
+    PASSES(http_new(&SETTINGS, &bench->run.http, ERR));
+}
+
+static void bench_source(struct bench *bench, const char *name, size_t size)
+{
+    bench->url = make_source(name, size, bench->sha256);
+    bench->spec = (struct fetch_spec){.name = "it",
+                                      .urls = &bench->url,
+                                      .n_urls = 1,
+                                      .folder = arena_printf(ARENA, "%s.out", scratch_path(name)),
+                                      .size_bytes = -1,
+                                      .sha256 = bench->sha256};
+}
+
+static void bench_cleanup(struct bench *bench)
+{
+    http_free(bench->run.http);
+    pool_free(bench->run.pool);
+}
+
 TEST(several_share_a_client)
 {
     static const size_t SIZES[] = {1, 3000000, 10000000};
@@ -102,24 +110,17 @@ TEST(several_share_a_client)
     bench_start(&bench);
     for (EACH(size, SIZES)) {
         CLEANUP(fetch) struct fetch *fetch = NULL;
-        uint8_t sha256[SHA256_BYTES];
-        const char *name = arena_printf(&scratch_arena, "many-%zu", *size);
-        const char *url = make_source(name, *size, sha256);
-        const struct fetch_spec spec = {.name = "it",
-                                        .urls = &url,
-                                        .n_urls = 1,
-                                        .folder = scratch_path("out-many"),
-                                        .size_bytes = -1,
-                                        .kinds = DIGEST_MD5,
-                                        .sha256 = sha256};
         struct digest_value value;
-        PASSES(fetch_new(&bench.run, &spec, &fetch, &bench.err));
-        PASSES(fetch_all(fetch, &bench.err));
+        bench_source(&bench, arena_printf(&scratch_arena, "many-%zu", *size), *size);
+        bench.spec.folder = scratch_path("out-many");
+        bench.spec.kinds = DIGEST_MD5;
+        PASSES(fetch_new(&bench.run, &bench.spec, &fetch, ERR));
+        PASSES(fetch_all(fetch, ERR));
         const struct fetch_result *result = fetch_result(fetch);
         assert_int_equal(result->value.size_bytes, *size);
         assert_int_equal(result->received_bytes, *size + result->again_bytes);
-        PASSES(digest_file(result->data_path, DIGEST_MD5 | DIGEST_SHA256, &value, &bench.err));
-        assert_memory_equal(value.sha256, sha256, SHA256_BYTES);
+        PASSES(digest_file(result->data_path, DIGEST_MD5 | DIGEST_SHA256, &value, ERR));
+        assert_memory_equal(value.sha256, bench.sha256, SHA256_BYTES);
         assert_memory_equal(value.sha256, result->value.sha256, SHA256_BYTES);
         assert_memory_equal(value.md5, result->value.md5, MD5_BYTES);
     }
@@ -136,30 +137,22 @@ TEST(a_stopped_fetch_goes_on_later)
 {
     CLEANUP(bench) struct bench bench;
     struct fetch *fetch;
-    uint8_t sha256[SHA256_BYTES];
-    const char *url = make_source("stopped", 12000000, sha256);
-    const struct fetch_spec spec = {.name = "it",
-                                    .urls = &url,
-                                    .n_urls = 1,
-                                    .folder = scratch_path("out-stopped"),
-                                    .size_bytes = 12000000,
-                                    .sha256 = sha256,
-                                    .n_connections = 2};
     uint64_t done, total;
     bench_start(&bench);
+    bench_source(&bench, "stopped", 12000000);
+    bench.spec.size_bytes = 12000000;
+    bench.spec.n_connections = 2;
     bench.run.should_stop = stop_soon;
     n_steps_left = 6;
-    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_all(fetch, &bench.err), -1);
-    assert_int_equal(bench.err.code, ERR_INTERRUPTED);
+    PASSES(fetch_new(&bench.run, &bench.spec, &fetch, ERR));
+    FAILS(fetch_all(fetch, ERR), ERR_INTERRUPTED);
     fetch_progress(fetch, &done, &total);
     assert_int_equal(total, 12000000);
     assert_true(done > 0 && done < total);
     fetch_free(fetch);
-    bench.err = (struct err){0};
     n_steps_left = 100000;
-    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_all(fetch, &bench.err), 0);
+    PASSES(fetch_new(&bench.run, &bench.spec, &fetch, ERR));
+    PASSES(fetch_all(fetch, ERR));
     /* Less than a block of each connection comes again. */
     assert_true(fetch_result(fetch)->kept_bytes + 2 * 4096 >= done);
     assert_int_equal(fetch_result(fetch)->kept_bytes + fetch_result(fetch)->received_bytes,
@@ -171,20 +164,12 @@ TEST(a_folder_is_for_one_at_a_time)
 {
     CLEANUP(bench) struct bench bench;
     struct fetch *fetch, *other;
-    uint8_t sha256[SHA256_BYTES];
-    const char *url = make_source("locked", 100, sha256);
-    const struct fetch_spec spec = {.name = "it",
-                                    .urls = &url,
-                                    .n_urls = 1,
-                                    .folder = scratch_path("out-locked"),
-                                    .size_bytes = -1};
     bench_start(&bench);
-    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_new(&bench.run, &spec, &other, &bench.err), -1);
-    assert_int_equal(bench.err.code, ERR_IO);
+    bench_source(&bench, "locked", 100);
+    PASSES(fetch_new(&bench.run, &bench.spec, &fetch, ERR));
+    FAILS(fetch_new(&bench.run, &bench.spec, &other, ERR), ERR_IO);
     fetch_free(fetch);
-    bench.err = (struct err){0};
-    assert_int_equal(fetch_new(&bench.run, &spec, &other, &bench.err), 0);
+    PASSES(fetch_new(&bench.run, &bench.spec, &other, ERR));
     fetch_free(other);
 }
 
@@ -193,31 +178,22 @@ TEST(pieces_may_have_any_length)
 {
     CLEANUP(bench) struct bench bench;
     struct fetch *fetch;
-    uint8_t sha256[SHA256_BYTES];
     uint8_t pieces[4][SHA256_BYTES];
-    const char *url = make_source("odd", 1000003, sha256);
-    struct str bytes = scratch_read(scratch_path("odd"));
     struct fetch_pieces known = {300007, (const uint8_t(*)[SHA256_BYTES])pieces, 4};
-    const struct fetch_spec spec = {.name = "it",
-                                    .urls = &url,
-                                    .n_urls = 1,
-                                    .folder = scratch_path("out-odd"),
-                                    .size_bytes = -1,
-                                    .sha256 = sha256,
-                                    .pieces = &known};
     bench_start(&bench);
+    bench_source(&bench, "odd", 1000003);
+    bench.spec.pieces = &known;
+    struct str bytes = scratch_read(scratch_path("odd"));
     for (size_t idx = 0; idx < 4; idx++) {
         sha256_of(str_sub(bytes, idx * 300007, 300007), pieces[idx]);
     }
-    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_all(fetch, &bench.err), 0);
+    PASSES(fetch_new(&bench.run, &bench.spec, &fetch, ERR));
+    PASSES(fetch_all(fetch, ERR));
     assert_int_equal(fetch_result(fetch)->n_bad_pieces, 0);
     fetch_free(fetch);
     pieces[3][0] ^= 1; /* the same bytes again, and a digest that they do not have */
-    assert_int_equal(fetch_new(&bench.run, &spec, &fetch, &bench.err), 0);
-    assert_int_equal(fetch_all(fetch, &bench.err), -1);
-    assert_int_equal(bench.err.code, ERR_INTEGRITY);
-    assert_true(str_find(str_of(bench.err.msg), STR_LIT("bytes 900021 to 1000002")) >= 0);
+    PASSES(fetch_new(&bench.run, &bench.spec, &fetch, ERR));
+    FAILS_WITH(fetch_all(fetch, ERR), ERR_INTEGRITY, "bytes 900021 to 1000002");
     fetch_free(fetch);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "base/crc32c.h"
+#include "base/str.h"
 #include "codec/file_header.h"
+#include "tfrecord.h"
 
 #define S(lit) ((const uint8_t *)(lit)), (sizeof(lit) - 1)
 
@@ -20,34 +21,26 @@ typedef int (*reader)(const uint8_t *ptr, size_t len, bool deep, struct file_hea
 static void refused(reader read, const uint8_t *ptr, size_t len, bool deep, const char *says)
 {
     struct file_header header = {7, 7, 7, 7};
-    FAILS(read(ptr, len, deep, &header, ERR), ERR_INTEGRITY);
-    if (!strstr(ERR->msg, says)) {
-        fail_msg("expected \"%s\" in \"%s\"", says, ERR->msg);
-    }
+    FAILS_WITH(read(ptr, len, deep, &header, ERR), ERR_INTEGRITY, says);
     assert_int_equal(header.width, 7);
 }
 
 TEST(jpeg_headers)
 {
-    static const char *const GOOD[] = {
-        SOI SOF("\xc0") SOS DATA EOI,
-        SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI,
-        SOI SOF("\xc0") SOS DATA EOI "trailing",
-        SOI "\xff\xff\xff\xe1\x00\x02" SOF("\xc1") SOS DATA EOI,
+    const struct str GOOD[] = {
+        STR_LIT(SOI SOF("\xc0") SOS DATA EOI),
+        STR_LIT(SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI),
+        STR_LIT(SOI SOF("\xc0") SOS DATA EOI "trailing"),
+        STR_LIT(SOI "\xff\xff\xff\xe1\x00\x02" SOF("\xc1") SOS DATA EOI),
     };
-    static const size_t LENGTHS[] = {
-        sizeof(SOI SOF("\xc0") SOS DATA EOI) - 1,
-        sizeof(SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI) - 1,
-        sizeof(SOI SOF("\xc0") SOS DATA EOI "trailing") - 1,
-        sizeof(SOI "\xff\xff\xff\xe1\x00\x02" SOF("\xc1") SOS DATA EOI) - 1,
-    };
-    for (size_t idx = 0; idx < 2 * ARRAY_LEN(GOOD); idx++) {
-        struct file_header header = {0};
-        const uint8_t *ptr = (const uint8_t *)GOOD[idx / 2];
-        PASSES(file_header_jpeg(ptr, LENGTHS[idx / 2], idx % 2, &header, ERR));
-        assert_int_equal(header.width, 3);
-        assert_int_equal(header.height, 2);
-        assert_int_equal(header.channels, 1);
+    for (EACH(row, GOOD)) {
+        for (int deep = 0; deep < 2; deep++) {
+            struct file_header header = {0};
+            PASSES(file_header_jpeg((const uint8_t *)row->ptr, row->len, deep, &header, ERR));
+            assert_int_equal(header.width, 3);
+            assert_int_equal(header.height, 2);
+            assert_int_equal(header.channels, 1);
+        }
     }
     refused(file_header_jpeg, S(""), false, "first bytes of a JPEG");
     refused(file_header_jpeg, S("\x89PNG"), false, "first bytes of a JPEG, found 89 50");
@@ -132,25 +125,6 @@ TEST(hdf5_headers)
     file[512 + 12 + 17] = 2;
     PASSES(file_header_hdf5(file, 600, false, &header, ERR));
     refused(file_header_hdf5, file, 599, false, "ends at byte 600, but it ends at 599");
-}
-
-static uint32_t masked(const void *ptr, size_t len)
-{
-    uint32_t crc = crc32c(0, ptr, len);
-    return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
-
-static size_t add_record(uint8_t *to, const char *text)
-{
-    uint64_t len = strlen(text);
-    uint32_t crc;
-    memcpy(to, &len, 8);
-    crc = masked(to, 8);
-    memcpy(to + 8, &crc, 4);
-    memcpy(to + 12, text, len);
-    crc = masked(text, len);
-    memcpy(to + 12 + len, &crc, 4);
-    return 16 + len;
 }
 
 TEST(tfrecord_headers)

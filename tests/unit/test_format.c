@@ -5,10 +5,8 @@
 #include <math.h>
 
 #include "base/strbuf.h"
-#include "judge/rule.h"
-#include "log/format.h"
+#include "document_format.h"
 #include "log/parser_impl.h"
-#include "report/vocabulary.h"
 
 static const char HEAD[] = "{'schema_version': 1, 'id': 't', 'title': 'T', 'framework': 'f', "
                            "'source': 's', 'prefixes': ['mpirun', 'srun'], ";
@@ -33,35 +31,17 @@ static const char TABLE[] =
     "'^$'}], 'run_start': null, 'end': {'literal': 'all done', 'pattern': '^all done', 'required': "
     "true}, 'fatal': {'literal': 'broken', 'pattern': '^broken'}, 'facts': [], 'rules': []}";
 
-struct made {
-    struct arena arena;
-    struct format *format;
-};
-
-static void decode(struct made *made, const char *body)
+static struct format *format_with(const char *body)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
-    *made = (struct made){0};
-    const char *text = json_text(arena_printf(ARENA, "%s%s", HEAD, body));
-    PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
-    doc.context = vocabulary_builtin(&made->arena);
-    root = json_root(&doc);
-    PASSES(format_read(&root, &made->arena, &made->format, ERR));
-}
-
-static void release(struct made *made)
-{
-    format_release(made->format);
-    arena_release(&made->arena);
+    return format_of(arena_printf(ARENA, "%s%s", HEAD, body));
 }
 
 /* Feeds text in two parts, cut at `cut`. */
-static int parse_cut(struct made *made, struct str text, size_t cut, struct measurement *ret_m,
+static int parse_cut(struct format *format, struct str text, size_t cut, struct measurement *ret_m,
                      struct err *err)
 {
     struct parser *parser = NULL;
-    int status = parser_new(made->format, &made->arena, &parser, err);
+    int status = parser_new(format, ARENA, &parser, err);
     if (status == 0) {
         status = parser_feed(parser, text.ptr, cut, err);
     }
@@ -75,15 +55,15 @@ static int parse_cut(struct made *made, struct str text, size_t cut, struct meas
     return status;
 }
 
-static struct measurement parse(struct made *made, struct str text)
+static struct measurement parse(struct format *format, struct str text)
 {
     struct measurement m = {0};
-    PASSES(parse_cut(made, text, 0, &m, ERR));
+    PASSES(parse_cut(format, text, 0, &m, ERR));
     return m;
 }
 
 /* "step=value@rank/run ..." of the primary series, and the verdict. */
-static const char *told(struct made *made, const struct measurement *m)
+static const char *told(const struct measurement *m)
 {
     const struct series *s = measurement_primary(m);
     CLEANUP(strbuf) struct strbuf text = STRBUF(1u << 20);
@@ -98,19 +78,17 @@ static const char *told(struct made *made, const struct measurement *m)
         strbuf_add_z(&text, " ");
     }
     strbuf_add_z(&text, PARSE_VERDICT_NAMES[m->verdict]);
-    return arena_strndup(&made->arena, text.ptr, text.len);
+    return arena_strndup(ARENA, text.ptr, text.len);
 }
 
 static void reads_as(const char *body, struct str text, const char *wanted)
 {
-    struct made made;
-    struct measurement m;
-    decode(&made, body);
-    m = parse(&made, text);
-    assert_string_equal(told(&made, &m), wanted);
+    struct format *format = format_with(body);
+    struct measurement m = parse(format, text);
+    assert_string_equal(told(&m), wanted);
     assert_int_equal(m.verdict == PARSE_OK, m.why.len == 0);
     assert_int_equal(m.n_bytes, text.len);
-    release(&made);
+    format_release(format);
 }
 #define IT(step, ips)             "iter: " #step ", ips: " #ips " samples/sec\n"
 #define TRAIN_READS(text, wanted) reads_as(TRAIN, STR_LIT(text), wanted)
@@ -262,22 +240,20 @@ TEST(tables)
     reads_as(TABLE, STR_LIT("total_ips\n 1 | 387.07 |\n"), "1=387.07 incomplete");
     reads_as(TABLE, STR_LIT("total_ips\n 1 | 387.07 |\n\ntotal_ips\n 1 | 5 |\n\nall done\n"),
              "1=387.07 1=5/1 ambiguous");
-    struct made made;
-    struct measurement m;
-    decode(&made, TABLE);
-    m = parse(&made, STR_LIT("total_ips\n 1 | 387.07 |\n 8 | 2998.1 |\n\nall done\n"));
+    struct format *format = format_with(TABLE);
+    struct measurement m =
+        parse(format, STR_LIT("total_ips\n 1 | 387.07 |\n 8 | 2998.1 |\n\nall done\n"));
     assert_int_equal(m.series[0].samples[0].gpus, 1);
     assert_int_equal(m.series[0].samples[1].gpus, 8);
-    release(&made);
+    format_release(format);
 }
 
 TEST(facts_times_and_counts)
 {
-    struct made made;
-    struct measurement m;
-    decode(&made, TRAIN);
-    m = parse(&made, STR_LIT("x\ncuda 10.1 \r\ncuda 10.1\nwarmup 3\n2020-12-16 18:32:38 " IT(5, 1)
-                                 IT(2, 2) "cuda 11.2\ntail"));
+    struct format *format = format_with(TRAIN);
+    struct measurement m =
+        parse(format, STR_LIT("x\ncuda 10.1 \r\ncuda 10.1\nwarmup 3\n2020-12-16 18:32:38 " IT(5, 1)
+                                  IT(2, 2) "cuda 11.2\ntail"));
     assert_int_equal(m.n_facts, 4);
     assert_true(str_eq_z(m.facts[0].name, "cuda") && str_eq_z(m.facts[0].value, "10.1"));
     assert_int_equal(m.facts[0].line, 2);
@@ -290,7 +266,7 @@ TEST(facts_times_and_counts)
     assert_true(m.series[0].samples[0].time_s == 1608143558);
     assert_true(isnan(m.series[0].samples[1].time_s));
     assert_int_equal(m.first_run, PARSE_OK);
-    release(&made);
+    format_release(format);
 }
 
 /* Every beginning of a log either lacks samples at its end or is reported as truncated: never a wrong number. */
@@ -298,64 +274,60 @@ TEST(a_cut_log_never_gives_a_wrong_value)
 {
     static const char LOG[] = "iter: 1/3, ips: 125 samples/sec\niter: 2/3, ips: 250 "
                               "samples/sec\niter: 3/3, ips: 375 samples/sec\n";
-    struct made made;
-    decode(&made, TRAIN);
+    struct format *format = format_with(TRAIN);
     for (size_t len = 0; len < sizeof(LOG); len++) {
-        struct measurement m = parse(&made, (struct str){LOG, len});
+        struct measurement m = parse(format, (struct str){LOG, len});
         const struct series *s = measurement_primary(&m);
         for (size_t idx = 0; idx < s->n; idx++) {
             assert_true(s->samples[idx].value == 125.0 * (double)(idx + 1));
         }
         assert_true((m.verdict == PARSE_OK) == (s->n == 3));
     }
-    release(&made);
+    format_release(format);
 }
 
 TEST(long_lines)
 {
-    struct made made;
+    struct format *format = format_with(TRAIN);
     struct measurement m = {0};
     size_t len = FORMAT_LINE_MAX + 40;
     char *text = xmalloc(2 * len);
-    decode(&made, TRAIN);
     /* exactly the limit, then a line */
     memset(text, 'x', 2 * len);
     memcpy(text, IT(1, 7), 28);
     text[28 + FORMAT_LINE_MAX] = '\n';
-    PASSES(parse_cut(&made, (struct str){text, 28 + FORMAT_LINE_MAX + 1}, 100, &m, ERR));
-    assert_string_equal(told(&made, &m), "1=7 ok");
+    PASSES(parse_cut(format, (struct str){text, 28 + FORMAT_LINE_MAX + 1}, 100, &m, ERR));
+    assert_string_equal(told(&m), "1=7 ok");
     /* one more byte */
     text[28 + FORMAT_LINE_MAX] = 'x';
     text[28 + FORMAT_LINE_MAX + 1] = '\n';
     for (size_t cut = 0; cut < 2 * len; cut += 99991) {
-        FAILS(parse_cut(&made, (struct str){text, 2 * len}, cut, &m, ERR), ERR_PARSE);
+        FAILS(parse_cut(format, (struct str){text, 2 * len}, cut, &m, ERR), ERR_PARSE);
         SAYS("byte 28");
     }
     /* NULs do not count */
     memset(text + 28, 0, 2 * len - 28);
-    PASSES(parse_cut(&made, (struct str){text, 2 * len}, 5, &m, ERR));
-    assert_string_equal(told(&made, &m), "1=7 ok");
+    PASSES(parse_cut(format, (struct str){text, 2 * len}, 5, &m, ERR));
+    assert_string_equal(told(&m), "1=7 ok");
     free(text);
-    release(&made);
+    format_release(format);
 }
 
 TEST(ranks_are_limited)
 {
-    struct made made;
+    struct format *format = format_with(TRAIN);
     struct measurement m = {0};
-    decode(&made, TRAIN);
-    FAILS(parse_cut(&made, STR_LIT("[1,65536]<stdout>:" IT(1, 1)), 0, &m, ERR), ERR_PARSE);
-    release(&made);
+    FAILS(parse_cut(format, STR_LIT("[1,65536]<stdout>:" IT(1, 1)), 0, &m, ERR), ERR_PARSE);
+    format_release(format);
 }
 
 TEST(scores_can_be_left_out)
 {
-    struct made made;
-    decode(&made, TRAIN);
+    struct format *format = format_with(TRAIN);
     for (int named = 0; named < 2; named++) {
         struct parser *parser = NULL;
         struct measurement m;
-        PASSES(parser_new(made.format, &made.arena, &parser, ERR));
+        PASSES(parser_new(format, ARENA, &parser, ERR));
         parser_skip_scores(parser, named ? STR_LIT("loss") : STR_EMPTY);
         PASSES(parser_feed(parser, "loss: 2\n" IT(1, 1), 36, ERR));
         PASSES(parser_finish(parser, &m, ERR));
@@ -363,5 +335,5 @@ TEST(scores_can_be_left_out)
         assert_int_equal(measurement_primary(&m)->n, 1);
         parser_free(parser);
     }
-    release(&made);
+    format_release(format);
 }

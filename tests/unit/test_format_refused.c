@@ -4,9 +4,7 @@
 #include "unit.h"
 
 #include "base/strbuf.h"
-#include "judge/rule.h"
-#include "log/format.h"
-#include "report/vocabulary.h"
+#include "document_format.h"
 
 enum slot { PREFIX, SERIES, TOP, FACT, RULE, SLOTS };
 
@@ -15,7 +13,6 @@ static const char *const PLACES[SLOTS] = {"prefixes", "series", "$", "facts", "r
 /* A valid format with one more item in one of its places. */
 static int decode(enum slot slot, const char *more, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
     struct format *format = NULL;
     const char *in[SLOTS] = {"", "", "", "", ""};
     in[slot] = more;
@@ -28,18 +25,16 @@ static int decode(enum slot slot, const char *more, struct err *err)
         "'cuda (?<value>.*)'}%s], 'rules': [{'name': 'mean', 'series': 'ips', 'statistic': 'mean', "
         "'origin': 'own', 'source': 'x'}%s]}",
         in[PREFIX], in[SERIES], in[TOP], in[FACT], in[RULE]);
-    PASSES(json_parse(str_of(json_text(text)), "t.json", &doc, ERR));
-    doc.context = vocabulary_builtin(ARENA);
-    struct json root = json_root(&doc);
-    int result = format_read(&root, ARENA, &format, err);
+    const struct json *root = document(text, vocabulary_builtin(ARENA), err);
+    assert_non_null(root);
+    int result = format_read(root, ARENA, &format, err);
     format_release(format);
     return result;
 }
 
 static void refuses(enum slot slot, const char *more)
 {
-    FAILS(decode(slot, more, ERR), ERR_MANIFEST);
-    SAYS(PLACES[slot]);
+    FAILS_WITH(decode(slot, more, ERR), ERR_MANIFEST, PLACES[slot]);
 }
 
 static void refuse_all(enum slot slot, const char *const *rows, size_t n)

@@ -14,14 +14,13 @@ struct client {
     struct strbuf body;
     struct http_head head;
     struct http_transfer *transfer;
-    struct err err;
 };
 
 static void client_start(struct client *client, const struct http_settings *settings)
 {
     *client = (struct client){0};
     strbuf_init(&client->body, 1 << 20);
-    assert_int_equal(http_new(settings, &client->http, &client->err), 0);
+    PASSES(http_new(settings, &client->http, ERR));
 }
 
 static void client_cleanup(struct client *client)
@@ -46,7 +45,7 @@ static int take_head(void *ctx, const struct http_head *head, struct err *err UN
 }
 
 /* Until it is there. */
-static int get(struct client *client, const struct http_request *request)
+static int get(struct client *client, const struct http_request *request, struct err *err)
 {
     struct http_request own = *request;
     struct http_transfer *transfer = NULL;
@@ -54,11 +53,11 @@ static int get(struct client *client, const struct http_request *request)
     own.on_head = take_head;
     own.on_body = take_body;
     own.ctx = client;
-    if (http_start(client->http, &own, &transfer, &client->err) < 0) {
+    if (http_start(client->http, &own, &transfer, err) < 0) {
         return -1;
     }
-    while ((step = http_step(transfer, &client->err)) == STEP_AGAIN) {
-        assert_int_equal(http_wait(client->http, 200 * NS_PER_MS, &client->err), 0);
+    while ((step = http_step(transfer, err)) == STEP_AGAIN) {
+        assert_int_equal(http_wait(client->http, 200 * NS_PER_MS, err), 0);
     }
     if (step == STEP_FAIL) {
         http_transfer_free(transfer);
@@ -70,7 +69,8 @@ static int get(struct client *client, const struct http_request *request)
 
 /* One request to a server that gives these replies. */
 static int ask(struct client *client, const struct canned_reply *replies, size_t n,
-               struct http_request request, const char *path, struct str *ret_asked)
+               struct http_request request, const char *path, struct str *ret_asked,
+               struct err *err)
 {
     /* Short where the server falls silent or next to; elsewhere a busy machine must not look like that. */
     const struct http_settings settings = {
@@ -80,7 +80,7 @@ static int ask(struct client *client, const struct canned_reply *replies, size_t
     int result;
     client_start(client, &settings);
     request.url = canned_url(&server, path);
-    result = get(client, &request);
+    result = get(client, &request, err);
     asked = canned_stop(&server);
     if (ret_asked) {
         *ret_asked = asked;
@@ -134,7 +134,7 @@ TEST(replies_are_read)
         CLEANUP(client) struct client client;
         struct str asked;
         PASSES(ask(&client, &reply, 1, is_ranged ? range : (struct http_request){0},
-                   "/f?key=secret", &asked));
+                   "/f?key=secret", &asked, ERR));
         assert_string_equal(head_text(&client.head), row->head);
         assert_true(str_eq_z(strbuf_str(&client.body), row->body));
         assert_true(has(asked, "GET /f?key=secret HTTP/1.1\r\n"));
@@ -147,11 +147,9 @@ static void is_given_up(struct str text, enum canned_end end, enum err_code code
 {
     const struct canned_reply reply = {text, end};
     CLEANUP(client) struct client client;
-    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f?key=hidden", NULL), -1);
-    if (client.err.code != code || !has(str_of(client.err.msg), says)) {
-        fail_msg("%d: %s", (int)client.err.code, client.err.msg);
-    }
-    assert_false(has(str_of(client.err.msg), "hidden"));
+    FAILS_WITH(ask(&client, &reply, 1, (struct http_request){0}, "/f?key=hidden", NULL, ERR), code,
+               says);
+    assert_false(has(str_of(ERR->msg), "hidden"));
 }
 
 TEST(failures_have_their_codes)
@@ -212,8 +210,7 @@ TEST(a_refused_connection_is_net)
     CLEANUP(client) struct client client;
     canned_stop(&server);
     client_start(&client, &(struct http_settings){.proxy = ""});
-    assert_int_equal(get(&client, &request), -1);
-    assert_int_equal(client.err.code, ERR_NET);
+    FAILS(get(&client, &request, ERR), ERR_NET);
 }
 
 TEST(follows_redirects_up_to_a_number)
@@ -229,7 +226,7 @@ TEST(follows_redirects_up_to_a_number)
         STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"), false};
     const struct canned_reply two[] = {circle, good};
     const struct http_request range = {.has_range = true, .first_byte = 0, .last_byte = 1};
-    assert_int_equal(ask(&client, two, 2, range, "/f", &asked), 0);
+    PASSES(ask(&client, two, 2, range, "/f", &asked, ERR));
     assert_string_equal(client.body.ptr, "ok");
     assert_int_equal(client.head.status, 200);
     assert_true(has(asked, "GET /g HTTP/1.1\r\nHost"));
@@ -237,10 +234,12 @@ TEST(follows_redirects_up_to_a_number)
     for (EACH(row, replies)) {
         *row = circle;
     }
-    assert_int_equal(ask(&client, replies, ARRAY_LEN(replies), range, "/f", NULL), -1);
-    assert_int_equal(client.err.code, ERR_FETCH);
+    FAILS(ask(&client, replies, ARRAY_LEN(replies), range, "/f", NULL, ERR), ERR_FETCH);
     client_cleanup(&client);
 }
+
+static const struct canned_reply EMPTY = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 38},
+                                          CANNED_CLOSES};
 
 static void write_mode(const char *path, const char *text, mode_t mode)
 {
@@ -251,11 +250,9 @@ static void write_mode(const char *path, const char *text, mode_t mode)
 /* A login is only for the host it was given for: localhost is another name than 127.0.0.1. */
 TEST(a_login_is_not_sent_to_another_host)
 {
-    const struct canned_reply good = {STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-                                      false};
     const char *netrc = scratch_path("netrc-of-one");
     const struct http_settings settings = {.proxy = "", .netrc_path = netrc};
-    struct canned_server other = canned_start(&good, 1), server;
+    struct canned_server other = canned_start(&EMPTY, 1), server;
     struct canned_reply away = {.end = CANNED_CLOSES};
     struct http_request request = {0};
     CLEANUP(client) struct client client;
@@ -268,7 +265,7 @@ TEST(a_login_is_not_sent_to_another_host)
     server = canned_start(&away, 1);
     client_start(&client, &settings);
     request.url = canned_url(&server, "/f");
-    assert_int_equal(get(&client, &request), 0);
+    PASSES(get(&client, &request, ERR));
     asked = canned_stop(&server);
     asked_other = canned_stop(&other);
     assert_true(has(asked, "Authorization: Basic YW5uOmh1c2g="));
@@ -278,9 +275,7 @@ TEST(a_login_is_not_sent_to_another_host)
 
 TEST(logins_come_from_private_files)
 {
-    const struct canned_reply good = {STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-                                      false};
-    struct canned_server server = canned_start(&good, 1);
+    struct canned_server server = canned_start(&EMPTY, 1);
     const char *netrc = scratch_path("netrc");
     const char *cookies = scratch_path("cookies");
     const struct http_settings settings = {
@@ -292,7 +287,7 @@ TEST(logins_come_from_private_files)
     write_mode(netrc, "machine 127.0.0.1 login ann password hush\n", 0600);
     write_mode(cookies, "127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tcrumb\n", 0600);
     client_start(&client, &settings);
-    assert_int_equal(get(&client, &request), 0);
+    PASSES(get(&client, &request, ERR));
     asked = canned_stop(&server);
     assert_true(has(asked, "\r\nAuthorization: Basic YW5uOmh1c2g=\r\n"));
     assert_true(has(asked, "\r\nCookie: session=crumb\r\n"));
@@ -317,7 +312,7 @@ TEST(files_are_read_in_pieces)
     CLEANUP(client) struct client client;
     scratch_write(path, STR_LIT("0123456789"));
     client_start(&client, &(struct http_settings){.allows_file = true});
-    assert_int_equal(get(&client, &request), 0);
+    PASSES(get(&client, &request, ERR));
     assert_string_equal(client.body.ptr, "0123456789");
     assert_int_equal(client.head.status, 200);
     assert_int_equal(client.head.total_bytes, 10);
@@ -327,18 +322,18 @@ TEST(files_are_read_in_pieces)
     request.has_range = true;
     request.first_byte = 3;
     request.last_byte = 100;
-    assert_int_equal(get(&client, &request), 0);
+    PASSES(get(&client, &request, ERR));
     assert_string_equal(client.body.ptr, "3456789");
     assert_int_equal(client.head.status, 206);
     assert_int_equal(client.head.first_byte, 3);
     http_transfer_free(client.transfer);
     request.first_byte = 10;
-    assert_int_equal(get(&client, &request), 0);
+    PASSES(get(&client, &request, ERR));
     assert_int_equal(client.head.status, 416);
     assert_int_equal(client.head.total_bytes, 10);
     http_transfer_free(client.transfer);
     request.url = arena_printf(&scratch_arena, "file://%s/none", scratch_folder);
-    assert_int_equal(get(&client, &request), 0);
+    PASSES(get(&client, &request, ERR));
     assert_int_equal(client.head.status, 404);
 }
 
@@ -355,10 +350,8 @@ TEST(bad_urls_are_usage_and_not_shown)
     client_start(&client, &(struct http_settings){.proxy = ""});
     for (EACH(row, URLS)) {
         const struct http_request request = {.url = *row};
-        client.err = (struct err){0};
-        assert_int_equal(get(&client, &request), -1);
-        assert_int_equal(client.err.code, ERR_USAGE);
-        assert_false(has(str_of(client.err.msg), "hush"));
+        FAILS(get(&client, &request, ERR), ERR_USAGE);
+        assert_false(has(str_of(ERR->msg), "hush"));
     }
 }
 

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "base/fs.h"
+#include "document.h"
 #include "load/load_inventory.h"
 #include "report/inventory.h"
 #include "scratch.h"
@@ -13,16 +14,11 @@
 
 static int decode(struct arena *arena, const char *text, struct inventory *ret, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
-    if (json_parse(str_of(json_text(text)), "t", &doc, err) < 0) {
-        return -1;
-    }
-    root = json_root(&doc);
-    return inventory_decode(&root, arena, ret, err);
+    const struct json *root = document(text, NULL, err);
+    return root ? inventory_decode(root, arena, ret, err) : -1;
 }
 
-static const char *document(struct arena *arena, const char *more, const char *nodes)
+static const char *inventory_of(struct arena *arena, const char *more, const char *nodes)
 {
     return json_text(arena_printf(arena,
                                   "{'schema_version': 1, 'id': 'x', 'title': 't', 'remote': 'ssh', "
@@ -35,11 +31,11 @@ TEST(patterns_stand_for_nodes)
     struct inventory inventory;
     PASSES(decode(
         ARENA,
-        document(ARENA,
-                 "'launcher': 'mpirun', 'registry': '10.0.0.1:5000/a', 'head_address': '10.0.0.1', "
-                 "'shared_folder': '/nfs/x', 'login': 'm', ",
-                 NODE
-                 ", {'name': 'm', 'address': 'm.example', 'port': 2222, 'user': 'ops', 'gpus': 0, "
+        inventory_of(
+            ARENA,
+            "'launcher': 'mpirun', 'registry': '10.0.0.1:5000/a', 'head_address': '10.0.0.1', "
+            "'shared_folder': '/nfs/x', 'login': 'm', ",
+            NODE ", {'name': 'm', 'address': 'm.example', 'port': 2222, 'user': 'ops', 'gpus': 0, "
                  "'fast_address': '192.168.0.3', 'work_folder': '/scratch/w', 'groups': []}"),
         &inventory, ERR));
     assert_int_equal(inventory.n_nodes, 3);
@@ -63,7 +59,7 @@ TEST(written_and_read_again_it_is_the_same)
     CLEANUP(strbuf) struct strbuf first = STRBUF(1 << 20);
     CLEANUP(strbuf) struct strbuf second = STRBUF(1 << 20);
     struct inventory inventory;
-    PASSES(decode(ARENA, document(ARENA, "'registry': 'r:1', ", NODE), &inventory, ERR));
+    PASSES(decode(ARENA, inventory_of(ARENA, "'registry': 'r:1', ", NODE), &inventory, ERR));
     inventory_encode(&inventory, &first);
     PASSES(decode(ARENA, first.ptr, &inventory, ERR));
     inventory_encode(&inventory, &second);
@@ -80,7 +76,7 @@ TEST(written_and_read_again_it_is_the_same)
 static void is_refused(const char *more, const char *nodes, const char *place)
 {
     struct inventory inventory = {0};
-    FAILS(decode(ARENA, document(ARENA, more, nodes), &inventory, ERR), ERR_MANIFEST);
+    FAILS(decode(ARENA, inventory_of(ARENA, more, nodes), &inventory, ERR), ERR_MANIFEST);
     SAYS(place ? place : "");
 }
 
@@ -120,7 +116,6 @@ TEST(what_is_refused_says_where)
 
 TEST(one_field_of_a_node)
 {
-    static const char node[] = NODE;
     static const char *const ROWS[][3] = {
         {"'port': null", "'port': 0", "port"},
         {"'port': null", "'port': 65536", "port"},
@@ -136,23 +131,19 @@ TEST(one_field_of_a_node)
         {"['a']", "null", "groups"},
     };
     for (EACH(row, ROWS)) {
-        const char *at = strstr(node, (*row)[0]);
-        assert_non_null(at);
-        const char *changed = arena_printf(ARENA, "%.*s%s%s", (int)(at - node), node, (*row)[1],
-                                           at + strlen((*row)[0]));
-        is_refused("", changed, (*row)[2]);
+        is_refused("", replaced(NODE, (*row)[0], (*row)[1]), (*row)[2]);
     }
 }
 
 TEST(a_local_one_has_one_node)
 {
     struct inventory inventory;
-    FAILS(decode(ARENA,
-                 "{'schema_version': 1, 'id': 'x', 'title': 't', 'remote': 'local', 'runtime': "
-                 "'none', 'nodes': [" NODE "], 'source': null}",
-                 &inventory, ERR),
-          ERR_ANY);
-    SAYS("nodes");
+    FAILS_WITH(
+        decode(ARENA,
+               "{'schema_version': 1, 'id': 'x', 'title': 't', 'remote': 'local', 'runtime': "
+               "'none', 'nodes': [" NODE "], 'source': null}",
+               &inventory, ERR),
+        ERR_ANY, "nodes");
 }
 
 TEST(parts_keep_the_inventorys_order)
@@ -160,9 +151,10 @@ TEST(parts_keep_the_inventorys_order)
     struct inventory inventory;
     struct inventory part;
     size_t nodes[] = {2, 0};
-    PASSES(decode(ARENA,
-                  document(ARENA, "'login': 'n2', ", NODE ", " NODE_ROW("'m[01-02]'", "'b,a'", "")),
-                  &inventory, ERR));
+    PASSES(decode(
+        ARENA,
+        inventory_of(ARENA, "'login': 'n2', ", NODE ", " NODE_ROW("'m[01-02]'", "'b,a'", "")),
+        &inventory, ERR));
     assert_string_equal(inventory.nodes[2].address.ptr, "b");
     PASSES(inventory_select(&inventory, ARENA, STR_LIT("m02,n2,m01"), &part, ERR));
     assert_int_equal(part.n_nodes, 3);
@@ -212,7 +204,7 @@ TEST_IN_SCRATCH(what_nodes_takes)
     const char *root = *state;
     const char *folder = fs_join(ARENA, root, "manifests/inventories");
     const char *path = fs_join(ARENA, folder, "x.json");
-    const struct str text = str_of(document(ARENA, "", NODE));
+    const struct str text = str_of(inventory_of(ARENA, "", NODE));
     PASSES(fs_mkdir_p(folder, ERR));
     PASSES(fs_write_atomic(path, text, ERR));
     PASSES(fs_write_atomic(fs_join(ARENA, folder, "y.json"), text, ERR));

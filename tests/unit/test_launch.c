@@ -15,6 +15,8 @@ static struct inventory_node nodes[] = {
     {.name = {"node3", 5}, .address = {"10.11.0.4", 9}, .fast_address = {"10.12.0.4", 9}},
     {.name = {"node4", 5}, .address = {"10.11.0.5", 9}, .fast_address = {"10.12.0.5", 9}},
 };
+static const struct runtime_image IMAGE = {
+    .name = {"reperf/cpu", 10}, .id = {"sha256:" HEX64, 71}, .digest = {"sha256:" HEX64, 71}};
 static const size_t ALL_NODES[] = {0, 1, 2, 3};
 
 #define ENV_RUN "REPERF_RUN_ID=" RUN
@@ -28,7 +30,6 @@ struct fixture {
     struct launch launch;
     struct launch_job *jobs;
     size_t n_jobs;
-    struct err err;
 };
 
 static void init(struct fixture *f, size_t n_nodes, int64_t ranks_per_node)
@@ -54,14 +55,23 @@ static void init(struct fixture *f, size_t n_nodes, int64_t ranks_per_node)
                                 .program = "/home/a b/bin/reperf-train"};
 }
 
+/* A line that starts the ranks of its node itself. */
+static void set_shell(struct fixture *f, const char *line)
+{
+    f->step.is_per_node = true;
+    f->argv[0] = STR_LIT("/bin/sh");
+    f->argv[1] = STR_LIT("-c");
+    f->argv[2] = str_of(line);
+}
+
 static void add_env(struct fixture *f, const char *name, const char *value)
 {
     f->env[f->step.n_env++] = (struct condition){str_of(name), str_of(value)};
 }
 
-static int make(struct fixture *f)
+static int make(struct fixture *f, struct err *err)
 {
-    return launch_make(&f->launch, &f->jobs, &f->n_jobs, &f->err);
+    return launch_make(&f->launch, &f->jobs, &f->n_jobs, err);
 }
 
 /* The words, each followed by a bar. */
@@ -97,7 +107,7 @@ TEST(jobs_have_these_words)
     static const struct {
         size_t n_nodes;
         int64_t ranks_per_node;
-        bool is_shell; /* a line that starts the ranks of its node itself */
+        bool is_shell;
         enum launcher_kind launcher;
         size_t n_jobs, at; /* one of them */
         const char *argv, *env;
@@ -123,13 +133,10 @@ TEST(jobs_have_these_words)
         f.inventory.launcher = row->launcher;
         f.launch.limit_s = 600;
         f.step.gpus_per_node = 2;
-        f.step.is_per_node = row->is_shell;
         if (row->is_shell) {
-            f.argv[0] = STR_LIT("/bin/sh");
-            f.argv[1] = STR_LIT("-c");
-            f.argv[2] = STR_LIT("launch --node_rank=$NODE_RANK 'a b'");
+            set_shell(&f, "launch --node_rank=$NODE_RANK 'a b'");
         }
-        assert_int_equal(make(&f), 0);
+        PASSES(make(&f, ERR));
         assert_int_equal(f.n_jobs, row->n_jobs);
         const struct launch_job *job = &f.jobs[row->at];
         assert_int_equal(job->place_idx, row->at);
@@ -172,7 +179,7 @@ TEST(the_steps_environment_is_kept_but_for_ranks)
             add_env(&f, row->name, row->of_step);
         }
     }
-    assert_int_equal(make(&f), 0);
+    PASSES(make(&f, ERR));
     for (EACH(row, ROWS)) {
         assert_string_equal(value_of(f.jobs[1].job.env, row->name), row->wanted);
     }
@@ -180,21 +187,17 @@ TEST(the_steps_environment_is_kept_but_for_ranks)
 
 TEST(a_container_is_around_the_ranks)
 {
-    const struct runtime_image image = {.name = STR_LIT("reperf/cpu"),
-                                        .id = STR_LIT("sha256:" HEX64),
-                                        .digest = STR_LIT("sha256:" HEX64)};
     struct fixture f;
     const char *const *argv;
     size_t n = 0;
     init(&f, 2, 2);
     f.launch.runtime = RUNTIME_DOCKER;
-    assert_int_equal(make(&f), -1); /* without an image */
-    f.err = (struct err){0};
-    f.launch.image = &image;
+    FAILS(make(&f, ERR), ERR_ANY); /* without an image */
+    f.launch.image = &IMAGE;
     f.launch.keeps_cache = true;
     add_env(&f, "ODD", "a 'b'\nc");
     add_env(&f, "CUDA_CACHE_PATH", "/own");
-    assert_int_equal(make(&f), 0);
+    PASSES(make(&f, ERR));
     assert_int_equal(f.n_jobs, 2);
     argv = f.jobs[1].job.argv;
     while (argv[n]) {
@@ -234,7 +237,7 @@ TEST(mpirun_starts_all_from_the_first_node)
     init(&f, 3, 2);
     f.inventory.launcher = LAUNCHER_MPIRUN;
     add_env(&f, "ODD", "a 'b'\nc; d");
-    assert_int_equal(make(&f), 0);
+    PASSES(make(&f, ERR));
     assert_int_equal(f.n_jobs, 1);
     assert_int_equal(f.jobs[0].place_idx, 0);
     assert_true(f.jobs[0].has_metric);
@@ -249,11 +252,8 @@ TEST(mpirun_starts_all_from_the_first_node)
     assert_string_equal(value_of(f.jobs[0].job.env, "ODD"), "a 'b'\nc; d");
     init(&f, 2, 8); /* a line that starts its own ranks: one process a node */
     f.inventory.launcher = LAUNCHER_MPIRUN;
-    f.step.is_per_node = true;
-    f.argv[0] = STR_LIT("/bin/sh");
-    f.argv[1] = STR_LIT("-c");
-    f.argv[2] = STR_LIT("echo $NODE_RANK");
-    assert_int_equal(make(&f), 0);
+    set_shell(&f, "echo $NODE_RANK");
+    PASSES(make(&f, ERR));
     assert_true(str_starts(str_of(joined(f.jobs[0].job.argv + 2)),
                            STR_LIT("10.12.0.2/31|1|2|10.11.0.2|10.11.0.3|")));
 }
@@ -275,7 +275,7 @@ TEST(networks_are_only_of_addresses)
         own[1].address = own[1].fast_address = str_of(row->b);
         f.inventory.nodes = own;
         f.inventory.launcher = LAUNCHER_MPIRUN;
-        assert_int_equal(make(&f), 0);
+        PASSES(make(&f, ERR));
         assert_string_equal(f.jobs[0].job.argv[2], row->network);
     }
 }
@@ -283,17 +283,14 @@ TEST(networks_are_only_of_addresses)
 /* mpirun and srun start one container a node, which learns its number there. */
 TEST(containers_of_other_launchers_have_a_hole)
 {
-    const struct runtime_image image = {.name = STR_LIT("reperf/cpu"),
-                                        .id = STR_LIT("sha256:" HEX64),
-                                        .digest = STR_LIT("sha256:" HEX64)};
     for (int launcher = LAUNCHER_MPIRUN; launcher <= LAUNCHER_SLURM; launcher++) {
         struct fixture f;
         size_t n_holes = 0;
         init(&f, 2, 2);
         f.inventory.launcher = (enum launcher_kind)launcher;
         f.launch.runtime = RUNTIME_DOCKER;
-        f.launch.image = &image;
-        assert_int_equal(make(&f), 0);
+        f.launch.image = &IMAGE;
+        PASSES(make(&f, ERR));
         for (size_t idx = 0; f.jobs[0].job.argv[idx]; idx++) {
             struct str word = str_of(f.jobs[0].job.argv[idx]);
             n_holes += str_ends(word, STR_LIT("REPERF_NODE_RANK=@"));
@@ -314,16 +311,12 @@ TEST(what_cannot_be_launched_is_refused)
         init(&f, 1, 1);
         f.env[0] = (struct condition){str_of(row->name), row->value};
         f.step.n_env = 1;
-        assert_int_equal(make(&f), -1);
-        assert_int_equal(f.err.code, ERR_MANIFEST);
+        FAILS(make(&f, ERR), ERR_MANIFEST);
     }
     init(&f, 1, 1);
     f.argv[1] = (struct str){"a\0b", 3};
-    assert_int_equal(make(&f), -1);
-    assert_int_equal(f.err.code, ERR_MANIFEST);
+    FAILS(make(&f, ERR), ERR_MANIFEST);
     init(&f, 2, 2);
     f.step.n_ranks = 3;
-    assert_int_equal(make(&f), -1);
-    assert_int_equal(f.err.code, ERR_INTERNAL);
-    assert_non_null(strstr(f.err.msg, "planned for 3 ranks"));
+    FAILS_WITH(make(&f, ERR), ERR_INTERNAL, "planned for 3 ranks");
 }

@@ -9,28 +9,16 @@
 
 #include "base/fs.h"
 #include "fleet/lease.h"
-#include "scratch.h"
-#include "tests/servers/built_node.h"
-
-#define TICK_NS (10 * NS_PER_MS)
+#include "remote_here.h"
 
 static struct arena texts; /* of holders; freed at the end */
 static size_t n_named;     /* holders that said whose they are */
 
-static const char *ask(struct loop *loop, struct remote *remote, const char *run,
-                       enum lease_mode mode)
+static const char *ask(struct remote *remote, const char *run, enum lease_mode mode)
 {
     struct lease_op op = {0};
     struct str holder = STR_EMPTY;
-    struct err err = {0};
-    enum step step;
-    while ((step = lease_step(&op, remote, run, mode, &holder, &err)) == STEP_AGAIN) {
-        PASSES(loop_once(loop, TICK_NS, ERR));
-    }
-    if (step == STEP_FAIL) {
-        print_message("%s\n", err.msg);
-    }
-    assert_int_equal(step, STEP_DONE);
+    DONE(lease_step(&op, remote, run, mode, &holder, ERR));
     char *text = str_z(&texts, holder.ptr ? holder : STR_LIT(""));
     char *of = strstr(text, " of ");
     if (of) { /* holders that took it through lease_step gave their name */
@@ -51,19 +39,16 @@ static void write_holder(const char *folder, const char *text)
 
 TEST_IN_SCRATCH(a_lease_is_held_against_others_until_dropped)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
-    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
-    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
-    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
-    assert_string_equal(ask(&loop, remote, "run-b", LEASE_DROP), ""); /* not its own: stays */
+    REMOTE_BELOW(*state);
+    assert_string_equal(ask(remote, "run-a", LEASE_TAKE), "");
+    assert_string_equal(ask(remote, "run-b", LEASE_TAKE), "run-a");
+    assert_string_equal(ask(remote, "run-a", LEASE_TAKE), "");
+    assert_string_equal(ask(remote, "run-b", LEASE_DROP), ""); /* not its own: stays */
     n_named = 0;
-    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
+    assert_string_equal(ask(remote, "run-b", LEASE_TAKE), "run-a");
     assert_int_equal(n_named, 1);
-    assert_string_equal(ask(&loop, remote, "run-a", LEASE_DROP), "");
-    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
-    remote_free(remote);
+    assert_string_equal(ask(remote, "run-a", LEASE_DROP), "");
+    assert_string_equal(ask(remote, "run-b", LEASE_TAKE), "");
 }
 
 /* A copy of the program that any user may run, wherever the checkout is (below /root, say). To be unlinked. */
@@ -83,7 +68,7 @@ static void copy_program(const char *program, char *path)
 /* Root may remove what has no write bit, so nobody asks. */
 TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    REMOTE_BELOW(*state);
     struct lease_op op = {0};
     struct str holder = STR_EMPTY;
     enum step step;
@@ -92,9 +77,7 @@ TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
     const char *built = str_z(&texts, str_of(getenv("REPERF_NODE")));
     copy_program(built, node);
     assert_int_equal(setenv("REPERF_NODE", node, 1), 0);
-    loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
-    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+    assert_string_equal(ask(remote, "run-a", LEASE_TAKE), "");
     remote_free(remote);
     assert_int_equal(chmod(scratch_folder, 0755), 0);
     assert_int_equal(chmod(*state, 0555), 0);
@@ -111,28 +94,26 @@ TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
     assert_int_equal(ERR->code, ERR_DISK);
     SAYS("lease cannot be written");
     lease_op_release(&op);
-    remote_free(remote);
 }
 
 /* It is not taken for a lease that is free or ours. */
 TEST_IN_SCRATCH(a_folder_in_a_leases_place_is_an_error)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    REMOTE_BELOW(*state);
     struct lease_op op = {0};
     struct str holder = STR_EMPTY;
-    enum step step;
     PASSES(fs_mkdir_p(fs_join(&texts, *state, "lease"), ERR));
-    loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
-    while ((step = lease_step(&op, remote, "run-a", LEASE_TAKE, &holder, ERR)) == STEP_AGAIN) {
-        PASSES(loop_once(&loop, TICK_NS, ERR));
-    }
-    assert_int_equal(step, STEP_FAIL);
-    assert_int_equal(ERR->code, ERR_DISK);
+    ENDS(lease_step(&op, remote, "run-a", LEASE_TAKE, &holder, ERR), ERR_DISK);
     SAYS("the lease cannot be written");
     SAYS("lease: Is a directory");
     lease_op_release(&op);
-    remote_free(remote);
+}
+
+static void read_line(const char *path, char *line, int size)
+{
+    FILE *file = fopen(path, "re");
+    assert_true(file && fgets(line, size, file));
+    fclose(file);
 }
 
 /* As a job's wrapper writes it: number, start time, boot. */
@@ -141,12 +122,8 @@ static void write_pid(const char *job, int64_t start_offset, const char *boot)
     char line[4096];
     struct str word = STR_EMPTY;
     char here[64];
-    FILE *file = fopen("/proc/self/stat", "re");
-    assert_true(file && fgets(line, sizeof(line), file));
-    fclose(file);
-    file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    assert_true(file && fgets(here, sizeof(here), file));
-    fclose(file);
+    read_line("/proc/self/stat", line, sizeof(line));
+    read_line("/proc/sys/kernel/random/boot_id", here, sizeof(here));
     struct str stat = str_of(strrchr(line, ')') + 2);
     for (int field = 3; field <= 22; field++) {
         assert_true(str_next(&stat, ' ', &word));
@@ -160,25 +137,22 @@ static void write_pid(const char *job, int64_t start_offset, const char *boot)
 
 static void take_over(const char *work)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, work);
+    REMOTE_BELOW(work);
     const char *job = arena_printf(&texts, "%s/jobs/run-a/case/attempt-1", work);
     const char *dead = arena_printf(&texts, "%s/jobs/run-a/case/attempt-0", work);
     PASSES(fs_mkdir_p(work, ERR));
-    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+    assert_string_equal(ask(remote, "run-a", LEASE_TAKE), "");
     write_holder(work, "run-a 1000\n"); /* 1970 */
     PASSES(fs_mkdir_p(dead, ERR));
     write_pid(dead, 1, NULL);
     PASSES(fs_mkdir_p(job, ERR));
     write_pid(job, 0, NULL);
-    if (strcmp(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a") != 0) {
+    if (strcmp(ask(remote, "run-b", LEASE_TAKE), "run-a") != 0) {
         fail_msg("%s: stolen while a job lives", work);
     }
     PASSES(fs_write_atomic(fs_join(&texts, job, "status"), STR_LIT("exit 0\n"), ERR));
-    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
-    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "run-b");
-    remote_free(remote);
+    assert_string_equal(ask(remote, "run-b", LEASE_TAKE), "");
+    assert_string_equal(ask(remote, "run-a", LEASE_TAKE), "run-b");
 }
 
 TEST_IN_SCRATCH(a_lease_of_the_dead_is_taken_over_unless_a_job_lives)
@@ -200,26 +174,18 @@ TEST_IN_SCRATCH(a_lease_ages_by_the_uptime)
         bool is_held;
     } ROWS[] = {{7200, 5, NULL, true},     {-7200, 5, NULL, true},   {5, 7200, NULL, false},
                 {-7200, 121, NULL, false}, {5, 7200, "other", true}, {7200, 5, "other", false}};
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    REMOTE_BELOW(*state);
     char boot[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    assert_true(file && fgets(boot, sizeof(boot), file));
-    fclose(file);
-    loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
-        write_holder(*state,
-                     arena_printf(&texts, "run-a %lld %lld %s\n",
-                                  (long long)time(NULL) - ROWS[idx].wall_ago_s,
-                                  (long long)clock_boot_ns() / NS_PER_S - ROWS[idx].uptime_ago_s,
-                                  ROWS[idx].boot ? ROWS[idx].boot : boot));
-        if (strcmp(ask(&loop, remote, "run-b", LEASE_TAKE), ROWS[idx].is_held ? "run-a" : "")) {
-            fail_msg("row %zu", idx);
-        }
-        ask(&loop, remote, ROWS[idx].is_held ? "run-a" : "run-b", LEASE_DROP);
+    read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+    for (EACH(row, ROWS)) {
+        assert_string_equal(ask(remote, "run-a", LEASE_TAKE), "");
+        write_holder(*state, arena_printf(&texts, "run-a %lld %lld %s\n",
+                                          (long long)time(NULL) - row->wall_ago_s,
+                                          (long long)clock_boot_ns() / NS_PER_S - row->uptime_ago_s,
+                                          row->boot ? row->boot : boot));
+        assert_string_equal(ask(remote, "run-b", LEASE_TAKE), row->is_held ? "run-a" : "");
+        ask(remote, row->is_held ? "run-a" : "run-b", LEASE_DROP);
     }
-    remote_free(remote);
 }
 
 /* After a reboot, or much later, its number belongs to another process. */
@@ -230,24 +196,20 @@ TEST_IN_SCRATCH(a_process_with_the_number_of_a_job_is_not_the_job)
         const char *boot;
     } ROWS[] = {{0, "another-boot"}, {-1, NULL}};
     for (EACH(row, ROWS)) {
-        CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-        loop_init(&loop, clock_system());
-        struct remote *remote = remote_local_new(&loop, *state);
+        REMOTE_BELOW(*state);
         const char *job = arena_printf(&texts, "%s/jobs/run-a/case", (const char *)*state);
-        assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+        assert_string_equal(ask(remote, "run-a", LEASE_TAKE), "");
         write_holder(*state, "run-a 1000\n");
         PASSES(fs_mkdir_p(job, ERR));
         write_pid(job, row->start_offset, row->boot);
-        assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
-        assert_string_equal(ask(&loop, remote, "run-b", LEASE_DROP), "");
-        remote_free(remote);
+        assert_string_equal(ask(remote, "run-b", LEASE_TAKE), "");
+        assert_string_equal(ask(remote, "run-b", LEASE_DROP), "");
     }
 }
 
 static int start(void **state)
 {
-    use_built_node();
-    return setenv("LOGNAME", "tester", 1) < 0 ? -1 : scratch_group_start(state);
+    return setenv("LOGNAME", "tester", 1) < 0 ? -1 : node_group_start(state);
 }
 
 UNIT_MAIN(start, scratch_group_end)

@@ -69,13 +69,11 @@ TEST_IN_SCRATCH(drift_is_an_integrity_error)
     SAYS("found 0808");
     lock = one_file(9);
     lock.items[0].size_bytes = 6;
-    FAILS(lock_settle(ARENA, *state, &lock, &is_new, ERR), ERR_ANY);
-    SAYS("with 5 bytes, found 6");
+    FAILS_WITH(lock_settle(ARENA, *state, &lock, &is_new, ERR), ERR_ANY, "with 5 bytes, found 6");
     lock = one_file(9);
     lock.items[0].has_sha256 = false;
     lock.items[0].md5[0] = 6;
-    FAILS(lock_settle(ARENA, *state, &lock, &is_new, ERR), ERR_ANY);
-    SAYS("MD5");
+    FAILS_WITH(lock_settle(ARENA, *state, &lock, &is_new, ERR), ERR_ANY, "MD5");
 }
 
 TEST(sources_drift_by_commit)

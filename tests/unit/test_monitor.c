@@ -7,32 +7,26 @@
 
 #include "base/clock.h"
 #include "fleet/monitor.h"
-#include "fleet/remote.h"
-#include "scratch.h"
-#include "tests/servers/built_node.h"
+#include "remote_here.h"
 
 #define HEAD                                                                                       \
     "h index, pci.bus_id, clocks.sm [MHz], clocks.max.sm [MHz], power.draw [W], temperature.gpu, " \
     "utilization.gpu [%], ecc.errors.uncorrected.volatile.total, "                                 \
     "ecc.errors.corrected.volatile.total, clocks_throttle_reasons.active\n"
 
+#define SOUND "1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0"
+
 static struct monitor_report judged(struct arena *arena, const char *text)
 {
     struct monitor_report report;
-    struct err err = {0};
-    int status = monitor_judge(arena, str_of(text), &report, &err);
-    assert_string_equal(err.msg, "");
-    assert_int_equal(status, 0);
+    PASSES(monitor_judge(arena, str_of(text), &report, ERR));
     return report;
 }
 
 static void is_refused(const char *text, const char *why)
 {
     struct monitor_report report;
-    FAILS(monitor_judge(ARENA, str_of(text), &report, ERR), ERR_PARSE);
-    if (!strstr(ERR->msg, why)) {
-        fail_msg("\"%s\" does not say \"%s\"", ERR->msg, why);
-    }
+    FAILS_WITH(monitor_judge(ARENA, str_of(text), &report, ERR), ERR_PARSE, why);
 }
 
 /* n samples of one GPU; the last ones are as `row` says. */
@@ -82,36 +76,28 @@ TEST(taints)
          "1200 of 1530 MHz (median; 2 of 3 samples at its power cap)"},
         {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 1, 3, 0x0", "", "gpu-ecc", "1 uncorrected"},
         {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 5, 0x0", "", "gpu-ecc", "2 corrected"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
-         "p 00000000:1A:00.0, 4711\np 00000000:1A:00.0, 9999\n", "gpu-shared",
+        {SOUND, "p 00000000:1A:00.0, 4711\np 00000000:1A:00.0, 9999\n", "gpu-shared",
          "2 processes on it, and one of them is the rank"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0", "n eth0 2000 20 3 0 2000 20 4 0\n",
-         "nic-errors", "eth0: 7 errors"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
-         "n eth0 2000 10010 0 200 2000 10 0 0\n", "nic-drops", "200 of 10000 packets"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
-         "i mlx5_0.1 0 0 0 0\ni mlx5_0.1 2 0 1 0\n", "infiniband", "mlx5_0.1: 3 errors"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0", "c cpu  300 0 50 1000 0 0 0 50 0 0\n",
-         "cpu-steal", "20.0 %"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
+        {SOUND, "n eth0 2000 20 3 0 2000 20 4 0\n", "nic-errors", "eth0: 7 errors"},
+        {SOUND, "n eth0 2000 10010 0 200 2000 10 0 0\n", "nic-drops", "200 of 10000 packets"},
+        {SOUND, "i mlx5_0.1 0 0 0 0\ni mlx5_0.1 2 0 1 0\n", "infiniband", "mlx5_0.1: 3 errors"},
+        {SOUND, "c cpu  300 0 50 1000 0 0 0 50 0 0\n", "cpu-steal", "20.0 %"},
+        {SOUND,
          "t 103.00 1.0 1700000000.250\nt 103.10 1.0 1699992800.250\nt 103.20 1.0 1700000000.000\n",
          "clock-set", "its clock was set, by 7200 s between"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
-         "t 103.00 1.0 1700000000.250\nt 103.10 1.0\nt 103.20 1.0 1700003600.250\n", "clock-set",
-         "by 3600 s"},
+        {SOUND, "t 103.00 1.0 1700000000.250\nt 103.10 1.0\nt 103.20 1.0 1700003600.250\n",
+         "clock-set", "by 3600 s"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct monitor_report report =
-            judged(ARENA, log_of(ARENA, ROWS[idx].row, ROWS[idx].others));
-        if (report.n_taints != 1 || strcmp(report.taints[0].id, ROWS[idx].id) != 0 ||
-            str_find(report.taints[0].text, str_of(ROWS[idx].says)) < 0) {
-            struct str text = report.n_taints ? report.taints[0].text : STR_LIT("none");
-            fail_msg("row %zu: %zu taints, first \"%.*s\"", idx, report.n_taints, STR_ARG(text));
+    for (EACH(row, ROWS)) {
+        struct monitor_report report = judged(ARENA, log_of(ARENA, row->row, row->others));
+        assert_int_equal(report.n_taints, 1);
+        assert_string_equal(report.taints[0].id, row->id);
+        if (str_find(report.taints[0].text, str_of(row->says)) < 0) {
+            fail_msg("\"%.*s\"", STR_ARG(report.taints[0].text));
         }
     }
 }
 
-/* At rest a GPU's clock is low and it says why; counters that went back were reset. */
 /* As many interfaces as are read, each with all that is wrong with one. */
 TEST(every_interface_may_taint)
 {
@@ -131,6 +117,7 @@ TEST(every_interface_may_taint)
     assert_string_equal(report.taints[report.n_taints - 1].id, "cpu-steal");
 }
 
+/* At rest a GPU's clock is low and it says why; counters that went back were reset. */
 TEST(no_taints)
 {
     static const char *const ROWS[][2] = {
@@ -139,16 +126,12 @@ TEST(no_taints)
         {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x000000000000000F00", ""},
         {"[N/A], 1530 MHz, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]", ""},
         {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 0, 0x0", "n eth0 10 1 0 0 10 1 0 0\n"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
-         "n eth0 2000 10010 0 99 2000 10 0 0\n"},
-        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0", /* a leap second */
+        {SOUND, "n eth0 2000 10010 0 99 2000 10 0 0\n"},
+        {SOUND, /* a leap second */
          "t 103.00 1.0 1700000000.250\nt 103.10 1.0 1700000001.250\n"},
     };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct monitor_report report = judged(ARENA, log_of(ARENA, ROWS[idx][0], ROWS[idx][1]));
-        if (report.n_taints) {
-            fail_msg("row %zu: %s", idx, report.taints[0].id);
-        }
+    for (EACH(row, ROWS)) {
+        assert_int_equal(judged(ARENA, log_of(ARENA, (*row)[0], (*row)[1])).n_taints, 0);
     }
 }
 
@@ -174,48 +157,31 @@ TEST(logs_that_are_cut_or_none)
     is_refused("reperf-monitor 1 begin 2\nh index\ng 64\n", "line 3: a GPU without an index");
 }
 
-/* Each kind of item from a node has a limit; one more is an error that names it, not memory. */
+/* One more interface than there may be is an error that names it, not memory. */
 TEST(more_than_a_node_has_is_refused)
 {
-    static const struct {
-        const char *line, *why;
-    } ROWS[] = {
-        {"n e%d 0 0 0 0 0 0 0 0\n", "line 258: too many interfaces"},
-    };
-    for (size_t row = 0; row < ARRAY_LEN(ROWS); row++) {
-        CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 16);
-        strbuf_add_z(&text, "reperf-monitor 1 begin 2\n");
-        for (int idx = 0; idx <= MONITOR_PORTS_MAX; idx++) {
-            const char *at = strstr(ROWS[row].line, "%d");
-            strbuf_printf(&text, "%.*s%d%s", (int)(at - ROWS[row].line), ROWS[row].line, idx,
-                          at + 2);
-        }
-        is_refused(text.ptr, ROWS[row].why);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(1 << 16);
+    strbuf_add_z(&text, "reperf-monitor 1 begin 2\n");
+    for (int idx = 0; idx <= MONITOR_PORTS_MAX; idx++) {
+        strbuf_printf(&text, "n e%d 0 0 0 0 0 0 0 0\n", idx);
     }
+    is_refused(text.ptr, "line 258: too many interfaces");
 }
 
-static enum step poll_until_over(struct loop *loop, struct remote *remote,
-                                 const struct remote_job *job, struct err *err)
+static void run_to_its_end(struct remote *remote, const struct remote_job *job)
 {
     struct job_report report = {.state = JOB_RUNNING};
-    enum step step;
-    while ((step = remote->ops->start(remote, job, err)) == STEP_AGAIN) {
-        assert_int_equal(loop_once(loop, NS_PER_S, err), 0);
-    }
-    while (step == STEP_DONE && report.state == JOB_RUNNING) {
-        while ((step = remote->ops->poll(remote, job->id, &report, err)) == STEP_AGAIN) {
-            assert_int_equal(loop_once(loop, NS_PER_S, err), 0);
-        }
+    DONE(remote->ops->start(remote, job, ERR));
+    while (report.state == JOB_RUNNING) {
+        DONE(remote->ops->poll(remote, job->id, &report, ERR));
     }
     assert_int_equal(report.state, JOB_ENDED);
-    return step;
 }
 
 /* reperf-node's own, during a job of some seconds, with an nvidia-smi found by PATH. */
 TEST(the_sampler)
 {
     static const char RUN[] = "until grep -q '^g 1' \"$1\"; do sleep 0.1; done; sleep 0.2";
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     const char *work = scratch_path("work"), *bin = scratch_path("bin");
     const char *log = arena_printf(ARENA, "%s/jobs/job/monitor/log", work);
     const char *const argv[] = {"/bin/sh", "-c", RUN, "run", log, NULL};
@@ -226,10 +192,8 @@ TEST(the_sampler)
     scratch_write(fs_join(ARENA, bin, "nvidia-smi"), smi);
     assert_int_equal(chmod(fs_join(ARENA, bin, "nvidia-smi"), 0755), 0);
     assert_int_equal(setenv("PATH", arena_printf(ARENA, "%s:%s", bin, getenv("PATH")), 1), 0);
-    loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, work);
-    assert_int_equal(poll_until_over(&loop, remote, &job, ERR), STEP_DONE);
-    remote_free(remote);
+    REMOTE_BELOW(work);
+    run_to_its_end(remote, &job);
     /* It looks once a second whether the job is over. */
     for (int tries = 0; tries < 6000; tries++) {
         PASSES(fs_read(ARENA, log, 1u << 20, &text, ERR));
@@ -249,10 +213,4 @@ TEST(the_sampler)
     }
 }
 
-static int start(void **state)
-{
-    use_built_node();
-    return scratch_group_start(state);
-}
-
-UNIT_MAIN(start, scratch_group_end)
+UNIT_MAIN(node_group_start, scratch_group_end)

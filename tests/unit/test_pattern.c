@@ -54,8 +54,7 @@ TEST(a_bad_pattern_names_the_place)
     };
     for (EACH(row, BAD)) {
         struct pattern *p = NULL;
-        FAILS(pattern_new(str_of(row->source), &p, ERR), ERR_MANIFEST);
-        SAYS(row->says);
+        FAILS_WITH(pattern_new(str_of(row->source), &p, ERR), ERR_MANIFEST, row->says);
         assert_null(p);
     }
 }

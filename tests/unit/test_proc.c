@@ -8,14 +8,11 @@
 
 #include "base/fs.h"
 #include "base/secret.h"
-#include "fleet/remote.h"
-#include "scratch.h"
+#include "remote_here.h"
 #include "sys/child.h"
 #include "sys/proc.h"
-#include "tests/servers/built_node.h"
 
 #define LONG_NS (120 * NS_PER_S) /* far beyond what anything here takes */
-#define TICK_NS (10 * NS_PER_MS)
 
 static const char *const NO_ENV[] = {"PATH=/usr/bin:/bin", NULL};
 
@@ -26,11 +23,10 @@ static void note_timer(void *ctx)
 
 TEST(timers_fire_once_and_can_be_dropped)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    LOOP(loop);
     int kept = 0;
     int dropped = 0;
     uint64_t id = 0;
-    loop_init(&loop, clock_system());
     int64_t now_ns = loop_now_ns(&loop);
     PASSES(loop_timer_add(&loop, now_ns, note_timer, &kept, &id, ERR));
     PASSES(loop_timer_add(&loop, now_ns, note_timer, &dropped, &id, ERR));
@@ -50,8 +46,7 @@ static void note_signal(void *ctx UNUSED, int signal_no)
 
 TEST(signals_come_from_the_loop)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    loop_init(&loop, clock_system());
+    LOOP(loop);
     PASSES(loop_catch_signals(&loop, note_signal, NULL, ERR));
     assert_int_equal(raise(SIGTERM), 0);
     assert_int_equal(caught, 0);
@@ -97,15 +92,13 @@ static void add_text(void *ctx, const char *ptr, size_t len)
 
 TEST(a_child_reads_what_it_is_given)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    LOOP(loop);
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 16);
     const char *const argv[] = {"cat", NULL};
     struct proc_spec spec = {
         .argv = argv, .env = NO_ENV, .has_input = true, .on_output = add_text, .output_ctx = &out};
     int fds[2];
-    strbuf_init(&out, 1 << 16);
-    loop_init(&loop, clock_system());
     assert_int_equal(pipe(fds), 0);
     spec.input_fd = fds[0];
     assert_int_equal(write(fds[1], "input", 5), 5);
@@ -130,9 +123,9 @@ static bool is_alive(pid_t pid)
 
 TEST(a_deadline_ends_a_whole_group_that_ignores_term)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    LOOP(loop);
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 16);
     const char *const argv[] = {"sh", "-c",
                                 "trap '' TERM; sleep 600 & echo $!; sleep 600; sleep 600", NULL};
     struct proc_spec spec = {.argv = argv,
@@ -141,8 +134,6 @@ TEST(a_deadline_ends_a_whole_group_that_ignores_term)
                              .output_ctx = &out,
                              .grace_ns = 50 * NS_PER_MS};
     int64_t child = 0;
-    strbuf_init(&out, 1 << 16);
-    loop_init(&loop, clock_system());
     PASSES(proc_start(&proc, &loop, &spec, ERR));
     while (!memchr(out.ptr, '\n', out.len)) {
         PASSES(loop_once(&loop, TICK_NS, ERR));
@@ -187,29 +178,6 @@ TEST(a_large_environment_is_passed_on_whole)
 
 /* ---- detached jobs ---- */
 
-static struct loop *current; /* of the test */
-
-/* This machine as a remote, its files in that folder. */
-#define REMOTE_BELOW(folder)                                                                       \
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;                                                   \
-    loop_init(&loop, clock_system());                                                              \
-    struct remote *remote = remote_local_new(current = &loop, folder)
-
-/* An operation on a remote, to its end; one that fails, with this code. */
-#define ENDS(call, wanted)                                                                         \
-    do {                                                                                           \
-        enum step ends_step;                                                                       \
-        *ERR = (struct err){0};                                                                    \
-        while ((ends_step = (call)) == STEP_AGAIN) {                                               \
-            assert_int_equal(loop_once(current, TICK_NS, &(struct err){0}), 0);                    \
-        }                                                                                          \
-        if (ERR->code != (wanted)) {                                                               \
-            fail_msg("%s", ERR->msg);                                                              \
-        }                                                                                          \
-        assert_int_equal(ends_step == STEP_FAIL, (wanted) != ERR_NONE);                            \
-    } while (0)
-#define DONE(call) ENDS(call, ERR_NONE)
-
 static struct job_report wait_job(struct remote *remote, const char *id, enum job_state not_this)
 {
     struct job_report report = {.state = not_this};
@@ -250,7 +218,6 @@ TEST_IN_SCRATCH(a_job_leaves_log_and_status_for_whoever_comes)
     assert_memory_equal(text, "two\n", 4);
     DONE(remote->ops->forget(remote, "case/repeat-1", ERR));
     assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).state, JOB_ABSENT);
-    remote_free(remote);
 }
 
 TEST_IN_SCRATCH(a_job_outlives_its_starter_and_is_lost_when_killed)
@@ -264,7 +231,6 @@ TEST_IN_SCRATCH(a_job_outlives_its_starter_and_is_lost_when_killed)
     assert_int_equal(report.state, JOB_RUNNING);
     DONE(remote->ops->signal(remote, "long", SIGKILL, ERR));
     assert_int_equal(wait_job(remote, "long", JOB_RUNNING).state, JOB_LOST);
-    remote_free(remote);
 }
 
 /* As over SSH: between TERM and KILL a program has time to save its data, and sets its own status. */
@@ -288,7 +254,6 @@ TEST_IN_SCRATCH(a_job_that_is_told_to_end_has_its_grace)
     assert_true(fs_exists(saved));
     assert_int_equal(report.state, JOB_ENDED);
     assert_int_equal(report.exit_status, 3);
-    remote_free(remote);
 }
 
 TEST_IN_SCRATCH(a_process_number_of_another_boot_is_nobody)
@@ -304,7 +269,6 @@ TEST_IN_SCRATCH(a_process_number_of_another_boot_is_nobody)
     assert_int_equal(report.state, JOB_LOST);
     /* Above all, no process is killed for it. */
     DONE(remote->ops->signal(remote, "old", SIGKILL, ERR));
-    remote_free(remote);
 }
 
 static pid_t only_child(void)
@@ -333,7 +297,6 @@ TEST_IN_SCRATCH(a_reperf_node_that_dies_is_begun_again)
     ENDS(remote->ops->forget(remote, "long", ERR), ERR_NODE);
     DONE(remote->ops->signal(remote, "long", SIGKILL, ERR));
     DONE(remote->ops->forget(remote, "long", ERR));
-    remote_free(remote);
 }
 
 /* A job that cannot be started, and a log that is not a file, are errors, not an ended job or an empty log. */
@@ -352,7 +315,6 @@ TEST_IN_SCRATCH(what_lies_in_the_way_of_a_job_is_an_error)
     PASSES(fs_mkdir_p(fs_join(&scratch_arena, jobs, "x/log"), ERR));
     ENDS(remote->ops->read_log(remote, "x", &part, ERR), ERR_NODE);
     SAYS("log");
-    remote_free(remote);
 }
 
 TEST_IN_SCRATCH(what_is_no_reperf_node_is_an_error)
@@ -364,7 +326,6 @@ TEST_IN_SCRATCH(what_is_no_reperf_node_is_an_error)
         assert_int_equal(setenv("REPERF_NODE", *row, 1), 0);
         REMOTE_BELOW(*state);
         ENDS(remote->ops->poll(remote, "x", &report, ERR), ERR_NODE);
-        remote_free(remote);
     }
     assert_int_equal(setenv("REPERF_NODE", was, 1), 0);
     free(was);
@@ -393,7 +354,6 @@ TEST_IN_SCRATCH(a_script_gets_arguments_and_input_and_gives_output)
     exec = (struct remote_exec){
         .script = "exec sleep 600", .output = &out, .deadline_ns = 50 * NS_PER_MS};
     ENDS(remote->ops->exec(remote, &exec, &status, ERR), ERR_TIMEOUT);
-    remote_free(remote);
 }
 
 TEST_IN_SCRATCH(a_jobs_cleanup_runs_at_its_end_and_after_a_kill)
@@ -412,13 +372,6 @@ TEST_IN_SCRATCH(a_jobs_cleanup_runs_at_its_end_and_after_a_kill)
         assert_int_equal(wait_job(remote, id, JOB_RUNNING).state, kills ? JOB_LOST : JOB_ENDED);
         assert_true(fs_exists(mark));
     }
-    remote_free(remote);
 }
 
-static int start(void **state)
-{
-    use_built_node();
-    return scratch_group_start(state);
-}
-
-UNIT_MAIN(start, scratch_group_end)
+UNIT_MAIN(node_group_start, scratch_group_end)

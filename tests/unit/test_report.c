@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "document.h"
 #include "load/load.h"
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
@@ -39,14 +40,8 @@
 
 static int decode(struct arena *arena, const char *text, struct report *ret, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
-    if (json_parse(str_of(json_text(text)), "r.json", &doc, err) < 0) {
-        return -1;
-    }
-    doc.context = vocabulary_builtin(arena);
-    root = json_root(&doc);
-    return report_decode(&root, arena, ret, err);
+    const struct json *root = document(text, vocabulary_builtin(arena), err);
+    return root ? report_decode(root, arena, ret, err) : -1;
 }
 
 TEST(a_report_is_read)
@@ -72,13 +67,6 @@ TEST(a_report_is_read)
     assert_true(case_condition(c, "os", &value) && str_eq_z(value, "Debian"));
     assert_true(case_condition(c, "nccl", &value) && !value.ptr);
     assert_false(case_condition(c, "ecc", &value));
-}
-
-static char *replace_once(struct arena *arena, const char *text, const char *from, const char *to)
-{
-    const char *at = strstr(text, from);
-    assert_non_null(at);
-    return arena_printf(arena, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
 }
 
 TEST(a_wrong_report_is_refused_with_its_place)
@@ -152,9 +140,8 @@ TEST(a_wrong_report_is_refused_with_its_place)
     };
     for (EACH(fault, FAULTS)) {
         struct report r = {0};
-        char *text = replace_once(ARENA, GOOD, (*fault)[0], (*fault)[1]);
-        FAILS(decode(ARENA, text, &r, ERR), ERR_MANIFEST);
-        SAYS("r.json");
+        char *text = replaced(GOOD, (*fault)[0], (*fault)[1]);
+        FAILS_WITH(decode(ARENA, text, &r, ERR), ERR_MANIFEST, "t.json");
         SAYS((*fault)[2] ? (*fault)[2] : "");
         assert_null(r.id.ptr);
     }
@@ -186,16 +173,14 @@ TEST(derived_cells_may_not_chase_each_other)
 TEST(own_framework_has_no_cells)
 {
     struct report r = {0};
-    char *own = replace_once(ARENA, GOOD, "'framework':'fw'", "'framework':'reperf'");
+    char *own = replaced(GOOD, "'framework':'fw'", "'framework':'reperf'");
     const char *no_baseline =
         "{'id':'m/reperf/fp32/n1g1/"
         "bs4','stack':'a','environment':null,'group':'g','format':'reperf','rule':'reperf/"
         "m','baseline':'none','logs':[],'conditions':{},'cells':[]}";
-    FAILS(decode(ARENA, replace_once(ARENA, own, CASE(ID, ONE_CELL), no_baseline), &r, ERR),
-          ERR_MANIFEST);
-    SAYS("baseline");
-    FAILS(decode(ARENA, replace_once(ARENA, own, ID "','stack'", "m/reperf/fp32/n2g8/bs4','stack'"),
-                 &r, ERR),
+    FAILS_WITH(decode(ARENA, replaced(own, CASE(ID, ONE_CELL), no_baseline), &r, ERR), ERR_MANIFEST,
+               "baseline");
+    FAILS(decode(ARENA, replaced(own, ID "','stack'", "m/reperf/fp32/n2g8/bs4','stack'"), &r, ERR),
           ERR_MANIFEST);
 }
 
@@ -211,7 +196,7 @@ TEST(what_was_read_is_written_again)
     struct report_set set = {0};
     struct report own = {0};
     const char *mounts = MOUNTS("source", "https://example.org/c.git", ",'paths':['a','b/c']");
-    PASSES(decode(ARENA, replace_once(ARENA, GOOD, ENV, mounts), &own, ERR));
+    PASSES(decode(ARENA, replaced(GOOD, ENV, mounts), &own, ERR));
     struct str text = encode(ARENA, &own);
     const char *kept[] = {ID,        "\"nccl\": null", "\"B\": null", "\"paths\": [",
                           "\"b/c\"", "1.log",          "117.205",     "\"ref\": \"main\""};

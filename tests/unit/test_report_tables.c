@@ -2,6 +2,7 @@
 /* Form 2 of a manifest: what a table and what is left out stand for, and where a mistake is said to be. */
 #include "unit.h"
 
+#include "document.h"
 #include "report/report.h"
 #include "report/report_tables.h"
 
@@ -24,16 +25,15 @@
 
 static int read_report(struct arena *arena, const char *text, struct report *ret, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
     struct spelled spelled;
-    struct json root;
-    if (report_spell_out(arena, str_of(json_text(text)), "r.json", &spelled, err) < 0 ||
-        json_parse(spelled.text, "r.json", &doc, err) < 0) {
+    if (report_spell_out(arena, str_of(json_text(text)), "t.json", &spelled, err) < 0) {
         return -1;
     }
-    doc.context = vocabulary_builtin(arena);
-    root = json_root(&doc);
-    return report_decode(&root, arena, ret, err) < 0 ? report_fail_there(&spelled, err) : 0;
+    const struct json *root = document(spelled.text.ptr, vocabulary_builtin(arena), err);
+    if (!root) {
+        return -1;
+    }
+    return report_decode(root, arena, ret, err) < 0 ? report_fail_there(&spelled, err) : 0;
 }
 
 TEST(a_table_is_a_case_a_row)
@@ -115,7 +115,7 @@ TEST(a_mistake_is_named_by_its_table_and_row)
         {ONE "[{'model': 'm', 'precision': 'fp32', 'nodes': '1'}]}", "$.cases[0].nodes"},
         {MANY "[{'model': 'm', 'precision': 'fp32', 'stack': 'none'}]}", "$.cases[0]"},
         {ONE "{}}", "$.cases"},
-        {"{'schema_version': 2, 'cases': [}", "r.json"},
+        {"{'schema_version': 2, 'cases': [}", "t.json"},
     };
     for (EACH(row, ROWS)) {
         struct report r = {0};

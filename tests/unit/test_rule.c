@@ -4,7 +4,9 @@
 #include <math.h>
 
 #include "base/strbuf.h"
+#include "document.h"
 #include "judge/rule.h"
+#include "samples.h"
 
 /* One series "s" of n samples: values given, steps 10, 20, ..., one run, no rank, a second a step. */
 struct made {
@@ -16,20 +18,8 @@ struct made {
 static void fill(struct made *made, const double *values, size_t n)
 {
     *made = (struct made){0};
-    for (size_t idx = 0; idx < n; idx++) {
-        made->samples[idx] = (struct sample){.step = 10 * (int64_t)(idx + 1),
-                                             .value = values[idx],
-                                             .time_s = 1000.0 + 2.0 * (double)idx,
-                                             .rank = -1,
-                                             .gpus = -1};
-    }
-    made->series = (struct series){.name = STR_LIT("s"),
-                                   .unit = STR_LIT("samples/s"),
-                                   .scope = SCOPE_RANK,
-                                   .quantity = QTY_RATE,
-                                   .is_primary = true,
-                                   .samples = made->samples,
-                                   .n = n};
+    fill_samples(made->samples, values, n, 10);
+    made->series = series_of("s", made->samples, n);
     made->m = (struct measurement){
         .series = &made->series, .n_series = 1, .n_runs = 1, .warmup_steps = -1};
 }
@@ -37,15 +27,10 @@ static void fill(struct made *made, const double *values, size_t n)
 /* A rule from the members that the test cares about. */
 static int decode(struct arena *arena, const char *members, struct rule *ret, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *text = json_text(arena_printf(
-        arena, "{'name': 'r', 'series': 's', 'origin': 'own', 'source': 'test', %s}", members));
-    struct json root;
-    if (json_parse(str_of(text), "t.json", &doc, err) < 0) {
-        return -1;
-    }
-    root = json_root(&doc);
-    return rule_decode(&root, arena, STR_LIT("f"), ret, err);
+    const char *text = arena_printf(
+        arena, "{'name': 'r', 'series': 's', 'origin': 'own', 'source': 'test', %s}", members);
+    const struct json *root = document(text, NULL, err);
+    return root ? rule_decode(root, arena, STR_LIT("f"), ret, err) : -1;
 }
 
 static const struct rule_case CASE = {.gpus = 8, .nodes = 2, .batch_per_gpu = 4};
@@ -61,7 +46,7 @@ static void gives(struct made *made, const char *members, double wanted, size_t 
 {
     struct rule_value value = {0};
     PASSES(try_rule(made, members, &value, ERR));
-    if (fabs(value.value - wanted) > 1e-9 * fabs(wanted) || value.n_used != n_used) {
+    if (fabs(value.value - wanted) > 1e-12 * fabs(wanted) || value.n_used != n_used) {
         fail_msg("%s: %.17g of %zu", members, value.value, value.n_used);
     }
 }
@@ -182,14 +167,7 @@ static void fill_ranks(struct made *made, const double (*rows)[3], size_t n)
 
 static void gives_weighted(struct made *made, double wanted)
 {
-    struct rule rule;
-    struct rule_value value = {0};
-    PASSES(decode(ARENA, WEIGHTED, &rule, ERR));
-    PASSES(rule_apply(&rule, &made->m, &CASE, &value, ERR));
-    if (fabs(value.value - wanted) > 1e-12 * wanted) {
-        fail_msg("%.17g, expected %.17g", value.value, wanted);
-    }
-    assert_int_equal(value.n_used, made->series.n);
+    gives(made, WEIGHTED, wanted, made->series.n);
 }
 
 /* Each rank's samples count by its own intervals, its first for as many steps as its second; computed by hand. */
@@ -224,27 +202,26 @@ TEST(each_rank_has_its_own_intervals)
 /* What has no interval: 9 = 30 / (10/5 + 10/10 + 10/30), since the third sample is a rank's only one. */
 TEST(a_sample_without_interval_counts_like_its_neighbour)
 {
-    struct made made;
-    static const double ALONE[][3] = {{0, 10, 5}, {0, 20, 10}, {1, 20, 30}};
-    fill_ranks(&made, ALONE, 3);
-    gives_weighted(&made, 9);
-    static const double FIRST_ALONE[][3] = {{0, 20, 30}, {1, 10, 5}, {1, 20, 10}};
-    fill_ranks(&made, FIRST_ALONE, 3);
-    gives_weighted(&made, 9);
-    static const double EACH_ONE[][3] = {{0, 10, 1}, {1, 70, 3}};
-    fill_ranks(&made, EACH_ONE, 2);
-    gives_weighted(&made, 1.5);
-    /* Steps that begin again (a new epoch): 30 / (10/5 + 10/10 + 10/30), its last without a next. */
-    static const double AGAIN[][3] = {{0, 10, 5}, {0, 20, 10}, {0, 10, 30}};
-    fill_ranks(&made, AGAIN, 3);
-    gives_weighted(&made, 9);
-    static const double AGAIN_ON[][3] = {{0, 10, 10}, {0, 20, 10}, {0, 5, 5}, {0, 10, 5}};
-    fill_ranks(&made, AGAIN_ON, 4);
-    gives_weighted(&made, 30 / (10 / 10.0 + 10 / 10.0 + 5 / 5.0 + 5 / 5.0));
-    /* One rank, steps in order. */
-    static const double ONE[][3] = {{0, 10, 4}, {0, 20, 1}, {0, 50, 3}, {0, 60, 2}};
-    fill_ranks(&made, ONE, 4);
-    gives_weighted(&made, 60 / (10 / 4.0 + 10 / 1.0 + 30 / 3.0 + 10 / 2.0));
+    static const struct {
+        size_t n;
+        double rows[4][3], wanted;
+    } ROWS[] = {
+        {3, {{0, 10, 5}, {0, 20, 10}, {1, 20, 30}}, 9},
+        {3, {{0, 20, 30}, {1, 10, 5}, {1, 20, 10}}, 9},
+        {2, {{0, 10, 1}, {1, 70, 3}}, 1.5},
+        /* Steps that begin again (a new epoch): 30 / (10/5 + 10/10 + 10/30), its last without a next. */
+        {3, {{0, 10, 5}, {0, 20, 10}, {0, 10, 30}}, 9},
+        {4, {{0, 10, 10}, {0, 20, 10}, {0, 5, 5}, {0, 10, 5}}, 30.0 / 4},
+        /* One rank, steps in order. */
+        {4,
+         {{0, 10, 4}, {0, 20, 1}, {0, 50, 3}, {0, 60, 2}},
+         60 / (10 / 4.0 + 10 / 1.0 + 30 / 3.0 + 10 / 2.0)},
+    };
+    for (EACH(row, ROWS)) {
+        struct made made;
+        fill_ranks(&made, row->rows, row->n);
+        gives_weighted(&made, row->wanted);
+    }
 }
 
 TEST(what_cannot_be_used_is_refused)

@@ -7,6 +7,7 @@
 #include "codec/digest.h"
 #include "evidence/result.h"
 #include "evidence/rundir.h"
+#include "kept.h"
 #include "load/load.h"
 #include "run/planner.h"
 #include "run/run.h"
@@ -79,15 +80,22 @@ static struct plan make_plan(struct arena *arena, struct report *report, enum pr
     return plan;
 }
 
-static struct report_case *case_of(struct report *report)
+/* The report with one case alone, whose stack is its own. */
+static struct report_case *only_case(struct report *report)
 {
+    PASSES(load_report(ARENA, ".", REPORT, report, ERR));
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         if (str_eq_z(report->cases[idx].id, CASE_ID)) {
-            return &report->cases[idx];
+            report->cases += idx;
+            break;
         }
     }
-    fail_msg("no case %s", CASE_ID);
-    return NULL;
+    assert_true(str_eq_z(report->cases[0].id, CASE_ID));
+    report->n_cases = report->n_stacks = 1;
+    report->stacks = arena_new(ARENA, struct stack);
+    report->stacks[0] = *report->cases[0].stack;
+    report->cases[0].stack = report->stacks;
+    return report->cases;
 }
 
 static struct condition *conditions_made(struct arena *arena, const char *name, const char *value,
@@ -114,21 +122,15 @@ static struct str condition_of(const struct plan_step *step, const char *name)
 TEST(every_condition_is_planned_and_the_cases_wins)
 {
     struct report report;
-    struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0);
-    struct report_case *c = case_of(&report);
-    struct stack *stack = arena_new(ARENA, struct stack);
-    report.stacks = stack;
-    report.n_stacks = 1;
-    *stack = *c->stack;
-    c->stack = stack;
+    struct plan plan;
+    struct report_case *c = only_case(&report);
+    struct stack *stack = report.stacks;
     stack->conditions.items = conditions_made(ARENA, "x", "stack", CONDITION_NAMES_MAX);
     stack->conditions.n = CONDITION_NAMES_MAX;
     c->conditions.items = conditions_made(ARENA, "x", "case", CONDITION_NAMES_MAX - 1);
     c->conditions.n = CONDITION_NAMES_MAX - 1;
     stack->env = conditions_made(ARENA, "E", "1", PLAN_ENV_MAX);
     stack->n_env = PLAN_ENV_MAX;
-    report.cases = c;
-    report.n_cases = 1;
     PASSES(plan_of(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, ERR));
     for (size_t idx = 0; idx < CONDITION_NAMES_MAX; idx++) {
         const char *name = arena_printf(ARENA, "x%zu", idx);
@@ -144,18 +146,12 @@ TEST(every_condition_is_planned_and_the_cases_wins)
 TEST(too_many_pins_are_an_error)
 {
     struct report report;
-    struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0);
-    struct report_case *c = case_of(&report);
-    struct stack *stack = arena_new(ARENA, struct stack);
-    *stack = *c->stack;
+    struct plan plan;
+    (void)only_case(&report);
+    struct stack *stack = report.stacks;
     stack->framework = STR_LIT("other");
     stack->image = STR_LIT("pulled"); /* not built: without a digest it is a missing pin */
     stack->image_digest = STR_EMPTY;
-    c->stack = stack;
-    report.stacks = stack;
-    report.n_stacks = 1;
-    report.cases = c;
-    report.n_cases = 1;
     stack->n_sources = PLAN_PINS_MAX - 1;
     stack->sources = arena_array(ARENA, struct pin_source, PLAN_PINS_MAX);
     PASSES(plan_of(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, ERR));
@@ -213,8 +209,7 @@ TEST(plans_are_read_back_as_written)
     CLEANUP(json_doc) struct json_doc wrong = {0};
     PASSES(json_parse(strbuf_str(&second), "plan", &wrong, ERR));
     root = json_root(&wrong);
-    FAILS(plan_decode(&root, ARENA, &again, ERR), ERR_ANY);
-    SAYS("a rehearsal needs profile full");
+    FAILS_WITH(plan_decode(&root, ARENA, &again, ERR), ERR_ANY, "a rehearsal needs profile full");
 }
 
 /* ---- verdicts ---- */
@@ -239,24 +234,18 @@ static void put_log(struct arena *arena, const char *folder, double rate, int64_
                        "\"elapsed_ns\":160,\"samples_per_s\":1}\n");
     sha256_of(strbuf_str(&log), sha256);
     hex_encode(sha256, SHA256_BYTES, hex);
-    struct outcome_record outcome = {
-        .case_id = STR_LIT(CASE_ID),
-        .repeat = 1,
-        .attempt = 1,
-        .exit_status = exit_status,
-        .log = str_of(rundir_name(arena, RUNDIR_LOG,
-                                  (struct rundir_of){.case_id = STR_LIT(CASE_ID), .repeat = 1})),
-        .log_sha256 = str_of(hex),
-        .log_bytes = (int64_t)log.len};
+    const struct rundir_of of = {.case_id = STR_LIT(CASE_ID), .repeat = 1};
+    struct outcome_record outcome = {.case_id = STR_LIT(CASE_ID),
+                                     .repeat = 1,
+                                     .attempt = 1,
+                                     .exit_status = exit_status,
+                                     .log = str_of(rundir_name(arena, RUNDIR_LOG, of)),
+                                     .log_sha256 = str_of(hex),
+                                     .log_bytes = (int64_t)log.len};
     outcome_encode(&outcome, &text);
-    PASSES(rundir_write(
-        arena, folder,
-        rundir_name(arena, RUNDIR_LOG, (struct rundir_of){.case_id = outcome.case_id, .repeat = 1}),
-        strbuf_str(&log), ERR));
-    PASSES(rundir_write(arena, folder,
-                        rundir_name(arena, RUNDIR_OUTCOME,
-                                    (struct rundir_of){.case_id = outcome.case_id, .repeat = 1}),
-                        strbuf_str(&text), ERR));
+    PASSES(rundir_write(arena, folder, rundir_name(arena, RUNDIR_LOG, of), strbuf_str(&log), ERR));
+    PASSES(rundir_write(arena, folder, rundir_name(arena, RUNDIR_OUTCOME, of), strbuf_str(&text),
+                        ERR));
 }
 
 /* An evidence folder as run_create would make it, on a machine with a GPU. */
@@ -293,10 +282,14 @@ static void put_frozen(struct arena *arena, const char *folder, enum profile pro
     }
 }
 
-static int keep_nothing(void *ctx UNUSED, const char *name UNUSED, struct str text UNUSED,
-                        struct err *err UNUSED)
+static struct run_result derived(const char *folder, bool is_rehearsal)
 {
-    return 0;
+    CLEANUP(frozen) struct frozen frozen = {0};
+    struct run_result result;
+    PASSES(frozen_load(ARENA, folder, &frozen, ERR));
+    frozen.plan.is_rehearsal = is_rehearsal;
+    PASSES(result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR));
+    return result;
 }
 
 TEST_IN_SCRATCH(full_runs_are_held_against_the_published_number)
@@ -313,12 +306,8 @@ TEST_IN_SCRATCH(full_runs_are_held_against_the_published_number)
     };
     put_frozen(ARENA, *state, PROFILE_FULL);
     for (EACH(row, ROWS)) {
-        CLEANUP(frozen) struct frozen frozen = {0};
-        struct run_result result;
         put_log(ARENA, *state, row->rate, row->exit_status);
-        PASSES(frozen_load(ARENA, *state, &frozen, ERR));
-        PASSES(
-            result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR));
+        struct run_result result = derived(*state, false);
         assert_int_equal(result.n_cells, 1);
         assert_int_equal(result.cells[0].verdict, row->verdict);
         assert_int_equal(result.exit_status, row->status);
@@ -341,13 +330,8 @@ TEST_IN_SCRATCH(a_rehearsal_claims_no_number)
     } ROWS[] = {{0, RUN_NOT_COMPARABLE, 0}, {1, RUN_FAILED, 8}};
     put_frozen(ARENA, *state, PROFILE_FULL);
     for (EACH(row, ROWS)) {
-        CLEANUP(frozen) struct frozen frozen = {0};
-        struct run_result result;
         put_log(ARENA, *state, 383.0, row->exit_status);
-        PASSES(frozen_load(ARENA, *state, &frozen, ERR));
-        frozen.plan.is_rehearsal = true;
-        PASSES(
-            result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR));
+        struct run_result result = derived(*state, true);
         assert_int_equal(result.cells[0].verdict, row->verdict);
         assert_int_equal(result.exit_status, row->status);
         assert_true(isnan(result.cells[0].rel_diff));
@@ -427,8 +411,7 @@ TEST_IN_SCRATCH(a_machine_of_too_many_conditions_is_refused)
 static const char *pack_at(void **state, const char *below, const char *text)
 {
     const char *folder = fs_join(&scratch_arena, *state, below);
-    PASSES(fs_mkdir_p(folder, ERR));
-    scratch_write(fs_join(&scratch_arena, folder, "pack.json"), str_of(text));
+    scratch_put(folder, "pack.json", str_of(text));
     return folder;
 }
 
@@ -456,8 +439,7 @@ TEST_IN_SCRATCH(packed_data_is_found)
     assert_string_equal(plan_data_name(&scratch_arena, &data), "cityscapes");
     /* A synthetic dataset that claims to be the original. */
     folder = pack_at(state, "forged", PACK("cityscapes", "false", "9"));
-    FAILS(find(state, folder, &data, ERR), ERR_INTEGRITY);
-    SAYS("has 2975 samples; found 9");
+    FAILS_WITH(find(state, folder, &data, ERR), ERR_INTEGRITY, "has 2975 samples; found 9");
 }
 
 TEST_IN_SCRATCH(other_data_is_refused)
@@ -491,13 +473,12 @@ TEST_IN_SCRATCH(data_of_another_split_or_tree_is_refused)
     FAILS(find(state, "cityscapes.synthetic", &data, ERR), ERR_INTEGRITY);
     SAYS("split val, not train");
     pack_at(state, "packed/cityscapes.synthetic/train", PACK("cityscapes", "true", "4"));
-    PASSES(fs_mkdir_p(tree, ERR));
-    scratch_write(fs_join(&scratch_arena, tree, "tree.json"), str_of(TREE(HEX)));
+    scratch_put(tree, "tree.json", str_of(TREE(HEX)));
     PASSES(find(state, "cityscapes.synthetic", &data, ERR));
-    scratch_write(fs_join(&scratch_arena, tree, "tree.json"), str_of(TREE(OTHER)));
+    scratch_put(tree, "tree.json", str_of(TREE(OTHER)));
     FAILS(find(state, "cityscapes.synthetic", &data, ERR), ERR_INTEGRITY);
     SAYS("the store's tree has 1123");
-    scratch_write(fs_join(&scratch_arena, tree, "tree.json"), STR_LIT("{}"));
+    scratch_put(tree, "tree.json", STR_LIT("{}"));
     FAILS(find(state, "cityscapes.synthetic", &data, ERR), ERR_INTEGRITY);
 }
 

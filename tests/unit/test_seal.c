@@ -29,12 +29,7 @@ static const struct {
 
 static void put(const char *folder, const char *name, const char *text)
 {
-    const char *path = fs_join(&scratch_arena, folder, name);
-    char *parent = arena_printf(&scratch_arena, "%s", path);
-    struct err err = {0};
-    *strrchr(parent, '/') = '\0';
-    ASSERT(fs_mkdir_p(parent, &err) == 0);
-    scratch_write(path, str_of(text));
+    scratch_put(folder, name, str_of(text));
 }
 
 static const char *make_run(const char *name)
@@ -90,10 +85,7 @@ static void expect_refused(const char *path, const struct sign_key *with, bool a
                            enum err_code code, const char *says)
 {
     struct verify_info info;
-    FAILS(verify(path, with, allows_unsigned, &info, ERR), ERR_ANY);
-    if (ERR->code != code || !strstr(ERR->msg, says)) {
-        fail_msg("code %d: %s; expected code %d: %s", (int)ERR->code, ERR->msg, (int)code, says);
-    }
+    FAILS_WITH(verify(path, with, allows_unsigned, &info, ERR), code, says);
     assert_int_equal(err_exit_status(ERR->code), 5);
 }
 
@@ -314,21 +306,18 @@ TEST(folders_that_are_no_finished_run_are_refused)
         {"logs/raw/x", LINK, ERR_INTEGRITY, "regular file"},
     };
     const char *archive = scratch_path("none.tar.zst");
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+    for (EACH(row, ROWS)) {
         const char *folder = make_run("none");
         struct seal_info info;
-        const char *path = fs_join(&scratch_arena, folder, ROWS[idx].name);
-        if (ROWS[idx].text == LINK) {
+        const char *path = fs_join(&scratch_arena, folder, row->name);
+        if (row->text == LINK) {
             assert_int_equal(symlink("/etc/passwd", path), 0);
-        } else if (ROWS[idx].text) {
-            put(folder, ROWS[idx].name, ROWS[idx].text);
+        } else if (row->text) {
+            put(folder, row->name, row->text);
         } else {
             unlink(path);
         }
-        FAILS(seal(folder, archive, NULL, &info, ERR), ERR_ANY);
-        if (ERR->code != ROWS[idx].code || !strstr(ERR->msg, ROWS[idx].says)) {
-            fail_msg("row %zu: code %d: %s", idx, (int)ERR->code, ERR->msg);
-        }
+        FAILS_WITH(seal(folder, archive, NULL, &info, ERR), row->code, row->says);
         assert_false(fs_exists(archive));
         assert_false(fs_exists(scratch_path("none.tar.zst.partial")));
     }

@@ -99,14 +99,12 @@ TEST(files_that_are_no_key_are_refused)
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
     const char *path = fs_join(&arena, folder, "bad");
     write_file(path, P256, 0644);
-    FAILS(sign_load_public(path, &key, ERR), ERR_AUTH);
-    SAYS("Ed25519");
+    FAILS_WITH(sign_load_public(path, &key, ERR), ERR_AUTH, "Ed25519");
     write_file(path, "not a key", 0600);
     FAILS(sign_load_private(path, &key, ERR), ERR_AUTH);
     FAILS(sign_load_public(private_path, &key, ERR), ERR_AUTH);
     assert_int_equal(chmod(private_path, 0640), 0);
-    FAILS(sign_load_private(private_path, &key, ERR), ERR_AUTH);
-    SAYS("0640");
+    FAILS_WITH(sign_load_private(private_path, &key, ERR), ERR_AUTH, "0640");
     assert_int_equal(chmod(private_path, 0600), 0);
 }
 

@@ -6,10 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
-#include "fleet/remote.h"
-#include "scratch.h"
-#include "sys/loop.h"
-#include "tests/servers/built_node.h"
+#include "remote_here.h"
 
 static void write_in(const char *folder, const char *name, const char *text)
 {
@@ -43,7 +40,6 @@ TEST_IN_SCRATCH(states_mean_what_slurm_says)
         {NULL, "COMPLETED|None", JOB_LOST, 0, false, ERR_NONE, "Slurm job 12: COMPLETED"},
         {NULL, "", JOB_LOST, 0, false, ERR_NONE, "Slurm job 12: UNKNOWN"},
     };
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     const char *bin = fs_join(&scratch_arena, *state, "bin");
     const char *dir = fs_join(&scratch_arena, *state, "jobs/run/x");
     PASSES(fs_mkdir_p(bin, ERR));
@@ -55,24 +51,18 @@ TEST_IN_SCRATCH(states_mean_what_slurm_says)
     assert_int_equal(setenv("PATH", arena_printf(&scratch_arena, "%s:%s", bin, getenv("PATH")), 1),
                      0);
     use_built_node();
-    loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
+    REMOTE_BELOW(*state);
     write_in(dir, "batch", "");
     write_in(dir, "slurm", "12\n");
     for (EACH(row, CASES)) {
         struct job_report report = {0};
-        enum step step;
         write_in(dir, "status", row->status ? row->status : "");
         write_in(dir, "said", row->said);
-        while ((step = remote->ops->poll(remote, "run/x", &report, ERR)) == STEP_AGAIN) {
-            PASSES(loop_once(&loop, NS_PER_S, ERR));
-        }
-        assert_int_equal(step, STEP_DONE);
+        DONE(remote->ops->poll(remote, "run/x", &report, ERR));
         assert_int_equal(report.state, row->state);
         assert_int_equal(report.exit_status, row->exit_status);
         assert_int_equal(report.is_waiting, row->is_waiting);
         assert_int_equal(report.cause, row->cause);
         assert_string_equal(report.why, row->why);
     }
-    remote_free(remote);
 }

@@ -250,24 +250,19 @@ TEST_IN_SCRATCH(test_checkout)
     PASSES(source_check_folder(&m.sources, &tree, folder, ERR));
     FAILS(source_checkout(&m.sources, &tree, folder, ERR), ERR_USAGE);
     write_below(folder, "d/e/x.o", "y"); /* ignored by .gitignore, not by us */
-    FAILS(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY);
-    SAYS("d/e/x.o");
+    FAILS_WITH(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY, "d/e/x.o");
     write_below(folder, "d/e/x.o", "x\n");
     write_below(folder, "d/new.pyc", "x\n");
-    FAILS(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY);
-    SAYS("d/new.pyc");
+    FAILS_WITH(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY, "d/new.pyc");
     assert_int_equal(unlink(fs_join(&scratch_arena, folder, "d/new.pyc")), 0);
     assert_int_equal(unlink(fs_join(&scratch_arena, folder, "hidden.txt")), 0);
-    FAILS(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY);
-    SAYS("hidden.txt");
+    FAILS_WITH(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY, "hidden.txt");
     write_below(folder, "hidden.txt", "hidden\n");
     assert_int_equal(chmod(fs_join(&scratch_arena, folder, "run.sh"), 0644), 0);
-    FAILS(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY);
-    SAYS("run.sh");
+    FAILS_WITH(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY, "run.sh");
     assert_int_equal(chmod(fs_join(&scratch_arena, folder, "run.sh"), 0755), 0);
     write_below(folder, "lib/l.c", "bil\n");
-    FAILS(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY);
-    SAYS("l.c");
+    FAILS_WITH(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY, "l.c");
     write_below(folder, "lib/l.c", "lib\n");
     PASSES(source_check_folder(&m.sources, &tree, folder, ERR));
     store_close(&m.store);
@@ -311,12 +306,10 @@ TEST_IN_SCRATCH(test_part)
     assert_false(fs_exists(fs_join(&scratch_arena, folder, "run.sh")));
     assert_true(str_eq_z(scratch_read(fs_join(&scratch_arena, folder, "d/e/x.o")), "x\n"));
     write_below(folder, "d/e/x.o", "y");
-    FAILS(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY);
-    SAYS("d/e/x.o");
+    FAILS_WITH(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY, "d/e/x.o");
     write_below(folder, "d/e/x.o", "x\n");
     write_below(folder, "run.sh", "#!/bin/sh\n"); /* of the commit, not of the part */
-    FAILS(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY);
-    SAYS("run.sh");
+    FAILS_WITH(source_check_folder(&m.sources, &tree, folder, ERR), ERR_INTEGRITY, "run.sh");
     store_close(&m.store);
 }
 
@@ -328,10 +321,9 @@ TEST_IN_SCRATCH(test_part_of)
     make(state, &m);
     const char *part = arena_printf(&scratch_arena, "%s:d", m.commit);
     const char *with_lib = arena_printf(&scratch_arena, "%s:.gitmodules,lib", m.commit);
-    FAILS(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:lib", m.commit), &tree,
-                       ERR),
-          ERR_MANIFEST);
-    SAYS(".gitmodules");
+    FAILS_WITH(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:lib", m.commit),
+                            &tree, ERR),
+               ERR_MANIFEST, ".gitmodules");
     FAILS(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:d,e", m.commit), &tree,
                        ERR),
           ERR_MANIFEST);

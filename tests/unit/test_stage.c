@@ -8,8 +8,7 @@
 
 #include "codec/digest.h"
 #include "fleet/stage.h"
-#include "scratch.h"
-#include "tests/servers/built_node.h"
+#include "remote_here.h"
 
 #define N_NODES    4
 #define BIG_BYTES  (5u << 20)
@@ -22,6 +21,7 @@ struct cluster { /* one test's */
     struct inventory inventory;
     struct fleet fleet;
     struct stage_opts opts;
+    struct stage_report report; /* of the last staging */
     struct arena arena;
 };
 
@@ -78,12 +78,11 @@ static void assert_same(const char *a, const char *b)
     assert_memory_equal(left.sha256, right.sha256, SHA256_BYTES);
 }
 
-static int stage(struct cluster *c, const struct stage_item *items, size_t n_items,
-                 struct stage_report *report)
+static int stage(struct cluster *c, const struct stage_item *items, size_t n_items)
 {
     struct err err = {0};
     int n_failed = stage_items(&c->arena, &c->fleet, &c->opts, (struct stage_list){items, n_items},
-                               report, &err);
+                               &c->report, &err);
     if (n_failed < 0) {
         print_message("%s\n", err.msg);
     }
@@ -113,7 +112,6 @@ static void make_tree(const char *folder)
 TEST_IN_SCRATCH(hands_a_folder_on)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     struct fs_names names;
     const char *source = below(*state, "source");
     struct stat info;
@@ -125,9 +123,9 @@ TEST_IN_SCRATCH(hands_a_folder_on)
          .target = "bin/abc/tool",
          .is_executable = true}};
     cluster_open(&c, *state, N_NODES);
-    assert_int_equal(stage(&c, items, 2, &report), 0);
+    assert_int_equal(stage(&c, items, 2), 0);
     for (size_t idx = 0; idx < N_NODES; idx++) {
-        const struct stage_node *node = &report.nodes[idx];
+        const struct stage_node *node = &c.report.nodes[idx];
         assert_int_equal(node->way, STAGE_CHAIN);
         assert_false(node->is_shared);
         assert_int_equal(node->bytes_there, 0);
@@ -142,53 +140,51 @@ TEST_IN_SCRATCH(hands_a_folder_on)
         assert_int_equal(names.n, 2); /* deep, empty: nothing temporary */
     }
     /* Once through the head's own line, not four times. */
-    assert_true(report.head_bytes == report.total_bytes);
+    assert_true(c.report.head_bytes == c.report.total_bytes);
     /* The second time nothing is sent. */
-    assert_int_equal(stage(&c, items, 2, &report), 0);
-    assert_true(report.head_bytes == 0);
+    assert_int_equal(stage(&c, items, 2), 0);
+    assert_true(c.report.head_bytes == 0);
     for (size_t idx = 0; idx < N_NODES; idx++) {
-        assert_int_equal(report.nodes[idx].way, STAGE_NOTHING);
-        assert_true(report.nodes[idx].bytes_there == report.total_bytes);
+        assert_int_equal(c.report.nodes[idx].way, STAGE_NOTHING);
+        assert_true(c.report.nodes[idx].bytes_there == c.report.total_bytes);
     }
     /* One changed byte on one node: that file alone is sent, to that node alone. */
-    write_bytes(below(report.nodes[2].paths[0], "deep/file 17"), (size_t)17 * 11, 99);
-    assert_int_equal(unlink(below(report.nodes[1].paths[0], "deep/file 5")), 0);
-    assert_int_equal(stage(&c, items, 2, &report), 0);
-    assert_true(report.head_bytes == (uint64_t)(17 + 5) * 11);
-    assert_int_equal(report.nodes[0].way, STAGE_NOTHING);
-    assert_int_equal(report.nodes[2].way, STAGE_CHAIN);
-    assert_same(below(source, "deep/file 17"), below(report.nodes[2].paths[0], "deep/file 17"));
+    write_bytes(below(c.report.nodes[2].paths[0], "deep/file 17"), (size_t)17 * 11, 99);
+    assert_int_equal(unlink(below(c.report.nodes[1].paths[0], "deep/file 5")), 0);
+    assert_int_equal(stage(&c, items, 2), 0);
+    assert_true(c.report.head_bytes == (uint64_t)(17 + 5) * 11);
+    assert_int_equal(c.report.nodes[0].way, STAGE_NOTHING);
+    assert_int_equal(c.report.nodes[2].way, STAGE_CHAIN);
+    assert_same(below(source, "deep/file 17"), below(c.report.nodes[2].paths[0], "deep/file 17"));
 }
 
 TEST_IN_SCRATCH(shared_folders_are_not_copied)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     const char *source = below(*state, "source");
     struct fs_names names;
     make_tree(source);
     struct stage_item items[] = {
         {.kind = STAGE_FOLDER, .source = source, .target = "data/x", .may_be_shared = true}};
     cluster_open(&c, *state, N_NODES);
-    assert_int_equal(stage(&c, items, 1, &report), 0);
+    assert_int_equal(stage(&c, items, 1), 0);
     for (size_t idx = 0; idx < N_NODES; idx++) {
-        assert_true(report.nodes[idx].is_shared);
-        assert_int_equal(report.nodes[idx].way, STAGE_SHARED);
-        assert_string_equal(report.nodes[idx].paths[0], source);
+        assert_true(c.report.nodes[idx].is_shared);
+        assert_int_equal(c.report.nodes[idx].way, STAGE_SHARED);
+        assert_string_equal(c.report.nodes[idx].paths[0], source);
     }
-    assert_true(report.head_bytes == 0);
+    assert_true(c.report.head_bytes == 0);
     PASSES(fs_list(&scratch_arena, source, &names, ERR));
     assert_int_equal(names.n, 2); /* deep, empty: the mark is gone */
     c.opts.must_copy = true;
-    assert_int_equal(stage(&c, items, 1, &report), 0);
-    assert_int_equal(report.nodes[0].way, STAGE_CHAIN);
-    assert_same(below(source, "deep/er/big"), below(report.nodes[3].paths[0], "deep/er/big"));
+    assert_int_equal(stage(&c, items, 1), 0);
+    assert_int_equal(c.report.nodes[0].way, STAGE_CHAIN);
+    assert_same(below(source, "deep/er/big"), below(c.report.nodes[3].paths[0], "deep/er/big"));
 }
 
 TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     const char *source = below(*state, "f");
     struct stage_item item = {
         .kind = STAGE_FILE,
@@ -197,7 +193,7 @@ TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
         .sha256_hex = STR_LIT("0000000000000000000000000000000000000000000000000000000000000000")};
     write_bytes(source, 10, 3);
     cluster_open(&c, *state, 1);
-    FAILS(stage_items(&c.arena, &c.fleet, &c.opts, (struct stage_list){&item, 1}, &report, ERR),
+    FAILS(stage_items(&c.arena, &c.fleet, &c.opts, (struct stage_list){&item, 1}, &c.report, ERR),
           ERR_INTEGRITY);
 }
 
@@ -210,7 +206,6 @@ static void change_source(void *ctx, uint64_t bytes_done UNUSED, uint64_t bytes_
 TEST_IN_SCRATCH(a_file_that_changes_meanwhile_is_no_file_there)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     char *source = fs_join(&scratch_arena, *state, "f");
     struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/f"};
     struct fs_names names;
@@ -218,10 +213,10 @@ TEST_IN_SCRATCH(a_file_that_changes_meanwhile_is_no_file_there)
     cluster_open(&c, *state, 2);
     c.opts.on_progress = change_source;
     c.opts.progress_ctx = source;
-    assert_int_equal(stage(&c, &item, 1, &report), 2);
+    assert_int_equal(stage(&c, &item, 1), 2);
     assert_int_equal(c.fleet.nodes[0].err.code, ERR_INTEGRITY);
     assert_int_equal(c.fleet.nodes[1].err.code, ERR_INTEGRITY);
-    assert_true(report.head_bytes == 300000);
+    assert_true(c.report.head_bytes == 300000);
     PASSES(fs_list(&scratch_arena, below(*state, "n1/data"), &names, ERR));
     assert_int_equal(names.n, 0);
 }
@@ -230,34 +225,32 @@ TEST_IN_SCRATCH(a_file_that_changes_meanwhile_is_no_file_there)
 TEST_IN_SCRATCH(a_node_that_fails_is_told_apart)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     const char *source = below(*state, "f");
     struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/f"};
     write_bytes(source, 100000, 3);
     cluster_open(&c, *state, 3);
     PASSES(fs_mkdir_p(below(*state, "n2"), ERR));
     scratch_write(below(*state, "n2/data"), STR_LIT("a file where a folder should be"));
-    assert_int_equal(stage(&c, &item, 1, &report), 1);
+    assert_int_equal(stage(&c, &item, 1), 1);
     assert_int_equal(c.fleet.nodes[1].err.code, ERR_IO);
-    assert_same(source, report.nodes[0].paths[0]);
-    assert_same(source, report.nodes[2].paths[0]);
+    assert_same(source, c.report.nodes[0].paths[0]);
+    assert_same(source, c.report.nodes[2].paths[0]);
 }
 
 TEST_IN_SCRATCH(a_node_that_is_left_out_is_left_alone)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     const char *source = below(*state, "source");
     make_tree(source);
     struct stage_item item = {
         .kind = STAGE_FOLDER, .source = source, .target = "data/x", .may_be_shared = true};
     cluster_open(&c, *state, 3);
     c.fleet.nodes[1].is_left_out = true;
-    assert_int_equal(stage(&c, &item, 1, &report), 0);
-    assert_true(report.nodes[0].is_shared && report.nodes[2].is_shared);
+    assert_int_equal(stage(&c, &item, 1), 0);
+    assert_true(c.report.nodes[0].is_shared && c.report.nodes[2].is_shared);
     c.opts.must_copy = true;
-    assert_int_equal(stage(&c, &item, 1, &report), 0);
-    assert_same(below(source, "deep/er/big"), below(report.nodes[2].paths[0], "deep/er/big"));
+    assert_int_equal(stage(&c, &item, 1), 0);
+    assert_same(below(source, "deep/er/big"), below(c.report.nodes[2].paths[0], "deep/er/big"));
     assert_false(fs_exists(below(*state, "n2")));
 }
 
@@ -265,7 +258,6 @@ TEST_IN_SCRATCH(a_node_that_is_left_out_is_left_alone)
 TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     const char *source = below(*state, "source");
     struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/x"};
     PASSES(fs_mkdir_p(source, ERR));
@@ -273,15 +265,15 @@ TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
     write_bytes(below(source, "b c"), 200000, 4);
     cluster_open(&c, *state, 3);
     c.specs[1].address = STR_LIT("127.255.255.255"); /* broadcast: connect is refused at once */
-    assert_int_equal(stage(&c, &item, 1, &report), 0);
-    assert_int_equal(report.nodes[0].way, STAGE_CHAIN);
+    assert_int_equal(stage(&c, &item, 1), 0);
+    assert_int_equal(c.report.nodes[0].way, STAGE_CHAIN);
     for (size_t idx = 1; idx < 3; idx++) {
-        assert_int_equal(report.nodes[idx].way, STAGE_SSH);
-        assert_non_null(report.nodes[idx].why);
+        assert_int_equal(c.report.nodes[idx].way, STAGE_SSH);
+        assert_non_null(c.report.nodes[idx].why);
     }
     for (size_t idx = 0; idx < 3; idx++) {
-        assert_same(below(source, "a"), below(report.nodes[idx].paths[0], "a"));
-        assert_same(below(source, "b c"), below(report.nodes[idx].paths[0], "b c"));
+        assert_same(below(source, "a"), below(c.report.nodes[idx].paths[0], "a"));
+        assert_same(below(source, "b c"), below(c.report.nodes[idx].paths[0], "b c"));
     }
 }
 
@@ -289,31 +281,29 @@ TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
 TEST_IN_SCRATCH(a_node_that_nobody_connects_to_is_served_by_ssh)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     const char *source = below(*state, "tree");
     struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/tree"};
     make_tree(source);
     write_bytes(below(source, "huge"), 9u << 20, 9);
     cluster_open(&c, *state, 2);
     c.specs[0].address = STR_LIT("no-such-host.invalid");
-    assert_int_equal(stage(&c, &item, 1, &report), 0);
+    assert_int_equal(stage(&c, &item, 1), 0);
     for (size_t idx = 0; idx < 2; idx++) {
-        assert_int_equal(report.nodes[idx].way, STAGE_SSH);
-        assert_non_null(strstr(report.nodes[idx].why, "does not resolve"));
-        const char *there = report.nodes[idx].paths[0];
+        assert_int_equal(c.report.nodes[idx].way, STAGE_SSH);
+        assert_non_null(strstr(c.report.nodes[idx].why, "does not resolve"));
+        const char *there = c.report.nodes[idx].paths[0];
         assert_same(below(source, "huge"), below(there, "huge"));
         assert_same(below(source, "deep/file 299"), below(there, "deep/file 299"));
         assert_same(below(source, "empty"), below(there, "empty"));
     }
-    assert_int_equal(stage(&c, &item, 1, &report), 0);
-    assert_true(report.head_bytes == 0);
+    assert_int_equal(stage(&c, &item, 1), 0);
+    assert_true(c.report.head_bytes == 0);
 }
 
 /* The rest of a stream is not sent to a relay that has ended: no more than what it may still have read. */
 TEST_IN_SCRATCH(nothing_more_goes_to_a_relay_that_has_ended)
 {
     CLEANUP(cluster) struct cluster c;
-    struct stage_report report;
     const char *source = below(*state, "tree");
     struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/tree"};
     PASSES(fs_mkdir_p(source, ERR));
@@ -323,15 +313,9 @@ TEST_IN_SCRATCH(nothing_more_goes_to_a_relay_that_has_ended)
     cluster_open(&c, *state, 1);
     c.specs[0].address = STR_LIT("no-such-host.invalid");
     PASSES(fs_mkdir_p(below(*state, "n1/data/tree/a/folder"), ERR));
-    assert_int_equal(stage(&c, &item, 1, &report), 1);
+    assert_int_equal(stage(&c, &item, 1), 1);
     assert_non_null(strstr(c.fleet.nodes[0].err.msg, "name a"));
-    assert_true(report.head_bytes > 0 && report.head_bytes < 32 << 20);
+    assert_true(c.report.head_bytes > 0 && c.report.head_bytes < 32 << 20);
 }
 
-static int group_start(void **state)
-{
-    use_built_node();
-    return scratch_group_start(state);
-}
-
-UNIT_MAIN(group_start, scratch_group_end)
+UNIT_MAIN(node_group_start, scratch_group_end)

@@ -50,8 +50,7 @@ TEST_IN_SCRATCH(test_open_refuses_other_folders)
 {
     struct store store = STORE_EMPTY;
     write_file(state, "thesis.tex", "dear");
-    FAILS(store_open(&scratch_arena, *state, &store, ERR), ERR_USAGE);
-    SAYS("thesis.tex");
+    FAILS_WITH(store_open(&scratch_arena, *state, &store, ERR), ERR_USAGE, "thesis.tex");
     assert_false(fs_exists(in_folder(state, "blobs")));
 }
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "looped.h"
 #include "sys/pool.h"
 #include "sys/proc.h"
 #include "sys/relay_net.h"
@@ -40,14 +41,12 @@ static void give_back_fds(struct rlimit was)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 }
 
-static void expect(int result, struct err *err, enum err_code code, const char *words)
+/* What a call that is over returned and reported. */
+static void failed(int result, const struct err *err, enum err_code code, const char *words)
 {
-    assert_int_equal(result, -1);
-    assert_int_equal(err->code, code);
-    if (!strstr(err->msg, words)) {
-        fail_msg("\"%s\" does not say \"%s\"", err->msg, words);
-    }
-    *err = (struct err){0};
+    *ERR = *err;
+    unit_fails(result, code, words, __FILE__, __LINE__);
+    SAYS(words);
 }
 
 static void note_signal(void *ctx UNUSED, int signal_no UNUSED)
@@ -65,7 +64,7 @@ static void ignore_output(void *ctx UNUSED, const char *ptr UNUSED, size_t len U
 
 TEST(without_descriptors_nothing_starts_and_nothing_stays)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    LOOP(loop);
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
     const char *const argv[] = {"true", NULL};
     struct proc_spec spec = {.argv = argv, .env = NO_ENV, .on_output = ignore_output};
@@ -75,16 +74,15 @@ TEST(without_descriptors_nothing_starts_and_nothing_stays)
     uint16_t port = 0;
     int fd = -1;
     size_t n = n_open();
-    loop_init(&loop, clock_system());
     struct rlimit was = allow_fds(0);
     int results[] = {pool_new(2, &pool, &err[0]),
                      loop_catch_signals(&loop, note_signal, NULL, &err[1]),
                      proc_start(&proc, &loop, &spec, &err[2]), relay_listen(&fd, &port, &err[3])};
     give_back_fds(was);
-    expect(results[0], &err[0], ERR_INTERNAL, "eventfd: Too many open files");
-    expect(results[1], &err[1], ERR_INTERNAL, "signalfd: Too many open files");
-    expect(results[2], &err[2], ERR_INTERNAL, "pipe: Too many open files");
-    expect(results[3], &err[3], ERR_NET, "listen: Too many open files");
+    failed(results[0], &err[0], ERR_INTERNAL, "eventfd: Too many open files");
+    failed(results[1], &err[1], ERR_INTERNAL, "signalfd: Too many open files");
+    failed(results[2], &err[2], ERR_INTERNAL, "pipe: Too many open files");
+    failed(results[3], &err[3], ERR_NET, "listen: Too many open files");
     assert_null(pool);
     assert_int_equal(proc.pid, 0);
     assert_int_equal(fd, -1);
@@ -98,13 +96,13 @@ TEST(without_descriptors_nothing_starts_and_nothing_stays)
 /* poll(2) refuses more descriptors than the process may have. */
 TEST(a_poll_that_fails_is_an_error)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    loop_init(&loop, clock_system());
+    LOOP(loop);
     PASSES(loop_watch(&loop, STDERR_FILENO, POLLIN, NULL, NULL, ERR));
     struct rlimit was = allow_fds(0);
-    int result = loop_once(&loop, 0, ERR);
+    struct err err = {0};
+    int result = loop_once(&loop, 0, &err);
     give_back_fds(was);
-    expect(result, ERR, ERR_INTERNAL, "poll: Invalid argument");
+    failed(result, &err, ERR_INTERNAL, "poll: Invalid argument");
 }
 
 static void note_ready(void *ctx UNUSED, int fd UNUSED, short events UNUSED)
@@ -118,13 +116,11 @@ static void note_timer(void *ctx UNUSED)
 /* A full loop refuses the next; what needs a slot releases everything it has. */
 TEST(a_full_loop_refuses_by_name)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    LOOP(loop);
     const char *const argv[] = {"sleep", "600", NULL};
     struct proc_spec spec = {.argv = argv, .env = NO_ENV, .on_output = ignore_output};
     struct pool *pool = NULL;
-    struct err err = {0};
     size_t n;
-    loop_init(&loop, clock_system());
     PASSES(pool_new(1, &pool, ERR));
     n = n_open();
     /* One slot is left for the child's end, none for its output; then none at all. The numbers stand for
@@ -134,15 +130,15 @@ TEST(a_full_loop_refuses_by_name)
     }
     for (int n_left = 1; n_left >= 0; n_left--) {
         CLEANUP(proc) struct proc proc = PROC_EMPTY;
-        struct err why = {0};
-        expect(proc_start(&proc, &loop, &spec, &why), &why, ERR_INTERNAL,
-               "more than 4096 descriptors");
+        FAILS_WITH(proc_start(&proc, &loop, &spec, ERR), ERR_INTERNAL,
+                   "more than 4096 descriptors");
         assert_int_equal(proc.pid, 0);
         assert_int_equal(n_open(), n);
         assert_int_equal(waitpid(-1, NULL, 0), -1); /* killed and reaped */
-        assert_int_equal(loop_watch(&loop, 99999, POLLIN, note_ready, NULL, &why), n_left ? 0 : -1);
+        assert_int_equal(loop_watch(&loop, 99999, POLLIN, note_ready, NULL, &(struct err){0}),
+                         n_left ? 0 : -1);
     }
-    expect(pool_attach(pool, &loop, &err), &err, ERR_INTERNAL, "more than 4096 descriptors");
+    FAILS_WITH(pool_attach(pool, &loop, ERR), ERR_INTERNAL, "more than 4096 descriptors");
     loop_unwatch(&loop, 99999);
     PASSES(pool_attach(pool, &loop, ERR));
     pool_detach(pool, &loop);
@@ -151,18 +147,17 @@ TEST(a_full_loop_refuses_by_name)
 
 TEST(a_full_list_of_timers_refuses_by_name)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    LOOP(loop);
     const char *const argv[] = {"sleep", "600", NULL};
     struct proc_spec spec = {.argv = argv, .env = NO_ENV, .deadline_ns = 600 * NS_PER_S};
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
     uint64_t id = 0;
-    loop_init(&loop, clock_system());
     int64_t far_ns = loop_now_ns(&loop) + 600 * NS_PER_S;
     for (int idx = 0; idx < LOOP_TIMERS_MAX; idx++) {
         PASSES(loop_timer_add(&loop, far_ns, note_timer, NULL, &id, ERR));
     }
     /* A child without its deadline might run for ever: it does not run. */
-    expect(proc_start(&proc, &loop, &spec, ERR), ERR, ERR_INTERNAL, "more than 4096 timers");
+    FAILS_WITH(proc_start(&proc, &loop, &spec, ERR), ERR_INTERNAL, "more than 4096 timers");
     assert_int_equal(waitpid(-1, NULL, 0), -1);
     loop_timer_drop(&loop, id);
     PASSES(loop_timer_add(&loop, far_ns, note_timer, NULL, &id, ERR));
@@ -174,9 +169,9 @@ TEST(a_full_list_of_timers_refuses_by_name)
 TEST(a_stop_does_not_wait_for_a_grandchild)
 {
     for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
-        CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+        LOOP(loop);
         CLEANUP(proc) struct proc proc = PROC_EMPTY;
-        CLEANUP(strbuf) struct strbuf out;
+        CLEANUP(strbuf) struct strbuf out = STRBUF(1 << 16);
         const char *const argv[] = {"sh", "-c",
                                     is_stopped ? "trap 'exit 3' TERM; " HOLDER
                                                  "while :; do sleep 0.01; done"
@@ -186,8 +181,6 @@ TEST(a_stop_does_not_wait_for_a_grandchild)
             .argv = argv, .env = NO_ENV, .on_output = add_text, .output_ctx = &out};
         struct err err = {0};
         int64_t left = 0;
-        strbuf_init(&out, 1 << 16);
-        loop_init(&loop, clock_system());
         PASSES(proc_start(&proc, &loop, &spec, ERR));
         while (!memchr(out.ptr, '\n', out.len) || !(proc.has_ended || is_stopped)) {
             PASSES(loop_once(&loop, 10 * NS_PER_MS, ERR));
@@ -210,15 +203,12 @@ TEST(a_stop_does_not_wait_for_a_grandchild)
 
 TEST(a_folder_or_file_that_cannot_be_starts_nothing)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    LOOP(loop);
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
     const char *const argv[] = {"true", NULL};
     struct proc_spec spec = {.argv = argv, .env = NO_ENV, .folder = "/no/such/folder"};
-    struct err err = {0};
-    loop_init(&loop, clock_system());
-    expect(proc_start(&proc, &loop, &spec, &err), &err, ERR_NOT_FOUND, "start true: No such file");
+    FAILS_WITH(proc_start(&proc, &loop, &spec, ERR), ERR_NOT_FOUND, "start true: No such file");
     assert_int_equal(proc.pid, 0);
-    err = (struct err){0};
     spec = (struct proc_spec){.argv = argv, .env = NO_ENV, .error_path = "/proc/no/such"};
-    expect(proc_start(&proc, &loop, &spec, &err), &err, ERR_NOT_FOUND, "start true: No such file");
+    FAILS_WITH(proc_start(&proc, &loop, &spec, ERR), ERR_NOT_FOUND, "start true: No such file");
 }

@@ -127,8 +127,7 @@ TEST(bytes_do_not_depend_on_portions)
 static void expect_refused(const char *path)
 {
     struct seen seen;
-    FAILS(read_all(path, &seen, ERR), ERR_INTEGRITY);
-    SAYS(path);
+    FAILS_WITH(read_all(path, &seen, ERR), ERR_INTEGRITY, path);
     strbuf_release(&seen.text);
 }
 

@@ -6,8 +6,9 @@
 #include <math.h>
 
 #include "base/strbuf.h"
+#include "document_format.h"
 #include "judge/trace.h"
-#include "report/vocabulary.h"
+#include "samples.h"
 
 static const char HEAD[] =
     "{'schema_version': 1, 'id': 't', 'title': 'T', 'framework': 'f', 'source': 's', 'prefixes': "
@@ -39,14 +40,9 @@ struct made {
 
 static struct trace how_by(struct made *made, const char *rule)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
     struct trace how;
-    const char *text = json_text(arena_printf(ARENA, "%s%s}]}", HEAD, rule));
-    PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
-    doc.context = vocabulary_builtin(ARENA);
-    struct json root = json_root(&doc);
     format_release(made->format);
-    PASSES(format_read(&root, ARENA, &made->format, ERR));
+    made->format = format_of(arena_printf(ARENA, "%s%s}]}", HEAD, rule));
     made->bound = (struct bound_cell){.format = made->format, .logs = made->logs};
     made->audit.bound = &made->bound;
     made->audit.by = format_rule(made->format, made->audit.rule);
@@ -57,22 +53,9 @@ static struct trace how_by(struct made *made, const char *rule)
 static void make(struct made *made)
 {
     *made = (struct made){0};
-    for (size_t idx = 0; idx < N_VALUES; idx++) {
-        made->samples[idx] = (struct sample){.step = 10 * (int64_t)(idx + 1),
-                                             .value = VALUES[idx],
-                                             .time_s = 1000 + 2 * (double)idx,
-                                             .rank = -1,
-                                             .gpus = -1};
-    }
-    made->series[0] = (struct series){.name = STR_LIT("ips"),
-                                      .unit = STR_LIT("samples/s"),
-                                      .scope = SCOPE_RANK,
-                                      .quantity = QTY_RATE,
-                                      .is_primary = true,
-                                      .samples = made->samples,
-                                      .n = N_VALUES};
-    made->series[1] = made->series[0];
-    made->series[1].name = STR_LIT("t");
+    fill_samples(made->samples, VALUES, N_VALUES, 10);
+    made->series[0] = series_of("ips", made->samples, N_VALUES);
+    made->series[1] = series_of("t", made->samples, N_VALUES);
     made->series[1].quantity = QTY_STEP_TIME;
     made->facts[0] = (struct fact){STR_LIT("global_batch"), STR_LIT("256"), 1, 0, INT32_MAX};
     made->m = (struct measurement){.format = STR_LIT("t"),

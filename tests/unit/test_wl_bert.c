@@ -315,7 +315,6 @@ TEST(tokens_out_of_range_are_named)
         SAYS(token_part_name(cases[i].part));
         SAYS("element 2");
         values[1] = -1;
-        FAILS(tokens_within(&form, cases[i].part, values, 3, ERR), ERR_ANY);
-        SAYS("element 1 is -1");
+        FAILS_WITH(tokens_within(&form, cases[i].part, values, 3, ERR), ERR_ANY, "element 1 is -1");
     }
 }

@@ -4,35 +4,17 @@
 #include "wl_fixture.h"
 
 #include "base/strbuf.h"
+#include "scratch.h"
 #include "train/checkpoint.h"
 #include "wl_run.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/reperf-checkpoint-XXXXXX";
-
-static int make_folder(void **state UNUSED)
-{
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state UNUSED)
-{
-    struct err err = {0};
-    return fs_remove_tree(folder, &err);
-}
-
-static const char *in_folder(struct arena *arena, const char *name)
-{
-    return arena_printf(arena, "%s/%s", folder, name);
-}
-
 /* Losses and rates of all steps, one behind the other. */
 static const char *losses_of(struct arena *arena, const char *text)
 {
-    CLEANUP(strbuf) struct strbuf all;
-    strbuf_init(&all, 65536);
+    CLEANUP(strbuf) struct strbuf all = STRBUF(65536);
     for (const char *at = text; (at = strstr(at, "\"event\":\"step\"")) != NULL; at++) {
         const char *loss = strstr(at, "\"loss\":");
         const char *lr = strstr(at, "\"lr\":");
@@ -42,13 +24,6 @@ static const char *losses_of(struct arena *arena, const char *text)
     return arena_printf(arena, "%.*s", (int)all.len, all.ptr);
 }
 
-static struct str file_of(struct arena *arena, const char *path)
-{
-    struct str content;
-    PASSES(fs_read(arena, path, 1U << 30, &content, ERR));
-    return content;
-}
-
 #define TINY                                                                                       \
     "--model bert_tiny --backend plain --sequence 8 --batch 2 --data synthetic-fresh --lr 1e-3 "   \
     "--threads 2"
@@ -56,9 +31,9 @@ static struct str file_of(struct arena *arena, const char *path)
 /* A run of n steps in one go, and in two parts: the same losses, and the same file, which is returned. */
 static struct str goes_on(const char *options, int n)
 {
-    const char *whole = in_folder(ARENA, "whole");
-    const char *half = in_folder(ARENA, "half");
-    const char *rest = in_folder(ARENA, "rest");
+    const char *whole = scratch_path("whole");
+    const char *half = scratch_path("half");
+    const char *rest = scratch_path("rest");
     const char *all = must_run(arena_printf(ARENA, "%s --steps %d --save %s", options, n, whole));
     const char *first =
         must_run(arena_printf(ARENA, "%s --steps %d --save %s", options, n - 1, half));
@@ -68,9 +43,9 @@ static struct str goes_on(const char *options, int n)
     holds(second, arena_printf(ARENA, "\"event\":\"checkpoint\",\"rank\":0,\"done_steps\":%d,", n));
     assert_string_equal(losses_of(ARENA, all), arena_printf(ARENA, "%s%s", losses_of(ARENA, first),
                                                             losses_of(ARENA, second)));
-    struct str a = file_of(ARENA, whole);
-    struct str b = file_of(ARENA, rest);
-    struct str c = file_of(ARENA, half);
+    struct str a = scratch_read(whole);
+    struct str b = scratch_read(rest);
+    struct str c = scratch_read(half);
     assert_true(str_eq(a, b));
     assert_true(c.len == a.len && !str_eq(a, c)); /* the test can fail */
     return a;
@@ -109,11 +84,6 @@ TEST(an_image_model_goes_on_too)
         n_means += strstr(file.tensors[i].name, "._mean") != NULL;
     }
     assert_true(n_moments > 100 && n_means > 50);
-}
-
-static void write_bytes(const char *path, const char *bytes, size_t len)
-{
-    PASSES(fs_write_atomic(path, (struct str){bytes, len}, ERR));
 }
 
 /* ---- what is refused, on a network of a few numbers ---- */
@@ -157,16 +127,11 @@ static void few_save(struct few *few, const char *path)
     PASSES(checkpoint_write(&few->opts, &few->f.net, "synthetic", 1, &saved, ERR));
 }
 
-static void few_refuses(struct few *few, const char *path, enum err_code code, const char *needle)
+static void few_refuses(struct few *few, const char *path, const char *needle)
 {
     struct checkpoint checkpoint;
-    struct err err = {0};
-    if (checkpoint_read(ARENA, &few->opts, &few->f.net, path, &checkpoint, &err) == 0) {
-        fail_msg("accepted, expected \"%s\"", needle);
-    }
-    if (err.code != code || !strstr(err.msg, needle)) {
-        fail_msg("code %d, \"%s\" does not say \"%s\"", (int)err.code, err.msg, needle);
-    }
+    FAILS_WITH(checkpoint_read(ARENA, &few->opts, &few->f.net, path, &checkpoint, ERR), ERR_PARSE,
+               needle);
 }
 
 static void few_takes(struct few *few, const char *path)
@@ -181,42 +146,43 @@ static void few_takes(struct few *few, const char *path)
 
 TEST(what_is_of_another_run_is_refused)
 {
-    const char *path = in_folder(ARENA, "few");
+    const char *path = scratch_path("few");
     struct few few;
     struct few other;
     few_init(&few, OPT_ADAMW, 4);
     few_save(&few, path);
     few_takes(&few, path);
     few_init(&other, OPT_SGD, 4);
-    few_refuses(&other, path, ERR_PARSE, "optimizer is adamw, this run's is sgd");
+    few_refuses(&other, path, "optimizer is adamw, this run's is sgd");
     fixture_release(&other.f);
     few_init(&other, OPT_ADAMW, 5);
-    few_refuses(&other, path, ERR_PARSE, "tensor fc.weight: F32 [4, 3], expected F32 [5, 3]");
+    few_refuses(&other, path, "tensor fc.weight: F32 [4, 3], expected F32 [5, 3]");
     fixture_release(&other.f);
     few_init(&other, OPT_ADAMW, 4);
     other.opts.model = &model_hrnet_w18;
-    few_refuses(&other, path, ERR_PARSE, "model is resnet50, this run's is hrnet_w18");
+    few_refuses(&other, path, "model is resnet50, this run's is hrnet_w18");
     other.opts = few.opts;
     other.opts.dtype = DT_F64;
-    few_refuses(&other, path, ERR_PARSE, "dtype is f32, this run's is f64");
+    few_refuses(&other, path, "dtype is f32, this run's is f64");
     other.opts = few.opts;
     other.opts.seed = 4;
-    few_refuses(&other, path, ERR_PARSE, "seed is 0, this run's is 4");
+    few_refuses(&other, path, "seed is 0, this run's is 4");
     other.opts = few.opts;
     other.opts.rule.n_micro = 2;
-    few_refuses(&other, path, ERR_PARSE, "samples_per_step is 2, this run's is 4");
+    few_refuses(&other, path, "samples_per_step is 2, this run's is 4");
     fixture_release(&other.f);
     fixture_release(&few.f);
 }
 
 TEST(a_run_without_its_file_prints_nothing)
 {
-    refused(arena_printf(ARENA, TINY " --load %s/none", folder), ERR_NOT_FOUND, "none");
-    refused(arena_printf(ARENA, TINY " --load %s", folder), ERR_IO, folder);
-    refused(arena_printf(ARENA, TINY " --save %s/none/x", folder), ERR_NOT_FOUND, "--save");
-    write_bytes(in_folder(ARENA, "text"),
-                "this is some other file, and a long one at that, no tensors", 59);
-    refused(arena_printf(ARENA, TINY " --load %s/text", folder), ERR_PARSE, "not a checkpoint");
+    refused(arena_printf(ARENA, TINY " --load %s/none", scratch_folder), ERR_NOT_FOUND, "none");
+    refused(arena_printf(ARENA, TINY " --load %s", scratch_folder), ERR_IO, scratch_folder);
+    refused(arena_printf(ARENA, TINY " --save %s/none/x", scratch_folder), ERR_NOT_FOUND, "--save");
+    scratch_write(scratch_path("text"),
+                  STR_LIT("this is some other file, and a long one at that, no tensors"));
+    refused(arena_printf(ARENA, TINY " --load %s/text", scratch_folder), ERR_PARSE,
+            "not a checkpoint");
 }
 
 /* Texts and tensors of a whole checkpoint with one thing changed, sealed again. */
@@ -241,10 +207,10 @@ static struct forged *forge(struct arena *arena, const char *path)
     return f;
 }
 
-static const char *write_forged(struct arena *arena, struct forged *f)
+static const char *write_forged(struct forged *f)
 {
     char hex[SHA256_HEX_LEN + 1];
-    const char *path = in_folder(arena, "forged");
+    const char *path = scratch_path("forged");
     PASSES(st_write_sealed(path, &f->content, hex, ERR));
     return path;
 }
@@ -262,12 +228,12 @@ static void set_meta(struct forged *f, const char *key, const char *value)
 
 TEST(what_is_sealed_but_wrong_is_refused)
 {
-    const char *path = in_folder(ARENA, "few");
+    const char *path = scratch_path("few");
     const float extra = 1.0F;
     struct few few;
     few_init(&few, OPT_ADAMW, 4);
     few_save(&few, path);
-    few_takes(&few, write_forged(ARENA, forge(ARENA, path))); /* unchanged it is taken */
+    few_takes(&few, write_forged(forge(ARENA, path))); /* unchanged it is taken */
     static const struct {
         const char *key, *value, *needle;
     } TEXTS[] = {
@@ -281,26 +247,25 @@ TEST(what_is_sealed_but_wrong_is_refused)
         {"loss_scale", "1e30", "loss_scale"},
         {"loss_scale", "0", "loss_scale"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(TEXTS); i++) {
+    for (EACH(row, TEXTS)) {
         struct forged *f = forge(ARENA, path);
-        set_meta(f, TEXTS[i].key, TEXTS[i].value);
-        few_refuses(&few, write_forged(ARENA, f), ERR_PARSE, TEXTS[i].needle);
+        set_meta(f, row->key, row->value);
+        few_refuses(&few, write_forged(f), row->needle);
     }
     struct forged *f = forge(ARENA, path);
     f->content.n_meta--;
-    few_refuses(&few, write_forged(ARENA, f), ERR_PARSE, "it has no samples_per_step");
+    few_refuses(&few, write_forged(f), "it has no samples_per_step");
     for (int i = 0; i < 6; i++) { /* each tensor in turn */
         f = forge(ARENA, path);
         const char *name = f->tensors[i].name;
         f->tensors[i] = f->tensors[5];
         f->content.n_tensors--;
-        few_refuses(&few, write_forged(ARENA, f), ERR_PARSE,
-                    arena_printf(ARENA, "tensor %s is missing", name));
+        few_refuses(&few, write_forged(f), arena_printf(ARENA, "tensor %s is missing", name));
     }
     f = forge(ARENA, path);
     f->tensors[f->content.n_tensors++] = (struct st_tensor){
         .name = "zzz", .dtype = DT_F32, .shape = SHAPE(1), .data = &extra, .bytes = 4};
-    few_refuses(&few, write_forged(ARENA, f), ERR_PARSE, "7 tensors, this run has 6");
+    few_refuses(&few, write_forged(f), "7 tensors, this run has 6");
     fixture_release(&few.f);
 }
 
@@ -320,7 +285,7 @@ static void scale(struct arena *arena, struct st_tensor *tensor, float factor)
    a million. */
 TEST(a_gradient_that_is_not_finite_ends_the_run)
 {
-    const char *path = in_folder(ARENA, "huge");
+    const char *path = scratch_path("huge");
     struct st_file file;
     char hex[SHA256_HEX_LEN + 1];
     (void)must_run(arena_printf(ARENA, TINY " --steps 1 --save %s", path));
@@ -350,7 +315,7 @@ TEST(a_gradient_that_is_not_finite_ends_the_run)
     assert_non_null(strstr(fatal, "\"where\":\"step 1\",\"what\":\"a gradient is not finite\"}"));
     assert_string_equal(strchr(fatal, '\n'), "\n");  /* the last line, */
     assert_null(strstr(text, "\"event\":\"step\"")); /* of a run that has done no step */
-    assert_memory_equal(file_of(ARENA, path).ptr + 35, hex, SHA256_HEX_LEN); /* not saved over */
+    assert_memory_equal(scratch_read(path).ptr + 35, hex, SHA256_HEX_LEN); /* not saved over */
 }
 
 /* Every kind of damage, checked by the seal alone: fast enough to cover every part of the file. */
@@ -362,11 +327,11 @@ TEST(damage_is_found)
     const struct st_meta meta = {"format", CHECKPOINT_FORMAT};
     const struct st_content content = {
         .meta = &meta, .n_meta = 1, .tensors = &tensor, .n_tensors = 1};
-    const char *path = in_folder(ARENA, "sealed");
+    const char *path = scratch_path("sealed");
     char hex[SHA256_HEX_LEN + 1];
     char again[SHA256_HEX_LEN + 1];
     PASSES(st_write_sealed(path, &content, hex, ERR));
-    struct str whole = file_of(ARENA, path);
+    struct str whole = scratch_read(path);
     PASSES(st_check_seal(whole, again, ERR));
     assert_string_equal(hex, again);
     char *bytes = arena_alloc(ARENA, whole.len + 1, 1);
@@ -382,8 +347,8 @@ TEST(damage_is_found)
             FAILS(st_check_seal((struct str){bytes, len}, again, ERR), ERR_INTEGRITY);
         }
     }
-    write_bytes(path, whole.ptr, whole.len - 1);
+    scratch_write(path, str_sub(whole, 0, whole.len - 1));
     refused(arena_printf(ARENA, TINY " --load %s", path), ERR_INTEGRITY, "damaged or truncated");
 }
 
-UNIT_MAIN(make_folder, remove_folder)
+UNIT_MAIN(scratch_group_start, scratch_group_end)

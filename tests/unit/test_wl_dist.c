@@ -138,20 +138,14 @@ static const char *from_list(void *ctx, const char *name)
 static struct ranks good(void *env)
 {
     struct ranks ranks;
-    struct err err = {0};
-    if (ranks_read(from_list, env, false, &ranks, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
+    PASSES(ranks_read(from_list, env, false, &ranks, ERR));
     return ranks;
 }
 
 static void bad(void *env, const char *part)
 {
     struct ranks ranks;
-    FAILS(ranks_read(from_list, env, false, &ranks, ERR), ERR_USAGE);
-    if (!strstr(ERR->msg, part)) {
-        fail_msg("\"%s\" is not in \"%s\"", part, ERR->msg);
-    }
+    FAILS_WITH(ranks_read(from_list, env, false, &ranks, ERR), ERR_USAGE, part);
 }
 
 TEST(launchers_are_understood)

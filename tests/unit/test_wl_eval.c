@@ -8,12 +8,10 @@
 #include "wl_pack.h"
 #include "wl_run.h"
 
-static const struct hand_pack CLASSES = {
+static const struct hand_pack FEW_CLASSES = {
     .kind = SHARD_CLASSES, .n_samples = 7, .per_shard = 4, .n_classes = 7};
-static const struct hand_pack SEGMENTS = {
+static const struct hand_pack FEW_SEGMENTS = {
     .kind = SHARD_SEGMENTS, .n_samples = 5, .per_shard = 3, .n_classes = 19};
-static const struct hand_pack TOKENS = {
-    .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
 
 /* The pack as split train in FOLDER/train, and as the other split in FOLDER/eval. */
 static void write_both(const struct hand_pack *pack, const char *folder, const char *split)
@@ -49,7 +47,7 @@ static const char *nth_of(const char *text, const char *event, int n)
 
 TEST_IN_SCRATCH(an_evaluation_reads_each_sample_once)
 {
-    write_both(&CLASSES, *state, "val");
+    write_both(&FEW_CLASSES, *state, "val");
     const char *text = must_run(
         with_eval(*state, "--model resnet50 --backend plain --image 16 --batch 4 --lr 1e-3 "
                           "--steps 3 --eval-every 2 --eval-image 17x19"));
@@ -81,13 +79,13 @@ TEST_IN_SCRATCH(what_does_not_count_is_left_out)
     holds(nth_of(text, "run_start", 0), "\"eval_metric\":\"masked_lm_accuracy\",");
     holds(nth_of(text, "run_start", 0), "\"eval_size\":{\"sequence\":8,\"predictions\":3}}");
     holds(nth_of(text, "eval", 0), ",\"samples\":10,\"counted\":30,");
-    write_both(&SEGMENTS, *state, "val");
+    write_both(&FEW_SEGMENTS, *state, "val");
     text = must_run(with_eval(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 1 "
                                       "--eval-every 1"));
     int64_t n_labelled = 0;
-    for (uint32_t n = 0; n < SEGMENTS.n_samples; n++) { /* each is smaller than the crop */
+    for (uint32_t n = 0; n < FEW_SEGMENTS.n_samples; n++) { /* each is smaller than the crop */
         for (uint32_t i = 0; i < (uint32_t)hand_height(n) * hand_width(n); i++) {
-            n_labelled += hand_segment(&SEGMENTS, n, i) != 255;
+            n_labelled += hand_segment(&FEW_SEGMENTS, n, i) != 255;
         }
     }
     holds(nth_of(text, "run_start", 0), "\"eval_metric\":\"miou\",");
@@ -100,7 +98,7 @@ TEST_IN_SCRATCH(an_evaluation_changes_nothing)
 {
     static const char *const line =
         "--model deeplabv3p --backend plain --image 32 --batch 2 --steps 3 --lr 1e-3";
-    write_both(&SEGMENTS, *state, "val");
+    write_both(&FEW_SEGMENTS, *state, "val");
     const char *bare =
         must_run(arena_printf(ARENA, "--data %s/train --threads=1 %s", (const char *)*state, line));
     const char *text =
@@ -112,7 +110,7 @@ TEST_IN_SCRATCH(an_evaluation_changes_nothing)
 
 TEST_IN_SCRATCH(a_target_ends_the_run)
 {
-    write_both(&SEGMENTS, *state, "val");
+    write_both(&FEW_SEGMENTS, *state, "val");
     const char *line =
         with_eval(*state, "--model hrnet_w18 --backend plain --image 32 --batch 2 --dtype f64 "
                           "--steps 8 --schedule-steps 4 --eval-every 4");
@@ -134,15 +132,15 @@ TEST_IN_SCRATCH(a_target_ends_the_run)
 TEST_IN_SCRATCH(what_is_not_held_out_is_refused)
 {
     static const char *const line = "--model resnet50 --image 16 --batch 4 --eval-every 1";
-    write_both(&CLASSES, *state, "train");
+    write_both(&FEW_CLASSES, *state, "train");
     refused(with_eval(*state, line), ERR_USAGE,
             "split train is what --data trains on, expected a held-out one");
-    struct hand_pack other = CLASSES;
+    struct hand_pack other = FEW_CLASSES;
     other.is_synthetic = true;
     other.split = "val";
     hand_write(&other, fs_join(&scratch_arena, *state, "eval"));
     refused(with_eval(*state, line), ERR_USAGE, "of by-hand.synthetic, but --data is of by-hand");
-    other = SEGMENTS;
+    other = FEW_SEGMENTS;
     other.split = "val";
     hand_write(&other, fs_join(&scratch_arena, *state, "eval"));
     refused(with_eval(*state, line), ERR_USAGE, "kind segments, but resnet50 trains on classes");
@@ -151,13 +149,10 @@ TEST_IN_SCRATCH(what_is_not_held_out_is_refused)
 /* The run ends at a damaged sample of an evaluation, and counts none. */
 TEST_IN_SCRATCH(a_bad_sample_ends_the_run)
 {
-    write_both(&CLASSES, *state, "val");
+    write_both(&FEW_CLASSES, *state, "val");
     const char *path =
         fs_join(&scratch_arena, fs_join(&scratch_arena, *state, "eval"), "00001.shard");
-    struct str bytes = scratch_read(path);
-    char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
-    copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
-    scratch_write(path, (struct str){copy, bytes.len});
+    hand_spoil(path);
     const char *text = run_of(
         with_eval(*state, "--model resnet50 --image 16 --batch 4 --steps 2 --eval-every 1"), NULL);
     assert_int_equal(ERR->code, ERR_INTEGRITY);

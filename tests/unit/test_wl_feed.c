@@ -8,9 +8,7 @@
 #include "wl_pack.h"
 #include "wl_run.h"
 
-static const struct hand_pack CLASSES = {
-    .kind = SHARD_CLASSES, .n_samples = 50, .per_shard = 17, .n_classes = 7};
-static const struct hand_pack SEGMENTS = {
+static const struct hand_pack FEW_SEGMENTS = {
     .kind = SHARD_SEGMENTS, .n_samples = 5, .per_shard = 3, .n_classes = 19, .is_synthetic = true};
 
 static const char *on_data(const char *folder, const char *line)
@@ -90,7 +88,7 @@ TEST_IN_SCRATCH(a_resumed_run_sees_the_same_batches)
 
 TEST_IN_SCRATCH(segments_train_a_segmentation_model)
 {
-    hand_write(&SEGMENTS, *state);
+    hand_write(&FEW_SEGMENTS, *state);
     const char *text = runs(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 1");
     holds(nth_line(text, 0), "\"data\":\"by-hand.synthetic\",");
     holds(nth_line(text, 0), "\"synthetic\":true,\"split\":\"train\",\"n_samples\":5,");
@@ -101,9 +99,6 @@ TEST_IN_SCRATCH(segments_train_a_segmentation_model)
     holds(nth_line(text, 0),
           "\"augment\":\"scale-crop\",\"augment_on\":\"host\",\"mean\":[0.485,0.456,0.406],");
 }
-
-static const struct hand_pack TOKENS = {
-    .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
 
 /* Tokens are not augmented, and no line says so. */
 TEST_IN_SCRATCH(tokens_train_a_language_model)
@@ -136,10 +131,10 @@ TEST_IN_SCRATCH(what_does_not_go_with_the_model_is_refused)
     hand_write(&pack, *state);
     refused(on_data(*state, "--model resnet50 --image 32 --batch 2"), ERR_USAGE,
             "1001 classes, but resnet50 has 1000");
-    hand_write(&SEGMENTS, *state);
+    hand_write(&FEW_SEGMENTS, *state);
     refused(on_data(*state, "--model resnet50 --image 32 --batch 2"), ERR_USAGE,
             "kind segments, but resnet50 trains on classes");
-    pack = SEGMENTS;
+    pack = FEW_SEGMENTS;
     pack.n_classes = 20;
     hand_write(&pack, *state);
     refused(on_data(*state, "--model hrnet_w18 --image 64x32 --batch 2"), ERR_USAGE,
@@ -158,10 +153,7 @@ TEST_IN_SCRATCH(a_bad_sample_ends_the_run_in_a_fatal_line)
 {
     hand_write(&CLASSES, *state);
     const char *path = fs_join(&scratch_arena, *state, "00002.shard");
-    struct str bytes = scratch_read(path);
-    char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
-    copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
-    scratch_write(path, (struct str){copy, bytes.len});
+    hand_spoil(path);
     const char *text = run_of(
         on_data(*state, "--model resnet50 --backend plain --image 16 --batch 10 --steps 5"), NULL);
     assert_int_equal(ERR->code, ERR_INTEGRITY);
@@ -184,19 +176,9 @@ TEST_IN_SCRATCH(a_token_without_a_row_ends_the_run)
         on_data(*state, "--model bert_tiny --sequence 8 --predictions 3 --batch 32 --steps 1"),
         NULL);
     assert_int_equal(ERR->code, ERR_INTEGRITY);
-    assert_non_null(
-        strstr(ERR->msg, "sample 31: input_ids: element 0 is 31000, expected 0 to 30521"));
+    SAYS("sample 31: input_ids: element 0 is 31000, expected 0 to 30521");
     assert_non_null(strstr(text, "{\"event\":\"fatal\""));
     assert_null(strstr(text, "run_stop"));
-}
-
-static void put(const char *folder, const char *name, const char *text)
-{
-    const char *path = fs_join(&scratch_arena, folder, name);
-    const char *slash = strrchr(path, '/');
-    char *parent = arena_strndup(&scratch_arena, path, (size_t)(slash - path));
-    PASSES(fs_mkdir_p(parent, ERR));
-    scratch_write(path, str_of(text));
 }
 
 TEST_IN_SCRATCH(memory_is_what_machine_and_groups_leave)
@@ -204,30 +186,35 @@ TEST_IN_SCRATCH(memory_is_what_machine_and_groups_leave)
     const char *proc = fs_join(&scratch_arena, *state, "proc");
     const char *groups = fs_join(&scratch_arena, *state, "cgroup");
     assert_true(memory_available_by(proc, groups) == INT64_MAX);
-    put(proc, "meminfo", "MemTotal:       9000 kB\nMemFree:  10 kB\nMemAvailable:   8000 kB\n");
+    scratch_put(proc, "meminfo",
+                STR_LIT("MemTotal:       9000 kB\nMemFree:  10 kB\nMemAvailable:   8000 kB\n"));
     assert_int_equal(memory_available_by(proc, groups), 8000 * 1024);
-    put(proc, "self/cgroup", "12:cpu:/x\n0::/slice/job\n");
-    put(groups, "slice/memory.max", "max\n");
-    put(groups, "slice/job/memory.max", "4000000\n");
+    scratch_put(proc, "self/cgroup", STR_LIT("12:cpu:/x\n0::/slice/job\n"));
+    scratch_put(groups, "slice/memory.max", STR_LIT("max\n"));
+    scratch_put(groups, "slice/job/memory.max", STR_LIT("4000000\n"));
     assert_int_equal(memory_available_by(proc, groups), 4000000);
-    put(groups, "slice/job/memory.current", "1500000\n");
-    put(groups, "slice/job/memory.stat", "anon 1000000\ninactive_file 500000\nactive_file 1\n");
+    scratch_put(groups, "slice/job/memory.current", STR_LIT("1500000\n"));
+    scratch_put(groups, "slice/job/memory.stat",
+                STR_LIT("anon 1000000\ninactive_file 500000\nactive_file 1\n"));
     assert_int_equal(memory_available_by(proc, groups), 3000000);
-    put(groups, "slice/memory.max", "2000000\n"); /* above, and full but for 100 */
-    put(groups, "slice/memory.current", "1999900\n");
+    scratch_put(groups, "slice/memory.max", STR_LIT("2000000\n")); /* above, and full but for 100 */
+    scratch_put(groups, "slice/memory.current", STR_LIT("1999900\n"));
     assert_int_equal(memory_available_by(proc, groups), 100);
-    put(groups, "slice/memory.current", "2000001\n");
+    scratch_put(groups, "slice/memory.current", STR_LIT("2000001\n"));
     assert_int_equal(memory_available_by(proc, groups), 0);
-    put(proc, "self/cgroup", "0::/\n"); /* a namespace of its own: the root is its group */
-    put(groups, "memory.max", "77\n");
+    scratch_put(proc, "self/cgroup",
+                STR_LIT("0::/\n")); /* a namespace of its own: the root is its group */
+    scratch_put(groups, "memory.max", STR_LIT("77\n"));
     assert_int_equal(memory_available_by(proc, groups), 77);
-    put(proc, "self/cgroup", "5:devices:/\n4:memory:/job\n0::/\n"); /* version 1 next to it */
-    put(groups, "memory/memory.limit_in_bytes", "9223372036854771712\n");
-    put(groups, "memory/memory.usage_in_bytes", "5\n");
-    put(groups, "memory/job/memory.limit_in_bytes", "60\n");
+    scratch_put(proc, "self/cgroup",
+                STR_LIT("5:devices:/\n4:memory:/job\n0::/\n")); /* version 1 next to it */
+    scratch_put(groups, "memory/memory.limit_in_bytes", STR_LIT("9223372036854771712\n"));
+    scratch_put(groups, "memory/memory.usage_in_bytes", STR_LIT("5\n"));
+    scratch_put(groups, "memory/job/memory.limit_in_bytes", STR_LIT("60\n"));
     assert_int_equal(memory_available_by(proc, groups), 60);
-    put(groups, "memory/job/memory.usage_in_bytes", "50\n");
-    put(groups, "memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file 20\n");
+    scratch_put(groups, "memory/job/memory.usage_in_bytes", STR_LIT("50\n"));
+    scratch_put(groups, "memory/job/memory.stat",
+                STR_LIT("inactive_file 1\ntotal_inactive_file 20\n"));
     assert_int_equal(memory_available_by(proc, groups), 30);
     assert_true(memory_available() > 0);
 }

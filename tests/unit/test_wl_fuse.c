@@ -25,13 +25,6 @@ static bool is_result(const struct value *value)
            (value->kind == VALUE_ACT && value->name);
 }
 
-static double norm_of_value(const struct fixture *f, int value)
-{
-    CLEANUP(free) double *x = read_doubles(f, value);
-    double norm = norm_of(x, count_of(f, value));
-    return norm;
-}
-
 /* The largest relative difference of all results of `fused`, which `plain` must have under the same names. */
 static double difference(const struct fixture *fused, const struct fixture *plain)
 {

@@ -148,6 +148,5 @@ TEST(too_small_an_image_is_refused)
 {
     struct graph *graph = graph_new(ARENA, DT_F32);
     model_hrnet_w18.build(graph, &(struct model_opts){.batch = 1, .height = 32, .width = 20});
-    FAILS(graph_finish(graph, ERR), ERR_USAGE);
-    SAYS("one value per channel has no variance");
+    FAILS_WITH(graph_finish(graph, ERR), ERR_USAGE, "one value per channel has no variance");
 }

@@ -7,12 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fs.h"
 #include "core/load.h"
+#include "scratch.h"
 
 extern char **environ;
 
-static char folder[] = "/tmp/reperf-load-XXXXXX";
 static load_fn table[2];
 
 static int version_of(load_fn fn)
@@ -34,13 +33,10 @@ static const struct load_want WANT = {.what = "Fake",
 /* `name` below the folder, from C text. False: there is no compiler here. */
 static bool build(const char *name, const char *text)
 {
-    char *source = arena_printf(ARENA, "%s/source.c", folder);
-    char *out = fs_join(ARENA, folder, name);
-    char *slash = strrchr(out, '/');
-    *slash = '\0';
-    PASSES(fs_mkdir_p(out, ERR));
-    *slash = '/';
-    PASSES(fs_write_atomic(source, str_of(text), ERR));
+    char *source = fs_join(ARENA, scratch_folder, "source.c");
+    char *out = fs_join(ARENA, scratch_folder, name);
+    scratch_put(scratch_folder, name, STR_EMPTY);
+    scratch_write(source, str_of(text));
     char *argv[] = {
         (char[]){"cc"}, (char[]){"-shared"}, (char[]){"-fPIC"}, (char[]){"-o"}, out, source, NULL};
     pid_t pid = 0;
@@ -58,52 +54,47 @@ static bool build(const char *name, const char *text)
 
 static void set_up_folder(const char *name)
 {
-    assert_int_equal(setenv("REPERF_FAKE_DIR", fs_join(ARENA, folder, name), 1), 0);
+    assert_int_equal(setenv("REPERF_FAKE_DIR", scratch_path(name), 1), 0);
 }
 
 static void refused(const char *expected)
 {
     struct load load = {0};
-    FAILS(load_open(&WANT, &load, ERR), ERR_USAGE);
+    FAILS_WITH(load_open(&WANT, &load, ERR), ERR_USAGE, expected);
     assert_null(load.handle);
-    if (!strstr(ERR->msg, expected) || !strstr(ERR->msg, "9.3.0") || !strstr(ERR->msg, "10.0.0")) {
-        fail_msg("\"%s\" does not say \"%s\" and what is wanted", ERR->msg, expected);
-    }
+    SAYS("9.3.0");
+    SAYS("10.0.0");
 }
 
 TEST(says_what_is_wrong)
 {
-    if (!build("short/libreperf_fake.so.9", FAKE(90400))) {
-        skip(); /* no compiler */
+    static const struct {
+        const char *name, *text, *says;
+    } ROWS[] = {
+        {"short/libreperf_fake.so.9", FAKE(90400), "has no fake_add"},
+        {"old/libreperf_fake.so.9", FAKE(90299) ADD, "is version 9.2.99"},
+        {"major/libreperf_fake.so.9", FAKE(100000) ADD, "is version 10.0.0"},
+        {"silent/libreperf_fake.so.9", FAKE(-1) ADD, "does not say its version"},
+        {"mute/libreperf_fake.so.9", ADD, "has no fake_version"},
+        {"other/libreperf_fake.so.8", FAKE(80907) ADD,
+         "libreperf_fake.so.8: another major version"},
+    };
+    for (EACH(row, ROWS)) {
+        if (!build(row->name, row->text)) {
+            skip(); /* no compiler */
+        }
+        set_up_folder(arena_strndup(ARENA, row->name, strcspn(row->name, "/")));
+        refused(row->says);
     }
-    (void)build("old/libreperf_fake.so.9", FAKE(90299) ADD);
-    (void)build("major/libreperf_fake.so.9", FAKE(100000) ADD);
-    (void)build("silent/libreperf_fake.so.9", FAKE(-1) ADD);
-    (void)build("mute/libreperf_fake.so.9", ADD);
-    (void)build("other/libreperf_fake.so.8", FAKE(80907) ADD);
     set_up_folder("none");
     refused("no such file");
-    set_up_folder("short");
-    refused("has no fake_add");
-    set_up_folder("old");
-    refused("is version 9.2.99");
-    set_up_folder("major");
-    refused("is version 10.0.0");
-    set_up_folder("silent");
-    refused("does not say its version");
-    set_up_folder("mute");
-    refused("has no fake_version");
-    set_up_folder("other");
-    refused("libreperf_fake.so.8: another major version");
     unsetenv("REPERF_FAKE_DIR");
     refused("not on the loader's path");
 }
 
 TEST(damaged_file_is_refused)
 {
-    PASSES(fs_mkdir_p(fs_join(ARENA, folder, "damaged"), ERR));
-    PASSES(fs_write_atomic(fs_join(ARENA, folder, "damaged/libreperf_fake.so.9"),
-                           STR_LIT("no library"), ERR));
+    scratch_put(scratch_folder, "damaged/libreperf_fake.so.9", STR_LIT("no library"));
     set_up_folder("damaged");
     refused("damaged/libreperf_fake.so.9: ");
 }
@@ -117,8 +108,8 @@ TEST(takes_the_first_that_fits)
     (void)build("venv/lib/python3.12/site-packages/nvidia/fake/lib/libreperf_fake.so.9",
                 FAKE(91901) ADD);
     unsetenv("REPERF_FAKE_DIR");
-    assert_int_equal(setenv("CUDA_HOME", fs_join(ARENA, folder, "cuda"), 1), 0);
-    assert_int_equal(setenv("VIRTUAL_ENV", fs_join(ARENA, folder, "venv"), 1), 0);
+    assert_int_equal(setenv("CUDA_HOME", scratch_path("cuda"), 1), 0);
+    assert_int_equal(setenv("VIRTUAL_ENV", scratch_path("venv"), 1), 0);
     PASSES(load_open(&WANT, &load, ERR));
     assert_int_equal(load.version, 91901);
     assert_non_null(strstr(load.path, "/venv/"));
@@ -136,15 +127,4 @@ TEST(takes_the_first_that_fits)
     refused("is version 9.1.0");
 }
 
-static int make_folder(void **state UNUSED)
-{
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state UNUSED)
-{
-    struct err err = {0};
-    return fs_remove_tree(folder, &err);
-}
-
-UNIT_MAIN(make_folder, remove_folder)
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -268,8 +268,7 @@ TEST(a_parameter_without_a_gradient_is_refused)
     int used = graph_linear(graph, x, "used", 4);
     (void)graph_linear(graph, x, "unused", 4);
     (void)graph_loss(graph, used, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
-    FAILS(graph_finish(graph, ERR), ERR_ANY);
-    SAYS("parameter unused.weight");
+    FAILS_WITH(graph_finish(graph, ERR), ERR_ANY, "parameter unused.weight");
 }
 
 /* ---- oneDNN ---- */

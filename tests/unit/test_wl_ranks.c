@@ -154,13 +154,6 @@ static void release_ranks(struct rank_run *runs)
     free(runs);
 }
 
-static double norm_of_value(const struct fixture *f, int value)
-{
-    CLEANUP(free) double *x = read_doubles(f, value);
-    double norm = norm_of(x, count_of(f, value));
-    return norm;
-}
-
 static double distance(const struct fixture *a, const struct fixture *b, int value)
 {
     CLEANUP(free) double *x = read_doubles(a, value);

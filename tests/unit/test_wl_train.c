@@ -107,16 +107,9 @@ static const struct {
 
 TEST(what_cannot_be_done_is_refused)
 {
-    for (size_t i = 0; i < ARRAY_LEN(REFUSED); i++) {
+    for (EACH(row, REFUSED)) {
         struct train_opts opts;
-        struct err err = {0};
-        if (options_of(REFUSED[i].line, &opts, &err) == 0) {
-            fail_msg("'%s' was accepted", REFUSED[i].line);
-        }
-        if (err.code != ERR_USAGE || !strstr(err.msg, REFUSED[i].message)) {
-            fail_msg("'%s': code %d \"%s\" does not say \"%s\"", REFUSED[i].line, (int)err.code,
-                     err.msg, REFUSED[i].message);
-        }
+        FAILS_WITH(options_of(row->line, &opts, ERR), ERR_USAGE, row->message);
     }
 }
 
@@ -133,11 +126,9 @@ TEST(a_device_is_there_or_refused)
     };
     struct train_opts opts;
     bool is_built = device_is_built("cuda");
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct err err = {0};
-        assert_int_equal(options_of(lines[i][0], &opts, &err), -1);
-        assert_int_equal(err.code, ERR_USAGE);
-        assert_non_null(strstr(err.msg, is_built ? lines[i][1] : "no CUDA backend"));
+    for (EACH(row, lines)) {
+        FAILS_WITH(options_of((*row)[0], &opts, ERR), ERR_USAGE,
+                   is_built ? (*row)[1] : "no CUDA backend");
     }
     struct err err = {0};
     int status = options_of("--model resnet50 --device cuda --precision amp", &opts, &err);
@@ -174,8 +165,7 @@ TEST(a_launchers_ranks_are_not_ignored)
 {
     struct train_opts opts;
     setenv("WORLD_SIZE", "4", 1);
-    FAILS(options_of("--model resnet50", &opts, ERR), ERR_ANY);
-    SAYS("WORLD_SIZE=4 without RANK");
+    FAILS_WITH(options_of("--model resnet50", &opts, ERR), ERR_ANY, "WORLD_SIZE=4 without RANK");
     PASSES(options_of("--model resnet50 --describe", &opts, ERR));
     assert_int_equal(opts.ranks.rank, 0);
     setenv("RANK", "3", 1);
@@ -189,8 +179,7 @@ TEST(a_launchers_ranks_are_not_ignored)
     assert_int_equal(opts.rendezvous_s, 60);
     setenv("WORLD_SIZE", "1", 1);
     setenv("RANK", "1", 1);
-    FAILS(options_of("--model resnet50", &opts, ERR), ERR_ANY);
-    SAYS("RANK");
+    FAILS_WITH(options_of("--model resnet50", &opts, ERR), ERR_ANY, "RANK");
     setenv("RANK", "0", 1);
     PASSES(options_of("--model resnet50", &opts, ERR));
     unsetenv("WORLD_SIZE");
@@ -205,9 +194,10 @@ static bool begins(const char *text, const char *prefix)
 
 TEST(a_run_prints_its_lines)
 {
-    const char *text = must_run(
+    static const char LINE[] =
         "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
-        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70");
+        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70";
+    const char *text = must_run(LINE);
     assert_true(begins(
         text,
         "{\"event\":\"run_start\",\"version\":\"" REPERF_VERSION
@@ -236,10 +226,7 @@ TEST(a_run_prints_its_lines)
                        "\"elapsed_ns\":500000000,\"samples_per_s\":8,\"loss_first\":"));
     assert_string_equal(nth_line(text, 5), "");
     /* The same seed prints the same bytes, with the same clock. */
-    const char *again = must_run(
-        "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
-        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70");
-    assert_string_equal(text, again);
+    assert_string_equal(text, must_run(LINE));
 }
 
 TEST(a_loss_that_is_not_finite_ends_the_run)

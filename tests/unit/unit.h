@@ -71,7 +71,8 @@ static inline void unit_fails(int status, enum err_code code, const char *call, 
     }
 }
 
-/* A call that reports into ERR, which is emptied before: it returns 0, or -1 with this code (ERR_ANY: some code) and a text that holds SAYS. */
+/* A call that reports into ERR, which is emptied before: it returns 0, or -1 with this code (ERR_ANY: some code); SAYS: and with a text that
+   holds this one. */
 #define PASSES(call) (unit_err = (struct err){0}, unit_passes((call), #call, __FILE__, __LINE__))
 #define FAILS(call, code)                                                                          \
     (unit_err = (struct err){0}, unit_fails((call), (code), #call, __FILE__, __LINE__))
@@ -81,6 +82,22 @@ static inline void unit_fails(int status, enum err_code code, const char *call, 
             fail_msg("\"%s\" does not say \"%s\"", unit_err.msg, (text));                          \
         }                                                                                          \
     } while (0)
+
+#define FAILS_WITH(call, code, text)                                                               \
+    do {                                                                                           \
+        FAILS(call, code);                                                                         \
+        SAYS(text);                                                                                \
+    } while (0)
+
+/* The text with its first FROM become TO, in ARENA. */
+static inline char *replaced(const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    if (!at) {
+        fail_msg("\"%s\" is not in \"%s\"", from, text);
+    }
+    return arena_printf(ARENA, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
 
 #define UNIT_TEST(test, set_up, tear_down, parameter)                                              \
     static void test(void **parameter);                                                            \

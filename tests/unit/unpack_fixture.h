@@ -97,18 +97,18 @@ static UNUSED void make_tar(const struct part *parts, size_t n)
 /* --- running it --------------------------------------------------------------------------------------------------------------- */
 
 static struct unpack_tree_result result;
-static struct err last;
 static const struct unpack_tree_opts PLAIN = {.size_bytes = -1};
 
-/* The bytes of `made` as an archive, into FOLDER/out. */
-static UNUSED int run(const char *folder, struct unpack_tree_opts opts)
+/* The bytes of `made` as an archive, into a new FOLDER/out. */
+static UNUSED int run(const char *folder, struct unpack_tree_opts opts, struct err *err)
 {
     const char *archive = fs_join(&scratch_arena, folder, "archive");
     scratch_write(archive, strbuf_str(&made));
     opts.archive = archive;
     opts.new_folder = fs_join(&scratch_arena, folder, "out");
-    last = (struct err){0};
-    return unpack_tree(&scratch_arena, &opts, &result, &last);
+    return fs_remove_tree(opts.new_folder, err) < 0
+               ? -1
+               : unpack_tree(&scratch_arena, &opts, &result, err);
 }
 
 static UNUSED void assert_text(const char *folder, const char *path, const char *text)
@@ -130,16 +130,13 @@ static UNUSED void assert_nothing_left(const char *folder)
 
 static UNUSED void assert_refused(const char *folder, struct unpack_tree_opts opts)
 {
-    assert_int_equal(run(folder, opts), -1);
-    assert_int_equal(last.code, ERR_INTEGRITY);
+    FAILS(run(folder, opts, ERR), ERR_INTEGRITY);
     assert_nothing_left(folder);
 }
 
 static UNUSED void assert_taken(const char *folder, struct unpack_tree_opts opts)
 {
-    if (run(folder, opts) < 0) {
-        fail_msg("%s", last.msg);
-    }
+    PASSES(run(folder, opts, ERR));
 }
 
 static UNUSED void zstd_made(void)
@@ -158,11 +155,6 @@ static UNUSED void make_some(void)
 {
     MAKE_TAR({.name = "a/x", .type = '0', .data = "one"},
              {.name = "b", .type = '0', .data = "two"});
-}
-
-static UNUSED int start(void **state)
-{
-    return scratch_group_start(state);
 }
 
 static UNUSED int end(void **state)

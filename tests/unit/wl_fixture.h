@@ -180,6 +180,12 @@ static inline double norm_of(const double *x, int64_t count)
     return sqrt(sum);
 }
 
+static inline double norm_of_value(const struct fixture *f, int value)
+{
+    CLEANUP(free) double *x = read_doubles(f, value);
+    return norm_of(x, count_of(f, value));
+}
+
 /* ||a - b|| / ||b|| */
 static inline double rel_error(const double *a, const double *b, int64_t count)
 {

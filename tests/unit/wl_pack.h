@@ -23,6 +23,13 @@ struct hand_pack {
     bool keeps_crc;                  /* of the original header and entries, before the faults */
 };
 
+static UNUSED const struct hand_pack CLASSES = {
+    .kind = SHARD_CLASSES, .n_samples = 50, .per_shard = 17, .n_classes = 7};
+static UNUSED const struct hand_pack SEGMENTS = {
+    .kind = SHARD_SEGMENTS, .n_samples = 11, .per_shard = 4, .n_classes = 19};
+static UNUSED const struct hand_pack TOKENS = {
+    .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
+
 /* A number of the header, or of an entry, that is another. */
 struct hand_fault {
     int entry;       /* from 1 on; 0: of the header */
@@ -169,13 +176,21 @@ static UNUSED void hand_shard(const struct hand_pack *pack, const char *folder, 
     free(entries);
 }
 
+/* The last byte of a file, which is a sample's, becomes another. */
+static UNUSED void hand_spoil(const char *path)
+{
+    struct str bytes = scratch_read(path);
+    char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
+    copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
+    scratch_write(path, (struct str){copy, bytes.len});
+}
+
 /* The folder with its shards and pack.json. */
 static UNUSED void hand_write(const struct hand_pack *pack, const char *folder)
 {
     static const char *const kinds[] = {"", "classes", "segments", "tokens"};
     static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
-    CLEANUP(strbuf) struct strbuf json;
-    strbuf_init(&json, 1 << 20);
+    CLEANUP(strbuf) struct strbuf json = STRBUF(1 << 20);
     char classes[16];
     snprintf(classes, sizeof(classes), "%u", pack->n_classes);
     strbuf_printf(&json,
