@@ -26,3 +26,35 @@ free_port() { # nobody listens at it, and it was not given before; below those t
     done
     echo "$port"
 }
+# What nginx is told to answer for the repositories below a folder, by fcgiwrap at a socket.
+git_by_nginx() { # SOCKET FOLDER PATH [PROTOCOL]: the last two as nginx names them
+    cat <<NGINX
+fastcgi_pass unix:$1;
+            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
+            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
+            fastcgi_param GIT_PROJECT_ROOT $2;
+            fastcgi_param PATH_INFO $3;
+            fastcgi_param QUERY_STRING \$query_string;
+            fastcgi_param REQUEST_METHOD \$request_method;
+            fastcgi_param CONTENT_TYPE \$content_type;
+            fastcgi_param CONTENT_LENGTH \$content_length;
+            fastcgi_param HTTP_CONTENT_ENCODING \$http_content_encoding;
+            fastcgi_param GIT_PROTOCOL ${4:-\$http_git_protocol};
+NGINX
+}
+slurm_common() { # what every slurm.conf here has, after its nodes
+    cat <<CONF
+AuthType=auth/munge
+SlurmUser=root
+SlurmdUser=root
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+ReturnToService=2
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+SlurmdParameters=config_overrides
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+CONF
+}

@@ -60,21 +60,51 @@ succeeds() { # NAME COMMAND...: it ends well; its output stays where it is
 fails() { exits_saying err "$@"; }  # STATUS ERE NAME COMMAND...
 warns() { exits_saying err "$@"; }  # 0 ERE NAME COMMAND...
 prints() { exits_saying out "$@"; } # STATUS ERE NAME COMMAND...
+tells() { exits_saying both "$@"; } # STATUS ERE NAME COMMAND...: either of them
 exits_saying() { # FILE STATUS ERE NAME COMMAND...
     local said_in=$1 want=$2 said=$3 name=$4 got hit=1
     shift 4
     "$@" >"$T/out" 2>"$T/err"
     got=$?
+    [ "$said_in" != both ] || cat "$T/out" "$T/err" >"$T/both"
     grep -qE -- "$said" <<<"$(cat "$T/$said_in")" && hit=0
     ok $((got != want || hit)) "$name"
     [ "$got" = "$want" ] || { printf '#      got: %s\n#   wanted: %s\n' "$got" "$want" && head -c 600 "$T/err" | sed 's/^/# /'; }
     [ "$hit" -eq 0 ] || printf '#      got: %s\n#  pattern: %s\n' "$(cat "$T/$said_in")" "$said"
 }
-valid() { # SCHEMA [NAME]: what the last command printed; it stays, and is $T/document, too
-    local status=0
-    cp "$T/out" "$T/document"
-    /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/$1.json" "$T/document" >"$T/valid" 2>&1 || status=1
-    ok "$status" "${2:-its document is valid}"
+# leaves STATUS READER WANTED NAME COMMAND...: how it ends, and what READER, a function, prints then
+leaves() {
+    local want=$1 reader=$2 text=$3 name=$4 got
+    shift 4
+    "$@" >"$T/out" 2>"$T/err"
+    got=$?
+    is "$got: $("$reader")" "$want: $text" "$name"
+    [ "$got" = "$want" ] || { head -c 600 "$T/err" | sed 's/^/# /'; }
+}
+# shellcheck disable=SC2317
+{
+    output() { cat "$T/out"; }
+    filtered() { jq -cr "$filter" "$T/out"; }
+    forbidden() { grep -hE -- "$filter" "$T/out" "$T/err"; }
+}
+answers() { # STATUS FILTER WANTED NAME COMMAND...: how it ends, and what jq's FILTER makes of its document
+    local filter=$2
+    leaves "$1" filtered "${@:3}"
+}
+omits() { # STATUS ERE NAME COMMAND...: how it ends, and neither output has such a line
+    local filter=$2
+    leaves "$1" forbidden "" "${@:3}"
+}
+documents() { # SCHEMA STATUS NAME COMMAND...: how it ends, and what it prints is a document by that schema; it is $T/document, too
+    exits "${@:2}"
+    valid "$1" "$3: its document is valid"
+}
+valid() { # SCHEMA [NAME [FILE...]]: those files, or what the last command printed
+    local status=0 schema=$1 name=${2:-its document is valid}
+    shift $(($# < 2 ? $# : 2))
+    [ $# -gt 0 ] || { cp "$T/out" "$T/document" && set -- "$T/document"; }
+    /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/$schema.json" "$@" >"$T/valid" 2>&1 || status=1
+    ok "$status" "$name"
     [ "$status" -eq 0 ] || head -n 5 "$T/valid" | sed 's/^/# /'
 }
 value() { # FILE PYTHON-EXPRESSION over d
@@ -83,6 +113,13 @@ value() { # FILE PYTHON-EXPRESSION over d
 skip() { # NAME REASON
     tap_n=$((tap_n + 1))
     echo "ok $tap_n - $1 # SKIP $2"
+}
+needs() { # NAME PROGRAM...: where one is not here, NAME is skipped, and the script ends
+    local name=$1 program
+    shift
+    for program; do
+        command -v "$program" >/dev/null || [ -x "/usr/sbin/$program" ] || { skip "$name" "$program is not installed" && tap_done; }
+    done
 }
 in_test_all() { # WHAT: true in make test-all; otherwise false, and named at the end of make test
     [ "${TIER:-everyday}" = all ] && return 0

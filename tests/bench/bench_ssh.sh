@@ -19,7 +19,6 @@ skip() {
     exit 0
 }
 have_sshd "SSH sessions"
-unset SSH_AUTH_SOCK
 ssh_keys
 for node in 0 1 2 3; do
     start_sshd "$node" || exit 1

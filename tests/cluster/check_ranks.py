@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True  # nothing is left in the checkout
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "published"))
-from option_value import value  # noqa: E402
+from option_value import batch, value  # noqa: E402
 
 report = json.load(open(sys.argv[1]))
 evidence = sys.argv[2]
@@ -21,15 +21,6 @@ plan = json.load(open(os.path.join(evidence, "manifest/plan.json")))
 stacks = {stack["id"]: stack for stack in report["stacks"]}
 cases = {case["id"]: case for case in report["cases"]}
 faults, n_cases, n_processes, n_gpus = [], 0, 0, 0
-
-
-def batch(words):
-    """Of one rank's one pass."""
-    config = value(words, "-c")
-    if config:
-        return int(re.search(r"_bs(\d+)\.yaml$", config).group(1))
-    size = int(value(words, "--batch_size", "-b", "--train_batch_size") or 0)
-    return size // int(value(words, "--gradient_accumulation_steps") or 1)
 
 
 def gpus_of(words, per_node):

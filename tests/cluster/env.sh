@@ -174,19 +174,3 @@ cluster_do() { # STATE COMMAND...
     shift
     nsenter --target "$init" --pid --mount --net --root --wdns="$PWD" "$@"
 }
-# What nginx is told to answer for the repositories below a folder, by the cluster's FastCGI.
-git_by_nginx() { # STATE FOLDER PATH: the last as nginx names it
-    cat <<NGINX
-fastcgi_pass unix:$1/run/fcgi.sock;
-            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
-            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
-            fastcgi_param GIT_PROJECT_ROOT $2;
-            fastcgi_param PATH_INFO $3;
-            fastcgi_param QUERY_STRING \$query_string;
-            fastcgi_param REQUEST_METHOD \$request_method;
-            fastcgi_param CONTENT_TYPE \$content_type;
-            fastcgi_param CONTENT_LENGTH \$content_length;
-            fastcgi_param HTTP_CONTENT_ENCODING \$http_content_encoding;
-            fastcgi_param GIT_PROTOCOL \$http_git_protocol;
-NGINX
-}

@@ -80,3 +80,27 @@ nothing_runs() { # TEXT NODE... [jobs]
     done
     is "$left" "" "$text: the nodes are clean"
 }
+# How a run ends, or goes on, and what of it there is then.
+ends_well() { # NAME RANKS TEXT [REPEATS]
+    finish "$1" 0 "$3"
+    whole "$1" "$2" "${@:4}"
+}
+nothing_lost() { # NAME TEXT: of two repeats on one node
+    ends_well "$1" 1 "$2"
+    is "$(count "$1" begun)" 2 "$1: no repeat is made twice"
+}
+breaks() { # NAME STATUS ERE TEXT
+    finish "$1" "$2" "$4"
+    says "$1" "$3" "$1: and what failed is named"
+    no_success "$1"
+}
+heals() { # NAME RANKS TEXT [REPEATS]
+    take_up "$1" 0 "$3"
+    whole "$1" "$2" "${@:4}"
+}
+kill_run() { # NAME: its orchestrator
+    kill -9 "$(cat "$T/$1/pid")"
+    wait "$(cat "$T/$1/pid")" 2>/dev/null
+}
+N="$S/inventory-none.json"
+cluster_reset || exit 1

@@ -162,3 +162,11 @@ cluster_reset() { # all nodes at a time
     for i in "${resets[@]}"; do wait "$i" || failed=1; done
     return $failed
 }
+slurm_is_up() { # NAME: over the four nodes; false, and a named skip, where there is no Slurm
+    local why status
+    why=$(tests/cluster/slurm_up.sh "$S" 2>&1)
+    status=$?
+    [ "$status" -ne 77 ] || { skip "$1" "$why" && return 1; }
+    ok "$status" "$1: Slurm comes up $why"
+    export SLURM_CONF="$S/slurm/slurm.conf"
+}

@@ -43,7 +43,7 @@ http {
         listen $HEAD_IP:443 ssl;
         server_name github.com;
         location / {
-            $(git_by_nginx "$S" "$P/github" '$uri')
+            $(git_by_nginx "$S/run/fcgi.sock" "$P/github" '$uri')
         }
     }
     server {
@@ -242,19 +242,23 @@ tag() { # NAME TAG FROM: the image of FROM under another name, in the one regist
     for blob in $(jq -r '.config.digest, .layers[].digest' "$P/manifest"); do web -o /dev/null -X POST "$url/$1/blobs/uploads/?mount=$blob&from=$3"; done
     web -o /dev/null -X PUT -H "Content-Type: $type" --data-binary "@$P/manifest" "$url/$1/manifests/$2"
 }
+tag_as_published() { # ID DIGEST: what stands in for that image, under the name it was published by; in $GIVEN, what --image takes for one that is built and not pulled
+    local name
+    name=$(jq -r '.name' "images/$1/image.json")
+    if [ "$(jq -r .tag "images/$1/image.json")" = null ]; then
+        tag "$1" latest standin/framework
+        GIVEN+=("$1=registry.example/$1@$2")
+    else
+        tag "${name#*/}" "$(jq -r .tag "images/$1/image.json")" standin/framework
+    fi
+}
 images_up() { # sets $GIVEN: what --image takes for those that are built and not pulled
-    local id name
+    local id
     image_root "$P/root"
     STANDIN=$(EXTRA=$P/root cluster_image standin/framework /usr/bin/python3.11 /usr/bin/git /bin/bash) || return 1
     rm -rf "$P/root"
     GIVEN=()
     for id in $(jq -r '.stacks[] | select(.framework != "reperf") | .image, .full[]?.image | values' manifests/reports/*.json | sort -u); do
-        name=$(jq -r '.name' "images/$id/image.json")
-        if [ "$(jq -r .tag "images/$id/image.json")" = null ]; then
-            tag "$id" latest standin/framework
-            GIVEN+=(--image "$id=registry.example/$id@${STANDIN#*@}")
-        else
-            tag "${name#*/}" "$(jq -r .tag "images/$id/image.json")" standin/framework
-        fi
+        tag_as_published "$id" "${STANDIN#*@}"
     done
 }

@@ -4,6 +4,8 @@
 set -eu
 # shellcheck source=tests/cluster/env.sh
 . "$(dirname "$0")/env.sh"
+# shellcheck source=tests/server_lib.sh
+. "$CLUSTER_DIR/../server_lib.sh"
 S=$1 verb=$2 name=$3
 answers() { (exec 3<>"/dev/tcp/$HEAD_IP/$1") 2>/dev/null; } # PORT
 start() { # NAME COMMAND...: detached, log and process recorded
@@ -44,7 +46,7 @@ http {
         listen $HEAD_IP:$HTTP_PORT;
         root $S/http;
         location ~ ^/git(/.*)\$ {
-            $(git_by_nginx "$S" "$S/git" '$1')
+            $(git_by_nginx "$S/run/fcgi.sock" "$S/git" '$1')
         }
     }
 }

@@ -6,6 +6,8 @@
 set -eu
 # shellcheck source=tests/cluster/env.sh
 . "$(dirname "$0")/env.sh"
+# shellcheck source=tests/server_lib.sh
+. "$CLUSTER_DIR/../server_lib.sh"
 S=$1
 for command in slurmctld slurmd srun munged; do
     command -v "$command" >/dev/null || {
@@ -25,10 +27,7 @@ chmod 600 "$S/munge/key"
 cat >"$S/slurm/slurm.conf" <<CONF
 ClusterName=reperf
 SlurmctldHost=head($HEAD_IP)
-AuthType=auth/munge
 AuthInfo=socket=$S/munge/socket
-SlurmUser=root
-SlurmdUser=root
 StateSaveLocation=$S/slurm/state
 SlurmdSpoolDir=/var/spool/slurmd
 SlurmctldPidFile=$S/slurm/slurmctld.pid
@@ -37,19 +36,11 @@ SlurmctldLogFile=$S/slurm/log/slurmctld.log
 SlurmdLogFile=/var/log/slurmd.log
 SlurmctldPort=6817
 SlurmdPort=6818
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-ReturnToService=2
-SchedulerType=sched/backfill
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-MpiDefault=none
-SlurmdParameters=config_overrides
 MinJobAge=30
 KillWait=5
 SlurmdTimeout=30
 $(for i in $CLUSTER_NODES; do echo "NodeName=node$i NodeAddr=$(node_ip "$i") CPUs=8 RealMemory=2000 State=UNKNOWN"; done)
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+$(slurm_common)
 CONF
 start_munge='
     dir=$1

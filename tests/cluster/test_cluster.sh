@@ -126,7 +126,6 @@ node_disk 1 1m
 node_disk_fill 1
 like "$(run_on 1 'echo more >/var/lib/reperf/more')" 'No space left' "a full disk"
 node_disk_end 1
-cluster_reset
-ok $? "all is whole again"
+succeeds "all is whole again" cluster_reset
 is "$(for i in $CLUSTER_NODES; do run_on "$i" 'mountpoint -q /var/lib/reperf || echo plain'; done | wc -l)" 4 "without what was mounted"
 tap_done

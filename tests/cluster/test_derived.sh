@@ -50,15 +50,13 @@ ask=(run "$R" --rehearse --offline --nodes "$T/nodes.json" --case "$CASE" "${SET
 run=$!
 # shellcheck disable=SC2317 # called by wait_for
 containers() { ! kill -0 "$run" 2>/dev/null || [ "$(for i in $CLUSTER_NODES; do node_ssh "$i" 'docker ps -q' 2>/dev/null; done | wc -l)" -ge 4 ]; }
-wait_for 600 containers
-ok $? "four containers of the first repeat are there"
+succeeds "four containers of the first repeat are there" wait_for 600 containers
 [ "$(for i in $CLUSTER_NODES; do node_ssh "$i" 'docker ps -q'; done | wc -l)" -ge 4 ] || sed 's/^/# /' "$T/first.err" | tail -n 20
 kill -INT "$run"
 wait "$run"
 is $? 130 "the run is stopped"
 touch "$S/http/go"
-exits 0 "and resumed" "$REPERF" resume derived --json
-is "$(jq -c '[.cells[] | .verdict, (.repeats | length)]' "$T/out")" '["not_comparable",2]' "both repeats ran"
+answers 0 '[.cells[] | .verdict, (.repeats | length)]' '["not_comparable",2]' "and resumed: both repeats ran" "$REPERF" resume derived --json
 E=$(jq -r .folder "$T/out")/evidence
 is "$(grep -l '^paddlepaddle-gpu==2.5.0.post112$' "$E/logs/raw/$CASE"/*.log | wc -l)" 8 "each container says that the wheel is there, by version"
 is "$(jq -r '.steps[].image.digest // empty' "$E/manifest/plan.json" | sort -u)" "${built#*@}" "the plan has the image by its digest"
@@ -71,8 +69,7 @@ for i in $CLUSTER_NODES; do node_ssh "$i" 'docker image prune -af >/dev/null'; d
 away() { env -u REPERF_ROOT REPERF_STORE="$T/away/store" REPERF_STATE="$T/away/state" "$T/bundle/bin/reperf" "$@"; }
 mkdir "$T/bundle" && tar -C "$T/bundle" -xf "$T/bundle.tar" bin share
 exits 0 "is imported" away data import "$T/bundle.tar" --locks "$T/away/locks"
-exits 0 "and its run needs nothing else" away "${ask[@]}" --repeats 1 --json
-is "$(jq -c '[.cells[] | .verdict, (.repeats | length)]' "$T/out")" '["not_comparable",1]' "its repeat ran"
+answers 0 '[.cells[] | .verdict, (.repeats | length)]' '["not_comparable",1]' "and its run needs nothing else: its repeat ran" away "${ask[@]}" --repeats 1 --json
 [ "$(jq -r '.cells[0].verdict' "$T/out")" = not_comparable ] || jq -r '.cells[].why' "$T/out" | sed 's/^/# /'
 rm -f "$S/http/go"
 tap_done

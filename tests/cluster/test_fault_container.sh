@@ -7,7 +7,6 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
-cluster_reset || exit 1
 if no_docker "containers and images that fail"; then tap_done; fi
 N="$S/inventory.json"
 image_of() { # NAME: an image whose workload does what that world's mode says
@@ -30,13 +29,11 @@ good=$(image_of good)
 trial silent silent 2
 trial nan nan 3
 trial fails fails 4
-finish good 0 "a container that trains"
-whole good 1 1
+ends_well good 1 "a container that trains" 1
 finish silent 9 "exits 0 without a metric: status 9"
 finish nan 9 "prints NaN: status 9"
-finish fails 8 "prints a metric and then fails: status 8"
-says fails 'exit status 3' "with the workload's own status"
-for name in silent nan fails; do no_success "$name"; done
+breaks fails 8 'exit status 3' "prints a metric and then fails: status 8"
+for name in silent nan; do no_success "$name"; done
 nothing_left "inside" 1 2 3 4
 node_memory 1 48m
 trial oom eats 1
@@ -50,21 +47,17 @@ echo corrupt >>"$(control corrupt)/mode"
 corrupt=$(image_of corrupt)
 registry_corrupt "${corrupt#*"$REGISTRY_PORT"/}"
 begin corrupt "$ONE" "$N:node4" --repeats 1 --image "$corrupt"
-finish oom 7 "killed for memory: status 7"
-says oom 'out of memory' "and why is said"
+breaks oom 7 'out of memory' "killed for memory: status 7"
 node_memory 1 0
-finish dead 7 "a dead engine: status 7"
-says dead 'node2' "and the node is named"
-finish missing 7 "a digest that is not there: status 7"
-says missing 'not found|manifest|unknown' "and said"
+breaks dead 7 'node2' "a dead engine: status 7"
+breaks missing 7 'not found|manifest|unknown' "a digest that is not there: status 7"
 wait "$(cat "$T/corrupt/pid")"
 status=$?
 ok "$([ "$status" = 5 ] || [ "$status" = 7 ]; echo $?)" "a corrupt layer: status $status is the image's or integrity's"
 [ "$status" = 5 ] || [ "$status" = 7 ] || tail -n 5 "$T/corrupt/err" | sed 's/^/# /'
-for name in oom dead missing corrupt; do no_success "$name"; done
+no_success corrupt
 node_docker_start 2
-take_up dead 0 "resume, with the engine back"
-whole dead 1 1
+heals dead 1 "resume, with the engine back" 1
 registry_mend
 for i in 1 2 3 4; do node_ssh "$i" 'docker image prune -af >/dev/null'; done
 registry stop
@@ -73,8 +66,7 @@ begin down "$ONE" "$N:node1" --repeats 1 --image "$good"
 finish down 7 "a registry that is down: status 7"
 no_success down
 registry start
-take_up down 0 "resume, with the registry back"
-whole down 1 1
+heals down 1 "resume, with the registry back" 1
 for i in 1 2; do node_ssh "$i" 'docker image prune -af >/dev/null'; done
 registry pause
 world mute ''
@@ -84,16 +76,14 @@ status=$?
 case $status in 4 | 7 | 124) ok 0 "a registry that is silent: status $status is fetch's, the image's or the deadline's" ;; *) is "$status" "4, 7 or 124" "a registry that is silent" ;; esac
 no_success mute
 registry resume
-take_up mute 0 "resume, with the registry answering"
-whole mute 1 1
+heals mute 1 "resume, with the registry answering" 1
 nothing_left "images" 1 2 3 4
 
 # --- the engine dies in mid-job: that says nothing of the workload
 world engine naps
 begin engine "$ONE" "$N:node4" --repeats 1 --image "$(image_of engine)"
 runs_on_4() { [ -n "$(node_ssh 4 docker ps -q 2>/dev/null)" ]; }
-wait_for 240 runs_on_4
-ok $? "a container runs"
+succeeds "a container runs" wait_for 240 runs_on_4
 node_docker_stop 4
 finish engine 6 "the engine is killed in mid-job: the repeat stays open"
 says engine 'container reperf[^ ]* may be left there' "and the container is named"
@@ -106,18 +96,13 @@ nothing_left "the engine's death" 1 2 3 4
 world orphan waits
 begin orphan "$ONE" "$N:node3" --repeats 1 --image "$(image_of orphan)"
 has_container() { [ -n "$(node_ssh 3 docker ps -q 2>/dev/null)" ]; }
-wait_for 240 has_container
-ok $? "a container runs"
-kill -9 "$(cat "$T/orphan/pid")"
-wait "$(cat "$T/orphan/pid")" 2>/dev/null
-has_container
-ok $? "it outlives its orchestrator"
+succeeds "a container runs" wait_for 240 has_container
+kill_run orphan
+succeeds "it outlives its orchestrator" has_container
 export REPERF_STATE="$T/orphan/state"
 prints 0 'node3' "nodes clean --dry-run" "$REPERF" nodes clean "$N" --dry-run
-has_container
-ok $? "and ends nothing"
+succeeds "and ends nothing" has_container
 exits 0 "nodes clean" "$REPERF" nodes clean "$N"
 nothing_left "nodes clean" 1 2 3 4
-cluster_reset
-ok $? "all is whole again"
+succeeds "all is whole again" cluster_reset
 tap_done

@@ -9,8 +9,6 @@
 . "$(dirname "$0")/fault_lib.sh"
 # shellcheck source=tests/faults/lib.sh
 . tests/faults/lib.sh
-cluster_reset || exit 1
-N="$S/inventory-none.json"
 
 # --- links
 names=([1]=cut-1s [2]=cut-longer [3]=cut-for-good [4]=reboot)
@@ -35,23 +33,15 @@ node_restore 2
 go cut-longer
 wait "$reboot"
 go reboot
-finish cut-1s 0 "a link cut for a second: nothing is lost"
-whole cut-1s 1
-is "$(count cut-1s begun)" 2 "cut-1s: no repeat is made twice"
-finish cut-longer 0 "a link cut until its connection was given up: nothing is lost"
-whole cut-longer 1
-is "$(count cut-longer begun)" 2 "cut-longer: no repeat is made twice"
-finish reboot 0 "a node that reboots: the repeat is made again"
-whole reboot 1
+nothing_lost cut-1s "a link cut for a second: nothing is lost"
+nothing_lost cut-longer "a link cut until its connection was given up: nothing is lost"
+ends_well reboot 1 "a node that reboots: the repeat is made again"
 is "$(count reboot begun)" 3 "reboot: one attempt was lost"
 is "$(find "$(run_dir reboot)/evidence/logs/lost" -type f 2>/dev/null | wc -l)" 1 "reboot: its log is kept apart"
-finish cut-for-good 6 "a link cut for good: status 6"
-says cut-for-good 'node3' "and the node is named"
-no_success cut-for-good
+breaks cut-for-good 6 'node3' "a link cut for good: status 6"
 node_restore 3
 go cut-for-good
-take_up cut-for-good 0 "resume, with the link mended"
-whole cut-for-good 1
+heals cut-for-good 1 "resume, with the link mended"
 nothing_left "links" 1 2 3 4
 
 # --- sshd, loss, a slow link, a frozen node
@@ -75,24 +65,15 @@ go loss
 go slow-link
 sleep 1
 node_sshd_start 1
-finish sshd-dead 0 "sshd killed with all its sessions, and started again: nothing is lost"
-whole sshd-dead 1
-is "$(count sshd-dead begun)" 2 "sshd-dead: no repeat is made twice"
-finish slow-link 0 "a link of 10 Mbit"
-whole slow-link 1
-finish loss 0 "30 % of the packets lost"
-whole loss 1
-is "$(count loss begun)" 2 "loss: no repeat is made twice"
-finish frozen 6 "a node frozen until past the deadline, so that nothing there can be ended: status 6"
-says frozen 'node4' "and the node is named"
-no_success frozen
+nothing_lost sshd-dead "sshd killed with all its sessions, and started again: nothing is lost"
+ends_well slow-link 1 "a link of 10 Mbit"
+nothing_lost loss "30 % of the packets lost"
+breaks frozen 6 'node4' "a node frozen until past the deadline, so that nothing there can be ended: status 6"
 node_thaw 4
 go frozen
-take_up frozen 0 "resume, with the node thawed"
-whole frozen 1
+heals frozen 1 "resume, with the node thawed"
 node_no_loss 2
 node_no_rate 3
 nothing_left "sshd, loss, slow, frozen" 1 2 3 4
-cluster_reset
-ok $? "all is whole again"
+succeeds "all is whole again" cluster_reset
 tap_done

@@ -7,12 +7,9 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
-cluster_reset || exit 1
-N="$S/inventory-none.json"
 world kill ''
 begin kill "$FOUR" "$N"
-finish kill 0 "an undisturbed run on four nodes"
-whole kill 4
+ends_well kill 4 "an undisturbed run on four nodes"
 cp "$(run_dir kill)/evidence/result.json" "$T/want.json"
 records=$(wc -l <"$(run_dir kill)/journal.jsonl")
 ok "$([ "$records" -ge 8 ]; echo $?)" "it writes $records journal records"
@@ -24,20 +21,17 @@ for n in "${at[@]}"; do
     REPERF_CRASH_AFTER=$n begin kill "$FOUR" "$N"
     finish kill 137 "killed after record $n"
     take_up kill 0 "record $n: resume"
-    cmp -s "$(run_dir kill)/evidence/result.json" "$T/want.json"
-    ok $? "record $n: the same result.json"
+    succeeds "record $n: the same result.json" cmp -s "$(run_dir kill)/evidence/result.json" "$T/want.json"
     is "$(count kill begun)" 8 "record $n: each rank ran twice, not more"
     nothing_left "record $n" 1 2 3 4
 done
 world kill waits
 begin kill "$FOUR" "$N"
 waits_for_ranks kill 4
-kill -9 "$(cat "$T/kill/pid")"
-wait "$(cat "$T/kill/pid")" 2>/dev/null
+kill_run kill
 is "$(for i in 1 2 3 4; do node_do "$i" pgrep -fc 'bin/.*/reperf-train'; done | grep -cv '^0')" 4 "the ranks outlive it"
 go kill
-take_up kill 0 "resume while they run"
-whole kill 4
+heals kill 4 "resume while they run"
 is "$(count kill begun)" 8 "they were found again, not started again"
 nothing_left "the end" 1 2 3 4
 
@@ -48,15 +42,12 @@ begin term "$FOUR" "$N"
 has_journal() { [ -s "$(run_dir term)/journal.jsonl" ]; }
 wait_for 120 has_journal
 have_leases() { for i in 1 2 3; do [ -n "$(node_do "$i" /bin/cat /var/lib/reperf/lease 2>/dev/null)" ] || return 1; done; }
-wait_for 120 have_leases
-ok $? "term: the nodes that can be reached are"
+succeeds "term: the nodes that can be reached are" wait_for 120 have_leases
 kill "$(cat "$T/term/pid")"
 finish term 143 "TERM while nodes are being reached: status 143"
 is "$(tail -n 1 "$(run_dir term)/journal.jsonl" | jq -r .state)" interrupted "and the journal says so"
 nothing_runs "term" 1 2 3
 node_restore 4
-take_up term 0 "resume"
-whole term 4
-cluster_reset
-ok $? "all is whole again"
+heals term 4 "resume"
+succeeds "all is whole again" cluster_reset
 tap_done

@@ -7,8 +7,6 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
-cluster_reset || exit 1
-N="$S/inventory-none.json"
 mkdir -p "$T/dies"
 REPERF_STATE="$T/dies/state" "$REPERF" run paddle-perf-2020 --case "$FOUR" --profile smoke --nodes "$N" --run-id "$(runs_id dies)" --repeats 1 \
     >"$T/dies/out" 2>"$T/dies/err" &
@@ -17,10 +15,8 @@ echo $! >"$T/dies/pid"
 steps_on() { # NODE
     node_do "$1" /bin/bash -c 'find /var/lib/reperf/jobs -name "log*" -type f -exec cat {} + 2>/dev/null' | grep -q '"event":"step"'
 }
-wait_for 300 steps_on 1
-ok $? "four ranks train"
-node_do 3 pkill -9 -x reperf-train
-ok $? "one is killed"
+succeeds "four ranks train" wait_for 300 steps_on 1
+succeeds "one is killed" node_do 3 pkill -9 -x reperf-train
 started=$SECONDS
 finish dies 8 "one rank of four dies: status 8"
 says dies 'node3|rank 2' "and it is named"

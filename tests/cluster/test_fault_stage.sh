@@ -57,8 +57,7 @@ have disk 1 3 4
 node_disk_end 2
 
 node_do 3 /bin/bash -c 'printf damaged | dd of=/var/lib/reperf/files/disk bs=1 seek=15000000 conv=notrunc status=none'
-exits 0 "wrong bytes on a disk, and a node that lacks the file" copy "$T/disk"
-is "$(ways)" "nothing chain chain nothing" "are seen, and sent again"
+leaves 0 ways "nothing chain chain nothing" "wrong bytes on a disk, and a node that lacks the file: seen, and sent again" copy "$T/disk"
 have disk 1 2 3 4
 
 begin head 4

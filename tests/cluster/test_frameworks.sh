@@ -11,7 +11,6 @@
 . "$(dirname "$0")/columns_lib.sh"
 # shellcheck source=tests/faults/lib.sh
 . tests/faults/lib.sh
-cluster_reset || exit 1
 if no_docker "frameworks on four nodes in containers"; then tap_done; fi
 R=paddle-perf-hrnetw18
 exits 0 "synthetic Cityscapes" "$REPERF" fetch cityscapes --synthetic
@@ -63,8 +62,7 @@ faults() { # STATUS NAME SHELL SHELL SHELL SHELL: for one GPU and eight in FP32,
     works=$(jq -nc '[$ARGS.positional, [[1, "fp32"], [8, "fp32"], [1, "amp"], [8, "amp"]]] | transpose | map({purpose: "run", nodes: 1, gpus: .[1][0], precision: .[1][1], per: "node", printed: null, works: "sh -c \(.[0] | @sh)"})' --args "${@:3}")
     exits "$status" "$name" ${way:+"$way"} "$REPERF" run $R --profile smoke --nodes "$S/inventory.json" --image "paddle-cpu=$tiny" --case 'hrnetw18/paddle/*/n1g*' --repeats 1 --offline --json --deadline 500 \
         -C "stacks[paddle].smoke[1].commands=$works"
-    [ "$(jq '[.cells[] | select(.verdict == "failed" and .value == null)] | length' "$T/out")" = 4 ]
-    ok $? "$name: none is a success, none has a number"
+    succeeds "$name: none is a success, none has a number" test "$(jq '[.cells[] | select(.verdict == "failed" and .value == null)] | length' "$T/out")" = 4
 }
 why() { jq -r --arg case "${1:-$one}" '.cells[] | select(.case == $case) | "\(.verdict) \(.value) \(.cause) \(.why)"' "$T/out"; }
 CRASH='printf "Traceback (most recent call last):\n  File \"shim.py\", line 1\nRuntimeError: CUDA error: device-side assert triggered\n"'

@@ -18,25 +18,20 @@ forget() { for i in $CLUSTER_NODES; do node_ssh "$i" "docker rmi -f $id >/dev/nu
 all() { echo "node1 $1 node2 $1 node3 $1 node4 $1"; }
 
 # --- from the registry -----------------------------------------------------------------------------
-exits 0 "an image for four nodes" provision registry
-is "$(ways)" "$(all pulled)" "each pulled it"
+leaves 0 ways "$(all pulled)" "an image for four nodes: each pulled it" provision registry
 is "$(jq -r '.images[0].id' "$T/out")" "$id" "and has it by its id"
-exits 0 "again" provision registry
-is "$(ways)" "$(all there)" "it is there"
+leaves 0 ways "$(all there)" "again: it is there" provision registry
 node_ssh 2 "docker rmi -f $id" >/dev/null 2>&1
 registry stop
-exits 4 "one node lacks it, and the registry is down" provision registry
-is "$(ways)" "node1 there node2 failed node3 there node4 there" "is that node's failure"
+leaves 4 ways "node1 there node2 failed node3 there node4 there" "one node lacks it, and the registry is down: that node's failure" provision registry
 like "$(cat "$T/err")" "node2: .*connection refused" "with its name and cause"
 registry start
 forget
 registry_corrupt "$pin"
-exits 5 "a corrupt layer" provision registry
-is "$(ways)" "$(all failed)" "is taken by none"
+leaves 5 ways "$(all failed)" "a corrupt layer is taken by none" provision registry
 registry_mend
 node_docker_stop 3
-exits 7 "a node whose dockerd is dead" provision registry
-is "$(ways)" "node1 pulled node2 pulled node3 failed node4 pulled" "does not keep the others from it"
+leaves 7 ways "node1 pulled node2 pulled node3 failed node4 pulled" "a node whose dockerd is dead does not keep the others from it" provision registry
 like "$(cat "$T/err")" "node3: .*aemon" "and is named"
 node_docker_start 3
 
@@ -45,8 +40,7 @@ forget
 exits 2 "no registry, and not in the store" provision store
 exits 0 "fetched once" "$REPERF" fetch "image:$IMAGE" --insecure-registry "$HEAD_IP:$REGISTRY_PORT"
 registry stop
-exits 0 "an image for four nodes without a registry" provision store
-is "$(ways)" "$(all loaded)" "each loaded it"
+leaves 0 ways "$(all loaded)" "an image for four nodes without a registry: each loaded it" provision store
 is "$(jq -r '.images[0].id' "$T/out")" "$id" "as the same image"
 like "$(jq '.images[0] | .head_bytes < 2 * .tar_bytes and .head_bytes >= .tar_bytes' "$T/out")" true \
     "the head sent it about once: $(jq -c '.images[0] | [.head_bytes, .tar_bytes]' "$T/out")"
@@ -54,16 +48,13 @@ like "$(jq '.images[0] | .head_bytes < 2 * .tar_bytes and .head_bytes >= .tar_by
 is "$(for i in $CLUSTER_NODES; do node_ssh "$i" 'ls "${XDG_STATE_HOME:-$HOME/.local/state}"/reperf/images /var/lib/reperf/images 2>/dev/null' | grep -c tar; done | sort -u | xargs)" 0 \
     "no tar is left on a node"
 is "$(find "$REPERF_STORE/tmp" -name 'image-*' | wc -l)" 0 "nor here"
-exits 0 "again" provision store
-is "$(ways)" "$(all there)" "it is there"
+leaves 0 ways "$(all there)" "again: it is there" provision store
 node_ssh 2 "docker rmi -f $id" >/dev/null 2>&1
 node_ssh 4 "docker rmi -f $id" >/dev/null 2>&1
-exits 0 "two nodes lack it" provision store
-is "$(ways)" "node1 there node2 loaded node3 there node4 loaded" "only they are given it"
+leaves 0 ways "node1 there node2 loaded node3 there node4 loaded" "two nodes lack it: only they are given it" provision store
 node_ssh 2 "docker rmi -f $id" >/dev/null 2>&1
 node_docker_stop 4
-exits 7 "a dead dockerd" provision store
-is "$(ways)" "node1 there node2 loaded node3 there node4 failed" "does not keep the others from it"
+leaves 7 ways "node1 there node2 loaded node3 there node4 failed" "a dead dockerd does not keep the others from it" provision store
 registry start
 node_docker_start 4
 forget

@@ -27,8 +27,7 @@ inventory() { # LAUNCHER
 go() { timeout 600 "$REPERF" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n4g8/bs96' --profile smoke --repeats 1 --nodes "$T/$1.json" --json; }
 well() { # LAUNCHER
     inventory "$1"
-    exits 0 "$1: a run on four nodes" go "$1"
-    is "$(jq -r '.cells[0] | "\(.repeats[0].counts) \(.verdict)"' "$T/out")" "true not_comparable" "$1: its repeat counts"
+    answers 0 '.cells[0] | "\(.repeats[0].counts) \(.verdict)"' "true not_comparable" "$1: a run on four nodes: its repeat counts" go "$1"
     is "$(cat "$(jq -r .folder "$T/out")"/evidence/logs/raw/resnet50/reperf/fp32/n4g8/bs96/* | grep '^rank' | sort | xargs)" \
         "$(for r in 0 1 2 3; do echo "rank $r of 4 on node$((r + 1)), 0 of 1 there, by $(node_ip 1)"; done | xargs)" "$1: a rank on each node"
 }
@@ -40,13 +39,7 @@ for i in $CLUSTER_NODES; do echo "$(node_ip "$i") $(cut -d' ' -f1,2 "$S/node$i/h
 well mpirun
 node_ssh 1 'rm -f /root/.ssh/id_ed25519 /root/.ssh/known_hosts'
 
-why=$(tests/cluster/slurm_up.sh "$S" 2>&1)
-status=$?
-if [ "$status" -eq 77 ]; then
-    skip "a run by Slurm" "$why"
-else
-    ok "$status" "Slurm comes up $why"
-    export SLURM_CONF="$S/slurm/slurm.conf"
+if slurm_is_up "a run by Slurm"; then
     well slurm
     is "$(squeue -h | wc -l)" 0 "nothing is left in the queue"
 fi

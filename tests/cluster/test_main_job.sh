@@ -7,7 +7,6 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
-cluster_reset || exit 1
 if no_docker "the main job on four nodes in containers"; then tap_done; fi
 for i in $CLUSTER_NODES; do node_ssh "$i" 'docker image prune -af >/dev/null'; done
 image=$(cluster_image reperf/cpu)

@@ -5,10 +5,9 @@
 # shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/lib.sh"
 cluster_reset || exit 1
-V=(/usr/bin/python3 tests/integration/validate.py)
 I="$S/inventory.json"
-exits 0 "the cluster's inventory is valid" "${V[@]}" manifests/schema/inventory.json "$I"
-exits 0 "and the one without containers" "${V[@]}" manifests/schema/inventory.json "$S/inventory-none.json"
+valid inventory "the cluster's inventory is valid" "$I"
+valid inventory "and the one without containers" "$S/inventory-none.json"
 exits 0 "list" "$REPERF" nodes list "$I" --json
 is "$(jq -r '.nodes[] | "\(.name) \(.address) \(.gpus)"' "$T/out" | tr '\n' ',')" "node1 10.11.0.2 8,node2 10.11.0.3 8,node3 10.11.0.4 8,node4 10.11.0.5 8," "all four"
 
@@ -17,8 +16,7 @@ exits 0 "exec on all" "$REPERF" nodes exec "$I" --json -- hostname
 is "$(jq -r '.nodes[] | "\(.node) \(.exit_status) \(.output)"' "$T/out" | tr '\n' ',')" "node1 0 node1,,node2 0 node2,,node3 0 node3,,node4 0 node4,," "each answers for itself"
 exits 0 "a node set" "$REPERF" nodes exec -w 'node[2-3]' "$I" --json -- cat /etc/hostname
 is "$(jq -r '.nodes[].output' "$T/out" | tr -d '\n')" node2node3 "only those"
-exits 0 "words are passed as they are" "$REPERF" nodes exec -w node1 "$I" --json -- printf '%s|' 'a b' "it's" '$HOME' '*' ''
-is "$(jq -r '.nodes[0].output' "$T/out")" "a b|it's|\$HOME|*||" "no shell eats them"
+answers 0 '.nodes[0].output' "a b|it's|\$HOME|*||" "words are passed as they are: no shell eats them" "$REPERF" nodes exec -w node1 "$I" --json -- printf '%s|' 'a b' "it's" '$HOME' '*' ''
 "$REPERF" nodes exec -b "$I" -- sh -c 'echo same' >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" '^node\[1-4\]: same$' "equal output is one block"
 "$REPERF" nodes exec "$I" -- sh -c '[ "$(hostname)" != node3 ] || exit 4' >"$T/out" 2>"$T/err"
@@ -34,8 +32,7 @@ rm -f "$S/shared/blob"
 node_off 4
 node_new_key 3
 exits 0 "the others do not suffer" "$REPERF" nodes exec -w 'node[1-2]' "$I" -- true
-exits 5 "a changed host key: status 5" "$REPERF" nodes exec -w node3 "$I" -- true
-like "$(cat "$T/err")" 'node3.*host key' "named"
+fails 5 'node3.*host key' "a changed host key is named" "$REPERF" nodes exec -w node3 "$I" -- true
 node_old_key 3
 node_refuse_key 2
 exits 5 "a refused key: status 5" "$REPERF" nodes exec -w node2 "$I" -- true
@@ -47,8 +44,7 @@ exits 6 "a node that is off: status 6" "$REPERF" nodes exec "$I" --json -- hostn
 is "$(jq -r '.nodes[] | "\(.node) \(.exit_status) \(.error == null)"' "$T/out" | tr '\n' ',')" "node1 0 true,node2 0 true,node3 0 true,node4 null false," "only that one, and the others' output is there"
 
 # --- doctor
-exits 6 "doctor with a node that is off: status 6" "$REPERF" nodes doctor "$I" --json
-like "$(cat "$T/out" "$T/err")" 'node4' "which is named"
+tells 6 'node4' "doctor with a node that is off, which is named" "$REPERF" nodes doctor "$I" --json
 export REPERF_SSH_CONFIG="$S/ssh_config"
 node_on 4
 "$REPERF" nodes doctor "$I" --json >"$T/doctor.json" 2>"$T/err"
@@ -58,8 +54,7 @@ jq '.nodes[].gpus = 0' "$I" >"$T/no-gpus.json"
 exits 0 "doctor without GPUs asked for" "$REPERF" nodes doctor "$T/no-gpus.json"
 if ! no_docker "doctor sees a dead engine"; then
     node_docker_stop 2
-    exits 6 "a dead engine" "$REPERF" nodes doctor "$T/no-gpus.json"
-    like "$(cat "$T/out")" 'FAILS.*node2' "which is named"
+    prints 6 'FAILS.*node2' "a dead engine, which is named" "$REPERF" nodes doctor "$T/no-gpus.json"
     node_docker_start 2
 fi
 # --- provision
@@ -80,6 +75,5 @@ fi
 node_shell 1 'echo noise'
 exits 0 "a login shell that prints does doctor no harm" "$REPERF" nodes doctor "$T/no-gpus.json"
 node_shell_plain 1
-cluster_reset
-ok $? "all is whole again"
+succeeds "all is whole again" cluster_reset
 tap_done

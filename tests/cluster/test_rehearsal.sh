@@ -4,20 +4,17 @@
 # The full profile rehearsed: the reports' own images, repositories, packages and commands by their published names, on four nodes with eight GPUs each as far
 # as a container can tell. What answers to the names is stood in for: an image with a shell, Python, pip and git, in which each framework is a program that
 # says how its ranks were started (published/standin.py). No number of it can be compared with one that was published.
-# shellcheck source=tests/cluster/lib.sh disable=SC2016
+# shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
 # shellcheck source=tests/cluster/published_lib.sh
 . "$(dirname "$0")/published_lib.sh"
-cluster_reset || exit 1
 if no_docker "the full profile rehearsed on four nodes"; then tap_done; fi
 trap 'published_down; rm -rf "$T"' EXIT
-published_up
-ok $? "the published names are served"
+succeeds "the published names are served" published_up
 frameworks_are_up() { code_up && images_up && packages_up; }
-frameworks_are_up
-ok $? "and images, repositories and packages under them"
+succeeds "and images, repositories and packages under them" frameworks_are_up
 
 # shellcheck source=tests/cluster/rehearse_lib.sh
 . "$(dirname "$0")/rehearse_lib.sh"

@@ -5,18 +5,16 @@
 # (published/trainee.py). Every rank is started by the framework's own launcher by the report's command, and says how; then four of them (of BERT two), evenly
 # over the nodes, go on as a job of their own, as the stack's smoke recipe says. In make test-all; with SOURCES=DIR, a mirror as `reperf data fetch --mirror`
 # takes it, by the projects' own programs at the reports' commits.
-# shellcheck source=tests/cluster/lib.sh disable=SC2016
+# shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
 # shellcheck source=tests/cluster/published_lib.sh
 . "$(dirname "$0")/published_lib.sh"
 in_test_all "rehearsals in which four ranks train: PaddleSeg, mmsegmentation, ResNet-50 and BERT in PyTorch" || tap_done
-cluster_reset || exit 1
 if no_docker "rehearsals in which ranks train"; then tap_done; fi
 trap 'published_down; rm -rf "$T"' EXIT
-published_up
-ok $? "the published names are served"
+succeeds "the published names are served" published_up
 GIVEN=()
 code_up && packages_up
 ok $? "and repositories and packages under them"
@@ -26,7 +24,7 @@ ok $? "and repositories and packages under them"
 stack_of() { jq -c --arg id "$2" '.stacks[] | select(.id == $id)' "manifests/reports/$1.json"; } # REPORT STACK
 # The published image of a stack's recipe: what $1 is made of, and over it the tools, this stack's overlay and how its ranks train.
 image_trains() { # LAYOUT REPORT STACK
-    local root=$P/layer stack overlay inside id name
+    local root=$P/layer stack overlay inside id
     stack=$(stack_of "$2" "$3") site=usr/local/lib/python3.11/dist-packages
     rm -rf "$root" "$P/layout"
     tools_root "$root"
@@ -53,13 +51,8 @@ image_trains() { # LAYOUT REPORT STACK
     /usr/bin/python3 "$CLUSTER_DIR/published/add_layer.py" "$1" "$root" "$P/layout" || return 1
     skopeo copy -q --preserve-digests --dest-tls-verify=false "oci:$P/layout" "docker://$HEAD_IP:$REGISTRY_PORT/standin/framework:latest" || return 1
     id=$(jq -r '.full[0].image' <<<"$stack")
-    name=$(jq -r '.name' "images/$id/image.json")
-    if [ "$(jq -r .tag "images/$id/image.json")" = null ]; then
-        tag "$id" latest standin/framework
-        GIVEN=("$id=registry.example/$id@$(jq -r '.manifests[0].digest' "$P/layout/index.json")")
-    else
-        tag "${name#*/}" "$(jq -r .tag "images/$id/image.json")" standin/framework
-    fi
+    GIVEN=()
+    tag_as_published "$id" "$(jq -r '.manifests[0].digest' "$P/layout/index.json")"
 }
 column() { # NAME REPORT STACK IMAGE CASE RANKS
     local name=$1 report=$2 stack=$3 image=$4 case=$5 layout wanted ranks i
@@ -68,8 +61,7 @@ column() { # NAME REPORT STACK IMAGE CASE RANKS
         skip "$name trains in a rehearsal" "$(tail -n 1 "$T/err")"
         return
     fi
-    image_trains "$layout" "$report" "$stack"
-    ok $? "$name: its published image holds the framework"
+    succeeds "$name: its published image holds the framework" image_trains "$layout" "$report" "$stack"
     rehearse 0 "$report" "$name: all ranks start, $TRAINS_RANKS train" "$case"
     ranks=$(jq -r --arg case "$case" '.cases[] | select(.id == $case) | .id | capture("/n(?<n>[0-9]+)g(?<g>[0-9]+)/") | (.n | tonumber) * (.g | tonumber)' "manifests/reports/$report.json")
     [ "$(jq -r '.cells[0].verdict' "$T/out")" = not_comparable ] || tail -n 20 "$E/logs/raw/$case"/*.log | cut -c1-300 | sed 's/^/# /'

@@ -4,14 +4,7 @@
 # Slurm across the four nodes: jobs land on each, from the head and from a node, also in containers.
 # shellcheck source=tests/cluster/lib.sh disable=SC2317
 . "$(dirname "$0")/lib.sh"
-why=$(tests/cluster/slurm_up.sh "$S" 2>&1)
-status=$?
-if [ "$status" -eq 77 ]; then
-    skip "Slurm across four nodes" "$why"
-    tap_done
-fi
-ok "$status" "Slurm comes up on the four nodes $why"
-export SLURM_CONF="$S/slurm/slurm.conf"
+slurm_is_up "Slurm across four nodes" || tap_done
 is "$(srun -N4 --chdir=/ hostname | sort | tr '\n' ' ')" "node1 node2 node3 node4 " "srun runs on all four"
 is "$(node_ssh 2 "SLURM_CONF=$SLURM_CONF srun -N4 --chdir=/ -l cat /etc/hostname" | sort | tr '\n' ' ')" "0: node1 1: node2 2: node3 3: node4 " "from a node too"
 printf '#!/bin/sh\n#SBATCH -N2\nsrun hostname\n' >"$T/job"

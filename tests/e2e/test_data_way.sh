@@ -6,17 +6,13 @@
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 trap 'chmod -R u+w "$T"; rm -rf "$T"' EXIT
-export REPERF_STORE="$T/store"
-V=(/usr/bin/python3 tests/integration/validate.py)
 
 # ---- Cityscapes: segmentation
-exits 0 "fetch cityscapes --synthetic" "$REPERF" fetch cityscapes --synthetic --samples train=3 --samples val=3 --json
-cp "$T/out" "$T/fetch.json"
-exits 0 "its JSON is valid" "${V[@]}" manifests/schema/noun-output.json "$T/fetch.json"
+documents noun-output 0 "fetch cityscapes --synthetic" "$REPERF" fetch cityscapes --synthetic --samples train=3 --samples val=3 --json
 "$REPERF" fetch cityscapes.synthetic --synthetic --samples train=3 --samples val=3 >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" '^ +from +store$' "again: nothing is made twice"
 like "$(cat "$T/out")" '^  synthetic +yes$' "and it is still called synthetic"
-exits 0 "its tree's record is valid" "${V[@]}" manifests/schema/tree.json "$REPERF_STORE/trees/cityscapes.synthetic/tree.json"
+valid tree "its tree's record is valid" "$REPERF_STORE/trees/cityscapes.synthetic/tree.json"
 like "$(cat "$REPERF_STORE/trees/cityscapes.synthetic/tree.json")" '"synthetic": true' "and says synthetic"
 is "$(cd "$REPERF_STORE/trees/cityscapes.synthetic" && sha256sum --quiet -c tree.sha256 && wc -l <tree.sha256)" 12 "sha256sum checks its 12 files"
 prints 0 '^  synthetic +yes$' "verify cityscapes --synthetic" "$REPERF" verify cityscapes --synthetic --deep

@@ -1,7 +1,10 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: Apache-2.0
 # Container engines of a test's own: a dockerd on a socket in $T, podman with its store in $T, each with a runc that works where root lacks
-# CAP_SYS_RESOURCE. $T/bin/docker and $T/bin/podman speak to them and to nothing else. Source it after image_lib.sh.
+# CAP_SYS_RESOURCE. $T/bin/docker and $T/bin/podman speak to them and to nothing else.
+# shellcheck source=tests/integration/image_lib.sh
+. "${BASH_SOURCE[0]%/*}/image_lib.sh"
+trap 'end_engines; end_servers; rm -rf "$T"' EXIT
 ENGINE_PIDS=()
 end_engines() {
     local pid

@@ -26,63 +26,60 @@ steps() { # FROM TO
         i=$((i + 1))
     done
 }
+begins() { # and comes to step 5
+    start
+    steps 1 5
+}
+ends() { # as one that had come to there
+    steps 6 20
+    stop
+}
 case $mode in
 silent) exit 0 ;;
 nan)
-    start
-    steps 1 10
+    begins
+    steps 6 10
     step 11 nan
     steps 12 20
     stop
-    exit 0
     ;;
 other\ *) # a log of another case: "other WORDS=>WORDS"
-    start | sed "s/$(echo "${mode#other }" | sed 's,=>,/,')/"
-    steps 1 20
-    stop
-    exit 0
+    begins | sed "s/$(echo "${mode#other }" | sed 's,=>,/,')/"
+    ends
     ;;
 fails)
-    start
-    steps 1 20
-    stop
+    begins
+    ends
     exit 3
     ;;
 short)
-    start
-    steps 1 12
-    exit 0
+    begins
+    steps 6 12
     ;;
 killed)
-    start
-    steps 1 5
+    begins
     kill -9 $$
     ;;
 costly) # and a file beside it
-    start
-    steps 1 20
-    stop
+    begins
+    ends
     cat "$dir/../costly.log"
-    exit 0
     ;;
 hangs) # what it prints says that it is deaf by then
     trap '' TERM
-    start
-    steps 1 5
+    begins
     while :; do sleep 1; done
     ;;
 saves) # seconds after it is told to end, by the orchestrator's clock, which is "clock" beside it
     trap 'echo 3604 >"$dir/clock"; sleep 1; echo whole >"$dir/checkpoint"; exit 3' TERM
-    start
-    steps 1 5
+    begins
     while :; do sleep 0.05; done
     ;;
 levels) # the machine gets another load in the midst of the run
-    start
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do step "$i" 8.0; done
+    begins
+    steps 6 12
     for i in 13 14 15 16 17 18 19 20; do step "$i" 4.0; done
     stop
-    exit 0
     ;;
 ranks) # every tenth step, of two ranks
     start
@@ -92,26 +89,21 @@ ranks) # every tenth step, of two ranks
         step "$1" "$2" | sed "s/\"rank\":0/\"rank\":$3/"
     done
     stop
-    exit 0
     ;;
 waits) # until it is told to go on, for ten minutes at most
-    start
-    steps 1 5
+    begins
     n=0
     while [ ! -e "$dir/go" ] && [ "$((n += 1))" -le 12000 ]; do sleep 0.05; done
-    steps 6 20
-    stop
-    exit 0
+    ends
     ;;
 full)
-    start
-    steps 1 5
+    begins
     dd if=/dev/zero of="$dir/fill" bs=64k 2>/dev/null
-    steps 6 20
-    stop
-    exit 0
+    ends
+    ;;
+*)
+    begins
+    ends
     ;;
 esac
-start
-steps 1 20
-stop
+exit 0

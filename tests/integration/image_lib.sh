@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: Apache-2.0
 # For the tests of images: images built by hand as OCI layouts, registries of this machine's own, started here and ended by their pid.
-export REPERF_STORE="$T/store"
+# shellcheck source=tests/integration/nginx_lib.sh
+. "${BASH_SOURCE[0]%/*}/nginx_lib.sh"
 LOCKS="$T/locks"
 mkdir -p "$LOCKS"
 PIDS=()
@@ -83,6 +84,13 @@ write_index() {
     done
     printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[%s]}' "${list#,}" >"$file"
 }
+one_image() { # $L: a layout with one image of one layer; $one is its manifest
+    L="$T/layout" REFS=(one)
+    make_layer one 30000
+    one=$(add_manifest "$L" amd64 oci gzip one)
+    write_index "$L/index.json" "$one"
+    finish_layout "$L"
+}
 finish_layout() { printf '{"imageLayoutVersion":"1.0.0"}' >"$1/oci-layout"; }
 
 # start_registry NAME [CONFIG-LINES]: docker-registry on a free port of ADDRESS (127.0.0.1); sets PORT, PID and $T/NAME/
@@ -105,6 +113,12 @@ EOF
     PID=$!
     PIDS+=("$PID")
     wait_port "$PORT" "$PID"
+}
+serve_nginx() { # PORT: with what is on standard input as its http block
+    nginx_conf
+    "$(command -v nginx /usr/sbin/nginx | head -n 1)" -c "$T/nginx/nginx.conf" -e "$T/nginx/error.log" &
+    PIDS+=("$!")
+    wait_port "$1" "$!"
 }
 stop_server() { # PID
     local pid kept=()

@@ -13,25 +13,11 @@ error_log $T/nginx/error.log;
 events { worker_connections 256; }
 http {
     access_log $T/nginx/access.log;
+    client_max_body_size 0;
     client_body_temp_path $T/nginx/body; proxy_temp_path $T/nginx/proxy; fastcgi_temp_path $T/nginx/fastcgi;
     uwsgi_temp_path $T/nginx/uwsgi; scgi_temp_path $T/nginx/scgi;
 $(cat)
 }
-NGINX
-}
-nginx_git() { # FOLDER PATH MORE: of a location, for git's own backend over the repositories there, at $T/cgi.sock
-    cat <<NGINX
-            client_max_body_size 0;
-            fastcgi_pass unix:$T/cgi.sock;
-            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
-            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
-            fastcgi_param GIT_PROJECT_ROOT $1;
-            fastcgi_param PATH_INFO $2;
-            fastcgi_param QUERY_STRING \$query_string;
-            fastcgi_param REQUEST_METHOD \$request_method;
-            fastcgi_param CONTENT_TYPE \$content_type;
-            fastcgi_param CONTENT_LENGTH \$content_length;
-            $3
 NGINX
 }
 git_serve() { # PORT: nginx as configured, and git's backend; their pids are added to $pids

@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # An inventory of three nodes n1 n2 n3, each an own sshd on 127.0.0.1 with an own work folder $T/work-NAME; the last, n4, is nobody.
-# Needs ssh_lib.sh. nodes_start leaves $INV (n1 to n3) and $INV4 (n4 as well), and REPERF_SSH_CONFIG set.
+# nodes_start leaves $INV (n1 to n3) and $INV4 (n4 as well), and REPERF_SSH_CONFIG set.
+# shellcheck source=tests/integration/ssh_lib.sh
+. "${BASH_SOURCE[0]%/*}/ssh_lib.sh"
 nodes_start() {
     local name
     ssh_keys
-    export REPERF_SSH_CONFIG="$T/ssh/config"
     for name in n1 n2 n3; do
         start_sshd "$name" || return 1
     done

@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True  # nothing is left in the checkout
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../cluster/published"))
-from option_value import value  # noqa: E402
+from option_value import batch, value  # noqa: E402
 
 root = sys.argv[1]
 NOTE = os.path.join(root, "note")
@@ -37,16 +37,6 @@ def ranks(words, hosts):
     if over:
         return int(re.search(r"num_gpus=(\d+)", over).group(1)) * max(hosts, 1)
     return int(value(words, "--nproc_per_node") or 1) * int(value(words, "--nnodes") or 1)
-
-
-def batch(words):
-    """Of one rank's one pass."""
-    config = value(words, "-c")
-    if config:
-        return int(re.search(r"_bs(\d+)\.yaml$", config).group(1))
-    size = int(value(words, "--batch_size", "-b", "--train_batch_size") or 0)
-    steps = value(words, "--gradient_accumulation_steps")
-    return size // int(steps) if steps else size
 
 
 HOSTS = os.path.join(root, "etc/hosts")

@@ -14,3 +14,9 @@ run_folder() { # RUN: its folder; without: the newest
 }
 forget_runs() { rm -rf "$REPERF_STATE" "$T/fake/count" "$T/fake/mode" "$T/fake/go"; }
 times_run() { if [ -e "$T/fake/count" ]; then wc -l <"$T/fake/count"; else echo 0; fi; }
+at_rates() { # RATE...: of one run after another
+    printf '%s\n' "$@" >"$T/fake/rates"
+    rm -f "$T/fake/count"
+    # shellcheck disable=SC2016
+    sed 's#8\.0#"$(sed -n "$(wc -l <"$dir/count")p" "$dir/rates")"#' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
+}

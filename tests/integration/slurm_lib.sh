@@ -37,10 +37,7 @@ slurm_up() {
     cat >"$SL/slurm.conf" <<CONF
 ClusterName=reperftest
 SlurmctldHost=$host(127.0.0.1)
-AuthType=auth/munge
 AuthInfo=socket=$SL/munge/socket
-SlurmUser=root
-SlurmdUser=root
 StateSaveLocation=$SL/state
 SlurmdSpoolDir=$SL/spool/%n
 SlurmctldPidFile=$SL/ctld.pid
@@ -48,14 +45,6 @@ SlurmdPidFile=$SL/slurmd-%n.pid
 SlurmctldLogFile=$SL/log/ctld
 SlurmdLogFile=$SL/log/%n
 SlurmctldPort=${ports[0]}
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-ReturnToService=2
-SchedulerType=sched/backfill
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-MpiDefault=none
-SlurmdParameters=config_overrides
 MinJobAge=300
 KillWait=2
 MessageTimeout=100
@@ -63,7 +52,7 @@ TCPTimeout=60
 BatchStartTimeout=600
 NodeName=node1 NodeAddr=127.0.0.1 NodeHostname=$host Port=${ports[1]} CPUs=8 RealMemory=2000 State=UNKNOWN
 NodeName=node2 NodeAddr=127.0.0.1 NodeHostname=$host Port=${ports[2]} CPUs=8 RealMemory=2000 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+$(slurm_common)
 CONF
     export SLURM_CONF="$SL/slurm.conf"
     setsid slurmctld -c </dev/null >/dev/null 2>&1

@@ -3,6 +3,7 @@
 # Real sshds on 127.0.0.1, each with its own port, host key and config, for tests and benches that source tap_lib.sh or set $T.
 # ssh_keys once, then start_sshd NAME [CONFIG LINE...]: leaves ${ssh_port[NAME]}, ${ssh_pid[NAME]}; stop_sshds ends all.
 declare -A ssh_port ssh_pid
+mounted=
 ssh_user=$(id -un)
 
 have_sshd() { # NAME of the test: false, and a named skip, where there is no sshd that we can run
@@ -18,7 +19,12 @@ have_sshd() { # NAME of the test: false, and a named skip, where there is no ssh
     fi
 }
 
-ssh_keys() { # the user's key, an empty known_hosts, and a config by which nobody is given up for being slow
+# The user's key, an empty known_hosts, and a config by which nobody is given up for being slow. At the script's end the sshds are ended, and $mounted, if any, is
+# unmounted.
+ssh_keys() {
+    unset SSH_AUTH_SOCK
+    export REPERF_SSH_CONFIG="$T/ssh/config"
+    trap 'stop_sshds; [ -z "$mounted" ] || umount "$mounted"; rm -rf "$T"' EXIT
     mkdir -p "$T/ssh" "$T/home" && chmod 700 "$T/ssh"
     ssh-keygen -q -t ed25519 -N '' -C user -f "$T/ssh/id"
     cp "$T/ssh/id.pub" "$T/ssh/authorized_keys"
@@ -108,12 +114,7 @@ stop_sshds() {
 }
 
 # What tests of remotes share: `one` is the script's own, a call of servers/remote_one.
-gives() { # STATUS ERE NAME ARG...: the exit status, and what is said
-    local want=$1 pattern=$2 what=$3
-    shift 3
-    exits "$want" "$what" one "$@"
-    like "$(cat "$T/out" "$T/err")" "$pattern" "$what: is said"
-}
+gives() { tells "$1" "$2" "$3" one "${@:4}"; } # STATUS ERE NAME ARG...: the exit status, and what is said
 wait_for() { waiting_for 120 "$@"; } # COMMAND...
 # What a job or a script does until `go NAME`: so none ends before it was checked, however busy this machine is.
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME

@@ -112,9 +112,9 @@ exits 0 "a recipe that says why there is none" "$REPERF" run "$T/none.json" --ca
 cp "$T/out" "$T/run.json"
 E=$(jq -r .folder "$T/run.json")/evidence
 is "$(jq -c '[.cells[0] | has("also"), .also_why_not]' "$T/run.json") $(jq -c '.cells[0].also_why_not' "$E/result.json") $(jq -c '.steps[0].also_why_not' "$E/manifest/plan.json")" "[false,\"$WHY\"] \"$WHY\" \"$WHY\"" "its row says so, in what is printed, sealed and planned"
-exits 0 "valid against its schema" /usr/bin/python3 tests/integration/validate.py manifests/schema/run-output.json "$T/run.json"
-exits 0 "so is result.json" /usr/bin/python3 tests/integration/validate.py manifests/schema/result.json "$E/result.json"
-exits 0 "and the report" /usr/bin/python3 tests/integration/validate.py manifests/schema/report.json "$T/none.json"
+valid run-output "valid against its schema" "$T/run.json"
+valid result "so is result.json" "$E/result.json"
+valid report "and the report" "$T/none.json"
 held "a recipe that says why"
 shown
 like "$(cat "$T/out")" "$CASE: no accuracy: $WHY" "in the text"

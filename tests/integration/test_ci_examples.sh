@@ -10,12 +10,6 @@ export PATH="$B:$PATH" HOME="$T/home"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
 DOC="$ROOT/orchestrator/cmd/README.md" C="$T/checkout"
 steps() { /usr/bin/python3 "$ROOT/tests/integration/ci_steps.py" "$@"; } # FILE KIND
-at_rates() { # RATE...: of one repeat after another
-    printf '%s\n' "$@" >"$T/fake/rates"
-    rm -f "$T/fake/count"
-    # shellcheck disable=SC2016
-    sed 's#8\.0#"$(sed -n "$(wc -l <"$dir/count")p" "$dir/rates")"#' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
-}
 in_checkout() { (cd "$C" && bash -e -o pipefail "$T/$1") >"$T/out" 2>"$T/err"; } # SCRIPT
 
 mkdir -p "$C" "$HOME" && git init -q "$C"

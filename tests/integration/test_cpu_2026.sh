@@ -28,7 +28,7 @@ is "$(grep -c '^[a-z0-9/-]* against reperf .*no claim: the report prints no numb
 exits 0 "compare as JSON" "$REPERF" compare "$A" "$A" --json
 is "$(jq -r '[.a, .b][].rows[].columns[].claim | values | .verdict' "$T/out" | xargs)" "holds holds holds holds" "has the claims of both runs"
 cp "$T/out" "$T/compare.json"
-exits 0 "which is valid" tests/integration/validate.py manifests/schema/compare-output.json "$T/compare.json"
+valid compare-output "which is valid" "$T/compare.json"
 "$REPERF" compare "$A" "$A" --markdown "$T/compare.md" >/dev/null
 is "$(grep -c '| *holds: published' "$T/compare.md")" 2 "and a Markdown document"
 

@@ -20,6 +20,13 @@ no_job() { ! pgrep -f "$T/fake/train.sh" >/dev/null; }
 # /proc/PID/stat of a wrapper whose job runs: first word of its pid file
 job_pid() { cut -d' ' -f1 "$F"/jobs/"$CASE"/repeat-1/attempt-"$1"/pid; }
 
+begun() { # MODE REPEATS: in the background; its process is $pid
+    forget_runs
+    mode "$1"
+    { "${SMOKE[@]}" --repeats "$2" --run-id $ID & } >/dev/null 2>"$T/err"
+    pid=$!
+}
+
 # --- the result that all others must have ---
 exits 0 "an undisturbed run" smoke --repeats 2 --run-id $ID
 cp "$F/evidence/result.json" "$T/want.json"
@@ -38,8 +45,7 @@ for n in $(seq 1 "$N"); do
     exits 137 "killed after record $n" env REPERF_CRASH_AFTER="$n" "${SMOKE[@]}" --repeats 2 --run-id $ID
     exits 0 "record $n: resume" "$REPERF" resume $ID
     same_end "record $n"
-    exits 0 "record $n: the archive holds" "$REPERF" verify "$F/$ID.tar.zst" --unsigned
-    is "$(times_run)" 2 "record $n: the workload ran twice, not more"
+    leaves 0 times_run 2 "record $n: the archive holds, and the workload ran twice, not more" "$REPERF" verify "$F/$ID.tar.zst" --unsigned
 done
 # and again while resuming
 forget_runs
@@ -47,8 +53,7 @@ REPERF_CRASH_AFTER=3 smoke --repeats 2 --run-id $ID >/dev/null 2>&1
 for n in 4 5 7 8 10; do REPERF_CRASH_AFTER=$n "$REPERF" resume $ID >/dev/null 2>&1; done
 exits 0 "killed six times: resume" "$REPERF" resume $ID
 same_end "killed six times"
-exits 0 "a sealed run resumes to what it is" "$REPERF" resume $ID --json
-is "$(value "$T/out" 'd["cells"][0]["value"]')" 8 "and prints its cells"
+answers 0 '.cells[0].value' 8 "a sealed run resumes to what it is, and prints its cells" "$REPERF" resume $ID --json
 
 # --- a journal truncated in the middle of its last record, at each byte of it ---
 forget_runs
@@ -95,10 +100,7 @@ else
 fi
 
 # --- the orchestrator dies while the job runs: the job goes on, resume finds it ---
-forget_runs
-mode waits
-"${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
-pid=$!
+begun waits 1
 succeeds "a job runs" waiting_for 120 job_runs
 kill -9 $pid && wait $pid 2>/dev/null
 succeeds "it outlives its orchestrator" kill -0 "$(job_pid 1)"
@@ -114,10 +116,7 @@ is "$(times_run)" 1 "it was not started again"
 is "$(value "$F/evidence/result.json" 'd["cells"][0]["repeats"][0]["samples_used"]')" 16 "the value comes from the whole log"
 
 # --- the job is killed with its wrapper: no status, no value from the cut log, a new attempt ---
-forget_runs
-mode waits
-{ "${SMOKE[@]}" --repeats 1 --run-id $ID & } >/dev/null 2>"$T/err"
-pid=$!
+begun waits 1
 waiting_for 120 job_speaks
 kill -9 -- "-$(job_pid 1)"
 touch "$T/fake/go"
@@ -147,10 +146,7 @@ for sig in INT TERM; do
 done
 
 # --- two orchestrators, cancel ---
-forget_runs
-mode waits
-"${SMOKE[@]}" --repeats 2 --run-id $ID >/dev/null 2>&1 &
-pid=$!
+begun waits 2
 waiting_for 120 job_runs
 fails 2 "process $pid is working on it" "a second orchestrator is refused" "$REPERF" resume $ID
 is "$("$REPERF" status | grep -c running)" 1 "status says running"
@@ -159,10 +155,7 @@ wait $pid
 is $? 143 "the orchestrator ended"
 succeeds "and its job" waiting_for 120 no_job
 exits 2 "a cancelled run is not resumed" "$REPERF" resume $ID
-forget_runs
-mode waits
-"${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
-pid=$!
+begun waits 1
 waiting_for 120 job_runs
 kill -9 $pid && wait $pid 2>/dev/null
 exits 0 "cancel of a run whose orchestrator died" "$REPERF" cancel $ID
@@ -170,10 +163,7 @@ succeeds "its job is stopped" waiting_for 120 no_job
 
 # --- it dies while it stops its job: after it wrote that the attempt is lost, before the job is gone ---
 dies_while_it_stops() { # the third record is the lost one
-    forget_runs
-    mode hangs
-    REPERF_CRASH_AFTER=3 "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
-    pid=$!
+    REPERF_CRASH_AFTER=3 begun hangs 1
     waiting_for 120 job_speaks
 }
 dies_while_it_stops

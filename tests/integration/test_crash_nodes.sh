@@ -5,17 +5,12 @@
 # left on the nodes: no lease, no job's folder, no process.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119,SC2317,SC2154
 source "$(dirname "$0")/../tap_lib.sh"
-# shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
-source "$ROOT/tests/integration/ssh_lib.sh"
 # shellcheck source=tests/integration/nodes_lib.sh disable=SC1091
 source "$ROOT/tests/integration/nodes_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 source "$ROOT/tests/integration/run_lib.sh"
-export REPERF_ROOT="$ROOT"
 have_sshd "a run on nodes that is killed" || tap_done
-trap 'stop_sshds; rm -rf "$T"' EXIT
 ssh_keys
-export REPERF_SSH_CONFIG="$T/ssh/config"
 for name in n1 n2 n3 n4; do start_sshd "$name"; done
 nodes_inventory n1 n2 n3 n4 | sed 's/"gpus": 0/"gpus": 8/g' >"$T/four.json"
 CASE='resnet50/reperf/fp32/n4g8/bs96'

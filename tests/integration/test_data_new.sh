@@ -3,7 +3,6 @@
 # Room: cmd
 # Data of one's own: described, in the store, verified in place, repaired, locked, packed, bundled; and a file that was renamed.
 . "$(dirname "$0")/../tap_lib.sh"
-export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
 REPERF=$(realpath "$REPERF")
 cd "$T" || exit 1
 mkdir -p manifests

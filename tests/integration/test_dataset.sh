@@ -11,7 +11,6 @@ source "$ROOT/tests/integration/nginx_lib.sh"
 source "$ROOT/tests/faults/lib.sh"
 trap 'nginx_stop; chmod -R u+w "$T"; rm -rf "$T"' EXIT
 export REPERF_STORE="$T/store" REPERF_ROOT="$T/root" no_proxy='*'
-V=(/usr/bin/python3 "$ROOT/tests/integration/validate.py")
 WWW="$T/www"
 RGB=iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAIAAAA8r+mnAAAAbElEQVR42mNgkLdjV3Pl0/URNQmWsY5SdkrU8swwDMhn4NXxFjEOkraKVHJM0PRIN/DPMw8rtYutYZCyjFB0iNdwT9P3yzULLbGNqXZJbvLO6mRQd0vV880xDSm2ia5yTmr0yuwILOiPKJ8GALVwHCFv9a0iAAAAAElFTkSuQmCC
 GREY=iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAAAAACWpiEsAAAALElEQVR42mNgYOcTlVHWMmTgFZFW0jQwt2OQUtTQN7N18WZQ1zO1cfYKjAAATEQFgVw1MBYAAAAASUVORK5CYII=
@@ -50,7 +49,7 @@ GROUPS_OK="$(group images image 'img/*/*.png' 6 3 null), $(group labels label 'l
 U=$NGINX_URL
 FILES="$(file img.tar.gz "$U/img.tar.gz" "$(md5 "$WWW/img.tar.gz")" tar.gz ""), $(file lab.tar "$U/lab.tar" "" tar ""), $(file README "$U/README" "" "" doc)"
 dataset mini false "$FILES" "$GROUPS_OK"
-exits 0 "the test's description is valid against the schema" "${V[@]}" manifests/schema/dataset.json "$T/root/datasets/mini/dataset.json"
+valid dataset "the test's description is valid against the schema" "$T/root/datasets/mini/dataset.json"
 
 fetch() { "$REPERF" fetch "$@"; }
 verify() { "$REPERF" verify "$@"; }
@@ -59,14 +58,12 @@ TREE="$REPERF_STORE/trees/mini"
 
 # ---- success
 fails 4 'mini is not in the store .*: reperf data fetch mini first' "verify of what was never fetched" verify mini
-exits 0 "fetch" fetch mini --json
-valid noun-output "its JSON is valid"
+documents noun-output 0 "fetch" fetch mini --json
 like "$(cat "$T/out")" '"digest_was_known": false' "a file without a known digest is said to be so"
 is "$(cd "$TREE" && sha256sum --quiet -c tree.sha256 && wc -l <tree.sha256)" 13 "sha256sum checks the tree by its list"
-exits 0 "the tree's record is valid" "${V[@]}" manifests/schema/tree.json "$TREE/tree.json" "$REPERF_STORE/refs/dataset/mini.json"
+valid tree "the tree's record is valid" "$TREE/tree.json" "$REPERF_STORE/refs/dataset/mini.json"
 is "$(cat "$TREE/doc/README")" "what it is" "a file that is no archive lies in its folder"
-exits 0 "verify" verify mini --json
-valid noun-output "its JSON is valid, too"
+documents noun-output 0 "verify" verify mini --json
 like "$(cat "$T/out")" '"verdict": "partly"' "without a lock it holds only as far as it could be checked"
 like "$(cat "$T/out")" 'lab.tar is its authors.* no digest' "the archive without a digest is named as not checked"
 prints 0 'that the list of files is right' "verify as text" verify mini
@@ -76,9 +73,8 @@ exits 0 "fetch again" fetch mini
 is "$(n_requests)/$(stat -c %i "$TREE")" "$n_before/$made" "asks nobody and makes nothing"
 
 # ---- lock
-exits 0 "lock" "$REPERF" lock mini --locks "$T/locks" --json
-valid noun-output "its JSON is valid as well"
-exits 0 "the lock is valid" "${V[@]}" manifests/schema/lock.json "$T/locks/dataset/mini.json"
+documents noun-output 0 "lock" "$REPERF" lock mini --locks "$T/locks" --json
+valid lock "the lock is valid" "$T/locks/dataset/mini.json"
 like "$(cat "$T/locks/dataset/mini.json")" "\"url\": \"$U/lab.tar\"" "it says where a file came from"
 prints 0 '"lock_changed": false' "lock again" "$REPERF" lock mini --locks "$T/locks" --json
 prints 0 '"verdict": "holds"' "verify against the lock" verify mini --locks "$T/locks" --json
@@ -100,8 +96,7 @@ exits 0 "made again it holds" verify mini --locks "$T/locks"
 cp -R "$TREE" "$T/good"
 restore() { chmod -R u+w "$TREE"; rm -rf "$TREE" && cp -R "$T/good" "$TREE"; }
 fault() { # NAME KIND PATH WHY-ERE: verify exits 5 and names it, and nothing else of another kind
-    exits 5 "$1" verify mini --locks "$T/locks" --json
-    valid noun-output "$1: valid JSON"
+    documents noun-output 5 "$1" verify mini --locks "$T/locks" --json
     like "$(tr -d '\n' <"$T/out")" "\"kind\": \"$2\", *\"path\": \"$3\", *\"why\": $4" "$1: named"
     restore
 }
@@ -157,8 +152,7 @@ exits 4 "a mirror with a login, which lacks the file" fetch mirrored --retries 1
 is "$(grep -c geheim "$T/err")$(find "$REPERF_STORE" -name '*geheim*' | wc -l)" 00 "leaves no password in messages or names"
 dataset gone false "$(file nowhere.tar "$U/nowhere.tar" "" tar "")" "$GROUPS_OK"
 exits 4 "a file that is gone" fetch gone
-exits 4 "a list of names continues after a failure" fetch gone mini --json
-valid noun-output "and its JSON says both"
+documents noun-output 4 "a list of names continues after a failure" fetch gone mini --json
 is "$(grep -c '"noun":' "$T/out")" 2 "two items"
 
 # ---- drift
@@ -199,8 +193,7 @@ exits 4 "a gated dataset is not asked for without a login" fetch gated
 like "$(cat "$T/err")" "lab.tar: its owner gives it to registered users only .*MD5 $(md5 "$WWW/lab.tar").*Put it at $REPERF_STORE/incoming/lab.tar" "the message says what, where from and where to"
 like "$(cat "$T/out")" "put +$REPERF_STORE/incoming/lab.tar" "so does the text"
 echo nonsense >"$REPERF_STORE/incoming/lab.tar"
-exits 4 "a wrong file put there is not taken" fetch gated --json
-valid noun-output "wanted files are in the JSON"
+documents noun-output 4 "a wrong file put there is not taken" fetch gated --json
 like "$(cat "$T/err")" "incoming/lab.tar: not the file that is expected \(size not known, MD5 $(md5 "$WWW/lab.tar"), SHA-256 not known\): it has 9 bytes" "and said to be wrong, beside what was expected"
 is "$(cat "$REPERF_STORE/incoming/lab.tar")" nonsense "it is left there"
 cp "$WWW/lab.tar" "$REPERF_STORE/incoming/lab.tar"
@@ -218,8 +211,7 @@ fresh
 fails 4 'offline, and it is not in the store' "offline, and not in the store" fetch mini --offline
 mkdir "$T/mirror dir" && cp "$WWW/img.tar.gz" "$WWW/lab.tar" "$WWW/README" "$T/mirror dir/"
 n_before=$(n_requests)
-exits 0 "offline with a mirror folder" fetch mini --offline --mirror "$T/mirror dir"
-is "$(n_requests)" "$n_before" "asks nobody"
+leaves 0 n_requests "$n_before" "offline with a mirror folder asks nobody" fetch mini --offline --mirror "$T/mirror dir"
 exits 0 "offline with all in the store" fetch mini --offline
 fresh
 exits 0 "a mirror that has only some of the files" fetch mini --mirror "$NGINX_URL/nowhere"

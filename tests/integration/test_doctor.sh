@@ -7,7 +7,6 @@
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
 source "$ROOT/tests/integration/ssh_lib.sh"
-export REPERF_ROOT="$ROOT"
 have_sshd "nodes doctor" || tap_done
 
 # --- two nodes -----------------------------------------------------------------------------------------------
@@ -16,8 +15,6 @@ for n in 1 2; do
     mkdir -p "$T/node$n"
     start_sshd "n$n" "SetEnv HOME=$T/home PATH=$T/node$n:/usr/sbin:/usr/bin:/bin"
 done
-trap 'stop_sshds; rm -rf "$T"' EXIT
-export REPERF_SSH_CONFIG="$T/ssh/config"
 gpus() { # NODE: gets its nvidia-smi
     cp tests/integration/fake_nvidia_smi.sh "$T/node$1/nvidia-smi"
 }
@@ -39,8 +36,7 @@ verdict() { # CHECK NODE: "verdict: found" of $T/out
     jq -r --arg check "$1" --arg node "$2" '.checks[] | select(.check == $check and (.node // "") == $node) | "\(.verdict): \(.found)"' "$T/out"
 }
 inventory none 0 127.0.0.2
-exits 0 "two plain nodes: all that is required holds" doctor --json
-valid doctor-output "its JSON is valid"
+documents doctor-output 0 "two plain nodes: all that is required holds" doctor --json
 is "$(jq -r '[.nodes[].reached] | @csv' "$T/out")" "true,true" "both are reached"
 like "$(verdict clock n2)" '^holds: between -[0-9.]+ s and \+[0-9.]+ s$' "the clock, between bounds"
 like "$(verdict port n1)$(verdict port n2)" '^holds: openholds: open$' "each reaches the other at its fast address"
@@ -168,8 +164,7 @@ fake_docker 1 20.10.24
 fake_docker 2 20.10.24
 echo 8 | tee "$T/node1/gpus" >"$T/node2/gpus"
 inventory docker 8 127.0.0.2
-exits 6 "a report of four nodes" doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json
-valid doctor-output "valid with a report"
+documents doctor-output 6 "a report of four nodes" doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json
 is "$(verdict nodes '')" "fails: 2 in the inventory" "nodes"
 is "$(verdict gpus n1)" "holds: 8" "GPUs"
 is "$(verdict gpu-model n1 | xargs)" "holds: 8 x Tesla V100-SXM2-16GB fails: 8 x Tesla V100-SXM2-16GB" "the model of its single nodes, not of its four"
@@ -212,8 +207,7 @@ exits 2 "a case without a report" "$REPERF" nodes doctor local --case 'x*'
 exits 2 "an invalid case" "$REPERF" nodes doctor local --report paddle-perf-2020 --case 'none/*'
 exits 0 "this machine, without any program" env -i PATH=/nowhere HOME="$T" REPERF_ROOT="$ROOT" "$REPERF" nodes doctor local --json
 is "$(jq -r '.nodes[0] | [.reached, .facts["cpu.usable"]] | @csv' "$T/out")" "true,\"$(nproc)\"" "is still asked"
-exits 0 "this machine" "$REPERF" nodes doctor local --json
-valid doctor-output "valid"
+documents doctor-output 0 "this machine" "$REPERF" nodes doctor local --json
 
 # --- a file system that answers nothing ------------------------------------------------------------------------
 mkdir "$T/dead"

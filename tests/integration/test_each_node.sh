@@ -5,16 +5,10 @@
 # run refuses it. The real programs of node-health run in tests/cluster/test_node_health.sh.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
-# shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
-source "$ROOT/tests/integration/ssh_lib.sh"
 # shellcheck source=tests/integration/nodes_lib.sh disable=SC1091
 source "$ROOT/tests/integration/nodes_lib.sh"
-export REPERF_ROOT="$ROOT"
 have_sshd "run --each-node" || tap_done
-unset SSH_AUTH_SOCK
-trap 'stop_sshds; rm -rf "$T"' EXIT
 ssh_keys
-export REPERF_SSH_CONFIG="$T/ssh/config"
 for n in n1 n2 n3 n4; do start_sshd "$n" || exit 1; done
 nodes_inventory n1 n2 n3 n4 >"$T/four.json"
 mkdir "$T/fake"
@@ -28,7 +22,7 @@ each() { "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --each
 q() { jq -r "$1" "$T/out"; }
 
 # ---- the plan ----
-exits 0 "the limits are as their schema says" /usr/bin/python3 tests/integration/validate.py manifests/schema/node-health.json manifests/node-health.json
+valid node-health "the limits are as their schema says" manifests/node-health.json
 warns 0 'what these need, and they are left out: gpu-memory/.*allreduce/' "a plan on each node" "$REPERF" plan node-health --profile smoke --nodes "$T/four.json" --each-node --json
 valid plan "is as its schema says"
 is "$(q '[.steps[] | select(.case | startswith("memory/")) | "\(.case | split("/")[-1]) \(.node)"] | join(", ")')" "n1 n1, n2 n2, n3 n3, n4 n4" "a case of one node is one for each node"
@@ -48,8 +42,7 @@ exits 2 "limits of nothing" "$REPERF" run node-health --limits manifests/node-he
 
 # ---- a sick node ----
 echo 4.0 >"$T/rate"
-exits 1 "a node of half the rate" each --name sick --json
-valid run-output "is as its schema says"
+documents run-output 1 "a node of half the rate" each --name sick --json
 is "$(q '.health.findings | join("; ")')" "n3: $CASE: 52 % of the median of its kind (4 of 7.75 samples/s)" "is the only one that is named"
 is "$(q '[.health.figures[] | "\(.nodes[0]) \(.verdict)"] | join(" ")')" "n1 within n2 within n3 outlier n4 within" "beside the others"
 is "$(q '[.cells[] | "\(.case | split("/")[-1]) \(.value) \(.verdict)"] | join(" ")')" "n1 8 not_comparable n2 8.5 not_comparable n3 4 not_comparable n4 7.5 not_comparable" "each node is a cell"
@@ -58,8 +51,7 @@ sick=$(q .archive)
 exits 0 "its archive holds" "$REPERF" verify "$sick" --unsigned
 exits 0 "and replays" "$REPERF" replay "$sick"
 prints 1 "^n3: $CASE: 52 %" "its nodes again, from the archive" "$REPERF" compare "$sick"
-exits 1 "as a document" "$REPERF" compare sick --json
-valid compare-output "as its schema says"
+documents compare-output 1 "as a document" "$REPERF" compare sick --json
 jq '.limits[].share = 0.6' manifests/node-health.json >"$T/wide.json"
 exits 0 "other limits let it pass" "$REPERF" compare sick --limits "$T/wide.json"
 sed 's/"share": 0.1,/"share": 2,/' manifests/node-health.json >"$T/bad.json"
@@ -128,8 +120,7 @@ sed -i 's,^case $0 in .work-n2.) mode=fails.*,mode=,' "$T/fake/train.sh"
 rm -rf "$T/work-n1/lease"
 ln -s "$T" "$T/work-n1/lease"
 timeout 600 "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 >"$T/out" 2>"$T/err"
-[ $? -ne 124 ]
-ok $? "a lease that is a link to a folder is not waited for"
+succeeds "a lease that is a link to a folder is not waited for" test $? -ne 124
 like "$(cat "$T/err")" 'work-n1/lease: expected a file, found a link' "and is named"
 rm "$T/work-n1/lease"
 

@@ -6,17 +6,10 @@
 # everything. make test takes a sample, make test-all each call, and with the sanitizers a larger sample.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
 . "$(dirname "$0")/../tap_lib.sh"
-# shellcheck source=tests/integration/run_lib.sh disable=SC1091
-. "$ROOT/tests/integration/run_lib.sh"
-# shellcheck source=tests/integration/tiny_lib.sh disable=SC1091
-. "$ROOT/tests/integration/tiny_lib.sh"
-# shellcheck source=tests/faults/lib.sh disable=SC1091
-. "$ROOT/tests/faults/lib.sh"
+# shellcheck source=tests/integration/fault_commands_lib.sh
+. "$(dirname "$0")/fault_commands_lib.sh"
 trap 'chmod -R u+w "$T"; rm -rf "$T"' EXIT
-W="$T/w" # where calls fail
-export TMPDIR="$T/tmp" REPERF_STATE="$W/state" REPERF_STORE="$W/store" REPERF_ROOT="$T/root"
-mkdir -p "$TMPDIR" "$T/root/datasets/tiny"
-SAMPLES=1
+export REPERF_STATE="$W/state" REPERF_STORE="$W/store"
 in_test_all "each call of each command fails once" && SAMPLES=0
 if [ -d "$T/sanitizer" ]; then
     export ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0"
@@ -27,71 +20,35 @@ fi
 tiny_dataset 4
 few_manifests
 
-# A command NAME has: NAME_before, from nothing to where it is tried (kept and copied for each try); NAME, the command; NAME_again, the repair (default:
-# NAME); NAME_right, whether the result is right.
-same_tree() { diff -r "$T/in/tree" "$1" >/dev/null; } # FOLDER
-right_run() { # the newest run is sealed, its archive derives, and the number is the one that was measured
-    local folder
-    folder=$(run_folder) || return 1
-    "$REPERF" verify "$folder"/*.tar.zst --unsigned --json >"$T/verify.json" && "$REPERF" status last --json >"$T/status.json" &&
-        [ "$(value "$folder/evidence/result.json" 'd["cells"][0]["value"]')" = 8 ] && [ "$(value "$T/status.json" 'd["runs"][0]["state"]')" = sealed ]
-}
-resume_all() { # what is there is gone on with; else it is begun again
-    local id
-    id=$(ls "$REPERF_STATE/runs" 2>/dev/null | grep '^2' | tail -n 1)
-    if [ -n "$id" ]; then "$REPERF" resume "$id"; else one_run; fi
-}
 one_run() { smoke --repeats 1; }
-run_before() { :; }
-run() { one_run; }
-run_again() { resume_all; }
-run_right() { right_run; }
-
-resume_before() { REPERF_CRASH_AFTER=3 one_run; [ -d "$REPERF_STATE/runs" ]; }
-resume() { "$REPERF" resume last; }
-resume_right() { right_run; }
-
 seal_before() { one_run && mkdir "$W/sealed" && mv "$(run_folder)/evidence" "$W/evidence"; }
 seal() { "$REPERF" seal "$W/evidence" -o "$W/sealed/a.tar.zst" --force; }
-seal_right() { "$REPERF" verify "$W/sealed/a.tar.zst" --unsigned; }
-
-unpack_before() { cp "$T/www/tree.tar.gz" "$W/"; }
-unpack() { "$REPERF" unpack "$W/tree.tar.gz" "$W/out"; }
 unpack_again() { if [ -e "$W/out" ]; then same_tree "$W/out/tree" || rm -rf "$W/out"; fi; [ -e "$W/out" ] || unpack; }
-unpack_right() { same_tree "$W/out/tree"; }
-
-fetch_before() { :; }
-fetch() { "$REPERF" fetch tiny --offline --mirror "$T/www"; }
-fetch_right() { same_tree "$REPERF_STORE/trees/tiny/tree" && "$REPERF" verify tiny --deep && "$REPERF" store verify; }
-
-bundle_before() { fetch; }
-bundle() { REPERF_ROOT="$T/few" "$REPERF" bundle tiny --output "$W/b"; }
-bundle_again() { [ -e "$W/b" ] || bundle; }
-bundle_right() { import_right_from "$W/b"; }
-import_right_from() { # BUNDLE, into a store that nothing else is in
-    REPERF_STORE="$T/there" "$REPERF" import "$1" --locks "$T/locks" &&
+bundle_right() { # it can be imported into a store that nothing else is in
+    REPERF_STORE="$T/there" "$REPERF" import "$W/b" --locks "$T/locks" &&
         REPERF_STORE="$T/there" "$REPERF" fetch tiny --offline && same_tree "$T/there/trees/tiny/tree"
     local status=$?
     chmod -R u+w "$T/there" && rm -rf "$T/there" "$T/locks"
     return "$status"
 }
 
-import_before() { fetch && bundle && mv "$W/b" "$T/carried" && chmod -R u+w "$REPERF_STORE" && rm -rf "$REPERF_STORE"; }
-import() { "$REPERF" import "$T/carried" --locks "$W/locks"; }
-import_right() { "$REPERF" store verify && "$REPERF" fetch tiny --offline && fetch_right; }
-
 # --- the sweep ----------------------------------------------------------------------------------------
+set_up() { # COMMAND: what NAME_before leaves
+    chmod -R u+w "$W" "$T/carried" 2>/dev/null
+    rm -rf "$W" "$T/before" "$T/carried"
+    mkdir -p "$W"
+    "$1_before" >"$T/log" 2>&1
+    mv "$W" "$T/before"
+}
 fresh() { # as NAME_before left it
     chmod -R u+w "$W" 2>/dev/null
     rm -rf "$W" "$T/mark"
     cp -a "$T/before" "$W"
 }
-faulty() { # CALL AT ERRNO COMMAND
-    LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_AT="$2" REPERF_FAULT_ERRNO="$3" REPERF_FAULT_DONE="$T/mark" "$4"
-}
+faulty() { REPERF_FAULT_AT="$2" REPERF_FAULT_ERRNO="$3" at_calls "$1" "$4"; } # CALL AT ERRNO COMMAND
 counted() { # CALL COMMAND: how often it comes to it
     fresh
-    LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_DONE="$T/mark" "$2" >"$T/log" 2>&1 || return 1
+    at_calls "$1" "$2" >"$T/log" 2>&1 || return 1
     stat -c %s "$T/mark" 2>/dev/null || echo 0
 }
 ERRNOS=(ENOSPC EIO EMFILE)
@@ -108,25 +65,15 @@ try() { # COMMAND CALL AT ERRNO
     if ! "$again" >>"$T/log" 2>&1; then bad "$what: another try fails ($?)"; return; fi
     if ! "$1_right" >>"$T/log" 2>&1; then bad "$what: another try does not heal"; fi
 }
-bad() {
-    n_bad=$((n_bad + 1))
-    echo "# $1"
-    tail -n 4 "$T/log" | cut -c1-300 | sed 's/^/#   /'
-}
 sweep() { # COMMAND
     local call n step at n_tried=0 n_bad=0 turn=0
-    chmod -R u+w "$W" "$T/carried" 2>/dev/null
-    rm -rf "$W" "$T/before" "$T/carried"
-    mkdir -p "$W"
-    "$1_before" >"$T/log" 2>&1
-    mv "$W" "$T/before"
+    set_up "$1"
     fresh
     "$1" >"$T/log" 2>&1 && "$1_right" >>"$T/log" 2>&1
     ok $? "$1: without a fault it is right" || tail -n 5 "$T/log" | sed 's/^/# /'
     for call in open write fsync rename mkdir; do
         n=$(counted "$call" "$1") || { bad "$1: cannot be counted"; continue; }
-        step=1
-        [ "$SAMPLES" -eq 0 ] || step=$(((n + SAMPLES - 1) / SAMPLES))
+        step=$(stride "$n")
         for ((at = 1 + turn % (step ? step : 1); at <= n; at += step)); do
             try "$1" "$call" "$at" "${ERRNOS[turn++ % 3]}"
         done
@@ -140,16 +87,10 @@ for command in ${FAULTS_ONLY:-run resume seal unpack fetch bundle import}; do sw
 repair_before() { fetch && chmod -R u+w "$REPERF_STORE/trees/tiny" && echo damaged >"$REPERF_STORE/trees/tiny/tree/a/1.bin"; }
 repair() { "$REPERF" repair tiny --offline --mirror "$T/www"; }
 repair_right() { fetch_right; }
-dies() { # CALL AT COMMAND
-    LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_AT="$2" REPERF_FAULT_SIGNAL=9 REPERF_FAULT_DONE="$T/mark" "$3"
-}
+dies() { REPERF_FAULT_AT="$2" REPERF_FAULT_SIGNAL=9 at_calls "$1" "$3"; } # CALL AT COMMAND
 chain() { # COMMAND
     local n at again=$1 call n_tried=0 n_bad=0
-    chmod -R u+w "$W" "$T/carried" 2>/dev/null
-    rm -rf "$W" "$T/before" "$T/carried"
-    mkdir -p "$W"
-    "$1_before" >"$T/log" 2>&1
-    mv "$W" "$T/before"
+    set_up "$1"
     declare -F "$1_again" >/dev/null && again=$1_again
     for call in write rename; do
         n=$(counted "$call" "$1") || { bad "$1: cannot be counted"; continue; }

@@ -87,8 +87,7 @@ while IFS= read -r row; do
             refused "$name: status says so" "$REPERF" status last
             prints 0 "damaged" "$name: a listing goes on" "$REPERF" status
         fi
-        exits 0 "$name: so does the history" "$REPERF" history --json
-        is "$(jq '.cells | length' "$T/out")" 0 "$name: which has no verdict of it"
+        answers 0 '.cells | length' 0 "$name: so does the history, which has no verdict of it" "$REPERF" history --json
         ;;
     esac
 done < <(grep ' :: ' tests/integration/forgeries | grep -v '^#')
@@ -103,10 +102,8 @@ done < <("${F[@]}" --list-containers)
 # The same for status, history and replay of an edited result next to an untouched journal, and of a journal without its evidence's run.
 rm -rf "$REPERF_STATE/runs" && mkdir "$REPERF_STATE/runs" && cp -r "$T/run" "$R"
 cp -r "$T/run" "$REPERF_STATE/runs/20200101T000000.000Z-00000000"
-exits 0 "a listing of a run and of its copy under another name" "$REPERF" status --json
-is "$(jq -r '[.runs[].state] | join(" ")' "$T/out")" "damaged sealed" "the copy is damaged, the run is not"
-exits 0 "the history has the cells of one" "$REPERF" history --json
-is "$(jq -c '[(.cells | length), (.damaged | length)]' "$T/out")" "[1,1]" "and names the other"
+answers 0 '[.runs[].state] | join(" ")' "damaged sealed" "a listing of a run and of its copy under another name: the copy is damaged, the run is not" "$REPERF" status --json
+answers 0 '[(.cells | length), (.damaged | length)]' "[1,1]" "the history has the cells of one, and names the other" "$REPERF" history --json
 C=20200101T000000.000Z-00000000
 mv "$REPERF_STATE/runs/$C/"*.tar.zst "$REPERF_STATE/runs/$C/$C.tar.zst"
 for command in "report $C" "compare $C $C" "replay $C" "verify $C --key $T/honest.pub" "status $C" "resume $C" \
@@ -116,8 +113,7 @@ for command in "report $C" "compare $C $C" "replay $C" "verify $C --key $T/hones
 done
 rm -rf "$REPERF_STATE/runs/20200101T000000.000Z-00000000"
 linked() { # WHAT
-    exits 0 "a listing of a run and of $1" "$REPERF" status --json
-    is "$(jq -r '[.runs[].state] | join(" ")' "$T/out")" "damaged sealed" "$1: damaged, and the run is not"
+    answers 0 '[.runs[].state] | join(" ")' "damaged sealed" "a listing of a run and of $1: that is damaged, and the run is not" "$REPERF" status --json
     for command in "status $C" "report $C" "replay $C" "verify $C --key $T/honest.pub" "seal $C -o $T/linked.tar.zst"; do
         # shellcheck disable=SC2086
         refused "$1: ${command%% *}" "$REPERF" $command
@@ -128,8 +124,7 @@ ln -s "$(basename "$R")" "$REPERF_STATE/runs/$C"
 linked "a link to it by another name"
 mkdir "$REPERF_STATE/runs/$C" && cp "$R/journal.jsonl" "$REPERF_STATE/runs/$C/" && ln -s "$R/evidence" "$REPERF_STATE/runs/$C/evidence"
 linked "a folder by another name whose evidence is a link to its"
-exits 0 "resuming a sealed run does nothing" "$REPERF" resume last --json
-is "$(jq -r '.archive | length > 0' "$T/out")" true "and names its archive"
+answers 0 '.archive | length > 0' true "resuming a sealed run does nothing, and names its archive" "$REPERF" resume last --json
 rm -rf "$T/forged" && cp -r "$T/sealed" "$T/forged" && sed -i 's/"value": 8,/"value": 9,/' "$T/forged/result.json"
 "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
 cp "$T/forged.tar.zst" "$(echo "$R"/*.tar.zst)"
@@ -146,8 +141,7 @@ for command in "${every_reader[@]}"; do
     refused "another archive that holds in the run's folder: ${command}" "$REPERF" $command
 done
 prints 0 "damaged" "a listing goes on" "$REPERF" status
-exits 0 "history goes on" "$REPERF" history --json
-is "$(jq -c '[(.cells | length), (.damaged | length)]' "$T/out")" "[0,1]" "without its numbers"
+answers 0 '[(.cells | length), (.damaged | length)]' "[0,1]" "history goes on, without its numbers" "$REPERF" history --json
 exits 0 "sealing it again is written down" "$REPERF" seal last --force --key "$T/honest"
 for command in "status last" "report last" "resume last" "replay last" "verify last --key $T/honest.pub"; do
     # shellcheck disable=SC2086
@@ -170,8 +164,7 @@ exits 0 "its archive derives" "$REPERF" verify "$A" --key "$T/forger.pub"
 exits 5 "but not under the key that is trusted" "$REPERF" verify "$A" --key "$T/honest.pub"
 prints 0 "only a trusted key tells a measurement from a raw log that was edited" "and without a key" "$REPERF" verify "$A" --unsigned
 prints 0 "as it states itself: not derived" "bytes alone" "$REPERF" verify "$A" --unsigned --bytes-only
-exits 0 "in its document too" "$REPERF" verify "$A" --unsigned --bytes-only --json
-is "$(jq .derived "$T/out")" false "derived: false"
+answers 0 .derived false "and says so in its document" "$REPERF" verify "$A" --unsigned --bytes-only --json
 exits 2 "--bytes-only is for archives" "$REPERF" verify cityscapes --bytes-only
 
 # An interrupted run is not made to be judged by other rules: what its lock says of them means nothing.
@@ -186,10 +179,8 @@ refused "it is not resumed" "$REPERF" resume last --key "$T/forger"
 like "$(cat "$T/err")" 'lock/lock.json: changed since the run wrote it' "which is said"
 cp "$T/lock.json" "$(run_folder)/evidence/lock/lock.json"
 exits 9 "resumed as it was, it does not count" "$REPERF" resume last --key "$T/forger"
-exits 0 "it verifies as what it is" "$REPERF" verify last --key "$T/forger.pub" --json
-is "$(jq -c '[.result, .differences]' "$T/out")" '["FAILED",[]]' "failed"
+answers 0 '[.result, .differences]' '["FAILED",[]]' "it verifies as what it is, failed" "$REPERF" verify last --key "$T/forger.pub" --json
 rm -rf "$T/forged" && cp -r "$(run_folder)/evidence" "$T/forged"
 sed -i 's/^{$/{\n  "derivation": 4,/' "$T/forged/lock/lock.json"
-exits 0 "where no journal is, the key means nothing" "$REPERF" replay "$T/forged" --json
-is "$(jq -r '.differences[].text' "$T/out")" 'lock/lock.json:$.derivation: a key of earlier programs, without a meaning today' "and is listed"
+answers 0 '.differences[].text' 'lock/lock.json:$.derivation: a key of earlier programs, without a meaning today' "where no journal is, the key means nothing, and is listed" "$REPERF" replay "$T/forged" --json
 tap_done

@@ -29,11 +29,10 @@ exits 0 "faster" "$REPERF" compare "$B_SLOW" "$A" --fail-slower 0
 fails 1 'missing: a value in A, none in B' "a run without a value is no success" "$REPERF" compare "$A" "$NONE" --fail-slower 50%
 fails 1 'undecided: no value in A' "nothing to compare with" "$REPERF" compare "$NONE" "$A" --fail-slower 50%
 exits 1 "nothing at all, whatever is allowed" "$REPERF" compare "$NONE" "$A" --fail-slower 50% --allow-undecided
-exits 1 "still one JSON document" "$REPERF" compare --json "$A" "$B_SLOW" --fail-slower 5%
-is "$(jq -r '.cells[0].rel_diff * 1000 | round' "$T/out")" "-125" "with the difference"
+answers 1 '.cells[0].rel_diff * 1000 | round' "-125" "still one JSON document, with the difference" "$REPERF" compare --json "$A" "$B_SLOW" --fail-slower 5%
 is "$(jq -c '[(.gate | .tolerance, .outcome, length), .cells[0].gate]' "$T/out")" '[0.05,"slower",2,"slower"]' "and the outcome"
 cp "$T/out" "$T/gate.json"
-exits 0 "which is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/gate.json"
+valid compare-output "which is valid" "$T/gate.json"
 fails 2 "expected a share" "an invalid share" "$REPERF" compare "$A" "$B_SLOW" --fail-slower much
 fails 2 "may be read as 5% or as 0.05%" "5 % or 0.05 %" "$REPERF" compare "$A" "$B_SLOW" --fail-slower 0.05
 
@@ -41,12 +40,6 @@ fails 2 "may be read as 5% or as 0.05%" "5 % or 0.05 %" "$REPERF" compare "$A" "
 "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5% >"$T/out" 2>"$T/err"
 like "$(cat "$T/err")" "$CASE: undecided: slower by 1.25 %, tolerance 5 % \(2 and 1 repeats give no interval: each run needs two that count\)" "too few repeats: plainly none"
 like "$(grep "$CASE" "$T/out")" "too few repeats" "in the table as well"
-at_rates() { # RATE...: of one run after another
-    printf '%s\n' "$@" >"$T/fake/rates"
-    rm -f "$T/fake/count"
-    # shellcheck disable=SC2016
-    sed 's#8\.0#"$(sed -n "$(wc -l <"$dir/count")p" "$dir/rates")"#' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
-}
 rm -f "$T/fake/mode"
 THREE=20260101T000004.000Z-0000000e LESS=20260101T000005.000Z-0000000f ODD=20260101T000006.000Z-0000000a
 at_rates 10 10.2 9.8
@@ -69,18 +62,15 @@ prints 1 "of B these repeats stand out: [0-9] \(7.5\)" "a run with a repeat that
 is "$(grep -c 'of A these' "$T/out")" 0 "the other has none"
 
 # --- several forms at once -----------------------------------------------------------------------------
-exits 0 "Markdown together with JSON" "$REPERF" compare "$THREE" "$ODD" --markdown "$T/c.md" --json
-cp "$T/out" "$T/c.json"
-exits 0 "the JSON is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/c.json"
-is "$(jq -c '.cells[0].b.outliers | length' "$T/c.json")" 1 "with the repeat that stands out"
+documents compare-output 0 "Markdown together with JSON" "$REPERF" compare "$THREE" "$ODD" --markdown "$T/c.md" --json
+is "$(jq -c '.cells[0].b.outliers | length' "$T/document")" 1 "with the repeat that stands out"
 is "$(grep -c "^| $CASE |" "$T/c.md")" 1 "the Markdown"
 exits 2 "two for standard output" "$REPERF" compare "$THREE" "$ODD" --markdown - --json
 exits 2 "two for one file" "$REPERF" report "$THREE" --csv "$T/x" --markdown "$T/x"
 exits 0 "a run as CSV" "$REPERF" report "$THREE" --csv - --markdown "$T/r.md"
 like "$(tr -d '\r' <"$T/out" | tail -n 1)" "^$THREE,paddle-perf-2020,smoke,$CASE,3,10,0\.19999999+[0-9]*,0\.4968[0-9]+,9\.80*[0-9]*,10\.(2|19+[0-9]*),samples/s," "with its interval, by t of two degrees of freedom"
 is "$(grep -c $'\r$' "$T/out") $(wc -l <"$T/out")" "2 2" "whose lines end as RFC 4180 has it"
-exits 0 "a run's text" "$REPERF" report "$THREE" -q
-is "$(cat "$T/out")" "run $THREE: 1 cell: 1 not_comparable" "of -q is the summary"
+leaves 0 output "run $THREE: 1 cell: 1 not_comparable" "a run's text with -q is the summary" "$REPERF" report "$THREE" -q
 exits 2 "a run's case that is not there" "$REPERF" report "$THREE" --case 'no/*'
 exits 2 "a run's page is whole" "$REPERF" report "$THREE" --case "$CASE" --html "$T/x.html"
 exits 0 "history -q" "$REPERF" history -q
@@ -101,14 +91,12 @@ if unshare -m mount -t tmpfs none /proc/driver 2>/dev/null; then
     exits 1 "which no gate takes" "$REPERF" compare "$THREE" "$REHEARSED" --fail-slower 50% --allow-undecided --json
     is "$(jq -c '[.b.rehearsal, .gate.outcome, .cells[0].a.value > 0, .cells[0].b.value > 0, .cells[0].rel_diff]' "$T/out")" '[true,"missing",true,true,null]' "beside which a run's is not set"
     like "$(cat "$T/err")" 'one of the runs is a rehearsal' "and it is said why"
-    exits 0 "in a list" "$REPERF" history --json
-    is "$(jq -c '[.cells[] | select(.rehearsal) | .run]' "$T/out")" "[\"$REHEARSED\"]" "it is marked"
+    answers 0 '[.cells[] | select(.rehearsal) | .run]' "[\"$REHEARSED\"]" "in a list: it is marked" "$REPERF" history --json
     cp "$T/out" "$T/h.json"
-    exits 0 "which is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/history.json "$T/h.json"
+    valid history "which is valid" "$T/h.json"
     exits 0 "as CSV" "$REPERF" report "$REHEARSED" --csv -
     like "$(tail -n 1 "$T/out")" "^$REHEARSED,paddle-perf-2020,rehearsal," "too"
-    exits 0 "among the runs" "$REPERF" status --json
-    is "$(jq -c '[.runs[] | select(.rehearsal) | .run]' "$T/out")" "[\"$REHEARSED\"]" "as well"
+    answers 0 '[.runs[] | select(.rehearsal) | .run]' "[\"$REHEARSED\"]" "among the runs as well" "$REPERF" status --json
 else
     skip "a rehearsal compared with a run" "a mount namespace of one's own needs root"
 fi

@@ -7,15 +7,8 @@
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
 source "$ROOT/tests/integration/image_lib.sh"
-for tool in docker-registry skopeo gcc nginx htpasswd openssl; do
-    command -v "$tool" >/dev/null || [ -x "/usr/sbin/$tool" ] || { skip "registries with logins" "$tool is not installed"; tap_done; }
-done
-make_layer one 30000
-L="$T/layout"
-one=$(add_manifest "$L" amd64 oci gzip one)
-REFS=(one)
-write_index "$L/index.json" "$one"
-finish_layout "$L"
+needs "registries with logins" docker-registry skopeo gcc nginx htpasswd openssl
+one_image
 fresh() { rm -rf "$REPERF_STORE"; }
 SECRET='pa:ss "word" 4711'
 auth_file() { # FILE HOST USER PASSWORD
@@ -83,8 +76,7 @@ EOF
 echo nothing >"$T/said"
 fails 5 'Get "https://h.io/v2/": denied: nothing' "a skopeo that tells a URL" env PATH="$T/bin:$PATH" "$REPERF" fetch --locks "$LOCKS" "image:$R/team/img:v1" "${with[@]}"
 printf '%s\n' "${SECRET//\"/\\\\\"}" >"$T/said"
-exits 5 "a skopeo that tells the password" env PATH="$T/bin:$PATH" "$REPERF" fetch --locks "$LOCKS" "image:$R/team/img:v1" "${with[@]}"
-is "$(grep -c 4711 "$T/err")" 0 "is not repeated"
+omits 5 4711 "a skopeo that tells the password: it is not repeated" env PATH="$T/bin:$PATH" "$REPERF" fetch --locks "$LOCKS" "image:$R/team/img:v1" "${with[@]}"
 fresh
 exits 5 "a login for another host" img fetch "$R/team/img:v1" --ca "$T/ca.pem" --auth-file "$T/other.json"
 exits 2 "a login file that is not there" img fetch "$R/team/img:v1" --auth-file "$T/none.json"
@@ -117,21 +109,12 @@ TP=$(free_port)
 mkdir -p "$T/tokens"
 start_registry token "auth: {token: {realm: 'http://127.0.0.1:$TP/token?x=1', service: 'test registry', issuer: test-issuer, rootcertbundle: $T/ca.pem}}"
 K=127.0.0.1:$PORT
-cat >"$T/nginx.conf" <<EOF
-daemon off; master_process off; pid $T/nginx.pid; error_log $T/nginx.err;
-events {}
-http {
+serve_nginx "$TP" <<EOF
   log_format who '\$request_uri|\$http_authorization';
   access_log $T/tokens.log who;
-  client_body_temp_path $T/n1; proxy_temp_path $T/n2; fastcgi_temp_path $T/n3; uwsgi_temp_path $T/n4; scgi_temp_path $T/n5;
   server { listen 127.0.0.1:$TP; location = /logged { access_log off; return 204; }
     location = /token { default_type application/json; alias $T/tokens/token.json; } }
-}
 EOF
-nginx=$(command -v nginx || echo /usr/sbin/nginx)
-"$nginx" -c "$T/nginx.conf" -e "$T/nginx.err" &
-PIDS+=("$!")
-wait_port "$TP" "$!"
 tokens_log() { log_is_whole "$TP" && cat "$T/tokens.log"; }
 forget_tokens() { log_is_whole "$TP" && : >"$T/tokens.log"; }
 give() { printf '{"token":"%s","expires_in":%d}' "$1" "$2" >"$T/tokens/token.json"; }

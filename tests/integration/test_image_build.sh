@@ -30,8 +30,7 @@ trap 'kill $server; rm -rf "$T"' EXIT
 served "$server" "the registry" grep -q 'port [0-9]' "$T/served"
 port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$T/served")
 fails 7 "127.0.0.1:$port speaks plain HTTP alone" "a push to a registry without TLS" env PATH="$T/bin:$PATH" images/build.sh mmseg-0.30.0 --push "127.0.0.1:$port/mmseg"
-exits 7 "a push to where nobody answers" env PATH="$T/bin:$PATH" images/build.sh mmseg-0.30.0 --push "127.0.0.1:1/mmseg"
-is "$(grep -c 'plain HTTP' "$T/err")" 0 "is not"
+omits 7 'plain HTTP' "a push to where nobody answers says nothing of it" env PATH="$T/bin:$PATH" images/build.sh mmseg-0.30.0 --push "127.0.0.1:1/mmseg"
 
 # What a stack installs is an image on top of the report's: that one by the digest of its lock, and the site's proxy and index reach pip.
 printf '#!/bin/sh\nprintf "%%s\\n" "$*" >>"%s"\n' "$T/notes" >"$T/bin/docker"
@@ -63,11 +62,9 @@ if ! build --relock >"$T/out" 2>"$T/err" && grep -q 'debootstrap:\|not on the Py
 fi
 first=$(digest)
 like "$first" '^sha256:[0-9a-f]{64}$' "is built, and locked"
-exits 0 "again from what was kept" build --cached
-is "$(digest)" "$first" "is that image"
+leaves 0 digest "$first" "again from what was kept is that image" build --cached
 export REPERF_IMAGES="$T/two"
-exits 0 "from nothing" build
-is "$(digest)" "$first" "is that image, byte for byte"
+leaves 0 digest "$first" "from nothing is that image, byte for byte" build
 layers() { local layout && layout=$(cat "$T/out") && jq -r '.layers[].digest' "$layout/blobs/sha256/$(jq -r '.manifests[0].digest[7:]' "$layout/index.json")"; }
 below=$(layers)
 mkdir "$T/images/more" && echo tiny >"$T/images/more/from.in" && echo idna==3.6 >"$T/images/more/requirements.in"

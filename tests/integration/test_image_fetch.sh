@@ -7,9 +7,7 @@
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
 source "$ROOT/tests/integration/image_lib.sh"
-for tool in docker-registry skopeo gcc; do
-    command -v "$tool" >/dev/null || { skip "images from a registry" "$tool is not installed"; tap_done; }
-done
+needs "images from a registry" docker-registry skopeo gcc
 
 # An image of two layers for two platforms, and one with one layer in docker's own types.
 make_layer one 3000000
@@ -61,22 +59,19 @@ exits 0 "also as a folder" "$REPERF" image export "$R/team/img:docker" -o "$T/do
 for from in "oci:$T/docker-types" "docker-archive:$T/docker-types.tar"; do
     is "$(skopeo inspect --config --raw "$from" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo reads that as ${from%%:*}"
 done
-exits 0 "by digest" img fetch "$R/team/img@sha256:$amd_hex" --json
-is "$(value "$T/out" "d['items'][0]['manifest'], d['items'][0]['fetched_bytes']")" "('sha256:$amd_hex', 0)" "its layers were in the store"
+answers 0 '.items[0] | "\(.manifest) \(.fetched_bytes)"' "sha256:$amd_hex 0" "by digest: its layers were in the store" img fetch "$R/team/img@sha256:$amd_hex" --json
 fails 4 'not made for linux/amd64; there is linux/arm64' "an image for other machines only" img fetch "$R/team/img:arm"
 exits 2 "neither tag nor digest" img fetch "$R/team/img"
 exits 2 "an invalid name" img fetch "$R/Team/img:v1"
 exits 0 "each image is listed" "$REPERF" image ls
 is "$(grep -c "^  $R/team/img" "$T/out")" 3 "all three"
 exits 0 "gc keeps them" "$REPERF" store gc
-exits 0 "and they hold" img verify "$R/team/img:v1" --json
-valid noun-output
+documents noun-output 0 "and they hold" img verify "$R/team/img:v1" --json
 
 # --- locks and drift -----------------------------------------------------------------------------
 prints 0 "new +yes" "lock" img lock "$R/team/img:v1"
-exits 0 "the lock is valid against its schema" /usr/bin/python3 tests/integration/validate.py manifests/schema/lock.json "$LOCKS"/image/*.json
-exits 0 "lock again, as a document" img lock "$R/team/img:v1" --json
-valid noun-output
+valid lock "the lock is valid against its schema" "$LOCKS"/image/*.json
+documents noun-output 0 "lock again, as a document" img lock "$R/team/img:v1" --json
 prints 0 "new +no" "lock again" img lock "$R/team/img:v1"
 push "$L:small" "$R/team/img:v1"
 read -r small_hex _ <<<"$small"
@@ -96,18 +91,15 @@ push "$L:both" "$M/copies/team/img:v1"
 skopeo copy --quiet "oci:$L:both" "oci-archive:$T/oci.tar:v1"
 skopeo copy --quiet "oci:$L:both" "docker-archive:$T/docker.tar:$R/team/img:v1"
 for hex in "$list" "$amd_hex"; do curl -s -X DELETE "http://$R/v2/team/img/manifests/sha256:$hex" -o "$T/curl.out"; done
-exits 4 "gone at its origin, as a document" img fetch "$R/team/img:v1" --json
-valid noun-output
+documents noun-output 4 "gone at its origin, as a document" img fetch "$R/team/img:v1" --json
 fails 4 "is gone" "gone at its origin" img fetch "$R/team/img:v1"
-exits 0 "gone at its origin, and at a mirror" img fetch "$R/team/img:v1" --mirror "http://$M/copies" --json
-is "$(value "$T/out" "d['items'][0]['from'], d['items'][0]['digest']")" "('$M/copies/team/img@sha256:$list', 'sha256:$list')" "it comes from there, as it was locked"
+answers 0 '.items[0] | "\(.from) \(.digest)"' "$M/copies/team/img@sha256:$list sha256:$list" "gone at its origin, and at a mirror: it comes from there, as it was locked" img fetch "$R/team/img:v1" --mirror "http://$M/copies" --json
 rm -rf "$T/store2"
 exits 0 "a folder that holds a layout" img fetch "$R/team/img:v1" --mirror "http://$M/wrong" --layout "$L"
 rm -rf "$T/store2"
 exits 0 "a tar of a layout" img fetch "$R/team/img:v1" --layout "$T/oci.tar"
 rm -rf "$T/store2"
-exits 0 "what docker save writes, known by the image's id" img fetch "$R/team/img:v1" --layout "$T/docker.tar" --json
-is "$(value "$T/out" "d['items'][0]['config']")" "sha256:$amd_config" "which is the locked one"
+answers 0 '.items[0].config' "sha256:$amd_config" "what docker save writes, known by the image's id, which is the locked one" img fetch "$R/team/img:v1" --layout "$T/docker.tar" --json
 exits 0 "verify confirms it" img verify "$R/team/img:v1"
 rm -rf "$T/store2"
 exits 0 "offline, from a layout" img fetch "$R/team/img:v1" --offline --layout "$L"

@@ -7,15 +7,8 @@
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
 source "$ROOT/tests/integration/image_lib.sh"
-for tool in docker-registry skopeo gcc; do
-    command -v "$tool" >/dev/null || { skip "images by id" "$tool is not installed"; tap_done; }
-done
-make_layer one 30000
-L="$T/layout"
-one=$(add_manifest "$L" amd64 oci gzip one)
-REFS=(one)
-write_index "$L/index.json" "$one"
-finish_layout "$L"
+needs "images by id" docker-registry skopeo gcc
+one_image
 hex=${one%% *}
 start_registry origin
 R=127.0.0.1:$PORT ORIGIN=$PID
@@ -29,18 +22,18 @@ cp -R manifests images datasets "$T/root/"
 mkdir "$T/root/workloads" && cp -R workloads/competitors "$T/root/workloads/"
 export REPERF_ROOT="$T/root"
 sed -E "s#\"name\": .*#\"name\": \"$R/paddlepaddle/bench\",#; s#\"tag\": .*#\"tag\": \"v1\",#" "images/$ID/image.json" >"$T/root/images/$ID/image.json"
-exits 0 "a registry of one's own has a port" /usr/bin/python3 tests/integration/validate.py manifests/schema/image.json "$T/root/images/$ID/image.json"
+valid image "a registry of one's own has a port" "$T/root/images/$ID/image.json"
 plan() { "$REPERF" plan paddle-perf-2020 --case '*/ngc-mxnet/*' --json >"$T/plan.json" 2>"$T/err"; }
 need() { value "$T/plan.json" "[(n['state'], n['download_bytes'], n['unpinned_files']) for n in d['needs'] if n['kind'] == 'image']"; }
 pins() { value "$T/plan.json" "[p['stack'] for p in d['missing_pins'] if p['what'] == 'image digest']"; }
 
 plan
 is "$(need) $(pins)" "[('absent', None, 1)] ['resnet50-ngc-mxnet']" "a plan says that the image is not pinned, and that its size is not known"
-exits 0 "a plan is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/plan.json"
+valid plan "a plan is valid" "$T/plan.json"
 exits 0 "lock" "$REPERF" lock "$ID"
 is "$(value "$T/root/manifests/locks/image/$ID.json" "[i['name'] for i in d['items']], d['items'][0]['sha256']")" "(['digest', 'manifest', 'config', 'layers'], '$hex')" \
     "into manifests/locks/image"
-exits 0 "which is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/lock.json "$T/root/manifests/locks/image/$ID.json"
+valid lock "which is valid" "$T/root/manifests/locks/image/$ID.json"
 plan
 all=$(($(cat "$L"/blobs/sha256/* | wc -c) - $(bytes "$L/blobs/sha256/$hex")))
 is "$(need) $(pins)" "[('absent', $all, 0)] []" "now the plan knows its size, and misses no pin"
@@ -54,8 +47,7 @@ fresh() { rm -rf "$REPERF_STORE"; }
 sed -i -E "s#\"fallback\": .*#\"fallback\": \"$M/elsewhere/bench:v1\",#" "$T/root/images/$ID/image.json"
 stop_server "$ORIGIN"
 fresh
-exits 0 "the origin is dead, image.json's other place is not" "$REPERF" fetch "$ID" --json
-is "$(value "$T/out" "d['items'][0]['from']")" "$M/elsewhere/bench@sha256:$hex" "it comes from there, by digest"
+answers 0 '.items[0].from' "$M/elsewhere/bench@sha256:$hex" "the origin is dead, image.json's other place is not: it comes from there, by digest" "$REPERF" fetch "$ID" --json
 like "$(cat "$T/err")" "warning: .*unreachable|warning: .*127.0.0.1" "and what the origin did is reported"
 stop_server "$OTHER"
 fresh

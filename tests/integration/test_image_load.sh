@@ -7,9 +7,7 @@
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
 source "$ROOT/tests/integration/image_lib.sh"
-for tool in skopeo gcc zstd; do
-    command -v "$tool" >/dev/null || { skip "images out of the store" "$tool is not installed"; tap_done; }
-done
+needs "images out of the store" skopeo gcc zstd
 make_layer one 300000
 make_layer two 20000
 L="$T/layout"
@@ -72,19 +70,16 @@ if [ -n "$dockerd" ] && [ "$(id -u)" = 0 ]; then
 fi
 if [ -n "$dockerd" ] && [ -n "${dpid-}" ] && kill -0 "$dpid" 2>/dev/null; then
     exits 7 "docker refuses layers that the config does not have" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$(name "$liar")"
-    exits 0 "into docker" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$GZ" --json
-    is "$(value "$T/out" "d['engine'], d['id'], d['was_there']")" "('docker', 'sha256:$config', False)" "its id is the config's digest"
+    answers 0 '"\(.engine) \(.id) \(.was_there)"' "docker sha256:$config false" "into docker: its id is the config's digest" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$GZ" --json
     name=$(value "$T/out" "d['engine_name']")
     valid image-output
     is "$(docker -H "unix://$T/d/sock" image inspect --format '{{.Id}} {{len .RootFS.Layers}}' "$name")" "sha256:$config 3" \
         "docker has all its layers under our name"
-    exits 0 "again" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$GZ" --json
-    is "$(value "$T/out" "d['was_there']")" "True" "it was there"
+    answers 0 .was_there true "again: it was there" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$GZ" --json
     exits 0 "unpacked layers" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$(name "$plain")"
     # An image saved by docker itself comes back, known by the lock's image id.
     docker -H "unix://$T/d/sock" save -o "$T/saved.tar" "sha256:$config"
-    exits 0 "what docker save wrote" env REPERF_STORE="$T/saved" "$REPERF" fetch --locks "$LOCKS" "image:example.org/team/saved:1" --offline --layout "$T/saved.tar" --json
-    is "$(value "$T/out" "d['items'][0]['config']")" "sha256:$config" "is the same image"
+    answers 0 '.items[0].config' "sha256:$config" "what docker save wrote is the same image" env REPERF_STORE="$T/saved" "$REPERF" fetch --locks "$LOCKS" "image:example.org/team/saved:1" --offline --layout "$T/saved.tar" --json
     exits 0 "and holds" env REPERF_STORE="$T/saved" "$REPERF" verify --locks "$LOCKS" "image:example.org/team/saved:1"
     cp -R "$REPERF_STORE" "$T/damaged"
     layer="$T/damaged/blobs/sha256/$(first_layer)"
@@ -108,8 +103,7 @@ podman_works() {
         "$T/bin/podman" load --input "$T/probe.tar" && "$T/bin/podman" image rm --force example.org/probe:1
 }
 if podman_works >"$T/podman.out" 2>&1; then
-    exits 0 "into podman" env PATH="$T/bin:$PATH" "$REPERF" image load "$GZ" --engine podman --json
-    is "$(value "$T/out" "d['engine'], d['id']")" "('podman', 'sha256:$config')" "its id is the config's digest"
+    answers 0 '"\(.engine) \(.id)"' "podman sha256:$config" "into podman: its id is the config's digest" env PATH="$T/bin:$PATH" "$REPERF" image load "$GZ" --engine podman --json
     exits 0 "zstd layers" env PATH="$T/bin:$PATH" "$REPERF" image load "$(name "$zst")" --engine podman
 else
     skip "into podman" "podman loads nothing here: $(grep -m1 -i -E "error|fatal" "$T/podman.out" | cut -c1-160)"
@@ -145,7 +139,6 @@ exits 0 "fetch brings them back" img fetch "$GZ" --offline --layout "$L"
 exits 0 "and all is well" img verify "$GZ"
 exits 0 "rm" "$REPERF" image rm "$GZ"
 exits 2 "it is gone from the list" "$REPERF" image rm "$GZ"
-exits 0 "ls as a document" "$REPERF" image ls --json
-is "$(value "$T/out" "len(d['images'])")" 3 "three are left"
+answers 0 '.images | length' 3 "ls as a document: three are left" "$REPERF" image ls --json
 valid image-output
 tap_done

@@ -13,16 +13,14 @@ leave() { # SHELL: what the workload does first
     sed "2i [ -z \"\$REPERF_JOB\" ] || { $1 }" "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
 }
 leave "(setsid sleep $NAP >/dev/null 2>\\&1 </dev/null \\&);"
-exits 0 "a run whose job leaves a daemon" smoke --repeats 1
-is "$(naps)" 0 "nothing of it runs any more"
+leaves 0 naps 0 "a run whose job leaves a daemon: nothing of it runs any more" smoke --repeats 1
 like "$(cat "$T/err")" 'repeat 1: processes outlived the job and were ended: local: sleep' "it says so"
 R=$(run_folder)
 is "$(jq -r .left "$R/evidence/logs/outcome/$CASE/repeat-1.json")" 'local: sleep' "the record of the outcome has its name"
 is "$(jq -r '.cells[0].repeats[0].taints[0]' "$R/evidence/result.json")" 'outlived the job and were ended: local: sleep' "and the repeat a taint"
 exits 0 "which is part of what verifies" "$REPERF" verify last --unsigned
 leave "(setsid sh -c 'sleep $NAP \\& sleep $NAP' >/dev/null 2>\\&1 </dev/null \\&) ; (sleep 0.2 \\&);"
-exits 0 "a tree of them, and one that ends by itself" smoke --repeats 1
-is "$(naps)" 0 "all are ended"
+leaves 0 naps 0 "a tree of them, and one that ends by itself: all are ended" smoke --repeats 1
 is "$(jq -r '.left | split(": ")[1] | split(",") | unique | join(",")' "$(run_folder)/evidence/logs/outcome/$CASE/repeat-1.json")" 'sh,sleep' "and named"
 leave "sleep 0.1 \\&"
 exits 0 "what ends by itself" smoke --repeats 1

@@ -9,7 +9,7 @@ for kind in reports cases datasets images formats rules findings inventories run
     "$REPERF" list "$kind" --ids >"$T/ids"
     is "$lines" "$(wc -l <"$T/ids")" "a line for each of $kind ($lines)"
     "$REPERF" list "$kind" --json >"$T/$kind.json"
-    succeeds "list $kind --json has the form of its schema" tests/integration/validate.py manifests/schema/list-output.json "$T/$kind.json"
+    valid list-output "list $kind --json has the form of its schema" "$T/$kind.json"
     is "$(/usr/bin/python3 -c 'import json, sys; print(*(x["id"] for x in json.load(open(sys.argv[1]))[sys.argv[2]]), sep="\n")' "$T/$kind.json" "$kind")" \
         "$(cat "$T/ids")" "with the same ids"
 done

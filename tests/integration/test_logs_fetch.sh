@@ -7,7 +7,8 @@ source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
 source "$ROOT/tests/integration/nginx_lib.sh"
 export HOME="$T" GIT_CONFIG_NOSYSTEM=1 REPERF_STORE="$T/store" no_proxy='*'
-git() { command git -c init.defaultBranch=main "$@"; }
+# shellcheck source=tests/integration/own_report_lib.sh disable=SC1091
+source "$ROOT/tests/integration/own_report_lib.sh"
 pids=()
 stop() {
     [ "${#pids[@]}" -eq 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
@@ -20,12 +21,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
-mkdir -p "$T/made/runs/a" "$T/m/reports" "$T/m/formats" "$T/served"
-for step in 10 20 30 40; do echo "step $step/40 | loss 0.5 | $((1000 + step)) img/s"; done >"$T/made/runs/a/train.log"
-"$REPERF" measure "$T/made/runs/a/train.log" --suggest "$T/m/formats/mine.json" >/dev/null 2>&1
-sed -i '/"proposed": true,/d' "$T/m/formats/mine.json"
-git -C "$T/made" init -q && git -C "$T/made" add . && git -C "$T/made" commit -qm one
-commit=$(git -C "$T/made" rev-parse HEAD)
+own_logs < <(own_log)
+mkdir "$T/served"
 echo later >"$T/made/runs/a/train.log"
 git -C "$T/made" commit -qam two
 git clone -q --bare "$T/made" "$T/served/ours.git"
@@ -38,29 +35,23 @@ nginx_conf <<NGINX
         listen 127.0.0.1:$port ssl;
         ssl_certificate $T/ca.pem;
         ssl_certificate_key $T/nginx/key;
-        location / {
-$(nginx_git "$T/served" "\$uri" "fastcgi_param GIT_PROTOCOL \$http_git_protocol;")
-        }
+        location / { $(git_by_nginx "$T/cgi.sock" "$T/served" "\$uri") }
     }
 NGINX
 git_serve "$port"
 url=https://127.0.0.1:$port/ours.git
-sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
-    sed "s/0123456789abcdef0123456789abcdef01234567/$commit/; s#https://example.org/ours.git#$url#; s#\"train.log\"#\"runs/a/train.log\"#" >"$T/m/reports/my-report.json"
-export REPERF_MANIFESTS="$T/m"
+own_report "$url"
 
 fails 2 "the store does not have $url at $commit; reperf data fetch logs:my-report gets it" "not fetched yet" "$REPERF" audit my-report --logs store
 exits 4 "offline" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --offline
 exits 4 "the server's certificate is not trusted" "$REPERF" fetch logs:my-report
 exits 0 "a dry run" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --dry-run
 exits 2 "gets nothing" "$REPERF" audit my-report --logs store
-exits 0 "fetch" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
-is "$(jq -r '.items[0] | .noun + " " + .commit + " " + (.fetched | tostring)' "$T/out")" "source:$url@$commit $commit 1" "is of the pinned commit"
+answers 0 '.items[0] | .noun + " " + .commit + " " + (.fetched | tostring)' "source:$url@$commit $commit 1" "fetch is of the pinned commit" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
 prints 0 "1 cell: 1 exact" "audit" "$REPERF" audit my-report --logs store
 exits 0 "report" "$REPERF" report my-report --logs store
 prints 0 "step 40/40" "explain" "$REPERF" explain resnet50/torch/fp32/n1g8/bs32 --logs store
-exits 0 "again" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
-is "$(jq -r '.items[0].fetched' "$T/out")" 0 "fetches nothing"
+answers 0 '.items[0].fetched' 0 "again: fetches nothing" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
 exits 0 "verify reads every object" "$REPERF" verify logs:my-report
 
 stop

@@ -3,9 +3,8 @@
 # Room: judge
 # MLPerf Training: a small generated round made into a report, audited and forged; the five published rounds from their kept series, and from
 # the raw logs where MLPERF=DIR holds clones of training_results_vN.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
-V=(/usr/bin/python3 tests/integration/validate.py)
 ID=mlperf-training-9.9
 new_root() { # the made-up round, in a data folder of its own
     rm -rf "$T/root" "$T/made"
@@ -31,17 +30,15 @@ exits 0 "a checkout: every result at or below it" "$REPERF" measure "$MADE"
 is "$(grep -c "^$MADE/" "$T/out") $(grep -c 'results/b1/bert  *10  *30.5625$' "$T/out")" "7 1" "each with its score"
 like "$(cat "$T/out")" 'a16s/ssd  *5  *27.5' "a factor counts"
 prints 1 '6 of 9 results of the table are the score of their folder' "the same beside its table" "$REPERF" measure "$MADE" --results "$T/made/results.csv"
-exits 1 "and as a document" "$REPERF" measure "$MADE" --results "$T/made/results.csv" --json
+documents measure-folder-output 1 "and as a document" "$REPERF" measure "$MADE" --results "$T/made/results.csv" --json
 cp "$T/out" "$T/round.json"
-exits 0 "which is valid" "${V[@]}" manifests/schema/measure-folder-output.json "$T/round.json"
 is "$(jq -r '[.rows[] | .holds] | map(if . then 1 else 0 end) | join(" ")' "$T/round.json")" "1 1 1 1 1 1 0 0 0" "six hold"
 is "$(jq -r '[.results[] | select(.checks | any(.failed)) | .folder] | join(" ")' "$T/round.json")" "" "no rule is broken"
-exits 0 "two folders in one command" "$REPERF" measure "$MADE/Acme/results/a 8x/resnet" "$MADE/Bolt_Co/results" --json
-is "$(jq -c '[.results[].value]' "$T/out")" "[12,30.5625,40.5625]" "are three results"
+answers 0 '[.results[].value]' "[12,30.5625,40.5625]" "two folders in one command are three results" "$REPERF" measure "$MADE/Acme/results/a 8x/resnet" "$MADE/Bolt_Co/results" --json
 exits 2 "a table belongs to one checkout" "$REPERF" measure "$MADE" "$T/made" --results "$T/made/results.csv"
 exits 2 "and to no log" "$REPERF" measure "$MADE/LICENSE.md" --results "$T/made/results.csv"
 exits 0 "a report of a round" make_report
-exits 0 "the report is valid" "${V[@]}" manifests/schema/report-2.json "$R"
+valid report-2 "the report is valid" "$R"
 like "$(jq -r '.cases[3].logs[0] + " " + .cases[4].logs[0]' "$R")" '^Bolt_Co/results/b2/.* Bolt_Co/results/b1/' "of two folders of one name the score decides, in whatever order they stand"
 like "$(jq -r '.cases[5].matched' "$R")" 'a4/resnet.*the system has another name there' "a system under another name is found by its score"
 like "$(jq -r '.cases[6].matched' "$R")" 'a2/resnet.*its score is another' "a row whose folder has another score says so"
@@ -66,7 +63,7 @@ differs partial whole 92
 no_log partial absent -
 no_log partial absent -" "each row by the olympic mean; a failed run is the slowest, a factor counts"
 cp "$T/out" "$T/kept.json"
-exits 0 "its JSON is valid" "${V[@]}" manifests/schema/audit-output.json "$T/kept.json"
+valid audit-output "its JSON is valid" "$T/kept.json"
 exits 1 "audit from the raw logs" "$REPERF" audit "$ID" --logs "$T/made" --json
 cp "$T/out" "$T/raw.json"
 exits 0 "is the same, byte for byte" cmp "$T/raw.json" "$T/kept.json"
@@ -76,14 +73,12 @@ exits 0 "and so are the series written from them" diff -r "$T/series/$ID" "$S"
 # --- forged ------------------------------------------------------------------------------------------------
 L="$T/made/training_results_v9.9/Acme/results/a 8x/resnet"
 first() { jq -r '.reports[0].cells[0] | [.verdict, .proof, (.contradicted | map(.fact) | join("+"))] | join(" ")' "$T/out"; }
-# shellcheck disable=SC2317 # exits calls it
 raw() { "$REPERF" audit "$ID" --logs "$T/made" --json; }
 forged() { # NAME SED WHAT FINDING: of the first row's third log
     cp "$L/result_2.txt" "$T/keep.txt"
     sed -i "$2" "$L/result_2.txt"
     cmp -s "$L/result_2.txt" "$T/keep.txt" && ok 1 "$1: planted"
-    exits 1 "$1: status 1" raw
-    is "$(first)" "$3" "$1: $3"
+    leaves 1 first "$3" "$1: $3" raw
     like "$(jq -r '.reports[0].findings[] | .id + " " + .where' "$T/out")" "$4" "$1: a finding"
     cp "$T/keep.txt" "$L/result_2.txt"
 }
@@ -92,13 +87,11 @@ forged "a log of another benchmark" 's/"resnet"/"ssd"/' "differs contradicted mo
 forged "a log of another number of nodes" 's/"1xAcme/"3xAcme/' "differs contradicted nodes" '^row-differs .*result_2'
 forged "a run that failed" 's/"success"/"aborted"/' "differs partial " '^log-[a-z-]+ .*result_2'
 mv "$L/result_2.txt" "$T/keep.txt"
-exits 1 "a log that is missing: status 1" raw
-is "$(first)" "no_log partial " "the row is not judged"
+leaves 1 first "no_log partial " "a log that is missing: the row is not judged" raw
 like "$(cat "$T/out")" '"id": "log-missing"' "and the log is named as missing"
 mv "$T/keep.txt" "$L/result_2.txt"
 jq 'del(.cases[0].logs[4])' "$R" >"$T/four.json" && cp "$T/four.json" "$R"
-exits 1 "a run left out of the row" "$REPERF" audit "$ID" --json
-is "$(first)" "differs contradicted runs" "the benchmark asks for five"
+leaves 1 first "differs contradicted runs" "a run left out of the row: the benchmark asks for five" "$REPERF" audit "$ID" --json
 jq '.cases[0].gpus_per_node = 9' "$T/first.json" >"$R"
 fails 3 "1 nodes of 9 GPUs, but environment \"acme-acme-8\" has 1 of 8" "another accelerator count than the system's" "$REPERF" audit "$ID"
 cp "$T/first.json" "$R"
@@ -112,23 +105,14 @@ is "$("$REPERF" audit "$ID" --json | jq -c '.reports[0].cells[0].case | sub(".*/
 # --- a user's submission -------------------------------------------------------------------------------
 A=$T/made/training_results_v9.9/Acme/results
 runs() { jq -r '[.runs[] | .dropped // "-"] | join(" ")' "$T/out"; }
-exits 0 "measure of a folder" "$REPERF" measure "$A/a16/resnet" --json
-cp "$T/out" "$T/folder.json"
-exits 0 "its document is valid" "${V[@]}" manifests/schema/measure-folder-output.json "$T/folder.json"
-cp "$T/folder.json" "$T/out"
+documents measure-folder-output 0 "measure of a folder" "$REPERF" measure "$A/a16/resnet" --json
 is "$(jq .value "$T/out") $(runs)" "6.5 - unsuccessful - fastest -" "its score; the run that failed is dropped, and the fastest"
-exits 0 "with a factor" "$REPERF" measure "$A/a16s/ssd" --json
-cp "$T/out" "$T/folder.json"
-exits 0 "its document is valid" "${V[@]}" manifests/schema/measure-folder-output.json "$T/folder.json"
-cp "$T/folder.json" "$T/out"
+documents measure-folder-output 0 "with a factor" "$REPERF" measure "$A/a16s/ssd" --json
 is "$(jq -c '[.value, .factor, [.checks[] | select(.failed)], .checks[0].rule]' "$T/out")" '[27.5,1.25,[],"target-reached"]' "it counts; what was not checked is said"
 spoil() { # NAME SED FILE RULE: of the first row's folder
     cp -r "$L" "$T/own"
     sed -i "$2" "$T/own/$3"
-    exits 9 "$1: status 9" "$REPERF" measure "$T/own" --json
-    cp "$T/out" "$T/folder.json"
-    exits 0 "$1: its document is valid" "${V[@]}" manifests/schema/measure-folder-output.json "$T/folder.json"
-    cp "$T/folder.json" "$T/out"
+    documents measure-folder-output 9 "$1: status 9" "$REPERF" measure "$T/own" --json
     is "$(jq -r '[.checks[] | select(.failed) | .rule] | unique | join(" ")' "$T/out")" "$4" "$1: $4"
     rm -r "$T/own"
 }
@@ -150,8 +134,7 @@ like "$(cat "$T/err")" 'scaling_factor 0.5: expected 1 or more' "is refused: it 
 rm -rf "$T/own" && cp -R "$A/a16/resnet" "$T/own" && chmod -R u+w "$T/own"
 last=$(printf '%s\n' "$T"/own/result_*.txt | tail -n 1)
 grep -a -n run_stop "$last" | tail -n 1 | cut -d: -f1 | xargs -I{} head -n {} "$last" | head -c -10 >"$T/cut.txt" && cp "$T/cut.txt" "$last"
-exits 9 "a log whose run_stop is cut" "$REPERF" measure "$T/own" --json
-is "$(jq -r '[.checks[].rule] | index("log-whole") != null' "$T/out")" true "is not whole"
+answers 9 '[.checks[].rule] | index("log-whole") != null' true "a log whose run_stop is cut is not whole" "$REPERF" measure "$T/own" --json
 
 # --- bad input ---------------------------------------------------------------------------------------------
 exits 2 "new needs a clone" "$REPERF" new
@@ -174,8 +157,7 @@ mlperf-training-2.0 234 exact 234
 mlperf-training-2.1 144 exact 144
 mlperf-training-3.0 214 exact 214"
 IDS=(mlperf-training-{1.0,1.1,2.0,2.1,3.0})
-exits 0 "the five rounds hold" "$REPERF" audit "${IDS[@]}" --json
-is "$(count)" "$ROUNDS" "821 of 831 results follow from their logs"
+leaves 0 count "$ROUNDS" "the five rounds hold: 821 of 831 results follow from their logs" "$REPERF" audit "${IDS[@]}" --json
 is "$(jq '[.reports[].cells[] | select(.verdict == "no_log") | .matched | contains("absent from the stored copy")] | all' "$T/out")" true "the others' logs are absent, and they say so"
 exits 0 "the rounds as one page" "$REPERF" report "${IDS[@]}" --html "$T/page.html"
 is "$(grep -c '>how</span>' "$T/page.html") $(grep -ci '<script' "$T/page.html")" "821 0" "how each result that has its logs follows from its runs, and no script"

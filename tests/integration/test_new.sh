@@ -76,7 +76,7 @@ like "$(cat said)" '^of those that fit 2 stand on a proposed format, which nothi
 like "$(cat said)" 'fits .* 2500.0 images/s .* by mine-1/window \(proposed\) of' "beside each number"
 is "$(jq .proposed "$T/manifests/formats/mine-1.json")" true "its format says so itself"
 is "$(jq -r '.source | "\(.repository) \(.commit)"' "$R")" "https://example.org/mine.git $(git -C "$T/repo" rev-parse HEAD)" "repository and commit"
-exits 0 "the draft is valid against its schema" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
+valid report "the draft is valid against its schema" "$R"
 "$REPERF" lint mine >out 2>err
 like "$?" '^[01]$' "it is linted"
 prints 1 '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "it can be audited at once, by the series next to it" "$REPERF" audit mine
@@ -86,7 +86,7 @@ exits 11 "cells that hold by a proposed format are not known to hold" "$REPERF" 
 prints 11 '<testsuites .*tests="3" failures="0" errors="0" skipped="3".*' "as JUnit" "$REPERF" audit mine --case 'resnet50/pytorch/*/n1g1/*' --junit
 "$REPERF" audit mine --json >mine.audit
 is "$(jq -c '[.reports[].cells[] | select(.proposed) | .verdict]' mine.audit)" '["exact","exact","differs"]' "as JSON"
-exits 0 "valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/audit-output.json" mine.audit
+valid audit-output "valid" mine.audit
 "$REPERF" report mine --html page.html --svg page.svg --csv page.csv --markdown page.md
 is "$(grep -c '>exact, proposed</td>' page.html) $(grep -c '2 of them by a proposed format' page.svg) $(grep -c ',"exact, proposed",' page.csv) $(grep -c '| exact, proposed |' page.md)" "2 1 2 2" "and in every view"
 like "$("$REPERF" explain resnet50/pytorch/fp32/n1g1/bs64)" 'recomputed .*: exact, proposed; proof partial' "and explained"
@@ -158,7 +158,7 @@ is "$(jq -r '.cases[] | select(.cells[0].printed == "640") | "\(.id) \(.logs | l
 like "$(cat said)" 'left out: 3 rates of one GPU of several' "what is left out is said"
 like "$(cat said)" 'not read: 2 spreadsheets, notebooks and reStructuredText' "and what is not read"
 is "$(jq -r '.cases[] | select(.cells[0].printed == "905.0") | .id' "$R")" resnet50/pytorch/fp16/n1g2/bs0 "a CSV whose name says what it holds, once --unit says in what"
-exits 0 "it is valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
+valid report "it is valid" "$R"
 "$REPERF" lint two >out 2>err
 like "$?" '^[01]$' "linted"
 prints 1 '10 cells: 2 exact, 0 match, 1 differ, 7 without log' "and audited" "$REPERF" audit two
@@ -239,8 +239,7 @@ for i in $(seq 50); do echo "step $i/50 | loss 0.5 | 320.5 img/s"; done | sed 20
 printf '# ResNet50 of PyTorch\n\n## Training, batch size 64, A100\n\n| GPUs | FP16 images/s |\n|---|---|\n| 4 | 320.5 |\n| 8 | 640.5 |\n' >"$T/lacks/README.md"
 git -C "$T/lacks" init -q && git -C "$T/lacks" add . && git -C "$T/lacks" commit -qm one
 prints 11 'fits .* 640.5 .*gpu8.log, which is unreadable' "a draft of logs that are not whole" "$REPERF" new lacks --from "$T/lacks"
-exits 11 "and so does its audit" "$REPERF" audit lacks --json
-is "$(jq -c '[.reports[].cells[] | [.printed, .verdict, .log_state]]' out)" '[["320.5","exact","incomplete"],["640.5","exact","unreadable"]]' "beside the numbers"
+answers 11 '[.reports[].cells[] | [.printed, .verdict, .log_state]]' '[["320.5","exact","incomplete"],["640.5","exact","unreadable"]]' "and so does its audit, beside the numbers" "$REPERF" audit lacks --json
 # `new` and `measure` read one log by one rule: of two rules that give equally many numbers of a table, the one without the slow start. What the log
 # states of its row is read; titles are the document's.
 mkdir -p "$T/slow/logs"
@@ -367,7 +366,7 @@ like "$(cat said)" 'differs +meg/README.md:3 +2.738 s.*2.741 by megatron/median 
 is "$(grep -c ' ops/[abcd]/README.md' said)" 2 "the same table in many documents is one"
 "$REPERF" audit whose2 --json >whose2.json 2>err
 is "$(jq -c '[.reports[].cells[] | select(.metric == "step_time" and .inferred) | .inferred] | unique' whose2.json)" '[{"gives":2,"of":3}]' "the rule is called inferred, with how much it gives"
-exits 0 "the audit is valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/audit-output.json" whose2.json
+valid audit-output "the audit is valid" whose2.json
 "$REPERF" audit whose2 >out 2>err
 like "$(cat out)" 'megatron/median \(inferred: gives 2 of 3\)' "in the table"
 like "$(cat out)" 'rules inferred from the numbers give 3 of 4' "and in the headline"

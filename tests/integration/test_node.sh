@@ -5,13 +5,9 @@
 # running. Text that nodes expand is in single quotes.
 # shellcheck disable=SC2016,SC2119,SC2028
 . "$(dirname "$0")/../tap_lib.sh"
-. tests/integration/ssh_lib.sh
 . tests/integration/nodes_lib.sh
 . tests/integration/run_lib.sh
 have_sshd "reperf-node" || tap_done
-mounted=
-trap 'stop_sshds; [ -z "$mounted" ] || umount "$mounted"; rm -rf "$T"' EXIT
-unset SSH_AUTH_SOCK
 ssh_keys
 start_sshd a || exit 1
 node=a

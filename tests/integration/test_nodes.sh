@@ -3,7 +3,6 @@
 # Room: fleet
 # `nodes exec` on this machine and over real sshds: output, statuses, nodes that fail, ^C.
 . "$(dirname "$0")/../tap_lib.sh"
-. tests/integration/ssh_lib.sh
 . tests/integration/nodes_lib.sh
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . tests/faults/lib.sh
@@ -11,8 +10,7 @@
 # --- this machine -----------------------------------------------------------------------------------
 exits 0 "one word is a line for the shell" "$REPERF" nodes exec local -- 'echo a; echo b >&2; printf c'
 is "$(cat "$T/out")" $'local: a\nlocal: b\nlocal: c' "stdout and stderr, each line with the node's name, the last without its break too"
-exits 0 "more words are taken as they are" "$REPERF" nodes exec local -- printf '%s|' 'a  b' "\$HOME" ';'
-is "$(cat "$T/out")" "local: a  b|\$HOME|;|" "unexpanded"
+leaves 0 output "local: a  b|\$HOME|;|" "more words are taken as they are: unexpanded" "$REPERF" nodes exec local -- printf '%s|' 'a  b' "\$HOME" ';'
 fails 3 'warning: local: exit status 3$' "the command's status is the status" "$REPERF" nodes exec local -- 'exit 3'
 exits 124 "a command that takes too long" "$REPERF" nodes exec local --timeout 1 -- sleep 60
 exits 2 "no command" "$REPERF" nodes exec local
@@ -28,8 +26,7 @@ is "$(sed 's/^local: //' "$T/long" | sha256sum)" "$(seq 200000 | sha256sum)" "20
 exits 0 "a line of 100 kB" "$REPERF" nodes exec local -- 'head -c 100000 /dev/zero | tr "\0" x'
 is "$(wc -c <"$T/out") $(wc -l <"$T/out")" "100016 2" "in two parts"
 # shellcheck disable=SC2016
-exits 0 "as JSON" "$REPERF" nodes exec local --json -- sh -c 'echo "$0"; exit 0' 'a "b"'
-valid nodes-exec-output
+documents nodes-exec-output 0 "as JSON" "$REPERF" nodes exec local --json -- sh -c 'echo "$0"; exit 0' 'a "b"'
 is "$(jq -r '.nodes[0].output, .argv[-1]' "$T/out")" $'a "b"\n\na "b"' "with its output and its words"
 { "$REPERF" nodes exec local -- 'echo begun; sleep 60' & } >"$T/out" 2>"$T/err"
 pid=$!
@@ -41,7 +38,6 @@ like "$(cat "$T/out")" '^local: begun$' "a line is there as soon as it is whole"
 
 # --- nodes over SSH ---------------------------------------------------------------------------------
 if have_sshd "nodes over SSH"; then
-    trap 'stop_sshds; rm -rf "$T"' EXIT
     nodes_start || exit 1
     # Its time is over, by a clock that then goes on, once what it prints is there.
     port2=${ssh_port[n2]}
@@ -58,17 +54,14 @@ if have_sshd "nodes over SSH"; then
     exits 0 "three nodes" "$REPERF" nodes exec "$INV" -- 'echo x; echo y'
     is "$(sort "$T/out" | xargs)" "n1: x n1: y n2: x n2: y n3: x n3: y" "each line of each"
     exits 0 "some of them" "$REPERF" nodes exec "$INV" -w 'n[1,3]' -- true
-    exits 0 "or by the inventory's name" "$REPERF" nodes exec "$INV:n3" -- 'echo z'
-    is "$(cat "$T/out")" "n3: z" "that node alone"
-    exits 0 "gathered" "$REPERF" nodes exec "$INV" -b -- "set -- \$SSH_CONNECTION; echo same; [ \$4 != $port2 ] || echo other"
-    is "$(cat "$T/out")" $'n[1,3]: same\nn2: same\nn2: other' "nodes that print the same are one"
+    leaves 0 output "n3: z" "or by the inventory's name: that node alone" "$REPERF" nodes exec "$INV:n3" -- 'echo z'
+    leaves 0 output $'n[1,3]: same\nn2: same\nn2: other' "gathered: nodes that print the same are one" "$REPERF" nodes exec "$INV" -b -- "set -- \$SSH_CONNECTION; echo same; [ \$4 != $port2 ] || echo other"
     exits 7 "the highest status counts" "$REPERF" nodes exec "$INV" -- "set -- \$SSH_CONNECTION; [ \$4 != $port2 ] || exit 7; exit 3"
     is "$(sed 's/.*: \(n.*\)/\1/' "$T/err" | sort | xargs)" "n2: exit status 7 n[1,3]: exit status 3" "and which nodes had it is said"
     exits 6 "a node that does not answer" "$REPERF" nodes exec "$INV4" --timeout 300 -- 'echo here; exit 9'
     is "$(sort "$T/out" | xargs)" "n1: here n2: here n3: here" "does not keep the others from it"
     like "$(cat "$T/err")" 'error: n4: .*(refused|reach)' "and is named with the reason"
-    exits 6 "the same as JSON" "$REPERF" nodes exec "$INV4" --json -- 'echo here; exit 9'
-    valid nodes-exec-output
+    documents nodes-exec-output 6 "the same as JSON" "$REPERF" nodes exec "$INV4" --json -- 'echo here; exit 9'
     is "$(jq -c '[.exit_status, (.nodes[] | [.node, .exit_status, .error.code])]' "$T/out")" \
         '[6,["n1",9,null],["n2",9,null],["n3",9,null],["n4",null,"node"]]' "every node is in the account"
     sed -i "s/^\[127.0.0.1\]:${ssh_port[n3]} .*/[127.0.0.1]:${ssh_port[n3]} $(cut -d' ' -f1,2 "$T/sshd-n1/host.pub" | sed 's/[&/]/\\&/g')/" "$T/ssh/known_hosts"

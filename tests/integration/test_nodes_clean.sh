@@ -3,7 +3,6 @@
 # Room: node
 # `nodes clean`: what dead runs leave on this machine and on nodes over real sshds is listed, ended, removed; what is in use is not.
 . "$(dirname "$0")/../tap_lib.sh"
-. tests/integration/ssh_lib.sh
 . tests/integration/nodes_lib.sh
 . tests/integration/run_lib.sh
 items() { jq -c '[.nodes[] | .node as $n | .items[] | [$n, .kind, .name, .state, .action, .done]]' "$T/out"; }
@@ -19,8 +18,7 @@ end_jobs() { # what a test that failed has left
 trap 'end_jobs; rm -rf "$T"' EXIT
 
 # --- this machine -----------------------------------------------------------------------------------
-exits 0 "nothing is left where nothing was" "$REPERF" nodes clean local
-is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "and said"
+leaves 0 output "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left where nothing was: said" "$REPERF" nodes clean local
 mode hangs
 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke >"$T/run.out" 2>"$T/run.err" &
 run_pid=$!
@@ -35,21 +33,19 @@ wait $run_pid 2>/dev/null
 prints 0 'repeat-1/attempt-1 +running +end$' "once that is dead: --dry-run" "$REPERF" nodes clean local --dry-run
 like "$(cat "$T/out")" '^would end or remove 1, keep 0$' "and says what would be done"
 succeeds "and does nothing" kill -0 "$job"
-exits 0 "without" "$REPERF" nodes clean local --json
-valid nodes-clean-output
+documents nodes-clean-output 0 "without" "$REPERF" nodes clean local --json
 is "$(jq -c '[.nodes[0].items[] | [.kind, .state, .action, .done]]' "$T/out")" '[["job","running","end",true]]' "the job is ended"
 succeeds "its processes are gone" await gone "$job"
-exits 0 "and again" "$REPERF" nodes clean local
-is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left"
+leaves 0 output "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "and again: nothing is left" "$REPERF" nodes clean local
 mode ''
 exits 0 "the run itself can be resumed" "$REPERF" resume last
 exits 2 "an unknown run" "$REPERF" nodes clean local nosuchrun
 
 # --- nodes over SSH ---------------------------------------------------------------------------------
 if have_sshd "nodes clean over SSH"; then
-    trap 'stop_sshds; end_jobs; rm -rf "$T"' EXIT
     mkdir -p "$T/bin"
     nodes_start || exit 1
+    trap 'stop_sshds; end_jobs; rm -rf "$T"' EXIT
     run1=20261121T100000.000Z-00000001 run2=20261121T100000.000Z-00000002
     start_job() { # NODE RUN CASE: a job that never ends, with a cleanup that says so
         "$B/servers/remote_one" "work=$T/work-$1" "port=${ssh_port[$1]}" "cleanup=touch $T/cleaned-$1-${3%%/*}" 127.0.0.1 start "$2/$3/repeat-1/attempt-1" /bin/sh -c "trap '' TERM; sleep 600 & wait; sleep 600" 2>"$T/err" || cat "$T/err"
@@ -67,8 +63,7 @@ if have_sshd "nodes clean over SSH"; then
     echo "$run1 1000000000" >"$T/work-n1/lease"
     touch "$T/work-n1/data/reperf-tmp-Abc123/new"
     touch -d '2 hours ago' "$T/work-n1/data/reperf-tmp-Abc123/old" "$T/work-n1/data/kept"
-    exits 0 "everything is listed" "$REPERF" nodes clean "$INV" --dry-run --json
-    valid nodes-clean-output
+    documents nodes-clean-output 0 "everything is listed" "$REPERF" nodes clean "$INV" --dry-run --json
     sed 's/"[0-9]* s old"/"old"/' "$T/out" >"$T/out2" && mv "$T/out2" "$T/out"
     is "$(items)" "$(jq -c . <<JSON
 [["n1","job","a/one/repeat-1/attempt-1","running","end",false],
@@ -108,8 +103,7 @@ JSON
     exits 0 "a job whose wrapper was killed" "$REPERF" nodes clean "$INV" --json
     like "$(items)" '"d/repeat-1/attempt-1","orphaned","end",true' "is an orphan"
     succeeds "and its program is ended" await gone "$p4"
-    exits 0 "and then" "$REPERF" nodes clean "$INV:n[1-2]"
-    is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left"
+    leaves 0 output "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "and then: nothing is left" "$REPERF" nodes clean "$INV:n[1-2]"
 
     # The head is killed in mid-removal, and the node with it: at each removal in turn, and the next call does the rest.
     left_there() { # a job with a monitor, a lease, half a file; all old
@@ -150,17 +144,14 @@ JSON
     has_remote() { [ -n "$(remote_pid)" ]; }
     succeeds "a run has a job on a node" await has_remote
     p1=$(remote_pid)
-    exits 0 "while its orchestrator lives" "$REPERF" nodes clean "$INV:n1" --json
-    is "$(jq -c '[.nodes[].items[] | [.kind, .action]] | unique' "$T/out")" '[["job","keep"],["lease","keep"]]' "its jobs and its lease are kept"
+    answers 0 '[.nodes[].items[] | [.kind, .action]] | unique' '[["job","keep"],["lease","keep"]]' "while its orchestrator lives: its jobs and its lease are kept" "$REPERF" nodes clean "$INV:n1" --json
     kill -9 $run_pid
     wait $run_pid 2>/dev/null
-    exits 0 "once that is dead" "$REPERF" nodes clean "$INV:n1" --json
-    is "$(jq -c '[.nodes[].items[] | [.kind, .action, .done]] | unique' "$T/out")" '[["job","end",true],["lease","remove",true]]' "they go, however fresh the lease is"
+    answers 0 '[.nodes[].items[] | [.kind, .action, .done]] | unique' '[["job","end",true],["lease","remove",true]]' "once that is dead: they go, however fresh the lease is" "$REPERF" nodes clean "$INV:n1" --json
     succeeds "the job is ended" await gone "$p1"
     touch "$T/go"
     exits 0 "the run is resumed" env REPERF_TRAIN="$T/fake/waits.sh" "$REPERF" resume last
-    exits 0 "and after it" "$REPERF" nodes clean "$INV:n1"
-    is "$(cat "$T/out")" "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "nothing is left"
+    leaves 0 output "no job, container, lease or unfinished file of a dead run is there; what runs brought (programs, files, images) is kept" "and after it: nothing is left" "$REPERF" nodes clean "$INV:n1"
 
     # A node whose answer is invalid: nothing is reported as clean, healthy or copied.
     {
@@ -194,8 +185,7 @@ SH
     echo deadbeef >"$T/containers"
     start_sshd n5 "SetEnv PATH=$T/bin:$PATH FAKE=$T RUN1=$run1 HOME=$T/home"
     nodes_inventory n5 | sed 's/"runtime": "none"/"runtime": "docker"/' >"$T/docker.json"
-    exits 0 "a container with a run's label" "$REPERF" nodes clean "$T/docker.json" --json
-    valid nodes-clean-output
+    documents nodes-clean-output 0 "a container with a run's label" "$REPERF" nodes clean "$T/docker.json" --json
     is "$(items)" '[["n5","container","/reperf-1","running","end",true]]' "is removed"
     like "$(cat "$T/docker.log")" '^rm -f -v deadbeef$' "by its id"
     echo deadbeef >"$T/containers"
@@ -215,8 +205,7 @@ SH
     known=$("$REPERF" list runs --ids | tail -n 1)
     printf '7 RUNNING reperf-%s-0123abcd\n8 PENDING reperf-%s-0123abce\n9 RUNNING other\n' "$run1" "$known" >"$T/queue"
     nodes_inventory n1 n2 | sed 's/"nodes"/"launcher": "slurm", "nodes"/' >"$T/slurm.json"
-    exits 0 "jobs of Slurm" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json" --json
-    valid nodes-clean-output
+    documents nodes-clean-output 0 "jobs of Slurm" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json" --json
     is "$(items)" "[[\"n1\",\"batch\",\"reperf-$run1-0123abcd\",\"RUNNING\",\"keep\",false],[\"n1\",\"batch\",\"reperf-$known-0123abce\",\"PENDING\",\"end\",true]]" \
         "those of runs that this machine knows are ended"
     is "$(cat "$T/cancelled")" 8 "by their number"

@@ -3,7 +3,6 @@
 # Room: cmd
 # Names of earlier releases: the same output and status as under today's name, and one line on standard error that says it.
 . "$(dirname "$0")/../tap_lib.sh"
-export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
 mkdir -p "$T/folder"
 echo one >"$T/folder/a"
 

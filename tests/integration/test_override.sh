@@ -22,8 +22,7 @@ jsonschema.Draft202012Validator(json.load(open("manifests/schema/plan.json"))).v
 ok $? "the plan holds against its schema"
 
 refused() { # STATUS PATTERN NAME SETTING
-    exits "$1" "$3" plan -C "$4"
-    like "$(cat "$T/err")" "$2" "$3: said why"
+    fails "$1" "$2" "$3, and says why" plan -C "$4"
 }
 refused 2 'nothing there \(at "nosuch", part 2\)' "a member that is not there" 'stacks[nosuch].env.A=1'
 refused 2 'expected PATH=VALUE' "no setting at all" 'stacks'
@@ -47,6 +46,5 @@ for setting in HF_TOKEN=hush PGPASSWORD=hush AWS_SECRET_ACCESS_KEY=hush SOME_KEY
     exits 2 "-C of ${setting%%=*}" "$REPERF" run paddle-perf-2020 --profile smoke -C "stacks[reperf].env.$setting"
     is "$(cat "$T/err" "$T/out" | grep -c hush)" 0 "shows no value"
 done
-exits 2 "a password in the name of a reference" "$REPERF" store drop "source:https://me:hush@host/x.git"
-is "$(grep -c hush "$T/err")" 0 "is not shown"
+omits 2 hush "a password in the name of a reference is not shown" "$REPERF" store drop "source:https://me:hush@host/x.git"
 tap_done

@@ -4,7 +4,6 @@
 # The full profile on the reports' own cluster: what each case needs, each command that provides it, and, with fake pins, code and data, what would be started.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
-export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
 REPORTS=(airank-mmseg-deeplabv3plus dlperf-paddle-resnet50 dlperf-tf2-resnet50 paddle-perf-2020 paddle-perf-deeplabv3p paddle-perf-hrnetw18)
 mkdir "$T/bin"
 ln -s "$REPERF" "$T/bin/reperf"

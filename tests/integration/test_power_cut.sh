@@ -6,23 +6,16 @@
 # heals the rest. After an undisturbed end the power goes, too: nothing is lost then. Fetch is of a data set and of a source.
 # make test takes a sample of the calls on the default ext4 and on one without a journal, make test-all each call, and ext4 with data=writeback,
 # btrfs and xfs where mkfs for them is here.
-# shellcheck disable=SC1091,SC2317,SC2119,SC2015,SC2012
+# shellcheck disable=SC1091,SC2317,SC2119,SC2015,SC2012,SC2034
 # Mounts of its own: a copy of them in another test's namespace would keep a disk alive, and the next mount of its file would be that one.
 [ -n "${CUT_MOUNTS-}" ] || ! unshare -m true 2>/dev/null || CUT_MOUNTS=own exec unshare -m "$0" "$@"
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
-# shellcheck source=tests/integration/run_lib.sh disable=SC1091
-. "$ROOT/tests/integration/run_lib.sh"
-# shellcheck source=tests/integration/tiny_lib.sh disable=SC1091
-. "$ROOT/tests/integration/tiny_lib.sh"
-# shellcheck source=tests/faults/lib.sh disable=SC1091
-. "$ROOT/tests/faults/lib.sh"
-W="$T/w" # the disk
+# shellcheck source=tests/integration/fault_commands_lib.sh
+. "$(dirname "$0")/fault_commands_lib.sh" # $W is the disk
 trap 'umount -l "$W" 2>/dev/null; rm -rf "$T"' EXIT
-mkdir "$W" "$T/tmp"
-export TMPDIR="$T/tmp" REPERF_ROOT="$T/root"
+mkdir "$W"
 DISK_MB=96
-SAMPLES=1
 kinds=(ordered none)
 in_test_all "the power goes at each call, and on more file systems" && SAMPLES=0 && kinds=(ordered writeback none btrfs xfs)
 
@@ -60,51 +53,20 @@ usable() { # KIND: else why not
 }
 
 # --- the commands --------------------------------------------------------------------------------------
-# NAME_before, from an empty disk to where it is tried; NAME; NAME_again, the repair (default: NAME); NAME_right, whether all is there; NAME_said, what
-# a good end said besides.
+# NAME_said is what a good end said besides.
 tiny_dataset 3
 few_manifests
 git init -q -b main "$T/git" && cp "$T"/in/tree/a/* "$T/git" && git -C "$T/git" add . && git -C "$T/git" commit -qm x
 SOURCE="source:file://$T/git@$(git -C "$T/git" rev-parse HEAD)"
 on_disk() { export REPERF_STATE="$W/state" REPERF_STORE="$W/store"; }
-same_tree() { diff -r "$T/in/tree" "$1" >/dev/null; } # FOLDER
 quiet() { "$@" >"$T/log" 2>&1; }
-
-fetch_before() { :; }
-fetch() { "$REPERF" fetch tiny --offline --mirror "$T/www" && "$REPERF" fetch "$SOURCE"; }
-fetch_right() { same_tree "$REPERF_STORE/trees/tiny/tree" && "$REPERF" verify tiny --deep && "$REPERF" verify "$SOURCE" && "$REPERF" store verify; }
-
-right_run() {
-    local folder
-    folder=$(run_folder) || return 1
-    "$REPERF" verify "$folder"/*.tar.zst --unsigned --json >"$T/verify.json" && "$REPERF" status last --json >"$T/status.json" &&
-        [ "$(value "$folder/evidence/result.json" 'd["cells"][0]["value"]')" = 8 ] && [ "$(value "$T/status.json" 'd["runs"][0]["state"]')" = sealed ]
-}
-resume_all() { if ls "$REPERF_STATE"/runs/2* >/dev/null 2>&1; then "$REPERF" resume last; else one_run; fi; }
 one_run() { smoke --repeats 1 --name cut; }
-run_before() { :; }
-run() { one_run; }
-run_again() { resume_all; }
-run_right() { right_run; }
 run_said() { "$REPERF" status cut; }
-resume_before() { REPERF_CRASH_AFTER=3 one_run; [ -d "$REPERF_STATE/runs" ]; }
-resume() { "$REPERF" resume last; }
-resume_right() { right_run; }
 seal_before() { one_run && mkdir "$W/sealed"; }
 seal() { "$REPERF" seal last -o "$W/sealed/a.tar.zst" --force; }
-seal_right() { "$REPERF" verify "$W/sealed/a.tar.zst" --unsigned; }
-unpack_before() { cp "$T/www/tree.tar.gz" "$W/"; }
-unpack() { "$REPERF" unpack "$W/tree.tar.gz" "$W/out"; }
 unpack_again() { [ -e "$W/out" ] || unpack; } # what has the name is whole
-unpack_right() { same_tree "$W/out/tree"; }
-bundle_before() { fetch; }
-bundle() { REPERF_ROOT="$T/few" "$REPERF" bundle tiny "$SOURCE" --output "$W/b"; }
-bundle_again() { [ -e "$W/b" ] || bundle; }
-whole_bundle() { rm -rf "$T/looked" && mkdir "$T/looked" && tar -C "$T/looked" -xf "$W/b" && (cd "$T/looked" && sha256sum --quiet -c SHA256SUMS); }
-bundle_right() { whole_bundle; }
+bundle_right() { rm -rf "$T/looked" && mkdir "$T/looked" && tar -C "$T/looked" -xf "$W/b" && (cd "$T/looked" && sha256sum --quiet -c SHA256SUMS); }
 import_before() { [ -e "$T/carried" ] || { fetch && bundle && mv "$W/b" "$T/carried" && chmod -R u+w "$REPERF_STORE" && rm -rf "$REPERF_STORE"; }; }
-import() { "$REPERF" import "$T/carried" --locks "$W/locks"; }
-import_right() { "$REPERF" store verify && "$REPERF" fetch tiny --offline && "$REPERF" fetch "$SOURCE" --offline && fetch_right; }
 lock_before() { fetch; }
 lock() { "$REPERF" lock dataset:tiny --offline --locks "$W/new-locks"; }
 lock_right() { ls "$W/new-locks"/*/*.json >/dev/null 2>&1 && lock; }
@@ -120,36 +82,31 @@ said() { # what vouches now vouches for what is there
         [ ! -e "$tree" ] || same_tree "${tree%/*}/tree" || { echo "a tree is said to be whole and is not"; return 1; }
     done
     [ ! -e "$W/out" ] || same_tree "$W/out/tree" || { echo "what was unpacked has its name and is not whole"; return 1; }
-    [ ! -e "$W/b" ] || whole_bundle || { echo "the bundle has its name and is not whole"; return 1; }
-}
-lost() {
-    n_bad=$((n_bad + 1))
-    echo "# $1"
-    tail -n 4 "$T/log" | cut -c1-300 | sed 's/^/#   /'
+    [ ! -e "$W/b" ] || bundle_right || { echo "the bundle has its name and is not whole"; return 1; }
 }
 heals() { # KIND COMMAND WHAT
     local again=$2
     declare -F "$2_again" >/dev/null && again=$2_again
-    quiet said || { lost "$3: a mark outlived what it is for"; return; }
-    quiet "$again" || { lost "$3: another try ends $?"; return; }
-    quiet "$2_right" || lost "$3: another try does not heal"
+    quiet said || { bad "$3: a mark outlived what it is for"; return; }
+    quiet "$again" || { bad "$3: another try ends $?"; return; }
+    quiet "$2_right" || bad "$3: another try does not heal"
 }
 cut_at() { # KIND COMMAND CALL NUMBER
-    disk_before "$1" || { lost "$2: no disk"; return; }
+    disk_before "$1" || { bad "$2: no disk"; return; }
     rm -f "$T/mark" "$T/fake/count"
-    LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$3" REPERF_FAULT_AT="$4" REPERF_FAULT_SIGNAL=9 REPERF_FAULT_DONE="$T/mark" "$2" >"$T/log" 2>&1
+    REPERF_FAULT_AT="$4" REPERF_FAULT_SIGNAL=9 at_calls "$3" "$2" >"$T/log" 2>&1
     if [ ! -e "$T/mark" ]; then # not so many calls this time: the one before
         [ "$SAMPLES" -eq 0 ] || [ "$4" -le 1 ] || cut_at "$1" "$2" "$3" $(($4 - 1))
         return 0
     fi
     n_cuts=$((n_cuts + 1))
-    power_cut "$1" || { lost "$2: no disk after the cut"; return; }
+    power_cut "$1" || { bad "$2: no disk after the cut"; return; }
     heals "$1" "$2" "$2, cut at $3 $4"
 }
 count_calls() { # KIND COMMAND CALL
     disk_before "$1"
     rm -f "$T/mark"
-    LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$3" REPERF_FAULT_DONE="$T/mark" "$2" >"$T/log" 2>&1
+    at_calls "$3" "$2" >"$T/log" 2>&1
     stat -c %s "$T/mark" 2>/dev/null || echo 0
 }
 sweep() { # KIND COMMAND
@@ -157,17 +114,16 @@ sweep() { # KIND COMMAND
     make_disk "$1" "$T/disk" && mount_disk "$1" "$T/disk" && on_disk && "$2_before" >"$T/log" 2>&1
     umount "$W" && mv "$T/disk" "$T/before"
     disk_before "$1"
-    quiet "$2" || lost "$2: undisturbed it ends $?"
+    quiet "$2" || bad "$2: undisturbed it ends $?"
     power_cut "$1"
-    quiet "$2_right" && { ! declare -F "$2_said" >/dev/null || quiet "$2_said"; } || lost "$2: it had ended well, and the power went: not all is there"
+    quiet "$2_right" && { ! declare -F "$2_said" >/dev/null || quiet "$2_said"; } || bad "$2: it had ended well, and the power went: not all is there"
     for call in fsync rename; do
         n=$(count_calls "$1" "$2" "$call")
-        step=1
-        [ "$SAMPLES" -eq 0 ] || step=$(((n + SAMPLES - 1) / SAMPLES))
+        step=$(stride "$n")
         for ((at = step > 1 ? 1 + turn++ % step : 1; at <= n; at += step ? step : 1)); do cut_at "$1" "$2" "$call" "$at"; done
     done
     umount -l "$W" 2>/dev/null
-    [ "$n_cuts" -gt 0 ] || lost "$2: no call was reached"
+    [ "$n_cuts" -gt 0 ] || bad "$2: no call was reached"
     ok $((n_bad != 0 || n_cuts == 0)) "$1: $2: $n_cuts power cuts and one at the end, nothing lost, each healed by another try"
 }
 turn=0

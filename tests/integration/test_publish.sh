@@ -71,8 +71,7 @@ exits 0 "published" "$REPERF" publish chance -o "$T/chance" --files .
 P=$("$REPERF" run "$T/chance/" 2>&1 | sed -n 's/.*then --trust //p')
 exits 1 "repeats far apart are faster" "$REPERF" run "$T/chance/" --trust "$P" --repeats 3 --json
 like "$(jq -r '.cells[0] | .verdict + ": " + .why' "$T/out")" '^faster: the 95 % interval of the mean, [+]- 1[0-9][0-9] %, contains the published number: more repeats would tell$' "and by chance, perhaps"
-exits 1 "repeats close together are faster" "$REPERF" run "$T/chance/" --trust "$P" --repeats 3
-is "$(grep -c 'more repeats' "$T/out")" 0 "without a doubt"
+omits 1 'more repeats' "repeats close together are faster, without a doubt" "$REPERF" run "$T/chance/" --trust "$P" --repeats 3
 like "$(cat "$T/out")" ' 3 +12[01][0-9.]* +[+]- 4[.]1[0-9]* % ' "its interval stands beside the value"
 cd "$T/work" || exit 1
 
@@ -122,7 +121,7 @@ is "$([ -e "$T/leaked2/manifests/overlays/code/notes.txt" ] && echo there)" "" "
 cd "$T" || exit 1
 prints 0 '1 cell: 1 exact' "audit FOLDER" "$REPERF" audit "$T/pub/"
 exits 0 "its name alone is enough where no report has it" "$REPERF" audit pub
-exits 0 "its report validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$T/pub/manifests/reports/train.json"
+valid report "its report validates" "$T/pub/manifests/reports/train.json"
 (cd "$T/pub" && git init -q . && git add -A && git commit -qm publish)
 git clone -q --bare "$T/pub" "$T/pub.git" && git -C "$T/pub.git" config uploadpack.allowAnySHA1InWant true
 C=$(git -C "$T/pub" rev-parse HEAD)

@@ -5,7 +5,6 @@
 # report's own scripts, and what is started at the end. (Whether the frameworks then work is not tested here.)
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
-export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
 R="$T/root"
 mkdir -p "$R"/{dev,stubs,etc,reperf/{source,cityscapes-data/cityscapes,bert-data/top/training,imagenet,mpi,vocab,weights/resnet50_vd_ssld_v2}} "$R"/mmsegmentation/configs/_base_/models
 if ! unshare -m true 2>/dev/null; then

@@ -9,7 +9,6 @@ source "$(dirname "$0")/../tap_lib.sh"
 source "$ROOT/tests/integration/nginx_lib.sh"
 trap 'nginx_stop; chmod -R u+w "$T"; rm -rf "$T"' EXIT
 export REPERF_STORE="$T/store" REPERF_ROOT="$T/root" no_proxy='*'
-V=(/usr/bin/python3 "$ROOT/tests/integration/validate.py")
 WWW="$T/www"
 TREE="$REPERF_STORE/trees/mini"
 
@@ -33,14 +32,13 @@ cat >"$T/root/datasets/mini/dataset.json" <<JSON
  "splits": [{"name": "train", "samples": 30, "classes": null}], "groups": [$(group images 'mini/img/*.txt'), $(group labels 'mini/lab/*.txt')],
  "others": true, "list": null, "pack": null, "twin": null, "note": null, "layout_source": null, "source": null}
 JSON
-exits 0 "the test's description is valid" "${V[@]}" manifests/schema/dataset.json "$T/root/datasets/mini/dataset.json"
+valid dataset "the test's description is valid" "$T/root/datasets/mini/dataset.json"
 value() { jq -r "$1" "$T/out"; }
 verify() { "$REPERF" verify "$@"; }
 repair() { "$REPERF" repair "$@"; }
 
 # ---- what would be done
-exits 0 "fetch --dry-run" "$REPERF" fetch mini --dry-run --json
-valid noun-output "its JSON is valid"
+documents noun-output 0 "fetch --dry-run" "$REPERF" fetch mini --dry-run --json
 is "$(value '.items[0].files_to_get')/$(value '.items[0].bytes_to_get')" "3/$(cat "$WWW"/* | wc -c)" "three files and their bytes are to be got"
 is "$(n_requests)" 0 "and nobody was asked"
 prints 0 "lab.tar +$(stat -c %s "$WWW/lab.tar") .*network +$NGINX_URL" "as text" "$REPERF" fetch mini --dry-run
@@ -57,15 +55,13 @@ ok "$((whole - foreseen < 0 || whole - foreseen > 400000))" "its bytes were fore
 
 # ---- data outside the store
 mkdir -p "$T/data" && cp -R "$T/a/mini" "$T/data/" && cp -R "$T/b/mini/lab" "$T/data/mini/" && cp "$WWW/README" "$T/data/mini/"
-exits 0 "a folder of one's own, by the list of the store" verify "$T/data" --as mini --json
-valid noun-output "its JSON is valid"
+documents noun-output 0 "a folder of one's own, by the list of the store" verify "$T/data" --as mini --json
 is "$(value '.items[0].files')/$(value '.items[0].verdict')" 61/partly "every file; that the list is right is not known"
 exits 0 "the folder that all paths begin with" verify "$T/data/mini" --as mini --json
 is "$(value '.items[0].files')" 61 "is the same data"
 printf X | dd of="$T/data/mini/img/3.txt" conv=notrunc status=none
 rm "$T/data/mini/lab/4.txt"
-exits 5 "damaged" verify "$T/data/mini" --as mini --json
-valid noun-output "its JSON is valid, too"
+documents noun-output 5 "damaged" verify "$T/data/mini" --as mini --json
 is "$(value '.items[0].faults[] | select(.kind == "missing").path')" lab/4.txt "the missing file is named"
 is "$(value '.items[0].faults[] | select(.kind == "corrupt") | .expected_sha256 + .found_sha256 + (.found_bytes|tostring)')" \
     "$(sha256sum <"$T/a/mini/img/3.txt" | cut -c1-64)$(sha256sum <"$T/data/mini/img/3.txt" | cut -c1-64)10" "the other with both digests and its size"
@@ -73,8 +69,7 @@ prints 5 "$(sha256sum <"$T/data/mini/img/3.txt" | cut -c1-64) +10" "as text" ver
 exits 0 "a folder of archives" verify "$WWW" --as mini --json
 is "$(value '.items[0].archives | map(.holds) | tostring')" '[true,true,true]' "holds"
 cp -R "$WWW" "$T/www2" && truncate -s 100 "$T/www2/lab.tar"
-exits 5 "one of them truncated" verify "$T/www2" --as mini --json
-valid noun-output "its JSON is valid, as well"
+documents noun-output 5 "one of them truncated" verify "$T/www2" --as mini --json
 is "$(value '.items[0].archives[] | select(.holds | not) | .name + (.expected_bytes|tostring) + "/" + (.found_bytes|tostring)')" \
     "lab.tar$(stat -c %s "$WWW/lab.tar")/100" "is named with both sizes"
 exits 0 "a single archive" verify "$WWW/lab.tar" --as mini
@@ -97,8 +92,7 @@ inode=$(stat -c %i "$TREE/mini/img/7.txt")
 rm "$TREE/mini/img/1.txt" && printf X | dd of="$TREE/mini/lab/2.txt" conv=notrunc status=none && echo other >"$TREE/mini/README"
 fails 5 '1 missing.*2 corrupt.*reperf data repair mini' "fetch of a damaged tree" "$REPERF" fetch mini
 fails 5 'reperf data repair mini$' "verify" verify mini
-exits 0 "repair" repair mini --json
-valid noun-output "its JSON is valid"
+documents noun-output 0 "repair" repair mini --json
 is "$(value '.items[0].files | join(" ")')" "mini/img/1.txt mini/lab/2.txt mini/README" "three files, and no other"
 is "$(stat -c %i "$TREE/mini/img/7.txt")/$(n_requests)" "$inode/$n" "the rest was not touched, nobody was asked"
 exits 0 "it holds" verify mini --deep

@@ -16,10 +16,8 @@ is "$(jq -r '.cells[0].why' "$R/evidence/result.json")" 'repeat 1 of 2: ended by
 cp "$R/$ID.tar.zst" "$T/first.tar.zst"
 cp -r "$R" "$T/sealed"
 mode ''
-exits 8 "resume alone leaves it as it is" "$REPERF" resume "$ID" --json
-is "$(times_run)" 2 "and runs nothing"
-exits 0 "resume --rerun-failed" "$REPERF" resume "$ID" --rerun-failed --key "$T/key"
-is "$(times_run)" 4 "makes both again"
+leaves 8 times_run 2 "resume alone leaves it as it is, and runs nothing" "$REPERF" resume "$ID" --json
+leaves 0 times_run 4 "resume --rerun-failed makes both again" "$REPERF" resume "$ID" --rerun-failed --key "$T/key"
 is "$(jq -c '[.cells[0].value, (.cells[0].repeats[] | .exit_status)]' "$R/evidence/result.json")" '[8,0,0]' "the last attempt counts"
 is "$(sha256sum <"$R/$ID.tar.zst")" "$(sha256sum <"$T/first.tar.zst")" "the archive that was sealed is as it was"
 first=$(jq -r 'select(.state == "sealed") | .note' "$R/journal.jsonl" | head -n 1)
@@ -32,8 +30,7 @@ is "$(jq -r .exit_status "$R/evidence/logs/lost/$CASE/repeat-1.attempt-1.json")"
 for archive in "$R/$ID.tar.zst" "$R/$ID.2.tar.zst" "$ID"; do
     exits 0 "verifies: $(basename "$archive")" "$REPERF" verify "$archive" --key "$T/key.pub"
 done
-exits 0 "its status" "$REPERF" status "$ID" --json
-is "$(jq -r '.runs[0] | [.state, .exit_status] | join(" ")' "$T/out")" "sealed 0" "is that of a run that holds"
+answers 0 '.runs[0] | [.state, .exit_status] | join(" ")' "sealed 0" "its status is that of a run that holds" "$REPERF" status "$ID" --json
 exits 0 "where nothing failed nothing is made again" "$REPERF" resume "$ID" --rerun-failed --key "$T/key"
 is "$(times_run) $(find "$R" -name '*.tar.zst' | wc -l)" "4 2" "and nothing sealed"
 

@@ -5,14 +5,9 @@
 # The engine is the one that DOCKER_HOST or docker's context names.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
-# shellcheck source=tests/integration/image_lib.sh disable=SC1091
-source "$ROOT/tests/integration/image_lib.sh"
 # shellcheck source=tests/integration/engines_lib.sh disable=SC1091
 source "$ROOT/tests/integration/engines_lib.sh"
-trap 'end_engines; end_servers; rm -rf "$T"' EXIT
-for tool in docker-registry busybox jq git; do
-    command -v "$tool" >/dev/null || { skip "a case in a container here" "$tool is not installed"; tap_done; }
-done
+needs "a case in a container here" docker-registry busybox jq git
 start_docker || { skip "a case in a container here" "$(cat "$T/why")"; tap_done; }
 DOCKER=unix://$T/d/sock
 start_registry main
@@ -52,8 +47,7 @@ prints 0 'there ' "an engine of docker's context" env DOCKER_CONTEXT=here "$REPE
 fails 7 "tcp://127.0.0.1:1 .DOCKER_HOST. would look for this run's folders on its own machine" "none at another address" env DOCKER_HOST=tcp://127.0.0.1:1 "$REPERF" run "${ask[@]}" --offline
 fails 7 "ssh://who@far.invalid .docker's context. would look" "none by a context of another machine" env DOCKER_CONTEXT=far "$REPERF" run "${ask[@]}" --offline
 if command -v podman >/dev/null; then
-    exits 7 "nor podman's" env CONTAINER_HOST=ssh://who@far.invalid/sock "$REPERF" nodes provision "$T/here.json" --runtime podman --image "$image"
-    like "$(cat "$T/err")" "ssh://who@far.invalid/sock .CONTAINER_HOST. would look" "either"
+    fails 7 "ssh://who@far.invalid/sock .CONTAINER_HOST. would look" "nor podman's" env CONTAINER_HOST=ssh://who@far.invalid/sock "$REPERF" nodes provision "$T/here.json" --runtime podman --image "$image"
 else
     skip "nor podman's" "podman is not installed"
 fi

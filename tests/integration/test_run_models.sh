@@ -4,7 +4,6 @@
 # Bundled models train for real in a case of their own reports, ResNet-50 every day (HRNet-W18: tests/e2e/test_data_way.sh) and all of them in test-all:
 # run by `reperf run` under the smoke profile, judged, sealed, verified; its loss falls, and reaches a target in a measured time. Each can be planned.
 . "$(dirname "$0")/../tap_lib.sh"
-export REPERF_STATE="$T/state" REPERF_STORE="$T/store"
 
 falls() { # LOG: the last loss is below the first
     jq -se '[.[] | select(.event == "step") | .loss] | length == 20 and .[-1] < .[0]' "$1" >/dev/null

@@ -5,11 +5,8 @@
 # shellcheck disable=SC2016 # what is in single quotes is for the shell inside
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
-# shellcheck source=tests/integration/image_lib.sh disable=SC1091
-source "$ROOT/tests/integration/image_lib.sh"
 # shellcheck source=tests/integration/engines_lib.sh disable=SC1091
 source "$ROOT/tests/integration/engines_lib.sh"
-trap 'end_engines; end_servers; rm -rf "$T"' EXIT
 JOB="$B/servers/runtime_job"
 NONE=sha256:1111111111111111111111111111111111111111111111111111111111111111
 mkdir -p "$T/in" "$T/empty"
@@ -133,8 +130,7 @@ ends() {
     kill -9 "$pid"
     wait "$pid" 2>/dev/null
     is "$(names)" long "$E: one that is deaf outlives its starter's KILL"
-    exits 0 "$E: cleanup ends it" "$JOB" cleanup "$E" long "$ID" plain "docker run i" -- /bin/true
-    is "$(names)" "" "$E: nothing is left"
+    leaves 0 names "" "$E: cleanup ends it: nothing is left" "$JOB" cleanup "$E" long "$ID" plain "docker run i" -- /bin/true
     exits 0 "$E: cleanup again" "$JOB" cleanup "$E" long "$ID" plain "docker run i" -- /bin/true
 }
 

@@ -125,10 +125,8 @@ succeeds "the node is back" waiting_for 120 is_back
 
 # --- through a login node over SSH, whose connection is lost during a script ---
 if have_sshd "Slurm through a login node"; then
-    trap 'touch "$T/go"; stop_sshds; slurm_down; rm -rf "$T"' EXIT
-    unset SSH_AUTH_SOCK
     ssh_keys
-    export REPERF_SSH_CONFIG="$T/ssh/config"
+    trap 'touch "$T/go"; stop_sshds; slurm_down; rm -rf "$T"' EXIT
     mkdir -p "$T/login"
     # What `held` names waits, once, until it is let go; sbatch when it has submitted, where that was asked.
     for tool in squeue sbatch; do

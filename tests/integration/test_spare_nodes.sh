@@ -4,15 +4,11 @@
 # A run leases the nodes that have work: the others stay free, and a node that another run has is not waited for while others do.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2154,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
-# shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
-source "$ROOT/tests/integration/ssh_lib.sh"
 # shellcheck source=tests/integration/nodes_lib.sh disable=SC1091
 source "$ROOT/tests/integration/nodes_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 source "$ROOT/tests/integration/run_lib.sh"
-export REPERF_ROOT="$ROOT"
 have_sshd "runs beside each other" || tap_done
-trap 'stop_sshds; rm -rf "$T"' EXIT
 nodes_start
 sed -i "s,^dir=.*,dir=$T/fake," "$T/fake/train.sh" # its mode is one for all nodes
 ONE='resnet50/reperf/fp32/n1g1/bs96'

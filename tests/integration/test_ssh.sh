@@ -10,9 +10,8 @@
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . tests/faults/lib.sh
 have_sshd "nodes over SSH" || tap_done
-trap 'stop_sshds; [ -z "${agent_pid-}" ] || kill -KILL "$agent_pid"; rm -rf "$T"' EXIT
-unset SSH_AUTH_SOCK
 ssh_keys
+trap 'stop_sshds; [ -z "${agent_pid-}" ] || kill -KILL "$agent_pid"; rm -rf "$T"' EXIT
 start_sshd a || exit 1
 start_sshd b 'Banner none' || exit 1
 config="$T/ssh/config"

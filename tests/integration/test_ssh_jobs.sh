@@ -9,9 +9,6 @@
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . tests/faults/lib.sh
 have_sshd "jobs over SSH" || tap_done
-mounted=
-trap 'stop_sshds; [ -z "$mounted" ] || umount "$mounted"; rm -rf "$T"' EXIT
-unset SSH_AUTH_SOCK
 ssh_keys
 start_sshd a || exit 1
 node=a

@@ -8,11 +8,9 @@ if [ -z "${STAGE_NETWORK-}" ] && [ "$(id -u)" = 0 ] && unshare -n tc qdisc show 
     STAGE_NETWORK=own exec unshare -n "$0" "$@"
 fi
 . "$(dirname "$0")/../tap_lib.sh"
-. tests/integration/ssh_lib.sh
 . tests/integration/nodes_lib.sh
 have_sshd "staging onto nodes" || tap_done
 [ -z "${STAGE_NETWORK-}" ] || ip link set lo up
-trap 'stop_sshds; [ -z "${tmpfs-}" ] || umount "$tmpfs"; rm -rf "$T"' EXIT
 nodes_start && start_sshd n4 || exit 1
 nodes_inventory n1 n2 n3 n4 >"$INV4"
 copy() { "$REPERF" nodes copy "$INV4" --json "$@"; }
@@ -31,8 +29,7 @@ for i in {1..200}; do head -c $((i * 37)) /dev/urandom >"$T/tree/a/b/f $i"; done
 printf '#!/bin/sh\necho runs\n' >"$T/tree/tool"
 chmod +x "$T/tree/tool"
 
-exits 0 "a folder onto four nodes" copy "$T/tree"
-valid nodes-copy-output
+documents nodes-copy-output 0 "a folder onto four nodes" copy "$T/tree"
 same "is there on all of them"
 is "$(value '[.nodes[].way] | unique | join(" ")')" chain "each was served by the chain"
 is "$(value '.head_bytes == .total_bytes')" true "this machine sent it once"
@@ -69,15 +66,15 @@ is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node chain c
 succeeds "byte for byte" cmp "$T/tree/a/big" "$T/work-n4/files/down/big"
 ssh_port[n2]=$ssh_port_saved
 start_sshd n2
-if [ "$(id -u)" = 0 ] && tmpfs="$T/work-n3/small" && mkdir -p "$tmpfs" && mount -t tmpfs -o size=8m none "$tmpfs" 2>/dev/null; then
+if [ "$(id -u)" = 0 ] && mounted="$T/work-n3/small" && mkdir -p "$mounted" && mount -t tmpfs -o size=8m none "$mounted" 2>/dev/null; then
     exits 10 "no room on one node" copy "$T/tree/a/big" --to small
     is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain chain disk chain" "the others have it"
     like "$(value '.nodes[2].error.message')" 'work-n3/small needs 30000000 bytes more on its disk, and 8[0-9]+ are free' "what is needed and what is free"
-    umount "$tmpfs"
+    umount "$mounted"
 else
     skip "no room on one node" "a small file system needs root and mount(8)"
 fi
-unset tmpfs
+mounted=
 
 # --- streams that are broken ------------------------------------------------------------------------
 # 48 MB through a chain of four, all of it through this lo: 192 MB, at first at 5 MB/s, so that nothing is over before the fault; then as fast as it goes.
@@ -102,8 +99,7 @@ if [ -n "${STAGE_NETWORK-}" ] && line 40mbit; then
     is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node ssh ssh" "is reported, and those behind it get the rest by SSH"
     cmp "$T/slow" "$T/work-n4/files/slow" && cmp "$T/slow" "$T/work-n3/files/slow"
     ok $? "byte for byte"
-    exits 0 "the next time it gets it, too" copy "$T/slow"
-    is "$(left)" 0 "and what the relay that was killed had begun is gone"
+    leaves 0 left 0 "the next time it gets it, too, and what the relay that was killed had begun is gone" copy "$T/slow"
     begin_slow b n4
     kill -9 "$pid"
     wait "$pid" 2>/dev/null
@@ -134,16 +130,16 @@ fi
 
 # --- nodes with faults -----------------------------------------------------------
 # A work folder that does not allow execution: reperf-node goes elsewhere, and the result is as on the others.
-tmpfs="$T/work-n1"
-if [ "$(id -u)" = 0 ] && mv "$tmpfs" "$T/work-n1.was" && mkdir "$tmpfs" && mount -t tmpfs -o noexec none "$tmpfs" 2>/dev/null; then
+mounted="$T/work-n1"
+if [ "$(id -u)" = 0 ] && mv "$mounted" "$T/work-n1.was" && mkdir "$mounted" && mount -t tmpfs -o noexec none "$mounted" 2>/dev/null; then
     exits 0 "a node whose work folder lets nothing run" copy "$T/tree/tool" --to files/plain
     is "$(value '[.nodes[] | .way] | join(" ")')" "chain chain chain chain" "is served like the others"
     succeeds "and rightly" cmp "$T/tree/tool" "$T/work-n1/files/plain/tool"
-    umount "$tmpfs"
+    umount "$mounted"
 else
     skip "a node whose work folder lets nothing run" "a file system without programs needs root and mount(8)"
 fi
-unset tmpfs
+mounted=
 kill_sshd n1
 mkdir "$T/tools"
 for tool in sh cat mkdir chmod mv rm; do ln -s "$(command -v $tool)" "$T/tools/"; done
@@ -163,8 +159,7 @@ mkdir -p "$T/packed"
 head -c 3000000 /dev/urandom >"$T/packed/00000.shard"
 printf '{"schema_version":1,"dataset":"cityscapes","synthetic":true,"kind":"segments","split":"train","n_samples":4,"source_sha256":"%s","shards":[]}' \
     "$(printf '%064d' 5)" >"$T/packed/pack.json"
-exits 0 "data" provision --data "$T/packed/"
-valid provision-output
+documents provision-output 0 "data" provision --data "$T/packed/"
 exits 0 "again" provision --data "$T/packed/"
 is "$(value '[.files.nodes[] | .paths[0]] | unique | join(" ")')" "$T/packed" "on a file system that is shared it is used where it is"
 is "$(find "$T/packed" -name '.*' -type f | wc -l)" 0 "no mark is left"

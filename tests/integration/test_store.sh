@@ -6,7 +6,6 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . "$ROOT/tests/faults/lib.sh"
-export REPERF_STORE="$T/store"
 W="$T/work"
 mkdir -p "$W"
 store() { "$REPERF" store "$@"; }
@@ -20,8 +19,7 @@ one=$(hex "$W/one file") two=$(hex "$W/two")
 prints 0 "md5 +$(md5sum "$W/one file" | cut -c1-32)" "add" store add "$W/one file"
 like "$(cat "$T/out")" "sha256 +$one" "and the SHA-256 that sha256sum finds"
 like "$(cat "$T/out")" "size bytes +300000 " "and the size"
-exits 0 "add --json of two" store add --json "$W/one file" "$W/two"
-valid store-output
+documents store-output 0 "add --json of two" store add --json "$W/one file" "$W/two"
 is "$(value "$T/document" '[f["sha256"] for f in d["files"]]')" "['$one', '$two']" "both digests are in it"
 is "$(value "$T/document" 'd["files"][1]["path"]')" "$REPERF_STORE/blobs/sha256/$two" "and where the blob is"
 succeeds "which has the same bytes" cmp -s "$REPERF_STORE/blobs/sha256/$two" "$W/two"
@@ -29,8 +27,7 @@ is "$(stat -c %a "$REPERF_STORE/blobs/sha256/$two")" 444 "and is read-only"
 echo other >"$W/sub" && mkdir -p "$W/dir" && cp "$W/sub" "$W/dir/two"
 prints 0 "name +two@$(hex "$W/sub" | cut -c1-12)" "another file of the same name" store add "$W/dir/two"
 prints 0 'file +two +1 +0 +5000000 ' "ls" store ls
-exits 0 "ls --json" store ls --json
-valid store-output
+documents store-output 0 "ls --json" store ls --json
 is "$(value "$T/document" '[r["name"] for r in d["references"]]')" "['one file', 'two', 'two@$(hex "$W/sub" | cut -c1-12)']" "has all names"
 
 # --- usage ---
@@ -43,27 +40,22 @@ exits 2 "an option of another verb" store ls --dry-run
 fails 2 'expected an empty folder or a store' "somebody else's folder is not made a store" env REPERF_STORE="$W" "$REPERF" store ls
 
 # --- gc ---
-exits 0 "drop" store drop file/two --json
-valid store-output
+documents store-output 0 "drop" store drop file/two --json
 prints 0 '^young +1$' "gc" store gc
 before=$(files_in blobs/sha256)
-exits 0 "gc --dry-run" store gc --grace 0 --dry-run --json
-valid store-output
+documents store-output 0 "gc --dry-run" store gc --grace 0 --dry-run --json
 is "$(value "$T/document" 'd["dropped"][0]["name"]')" "blobs/sha256/$two" "names what would go"
 is "$(files_in blobs/sha256)" "$before" "drops nothing"
-exits 0 "gc" store gc --grace 0 --json
-valid store-output
+documents store-output 0 "gc" store gc --grace 0 --json
 is "$(value "$T/document" 'd["dropped"][0]["name"], d["dropped"][0]["size_bytes"]')" "('blobs/sha256/$two', 5000000)" "says what went"
 is "$(ls "$REPERF_STORE/blobs/sha256/$one" "$REPERF_STORE/blobs/sha256/$two" 2>/dev/null)" "$REPERF_STORE/blobs/sha256/$one" "what has a name stays"
 
 # --- verify ---
-exits 0 "verify" store verify --json
-valid store-output
+documents store-output 0 "verify" store verify --json
 is "$(value "$T/document" 'd["holds"], d["findings"]')" "(True, [])" "all is whole"
 blob="$REPERF_STORE/blobs/sha256/$one"
 chmod u+w "$blob" && printf 'damaged!' | dd of="$blob" bs=1 seek=123456 conv=notrunc status=none && chmod a-w "$blob"
-exits 5 "a changed byte" store verify --json
-valid store-output
+documents store-output 5 "a changed byte" store verify --json
 is "$(value "$T/document" '[(f["fault"], f["name"]) for f in d["findings"]]')" "[('corrupt', 'sha256:$one'), ('missing', 'sha256:$one')]" "is named, with what misses it"
 like "$(value "$T/document" 'd["findings"][1]["where"]')" '^file/one file$' "by its name"
 [ ! -e "$blob" ] && [ "$(files_in quarantine)" -eq 1 ]
@@ -79,8 +71,7 @@ exits 5 "a link that leads out of the store is an error" store verify
 rm "$REPERF_STORE/blobs/sha256/$two"
 sleep 2.1 # files that were written a moment ago are not trusted by their times
 exits 0 "verify reads all" store verify
-exits 0 "verify --quick" store verify --quick --json
-valid store-output
+documents store-output 0 "verify --quick" store verify --quick --json
 is "$(value "$T/document" 'd["not_read_again"] == d["blobs"] and d["blobs"] > 0')" True "reads nothing again"
 chmod u+w "$blob" && printf 'damaged!' | dd of="$blob" bs=1 seek=1 conv=notrunc status=none && touch -d '2020-01-01' "$blob"
 exits 5 "a change under an old date is seen by --quick" store verify --quick

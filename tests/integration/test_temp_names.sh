@@ -130,8 +130,7 @@ stands() { # sets standing
     return 1
 }
 served "$stopped" "verify has begun, and stands" stands
-exits 0 "another command meanwhile" "$REPERF" verify "$archive" --unsigned
-is "$(left)" 1 "leaves what that one has in use"
+leaves 0 left 1 "another command meanwhile leaves what that one has in use" "$REPERF" verify "$archive" --unsigned
 kill -CONT "$standing"
 wait "$stopped"
 is $? 0 "which then ends as it should"

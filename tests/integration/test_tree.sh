@@ -4,7 +4,6 @@
 # reperf data tree against sha256sum and md5sum: the same lists, and each difference named.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC1003,SC2317
 . "$(dirname "$0")/../tap_lib.sh"
-export REPERF_STORE="$T/store"
 D="$T/tree"
 tree() { "$REPERF" tree "$@"; }
 peer() { # PROGRAM: its list of the tree, sorted by path
@@ -27,8 +26,7 @@ ok $? "and sha256sum -c takes it"
 exits 0 "MD5 of a tree" tree --md5 "$D"
 cp "$T/out" "$T/md5"
 is "$(cut -d' ' -f1,3- "$T/md5" | cksum)" "$(peer md5sum | cut -d' ' -f1,3- | cksum)" "is what md5sum writes"
-exits 0 "--json" tree --json "$D"
-valid tree-output
+documents tree-output 0 "--json" tree --json "$D"
 is "$(value "$T/document" 'd["list_sha256"]')" "$(sha256sum "$T/sha256" | cut -c1-64)" "it has the digest of the list"
 is "$(value "$T/document" 'd["holds"]')" None "and says nothing of what was not compared"
 
@@ -41,8 +39,7 @@ printf 'damaged!' | dd of="$D/a/deep/er/large" bs=1 seek=2000000 conv=notrunc st
 rm "$D/a/f7"
 echo more >"$D/more"
 for list in sha256 published; do
-    exits 5 "a tree that differs from $list" tree "$D" --list "$T/$list" --json
-    valid tree-output
+    documents tree-output 5 "a tree that differs from $list" tree "$D" --list "$T/$list" --json
     is "$(value "$T/document" '[(x["fault"], x["path"]) for x in d["differences"]]')" "[('corrupt', 'a/deep/er/large'), ('missing', 'a/f7'), ('extra', 'more')]" "each is named"
 done
 prints 5 '^corrupt +a/deep/er/large$' "in text" tree "$D" --list "$T/sha256"
@@ -53,8 +50,7 @@ rm "$D/more"
 sleep 2.1 # files that were written a moment ago are not trusted by their times
 exits 0 "--quick, first" tree --quick "$D"
 cp "$T/out" "$T/first"
-exits 0 "--quick, again" tree --quick --json "$D"
-valid tree-output
+documents tree-output 0 "--quick, again" tree --quick --json "$D"
 is "$(value "$T/document" 'd["read_bytes"], d["not_read_again"] == d["files"]')" "(0, True)" "nothing is read again"
 exits 0 "--quick, as a list" tree --quick "$D"
 succeeds "it is the same" cmp -s "$T/first" "$T/out"

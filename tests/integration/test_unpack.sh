@@ -45,8 +45,7 @@ done
 prints 5 "^missing +$name" "ustar without one file: the list names it" "$REPERF" unpack "$W/ustar.tar" "$W/out" --list "$W/list"
 ok "$([ ! -e "$W/out" ]; echo $?)" "and nothing is left"
 sed '1{s/^0/x/;t;s/^./0/};s/^x/1/' "$W/list" >"$W/corrupt" # the first digit is another
-exits 5 "one digest of the list is another" "$REPERF" unpack "$W/gnu.tar" "$W/out" --list "$W/corrupt" --json
-valid unpack-output "the document of a failure is valid"
+documents unpack-output 5 "one digest of the list is another" "$REPERF" unpack "$W/gnu.tar" "$W/out" --list "$W/corrupt" --json
 is "$(left)" "" "nothing is left, not under another name either"
 
 # Python's writer for zip, with data descriptors too, because it writes to a pipe.
@@ -112,8 +111,7 @@ fi
 
 # Stopped at one of its own writes: where it is by then does not depend on how fast this machine is.
 for at in 1 5 40; do
-    exits 130 "^C at its write $at" at_call INT write $at "$W/out*" "$REPERF" unpack "$W/gnu.tar" "$W/out"
-    is "$(left)" "" "nothing is left"
+    leaves 130 left "" "^C at its write $at: nothing is left" at_call INT write $at "$W/out*" "$REPERF" unpack "$W/gnu.tar" "$W/out"
 done
 # A reader that comes from the end must find the same directory: its place, its length, its disk and its count.
 /usr/bin/python3 - "$W" <<'P'

@@ -7,7 +7,7 @@
 V=manifests/vocabulary.json
 R=manifests/reports/dlperf-tf2-resnet50.json
 
-exits 0 "it is valid by its schema" /usr/bin/python3 tests/integration/validate.py manifests/schema/vocabulary.json $V
+valid vocabulary "it is valid by its schema" $V
 is "$(jq -r '[.units, .metrics, .precisions][] | [.[] | .name, .aliases[]] | group_by(.) | .[] | select(length > 1) | .[0]' $V)" "" "no word of a list stands for two things"
 is "$(jq -r '.dimensions as $d | (.units + .metrics)[] | select(.dimension as $x | $d | index($x) | not) | .name' $V)" "" "each dimension is there"
 for word in images/s img/s samples/s tokens/s words/s s ms % W ppl BLEU GiB; do

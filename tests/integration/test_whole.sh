@@ -4,7 +4,6 @@
 # What makes a log not whole (tests/logs/whole.want) counts in a run and in an audit as in measure.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
-export REPERF_ROOT="$ROOT"
 
 is "$(jq -r '.id as $i | select((.begin // null) == null and (([.series[] | select(.primary)] + .series)[0] as $p | any(($p, .series[]); (. == $p or .quantity == "progress") and (.pattern | test("\\(\\?<step>"))) | not)) | $i' manifests/formats/*.json)" "" "each format reads steps, has a line to begin with, or says why a log does not show its beginning"
 

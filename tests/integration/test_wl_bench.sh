@@ -60,7 +60,7 @@ assert abs(eager["reperf_over_this"] - eager["median_step_ns"] / ours) < 1e-9
     exits 0 "which measure reads as ours" "$REPERF" measure "$T"/runs/bench-*/logs/raw/torch-eager.log --format reperf
     is "$(find "$T/runs" -name '*.safetensors')" "" "the tensors are gone"
     folder=$(echo "$T"/runs/bench-*)
-    exits 0 "result.json is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench.json "$folder/result.json"
+    valid bench "result.json is as its schema says" "$folder/result.json"
     for fault in 's/"timed_steps":[0-9]*,//' 's/"trial":true/"trial":false/' 's/"verdict":"not_comparable"/"verdict":"reproduced"/' \
         's/"gpu":null,"driver":null/"gpu":null/' 's/"state":"measured"/"state":"failed"/' 's/"framework":"pytorch",//' 's/"check":\{[^}]*\},//'; do
         sed -E "$fault" "$folder/result.json" >"$T/planted.json"
@@ -166,7 +166,7 @@ is "$(key state torch-eager) $(key finished_turns torch-eager) $(key timed_steps
 like "$(key why torch-eager)" "was not done in time: 2 turns were finished, 1 of them count" "and says so"
 like "$(cat "$T/out")" "torch-eager .* 2 .*not_comparable: was not done in time: 2 turns" "in the table, too"
 is "$(key state reperf) $(key finished_turns reperf) $(key timed_steps reperf)" "late 3 4" "ours has its three"
-exits 0 "late: result.json is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench.json "$T"/runs/bench-*/result.json
+valid bench "late: result.json is as its schema says" "$T"/runs/bench-*/result.json
 for fault in 's/"finished_turns":[0-9]*,//' 's/"state":"late"/"state":"failed"/'; do
     sed -E "$fault" "$T"/runs/bench-*/result.json >"$T/planted.json"
     exits 1 "late: and one without that is refused: $fault" "$python" tests/integration/validate.py manifests/schema/bench.json "$T/planted.json"
@@ -179,7 +179,7 @@ is "$(key state torch-eager)" measured "is measured: the failures above are not 
 
 # ---- where our own program fails, the rivals' numbers stay ----
 as_schema() { # NAME
-    exits 0 "$1: result.json is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench.json "$T"/runs/bench-*/result.json
+    valid bench "$1: result.json is as its schema says" "$T"/runs/bench-*/result.json
 }
 if in_test_all "rivals beside a program of ours that fails, and agreement alone"; then
     ours_fails() { # NAME PATTERN: where our program's arguments hold it
@@ -205,8 +205,7 @@ if in_test_all "rivals beside a program of ours that fails, and agreement alone"
     # ---- agreement alone ----
     echo "$prelude" >"$T/fake/peer_torch.py"
     fresh
-    exits 0 "agree: a rival that computes the same" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
-    like "$(cat "$T/out")" "^torch-eager  [0-9.]+ +0 .* agrees$" "is said to"
+    prints 0 "^torch-eager  [0-9.]+ +0 .* agrees$" "agree: a rival that computes the same" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
     is "$(find "$T/runs" -name '*.safetensors' -o -name result.json)" "" "and leaves neither tensors nor a result"
     # shellcheck disable=SC2016
     echo "${prelude/'[ -e "$T_CHECKED" ]'/'"$TRAIN" --model bert_tiny --check "$T_OTHER" --out "$out"; exit; [ 1 ]'}" >"$T/fake/peer_torch.py"
@@ -216,8 +215,7 @@ if in_test_all "rivals beside a program of ours that fails, and agreement alone"
     prints 8 "^torch-eager .* differs$" "agree: one that computes something else" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
     echo 'echo "no such framework" >&2; exit 77' >"$T/fake/peer_torch.py"
     fresh
-    exits 0 "agree: one that is not here" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
-    like "$(cat "$T/out")" "^torch-eager +- .* skipped: no such framework$" "is named as missing"
+    prints 0 "^torch-eager +- .* skipped: no such framework$" "agree: one that is not here, named as missing" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
     echo 'exit 3' >"$T/fake/peer_torch.py"
     fresh
     exits 8 "agree: one that dies" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
@@ -245,7 +243,7 @@ assert update["bytes"] == 4433468 * 4 * 7, update
 PYTHON
 is $? 0 "bytes and operations as counted by hand, and their sums"
 kernels="$T/kernels/kernels-bert_tiny-fp32.json"
-exits 0 "it is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench-kernels.json "$kernels"
+valid bench-kernels "it is as its schema says" "$kernels"
 for fault in 's/"ns":[0-9.e+]*/"ns":0/' 's/"kernels":\[{"kernel"/"kernels":[{"name"/' 's/"gpu":"",//' 's/"adds":0,/"adds":0,"share_of_bytes":0.5,/'; do
     sed "$fault" "$kernels" >"$T/planted.json"
     exits 1 "and what is not is refused: $fault" "$python" tests/integration/validate.py manifests/schema/bench-kernels.json "$T/planted.json"

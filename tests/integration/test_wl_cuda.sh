@@ -101,8 +101,7 @@ if [ -x "$B/reperf-pack" ]; then
     size=$(stat -c %s "$T"/tokens/00000.shard)
     exits 0 "rates alone need no device" "$EMU" --model bert_tiny --batch 1 --data "$T/tokens" --data-only --steps 2
     printf x | dd of="$T/tokens/00000.shard" bs=1 seek=$((size - 100)) conv=notrunc 2>"$T/err"
-    exits 5 "a damaged shard" "${packed[@]}" --steps 4
-    is "$(grep -c run_stop "$T/out")" 0 "is not trained on"
+    omits 5 run_stop "a damaged shard is not trained on" "${packed[@]}" --steps 4
 
     if in_test_all "packed images on a device"; then
         dataset="$ROOT/datasets/cityscapes/dataset.json"
@@ -147,8 +146,7 @@ ok $? "the same with half precision, whose masters are what is kept"
 # --- failures ---
 exits 8 "a loss that is not finite" "${bert[@]}" --lr 1e300 --optimizer sgd --steps 5
 like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda".*"what":"(loss is |a gradient is )' "ends in a fatal line"
-exits 8 "a batch that does not fit" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --no-tune --batch 2000
-is "$(wc -c <"$T/out")" 0 "is reported before any line"
+leaves 8 output "" "a batch that does not fit is reported before any line" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --no-tune --batch 2000
 like "$(cat "$T/err")" 'needs [0-9]+ bytes .* [0-9]+ are available; the largest --batch that fits is [0-9]+' "with both numbers and the batch that fits"
 like "$(cat "$T/err")" 'bytes of the GPU .*of the host' "each where it counts"
 largest=$(sed -n 's/.*the largest --batch that fits is //p' "$T/err")
