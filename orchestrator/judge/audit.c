@@ -216,7 +216,8 @@ static void judge_none(struct cell_audit *a, enum log_state state, struct str wh
     }
 }
 
-static enum log_state state_of(struct audit *audit, struct cell_audit *a, size_t idx)
+/* A log that gives no number, whatever its rule, refutes the cell; what speaks against it is a finding. */
+static enum log_state judge_state(struct audit *audit, struct cell_audit *a, size_t idx)
 {
     const struct audit_log *log = a->bound->logs[idx];
     const struct rule *rule = a->bound->rule;
@@ -249,7 +250,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
             m ? identity_of(audit->arena, format, m, &row, rule)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
                                                  : STR_LIT("the log is missing"));
-        enum log_state state = state_of(audit, a, idx);
+        enum log_state state = judge_state(audit, a, idx);
         identity_see_path(audit->arena, &one, &row, log->path);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
@@ -320,29 +321,26 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     const struct cell *cell = a->cell;
     const struct format *format = a->bound->format;
     const struct rule *rule = a->bound->rule;
-    const char *missing = a->bound->missing;
     const struct applying by = {format, NULL};
+    struct str absent = c->matched.ptr ? c->matched : STR_LIT("no log is published for it");
     struct rule_value value = {0};
     struct err err = {0};
-    if (c->n_logs == 0) {
-        struct str why = missing          ? str_of(missing)
-                         : c->matched.ptr ? c->matched
-                                          : STR_LIT("no log is published for it");
-        a->identity =
-            identity_none(c->matched.ptr ? c->matched : STR_LIT("no log is published for it"));
-        judge_none(a, missing ? LOG_NO_RULE : LOG_ABSENT, why);
+    if (c->n_logs > 0) {
+        link_logs(audit, c, a);
+    }
+    if (c->n_logs > 0 && format) {
+        look_at_logs(audit, a);
+    } else {
+        a->identity = identity_none(c->n_logs > 0 ? STR_LIT("no format reads its log") : absent);
+    }
+    if (c->n_logs == 0 && !a->bound->is_missing) {
+        judge_none(a, LOG_ABSENT, absent);
         return;
     }
-    link_logs(audit, c, a);
-    if (!format) {
-        a->identity = identity_none(STR_LIT("no format reads its log"));
-    } else {
-        look_at_logs(audit, a);
-    }
     if (!rule) {
-        /* Takes precedence over anything that its logs lack: no log would give this number. */
-        a->note = missing ? str_of(missing) : a->note;
-        judge_none(a, LOG_NO_RULE, STR_LIT("no rule says how its log gives this number"));
+        /* A missing name takes precedence over anything that its logs lack: no log would give this number. */
+        a->note = a->bound->is_missing ? STR_EMPTY : a->note;
+        judge_none(a, LOG_NO_RULE, str_of(a->bound->why_no_rule));
         return;
     }
     a->rule = rule->id;
