@@ -282,7 +282,7 @@ static int read_facts(struct parser *p, const struct line *line, bool is_sample,
 
 static int next_run(struct parser *p, struct err *err)
 {
-    if (p->run == RUNS_MAX) {
+    if (p->run + 1 == RUNS_MAX) {
         return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
     }
     parser_end_run(p);

@@ -348,6 +348,20 @@ TEST(ranks_are_limited)
     release(&made);
 }
 
+TEST(runs_are_limited)
+{
+    struct made made;
+    struct parser *parser = NULL;
+    decode(&made, TRAIN);
+    PASSES(parser_new(made.format, &made.arena, &parser, ERR));
+    parser->run = RUNS_MAX - 2; /* counted from 0 */
+    PASSES(parser_feed(parser, IT(2, 1) IT(1, 1), 56, ERR));
+    FAILS(parser_feed(parser, IT(0, 1), 28, ERR), ERR_PARSE);
+    SAYS("more than 32767 runs");
+    parser_free(parser);
+    release(&made);
+}
+
 TEST(scores_can_be_left_out)
 {
     struct made made;
