@@ -2,7 +2,7 @@
 /* Parsing log files: reads in windows, so a log of any length needs the same memory besides its samples. */
 #pragma once
 
-#include "log/format.h"
+#include "log/parser.h"
 
 /* How a log is read. */
 struct reading {

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "log/logtime.h"
+#include "log/parser.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
 
 #include "judge/rule.h"
 #include "log/engine.h"
-#include "log/format.h"
+#include "log/parser.h"
 #include "report/vocabulary.h"
 
 #define NEAR 1e-6

@@ -6,7 +6,6 @@
 
 #include "base/strbuf.h"
 #include "judge/rule.h"
-#include "log/format.h"
 #include "log/parser_impl.h"
 #include "report/vocabulary.h"
 
