@@ -83,8 +83,8 @@ struct json_field {
     unsigned flags;
     size_t offset;
     size_t n_offset;
-    size_t via
-        [2]; /* 1 + offset of pointers to follow first, only when writing; NULL there is "none" */
+    /* 1 + offset of pointers to follow first, only when writing; NULL there is "none". */
+    size_t via[2];
     int64_t min, max;
     const struct json_field *rows;
     size_t n_rows, item_size;

@@ -558,7 +558,7 @@ static int join_path(struct unpack *unpack, struct strbuf *buf, struct str raw,
                      struct str *ret_path, struct err *err)
 {
     struct str clean, again;
-    if (unpack_path_clean(raw, &clean, err) < 0) {
+    if (unpack_names_clean(raw, &clean, err) < 0) {
         return -1;
     }
     strbuf_clear(buf);
@@ -571,7 +571,7 @@ static int join_path(struct unpack *unpack, struct strbuf *buf, struct str raw,
     if (ret_path->len == 0) {
         return 0;
     }
-    return unpack_path_clean(*ret_path, &again, err);
+    return unpack_names_clean(*ret_path, &again, err);
 }
 
 static int find_target(struct unpack *unpack, struct archive_entry *entry, enum unpack_type type,

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a bound report (judge/bind.h), whose logs are read, to verdicts.
 
-   A cell with logs goes one way (judge_logged), and the first "no" ends it as no_log, with the reason as its note:
+   A cell with logs goes one way (judge_logged). A question whose answer ends it makes it no_log, and the reason is its note:
 
-       no log is named -> format? -> look_at_logs: identity, state -> rule? -> refuted by its own numbers?
-         -> apply_to_logs: rule, scale, unit -> verdict_audit: printed digits -> judge_digits: a slip? -> judge_row: of another row?
+       link_logs: a missing log is only noted -> look_at_logs: identity and state, if a format reads them
+         -> is there no log? -> is there no rule? -> do its own numbers refute it? -> apply_to_logs: rule, scale, unit
+         -> verdict_audit: printed digits -> judge_digits: a slip? -> judge_row: of another row?
 
    A derived cell is judged from what is printed for its own cells, and is as proven as they are.
 
    (1) Its number and what proves it are apart: a log that contradicts the row makes the cell differ whatever the number is, and a number
        that follows is exact also where proof is only partial.
-   (2) Names were looked up before: a format or rule that does not exist is bound->missing, and outranks whatever its logs lack.
+   (2) Names were looked up before: a format or rule that does not exist is bound->why_no_rule, and outranks whatever its logs lack.
    (3) A cell has one note, the first reason that was found; later parts (audit_explain.c) say something only where it is free.
    (4) Nothing here reads a file or the clock, and the same binding gives the same bytes. */
 #include "base/base.h"
@@ -149,8 +150,8 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
 }
 
 struct applying {
-    const struct format *
-        format; /* the logs', if the counts that they state are to be used; NULL: the row's own counts */
+    /* The logs' format, if the counts that they state are to be used; NULL: the row's own counts are. */
+    const struct format *format;
     struct rule_memo *memos; /* one for each log, or NULL */
 };
 

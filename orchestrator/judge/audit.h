@@ -32,8 +32,8 @@ struct cell_audit {
     size_t n_logs;
     size_t n_used; /* samples that the rule used, of the first log */
     struct explanation explanation;
-    struct str
-        rounding; /* "nearest" or "truncate": how the printed digits were made; NULL if not judged */
+    /* How the printed digits were made, "nearest" or "truncate"; NULL if not judged. */
+    struct str rounding;
     struct str note;
     enum proof proof;
     bool is_proposed; /* its number was read by a format that is only proposed */
@@ -41,8 +41,8 @@ struct cell_audit {
     size_t n_given, n_asked;
     enum log_state log_state;
     struct str refuted; /* why a log gives no number, whatever its rule; NULL: none does */
-    struct identity
-        identity; /* what its logs prove about the row; of several, and of derived cells, the worst */
+    /* What its logs prove about the row; of several, and of derived cells, the worst. */
+    struct identity identity;
     size_t identity_log; /* the log that contradicts */
     struct str digits;   /* of a match: "58.715 for 58.716"; else NULL */
 };
@@ -53,8 +53,8 @@ struct like_row {
     struct str rule;                /* the one statistic and window, in words */
     double value_a, value_b;        /* job items per second; NAN if a log is missing */
     double ratio, published_ratio;
-    struct str
-        note; /* "not alike: ", and another network, another optimizer, ...; wherever the ratio is shown, so is this */
+    /* "not alike: ", and another network, another optimizer, ...; wherever the ratio is shown, so is this. */
+    struct str note;
 };
 
 struct report_audit {

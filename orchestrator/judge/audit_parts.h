@@ -20,11 +20,10 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_memo *memos,
                  struct rule_value *ret);
 
-/* What turns a value of the series into a number of the job. */
-enum scale audit_scale_of(const struct series *series);
-
 /* audit_explain.c: for cells that their rule does not give. */
 void audit_explain(struct audit *audit);
+/* What turns a value of the series into a number of the job. */
+enum scale audit_scale_of(const struct series *series);
 
 /* audit_like.c */
 struct interval { /* from one line of a log to the next */

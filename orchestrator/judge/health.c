@@ -105,8 +105,8 @@ static double mad_of(struct arena *arena, const double *values, size_t n, double
 
 struct rate { /* of a figure */
     struct health_figure *figure;
-    double
-        doubt; /* how uncertain the logarithm of its median is, by its repeats: a standard deviation */
+    /* How uncertain the logarithm of its median is, by its repeats: a standard deviation. */
+    double doubt;
 };
 
 static struct rate rate_of(struct arena *arena, struct health_figure *figure)

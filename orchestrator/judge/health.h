@@ -51,8 +51,8 @@ struct health_finding {
 };
 
 struct health {
-    const struct health_figure
-        *figures; /* those of nodes, one a node also of what pairs measured; then the pairs' */
+    /* Those of nodes, one a node also of what pairs measured; then the pairs'. */
+    const struct health_figure *figures;
     size_t n_figures;
     struct health_finding *findings;
     size_t n_findings;

@@ -27,8 +27,8 @@ struct trace_log {
 struct trace {
     const struct rule *rule; /* NULL: none applies */
     struct trace_log *logs;  /* as many as the cell's */
-    struct trace_steps
-        steps; /* from the logs' numbers to the printed one; empty if there is no number */
+    /* From the logs' numbers to the printed one; empty if there is no number. */
+    struct trace_steps steps;
 };
 
 /* formats: those of the audit. */

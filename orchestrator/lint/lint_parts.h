@@ -30,8 +30,8 @@ struct lint_command {
     struct spot at;              /* below the stack: ".commands[3].printed" */
     const struct recipe *recipe; /* that it is of; NULL: the stack's own */
     const struct shell_run *run; /* the one that a walk has come to; NULL: none yet */
-    struct str
-        line; /* of that: what is set for it, its own words, "< FILE" and "> FILE", a blank after each */
+    /* The text of that run: what is set for it, its own words, "< FILE" and "> FILE", a blank after each. */
+    struct str line;
 };
 
 /* A walk over a stack's printed commands, each parsed once, without runs if it has no such text; or over the runs of those that are no

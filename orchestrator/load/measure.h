@@ -8,8 +8,8 @@
 struct reading {
     const struct format *format;
     const char *path;
-    bool
-        is_of_rates; /* without the series of quantity score, but for `named` (ptr NULL: none): faster */
+    /* Series of quantity score are left out, but for `named` (ptr NULL: none), which is faster. */
+    bool is_of_rates;
     struct str named;
     bool keeps_lines; /* of samples (log/format.h) */
 };
@@ -23,8 +23,8 @@ MUST_CHECK int measure_file(struct arena *arena, const struct reading *how,
 struct guess {
     const struct format *formats[FORMATS_MAX]; /* that fit, in the order of the set */
     size_t n;                                  /* 1: found; else ambiguous, or unknown */
-    const struct format
-        *beside[FORMATS_MAX]; /* of measure_choose: protocols next to the one found */
+    /* Protocols next to the one that measure_choose found. */
+    const struct format *beside[FORMATS_MAX];
     size_t n_beside;
 };
 MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct guess *ret_guess,

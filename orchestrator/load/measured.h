@@ -27,8 +27,8 @@ struct measured {
     bool has_value;
     bool is_proposed; /* its format is, and the user has not named it */
     struct made_number number;
-    struct measured
-        *beside; /* by protocols whose lines stand among those of the log's own format */
+    /* The same log by protocols whose lines stand among those of its own format. */
+    struct measured *beside;
     size_t n_beside;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log is the whole record of one run, and if not, why: the one table of causes, the one function that looks at the samples of a
-   run, and the verdict on the log. measure, audit and run judge by it alone. Pure. */
+   run, and the verdict on the log. What contradicts its figure is added to the causes later (engine.h). Pure. */
 #include "base/base.h"
 
 #include "log/parser_impl.h"

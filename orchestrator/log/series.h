@@ -26,11 +26,11 @@ enum quantity {
 
 /* 32 bytes: a log may have millions. */
 struct sample {
-    int64_t
-        step; /* as printed, or counted over the epochs (series_spec.epoch_from); the ordinal from 1 if the line has none */
+    /* As printed, or counted over the epochs (series_spec.epoch_from); the ordinal from 1 if the line has none. */
+    int64_t step;
     double value; /* NAN if the line has no usable value (verdict nan) */
-    double
-        time_s; /* moment of the line, seconds since 1970 taken as UTC, or NAN; lines without a year: year 2000 */
+    /* The moment of the line, seconds since 1970 taken as UTC, or NAN; lines without a year have the year 2000. */
+    double time_s;
     int32_t rank; /* -1: not said */
     int16_t run;  /* which run of the file, from 0 */
     int16_t gpus; /* -1: not stated; the GPU count of a summary table's row */

@@ -31,8 +31,8 @@ struct container_flags {
     size_t n_env;
     struct str cpuset;  /* "0-3,8"; NULL: all */
     struct str workdir; /* NULL: the image's */
-    struct str *
-        not_understood; /* words of the line that mean anything else: kept, shown, never dropped silently */
+    /* Words of the line that mean anything else: kept, shown, never dropped silently. */
+    struct str *not_understood;
     size_t n_not_understood;
 };
 

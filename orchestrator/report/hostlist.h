@@ -16,8 +16,8 @@
 #define HOSTLIST_DIGITS_MAX   15  /* of a number in brackets; a longer one is text */
 
 struct hostlist {
-    struct str
-        *names; /* each once, in the order in which the text first names them; NUL-terminated */
+    /* Each once, in the order in which the text first names them; NUL-terminated. */
+    struct str *names;
     size_t n;
 };
 

@@ -49,16 +49,16 @@ struct inventory {
     bool is_local; /* this machine, without SSH: exactly one node */
     enum runtime_kind runtime;
     enum launcher_kind launcher;
-    struct str
-        registry; /* HOST:PORT[/PREFIX] of a registry that the nodes pull from by digest, or NULL */
+    /* HOST:PORT[/PREFIX] of a registry that the nodes pull from by digest, or NULL. */
+    struct str registry;
     struct str head_address;  /* of older inventories; nothing reads it */
     struct str shared_folder; /* absolute, the same on all nodes, or NULL */
     struct str login;         /* name of the node on which sbatch is called; NULL: this machine */
     /* What a site needs of every job; each is a condition of its runs. */
     struct condition *env; /* over the report's own */
     size_t n_env;
-    struct str *
-        devices; /* of each container with GPUs; below /dev/infiniband: where the case has several nodes */
+    /* Devices of each container with GPUs; those below /dev/infiniband where the case has several nodes. */
+    struct str *devices;
     size_t n_devices;
     struct str proxy;         /* "http://HOST:PORT", without a login; NULL: none */
     struct str *engine_flags; /* words of `docker run`, added to each container's */

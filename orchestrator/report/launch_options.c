@@ -30,9 +30,9 @@ enum { /* whose option */
 struct option_spelling {
     enum meaning means;
     unsigned of;
-    const char *
-        names; /* separated by blanks; only lower-case letters and digits: num_workers, --numWorkers and num-workers are one;
-                          a single letter as it is */
+    /* Separated by blanks; only lower-case letters and digits: num_workers, --numWorkers and num-workers are one; a single
+       letter as it is. */
+    const char *names;
 };
 
 static const struct {

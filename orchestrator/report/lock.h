@@ -13,8 +13,8 @@
 enum lock_kind { LOCK_DATASET, LOCK_IMAGE, LOCK_SOURCE };
 
 struct lock_item {
-    struct str
-        name; /* dataset: the file; image: "PLATFORM" or a digest's role; source: "." or a submodule's path */
+    /* Of a dataset the file; of an image "PLATFORM" or a digest's role; of a source "." or a submodule's path. */
+    struct str name;
     int64_t size_bytes; /* -1: not known */
     bool has_md5, has_sha256;
     uint8_t md5[MD5_BYTES];

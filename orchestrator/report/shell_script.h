@@ -34,10 +34,10 @@ void shell_split(struct arena *arena, struct str text, struct shell_words *ret_w
 struct shell_run {
     const struct shell_word *words; /* [0] names the program; none if there are only assignments */
     size_t n;
-    size_t
-        n_own; /* words before the program that it starts, which follows as a run of its own; else n */
-    const struct shell_word
-        *sets; /* NAME=VALUE that apply to it; for export and the like their names, too */
+    /* Words before the program that it starts, which follows as a run of its own; else n. */
+    size_t n_own;
+    /* NAME=VALUE that apply to it; for export and the like their names, too. */
+    const struct shell_word *sets;
     size_t n_sets;
     const struct shell_word *files; /* redirections, by role */
     size_t n_files;
