@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where manifests are looked for: the folders of $REPERF_MANIFESTS (one colon between two; main.c puts there what --manifests names,
-   ./manifests and the user's own data folder), then the program's. Each may hold reports/, formats/, inventories/, datasets/,
-   images/, overlays/ and locks/; the first that has a name has it. */
+/* Where manifests are looked for: the folders of $REPERF_MANIFESTS (one colon between two; main.c puts there what --manifests names, ./manifests
+   and the user's own data folder), then the program's. Each may hold reports/, formats/, inventories/, datasets/, images/, overlays/ and
+   locks/; the first that has a name has it. */
 #pragma once
 
 #include "base/command.h"
