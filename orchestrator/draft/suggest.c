@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a log's recurring numbers is its speed. Each number first gets a kind by the words around it alone: a rate, a time of steps, a
-   clock, a column of a table, or none (classify). Then what the other numbers show corrects it: a log with episodes counts frames of a game,
-   a column with a counter beside it is a series, a number with a twin has a total or an evaluation, a bar that flips between s/it and it/s is
-   one series (join_flipped). What is left is scored, the best comes first, and one that is as good as the best makes both rivals, which
-   only the user can settle. A wrong number is worse than none: what the words leave open gets a kind that asks, and never a guess. */
+/* Which of a log's recurring numbers is its speed. Each number first gets a kind by the words around it alone: a rate, a time of
+   steps, a clock, a column of a table, or none (classify). Then what the other numbers show corrects it: a log with episodes
+   counts frames of a game, a column with a counter beside it is a series, a number with a twin has a total or an evaluation, a
+   bar that flips between s/it and it/s is one series (join_flipped). What is left is scored, the best comes first, and one that
+   is as good as the best makes both rivals, which only the user can settle. A wrong number is worse than none: what the words
+   leave open gets a kind that asks, and never a guess. */
 #include "base/base.h"
 
 #include "draft/suggest.h"
@@ -41,8 +42,8 @@ static bool is_preparing(const struct survey_number *n)
     return numbers_has_word(n->lead, WORDS) || numbers_has_word(before, WORDS);
 }
 
-/* Examples a second, in a bar, are those of a data set's map; a bar without a length and without a word or a loss of a training may be
-   of anything. */
+/* Examples a second, in a bar, are those of a data set's map; a bar without a length and without a word or a loss of a training
+   may be of anything. */
 static bool is_bar_of_data(const struct survey_number *n)
 {
     return n->is_bar &&
@@ -263,8 +264,8 @@ static bool factor_of_seconds(struct str unit, double *ret)
     return is_word_of(unit, SECONDS);
 }
 
-/* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs
-   alone is the epoch's; one of lines that count nothing is of something unknown. */
+/* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that
+   counts epochs alone is the epoch's; one of lines that count nothing is of something unknown. */
 static bool is_of_more(const struct survey_number *n, struct str name)
 {
     bool is_of_step = numbers_name_has(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
@@ -363,8 +364,8 @@ static bool is_of_eval(const struct survey_number *n, struct str name)
            (n->is_bar && n->n_before_eval >= (n->steps.n_full ? n->steps.n_full : n->n));
 }
 
-/* The first kind that holds: what the words exclude, then what the number's form says (a prefix, a moment or a span, of which it has one
-   at most), then a unit, printed or in its name, then its name alone. */
+/* The first kind that holds: what the words exclude, then what the number's form says (a prefix, a moment or a span, of which it
+   has one at most), then a unit, printed or in its name, then its name alone. */
 static void classify_words(struct survey_reader *r, struct suggestion *s)
 {
     const struct vocabulary *v = r->vocabulary;
@@ -631,8 +632,8 @@ static bool has_episodes(const struct survey_number *all, size_t n_all)
     return false;
 }
 
-/* Another number of the same lines, whole and without a unit, that counts them ("Processed 1000 documents", 2000, ...) or, if is_case, tells
-   cases apart: one that goes up and down, or grows more each time, as sizes do. */
+/* Another number of the same lines, whole and without a unit, that counts them ("Processed 1000 documents", 2000, ...) or, if
+   is_case, tells cases apart: one that goes up and down, or grows more each time, as sizes do. */
 static bool has_counter(const struct survey_number *n, const struct survey_number *all,
                         size_t n_all, bool is_case)
 {
@@ -672,8 +673,8 @@ static struct str longer_key(const struct survey_number *n, const struct survey_
     return STR_EMPTY;
 }
 
-/* Two summaries that could be meant alike ("baseline throughput", "optimized throughput") are undecided: neither stands for the log, which
-   is what SUGGEST_TABLE says of the cases of a table. */
+/* Two summaries that could be meant alike ("baseline throughput", "optimized throughput") are undecided: neither stands for the
+   log, which is what SUGGEST_TABLE says of the cases of a table. */
 static void mark_rivals(struct suggestions *list)
 {
     struct suggestion *first = list->items;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a format from the numbers that recur in a log (log/survey.h): which of them is a rate or a step's time, in which unit, by which
-   pattern. What the log does not say is reported as missing, never assumed. Pure. */
+/* Makes a format from the numbers that recur in a log (log/survey.h): which of them is a rate or a step's time, in which unit, by
+   which pattern. What the log does not say is reported as missing, never assumed. Pure. */
 #pragma once
 
 #include "log/format.h"

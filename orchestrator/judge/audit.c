@@ -9,9 +9,10 @@
 
    A derived cell is judged from what is printed for its own cells, and is as proven as they are.
 
-   (1) Its number and what proves it are apart: a log that contradicts the row makes the cell differ whatever the number is, and a number
-       that follows is exact also where proof is only partial.
-   (2) Names were looked up before: a format or rule that does not exist is bound->why_no_rule, and outranks whatever its logs lack.
+   (1) Its number and what proves it are apart: a log that contradicts the row makes the cell differ whatever the number is, and a
+       number that follows is exact also where proof is only partial.
+   (2) Names were looked up before: a format or rule that does not exist is bound->why_no_rule, and outranks whatever its logs
+       lack.
    (3) A cell has one note, the first reason that was found; later parts (audit_explain.c) say something only where it is free.
    (4) Nothing here reads a file or the clock, and the same binding gives the same bytes. */
 #include "base/base.h"

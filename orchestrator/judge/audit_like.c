@@ -235,8 +235,8 @@ static bool is_rate_cell(const struct cell_audit *a)
     return a->cell->metric == METRIC_THROUGHPUT && cell_measurement(a, 0);
 }
 
-/* How many cells of the same stack and place have a smaller batch: frameworks use other batches for what is one row of a table, so rows
-   pair their n-th batches. */
+/* How many cells of the same stack and place have a smaller batch: frameworks use other batches for what is one row of a table,
+   so rows pair their n-th batches. */
 static size_t batch_rank(const struct report_audit *out, const struct cell_audit *a)
 {
     size_t n = 0;

@@ -145,7 +145,8 @@ static bool is_missing_also(struct arena *arena, const struct extras *beside,
     return false;
 }
 
-/* The first thing that the format (NULL: it does not exist) lacks: its key ("rule", "target.series", "also[1]") and what is wrong. */
+/* The first thing that the format (NULL: it does not exist) lacks: its key ("rule", "target.series", "also[1]") and what is
+   wrong. */
 static bool is_missing(struct arena *arena, const struct asked_of_log *asked,
                        const struct format *format, struct step_bound *ret)
 {

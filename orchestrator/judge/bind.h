@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the names in a report and in a plan stand for. They are bound once, when the reports and formats have been read: from then on a case,
-   a format, a rule and a log is a pointer, and only load, bind and explain look one up by its name (tests/lint/names.sh). A name that
-   stands for nothing is bound to NULL, and bind_findings has one finding for it. Pure; all is in the arena, and borrows from the report
-   and the formats. */
+/* What the names in a report and in a plan stand for. They are bound once, when the reports and formats have been read: from then
+   on a case, a format, a rule and a log is a pointer, and only load, bind and explain look one up by its name
+   (tests/lint/names.sh). A name that stands for nothing is bound to NULL, and bind_findings has one finding for it. Pure; all is
+   in the arena, and borrows from the report and the formats. */
 #pragma once
 
 #include "judge/finding.h"
@@ -32,7 +32,8 @@ struct bound_cell {
     const struct cell *cell;
     const struct format *format; /* that reads its logs; NULL: it names none, or none that exists */
     const struct rule *rule;     /* that gives its number; NULL: why_no_rule says why */
-    /* "there is no rule f/x" where it names what does not exist (is_missing), or that it names none; NULL where there is a rule. */
+    /* "there is no rule f/x" where it names what does not exist (is_missing), or that it names none; NULL where there is a
+       rule. */
     const char *why_no_rule;
     bool is_missing;
     bool takes_mean;         /* by any rule: its logs are repeats of one run */

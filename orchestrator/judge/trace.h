@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a cell's number follows from its logs: which samples count, and the arithmetic step by step, with the numbers that the audit
-   itself computed. Pure; lives in the arena given, borrows the audit. */
+/* How a cell's number follows from its logs: which samples count, and the arithmetic step by step, with the numbers that the
+   audit itself computed. Pure; lives in the arena given, borrows the audit. */
 #pragma once
 
 #include "judge/audit.h"

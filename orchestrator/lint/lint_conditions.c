@@ -144,8 +144,8 @@ static double needed_bytes(struct lint *lint, const struct report_case *c, struc
                : 0;
 }
 
-/* A container without --shm-size has 64 MiB, which loaders and NCCL share. Source: docker container run, --shm-size; NCCL user guide,
-   "Shared memory" (both read 2026-11). */
+/* A container without --shm-size has 64 MiB, which loaders and NCCL share. Source: docker container run, --shm-size; NCCL user
+   guide, "Shared memory" (both read 2026-11). */
 static void lint_no_shm(struct lint *lint, struct spot at)
 {
     for (const struct report_case *c = NULL; (c = stack_next_case(lint, at.stack, c));) {

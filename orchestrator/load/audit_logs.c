@@ -20,8 +20,8 @@ struct log_source {
     const char *kept_path;
 };
 
-/* The kept series: of the program's reports in logs/published, of the user's next to their manifests; where the user's place is the
-   manifests/ of another copy of the program, in that copy's. */
+/* The kept series: of the program's reports in logs/published, of the user's next to their manifests; where the user's place is
+   the manifests/ of another copy of the program, in that copy's. */
 static const char *kept_folder(const struct log_source *in)
 {
     if (!in->report->place.ptr) {

@@ -30,8 +30,8 @@ struct guess {
 MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct guess *ret_guess,
                              struct err *err);
 
-/* The same, and of those that fit the program's own if there is one, generic ones only if no other fits; tables of any program have no
-   characteristic lines, and are read. set: the guesser's. */
+/* The same, and of those that fit the program's own if there is one, generic ones only if no other fits; tables of any program
+   have no characteristic lines, and are read. set: the guesser's. */
 MUST_CHECK int measure_choose(struct guesser *guesser, const struct format_set *set,
                               const char *path, struct guess *ret_guess, struct err *err);
 

@@ -120,8 +120,8 @@ static int64_t known(int64_t stated, int64_t given)
     return stated > 0 ? stated : given;
 }
 
-/* The series of the rule, if one was asked for, else the primary one and its rule. That rule only serves to read the counts: judge chooses
-   again by them, since a rule may need a batch that is not known. */
+/* The series of the rule, if one was asked for, else the primary one and its rule. That rule only serves to read the counts:
+   judge chooses again by them, since a rule may need a batch that is not known. */
 static int read_series(struct arena *arena, const struct measure_ask *ask, struct measured *f,
                        struct err *err)
 {
@@ -140,7 +140,8 @@ static int read_series(struct arena *arena, const struct measure_ask *ask, struc
     return 0;
 }
 
-/* A format that is named and reads nothing of one JSON document may be of its numbers, each on a line: what --suggest makes of it. */
+/* A format that is named and reads nothing of one JSON document may be of its numbers, each on a line: what --suggest makes of
+   it. */
 static int read_document(struct arena *arena, const struct measure_ask *ask,
                          struct log_forms *forms, struct measured *f, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One log of any origin, measured. The steps: its lines (load/log_forms.h), the format that reads them, the measurement, what the log
-   holds against its own number, the judgement, the number. Each step fills its part of struct measured; where one says why there is no
-   number, those after it are left out. */
+/* One log of any origin, measured. The steps: its lines (load/log_forms.h), the format that reads them, the measurement, what the
+   log holds against its own number, the judgement, the number. Each step fills its part of struct measured; where one says why
+   there is no number, those after it are left out. */
 #pragma once
 
 #include "judge/identity.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a log is the whole record of one run, and if not, why: the one table of causes, the one function that looks at the samples of a
-   run, and the verdict on the log. What contradicts its figure is added to the causes later (engine.h). Pure. */
+/* Whether a log is the whole record of one run, and if not, why: the one table of causes, the one function that looks at the
+   samples of a run, and the verdict on the log. What contradicts its figure is added to the causes later (engine.h). Pure. */
 #include "base/base.h"
 
 #include "log/parser_impl.h"
@@ -380,8 +380,8 @@ static bool agree(const struct series *s, int32_t run)
     return most > 0 && most <= AGREE_FAR * least;
 }
 
-/* What a run's samples show: that they begin and end where its grid of steps (every 10th, every 50th) says, that none of it is missing or
-   there twice, and that its clock goes on. Causes of lines (a crash, a NaN) are the parser's. */
+/* What a run's samples show: that they begin and end where its grid of steps (every 10th, every 50th) says, that none of it is
+   missing or there twice, and that its clock goes on. Causes of lines (a crash, a NaN) are the parser's. */
 static void look_at_samples(struct run_seen *run, struct causes *causes)
 {
     const struct sample *last = NULL;

@@ -123,8 +123,8 @@ struct format_set {
     size_t n;
 };
 
-/* All but its rules (format_read of judge/rule.h). Patterns are checked here and compiled to machine code on first use. It lives in the
-   arena, its compiled patterns until format_release. */
+/* All but its rules (format_read of judge/rule.h). Patterns are checked here and compiled to machine code on first use. It lives
+   in the arena, its compiled patterns until format_release. */
 MUST_CHECK int format_decode(const struct json *root, struct arena *arena,
                              struct format **ret_format, struct err *err);
 void format_release(struct format *format);

@@ -2,13 +2,13 @@
 /* Bytes to lines; parser_line.c makes samples of them.
 
        parser_feed: pieces of PIECE_BYTES -> the complete lines of a piece are a region; the rest is carried to the next
-         -> take_region: NULs, escape sequences and launchers' tags are cut out -> parser_region: literals_next -> the line around a hit
-         -> on_line | parser_line | guesser_region
+         -> take_region: NULs, escape sequences and launchers' tags are cut out
+         -> parser_region: literals_next -> the line around a hit -> on_line | parser_line | guesser_region
 
-   (1) A region is searched for the format's literals as a whole, and only lines that hold one are looked at: most bytes are never split
-       into lines. Where every line counts (an open table, records, the cut end, a visitor) all are.
-   (2) Where pieces begin and end changes nothing: what is carried has lost its NULs already, as a region loses them, and a line is at most
-       FORMAT_LINE_MAX bytes long wherever it is cut.
+   (1) A region is searched for the format's literals as a whole, and only lines that hold one are looked at: most bytes are never
+       split into lines. Where every line counts (an open table, records, the cut end, a visitor) all are.
+   (2) Where pieces begin and end changes nothing: what is carried has lost its NULs already, as a region loses them, and a line
+       is at most FORMAT_LINE_MAX bytes long wherever it is cut.
    (3) Most pieces need no copy: a region is the caller's bytes unless something had to be cut out.
    (4) Matching has a budget of steps that grows with the bytes read: no pattern makes the work grow faster than the log. */
 #include "base/base.h"

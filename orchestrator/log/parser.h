@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Three readers of a log's bytes: a parser by its format, a parser that hands on every line, and a guesser, which finds the formats that read
-   it. All are fed with chunks of any size and hold one line at a time, so a log of any length needs the same memory besides its samples. */
+/* Three readers of a log's bytes: a parser by its format, a parser that hands on every line, and a guesser, which finds the
+   formats that read it. All are fed with chunks of any size and hold one line at a time, so a log of any length needs the same
+   memory besides its samples. */
 #pragma once
 
 #include "log/format.h"

@@ -150,7 +150,7 @@ bool parser_is_done(const struct parser *parser); /* it has made all steps that 
 size_t parser_primary(const struct parser *parser);
 /* A series of what has been read so far. */
 struct series parser_series(const struct parser *parser, size_t idx);
-/* Whether a letter stands in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf"; *ret_is_word: the word "nan" or "inf" by
-   itself, of a loss that is no evaluation's. */
+/* Whether a letter stands in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf"; *ret_is_word: the word "nan" or
+   "inf" by itself, of a loss that is no evaluation's. */
 bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_word);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);

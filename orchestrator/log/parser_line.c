@@ -6,13 +6,14 @@
        run_start, begin, resumed -> launcher_look -> every series: match, read_sample, follow_table -> loss
          -> what looks like a sample but was not read, progress, crash -> end: settle_facts -> fatal -> facts
 
-   (1) A run begins at a line that says so (run_start), at a step that goes back while its epoch does not advance, and at a second summary
-       of one kind (begins_run). next_run ends the one before, and what its lines said (struct run_state) is begun anew as a whole.
+   (1) A run begins at a line that says so (run_start), at a step that goes back while its epoch does not advance, and at a second
+       summary of one kind (begins_run). next_run ends the one before, and what its lines said (struct run_state) is begun anew as
+       a whole.
    (2) A fact that stands after samples waits (struct late_fact): the next sample of the same run, or its end, makes it this run's
        (settle_facts); if a run begins first, it is that one's (pass_facts). So a header belongs to the run below it.
    (3) A value that ends where an unterminated last line ends may have lost digits: it gives no sample, and the log is truncated.
-   (4) What speaks against the log is counted as a cause with its line, of the run in which it stands; completeness.c makes a verdict of
-       them when the run ends, and nothing is decided here. */
+   (4) What speaks against the log is counted as a cause with its line, of the run in which it stands; completeness.c makes a
+       verdict of them when the run ends, and nothing is decided here. */
 #include "base/base.h"
 
 #include "log/engine.h"
@@ -639,7 +640,8 @@ bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_
     return lacks;
 }
 
-/* Whether the loss on a line is a number, even if scores are left out, and if the format names none. Few lines hold such letters. */
+/* Whether the loss on a line is a number, even if scores are left out, and if the format names none. Few lines hold such
+   letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_word;
@@ -820,7 +822,8 @@ static int64_t stated_warmup(const struct parser *p)
     return -1;
 }
 
-/* GPUs of a log's only run that are fewer than the ranks which launchers name, or than the processes they start, are those of one process. */
+/* GPUs of a log's only run that are fewer than the ranks which launchers name, or than the processes they start, are those of one
+   process. */
 static bool is_of_one_rank(const struct parser *p, const struct fact *fact)
 {
     int64_t gpus;

@@ -8,10 +8,10 @@
 /* UNKNOWN: neither the format nor the log says it. */
 enum scope { SCOPE_RANK, SCOPE_NODE, SCOPE_JOB, SCOPE_UNKNOWN };
 
-/* The meaning of one value. RATE: items per second over the interval since the last line. RUNNING_MEAN: items per second since some
-   earlier step (the format says which). STEP_TIME: seconds a step, averaged over the interval. SUMMARY: the tool's own figure for
-   the whole run. CLOCK: only the moment at which a step was reported. SCORE: accuracy, loss. PROGRESS: only the step, if there is
-   one figure for the whole run. */
+/* The meaning of one value. RATE: items per second over the interval since the last line. RUNNING_MEAN: items per second since
+   some earlier step (the format says which). STEP_TIME: seconds a step, averaged over the interval. SUMMARY: the tool's own
+   figure for the whole run. CLOCK: only the moment at which a step was reported. SCORE: accuracy, loss. PROGRESS: only the step,
+   if there is one figure for the whole run. */
 enum quantity {
     QTY_RATE,
     QTY_RUNNING_MEAN,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a log as records of named values, where no format names them: which numbers recur, each with the words before it, the word
-   after it or its column's header, and what stands on the same line. One pass in bounded memory; log/arithmetic.h checks the log by it,
-   draft/suggest.h makes a format from it. */
+/* The lines of a log as records of named values, where no format names them: which numbers recur, each with the words before it,
+   the word after it or its column's header, and what stands on the same line. One pass in bounded memory; log/arithmetic.h checks
+   the log by it, draft/suggest.h makes a format from it. */
 #pragma once
 
 #include "log/format.h"
@@ -87,8 +87,8 @@ CLEANUP_POINTER(survey, struct survey, survey_free);
 
 /* In the order in which they were seen; of the survey. */
 size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers);
-/* Lines seen, numbers left out, lines that were too long or had too many numbers, numbers with a decimal comma, which are not read, and
-   units that may be of either number beside them. */
+/* Lines seen, numbers left out, lines that were too long or had too many numbers, numbers with a decimal comma, which are not
+   read, and units that may be of either number beside them. */
 struct survey_counts {
     int64_t n_lines, n_left_out, n_cut, n_commas, n_torn;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* datasets/ID/dataset.json: what to fetch, what its tree looks like once unpacked, how it is packed, and how the synthetic dataset is
-   made. The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its authors did not
-   say. */
+/* datasets/ID/dataset.json: what to fetch, what its tree looks like once unpacked, how it is packed, and how the synthetic
+   dataset is made. The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its
+   authors did not say. */
 #pragma once
 
 #include "codec/digest.h"

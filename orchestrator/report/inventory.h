@@ -73,7 +73,8 @@ extern const char *const SITE_CONDITIONS[SITE_CONDITIONS_N + 1]; /* ended by NUL
 struct str inventory_condition(struct arena *arena, const struct inventory *inventory,
                                const char *name);
 struct container_flags;
-/* Adds what the site gives to a container of a case on so many nodes. With InfiniBand its memory may be locked without a limit. */
+/* Adds what the site gives to a container of a case on so many nodes. With InfiniBand its memory may be locked without a
+   limit. */
 MUST_CHECK int inventory_add_flags(struct arena *arena, const struct inventory *inventory,
                                    int64_t n_nodes, struct container_flags *flags, struct err *err);
 /* The oldest driver that a node states; ptr NULL: none does. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was resolved the first time: manifests/locks/KIND/ID.json. A lock adds what the authors left open; everything fetched later
-   is compared with it, and a difference is ERR_INTEGRITY. Strings live in the arena; NULL: not of this kind, or not known. Used
-   for datasets (an item a file), images (an item a blob) and sources (an item a repository). */
+/* What was resolved the first time: manifests/locks/KIND/ID.json. A lock adds what the authors left open; everything fetched
+   later is compared with it, and a difference is ERR_INTEGRITY. Strings live in the arena; NULL: not of this kind, or not known.
+   Used for datasets (an item a file), images (an item a blob) and sources (an item a repository). */
 #pragma once
 
 #include "codec/digest.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan's steps lack, what its cases need from the store, and what their authors left open; parts of report/plan.h's struct plan. */
+/* What a plan's steps lack, what its cases need from the store, and what their authors left open; parts of report/plan.h's struct
+   plan. */
 #pragma once
 
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the cases of a stack are carried out under a profile (manifests/reports/README.md): decoded with their report, and living as long. A
-   struct str with ptr NULL is a null. */
+/* How the cases of a stack are carried out under a profile (manifests/reports/README.md): decoded with their report, and living
+   as long. A struct str with ptr NULL is a null. */
 #pragma once
 
 #include "report/extras.h"

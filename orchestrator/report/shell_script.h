@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which programs a printed text runs, as far as the text alone tells: words by the shell's quoting, prefixes such as sudo and env removed,
-   `bash -c`, containers and launchers followed to what they start, and $NAME replaced where the text itself gives NAME one value.
-   Reserved words of conditions are skipped; a loop's head is a run named for, while or until, and its end one named done.
-   Here-documents and arithmetic are read as plain words. Views lie in the text or in the arena. Nothing is run. Source of the
-   rules: POSIX.1-2017, XCU 2.2 and 2.3. Pure. */
+/* Which programs a printed text runs, as far as the text alone tells: words by the shell's quoting, prefixes such as sudo and env
+   removed, `bash -c`, containers and launchers followed to what they start, and $NAME replaced where the text itself gives NAME
+   one value. Reserved words of conditions are skipped; a loop's head is a run named for, while or until, and its end one named
+   done. Here-documents and arithmetic are read as plain words. Views lie in the text or in the arena. Nothing is run. Source of
+   the rules: POSIX.1-2017, XCU 2.2 and 2.3. Pure. */
 #pragma once
 
 #include "base/str.h"
