@@ -205,7 +205,7 @@ bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct 
     return cell->n_logs > 0 && apply_to_logs(rule, cell, &by, ret, ERR_IGNORED) == 0;
 }
 
-/* No number can be recomputed for this cell: the verdict says so, and the note says why. */
+/* No number can be recomputed for this cell: the verdict says so, and the note says why, unless it has one (3). */
 static void judge_none(struct cell_audit *a, enum log_state state, struct str why)
 {
     a->verdict = AUDIT_NO_LOG;
@@ -265,7 +265,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
     }
 }
 
-/* The log belongs to another row: its number is not this cell's, whatever it is. */
+/* The log belongs to another row: its number is not this cell's, whatever it is (1). */
 static void judge_row(struct audit *audit, struct cell_audit *a)
 {
     a->proof = identity_proof(&a->identity);
@@ -340,7 +340,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
         return;
     }
     if (!rule) {
-        /* A missing name takes precedence over anything that its logs lack: no log would give this number. */
+        /* A missing name takes precedence over anything that its logs lack: no log would give this number (2). */
         a->note = a->bound->is_missing ? STR_EMPTY : a->note;
         judge_none(a, LOG_NO_RULE, str_of(a->bound->why_no_rule));
         return;

@@ -9,10 +9,10 @@
 #include "judge/audit_parts.h"
 
 #define WARMUP_SHARE 0.1 /* of the shorter run's steps */
-#define CHECKPOINT_FACTOR                                                                          \
-    1.15 /* a last interval this much slower than the slowest of the others contains more than its steps */
-#define REASON_BYTES 300
-#define NOT_ALIKE    "not alike: "
+/* A last interval this much slower than the slowest of the others contains more than its steps. */
+#define CHECKPOINT_FACTOR 1.15
+#define REASON_BYTES      300
+#define NOT_ALIKE         "not alike: "
 
 /* --- one log as intervals --------------------------------------------------------------------------- */
 

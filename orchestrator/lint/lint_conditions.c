@@ -6,8 +6,8 @@
 #include "report/container.h"
 
 #define LIST_BYTES 600
-#define PREFETCH                                                                                   \
-    2 /* batches that a loader worker holds ahead. Source: default of torch's DataLoader, read 2026 */
+/* Batches that a loader worker holds ahead. Source: default of torch's DataLoader, read 2026. */
+#define PREFETCH        2
 #define CHANNELS        3
 #define BYTES_PER_VALUE 4 /* fp32, as it leaves the loader */
 #define GIB             1073741824.0

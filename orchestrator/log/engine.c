@@ -15,8 +15,8 @@
 #define TAIL_FAR    0.2    /* of the level: a last line off the grid that is as far from it */
 #define PLAIN_FAR   0.05
 #define MEDIAN_FAR  0.2
-#define FIRST_STEPS                                                                                \
-    4.0 /* the first line stands for its step, if that is at most so many usual intervals */
+/* The first line stands for its step, if that is at most so many usual intervals. */
+#define FIRST_STEPS  4.0
 #define CLOCK_FINE_S 5.0  /* between lines, for a clock of whole seconds to weigh them */
 #define ITEMS_FAR    3.0  /* times the usual items of a line */
 #define LEVELS_MIN   12   /* lines that show two levels, or a median, */

@@ -16,8 +16,8 @@
 #include "log/logtime.h"
 #include "log/parser_impl.h"
 
-#define PIECE_BYTES                                                                                \
-    (128u << 10) /* less than FORMAT_LINE_MAX, so that a line within a piece is never too long */
+/* Less than FORMAT_LINE_MAX, so that a line within a piece is never too long. */
+#define PIECE_BYTES (128u << 10)
 
 #define BREAK_STEP 256
 #define NO_LINES   "\x01\x02\x03\x04" /* a literal that no line is looked for by */
@@ -183,7 +183,8 @@ static size_t drop_escapes(struct parser *p, struct str text, char *out)
     return (size_t)(end - out);
 }
 
-/* NULs first: text carried over from piece to piece has lost its own already, and both must read the same. */
+/* NULs first: text carried over from piece to piece has lost its own already, and both must read the same (2). Text without
+   either is not copied (3). */
 static struct str drop_controls(struct parser *p, struct str text)
 {
     if (memchr(text.ptr, '\0', text.len)) {
@@ -332,7 +333,7 @@ static int take_region(struct parser *p, struct str text, bool is_cut, struct er
     return parser_region(p, &region, err);
 }
 
-/* Appends to the unfinished line, without NULs. */
+/* Appends to the unfinished line, without NULs (2). */
 static int carry_add(struct parser *p, const char *ptr, size_t len, struct err *err)
 {
     if (p->bytes.carry_max < p->bytes.carry_len + len) {
@@ -577,14 +578,14 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
     }
     move_cursor(p, text, 0, &cursor);
     while (at < text.len) {
-        /* An open table reads every line, and a truncated last line may lack its literal. */
+        /* An open table reads every line, and a truncated last line may lack its literal (1). */
         bool wants_all = p->n_open > 0 || region->is_cut || p->records || p->on_line;
         size_t hit = wants_all ? at : cursor.at;
         if (hit == SIZE_MAX) {
             break;
         }
         next_line(p, region, hit, &cursor, &line);
-        p->budget.left += STEPS_OF_BYTE * (line.end - at);
+        p->budget.left += STEPS_OF_BYTE * (line.end - at); /* (4) */
         if (p->records && !take_record(p, &line)) {
             at = line.end + 1;
             continue;

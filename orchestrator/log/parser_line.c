@@ -218,7 +218,7 @@ static int end_gap(struct parser *p, bool is_passed, struct err *err)
     return 0;
 }
 
-/* Assigns what was stated since the last sample to this run, or, passed on, to the next if one has begun. */
+/* Assigns what was stated since the last sample to this run, or, passed on, to the next if one has begun (2). */
 static int settle_facts(struct parser *p, struct err *err)
 {
     return end_gap(p, false, err);
@@ -417,7 +417,7 @@ static bool is_loss(const struct series_spec *spec)
     return spec->quantity == QTY_SCORE && str_eq_z(spec->name, "loss");
 }
 
-/* A value at the very end of an unterminated line may have lost digits. */
+/* A value at the very end of an unterminated line may have lost digits (3). */
 static bool may_be_cut(const struct series_spec *spec, const struct line *line)
 {
     struct str value =
@@ -668,7 +668,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
-/* A line that looks like the metric but that no series of the metric has read. */
+/* A line that looks like the metric but that no series of the metric has read is a cause (4). */
 static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_like,
                         struct err *err)
 {
