@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command's document as text for people: a member a line, lists of plain objects as tables. What is null or empty is left out. */
+/* A command's document as text for people: a member a line, lists of plain objects as tables. What is null or empty is left
+   out. */
 #pragma once
 
 #include "base/strbuf.h"

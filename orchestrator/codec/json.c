@@ -14,8 +14,8 @@
 #define PATH_PARTS    (JSON_DEPTH_MAX + 1)
 #define FEW_KEYS      12 /* are compared each with each */
 
-/* ---- grammar: RFC 8259, checked before cJSON sees the text, which alone accepts trailing bytes, bad numbers, control characters and
-   bad UTF-8 ---- */
+/* ---- grammar: RFC 8259, checked before cJSON sees the text, which alone accepts trailing bytes, bad numbers, control characters
+   and bad UTF-8 ---- */
 
 struct scan {
     const char *name;

@@ -101,9 +101,9 @@ void jw_bool(struct json_out *out, const char *key, bool value);
 void jw_null(struct json_out *out, const char *key);
 /* Text that is JSON already. */
 void jw_raw(struct json_out *out, const char *key, struct str json);
-/* A part of a foreign document, as it stands there but with ' for ": members of what is open, or items. Each ? is the next argument as a
-   text (ptr NULL: null), each # the next as JSON already. What it opens and does not end stays open, and what was open before may be
-   ended: jw_fill(out, "'hasPart': [", NULL); ... JW(out, "], 'mainEntity': {'@id': ?}", id). */
+/* A part of a foreign document, as it stands there but with ' for ": members of what is open, or items. Each ? is the next
+   argument as a text (ptr NULL: null), each # the next as JSON already. What it opens and does not end stays open, and what was
+   open before may be ended: jw_fill(out, "'hasPart': [", NULL); ... JW(out, "], 'mainEntity': {'@id': ?}", id). */
 void jw_fill(struct json_out *out, const char *text, const struct str *args);
 #define JW(out, text, ...) jw_fill(out, text, (const struct str[]){__VA_ARGS__})
 /* Anything that was parsed; its depth is at most JSON_DEPTH_MAX (json_parse). */

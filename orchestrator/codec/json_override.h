@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PATH=VALUE on a JSON document: one value is replaced in the text, all other bytes stay as they are. A path is as in our error
    messages, keys and places in arrays, or the "id" of a member instead of its place: stacks[reperf].commands[0].works,
-   $.cases[3].batch_per_gpu. All of it except the last key must exist; whether that key is allowed is for the decoder to say. VALUE is
-   JSON, else text; if the old value is text, a number or a word is text too. */
+   $.cases[3].batch_per_gpu. All of it except the last key must exist; whether that key is allowed is for the decoder to say.
+   VALUE is JSON, else text; if the old value is text, a number or a word is text too. */
 #pragma once
 
 #include "base/str.h"
@@ -47,6 +47,7 @@ struct json_region {
     int64_t line, column, end_line, end_column;
 };
 
-/* The value that "$.stacks[2].commands[0].printed" names; for an object or array, its opening line. For a path that leads nowhere, the
-   last part of it that exists. Keys are compared as written. Any text may be given; in text that is not JSON it finds some region. */
+/* The value that "$.stacks[2].commands[0].printed" names; for an object or array, its opening line. For a path that leads
+   nowhere, the last part of it that exists. Keys are compared as written. Any text may be given; in text that is not JSON it
+   finds some region. */
 struct json_region json_region_of(struct str text, struct str place);

@@ -16,9 +16,9 @@
    The invariants:
    1. Rows are in the order in which members are written; equal structs give equal bytes.
    2. Each type has a value that stands for "none": a text without ptr, a number that is NaN or, with JSON_MINUS, -1 or,
-      nullable, below its min, a word whose name is NULL, an empty list, an object whose first row holds none. With JSON_OMIT "none" is written
-      as nothing at all, with JSON_NULLABLE as null; a list without JSON_OMIT is written as []. 0, false and
-      the first word are "none" too where JSON_OMIT asks.
+      nullable, below its min, a word whose name is NULL, an empty list, an object whose first row holds none. With JSON_OMIT
+      "none" is written as nothing at all, with JSON_NULLABLE as null; a list without JSON_OMIT is written as []. 0, false and the
+      first word are "none" too where JSON_OMIT asks.
    3. Reading absent or null gives "none", so that decode(encode(x)) is x for every x that decode can give.
    4. A row without JSON_REQUIRED and JSON_OMIT is always written and may be absent: documents from before it was added.
    5. A ROW_OUT row is for readers of the document: what stands there is not read back.
@@ -83,8 +83,8 @@ struct json_field {
     unsigned flags;
     size_t offset;
     size_t n_offset;
-    size_t via
-        [2]; /* 1 + offset of pointers to follow first, only when writing; NULL there is "none" */
+    /* 1 + offset of pointers to follow first, only when writing; NULL there is "none". */
+    size_t via[2];
     int64_t min, max;
     const struct json_field *rows;
     size_t n_rows, item_size;

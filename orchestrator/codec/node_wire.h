@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol between the orchestrator and reperf-node on a node, as bytes; no descriptors here. node/README.md documents it, with
-   the meaning and the answer of each request. */
+/* The protocol between the orchestrator and reperf-node on a node, as bytes; no descriptors here. node/README.md documents it,
+   with the meaning and the answer of each request. */
 #pragma once
 
 #include "base/strbuf.h"

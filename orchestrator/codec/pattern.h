@@ -16,8 +16,8 @@
 
 struct pattern;
 
-/* What is left for further matches, all together. A step is one item of the pattern tried at one place of the subject, or one byte
-   that an item consumed. */
+/* What is left for further matches, all together. A step is one item of the pattern tried at one place of the subject, or one
+   byte that an item consumed. */
 struct match_budget {
     uint64_t left;
 };
@@ -46,7 +46,8 @@ struct str pattern_source(const struct pattern *pattern);
 /* A group's text in the last match; ptr NULL if it took no part. group -1 gives that too; 0 is the whole match. */
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group);
 
-/* Patterns that are constants of the program, each made where it is first asked for. A text that takes too many steps has no match. */
+/* Patterns that are constants of the program, each made where it is first asked for. A text that takes too many steps has no
+   match. */
 struct patterns {
     VEC(struct pattern_known {
         const char *source;

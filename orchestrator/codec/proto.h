@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire format of protocol buffers, and the frame of a record in a TFRecord file: 8 bytes of length, the CRC of these, the bytes, their
-   CRC; little endian, and a CRC is masked. A field is a varint (number << 3 | wire), then what its wire says.
+/* The wire format of protocol buffers, and the frame of a record in a TFRecord file: 8 bytes of length, the CRC of these, the
+   bytes, their CRC; little endian, and a CRC is masked. A field is a varint (number << 3 | wire), then what its wire says.
    Source: tensorflow/tensorflow@v2.16.1 tensorflow/core/lib/io/record_writer.h, lib/hash/crc32c.h;
    protobuf.dev/programming-guides/encoding. */
 #pragma once

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the orchestrator and the relays on the nodes say to each other (fleet/stage.h), as bytes; no descriptor here.
 
-   The order is what a node is to have. The orchestrator writes it to the relay's stdin, by SSH: a line "reperf-relay 3 BYTES", and
-   BYTES bytes of fields, each ended by a NUL:
+   The order is what a node is to have. The orchestrator writes it to the relay's stdin, by SSH: a line "reperf-relay 3 BYTES",
+   and BYTES bytes of fields, each ended by a NUL:
      TOKEN                        64 digits, secret of this staging; never in an argv
      PART PARTS                   which share of a shared folder this node reads
      ITEMS FILES                  how many there are; then each item, followed by its files:
-     ROOT MARK N                  below the absolute ROOT come N files; a node that sees the file MARK has them beside it; "": it is
-                                  not asked
+     ROOT MARK N                  below the absolute ROOT come N files; a node that sees the file MARK has them beside it; "":
+                                  it is not asked
      SIZE MODE HEX PATH           a file; MODE x or -; PATH relative, sorted in its item
    Once the relay is ready, a line says where its stream comes from:
      next PORT ADDRESS [ADDRESS]  from a peer, and it is passed on to that relay
@@ -15,10 +15,10 @@
      stream                       the stream follows on stdin, also where a peer was announced and has not come
    The relay answers by lines on its stdout, "WORD A B TEXT" (enum relay_word).
 
-   A connection between two relays begins with the token. The stream is, for each file that one of its readers lacks, the file's number in
-   the order (64 bits, little-endian) and its bytes, as many as the order says; then RELAY_END. Digests and names only ever travel by
-   SSH: whoever meddles with the TCP stream can break a transfer, and never make a wrong file right. Contents are not secret: nothing is
-   encrypted but what goes by SSH. */
+   A connection between two relays begins with the token. The stream is, for each file that one of its readers lacks, the file's
+   number in the order (64 bits, little-endian) and its bytes, as many as the order says; then RELAY_END. Digests and names only
+   ever travel by SSH: whoever meddles with the TCP stream can break a transfer, and never make a wrong file right. Contents are
+   not secret: nothing is encrypted but what goes by SSH. */
 #pragma once
 
 #include "base/strbuf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tar of regular files, in the order in which they are given: its bytes are a function of the names and contents alone, and of the
-   version of zlib where gzip packs it. pax where ustar cannot hold a name; owner 0, mode 0644 (0755 of a program), the time of every archive of ours. One
-   thread uses it. */
+/* A tar of regular files, in the order in which they are given: its bytes are a function of the names and contents alone, and of
+   the version of zlib where gzip packs it. pax where ustar cannot hold a name; owner 0, mode 0644 (0755 of a program), the time
+   of every archive of ours. One thread uses it. */
 #pragma once
 
 #include "base/strbuf.h"
@@ -38,8 +38,8 @@ MUST_CHECK int tar_make_begin(struct tar_maker *maker, const char *name, uint64_
                               struct err *err);
 MUST_CHECK int tar_make_data(struct tar_maker *maker, const void *ptr, size_t len, struct err *err);
 MUST_CHECK int tar_make_end(struct tar_maker *maker, struct err *err);
-/* The file at `path` as the member `name`; ret_sha256 (or NULL) is of its bytes. ERR_IO, ERR_NOT_FOUND; ERR_INTEGRITY where its size
-   changes meanwhile. */
+/* The file at `path` as the member `name`; ret_sha256 (or NULL) is of its bytes. ERR_IO, ERR_NOT_FOUND; ERR_INTEGRITY where its
+   size changes meanwhile. */
 MUST_CHECK int tar_make_file(struct tar_maker *maker, const char *name, const char *path,
                              uint8_t *ret_sha256, struct err *err);
 MUST_CHECK int tar_make_bytes(struct tar_maker *maker, struct str name, const void *ptr, size_t len,

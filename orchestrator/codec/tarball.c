@@ -277,8 +277,8 @@ static int open_closing(const char *path, struct tarball_source *source, struct 
 
 /* ---- one reading of the tar ----
 
-   Each member has one header, of which every tar makes the same: ustar's own, at the place where the member before it ends, with zeros
-   between them and two empty blocks at the end. So what is unpacked of an archive is what was read of it here. */
+   Each member has one header, of which every tar makes the same: ustar's own, at the place where the member before it ends, with
+   zeros between them and two empty blocks at the end. So what is unpacked of an archive is what was read of it here. */
 
 /* Of the tar's bytes those from the block before the next header on. */
 static int take_unpacked(void *ctx, const void *ptr, size_t len, struct err *err)

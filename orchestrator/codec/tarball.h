@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file RUN.tar.zst: one zstd frame that holds a tar of the members that codec/ustar.h allows, then one skippable frame, the
-   closing, which every zstd tool skips. The closing holds the SHA-256 of all bytes before it, the public key and an Ed25519 signature
-   over that digest, or dashes if there is no key. So every byte of the file is covered, including zstd's own coding, and whether the
-   closing is valid does not depend on the version of libzstd that reads it. The same libzstd always writes the same bytes. */
+   closing, which every zstd tool skips. The closing holds the SHA-256 of all bytes before it, the public key and an Ed25519
+   signature over that digest, or dashes if there is no key. So every byte of the file is covered, including zstd's own coding,
+   and whether the closing is valid does not depend on the version of libzstd that reads it. The same libzstd always writes the
+   same bytes. */
 #pragma once
 
 #include "codec/sign.h"
@@ -81,7 +82,8 @@ struct tarball_source {
 
 #define TARBALL_SOURCE_EMPTY ((struct tarball_source){.fd = -1})
 
-/* Reads the closing; a signature in it is checked against the key in it (whose it is, the caller must know). The source stays where it is. */
+/* Reads the closing; a signature in it is checked against the key in it (whose it is, the caller must know). The source stays
+   where it is. */
 MUST_CHECK int tarball_open(const char *path, struct tarball_source *ret_source, struct err *err);
 void tarball_source_release(struct tarball_source *source);
 CLEANUP_BY(tarball_source, struct tarball_source, tarball_source_release);

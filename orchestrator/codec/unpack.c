@@ -19,7 +19,8 @@
 enum unpack_kind { KIND_TAR, KIND_TAR_GZ, KIND_TAR_ZST, KIND_ZIP, KIND_COUNT };
 static const char *const KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
 
-/* Bytes in portions: how many there were, and where the last that is not zero ends, since only zeros may follow what libarchive saw. */
+/* Bytes in portions: how many there were, and where the last that is not zero ends, since only zeros may follow what libarchive
+   saw. */
 struct stream {
     unpack_read_fn read;
     void *ctx;
@@ -183,7 +184,7 @@ static int filter_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct 
                          : check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
 }
 
-/* --- a zip, whose directory is at its end ------------------------------------------------------------------------------------ */
+/* --- a zip, whose directory is at its end ------------------------------------------------------------------------------- */
 
 static int zip_open(struct unpack *unpack, struct err *err)
 {
@@ -558,7 +559,7 @@ static int join_path(struct unpack *unpack, struct strbuf *buf, struct str raw,
                      struct str *ret_path, struct err *err)
 {
     struct str clean, again;
-    if (unpack_path_clean(raw, &clean, err) < 0) {
+    if (unpack_names_clean(raw, &clean, err) < 0) {
         return -1;
     }
     strbuf_clear(buf);
@@ -571,7 +572,7 @@ static int join_path(struct unpack *unpack, struct strbuf *buf, struct str raw,
     if (ret_path->len == 0) {
         return 0;
     }
-    return unpack_path_clean(*ret_path, &again, err);
+    return unpack_names_clean(*ret_path, &again, err);
 }
 
 static int find_target(struct unpack *unpack, struct archive_entry *entry, enum unpack_type type,

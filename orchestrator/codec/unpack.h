@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Untrusted archives, read one entry after another with libarchive, whose home for reading is codec/unpack*.c: tar, tar.gz, tar.zst,
-   zip, and a tar inside a tar. Names and sizes are those that libarchive
-   gives; a zip has the entries that its directory lists. Which entries may be written where is decided here, from names and types alone, before a byte
-   is written; store/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular files,
-   folders and harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is truncated, a tar with
-   bytes after its end, and a zip or a tar.zst that fails its own checksums (gzip's is not compared: the digest of the archive is
-   what counts). One thread at a time. */
+/* Untrusted archives, read one entry after another with libarchive, whose home for reading is codec/unpack*.c: tar, tar.gz,
+   tar.zst, zip, and a tar inside a tar. Names and sizes are those that libarchive gives; a zip has the entries that its directory
+   lists. Which entries may be written where is decided here, from names and types alone, before a byte is written;
+   store/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular files, folders and
+   harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is truncated, a tar with bytes after
+   its end, and a zip or a tar.zst that fails its own checksums (gzip's is not compared: the digest of the archive is what
+   counts). One thread at a time. */
 #pragma once
 
 #include "base/str.h"

@@ -19,7 +19,8 @@ CLEANUP_POINTER(unpack_filter, struct unpack_filter, unpack_filter_free);
 
 /* ---- a file that is compressed as a whole (gzip, zstd, xz, bzip2) ---- */
 
-/* What the file holds, written to fd: at most max bytes, else ERR_PARSE. One that is not compressed, or damaged, is ERR_INTEGRITY. */
+/* What the file holds, written to fd: at most max bytes, else ERR_PARSE. One that is not compressed, or damaged, is
+   ERR_INTEGRITY. */
 MUST_CHECK int unpack_raw(const char *path, uint64_t max, int fd, struct err *err);
 
 /* Compresses a file with zstd into a new one. */

@@ -102,7 +102,7 @@ static int check_component(struct str part, struct err *err)
     return 0;
 }
 
-int unpack_path_clean(struct str raw, struct str *ret_path, struct err *err)
+int unpack_names_clean(struct str raw, struct str *ret_path, struct err *err)
 {
     struct str path = raw, part;
     size_t depth = 0;

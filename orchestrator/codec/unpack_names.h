@@ -6,7 +6,8 @@
 #include "base/map.h"
 #include "codec/unpack.h"
 
-struct unpack_names { /* all zeros but for these two at first */
+/* All zeros at first, but for nodes.seed and n_max. */
+struct unpack_names {
     /* Nodes by their path in lower case; the seed is random, or fixed in tests: names are untrusted. */
     struct map nodes;
     uint64_t n_max; /* entries and folders */
@@ -18,7 +19,7 @@ struct unpack_names { /* all zeros but for these two at first */
 void unpack_names_release(struct unpack_names *names);
 
 /* Removes one leading "./" and one trailing "/"; the rest is a path that may be used, or empty for the top itself. */
-MUST_CHECK int unpack_path_clean(struct str raw, struct str *ret_path, struct err *err);
+MUST_CHECK int unpack_names_clean(struct str raw, struct str *ret_path, struct err *err);
 /* Enters a cleaned path; new_ends then says which folders above it are new. A folder may come again. */
 MUST_CHECK int unpack_names_add(struct unpack_names *names, struct str path, enum unpack_type type,
                                 struct str target, bool *ret_is_new, struct err *err);

@@ -48,7 +48,7 @@ int ustar_names_add(struct ustar_names *names, struct str name, uint64_t size_by
 {
     struct str clean;
     bool is_new;
-    if (check_caps(names, name, size_bytes, err) < 0 || unpack_path_clean(name, &clean, err) < 0) {
+    if (check_caps(names, name, size_bytes, err) < 0 || unpack_names_clean(name, &clean, err) < 0) {
         return -1;
     }
     if (names->last.ptr && ustar_order(names->last, name) >= 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of documents: Markdown, HTML (also within Markdown) and CSV, as rows of plain text. Any bytes are a document; what exceeds a
-   limit is left out and counted. Pure. */
+/* Tables of documents: Markdown, HTML (also within Markdown) and CSV, as rows of plain text. Any bytes are a document; what
+   exceeds a limit is left out and counted. Pure. */
 #pragma once
 
 #include "base/str.h"

@@ -559,8 +559,8 @@ static struct str line_before(struct str text)
     return str_sub(rest, from, rest.len);
 }
 
-/* The nearest folder that is not named for a framework or for what it contains; if there is none, the heading, unless it is a general
-   one. */
+/* The nearest folder that is not named for a framework or for what it contains; if there is none, the heading, unless it is a
+   general one. */
 static struct str model_of(struct draft_reader *r, const struct draft_page *page)
 {
     struct str path = page->document;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the draft of a report from the tables of a repository's documents and what formats read in its logs: which printed numbers are
-   rates, of which row, and which log gives them by which rule. What a table does not say is listed as missing, never filled in. Pure. */
+/* Makes the draft of a report from the tables of a repository's documents and what formats read in its logs: which printed
+   numbers are rates, of which row, and which log gives them by which rule. What a table does not say is listed as missing, never
+   filled in. Pure. */
 #pragma once
 
 #include "draft/doc_table.h"
@@ -100,7 +101,8 @@ void draft_read_attrs(struct draft_reader *reader, struct str text, struct draft
 /* Adds the rates of a document's tables. */
 void draft_add_tables(struct draft_reader *reader, struct str document,
                       const struct doc_tables *tables, struct draft *into);
-/* The path in the repository of a document's link, "../logs/a.log" or an address at a repository host; empty if it leads elsewhere. */
+/* The path in the repository of a document's link, "../logs/a.log" or an address at a repository host; empty if it leads
+   elsewhere. */
 struct str draft_link_path(struct arena *arena, struct str document, struct str link);
 /* given: the user's statements for rows that do not state it themselves. */
 void draft_match(struct arena *arena, const struct draft_logs *logs,

@@ -118,8 +118,9 @@ static struct known known_of(struct arena *arena, const struct draft_logs *logs,
     return known;
 }
 
-/* How much both state, more for a log that the table links to; 0: it is not the row's. A log of a row says how many GPUs and something else that the row has,
-   and nothing against it; where others state their card or the row its machine, it states that. */
+/* How much both state, more for a log that the table links to; 0: it is not the row's. A log of a row says how many GPUs and
+   something else that the row has, and nothing against it; where others state their card or the row its machine, it states
+   that. */
 static int64_t score_of(const struct draft_number *number, const struct draft_log *log,
                         const struct known *known)
 {
@@ -147,8 +148,8 @@ static int64_t score_of(const struct draft_number *number, const struct draft_lo
 
 /* ---- the number by a rule ---- */
 
-/* What makes a value of the rule one of the number's unit: images and sequences are samples, and a time is one quantity in whatever unit;
-   0: they are of two quantities. */
+/* What makes a value of the rule one of the number's unit: images and sequences are samples, and a time is one quantity in
+   whatever unit; 0: they are of two quantities. */
 static double unit_ratio(const struct draft_log *log, struct str unit, struct str wanted)
 {
     bool is_a = str_eq_z(unit, "samples/s");
@@ -197,8 +198,8 @@ static enum given best_given(const struct draft_number *n, const struct draft_lo
     return best;
 }
 
-/* The log that has most in common with the row; of several the one that gives the number. A link to a log that belongs to another row, as both
-   state, counts only if the log gives the number. */
+/* The log that has most in common with the row; of several the one that gives the number. A link to a log that belongs to another
+   row, as both state, counts only if the log gives the number. */
 static void find_log(struct arena *arena, const struct draft_logs *logs,
                      struct draft_number *number)
 {
@@ -233,8 +234,8 @@ static bool is_alike(const struct draft_number *a, const struct draft_number *b)
            str_eq(a->unit, b->unit);
 }
 
-/* A table is made by one rule: the one that gives most of its numbers whose logs are there; of several, the one that its format names
-   first, as `measure` uses it. What it does not give differs. */
+/* A table is made by one rule: the one that gives most of its numbers whose logs are there; of several, the one that its format
+   names first, as `measure` uses it. What it does not give differs. */
 static void settle_table(struct draft *draft, size_t first)
 {
     const struct draft_number *like = &draft->items[first];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf measure FOLDER...`: the runs of each MLPerf Training result at or below the folders (result_*.txt, scaling.json), its score, and
-   what the rules say that a log can show; and beside a round's table whose result each row is. */
+/* `reperf measure FOLDER...`: the runs of each MLPerf Training result at or below the folders (result_*.txt, scaling.json), its
+   score, and what the rules say that a log can show; and beside a round's table whose result each row is. */
 #pragma once
 
 #include "base/command.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The submissions of a round: their folders, logs, factors and scores; the table of its results, and whose result each row is: names narrow the
-   folders down, and the score decides. */
+/* The submissions of a round: their folders, logs, factors and scores; the table of its results, and whose result each row is:
+   names narrow the folders down, and the score decides. */
 #include "base/base.h"
 
 #include "draft/round.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A round of MLPerf Training as its repository holds it: SUBMITTER/results/SYSTEM/BENCHMARK/result_*.txt, one log a run, beside them
-   where there is one scaling.json; SUBMITTER/systems/SYSTEM.json describes the machine. And the table of its results. */
+/* A round of MLPerf Training as its repository holds it: SUBMITTER/results/SYSTEM/BENCHMARK/result_*.txt, one log a run, beside
+   them where there is one scaling.json; SUBMITTER/systems/SYSTEM.json describes the machine. And the table of its results. */
 #pragma once
 
 #include "judge/rule.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a log's recurring numbers is its speed. Each number first gets a kind by the words around it alone: a rate, a time of steps, a
-   clock, a column of a table, or none (classify). Then what the other numbers show corrects it: a log with episodes counts frames of a game,
-   a column with a counter beside it is a series, a number with a twin has a total or an evaluation, a bar that flips between s/it and it/s is
-   one series (join_flipped). What is left is scored, the best comes first, and one that is as good as the best makes both rivals, which
-   only the user can settle. A wrong number is worse than none: what the words leave open gets a kind that asks, and never a guess. */
+/* Which of a log's recurring numbers is its speed. Each number first gets a kind by the words around it alone: a rate, a time of
+   steps, a clock, a column of a table, or none (classify). Then what the other numbers show corrects it: a log with episodes
+   counts frames of a game, a column with a counter beside it is a series, a number with a twin has a total or an evaluation, a
+   bar that flips between s/it and it/s is one series (join_flipped). What is left is scored, the best comes first, and one that
+   is as good as the best makes both rivals, which only the user can settle. A wrong number is worse than none: what the words
+   leave open gets a kind that asks, and never a guess. */
 #include "base/base.h"
 
 #include "draft/suggest.h"
@@ -41,8 +42,8 @@ static bool is_preparing(const struct survey_number *n)
     return numbers_has_word(n->lead, WORDS) || numbers_has_word(before, WORDS);
 }
 
-/* Examples a second, in a bar, are those of a data set's map; a bar without a length and without a word or a loss of a training may be
-   of anything. */
+/* Examples a second, in a bar, are those of a data set's map; a bar without a length and without a word or a loss of a training
+   may be of anything. */
 static bool is_bar_of_data(const struct survey_number *n)
 {
     return n->is_bar &&
@@ -263,8 +264,8 @@ static bool factor_of_seconds(struct str unit, double *ret)
     return is_word_of(unit, SECONDS);
 }
 
-/* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs
-   alone is the epoch's; one of lines that count nothing is of something unknown. */
+/* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that
+   counts epochs alone is the epoch's; one of lines that count nothing is of something unknown. */
 static bool is_of_more(const struct survey_number *n, struct str name)
 {
     bool is_of_step = numbers_name_has(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
@@ -363,6 +364,8 @@ static bool is_of_eval(const struct survey_number *n, struct str name)
            (n->is_bar && n->n_before_eval >= (n->steps.n_full ? n->steps.n_full : n->n));
 }
 
+/* The first kind that holds: what the words exclude, then what the number's form says (a prefix, a moment or a span, of which it
+   has one at most), then a unit, printed or in its name, then its name alone. */
 static void classify_words(struct survey_reader *r, struct suggestion *s)
 {
     const struct vocabulary *v = r->vocabulary;
@@ -386,7 +389,6 @@ static void classify_words(struct survey_reader *r, struct suggestion *s)
     } else if (n->si) {
         s->kind = SUGGEST_SCALED;
     } else if (n->is_clock) {
-        /* If every line has the same count, the lines are not steps. */
         bool are_steps =
             n->steps.n == n->n && !n->steps.is_changing && n->steps.last > n->steps.first;
         s->kind = are_steps ? SUGGEST_CLOCK : SUGGEST_NONE;
@@ -569,17 +571,30 @@ static int take_unit(struct suggestions *list, const struct vocabulary *v, struc
                               unit.ptr);
 }
 
-/* Whether another number has the same words: lines of an evaluation, which the pattern then leaves out, or, of a bar, another loop's bar of
-   another length. */
-static bool has_twin(const struct survey_number *n, const struct survey_number *all, size_t n_all,
-                     bool is_eval)
+static bool has_words_of(const struct survey_number *n, const struct survey_number *other)
 {
-    for (size_t idx = 0; is_eval ? !n->is_eval && idx < n_all : n->is_bar && idx < n_all; idx++) {
-        const struct survey_number *other = &all[idx];
-        if (str_eq(other->key, n->key) && str_eq(other->unit, n->unit) &&
-            (is_eval ? other->is_eval
-                     : other->is_bar && str_eq(other->lead, n->lead) &&
-                           other->steps.total != n->steps.total)) {
+    return str_eq(other->key, n->key) && str_eq(other->unit, n->unit);
+}
+
+/* Whether an evaluation's lines have the same words: the pattern then leaves them out. */
+static bool has_eval_twin(const struct survey_number *n, const struct survey_number *all,
+                          size_t n_all)
+{
+    for (size_t idx = 0; !n->is_eval && idx < n_all; idx++) {
+        if (all[idx].is_eval && has_words_of(n, &all[idx])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether another loop's bar, of another length, has the same words. */
+static bool has_bar_twin(const struct survey_number *n, const struct survey_number *all,
+                         size_t n_all)
+{
+    for (size_t idx = 0; n->is_bar && idx < n_all; idx++) {
+        if (all[idx].is_bar && has_words_of(n, &all[idx]) && str_eq(all[idx].lead, n->lead) &&
+            all[idx].steps.total != n->steps.total) {
             return true;
         }
     }
@@ -617,8 +632,8 @@ static bool has_episodes(const struct survey_number *all, size_t n_all)
     return false;
 }
 
-/* Another number of the same lines, whole and without a unit, that counts them ("Processed 1000 documents", 2000, ...) or, if is_case, tells
-   cases apart: one that goes up and down, or grows more each time, as sizes do. */
+/* Another number of the same lines, whole and without a unit, that counts them ("Processed 1000 documents", 2000, ...) or, if
+   is_case, tells cases apart: one that goes up and down, or grows more each time, as sizes do. */
 static bool has_counter(const struct survey_number *n, const struct survey_number *all,
                         size_t n_all, bool is_case)
 {
@@ -658,7 +673,8 @@ static struct str longer_key(const struct survey_number *n, const struct survey_
     return STR_EMPTY;
 }
 
-/* Two summaries that could be meant alike ("baseline throughput", "optimized throughput"): neither stands for the log. */
+/* Two summaries that could be meant alike ("baseline throughput", "optimized throughput") are undecided: neither stands for the
+   log, which is what SUGGEST_TABLE says of the cases of a table. */
 static void mark_rivals(struct suggestions *list)
 {
     struct suggestion *first = list->items;
@@ -695,9 +711,9 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
                    has_counter(&numbers[idx], numbers, list.n, true)) {
             s->kind = SUGGEST_TABLE;
         }
-        s->total = has_twin(&numbers[idx], numbers, list.n, false) ? numbers[idx].steps.total : 0;
+        s->total = has_bar_twin(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
         s->not_after = longer_key(&numbers[idx], numbers, list.n);
-        s->has_eval = has_twin(&numbers[idx], numbers, list.n, true);
+        s->has_eval = has_eval_twin(&numbers[idx], numbers, list.n);
     }
     patterns_release(&reader.patterns);
     join_flipped(numbers, &list);

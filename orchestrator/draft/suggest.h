@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a format from the numbers that recur in a log (log/survey.h): which of them is a rate or a step's time, in which unit, by which
-   pattern. What the log does not say is reported as missing, never assumed. Pure. */
+/* Makes a format from the numbers that recur in a log (log/survey.h): which of them is a rate or a step's time, in which unit, by
+   which pattern. What the log does not say is reported as missing, never assumed. Pure. */
 #pragma once
 
 #include "log/format.h"
@@ -32,15 +32,15 @@ struct suggestion {
     enum suggestion_kind kind;
     struct str unit; /* of the vocabulary; empty if none is printed */
     double factor;   /* converts the printed value to unit */
-    bool
-        is_beside; /* a bandwidth or arithmetic rate, which training logs print in addition to their own */
+    /* A bandwidth or arithmetic rate, which training logs print in addition to their own. */
+    bool is_beside;
     bool has_eval; /* lines of an evaluation have the same figure */
     struct str
         not_after;   /* "prompt " before "eval rate", where "prompt eval rate" is another's key */
     bool is_of_one;  /* a rate of each device, not of the job */
     bool is_flipped; /* of a bar, whose other lines have the unit upside down: "s/it" for "it/s" */
-    int64_t
-        total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
+    /* The steps of a bar among similar ones of other lengths, which tell it from them; else 0. */
+    int64_t total;
     int score; /* the higher, the likelier it is the log's main figure */
 };
 

@@ -123,7 +123,8 @@ struct cell_result {
 struct run_result {
     struct cell_result *cells; /* in plan order */
     size_t n_cells;
-    int exit_status; /* DESIGN section 5: the first failure in plan order, else 1 where a cell does not hold, else 0 */
+    /* As in reperf(1), EXIT STATUS: the first failure in plan order, else 1 where a cell does not hold, else 0. */
+    int exit_status;
 };
 
 /* Takes each derived file: its name below the evidence folder and its whole text. */

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a bound report (judge/bind.h), whose logs are read, to verdicts.
 
-   A cell with logs goes one way (judge_logged), and the first "no" ends it as no_log, with the reason as its note:
+   A cell with logs goes one way (judge_logged). A question whose answer ends it makes it no_log, and the reason is its note:
 
-       no log is named -> format? -> look_at_logs: identity, state -> rule? -> refuted by its own numbers?
-         -> apply_to_logs: rule, scale, unit -> verdict_audit: printed digits -> judge_digits: a slip? -> judge_row: of another row?
+       link_logs: a missing log is only noted -> look_at_logs: identity and state, if a format reads them
+         -> is there no log? -> is there no rule? -> do its own numbers refute it? -> apply_to_logs: rule, scale, unit
+         -> verdict_audit: printed digits -> judge_digits: a slip? -> judge_row: of another row?
 
    A derived cell is judged from what is printed for its own cells, and is as proven as they are.
 
-   (1) Its number and what proves it are apart: a log that contradicts the row makes the cell differ whatever the number is, and a number
-       that follows is exact also where proof is only partial.
-   (2) Names were looked up before: a format or rule that does not exist is bound->missing, and outranks whatever its logs lack.
+   (1) Its number and what proves it are apart: a log that contradicts the row makes the cell differ whatever the number is, and a
+       number that follows is exact also where proof is only partial.
+   (2) Names were looked up before: a format or rule that does not exist is bound->why_no_rule, and outranks whatever its logs
+       lack.
    (3) A cell has one note, the first reason that was found; later parts (audit_explain.c) say something only where it is free.
    (4) Nothing here reads a file or the clock, and the same binding gives the same bytes. */
 #include "base/base.h"
@@ -149,8 +151,8 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
 }
 
 struct applying {
-    const struct format *
-        format; /* the logs', if the counts that they state are to be used; NULL: the row's own counts */
+    /* The logs' format, if the counts that they state are to be used; NULL: the row's own counts are. */
+    const struct format *format;
     struct rule_memo *memos; /* one for each log, or NULL */
 };
 
@@ -203,7 +205,7 @@ bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct 
     return cell->n_logs > 0 && apply_to_logs(rule, cell, &by, ret, ERR_IGNORED) == 0;
 }
 
-/* No number can be recomputed for this cell: the verdict says so, and the note says why. */
+/* No number can be recomputed for this cell: the verdict says so, and the note says why, unless it has one (3). */
 static void judge_none(struct cell_audit *a, enum log_state state, struct str why)
 {
     a->verdict = AUDIT_NO_LOG;
@@ -216,7 +218,8 @@ static void judge_none(struct cell_audit *a, enum log_state state, struct str wh
     }
 }
 
-static enum log_state state_of(struct audit *audit, struct cell_audit *a, size_t idx)
+/* A log that gives no number, whatever its rule, refutes the cell; what speaks against it is a finding. */
+static enum log_state judge_state(struct audit *audit, struct cell_audit *a, size_t idx)
 {
     const struct audit_log *log = a->bound->logs[idx];
     const struct rule *rule = a->bound->rule;
@@ -249,7 +252,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
             m ? identity_of(audit->arena, format, m, &row, rule)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
                                                  : STR_LIT("the log is missing"));
-        enum log_state state = state_of(audit, a, idx);
+        enum log_state state = judge_state(audit, a, idx);
         identity_see_path(audit->arena, &one, &row, log->path);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
@@ -262,7 +265,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
     }
 }
 
-/* The log belongs to another row: its number is not this cell's, whatever it is. */
+/* The log belongs to another row: its number is not this cell's, whatever it is (1). */
 static void judge_row(struct audit *audit, struct cell_audit *a)
 {
     a->proof = identity_proof(&a->identity);
@@ -320,29 +323,26 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     const struct cell *cell = a->cell;
     const struct format *format = a->bound->format;
     const struct rule *rule = a->bound->rule;
-    const char *missing = a->bound->missing;
     const struct applying by = {format, NULL};
+    struct str absent = c->matched.ptr ? c->matched : STR_LIT("no log is published for it");
     struct rule_value value = {0};
     struct err err = {0};
-    if (c->n_logs == 0) {
-        struct str why = missing          ? str_of(missing)
-                         : c->matched.ptr ? c->matched
-                                          : STR_LIT("no log is published for it");
-        a->identity =
-            identity_none(c->matched.ptr ? c->matched : STR_LIT("no log is published for it"));
-        judge_none(a, missing ? LOG_NO_RULE : LOG_ABSENT, why);
+    if (c->n_logs > 0) {
+        link_logs(audit, c, a);
+    }
+    if (c->n_logs > 0 && format) {
+        look_at_logs(audit, a);
+    } else {
+        a->identity = identity_none(c->n_logs > 0 ? STR_LIT("no format reads its log") : absent);
+    }
+    if (c->n_logs == 0 && !a->bound->is_missing) {
+        judge_none(a, LOG_ABSENT, absent);
         return;
     }
-    link_logs(audit, c, a);
-    if (!format) {
-        a->identity = identity_none(STR_LIT("no format reads its log"));
-    } else {
-        look_at_logs(audit, a);
-    }
     if (!rule) {
-        /* Takes precedence over anything that its logs lack: no log would give this number. */
-        a->note = missing ? str_of(missing) : a->note;
-        judge_none(a, LOG_NO_RULE, STR_LIT("no rule says how its log gives this number"));
+        /* A missing name takes precedence over anything that its logs lack: no log would give this number (2). */
+        a->note = a->bound->is_missing ? STR_EMPTY : a->note;
+        judge_none(a, LOG_NO_RULE, str_of(a->bound->why_no_rule));
         return;
     }
     a->rule = rule->id;

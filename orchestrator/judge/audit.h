@@ -32,17 +32,18 @@ struct cell_audit {
     size_t n_logs;
     size_t n_used; /* samples that the rule used, of the first log */
     struct explanation explanation;
-    struct str
-        rounding; /* "nearest" or "truncate": how the printed digits were made; NULL if not judged */
+    /* How the printed digits were made, "nearest" or "truncate"; NULL if not judged. */
+    struct str rounding;
     struct str note;
     enum proof proof;
     bool is_proposed; /* its number was read by a format that is only proposed */
-    /* The rule was chosen because it gives n_given of the n_asked numbers of its table whose logs are there; 0, 0: it was stated. */
+    /* The rule was chosen because it gives n_given of the n_asked numbers of its table whose logs are there; 0, 0: it was
+       stated. */
     size_t n_given, n_asked;
     enum log_state log_state;
     struct str refuted; /* why a log gives no number, whatever its rule; NULL: none does */
-    struct identity
-        identity; /* what its logs prove about the row; of several, and of derived cells, the worst */
+    /* What its logs prove about the row; of several, and of derived cells, the worst. */
+    struct identity identity;
     size_t identity_log; /* the log that contradicts */
     struct str digits;   /* of a match: "58.715 for 58.716"; else NULL */
 };
@@ -53,8 +54,8 @@ struct like_row {
     struct str rule;                /* the one statistic and window, in words */
     double value_a, value_b;        /* job items per second; NAN if a log is missing */
     double ratio, published_ratio;
-    struct str
-        note; /* "not alike: ", and another network, another optimizer, ...; wherever the ratio is shown, so is this */
+    /* "not alike: ", and another network, another optimizer, ...; wherever the ratio is shown, so is this. */
+    struct str note;
 };
 
 struct report_audit {
@@ -75,8 +76,8 @@ const struct measurement *cell_measurement(const struct cell_audit *cell, size_t
 const char *cell_verdict_words(const struct cell_audit *cell);
 /* " as truncated" where it is exact because its digits were cut off, and rounding gives others; else "". */
 const char *cell_cut_words(const struct cell_audit *cell);
-/* The recomputed number as every view shows it: with as many digits as the difference beside it needs to follow from the two numbers; and
-   that difference, "+0.31 %". Empty: none. */
+/* The recomputed number as every view shows it: with as many digits as the difference beside it needs to follow from the two
+   numbers; and that difference, "+0.31 %". Empty: none. */
 struct str cell_number_words(struct arena *arena, const struct cell_audit *cell);
 struct str cell_diff_words(struct arena *arena, const struct cell_audit *cell);
 /* The rule's id, and of one that was inferred how much it gives: "megatron/median (inferred: gives 2 of 3)"; NULL: none. */
@@ -87,7 +88,7 @@ struct str audit_inferred_words(struct arena *arena, const struct report_audit *
 void audit_judge(struct arena *arena, const struct binding *binding,
                  struct report_audit *ret_audit);
 
-/* Keeps the cells of the cases that globs select (report/plan.h), the rows with two such cells, and all findings except those about other
-   cases only. Verdicts stay as judged with the whole report. */
+/* Keeps the cells of the cases that globs select (report/plan.h), the rows with two such cells, and all findings except those
+   about other cases only. Verdicts stay as judged with the whole report. */
 void audit_select(struct arena *arena, struct report_audit *audit, const struct str *globs,
                   size_t n_globs);

@@ -9,10 +9,10 @@
 #include "judge/audit_parts.h"
 
 #define WARMUP_SHARE 0.1 /* of the shorter run's steps */
-#define CHECKPOINT_FACTOR                                                                          \
-    1.15 /* a last interval this much slower than the slowest of the others contains more than its steps */
-#define REASON_BYTES 300
-#define NOT_ALIKE    "not alike: "
+/* A last interval this much slower than the slowest of the others contains more than its steps. */
+#define CHECKPOINT_FACTOR 1.15
+#define REASON_BYTES      300
+#define NOT_ALIKE         "not alike: "
 
 /* --- one log as intervals --------------------------------------------------------------------------- */
 
@@ -235,8 +235,8 @@ static bool is_rate_cell(const struct cell_audit *a)
     return a->cell->metric == METRIC_THROUGHPUT && cell_measurement(a, 0);
 }
 
-/* How many cells of the same stack and place have a smaller batch: frameworks use other batches for what is one row of a table, so rows
-   pair their n-th batches. */
+/* How many cells of the same stack and place have a smaller batch: frameworks use other batches for what is one row of a table,
+   so rows pair their n-th batches. */
 static size_t batch_rank(const struct report_audit *out, const struct cell_audit *a)
 {
     size_t n = 0;

@@ -16,15 +16,15 @@ struct audit {
 /* As published, except for counts that the log itself states, if its format is given: a rate is scaled by what ran. */
 struct rule_case audit_case_of_log(const struct report_case *c, const struct rule *rule,
                                    const struct format *format, const struct measurement *m);
-/* The number of this cell by another rule; false if the rule does not apply. memos: one for each log, for the next such rule; or NULL. */
+/* The number of this cell by another rule; false if the rule does not apply. memos: one for each log, for the next such rule; or
+   NULL. */
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_memo *memos,
                  struct rule_value *ret);
 
-/* What turns a value of the series into a number of the job. */
-enum scale audit_scale_of(const struct series *series);
-
 /* audit_explain.c: for cells that their rule does not give. */
 void audit_explain(struct audit *audit);
+/* What turns a value of the series into a number of the job. */
+enum scale audit_scale_of(const struct series *series);
 
 /* audit_like.c */
 struct interval { /* from one line of a log to the next */

@@ -31,7 +31,8 @@ struct binder {
     struct map logs; /* "FORMAT\nPATH" to struct audit_log */
 };
 
-static struct audit_log *bind_log(struct binder *b, struct str format, struct str path)
+static struct audit_log *bind_log(struct binder *b, struct str format, struct str path,
+                                  bool is_format)
 {
     struct str key = str_printf(b->arena, "%.*s\n%.*s", STR_ARG(format), STR_ARG(path));
     struct audit_log *log = map_get(&b->logs, key);
@@ -40,7 +41,8 @@ static struct audit_log *bind_log(struct binder *b, struct str format, struct st
         log->path = path;
         log->format = format;
         (void)map_add(&b->logs, key, log);
-        b->out->logs[b->out->n_logs++] = log;
+        b->out->logs[b->out->n_logs] = log;
+        b->out->n_logs += is_format;
     }
     return log;
 }
@@ -55,16 +57,17 @@ static void bind_cell(struct binder *b, struct bound_cell *bound)
         bound->logs = arena_array(b->arena, struct audit_log *, c->n_logs + 1);
     }
     for (size_t idx = 0; format.ptr && idx < c->n_logs; idx++) {
-        bound->logs[idx] = bind_log(b, format, c->logs[idx]);
+        bound->logs[idx] = bind_log(b, format, c->logs[idx], bound->format != NULL);
     }
     if (bound->format && rule.ptr) {
         bound->rule = format_rule(bound->format, rule);
     }
-    if (format.ptr && !bound->format) {
-        bound->missing = arena_printf(b->arena, "there is no format %.*s", STR_ARG(format));
-    } else if (bound->format && rule.ptr && !bound->rule) {
-        bound->missing = arena_printf(b->arena, "there is no rule %.*s", STR_ARG(rule));
-    }
+    bound->is_missing = format.ptr && (!bound->format || (rule.ptr && !bound->rule));
+    bound->why_no_rule = bound->rule          ? NULL
+                         : !bound->is_missing ? "no rule says how its log gives this number"
+                         : bound->format
+                             ? arena_printf(b->arena, "there is no rule %.*s", STR_ARG(rule))
+                             : arena_printf(b->arena, "there is no format %.*s", STR_ARG(format));
 }
 
 /* References were checked when the report was read. */
@@ -142,7 +145,8 @@ static bool is_missing_also(struct arena *arena, const struct extras *beside,
     return false;
 }
 
-/* The first thing that the format (NULL: it does not exist) lacks: its key ("rule", "target.series", "also[1]") and what is wrong. */
+/* The first thing that the format (NULL: it does not exist) lacks: its key ("rule", "target.series", "also[1]") and what is
+   wrong. */
 static bool is_missing(struct arena *arena, const struct asked_of_log *asked,
                        const struct format *format, struct step_bound *ret)
 {
@@ -249,11 +253,11 @@ void bind_findings(struct arena *arena, const struct report *report,
     }
     for (size_t idx = 0; idx < binding.n_cells; idx++) {
         const struct bound_cell *b = &binding.cells[idx];
-        if (b->missing) {
+        if (b->is_missing) {
             finding_add(findings, "rule-missing",
                         (struct spot){
                             .report = report, .of_case = b->of_case, .cell = b->cell, .below = ""},
-                        "%s: %s", b->cell->id.ptr, b->missing);
+                        "%s: %s", b->cell->id.ptr, b->why_no_rule);
         }
     }
 }

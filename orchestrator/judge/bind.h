@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the names in a report and in a plan stand for. They are bound once, when the reports and formats have been read: from then on a case,
-   a format, a rule and a log is a pointer, and only load, bind and explain look one up by its name (tests/lint/names.sh). A name that
-   stands for nothing is bound to NULL, and bind_findings has one finding for it. Pure; all is in the arena, and borrows from the report
-   and the formats. */
+/* What the names in a report and in a plan stand for. They are bound once, when the reports and formats have been read: from then
+   on a case, a format, a rule and a log is a pointer, and only load, bind and explain look one up by its name
+   (tests/lint/names.sh). A name that stands for nothing is bound to NULL, and bind_findings has one finding for it. Pure; all is
+   in the arena, and borrows from the report and the formats. */
 #pragma once
 
 #include "judge/finding.h"
@@ -31,10 +31,12 @@ struct bound_cell {
     const struct report_case *of_case;
     const struct cell *cell;
     const struct format *format; /* that reads its logs; NULL: it names none, or none that exists */
-    const struct rule *rule;     /* that gives its number; NULL: likewise */
-    bool
-        takes_mean; /* its logs are repeats of one run: their mean, also by a rule for a single log */
-    const char *missing;     /* "there is no rule f/x"; NULL: what it names exists */
+    const struct rule *rule;     /* that gives its number; NULL: why_no_rule says why */
+    /* "there is no rule f/x" where it names what does not exist (is_missing), or that it names none; NULL where there is a
+       rule. */
+    const char *why_no_rule;
+    bool is_missing;
+    bool takes_mean;         /* by any rule: its logs are repeats of one run */
     struct audit_log **logs; /* one for each log of the case; NULL: no format is named for them */
     const struct bound_cell **of; /* a derived cell's own cells, one for each of cell->of */
 };
@@ -43,7 +45,7 @@ struct binding {
     const struct report *report;
     struct bound_cell *cells; /* in manifest order */
     size_t n_cells;
-    struct audit_log **logs; /* each once, in the order of the cells */
+    struct audit_log **logs; /* those whose format exists, each once, in the order of the cells */
     size_t n_logs;
 };
 void bind_report(struct arena *arena, const struct report *report, const struct format_set *formats,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of lint and audit. Ids are stable: tools and issues refer to them. Sorted by id. Why each matters is in finding_rules.txt. */
+/* The rules of lint and audit. Ids are stable: tools and issues refer to them. Sorted by id. Why each matters is in
+   finding_rules.txt. */
 #include "base/base.h"
 
 #include "base/embed.h"

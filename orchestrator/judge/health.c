@@ -84,7 +84,8 @@ static const struct health_limit *limit_of(const struct health_limits *limits, s
 
 /* ---- statistics ---- */
 
-/* Rates vary by factors: they are compared as logarithms, so that a node at a fiftieth of the rate stands out even among noisy ones. */
+/* Rates vary by factors: they are compared as logarithms, so that a node at a fiftieth of the rate stands out even among noisy
+   ones. */
 
 static double median_of(struct arena *arena, const double *values, size_t n)
 {
@@ -105,8 +106,8 @@ static double mad_of(struct arena *arena, const double *values, size_t n, double
 
 struct rate { /* of a figure */
     struct health_figure *figure;
-    double
-        doubt; /* how uncertain the logarithm of its median is, by its repeats: a standard deviation */
+    /* How uncertain the logarithm of its median is, by its repeats: a standard deviation. */
+    double doubt;
 };
 
 static struct rate rate_of(struct arena *arena, struct health_figure *figure)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of one kind, compared with each other by what a run with --each-node measured on them. A node is an outlier where its rate is
-   below the median of its kind by more than a share, and by more than a number of robust standard deviations of the others. What was
-   measured between two nodes counts for a node by the better of its neighbours, so that one sick node does not make three; then each pair
-   of sound nodes is judged for itself. The limits are data (manifests/node-health.json), and never part of what is judged. Pure. */
+/* Nodes of one kind, compared with each other by what a run with --each-node measured on them. A node is an outlier where its
+   rate is below the median of its kind by more than a share, and by more than a number of robust standard deviations of the
+   others. What was measured between two nodes counts for a node by the better of its neighbours, so that one sick node does not
+   make three; then each pair of sound nodes is judged for itself. The limits are data (manifests/node-health.json), and never
+   part of what is judged. Pure. */
 #pragma once
 
 #include "codec/json_table.h"
@@ -51,8 +52,8 @@ struct health_finding {
 };
 
 struct health {
-    const struct health_figure
-        *figures; /* those of nodes, one a node also of what pairs measured; then the pairs' */
+    /* Those of nodes, one a node also of what pairs measured; then the pairs'. */
+    const struct health_figure *figures;
     size_t n_figures;
     struct health_finding *findings;
     size_t n_findings;

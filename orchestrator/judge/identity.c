@@ -229,7 +229,8 @@ static struct identity_item check_count(struct arena *arena, const struct format
                                  is_gpus ? "how many GPUs there are" : "how many nodes there are");
 }
 
-/* A format counts the devices that train. Of a row of CPUs these are its processes, one a node, which a log does not tell from GPUs. */
+/* A format counts the devices that train. Of a row of CPUs these are its processes, one a node, which a log does not tell from
+   GPUs. */
 static struct identity_item check_gpus(struct arena *arena, const struct format *format,
                                        const struct told *told, const struct identity_row *row,
                                        int64_t counted)
@@ -255,8 +256,8 @@ static int64_t adds_up(const struct format *format, const struct told *told,
                : 0;
 }
 
-/* Runs with the same batch differ if one accumulates several batches per step. The batch itself is still the row's: the log does not
-   belong to another row for that reason alone, but what it proves is not the whole row. */
+/* Runs with the same batch differ if one accumulates several batches per step. The batch itself is still the row's: the log does
+   not belong to another row for that reason alone, but what it proves is not the whole row. */
 static struct identity_item check_accumulation(struct arena *arena, const struct identity_row *row,
                                                int64_t found)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a log proves that it belongs to the row that is judged by it: compares GPUs, nodes, precision, batch and model as the log
-   states them, the unit of the rule's number, and the words of machine and site in the log's path, with the row's. Pure. */
+/* Whether a log proves that it belongs to the row that is judged by it: compares GPUs, nodes, precision, batch and model as the
+   log states them, the unit of the rule's number, and the words of machine and site in the log's path, with the row's. Pure. */
 #pragma once
 
 #include "judge/rule.h"
@@ -30,8 +30,8 @@ struct identity {
 
 enum proof { PROOF_FULL, PROOF_PARTIAL, PROOF_CONTRADICTED };
 
-/* Counts that the rule's run states once (without a rule: that the whole log states): 0 if it does not. If it states a product and a
-   factor, their quotient. */
+/* Counts that the rule's run states once (without a rule: that the whole log states): 0 if it does not. If it states a product
+   and a factor, their quotient. */
 struct log_counts {
     int64_t gpus, nodes, batch_per_gpu;
 };
@@ -45,8 +45,8 @@ extern const char *const PROOF_NAMES[3];
 struct log_counts identity_counts(const struct format *format, const struct measurement *m,
                                   const struct rule *rule);
 
-/* What the counts that the log states hold against each other: the batch of all devices over that of one is another number of them. Empty:
-   nothing. */
+/* What the counts that the log states hold against each other: the batch of all devices over that of one is another number of
+   them. Empty: nothing. */
 struct str identity_counts_doubt(struct arena *arena, const struct format *format,
                                  const struct measurement *m, const struct rule *rule);
 
@@ -68,13 +68,14 @@ struct identity_row {
 struct str identity_model(const struct measurement *m);
 bool identity_is_model(struct str row, struct str stated);
 struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell);
-/* Whether the words of a row's machine and those of a log's path are of one machine: the part of the path that shares a word with it
-   speaks of a machine, and differs where both have words that the other lacks. */
+/* Whether the words of a row's machine and those of a log's path are of one machine: the part of the path that shares a word with
+   it speaks of a machine, and differs where both have words that the other lacks. */
 struct identity_machine_words {
     struct str machine, model, framework; /* words of the last two say nothing of a machine */
 };
 enum identity_state identity_machine(const struct identity_machine_words *row, struct str path);
-/* Compares a log with its row by what the rule's run states. rule is NULL if no rule gives its number: then the unit is unproven. */
+/* Compares a log with its row by what the rule's run states. rule is NULL if no rule gives its number: then the unit is
+   unproven. */
 struct identity identity_of(struct arena *arena, const struct format *format,
                             const struct measurement *m, const struct identity_row *row,
                             const struct rule *rule);

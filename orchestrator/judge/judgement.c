@@ -7,8 +7,8 @@
 
 const char *const LOG_STATE_NAMES[5] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
 
-/* Of several runs the rule takes one. If no run has the primary figure, the rule may read another: then the run is judged, not the figure
-   that is absent. */
+/* Of several runs the rule takes one. If no run has the primary figure, the rule may read another: then the run is judged, not
+   the figure that is absent. */
 static bool takes_run(const struct measurement *m, const struct rule *rule, enum demand demand)
 {
     const struct series *series = rule ? measurement_series(m, rule->series) : NULL;

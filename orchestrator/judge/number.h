@@ -5,7 +5,8 @@
 #include "judge/identity.h"
 #include "log/engine.h"
 
-/* The format's default rule for the series; NULL: it has none, or it needs a batch that is not known, and the engine makes the number. */
+/* The format's default rule for the series; NULL: it has none, or it needs a batch that is not known, and the engine makes the
+   number. */
 const struct rule *number_rule(const struct format *format, const struct series *series,
                                const struct rule_case *of);
 
@@ -14,12 +15,13 @@ struct made_number {
     struct figure figure; /* without a rule: how the value was made */
     struct str unit;
 };
-/* rule NULL: by the engine. ERR_PARSE where no number follows, or the series is a table of several GPU counts and `of` names none. */
+/* rule NULL: by the engine. ERR_PARSE where no number follows, or the series is a table of several GPU counts and `of` names
+   none. */
 MUST_CHECK int number_make(const struct measurement *m, const struct series *series,
                            const struct rule *rule, const struct rule_case *of,
                            struct made_number *ret, struct err *err);
-/* rule NULL: of the primary series, by its default rule or the engine; then the log itself says how large the job was, as far as it does,
-   since nobody has stated what it must be. */
+/* rule NULL: of the primary series, by its default rule or the engine; then the log itself says how large the job was, as far as
+   it does, since nobody has stated what it must be. */
 MUST_CHECK int number_of_log(const struct format *format, const struct measurement *m,
                              const struct rule *rule, struct rule_case *of, struct made_number *ret,
                              struct err *err);

@@ -152,13 +152,15 @@ MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct st
 /* The unit of the rule's value, from that of its series: timed steps give items per second. */
 struct str rule_unit(const struct rule *rule, struct str series_unit);
 
-/* ERR_PARSE with the reason if the rule does not apply (series absent, window empty, two runs, batch not known). If several ranks print a
-   series of scope rank, the window applies to each one's samples. The caller judges the log: one that is incomplete still has a series. */
+/* ERR_PARSE with the reason if the rule does not apply (series absent, window empty, two runs, batch not known). If several ranks
+   print a series of scope rank, the window applies to each one's samples. The caller judges the log: one that is incomplete still
+   has a series. */
 MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
                           const struct rule_case *of, struct rule_value *ret_value,
                           struct err *err);
 
-/* The run whose samples the rule takes; -1: none, none chosen of several, or a table that may describe another run than its own. */
+/* The run whose samples the rule takes; -1: none, none chosen of several, or a table that may describe another run than its
+   own. */
 int32_t rule_run(const struct rule *rule, const struct measurement *m);
 int32_t rule_run_of(const struct rule *rule, const struct series *series); /* last or first */
 

@@ -395,9 +395,9 @@ static int apply_elapsed(const struct rule *rule, const struct picked *picked, d
     return 0;
 }
 
-/* A sample counts for the steps since the one before it of its rank. The first sample of a rank, or one whose step does not increase,
-   has no interval: it counts for as many steps as the next of its rank that has an interval, else the last before it, else (a rank
-   with one sample) the first of any rank, else 1. items are sorted by rank. */
+/* A sample counts for the steps since the one before it of its rank. The first sample of a rank, or one whose step does not
+   increase, has no interval: it counts for as many steps as the next of its rank that has an interval, else the last before it,
+   else (a rank with one sample) the first of any rank, else 1. items are sorted by rank. */
 static void weigh_by_rank(const struct picked *picked, double *weights)
 {
     const struct sample *const *items = picked->items;

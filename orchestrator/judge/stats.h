@@ -28,17 +28,17 @@ struct stats_sample {
     size_t n;
     double mean, std;
 };
-/* 95 % confidence interval of b / a - 1 for two means, by Welch's t on the delta method: *ret_half is half its width. False if either
-   has fewer than two repeats. Means over 0. */
+/* 95 % confidence interval of b / a - 1 for two means, by Welch's t on the delta method: *ret_half is half its width. False if
+   either has fewer than two repeats. Means over 0. */
 bool stats_change_ci95(const struct stats_sample *a, const struct stats_sample *b,
                        double *ret_half);
 
-/* Means of STATS_BATCHES batches of values that follow each other, of equal length; what does not fill them is left out at the beginning.
-   False where a batch would have fewer than two. */
+/* Means of STATS_BATCHES batches of values that follow each other, of equal length; what does not fill them is left out at the
+   beginning. False where a batch would have fewer than two. */
 #define STATS_BATCHES 10
 bool stats_batch_means(const double *values, size_t n, double ret_means[STATS_BATCHES]);
 
-/* Whether values[idx] is an outlier: its modified z-score is over 3.5, and it is off the median by 1 % or more, which is more than the
-   timing noise of two equal runs. False for fewer than three. Source of 3.5: Iglewicz and Hoaglin 1993, as given in NIST/SEMATECH
-   e-Handbook 1.3.5.17 (read 2026-11). The 1 % is ours. */
+/* Whether values[idx] is an outlier: its modified z-score is over 3.5, and it is off the median by 1 % or more, which is more
+   than the timing noise of two equal runs. False for fewer than three. Source of 3.5: Iglewicz and Hoaglin 1993, as given in
+   NIST/SEMATECH e-Handbook 1.3.5.17 (read 2026-11). The 1 % is ours. */
 bool stats_is_outlier(const double *values, size_t n, size_t idx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a cell's number follows from its logs: which samples count, and the arithmetic step by step, with the numbers that the audit
-   itself computed. Pure; lives in the arena given, borrows the audit. */
+/* How a cell's number follows from its logs: which samples count, and the arithmetic step by step, with the numbers that the
+   audit itself computed. Pure; lives in the arena given, borrows the audit. */
 #pragma once
 
 #include "judge/audit.h"
@@ -27,8 +27,8 @@ struct trace_log {
 struct trace {
     const struct rule *rule; /* NULL: none applies */
     struct trace_log *logs;  /* as many as the cell's */
-    struct trace_steps
-        steps; /* from the logs' numbers to the printed one; empty if there is no number */
+    /* From the logs' numbers to the printed one; empty if there is no number. */
+    struct trace_steps steps;
 };
 
 /* formats: those of the audit. */

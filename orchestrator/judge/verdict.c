@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#define DOUBLE_DIGITS                                                                              \
-    14 /* 15 survive text to double to text (DBL_DIG); a mean of several loses one */
+/* 15 survive text to double to text (DBL_DIG); a mean of several loses one. */
+#define DOUBLE_DIGITS 14
 
 const char *const AUDIT_VERDICT_NAMES[4] = {"exact", "match", "differs", "no_log"};
 const char *const RUN_VERDICT_NAMES[] = {"reproduced",     "faster", "slower",

@@ -14,10 +14,10 @@ enum run_verdict {
     RUN_NOT_RUN
 };
 
-/* Source: DESIGN section 5: "match: within 0.05 %". */
+/* Source: our choice, as judge/README.md states it: "within 0.05 %". */
 #define MATCH_REL_MAX 0.0005
-/* A run reproduces a throughput when it is within this share of it, unless its plan has another. Source: our choice; day-to-day variation of one machine
-   is up to 4 % (NVIDIA nvbench issue 231), so with less than 5 % noise would count as a difference. */
+/* A run reproduces a throughput when it is within this share of it, unless its plan has another. Source: our choice; day-to-day
+   variation of one machine is up to 4 % (NVIDIA nvbench issue 231), so with less than 5 % noise would count as a difference. */
 #define REPRODUCED_REL_MAX 0.05
 
 /* Places at which a printed number and a computed one can be compared at all: two means of doubles agree in 14 digits. */

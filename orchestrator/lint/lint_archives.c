@@ -22,7 +22,8 @@ static bool is_archive(struct str name)
 
 /* ---- unpacking ---- */
 
-/* A letter of tar's first word or of any with one dash, or a long option; then the first word, for the message, and the archive. */
+/* A letter of tar's first word or of any with one dash, or a long option; then the first word, for the message, and the
+   archive. */
 #define TAR(letter, option)                                                                        \
     "(?=(?:.* )?-[a-zA-Z]*" letter "|[a-zA-Z]*" letter "|.*--" option "[ =])"
 #define EXTRACTED(letter, option) "tar " TAR("x", "extract") TAR(letter, option) WORD " (?:.*[ =])?"
@@ -124,7 +125,8 @@ static struct str url_of(struct lint *lint, struct str line)
     return lint_part(lint, ".*(?<![^ ])([^ =]*://[^ ]*) ", line);
 }
 
-/* Notes the name under which a download is saved, or something renamed, as an archive. False: there may be one with an unknown name. */
+/* Notes the name under which a download is saved, or something renamed, as an archive. False: there may be one with an unknown
+   name. */
 static bool note_saved(const struct lint_command *c, struct names *saved)
 {
     static const char NAMED[] =

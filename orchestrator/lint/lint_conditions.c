@@ -6,8 +6,8 @@
 #include "report/container.h"
 
 #define LIST_BYTES 600
-#define PREFETCH                                                                                   \
-    2 /* batches that a loader worker holds ahead. Source: default of torch's DataLoader, read 2026 */
+/* Batches that a loader worker holds ahead. Source: default of torch's DataLoader, read 2026. */
+#define PREFETCH        2
 #define CHANNELS        3
 #define BYTES_PER_VALUE 4 /* fp32, as it leaves the loader */
 #define GIB             1073741824.0
@@ -144,8 +144,8 @@ static double needed_bytes(struct lint *lint, const struct report_case *c, struc
                : 0;
 }
 
-/* A container without --shm-size has 64 MiB, which loaders and NCCL share. Source: docker container run, --shm-size; NCCL user guide,
-   "Shared memory" (both read 2026-11). */
+/* A container without --shm-size has 64 MiB, which loaders and NCCL share. Source: docker container run, --shm-size; NCCL user
+   guide, "Shared memory" (both read 2026-11). */
 static void lint_no_shm(struct lint *lint, struct spot at)
 {
     for (const struct report_case *c = NULL; (c = stack_next_case(lint, at.stack, c));) {

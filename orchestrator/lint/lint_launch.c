@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares printed launches with their cases: how many nodes, processes and GPUs, and which ones. A variable that is set counts as the
-   option of its name. */
+/* Compares printed launches with their cases: how many nodes, processes and GPUs, and which ones. A variable that is set counts
+   as the option of its name. */
 #include "base/base.h"
 
 #include "base/strbuf.h"
@@ -98,7 +98,8 @@ static void lint_devices(const struct lint_command *c, const struct option_found
 
 /* ---- what differs from node to node ---- */
 
-/* The name is an option's or a variable's, and `raw` the word as it is written that has its value: a number, an address, or $NODE1 beside a NODE2. */
+/* The name is an option's or a variable's, and `raw` the word as it is written that has its value: a number, an address, or
+   $NODE1 beside a NODE2. */
 static void lint_node_value(const struct lint_command *c, const struct option_found *o,
                             struct str raw)
 {

@@ -30,12 +30,12 @@ struct lint_command {
     struct spot at;              /* below the stack: ".commands[3].printed" */
     const struct recipe *recipe; /* that it is of; NULL: the stack's own */
     const struct shell_run *run; /* the one that a walk has come to; NULL: none yet */
-    struct str
-        line; /* of that: what is set for it, its own words, "< FILE" and "> FILE", a blank after each */
+    /* The text of that run: what is set for it, its own words, "< FILE" and "> FILE", a blank after each. */
+    struct str line;
 };
 
-/* A walk over a stack's printed commands, each parsed once, without runs if it has no such text; or over the runs of those that are no
-   lists of logs:
+/* A walk over a stack's printed commands, each parsed once, without runs if it has no such text; or over the runs of those that
+   are no lists of logs:
        struct lint_command c = lint_walk(lint, stack);
        while (lint_next_run(&c)) ... c.run ... */
 struct lint_command lint_walk(struct lint *lint, const struct stack *stack);
@@ -110,7 +110,8 @@ bool is_list_log(const struct command *command);
 
 /* Whether a checksum program runs: md5sum, shasum, openssl dgst, aria2c --checksum ... */
 bool is_checksum(const struct lint_command *c);
-/* The CUDA that a package is built for by its name or version: "10.2", "9.2", or "11" if there is no more detail; ptr NULL: none. */
+/* The CUDA that a package is built for by its name or version: "10.2", "9.2", or "11" if there is no more detail; ptr NULL:
+   none. */
 struct str package_cuda(struct lint *lint, struct str version);
 /* Whether "10.2" and a stated "10.2.89" or "10" agree as far as both go. */
 bool same_cuda(struct str built, struct str stated);

@@ -10,7 +10,7 @@
 
 #define SERIES_FOLDER "logs/published"
 
-struct reading {
+struct log_source {
     struct arena *arena;
     const struct report *report;
     const struct format_set *formats;
@@ -20,9 +20,9 @@ struct reading {
     const char *kept_path;
 };
 
-/* The kept series: of the program's reports in logs/published, of the user's next to their manifests; where the user's place is the
-   manifests/ of another copy of the program, in that copy's. */
-static const char *kept_folder(const struct reading *in)
+/* The kept series: of the program's reports in logs/published, of the user's next to their manifests; where the user's place is
+   the manifests/ of another copy of the program, in that copy's. */
+static const char *kept_folder(const struct log_source *in)
 {
     if (!in->report->place.ptr) {
         return fs_join(in->arena, in->opts->root, SERIES_FOLDER);
@@ -33,7 +33,7 @@ static const char *kept_folder(const struct reading *in)
     return !fs_is_dir(series) && fs_is_dir(copy) ? copy : series;
 }
 
-static const char *series_folder(const struct reading *in, const char *folder)
+static const char *series_folder(const struct log_source *in, const char *folder)
 {
     return fs_join(in->arena, folder, str_z(in->arena, in->report->id));
 }
@@ -52,7 +52,7 @@ static int note_missing(struct audit_log *log, struct arena *arena, const struct
 }
 
 /* Below the folder that the manifest names, or below --logs itself: a copy of the repository under another name. */
-static const char *raw_path(const struct reading *in, const struct audit_log *log)
+static const char *raw_path(const struct log_source *in, const struct audit_log *log)
 {
     struct arena *arena = in->arena;
     const char *path = fs_join(arena, in->opts->logs_folder, str_z(arena, log->ref.path));
@@ -61,7 +61,7 @@ static const char *raw_path(const struct reading *in, const struct audit_log *lo
 }
 
 /* The absolute path where it was looked for: a relative one may mean another place than it seems. */
-static struct str tried_path(const struct reading *in, const struct audit_log *log)
+static struct str tried_path(const struct log_source *in, const struct audit_log *log)
 {
     char *whole = realpath(in->opts->logs_folder, NULL);
     const char *path =
@@ -74,7 +74,7 @@ static struct str tried_path(const struct reading *in, const struct audit_log *l
 }
 
 /* After every log of the report has been measured. */
-static int take_raw(struct reading *in, struct audit_log *log, const struct measure_job *job,
+static int take_raw(struct log_source *in, struct audit_log *log, const struct measure_job *job,
                     struct err *err)
 {
     if (!job->measurement) {
@@ -89,7 +89,7 @@ static int take_raw(struct reading *in, struct audit_log *log, const struct meas
     return 0;
 }
 
-static int check_kept(const struct reading *in, struct str sha256, struct err *err)
+static int check_kept(const struct log_source *in, struct str sha256, struct err *err)
 {
     const struct report *report = in->report;
     if (!report->series_sha256.ptr) {
@@ -111,7 +111,7 @@ static int check_kept(const struct reading *in, struct str sha256, struct err *e
 /* A report with published logs has its series kept. Where raw logs are read, it records their digests. */
 static int read_kept(void *ctx, struct err *err)
 {
-    struct reading *in = ctx;
+    struct log_source *in = ctx;
     struct err what = {0};
     struct str sha256;
     in->kept_path = fs_join(in->arena, series_folder(in, kept_folder(in)), KEPT_SERIES_NAME);
@@ -125,7 +125,7 @@ static int read_kept(void *ctx, struct err *err)
     return in->opts->logs_folder ? 0 : check_kept(in, sha256, err);
 }
 
-static int read_all_raw(struct reading *in, struct err *err)
+static int read_all_raw(struct log_source *in, struct err *err)
 {
     const struct binding *b = in->binding;
     struct measure_job *jobs = arena_array(in->arena, struct measure_job, b->n_logs + 1);
@@ -139,10 +139,6 @@ static int read_all_raw(struct reading *in, struct err *err)
         jobs[idx].path = raw_path(in, log);
         jobs[idx].format = log->format;
         jobs[idx].keeps_lines = in->opts->keeps_lines;
-        if (!format_find(in->formats, log->format)) {
-            return err_set(err, ERR_MANIFEST, "%.*s: no format \"%.*s\" in manifests/formats",
-                           STR_ARG(in->report->path), STR_ARG(log->format));
-        }
     }
     if (measure_many(in->arena, &with, jobs, b->n_logs, err) < 0) {
         return -1;
@@ -155,7 +151,7 @@ static int read_all_raw(struct reading *in, struct err *err)
     return 0;
 }
 
-static void take_kept(const struct reading *in, struct audit_log *log)
+static void take_kept(const struct log_source *in, struct audit_log *log)
 {
     const struct kept_log *kept = kept_series_find(in->kept, log->path, log->format);
     if (!kept) {
@@ -166,7 +162,7 @@ static void take_kept(const struct reading *in, struct audit_log *log)
     log->measurement = &kept->measurement;
 }
 
-static void read_log(const struct reading *in, struct audit_log *log)
+static void read_log(const struct log_source *in, struct audit_log *log)
 {
     if (log->is_read) {
         return;
@@ -180,7 +176,7 @@ static void read_log(const struct reading *in, struct audit_log *log)
     }
 }
 
-static int write_kept(const struct reading *in, struct str *ret_sha256, struct err *err)
+static int write_kept(const struct log_source *in, struct str *ret_sha256, struct err *err)
 {
     const struct binding *b = in->binding;
     const char *folder = series_folder(in, in->opts->series_folder);
@@ -205,7 +201,7 @@ static int write_kept(const struct reading *in, struct str *ret_sha256, struct e
                                    ret_sha256, err);
 }
 
-static int read_logs(struct reading *in, struct err *err)
+static int read_logs(struct log_source *in, struct err *err)
 {
     if (!in->opts->logs_folder && read_kept(in, err) < 0) {
         return -1;
@@ -247,7 +243,7 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
             arena_printf(arena, "%.*s/../%.*s", STR_ARG(report->place), STR_ARG(report->own_logs));
         opts = &own;
     }
-    struct reading in = {arena, report, formats, opts, binding, &kept, NULL};
+    struct log_source in = {arena, report, formats, opts, binding, &kept, NULL};
     struct str written = STR_EMPTY;
     bind_report(arena, report, formats, binding);
     int result = read_logs(&in, err);

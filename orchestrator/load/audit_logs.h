@@ -10,10 +10,10 @@
 struct audit_opts {
     const char *logs_folder; /* NULL: the series in logs/published below root */
     const char *root;        /* folder that holds manifests/ and logs/ */
-    const char
-        *series_folder; /* with logs_folder: write the series of REPORT to here/REPORT; or NULL */
-    const char
-        *clone; /* the repository that logs_folder was read from; NULL: it is as it was named */
+    /* With logs_folder: the series of REPORT are written to here/REPORT; or NULL. */
+    const char *series_folder;
+    /* The repository that logs_folder was read from; NULL: it is as it was named. */
+    const char *clone;
     struct progress *progress; /* counts logs; or NULL */
     const struct lanes *lanes; /* threads for raw logs; NULL: none */
     /* Adds findings that need no log (lint/lint.h); NULL: none are added. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log is one line, so that a difference of two versions shows which. Steps, ranks, runs and GPUs are columns: runs of arithmetic
-   progressions [start, increment, count, ...]. A column in which no sample says anything is left out. Times are whole microseconds, the
-   first one and then differences, or a list of seconds where microseconds do not hold them exactly. */
+/* A log is one line, so that a difference of two versions shows which. Steps, ranks, runs and GPUs are columns: runs of
+   arithmetic progressions [start, increment, count, ...]. A column in which no sample says anything is left out. Times are whole
+   microseconds, the first one and then differences, or a list of seconds where microseconds do not hold them exactly. */
 #include "base/base.h"
 
 #include "load/kept_series.h"

@@ -5,7 +5,8 @@
 #include "report/inventory.h"
 
 /* One of
-     local                 this machine, no SSH: manifests/inventories/local.json, where that is not there no GPUs and no containers
+     local                 this machine, no SSH: manifests/inventories/local.json, where that is not there no GPUs and no
+                           containers
      slurm                 the nodes of the allocation around this process (SLURM_JOB_NODELIST), by SSH
      ID                    ROOT/manifests/inventories/ID.json
      PATH                  such a file elsewhere: with a slash outside of brackets, or ending in .json

@@ -2,14 +2,14 @@
 /* Parsing log files: reads in windows, so a log of any length needs the same memory besides its samples. */
 #pragma once
 
-#include "log/format.h"
+#include "log/parser.h"
 
 /* How a log is read. */
 struct reading {
     const struct format *format;
     const char *path;
-    bool
-        is_of_rates; /* without the series of quantity score, but for `named` (ptr NULL: none): faster */
+    /* Series of quantity score are left out, but for `named` (ptr NULL: none), which is faster. */
+    bool is_of_rates;
     struct str named;
     bool keeps_lines; /* of samples (log/format.h) */
 };
@@ -23,15 +23,15 @@ MUST_CHECK int measure_file(struct arena *arena, const struct reading *how,
 struct guess {
     const struct format *formats[FORMATS_MAX]; /* that fit, in the order of the set */
     size_t n;                                  /* 1: found; else ambiguous, or unknown */
-    const struct format
-        *beside[FORMATS_MAX]; /* of measure_choose: protocols next to the one found */
+    /* Protocols next to the one that measure_choose found. */
+    const struct format *beside[FORMATS_MAX];
     size_t n_beside;
 };
 MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct guess *ret_guess,
                              struct err *err);
 
-/* The same, and of those that fit the program's own if there is one, generic ones only if no other fits; tables of any program have no
-   characteristic lines, and are read. set: the guesser's. */
+/* The same, and of those that fit the program's own if there is one, generic ones only if no other fits; tables of any program
+   have no characteristic lines, and are read. set: the guesser's. */
 MUST_CHECK int measure_choose(struct guesser *guesser, const struct format_set *set,
                               const char *path, struct guess *ret_guess, struct err *err);
 

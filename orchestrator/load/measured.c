@@ -74,35 +74,42 @@ static int choose_format(struct arena *arena, const struct measure_ask *ask, str
     return 0;
 }
 
-/* By name, by reading, in another form, or proposed. */
-static int find_format(struct arena *arena, const struct measure_ask *ask, struct log_forms *forms,
-                       struct measured *f, struct err *err)
+/* By name or by reading; where nothing reads it, in another form. */
+static int find_known(struct arena *arena, const struct measure_ask *ask, struct log_forms *forms,
+                      struct measured *f, struct err *err)
 {
-    const char *path = f->path;
     const char *other;
-    if (ask->makes_format) {
-        f->verdict = judgement_unread(0);
-        f->why =
-            STR_LIT("no number in it is said to be a rate or the time of a step, with its unit");
-    } else if (choose_format(arena, ask, f, err) < 0) {
+    if (choose_format(arena, ask, f, err) < 0) {
         return -1;
     }
     if (f->format && str_eq_z(f->format->id, "csv") &&
         (other = log_forms_join_rows(forms, f->path))) {
         f->path = other;
     }
-    if (!ask->makes_format && !f->format && !f->fits_several &&
-        (other = log_forms_strip(forms, path))) {
-        f->path = other;
-        if (choose_format(arena, ask, f, err) < 0) {
-            return -1;
-        }
+    if (f->format || f->fits_several || !(other = log_forms_strip(forms, f->path))) {
+        return 0;
+    }
+    f->path = other;
+    return choose_format(arena, ask, f, err);
+}
+
+static int find_format(struct arena *arena, const struct measure_ask *ask, struct log_forms *forms,
+                       struct measured *f, struct err *err)
+{
+    const char *path = f->path;
+    if (!ask->makes_format && find_known(arena, ask, forms, f, err) < 0) {
+        return -1;
     }
     if (f->format || f->fits_several) {
         return 0;
     }
-    other = log_forms_flatten(forms, path);
+    const char *other = log_forms_flatten(forms, path);
     f->path = other ? other : path;
+    if (ask->makes_format) { /* what holds unless the proposal says otherwise */
+        f->verdict = judgement_unread(0);
+        f->why =
+            STR_LIT("no number in it is said to be a rate or the time of a step, with its unit");
+    }
     return ask->propose ? ask->propose(ask, arena, f, err) : 0;
 }
 
@@ -113,7 +120,8 @@ static int64_t known(int64_t stated, int64_t given)
     return stated > 0 ? stated : given;
 }
 
-/* The series of the rule, if f has one, else the primary one and its rule. */
+/* The series of the rule, if one was asked for, else the primary one and its rule. That rule only serves to read the counts:
+   judge chooses again by them, since a rule may need a batch that is not known. */
 static int read_series(struct arena *arena, const struct measure_ask *ask, struct measured *f,
                        struct err *err)
 {
@@ -132,7 +140,8 @@ static int read_series(struct arena *arena, const struct measure_ask *ask, struc
     return 0;
 }
 
-/* A format that is named and reads nothing of one JSON document may be of its numbers, each on a line: what --suggest makes of it. */
+/* A format that is named and reads nothing of one JSON document may be of its numbers, each on a line: what --suggest makes of
+   it. */
 static int read_document(struct arena *arena, const struct measure_ask *ask,
                          struct log_forms *forms, struct measured *f, struct err *err)
 {
@@ -217,8 +226,8 @@ static int judge_by(struct arena *arena, const struct measure_ask *ask, struct m
 }
 
 /* A format made from a log's own lines knows less of it than one that is known: what that finds wrong stays wrong. */
-static int heed_known(struct arena *arena, const struct measure_ask *ask, struct measured *f,
-                      struct err *err)
+static int take_objection(struct arena *arena, const struct measure_ask *ask, struct measured *f,
+                          struct err *err)
 {
     struct measured by = {.file = f->file, .path = f->path};
     if (choose_format(arena, ask, &by, err) < 0 ||
@@ -266,7 +275,7 @@ int measured_log(struct arena *arena, const struct measure_ask *ask, struct log_
         return -1;
     }
     judge(arena, ask, f);
-    if (ask->makes_format && heed_known(arena, ask, f, err) < 0) {
+    if (ask->makes_format && take_objection(arena, ask, f, err) < 0) {
         return -1;
     }
     f->is_proposed = ask->guesser && f->format->is_proposed &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One log of any origin, measured. The steps: its lines (load/log_forms.h), the format that reads them, the measurement, what the log
-   holds against its own number, the judgement, the number. Each step fills its part of struct measured; where one says why there is no
-   number, those after it are left out. */
+/* One log of any origin, measured. The steps: its lines (load/log_forms.h), the format that reads them, the measurement, what the
+   log holds against its own number, the judgement, the number. Each step fills its part of struct measured; where one says why
+   there is no number, those after it are left out. */
 #pragma once
 
 #include "judge/identity.h"
@@ -27,8 +27,8 @@ struct measured {
     bool has_value;
     bool is_proposed; /* its format is, and the user has not named it */
     struct made_number number;
-    struct measured
-        *beside; /* by protocols whose lines stand among those of the log's own format */
+    /* The same log by protocols whose lines stand among those of its own format. */
+    struct measured *beside;
     size_t n_beside;
 };
 

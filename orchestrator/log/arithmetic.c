@@ -111,7 +111,8 @@ static struct role_of_name role_of_number(const struct survey_number *n)
     return m;
 }
 
-/* The one number of that meaning, stated once or always alike; NULL: none, or several. Of times the one nearest before or after `line`. */
+/* The one number of that meaning, stated once or always alike; NULL: none, or several. Of times the one nearest before or after
+   `line`. */
 static const struct survey_number *find(const struct survey *survey, enum part part,
                                         enum object object, int64_t line)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log's own arithmetic: a rate times the time it took is a count, a bar's count over its time is its rate, and the log often prints all
-   of them. Identities can only take `ok` away, or confirm a number. Pure. */
+/* The log's own arithmetic: a rate times the time it took is a count, a bar's count over its time is its rate, and the log often
+   prints all of them. Identities can only take `ok` away, or confirm a number. Pure. */
 #pragma once
 
 #include "log/survey.h"

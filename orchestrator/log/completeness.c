@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a log is the whole record of one run, and if not, why: the one table of causes, the one function that looks at the samples of a
-   run, and the verdict on the log. measure, audit and run judge by it alone. Pure. */
+/* Whether a log is the whole record of one run, and if not, why: the one table of causes, the one function that looks at the
+   samples of a run, and the verdict on the log. What contradicts its figure is added to the causes later (engine.h). Pure. */
 #include "base/base.h"
 
 #include "log/parser_impl.h"
@@ -128,7 +128,7 @@ struct run_seen { /* one run of one log */
     bool shows_begin;    /* its first step shows whether lines are missing before it */
     int64_t epochs_left; /* if only epochs are counted: the missing ones */
     int64_t n_before;    /* steps made when the first is printed: 1 if that is step 0 */
-    int64_t first_step;  /* of its first line; filled in by completeness_look */
+    int64_t first_step;  /* of its first line; filled in by look_at_samples */
     int64_t edge; /* the last step of an epoch if each counts from the start, -1: none; likewise */
 };
 
@@ -380,12 +380,10 @@ static bool agree(const struct series *s, int32_t run)
     return most > 0 && most <= AGREE_FAR * least;
 }
 
-/* What a run's samples show: that they begin and end where its grid of steps (every 10th, every 50th) says, that none of it is missing or
-   there twice, and that its clock goes on. Causes of lines (a crash, a NaN) are the parser's. */
-static void completeness_look(const struct run_seen *seen, struct causes *causes)
+/* What a run's samples show: that they begin and end where its grid of steps (every 10th, every 50th) says, that none of it is
+   missing or there twice, and that its clock goes on. Causes of lines (a crash, a NaN) are the parser's. */
+static void look_at_samples(struct run_seen *run, struct causes *causes)
 {
-    struct run_seen of = *seen;
-    const struct run_seen *run = &of;
     const struct sample *last = NULL;
     struct pairs p = {.series = run->primary, .run = run->run};
     const struct sample *before;
@@ -393,22 +391,22 @@ static void completeness_look(const struct run_seen *seen, struct causes *causes
     int64_t grid = run->has_steps && run->spec->is_on_grid ? grid_of(run) : 0;
     int64_t n_ranks = 0;
     bool is_first = true;
-    of.edge = -1;
+    run->edge = -1;
     while (next_pair(&p, &before, &s)) {
         n_ranks += !before && s->rank >= 0;
         if (is_first && run->has_steps && run->shows_begin) {
             look_at_begin(run, grid, s, causes);
         }
-        of.first_step = is_first ? s->step : of.first_step;
+        run->first_step = is_first ? s->step : run->first_step;
         is_first = false;
         if (run->has_steps) {
             look_at_steps(run, grid, before, s, causes);
         }
-        of.edge = before && s->step < before->step ? before->step : of.edge;
+        run->edge = before && s->step < before->step ? before->step : run->edge;
         look_at_clock(before, s, causes);
         last = s;
     }
-    if (last && grid > 0 && of.edge >= 0) {
+    if (last && grid > 0 && run->edge >= 0) {
         look_at_last_epoch(run, grid, last->step, causes);
     }
     free(p.last);
@@ -515,11 +513,11 @@ static void look_at_run(struct parser *p, size_t first)
         struct run_seen told = run_of(p, idx, &progress);
         if (p->format->series[idx].quantity == QTY_PROGRESS && progress.n > 0 &&
             progress.samples[progress.n - 1].run == p->run) {
-            completeness_look(&told, &p->now.causes);
+            look_at_samples(&told, &p->now.causes);
             run.has_end = false;
         }
     }
-    completeness_look(&run, &p->now.causes);
+    look_at_samples(&run, &p->now.causes);
 }
 
 /* Lines without a rank that repeat each step as often are of as many writers, who get the ranks 0, 1, ... */

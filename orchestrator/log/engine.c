@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One profile, the values of one rank in time order, decides on the window: a slow start and a last line of part of an interval are left
-   out, for each rank alike. Then the quantity decides on the statistic. All thresholds stand here. */
+/* One profile, the values of one rank in time order, decides on the window: a slow start and a last line of part of an interval
+   are left out, for each rank alike. Then the quantity decides on the statistic. All thresholds stand here. */
 #include "base/base.h"
 
 #include "log/engine.h"
@@ -15,8 +15,8 @@
 #define TAIL_FAR    0.2    /* of the level: a last line off the grid that is as far from it */
 #define PLAIN_FAR   0.05
 #define MEDIAN_FAR  0.2
-#define FIRST_STEPS                                                                                \
-    4.0 /* the first line stands for its step, if that is at most so many usual intervals */
+/* The first line stands for its step, if that is at most so many usual intervals. */
+#define FIRST_STEPS  4.0
 #define CLOCK_FINE_S 5.0  /* between lines, for a clock of whole seconds to weigh them */
 #define ITEMS_FAR    3.0  /* times the usual items of a line */
 #define LEVELS_MIN   12   /* lines that show two levels, or a median, */
@@ -119,8 +119,8 @@ static bool is_settled(const double *values, size_t n, double level)
     return 4 * near >= 3 * n;
 }
 
-/* A program that does not wait for its first step, which compiles, prints the next ones as though they took no time: up to the first line
-   at the level, nothing of it is measured. */
+/* A program that does not wait for its first step, which compiles, prints the next ones as though they took no time: up to the
+   first line at the level, nothing of it is measured. */
 static size_t unawaited(const struct series *s, const struct profile *p, double level)
 {
     size_t skip = 0;
@@ -233,8 +233,8 @@ static bool moved_of(const struct profile *p, double *moved)
     return moved[0] >= CLOCK_FINE_S;
 }
 
-/* The time that each line of a rate weighs: by the clock, which knows when the items of a step differ, but no longer than for a few times
-   the usual items, since lines may follow a pause; else the time of its steps. */
+/* The time that each line of a rate weighs: by the clock, which knows when the items of a step differ, but no longer than for a
+   few times the usual items, since lines may follow a pause; else the time of its steps. */
 static void weigh_rates(const struct profile *p, double *weights)
 {
     CLEANUP(free) double *items = xcalloc(p->n + 1, sizeof(double));
@@ -476,7 +476,8 @@ static void doubt_levels(struct arena *arena, struct measurement *m, const struc
     }
 }
 
-/* The moments of the lines against the times of the steps between them. Pauses make single intervals longer; their median does not lie. */
+/* The moments of the lines against the times of the steps between them. Pauses make single intervals longer; their median does
+   not lie. */
 static void doubt_clock(struct arena *arena, struct measurement *m, const struct profile *p)
 {
     CLEANUP(free) double *ratios = xcalloc(p->n + 1, sizeof(double));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a series becomes a number where no rule is named, and what in the log speaks against that number. It is the same for formats that
-   are known and for those that are proposed: a format says what the columns mean, and nothing about this. Pure. */
+/* How a series becomes a number where no rule is named, and what in the log speaks against that number. It is the same for
+   formats that are known and for those that are proposed: a format says what the columns mean, and nothing about this. Pure. */
 #pragma once
 
 #include "log/series.h"

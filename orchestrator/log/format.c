@@ -151,8 +151,8 @@ static int add_mask(const struct json *root, struct format *f, const char *const
     return 0;
 }
 
-/* Messages with which any Python or CUDA program says its loss, or breaks off, or with which the kernel, Slurm or mpirun ends it. TensorFlow's
-   allocator says "ran out of memory" without failing. */
+/* Messages with which any Python or CUDA program says its loss, or breaks off, or with which the kernel, Slurm or mpirun ends it.
+   TensorFlow's allocator says "ran out of memory" without failing. */
 static int add_crashes(const struct json *root, struct format *f, struct err *err)
 {
     static const char *const CRASHES[] = {"Traceback (most recent call last)",

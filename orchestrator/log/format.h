@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log formats as data (manifests/formats/ID.json): patterns with named groups, scope, unit, prefixes to strip, how a run
-   begins and ends, facts, and the rules known for such logs. Parsing is fed with chunks of any size and holds one line at a
-   time, so a log of any length needs the same memory besides its samples. */
+   begins and ends, facts, and the rules known for such logs. log/parser.h reads logs by them. */
 #pragma once
 
 #include "codec/json.h"
@@ -52,17 +51,16 @@ struct series_spec {
     bool is_on_grid;   /* printed by the step, not by the clock: intervals reveal a gap */
     int64_t step_from; /* what the first step is called, 0 or 1: a run from 0 ends at total - 1 */
     int64_t first_by;  /* the first line has at most this step; -1: the interval of the lines */
-    int64_t
-        epoch_from; /* >= 0: step and total count within an epoch, and the first epoch is this */
+    /* Not negative: step and total count within an epoch, and the first epoch is this. */
+    int64_t epoch_from;
     double factor;
     struct probe line;
-    struct probe after; /* opens the table */
-    struct pattern
-        *like; /* of the lines that hold its literal, those that look like it; NULL: all */
+    struct probe after;   /* opens the table */
+    struct pattern *like; /* lines with its literal that look like it, read or not; NULL: none do */
     struct pattern *until; /* closes it; NULL: never closes */
     int value, step, total, epoch, epochs, rank, gpus, time, inverse; /* groups, -1 absent */
-    int kilo, mega, milli,
-        micro; /* likewise: the value then is in thousands, millions, thousandths, millionths */
+    /* Likewise; the value then is in thousands, millions, thousandths, millionths. */
+    int kilo, mega, milli, micro;
 };
 
 struct fact_spec {
@@ -85,21 +83,21 @@ struct absent_fact { /* a fact that no log of the format states */
 
 struct format {
     struct str id, title, framework, source;
-    bool
-        is_proposed; /* made from the lines of a log, and its file still says so: what it gives is not known to be right */
+    /* It was made from the lines of a log, and its file still says so: what it gives is not known to be right. */
+    bool is_proposed;
     struct str *prefixes;
     size_t n_prefixes;
     bool strips_mpirun, strips_srun; /* by the prefixes */
     struct series_spec *series;
     size_t n_series;
     struct probe run_start, begin, resumed, end, fatal, done;
-    bool is_begin_unknown;
-    struct str begin_why; /* why a log does not show whether its beginning is there, or NULL */
-    int done_step;        /* group of done: steps completed by the run */
-    uint64_t crash_mask;  /* literals with which any program breaks off */
-    uint64_t failed_mask; /* literals with which any program says that it failed */
-    uint64_t killed_mask; /* one that counts as a word of its own alone */
-    uint64_t launch_mask; /* of launchers and NCCL (log/launcher.h) */
+    struct str begin_why;  /* why a log does not show whether its beginning is there, or NULL */
+    bool is_begin_unknown; /* so the document says; only its check (format.c) needs it */
+    int done_step;         /* group of done: steps completed by the run */
+    uint64_t crash_mask;   /* literals with which any program breaks off */
+    uint64_t failed_mask;  /* literals with which any program says that it failed */
+    uint64_t killed_mask;  /* one that counts as a word of its own alone */
+    uint64_t launch_mask;  /* of launchers and NCCL (log/launcher.h) */
     bool needs_end;
     bool has_loss;          /* a series is the loss; else a loss is seen by its word */
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */
@@ -109,8 +107,8 @@ struct format {
     const struct vocabulary *vocabulary; /* as long-lived as the format */
     struct fact_spec *facts;
     size_t n_facts;
-    uint64_t fact_mask
-        [2]; /* literals of facts that other lines than samples state, and that samples do */
+    /* Literals of facts that other lines than samples state, and that samples do. */
+    uint64_t fact_mask[2];
     struct absent_fact *absent;
     size_t n_absent;
     const struct rule *rules; /* as long-lived as the format */
@@ -125,8 +123,8 @@ struct format_set {
     size_t n;
 };
 
-/* All but its rules (format_read of judge/rule.h). Patterns are checked here and compiled to machine code on first use. It lives in the
-   arena, its compiled patterns until format_release. */
+/* All but its rules (format_read of judge/rule.h). Patterns are checked here and compiled to machine code on first use. It lives
+   in the arena, its compiled patterns until format_release. */
 MUST_CHECK int format_decode(const struct json *root, struct arena *arena,
                              struct format **ret_format, struct err *err);
 void format_release(struct format *format);
@@ -136,47 +134,3 @@ bool format_has_series(const struct format *format, struct str name);
 bool format_reads(const struct format *format, const char *fact);
 struct str format_absent(const struct format *format, const char *fact);
 const struct format *format_find(const struct format_set *set, struct str id);
-
-/* Parsing one log. */
-struct parser;
-MUST_CHECK int parser_new(const struct format *format, struct arena *arena,
-                          struct parser **ret_parser, struct err *err);
-MUST_CHECK int parser_feed(struct parser *parser, const char *ptr, size_t len, struct err *err);
-/* The result lives in the arena given to parser_new. */
-MUST_CHECK int parser_finish(struct parser *parser, struct measurement *ret_measurement,
-                             struct err *err);
-void parser_free(struct parser *parser);
-
-/* A line of a log, without the tags of launchers. */
-struct line {
-    struct str text;
-    size_t from, end; /* in the text that is searched; the latter is its line break */
-    uint64_t mask;    /* literals that it holds */
-    int32_t rank;     /* -1: no tag says it */
-    int64_t number;   /* from 1, counted by LF */
-    bool is_cut;      /* the last one, without a line break */
-};
-typedef void line_visit(void *ctx, const struct line *line);
-/* A parser of no format, by which every line goes to `visit`; fed like others. It lives in the arena until parser_free_lines. */
-struct parser *parser_new_lines(struct arena *arena, line_visit *visit, void *ctx);
-MUST_CHECK int parser_finish_lines(struct parser *parser, int64_t *ret_n_lines, struct err *err);
-void parser_free_lines(struct parser *parser);
-
-/* Before the first byte: leaves out the series of quantity score, except for the named one (ptr NULL: none). */
-void parser_skip_scores(struct parser *parser, struct str named);
-/* Before the first byte: series record the line of each sample. */
-void parser_keep_lines(struct parser *parser);
-
-/* Which formats read something in a log: fed like a parser. All of them are tried in one pass. The set outlives the guesser. */
-struct guesser;
-struct guesser *guesser_new(const struct format_set *set);
-MUST_CHECK int guesser_feed(struct guesser *guesser, const char *ptr, size_t len, struct err *err);
-/* Those that have read something so far, in the order of the set. Returns how many. */
-size_t guesser_found(const struct guesser *guesser, const struct format **ret_formats);
-MUST_CHECK int guesser_finish(struct guesser *guesser, struct err *err);
-/* Before the next log, whatever became of the last. */
-void guesser_restart(struct guesser *guesser);
-void guesser_free(struct guesser *guesser);
-/* Whether a file is a log by its path: "train.log", "logs/a.txt", compressed or not. */
-bool guess_is_log_name(struct str path);
-CLEANUP_POINTER(guesser, struct guesser, guesser_free);

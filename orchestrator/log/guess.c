@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the formats that fit a log in one pass: what their lines hold is searched for together, and a format is done as soon as one line
-   matches it. */
+/* Finds the formats that fit a log in one pass: what their lines hold is searched for together, and a format is done as soon as
+   one line matches it. */
 #include "base/base.h"
 
 #include "log/parser_impl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launchers and NCCL say in a log of the whole job, whatever program's it is: how many processes were started, and over which network
-   they spoke. Pure. */
+/* What launchers and NCCL say in a log of the whole job, whatever program's it is: how many processes were started, and over
+   which network they spoke. Pure. */
 #pragma once
 
 #include "base/arena.h"

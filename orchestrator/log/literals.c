@@ -31,7 +31,8 @@ static uint32_t rarity_weight(unsigned char c)
                        : 1;
 }
 
-/* Words of many lines in many logs, however rare their letters are; the commonest first. Where a fragment is among them, or -1. */
+/* Words of many lines in many logs, however rare their letters are; the commonest first. Where a fragment is among them, or
+   -1. */
 static int64_t common_at(const char *fragment)
 {
     static const char WORDS[] =

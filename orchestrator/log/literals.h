@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for many literals in one pass over text: by vectors, where the machine has them, for places that may hold the four rarest bytes
-   of one, and then by a hash of these. A search is small and made quickly. */
+/* Looks for many literals in one pass over text: by vectors, where the machine has them, for places that may hold the four rarest
+   bytes of one, and then by a hash of these. A search is small and made quickly. */
 #pragma once
 
 #include "base/str.h"
@@ -14,7 +14,7 @@ struct literals;
 struct literals *literals_new(const struct str *items, size_t n);
 void literals_free(struct literals *literals);
 
-/* The next place at or after `from` that shows one or more of those whose bits are set in `live`: their bits in *ret_mask. SIZE_MAX if
-   there is none. A literal is seen once for each time that the text holds it, at its four rarest bytes. */
+/* The next place at or after `from` that shows one or more of those whose bits are set in `live`: their bits in *ret_mask.
+   SIZE_MAX if there is none. A literal is seen once for each time that the text holds it, at its four rarest bytes. */
 size_t literals_next(const struct literals *literals, struct str text, size_t from, uint64_t live,
                      uint64_t *ret_mask);

@@ -34,7 +34,8 @@ static bool parse_unix(struct str text, double *ret_s)
     return value < 1e11; /* seconds until the year 5138 */
 }
 
-/* The text behind a shape: a letter of it is a digit of its part, "-" is "-" or "/", "T" is a blank or T; ptr NULL: it does not fit. */
+/* The text behind a shape: a letter of it is a digit of its part, "-" is "-" or "/", "T" is a blank or T; ptr NULL: it does not
+   fit. */
 static struct str behind(const char *shape, struct str text, int64_t parts[PARTS])
 {
     for (; *shape; shape++, text = str_sub(text, 1, SIZE_MAX)) {

@@ -14,8 +14,8 @@ bool logspan_parse(struct str text, double *ret_s);
 
 enum number_kind { NUMBER_OK, NUMBER_NOT_FINITE, NUMBER_NONE };
 
-/* A decimal number; "nan", "inf" and the like in any case are NUMBER_NOT_FINITE, as is what no double can hold and what no machine
-   reaches (over 1e30). The result is the double nearest to the text. */
+/* A decimal number; "nan", "inf" and the like in any case are NUMBER_NOT_FINITE, as is what no double can hold and what no
+   machine reaches (over 1e30). The result is the double nearest to the text. */
 enum number_kind lognumber_parse(struct str text, double *ret_value);
 
 /* "1,281,167.5" is 1281167.5, in buf; text that is not grouped in threes, or does not fit, stays as it is. */

@@ -495,8 +495,9 @@ static void take_over_key(struct str text, const struct token *before, struct to
     }
 }
 
-/* Whether a blank-separated unit behind the number cannot be its own, so that it is the next one's name: by its name the number is no rate,
-   or the number before it has a name as well, and this one's is not of what a rate may be of. before: NULL if it is the first. */
+/* Whether a blank-separated unit behind the number cannot be its own, so that it is the next one's name: by its name the number
+   is no rate, or the number before it has a name as well, and this one's is not of what a rate may be of. before: NULL if it is
+   the first. */
 static bool has_other_name(struct survey_reader *r, const struct token *before,
                            const struct token *t)
 {
@@ -521,7 +522,8 @@ static bool is_of_rate(struct str unit)
     return str_find(unit, STR_LIT("/")) > 0 || str_find(unit, STR_LIT("per")) > 0;
 }
 
-/* Whether numbers and units follow in turns from a number at `at` on, and a number without a unit is the last: "636 tok/s 65400". */
+/* Whether numbers and units follow in turns from a number at `at` on, and a number without a unit is the last: "636 tok/s
+   65400". */
 static bool ends_in_number(struct survey_reader *r, struct str text, size_t at)
 {
     struct str unit = STR_LIT("/");

@@ -28,7 +28,8 @@ size_t numbers_tokens(struct survey_reader *r, struct str text, struct token *re
 /* "it", "step", "batch": words for a step. */
 bool numbers_is_step_word(struct str word);
 bool numbers_is_epoch_word(struct str word);
-/* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec"; and with blanks for "_". */
+/* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec"; and with blanks
+   for "_". */
 struct str numbers_snake(struct str name, char *buf, size_t size);
 struct str numbers_words(struct str name, char *buf, size_t size);
 /* Whether one of the words is a word of the text; words in lower case. */

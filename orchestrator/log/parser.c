@@ -2,13 +2,13 @@
 /* Bytes to lines; parser_line.c makes samples of them.
 
        parser_feed: pieces of PIECE_BYTES -> the complete lines of a piece are a region; the rest is carried to the next
-         -> take_region: NULs, escape sequences and launchers' tags are cut out -> parser_region: literals_next -> the line around a hit
-         -> on_line | parser_line | guesser_region
+         -> take_region: NULs, escape sequences and launchers' tags are cut out
+         -> parser_region: literals_next -> the line around a hit -> on_line | parser_line | guesser_region
 
-   (1) A region is searched for the format's literals as a whole, and only lines that hold one are looked at: most bytes are never split
-       into lines. Where every line counts (an open table, records, the cut end, a visitor) all are.
-   (2) Where pieces begin and end changes nothing: what is carried has lost its NULs already, as a region loses them, and a line is at most
-       FORMAT_LINE_MAX bytes long wherever it is cut.
+   (1) A region is searched for the format's literals as a whole, and only lines that hold one are looked at: most bytes are never
+       split into lines. Where every line counts (an open table, records, the cut end, a visitor) all are.
+   (2) Where pieces begin and end changes nothing: what is carried has lost its NULs already, as a region loses them, and a line
+       is at most FORMAT_LINE_MAX bytes long wherever it is cut.
    (3) Most pieces need no copy: a region is the caller's bytes unless something had to be cut out.
    (4) Matching has a budget of steps that grows with the bytes read: no pattern makes the work grow faster than the log. */
 #include "base/base.h"
@@ -16,8 +16,8 @@
 #include "log/logtime.h"
 #include "log/parser_impl.h"
 
-#define PIECE_BYTES                                                                                \
-    (128u << 10) /* less than FORMAT_LINE_MAX, so that a line within a piece is never too long */
+/* Less than FORMAT_LINE_MAX, so that a line within a piece is never too long. */
+#define PIECE_BYTES (128u << 10)
 
 #define BREAK_STEP 256
 #define NO_LINES   "\x01\x02\x03\x04" /* a literal that no line is looked for by */
@@ -32,11 +32,11 @@ struct parser *parser_of_lines(const struct format *format, struct arena *arena)
         p->n_open += !format->series[idx].line.literal.len && !format->series[idx].after.pattern;
     }
     p->fact_of = xcalloc(format->n_facts, sizeof(p->fact_of[0]));
-    p->late = xcalloc(format->n_facts, sizeof(p->late[0]));
+    p->gap.facts = xcalloc(format->n_facts, sizeof(p->gap.facts[0]));
     p->budget.left = STEPS_OF_LOG;
     p->now = RUN_NEW;
     p->most_rank = -1;
-    strbuf_init(&p->record, FORMAT_LINE_MAX);
+    strbuf_init(&p->bytes.record, FORMAT_LINE_MAX);
     p->records =
         format->records == RECORD_NONE ? NULL : records_new(format->records, format->vocabulary);
     return p;
@@ -76,7 +76,7 @@ struct parser *parser_new_lines(struct arena *arena, line_visit *visit, void *ct
 int parser_finish_lines(struct parser *parser, int64_t *ret_n_lines, struct err *err)
 {
     int status = parser_finish_bytes(parser, err);
-    *ret_n_lines = parser->n_lines;
+    *ret_n_lines = parser->bytes.n_lines;
     return status;
 }
 
@@ -89,9 +89,9 @@ void parser_free_lines(struct parser *parser)
 
 void parser_restart(struct parser *parser)
 {
-    parser->carry_len = 0;
-    parser->n_bytes = parser->line_at = 0;
-    parser->n_lines = 0;
+    parser->bytes.carry_len = 0;
+    parser->bytes.n_bytes = parser->bytes.line_at = 0;
+    parser->bytes.n_lines = 0;
 }
 
 void parser_skip_scores(struct parser *parser, struct str named)
@@ -116,30 +116,30 @@ void parser_free(struct parser *parser)
         free(parser->series[idx].ranks);
     }
     for (size_t idx = 0; idx < parser->format->n_facts; idx++) {
-        free(parser->late[idx].text);
+        free(parser->gap.facts[idx].text);
     }
-    free(parser->late);
+    free(parser->gap.facts);
     VEC_RELEASE(&parser->facts);
-    VEC_RELEASE(&parser->tags);
+    VEC_RELEASE(&parser->bytes.tags);
     patterns_release(&parser->patterns);
     free(parser->series);
     free(parser->fact_of);
     records_free(parser->records);
-    strbuf_release(&parser->record);
-    free(parser->carry);
-    free(parser->scratch[0]);
-    free(parser->scratch[1]);
+    strbuf_release(&parser->bytes.record);
+    free(parser->bytes.carry);
+    free(parser->bytes.scratch[0]);
+    free(parser->bytes.scratch[1]);
     free(parser);
 }
 
 static char *scratch_of(struct parser *p, int idx, size_t len)
 {
-    if (p->scratch_max[idx] < len) {
-        free(p->scratch[idx]);
-        p->scratch[idx] = xmalloc(len);
-        p->scratch_max[idx] = len;
+    if (p->bytes.scratch_max[idx] < len) {
+        free(p->bytes.scratch[idx]);
+        p->bytes.scratch[idx] = xmalloc(len);
+        p->bytes.scratch_max[idx] = len;
     }
-    return p->scratch[idx];
+    return p->bytes.scratch[idx];
 }
 
 /* Position after the ESC sequence that begins at `at`: CSI to its final byte, OSC and the like to BEL or ESC \, else two
@@ -183,7 +183,8 @@ static size_t drop_escapes(struct parser *p, struct str text, char *out)
     return (size_t)(end - out);
 }
 
-/* NULs first: text carried over from piece to piece has lost its own already, and both must read the same. */
+/* NULs first: text carried over from piece to piece has lost its own already, and both must read the same (2). Text without
+   either is not copied (3). */
 static struct str drop_controls(struct parser *p, struct str text)
 {
     if (memchr(text.ptr, '\0', text.len)) {
@@ -191,7 +192,8 @@ static struct str drop_controls(struct parser *p, struct str text)
         text = (struct str){out, drop_nuls(text, out)};
     }
     if (memchr(text.ptr, '\033', text.len)) {
-        char *out = text.ptr == p->scratch[0] ? p->scratch[0] : scratch_of(p, 0, text.len);
+        char *out =
+            text.ptr == p->bytes.scratch[0] ? p->bytes.scratch[0] : scratch_of(p, 0, text.len);
         text = (struct str){out, drop_escapes(p, text, out)};
     }
     return text;
@@ -287,7 +289,7 @@ static struct str drop_tags(struct parser *p, struct str text)
     size_t mark = next_mark(text, 0);
     size_t len = 0;
     size_t at = 0;
-    p->tags.n = 0;
+    p->bytes.tags.n = 0;
     if (mark == text.len) {
         return text;
     }
@@ -302,7 +304,7 @@ static struct str drop_tags(struct parser *p, struct str text)
             memcpy(out + len, text.ptr + at, from - at);
             len += from - at;
             at = to;
-            VEC_PUSH(&p->tags, (struct tag){len, rank});
+            VEC_PUSH(&p->bytes.tags, (struct tag){len, rank});
         } else {
             memcpy(out + len, text.ptr + at, mid + 1 - at);
             len += mid + 1 - at;
@@ -323,26 +325,26 @@ static int take_region(struct parser *p, struct str text, bool is_cut, struct er
     text = drop_controls(p, text);
     if (p->format->strips_mpirun) {
         text = drop_tags(p, text);
-        region.tags = p->tags.items;
-        region.n_tags = p->tags.n;
+        region.tags = p->bytes.tags.items;
+        region.n_tags = p->bytes.tags.n;
     }
     region.text = text;
     region.has_cr = memchr(text.ptr, '\r', text.len) != NULL;
     return parser_region(p, &region, err);
 }
 
-/* Appends to the unfinished line, without NULs. */
+/* Appends to the unfinished line, without NULs (2). */
 static int carry_add(struct parser *p, const char *ptr, size_t len, struct err *err)
 {
-    if (p->carry_max < p->carry_len + len) {
-        p->carry_max = 2 * (p->carry_len + len);
-        p->carry = xrealloc(p->carry, p->carry_max);
+    if (p->bytes.carry_max < p->bytes.carry_len + len) {
+        p->bytes.carry_max = 2 * (p->bytes.carry_len + len);
+        p->bytes.carry = xrealloc(p->bytes.carry, p->bytes.carry_max);
     }
     while (len > 0) {
         const char *nul = memchr(ptr, '\0', len);
         size_t part = nul ? (size_t)(nul - ptr) : len;
-        memcpy(p->carry + p->carry_len, ptr, part);
-        p->carry_len += part;
+        memcpy(p->bytes.carry + p->bytes.carry_len, ptr, part);
+        p->bytes.carry_len += part;
         ptr += part;
         len -= part;
         while (len > 0 && *ptr == '\0') {
@@ -351,12 +353,12 @@ static int carry_add(struct parser *p, const char *ptr, size_t len, struct err *
         }
     }
     /* A line break, possibly the last byte here, does not count. */
-    if (p->carry_len > FORMAT_LINE_MAX + 1 ||
-        (p->carry_len == FORMAT_LINE_MAX + 1 && p->carry[FORMAT_LINE_MAX] != '\n' &&
-         p->carry[FORMAT_LINE_MAX] != '\r')) {
+    if (p->bytes.carry_len > FORMAT_LINE_MAX + 1 ||
+        (p->bytes.carry_len == FORMAT_LINE_MAX + 1 && p->bytes.carry[FORMAT_LINE_MAX] != '\n' &&
+         p->bytes.carry[FORMAT_LINE_MAX] != '\r')) {
         return err_set(err, ERR_PARSE,
                        "the line at byte %" PRIu64 " is longer than %u bytes; is this a log?",
-                       p->line_at, FORMAT_LINE_MAX);
+                       p->bytes.line_at, FORMAT_LINE_MAX);
     }
     return 0;
 }
@@ -390,19 +392,19 @@ static size_t complete_lines(const char *ptr, size_t len, bool has_cr)
 
 static int feed_piece(struct parser *p, const char *ptr, size_t len, struct err *err)
 {
-    if (p->carry_len > 0) {
+    if (p->bytes.carry_len > 0) {
         size_t end = first_break(ptr, len, true);
         size_t take = end < len ? end + 1 : len;
         if (carry_add(p, ptr, take, err) < 0) {
             return -1;
         }
-        p->n_bytes += take;
+        p->bytes.n_bytes += take;
         if (end == len) {
             return 0;
         }
-        size_t carried = p->carry_len;
-        p->carry_len = 0;
-        if (take_region(p, (struct str){p->carry, carried}, false, err) < 0) {
+        size_t carried = p->bytes.carry_len;
+        p->bytes.carry_len = 0;
+        if (take_region(p, (struct str){p->bytes.carry, carried}, false, err) < 0) {
             return -1;
         }
         ptr += take;
@@ -412,8 +414,8 @@ static int feed_piece(struct parser *p, const char *ptr, size_t len, struct err 
     if (take_region(p, (struct str){ptr, whole}, false, err) < 0) {
         return -1;
     }
-    p->line_at = p->n_bytes + whole;
-    p->n_bytes += len;
+    p->bytes.line_at = p->bytes.n_bytes + whole;
+    p->bytes.n_bytes += len;
     return carry_add(p, ptr + whole, len - whole, err);
 }
 
@@ -457,9 +459,10 @@ static size_t count_byte(const char *ptr, size_t len, char c)
 
 int64_t parser_line_number(struct parser *p, const struct region *region, size_t from, size_t end)
 {
-    p->n_lines += (int64_t)count_byte(region->text.ptr + p->counted, from - p->counted, '\n');
-    p->counted = end;
-    return p->n_lines + 1;
+    p->bytes.n_lines +=
+        (int64_t)count_byte(region->text.ptr + p->bytes.counted, from - p->bytes.counted, '\n');
+    p->bytes.counted = end;
+    return p->bytes.n_lines + 1;
 }
 
 static int32_t rank_at(const struct region *region, size_t line_at, size_t line_end)
@@ -538,7 +541,7 @@ static void next_line(struct parser *p, const struct region *region, size_t hit,
 static bool take_record(struct parser *p, struct line *line)
 {
     struct cursor cursor;
-    bool is_record = records_line(p->records, line->text, &p->record);
+    bool is_record = records_line(p->records, line->text, &p->bytes.record);
     if (line->is_cut && line->text.len > 0 &&
         (p->format->records == RECORD_CSV || (!is_record && line->text.ptr[0] == '{'))) {
         p->is_truncated = true;
@@ -547,8 +550,8 @@ static bool take_record(struct parser *p, struct line *line)
     if (!is_record) {
         return line->mask != 0;
     }
-    ASSERT(!p->record.is_full);
-    line->text = strbuf_str(&p->record);
+    ASSERT(!p->bytes.record.is_full);
+    line->text = strbuf_str(&p->bytes.record);
     line->mask = 0;
     move_cursor(p, line->text, 0, &cursor);
     while (cursor.at < line->text.len) {
@@ -565,7 +568,7 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
     struct cursor cursor;
     struct line line = {.end = 0};
     size_t at = 0;
-    p->counted = 0;
+    p->bytes.counted = 0;
     if (p->guesser) {
         if (guesser_region(p->guesser, region, err) < 0) {
             return -1;
@@ -575,14 +578,14 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
     }
     move_cursor(p, text, 0, &cursor);
     while (at < text.len) {
-        /* An open table reads every line, and a truncated last line may lack its literal. */
+        /* An open table reads every line, and a truncated last line may lack its literal (1). */
         bool wants_all = p->n_open > 0 || region->is_cut || p->records || p->on_line;
         size_t hit = wants_all ? at : cursor.at;
         if (hit == SIZE_MAX) {
             break;
         }
         next_line(p, region, hit, &cursor, &line);
-        p->budget.left += STEPS_OF_BYTE * (line.end - at);
+        p->budget.left += STEPS_OF_BYTE * (line.end - at); /* (4) */
         if (p->records && !take_record(p, &line)) {
             at = line.end + 1;
             continue;
@@ -601,11 +604,11 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
 
 int parser_finish_bytes(struct parser *p, struct err *err)
 {
-    size_t carried = p->carry_len;
-    p->carry_len = 0;
-    if (take_region(p, (struct str){p->carry, carried}, true, err) < 0) {
+    size_t carried = p->bytes.carry_len;
+    p->bytes.carry_len = 0;
+    if (take_region(p, (struct str){p->bytes.carry, carried}, true, err) < 0) {
         return -1;
     }
-    p->n_lines += carried > 0;
+    p->bytes.n_lines += carried > 0;
     return 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of one parse. Private to parser.c (bytes to lines) and parser_line.c (lines to samples). */
+/* State of one parse, and what its four files have of each other: parser.c (bytes to lines), parser_line.c (lines to samples),
+   completeness.c (the verdict on a run) and guess.c, whose parser only makes lines. */
 #pragma once
 
 #include "base/vec.h"
-#include "log/format.h"
 #include "log/launcher.h"
+#include "log/parser.h"
 
 /* A place in cleaned text: from here to the end of the line the text is a rank's. */
 struct tag {
@@ -26,8 +27,8 @@ struct rank_state {
     int64_t epoch;
     bool has_step;
     bool has_summary;
-    int64_t line;   /* of the last one, */
-    int64_t line_n; /* and how many processes have printed this summary */
+    int64_t line;   /* of its last sample */
+    int64_t line_n; /* processes that have printed one summary there */
 };
 
 struct series_state {
@@ -41,14 +42,34 @@ struct series_state {
     bool is_open;    /* between after and until */
 };
 
-/* A fact after samples of the run: it belongs to this run or the next, which later lines decide. */
 struct late_fact {
     char *text; /* owned */
     size_t len, max;
     int64_t line; /* 0: none */
 };
 
-struct guesser;
+/* What lines have stated since the last sample: it belongs to this run or the next, which later lines decide. */
+struct gap {
+    struct late_fact *facts; /* owned; by fact_spec */
+    bool has_facts;
+    bool has_begin, is_resumed; /* as of the run */
+};
+
+/* What parser.c makes lines of. */
+struct bytes_state {
+    /* The unfinished line, owned, without NULs. */
+    char *carry;
+    size_t carry_len, carry_max;
+    char *scratch[2]; /* owned: cleaned text */
+    size_t scratch_max[2];
+    VEC(struct tag) tags;
+    struct strbuf record;
+    uint64_t n_bytes;
+    uint64_t line_at; /* byte offset at which the carried line began */
+    int64_t n_lines;  /* LFs before the region */
+    size_t counted;   /* of the region: LFs up to here are counted in n_lines */
+};
+
 #define TOTAL_MAX (1ll << 50) /* steps that a run may state */
 
 /* None of 166 real logs in 32 formats takes more than 1.7 million steps, or more than 88 per byte. */
@@ -60,7 +81,7 @@ struct run_state {
     bool has_begin;       /* the line that begins a run */
     bool is_resumed;      /* it resumes from a step of another run */
     bool has_end;         /* the line that ends it */
-    bool has_samples;     /* and of them: */
+    bool has_samples;     /* of any series; the next three are about them */
     bool has_date;        /* fact log_date */
     bool has_stepless;    /* a sample whose line has no step */
     bool has_unmeasured;  /* its first line has a rate of 0 */
@@ -71,7 +92,8 @@ struct run_state {
     int64_t epoch_steps;  /* of an epoch, if the run's steps are counted over all epochs; else 0 */
     int64_t total_epochs; /* by a fact; -1: not stated */
     int64_t epochs_left;  /* after that of its last line */
-    int of_epochs; /* 1: states its number of epochs, -1: counts epochs without stating it, 0: counts none */
+    /* 1: it states its number of epochs, -1: it counts epochs without stating it, 0: it counts none. */
+    int of_epochs;
     struct causes causes;
 };
 #define RUN_NEW ((struct run_state){.total_steps = -1, .done_step = -1, .total_epochs = -1})
@@ -81,20 +103,17 @@ struct parser {
     struct arena *arena;           /* borrowed */
     const struct literals *search; /* borrowed from the format; NULL: of a guesser */
     struct records *records;       /* owned; NULL: lines are read as they are */
-    struct strbuf record;
-    struct guesser *guesser; /* borrowed; if not NULL, it handles the regions */
-    line_visit *on_line;     /* if not NULL, it gets all lines */
-    void *on_line_ctx;       /* borrowed */
-    struct str named;        /* with skips_scores: this one is still read */
+    struct guesser *guesser;       /* borrowed; if not NULL, it handles the regions */
+    line_visit *on_line;           /* if not NULL, it gets all lines */
+    void *on_line_ctx;             /* borrowed */
+    struct str named;              /* with skips_scores: this one is still read */
     bool skips_scores;
     bool keeps_lines;
     struct series_state *series; /* owned; n_series of the format */
     VEC(struct fact) facts;      /* values in the arena */
-    size_t *
-        fact_of; /* owned; by fact_spec, in this run: 0: none yet, else its index in facts plus one */
-    struct late_fact *late; /* owned; by fact_spec, since the last sample */
-    bool has_late;
-    bool has_late_begin, is_late_resumed; /* since the last sample */
+    /* Owned; by fact_spec, in this run: 0: none yet, else its index in facts plus one. */
+    size_t *fact_of;
+    struct gap gap;
     size_t n_open;
     int32_t run;
     struct run_state now;   /* of this run */
@@ -105,19 +124,9 @@ struct parser {
     struct causes causes;                   /* of the runs before */
     int32_t most_rank;                      /* of launchers' tags; -1: none */
     struct launcher_seen launch;
-
-    char *carry; /* owned: the unfinished line, without NULs */
-    size_t carry_len;
-    size_t carry_max;
-    char *scratch[2]; /* owned: cleaned text */
-    size_t scratch_max[2];
-    VEC(struct tag) tags;
+    struct bytes_state bytes;
     struct patterns patterns;   /* owned */
     struct match_budget budget; /* grows with the bytes */
-    uint64_t n_bytes;
-    uint64_t line_at; /* byte offset at which the carried line began */
-    int64_t n_lines;  /* LFs before the region */
-    size_t counted;   /* of the region: LFs up to here are counted in n_lines */
 };
 
 MUST_CHECK int parser_region(struct parser *parser, const struct region *region, struct err *err);
@@ -141,7 +150,7 @@ bool parser_is_done(const struct parser *parser); /* it has made all steps that 
 size_t parser_primary(const struct parser *parser);
 /* A series of what has been read so far. */
 struct series parser_series(const struct parser *parser, size_t idx);
-/* Whether a letter stands in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf"; *ret_is_word: the word "nan" or "inf" by
-   itself, of a loss that is no evaluation's. */
+/* Whether a letter stands in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf"; *ret_is_word: the word "nan" or
+   "inf" by itself, of a loss that is no evaluation's. */
 bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_word);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);

@@ -3,16 +3,17 @@
 
    A line goes through parser_line in one order:
 
-       run_start, begin, resumed -> every series: match -> read_sample -> loss -> what looks like a sample but was not read, progress, crash
-         -> end: settle_facts -> fatal -> facts
+       run_start, begin, resumed -> launcher_look -> every series: match, read_sample, follow_table -> loss
+         -> what looks like a sample but was not read, progress, crash -> end: settle_facts -> fatal -> facts
 
-   (1) A run begins at a line that says so (run_start), at a step that goes back while its epoch does not advance, and at a second summary
-       of one kind (begins_run). next_run ends the one before, and what its lines said (struct run_state) is begun anew as a whole.
+   (1) A run begins at a line that says so (run_start), at a step that goes back while its epoch does not advance, and at a second
+       summary of one kind (begins_run). next_run ends the one before, and what its lines said (struct run_state) is begun anew as
+       a whole.
    (2) A fact that stands after samples waits (struct late_fact): the next sample of the same run, or its end, makes it this run's
        (settle_facts); if a run begins first, it is that one's (pass_facts). So a header belongs to the run below it.
    (3) A value that ends where an unterminated last line ends may have lost digits: it gives no sample, and the log is truncated.
-   (4) What speaks against the log is counted as a cause with its line, of the run in which it stands; completeness.c makes a verdict of
-       them when the run ends, and nothing is decided here. */
+   (4) What speaks against the log is counted as a cause with its line, of the run in which it stands; completeness.c makes a
+       verdict of them when the run ends, and nothing is decided here. */
 #include "base/base.h"
 
 #include "log/engine.h"
@@ -148,7 +149,7 @@ static int state_fact(struct parser *p, size_t idx, struct str value, int64_t li
 
 static void keep_late(struct parser *p, size_t idx, struct str value, int64_t line)
 {
-    struct late_fact *late = &p->late[idx];
+    struct late_fact *late = &p->gap.facts[idx];
     value = str_trim(value);
     if (late->max < value.len) {
         late->max = value.len;
@@ -159,7 +160,7 @@ static void keep_late(struct parser *p, size_t idx, struct str value, int64_t li
     }
     late->len = value.len;
     late->line = line;
-    p->has_late = true;
+    p->gap.has_facts = true;
 }
 
 static struct str late_text(const struct late_fact *late)
@@ -171,7 +172,7 @@ static struct str late_text(const struct late_fact *late)
 static bool is_second_header(const struct parser *p)
 {
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
-        if (p->late[idx].line && p->fact_of[idx] &&
+        if (p->gap.facts[idx].line && p->fact_of[idx] &&
             fact_is_of_identity(p->format->facts[idx].name)) {
             return true;
         }
@@ -184,8 +185,8 @@ static bool is_second_header(const struct parser *p)
 static int settle_fact(struct parser *p, size_t idx, bool is_second, struct err *err)
 {
     const struct fact_spec *spec = &p->format->facts[idx];
-    struct str value = late_text(&p->late[idx]);
-    int64_t line = p->late[idx].line;
+    struct str value = late_text(&p->gap.facts[idx]);
+    int64_t line = p->gap.facts[idx].line;
     bool stands_on = fact_is_of_identity(spec->name);
     size_t place;
     if (p->fact_of[idx] && !spec->is_last) {
@@ -201,9 +202,9 @@ static int settle_fact(struct parser *p, size_t idx, bool is_second, struct err 
 /* How a gap between samples ends. */
 static int end_gap(struct parser *p, bool is_passed, struct err *err)
 {
-    bool is_second = p->has_late && !is_passed && is_second_header(p);
-    for (size_t idx = 0; p->has_late && idx < p->format->n_facts; idx++) {
-        struct late_fact *late = &p->late[idx];
+    bool is_second = p->gap.has_facts && !is_passed && is_second_header(p);
+    for (size_t idx = 0; p->gap.has_facts && idx < p->format->n_facts; idx++) {
+        struct late_fact *late = &p->gap.facts[idx];
         if (!late->line) {
             continue;
         }
@@ -213,24 +214,20 @@ static int end_gap(struct parser *p, bool is_passed, struct err *err)
         }
         late->line = 0;
     }
-    p->has_late = false;
+    p->gap = (struct gap){.facts = p->gap.facts};
     return 0;
 }
 
-/* Assigns what was stated since the last sample to this run, or, passed on, to the next if one has begun. */
+/* Assigns what was stated since the last sample to this run, or, passed on, to the next if one has begun (2). */
 static int settle_facts(struct parser *p, struct err *err)
 {
-    p->has_late_begin = false;
-    p->is_late_resumed = false;
     return end_gap(p, false, err);
 }
 
 static int pass_facts(struct parser *p, struct err *err)
 {
-    p->now.has_begin = p->has_late_begin;
-    p->now.is_resumed = p->is_late_resumed;
-    p->has_late_begin = false;
-    p->is_late_resumed = false;
+    p->now.has_begin = p->gap.has_begin;
+    p->now.is_resumed = p->gap.is_resumed;
     return end_gap(p, true, err);
 }
 
@@ -239,7 +236,7 @@ static bool is_wanted(const struct parser *p, size_t idx, bool is_sample, bool i
 {
     const struct fact_spec *spec = &p->format->facts[idx];
     return is_sample == spec->is_in_sample &&
-           (is_sample || spec->is_last || (is_late ? !p->late[idx].line : !p->fact_of[idx]));
+           (is_sample || spec->is_last || (is_late ? !p->gap.facts[idx].line : !p->fact_of[idx]));
 }
 
 /* Reads the facts of a line, which may be a sample. */
@@ -282,7 +279,7 @@ static int read_facts(struct parser *p, const struct line *line, bool is_sample,
 
 static int next_run(struct parser *p, struct err *err)
 {
-    if (p->run == RUNS_MAX) {
+    if (p->run + 1 == RUNS_MAX) {
         return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
     }
     parser_end_run(p);
@@ -420,7 +417,7 @@ static bool is_loss(const struct series_spec *spec)
     return spec->quantity == QTY_SCORE && str_eq_z(spec->name, "loss");
 }
 
-/* A value at the very end of an unterminated line may have lost digits. */
+/* A value at the very end of an unterminated line may have lost digits (3). */
 static bool may_be_cut(const struct series_spec *spec, const struct line *line)
 {
     struct str value =
@@ -643,7 +640,8 @@ bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_
     return lacks;
 }
 
-/* Whether the loss on a line is a number, even if scores are left out, and if the format names none. Few lines hold such letters. */
+/* Whether the loss on a line is a number, even if scores are left out, and if the format names none. Few lines hold such
+   letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_word;
@@ -670,7 +668,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
-/* A line that looks like the metric but that no series of the metric has read. */
+/* A line that looks like the metric but that no series of the metric has read is a cause (4). */
 static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_like,
                         struct err *err)
 {
@@ -755,8 +753,8 @@ static int look_at_begin(struct parser *p, const struct line *line, struct err *
         probe_line(p, &p->format->resumed, line, &is_resumed, err) < 0) {
         return -1;
     }
-    *(p->now.has_samples ? &p->has_late_begin : &p->now.has_begin) |= is_begin;
-    *(p->now.has_samples ? &p->is_late_resumed : &p->now.is_resumed) |= is_resumed;
+    *(p->now.has_samples ? &p->gap.has_begin : &p->now.has_begin) |= is_begin;
+    *(p->now.has_samples ? &p->gap.is_resumed : &p->now.is_resumed) |= is_resumed;
     return 0;
 }
 
@@ -776,7 +774,9 @@ static int look_at_fatal(struct parser *p, const struct line *line, bool *ret_is
 
 int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
-    bool is_hit = false;
+    bool is_read = false; /* by one series */
+    bool is_end = false;
+    bool is_fatal = false;
     bool is_sample = false;
     bool is_step = false; /* a line that would begin another run if there already was one */
     if (follow_start(p, line, err) < 0 || look_at_begin(p, line, err) < 0) {
@@ -786,25 +786,25 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         launcher_look(&p->launch, line->text, line->number);
     }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
-        if (read_series(p, idx, line, &is_hit, err) < 0 || follow_table(p, idx, line, err) < 0) {
+        if (read_series(p, idx, line, &is_read, err) < 0 || follow_table(p, idx, line, err) < 0) {
             return -1;
         }
-        is_sample = is_sample || is_hit;
-        is_step = is_step || (is_hit && p->format->series[idx].quantity != QTY_SCORE);
+        is_sample = is_sample || is_read;
+        is_step = is_step || (is_read && p->format->series[idx].quantity != QTY_SCORE);
     }
     if (look_at_loss(p, line, err) < 0 ||
         (!is_step && !line->is_cut && look_at_unread(p, line, is_sample, err) < 0) ||
-        probe_line(p, &p->format->end, line, &is_hit, err) < 0) {
+        probe_line(p, &p->format->end, line, &is_end, err) < 0) {
         return -1;
     }
-    if ((is_step || is_hit) && settle_facts(p, err) < 0) {
+    if ((is_step || is_end) && settle_facts(p, err) < 0) {
         return -1;
     }
-    p->now.has_end = p->now.has_end || is_hit;
-    if (look_at_fatal(p, line, &is_hit, err) < 0) {
+    p->now.has_end = p->now.has_end || is_end;
+    if (look_at_fatal(p, line, &is_fatal, err) < 0) {
         return -1;
     }
-    if (is_hit && p->now.fatal_line == 0) {
+    if (is_fatal && p->now.fatal_line == 0) {
         p->now.fatal_line = line->number;
     }
     return read_facts(p, line, is_sample, err);
@@ -822,7 +822,8 @@ static int64_t stated_warmup(const struct parser *p)
     return -1;
 }
 
-/* GPUs of a log's only run that are fewer than the ranks which launchers name, or than the processes they start, are those of one process. */
+/* GPUs of a log's only run that are fewer than the ranks which launchers name, or than the processes they start, are those of one
+   process. */
 static bool is_of_one_rank(const struct parser *p, const struct fact *fact)
 {
     int64_t gpus;
@@ -867,8 +868,8 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;
     m.total_steps = p->now.total_steps;
     m.warmup_steps = stated_warmup(p);
-    m.n_bytes = p->n_bytes;
-    m.n_lines = (uint64_t)p->n_lines;
+    m.n_bytes = p->bytes.n_bytes;
+    m.n_lines = (uint64_t)p->bytes.n_lines;
     parser_judge(p, &m);
     struct str doubt = launcher_doubt(p->arena, &p->launch);
     if (doubt.len) {

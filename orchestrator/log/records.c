@@ -118,7 +118,8 @@ static bool label_figure(const struct vocabulary *v, struct str head, const stru
     return name && snprintf(label, NAME_BYTES, "%s[%s]", name, unit->name.ptr) < NAME_BYTES;
 }
 
-/* "images/s", "throughput_images/s", "step_time_ms": the longest suffix that is a unit. Without one a throughput might be of anything. */
+/* "images/s", "throughput_images/s", "step_time_ms": the longest suffix that is a unit. Without one a throughput might be of
+   anything. */
 static bool find_figure(const struct vocabulary *v, struct str name, char *label)
 {
     for (size_t at = 0; at < name.len; at++) {
@@ -315,7 +316,8 @@ static size_t read_object(struct records *r, struct str text, struct field *fiel
 
 /* ---- fields to a line ---- */
 
-/* White space in a value would end it, and the rest could pass for a figure: a date and its time are joined by T, words by "_". */
+/* White space in a value would end it, and the rest could pass for a figure: a date and its time are joined by T, words by
+   "_". */
 static void put(struct strbuf *out, const char *name, struct str value)
 {
     if (out->len) {

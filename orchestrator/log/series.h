@@ -8,10 +8,10 @@
 /* UNKNOWN: neither the format nor the log says it. */
 enum scope { SCOPE_RANK, SCOPE_NODE, SCOPE_JOB, SCOPE_UNKNOWN };
 
-/* The meaning of one value. RATE: items per second over the interval since the last line. RUNNING_MEAN: items per second since some
-   earlier step (the format says which). STEP_TIME: seconds a step, averaged over the interval. SUMMARY: the tool's own figure for
-   the whole run. CLOCK: only the moment at which a step was reported. SCORE: accuracy, loss. PROGRESS: only the step, if there is
-   one figure for the whole run. */
+/* The meaning of one value. RATE: items per second over the interval since the last line. RUNNING_MEAN: items per second since
+   some earlier step (the format says which). STEP_TIME: seconds a step, averaged over the interval. SUMMARY: the tool's own
+   figure for the whole run. CLOCK: only the moment at which a step was reported. SCORE: accuracy, loss. PROGRESS: only the step,
+   if there is one figure for the whole run. */
 enum quantity {
     QTY_RATE,
     QTY_RUNNING_MEAN,
@@ -26,11 +26,11 @@ enum quantity {
 
 /* 32 bytes: a log may have millions. */
 struct sample {
-    int64_t
-        step; /* as printed, or counted over the epochs (series_spec.epoch_from); the ordinal from 1 if the line has none */
+    /* As printed, or counted over the epochs (series_spec.epoch_from); the ordinal from 1 if the line has none. */
+    int64_t step;
     double value; /* NAN if the line has no usable value (verdict nan) */
-    double
-        time_s; /* moment of the line, seconds since 1970 taken as UTC, or NAN; lines without a year: year 2000 */
+    /* The moment of the line, seconds since 1970 taken as UTC, or NAN; lines without a year have the year 2000. */
+    double time_s;
     int32_t rank; /* -1: not said */
     int16_t run;  /* which run of the file, from 0 */
     int16_t gpus; /* -1: not stated; the GPU count of a summary table's row */

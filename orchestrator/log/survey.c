@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "log/logtime.h"
+#include "log/parser.h"
 
 #include <math.h>
 
@@ -32,11 +33,24 @@ struct unit_head {
     bool has_rows;
 };
 
+/* What the count of a number needs from line to line, and no reader of the survey. */
+struct tally {
+    int64_t first_rank, last_rank; /* of its lines; -1: none */
+    int64_t rank_step;             /* of its last line; likewise */
+    int64_t last_step_rank;        /* the rank of its last line with a step */
+    int64_t last_epoch;            /* of that line */
+    double seen_epoch;             /* survey.epoch at that line */
+    int64_t seen_epoch_lines;      /* survey.epoch_lines at that line */
+    int64_t last_seen;             /* the last line that has it, counted without empty ones */
+    size_t points_max;
+};
+
 struct survey {
     struct arena arena;
     struct survey_reader reader;
     struct parser *parser;
     struct survey_number *items; /* SURVEY_NUMBERS_MAX */
+    struct tally *tallies;       /* of each item */
     size_t n;
     struct map by_identity;
     int64_t n_lines; /* that are not empty */
@@ -71,6 +85,7 @@ struct survey *survey_new(const struct vocabulary *vocabulary)
     s->reader.vocabulary = vocabulary;
     s->epoch = -1;
     s->items = arena_array(&s->arena, struct survey_number, SURVEY_NUMBERS_MAX);
+    s->tallies = arena_array(&s->arena, struct tally, SURVEY_NUMBERS_MAX);
     s->parser = parser_new_lines(&s->arena, take_log_line, s);
     return s;
 }
@@ -152,41 +167,47 @@ static struct survey_number *number_of(struct survey *s, struct str identity,
     return number;
 }
 
+static struct tally *tally_of(struct survey *s, const struct survey_number *number)
+{
+    return &s->tallies[number - s->items];
+}
+
 static bool words_differ(struct str kept, const struct token *token, struct str words)
 {
     return !str_eq(kept, token ? words : STR_EMPTY);
 }
 
 /* A word for an epoch, whose count is not known to be the one before or less. */
-static bool has_later_epoch(const struct survey *s, const struct survey_steps *at)
+static bool has_later_epoch(const struct survey *s, const struct tally *tally)
 {
-    bool is_known = s->epoch >= 0 && at->seen_epoch >= 0;
-    return s->epoch_lines > at->seen_epoch_lines && !(is_known && s->epoch <= at->seen_epoch);
+    bool is_known = s->epoch >= 0 && tally->seen_epoch >= 0;
+    return s->epoch_lines > tally->seen_epoch_lines && !(is_known && s->epoch <= tally->seen_epoch);
 }
 
 /* Ranks that print in turn are not always in step. */
-static bool is_back(const struct survey_number *number, const struct scene *scene)
+static bool is_back(const struct survey_steps *at, const struct tally *tally,
+                    const struct scene *scene)
 {
     int64_t step = scene->step->step;
-    return scene->rank == number->last_step_rank ? step < number->steps.last
-                                                 : step < number->steps.last / 2;
+    return scene->rank == tally->last_step_rank ? step < at->last : step < at->last / 2;
 }
 
-static void note_step(struct survey_steps *at, const struct scene *scene, bool is_first)
+static void note_step(struct survey_steps *at, struct tally *tally, const struct scene *scene,
+                      bool is_first)
 {
     int64_t epoch = scene->epoch ? scene->epoch->step : -1;
     int64_t step = scene->step->step;
     if (!is_first && step < at->last) {
         at->n_back++;
-        at->n_back_same += epoch <= at->last_epoch;
+        at->n_back_same += epoch <= tally->last_epoch;
     }
-    at->n_same += !is_first && step == at->last && epoch == at->last_epoch;
+    at->n_same += !is_first && step == at->last && epoch == tally->last_epoch;
     at->first = is_first ? step : at->first;
     at->first_epoch = is_first ? epoch : at->first_epoch;
     at->n++;
     at->n_epochs += epoch >= 0;
     at->last = step;
-    at->last_epoch = epoch;
+    tally->last_epoch = epoch;
     if (scene->step->kind == TOKEN_FRACTION) {
         at->total = scene->step->total > at->total ? scene->step->total : at->total;
         at->n_full += step == scene->step->total;
@@ -197,6 +218,7 @@ static void note_steps(struct survey *s, struct survey_number *number, const str
                        size_t at)
 {
     struct survey_steps *steps = &number->steps;
+    struct tally *tally = tally_of(s, number);
     if (!scene->step) {
         return;
     }
@@ -209,16 +231,17 @@ static void note_steps(struct survey *s, struct survey_number *number, const str
         steps->is_after = scene->step->at > at;
         steps->has_total = scene->step->kind == TOKEN_FRACTION;
     }
-    steps->n_back_bare += !is_first_step && is_back(number, scene) && !has_later_epoch(s, steps);
-    steps->seen_epoch = s->epoch;
-    steps->seen_epoch_lines = s->epoch_lines;
-    number->last_step_rank = scene->rank;
+    steps->n_back_bare +=
+        !is_first_step && is_back(steps, tally, scene) && !has_later_epoch(s, tally);
+    tally->seen_epoch = s->epoch;
+    tally->seen_epoch_lines = s->epoch_lines;
+    tally->last_step_rank = scene->rank;
     steps->is_changing = steps->is_changing || !str_eq(steps->key, scene->step->key) ||
                          words_differ(steps->epoch_key, scene->epoch,
                                       scene->epoch ? scene->epoch->key : STR_EMPTY) ||
                          steps->is_after != (scene->step->at > at) ||
                          steps->has_total != (scene->step->kind == TOKEN_FRACTION);
-    note_step(steps, scene, is_first_step);
+    note_step(steps, tally, scene, is_first_step);
 }
 
 static void add_point(struct survey *s, struct survey_number *number, const struct scene *scene,
@@ -228,9 +251,10 @@ static void add_point(struct survey *s, struct survey_number *number, const stru
     if (s->n_points == SURVEY_POINTS_MAX) {
         return;
     }
-    if (number->n_points == number->points_max) {
-        number->points_max = 2 * number->points_max + POINTS_FIRST;
-        number->points = xrealloc(number->points, number->points_max * sizeof(number->points[0]));
+    size_t *max = &tally_of(s, number)->points_max;
+    if (number->n_points == *max) {
+        *max = 2 * *max + POINTS_FIRST;
+        number->points = xrealloc(number->points, *max * sizeof(number->points[0]));
     }
     s->n_points++;
     bool has_total = step && step->kind == TOKEN_FRACTION;
@@ -269,18 +293,18 @@ static bool value_of(struct str text, double *ret_value)
 }
 
 /* Ranks print the same step one after another; where no line has a step, the first rank comes back. */
-static void note_rank(struct survey_number *number, const struct scene *scene)
+static void note_rank(struct survey_number *number, struct tally *tally, const struct scene *scene)
 {
     int64_t step = scene->step ? scene->step->step : -1;
     bool is_first = number->n == 1;
     bool is_other =
-        !is_first && scene->rank >= 0 && number->last_rank >= 0 && scene->rank != number->last_rank;
-    number->first_rank = is_first ? scene->rank : number->first_rank;
+        !is_first && scene->rank >= 0 && tally->last_rank >= 0 && scene->rank != tally->last_rank;
+    tally->first_rank = is_first ? scene->rank : tally->first_rank;
     number->is_of_ranks =
         number->is_of_ranks ||
-        (is_other && (step < 0 ? scene->rank == number->first_rank : step == number->rank_step));
-    number->last_rank = scene->rank;
-    number->rank_step = step;
+        (is_other && (step < 0 ? scene->rank == tally->first_rank : step == tally->rank_step));
+    tally->last_rank = scene->rank;
+    tally->rank_step = step;
 }
 
 /* ---- a line ---- */
@@ -387,14 +411,15 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         if (number->n == 0) {
             begin_number(s, number, scene, t);
         }
-        number->is_pair = number->is_pair || (number->last_seen == s->n_lines && !t->key.len);
-        number->last_seen = s->n_lines;
+        struct tally *tally = tally_of(s, number);
+        number->is_pair = number->is_pair || (tally->last_seen == s->n_lines && !t->key.len);
+        tally->last_seen = s->n_lines;
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
         number->is_scaled = number->is_scaled || scale > 1;
         number->has_spread = number->has_spread || t->has_spread;
         note_value(number, scale > 0 ? scale * value : value);
         add_point(s, number, scene, number->last);
-        note_rank(number, scene);
+        note_rank(number, tally, scene);
         number->n_moments += begins_with_moment(scene);
         number->n_epoch_only += scene->epoch && !scene->step;
         note_steps(s, number, scene, t->at);
@@ -668,7 +693,7 @@ static void mark_bars(struct survey *s, const struct scene *scene)
     }
     for (size_t idx = 0; idx < s->n; idx++) {
         struct survey_number *n = &s->items[idx];
-        bool is_above = n->is_bar && n->last_seen + 1 == s->n_lines;
+        bool is_above = n->is_bar && s->tallies[idx].last_seen + 1 == s->n_lines;
         n->n_before_scores += is_above;
         n->n_before_eval += is_above && has_eval;
     }

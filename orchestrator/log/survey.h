@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a log as records of named values, where no format names them: which numbers recur, each with the words before it, the word
-   after it or its column's header, and what stands on the same line. One pass in bounded memory; log/arithmetic.h checks the log by it,
-   draft/suggest.h makes a format from it. */
+/* The lines of a log as records of named values, where no format names them: which numbers recur, each with the words before it,
+   the word after it or its column's header, and what stands on the same line. One pass in bounded memory; log/arithmetic.h checks
+   the log by it, draft/suggest.h makes a format from it. */
 #pragma once
 
 #include "log/format.h"
@@ -27,9 +27,7 @@ struct survey_steps {
     int64_t n_back_bare; /* of these, those with no later epoch on this line or between both */
     int64_t n_same;      /* the step, and its epoch, of the line before */
     int64_t n_full;      /* step and total are equal */
-    int64_t first, last, first_epoch, last_epoch, total;
-    double seen_epoch; /* of any line so far; below 0: none */
-    int64_t seen_epoch_lines;
+    int64_t first, last, first_epoch, total;
     bool is_after;    /* it comes after the number */
     bool has_total;   /* "10/100" */
     bool is_changing; /* not the same words on every line */
@@ -65,20 +63,17 @@ struct survey_number {
     bool is_scaled;  /* "436K", "1.05M" on some or all lines: value, min and max are in ones */
     struct str lead; /* of a bar: its first word, or empty */
     int64_t n, first_line;
-    int64_t n_up;                             /* more than the one before it */
-    int64_t n_moments;                        /* lines that begin with a date and a time */
-    int64_t n_epoch_only;                     /* lines that count epochs and no steps */
-    int64_t n_before_scores, n_before_eval;   /* of bars: the line below says an accuracy */
-    int64_t first_rank, last_rank, rank_step; /* of its lines; -1: none */
-    int64_t last_step_rank;
-    bool is_of_ranks;  /* several ranks print it, each for the same steps */
-    bool is_pair;      /* a line has it several times without a name: one of each device */
-    bool is_cell;      /* below a head that names its unit */
-    int64_t last_seen; /* the last line that has it, counted without empty ones */
-    bool is_eval;      /* of lines of an evaluation */
+    int64_t n_up;                           /* more than the one before it */
+    int64_t n_moments;                      /* lines that begin with a date and a time */
+    int64_t n_epoch_only;                   /* lines that count epochs and no steps */
+    int64_t n_before_scores, n_before_eval; /* of bars: the line below says an accuracy */
+    bool is_of_ranks;                       /* several ranks print it, each for the same steps */
+    bool is_pair; /* a line has it several times without a name: one of each device */
+    bool is_cell; /* below a head that names its unit */
+    bool is_eval; /* of lines of an evaluation */
     double first, last, min, max;
     struct survey_point *points; /* owned by the survey */
-    size_t n_points, points_max;
+    size_t n_points;
     struct str example; /* its first line, cut, plain ASCII */
     struct survey_steps steps;
 };
@@ -92,8 +87,8 @@ CLEANUP_POINTER(survey, struct survey, survey_free);
 
 /* In the order in which they were seen; of the survey. */
 size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers);
-/* Lines seen, numbers left out, lines that were too long or had too many numbers, numbers with a decimal comma, which are not read, and
-   units that may be of either number beside them. */
+/* Lines seen, numbers left out, lines that were too long or had too many numbers, numbers with a decimal comma, which are not
+   read, and units that may be of either number beside them. */
 struct survey_counts {
     int64_t n_lines, n_left_out, n_cut, n_commas, n_torn;
 };

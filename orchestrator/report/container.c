@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading `docker run` lines. Names of options, which of them take a value, and how sizes and limits are written. Source: Docker's
-   command line reference, "docker container run" (docs.docker.com, read 2026-11). */
+/* Reading `docker run` lines. Names of options, which of them take a value, and how sizes and limits are written. Source:
+   Docker's command line reference, "docker container run" (docs.docker.com, read 2026-11). */
 #include "base/base.h"
 
 #include "report/container.h"
@@ -31,8 +31,8 @@ struct option {
 };
 
 #define AT(member) offsetof(struct container_flags, member)
-/* The options of TAKES_OTHER take a value too, which must not be taken for the image. Some of the GPUs: the plan says which ones, so that
-   the choice is shown. */
+/* The options of TAKES_OTHER take a value too, which must not be taken for the image. Some of the GPUs: the plan says which ones,
+   so that the choice is shown. */
 static const struct option OPTIONS[] = {
     {"cap-add", TAKES_LIST, false, AT(caps), AT(n_caps), CONTAINER_CAP, NULL},
     {"cpuset-cpus", TAKES_TEXT, false, AT(cpuset), 0, CONTAINER_CPUSET, NULL},
@@ -170,8 +170,8 @@ static const struct option *option_of_name(struct str name)
     return &UNKNOWN;
 }
 
-/* A word that is an option, and what stands in it as its value; ptr NULL: nothing does. Letters that take no value may stand before one
-   that does: -itv X, -e=A=1, -m4g. A word with a letter that is not understood is not understood as a whole. */
+/* A word that is an option, and what stands in it as its value; ptr NULL: nothing does. Letters that take no value may stand
+   before one that does: -itv X, -e=A=1, -m4g. A word with a letter that is not understood is not understood as a whole. */
 static const struct option *option_of(struct str word, struct str *ret_value)
 {
     static const struct option OTHER_VALUED = {"", TAKES_OTHER, false, 0, 0, NULL, NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* datasets/ID/dataset.json: what to fetch, what its tree looks like once unpacked, how it is packed, and how the synthetic dataset is
-   made. The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its authors did not
-   say. */
+/* datasets/ID/dataset.json: what to fetch, what its tree looks like once unpacked, how it is packed, and how the synthetic
+   dataset is made. The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its
+   authors did not say. */
 #pragma once
 
 #include "codec/digest.h"
@@ -50,8 +50,8 @@ struct dataset_group { /* files of the tree that belong together and must exist 
     enum file_role role;
     struct str glob; /* of the path: dataset_glob_matches */
     int64_t n_files; /* exactly; -1: not stated */
-    int64_t
-        n_folders; /* that hold them; -1: not stated. Of images by class: the classes, in the order of their names */
+    /* Folders that hold them; -1: not stated. Of images by class: the classes, in the order of their names. */
+    int64_t n_folders;
     int64_t folder_min, folder_max; /* files in each folder; -1: not stated */
     enum file_format format;
     struct str *odd_paths; /* files known to be of another format than their name says */
@@ -59,11 +59,10 @@ struct dataset_group { /* files of the tree that belong together and must exist 
     int64_t width, height; /* of each image; -1: any */
     int64_t channels;      /* as stored; -1: any */
     int64_t n_lines;       /* of a text; -1: not stated */
-    struct str
-        pair_of; /* each file of that group has its partner here, and vice versa; NULL: none */
-    struct str pair_from,
-        pair_to; /* the partner's path: every pair_from in the path becomes pair_to, then */
-    struct str pair_from_end, pair_to_end; /* the ending pair_from_end becomes pair_to_end */
+    /* Each file of that group has its partner here, and vice versa; NULL: none. */
+    struct str pair_of;
+    /* The partner's path: every pair_from in the path becomes pair_to, then the ending pair_from_end becomes pair_to_end. */
+    struct str pair_from, pair_to, pair_from_end, pair_to_end;
 };
 
 enum pack_kind { PACK_NONE, PACK_CLASSES, PACK_SEGMENTS, PACK_TOKENS };
@@ -112,8 +111,8 @@ struct dataset {
     struct dataset_group *groups;
     size_t n_groups;
     bool allows_others; /* files outside all groups are not a fault */
-    struct str
-        list_path; /* tree.sha256 next to dataset.json; NULL: no digests of single files are known */
+    /* tree.sha256 next to dataset.json; NULL: no digests of single files are known. */
+    struct str list_path;
     bool has_list_sha256;
     uint8_t list_sha256[SHA256_BYTES];
     struct dataset_made_from made_from;

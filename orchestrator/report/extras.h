@@ -17,8 +17,8 @@ struct loss_target {
 
 struct extras {
     struct loss_target target;
-    struct str
-        *also; /* "FORMAT/NAME": rules of the format that reads the log, none of them twice */
+    /* "FORMAT/NAME": rules of the format that reads the log, none of them twice. */
+    struct str *also;
     size_t n_also;
     struct str why_not; /* one line: why nothing is, or can be, read by them; or NULL */
 };

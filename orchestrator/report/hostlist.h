@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Node sets: many names in one short text, both ways. All memory is the arena's.
-   Source of the syntax: ClusterShell's documentation, "Node sets", without its operators, groups, wildcards and steps, and Slurm's
-   scontrol(1), "hostnames".
+   Source of the syntax: ClusterShell's documentation, "Node sets", without its operators, groups, wildcards and steps, and
+   Slurm's scontrol(1), "hostnames".
      gpu[01-04,7],login   gpu01 gpu02 gpu03 gpu04 gpu7 login: digits keep their padding
      n[09-100]            n09 n10 ... n100
      rack[1-2]n[1-4]      the right one counts fastest */
@@ -16,8 +16,8 @@
 #define HOSTLIST_DIGITS_MAX   15  /* of a number in brackets; a longer one is text */
 
 struct hostlist {
-    struct str
-        *names; /* each once, in the order in which the text first names them; NUL-terminated */
+    /* Each once, in the order in which the text first names them; NUL-terminated. */
+    struct str *names;
     size_t n;
 };
 

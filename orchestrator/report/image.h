@@ -8,8 +8,8 @@
 
 /* What is known of an image besides its name: from image.json, then from its lock. */
 struct image_pins {
-    bool
-        has_digest; /* of the list, or of the manifest if there is no list: what a tag resolves to */
+    /* The digest is of the list, or of the manifest if there is no list: what a tag resolves to. */
+    bool has_digest;
     bool has_manifest; /* of the platform's manifest */
     bool has_config;   /* = the image's id in an engine */
     uint8_t digest[SHA256_BYTES];
@@ -24,8 +24,8 @@ struct image {
     bool has_fallback;
     struct oci_ref fallback;
     struct str cuda; /* "12.9", or NULL */
-    struct str
-        *instead; /* ids of images of the same programs for other drivers, the newest CUDA first */
+    /* Ids of images of the same programs for other drivers, the newest CUDA first. */
+    struct str *instead;
     size_t n_instead;
     struct str base;        /* what its Dockerfile starts from */
     struct str replacement; /* what to use if it is gone, in a sentence */

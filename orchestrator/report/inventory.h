@@ -49,16 +49,16 @@ struct inventory {
     bool is_local; /* this machine, without SSH: exactly one node */
     enum runtime_kind runtime;
     enum launcher_kind launcher;
-    struct str
-        registry; /* HOST:PORT[/PREFIX] of a registry that the nodes pull from by digest, or NULL */
+    /* HOST:PORT[/PREFIX] of a registry that the nodes pull from by digest, or NULL. */
+    struct str registry;
     struct str head_address;  /* of older inventories; nothing reads it */
     struct str shared_folder; /* absolute, the same on all nodes, or NULL */
     struct str login;         /* name of the node on which sbatch is called; NULL: this machine */
     /* What a site needs of every job; each is a condition of its runs. */
     struct condition *env; /* over the report's own */
     size_t n_env;
-    struct str *
-        devices; /* of each container with GPUs; below /dev/infiniband: where the case has several nodes */
+    /* Devices of each container with GPUs; those below /dev/infiniband where the case has several nodes. */
+    struct str *devices;
     size_t n_devices;
     struct str proxy;         /* "http://HOST:PORT", without a login; NULL: none */
     struct str *engine_flags; /* words of `docker run`, added to each container's */
@@ -73,7 +73,8 @@ extern const char *const SITE_CONDITIONS[SITE_CONDITIONS_N + 1]; /* ended by NUL
 struct str inventory_condition(struct arena *arena, const struct inventory *inventory,
                                const char *name);
 struct container_flags;
-/* Adds what the site gives to a container of a case on so many nodes. With InfiniBand its memory may be locked without a limit. */
+/* Adds what the site gives to a container of a case on so many nodes. With InfiniBand its memory may be locked without a
+   limit. */
 MUST_CHECK int inventory_add_flags(struct arena *arena, const struct inventory *inventory,
                                    int64_t n_nodes, struct container_flags *flags, struct err *err);
 /* The oldest driver that a node states; ptr NULL: none does. */

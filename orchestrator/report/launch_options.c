@@ -6,10 +6,11 @@
 #include "base/str.h"
 #include "report/container.h"
 
-/* Spellings of options. Sources, read 2026-11: mpirun(1) of Open MPI 4.1 and MPICH 4; `horovodrun --help` 0.28; torch.distributed.run
-   2.3 and torch.distributed.launch 1.6; paddle.distributed.launch 1.8 to 2.6; deepspeed 0.14; accelerate 0.30; srun(1) 23.02; training
-   programs of PaddleSeg, PaddleClas, PaddleNLP, NVIDIA DeepLearningExamples, mmsegmentation, Hugging Face transformers, timm,
-   torchvision references, Megatron-LM, fairseq, Lightning, MXNet gluon-cv and TensorFlow models. */
+/* Spellings of options. Sources, read 2026-11: mpirun(1) of Open MPI 4.1 and MPICH 4; `horovodrun --help` 0.28;
+   torch.distributed.run 2.3 and torch.distributed.launch 1.6; paddle.distributed.launch 1.8 to 2.6; deepspeed 0.14; accelerate
+   0.30; srun(1) 23.02; training programs of PaddleSeg, PaddleClas, PaddleNLP, NVIDIA DeepLearningExamples, mmsegmentation,
+   Hugging Face transformers, timm, torchvision references, Megatron-LM, fairseq, Lightning, MXNet gluon-cv and TensorFlow
+   models. */
 
 #define OF_LAUNCHERS (OF_TORCH | OF_PADDLE | OF_DEEPSPEED | OF_ACCELERATE)
 
@@ -30,9 +31,9 @@ enum { /* whose option */
 struct option_spelling {
     enum meaning means;
     unsigned of;
-    const char *
-        names; /* separated by blanks; only lower-case letters and digits: num_workers, --numWorkers and num-workers are one;
-                          a single letter as it is */
+    /* Separated by blanks; only lower-case letters and digits: num_workers, --numWorkers and num-workers are one; a single
+       letter as it is. */
+    const char *names;
 };
 
 static const struct {

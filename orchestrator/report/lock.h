@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was resolved the first time: manifests/locks/KIND/ID.json. A lock adds what the authors left open; everything fetched later
-   is compared with it, and a difference is ERR_INTEGRITY. Strings live in the arena; NULL: not of this kind, or not known. Used
-   for datasets (an item a file), images (an item a blob) and sources (an item a repository). */
+/* What was resolved the first time: manifests/locks/KIND/ID.json. A lock adds what the authors left open; everything fetched
+   later is compared with it, and a difference is ERR_INTEGRITY. Strings live in the arena; NULL: not of this kind, or not known.
+   Used for datasets (an item a file), images (an item a blob) and sources (an item a repository). */
 #pragma once
 
 #include "codec/digest.h"
@@ -13,8 +13,8 @@
 enum lock_kind { LOCK_DATASET, LOCK_IMAGE, LOCK_SOURCE };
 
 struct lock_item {
-    struct str
-        name; /* dataset: the file; image: "PLATFORM" or a digest's role; source: "." or a submodule's path */
+    /* Of a dataset the file; of an image "PLATFORM" or a digest's role; of a source "." or a submodule's path. */
+    struct str name;
     int64_t size_bytes; /* -1: not known */
     bool has_md5, has_sha256;
     uint8_t md5[MD5_BYTES];

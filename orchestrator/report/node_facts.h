@@ -65,5 +65,6 @@ struct smi_cell {
 MUST_CHECK int smi_row(struct arena *arena, struct str head, struct str line,
                        struct smi_cell cells[SMI_COLUMNS_MAX], size_t *ret_n, struct err *err);
 
-/* Newest CUDA of a banner "... Driver Version: 535.104.05   CUDA Version: 12.2 |" ("CUDA UMD Version:" from R595 on); NULL: none. */
+/* Newest CUDA of a banner "... Driver Version: 535.104.05   CUDA Version: 12.2 |" ("CUDA UMD Version:" from R595 on); NULL:
+   none. */
 struct str smi_banner_cuda(struct str banner);

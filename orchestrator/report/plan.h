@@ -30,8 +30,8 @@ enum profile { PROFILE_FULL, PROFILE_SMOKE };
 
 /* Of a source of which only some paths are mounted. */
 struct plan_part {
-    struct str
-        tree; /* git's, of only these files; NULL: the whole commit, or it was not here when this was planned */
+    /* The git tree of only these files; NULL: the whole commit, or it was not here when this was planned. */
+    struct str tree;
     int64_t n_files, n_left_out;
 };
 
@@ -39,8 +39,8 @@ struct plan_part {
 struct plan_mount {
     enum recipe_mount_kind kind;
     struct str name; /* as in struct recipe_mount; of a synthetic dataset: ID.synthetic */
-    struct str
-        version; /* a source's pin (report/source.h), else hex: SHA-256 of the files' list; NULL: not here */
+    /* A source's pin (report/source.h), else hex: SHA-256 of the files' list; NULL: not here. */
+    struct str version;
     struct str folder; /* here; NULL for a source: it is checked out when needed */
     struct str inside; /* absolute */
     struct plan_part part;
@@ -72,13 +72,13 @@ struct plan_step {
     bool is_per_node;  /* argv starts all ranks of its node itself; else it is one rank */
     struct plan_mount *mounts;
     size_t n_mounts;
-    struct str *
-        argv; /* argv[0]: "reperf-train" is the program next to reperf, else a path or a name in PATH */
+    /* argv[0]: "reperf-train" is the program next to reperf, else a path or a name in PATH. */
+    struct str *argv;
     size_t n_argv;
     struct condition *env; /* added to what a child inherits */
     size_t n_env;
-    struct condition
-        *conditions; /* under which it will be measured; value NULL: there is none (no GPU) */
+    /* Those under which it will be measured; value NULL: there is none (no GPU). */
+    struct condition *conditions;
     size_t n_conditions;
     int64_t n_ranks;
     int64_t n_nodes;         /* over which it is spread evenly; 0 in old plans, meaning 1 */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan's steps lack, what its cases need from the store, and what their authors left open; parts of report/plan.h's struct plan. */
+/* What a plan's steps lack, what its cases need from the store, and what their authors left open; parts of report/plan.h's struct
+   plan. */
 #pragma once
 
 #include "base/str.h"
@@ -14,8 +15,8 @@ struct step_need {
     enum err_code cause;
     struct str what;
     struct str command; /* that provides it, as one would type it; NULL: none does */
-    struct str
-        artifact; /* that `reperf data fetch` provides, or `reperf data lock` if is_lock; or NULL */
+    /* What `reperf data fetch` provides, or `reperf data lock` if is_lock; or NULL. */
+    struct str artifact;
     bool is_lock;
     bool needs_login;               /* available to registered users only */
     bool is_here;                   /* in the store, packed: nobody need be asked for it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the cases of a stack are carried out under a profile (manifests/reports/README.md): decoded with their report, and living as long. A
-   struct str with ptr NULL is a null. */
+/* How the cases of a stack are carried out under a profile (manifests/reports/README.md): decoded with their report, and living
+   as long. A struct str with ptr NULL is a null. */
 #pragma once
 
 #include "report/extras.h"
@@ -35,9 +35,9 @@ enum recipe_mount_kind { MOUNT_OVERLAY, MOUNT_SOURCE, MOUNT_DATASET };
 /* A folder that its container sees, read-only. */
 struct recipe_mount {
     enum recipe_mount_kind kind;
-    struct str
-        name; /* a folder of ours, below workloads/competitors or overlays/ of one's own manifests; a repository of the stack's
-                 sources; a dataset */
+    /* A folder of ours, below workloads/competitors or overlays/ of one's own manifests; a repository of the stack's sources;
+       a dataset. */
+    struct str name;
     struct str commit; /* of a source, any repository's; NULL: the one that the stack pins */
     struct str paths;  /* of a source: the part that is mounted, as in report/source.h; NULL: all */
     bool is_synthetic; /* of a dataset: the synthetic one */
@@ -51,9 +51,8 @@ struct recipe {
     struct str why_not;      /* one line: why nothing can; else NULL */
     struct str else_why_not; /* one line: why not the cases that no command of it is for; or NULL */
     struct str image; /* folder under images/; NULL: on the node itself, which has runtime none */
-    struct str
-        container; /* "docker run ..." whose flags apply; NULL: under full the report's own, under smoke the host's
-                      network */
+    /* "docker run ..." whose flags apply; NULL: under full the report's own, under smoke the host's network. */
+    struct str container;
     struct str rule; /* of smoke: FORMAT/NAME that reads its log instead of the case's; or NULL */
     struct extras beside; /* its target: of smoke */
     struct str before;    /* shell lines that run in the container first, once per node; or NULL */

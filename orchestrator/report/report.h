@@ -83,8 +83,8 @@ struct cell {
     struct str unit;
     struct str table; /* heading in the report */
     enum derive_kind derive;
-    struct str
-        *of; /* ids of the cells it is derived from: ratio has two (numerator, denominator) */
+    /* Ids of the cells it is derived from: ratio has two (numerator, denominator). */
+    struct str *of;
     size_t n_of;
     struct str rule;   /* overrides the case's rule: "FORMAT/NAME"; or NULL */
     struct str format; /* overrides the case's format, or NULL */
@@ -116,8 +116,8 @@ struct report_case {
     struct str group;                      /* cells that one rule must explain together */
     struct str format;                     /* id, or NULL if there is no log */
     struct str rule;                       /* "FORMAT/NAME", or NULL */
-    struct str
-        baseline; /* case id that a run of this one is compared with (framework reperf), or NULL */
+    /* The case id that a run of this one is compared with (framework reperf), or NULL. */
+    struct str baseline;
     const struct report_case
         *rated;       /* the baseline, else the case itself: whose numbers are published */
     struct str *logs; /* paths below --logs, or empty */
@@ -128,8 +128,8 @@ struct report_case {
     struct str matched;   /* how its logs were found if the report does not name them; or NULL */
     struct cell *cells;
     size_t n_cells;
-    const struct str
-        *on; /* names of the nodes that it is fixed to (report/each_node.h); NULL: any */
+    /* Names of the nodes that it is fixed to (report/each_node.h); NULL: any. */
+    const struct str *on;
     size_t n_on;
 };
 
@@ -139,18 +139,18 @@ struct report {
     struct str id;
     struct str title;
     struct str path; /* of the manifest, for messages: "manifests/reports/ID.json" */
-    struct str
-        place; /* the user's folder whose reports/ holds it; NULL: the program's, or another */
+    /* The user's folder whose reports/ holds it; NULL: the program's, or another. */
+    struct str place;
     struct source_ref source;
-    struct source_ref
-        logs_source; /* path: the folder below --logs; commit: of the logs; NULL if there are none */
-    struct str
-        own_logs; /* the folder beside manifests/ with its raw logs, which came with it; or NULL */
+    /* path: the folder below --logs; commit: of the logs; NULL if there are none. */
+    struct source_ref logs_source;
+    /* The folder beside manifests/ with its raw logs, which came with it; or NULL. */
+    struct str own_logs;
     bool is_unpublished; /* nobody published numbers for its cases: they are only measured */
-    bool
-        rules_inferred; /* nobody stated them: each was chosen because it gives numbers of its table */
-    struct str
-        series_sha256; /* of its kept series (load/kept_series.h), hex; NULL: none are kept */
+    /* Nobody stated them: each was chosen because it gives numbers of its table. */
+    bool rules_inferred;
+    /* The digest of its kept series (load/kept_series.h), hex; NULL: none are kept. */
+    struct str series_sha256;
     struct not_printed *not_printed;
     size_t n_not_printed;
     struct environment *environments;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the report decoder (report.c, report_stack.c). Apart from them only dataset.c and lock.c include it,
-   for the checks of text. Every function that fails fills *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
+   for the checks of text. Every function that fails fills *err with "file:$.path: expected ..., found ...". Memory is the
+   arena's. */
 #pragma once
 
 #include "base/map.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report as a person writes it (form 2, "schema_version": 2; manifests/reports/README.md): tables, and nothing that follows from
-   the rest. It is spelled out as form 1, of which alone all others know: that is what is decoded, overridden and frozen with a run. */
+/* A report as a person writes it (form 2, "schema_version": 2; manifests/reports/README.md): tables, and nothing that follows
+   from the rest. It is spelled out as form 1, of which alone all others know: that is what is decoded, overridden and frozen with
+   a run. */
 #pragma once
 
 #include "codec/json_table.h"

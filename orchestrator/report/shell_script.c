@@ -237,7 +237,8 @@ static void set_variable(struct script_reader *r, struct str name, struct str va
     }
 }
 
-/* What $NAME, ${NAME} or ${NAME:-VALUE} at the beginning of the text stands for, NULL if that is not known; *ret_len: its length. */
+/* What $NAME, ${NAME} or ${NAME:-VALUE} at the beginning of the text stands for, NULL if that is not known; *ret_len: its
+   length. */
 static struct str value_of(struct script_reader *r, struct str text, size_t *ret_len)
 {
     bool is_braced = text.len > 1 && text.ptr[1] == '{';
@@ -460,7 +461,8 @@ static bool is_set(const struct shell_word *word)
            word->raw.ptr[0] != '\'';
 }
 
-/* Takes reserved words, NAME=VALUE words and prefixes off the front, and what commands declare: export A=1, read A, for A in ... */
+/* Takes reserved words, NAME=VALUE words and prefixes off the front, and what commands declare: export A=1, read A, for A in
+   ... */
 static void take_front(struct shell_run *run, struct shell_word *sets)
 {
     for (size_t taken = 1; run->n && taken; run->words += taken, run->n -= taken) {

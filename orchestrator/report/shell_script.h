@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which programs a printed text runs, as far as the text alone tells: words by the shell's quoting, prefixes such as sudo and env removed,
-   `bash -c`, containers and launchers followed to what they start, and $NAME replaced where the text itself gives NAME one value.
-   Reserved words of conditions are skipped; a loop's head is a run named for, while or until, and its end one named done.
-   Here-documents and arithmetic are read as plain words. Views lie in the text or in the arena. Nothing is run. Source of the
-   rules: POSIX.1-2017, XCU 2.2 and 2.3. Pure. */
+/* Which programs a printed text runs, as far as the text alone tells: words by the shell's quoting, prefixes such as sudo and env
+   removed, `bash -c`, containers and launchers followed to what they start, and $NAME replaced where the text itself gives NAME
+   one value. Reserved words of conditions are skipped; a loop's head is a run named for, while or until, and its end one named
+   done. Here-documents and arithmetic are read as plain words. Views lie in the text or in the arena. Nothing is run. Source of
+   the rules: POSIX.1-2017, XCU 2.2 and 2.3. Pure. */
 #pragma once
 
 #include "base/str.h"
@@ -34,10 +34,10 @@ void shell_split(struct arena *arena, struct str text, struct shell_words *ret_w
 struct shell_run {
     const struct shell_word *words; /* [0] names the program; none if there are only assignments */
     size_t n;
-    size_t
-        n_own; /* words before the program that it starts, which follows as a run of its own; else n */
-    const struct shell_word
-        *sets; /* NAME=VALUE that apply to it; for export and the like their names, too */
+    /* Words before the program that it starts, which follows as a run of its own; else n. */
+    size_t n_own;
+    /* NAME=VALUE that apply to it; for export and the like their names, too. */
+    const struct shell_word *sets;
     size_t n_sets;
     const struct shell_word *files; /* redirections, by role */
     size_t n_files;

@@ -106,7 +106,7 @@ static bool is_ref(struct str ref)
            ref.ptr[0] != '-' && ref.ptr[0] != '/' && str_find(ref, STR_LIT("..")) < 0;
 }
 
-/* --- a part of a repository --------------------------------------------------------------------------------------------------- */
+/* --- a part of a repository ------------------------------------------------------------------------------------------------ */
 
 static bool is_path(struct str path)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units with their dimension, metrics, precisions and condition names, as data: manifests/vocabulary.json. It is read from the data
-   folder along with the manifests, or with the inputs that a run froze; the program contains the one that it was built with. It
-   lives in the arena that it was decoded into, and a document carries it to its decoders (codec/json.h, context). */
+/* Units with their dimension, metrics, precisions and condition names, as data: manifests/vocabulary.json. It is read from the
+   data folder along with the manifests, or with the inputs that a run froze; the program contains the one that it was built with.
+   It lives in the arena that it was decoded into, and a document carries it to its decoders (codec/json.h, context). */
 #pragma once
 
 #include "base/map.h"
@@ -54,5 +54,6 @@ MUST_CHECK int words_check(const struct json *at, const char *key, const struct 
 MUST_CHECK int check_precision(const struct json *at, const char *key, struct str value,
                                struct err *err);
 
-/* For json_schema: the words of "units", "metrics", "precisions" or "conditions", or the rules of "cells"; context is a vocabulary. */
+/* For json_schema: the words of "units", "metrics", "precisions" or "conditions", or the rules of "cells"; context is a
+   vocabulary. */
 void vocabulary_put(struct json_out *out, const char *list, const void *context);

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "judge/rule.h"
-#include "log/format.h"
+#include "log/parser.h"
 #include "report/vocabulary.h"
 
 #define INPUT_BYTES_MAX (1u << 20)

@@ -35,7 +35,6 @@ static void same(const struct survey *a, const struct survey *b)
         ASSERT(x[idx].n == y[idx].n && x[idx].first_line == y[idx].first_line);
         ASSERT(str_eq(x[idx].key, y[idx].key) && str_eq(x[idx].unit, y[idx].unit));
         ASSERT(x[idx].n_moments == y[idx].n_moments);
-        ASSERT(x[idx].last_seen == y[idx].last_seen);
         ASSERT(x[idx].steps.n_same == y[idx].steps.n_same);
     }
 }

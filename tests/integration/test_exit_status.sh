@@ -121,6 +121,7 @@ exits 1 "and in lint" env REPERF_ROOT="$T/root" "$REPERF" lint paddle-perf-deepl
 is "$(jq -r '.reports[0].findings[] | select(.id == "rule-missing") | .level' "$T/out" | sort -u)" error "as an error with its place"
 report "$first .format = \"no-such-format\" | .rule = \"no-such-format/x\" else . end"
 prints 1 '<error message="there is no format no-such-format"' "a format that does not exist" audit --junit
+prints 1 '<error message="there is no format no-such-format"' "of raw logs, too" audit --junit --logs "$T"
 report .
 mkdir -p "$T/logs"
 leaves 1 states absent "raw logs that are not there are absent" audit --logs "$T/logs" --json

@@ -6,6 +6,7 @@
 
 #include "base/strbuf.h"
 #include "document_format.h"
+#include "judge/rule.h"
 #include "log/parser_impl.h"
 
 static const char HEAD[] = "{'schema_version': 1, 'id': 't', 'title': 'T', 'framework': 'f', "
@@ -319,6 +320,21 @@ TEST(ranks_are_limited)
     struct measurement m = {0};
     FAILS(parse_cut(format, STR_LIT("[1,65536]<stdout>:" IT(1, 1)), 0, &m, ERR), ERR_PARSE);
     format_release(format);
+}
+
+TEST(runs_are_limited)
+{
+    struct arena arena = ARENA_EMPTY;
+    struct parser *parser = NULL;
+    struct format *format = format_with(TRAIN);
+    PASSES(parser_new(format, &arena, &parser, ERR));
+    parser->run = RUNS_MAX - 2; /* counted from 0 */
+    PASSES(parser_feed(parser, IT(2, 1) IT(1, 1), 56, ERR));
+    FAILS(parser_feed(parser, IT(0, 1), 28, ERR), ERR_PARSE);
+    SAYS("more than 32767 runs");
+    parser_free(parser);
+    format_release(format);
+    arena_release(&arena);
 }
 
 TEST(scores_can_be_left_out)
