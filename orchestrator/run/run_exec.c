@@ -77,7 +77,7 @@ void runner_cleanup(struct runner *r)
     frozen_release(&r->frozen);
     VEC_RELEASE(&r->orphans);
     VEC_RELEASE(&r->images);
-    VEC_RELEASE(&r->places);
+    VEC_RELEASE(&r->tokens);
 }
 
 static void on_signal(void *ctx, int signal_no)
@@ -125,6 +125,16 @@ void run_make_units(struct runner *r)
             }
         }
     }
+}
+
+bool run_has_work(const struct runner *r)
+{
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        if (unit_is_open(&r->units[idx])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static struct unit *find_unit(struct runner *r, const struct journal_record *record)
@@ -267,7 +277,6 @@ static int open_parts(struct runner *r, struct journal_records *ret_records, str
 static int open_run(struct runner *r, struct err *err)
 {
     struct journal_records records = {0};
-    bool is_open = false;
     if (open_parts(r, &records, err) < 0) {
         return -1;
     }
@@ -284,10 +293,7 @@ static int open_run(struct runner *r, struct err *err)
             return -1;
         }
     }
-    for (size_t idx = 0; idx < r->n_units; idx++) {
-        is_open = is_open || r->units[idx].state < UNIT_FINISHED;
-    }
-    if (is_open && check_programs(r, err) < 0) {
+    if (run_has_work(r) && check_programs(r, err) < 0) {
         return -1;
     }
     struct event_fields fields = {.text = r->frozen.plan.report};

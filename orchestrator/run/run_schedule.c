@@ -459,23 +459,31 @@ static bool is_free(const struct runner *r, size_t node)
     return !r->nodes[node].is_busy && !r->nodes[node].is_bad;
 }
 
-/* Nodes with the GPUs it needs, in the inventory's order: those that are free; of who takes turns always the same, once they are. */
+/* Whether enough nodes have the GPUs it needs, of all that are not bad or of those that are free. */
+static bool has_room(const struct runner *r, const struct unit *unit, bool is_now)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
+        n += (is_now ? is_free(r, idx) : !r->nodes[idx].is_bad) &&
+             plan_step_fits(unit->step, r->fleet.nodes[idx].spec);
+    }
+    return n >= (size_t)plan_step_nodes(unit->step);
+}
+
+/* The unit gets the first free nodes that have the GPUs it needs, in the inventory's order. Who takes turns finds all of them free
+   (must_wait), and so gets the same each time. Who finds no room asks again at each turn of the loop, which must take no memory. */
 static bool place(struct runner *r, struct unit *unit)
 {
-    bool takes_turns = r->frozen.plan.takes_turns;
     size_t n_wanted = (size_t)plan_step_nodes(unit->step);
-    size_t *nodes = arena_array(r->arena, size_t, n_wanted);
-    size_t n_free = 0;
-    size_t n = 0;
-    for (size_t idx = 0; idx < r->fleet.n_nodes && n < n_wanted; idx++) {
-        bool is_eligible = is_free(r, idx) || (takes_turns && !r->nodes[idx].is_bad);
-        if (is_eligible && plan_step_fits(unit->step, r->fleet.nodes[idx].spec)) {
-            nodes[n++] = idx;
-            n_free += is_free(r, idx);
-        }
-    }
-    if (n_free < n_wanted) {
+    if (!has_room(r, unit, true)) {
         return false;
+    }
+    size_t *nodes = arena_array(r->arena, size_t, n_wanted);
+    size_t n = 0;
+    for (size_t idx = 0; n < n_wanted; idx++) {
+        if (is_free(r, idx) && plan_step_fits(unit->step, r->fleet.nodes[idx].spec)) {
+            nodes[n++] = idx;
+        }
     }
     unit->nodes = nodes;
     return true;
@@ -492,19 +500,9 @@ static bool nodes_are_idle(const struct runner *r, const struct unit *unit)
     return true;
 }
 
-/* Whether it could run if nothing else were running. */
-static bool is_possible(const struct runner *r, const struct unit *unit)
+static bool is_pending(const struct unit *unit)
 {
-    size_t n = 0;
-    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        n += !r->nodes[idx].is_bad && plan_step_fits(unit->step, r->fleet.nodes[idx].spec);
-    }
-    return n >= (size_t)plan_step_nodes(unit->step);
-}
-
-static bool is_open(const struct unit *unit)
-{
-    return unit->state < UNIT_FINISHED && !unit->is_given_up;
+    return unit_is_open(unit) && !unit->is_given_up;
 }
 
 static bool is_active(const struct schedule *s, const struct unit *unit)
@@ -573,7 +571,7 @@ static bool must_give_up(struct runner *r, struct unit *unit)
                                 STR_ARG(r->dir.id)));
         return true;
     }
-    if (!is_possible(r, unit)) {
+    if (!has_room(r, unit, false)) {
         if (unit->err.code == ERR_NONE) {
             unit_blame(unit, why_too_few(r, unit));
         }
@@ -662,7 +660,7 @@ static int begin_what_fits(struct schedule *s, struct err *err)
     for (int is_new = 0; is_new < 2; is_new++) {
         for (size_t idx = 0; idx < r->n_units; idx++) {
             struct unit *unit = &r->units[idx];
-            if (!is_open(unit) || is_active(s, unit) ||
+            if (!is_pending(unit) || is_active(s, unit) ||
                 (unit->state == UNIT_TODO) != (is_new == 1)) {
                 continue;
             }
@@ -771,10 +769,10 @@ int run_parse_collected(struct runner *r, struct err *err)
     return 0;
 }
 
-static bool is_anything_open(const struct runner *r)
+static bool is_anything_pending(const struct runner *r)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
-        if (is_open(&r->units[idx])) {
+        if (is_pending(&r->units[idx])) {
             return true;
         }
     }
@@ -785,7 +783,7 @@ static int carry_on(struct schedule *s, struct err *err)
 {
     struct runner *r = s->r;
     size_t n_active = 0;
-    while (n_active > 0 || (is_anything_open(r) && !r->stop_signal)) {
+    while (n_active > 0 || (is_anything_pending(r) && !r->stop_signal)) {
         size_t n_before = n_active;
         run_keep_leases(r);
         if ((!r->stop_signal && begin_what_fits(s, err) < 0) || step_all(s, &n_active, err) < 0) {
