@@ -68,9 +68,9 @@ struct run_args {
         .min = 0, .max = 100)
 #define RUN_OPT_JSON OPT(struct run_args, want_json, "json", "print one JSON document")
 
-/* From the command line to the engine's options. */
+/* From the command line to the engine's options, but for the report, which is opened once they are known to be right. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
-                             const char *report, struct run_opts *ret_opts, struct err *err);
+                             struct run_opts *ret_opts, struct err *err);
 
 /* The plan as text or as its JSON document. */
 MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
