@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where manifests are looked for: the folders of $REPERF_MANIFESTS (one colon between two; main.c puts there what --manifests names, ./manifests
-   and the user's own data folder), then the program's. Each may hold reports/, formats/, inventories/, datasets/, images/, overlays/ and
-   locks/; the first that has a name has it. */
+/* Where manifests are looked for: the folders of a list that main.c makes (what --manifests names, those of $REPERF_MANIFESTS, ./manifests,
+   the user's own data folder), then the program's. Each may hold reports/, formats/, inventories/, datasets/, images/, overlays/ and locks/;
+   the first that has a name has it. */
 #pragma once
 
 #include "base/command.h"
 #include "base/fs.h"
 
-#define PLACES_ENV "REPERF_MANIFESTS"
-#define PLACES_MAX 16
+/* This process's own variable, with one folder a line: a folder's name may hold a colon. */
+#define PLACES_LIST "REPERF_PLACES"
+#define PLACES_MAX  16
 
 struct places {
     const char *items[PLACES_MAX]; /* the last is the program's own */
     size_t n;
 };
 
-/* A folder of the user's: XDG/NAME where that is absolute, else ~/IN_HOME/NAME; NULL where there is no home either. */
+/* A folder of the user's: XDG/NAME where that is absolute, else ~/IN_HOME/NAME, where ~ is $HOME or what the system knows of the user; NULL
+   where there is no home either. */
 const char *places_user(struct arena *arena, const char *xdg, const char *in_home,
                         const char *name);
 /* ERR_USAGE if a named one is not a folder, or there are too many. */
