@@ -155,8 +155,8 @@ static int take_manifests(int argc, char **argv, const char **ret_named)
     return n;
 }
 
-/* Where manifests are looked for next to the program's own (load/places.h), first to last: named, the variable's, and unless the data folder is
-   named too, ./manifests and the user's data folder. */
+/* Where manifests are looked for next to the program's own (load/places.h), first to last: named, the variable's, and unless
+   the data folder is named too, ./manifests and the user's data folder. */
 static const char *set_places(struct arena *arena, const char *named)
 {
     const char *variable = getenv("REPERF_MANIFESTS");

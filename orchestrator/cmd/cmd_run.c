@@ -141,7 +141,8 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     if (run_read(call->arena, &opts, &prepared, err) < 0) {
         return -1;
     }
-    /* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is there. */
+    /* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is
+       there. */
     if (address.pin && !args->is_dry_run &&
         (run_plan(call->arena, &opts, &prepared, err) < 0 ||
          run_trust(args, &address, &prepared.plan, err) < 0)) {

@@ -123,7 +123,8 @@ struct cell_result {
 struct run_result {
     struct cell_result *cells; /* in plan order */
     size_t n_cells;
-    int exit_status; /* DESIGN section 5: the first failure in plan order, else 1 where a cell does not hold, else 0 */
+    /* As in reperf(1), EXIT STATUS: the first failure in plan order, else 1 where a cell does not hold, else 0. */
+    int exit_status;
 };
 
 /* Takes each derived file: its name below the evidence folder and its whole text. */
@@ -139,8 +140,8 @@ extern const char *const OUTCOME_NAMES[2];
 /* What rules must know of the step, as it was run. */
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step);
 
-/* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log only
-   what the result needs stays in the arena. */
+/* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log
+   only what the result needs stays in the arena. */
 struct repeat_of {
     const struct plan_step *step;
     int64_t repeat;

@@ -4,7 +4,7 @@
 
      FIND --absent--> READY --> START --> WAIT <--> LOOK          each job
       | |               |                 ^ | ^
-      | +---running-----|-----------------+ | +---> TERM, KILL    the attempt is stopping: its deadline, a signal, a peer that failed
+      | +---running-----|-----------------+ | +---> TERM, KILL    the attempt is stopping (deadline, signal, a peer that failed)
       |                 |                   v
       +------ended------|----------------> REAP --> READ --> DIGEST --> UNWATCH --> OVER
                         +-----------stopped before its start------------------------^
@@ -15,7 +15,7 @@
        here finds them again by their id (FIND), and none is started twice.
    (2) A log becomes evidence only if what arrived here and what the node has are of one digest (DIGEST).
    (3) The first job that fails is the cause; one that was ended by a signal comes before those that noticed it. How the attempt
-       ended stays what was known first, but for a signal to this process, which explains all others, and next a node that is lost.
+       ended stays what was known first, but for a signal to this process, which explains all others, and then a lost node.
    (4) Peers of a job that failed have a grace in which to say so; then all are stopped. TERM comes first, KILL after a grace.
    (5) It is over only when each job is OVER or GONE: no attempt leaves a job behind that nobody knows. */
 #include "base/base.h"
@@ -257,8 +257,8 @@ static enum step rank_job_digest(struct attempt *a, struct rank_job *job, struct
 
 /* ---- its monitor ---- */
 
-/* Each job of an attempt on remote nodes has one, whose log is fetched once the job's is here. It never causes an attempt to be lost: its
-   failure is logged, and the repeat then counts as not watched. */
+/* Each job of an attempt on remote nodes has one, whose log is fetched once the job's is here. It never causes an attempt to be
+   lost: its failure is logged, and the repeat then counts as not watched. */
 
 /* Runs of the inventory "local" have no monitors. */
 bool run_watches(const struct runner *r)
@@ -320,7 +320,8 @@ int watch_keep(struct attempt *a, const struct rank_job *job, struct outcome_nod
 
 /* ---- a job's way ---- */
 
-/* (3): the first that is seen to fail, unless one was ended by a signal: its peers, which report that they lost it, may be seen first. */
+/* (3): the first that is seen to fail, unless one was ended by a signal: its peers, which report that they lost it, may be seen
+   first. */
 static bool is_cause(const struct attempt *a, const struct rank_job *job)
 {
     return a->way == ATTEMPT_RUNS && job->exit_status != 0 &&

@@ -4,8 +4,9 @@
 
 #include "run/run_impl.h"
 
-/* How it ended. Collected are EXITED (each job by itself, or after a peer that failed) and DEADLINE; lost are LOST (a job left no status, or was
-   not started in time), STOPPED (by a signal to this process, which is not counted against the repeat) and NODE (a node failed). */
+/* How it ended. Collected are EXITED (each job by itself, or after a peer that failed) and DEADLINE; lost are LOST (a job left
+   no status, or was not started in time), STOPPED (by a signal to this process, which is not counted against the repeat) and
+   NODE (a node failed). */
 enum attempt_end { END_NONE, END_EXITED, END_DEADLINE, END_LOST, END_STOPPED, END_NODE };
 
 struct watch {         /* of a job's monitor */

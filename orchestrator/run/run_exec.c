@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes a run from the state in its journal to its sealed archive.
 
-   Everything that a run is lies in its folder (evidence/rundir.h): what was frozen, what was collected, and the journal that says how
-   far it is. Whether it was just created, was killed, or is over, run_execute does the same: it opens the folder, puts each unit (a
-   repeat of a step) where the journal says it is, and does what is left.
+   Everything that a run is lies in its folder (evidence/rundir.h): what was frozen, what was collected, and the journal that says
+   how far it is. Whether it was just created, was killed, or is over, run_execute does the same: it opens the folder, puts each
+   unit (a repeat of a step) where the journal says it is, and does what is left.
 
      planned --> TODO --J_STARTED--> STARTED --J_FINISHED--> FINISHED --J_PARSED--> PARSED     of each unit
                   ^ |                   |                        |                    |
@@ -11,8 +11,8 @@
                   +-------J_LOST--------+                        |                    |
                   +-------J_SET_ASIDE----------------------------+--------------------+         it failed and is made again
      all PARSED or SPARE --> J_JUDGED (each case) --> J_RESULT --> J_SEALED                     of the run
-     J_INTERRUPTED, J_RESUMED, J_CANCELLED and J_FILES (more files of the evidence) may come between any two of them; J_SET_ASIDE may
-     also come after J_SEALED, which it undoes
+     J_INTERRUPTED, J_RESUMED, J_CANCELLED and J_FILES (more files of the evidence) may come between any two of them; J_SET_ASIDE
+     may also come after J_SEALED, which it undoes
 
    (1) What a record announces is on the disk before the record is, and each file that it announces is in it by its digest.
    (2) Nothing goes on from a file that is not the one that was written: all are held against the journal when it is opened.
@@ -20,8 +20,8 @@
        gave. A resumed run parses again what it finds: a number comes from a log, never from the journal.
    (4) Sealing derives nothing. It reads each file once, into the archive, and refuses what is not the file of (1).
    (5) Only the process that holds run.lock writes to the folder.
-   (6) A run that was cancelled is not resumed; one that was sealed is checked, as anybody would, and stays as it is unless repeats
-       that failed are made again (--rerun-failed), whose archive is then kept beside the earlier ones. */
+   (6) A run that was cancelled is not resumed; one that was sealed is checked, as anybody would, and stays as it is unless
+       repeats that failed are made again (--rerun-failed): the archive with them is then kept beside the earlier ones. */
 #include "base/base.h"
 
 #include "run/run_impl.h"

@@ -146,7 +146,8 @@ MUST_CHECK int run_stage(struct runner *r, struct err *err);
 #define RUN_TOKEN_PROGRAM "/@reperf-train@"
 #define RUN_TOKEN_DATA    "/@reperf-data@"
 
-/* Each turn of whoever waits: those that are due are renewed; a node whose lease is another's by now is left out. ctx: the runner. */
+/* Each turn of whoever waits: those that are due are renewed; a node whose lease is another's by now is left out. ctx: the
+   runner. */
 void run_keep_leases(void *ctx);
 /* Gives leases back, and removes the jobs' folders if the run is over. Failures are logged only. */
 void run_leave_nodes(struct runner *r, bool is_over);
@@ -168,8 +169,8 @@ MUST_CHECK int run_write_commands(struct runner *r, struct unit *unit,
 char *run_job_id(struct runner *r, const struct unit *unit);
 /* Slurm, as one attempt's own. NULL and *err where it cannot be asked. */
 struct remote *run_batch_open(struct runner *r, struct err *err);
-/* Its jobs, with RUN_TOKEN_* and token_of() for paths on a node. launch: what of it the plan does not say; program and env are the local
-   node's, image NULL where it was not provided or is not needed. Pure but for the arena. */
+/* Its jobs, with RUN_TOKEN_* and token_of() for paths on a node. launch: what of it the plan does not say; program and env are
+   the local node's, image NULL where it was not provided or is not needed. Pure but for the arena. */
 MUST_CHECK int run_launch(struct launch launch, const struct plan *plan,
                           struct launch_job **ret_jobs, size_t *ret_n, struct err *err);
 /* argv, environment and cleanup of each job of the unit's attempt. */

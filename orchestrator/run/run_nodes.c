@@ -38,7 +38,8 @@ static const struct runtime_image *image_of(const struct runner *r, const struct
     return STR_NAMED(r->images.items, r->images.n, digest, step->image_digest);
 }
 
-/* In the store an image is kept under its id, where that is not another one by now, or under the reference that it was fetched by. */
+/* In the store an image is kept under its id, where that is not another one by now, or under the reference that it was fetched
+   by. */
 static const char *name_in_store(struct runner *r, const struct store *store,
                                  const struct plan_step *step)
 {
@@ -109,8 +110,8 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
     VEC_PUSH(&r->images, report.image);
     struct runtime_image *image = &r->images.items[r->images.n - 1];
     image->digest = step->image_digest;
-    if (!image->id
-             .ptr) { /* no remaining node has it: a resumed step gets a name, but is never started */
+    /* Where no remaining node has it, a resumed step gets a name, and is never started. */
+    if (!image->id.ptr) {
         image->id = image->digest;
     }
     events_write(&r->events, EV_IMAGE_PROVIDED, &fields);
@@ -458,8 +459,8 @@ int run_nodes_open(struct runner *r, struct err *err)
     r->child_env = r->frozen.plan.address.ptr && r->frozen.plan.runtime == RUNTIME_NONE
                        ? bare_env(r)
                        : proc_env_allowed(r->arena, &n_env);
-    if (r->frozen.inventory
-            .is_local) { /* as when it was planned: what was frozen of it has no count */
+    /* What was frozen of this machine has no count: it is counted as when the run was planned. */
+    if (r->frozen.inventory.is_local) {
         r->frozen.inventory.nodes[0].gpus = environment_gpus();
     }
     if (fleet_open(&r->fleet, &r->loop, &r->frozen.inventory, &opts, err) < 0) {
@@ -594,7 +595,8 @@ static const char *const *put_paths(struct runner *r, size_t node, const char *c
 
 #define INSIDE_DATA "/reperf/data" /* where a container sees it */
 
-/* Without a container nothing is mounted: the folders are where they were brought. Of mounts in one another the inner comes first. */
+/* Without a container nothing is mounted: the folders are where they were brought. Of mounts in one another the inner comes
+   first. */
 static struct str outside(struct arena *arena, const struct plan_step *step, struct str word)
 {
     const char *text = word.ptr && step->n_mounts ? str_z(arena, word) : NULL;

@@ -52,8 +52,8 @@ int run_judge_nodes(struct runner *r, int n_failed, struct err *err)
 
 /* ---- leases ---- */
 
-/* Over a connection of its own, which is opened once the first renewal is due: a remote does one thing at a time, and an image or a log on
-   its way may take longer than a lease lasts. */
+/* Over a connection of its own, which is opened once the first renewal is due: a remote does one thing at a time, and an image
+   or a log on its way may take longer than a lease lasts. */
 static enum step renew(struct runner *r, size_t idx, struct err *err)
 {
     struct run_node *node = &r->nodes[idx];
@@ -298,8 +298,8 @@ static int stage_under_leases(struct runner *r, struct err *err)
 int run_provision(struct runner *r, struct err *err)
 {
     int rc;
-    if (r->fleet.inventory
-            ->is_local) { /* nothing to lease; what its jobs see is brought as to others */
+    /* This machine is not leased; what its jobs see is brought as to others. */
+    if (r->fleet.inventory->is_local) {
         rc = sweep_orphans(r, err);
         return rc == 0 && run_has_work(r) ? run_stage(r, err) : rc;
     }
@@ -378,8 +378,8 @@ void run_leave_nodes(struct runner *r, bool is_over)
     bool is_left =
         is_over && fleet_each(&r->fleet, LEAVE_DEADLINE_NS, forget_run, r, &ignored) != 0;
     for (size_t idx = 0; is_over && idx < r->fleet.n_nodes; idx++) {
-        is_left =
-            is_left || (r->nodes[idx].is_bad && !r->nodes[idx].is_spare); /* nobody asked it */
+        /* Nobody asked a bad one. */
+        is_left = is_left || (r->nodes[idx].is_bad && !r->nodes[idx].is_spare);
     }
     if (is_left) {
         log_line(LOG_WARN,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of an attempt, and which repeat runs where and when: in plan order, each on as many nodes as it needs, several at once if
-   they use different nodes. */
+/* The end of an attempt, and which repeat runs where and when: in plan order, each on as many nodes as it needs, several at
+   once if they use different nodes. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -335,7 +335,8 @@ static int set_file_aside(struct runner *r, const char *name, const char *aside,
     return publish_parent(to, err);
 }
 
-/* Both names until the next attempt's files take the place of this one's: whoever is killed in between finds what the journal has. */
+/* Both names until the next attempt's files take the place of this one's: whoever is killed in between finds what the journal
+   has. */
 int unit_set_aside(struct runner *r, struct unit *unit, struct str archive, struct err *err)
 {
     static const struct {
@@ -430,8 +431,8 @@ static uint64_t steps_of(const struct unit *unit)
     return (uint64_t)(unit->step->n_steps > 0 ? unit->step->n_steps : 1);
 }
 
-/* Lines stand for steps: near enough for a bar, and for nothing else. A repeat that does not count is not done: the bar does not fill up
-   over it. */
+/* Lines stand for steps: near enough for a bar, and for nothing else. A repeat that does not count is not done: the bar does
+   not fill up over it. */
 static void show_progress(struct schedule *s)
 {
     struct runner *r = s->r;
@@ -470,8 +471,9 @@ static bool has_room(const struct runner *r, const struct unit *unit, bool is_no
     return n >= (size_t)plan_step_nodes(unit->step);
 }
 
-/* The unit gets the first free nodes that have the GPUs it needs, in the inventory's order. Who takes turns finds all of them free
-   (must_wait), and so gets the same each time. Who finds no room asks again at each turn of the loop, which must take no memory. */
+/* The unit gets the first free nodes that have the GPUs it needs, in the inventory's order. Who takes turns finds all of them
+   free (must_wait), and so gets the same each time. Who finds no room asks again at each turn of the loop, which must take no
+   memory. */
 static bool place(struct runner *r, struct unit *unit)
 {
     size_t n_wanted = (size_t)plan_step_nodes(unit->step);
