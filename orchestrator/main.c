@@ -125,12 +125,11 @@ static const char *find_root(struct arena *arena, const char *self)
     return ".";
 }
 
-/* named: the variable's, if it is set. */
+/* named: the variable's, if it is set. NULL: there is no home either. */
 static const char *find_folder(struct arena *arena, const char *named, const char *xdg,
                                const char *in_home, const char *name)
 {
-    const char *folder = named && named[0] ? named : places_user(arena, xdg, in_home, name);
-    return folder ? folder : arena_printf(arena, "/root/%s/%s", in_home, name);
+    return named && named[0] ? named : places_user(arena, xdg, in_home, name);
 }
 
 /* --manifests DIR, wherever it stands before "--", is taken out of the arguments: the same for every command. */
@@ -156,23 +155,24 @@ static int take_manifests(int argc, char **argv, const char **ret_named)
     return n;
 }
 
-/* Where manifests are looked for next to the program's own (load/places.h), first to last: named, the variable's, and unless the data folder is
-   named too, ./manifests and the user's data folder. */
+/* Where manifests are looked for next to the program's own (load/places.h), first to last: named, the variable's, and unless
+   the data folder is named too, ./manifests and the user's data folder. */
 static const char *set_places(struct arena *arena, const char *named)
 {
     const char *variable = getenv("REPERF_MANIFESTS");
-    const char *given = named ? named : variable && variable[0] ? variable : NULL;
+    char *listed = arena_printf(arena, "%s", variable ? variable : "");
     const char *root = getenv("REPERF_ROOT");
     const char *user =
         places_user(arena, getenv("XDG_DATA_HOME"), ".local/share", "reperf/manifests");
     bool is_alone = root && root[0];
-    given = given ? arena_printf(arena, "%s", given) : NULL; /* the variable is changed */
-    const char *list =
-        arena_printf(arena, "%s:%s:%s:%s", named ? named : "", variable ? variable : "",
-                     !is_alone && fs_is_dir("manifests") ? "./manifests" : "",
-                     !is_alone && user && fs_is_dir(user) ? user : "");
-    (void)setenv(PLACES_ENV, list, 1);
-    return given;
+    for (char *at = listed; (at = strchr(at, ':'));) {
+        *at = '\n';
+    }
+    const char *list = arena_printf(arena, "%s\n%s\n%s\n%s", named ? named : "", listed,
+                                    !is_alone && fs_is_dir("manifests") ? "./manifests" : "",
+                                    !is_alone && user && fs_is_dir(user) ? user : "");
+    (void)setenv(PLACES_LIST, list, 1);
+    return named ? named : listed[0] ? variable : NULL;
 }
 
 static const char *find_self(struct arena *arena)
@@ -214,7 +214,11 @@ static int run_command(const struct cmd *c, int argc, char **argv, const char *m
                                       ".local/share", "reperf/store"),
                           self,
                           manifests};
-    int status = set_log_level(&err) < 0 ? -1 : cmd_run(c, &ctx, argc, argv, &err);
+    int status = !ctx.state || !ctx.store
+                     ? err_set(&err, ERR_USAGE,
+                               "no home folder: expected HOME, or REPERF_STATE and REPERF_STORE")
+                 : set_log_level(&err) < 0 ? -1
+                                           : cmd_run(c, &ctx, argc, argv, &err);
     if (status < 0) {
         log_line(LOG_ERROR, "%s", err.msg);
         return err.code == ERR_INTERRUPTED && stop_is_asked() ? stop_status()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command: its option table is const and complete, so that help, the man page's option list and shell completion come from it. It prints its
-   result on stdout (with --json exactly one document) and returns its exit status, or -1 with *err filled: main reports it and maps the
-   code. cmd/commands.c lists them. */
+/* A command: its option table is const and complete, so that help, the man page's option list and shell completion come from
+   it. It prints its result on stdout (with --json exactly one document) and returns its exit status, or -1 with *err filled:
+   main reports it and maps the code. cmd/commands.c lists them. */
 #pragma once
 
 #include "base/arena.h"

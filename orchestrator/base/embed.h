@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a file of the source tree, in the program. The Makefile names the file beside the object, which is made anew with it. After
-   its last byte is a NUL. */
+/* The bytes of a file of the source tree, in the program. The Makefile names the file beside the object, which is made anew
+   with it. After its last byte is a NUL. */
 #pragma once
 
 #include "base/str.h"

@@ -42,7 +42,8 @@ MUST_CHECK int err_set(struct err *err, enum err_code code, const char *fmt, ...
 /* Put context in front of a set error: "context: message". Returns -1. */
 MUST_CHECK int err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* The code for an errno of a file operation: ERR_DISK for ENOSPC, EDQUOT, EROFS and EFBIG, ERR_NOT_FOUND for ENOENT, else ERR_IO. */
+/* The code for an errno of a file operation: ERR_DISK for ENOSPC, EDQUOT, EROFS and EFBIG, ERR_NOT_FOUND for ENOENT, else
+   ERR_IO. */
 enum err_code err_code_of_errno(int errnum);
 
 /* "OP PATH: why", of errno and with its code. */
@@ -51,7 +52,7 @@ MUST_CHECK int err_errno(struct err *err, const char *op, const char *path);
 /* Text of an errno, thread-safe, never NULL. */
 const char *err_errno_text(int errnum);
 
-/* DESIGN.md section 5. 0 for ERR_NONE. */
+/* The exit status of reperf(1), EXIT STATUS; 0 for ERR_NONE. */
 int err_exit_status(enum err_code code);
 
 /* "manifest", "disk", ...: for JSON and log events. */

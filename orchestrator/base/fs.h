@@ -30,7 +30,8 @@ MUST_CHECK int fs_check_target(const char *path, struct err *err);
    that name is written to directly. */
 MUST_CHECK int fs_write_atomic(const char *path, struct str content, struct err *err);
 
-/* The same without the syncs: after a power loss it may be the old file, the new one or empty. For files that can be made again. */
+/* The same without the syncs: after a power loss it may be the old file, the new one or empty. For files that can be made
+   again. */
 MUST_CHECK int fs_replace(const char *path, struct str content, struct err *err);
 
 /* The last FS_TAIL_BYTES of a file; ptr NULL where it cannot be read. */

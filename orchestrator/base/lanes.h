@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work on several threads, for rooms that have none: the owner of threads (sys/pool.h) provides a struct lanes. Each lane has its own
-   data; what lanes share is read-only or atomic. */
+/* Work on several threads, for rooms that have none: the owner of threads (sys/pool.h) provides a struct lanes. Each lane has
+   its own data; what lanes share is read-only or atomic. */
 #pragma once
 
 #include "base/err.h"

@@ -12,8 +12,8 @@
 #define COLUMNS_DEFAULT 80
 #define COLUMNS_MAX     65535 /* of struct winsize */
 
-static enum log_level current_level =
-    LOG_INFO; /* set once by main before any other thread exists */
+/* main sets it once, before any other thread exists. */
+static enum log_level current_level = LOG_INFO;
 
 static const char *program = "reperf"; /* likewise */
 

@@ -7,7 +7,8 @@
 
 #define NEAREST_NAME_MAX 96 /* longer ones are not compared */
 
-/* Letters to insert, drop, replace or swap with their neighbour (optimal string alignment); NEAREST_NAME_MAX where one is longer than that. */
+/* Letters to insert, drop, replace or swap with their neighbour (optimal string alignment); NEAREST_NAME_MAX where one is
+   longer than that. */
 size_t edit_distance(struct str a, struct str b);
 
 struct nearest {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command-line options from one table: parsing, help, man-page lines and shell completion all read the same rows.
-   --name VALUE, --name=VALUE, -x VALUE; a share is "5%" or "5", from 0 to under 100 %, and stored as 0.05; -- ends options; flags may come before, between and after operands. */
+/* Command-line options from one table: parsing, help, man-page lines and shell completion all read the same rows. Read are
+   --name VALUE, --name=VALUE and -x VALUE; a share is "5%" or "5", from 0 to under 100 %, and stored as 0.05; -- ends options;
+   flags may come before, between and after operands. */
 #pragma once
 
 #include "base/err.h"
@@ -26,7 +27,8 @@ struct opt {
     int64_t min, max; /* OPT_I64 */
 };
 
-/* A row, whose kind follows from the member's C type (OPT_F64 has none: a double is a share): OPT(STRUCT, MEMBER, "name", "help"[, .letter = 'n'][, .value = "N"][, .min = ...]) */
+/* A row, whose kind follows from the member's C type (OPT_F64 has none: a double is a share): OPT(STRUCT, MEMBER, "name",
+   "help"[, .letter = 'n'][, .value = "N"][, .min = ...]) */
 /* clang-format off */
 #define OPT_KIND(expr)                                                                             \
     _Generic((expr), bool: OPT_FLAG, const char *: OPT_TEXT, int64_t: OPT_I64, double: OPT_SHARE,  \

@@ -61,7 +61,8 @@ static int format_line(const struct progress *p, int64_t now_ns, int n_cells, ch
                     share * 100, done, left);
 }
 
-/* Fits one row: first the bar is shortened, then the end of the text. The last column stays free, because a terminal may wrap there. */
+/* Fits one row: first the bar is shortened, then the end of the text. The last column stays free, because a terminal may wrap
+   there. */
 static void show_on_terminal(const struct progress *p, int64_t now_ns)
 {
     char line[LINE_BYTES];

@@ -31,8 +31,8 @@ static inline bool str_eq_z(struct str a, const char *z)
     bool may_be = !z || a.len == 0 || a.ptr[0] == z[0]; /* most differ at once */
     return may_be && str_eq(a, str_of(z));
 }
-/* In place, same length: replaces with "?" whatever would control a terminal or reorder its text (control characters except tab and line
-   end, C1 also as UTF-8, bidirectional marks, bytes that are not UTF-8). */
+/* In place, same length: replaces with "?" whatever would control a terminal or reorder its text (control characters except tab
+   and line end, C1 also as UTF-8, bidirectional marks, bytes that are not UTF-8). */
 void text_plain(char *text, size_t len);
 /* The same for coloured text: sequences that set or end a colour or bold face ("ESC[31m") stay. */
 void text_plain_painted(char *text, size_t len);
@@ -113,7 +113,8 @@ static inline bool is_word_of(struct str word, const char *words)
 /* The length of the one of them with which the text ends; 0: none. */
 size_t ends_with_any(struct str text, const char *words);
 
-/* What another program said before it failed: its last line that is not blank, without blanks around it; ptr NULL: there is none. */
+/* What another program said before it failed: its last line that is not blank, without blanks around it; ptr NULL: there is
+   none. */
 #define QUOTE_SHOWN_MAX 300
 
 struct str quote_last_line(struct str text);

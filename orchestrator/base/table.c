@@ -371,8 +371,8 @@ static bool is_one_of(char byte, const char *bytes)
     return byte != '\0' && strchr(bytes, byte);
 }
 
-/* A spreadsheet takes such a cell for a formula unless a ' precedes it; a number stays a number. Source: OWASP, "CSV Injection" (read
-   2026-11). */
+/* A spreadsheet takes such a cell for a formula unless a ' precedes it; a number stays a number. Source: OWASP, "CSV Injection"
+   (read 2026-11). */
 static bool is_formula(struct str cell)
 {
     double number;

@@ -44,9 +44,9 @@ struct str table_f64(struct table *table, double value);
 /* A dash where it is empty. */
 struct str table_or_dash(struct str text);
 
-/* Header, rule of dashes, rows; whole rows only. Columns are separated by two blanks; no blanks at the end of a
-   line. Where that is wider than columns_max, what is the same in every row is said once above the table, text is folded at blanks, and
-   the columns that still do not fit stand below their row, each with its heading. */
+/* Header, rule of dashes, rows; whole rows only. Columns are separated by two blanks; no blanks at the end of a line. Where
+   that is wider than columns_max, what is the same in every row is said once above the table, text is folded at blanks, and the
+   columns that still do not fit stand below their row, each with its heading. */
 void table_render_in(const struct table *table, size_t columns_max, struct strbuf *out);
 /* As wide as the terminal that standard output is; in a file or pipe as wide as it is. */
 void table_render(const struct table *table, struct strbuf *out);
@@ -59,8 +59,8 @@ void markdown_text(struct strbuf *out, struct str text);
 
 /* How many columns of a terminal UTF-8 text takes (1 a code point, 2 for East Asian wide ones). */
 size_t text_columns(struct str text);
-/* How many bytes of it stand in one line: to a blank, else to a mark between words, else as many as there is room for; with keeps_words
-   only to a blank, so that a path or a digest stays whole. Colours take no room. */
+/* How many bytes of it stand in one line: to a blank, else to a mark between words, else as many as there is room for; with
+   keeps_words only to a blank, so that a path or a digest stays whole. Colours take no room. */
 size_t text_fit(struct str text, size_t columns_max, bool keeps_words);
 /* Lines that are longer go on in the next, indented; a command ("$ ") is left whole. */
 void text_wrap(struct str text, size_t columns_max, struct strbuf *out);

@@ -102,8 +102,8 @@ static int choose(char *random_chars)
     return 0;
 }
 
-/* Whoever sweeps may have seen it before it was locked: then it is gone, and another is made. Where nothing can be locked, nothing
-   is swept either. */
+/* Whoever sweeps may have seen it before it was locked: then it is gone, and another is made. Where nothing can be locked,
+   nothing is swept either. */
 static bool hold(int fd)
 {
     struct stat info;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Temporary names, all of one pattern: NAME.reperf-tmp-XXXXXX beside the NAME that it is to get, or reperf-tmp-XXXXXX in a folder. Whoever
-   makes one holds a lock on it (flock) for as long as it is in use; a killed process loses its locks. What has such a name, is ours
-   and is locked by nobody belongs to a dead process, and is removed: beside a NAME by who makes the next one there or uses that
-   folder next, and in the places below and the folders of runs by `store gc` too. No other file makes one (tests/lint/names.sh). Programs
-   that we start write below STORE/tmp or a scratch folder, under names of their own: those go with the folder, or when a store is
-   opened that no other process has open. Two are used again instead: ARCHIVE.partial by the next seal, STORE/partial by the next
-   fetch. On nodes, `nodes clean` removes what is left. */
+/* Temporary names, all of one pattern: NAME.reperf-tmp-XXXXXX beside the NAME that it is to get, or reperf-tmp-XXXXXX in a
+   folder. Whoever makes one holds a lock on it (flock) for as long as it is in use; a killed process loses its locks. What has
+   such a name, is ours and is locked by nobody belongs to a dead process, and is removed: beside a NAME by who makes the next
+   one there or uses that folder next, and in the places below and the folders of runs by `store gc` too. No other file makes
+   one (tests/lint/names.sh). Programs that we start write below STORE/tmp or a scratch folder, under names of their own: those
+   go with the folder, or when a store is opened that no other process has open. Two are used again instead: ARCHIVE.partial by
+   the next seal, STORE/partial by the next fetch. On nodes, `nodes clean` removes what is left. */
 #pragma once
 
 #include <sys/types.h>
@@ -28,7 +28,8 @@ struct temp {
     int fd; /* of a file, for reading and writing; else of the folder. It holds the lock. */
     char path[];
 };
-/* Beside `name`, or, where that ends with '/', in it. A file has what the umask leaves of the mode, a folder of 0755. -1, with errno. */
+/* Beside `name`, or, where that ends with '/', in it. A file has what the umask leaves of the mode, a folder of 0755. -1, with
+   errno. */
 MUST_CHECK int temp_file(const char *name, mode_t mode, struct temp **ret);
 MUST_CHECK int temp_folder(const char *name, struct temp **ret, struct err *err);
 /* A folder for nobody else, below $TMPDIR, else /tmp: archives that are looked into, logs of clones. */

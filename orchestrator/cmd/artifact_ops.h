@@ -28,8 +28,8 @@ struct artifact_job { /* what was asked, the same for all names of a command */
     struct net *net; /* net_open before use */
 };
 
-/* Puts the members of its result into out, which is inside an object. On failure what was written stays, and *err is reported as the
-   item's error; ERR_INTEGRITY means "checked and wrong". */
+/* Puts the members of its result into out, which is inside an object. On failure what was written stays, and *err is reported
+   as the item's error; ERR_INTEGRITY means "checked and wrong". */
 typedef int (*artifact_fn)(struct artifact_job *job, const struct artifact *artifact,
                            struct json_out *out, struct err *err);
 

@@ -45,8 +45,8 @@ extern const struct cmd DATA_VERIFY;
 
 struct cmd_row {
     const struct cmd *cmd;
-    const char
-        *group;      /* in `reperf --help`; NULL: a name of an earlier release, which still works */
+    /* Its heading in `reperf --help`; NULL: a name of an earlier release, which still works. */
+    const char *group;
     const char *now; /* of such a name: what it is called now */
 };
 

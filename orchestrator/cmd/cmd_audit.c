@@ -37,8 +37,8 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-/* A report of which no cell was checked does not pass for one that holds, whatever is named beside it; one that has no cell among those
-   selected was not asked for. */
+/* A report of which no cell was checked does not pass for one that holds, whatever is named beside it; one that has no cell
+   among those selected was not asked for. */
 static int status_of(const struct audit_set *set, bool is_strict)
 {
     bool holds = true, is_unread = false, is_proposed = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shell completion: a shell's script asks `reperf completion complete -- WORD...` what the last word may be. What a command takes is read
-   from the names in its synopsis ("REPORT...") and of its options' values ("DIR"). */
+/* Shell completion: a shell's script asks `reperf completion complete -- WORD...` what the last word may be. What a command
+   takes is read from the names in its synopsis ("REPORT...") and of its options' values ("DIR"). */
 #include "base/base.h"
 #include "base/embed.h"
 #include "base/strbuf.h"

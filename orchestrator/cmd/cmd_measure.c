@@ -174,25 +174,9 @@ static void put_text(struct measuring *m, const struct measured *f, bool has_pro
     }
 }
 
-/* failed: it could not be read, which is one entry among several; the others still count. */
-static void put_log(struct measuring *m, const struct measured *f, const struct err *failed)
+static void put_json(struct measuring *m, const struct measured *f, bool has_proposal,
+                     const struct err *failed)
 {
-    const struct args *args = m->args;
-    bool has_proposal = !f->format && f->survey;
-    bool is_given = f->has_value && (!judgement_is_part(f->verdict) || args->allows_incomplete);
-    int status = failed           ? err_exit_status(failed->code)
-                 : !is_given      ? STATUS_NOT_READ
-                 : f->is_proposed ? STATUS_PROPOSED
-                                  : 0;
-    m->status = m->status ? m->status : status;
-    if (failed) {
-        log_line(LOG_ERROR, "%s", failed->msg);
-    } else if (!args->want_json) {
-        put_text(m, f, has_proposal);
-    }
-    if (!args->want_json) {
-        return;
-    }
     if (m->n_files > 1) {
         jw_object(m->json, NULL);
     }
@@ -207,6 +191,27 @@ static void put_log(struct measuring *m, const struct measured *f, const struct 
     }
     if (m->n_files > 1) {
         jw_end_object(m->json);
+    }
+}
+
+/* failed: it could not be read, which is one entry among several; the others still count. */
+static void put_log(struct measuring *m, const struct measured *f, const struct err *failed)
+{
+    const struct args *args = m->args;
+    bool has_proposal = !f->format && f->survey;
+    bool is_given = f->has_value && (!judgement_is_part(f->verdict) || args->allows_incomplete);
+    int status = failed           ? err_exit_status(failed->code)
+                 : !is_given      ? STATUS_NOT_READ
+                 : f->is_proposed ? STATUS_PROPOSED
+                                  : 0;
+    m->status = m->status ? m->status : status;
+    if (failed) {
+        log_line(LOG_ERROR, "%s", failed->msg);
+    }
+    if (args->want_json) {
+        put_json(m, f, has_proposal, failed);
+    } else if (!failed) {
+        put_text(m, f, has_proposal);
     }
 }
 

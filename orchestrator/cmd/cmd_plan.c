@@ -21,11 +21,12 @@ static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *er
     struct run_opts opts;
     struct run_prepared prepared;
     struct address address;
-    if (address_open(call->arena, ctx, args->net.opts.is_offline, call->operands.items[0], &address,
-                     err) < 0 ||
-        run_args_opts(ctx, args, address.report, &opts, err) < 0) {
+    if (run_args_opts(ctx, args, &opts, err) < 0 ||
+        address_open(call->arena, ctx, args->net.opts.is_offline, call->operands.items[0], &address,
+                     err) < 0) {
         return -1;
     }
+    opts.report = address.report;
     opts.plan.asked.address = str_of(address.pin);
     if (run_read(call->arena, &opts, &prepared, err) < 0 ||
         run_plan(call->arena, &opts, &prepared, err) < 0) {

@@ -45,7 +45,7 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-/* Before hours of work, not after them. */
+/* Signing comes last: that the key can be read is known before hours of work. */
 static int check_key(const struct run_args *args, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
@@ -124,25 +124,25 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
     struct address address = {0};
     const struct opt_list *operands = &call->operands;
     bool is_command = operands->n > call->n_before;
-    if (call->n_before != !is_command) {
+    if (is_command ? call->n_before > 0 : call->n_before != 1) {
         return err_set(err, ERR_USAGE, "expected one report, or -- and a command");
     }
     if (args->format && !is_command) {
         return err_set(err, ERR_USAGE, "--format: a report names the formats of its cases itself");
     }
-    if ((!is_command &&
-         open_address(ctx, call->arena, args, operands->items[0], &address, err) < 0) ||
-        run_args_opts(ctx, args, address.report, &opts, err) < 0 ||
-        check_args(ctx, call->arena, args, err) < 0 ||
-        (is_command &&
-         run_command_report(call->arena, args, ctx->root, operands, &opts.command, err) < 0)) {
+    if (run_args_opts(ctx, args, &opts, err) < 0 || check_args(ctx, call->arena, args, err) < 0 ||
+        (is_command
+             ? run_command_report(call->arena, args, ctx->root, operands, &opts.command, err)
+             : open_address(ctx, call->arena, args, operands->items[0], &address, err)) < 0) {
         return -1;
     }
+    opts.report = address.report;
     opts.plan.asked.address = str_of(address.pin);
     if (run_read(call->arena, &opts, &prepared, err) < 0) {
         return -1;
     }
-    /* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is there. */
+    /* Before anything that it names is fetched: what it would run is known from a plan, which is made again when that is
+       there. */
     if (address.pin && !args->is_dry_run &&
         (run_plan(call->arena, &opts, &prepared, err) < 0 ||
          run_trust(args, &address, &prepared.plan, err) < 0)) {

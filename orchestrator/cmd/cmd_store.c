@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the store as a whole: `data ls, gc, add, drop`, and `data verify` without a name. Each verb fills a document, from which
-   its text comes, too. */
+/* What is in the store as a whole: `data ls, gc, add, drop`, and `data verify` without a name. Each verb fills a document, from
+   which its text comes, too. */
 #include "base/base.h"
 
 #include <sys/stat.h>

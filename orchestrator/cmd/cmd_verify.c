@@ -256,8 +256,8 @@ const struct cmd CMD_VERIFY =
                      "verify: expected the PATH of an archive or its folder, or the NAME of what "
                      "is in the store"));
 
-/* ---- `replay`, the name of an earlier release for what `verify` derives: a run's series and result again from its raw logs, whoever signed
-   it ---- */
+/* ---- `replay`, the name of an earlier release for what `verify` derives: a run's series and result again from its raw logs,
+   whoever signed it ---- */
 
 struct replayed {
     const char *path;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf data new NAME PLACE...`: a description of data of one's own. It is written from what the data is: its archives are put into the store
-   (a folder becomes one), unpacked there as `data fetch` does, and the groups, counts and digests are read off the tree. */
+/* `reperf data new NAME PLACE...`: a description of data of one's own. It is written from what the data is: its archives are
+   put into the store (a folder becomes one), unpacked there as `data fetch` does, and the groups, counts and digests are read
+   off the tree. */
 #include "base/base.h"
 
 #include <unistd.h>

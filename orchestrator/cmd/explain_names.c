@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All names are rows of one table: a word that commands print, a format, a rule, a report, or a cell of one. They are looked up in this order;
-   the words stand alone until one is asked for that is none of them, since they are short and need no manifest. */
+/* All names are rows of one table: a word that commands print, a format, a rule, a report, or a cell of one. They are looked up
+   in this order; the words stand alone until one is asked for that is none of them, since they are short and need no manifest. */
 #include "base/base.h"
 
 #include "cmd/explain_names.h"
@@ -74,8 +74,8 @@ static void add_word(struct explainer *e, struct explained word)
     VEC_PUSH(&e->names, ((struct name){.kind = KIND_WORD, .id = word.name, .of = kept}));
 }
 
-/* Every word that a status, a verdict or a column of a document can be, then the findings, then the events. tests/integration/test_explain.sh
-   holds the first against the schemas. */
+/* Every word that a status, a verdict or a column of a document can be, then the findings, then the events.
+   tests/integration/test_explain.sh holds the first against the schemas. */
 static void add_words(struct explainer *e)
 {
     struct str rest = EMBEDDED(explain_txt), line, kind, name;

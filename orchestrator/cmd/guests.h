@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the rooms lint and draft register: commands of their own, and what they add to those of this room. All else does without them:
-   reperf-core is the program that is linked without orchestrator/guests.c, and has none. */
+/* What the rooms lint and draft register: commands of their own, and what they add to those of this room. All else does without
+   them: reperf-core is the program that is linked without orchestrator/guests.c, and has none. */
 #pragma once
 
 #include "draft/measure_folder.h"

@@ -19,8 +19,8 @@ extern const struct cmd NODES_EXEC;
 extern const struct cmd NODES_LIST;
 extern const struct cmd NODES_PROVISION;
 
-/* The nodes that a verb works on: found by text, reached through one loop; unreachable ones are reported and determine the status. Must
-   not be moved or copied between open and release. */
+/* The nodes that a verb works on: found by text, reached through one loop; unreachable ones are reported and determine the
+   status. Must not be moved or copied between open and release. */
 struct nodes_fleet {
     struct loop loop;
     struct inventory inventory;

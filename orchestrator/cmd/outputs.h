@@ -40,6 +40,7 @@ enum output_form {
 };
 typedef int (*outputs_write)(const void *of, enum output_form form, struct strbuf *text,
                              struct err *err);
-/* Each form that was requested; a file is written whole or not at all. is_painted: the text is as cmd_print_painted expects it. */
+/* Each form that was requested; a file is written whole or not at all. is_painted: the text is as cmd_print_painted expects
+   it. */
 MUST_CHECK int outputs_put(const struct outputs *outputs, outputs_write write, const void *of,
                            bool is_painted, struct err *err);

@@ -7,14 +7,13 @@
 
 #define OUTPUT_MAX (256u << 20)
 
-int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const char *report,
-                  struct run_opts *ret_opts, struct err *err)
+int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, struct run_opts *ret_opts,
+                  struct err *err)
 {
     const struct report_case logged = {.logged_steps = 1};
     struct run_opts opts = args->opts;
     struct plan *asked = &opts.plan.asked;
     opts.ctx = ctx;
-    opts.report = report;
     opts.plan.is_offline = args->net.opts.is_offline;
     asked->asked_steps = args->steps ? str_of(args->steps) : STR_EMPTY;
     if (profile_of_option(args->profile, &asked->profile, err) < 0) {

@@ -68,16 +68,16 @@ struct run_args {
         .min = 0, .max = 100)
 #define RUN_OPT_JSON OPT(struct run_args, want_json, "json", "print one JSON document")
 
-/* From the command line to the engine's options. */
+/* From the command line to the engine's options, but for the report, which is opened once they are known to be right. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
-                             const char *report, struct run_opts *ret_opts, struct err *err);
+                             struct run_opts *ret_opts, struct err *err);
 
 /* The plan as text or as its JSON document. */
 MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
                               const struct cmd_call *call, struct err *err);
 
-/* What the published logs give by today's report, formats and series, which belong together; those that the run froze need not fit today's
-   series. The audit borrows the formats. */
+/* What the published logs give by today's report, formats and series, which belong together; those that the run froze need not
+   fit today's series. The audit borrows the formats. */
 MUST_CHECK int run_audit_today(struct arena *arena, const char *root, const struct frozen *frozen,
                                struct format_set *formats, const struct report_audit **ret_audit,
                                struct err *err);
@@ -93,20 +93,22 @@ MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
 MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
                              struct err *err);
 
-/* Gets what a run's cases lack before they are planned, as far as reperf can: sources and datasets fetched, images locked. For each case the preferred recipe. What could not be fetched is logged, and the plan made afterwards has another recipe, or the
-   reason not to run. ERR_FETCH before anything is fetched if something is for registered users only and no login was named: all of
-   it in one message. Returns 128 + n after a signal. */
+/* Gets what a run's cases lack before they are planned, as far as reperf can: sources and datasets fetched, images locked. For
+   each case the preferred recipe. What could not be fetched is logged, and the plan made afterwards has another recipe, or the
+   reason not to run. ERR_FETCH before anything is fetched if something is for registered users only and no login was named: all
+   of it in one message. Returns 128 + n after a signal. */
 MUST_CHECK int run_get(const struct cmd_ctx *ctx, const struct run_args *args,
                        const struct run_opts *opts, const struct run_prepared *prepared,
                        struct err *err);
 
-/* A report that was named by its address runs what its authors wrote. It is shown, and ERR_USAGE, unless `--trust` names exactly its commit.
-   The plan says what would run. */
+/* A report that was named by its address runs what its authors wrote. It is shown, and ERR_USAGE, unless `--trust` names
+   exactly its commit. The plan says what would run. */
 MUST_CHECK int run_trust(const struct run_args *args, const struct address *address,
                          const struct plan *plan, struct err *err);
 
-/* `run -- COMMAND`: the command as a report of one case that nobody has published. From here on it is planned, run, judged and sealed like
-   any other; the report's text is frozen with the run. words: of the command. The text and paths live in the arena. */
+/* `run -- COMMAND`: the command as a report of one case that nobody has published. From here on it is planned, run, judged
+   and sealed like any other; the report's text is frozen with the run. words: of the command. The text and paths live in
+   the arena. */
 MUST_CHECK int run_command_report(struct arena *arena, const struct run_args *args,
                                   const char *root, const struct opt_list *words,
                                   struct run_command *ret, struct err *err);

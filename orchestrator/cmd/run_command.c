@@ -160,9 +160,10 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
     }
     if (args->opts.images.n) {
         const char *equals = strchr(args->opts.images.items[0], '=');
+        /* What is wrong with a word without it is said where the options become a plan's (run/run_prepare.c). */
         c.image = equals ? arena_strndup(arena, args->opts.images.items[0],
                                          (size_t)(equals - args->opts.images.items[0]))
-                         : NULL; /* run_images says what is wrong with it */
+                         : NULL;
     }
     c.typed = quoted(arena, NULL, words);
     c.works = quoted(arena, is_contained ? NULL : folder, words);

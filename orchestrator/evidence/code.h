@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code of somebody's own command, as it was when its run was made: `command` of environment/local.json. The files that the command
-   names, and those that git has as changed since its commit, each by its digest. A number of several repeats, and a published number,
-   are of one code only: who repeats it or publishes it asks code_check first. Everything is in the arena. */
+/* The code of somebody's own command, as it was when its run was made: `command` of environment/local.json. The files that the
+   command names, and those that git has as changed since its commit, each by its digest. A number of several repeats, and a
+   published number, are of one code only: who repeats it or publishes it asks code_check first. Everything is in the arena. */
 #pragma once
 
 #include "base/clock.h"
@@ -37,8 +37,8 @@ MUST_CHECK int code_note(struct arena *arena, struct clock_src clock, const stru
 MUST_CHECK int code_load(struct arena *arena, const char *evidence, struct code *ret,
                          struct err *err);
 
-/* ERR_INTEGRITY naming what is not the same in the code's own folder (copy NULL), or in a copy of it. Of a copy only what lies below it
-   counts; what git has as changed need not be in it. */
+/* ERR_INTEGRITY naming what is not the same in the code's own folder (copy NULL), or in a copy of it. Of a copy only what lies
+   below it counts; what git has as changed need not be in it. */
 MUST_CHECK int code_check(struct arena *arena, struct clock_src clock, const struct code *code,
                           const char *copy, struct err *err);
 

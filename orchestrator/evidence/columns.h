@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of a run side by side: a row is one model, precision, number of nodes and GPUs (where a framework has it at several batches: the smallest of each, the next of each, ...);
-   a column is a framework. Pure: of what result_derive gave, which must outlive it. */
+/* The cells of a run side by side: a row is one model, precision, number of nodes and GPUs (where a framework has it at several
+   batches: the smallest of each, the next of each, ...); a column is a framework. Pure: of what result_derive gave, which must
+   outlive it. */
 #pragma once
 
 #include "evidence/result.h"
@@ -22,8 +23,8 @@ struct column_cell {
     struct str name;  /* of the framework */
     const struct cell_result *cell;
     struct ratio ratio; /* to the row's reference; of the reference itself, no value and no why */
-    const char *differs
-        [COLUMN_NAMES_MAX]; /* differences from the reference, so that the ratio is not like for like */
+    /* Its differences from the reference, for which the ratio is not like for like. */
+    const char *differs[COLUMN_NAMES_MAX];
     size_t n_differs;
     struct claim claim;
 };
@@ -53,7 +54,8 @@ const struct column_cell *columns_find(const struct column_row *row, size_t fram
 struct str columns_cell_text(struct arena *arena, const struct column_cell *at);
 /* "holds: published 1.76, here 1.70 to 1.82; gpu V100 there, H100 here"; why nothing is judged; or empty. In the arena. */
 struct str columns_claim_text(struct arena *arena, const struct column_cell *at);
-/* Lines for people: the reference of the ratios, which rows are not like for like and why, which have no ratio and why, and the claims. */
+/* Lines for people: the reference of the ratios, which rows are not like for like and why, which have no ratio and why, and the
+   claims. */
 void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct columns *columns);
 
 /* "rows" of `reperf run --json`. */

@@ -238,9 +238,9 @@ static int expect_all(struct contents *c, const struct run_result *result, struc
     return expect_overlays(c, err) < 0 ? -1 : expect_repeats(c, result, err);
 }
 
-/* found: by contents_regular; the rest is what frozen_load and result_derive gave of the same folder. What sealing adds is optional; its
-   bytes, and those of result.json and series/, are checked elsewhere. Parses what nothing else does: environment/, logs/commands/.
-   ERR_INTEGRITY naming the first file that is too much, missing or not what a run writes. */
+/* found: by contents_regular; the rest is what frozen_load and result_derive gave of the same folder. What sealing adds is
+   optional; its bytes, and those of result.json and series/, are checked elsewhere. Parses what nothing else does:
+   environment/, logs/commands/. ERR_INTEGRITY naming the first file that is too much, missing or not what a run writes. */
 static int contents_check(struct arena *arena, const struct contents_found *found,
                           const struct frozen *frozen, const struct run_result *result,
                           struct err *err)

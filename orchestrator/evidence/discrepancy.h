@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a kept document differs from the one that today's rules derive: key by key, since a message may be worded anew and a key added
-   without a change of what was measured. Nothing in the kept document chooses which of its keys count. */
+/* How a kept document differs from the one that today's rules derive: key by key, since a message may be worded anew and a key
+   added without a change of what was measured. Nothing in the kept document chooses which of its keys count. */
 #pragma once
 
 #include "base/arena.h"

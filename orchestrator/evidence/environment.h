@@ -21,8 +21,8 @@ struct node_environment {
     struct str name; /* of the node */
     struct str json; /* environment/NAME.json */
 };
-/* One for each node that was reached, n_nodes entries at most. What a machine says beyond the conditions (GPU clocks, caps, limits,
-   ports) is under "facts". */
+/* One for each node that was reached, n_nodes entries at most. What a machine says beyond the conditions (GPU clocks, caps,
+   limits, ports) is under "facts". */
 MUST_CHECK int environment_of_nodes(struct arena *arena, struct fleet *fleet,
                                     const struct environment_opts *opts,
                                     struct node_environment *ret_items, size_t *ret_n,

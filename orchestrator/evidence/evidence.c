@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: SHA256SUMS: sha256sum(1). Statements: github.com/in-toto/attestation, spec/predicates/test-result.md (v0.1);
    slsa.dev/spec/v1.0/provenance. ro-crate-metadata.json: RO-Crate 1.1 (w3id.org/ro/crate/1.1), Workflow Run Crate 0.5
-   (w3id.org/ro/wfrun/workflow/0.5), Workflow RO-Crate 1.0 (w3id.org/workflowhub/workflow-ro-crate/1.0), which it builds on. Envelopes:
-   github.com/secure-systems-lab/dsse, envelope.md and protocol.md. */
+   (w3id.org/ro/wfrun/workflow/0.5), Workflow RO-Crate 1.0 (w3id.org/workflowhub/workflow-ro-crate/1.0), which it builds on.
+   Envelopes: github.com/secure-systems-lab/dsse, envelope.md and protocol.md. */
 #include "base/base.h"
 
 #include "evidence/evidence.h"
@@ -289,8 +289,8 @@ int evidence_statement_check(struct arena *arena, struct str payload, enum evide
     const char *name = evidence_statement_name(kind);
     struct str version = STR_LIT(REPERF_VERSION);
     if (kind == EVIDENCE_PROVENANCE) {
-        /* The program that sealed it may be another than this one. Statements from before the journal was signed, and those of folders
-           without one, name none. */
+        /* The program that sealed it may be another than this one. Statements from before the journal was signed, and those of
+           folders without one, name none. */
         struct str journal = text_after(payload, JOURNAL_MARK);
         version = text_after(payload, "\"version\":{\"reperf\":\"");
         facts->journal = journal.ptr ? str_dup(arena, journal) : STR_EMPTY;

@@ -96,8 +96,8 @@ struct evidence_crate_marks { /* what does not follow from the files: who sealed
 };
 void evidence_crate(struct strbuf *buf, const struct evidence_facts *facts,
                     const struct evidence_files *files, const struct evidence_crate_marks *marks);
-/* Exactly the text but for its marks, which must be of that form; not sealed before the run began. files: all of the archive, in any order.
-   ERR_INTEGRITY. */
+/* Exactly the text but for its marks, which must be of that form; not sealed before the run began. files: all of the archive,
+   in any order. ERR_INTEGRITY. */
 MUST_CHECK int evidence_crate_check(struct arena *arena, struct str text,
                                     const struct evidence_facts *facts,
                                     const struct evidence_files *files, struct err *err);

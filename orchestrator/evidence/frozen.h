@@ -29,7 +29,8 @@ struct frozen {
     size_t n_machine;
     struct frozen_digest *programs; /* of lock/lock.json */
     size_t n_programs;
-    /* The files below manifest/, the rules among them, and environment/local.json: by the lock (none: not stated), and as they are. */
+    /* The files below manifest/, the rules among them, and environment/local.json: by the lock (none: not stated), and as they
+       are. */
     struct frozen_digest *locked, *files;
     size_t n_locked;
     size_t n_files;
@@ -50,11 +51,11 @@ CLEANUP_BY(frozen, struct frozen, frozen_release);
 
 /* Digests of the files that the run froze before its lock. */
 MUST_CHECK int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *err);
-/* lock/lock.json: run id, programs by version and digest, every frozen file (the rules among them) by digest, pins of the stacks that are
-   run. */
+/* lock/lock.json: run id, programs by version and digest, every frozen file (the rules among them) by digest, pins of the
+   stacks that are run. */
 void frozen_encode_lock(const struct frozen *frozen, struct strbuf *out);
 
-/* Checks that its parts belong to one run: the plan has the report's requested cases, each with rule, ranks and conditions as in the
-   report, and the lock follows from both. ERR_INTEGRITY; what the lock lacks that today's has is added to discrepancies. */
+/* Checks that its parts belong to one run: the plan has the report's requested cases, each with rule, ranks and conditions as in
+   the report, and the lock follows from both. ERR_INTEGRITY; what the lock lacks that today's has is added to discrepancies. */
 MUST_CHECK int frozen_check(struct arena *arena, const struct frozen *frozen,
                             struct discrepancies *discrepancies, struct err *err);

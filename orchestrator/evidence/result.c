@@ -39,7 +39,8 @@ static void put_name(struct result_names *names, struct str name, struct str val
     names->items[names->n++] = (struct run_condition){.name = name, .value = value};
 }
 
-/* The log says "ID.synthetic" of a synthetic dataset's shards; where that is the synthetic dataset that was planned with, it is said in words. */
+/* The log says "ID.synthetic" of a synthetic dataset's shards; where that is the synthetic dataset that was planned with, it is
+   said in words. */
 static struct str said_value(struct arena *arena, const struct frozen *frozen, struct str name,
                              struct str value)
 {
@@ -159,8 +160,8 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
                 (struct run_difference){names->items[idx].name, theirs, ours};
         }
     }
-    if (!frozen->inventory.is_local && cell->step->image_digest.ptr &&
-        !cell->step->image_id.ptr) { /* their engines say which of theirs it is */
+    /* The nodes' engines say which of their images it is. */
+    if (!frozen->inventory.is_local && cell->step->image_digest.ptr && !cell->step->image_id.ptr) {
         cell->by_node[cell->n_by_node++] = STR_LIT("image");
     }
     /* Whether or not they affect this case, its report is not the published one. */

@@ -140,8 +140,8 @@ extern const char *const OUTCOME_NAMES[2];
 /* What rules must know of the step, as it was run. */
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step);
 
-/* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log only
-   what the result needs stays in the arena. */
+/* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log
+   only what the result needs stays in the arena. */
 struct repeat_of {
     const struct plan_step *step;
     int64_t repeat;

@@ -34,7 +34,7 @@ struct taint_list {
     struct str *items;
     size_t n, n_max;
 };
-struct checking {
+struct repeat_check {
     struct arena *arena;
     const struct frozen *frozen;
     const struct plan_step *step;
@@ -42,7 +42,7 @@ struct checking {
     struct taint_list *taints;
 };
 
-static void add_taint(const struct checking *c, const char *text)
+static void add_taint(const struct repeat_check *c, const char *text)
 {
     VEC_PUSH(c->taints, str_of(text));
 }
@@ -64,9 +64,9 @@ static struct str image_in(struct str word)
                : STR_EMPTY;
 }
 
-/* Against the image that was pinned, and the program that was locked: what was started has each by its digest. Where the engines' id of
-   the image is not known (that of its config), it is one at least. */
-static void check_word(const struct checking *c, struct str word, struct str *first_image)
+/* Against the image that was pinned, and the program that was locked: what was started has each by its digest. Where the
+   engines' id of the image is not known (that of its config), it is one at least. */
+static void check_word(const struct repeat_check *c, struct str word, struct str *first_image)
 {
     const int64_t bin = str_find(word, STR_LIT("/bin/"));
     const struct str program = bin < 0 ? STR_EMPTY : digest_at(word, (size_t)bin + 5);
@@ -91,7 +91,7 @@ static void check_word(const struct checking *c, struct str word, struct str *fi
     }
 }
 
-static int check_commands(const struct checking *c, struct err *err)
+static int check_commands(const struct repeat_check *c, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct rundir_of of = {.case_id = c->step->case_id, .repeat = c->repeat->repeat};
@@ -125,7 +125,7 @@ static int check_commands(const struct checking *c, struct err *err)
 
 /* What its log states, against what the machine says of itself and what its case states; of a rehearsal's, what stands in for the
    framework states its own. A version of code is a name of people's. */
-static void check_facts(const struct checking *c)
+static void check_facts(const struct repeat_check *c)
 {
     for (size_t idx = 0; idx < c->repeat->n_facts; idx++) {
         const struct fact *fact = &c->repeat->facts[idx];
@@ -144,7 +144,7 @@ static void check_facts(const struct checking *c)
 }
 
 /* What the monitors of its nodes saw. */
-static int check_monitors(const struct checking *c, struct err *err)
+static int check_monitors(const struct repeat_check *c, struct err *err)
 {
     const struct outcome_record *outcome = &c->repeat->outcome;
     for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
@@ -176,7 +176,7 @@ static int find_taints(struct arena *arena, const struct frozen *frozen,
                        const struct plan_step *step, struct repeat_result *repeat, struct err *err)
 {
     struct taint_list taints = {0};
-    const struct checking c = {arena, frozen, step, repeat, &taints};
+    const struct repeat_check c = {arena, frozen, step, repeat, &taints};
     const struct str left = repeat->outcome.left;
     if (repeat->counts && repeat->doubt.ptr) {
         add_taint(&c, repeat->doubt.ptr);
@@ -268,8 +268,8 @@ static int wrong(const struct outcome_check *c, const char *what, struct str fou
                    STR_ARG(str_sub(found, 0, 200)));
 }
 
-/* Sets what a record must say of the files of a node: they are below its own name, but for the log that metrics are read from, which its
-   reader checks. */
+/* Sets what a record must say of the files of a node: they are below its own name, but for the log that metrics are read from,
+   which its reader checks. */
 static int name_files(const struct outcome_check *c, const struct outcome_record *record,
                       struct outcome_node *node, struct err *err)
 {
@@ -535,8 +535,8 @@ static struct identity identity_in(struct arena *arena, const struct plan_step *
     return identity_of(arena, log->format, log->m, &row, step->bound.rule);
 }
 
-/* A log that states other ranks, nodes, batch, precision or model than the plan is not this step's. Of a rehearsal the launcher states
-   the case's and those that train their own: what is neither is wrong. */
+/* A log that states other ranks, nodes, batch, precision or model than the plan is not this step's. Of a rehearsal the launcher
+   states the case's and those that train their own: what is neither is wrong. */
 static void judge_identity(struct arena *arena, const struct frozen *frozen,
                            const struct plan_step *step, const struct log_read *log,
                            struct repeat_result *repeat)
@@ -727,8 +727,8 @@ static void keep_facts(struct arena *arena, const struct measurement *m,
     repeat->unit = repeat->unit.ptr ? str_dup(arena, repeat->unit) : STR_EMPTY;
 }
 
-/* Of a command that runs on several nodes: the numbers that the same format reads from the logs of the others, where they are not its own.
- */
+/* A command that runs on several nodes may give other numbers on each: what the same format reads from the others' logs, where
+   that is not the log's own. */
 static int compare_nodes(struct arena *arena, const struct frozen *frozen,
                          const struct plan_step *step, const struct log_of *of_log,
                          struct repeat_result *repeat, struct err *err)

@@ -32,7 +32,8 @@ struct seal_info {
     char sha256[SHA256_HEX_SIZE]; /* of all bytes before the closing */
 };
 
-/* Whether a file of that name is made by sealing; of half a one (temp_of), which a killed seal leaves, the next one removes it. */
+/* Whether a file of that name is made by sealing; of half a one (temp_of), which a killed seal leaves, the next one removes
+   it. */
 bool seal_makes(struct str name);
 
 MUST_CHECK int seal_folder(struct arena *arena, const struct seal_opts *opts,

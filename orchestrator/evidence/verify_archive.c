@@ -3,13 +3,14 @@
 
      bytes --> tar members --> SHA256SUMS, crate, statements --> signatures --> derivation --> signer
 
-   Each arrow is a stage that only begins when the one before it holds, so that the first thing that is wrong is the one that is named.
+   Each arrow is a stage that only begins when the one before it holds, so that the first thing that is wrong is what is named.
 
-   (1) Every byte counts: the closing covers the container, each member is hashed as it passes, and nothing may follow or be left out.
+   (1) Every byte counts: the closing covers the container, each member is hashed as it passes, and nothing may follow or be
+       left out.
    (2) No text is believed. What an archive says about itself (sums, crate, statements) is made again from its files and compared.
    (3) Bytes come before signatures: an archive that was changed is refused for that, whatever key is given.
-   (4) Numbers are derived from the raw logs as today's program judges, whatever made the archive. A difference is no failure here:
-       the caller is told which there are, of values and of words.
+   (4) Numbers are derived from the raw logs as today's program judges, whatever made the archive. A difference is no failure
+       here: the caller is told which there are, of values and of words.
    (5) The signer comes last and is the only one that can be waived (--unsigned): it says who vouches, not what is true.
    A folder goes the same way without the container. */
 #include "base/base.h"

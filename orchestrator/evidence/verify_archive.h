@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks an archive, or the folder of an unpacked one: form, every byte, SHA256SUMS, the RO-Crate, both statements, signatures, and
-   that its numbers follow from its logs (evidence/derive.h). Failures are ERR_INTEGRITY, or ERR_AUTH if only the signer is in
-   doubt; both are exit status 5, and the message names the place. */
+/* Checks an archive, or the folder of an unpacked one: form, every byte, SHA256SUMS, the RO-Crate, both statements, signatures,
+   and that its numbers follow from its logs (evidence/derive.h). Failures are ERR_INTEGRITY, or ERR_AUTH if only the signer is
+   in doubt; both are exit status 5, and the message names the place. */
 #pragma once
 
 #include "base/clock.h"
@@ -14,8 +14,8 @@ struct verify_opts {
     bool allows_unsigned;       /* with no key: do not fail for that alone */
     /* NULL, or a new folder that gets the files; removed again on failure. Archives only. */
     const char *unpack_to;
-    /* Derives nothing from the logs (evidence/derive.h): result.json is believed. Otherwise an archive is unpacked below $TMPDIR for
-       that if unpack_to is NULL. */
+    /* Derives nothing from the logs (evidence/derive.h): result.json is believed. Otherwise an archive is unpacked below
+       $TMPDIR for that if unpack_to is NULL. */
     bool is_bytes_only;
     bool wants_progress;
     struct clock_src clock;

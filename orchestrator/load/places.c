@@ -3,6 +3,9 @@
 
 #include "load/places.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #define SUFFIX ".json"
 
 static bool is_same(const char *a, const char *b)
@@ -27,6 +30,8 @@ static bool is_known(const struct places *places, const char *own, const char *p
 const char *places_user(struct arena *arena, const char *xdg, const char *in_home, const char *name)
 {
     const char *home = getenv("HOME");
+    const struct passwd *user = home && home[0] ? NULL : getpwuid(getuid());
+    home = user ? user->pw_dir : home;
     if (xdg && xdg[0] == '/') {
         return fs_join(arena, xdg, name);
     }
@@ -35,21 +40,22 @@ const char *places_user(struct arena *arena, const char *xdg, const char *in_hom
 
 int places_find(struct arena *arena, const char *root, struct places *ret, struct err *err)
 {
-    struct str rest = str_of(getenv("REPERF_MANIFESTS"));
+    struct str rest = str_of(getenv(PLACES_LIST));
     struct str part;
     struct places places = {0};
     const char *own = fs_join(arena, root, "manifests");
-    while (rest.len && str_next(&rest, ':', &part)) {
+    while (rest.len && str_next(&rest, '\n', &part)) {
         const char *path = str_z(arena, part);
         if (part.len == 0 || is_known(&places, own, path)) {
             continue;
         }
         if (!fs_is_dir(path)) {
-            return err_set(err, ERR_USAGE, "%s: no such folder of manifests (--manifests, %s)",
-                           path, PLACES_ENV);
+            return err_set(err, ERR_USAGE,
+                           "%s: no such folder of manifests (--manifests, REPERF_MANIFESTS)", path);
         }
         if (places.n + 1 == PLACES_MAX) {
-            return err_set(err, ERR_USAGE, "%s: more than %d folders", PLACES_ENV, PLACES_MAX - 1);
+            return err_set(err, ERR_USAGE, "REPERF_MANIFESTS: more than %d folders",
+                           PLACES_MAX - 1);
         }
         places.items[places.n++] = path;
     }
@@ -60,8 +66,8 @@ int places_find(struct arena *arena, const char *root, struct places *ret, struc
 
 void places_prefer(struct arena *arena, const char *folder)
 {
-    const char *before = getenv(PLACES_ENV);
-    (void)setenv(PLACES_ENV, arena_printf(arena, "%s:%s", folder, before ? before : ""), 1);
+    const char *before = getenv(PLACES_LIST);
+    (void)setenv(PLACES_LIST, arena_printf(arena, "%s\n%s", folder, before ? before : ""), 1);
 }
 
 int places_to_write(struct arena *arena, const struct cmd_ctx *ctx, const char **ret,

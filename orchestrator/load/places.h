@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where manifests are looked for: the folders of $REPERF_MANIFESTS (one colon between two; main.c puts there what --manifests
-   names, ./manifests and the user's own data folder), then the program's. Each may hold reports/, formats/, inventories/,
-   datasets/, images/, overlays/ and locks/; the first that has a name has it. */
+/* Where manifests are looked for: the folders of a list that main.c makes (what --manifests names, those of $REPERF_MANIFESTS,
+   ./manifests, the user's own data folder), then the program's. Each may hold reports/, formats/, inventories/, datasets/,
+   images/, overlays/ and locks/; the first that has a name has it. */
 #pragma once
 
 #include "base/command.h"
 #include "base/fs.h"
 
-#define PLACES_ENV "REPERF_MANIFESTS"
-#define PLACES_MAX 16
+/* This process's own variable, with one folder a line: a folder's name may hold a colon. */
+#define PLACES_LIST "REPERF_PLACES"
+#define PLACES_MAX  16
 
 struct places {
     const char *items[PLACES_MAX]; /* the last is the program's own */
     size_t n;
 };
 
-/* A folder of the user's: XDG/NAME where that is absolute, else ~/IN_HOME/NAME; NULL where there is no home either. */
+/* A folder of the user's: XDG/NAME where that is absolute, else ~/IN_HOME/NAME, where ~ is $HOME or what the system knows of
+   the user; NULL where there is no home either. */
 const char *places_user(struct arena *arena, const char *xdg, const char *in_home,
                         const char *name);
 /* ERR_USAGE if a named one is not a folder, or there are too many. */
@@ -33,17 +35,17 @@ struct placed_list {
     struct placed *items; /* sorted by stem */
     size_t n;
 };
-/* Every manifest of a kind ("reports"), each name once. ERR_MANIFEST where the program's own folder cannot be read, or there are
-   more than max. */
+/* Every manifest of a kind ("reports"), each name once. ERR_MANIFEST where the program's own folder cannot be read, or there
+   are more than max. */
 MUST_CHECK int places_list(struct arena *arena, const char *root, const char *kind, size_t max,
                            struct placed_list *ret, struct err *err);
 /* The one of this name; NULL where there is none. */
 const struct placed *placed_find(const struct placed_list *list, struct str stem);
-/* The file or folder NAME of a kind ("formats", "datasets", "images", "overlays"): in the first place that has it, else where the
-   program's own would be. */
+/* The file or folder NAME of a kind ("formats", "datasets", "images", "overlays"): in the first place that has it, else where
+   the program's own would be. */
 const char *places_path(struct arena *arena, const char *root, const char *kind, const char *name);
-/* The folder of another kind in the place that has this name: "locks" next to one's own dataset; the program's where no place of
-   the user's has it. */
+/* The folder of another kind in the place that has this name: "locks" next to one's own dataset; the program's where no place
+   of the user's has it. */
 const char *places_beside(struct arena *arena, const char *root, const char *kind, const char *name,
                           const char *beside);
 /* What lies below a kind's folders, each name once, sorted. */

@@ -102,8 +102,8 @@ static bool line_holds(struct str line, char *last_check)
     return true;
 }
 
-/* What a crash leaves of the last record: its beginning, or blocks of it that never got to the disk and read as zeros. Anything else
-   that is invalid was never written here. */
+/* What a crash leaves of the last record: its beginning, or blocks of it that never got to the disk and read as zeros. Anything
+   else that is invalid was never written here. */
 static bool is_torn(struct str line, bool has_end, int64_t seq)
 {
     char begin[64];
@@ -119,14 +119,14 @@ static bool is_torn(struct str line, bool has_end, int64_t seq)
 }
 
 /* Where a journal is being read. */
-struct journal_place {
+struct journal_line {
     const char *path;
     struct str rest;
     int64_t seq; /* of the record that begins rest */
 };
 
 /* *ret_line_bytes 0: the last one was cut short, as if it had not been written. */
-static int read_record(struct arena *arena, const struct journal_place *at, char *last_check,
+static int read_record(struct arena *arena, const struct journal_line *at, char *last_check,
                        struct journal_record *ret_record, size_t *ret_line_bytes, struct err *err)
 {
     const char *path = at->path;
@@ -168,8 +168,8 @@ static int read_records(struct arena *arena, const char *path, struct journal_re
     }
     while (rc == 0 && line_bytes > 0 && at < text.len) {
         struct journal_record record = {0};
-        const struct journal_place place = {path, str_sub(text, at, text.len), (int64_t)list.n + 1};
-        rc = read_record(arena, &place, last_check, &record, &line_bytes, err);
+        const struct journal_line line = {path, str_sub(text, at, text.len), (int64_t)list.n + 1};
+        rc = read_record(arena, &line, last_check, &record, &line_bytes, err);
         if (rc == 0 && line_bytes > 0) {
             if (record.state == J_RESULT) {
                 record.check = ret_records->result = str_dup(arena, str_of(last_check));

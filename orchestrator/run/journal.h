@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal of a run: journal.jsonl, one record a line, synced before what it announces is done. Each record carries its
-   number and a digest over itself and the digest of the record before, so a last line cut by a crash is noticed and dropped, and a
-   changed or removed line is ERR_INTEGRITY. Each file of the evidence is in the record that announces it, by its digest: resume, seal
-   and verify hold the folder against them. The chain reveals edits; an owner who writes the whole of it anew is revealed by nothing but
-   a signature that was made before. A journal is written only by the process that holds the run's lock. */
+/* The journal of a run: journal.jsonl, one record a line, synced before what it announces is done. Each record carries its number
+   and a digest over itself and the digest of the record before, so a last line cut by a crash is noticed and dropped, and a
+   changed or removed line is ERR_INTEGRITY. Each file of the evidence is in the record that announces it, by its digest: resume,
+   seal and verify hold the folder against them. The chain reveals edits; an owner who writes the whole of it anew is revealed by
+   nothing but a signature that was made before. A journal is written only by the process that holds the run's lock. */
 #pragma once
 
 #include "base/clock.h"

@@ -64,7 +64,8 @@ void journal_expected(const struct frozen *frozen, const struct journal_records 
     }
 }
 
-/* A copy of a file, half written; a log of a lost attempt; what an attempt that was set aside left, and the one that counts has not. */
+/* A copy of a file, half written; a log of a lost attempt; what an attempt that was set aside left, and the one that counts has
+   not. */
 static bool is_left(const struct map *files, struct str name)
 {
     const struct journal_file *file = map_get(files, name);
@@ -225,8 +226,8 @@ static int check_records(struct arena *arena, const char *folder, const struct d
             why = "another verdict";
         }
         for (size_t idx = 0; idx < at->n_repeats && !why; idx++) {
-            size_t place = result_repeat_at(&derived->frozen.plan, at->step, (int64_t)idx + 1);
-            why = check_repeat(&c, &c.attempts[place], &at->repeats[idx]);
+            size_t repeat = result_repeat_at(&derived->frozen.plan, at->step, (int64_t)idx + 1);
+            why = check_repeat(&c, &c.attempts[repeat], &at->repeats[idx]);
         }
     }
     if (digest_file_hex(arena, fs_join(arena, folder, RUNDIR_FILES[RUNDIR_RESULT].name), &hex,
@@ -276,7 +277,8 @@ static struct str called_by(const char *path)
     return STR_EMPTY;
 }
 
-/* The archive in a run's folder must be the one that was sealed there last; one that is not yet recorded is of a run that is not over. */
+/* The archive in a run's folder must be the one that was sealed there last; one that is not yet recorded is of a run that is
+   not over. */
 static int check_archive(const struct rundir *dir, const struct journal_records *records,
                          struct err *err)
 {

@@ -13,9 +13,10 @@ struct run_claim {
     /* What follows from the folder of evidence that the path is; NULL: the path is the archive. */
     const struct derived *derived;
 };
-/* A path in no run's folder is not checked. Else it must be that run's. Of an archive: the one whose SHA-256 the journal has, and the
-   journal's last result is the one that was signed. Of a folder: attempts follow each other, the one that counts ended with the
-   log in the journal, verdicts are those that were judged, each file is the one that was written, and there is no other. ERR_INTEGRITY. */
+/* A path in no run's folder is not checked. Else it must be that run's. Of an archive: the one whose SHA-256 the journal has,
+   and the journal's last result is the one that was signed. Of a folder: attempts follow each other, the one that counts ended
+   with the log in the journal, verdicts are those that were judged, each file is the one that was written, and there is no
+   other. ERR_INTEGRITY. */
 MUST_CHECK int run_check(const char *path, const struct run_claim *claim, struct err *err);
 
 /* The same of a folder that is to be sealed or was; nothing where it is in no run's folder. */
@@ -27,8 +28,8 @@ MUST_CHECK int journal_check_files(struct arena *arena, const char *folder, cons
 /* All files that the run has written, by the journal and the lock: name, and SHA-256 in hex (a struct str, in the arena). */
 void journal_expected(const struct frozen *frozen, const struct journal_records *records,
                       struct arena *arena, struct map *ret_files);
-/* Removes what killed and set-aside attempts left: temporary copies of files, logs of lost attempts that were not recorded, folders
-   without a file. files: of journal_files. */
+/* Removes what killed and set-aside attempts left: temporary copies of files, logs of lost attempts that were not recorded,
+   folders without a file. files: of journal_files. */
 MUST_CHECK int run_tidy(struct arena *arena, const char *folder, const struct map *files,
                         struct err *err);
 

@@ -400,8 +400,8 @@ static int by_slurm(const struct launch *launch, struct launch_job *ret_job, str
 
 /* ---- mpirun ---- */
 
-/* The smallest network with all fast addresses in it, as "10.11.0.0/29": docker0 and its like have the same address on every node,
-   and mpirun would take them for a route between nodes. "" where the addresses are names, or have no network in common. */
+/* The smallest network with all fast addresses in it, as "10.11.0.0/29": docker0 and its like have the same address on every
+   node, and mpirun would take them for a route between nodes. "" where the addresses are names, or have no network in common. */
 static const char *network_of(const struct launch *launch)
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;

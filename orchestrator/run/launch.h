@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a step of the plan and the nodes it got to the jobs that make one repeat: each with its argv and rank environment. Pure but
-   for the arena; the runner starts them. */
+/* From a step of the plan and the nodes it got to the jobs that make one repeat: each with its argv and rank environment. Pure
+   but for the arena; the runner starts them. */
 #pragma once
 
 #include "fleet/runtime.h"
@@ -40,8 +40,9 @@ struct launch_job {
 };
 
 /* LAUNCHER_SSH, and the inventory "local": n_nodes jobs, each starting its local ranks. Ranks get RANK, LOCAL_RANK, WORLD_SIZE,
-   LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, REPERF_RUN_ID, REPERF_JOB, whatever the step's environment says of them; and, more
-   than one, OMP_NUM_THREADS (a node's cores / its ranks) and OMP_WAIT_POLICY=passive unless step or inherited part name them.
-   A step that is per node starts its own ranks: it runs once a node, with NODE_RANK, NODE_IPS, NNODES, NPROC_PER_NODE, MASTER_ADDR, MASTER_PORT. LAUNCHER_MPIRUN and LAUNCHER_SLURM: one job. */
+   LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, REPERF_RUN_ID, REPERF_JOB, whatever the step's environment says of them; and,
+   more than one, OMP_NUM_THREADS (a node's cores / its ranks) and OMP_WAIT_POLICY=passive unless step or inherited part name
+   them. A step that is per node starts its own ranks: it runs once a node, with NODE_RANK, NODE_IPS, NNODES, NPROC_PER_NODE,
+   MASTER_ADDR, MASTER_PORT. LAUNCHER_MPIRUN and LAUNCHER_SLURM: one job. */
 MUST_CHECK int launch_make(const struct launch *launch, struct launch_job **ret_jobs, size_t *ret_n,
                            struct err *err);

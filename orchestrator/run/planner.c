@@ -257,8 +257,8 @@ static void use_data(struct arena *arena, const struct planner_opts *opts, struc
     }
 }
 
-/* The recipe's, where what it runs prints otherwise than the case's framework or too little for its rule. A number that nobody published
-   needs neither: then the log is read as `measure` reads it. */
+/* The recipe's, where what it runs prints otherwise than the case's framework or too little for its rule. A number that nobody
+   published needs neither: then the log is read as `measure` reads it. */
 static void choose_rule(const struct planner *p, const struct recipe *recipe,
                         struct plan_step *step)
 {
@@ -339,7 +339,8 @@ struct gpu_probe {
     int64_t memory_bytes;
 };
 
-/* The program's own sum: parameters, gradients, what its optimiser keeps, statistics, activations, workspace; 0 where it does not say. */
+/* The program's own sum: parameters, gradients, what its optimiser keeps, statistics, activations, workspace; 0 where it does
+   not say. */
 static int64_t memory_of(struct str describe)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};

@@ -31,12 +31,12 @@ struct plan_image { /* strings as in struct plan_step */
 };
 
 struct planner_opts {
-    struct plan
-        asked; /* what was asked of the plan; deadline_s 0: the profile's default, or three times the estimate */
+    /* What was asked of the plan; deadline_s 0: the profile's default, or three times the estimate. */
+    struct plan asked;
     /* Of several recipes, one that lacks only what reperf can get is as good as one that lacks nothing. */
     bool counts_gettable;
-    bool
-        is_packed; /* the frameworks of a row never take turns; without either: where a row has several */
+    /* The frameworks of a row never take turns; without this and asked.takes_turns they do where a row has several. */
+    bool is_packed;
     const char *root;
     const struct store *store;         /* NULL: there is none, and nothing in it */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */

@@ -12,8 +12,8 @@
 #include "store/lock_file.h"
 #include "store/source_store.h"
 
-/* "local" where that is all, or the nodes that the case is fixed to; else how many of which inventory: the runner chooses those that are
-   free. */
+/* "local" where that is all, or the nodes that the case is fixed to; else how many of which inventory: the runner chooses those
+   that are free. */
 static void name_nodes(struct arena *arena, const struct inventory *inventory,
                        struct plan_step *step)
 {
@@ -365,7 +365,8 @@ static const char *with_paths(struct planner *p, const char *name, struct str pa
     return paths.ptr ? arena_printf(p->arena, "%s:%.*s", name, STR_ARG(paths)) : name;
 }
 
-/* The commit of a mount: its own, its stack's, or the one that a lock has for the stack's branch or tag, `name`; NULL: not pinned. */
+/* The commit of a mount: its own, its stack's, or the one that a lock has for the stack's branch or tag, `name`; NULL: not
+   pinned. */
 static int find_commit(struct planner *p, const struct pin_source *pin, const char *name,
                        struct str *ret_commit, struct err *err)
 {
@@ -456,8 +457,8 @@ static int find_source(struct planner *p, const struct stack *stack,
     if (!tree.parts) {
         found->need = need_get(arena, "fetch", arena_printf(arena, "source:%s", name),
                                str_printf(arena, "source %s", name));
-    } else if (tree.parts[0]
-                   .paths) { /* what is left out is part of the plan, and of the evidence */
+    } else if (tree.parts[0].paths) {
+        /* What is left out is part of the plan, and of the evidence. */
         const struct source_part *part = &tree.parts[0];
         found->mount.part =
             (struct plan_part){.tree = str_of(part->selection),

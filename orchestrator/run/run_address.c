@@ -179,6 +179,12 @@ int address_open_all(struct arena *arena, const struct cmd_ctx *ctx, struct opt_
         if (address_open(arena, ctx, false, names->items[idx], &address, err) < 0) {
             return -1;
         }
+        if (address.pin && names->n > 1) {
+            return err_set(err, ERR_USAGE,
+                           "%s: a report goes by its address alone: what lies beside it would be "
+                           "read for the others, too",
+                           names->items[idx]);
+        }
         names->items[idx] = address.report;
     }
     return 0;

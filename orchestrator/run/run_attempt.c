@@ -2,18 +2,20 @@
 /* One attempt of a repeat, on all its nodes: finds its jobs or starts them, waits, stops them if necessary, reads their logs.
    Each job is stepped by itself; what concerns all of them is decided in attempt_step.
 
-     FIND --> READY --> START --> WAIT <--> LOOK                 each job; a poll that says "ended" leads on from WAIT
-                                    |
-                                    +--> TERM --> KILL           the attempt is stopping: its deadline, a signal, a peer that failed
-                                    v
-                                  REAP --> READ --> DIGEST --> UNWATCH --> OVER
-     any --> GONE                                                its node cannot be reached any more
+     FIND --absent--> READY --> START --> WAIT <--> LOOK          each job
+      | |               |                 ^ | ^
+      | +---running-----|-----------------+ | +---> TERM, KILL    the attempt is stopping (deadline, signal, a peer that failed)
+      |                 |                   v
+      +------ended------|----------------> REAP --> READ --> DIGEST --> UNWATCH --> OVER
+                        +-----------stopped before its start------------------------^
+     any --> GONE       its node cannot be reached any more
+     any --> WAIT       its log cannot be written here: the run fails, and the job has still to be stopped
 
    (1) No job is started before all of the attempt's are known to be absent and J_STARTED is on the disk: a process that is killed
        here finds them again by their id (FIND), and none is started twice.
    (2) A log becomes evidence only if what arrived here and what the node has are of one digest (DIGEST).
-   (3) The first job that fails is the cause; one that was ended by a signal comes before those that noticed it, and a node that is
-       lost explains all others.
+   (3) The first job that fails is the cause; one that was ended by a signal comes before those that noticed it. How the attempt
+       ended stays what was known first, but for a signal to this process, which explains all others, and then a lost node.
    (4) Peers of a job that failed have a grace in which to say so; then all are stopped. TERM comes first, KILL after a grace.
    (5) It is over only when each job is OVER or GONE: no attempt leaves a job behind that nobody knows. */
 #include "base/base.h"
@@ -26,100 +28,31 @@
 #include "base/log.h"
 #include "run/run_data.h"
 
-/* The monitor of each job of an attempt on remote nodes: its log is fetched once the job's is here. It never causes an
-   attempt to be lost: its failure is logged, and the repeat then counts as not watched. */
-
-#define WATCH_LOG_MAX (16u << 20)
-
-/* Runs of the inventory "local" have no monitors. */
-bool run_watches(const struct runner *r)
-{
-    return !r->fleet.inventory->is_local && r->frozen.plan.launcher != LAUNCHER_SLURM;
-}
-
-/* STEP_FAIL becomes STEP_DONE without a monitor, and the job goes on. */
-static enum step go_on(struct attempt *a, struct rank_job *m, enum step step, struct err *err)
-{
-    if (step == STEP_FAIL) {
-        log_line(LOG_DEBUG, "%.*s: its monitor: %s", STR_ARG(a->r->fleet.nodes[m->node].spec->name),
-                 err->msg);
-        m->watch.is_over = true;
-        *err = (struct err){0};
-        return STEP_DONE;
-    }
-    return step;
-}
-
-/* The job is over, so the log is complete. */
-static enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err)
-{
-    struct watch *watch = &m->watch;
-    if (!watch->id) {
-        watch->id = arena_printf(a->r->arena, "%s/monitor", m->job.job.id);
-        strbuf_init(&watch->log, WATCH_LOG_MAX);
-    }
-    if (watch->is_over) {
-        return STEP_DONE;
-    }
-    struct log_part part = {.offset = watch->log.len, .dst = a->r->chunk, .size = RUN_CHUNK_BYTES};
-    enum step step = m->remote->ops->read_log(m->remote, watch->id, &part, err);
-    if (step != STEP_DONE) {
-        return go_on(a, m, step, err);
-    }
-    strbuf_add(&watch->log, a->r->chunk, part.len);
-    watch->is_over = part.len < RUN_CHUNK_BYTES || watch->log.is_full;
-    return watch->is_over ? STEP_DONE : STEP_AGAIN;
-}
-
-static void watch_release(struct watch *watch)
-{
-    if (watch->log.cap_bytes) {
-        strbuf_release(&watch->log);
-    }
-}
-
-int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
-               struct journal_file *ret_file, struct err *err)
-{
-    struct runner *r = a->r;
-    const struct unit *unit = a->unit;
-    const char *name;
-    if (!m->watch.log.len) {
-        return 0;
-    }
-    name = rundir_name(r->arena, RUNDIR_MONITOR,
-                       (struct rundir_of){unit->step->case_id, unit->repeat, .name = node->name});
-    if (run_put_file(r, name, strbuf_str(&m->watch.log), ret_file, err) < 0) {
-        return -1;
-    }
-    node->monitor = str_of(name);
-    return 0;
-}
-
+#define WATCH_LOG_MAX    (16u << 20)
 #define STOP_GRACE_NS    (5 * NS_PER_S)
 #define PEER_GRACE_NS    (20 * NS_PER_S) /* for ranks to notice that another is gone and to say so */
 #define LOOK_LOCAL_NS    (500 * NS_PER_MS) /* how often the log is read while the job runs */
 #define LOOK_NS          (2 * NS_PER_S)
 #define DISK_START_BYTES (1 << 20)
 
-struct str attempt_node(const struct attempt *a, const struct rank_job *m)
+struct str attempt_node(const struct attempt *a, const struct rank_job *job)
 {
-    return a->r->fleet.nodes[m->node].spec->name;
+    return a->r->fleet.nodes[job->node].spec->name;
 }
 
-static void event(struct attempt *a, const struct rank_job *m, enum event what, const char *text)
+static void event(struct attempt *a, const struct rank_job *job, enum event what, const char *text)
 {
     struct event_fields fields = a->fields;
-    if (m) {
-        fields.node = attempt_node(a, m);
+    if (job) {
+        fields.node = attempt_node(a, job);
     }
     fields.text = str_of(text);
     events_write(&a->r->events, what, &fields);
 }
 
-static bool is_at_end(const struct rank_job *m)
+static bool is_at_end(const struct rank_job *job)
 {
-    return m->phase == RANK_JOB_OVER || m->phase == RANK_JOB_GONE;
+    return job->phase == RANK_JOB_OVER || job->phase == RANK_JOB_GONE;
 }
 
 /* ---- beginning ---- */
@@ -136,25 +69,25 @@ static int journal_start(struct attempt *a, struct err *err)
     return journal_append(&r->journal, &record, err);
 }
 
-static void drop_part(struct rank_job *m)
+static void drop_part(struct rank_job *job)
 {
-    if (m->fd >= 0) {
-        (void)unlink(m->part);
+    if (job->fd >= 0) {
+        (void)unlink(job->part);
     }
-    fd_close(&m->fd);
+    fd_close(&job->fd);
 }
 
-static int open_part(struct attempt *a, struct rank_job *m, struct err *err)
+static int open_part(struct attempt *a, struct rank_job *job, struct err *err)
 {
     struct runner *r = a->r;
-    m->part = arena_printf(r->arena, "%s/" RUN_PART_NAME, r->dir.folder,
-                           result_repeat_at(&r->frozen.plan, a->unit->step, a->unit->repeat),
-                           (size_t)(m - a->jobs));
-    m->fd = open(m->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (m->fd < 0) {
-        return err_errno(err, "create", m->part);
+    job->part = arena_printf(r->arena, "%s/" RUN_PART_NAME, r->dir.folder,
+                             result_repeat_at(&r->frozen.plan, a->unit->step, a->unit->repeat),
+                             (size_t)(job - a->jobs));
+    job->fd = open(job->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (job->fd < 0) {
+        return err_errno(err, "create", job->part);
     }
-    digest_start(&m->digest, DIGEST_SHA256);
+    digest_start(&job->digest, DIGEST_SHA256);
     return 0;
 }
 
@@ -177,7 +110,7 @@ static int make_jobs(struct attempt *a, bool is_new, struct err *err)
     a->jobs = xcalloc(a->n_jobs, sizeof(*a->jobs));
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         a->jobs[idx] = (struct rank_job){
-            .job = jobs[idx], .node = a->unit->nodes[jobs[idx].place_idx], .fd = -1};
+            .launch = jobs[idx], .node = a->unit->nodes[jobs[idx].place_idx], .fd = -1};
         a->jobs[idx].remote = a->batch ? a->batch : r->fleet.nodes[a->jobs[idx].node].remote;
         /* A new attempt's id is unknown to others; until it is journaled nothing of it is started or lost. */
         a->jobs[idx].phase = is_new ? RANK_JOB_READY : RANK_JOB_FIND;
@@ -228,13 +161,13 @@ int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct
 void attempt_release(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        if (!is_at_end(m)) {
-            m->remote->ops->abort(m->remote);
+        struct rank_job *job = &a->jobs[idx];
+        if (!is_at_end(job)) {
+            job->remote->ops->abort(job->remote);
         }
-        drop_part(m);
-        digest_release(&m->digest);
-        watch_release(&m->watch);
+        drop_part(job);
+        digest_release(&job->digest);
+        strbuf_release(&job->watch.log);
     }
     free(a->jobs);
     a->jobs = NULL;
@@ -246,158 +179,224 @@ void attempt_release(struct attempt *a)
 /* ---- the log, as it grows ---- */
 
 /* Appends what the node has from our offset on. *ret_len 0: nothing new. */
-static enum step read_part(struct attempt *a, struct rank_job *m, size_t *ret_len, struct err *err)
+static enum step read_part(struct attempt *a, struct rank_job *job, size_t *ret_len,
+                           struct err *err)
 {
-    struct remote *remote = m->remote;
+    struct remote *remote = job->remote;
     char *chunk = a->r->chunk;
-    struct log_part part = {.offset = m->log_bytes, .dst = chunk, .size = RUN_CHUNK_BYTES};
-    enum step step = remote->ops->read_log(remote, m->job.job.id, &part, err);
+    struct log_part part = {.offset = job->log_bytes, .dst = chunk, .size = RUN_CHUNK_BYTES};
+    enum step step = remote->ops->read_log(remote, job->launch.job.id, &part, err);
     *ret_len = part.len;
     if (step != STEP_DONE) {
         return step;
     }
     for (size_t idx = 0; idx < *ret_len; idx++) {
-        m->log_lines += chunk[idx] == '\n';
+        job->log_lines += chunk[idx] == '\n';
     }
-    if (fs_write_all(m->fd, chunk, *ret_len, m->part, err) < 0) {
-        drop_part(m);
+    if (fs_write_all(job->fd, chunk, *ret_len, job->part, err) < 0) {
+        drop_part(job);
         return STEP_FAIL;
     }
-    digest_update(&m->digest, chunk, *ret_len);
-    m->log_bytes += *ret_len;
+    digest_update(&job->digest, chunk, *ret_len);
+    job->log_bytes += *ret_len;
     return STEP_DONE;
 }
 
-static enum step rank_job_look(struct attempt *a, struct rank_job *m, struct err *err)
+static enum step rank_job_look(struct attempt *a, struct rank_job *job, struct err *err)
 {
     size_t len = 0;
-    enum step step = read_part(a, m, &len, err);
+    enum step step = read_part(a, job, &len, err);
     if (step == STEP_DONE) {
-        m->next_look_ns =
+        job->next_look_ns =
             loop_now_ns(&a->r->loop) + (a->r->fleet.inventory->is_local ? LOOK_LOCAL_NS : LOOK_NS);
-        m->phase = RANK_JOB_WAIT;
+        job->phase = RANK_JOB_WAIT;
     }
     return step;
 }
 
-static enum step rank_job_read(struct attempt *a, struct rank_job *m, struct err *err)
+static enum step rank_job_read(struct attempt *a, struct rank_job *job, struct err *err)
 {
     size_t len = 0;
-    if (m->fd < 0) { /* no space for it: the attempt is given up */
-        m->phase = RANK_JOB_OVER;
+    if (job->fd < 0) { /* no space for it: the attempt is given up */
+        job->phase = RANK_JOB_OVER;
         return STEP_DONE;
     }
-    enum step step = read_part(a, m, &len, err);
+    enum step step = read_part(a, job, &len, err);
     if (step == STEP_DONE && len == 0) {
-        m->phase = RANK_JOB_DIGEST;
+        job->phase = RANK_JOB_DIGEST;
     }
     return step;
 }
 
 /* Its monitor has not begun. */
-static bool was_short(const struct attempt *a, const struct rank_job *m)
+static bool was_short(const struct attempt *a, const struct rank_job *job)
 {
-    return m->started_ns &&
-           loop_now_ns(&a->r->loop) - m->started_ns < NODE_WATCH_DELAY_S * NS_PER_S;
+    return job->started_ns &&
+           loop_now_ns(&a->r->loop) - job->started_ns < NODE_WATCH_DELAY_S * NS_PER_S;
 }
 
 /* (2): our copy must be what the node has. */
-static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct err *err)
+static enum step rank_job_digest(struct attempt *a, struct rank_job *job, struct err *err)
 {
-    const char *there = m->there;
-    hex_encode(digest_finish(&m->digest).sha256, SHA256_BYTES, m->sha256);
-    if (there[0] && strcmp(there, m->sha256) != 0 && a->end != END_NONE && a->end != END_EXITED &&
+    const char *there = job->there;
+    hex_encode(digest_finish(&job->digest).sha256, SHA256_BYTES, job->sha256);
+    if (there[0] && strcmp(there, job->sha256) != 0 && a->end != END_NONE && a->end != END_EXITED &&
         a->end != END_DEADLINE) {
-        event(a, m, EV_LOG_NOT_CHECKED, "another log there; the attempt is lost anyway");
-    } else if (there[0] && strcmp(there, m->sha256) != 0) {
+        event(a, job, EV_LOG_NOT_CHECKED, "another log there; the attempt is lost anyway");
+    } else if (there[0] && strcmp(there, job->sha256) != 0) {
         return step_fail(err_set(err, ERR_INTEGRITY,
                                  "log of %s: SHA-256 %s there, %s as it arrived here",
-                                 m->job.job.id, there, m->sha256));
+                                 job->launch.job.id, there, job->sha256));
     }
-    if (!there[0] && m->log_bytes) {
-        event(a, m, EV_LOG_NOT_CHECKED, "the node has no tool for SHA-256");
+    if (!there[0] && job->log_bytes) {
+        event(a, job, EV_LOG_NOT_CHECKED, "the node has no tool for SHA-256");
     }
-    m->phase = run_watches(a->r) && !was_short(a, m) ? RANK_JOB_UNWATCH : RANK_JOB_OVER;
+    job->phase = run_watches(a->r) && !was_short(a, job) ? RANK_JOB_UNWATCH : RANK_JOB_OVER;
     return STEP_DONE;
+}
+
+/* ---- its monitor ---- */
+
+/* Each job of an attempt on remote nodes has one, whose log is fetched once the job's is here. It never causes an attempt to be
+   lost: its failure is logged, and the repeat then counts as not watched. */
+
+/* Runs of the inventory "local" have no monitors. */
+bool run_watches(const struct runner *r)
+{
+    return !r->fleet.inventory->is_local && r->frozen.plan.launcher != LAUNCHER_SLURM;
+}
+
+/* STEP_FAIL becomes STEP_DONE without a monitor, and the job goes on. */
+static enum step go_on(struct attempt *a, struct rank_job *job, enum step step, struct err *err)
+{
+    if (step == STEP_FAIL) {
+        log_line(LOG_DEBUG, "%.*s: its monitor: %s",
+                 STR_ARG(a->r->fleet.nodes[job->node].spec->name), err->msg);
+        job->watch.is_over = true;
+        *err = (struct err){0};
+        return STEP_DONE;
+    }
+    return step;
+}
+
+/* The job is over, so the log is complete. */
+static enum step rank_job_unwatch(struct attempt *a, struct rank_job *job, struct err *err)
+{
+    struct watch *watch = &job->watch;
+    if (!watch->id) {
+        watch->id = arena_printf(a->r->arena, "%s/monitor", job->launch.job.id);
+        strbuf_init(&watch->log, WATCH_LOG_MAX);
+    }
+    if (watch->is_over) {
+        return STEP_DONE;
+    }
+    struct log_part part = {.offset = watch->log.len, .dst = a->r->chunk, .size = RUN_CHUNK_BYTES};
+    enum step step = job->remote->ops->read_log(job->remote, watch->id, &part, err);
+    if (step != STEP_DONE) {
+        return go_on(a, job, step, err);
+    }
+    strbuf_add(&watch->log, a->r->chunk, part.len);
+    watch->is_over = part.len < RUN_CHUNK_BYTES || watch->log.is_full;
+    return watch->is_over ? STEP_DONE : STEP_AGAIN;
+}
+
+int watch_keep(struct attempt *a, const struct rank_job *job, struct outcome_node *node,
+               struct journal_file *ret_file, struct err *err)
+{
+    struct runner *r = a->r;
+    const struct unit *unit = a->unit;
+    const char *name;
+    if (!job->watch.log.len) {
+        return 0;
+    }
+    name = rundir_name(r->arena, RUNDIR_MONITOR,
+                       (struct rundir_of){unit->step->case_id, unit->repeat, .name = node->name});
+    if (run_put_file(r, name, strbuf_str(&job->watch.log), ret_file, err) < 0) {
+        return -1;
+    }
+    node->monitor = str_of(name);
+    return 0;
 }
 
 /* ---- a job's way ---- */
 
-/* (3): the first that is seen to fail, unless one was ended by a signal: its peers, which report that they lost it, may be seen first. */
-static bool is_cause(const struct attempt *a, const struct rank_job *m)
+/* (3): the first that is seen to fail, unless one was ended by a signal: its peers, which report that they lost it, may be seen
+   first. */
+static bool is_cause(const struct attempt *a, const struct rank_job *job)
 {
-    return !a->is_stopping && m->exit_status != 0 &&
-           (a->exit_status == 0 || (m->exit_status > 128 && a->exit_status <= 128));
+    return a->way == ATTEMPT_RUNS && job->exit_status != 0 &&
+           (a->exit_status == 0 || (job->exit_status > 128 && a->exit_status <= 128));
 }
 
-static void rank_job_ended(struct attempt *a, struct rank_job *m, const struct job_report *report)
+static void rank_job_ended(struct attempt *a, struct rank_job *job, const struct job_report *report)
 {
-    bool is_lost = report->state != JOB_ENDED ||
-                   (report->cause == ERR_NODE && report->exit_status == 0 && !a->is_stopping);
-    m->is_ended = true;
-    snprintf(m->left, sizeof(m->left), "%s", report->left);
-    m->exit_status = is_lost ? 128 + SIGTERM : report->exit_status;
-    if (report->cause == ERR_WORKLOAD && m->exit_status == 0) {
-        m->exit_status = 128 + SIGKILL; /* a part of it was killed, whatever the rest reported */
+    bool is_lost =
+        report->state != JOB_ENDED ||
+        (report->cause == ERR_NODE && report->exit_status == 0 && a->way == ATTEMPT_RUNS);
+    job->is_ended = true;
+    snprintf(job->left, sizeof(job->left), "%s", report->left);
+    job->exit_status = is_lost ? 128 + SIGTERM : report->exit_status;
+    if (report->cause == ERR_WORKLOAD && job->exit_status == 0) {
+        job->exit_status = 128 + SIGKILL; /* a part of it was killed, whatever the rest reported */
     }
-    m->phase = RANK_JOB_REAP;
-    if (report->cause != ERR_NONE && !a->is_stopping) {
-        log_line(LOG_WARN, "%s: %s", m->job.job.id, report->why);
+    job->phase = RANK_JOB_REAP;
+    if (report->cause != ERR_NONE && a->way == ATTEMPT_RUNS) {
+        log_line(LOG_WARN, "%s: %s", job->launch.job.id, report->why);
         a->end = report->cause == ERR_TIMEOUT ? END_DEADLINE : a->end;
     }
-    if (is_lost && !a->is_stopping && a->end == END_NONE) {
+    if (is_lost && a->way == ATTEMPT_RUNS && a->end == END_NONE) {
         a->end = report->cause == ERR_NODE ? END_NODE : END_LOST;
-        a->failed_job = (size_t)(m - a->jobs);
-        snprintf(m->err.msg, sizeof(m->err.msg), "%s", report->why);
+        a->failed_job = (size_t)(job - a->jobs);
+        snprintf(job->err.msg, sizeof(job->err.msg), "%s", report->why);
     }
-    if (is_cause(a, m)) {
-        a->exit_status = m->exit_status;
-        a->failed_job = (size_t)(m - a->jobs);
+    if (is_cause(a, job)) {
+        a->exit_status = job->exit_status;
+        a->failed_job = (size_t)(job - a->jobs);
         a->peers_ns = a->peers_ns ? a->peers_ns : loop_now_ns(&a->r->loop) + PEER_GRACE_NS;
     }
 }
 
-static enum step rank_job_find(struct attempt *a, struct rank_job *m, struct err *err)
+static enum step rank_job_find(struct attempt *a, struct rank_job *job, struct err *err)
 {
     struct job_report report = {0};
-    enum step step = m->remote->ops->poll(m->remote, m->job.job.id, &report, err);
+    enum step step = job->remote->ops->poll(job->remote, job->launch.job.id, &report, err);
     if (step != STEP_DONE) {
         return step;
     }
     if (report.state == JOB_ABSENT) {
-        m->phase = RANK_JOB_READY;
+        job->phase = RANK_JOB_READY;
     } else if (report.state == JOB_RUNNING) {
-        m->phase = RANK_JOB_WAIT;
-        event(a, m, EV_JOB_ATTACHED, NULL);
+        job->phase = RANK_JOB_WAIT;
+        event(a, job, EV_JOB_ATTACHED, NULL);
     } else {
-        rank_job_ended(a, m, &report);
+        rank_job_ended(a, job, &report);
     }
     return STEP_AGAIN;
 }
 
-static enum step rank_job_start(struct attempt *a, struct rank_job *m, struct err *err)
+static enum step rank_job_start(struct attempt *a, struct rank_job *job, struct err *err)
 {
-    m->started_ns = m->started_ns ? m->started_ns : loop_now_ns(&a->r->loop);
-    enum step step = m->remote->ops->start(m->remote, &m->job.job, err);
+    job->started_ns = job->started_ns ? job->started_ns : loop_now_ns(&a->r->loop);
+    enum step step = job->remote->ops->start(job->remote, &job->launch.job, err);
     if (step == STEP_DONE) {
-        m->phase = RANK_JOB_WAIT;
-        event(a, m, EV_JOB_STARTED, NULL);
+        job->phase = RANK_JOB_WAIT;
+        event(a, job, EV_JOB_STARTED, NULL);
     }
     return step;
 }
 
-static enum step rank_job_pass(enum step step, struct rank_job *m, enum rank_job_phase next)
+static enum step rank_job_pass(enum step step, struct rank_job *job, enum rank_job_phase next)
 {
     if (step == STEP_DONE) {
-        m->phase = next;
+        job->phase = next;
     }
     return step;
 }
 
-static enum step rank_job_wait(struct attempt *a, struct rank_job *m, struct err *err)
+static enum step rank_job_wait(struct attempt *a, struct rank_job *job, struct err *err)
 {
     struct job_report report = {0};
-    enum step step = m->remote->ops->poll(m->remote, m->job.job.id, &report, err);
+    enum step step = job->remote->ops->poll(job->remote, job->launch.job.id, &report, err);
     if (step != STEP_DONE) {
         return step;
     }
@@ -406,53 +405,54 @@ static enum step rank_job_wait(struct attempt *a, struct rank_job *m, struct err
                          plan_step_deadline_s(&a->r->frozen.plan, a->unit->step) * NS_PER_S;
     }
     if (report.state != JOB_RUNNING) {
-        rank_job_ended(a, m, &report);
-    } else if (m->job.has_metric && !a->is_stopping &&
-               loop_now_ns(&a->r->loop) >= m->next_look_ns) {
-        m->phase = RANK_JOB_LOOK;
+        rank_job_ended(a, job, &report);
+    } else if (job->launch.has_metric && a->way == ATTEMPT_RUNS &&
+               loop_now_ns(&a->r->loop) >= job->next_look_ns) {
+        job->phase = RANK_JOB_LOOK;
     } else {
         return STEP_AGAIN;
     }
     return STEP_DONE;
 }
 
-static enum step rank_job_signal(struct rank_job *m, int signal_no, enum rank_job_phase next,
+static enum step rank_job_signal(struct rank_job *job, int signal_no, enum rank_job_phase next,
                                  struct err *err)
 {
-    return rank_job_pass(m->remote->ops->signal(m->remote, m->job.job.id, signal_no, err), m, next);
+    return rank_job_pass(job->remote->ops->signal(job->remote, job->launch.job.id, signal_no, err),
+                         job, next);
 }
 
 /* Processes that the program left in its session would disturb the next repeat. */
-static enum step rank_job_reap(struct rank_job *m, struct err *err)
+static enum step rank_job_reap(struct rank_job *job, struct err *err)
 {
-    return rank_job_pass(m->remote->ops->reap(m->remote, m->job.job.id, m->there, err), m,
-                         RANK_JOB_READ);
+    return rank_job_pass(job->remote->ops->reap(job->remote, job->launch.job.id, job->there, err),
+                         job, RANK_JOB_READ);
 }
 
 /* STEP_DONE: something happened, look again; STEP_AGAIN: wait. */
-static enum step rank_job_step(struct attempt *a, struct rank_job *m, struct err *err)
+static enum step rank_job_step(struct attempt *a, struct rank_job *job, struct err *err)
 {
-    switch (m->phase) {
+    switch (job->phase) {
     case RANK_JOB_FIND:
-        return rank_job_find(a, m, err);
+        return rank_job_find(a, job, err);
     case RANK_JOB_START:
-        return rank_job_start(a, m, err);
+        return rank_job_start(a, job, err);
     case RANK_JOB_WAIT:
-        return rank_job_wait(a, m, err);
+        return rank_job_wait(a, job, err);
     case RANK_JOB_LOOK:
-        return rank_job_look(a, m, err);
+        return rank_job_look(a, job, err);
     case RANK_JOB_TERM:
-        return rank_job_signal(m, SIGTERM, RANK_JOB_WAIT, err);
+        return rank_job_signal(job, SIGTERM, RANK_JOB_WAIT, err);
     case RANK_JOB_KILL:
-        return rank_job_signal(m, SIGKILL, RANK_JOB_WAIT, err);
+        return rank_job_signal(job, SIGKILL, RANK_JOB_WAIT, err);
     case RANK_JOB_REAP:
-        return rank_job_reap(m, err);
+        return rank_job_reap(job, err);
     case RANK_JOB_READ:
-        return rank_job_read(a, m, err);
+        return rank_job_read(a, job, err);
     case RANK_JOB_DIGEST:
-        return rank_job_digest(a, m, err);
+        return rank_job_digest(a, job, err);
     case RANK_JOB_UNWATCH:
-        return rank_job_pass(rank_job_unwatch(a, m, err), m, RANK_JOB_OVER);
+        return rank_job_pass(rank_job_unwatch(a, job, err), job, RANK_JOB_OVER);
     case RANK_JOB_READY:
     case RANK_JOB_OVER:
     case RANK_JOB_GONE:
@@ -477,10 +477,10 @@ static void note_cut(struct attempt *a, size_t n_cut)
 void attempt_stop(struct attempt *a, enum attempt_end why)
 {
     size_t n_cut = 0;
-    if (a->is_stopping) {
+    if (a->way != ATTEMPT_RUNS) {
         return;
     }
-    a->is_stopping = true;
+    a->way = ATTEMPT_STOPPING;
     /* An end that is already known stays: a part lost with its node is not a failure of the others. */
     if (a->end == END_NONE || why == END_STOPPED || why == END_NODE) {
         a->end = why;
@@ -490,12 +490,12 @@ void attempt_stop(struct attempt *a, enum attempt_end why)
         event(a, NULL, EV_JOB_DEADLINE, NULL);
     }
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        if (m->phase == RANK_JOB_READY) {
-            m->phase = RANK_JOB_OVER; /* never started */
-        } else if (m->phase <= RANK_JOB_LOOK) {
-            m->remote->ops->abort(m->remote);
-            m->phase = RANK_JOB_TERM;
+        struct rank_job *job = &a->jobs[idx];
+        if (job->phase == RANK_JOB_READY) {
+            job->phase = RANK_JOB_OVER; /* never started */
+        } else if (job->phase <= RANK_JOB_LOOK) {
+            job->remote->ops->abort(job->remote);
+            job->phase = RANK_JOB_TERM;
             n_cut++;
         }
     }
@@ -504,38 +504,39 @@ void attempt_stop(struct attempt *a, enum attempt_end why)
 
 static void kill_jobs(struct attempt *a)
 {
-    a->is_killing = true;
+    a->way = ATTEMPT_KILLING;
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        if (m->phase == RANK_JOB_WAIT || m->phase == RANK_JOB_TERM) {
-            m->remote->ops->abort(m->remote);
-            m->phase = RANK_JOB_KILL;
+        struct rank_job *job = &a->jobs[idx];
+        if (job->phase == RANK_JOB_WAIT || job->phase == RANK_JOB_TERM) {
+            job->remote->ops->abort(job->remote);
+            job->phase = RANK_JOB_KILL;
         }
     }
 }
 
-static void lose_job(struct attempt *a, struct rank_job *m, const struct err *why)
+static void lose_job(struct attempt *a, struct rank_job *job, const struct err *why)
 {
-    m->err = *why;
+    job->err = *why;
     if (a->end != END_STOPPED) {
         a->end = END_NODE;
-        a->failed_job = (size_t)(m - a->jobs);
+        a->failed_job = (size_t)(job - a->jobs);
     }
     attempt_stop(a, a->end);
 }
 
 /* An unreachable node ends its attempt, not the run; any other failure there is the run's own error. */
-static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct err *err)
+static enum step rank_job_failed(struct attempt *a, struct rank_job *job, struct err *err)
 {
     struct err cause = *err;
     /* A job whose log cannot be written here keeps running and must still be stopped. */
-    m->phase = m->fd < 0 && !m->is_ended && !a->is_stopping ? RANK_JOB_WAIT : RANK_JOB_GONE;
+    job->phase =
+        job->fd < 0 && !job->is_ended && a->way == ATTEMPT_RUNS ? RANK_JOB_WAIT : RANK_JOB_GONE;
     if (!run_is_node_error(err)) {
-        return step_fail(err_wrap(err, "%.*s", STR_ARG(attempt_node(a, m))));
+        return step_fail(err_wrap(err, "%.*s", STR_ARG(attempt_node(a, job))));
     }
     *err = (struct err){0};
-    run_leave_out(a->r, m->node, &cause);
-    lose_job(a, m, &cause);
+    run_leave_out(a->r, job->node, &cause);
+    lose_job(a, job, &cause);
     return STEP_DONE;
 }
 
@@ -543,16 +544,16 @@ static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct e
 static void leave_bad_nodes(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        if (a->r->nodes[m->node].is_bad && !is_at_end(m)) {
-            m->remote->ops->abort(m->remote);
-            m->phase = RANK_JOB_GONE;
-            lose_job(a, m, &a->r->fleet.nodes[m->node].err);
+        struct rank_job *job = &a->jobs[idx];
+        if (a->r->nodes[job->node].is_bad && !is_at_end(job)) {
+            job->remote->ops->abort(job->remote);
+            job->phase = RANK_JOB_GONE;
+            lose_job(a, job, &a->r->fleet.nodes[job->node].err);
         }
     }
 }
 
-/* Once all were looked for: none is there and all are started, or some are and the rest must still be. */
+/* (1): once all were looked for: none is there and all are started, or some are and the rest must still be. */
 static void start_ready(struct attempt *a)
 {
     size_t n_ready = 0;
@@ -591,10 +592,10 @@ static void look_at_clock(struct attempt *a)
         if (is_running) {
             attempt_stop(a, END_DEADLINE);
         }
-    } else if (a->peers_ns && now_ns >= a->peers_ns) {
+    } else if (a->peers_ns && now_ns >= a->peers_ns) { /* (4) */
         attempt_stop(a, END_EXITED);
     }
-    if (a->is_stopping && !a->is_killing && (now_ns >= a->kill_ns || a->r->n_signals > 1)) {
+    if (a->way == ATTEMPT_STOPPING && (now_ns >= a->kill_ns || a->r->n_signals > 1)) {
         kill_jobs(a);
     }
 }
@@ -609,16 +610,16 @@ enum step attempt_step(struct attempt *a, struct err *err)
         start_ready(a);
         look_at_clock(a);
         for (size_t idx = 0; idx < a->n_jobs; idx++) {
-            struct rank_job *m = &a->jobs[idx];
-            enum rank_job_phase before = m->phase;
-            enum step step = is_at_end(m) ? STEP_AGAIN : rank_job_step(a, m, err);
-            if (step == STEP_FAIL && rank_job_failed(a, m, err) == STEP_FAIL) {
+            struct rank_job *job = &a->jobs[idx];
+            enum rank_job_phase before = job->phase;
+            enum step step = is_at_end(job) ? STEP_AGAIN : rank_job_step(a, job, err);
+            if (step == STEP_FAIL && rank_job_failed(a, job, err) == STEP_FAIL) {
                 return STEP_FAIL;
             }
-            is_moving = is_moving || m->phase != before || step == STEP_DONE;
-            n_over += is_at_end(m);
+            is_moving = is_moving || job->phase != before || step == STEP_DONE;
+            n_over += is_at_end(job);
         }
-        if (n_over == a->n_jobs) {
+        if (n_over == a->n_jobs) { /* (5) */
             a->end = a->end == END_NONE ? END_EXITED : a->end;
             return STEP_DONE;
         }

@@ -4,11 +4,14 @@
 
 #include "run/run_impl.h"
 
+/* How it ended. Collected are EXITED (each job by itself, or after a peer that failed) and DEADLINE; lost are LOST (a job left
+   no status, or was not started in time), STOPPED (by a signal to this process, which is not counted against the repeat) and
+   NODE (a node failed). */
 enum attempt_end { END_NONE, END_EXITED, END_DEADLINE, END_LOST, END_STOPPED, END_NODE };
 
 struct watch {         /* of a job's monitor */
     const char *id;    /* NULL: not asked for yet */
-    struct strbuf log; /* cap_bytes 0: nothing read yet */
+    struct strbuf log; /* all zeros: nothing read yet */
     bool is_over;
 };
 
@@ -29,7 +32,7 @@ enum rank_job_phase {
 };
 
 struct rank_job { /* one job of the attempt */
-    struct launch_job job;
+    struct launch_job launch;
     size_t node;           /* index into the fleet */
     struct remote *remote; /* borrowed from the fleet's node, or from the attempt */
     enum rank_job_phase phase;
@@ -54,14 +57,13 @@ struct attempt {
     struct remote *batch; /* LAUNCHER_SLURM: owned; its one job goes through it */
     struct rank_job *jobs;
     size_t n_jobs;
-    bool is_stopping;
-    bool is_killing;
+    enum { ATTEMPT_RUNS, ATTEMPT_STOPPING, ATTEMPT_KILLING } way;
     bool is_noted_lost;   /* J_LOST is in the journal */
     enum attempt_end end; /* why it is being stopped, then how it ended */
     int exit_status;      /* of the job that failed first, or was ended by a signal; 0: none did */
     size_t failed_job;    /* that one */
     int64_t deadline_ns;  /* monotonic */
-    int64_t kill_ns;      /* KILL from then on, once it is being stopped */
+    int64_t kill_ns;      /* once it is ATTEMPT_STOPPING: KILL from then on */
     int64_t peers_ns;     /* jobs still running then are stopped; 0: none has failed */
     struct event_fields fields;
 };
@@ -75,7 +77,7 @@ enum step attempt_step(struct attempt *a, struct err *err);
 void attempt_stop(struct attempt *a, enum attempt_end why);
 void attempt_release(struct attempt *a);
 /* The name of the node that the job is on. */
-struct str attempt_node(const struct attempt *a, const struct rank_job *m);
+struct str attempt_node(const struct attempt *a, const struct rank_job *job);
 
 /* J_LOST, once. */
 MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);
@@ -89,5 +91,5 @@ MUST_CHECK int run_expect_disk(const struct runner *r, int64_t bytes, struct err
 /* The monitor of a job of an attempt. Whether jobs have monitors: */
 bool run_watches(const struct runner *r);
 /* Its log becomes evidence, and the node's record says where. */
-MUST_CHECK int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
+MUST_CHECK int watch_keep(struct attempt *a, const struct rank_job *job, struct outcome_node *node,
                           struct journal_file *ret_file, struct err *err);

@@ -67,8 +67,8 @@ static int check_source(const struct plan_data *data, const uint8_t *sha256, con
 }
 
 /* In its place in the store: of this split, and of the present tree. */
-static int check_place(struct arena *arena, const char *store, const char *name,
-                       const struct plan_data *data, struct err *err)
+static int check_stored(struct arena *arena, const char *store, const char *name,
+                        const struct plan_data *data, struct err *err)
 {
     const struct store here = {.arena = arena, .folder = store};
     struct dataset_record tree;
@@ -158,10 +158,10 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
                        data.is_synthetic ? ", synthetic" : "", text);
     }
     if ((artifact.name.ptr &&
-         check_place(arena, store,
-                     arena_printf(arena, "%.*s%s", STR_ARG(artifact.name),
-                                  artifact.is_synthetic ? DATASET_SYNTHETIC_SUFFIX : ""),
-                     &data, err) < 0) ||
+         check_stored(arena, store,
+                      arena_printf(arena, "%.*s%s", STR_ARG(artifact.name),
+                                   artifact.is_synthetic ? DATASET_SYNTHETIC_SUFFIX : ""),
+                      &data, err) < 0) ||
         check_original(arena, root, &data, err) < 0) {
         return -1;
     }

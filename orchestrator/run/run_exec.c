@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes a run from the state in its journal to its sealed archive.
 
-   Everything that a run is lies in its folder (evidence/rundir.h): what was frozen, what was collected, and the journal that says how
-   far it is. Whether it was just created, was killed, or is over, run_execute does the same: it opens the folder, puts each unit (a
-   repeat of a step) where the journal says it is, and does what is left.
+   Everything that a run is lies in its folder (evidence/rundir.h): what was frozen, what was collected, and the journal that says
+   how far it is. Whether it was just created, was killed, or is over, run_execute does the same: it opens the folder, puts each
+   unit (a repeat of a step) where the journal says it is, and does what is left.
 
      planned --> TODO --J_STARTED--> STARTED --J_FINISHED--> FINISHED --J_PARSED--> PARSED     of each unit
-                  ^                     |
-                  +-------J_LOST--------+
-     all PARSED --> J_JUDGED (each case) --> J_RESULT --> J_SEALED                              of the run
-     J_INTERRUPTED, J_RESUMED, J_CANCELLED may come between any two of them
+                  ^ |                   |                        |                    |
+                  | +--> SPARE          |                        |                    |         the repeats before it are enough
+                  +-------J_LOST--------+                        |                    |
+                  +-------J_SET_ASIDE----------------------------+--------------------+         it failed and is made again
+     all PARSED or SPARE --> J_JUDGED (each case) --> J_RESULT --> J_SEALED                     of the run
+     J_INTERRUPTED, J_RESUMED, J_CANCELLED and J_FILES (more files of the evidence) may come between any two of them; J_SET_ASIDE
+     may also come after J_SEALED, which it undoes
 
    (1) What a record announces is on the disk before the record is, and each file that it announces is in it by its digest.
    (2) Nothing goes on from a file that is not the one that was written: all are held against the journal when it is opened.
@@ -17,7 +20,8 @@
        gave. A resumed run parses again what it finds: a number comes from a log, never from the journal.
    (4) Sealing derives nothing. It reads each file once, into the archive, and refuses what is not the file of (1).
    (5) Only the process that holds run.lock writes to the folder.
-   (6) A run that was cancelled is not resumed; one that was sealed is checked, as anybody would, and stays as it is. */
+   (6) A run that was cancelled is not resumed; one that was sealed is checked, as anybody would, and stays as it is unless
+       repeats that failed are made again (--rerun-failed): the archive with them is then kept beside the earlier ones. */
 #include "base/base.h"
 
 #include "run/run_impl.h"
@@ -77,7 +81,7 @@ void runner_cleanup(struct runner *r)
     frozen_release(&r->frozen);
     VEC_RELEASE(&r->orphans);
     VEC_RELEASE(&r->images);
-    VEC_RELEASE(&r->places);
+    VEC_RELEASE(&r->tokens);
 }
 
 static void on_signal(void *ctx, int signal_no)
@@ -125,6 +129,16 @@ void run_make_units(struct runner *r)
             }
         }
     }
+}
+
+bool run_has_work(const struct runner *r)
+{
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        if (unit_is_open(&r->units[idx])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static struct unit *find_unit(struct runner *r, const struct journal_record *record)
@@ -188,8 +202,8 @@ static int replay_record(struct runner *r, const struct journal_record *record, 
             run_note_orphan(r, unit);
         }
     } else {
-        unit->state =
-            UNIT_FINISHED; /* also where it was parsed: the number comes from the log, not from here */
+        /* (3): also where it was parsed, as the number comes from the log, not from here. */
+        unit->state = UNIT_FINISHED;
     }
     return 0;
 }
@@ -267,7 +281,6 @@ static int open_parts(struct runner *r, struct journal_records *ret_records, str
 static int open_run(struct runner *r, struct err *err)
 {
     struct journal_records records = {0};
-    bool is_open = false;
     if (open_parts(r, &records, err) < 0) {
         return -1;
     }
@@ -284,10 +297,7 @@ static int open_run(struct runner *r, struct err *err)
             return -1;
         }
     }
-    for (size_t idx = 0; idx < r->n_units; idx++) {
-        is_open = is_open || r->units[idx].state < UNIT_FINISHED;
-    }
-    if (is_open && check_programs(r, err) < 0) {
+    if (run_has_work(r) && check_programs(r, err) < 0) {
         return -1;
     }
     struct event_fields fields = {.text = r->frozen.plan.report};

@@ -41,6 +41,12 @@ struct unit { /* one repeat of one step */
     struct journal_file commands; /* of that attempt; name NULL: it has no such file */
 };
 
+/* Whether an attempt is under way or still to come. */
+static inline bool unit_is_open(const struct unit *unit)
+{
+    return unit->state < UNIT_FINISHED;
+}
+
 struct run_orphan { /* an attempt that was given up while a node of it could not be reached */
     const char *job_id;
     const size_t *nodes;
@@ -66,7 +72,7 @@ struct runner {
     struct repeat_result *repeats; /* once parsed, each at its place (result_repeat_at) */
     VEC(struct run_orphan) orphans;
     VEC(struct runtime_image) images; /* on the nodes */
-    VEC(const char *) places; /* what stands in an argv for a staged thing's path on the node */
+    VEC(const char *) tokens; /* each stands in an argv for a staged thing's path on the node */
     /* fleet_remote_new; tests have their own nodes */
     struct remote *(*open)(struct loop *loop, const struct inventory *inventory,
                            const struct inventory_node *node, struct err *err);
@@ -87,7 +93,7 @@ struct run_node {
     struct str holder;     /* another run that has it; empty: none */
     bool is_due;           /* its lease is to be renewed, or is being renewed */
     int64_t taken_ns;      /* the lease, last */
-    const char **paths;    /* there, of each of the run's places; NULL: none were staged */
+    const char **paths;    /* there, of each of the run's tokens; NULL: none were staged */
     bool is_bad;           /* it failed: nothing more is placed on it by this orchestrator */
     bool is_spare;         /* is_bad, as the run has no work for it, or another run has it */
 };
@@ -122,6 +128,8 @@ void run_make_again(struct runner *r, struct unit *unit, struct str archive);
 void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
 /* Below the run's folder: what has come so far of the log of a repeat's job, by result_repeat_at and the job's number. */
 #define RUN_PART_NAME "collect-%zu-%zu.part"
+/* Whether a unit is open. */
+bool run_has_work(const struct runner *r);
 /* Needs the frozen plan and the arena only. */
 void run_make_units(struct runner *r);
 int64_t run_wall_of(struct str rfc3339); /* ns since 1970; 0: it is no time */
@@ -135,10 +143,11 @@ MUST_CHECK int run_provision(struct runner *r, struct err *err);
 /* Images, program and data onto the nodes. */
 MUST_CHECK int run_stage(struct runner *r, struct err *err);
 /* What stands for the absolute path on the node in an argv until the job's node is known. */
-#define RUN_PLACE_PROGRAM "/@reperf-train@"
-#define RUN_PLACE_DATA    "/@reperf-data@"
+#define RUN_TOKEN_PROGRAM "/@reperf-train@"
+#define RUN_TOKEN_DATA    "/@reperf-data@"
 
-/* Each turn of whoever waits: those that are due are renewed; a node whose lease is another's by now is left out. ctx: the runner. */
+/* Each turn of whoever waits: those that are due are renewed; a node whose lease is another's by now is left out. ctx: the
+   runner. */
 void run_keep_leases(void *ctx);
 /* Gives leases back, and removes the jobs' folders if the run is over. Failures are logged only. */
 void run_leave_nodes(struct runner *r, bool is_over);
@@ -160,8 +169,8 @@ MUST_CHECK int run_write_commands(struct runner *r, struct unit *unit,
 char *run_job_id(struct runner *r, const struct unit *unit);
 /* Slurm, as one attempt's own. NULL and *err where it cannot be asked. */
 struct remote *run_batch_open(struct runner *r, struct err *err);
-/* Its jobs, with RUN_PLACE_* and run_place_of() for paths on a node. launch: what of it the plan does not say; program and env are the local
-   node's, image NULL where it was not provided or is not needed. Pure but for the arena. */
+/* Its jobs, with RUN_TOKEN_* and token_of() for paths on a node. launch: what of it the plan does not say; program and env are
+   the local node's, image NULL where it was not provided or is not needed. Pure but for the arena. */
 MUST_CHECK int run_launch(struct launch launch, const struct plan *plan,
                           struct launch_job **ret_jobs, size_t *ret_n, struct err *err);
 /* argv, environment and cleanup of each job of the unit's attempt. */

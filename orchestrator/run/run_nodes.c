@@ -4,6 +4,7 @@
 
 #include "run/run_impl.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 
 #include "evidence/environment.h"
@@ -22,7 +23,7 @@
 static bool is_to_run(const struct runner *r, const struct plan_step *step)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
-        if (r->units[idx].step == step && r->units[idx].state < UNIT_FINISHED) {
+        if (r->units[idx].step == step && unit_is_open(&r->units[idx])) {
             return true;
         }
     }
@@ -37,7 +38,8 @@ static const struct runtime_image *image_of(const struct runner *r, const struct
     return STR_NAMED(r->images.items, r->images.n, digest, step->image_digest);
 }
 
-/* In the store an image is kept under its id, where that is not another one by now, or under the reference that it was fetched by. */
+/* In the store an image is kept under its id, where that is not another one by now, or under the reference that it was fetched
+   by. */
 static const char *name_in_store(struct runner *r, const struct store *store,
                                  const struct plan_step *step)
 {
@@ -108,8 +110,8 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
     VEC_PUSH(&r->images, report.image);
     struct runtime_image *image = &r->images.items[r->images.n - 1];
     image->digest = step->image_digest;
-    if (!image->id
-             .ptr) { /* no remaining node has it: a resumed step gets a name, but is never started */
+    /* Where no remaining node has it, a resumed step gets a name, and is never started. */
+    if (!image->id.ptr) {
         image->id = image->digest;
     }
     events_write(&r->events, EV_IMAGE_PROVIDED, &fields);
@@ -151,7 +153,7 @@ static bool needs_program(const struct runner *r)
     return false;
 }
 
-struct things { /* to be staged; parallel to them runner.places, their placeholders in an argv */
+struct things { /* to be staged; parallel to them runner.tokens */
     VEC(struct stage_item) items;
 };
 
@@ -160,11 +162,11 @@ static void things_cleanup(struct things *things)
     VEC_RELEASE(&things->items);
 }
 
-static void add_thing(struct runner *r, struct things *things, const char *place,
+static void add_thing(struct runner *r, struct things *things, const char *token,
                       struct stage_item item)
 {
     VEC_PUSH(&things->items, item);
-    VEC_PUSH(&r->places, place);
+    VEC_PUSH(&r->tokens, token);
 }
 
 static const char *folder_of(struct arena *arena, const struct plan_mount *mount)
@@ -173,7 +175,7 @@ static const char *folder_of(struct arena *arena, const struct plan_mount *mount
                                        : str_z(arena, mount->version);
 }
 
-static char *place_of(struct arena *arena, const struct plan_mount *mount)
+static char *token_of(struct arena *arena, const struct plan_mount *mount)
 {
     return arena_printf(arena, "/@reperf-%s-%s@", RECIPE_MOUNT_KIND_NAMES[mount->kind],
                         folder_of(arena, mount));
@@ -260,10 +262,10 @@ static int copy_overlay(struct runner *r, const struct plan_mount *mount, const 
 static int add_mount(struct runner *r, struct things *things, const struct plan_mount *mount,
                      struct err *err)
 {
-    const char *place = place_of(r->arena, mount);
+    const char *token = token_of(r->arena, mount);
     struct stage_item item = {.kind = STAGE_FOLDER, .may_be_shared = true};
-    for (size_t idx = 0; idx < r->places.n; idx++) {
-        if (strcmp(r->places.items[idx], place) == 0) {
+    for (size_t idx = 0; idx < r->tokens.n; idx++) {
+        if (strcmp(r->tokens.items[idx], token) == 0) {
             return 0;
         }
     }
@@ -282,7 +284,7 @@ static int add_mount(struct runner *r, struct things *things, const struct plan_
             return -1;
         }
     }
-    add_thing(r, things, place, item);
+    add_thing(r, things, token, item);
     return 0;
 }
 
@@ -297,13 +299,13 @@ static int collect_things(struct runner *r, struct things *things, struct err *e
                                err) < 0) {
             return -1;
         }
-        add_thing(r, things, RUN_PLACE_PROGRAM, item);
+        add_thing(r, things, RUN_TOKEN_PROGRAM, item);
     }
     if (is_elsewhere && plan->data.folder.ptr) {
         if (stage_packed_item(r->arena, plan->data.folder.ptr, &item, err) < 0) {
             return -1;
         }
-        add_thing(r, things, RUN_PLACE_DATA, item);
+        add_thing(r, things, RUN_TOKEN_DATA, item);
     }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         const struct plan_step *step = &plan->steps[idx];
@@ -320,7 +322,7 @@ static int collect_things(struct runner *r, struct things *things, struct err *e
 static int check_paths(const struct runner *r, size_t node, struct err *err)
 {
     const char *const *paths = r->nodes[node].paths;
-    for (size_t idx = 0; idx < r->places.n && r->frozen.plan.runtime != RUNTIME_NONE; idx++) {
+    for (size_t idx = 0; idx < r->tokens.n && r->frozen.plan.runtime != RUNTIME_NONE; idx++) {
         if (!container_is_path(str_of(paths[idx]))) {
             return err_set(err, ERR_CONTAINER,
                            "%.*s: \"%s\" cannot be mounted: expected a work folder without blanks, "
@@ -339,7 +341,7 @@ static int stage_files(struct runner *r, struct err *err)
     const struct stage_opts opts = {.cache_path =
                                         fs_join(r->arena, r->opts->ctx->state, "cache/digests"),
                                     .clock = r->opts->ctx->clock};
-    r->places.n = 0;
+    r->tokens.n = 0;
     if (collect_things(r, &things, err) < 0) {
         return -1;
     }
@@ -402,7 +404,7 @@ static int check_mpirun(struct runner *r, struct err *err)
         if (check_same(r, pair, programs[pair[0]], programs[pair[1]], err) < 0) {
             return -1;
         }
-        for (size_t at = 0; there->paths && at < r->places.n; at++) {
+        for (size_t at = 0; there->paths && at < r->tokens.n; at++) {
             if (check_same(r, pair, r->nodes[pair[0]].paths[at], there->paths[at], err) < 0) {
                 return -1;
             }
@@ -415,8 +417,8 @@ static bool goes_by_mpirun(const struct runner *r)
 {
     bool has_wide = false;
     for (size_t idx = 0; idx < r->n_units; idx++) {
-        has_wide = has_wide ||
-                   (r->units[idx].state < UNIT_FINISHED && plan_step_nodes(r->units[idx].step) > 1);
+        has_wide =
+            has_wide || (unit_is_open(&r->units[idx]) && plan_step_nodes(r->units[idx].step) > 1);
     }
     return has_wide && !r->fleet.inventory->is_local && r->frozen.plan.launcher == LAUNCHER_MPIRUN;
 }
@@ -457,8 +459,8 @@ int run_nodes_open(struct runner *r, struct err *err)
     r->child_env = r->frozen.plan.address.ptr && r->frozen.plan.runtime == RUNTIME_NONE
                        ? bare_env(r)
                        : proc_env_allowed(r->arena, &n_env);
-    if (r->frozen.inventory
-            .is_local) { /* as when it was planned: what was frozen of it has no count */
+    /* What was frozen of this machine has no count: it is counted as when the run was planned. */
+    if (r->frozen.inventory.is_local) {
         r->frozen.inventory.nodes[0].gpus = environment_gpus();
     }
     if (fleet_open(&r->fleet, &r->loop, &r->frozen.inventory, &opts, err) < 0) {
@@ -558,13 +560,17 @@ static int64_t port_of(const char *job_id)
     return PORT_FIRST + (int64_t)(hash % PORT_COUNT);
 }
 
-static const char *put_path(struct arena *arena, const char *text, const char *place,
+/* The path takes the place of what is named where that is a whole path or the first part of one: /data not in /data2. */
+static const char *put_path(struct arena *arena, const char *text, const char *named,
                             const char *path)
 {
     const char *rest = text;
     const char *done = "";
-    for (const char *at; (at = strstr(rest, place)); rest = at + strlen(place)) {
-        done = arena_printf(arena, "%s%.*s%s", done, (int)(at - rest), rest, path);
+    for (const char *at; (at = strstr(rest, named)); rest = at + strlen(named)) {
+        const char *end = at + strlen(named);
+        bool is_whole = !isalnum((unsigned char)*end) && (!*end || !strchr("._-", *end));
+        done =
+            arena_printf(arena, "%s%.*s%s", done, (int)(at - rest), rest, is_whole ? path : named);
     }
     return rest == text ? text : arena_printf(arena, "%s%s", done, rest);
 }
@@ -579,9 +585,9 @@ static const char *const *put_paths(struct runner *r, size_t node, const char *c
     const char **there = arena_array(r->arena, const char *, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
         there[idx] = argv[idx];
-        for (size_t at = 0; r->nodes[node].paths && at < r->places.n; at++) {
+        for (size_t at = 0; r->nodes[node].paths && at < r->tokens.n; at++) {
             there[idx] =
-                put_path(r->arena, there[idx], r->places.items[at], r->nodes[node].paths[at]);
+                put_path(r->arena, there[idx], r->tokens.items[at], r->nodes[node].paths[at]);
         }
     }
     return argv ? there : NULL;
@@ -589,13 +595,18 @@ static const char *const *put_paths(struct runner *r, size_t node, const char *c
 
 #define INSIDE_DATA "/reperf/data" /* where a container sees it */
 
-/* Without a container nothing is mounted: the folders are where they were brought. */
+/* Without a container nothing is mounted: the folders are where they were brought. Of mounts in one another the inner comes
+   first. */
 static struct str outside(struct arena *arena, const struct plan_step *step, struct str word)
 {
     const char *text = word.ptr && step->n_mounts ? str_z(arena, word) : NULL;
-    for (size_t idx = 0; text && idx < step->n_mounts; idx++) {
-        text = put_path(arena, text, str_z(arena, step->mounts[idx].inside),
-                        place_of(arena, &step->mounts[idx]));
+    for (size_t len = text ? word.len : 0; len > 0; len--) {
+        for (size_t idx = 0; idx < step->n_mounts; idx++) {
+            const struct plan_mount *mount = &step->mounts[idx];
+            text = mount->inside.len != len
+                       ? text
+                       : put_path(arena, text, str_z(arena, mount->inside), token_of(arena, mount));
+        }
     }
     return text ? str_of(text) : word;
 }
@@ -611,7 +622,7 @@ static struct plan_step step_there(struct arena *arena, const struct plan *plan,
     for (size_t idx = 0; idx < step->n_argv; idx++) {
         bool is_data = plan->data.folder.ptr && str_eq(step->argv[idx], plan->data.folder);
         there.argv[idx] = is_inside ? (is_data ? STR_LIT(INSIDE_DATA) : step->argv[idx])
-                          : is_data && !is_local ? STR_LIT(RUN_PLACE_DATA)
+                          : is_data && !is_local ? STR_LIT(RUN_TOKEN_DATA)
                                                  : outside(arena, step, step->argv[idx]);
     }
     for (size_t idx = 0; idx < step->n_env; idx++) {
@@ -629,10 +640,10 @@ static struct container_mount *mounts_of(struct arena *arena, const struct plan 
     struct container_mount *mounts = arena_array(arena, struct container_mount, step->n_mounts + 1);
     size_t n = 0;
     if (plan->data.folder.ptr) {
-        mounts[n++] = (struct container_mount){STR_LIT(RUN_PLACE_DATA), STR_LIT(INSIDE_DATA)};
+        mounts[n++] = (struct container_mount){STR_LIT(RUN_TOKEN_DATA), STR_LIT(INSIDE_DATA)};
     }
     for (size_t idx = 0; idx < step->n_mounts; idx++) {
-        mounts[n++] = (struct container_mount){str_of(place_of(arena, &step->mounts[idx])),
+        mounts[n++] = (struct container_mount){str_of(token_of(arena, &step->mounts[idx])),
                                                step->mounts[idx].inside};
     }
     *ret_n = n;
@@ -649,7 +660,7 @@ int run_launch(struct launch launch, const struct plan *plan, struct launch_job 
     launch.n_nodes = (size_t)plan_step_nodes(step);
     launch.ranks_per_node = step->n_ranks / plan_step_nodes(step);
     launch.port = port_of(launch.job_id);
-    launch.program = is_local ? launch.program : RUN_PLACE_PROGRAM;
+    launch.program = is_local ? launch.program : RUN_TOKEN_PROGRAM;
     launch.runtime = plan->runtime;
     launch.limit_s = plan_step_deadline_s(plan, step);
     launch.env = is_local ? launch.env : NULL;

@@ -52,8 +52,8 @@ int run_judge_nodes(struct runner *r, int n_failed, struct err *err)
 
 /* ---- leases ---- */
 
-/* Over a connection of its own, which is opened once the first renewal is due: a remote does one thing at a time, and an image or a log on
-   its way may take longer than a lease lasts. */
+/* Over a connection of its own, which is opened once the first renewal is due: a remote does one thing at a time, and an image
+   or a log on its way may take longer than a lease lasts. */
 static enum step renew(struct runner *r, size_t idx, struct err *err)
 {
     struct run_node *node = &r->nodes[idx];
@@ -123,18 +123,13 @@ static int lease_round(struct runner *r, enum lease_mode mode, struct err *err)
     return run_judge_nodes(r, n_failed, err);
 }
 
-static bool is_open(const struct unit *unit)
-{
-    return unit->state < UNIT_FINISHED && unit->step->cause == ERR_NONE;
-}
-
 /* How many nodes can have work at one time: all repeats that are to be done run beside each other, unless they take turns. */
 static int64_t nodes_in_use(const struct runner *r)
 {
     int64_t sum = 0;
     int64_t most = 0;
     for (size_t idx = 0; idx < r->n_units; idx++) {
-        int64_t n = is_open(&r->units[idx]) ? plan_step_nodes(r->units[idx].step) : 0;
+        int64_t n = unit_is_open(&r->units[idx]) ? plan_step_nodes(r->units[idx].step) : 0;
         sum += n;
         most = n > most ? n : most;
     }
@@ -146,7 +141,7 @@ static bool is_enough(const struct runner *r, const bool *is_chosen)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
         const struct unit *unit = &r->units[idx];
-        int64_t n_lacking = is_open(unit) ? plan_step_nodes(unit->step) : 0;
+        int64_t n_lacking = unit_is_open(unit) ? plan_step_nodes(unit->step) : 0;
         bool is_begun = n_lacking && unit->nodes;
         for (size_t at = 0; n_lacking && !is_begun && at < r->fleet.n_nodes; at++) {
             n_lacking -= is_chosen[at] && plan_step_fits(unit->step, r->fleet.nodes[at].spec);
@@ -293,16 +288,6 @@ static int freeze_environments(struct runner *r, struct err *err)
 
 /* ---- the whole ---- */
 
-static bool has_work(const struct runner *r)
-{
-    for (size_t idx = 0; idx < r->n_units; idx++) {
-        if (r->units[idx].state < UNIT_FINISHED) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int stage_under_leases(struct runner *r, struct err *err)
 {
     return sweep_orphans(r, err) < 0 || freeze_environments(r, err) < 0 ? -1
@@ -313,12 +298,12 @@ static int stage_under_leases(struct runner *r, struct err *err)
 int run_provision(struct runner *r, struct err *err)
 {
     int rc;
-    if (r->fleet.inventory
-            ->is_local) { /* nothing to lease; what its jobs see is brought as to others */
+    /* This machine is not leased; what its jobs see is brought as to others. */
+    if (r->fleet.inventory->is_local) {
         rc = sweep_orphans(r, err);
-        return rc == 0 && has_work(r) ? run_stage(r, err) : rc;
+        return rc == 0 && run_has_work(r) ? run_stage(r, err) : rc;
     }
-    if (!has_work(r)) {
+    if (!run_has_work(r)) {
         /* Whoever did it may have been killed before it left the nodes. */
         r->has_leases = r->n_units > 0;
         return sweep_orphans(r, err);
@@ -393,8 +378,8 @@ void run_leave_nodes(struct runner *r, bool is_over)
     bool is_left =
         is_over && fleet_each(&r->fleet, LEAVE_DEADLINE_NS, forget_run, r, &ignored) != 0;
     for (size_t idx = 0; is_over && idx < r->fleet.n_nodes; idx++) {
-        is_left =
-            is_left || (r->nodes[idx].is_bad && !r->nodes[idx].is_spare); /* nobody asked it */
+        /* Nobody asked a bad one. */
+        is_left = is_left || (r->nodes[idx].is_bad && !r->nodes[idx].is_spare);
     }
     if (is_left) {
         log_line(LOG_WARN,

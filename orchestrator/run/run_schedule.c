@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which repeat runs where and when: in plan order, each on as many nodes as it needs, several at once if they use different
-   nodes. */
+/* The end of an attempt, and which repeat runs where and when: in plan order, each on as many nodes as it needs, several at
+   once if they use different nodes. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/publish.h"
 #include "run/run_attempt.h"
 
-/* After an attempt: its logs become evidence and its outcome is recorded, or they are kept apart. Then the log is parsed. */
+/* At its end an attempt's logs become evidence and its outcome is recorded, or they are kept apart. Then the log is parsed. */
 
 #define OUTCOME_TEXT_MAX (8u << 20)
 
@@ -37,20 +37,20 @@ int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err)
 /* ---- logs ---- */
 
 /* The log that metrics are read from has the plain name. */
-static const char *log_name(struct attempt *a, const struct rank_job *m)
+static const char *log_name(struct attempt *a, const struct rank_job *job)
 {
     const struct unit *unit = a->unit;
     return rundir_name(
-        a->r->arena, m->job.has_metric ? RUNDIR_LOG : RUNDIR_NODE_LOG,
-        (struct rundir_of){unit->step->case_id, unit->repeat, .name = attempt_node(a, m)});
+        a->r->arena, job->launch.has_metric ? RUNDIR_LOG : RUNDIR_NODE_LOG,
+        (struct rundir_of){unit->step->case_id, unit->repeat, .name = attempt_node(a, job)});
 }
 
 /* All of them before the first is moved: then one commit of the file system serves for all. */
 static int sync_logs(struct attempt *a, struct err *err)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        const struct rank_job *m = &a->jobs[idx];
-        if (publish_data(m->fd, m->part, err) < 0) {
+        const struct rank_job *job = &a->jobs[idx];
+        if (publish_data(job->fd, job->part, err) < 0) {
             return -1;
         }
     }
@@ -58,17 +58,17 @@ static int sync_logs(struct attempt *a, struct err *err)
 }
 
 /* Synced already, it is moved below the evidence folder: whole, or not there at all. */
-static int keep_log(struct attempt *a, struct rank_job *m, const char *name, struct err *err)
+static int keep_log(struct attempt *a, struct rank_job *job, const char *name, struct err *err)
 {
     const char *path = fs_join(a->r->arena, a->r->dir.evidence, name);
     if (fs_mkdir_above(path, err) < 0) {
         return -1;
     }
-    if (rename(m->part, path) < 0) {
+    if (rename(job->part, path) < 0) {
         return err_errno(err, "rename to", path);
     }
-    close(m->fd);
-    m->fd = -1;
+    close(job->fd);
+    job->fd = -1;
     return 0;
 }
 
@@ -84,7 +84,7 @@ static int sync_names(struct attempt *a, const struct journal_file *of, struct e
 static const struct rank_job *metric_job(const struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        if (a->jobs[idx].job.has_metric) {
+        if (a->jobs[idx].launch.has_metric) {
             return &a->jobs[idx];
         }
     }
@@ -101,14 +101,14 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome,
     }
     outcome->nodes = arena_array(r->arena, struct outcome_node, a->n_jobs);
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        const struct rank_job *m = &a->jobs[idx];
+        const struct rank_job *job = &a->jobs[idx];
         outcome->nodes[outcome->n_nodes++] =
-            (struct outcome_node){.name = attempt_node(a, m),
-                                  .exit_status = m->exit_status,
-                                  .log = str_of(log_name(a, m)),
-                                  .log_sha256 = str_of(m->sha256),
-                                  .log_bytes = (int64_t)m->log_bytes};
-        if (watch_keep(a, m, &outcome->nodes[idx], &record->files[record->n_files], err) < 0) {
+            (struct outcome_node){.name = attempt_node(a, job),
+                                  .exit_status = job->exit_status,
+                                  .log = str_of(log_name(a, job)),
+                                  .log_sha256 = str_of(job->sha256),
+                                  .log_bytes = (int64_t)job->log_bytes};
+        if (watch_keep(a, job, &outcome->nodes[idx], &record->files[record->n_files], err) < 0) {
             return -1;
         }
         record->n_files += outcome->nodes[idx].monitor.ptr != NULL;
@@ -135,10 +135,10 @@ static struct str left_of(struct attempt *a)
 {
     char *text = NULL;
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        const struct rank_job *m = &a->jobs[idx];
-        if (m->left[0]) {
+        const struct rank_job *job = &a->jobs[idx];
+        if (job->left[0]) {
             text = arena_printf(a->r->arena, "%s%s%.*s: %s", text ? text : "", text ? "; " : "",
-                                STR_ARG(attempt_node(a, m)), m->left);
+                                STR_ARG(attempt_node(a, job)), job->left);
         }
     }
     if (text) {
@@ -176,10 +176,10 @@ static int attempt_collect(struct attempt *a, struct err *err)
         return -1;
     }
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        const char *name = log_name(a, m);
-        record.files[record.n_files++] = (struct journal_file){str_of(name), str_of(m->sha256)};
-        if (keep_log(a, m, name, err) < 0) {
+        struct rank_job *job = &a->jobs[idx];
+        const char *name = log_name(a, job);
+        record.files[record.n_files++] = (struct journal_file){str_of(name), str_of(job->sha256)};
+        if (keep_log(a, job, name, err) < 0) {
             return -1;
         }
     }
@@ -201,20 +201,20 @@ static int attempt_collect(struct attempt *a, struct err *err)
 static void attempt_look_for_engines(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs && a->end == END_EXITED && a->exit_status; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        const char *const *words = m->job.job.cleanup;
-        if (m->fd < 0 || !runtime_is_lost(a->r->frozen.plan.runtime, m->exit_status,
-                                          fs_read_tail(a->r->arena, m->part))) {
+        struct rank_job *job = &a->jobs[idx];
+        const char *const *words = job->launch.job.cleanup;
+        if (job->fd < 0 || !runtime_is_lost(a->r->frozen.plan.runtime, job->exit_status,
+                                            fs_read_tail(a->r->arena, job->part))) {
             continue;
         }
         while (words && words[0] && words[1]) {
             words++;
         }
-        (void)!err_set(&m->err, ERR_NODE,
+        (void)!err_set(&job->err, ERR_NODE,
                        "its container engine was lost in mid-job; container %s may be left there, "
                        "which resume and reperf nodes clean remove",
                        words && words[0] ? words[0] : "of the job");
-        run_leave_out(a->r, m->node, &m->err);
+        run_leave_out(a->r, job->node, &job->err);
         a->failed_job = idx;
         a->end = END_NODE;
     }
@@ -263,18 +263,18 @@ static int keep_lost_logs(struct attempt *a, struct journal_record *kept, struct
     const struct unit *unit = a->unit;
     kept->files = arena_array(r->arena, struct journal_file, a->n_jobs + 1);
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
+        struct rank_job *job = &a->jobs[idx];
         struct journal_file *file = &kept->files[kept->n_files];
         const char *name =
-            rundir_name(r->arena, m->job.has_metric ? RUNDIR_LOST : RUNDIR_LOST_NODE,
+            rundir_name(r->arena, job->launch.has_metric ? RUNDIR_LOST : RUNDIR_LOST_NODE,
                         (struct rundir_of){unit->step->case_id, unit->repeat,
-                                           .attempt = unit->attempt, .name = attempt_node(a, m)});
-        if (!m->log_bytes) {
+                                           .attempt = unit->attempt, .name = attempt_node(a, job)});
+        if (!job->log_bytes) {
             continue;
         }
         file->name = str_of(name);
         kept->n_files++;
-        if (keep_log(a, m, name, err) < 0 ||
+        if (keep_log(a, job, name, err) < 0 ||
             digest_file_hex(r->arena, fs_join(r->arena, r->dir.evidence, name), &file->sha256,
                             err) < 0) {
             return -1;
@@ -335,7 +335,8 @@ static int set_file_aside(struct runner *r, const char *name, const char *aside,
     return publish_parent(to, err);
 }
 
-/* Both names until the next attempt's files take the place of this one's: whoever is killed in between finds what the journal has. */
+/* Both names until the next attempt's files take the place of this one's: whoever is killed in between finds what the journal
+   has. */
 int unit_set_aside(struct runner *r, struct unit *unit, struct str archive, struct err *err)
 {
     static const struct {
@@ -430,8 +431,8 @@ static uint64_t steps_of(const struct unit *unit)
     return (uint64_t)(unit->step->n_steps > 0 ? unit->step->n_steps : 1);
 }
 
-/* Lines stand for steps: near enough for a bar, and for nothing else. A repeat that does not count is not done: the bar does not fill up
-   over it. */
+/* Lines stand for steps: near enough for a bar, and for nothing else. A repeat that does not count is not done: the bar does
+   not fill up over it. */
 static void show_progress(struct schedule *s)
 {
     struct runner *r = s->r;
@@ -443,8 +444,8 @@ static void show_progress(struct schedule *s)
     }
     for (size_t idx = 0; idx < s->n_slots; idx++) {
         const struct attempt *a = &s->active[idx];
-        for (size_t m = 0; a->unit && m < a->n_jobs; m++) {
-            uint64_t lines = a->jobs[m].job.has_metric ? a->jobs[m].log_lines : 0;
+        for (size_t at = 0; a->unit && at < a->n_jobs; at++) {
+            uint64_t lines = a->jobs[at].launch.has_metric ? a->jobs[at].log_lines : 0;
             uint64_t seen = lines ? lines - 1 : 0; /* the first says what it will do */
             done += seen < steps_of(a->unit) ? seen : steps_of(a->unit);
         }
@@ -459,23 +460,32 @@ static bool is_free(const struct runner *r, size_t node)
     return !r->nodes[node].is_busy && !r->nodes[node].is_bad;
 }
 
-/* Nodes with the GPUs it needs, in the inventory's order: those that are free; of who takes turns always the same, once they are. */
+/* Whether enough nodes have the GPUs it needs, of all that are not bad or of those that are free. */
+static bool has_room(const struct runner *r, const struct unit *unit, bool is_now)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
+        n += (is_now ? is_free(r, idx) : !r->nodes[idx].is_bad) &&
+             plan_step_fits(unit->step, r->fleet.nodes[idx].spec);
+    }
+    return n >= (size_t)plan_step_nodes(unit->step);
+}
+
+/* The unit gets the first free nodes that have the GPUs it needs, in the inventory's order. Who takes turns finds all of them
+   free (must_wait), and so gets the same each time. Who finds no room asks again at each turn of the loop, which must take no
+   memory. */
 static bool place(struct runner *r, struct unit *unit)
 {
-    bool takes_turns = r->frozen.plan.takes_turns;
     size_t n_wanted = (size_t)plan_step_nodes(unit->step);
-    size_t *nodes = arena_array(r->arena, size_t, n_wanted);
-    size_t n_free = 0;
-    size_t n = 0;
-    for (size_t idx = 0; idx < r->fleet.n_nodes && n < n_wanted; idx++) {
-        bool is_eligible = is_free(r, idx) || (takes_turns && !r->nodes[idx].is_bad);
-        if (is_eligible && plan_step_fits(unit->step, r->fleet.nodes[idx].spec)) {
-            nodes[n++] = idx;
-            n_free += is_free(r, idx);
-        }
-    }
-    if (n_free < n_wanted) {
+    if (!has_room(r, unit, true)) {
         return false;
+    }
+    size_t *nodes = arena_array(r->arena, size_t, n_wanted);
+    size_t n = 0;
+    for (size_t idx = 0; n < n_wanted; idx++) {
+        if (is_free(r, idx) && plan_step_fits(unit->step, r->fleet.nodes[idx].spec)) {
+            nodes[n++] = idx;
+        }
     }
     unit->nodes = nodes;
     return true;
@@ -492,19 +502,9 @@ static bool nodes_are_idle(const struct runner *r, const struct unit *unit)
     return true;
 }
 
-/* Whether it could run if nothing else were running. */
-static bool is_possible(const struct runner *r, const struct unit *unit)
+static bool is_pending(const struct unit *unit)
 {
-    size_t n = 0;
-    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        n += !r->nodes[idx].is_bad && plan_step_fits(unit->step, r->fleet.nodes[idx].spec);
-    }
-    return n >= (size_t)plan_step_nodes(unit->step);
-}
-
-static bool is_open(const struct unit *unit)
-{
-    return unit->state < UNIT_FINISHED && !unit->is_given_up;
+    return unit_is_open(unit) && !unit->is_given_up;
 }
 
 static bool is_active(const struct schedule *s, const struct unit *unit)
@@ -573,7 +573,7 @@ static bool must_give_up(struct runner *r, struct unit *unit)
                                 STR_ARG(r->dir.id)));
         return true;
     }
-    if (!is_possible(r, unit)) {
+    if (!has_room(r, unit, false)) {
         if (unit->err.code == ERR_NONE) {
             unit_blame(unit, why_too_few(r, unit));
         }
@@ -662,7 +662,7 @@ static int begin_what_fits(struct schedule *s, struct err *err)
     for (int is_new = 0; is_new < 2; is_new++) {
         for (size_t idx = 0; idx < r->n_units; idx++) {
             struct unit *unit = &r->units[idx];
-            if (!is_open(unit) || is_active(s, unit) ||
+            if (!is_pending(unit) || is_active(s, unit) ||
                 (unit->state == UNIT_TODO) != (is_new == 1)) {
                 continue;
             }
@@ -686,7 +686,7 @@ static void forget_jobs(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         struct remote *remote = a->jobs[idx].remote;
-        while (remote->ops->forget(remote, a->jobs[idx].job.job.id, ERR_IGNORED) == STEP_AGAIN) {
+        while (remote->ops->forget(remote, a->jobs[idx].launch.job.id, ERR_IGNORED) == STEP_AGAIN) {
             if (loop_once(&a->r->loop, RUN_TICK_NS, ERR_IGNORED) < 0) {
                 return;
             }
@@ -771,10 +771,10 @@ int run_parse_collected(struct runner *r, struct err *err)
     return 0;
 }
 
-static bool is_anything_open(const struct runner *r)
+static bool is_anything_pending(const struct runner *r)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
-        if (is_open(&r->units[idx])) {
+        if (is_pending(&r->units[idx])) {
             return true;
         }
     }
@@ -785,7 +785,7 @@ static int carry_on(struct schedule *s, struct err *err)
 {
     struct runner *r = s->r;
     size_t n_active = 0;
-    while (n_active > 0 || (is_anything_open(r) && !r->stop_signal)) {
+    while (n_active > 0 || (is_anything_pending(r) && !r->stop_signal)) {
         size_t n_before = n_active;
         run_keep_leases(r);
         if ((!r->stop_signal && begin_what_fits(s, err) < 0) || step_all(s, &n_active, err) < 0) {

@@ -210,8 +210,8 @@ static void measure_log(const struct live *live, const struct plan_step *step, c
     }
 }
 
-/* A log that is kept, else those that are on their way; then the time left, at the pace of the steps that are done, start-up among
-   them. */
+/* A log that is kept, else those that are on their way; then the time left, at the pace of the steps that are done, start-up
+   among them. */
 static void look_at(const struct live *live, int64_t now_ns, struct run_repeat *at)
 {
     const struct plan *plan = &live->frozen->plan;

@@ -18,7 +18,8 @@ struct run_repeat { /* as the journal has it */
     int64_t repeat;
     int64_t attempt; /* the last; 0: not begun */
     size_t n_lost;   /* attempts */
-    /* "waiting", "running" (or was when its orchestrator ended), "lost", "collected", "ok", or a log's verdict: "nan", "no_metric", ... */
+    /* "waiting", "running" (or was when its orchestrator ended), "lost", "collected", "ok", or a log's verdict: "nan",
+       "no_metric", ... */
     const char *state;
     struct str nodes; /* "node[1-4]", or NULL */
     struct str since; /* time of its last record, RFC 3339; NULL: none */
@@ -50,8 +51,8 @@ struct run_info {
 
 /* It is not over and nobody works on it: `reperf resume` continues it. */
 bool run_can_resume(const struct run_info *info);
-/* Of a sealed run the cells follow from its logs (run/journal_check.h). One whose files are not what a run leaves is in state "damaged", and
-   says why; its report is NULL, and it has no repeats and cells. */
+/* Of a sealed run the cells follow from its logs (run/journal_check.h). One whose files are not what a run leaves is in state
+   "damaged", and says why; its report is NULL, and it has no repeats and cells. */
 #define RUN_DAMAGED "damaged"
 void run_info_look(struct arena *arena, const struct rundir *dir, struct run_info *ret_info);
 
@@ -59,7 +60,7 @@ void run_info_look(struct arena *arena, const struct rundir *dir, struct run_inf
 MUST_CHECK int run_info_measure(struct arena *arena, struct clock_src clock, struct run_info *info,
                                 struct err *err);
 
-/* A clean_run_fn: by the run's lock and journal below state. One whose files cannot be read is resumable, so that nothing of it is
-   thrown away. */
+/* A clean_run_fn: by the run's lock and journal below state. One whose files cannot be read is resumable, so that nothing of it
+   is thrown away. */
 enum clean_run run_use(struct arena *arena, const char *state, struct str run,
                        const char **ret_why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Web addresses of what was published: a commit, a file at a commit, a line of it. Empty if the addresses of the repository's host, or
-   the commit, are unknown. In the arena. */
+/* Web addresses of what was published: a commit, a file at a commit, a line of it. Empty if the addresses of the repository's
+   host, or the commit, are unknown. In the arena. */
 #pragma once
 
 #include "base/strbuf.h"

@@ -7,7 +7,8 @@
 
 enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_ERROR, OUTCOME_SKIPPED };
 
-/* A cell that a proposed format confirms is not known to hold. One whose named logs are missing or unreadable is an error, and so is one without a rule; one without any log was not judged. */
+/* A cell that a proposed format confirms is not known to hold. One whose named logs are missing or unreadable is an error, and
+   so is one without a rule; one without any log was not judged. */
 static enum outcome outcome_of(const struct cell_audit *a)
 {
     switch (a->verdict) {

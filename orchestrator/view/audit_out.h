@@ -43,8 +43,8 @@ struct audit_text_opts {
 };
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
                     struct strbuf *out);
-/* What explains a number that its log does not give, the most telling first: it is printed otherwise elsewhere, its log is of another
-   row, or another rule gives it. */
+/* What explains a number that its log does not give, the most telling first: it is printed otherwise elsewhere, its log is of
+   another row, or another rule gives it. */
 void audit_out_reasons(struct arena *arena, const struct cell_audit *a, const char *before,
                        const char *after, struct strbuf *out);
 /* A row for each cell, and one for each finding, whose verdict is `finding`. */
@@ -52,7 +52,8 @@ void audit_out_csv(const struct audit_set *set, struct strbuf *out);
 /* To be kept, as Markdown or a page: for each report the counts, its tables under their captions, the reasons, like for like, and
    every finding; on a page also how each number follows. */
 void audit_out_page(const struct audit_set *set, bool is_markdown, struct strbuf *out);
-/* One report in one picture, an SVG file that stands alone: verdicts, and each row of two frameworks as printed and by one rule. */
+/* One report in one picture, an SVG file that stands alone: verdicts, and each row of two frameworks as printed and by one
+   rule. */
 void audit_out_card(const struct report_audit *audit, struct strbuf *out);
 /* JUnit XML: a suite a report, a case a cell; differs is a failure, a log that is not there an error, no_log is skipped. */
 void audit_out_junit(const struct audit_set *set, struct strbuf *out);

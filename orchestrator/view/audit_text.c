@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit for people, as text, Markdown or a page: a table a report and heading, what the search for other rules found, like for like,
-   findings; on the page also how each number follows. */
+/* The audit for people, as text, Markdown or a page: a table a report and heading, what the search for other rules found, like
+   for like, findings; on the page also how each number follows. */
 #include "base/base.h"
 
 #include <math.h>
@@ -449,7 +449,8 @@ struct str audit_follow_words(struct arena *arena, const struct verdict_counts *
     return text;
 }
 
-/* How each number follows, as `reperf explain` says it, and links to its logs: for a reader who cannot ask. In Markdown those that differ. */
+/* How each number follows, as `reperf explain` says it, and links to its logs: for a reader who cannot ask. In Markdown those
+   that differ. */
 static void write_hows(struct page *page, const struct report_audit *audit)
 {
     const struct explain_opts opts = {.is_page = true};

@@ -24,8 +24,8 @@ void compare_cleanup(struct compare *compare)
     VEC_RELEASE(&compare->changes);
 }
 
-/* ---- a log as a side. Steps that follow each other are not independent, so their own spread would give an interval that is too narrow;
-   means of long batches nearly are. ---- */
+/* ---- a log as a side. Steps that follow each other are not independent, so their own spread would give an interval that is
+   too narrow; means of long batches nearly are. ---- */
 
 /* A file that is not an archive. */
 static bool is_log(const char *name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two sides, each a run or a log, beside each other: how their cells differ, what of machine, software and plan differs, and whether
-   the second is slower than allowed. A log is a result of one cell, whose "repeats" are means of batches of its steps. */
+/* Two sides, each a run or a log, beside each other: how their cells differ, what of machine, software and plan differs, and
+   whether the second is slower than allowed. A log is a result of one cell, whose "repeats" are means of batches of its steps. */
 #pragma once
 
 #include "base/command.h"
@@ -43,8 +43,8 @@ struct compare_side {
 struct compare_row {
     struct str case_id;
     const struct cell_result *a, *b; /* one of them may be NULL */
-    double
-        change; /* b / a - 1; NAN: one has no value, their units differ, or only one was rehearsed */
+    /* b / a - 1; NAN: one has no value, their units differ, or only one was rehearsed. */
+    double change;
     bool has_interval;   /* both have two repeats that count */
     double low, high;    /* of it: 95 % confidence interval of the change, by Welch's t; else NAN */
     bool exceeds_spread; /* the ranges of their repeats do not touch */
@@ -55,8 +55,8 @@ struct compare_row {
 struct compare_opts {
     const char *format; /* of logs; NULL: whichever reads them */
     bool has_gate;      /* the second must not be slower than allowed */
-    bool
-        allows_undecided; /* such a cell passes where the change itself is within the tolerance, or A has no value */
+    /* An undecided cell passes where the change itself is within the tolerance, or A has no value. */
+    bool allows_undecided;
     double tolerance; /* of a rate, as a part of it */
     bool is_verbose;
 };

@@ -9,8 +9,8 @@ struct explain_cell {
     const struct report *report;
     const struct cell_audit *cell;
     struct trace how;
-    struct str **
-        texts; /* of each log, of each sample that counts: its line; NULL where the log itself was not read */
+    /* Each log's lines, one for each sample that counts; NULL where the log itself was not read. */
+    struct str **texts;
 };
 struct explain_opts {
     bool is_verbose; /* every sample and every fact */

@@ -25,8 +25,8 @@ void findings_out_text(const struct findings *list, bool is_colored, struct strb
 
 size_t findings_count(const struct findings *list, enum finding_level level);
 
-/* SARIF 2.1.0, for code hosts and editors (sarif.c): each at a line of its report's manifest, below %SRCROOT% where the manifest is in the
-   checkout that the command was run in; what a log shows is related, by its address on the web. */
+/* SARIF 2.1.0, for code hosts and editors (sarif.c): each at a line of its report's manifest, below %SRCROOT% where the
+   manifest is in the checkout that the command was run in; what a log shows is related, by its address on the web. */
 struct sarif_report {
     const struct report *report;
     struct findings findings; /* borrowed */

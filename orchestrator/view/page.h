@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people read, written once and given as text, as Markdown, or as a self-contained HTML page: no script, no request to anywhere,
-   readable without colour, on paper and on a phone. It is headings, lines, tables, folds and, in HTML, figures. Pure: equal data,
-   equal bytes (no clock). All text from outside is escaped. */
+/* What people read, written once and given as text, as Markdown, or as a self-contained HTML page: no script, no request to
+   anywhere, readable without colour, on paper and on a phone. It is headings, lines, tables, folds and, in HTML, figures. Pure:
+   equal data, equal bytes (no clock). All text from outside is escaped. */
 #pragma once
 
 #include "base/table.h"

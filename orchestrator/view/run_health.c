@@ -25,8 +25,8 @@ static struct str setting_of(const struct run_view *view, struct str node, const
     return STR_EMPTY;
 }
 
-/* The first group that the inventory names, else the processor and the GPU. Their numbers do not count: a node that lost some is sick, and
-   no other kind. */
+/* The first group that the inventory names, else the processor and the GPU. Their numbers do not count: a node that lost some
+   is sick, and no other kind. */
 static struct str kind_of(struct arena *arena, const struct run_view *view, struct str name)
 {
     const struct inventory *inventory = &view->frozen.inventory;

@@ -99,7 +99,8 @@ static void print_remarks(struct strbuf *buf, const struct remarks *r, bool want
     }
 }
 
-/* Those of the same cases together, below them. Returns how many were left out: without wants_all, those that are not of all cases. */
+/* Those of the same cases together, below them. Returns how many were left out: without wants_all, those that are not of all
+   cases. */
 static size_t print_differences(struct strbuf *buf, const struct remarks *r, bool wants_all)
 {
     size_t n_left_out = 0;

@@ -9,8 +9,8 @@
 
 #define SETTINGS_MAX 4096
 
-struct
-    setting { /* one value of environment/NODE.json: "machine.kernel", "software.programs.reperf.sha256" */
+/* One value of environment/NODE.json: "machine.kernel", "software.programs.reperf.sha256". */
+struct setting {
     struct str node; /* "local": the machine where the run was started */
     struct str name;
     struct str value; /* NULL: null */
@@ -25,10 +25,10 @@ struct run_view {
     struct setting *settings; /* sorted by setting_cmp: those of a node stand together */
     size_t n_settings;
     const struct health *health; /* its nodes compared, of a run with --each-node; or NULL */
-    const struct report_audit
-        *audit; /* of the report as it is here today, by the series kept with it; NULL: none */
-    struct str
-        audit_note; /* a sentence: why there is none, or what it was judged by that the run did not freeze; or NULL */
+    /* An audit of the report as it is here today, by the series kept with it; NULL: none. */
+    const struct report_audit *audit;
+    /* A sentence that says why there is none, or what it was judged by that the run did not freeze; or NULL. */
+    struct str audit_note;
 };
 
 /* ERR_NOT_FOUND where there is no such run, ERR_INTEGRITY where result.json does not follow from the logs. */

@@ -59,5 +59,11 @@ cd "$T/elsewhere" || exit 1
 "$REPERF" plan my-hrnet --manifests "$T/site" --profile smoke --nodes local-docker --case '*/paddle/fp32/n1g1/*' --json >"$T/out" 2>"$T/err"
 is "$(jq -r '.steps[0] | .mounts[0].folder, .needs[0].command' "$T/out" | xargs)" "$T/site/overlays/my-overlay images/build.sh $T/site/images/my-image --store" \
     "an image and an overlay of one's own lie beside one's own manifests"
+# A colon in a folder's name; no HOME
+cp -R "$T/site" "$T/a:b"
+is "$("$REPERF" --manifests "$T/a:b" list reports --json | jq '[.reports[].id] | index("my-hrnet") != null')" true "a folder's name may hold a colon"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    fails 2 'no home folder' "no HOME, and none that the system knows" env -u HOME -u REPERF_STATE setpriv --reuid 54321 --clear-groups "$REPERF" history
+else skip "no HOME" "this is not root, or setpriv is missing"; fi
 exits 2 "--manifests without a folder" "$REPERF" list reports --manifests
 tap_done

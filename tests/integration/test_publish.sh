@@ -127,6 +127,7 @@ git clone -q --bare "$T/pub" "$T/pub.git" && git -C "$T/pub.git" config uploadpa
 C=$(git -C "$T/pub" rev-parse HEAD)
 U="file://$T/pub.git@$C"
 prints 0 '1 cell: 1 exact' "audit URL@COMMIT" "$REPERF" audit "$U"
+prints 0 '1 cell: 1 exact' "the same below a state folder with a colon" env REPERF_STATE="$T/a:b" "$REPERF" audit "$U"
 exits 0 "the same with the report's path" "$REPERF" audit "$U:manifests/reports/train.json"
 "$REPERF" lint "$U" >"$T/out" 2>"$T/err"
 is "$(($? < 2))" 1 "lint URL@COMMIT"
@@ -135,6 +136,9 @@ exits 0 "plan URL@COMMIT" "$REPERF" plan "$U"
 prints 0 '1 cell: 1 exact' "the repository's folder is an address, too" "$REPERF" audit "pub.git@$C"
 fails 4 'ssh://git@nobody.invalid/me/ours.git|ssh://nobody.invalid/me/ours.git' "and so is what git clones by SSH" "$REPERF" audit "git@nobody.invalid:me/ours.git@$C"
 exits 2 "a branch is no pin" "$REPERF" audit "file://$T/pub.git@main"
+fails 2 'goes by its address alone' "an address among several names" "$REPERF" audit node-health "$U"
+fails 2 'limits needs' "what is wrong with run's options is said before anything is fetched" "$REPERF" run "git@nobody.invalid:me/ours.git@$C" --limits "$T/none"
+fails 2 'profile' "and with plan's" "$REPERF" plan "git@nobody.invalid:me/ours.git@$C" --profile none
 
 # Somebody else, elsewhere: shown, and not run unless trusted
 export REPERF_STATE="$T/other/state" REPERF_STORE="$T/other/store"

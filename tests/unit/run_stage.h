@@ -143,7 +143,7 @@ static void set_up(struct stage *stage, const char *folder, const char *glob, in
     }
     r->fleet.n_nodes = N_NODES;
     r->nodes = arena_array(&stage->arena, struct run_node, N_NODES);
-    VEC_PUSH(&r->places, RUN_PLACE_PROGRAM);
+    VEC_PUSH(&r->tokens, RUN_TOKEN_PROGRAM);
     for (size_t idx = 0; idx < N_NODES; idx++) {
         r->nodes[idx].paths = arena_array(&stage->arena, const char *, 1);
         r->nodes[idx].paths[0] = "/disk/reperf-train";

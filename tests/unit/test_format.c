@@ -6,7 +6,6 @@
 
 #include "base/strbuf.h"
 #include "document_format.h"
-#include "judge/rule.h"
 #include "log/parser_impl.h"
 
 static const char HEAD[] = "{'schema_version': 1, 'id': 't', 'title': 'T', 'framework': 'f', "
@@ -324,17 +323,15 @@ TEST(ranks_are_limited)
 
 TEST(runs_are_limited)
 {
-    struct arena arena = ARENA_EMPTY;
     struct parser *parser = NULL;
     struct format *format = format_with(TRAIN);
-    PASSES(parser_new(format, &arena, &parser, ERR));
+    PASSES(parser_new(format, ARENA, &parser, ERR));
     parser->run = RUNS_MAX - 2; /* counted from 0 */
     PASSES(parser_feed(parser, IT(2, 1) IT(1, 1), 56, ERR));
     FAILS(parser_feed(parser, IT(0, 1), 28, ERR), ERR_PARSE);
     SAYS("more than 32767 runs");
     parser_free(parser);
     format_release(format);
-    arena_release(&arena);
 }
 
 TEST(scores_can_be_left_out)

@@ -31,6 +31,45 @@ TEST_IN_SCRATCH(repeats_on_other_nodes_run_at_one_time)
     }
 }
 
+/* The fifth waits for a node, at each turn of the loop: however long that takes, it takes no memory. */
+TEST_IN_SCRATCH(a_repeat_that_waits_takes_no_memory)
+{
+    size_t used_bytes[2];
+    for (int is_long = 0; is_long < 2; is_long++) {
+        STAGE(stage, arena_printf(ARENA, "%s/%d", (const char *)*state, is_long), ONE_NODE, 5);
+        stage.r.frozen.plan.deadline_s = is_long ? 90 : 10;
+        for (size_t idx = 0; idx < N_NODES; idx++) {
+            stage.fakes[idx]->way = FAKE_HANGS;
+        }
+        PASSES(run_schedule(&stage.r, ERR));
+        used_bytes[is_long] = stage.arena.used_bytes;
+    }
+    assert_int_equal(used_bytes[1], used_bytes[0]);
+}
+
+/* Without a container a mount's path is where its folder was brought: the inner of two, and never the beginning of a name. */
+TEST_IN_SCRATCH(a_mount_without_a_container_is_found_as_a_whole)
+{
+    struct plan_mount mounts[] = {
+        {.kind = MOUNT_DATASET, .version = STR_LIT("outer"), .inside = STR_LIT("/w")},
+        {.kind = MOUNT_DATASET, .version = STR_LIT("inner"), .inside = STR_LIT("/w/data")}};
+    struct str argv[] = {STR_LIT("true"), STR_LIT("--in=/w/data/x:/w/database:/w:/w2")};
+    struct launch_job *jobs;
+    size_t n;
+    STAGE(stage, *state, ONE_NODE, 1);
+    struct plan_step step = *stage.r.units[0].step;
+    struct unit unit = {.step = &step, .nodes = &(const size_t){0}};
+    step.mounts = mounts;
+    step.argv = argv;
+    step.n_mounts = step.n_argv = 2;
+    PASSES(run_jobs(&stage.r, &unit, &jobs, &n, ERR));
+    while (strncmp(*jobs->job.argv, "--in=", 5) != 0) {
+        jobs->job.argv++;
+    }
+    assert_string_equal(*jobs->job.argv, "--in=/@reperf-dataset-inner@/x:/@reperf-dataset-outer@/"
+                                         "database:/@reperf-dataset-outer@:/w2");
+}
+
 TEST_IN_SCRATCH(one_job_a_node_and_each_log_is_kept)
 {
     struct fs_names logs;
