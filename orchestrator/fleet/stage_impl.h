@@ -40,12 +40,12 @@ struct staging_node {
     struct strbuf feed;  /* for its stdin */
     uint8_t *is_missing; /* parallel to the order's files */
     size_t n_runs;
-    bool is_counted;  /* report->bytes_there is what its first relay found */
-    bool was_damaged; /* something came damaged once */
-    bool by_ssh;      /* its stream goes by SSH, since connections to it break */
-    struct stage_node *report;
-    struct relay_state {    /* of the relay that runs */
-        struct err failure; /* that its lines tell */
+    bool is_counted;         /* told->bytes_there is what its first relay found */
+    bool was_damaged;        /* something came damaged once */
+    bool by_ssh;             /* its stream goes by SSH, since connections to it break */
+    struct stage_node *told; /* what the caller is told of it */
+    struct relay_state {     /* of the relay that runs */
+        struct err failure;  /* that its lines tell */
         bool item_is_shared[STAGE_ITEMS_MAX];
         bool has_spoken, is_ready, has_taken, is_complete;
         uint16_t port;
