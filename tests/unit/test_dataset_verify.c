@@ -91,7 +91,7 @@ static void seal_tree(struct bench *b)
     scratch_write(fs_join(&b->arena, folder, DATASET_TREE_JSON), strbuf_str(&text));
 }
 
-static struct dataset_verified verify(struct bench *b, enum dataset_depth depth)
+static struct dataset_verified verify(struct bench *b, enum verify_depth depth)
 {
     const struct dataset_verify_opts opts = {
         .depth = depth, .pool = b->pool, .n_threads = 2, .clock = clock_system()};
@@ -252,7 +252,7 @@ TEST_IN_SCRATCH(large_pictures)
     bytes[10] = 4;
     put(&b, "wide.jpg", (struct str){bytes, LARGE}, false);
     seal_tree(&b);
-    for (enum dataset_depth depth = DEPTH_NORMAL; depth <= DEPTH_DEEP; depth++) {
+    for (enum verify_depth depth = DEPTH_NORMAL; depth <= DEPTH_DEEP; depth++) {
         v = verify(&b, depth);
         assert_int_equal(v.n_faults, 2);
         has_fault(&v, FAULT_HEADER, "cut.jpg", "with no end marker");
