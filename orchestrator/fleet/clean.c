@@ -289,8 +289,8 @@ int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts
 /* ---- carrying it out ---- */
 
 struct apply_node {
-    struct
-        removal { /* what one reperf-node is to remove: jobs of Slurm, by its login node; then all else */
+    /* What one reperf-node is to remove: jobs of Slurm, by its login node; then all else. */
+    struct removal {
         struct clean_item **items;
         size_t n, at; /* in all, done */
     } batch, rest;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at nodes before anything is started there: each answers a request to reperf-node (node/facts.h), which judge/checks judges. Changes nothing on a node, except that
-   reperf-node is installed as for any job, and that with several nodes a listener waits on a port for a moment. */
+/* Looks at nodes before anything is started there: each answers a request to reperf-node (node/facts.h), which judge/checks
+   judges. Changes nothing on a node, except that reperf-node is installed as for any job, and that with several nodes a
+   listener waits on a port for a moment. */
 #pragma once
 
 #include "fleet/checks.h"

@@ -3,12 +3,15 @@
    a repeat's number; it never changes the number. Pure; everything lives in the arena.
 
    The log, between "reperf-monitor 1 begin SECONDS" and "reperf-monitor 1 end WHY", a line a reading:
-       h HEAD          of nvidia-smi's CSV           t UPTIME IDLE BEGAN  a sample begins (/proc/uptime); when the machine did, by its clock
-       g ROW           one GPU, under that head      c cpu ...        /proc/stat
-       p BUS-ID, PID   a process on a GPU            l ...            load; m and f: of earlier versions
-       n IF 8 COUNTERS rx, then tx: bytes, packets, errors, drops (/proc/net/dev)
-       i PORT 4 COUNTERS  symbol_error, link_error_recovery, link_downed, port_rcv_errors of InfiniBand
-       ? WHAT WHY      not known here */
+       t UPTIME IDLE BEGAN  a sample begins (/proc/uptime); when the machine began, by its clock
+       h HEAD               the head of nvidia-smi's CSV
+       g ROW                one GPU, under that head
+       p BUS-ID, PID        a process on a GPU
+       c cpu ...            /proc/stat
+       l ...                load (m and f are earlier versions')
+       n IF 8 COUNTERS      rx, then tx: bytes, packets, errors, drops (/proc/net/dev)
+       i PORT 4 COUNTERS    symbol_error, link_error_recovery, link_downed, port_rcv_errors of InfiniBand
+       ? WHAT WHY           not known here */
 #pragma once
 
 #include "base/str.h"
@@ -32,8 +35,8 @@
 #define MONITOR_DROPS_MIN          100
 
 struct taint {
-    const char *
-        id; /* gpu-thermal, gpu-power, gpu-clock, gpu-ecc, gpu-shared, nic-errors, nic-drops, infiniband, cpu-steal, clock-set */
+    /* gpu-thermal, gpu-power, gpu-clock, gpu-ecc, gpu-shared, nic-errors, nic-drops, infiniband, cpu-steal or clock-set. */
+    const char *id;
     struct str text;
 };
 

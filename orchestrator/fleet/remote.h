@@ -29,9 +29,9 @@ struct remote_job {
     /* Records what its node does while it runs (fleet/monitor.h), as the log of the job "ID/monitor". Not available with
        Slurm. */
     bool is_watched;
-    /* Not NULL: a job of Slurm, submitted with sbatch on this node, which may be a login node. Its work folder must then be absolute and
-       the same on the compute nodes. The argv runs on the first of them and is expected to call srun (run/launch.c). Jobs are found
-       again by name, so never submitted twice. */
+    /* Not NULL: a job of Slurm, submitted with sbatch on this node, which may be a login node. Its work folder must then be
+       absolute and the same on the compute nodes. The argv runs on the first of them and is expected to call srun
+       (run/launch.c). Jobs are found again by name, so never submitted twice. */
     const struct remote_batch *batch;
 };
 
@@ -107,8 +107,8 @@ struct remote_ssh_opts {
     const char *host; /* name or address: looked up in ~/.ssh/config */
     int64_t port;     /* 0: the config's, else 22 */
     const char *user; /* NULL: the config's, else ours */
-    const char *
-        work_folder; /* there; NULL: ${XDG_STATE_HOME:-$HOME/.local/state}/reperf; jobs lie in WORK/jobs/ID */
+    /* WORK there, with jobs in WORK/jobs/ID; NULL: ${XDG_STATE_HOME:-$HOME/.local/state}/reperf. */
+    const char *work_folder;
     const char *config_path;    /* NULL: $REPERF_SSH_CONFIG, else ~/.ssh/config */
     int64_t connect_timeout_ns; /* 0: 10 s */
     /* How long a lost connection is tried again before ERR_NODE; 0: REPERF_OUTAGE, or 30 s. */

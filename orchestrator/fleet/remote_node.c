@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf-node on a node: installed once, its digest checked each time before it runs, and used over one channel. If it ends during an
-   operation it is started again and the request repeated, which is idempotent; if it cannot run, or sends an invalid answer, the
-   operation fails (ERR_NODE) with advice. */
+/* reperf-node on a node: installed once, its digest checked each time before it runs, and used over one channel. If it ends
+   during an operation it is started again and the request repeated, which is idempotent; if it cannot run, or sends an
+   invalid answer, the operation fails (ERR_NODE) with advice. */
 #include "base/base.h"
 
 #include "fleet/remote_node_impl.h"

@@ -34,8 +34,8 @@ struct served;
 struct node_way {
     /* Finds the program here: node.program, and node.sha256 if it must be installed. */
     int (*prepare)(struct served *r, struct err *err);
-    /* Starts it if the channel is not open; sends node.feed, and receives into node.said. STEP_DONE: it has ended, with that status;
-       NODE_ABSENT: it is not installed. *ret_again: the connection was lost, and it is started again. */
+    /* Starts it if the channel is not open; sends node.feed, and receives into node.said. STEP_DONE: it has ended, with that
+       status; NODE_ABSENT: it is not installed. *ret_again: the connection was lost, and it is started again. */
     enum step (*turn)(struct served *r, int *ret_status, bool *ret_again, struct err *err);
     /* Installs it. Then the state is NODE_LAUNCH; or it fails by remote_node_never. NULL if it always exists. */
     enum step (*put)(struct served *r, struct err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node over SSH: scripts, and a channel to reperf-node there. A lost connection is made again, for outage_ns in all, and the current
-   request is repeated if it is idempotent. */
+/* A node over SSH: scripts, and a channel to reperf-node there. A lost connection is made again, for outage_ns in all, and
+   the current request is repeated if it is idempotent. */
 #include "base/base.h"
 
 #include "fleet/remote.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container engines as rows of one table. docker and podman are given the same words; apptainer and enroot are untried: no image is
-   brought to them, so their row is a refusal. podman's GPUs: NVIDIA Container Toolkit, "Support for Container Device Interface". */
+/* The container engines as rows of one table. docker and podman are given the same words; apptainer and enroot are untried:
+   no image is brought to them, so their row is a refusal. podman's GPUs: NVIDIA Container Toolkit, "Support for Container
+   Device Interface". */
 #include "base/base.h"
 
 #include "fleet/runtime.h"
@@ -179,10 +180,10 @@ static const struct engine {
     [RUNTIME_ENROOT] = {.is_container = true, .is_untried = true},
 };
 
-/* $1 the engine, then what follows its `run`. TERM reaches the client too, which passes it on: this only has to live on until it
-   ends, also where nobody reads its log any more. podman's conmon writes a file "oom" where it is started: there, not here. The
-   container is known by its id, since its name could be another's. One that never ran has year 1 as StartedAt. It is not removed by
-   the engine (--rm) but here, after it was asked how it ended, and by cleanup where this was killed. */
+/* $1 the engine, then what follows its `run`. TERM reaches the client too, which passes it on: this only has to live on until
+   it ends, also where nobody reads its log any more. podman's conmon writes a file "oom" where it is started: there, not
+   here. The container is known by its id, since its name could be another's. One that never ran has year 1 as StartedAt. It
+   is not removed by the engine (--rm) but here, after it was asked how it ended, and by cleanup where this was killed. */
 static const char RUN[] =
     "engine=$1\n"
     "shift\n"
@@ -263,8 +264,8 @@ static void add_if(struct argv_words *words, bool is_asked, const char *word)
     }
 }
 
-/* What follows `run`. --mount, not -v: a source that is not there is an error and not made as an empty folder. Of a secret ENV has the name:
-   its value is in the engine's own environment. */
+/* What follows `run`. --mount, not -v: a source that is not there is an error and not made as an empty folder. Of a secret
+   ENV has the name: its value is in the engine's own environment. */
 static void add_words(struct argv_words *words, const struct engine *engine,
                       const struct runtime_job *job, const char *const *env)
 {

@@ -67,7 +67,8 @@ struct fetch_run {
 MUST_CHECK int fetch_new(const struct fetch_run *run, const struct fetch_spec *spec,
                          struct fetch **ret_fetch, struct err *err);
 /* All of it, or ERR_FETCH (404, 410, gone everywhere), ERR_AUTH (401, 403), ERR_INTEGRITY, ERR_NET (silence, too), ERR_USAGE
-   (URL), ERR_DISK, ERR_INTERRUPTED (a stop). Complete blocks stay for the next try, except after ERR_INTEGRITY of the whole file. */
+   (URL), ERR_DISK, ERR_INTERRUPTED (a stop). Complete blocks stay for the next try, except after ERR_INTEGRITY of the whole
+   file. */
 MUST_CHECK int fetch_all(struct fetch *fetch, struct err *err);
 void fetch_progress(const struct fetch *fetch, uint64_t *ret_done_bytes, uint64_t *ret_total_bytes);
 /* Once it is all there; lives as long as the fetch. */

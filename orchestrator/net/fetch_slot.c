@@ -311,7 +311,8 @@ static int64_t backoff_ns(struct fetch *fetch, int n_fails)
     return (int64_t)((double)span_ns * (0.5 + rng_f64(&fetch->rng)));
 }
 
-/* Worth another try: at once after progress, later otherwise. A server that serves other connections of ours limits their number. */
+/* Worth another try: at once after progress, later otherwise. A server that serves other connections of ours limits their
+   number. */
 static void rest(struct slot *slot, const struct err *failure)
 {
     struct fetch *fetch = slot->fetch;

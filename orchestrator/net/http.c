@@ -444,8 +444,8 @@ static void set_head(struct http_transfer *transfer, const struct stat *info,
     }
 }
 
-/* What is wrong with the file becomes an answer (404, 403, 416) as from a server. libcurl reads what was asked for in one call: who
-   asks for ranges does not wait for long. */
+/* What is wrong with the file becomes an answer (404, 403, 416) as from a server. libcurl reads what was asked for in one
+   call: who asks for ranges does not wait for long. */
 static int start_file(struct http_transfer *transfer, const char *path,
                       const struct http_request *request, struct err *err)
 {

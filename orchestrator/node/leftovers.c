@@ -174,8 +174,8 @@ int serve_scan(struct server *server, const struct node_request *request, struct
                          : 0;
 }
 
-/* KILL at once, to all processes of its session: a program may ignore TERM. Also for one that has ended: KILL runs a job's cleanup,
-   which removes its container. */
+/* KILL at once, to all processes of its session: a program may ignore TERM. Also for one that has ended: KILL runs a job's
+   cleanup, which removes its container. */
 static int remove_job(const char *root, const char *id, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node relay WORK` receives files and passes them on (node/relay_server.c), `reperf-node batch DIR` is a batch job of Slurm
-   (node/batch.c). `reperf-node WORK` serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The
-   orchestrator puts it on a node and starts it there (fleet/remote_node.c). It has no state in memory: so it may be killed and started
-   again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any Linux of its architecture. */
+/* `reperf-node relay WORK` receives files and passes them on (node/relay_server.c), `reperf-node batch DIR` is a batch job of
+   Slurm (node/batch.c). `reperf-node WORK` serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin
+   ends. The orchestrator puts it on a node and starts it there (fleet/remote_node.c). It has no state in memory: so it may be
+   killed and started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any
+   Linux of its architecture. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

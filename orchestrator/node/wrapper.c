@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that a job runs under: it claims the job, records its identity, starts the program and, if that lasts, the monitor, and
-   once the program has ended writes its status, synced, under its final name. A failure before the program runs gives the claim
-   back, so that the job can be started once the trouble is over. */
+/* The process that a job runs under: it claims the job, records its identity, starts the program and, if that lasts, the
+   monitor, and once the program has ended writes its status, synced, under its final name. A failure before the program runs
+   gives the claim back, so that the job can be started once the trouble is over. */
 #include "base/base.h"
 
 #include "node/job.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images as they are packed: 8-bit RGB, or one byte a pixel for label maps. By content, not by the file's name:
-   greyscale becomes three equal channels; a palette its colours; 16 bits keep the upper 8; alpha and tRNS are left out (not blended);
-   CMYK and YCCK, which JPEG files have inverted as Adobe writes them, become R = C*K/255 and so on; gamma, colour profiles and
-   the EXIF orientation are not applied, as the usual training pipelines do not. What was converted is counted in pack.json. */
+/* Images as they are packed: 8-bit RGB, or one byte a pixel for label maps. By content, not by the file's name: greyscale
+   becomes three equal channels; a palette its colours; 16 bits keep the upper 8; alpha and tRNS are left out (not blended);
+   CMYK and YCCK, which JPEG files have inverted as Adobe writes them, become R = C*K/255 and so on; gamma, colour profiles
+   and the EXIF orientation are not applied, as the usual training pipelines do not. What was converted is counted in
+   pack.json. */
 #pragma once
 
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The samples in their order: found in a tree by the dataset's groups, labelled, and examined (sizes, numbers of records), so that
-   each sample's place in the shards is known before the first is decoded. */
+/* The samples in their order: found in a tree by the dataset's groups, labelled, and examined (sizes, numbers of records), so
+   that each sample's place in the shards is known before the first is decoded. */
 #pragma once
 
 #include "prep/bert_tokens.h"
@@ -48,8 +48,8 @@ MUST_CHECK int samples_find(struct arena *arena, const struct samples_opts *opts
 void samples_release(struct samples *samples);
 CLEANUP_BY(samples, struct samples, samples_release);
 
-/* The file classes.txt beside a dataset.json, where images lie in no folders: a line a class, in the order of the numbers that the
-   labels give them from 1; lines that begin with # are for people. */
+/* The file classes.txt beside a dataset.json, where images lie in no folders: a line a class, in the order of the numbers
+   that the labels give them from 1; lines that begin with # are for people. */
 struct class_list {
     struct str *ids, *sorted; /* in the arena */
     size_t n;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset that is made from another one's images: each file of the tree goes into a record as it is, with its class. The names and
-   numbers of the files to write are those of the dataset's groups of records; the order of the records is drawn from a fixed seed.
-   RecordIO: magic, length and kind of a part (u32 each), its bytes, zeros up to a multiple of 4; bytes that look like the magic at such
-   a place are left out and end a part. Beside PREFIX.rec, PREFIX.idx has a line "NUMBER OFFSET" a record.
+/* A dataset that is made from another one's images: each file of the tree goes into a record as it is, with its class. The
+   names and numbers of the files to write are those of the dataset's groups of records; the order of the records is drawn
+   from a fixed seed.
+
+   RecordIO: magic, length and kind of a part (u32 each), its bytes, zeros up to a multiple of 4; bytes that look like the
+   magic at such a place are left out and end a part. Beside PREFIX.rec, PREFIX.idx has a line "NUMBER OFFSET" a record.
    Source: dmlc-core, src/recordio.cc and include/dmlc/recordio.h; MXNet, python/mxnet/recordio.py (IRHeader). */
 #include "base/base.h"
 

@@ -36,8 +36,8 @@ struct bundle_missing {
 struct bundle_opts {
     struct store *store;
     const char *root; /* the data folder */
-    const char *
-        self; /* this program's file; reperf-train, reperf-pack and reperf-node next to it go along */
+    /* This program's file; reperf-train, reperf-pack and reperf-node next to it go along. */
+    const char *self;
     const struct bundle_part *parts;
     size_t n_parts;
     const struct net_opts *net; /* offline */
@@ -71,8 +71,8 @@ MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts, 
 struct import_opts {
     struct store *store;
     const char *path; /* of the bundle */
-    const struct cmd_ctx *
-        ctx; /* for the data folder, and where descriptions of datasets go that are not described here */
+    /* The data folder, and where descriptions of datasets go that are not described here. */
+    const struct cmd_ctx *ctx;
     const char *locks;          /* where its locks go */
     const struct net_opts *net; /* offline */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset's tree into shards: packed/NAME/SPLIT of the store, by reperf-pack, each file of the tree checked against the tree's list. */
+/* A dataset's tree into shards: packed/NAME/SPLIT of the store, by reperf-pack, each file of the tree checked against the
+   tree's list. */
 #pragma once
 
 #include "store/dataset_store.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repairs a damaged tree, of the store or in a folder of the user's (verify->folder): lost or corrupt archives are fetched again, missing or corrupt files are unpacked again from
-   them, everything else stays as it is. If the list or record of the store's tree is damaged, or an archive has links, the
-   tree is made again. */
+/* Repairs a damaged tree, of the store or in a folder of the user's (verify->folder): lost or corrupt archives are fetched
+   again, missing or corrupt files are unpacked again from them, everything else stays as it is. If the list or record of the
+   store's tree is damaged, or an archive has links, the tree is made again. */
 #pragma once
 
 #include "store/dataset_verify.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset in the store: its archives are blobs named by the reference dataset/NAME, its tree is trees/NAME, with two files of
-   ours at the top: tree.sha256 (sha256sum -c checks it) and tree.json, which is written last. NAME is the id, or ID.synthetic for
-   the synthetic dataset, which is handled in the same way, with "synthetic": true everywhere.
+/* A dataset in the store: its archives are blobs named by the reference dataset/NAME, its tree is trees/NAME, with two files
+   of ours at the top: tree.sha256 (sha256sum -c checks it) and tree.json, which is written last. NAME is the id, or
+   ID.synthetic for the synthetic dataset, which is handled in the same way, with "synthetic": true everywhere.
 
    One file of a dataset is in five structs: dataset_file (report/dataset.h) is what the description says of it, lock_item
-   (report/lock.h) what a lock or a record says, dataset_got what this fetch did for it, dataset_wanted where a person must put it,
-   dataset_archive (store/dataset_verify.h) what a folder outside the store has of it. */
+   (report/lock.h) what a lock or a record says, dataset_got what this fetch did for it, dataset_wanted where a person must
+   put it, dataset_archive (store/dataset_verify.h) what a folder outside the store has of it. */
 #pragma once
 
 #include "base/progress.h"
@@ -48,8 +48,8 @@ const struct dataset_file *dataset_files_of(const struct dataset_here *here, siz
 /* What a reference and tree.json hold. */
 struct dataset_record {
     bool is_synthetic;
-    struct str
-        recipe; /* what a synthetic dataset, or one made from another, was made from; else NULL */
+    /* What a synthetic dataset, or one made from another, was made from; else NULL. */
+    struct str recipe;
     struct str date;
     struct dataset_synthetic_split *splits; /* what was made of a synthetic dataset; else NULL */
     size_t n_splits;

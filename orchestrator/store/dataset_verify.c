@@ -3,8 +3,8 @@
 
      record and list  -->  digests of all files (sys/tree)  -->  headers, in parallel  -->  groups  -->  faults
 
-   A folder outside of the store may have archives next to its tree or instead of it, and no record or list of its own: then what is
-   known elsewhere is taken, and what nobody knows is said in not_checked. */
+   A folder outside of the store may have archives next to its tree or instead of it, and no record or list of its own: then
+   what is known elsewhere is taken, and what nobody knows is said in not_checked. */
 #include "base/base.h"
 
 #include "store/dataset_verify.h"
@@ -132,8 +132,8 @@ static int check_bytes(const struct dataset_check *v, struct file *file, const v
     return check_facts(v, file->group, &header, err);
 }
 
-/* The tree is the user's: a file that is cut while it is mapped may end this program with SIGBUS, so only large files, or those of
-   which most is skipped, are mapped. */
+/* The tree is the user's: a file that is cut while it is mapped may end this program with SIGBUS, so only large files, or
+   those of which most is skipped, are mapped. */
 #define READ_MAX (64u << 20)
 
 static int check_file(const struct dataset_check *v, struct file *file, struct err *err)
@@ -671,8 +671,8 @@ static struct str first_part(struct str path)
     return str_sub(path, 0, str_cspan(path, 0, "/") + 1);
 }
 
-/* The first folder that all globs share with its slash, such as "cityscapes/", where it is not in the folder, and what is below it
-   is; else empty. */
+/* The first folder that all globs share with its slash, such as "cityscapes/", where it is not in the folder, and what is
+   below it is; else empty. */
 static struct str find_start(const struct dataset_check *v)
 {
     const struct dataset *dataset = &v->here->dataset;

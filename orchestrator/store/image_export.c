@@ -115,7 +115,8 @@ static const char *archive_kind(const struct image_info *info)
     return "docker-archive";
 }
 
-/* skopeo stumbles over a corrupt layer in words of many kinds: our own check names what is wrong with the store, if it is that. */
+/* skopeo stumbles over a corrupt layer in words of many kinds: our own check names what is wrong with the store, if it is
+   that. */
 static int blame_store(struct arena *arena, const struct store *store,
                        const struct image_info *info, struct err *err)
 {

@@ -11,12 +11,12 @@ struct image_place {
     struct oci_ref ref;
     const char *blob_folder; /* each file under its digest in hex; manifest.json: the only image */
 };
-/* By the digest, or where that is NULL by the registry's ref or the folder's manifest.json; a list is followed to the platform. Pins,
-   texts and manifest of *ret_info. ERR_FETCH: not an image, or not one for that platform. */
+/* By the digest, or where that is NULL by the registry's ref or the folder's manifest.json; a list is followed to the
+   platform. Pins, texts and manifest of *ret_info. ERR_FETCH: not an image, or not one for that platform. */
 MUST_CHECK int image_read(struct arena *arena, const struct image_place *place,
                           const uint8_t *sha256, struct image_info *ret_info, struct err *err);
-/* ERR_INTEGRITY where what was found is not the pinned image. The config decides, because it has the digests of the unpacked layers;
-   then the manifest; then what the tag named, a list or the manifest itself. where is for the message. */
+/* ERR_INTEGRITY where what was found is not the pinned image. The config decides, because it has the digests of the unpacked
+   layers; then the manifest; then what the tag named, a list or the manifest itself. where is for the message. */
 MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct image_pins *found,
                                 const char *where, struct err *err);
 /* Its manifests and its reference into the store, which has config and layers already. Fills date and the like. */

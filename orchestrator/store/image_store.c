@@ -225,8 +225,8 @@ static const char *word_for(enum err_code code)
     return WORDS[code];
 }
 
-/* ref, or with NULL the layout at path. -1: an error that ends the search, because another place would not help: our own disk, the user
-   or an option is its cause. */
+/* ref, or with NULL the layout at path. -1: an error that ends the search, because another place would not help: our own
+   disk, the user or an option is its cause. */
 static int try_place(struct image_search *s, const struct oci_ref *ref, const char *path,
                      struct err *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --logs CLONE: a git repository, bare or not, under any name; --logs store: of each report what `fetch logs:REPORT` got. The logs of the reports'
-   commits are read out of it into a folder of their own, laid out as --logs has it, whatever is checked out. */
+/* --logs CLONE: a git repository, bare or not, under any name; --logs store: of each report what `fetch logs:REPORT` got. The
+   logs of the reports' commits are read out of it into a folder of their own, laid out as --logs has it, whatever is checked
+   out. */
 #pragma once
 
 #include "base/command.h"

@@ -44,7 +44,7 @@ int sources_init(struct sources *sources, struct arena *arena, const struct stor
     return fs_mkdir_p(store_path(store, "sources"), err);
 }
 
-/* --- a server's answers ------------------------------------------------------------------------------------------------------- */
+/* --- a server's answers ------------------------------------------------------------------------------------------- */
 
 static bool says(struct str text, const char *form)
 {
@@ -132,7 +132,7 @@ int source_resolve(struct sources *sources, const char *url, const char *ref,
     return 0;
 }
 
-/* --- one repository ----------------------------------------------------------------------------------------------------------- */
+/* --- one repository ----------------------------------------------------------------------------------------------- */
 
 static int make_repo(struct sources *sources, const char *repo, struct err *err)
 {
@@ -380,7 +380,7 @@ static int fetch_repo(struct sources *sources, struct source_part *part, struct 
     return fetch_from(sources, part->url, part, err);
 }
 
-/* --- the repository and its submodules ---------------------------------------------------------------------------------------- */
+/* --- the repository and its submodules ---------------------------------------------------------------------------- */
 
 static int check_repo(struct sources *sources, struct source_part *part, bool is_deep,
                       struct err *err)

@@ -55,7 +55,7 @@ static int check_stop(const struct job *job, struct err *err)
                : 0;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
@@ -209,7 +209,7 @@ static int read_all(struct job *job, struct err *err)
     return 0;
 }
 
-/* --- judging ------------------------------------------------------------------------------------------------------------------ */
+/* --- judging ------------------------------------------------------------------------------------------------------ */
 
 static int check_digest(const char *archive, const char *kind, const uint8_t *expected,
                         const uint8_t *found, size_t n, struct err *err)
@@ -322,7 +322,7 @@ static int check_list(struct job *job, const struct tree_list *found,
                          TREE_FAULT_NAMES[ret_differences->items[0].fault]);
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 static int unpack_and_check(struct job *job, struct unpack_tree_result *ret_result, struct err *err)
 {

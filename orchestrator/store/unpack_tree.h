@@ -11,16 +11,15 @@
 
 struct unpack_tree_opts {
     const char *archive; /* path */
-    const char
-        *new_folder; /* must not exist; made next to it under another name, synced, renamed */
-    const char *
-        into; /* instead of new_folder: a folder of the caller's that exists and may hold files of other archives of the
-                               same dataset (none of the same path); then the caller syncs it, and removes it on failure */
+    /* It must not exist: the tree is made next to it under another name, synced and renamed. */
+    const char *new_folder;
+    /* Instead of new_folder: a folder of the caller's that exists and may hold files of other archives of the same dataset (none
+       of the same path); then the caller syncs it, and removes it on failure. */
+    const char *into;
     /* The files that are written, all of the archive's bytes being checked all the same; links are left out then. NULL: all. */
     bool (*wants)(void *ctx, const char *path);
     struct unpack_opts unpack;
-    unsigned
-        kinds; /* digests of the archive: 0 is DIGEST_SHA256; those that are expected are made anyway */
+    unsigned kinds;     /* digests of the archive, besides those expected; 0: DIGEST_SHA256 */
     const uint8_t *md5; /* of the archive, expected; NULL: not known */
     const uint8_t *sha256;
     int64_t size_bytes;           /* of the archive, expected; -1: not known */
