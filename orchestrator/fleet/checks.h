@@ -44,7 +44,7 @@ struct node_probe {
     struct str error; /* if it was not reached: the error and its kind */
     enum err_code cause;
     int64_t connect_ns;    /* first answer, connection and login included */
-    int64_t round_trip_ns; /* of a script that does nothing, once connected */
+    int64_t round_trip_ns; /* what a script that does nothing takes, once connected */
     bool has_clock;
     int64_t clock_low_ns, clock_high_ns; /* bounds of its clock minus ours */
     struct node_facts facts;             /* from the probe; empty if it failed */

@@ -22,12 +22,12 @@ struct clean_item {
     /* "running", "orphaned" (its wrapper is gone, its program is not), "ended" or "lost"; a container has the engine's word, a
        lease "N s old". */
     const char *state;
-    const char *why; /* of CLEAN_KEEP */
+    const char *why; /* the reason of CLEAN_KEEP */
     bool is_done;
 };
 
 struct clean_node {
-    struct clean_item *items; /* by kind and id */
+    struct clean_item *items; /* sorted by kind and id */
     size_t n, n_max;
     struct err err; /* why it could not be looked at; ERR_NONE: it was */
 };
@@ -39,10 +39,10 @@ typedef enum clean_run (*clean_run_fn)(struct arena *arena, const char *state, s
                                        const char **ret_why);
 
 struct clean_opts {
-    const char *state; /* of this machine: where runs live */
+    const char *state; /* this machine's: where runs live */
     clean_run_fn use_of_run;
     struct str run;        /* this run only; NULL: all */
-    const char *jobs_root; /* of the local node: where its runs' folders lie; NULL: over SSH */
+    const char *jobs_root; /* where the local node's runs have their folders; NULL: over SSH */
 };
 
 struct clean_list {

@@ -29,7 +29,8 @@ static const struct {
                       [CLOCK] = {"asked for the time", NODE_CLOCK, SHORT_DEADLINE_NS},
                       [FACTS] = {"asked what it is", NODE_FACTS, FACTS_DEADLINE_NS}};
 
-struct visit { /* of one node */
+/* The visit of one node. */
+struct visit {
     size_t phase;
     bool is_begun; /* the phase */
     int64_t mono_ns, wall_ns;
@@ -148,7 +149,7 @@ struct port_round {
     const struct node_probes *probes;
     enum node_op op;
     struct str port;
-    struct str **fields; /* of each node */
+    struct str **fields; /* each node's */
     size_t *n_fields;
     struct strbuf *outputs;
 };
@@ -259,7 +260,8 @@ static int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t po
 
 /* ---- what the cases that were asked for need of the nodes, disk included ---- */
 
-struct room { /* on a node, for everything once */
+/* The room on a node, once for everything. */
+struct room {
     int64_t bytes;
     struct str *names; /* counted already; room for two of each case */
     size_t n;

@@ -15,21 +15,21 @@ struct doctor_opts {
     const char *root;
     const struct inventory *inventory;
     const struct report *report; /* NULL: what the inventory asks alone */
-    const char *const *globs;    /* of its cases; none: all */
+    const char *const *globs;    /* which of its cases; none: all */
     size_t n_globs;
     enum profile profile; /* smoke asks for no GPU */
     int64_t port;
     struct clock_src clock;
-    const char *work_folder; /* of this machine, for the inventory "local" */
+    const char *work_folder; /* this machine's, for the inventory "local" */
 };
 
 struct doctor_result {
     struct node_probes probes;
     struct checks checks;
     struct differences differences;
-    struct str *cases; /* of the report */
+    struct str *cases; /* the report's */
     size_t n_cases;
-    enum err_code cause; /* of the first node that was not reached, in the inventory's order */
+    enum err_code cause; /* why the first node, in the inventory's order, was not reached */
 };
 
 /* A node that cannot be reached is a failed check, not an error. */

@@ -14,7 +14,8 @@
 
 enum lease_mode { LEASE_TAKE, LEASE_DROP }; /* taking one's own lease again renews it */
 
-struct lease_op { /* one operation on one node, from its first step to its last */
+/* One operation on one node, from its first step to its last. */
+struct lease_op {
     struct strbuf output;
     char who[LEASE_WHO_MAX]; /* our "user@host", shown to others who wait for it */
     bool is_begun;

@@ -19,7 +19,7 @@ struct node_image_opts {
 
 enum node_image_way {
     NODE_IMAGE_THERE,  /* it was there */
-    NODE_IMAGE_PULLED, /* by its engine from the inventory's registry */
+    NODE_IMAGE_PULLED, /* its engine got it from the inventory's registry */
     NODE_IMAGE_LOADED, /* from a tar */
 };
 extern const char *const NODE_IMAGE_WAY_NAMES[NODE_IMAGE_LOADED + 1];

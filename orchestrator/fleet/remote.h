@@ -60,7 +60,8 @@ struct remote_ask {
     int64_t deadline_ns;   /* span, over SSH; 0: REMOTE_EXEC_DEADLINE_NS */
 };
 
-struct log_part { /* of a job's log: from offset on */
+/* A job's log from offset on. */
+struct log_part {
     uint64_t offset;
     char *dst;
     size_t size;

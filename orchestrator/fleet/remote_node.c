@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#define ENDS_MAX   3 /* of one operation */
+#define ENDS_MAX   3 /* in one operation */
 #define SAID_MAX   (NODE_HEADER_BYTES + NODE_TEXT_MAX + 2 * (size_t)SAID_SLACK)
 #define SAID_SLACK 65536
 #define SEQ_AT     4 /* in a frame's header */
@@ -85,7 +85,7 @@ static void remote_node_request(struct served *r, enum node_op op, const struct 
     }
 }
 
-/* Of what the node says the first line, as one for people. */
+/* The first line of what the node says, for people. */
 static int fails(struct served *r, const char *what, struct str said, struct err *err)
 {
     static const char *const FULL[] = {"No space left on device", "Disk quota exceeded",

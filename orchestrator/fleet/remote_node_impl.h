@@ -9,9 +9,10 @@
 
 #define OWN_OUTPUT_MAX (64u << 10)
 #define OP_OUTPUT_MAX  (NODE_TEXT_MAX + OWN_OUTPUT_MAX)
-#define ASK_SPAN_NS    (60 * NS_PER_S) /* of a request, a signal's cleanup included */
+#define ASK_SPAN_NS    (60 * NS_PER_S) /* for a request, a signal's cleanup included */
 
-struct operation { /* the current operation */
+/* The current operation. */
+struct operation {
     bool is_active;
     bool is_own_word; /* what the node says against it is said as it is */
     const char *what;
@@ -48,7 +49,8 @@ struct node_way {
 };
 #define NODE_ABSENT 75
 
-struct remote_node { /* reperf-node there */
+/* reperf-node there. */
+struct remote_node {
     enum node_state state;
     char *program; /* the file here, owned */
     char sha256[SHA256_HEX_SIZE];
@@ -57,7 +59,7 @@ struct remote_node { /* reperf-node there */
     bool is_open;         /* its channel is */
     bool is_asked;        /* the operation under way has been sent */
     bool has_turn_failed; /* the last error concerns the program, not the connection */
-    uint32_t seq;         /* of the last request */
+    uint32_t seq;         /* the last request's */
     struct strbuf feed, said;
 };
 

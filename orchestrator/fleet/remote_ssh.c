@@ -43,7 +43,7 @@ struct remote_ssh {
     int64_t retry_at_ns;
     uint64_t retry_timer;
     struct rng rng;
-    char nonce[17]; /* of the put under way */
+    char nonce[17]; /* for the put under way */
     struct arena put_arena;
     struct str put; /* the program's bytes, in that arena, while it is being put */
     struct strbuf script;

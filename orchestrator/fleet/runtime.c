@@ -16,7 +16,8 @@
 
 EMBED(inside_sh, "orchestrator/fleet/inside.sh");
 
-struct argv_words { /* an argv being made */
+/* An argv being made. */
+struct argv_words {
     struct arena *arena;
     const char **items; /* RUNTIME_ARGV_MAX + 1 */
     size_t n;
@@ -115,7 +116,7 @@ static const char *const *env_of(struct arena *arena, const struct runtime_job *
     return env;
 }
 
-/* Of "NAME=VALUE": a name that sounds like a secret. */
+/* Whether the name in "NAME=VALUE" sounds like a secret. */
 static bool env_is_secret(const char *entry)
 {
     struct str name = env_name(entry);

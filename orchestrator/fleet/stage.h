@@ -41,7 +41,8 @@ struct stage_opts {
     const char *cache_path; /* digests of files here (sys/digest_cache.h), or NULL */
     struct clock_src clock;
     bool must_copy; /* also what is shared */
-    void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total); /* of all nodes */
+    /* Told of the bytes of all nodes together. */
+    void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
     void *progress_ctx;
 };
 
@@ -62,12 +63,12 @@ struct stage_node {
     bool is_shared;       /* it sees this machine's own files: nothing was copied */
     enum stage_way way;
     const char *why;    /* why it was not served by the chain, or NULL */
-    const char **paths; /* of each item there; absolute */
+    const char **paths; /* where each item is there; absolute */
 };
 
 struct stage_report {
     uint64_t head_bytes;      /* what this machine itself sent */
-    uint64_t total_bytes;     /* of all items */
+    uint64_t total_bytes;     /* all items */
     struct stage_node *nodes; /* in the fleet's order; in the arena */
 };
 

@@ -258,7 +258,7 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
     struct relay_line line;
     char why[128];
     if (!relay_line_parse(text, &line)) {
-        return; /* of a login shell, or of what is linked to it */
+        return; /* a login shell's, or of a program that it starts */
     }
     relay->has_spoken = true;
     switch (line.word) {

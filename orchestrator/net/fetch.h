@@ -18,7 +18,8 @@
 #define FETCH_CONNECTIONS_MAX 16
 #define FETCH_PIECES_MAX      (1u << 20)
 
-struct fetch_pieces { /* SHA-256 of each piece_bytes of the file; the last one is shorter */
+/* The SHA-256 of each piece_bytes of the file; the last one is shorter. */
+struct fetch_pieces {
     uint64_t piece_bytes;
     const uint8_t (*sha256)[SHA256_BYTES];
     size_t n;
@@ -35,16 +36,16 @@ struct fetch_spec {
     const uint8_t *sha256;
     const struct fetch_pieces *pieces; /* NULL: none are known */
     size_t n_connections;              /* 0: 8 */
-    int n_retries;      /* of one piece and mirror after ERR_NET, ERR_TIMEOUT, 429, 5xx; 0: 5 */
+    int n_retries;      /* for one piece and mirror after ERR_NET, ERR_TIMEOUT, 429, 5xx; 0: 5 */
     int64_t backoff_ns; /* before the first new try, then twice as long each time; 0: 0.5 s */
-    uint64_t rate_bytes_per_s; /* of all connections together; 0: no limit */
-    uint64_t spare_bytes; /* that must be free on the disk besides the file, for what comes after */
+    uint64_t rate_bytes_per_s; /* all connections together; 0: no limit */
+    uint64_t spare_bytes;      /* must be free on the disk besides the file, for what comes after */
 };
 
 struct fetch_result {
     struct digest_value value; /* size, and the digests that were wanted or expected */
     const char *data_path;     /* FOLDER/data, synced */
-    const char *url;           /* that gave most of it */
+    const char *url;           /* the mirror that gave most of it */
     uint64_t received_bytes;   /* over the network in this process, headers not counted */
     uint64_t kept_bytes;       /* from an earlier process */
     uint64_t again_bytes;      /* received more than once: bad pieces, cut connections */

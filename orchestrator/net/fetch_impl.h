@@ -21,7 +21,7 @@
 #include "net/fetch.h"
 #include "net/fetch_state.h"
 
-#define PIECE_TRIES_MAX 3 /* of one mirror */
+#define PIECE_TRIES_MAX 3 /* for each mirror */
 
 struct mirror {
     const char *url, *shown;
@@ -62,13 +62,14 @@ struct slot {
     struct err fatal;
 };
 
-struct read_job { /* bytes of the file, for digests */
+/* Bytes of the file, for digests. */
+struct read_job {
     struct pool_job job;
     bool is_busy;
     int fd;
-    const struct fetch_pieces *pieces; /* that are known; NULL: none */
+    const struct fetch_pieces *pieces; /* those that are known; NULL: none */
     uint64_t pos, until;               /* what is before pos is good, and in the digest */
-    struct digest digest;              /* of the whole */
+    struct digest digest;              /* the whole file's */
     bool is_bad;                       /* the piece at pos is */
     bool syncs;                        /* the file, then */
     bool is_synced;
@@ -97,7 +98,7 @@ struct fetch {
 
     bool is_known;      /* a mirror has answered: several connections may be made */
     bool is_open_end;   /* no size before the end */
-    bool is_ended;      /* of an open end */
+    bool is_ended;      /* the open end has come */
     int64_t size_bytes; /* -1 */
     uint64_t block_bytes;
     char *map; /* NULL: the size is not known */
@@ -107,7 +108,7 @@ struct fetch {
     uint64_t done_bytes;
 
     uint64_t piece_bytes; /* 0: no pieces */
-    uint8_t *n_bad;       /* of each piece: times that it was wrong */
+    uint8_t *n_bad;       /* how often each piece was wrong */
 
     struct read_job whole;
     unsigned kinds;   /* digests that are computed: those expected, and spec->kinds */

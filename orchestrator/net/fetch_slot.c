@@ -365,7 +365,7 @@ static int slot_failed(struct slot *slot, const struct err *failure, struct err 
         slot->mirror->err = *failure;
         slot->mirror->is_dead = true;
     }
-    /* Of a body that is of no use nothing is, even if it was long enough. */
+    /* No part of a body that is of no use counts, even if it was long enough. */
     return fetch->is_open_end || (slot->mirror->is_dead && slot->is_whole_body && slot->came_bytes)
                ? fetch_restart(fetch, err)
                : 0;

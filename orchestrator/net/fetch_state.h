@@ -27,7 +27,7 @@ struct state {
     int64_t size_bytes, block_bytes;
     struct state_mirror *mirrors;
     size_t n_mirrors;
-    const char *map; /* of n_blocks */
+    const char *map; /* n_blocks bytes */
     size_t n_blocks;
 };
 

@@ -28,9 +28,9 @@ struct http_transfer {
     bool has_head;
     bool is_done;
     bool is_redirected;
-    bool drops_body; /* of an error status */
+    bool drops_body; /* the body of an error status */
     int result;      /* CURLcode, once is_done */
-    struct err err;  /* of a callback or of the file */
+    struct err err;  /* a callback's, or the file's */
     uint64_t header_bytes;
     http_head_fn on_head;
     http_body_fn on_body;
@@ -132,7 +132,7 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
 #define LEAST_BYTES_PER_S  1000L /* also configured for git */
 #define BUFFER_BYTES       (256L * 1024)
 #define HEADER_BYTES_MAX                                                                           \
-    (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
+    (256u << 10) /* all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
 
 int http_check_secret(const char *path, struct err *err)
 {

@@ -36,13 +36,13 @@ MUST_CHECK int http_wait(struct http *http, int64_t max_wait_ns, struct err *err
 void http_free(struct http *http);
 CLEANUP_POINTER(http, struct http, http_free);
 
-/* Of the last answer, redirects followed. */
+/* The head of the last answer, redirects followed. */
 struct http_head {
     int status;            /* 200, 206, ...; file://: 200, or 206 for a range, 416, 404 */
-    int64_t content_bytes; /* of the body that follows; -1: not said */
-    /* Of the whole file, from Content-Range, or Content-Length of a 200; -1: not said. */
+    int64_t content_bytes; /* the length of the body that follows; -1: not said */
+    /* The size of the whole file, from Content-Range, or Content-Length of a 200; -1: not said. */
     int64_t total_bytes;
-    uint64_t first_byte;    /* of a 206 with a Content-Range */
+    uint64_t first_byte;    /* set for a 206 with a Content-Range */
     bool has_content_range; /* one that could be parsed */
     /* The body has a visible end (Content-Length, chunks, HTTP/2): if truncated, ERR_NET. Else it ends with the connection. */
     bool is_delimited;

@@ -54,7 +54,7 @@ struct ssh_job {
     int64_t open_wait_ns;
     char nonce[2 * SSH_NONCE_BYTES + 1];
     struct strbuf text; /* sent to its stdin first */
-    size_t sent;        /* of text, then of the input */
+    size_t sent;        /* bytes of text, then of the input */
     bool is_text_sent, is_eof_sent;
     struct ssh_stream stream;
 };
@@ -74,7 +74,7 @@ struct ssh {
     int64_t heard_ns;
     int64_t asked_ns; /* last keepalive */
     LIBSSH2_CHANNEL *channel;
-    LIBSSH2_CHANNEL *closing; /* of the previous script: being closed */
+    LIBSSH2_CHANNEL *closing; /* the previous script's, being closed */
     struct ssh_job job;
     bool is_ready;
     uint64_t tick_timer;

@@ -23,7 +23,7 @@
 #define STATUS_BAD   74
 #define STOP_MAX     64
 #define STATUS_PLACE 70
-#define NODE_IPS     "NODE_IPS" /* of the job: addresses of all its nodes, in order */
+#define NODE_IPS     "NODE_IPS" /* addresses of all the job's nodes, in order */
 #define HOSTS_MAX    (1u << 20)
 #define HOSTS_LIMIT  (60 * NS_PER_S)
 

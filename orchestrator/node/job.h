@@ -13,19 +13,21 @@
 
 #define JOB_PATH_BYTES 5120
 
-struct job_pid { /* a wrapper process; its number alone proves nothing */
-    pid_t pid;   /* 0: none is known */
+/* A wrapper process; its number alone proves nothing. */
+struct job_pid {
+    pid_t pid; /* 0: none is known */
     uint64_t start_ticks;
-    bool is_of_boot; /* of this one */
+    bool is_of_boot; /* it is of this boot */
 };
 
 struct job_look {
     enum job_state state;
     struct job_pid wrapper;
-    int exit_status; /* of JOB_ENDED */
+    int exit_status; /* in JOB_ENDED */
 };
 
-struct proc_stat { /* of /proc/PID/stat */
+/* What /proc/PID/stat says. */
+struct proc_stat {
     char state;
     pid_t parent;
     pid_t session;

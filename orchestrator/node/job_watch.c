@@ -25,12 +25,12 @@
 #define SET_TRIES   10
 #define TEXT_MAX    (1u << 20)
 #define SELF        "reperf-monitor 1"
-#define NET_WORDS   13 /* of a line of /proc/net/dev, the name included */
+#define NET_WORDS   13 /* in a line of /proc/net/dev, the name included */
 
 struct job_watcher {
     const char *dir;
     struct strbuf out;
-    struct strbuf query; /* of nvidia-smi; empty: it is not asked */
+    struct strbuf query; /* nvidia-smi's; empty: it is not asked */
     const char *why;     /* it ends */
 };
 

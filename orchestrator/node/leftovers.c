@@ -24,7 +24,7 @@
 
 struct left_scan {
     struct arena *arena;
-    const char *root; /* of the jobs */
+    const char *root; /* where the jobs are */
     const char *work; /* NULL: not scanned */
     int64_t now_s, older_than_s;
     struct strbuf *text;

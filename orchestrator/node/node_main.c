@@ -17,7 +17,7 @@
 
 #define READ_BYTES 65536
 #define IDLE_MS                                                                                    \
-    (10 * 60 * 1000) /* of a channel whose other end may have disappeared; it may be opened again */
+    (10 * 60 * 1000) /* the other end of the channel may have disappeared; it may be opened again */
 #define STATUS_USAGE    2
 #define STATUS_PROTOCOL 3
 
@@ -123,6 +123,6 @@ int main(int argc, char **argv)
     close(null_fd);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);
-    (void)setenv("LC_ALL", "C", 1); /* of the scripts that it runs */
+    (void)setenv("LC_ALL", "C", 1); /* for the scripts that it runs */
     return say_hello(argv[0]) < 0 ? STATUS_PROTOCOL : serve_channel(&server);
 }

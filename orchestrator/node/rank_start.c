@@ -83,7 +83,7 @@ struct ranks {
     int64_t grace_ns;
     bool is_stopping, is_killed;
     int64_t kill_ns; /* when those that are left are killed; of is_stopping */
-    int status;      /* of the first that failed; 0: none has */
+    int status;      /* the first failure's; 0: none has failed */
     int64_t culprit; /* its number */
     bool is_settling,
         is_from_here; /* the others are still to be told; it was no stop from outside */

@@ -50,7 +50,7 @@ struct relay {
     struct digest_cache *cache;
     struct pool *pool;
     size_t n_threads;
-    int64_t beat_ns; /* of the last sign of life */
+    int64_t beat_ns; /* when the last sign of life was given */
     uint64_t there_bytes, received_bytes;
 };
 
@@ -108,7 +108,7 @@ static int look_at_sizes(struct relay *relay, const struct relay_item *item, con
     return 0;
 }
 
-/* Of the marked files, those that have their digest stay marked. */
+/* Only those of the marked files that have their digest stay marked. */
 static int look_at_bytes(struct relay *relay, const struct relay_item *item, const char *folder,
                          uint8_t *is_right, struct err *err)
 {
@@ -253,12 +253,12 @@ struct relay_flow {
     struct relay *relay;
     int up_fd, down_fd;
     size_t n_head;   /* bytes of the file's number that have come */
-    uint64_t number; /* of the file */
+    uint64_t number; /* the file's */
     uint64_t left_bytes;
-    int fd; /* of the file that grows; -1: it is here already */
+    int fd; /* the file that grows; -1: it is here already */
     struct digest digest;
     bool is_over;
-    struct err damage; /* of the first file that arrived damaged */
+    struct err damage; /* the first file that arrived damaged */
 };
 
 static int begin_file(struct relay_flow *flow, struct err *err)

@@ -11,7 +11,8 @@ struct server {
     int input_fd; /* the channel's; readable, or at its end: ends a wait */
 };
 
-struct asked_job { /* of one request */
+/* The job that a request is about. */
+struct asked_job {
     const struct server *server;
     struct arena arena;
     const char *id;
@@ -73,6 +74,6 @@ bool serve_take_job(const struct node_request *request, const char *dir,
 /* Its cleanup, as a script in its folder. */
 MUST_CHECK int serve_put_cleanup(struct asked_job *job, const struct node_request *request,
                                  struct err *err);
-const char *serve_path(struct asked_job *job, const char *name); /* of a file in its folder */
+const char *serve_path(struct asked_job *job, const char *name); /* a file in its folder */
 MUST_CHECK int serve_sha256(const char *path, char *ret_hex, struct err *err);
 bool serve_is_plain_id(struct str id); /* a relative path of plain names */

@@ -162,7 +162,7 @@ int slurm_scancel(const char *number, struct err *err)
                          STR_ARG(first_line(strbuf_str(&said))));
 }
 
-/* Of the job that runs, even if it was submitted twice; Slurm is asked where its folder does not say. */
+/* The number of the job that runs, even if it was submitted twice; Slurm is asked where its folder does not say. */
 static int find_number(struct batch *batch, struct err *err)
 {
     static const char *const FILES[] = {"claim/job", "slurm"};

@@ -98,7 +98,7 @@ static char **make_env(struct arena *arena, const struct wrapper_job *job)
     return env;
 }
 
-/* With the path of this program where NODE_SELF stands. */
+/* The word with this program's path where NODE_SELF stands. */
 static char *make_word(struct arena *arena, struct str word)
 {
     char self[PATH_MAX];

@@ -24,5 +24,5 @@ struct ordered {
 
 MUST_CHECK int ordered_run(const struct ordered *spec, struct err *err);
 
-/* Of this machine that this process may use; at most POOL_THREADS_MAX. */
+/* The cores of this machine that this process may use; at most POOL_THREADS_MAX. */
 size_t ordered_cores(void);

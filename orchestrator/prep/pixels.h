@@ -36,7 +36,8 @@ MUST_CHECK int image_probe(struct str bytes, bool is_all, const char *name,
                            struct pixel_info *ret_info, struct err *err);
 
 struct jpeg_decoder;
-struct image_decoder { /* used again for many images; one thread at a time */
+/* It is used again for many images, by one thread at a time. */
+struct image_decoder {
     struct jpeg_decoder *jpeg;
     uint8_t *scratch; /* owned: the image before it is made smaller */
     size_t scratch_bytes;

@@ -15,7 +15,7 @@ struct image_sample {
     const char *partner; /* its label map; NULL: none */
     struct pixel_info info;
     uint32_t width, height; /* as packed */
-    uint64_t place;         /* of a record: its number in the file */
+    uint64_t place;         /* a record's number in the file */
     uint32_t bytes;         /* as packed */
     int32_t label;          /* -1: none */
 };
@@ -34,7 +34,7 @@ struct samples {
 
 struct samples_opts {
     const struct dataset *dataset;
-    const char *dataset_path; /* of its dataset.json */
+    const char *dataset_path; /* its dataset.json */
     struct str split;
     const struct tree_source *source;
     bool is_synthetic; /* numbers are those of the tree: a synthetic dataset may be of any size */

@@ -43,11 +43,11 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-struct record_group { /* of one group */
+struct record_group {
     const char *folder;
     const struct tree_source *source;
     const struct samples *samples;
-    struct str stem; /* of the files' names */
+    struct str stem; /* begins the files' names */
     enum dataset_recipe recipe;
     size_t n_parts;
 };
@@ -55,7 +55,7 @@ struct record_group { /* of one group */
 struct record_room {
     struct file_bytes file;
     struct strbuf record, index;
-    const char *path; /* of the file that is being written */
+    const char *path; /* the file that is being written */
     int fd;
 };
 

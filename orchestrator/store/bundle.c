@@ -112,7 +112,8 @@ static bool is_lock_of(struct str name, struct str id)
 
 /* ---- making: what is needed ---- */
 
-struct item { /* a file of the bundle */
+/* A file of the bundle. */
+struct item {
     const char *name;
     const char *path; /* where it is now; NULL: it is `text` */
     struct str text;
@@ -384,7 +385,8 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, bool is_dry
 
 /* ---- importing ---- */
 
-struct taken_text { /* a lock, or a file about a dataset, that is not there yet */
+/* A lock, or a file about a dataset, that is not there yet. */
+struct taken_text {
     const char *from, *to;
     const char *described; /* the dataset that it describes, or NULL */
 };

@@ -15,13 +15,15 @@ struct dataset_pack_opts {
     bool replaces;       /* shards of another recipe or source */
 };
 
-struct dataset_packed { /* one split */
+/* One split as shards. */
+struct dataset_packed {
     struct str split;
     const char *folder;
     struct str said; /* reperf-pack's own JSON document */
 };
 
-struct dataset_packed_list { /* in the arena */
+/* All of it is in the arena. */
+struct dataset_packed_list {
     struct dataset_packed *items;
     size_t n;
 };

@@ -16,7 +16,7 @@ struct dataset_repaired {
     const char **files; /* put back, those of opts->from first; empty where is_anew */
     size_t n_files;
     size_t n_removed;      /* files that the list does not name */
-    size_t n_bad_archives; /* of the store: lost, or now in its quarantine */
+    size_t n_bad_archives; /* the store's: lost, or now in its quarantine */
     bool was_whole, is_anew;
     struct dataset_fetched fetched;
     struct dataset_verified verified; /* afterwards */

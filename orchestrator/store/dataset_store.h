@@ -25,7 +25,7 @@ struct dataset_here {
     struct dataset dataset; /* merged with the lock, unless is_synthetic */
     bool is_synthetic;
     const char *name;   /* in the store */
-    const char *folder; /* of dataset.json */
+    const char *folder; /* where dataset.json is */
     const char *locks;  /* folder of locks */
     bool has_lock;
     const struct dataset_here *from; /* what it is made from; NULL: it is fetched */
@@ -127,11 +127,11 @@ struct dataset_fetched {
     size_t n_wanted;
     struct dataset_got *files;
     size_t n_files;
-    struct dataset_record record; /* of the archives */
+    struct dataset_record record; /* the archives' */
     bool has_tree, was_there;     /* was_there: the tree needed no work */
     const char *tree_path;
     struct dataset_record tree;
-    const struct dataset_fetched *from; /* of what it is made from; NULL: of its archives */
+    const struct dataset_fetched *from; /* what it is made from; NULL: its archives */
 };
 
 MUST_CHECK int dataset_fetch(const struct dataset_job *job, struct dataset_fetched *fetched,
@@ -150,7 +150,7 @@ MUST_CHECK int dataset_get_files(const struct dataset_job *job, struct dataset_f
                                  struct err *err);
 MUST_CHECK int dataset_synth_files(const struct dataset_job *job, struct dataset_fetched *fetched,
                                    struct err *err);
-/* Out of the tree of job->here->from into the folder. */
+/* Makes records out of the tree of job->here->from in the folder. */
 MUST_CHECK int dataset_make_records(const struct dataset_job *job, const char *folder,
                                     struct err *err);
 MUST_CHECK int dataset_make_tree(const struct dataset_job *job, struct dataset_fetched *fetched,
@@ -174,6 +174,6 @@ struct dataset_unpacking {
     uint64_t file_bytes;
     const struct dataset_file *file; /* the one that is being unpacked */
     struct progress progress;
-    uint64_t done_bytes; /* of the archives before this one */
+    uint64_t done_bytes; /* those of the archives before this one */
 };
 MUST_CHECK int dataset_unpack(struct dataset_unpacking *u, struct err *err);

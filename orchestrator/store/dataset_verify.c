@@ -21,12 +21,13 @@
 
 #define NOTES_MAX (8 + 4 * DATASET_GROUPS_MAX + 2 * DATASET_FILES_MAX)
 
-struct file {                                 /* that is there */
+/* A file that is there. */
+struct file {
     const char *path;                         /* below the folder */
     const struct dataset_group *group;        /* NULL: none has it */
     const struct tree_difference *difference; /* from the list; NULL: none */
     char *why;                                /* owned by the heap: what is wrong with its header */
-    int64_t n_records;                        /* of a TFRecord, lines of a text; -1: none */
+    int64_t n_records;                        /* records of a TFRecord, lines of a text; -1: none */
     bool is_seen, is_paired;
 };
 
@@ -36,7 +37,7 @@ struct dataset_check {
     const struct dataset_here *here;
     const struct dataset_verify_opts *opts;
     struct dataset_verified *out;
-    bool lacks_list;    /* of a folder: what lies there is no fault for want of a line in a list */
+    bool lacks_list;    /* a folder's: what lies there is no fault for want of a line in a list */
     struct file *files; /* sorted by path */
     size_t n_files;
     VEC(struct dataset_fault) faults;
@@ -90,7 +91,7 @@ static bool is_deep(const struct dataset_check *v)
 
 /* ---- headers ---- */
 
-/* Of a synthetic dataset the description's number of lines is the original's. */
+/* Where the dataset is synthetic, the description's number of lines is the original's. */
 static int check_facts(const struct dataset_check *v, const struct dataset_group *group,
                        const struct file_header *header, struct err *err)
 {
@@ -441,7 +442,7 @@ static void collect_files(struct dataset_check *v, const struct tree_differences
     }
 }
 
-/* Of an extra file that is a missing one under another name; else NULL. missing: paths by digest. */
+/* The name of the missing file that this extra one is; NULL: none. missing: paths by digest. */
 static const char *renamed_from(struct dataset_check *v, const struct map *missing,
                                 const char *path)
 {
@@ -460,7 +461,7 @@ static void judge_files(struct dataset_check *v, const struct tree_differences *
     for (size_t idx = 0; idx < differences->n; idx++) {
         const struct tree_difference *difference = &differences->items[idx];
         if (difference->fault == TREE_MISSING && difference->expected) {
-            /* Of two with equal contents the first is named. */
+            /* Where two have equal contents the first is named. */
             (void)map_add(&missing, (struct str){(const char *)difference->expected, SHA256_BYTES},
                           (void *)(uintptr_t)difference->path);
         }

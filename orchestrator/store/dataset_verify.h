@@ -23,7 +23,7 @@ struct dataset_fault {
     const char *path;                 /* or a group's name */
     const char *why;                  /* or NULL */
     const uint8_t *expected;          /* SHA-256 by the list; NULL: not known */
-    const struct digest_value *found; /* of a file whose digest differs, else NULL */
+    const struct digest_value *found; /* what a file with another digest has, else NULL */
 };
 
 struct dataset_verify_opts {
@@ -56,7 +56,7 @@ struct dataset_verified {
     uint64_t n_files, n_from_cache, n_bytes_read, n_headers;
     struct dataset_group_count *groups;
     size_t n_groups;
-    struct dataset_fault *faults; /* by kind, then path */
+    struct dataset_fault *faults; /* sorted by kind, then path */
     size_t n_faults;
     size_t n_of[FAULT_KINDS];
     /* All that the description names, where a folder has at least one of them. */

@@ -13,7 +13,8 @@
 
 #define IMAGE_KIND "image" /* refs/image/NAME.json */
 
-struct image_spec {     /* what is wanted */
+/* The image that is wanted. */
+struct image_spec {
     const char *name;   /* in the store: image.json's id, or the reference itself */
     struct oci_ref ref; /* its origin; a tag, a digest, or both */
     struct image_pins pins;
@@ -22,7 +23,7 @@ struct image_spec {     /* what is wanted */
     struct str replacement; /* or NULL */
     bool is_local;          /* our own: built, not pulled */
     bool is_locked;
-    int64_t bytes;   /* of config and layers, from the lock; -1: not known */
+    int64_t bytes;   /* config and layers, from the lock; -1: not known */
     struct str cuda; /* as image.json states them */
     struct str *instead;
     size_t n_instead;
@@ -46,7 +47,7 @@ struct image_info {
     struct oci_manifest manifest;
     struct str title; /* its name, as the reference has it */
     struct str reference, platform, digest, manifest_digest, config, from, date;
-    int64_t bytes; /* of all blobs */
+    int64_t bytes; /* all blobs */
     struct str *blobs;
     size_t n_blobs;
 };
@@ -58,7 +59,7 @@ struct image_fetched {
     struct image_info info;
     bool was_there;         /* nothing was fetched */
     uint64_t fetched_bytes; /* over the network */
-    uint64_t kept_bytes;    /* that an earlier, broken fetch or the store had */
+    uint64_t kept_bytes;    /* what an earlier, broken fetch or the store had */
 };
 
 /* What the tag means now, for a lock; ERR_INTEGRITY where spec's pins say otherwise. */
@@ -101,9 +102,9 @@ MUST_CHECK int image_spec_for_driver(struct arena *arena, const char *root, cons
 
 struct image_check {
     struct image_info info;
-    size_t n_blobs;          /* that were read */
-    uint64_t packed_bytes;   /* of them */
-    uint64_t unpacked_bytes; /* of the layers */
+    size_t n_blobs;          /* those that were read */
+    uint64_t packed_bytes;   /* their size */
+    uint64_t unpacked_bytes; /* the layers' size once unpacked */
     struct str *faults;      /* in the arena, each names the blob */
     size_t n_faults;
     bool wants_progress;

@@ -14,7 +14,7 @@ struct logs_clone {
 };
 void logs_clone_cleanup(struct logs_clone *clone);
 
-/* Of a clone's root, a bare one, a work tree or a submodule; NULL where the folder is none of them. */
+/* The git folder of a clone's root, a bare one, a work tree or a submodule; NULL where the folder is none of them. */
 const char *git_dir_of(const struct git *git, const char *folder);
 /* ERR_NOT_FOUND if the repository, or the store, lacks the commit of a report's logs. A log that the commit lacks is left out. */
 MUST_CHECK int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,

@@ -16,7 +16,8 @@
 /* A pull during which no byte arrives for so long has failed. */
 #define REGISTRY_SILENCE_NS (120 * NS_PER_S)
 
-struct registry { /* how any of them is asked; all is borrowed */
+/* How any registry is asked; all is borrowed. */
+struct registry {
     struct clock_src clock;
     const char *tmp_folder; /* it exists */
     /* docker's config.json, which others must not be able to read (ERR_AUTH); NULL: no logins. */
@@ -29,7 +30,7 @@ struct registry { /* how any of them is asked; all is borrowed */
     bool wants_progress;
 };
 
-/* By digest if the reference has one, else by tag. ERR_NOT_FOUND: the registry answers, and has no such manifest ("gone");
+/* Asks by digest if the reference has one, else by tag. ERR_NOT_FOUND: the registry answers, and has no such manifest ("gone");
    ERR_AUTH: not allowed, or it does not say whether there is one; ERR_NET, ERR_TIMEOUT: unreachable; ERR_FETCH: an invalid
    answer, or there is no skopeo. The digest of the text is for the caller to check. */
 MUST_CHECK int registry_manifest(const struct registry *registry, struct arena *arena,

@@ -27,15 +27,16 @@ struct source_part {
     const char *tree;       /* NULL where url is */
     const char *repo;       /* bare repository */
     const char *whole_repo; /* that of all of a commit; of a part maybe another */
-    const char *paths;      /* of the repository itself: the part that is asked for; NULL: all */
+    const char *paths;      /* the part of the repository itself that is asked for; NULL: all */
     const char *selection;  /* the tree of only that part; NULL if paths is */
-    size_t n_files, n_all;  /* of the part and of the commit */
-    struct str entries;     /* of the part: `ls-tree -r -z` */
+    size_t n_files, n_all;  /* the part's, and the commit's */
+    struct str entries;     /* the part's, as `ls-tree -r -z` has them */
     size_t depth;
     bool is_new; /* fetched now */
 };
 
-struct source_tree {           /* in the arena */
+/* All of it is in the arena. */
+struct source_tree {
     struct source_part *parts; /* the repository first, then each submodule after what it lies in */
     size_t n;
 };

@@ -30,7 +30,7 @@ struct store {
 enum verify_depth { DEPTH_QUICK, DEPTH_NORMAL, DEPTH_DEEP };
 
 #define STORE_NAME_MAX  200
-#define STORE_TEXT_MAX  (16u << 20) /* of a reference */
+#define STORE_TEXT_MAX  (16u << 20) /* a reference's most */
 #define STORE_BLOBS_MAX 4000000
 
 #define STORE_EMPTY ((struct store){.lock_fd = -1})

@@ -13,7 +13,7 @@
 struct store_gc_opts {
     bool is_dry_run; /* says what would go; needs no lock */
     int64_t now_ns;  /* wall time */
-    int64_t grace_s; /* of blobs, trees, shards, tmp, quarantine */
+    int64_t grace_s; /* for blobs, trees, shards, tmp, quarantine */
     int64_t partial_grace_s;
 };
 

@@ -18,17 +18,18 @@
 #include "codec/digest.h"
 #include "sys/tree.h"
 
-#define BLOCK_BYTES (1u << 20)  /* of the archive, read at once */
+#define BLOCK_BYTES (1u << 20)  /* what is read of the archive at once */
 #define LARGE_BYTES (64u << 20) /* for a file of that size free space is looked at before */
 #define FOLDER_MODE 0755
 #define LINKS_MAX   65536
 
 struct link {
     const char *path, *target; /* target: the file's path */
-    const char *text;          /* of a symlink; NULL: a hard link */
+    const char *text;          /* a symlink's; NULL: a hard link */
 };
 
-struct written { /* one file */
+/* A file that was written. */
+struct written {
     const char *path;
     struct digest_value value;
 };

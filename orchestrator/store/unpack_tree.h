@@ -20,9 +20,9 @@ struct unpack_tree_opts {
     bool (*wants)(void *ctx, const char *path);
     struct unpack_opts unpack;
     unsigned kinds;     /* digests of the archive, besides those expected; 0: DIGEST_SHA256 */
-    const uint8_t *md5; /* of the archive, expected; NULL: not known */
+    const uint8_t *md5; /* expected of the archive; NULL: not known */
     const uint8_t *sha256;
-    int64_t size_bytes;           /* of the archive, expected; -1: not known */
+    int64_t size_bytes;           /* expected of the archive; -1: not known */
     const struct tree_list *list; /* expected files, SHA-256 or MD5; NULL: not known */
     void (*on_progress)(void *ctx, uint64_t archive_bytes_done, uint64_t archive_bytes_total);
     void *ctx;
@@ -32,7 +32,7 @@ struct unpack_tree_result {
     struct digest_value archive; /* kinds that were made; the others are zeros */
     unsigned kinds;
     const char *format;    /* what the archive is: "tar", ...; static */
-    struct tree_list list; /* of what was written, sorted, a link as its file; in the arena */
+    struct tree_list list; /* what was written, sorted, a link as its file; in the arena */
     uint64_t n_folders, n_links, file_bytes;
     struct tree_differences differences; /* from the expected list; all else is zero then */
 };

@@ -35,7 +35,7 @@ struct digest_record {
     } id;
     uint64_t size_bytes;
     int64_t mtime_ns, ctime_ns;
-    int64_t day; /* of reading, since 1970 */
+    int64_t day; /* when it was read, in days since 1970 */
     uint8_t digest[SHA256_BYTES];
 };
 
