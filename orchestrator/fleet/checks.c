@@ -12,8 +12,8 @@
 #define GIB (1LL << 30)
 /* Raw logs of several nodes are ordered by their time stamps, and rendezvous tokens and TLS certificates expire. */
 #define CLOCK_OFF_MAX_NS (2 * NS_PER_S)
-#define INODES_MIN                                                                                 \
-    100000 /* the largest dataset unpacked has 1.3 million files, one folder per class */
+/* The largest dataset unpacked has 1.3 million files, one folder per class. */
+#define INODES_MIN        100000
 #define CLOCK_CAP_PERCENT 98 /* application clocks under this share of the highest are a cap */
 #define CAP_RESOURCE      24 /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
 /* A share of the vendor's figure: ECC in memory takes 1/16, the driver some more. */

@@ -13,8 +13,8 @@
 #define FACTS_DEADLINE_NS   (240 * NS_PER_S) /* nvidia-smi without persistence takes seconds a GPU */
 #define SHORT_DEADLINE_NS   (30 * NS_PER_S)
 #define CONNECT_DEADLINE_NS (120 * NS_PER_S)
-#define OUTAGE_NS                                                                                  \
-    (5 * NS_PER_S) /* the doctor reports the present state and does not wait for recovery */
+/* The doctor reports the present state and does not wait for recovery. */
+#define OUTAGE_NS  (5 * NS_PER_S)
 #define OUTPUT_MAX (4u << 20)
 
 /* ---- one node's steps ---- */
@@ -260,7 +260,7 @@ static int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t po
 
 /* ---- what the cases that were asked for need of the nodes, disk included ---- */
 
-/* The room on a node, once for everything. */
+/* The room that all of it needs on a node, each thing counted once. */
 struct room {
     int64_t bytes;
     struct str *names; /* counted already; room for two of each case */

@@ -8,8 +8,8 @@
 #include "fleet/fleet.h"
 #include "report/plan.h"
 
-#define DOCTOR_PORT_DEFAULT                                                                        \
-    29500 /* what launchers take for their rendezvous. Source: torchrun's documentation */
+/* What launchers take for their rendezvous. Source: torchrun's documentation. */
+#define DOCTOR_PORT_DEFAULT 29500
 
 struct doctor_opts {
     const char *root;

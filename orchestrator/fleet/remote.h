@@ -24,8 +24,8 @@ struct remote_job {
     const char *id;          /* a relative path of safe names */
     const char *const *argv; /* argv[0] is a path on the node */
     const char *const *env;  /* NAME=VALUE, ended by NULL */
-    const char *const *
-        cleanup; /* argv run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL */
+    /* An argv that is run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL. */
+    const char *const *cleanup;
     /* Records what its node does while it runs (fleet/monitor.h), as the log of the job "ID/monitor". Not available with
        Slurm. */
     bool is_watched;

@@ -356,8 +356,8 @@ static void ssh_remote_abort(struct remote *remote)
     if (r->is_up) {
         ssh_abort(r->ssh);
     } else {
-        hang_up(
-            r); /* a half-made connection would end each wait of the loop, and nobody steps it now */
+        /* A half-made connection would end each wait of the loop, and nobody steps it now. */
+        hang_up(r);
     }
     served_end(&r->base);
 }

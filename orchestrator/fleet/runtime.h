@@ -45,10 +45,10 @@ struct runtime_commands {
     /* Runs in the foreground until the workload ends, with its exit status, and removes the container. The log is the
        workload's, and after a status other than 0 one line of ours for runtime_exit_check. */
     const char *const *argv;
-    const char *const *
-        env; /* of that command itself, besides what a node gives anyway (PATH, HOME); ended by NULL */
-    const char *const *
-        cleanup; /* argv that ends and removes the container whatever its state; idempotent; NULL: none needed */
+    /* That command's own environment, besides what a node gives anyway (PATH, HOME); ended by NULL. */
+    const char *const *env;
+    /* An argv that ends and removes the container whatever its state; idempotent; NULL: none is needed. */
+    const char *const *cleanup;
 };
 
 /* ERR_CONTAINER: the flags ask for what this engine cannot do; nothing that was asked for is silently left out. */

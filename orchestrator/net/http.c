@@ -131,8 +131,8 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
 #define STALL_TIMEOUT_NS   (30 * NS_PER_S)
 #define LEAST_BYTES_PER_S  1000L /* also configured for git */
 #define BUFFER_BYTES       (256L * 1024)
-#define HEADER_BYTES_MAX                                                                           \
-    (256u << 10) /* all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
+/* The heads of all answers of a transfer, redirects and all; some libcurl end at 300 KiB. */
+#define HEADER_BYTES_MAX (256u << 10)
 
 int http_check_secret(const char *path, struct err *err)
 {

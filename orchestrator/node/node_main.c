@@ -16,8 +16,8 @@
 #include "node/serve.h"
 
 #define READ_BYTES 65536
-#define IDLE_MS                                                                                    \
-    (10 * 60 * 1000) /* the other end of the channel may have disappeared; it may be opened again */
+/* The other end of the channel may have disappeared; it may be opened again. */
+#define IDLE_MS         (10 * 60 * 1000)
 #define STATUS_USAGE    2
 #define STATUS_PROTOCOL 3
 

@@ -25,8 +25,8 @@ MUST_CHECK int serve_request(struct server *server, const struct node_request *r
 
 /* ---- requests in files of their own ---- */
 
-int serve_lease(struct server *server, const struct node_request *request,
-                struct strbuf *text); /* lease_file.c */
+/* lease_file.c */
+int serve_lease(struct server *server, const struct node_request *request, struct strbuf *text);
 /* leftovers.c */
 int serve_scan(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_remove(struct server *server, const struct node_request *request, struct strbuf *text);
@@ -45,8 +45,8 @@ int serve_batches(struct server *server, const struct node_request *request, str
 /* batch.c: `reperf-node batch DIR`. Returns the job's status. */
 int batch_main(const char *dir);
 int relay_main(const char *work_folder); /* relay_server.c, likewise: the exit status */
-int srun_main(int argc,
-              char **argv); /* `reperf-node srun ...`, likewise; returns only where there is none */
+/* `reperf-node srun ...`, likewise; it returns only where there is none. */
+int srun_main(int argc, char **argv);
 /* rank_start.c: `reperf-node ranks ...` and the like: the exit status, or it does not return; -1: the words are none of these. */
 int rank_program(int argc, char **argv);
 /* Removes the folder of a job below root that does not run. */

@@ -369,8 +369,8 @@ static int plan(struct synth *p, struct err *err)
 /* The bytes of each file of a synthetic dataset. */
 
 #define QUALITY 95 /* 0.6 bytes a pixel, as the photographs of ImageNet have */
-#define GREY_BYTE(p)                                                                               \
-    (((p)[0] * 77 + (p)[1] * 150 + (p)[2] * 29) >> 8) /* luma of BT.601, in 1/256 */
+/* Luma of BT.601, in 1/256. */
+#define GREY_BYTE(p) (((p)[0] * 77 + (p)[1] * 150 + (p)[2] * 29) >> 8)
 
 /* In place: from three bytes a pixel to one. */
 static void to_grey(uint8_t *pixels, size_t n)

@@ -19,8 +19,8 @@
 #define FETCH_DEADLINE_NS (6LL * 3600 * NS_PER_S)
 #define REPO_LOCK         "reperf.lock"
 #define REF_PREFIX        "refs/reperf/"
-#define FSCK_MISSING                                                                               \
-    2 /* Source: git's builtin/fsck.c, ERROR_REACHABLE: an object that another names is not there */
+/* Source: git's builtin/fsck.c, ERROR_REACHABLE: an object that another names is not there. */
+#define FSCK_MISSING 2
 
 /* Highest priority: a repository's .gitattributes cannot change what is checked out or exported. */
 static const char ATTRIBUTES[] =

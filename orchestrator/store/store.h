@@ -78,12 +78,14 @@ MUST_CHECK int store_add_text(struct store *store, struct str text, uint8_t *ret
    NAME is escaped by the store. kind is a word of ours: a-z and '-'. */
 MUST_CHECK int store_ref_put(struct store *store, const char *kind, const char *name,
                              struct str text, struct err *err);
+/* ERR_NOT_FOUND where there is none. */
 MUST_CHECK int store_ref_get(const struct store *store, const char *kind, const char *name,
-                             struct str *ret_text, struct err *err); /* ERR_NOT_FOUND */
+                             struct str *ret_text, struct err *err);
 MUST_CHECK int store_ref_drop(struct store *store, const char *kind, const char *name,
                               struct err *err);
+/* The names are unescaped and sorted. */
 MUST_CHECK int store_ref_list(const struct store *store, const char *kind,
-                              struct fs_names *ret_names, struct err *err); /* unescaped, sorted */
+                              struct fs_names *ret_names, struct err *err);
 MUST_CHECK int store_ref_kinds(const struct store *store, struct fs_names *ret_kinds,
                                struct err *err);
 

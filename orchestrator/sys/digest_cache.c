@@ -15,8 +15,8 @@
 #include "base/vec.h"
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
-#define LOCAL_SLACK_NS                                                                             \
-    (2 * NS_PER_S) /* FAT keeps times in steps of 2 s, ext3 of 1 s, all others finer */
+/* FAT keeps times in steps of 2 s, ext3 of 1 s, all others finer. */
+#define LOCAL_SLACK_NS  (2 * NS_PER_S)
 #define REMOTE_SLACK_NS (120 * NS_PER_S)
 #define MAGIC_BYTES     (sizeof(DIGEST_CACHE_MAGIC) - 1)
 #define OTHER_BYTES     (MAGIC_BYTES + DIGEST_CACHE_CRC_BYTES)
