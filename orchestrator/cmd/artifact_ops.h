@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fetch, verify, lock and repair for each kind of thing that a name can stand for: a function each. A report has none:
-   those of everything that it needs are used. */
+   those of everything that it needs are used. Such a thing is an artifact in the code, a name to the user, and
+   "noun" in the documents. */
 #pragma once
 
 #include "cmd/cmd.h"
@@ -9,14 +10,13 @@
 #include "store/artifact.h"
 #include "store/store.h"
 
-enum artifact_depth { ARTIFACT_QUICK, ARTIFACT_NORMAL, ARTIFACT_DEEP };
-
-struct artifact_job { /* what was asked, the same for all names of a command */
+/* What was asked, the same for all names of a command. */
+struct artifact_job {
     const struct cmd_ctx *ctx;
     const struct net_opts *net_opts; /* verify: offline */
     const char *locks; /* --locks, which must be there, but for lock; NULL: as lock_folder has it */
     const struct opt_list *samples; /* --samples SPLIT=N of synthetic datasets; may be NULL */
-    enum artifact_depth depth;      /* verify */
+    enum verify_depth depth;        /* verify */
     const char *folder;             /* verify, repair: where the data lies; NULL: in the store */
     const char *from;               /* repair: a second copy of a dataset's files; or NULL */
     bool wants_tree;                /* fetch: unpack datasets, too */
@@ -28,8 +28,8 @@ struct artifact_job { /* what was asked, the same for all names of a command */
     struct net *net; /* net_open before use */
 };
 
-/* Puts the members of its result into out, which is inside an object. On failure what was written stays, and *err is reported
-   as the item's error; ERR_INTEGRITY means "checked and wrong". */
+/* Puts the members of its result into out, which is inside an object. On failure what was written stays, and *err is reported as
+   the item's error; ERR_INTEGRITY means "checked and wrong". */
 typedef int (*artifact_fn)(struct artifact_job *job, const struct artifact *artifact,
                            struct json_out *out, struct err *err);
 

@@ -149,9 +149,9 @@ static int verify_names(const struct cmd_ctx *ctx, const struct args *args,
                                .net_opts = &net,
                                .locks = args->locks,
                                .folder = folder,
-                               .depth = args->is_quick  ? ARTIFACT_QUICK
-                                        : args->is_deep ? ARTIFACT_DEEP
-                                                        : ARTIFACT_NORMAL};
+                               .depth = args->is_quick  ? DEPTH_QUICK
+                                        : args->is_deep ? DEPTH_DEEP
+                                                        : DEPTH_NORMAL};
     if (args->key || args->allows_unsigned || args->is_bytes_only) {
         return err_set(
             err, ERR_USAGE,

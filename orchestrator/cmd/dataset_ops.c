@@ -35,7 +35,7 @@ static struct dataset_job job_of(const struct artifact_job *job, const struct da
     };
 }
 
-/* `fetch --dry-run` of a dataset. */
+/* ---- fetch --dry-run ---- */
 
 static const struct json_field FORESEEN_ROWS[] = {
     ROW("name", struct dataset_got, item.name, 0),
@@ -78,6 +78,59 @@ static int op_foresee(struct artifact_job *job, const struct artifact *artifact,
     put_foreseen(out, &here, &foreseen,
                  dataset_state(job->arena, job->store, &here) == DATASET_TREE);
     return 0;
+}
+
+/* ---- the check of a tree ---- */
+
+static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
+                                              enum verify_depth depth, struct digest_cache *cache)
+{
+    return (struct dataset_verify_opts){.depth = depth,
+                                        .pool = job->net->pool,
+                                        .n_threads = pool_lanes().n,
+                                        .cache = cache,
+                                        .clock = job->ctx->clock};
+}
+
+/* -1 with the numbers of faults and the command that repairs them. */
+static int wrong(const struct artifact_job *job, const struct dataset_here *here,
+                 const struct dataset_verified *v, struct err *err)
+{
+    const char *hint = arena_printf(job->arena, "; reperf data repair %s%s%s%s",
+                                    job->folder ? job->folder : "", job->folder ? " --as " : "",
+                                    here->dataset.id.ptr, here->is_synthetic ? " --synthetic" : "");
+    if (v->n_of[FAULT_HEADER] == v->n_faults) { /* the bytes are the right ones */
+        hint = "; the description says otherwise of their kind";
+    }
+    return err_set(err, ERR_INTEGRITY, "%s does not hold: %s%s",
+                   job->folder ? job->folder : here->name, dataset_faults_text(job->arena, v->n_of),
+                   hint);
+}
+
+static int check_tree(struct artifact_job *job, const struct dataset_here *here,
+                      enum verify_depth depth, struct dataset_verified *ret_verified,
+                      struct err *err)
+{
+    CLEANUP(digest_cache) struct digest_cache *cache = NULL;
+    if (net_open(job->net, err) < 0) {
+        return -1;
+    }
+    cache = digest_cache_open(store_path(job->store, "cache/digests"), job->ctx->clock);
+    struct dataset_verify_opts opts = verify_opts(job, depth, cache);
+    opts.folder = job->folder;
+    int result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
+    digest_cache_save(cache); /* even if the tree is damaged */
+    return result;
+}
+
+/* A tree that existed before is reported only after its files were checked. */
+static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err)
+{
+    struct dataset_verified verified;
+    if (check_tree(job, here, DEPTH_QUICK, &verified, err) < 0) {
+        return -1;
+    }
+    return verified.verdict != VERDICT_WRONG ? 0 : wrong(job, here, &verified, err);
 }
 
 /* ---- fetch ---- */
@@ -125,9 +178,6 @@ static void put_fetched(struct json_out *out, const struct dataset_here *here,
     json_encode(out, FETCHED_ROWS, ARRAY_LEN(FETCHED_ROWS), fetched);
     json_encode(out, TREE_ROWS, ARRAY_LEN(TREE_ROWS), fetched->has_tree ? fetched : &NO_TREE);
 }
-
-/* A tree that existed before is reported only after its files were checked. */
-static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err);
 
 static int op_fetch(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
                     struct err *err)
@@ -215,7 +265,7 @@ static const struct json_field EXPECTED_ROWS[] = {
     ROW_HEX("expected_md5", struct dataset_file, md5, has_md5, JSON_NULLABLE),
     ROW_HEX("expected_sha256", struct dataset_file, sha256, has_sha256, JSON_NULLABLE),
 };
-/* Of archives next to a tree, or without one: what each should be, and is. */
+/* Each archive next to a tree, or without one: what it should be, and what it is. */
 static const struct json_field ARCHIVE_ROWS[] = {
     ROW_VIA("name", struct dataset_archive, file, name, 0),
     ROW("there", struct dataset_archive, is_there, 0),
@@ -254,66 +304,13 @@ static void put_verified(struct json_out *out, const struct dataset_here *here,
     json_encode(out, VERIFIED_ROWS, ARRAY_LEN(VERIFIED_ROWS), v);
 }
 
-static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
-                                              enum dataset_depth depth, struct digest_cache *cache)
-{
-    return (struct dataset_verify_opts){.depth = depth,
-                                        .pool = job->net->pool,
-                                        .n_threads = pool_lanes().n,
-                                        .cache = cache,
-                                        .clock = job->ctx->clock};
-}
-
-/* -1 with the numbers of faults, and of what the store has with the command that repairs it. */
-static int wrong(const struct artifact_job *job, const struct dataset_here *here,
-                 const struct dataset_verified *v, struct err *err)
-{
-    const char *hint = arena_printf(job->arena, "; reperf data repair %s%s%s%s",
-                                    job->folder ? job->folder : "", job->folder ? " --as " : "",
-                                    here->dataset.id.ptr, here->is_synthetic ? " --synthetic" : "");
-    if (v->n_of[FAULT_HEADER] == v->n_faults) { /* the bytes are the right ones */
-        hint = "; the description says otherwise of their kind";
-    }
-    return err_set(err, ERR_INTEGRITY, "%s does not hold: %s%s",
-                   job->folder ? job->folder : here->name, dataset_faults_text(job->arena, v->n_of),
-                   hint);
-}
-
-static int check_tree(struct artifact_job *job, const struct dataset_here *here,
-                      enum dataset_depth depth, struct dataset_verified *ret_verified,
-                      struct err *err)
-{
-    CLEANUP(digest_cache) struct digest_cache *cache = NULL;
-    if (net_open(job->net, err) < 0) {
-        return -1;
-    }
-    cache = digest_cache_open(store_path(job->store, "cache/digests"), job->ctx->clock);
-    struct dataset_verify_opts opts = verify_opts(job, depth, cache);
-    opts.folder = job->folder;
-    int result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
-    digest_cache_save(cache); /* even if the tree is damaged */
-    return result;
-}
-
-static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err)
-{
-    struct dataset_verified verified;
-    if (check_tree(job, here, DEPTH_QUICK, &verified, err) < 0) {
-        return -1;
-    }
-    return verified.verdict != VERDICT_WRONG ? 0 : wrong(job, here, &verified, err);
-}
-
 static int op_verify(struct artifact_job *job, const struct artifact *artifact,
                      struct json_out *out, struct err *err)
 {
-    static const enum dataset_depth DEPTHS[] = {[ARTIFACT_QUICK] = DEPTH_QUICK,
-                                                [ARTIFACT_NORMAL] = DEPTH_NORMAL,
-                                                [ARTIFACT_DEEP] = DEPTH_DEEP};
     struct dataset_here here;
     struct dataset_verified verified;
     if (load(job, artifact, &here, err) < 0 ||
-        check_tree(job, &here, DEPTHS[job->depth], &verified, err) < 0) {
+        check_tree(job, &here, job->depth, &verified, err) < 0) {
         return -1;
     }
     put_verified(out, &here, &verified);

@@ -175,7 +175,7 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
     struct source_tree tree;
     struct pinned pin;
     if (open_pin(job, artifact, &pin, &sources, err) < 0 ||
-        source_verify(&sources, pin.name.url, pin.text, job->depth != ARTIFACT_QUICK, &tree, err) <
+        source_verify(&sources, pin.name.url, pin.text, job->depth != DEPTH_QUICK, &tree, err) <
             0 ||
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;

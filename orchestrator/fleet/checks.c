@@ -12,12 +12,12 @@
 #define GIB (1LL << 30)
 /* Raw logs of several nodes are ordered by their time stamps, and rendezvous tokens and TLS certificates expire. */
 #define CLOCK_OFF_MAX_NS (2 * NS_PER_S)
-#define INODES_MIN                                                                                 \
-    100000 /* the largest dataset unpacked has 1.3 million files, one folder per class */
+/* The largest dataset unpacked has 1.3 million files, one folder per class. */
+#define INODES_MIN        100000
 #define CLOCK_CAP_PERCENT 98 /* application clocks under this share of the highest are a cap */
 #define CAP_RESOURCE      24 /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
-#define GPU_MEMORY_MIN                                                                             \
-    0.9 /* of the vendor's figure: ECC in memory takes 1/16, the driver some more */
+/* A share of the vendor's figure: ECC in memory takes 1/16, the driver some more. */
+#define GPU_MEMORY_MIN 0.9
 
 void checks_add(struct checks *checks, struct check check)
 {
@@ -44,11 +44,11 @@ struct trial;
 /* How a kind of requirement is tried. */
 struct want_way {
     void (*try)(struct trial *trial);
-    const char *id;  /* of the check */
+    const char *id;  /* the check's */
     const char *key; /* the fact; of a limit the suffix of systemd's setting, as in LimitMEMLOCK */
     bool is_count;   /* not bytes */
     enum check_level level;
-    const char *wanted, *advice; /* of a GPU's field */
+    const char *wanted, *advice; /* for a GPU's field */
 };
 
 /* One requirement, one node. */

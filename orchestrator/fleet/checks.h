@@ -44,7 +44,7 @@ struct node_probe {
     struct str error; /* if it was not reached: the error and its kind */
     enum err_code cause;
     int64_t connect_ns;    /* first answer, connection and login included */
-    int64_t round_trip_ns; /* of a script that does nothing, once connected */
+    int64_t round_trip_ns; /* what a script that does nothing takes, once connected */
     bool has_clock;
     int64_t clock_low_ns, clock_high_ns; /* bounds of its clock minus ours */
     struct node_facts facts;             /* from the probe; empty if it failed */
@@ -64,8 +64,8 @@ void checks_of_probe(struct checks *checks, const struct inventory *inventory,
 /* What a report's cases ask of each node. */
 void checks_of_wants(struct checks *checks, const struct inventory *inventory,
                      const struct node_probe *probe, const struct wants *wants);
-/* Whether a port of `to` is tried from `from`: among few nodes each from each; among more each from the one before it, as in a ring
-   of ranks, and the first one's, where ranks meet, from all. */
+/* Whether a port of `to` is tried from `from`: among few nodes each from each; among more each from the one before it, as in
+   a ring of ranks, and the first one's, where ranks meet, from all. */
 bool checks_tries_port(size_t n_nodes, size_t from, size_t to);
 /* Ports between nodes. */
 void checks_of_network(struct checks *checks, const struct node_probes *probes);

@@ -12,7 +12,7 @@
 #define SCAN_DEADLINE_NS   (120 * NS_PER_S)
 #define REMOVE_DEADLINE_NS (600 * NS_PER_S)
 #define REMOVE_OUTPUT_MAX  (1u << 20)
-#define REMOVE_PAIRS_MAX   16 /* of one request: a job's cleanup alone may take half a minute */
+#define REMOVE_PAIRS_MAX   16 /* in one request: a job's cleanup alone may take half a minute */
 
 /* ---- names ---- */
 
@@ -35,7 +35,7 @@ struct node_scan {
     struct clean_list *list;
     struct scan_node *nodes;
     size_t n_items;
-    struct remote *own; /* of this machine, for Slurm; NULL: not needed yet */
+    struct remote *own; /* this machine's, for Slurm; NULL: not needed yet */
 };
 
 static bool is_fresh(const struct scan_node *node, struct str run)
@@ -289,8 +289,8 @@ int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts
 /* ---- carrying it out ---- */
 
 struct apply_node {
-    struct
-        removal { /* what one reperf-node is to remove: jobs of Slurm, by its login node; then all else */
+    /* What one reperf-node is to remove: jobs of Slurm, by its login node; then all else. */
+    struct removal {
         struct clean_item **items;
         size_t n, at; /* in all, done */
     } batch, rest;
@@ -302,7 +302,7 @@ struct apply {
     struct fleet *fleet;
     struct clean_list *list;
     struct apply_node *nodes;
-    struct remote *own; /* of this machine, for Slurm; NULL: not needed yet */
+    struct remote *own; /* this machine's, for Slurm; NULL: not needed yet */
 };
 
 /* Jobs come first, from the last on: a job's folder may hold another job's, its monitor's, and a job's own cleanup removes its

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs have left on nodes when nobody works on them any more: jobs, containers, leases, half-written files, jobs of Slurm. First
-   everything is listed with the intended action; then, if wanted, the actions are carried out. A run held by an orchestrator on this machine is
-   left alone, and so is one of another machine that renewed its lease on that node recently. Memory is the arena's. */
+/* What runs have left on nodes when nobody works on them any more: jobs, containers, leases, half-written files, jobs of
+   Slurm. First everything is listed with the intended action; then, if wanted, the actions are carried out. A run held by an
+   orchestrator on this machine is left alone, and so is one of another machine that renewed its lease on that node recently.
+   Memory is the arena's. */
 #pragma once
 
 #include "fleet/fleet.h"
@@ -18,14 +19,15 @@ struct clean_item {
     struct str run;  /* NULL: of none */
     struct str name; /* job id without the run; container's name; path */
     struct str id;   /* what the node knows it by */
-    const char *
-        state; /* "running", "orphaned" (its wrapper is gone, its program is not), "ended", "lost"; of a container the engine's word; of a lease "N s old" */
-    const char *why; /* of CLEAN_KEEP */
+    /* "running", "orphaned" (its wrapper is gone, its program is not), "ended" or "lost"; a container has the engine's word, a
+       lease "N s old". */
+    const char *state;
+    const char *why; /* the reason of CLEAN_KEEP */
     bool is_done;
 };
 
 struct clean_node {
-    struct clean_item *items; /* by kind and id */
+    struct clean_item *items; /* sorted by kind and id */
     size_t n, n_max;
     struct err err; /* why it could not be looked at; ERR_NONE: it was */
 };
@@ -37,26 +39,26 @@ typedef enum clean_run (*clean_run_fn)(struct arena *arena, const char *state, s
                                        const char **ret_why);
 
 struct clean_opts {
-    const char *state; /* of this machine: where runs live */
+    const char *state; /* this machine's: where runs live */
     clean_run_fn use_of_run;
     struct str run;        /* this run only; NULL: all */
-    const char *jobs_root; /* of the local node: where its runs' folders lie; NULL: over SSH */
+    const char *jobs_root; /* where the local node's runs have their folders; NULL: over SSH */
 };
 
 struct clean_list {
     struct clean_opts opts;
     struct clean_node *nodes; /* as many and in the order of the fleet */
     size_t n_nodes;
-    size_t
-        batch_idx; /* the node with Slurm's jobs: its login node, else the first one for this machine; SIZE_MAX: no Slurm */
+    /* The node with Slurm's jobs: its login node, else the first one for this machine; SIZE_MAX: no Slurm. */
+    size_t batch_idx;
 };
 
 /* Returns how many nodes failed (fleet node->err says why), or -1. */
 MUST_CHECK int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts *opts,
                           struct clean_list *ret_list, struct err *err);
 
-/* Parses a line of a node's leftovers: KIND, its state except for a partial, then its name, separated by tabs. Decides nothing; the
-   strings are in the line and the arena. ERR_NODE for any other line. */
+/* Parses a line of a node's leftovers: KIND, its state except for a partial, then its name, separated by tabs. Decides
+   nothing; the strings are in the line and the arena. ERR_NODE for any other line. */
 MUST_CHECK int clean_read_line(struct arena *arena, struct str line, struct clean_item *ret_item,
                                struct err *err);
 

@@ -13,8 +13,8 @@
 #define FACTS_DEADLINE_NS   (240 * NS_PER_S) /* nvidia-smi without persistence takes seconds a GPU */
 #define SHORT_DEADLINE_NS   (30 * NS_PER_S)
 #define CONNECT_DEADLINE_NS (120 * NS_PER_S)
-#define OUTAGE_NS                                                                                  \
-    (5 * NS_PER_S) /* the doctor reports the present state and does not wait for recovery */
+/* The doctor reports the present state and does not wait for recovery. */
+#define OUTAGE_NS  (5 * NS_PER_S)
 #define OUTPUT_MAX (4u << 20)
 
 /* ---- one node's steps ---- */
@@ -29,7 +29,8 @@ static const struct {
                       [CLOCK] = {"asked for the time", NODE_CLOCK, SHORT_DEADLINE_NS},
                       [FACTS] = {"asked what it is", NODE_FACTS, FACTS_DEADLINE_NS}};
 
-struct visit { /* of one node */
+/* The visit of one node. */
+struct visit {
     size_t phase;
     bool is_begun; /* the phase */
     int64_t mono_ns, wall_ns;
@@ -148,7 +149,7 @@ struct port_round {
     const struct node_probes *probes;
     enum node_op op;
     struct str port;
-    struct str **fields; /* of each node */
+    struct str **fields; /* each node's */
     size_t *n_fields;
     struct strbuf *outputs;
 };
@@ -259,7 +260,8 @@ static int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t po
 
 /* ---- what the cases that were asked for need of the nodes, disk included ---- */
 
-struct room { /* on a node, for everything once */
+/* The room that all of it needs on a node, each thing counted once. */
+struct room {
     int64_t bytes;
     struct str *names; /* counted already; room for two of each case */
     size_t n;

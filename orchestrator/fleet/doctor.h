@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at nodes before anything is started there: each answers a request to reperf-node (node/facts.h), which judge/checks judges. Changes nothing on a node, except that
-   reperf-node is installed as for any job, and that with several nodes a listener waits on a port for a moment. */
+/* Looks at nodes before anything is started there: each answers a request to reperf-node (node/facts.h), which judge/checks
+   judges. Changes nothing on a node, except that reperf-node is installed as for any job, and that with several nodes a
+   listener waits on a port for a moment. */
 #pragma once
 
 #include "fleet/checks.h"
 #include "fleet/fleet.h"
 #include "report/plan.h"
 
-#define DOCTOR_PORT_DEFAULT                                                                        \
-    29500 /* what launchers take for their rendezvous. Source: torchrun's documentation */
+/* What launchers take for their rendezvous. Source: torchrun's documentation. */
+#define DOCTOR_PORT_DEFAULT 29500
 
 struct doctor_opts {
     const char *root;
     const struct inventory *inventory;
     const struct report *report; /* NULL: what the inventory asks alone */
-    const char *const *globs;    /* of its cases; none: all */
+    const char *const *globs;    /* which of its cases; none: all */
     size_t n_globs;
     enum profile profile; /* smoke asks for no GPU */
     int64_t port;
     struct clock_src clock;
-    const char *work_folder; /* of this machine, for the inventory "local" */
+    const char *work_folder; /* this machine's, for the inventory "local" */
 };
 
 struct doctor_result {
     struct node_probes probes;
     struct checks checks;
     struct differences differences;
-    struct str *cases; /* of the report */
+    struct str *cases; /* the report's */
     size_t n_cases;
-    enum err_code cause; /* of the first node that was not reached, in the inventory's order */
+    enum err_code cause; /* why the first node, in the inventory's order, was not reached */
 };
 
 /* A node that cannot be reached is a failed check, not an error. */

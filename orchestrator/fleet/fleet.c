@@ -64,7 +64,8 @@ void fleet_release(struct fleet *fleet)
 
 /* ---- the same on each ---- */
 
-struct fleet_round { /* one fleet_each */
+/* One call of fleet_each. */
+struct fleet_round {
     struct fleet *fleet;
     int64_t deadline_ns; /* span */
     fleet_step_fn fn;

@@ -29,7 +29,7 @@ struct fleet {
 };
 
 struct fleet_opts {
-    const char *work_folder; /* of the local node */
+    const char *work_folder; /* the local node's */
     struct clock_src clock;
     size_t fanout;          /* 0: FLEET_FANOUT_DEFAULT */
     int64_t outage_ns;      /* how long a lost connection is tried again; 0: the remote's default */

@@ -22,14 +22,15 @@ enum {
 
 struct gpu_state {
     struct monitor_gpu out;
-    VEC(double) clocks; /* of samples at work; in the arena */
+    VEC(double) clocks; /* those of samples at work; in the arena */
     size_t n_thermal, n_brake, n_cap;
     bool has_ecc;
     double ecc_first[2], ecc_last[2];   /* uncorrected, corrected */
     size_t n_processes, processes_most; /* in this sample; in any */
 };
 
-struct port_state { /* of a network interface or an InfiniBand port */
+/* What a network interface or an InfiniBand port counts. */
+struct port_state {
     struct str name;
     bool is_ib;
     double first[N_NET], last[N_NET];
@@ -42,7 +43,7 @@ struct log_lines {
     struct gpu_state *gpus;
     struct port_state *ports;
     size_t n_ports;
-    double began_s[2]; /* of the machine by its clock: the earliest, the latest; 0: not known */
+    double began_s[2]; /* the machine's begin by its clock: earliest, latest; 0: not known */
     double cpu_first[2], cpu_last[2]; /* all, stolen */
     bool has_cpu;
     int64_t line_no;

@@ -15,7 +15,7 @@
 #define STATUS_ABSENT 3
 #define RM_NS         (60 * NS_PER_S)
 #define ARGS_MAX      6
-#define PULL_TRIES    "3" /* of one that the network broke */
+#define PULL_TRIES    "3" /* where the network broke it */
 
 struct provide {
     struct arena *arena;
@@ -25,7 +25,7 @@ struct provide {
     const struct image_spec *spec;
     int64_t deadline_ns;
     char config[OCI_DIGEST_SIZE], manifest[OCI_DIGEST_SIZE]; /* "" where not known */
-    struct image_info info; /* of the store's, where it is loaded from there */
+    struct image_info info; /* the store's, where it is loaded from there */
     struct node_image_report report;
 };
 
@@ -142,7 +142,7 @@ struct image_round {
     struct provide *provide;
     const char *script;
     const char *args[ARGS_MAX]; /* ended by NULL */
-    size_t file_at;             /* of them, which is each node's own */
+    size_t file_at;             /* which of them is each node's own */
     const char **files;         /* NULL: it has none */
     int64_t deadline_ns;
     int *statuses;

@@ -19,7 +19,7 @@ struct node_image_opts {
 
 enum node_image_way {
     NODE_IMAGE_THERE,  /* it was there */
-    NODE_IMAGE_PULLED, /* by its engine from the inventory's registry */
+    NODE_IMAGE_PULLED, /* its engine got it from the inventory's registry */
     NODE_IMAGE_LOADED, /* from a tar */
 };
 extern const char *const NODE_IMAGE_WAY_NAMES[NODE_IMAGE_LOADED + 1];
@@ -36,10 +36,10 @@ struct node_image_report {
     uint64_t head_bytes;           /* sent by this machine */
 };
 
-/* Returns the number of nodes that failed (fleet node->err says why), or -1. Errors of a node: ERR_NET (the registry cannot be
-   reached), ERR_TIMEOUT (past the deadline), ERR_INTEGRITY (a corrupt layer or manifest, or another id than the pin), ERR_AUTH, ERR_DISK, ERR_CONTAINER
-   (no engine, or the registry does not have it). -1: ERR_CONTAINER for an image without a pin, or an engine that takes none from us, ERR_NOT_FOUND where there is no
-   registry and the store does not have it. */
+/* Returns the number of nodes that failed (fleet node->err says why), or -1. Errors of a node: ERR_NET (the registry cannot
+   be reached), ERR_TIMEOUT (past the deadline), ERR_INTEGRITY (a corrupt layer or manifest, or another id than the pin),
+   ERR_AUTH, ERR_DISK, ERR_CONTAINER (no engine, or the registry does not have it). -1: ERR_CONTAINER for an image without a
+   pin, or an engine that takes none from us, ERR_NOT_FOUND where there is no registry and the store does not have it. */
 MUST_CHECK int node_images_provide(struct arena *arena, struct fleet *fleet,
                                    const struct image_spec *spec,
                                    const struct node_image_opts *opts,

@@ -24,14 +24,14 @@ struct remote_job {
     const char *id;          /* a relative path of safe names */
     const char *const *argv; /* argv[0] is a path on the node */
     const char *const *env;  /* NAME=VALUE, ended by NULL */
-    const char *const *
-        cleanup; /* argv run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL */
+    /* An argv that is run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL. */
+    const char *const *cleanup;
     /* Records what its node does while it runs (fleet/monitor.h), as the log of the job "ID/monitor". Not available with
        Slurm. */
     bool is_watched;
-    /* Not NULL: a job of Slurm, submitted with sbatch on this node, which may be a login node. Its work folder must then be absolute and
-       the same on the compute nodes. The argv runs on the first of them and is expected to call srun (run/launch.c). Jobs are found
-       again by name, so never submitted twice. */
+    /* Not NULL: a job of Slurm, submitted with sbatch on this node, which may be a login node. Its work folder must then be
+       absolute and the same on the compute nodes. The argv runs on the first of them and is expected to call srun
+       (run/launch.c). Jobs are found again by name, so never submitted twice. */
     const struct remote_batch *batch;
 };
 
@@ -60,7 +60,8 @@ struct remote_ask {
     int64_t deadline_ns;   /* span, over SSH; 0: REMOTE_EXEC_DEADLINE_NS */
 };
 
-struct log_part { /* of a job's log: from offset on */
+/* A job's log from offset on. */
+struct log_part {
     uint64_t offset;
     char *dst;
     size_t size;
@@ -107,8 +108,8 @@ struct remote_ssh_opts {
     const char *host; /* name or address: looked up in ~/.ssh/config */
     int64_t port;     /* 0: the config's, else 22 */
     const char *user; /* NULL: the config's, else ours */
-    const char *
-        work_folder; /* there; NULL: ${XDG_STATE_HOME:-$HOME/.local/state}/reperf; jobs lie in WORK/jobs/ID */
+    /* WORK there, with jobs in WORK/jobs/ID; NULL: ${XDG_STATE_HOME:-$HOME/.local/state}/reperf. */
+    const char *work_folder;
     const char *config_path;    /* NULL: $REPERF_SSH_CONFIG, else ~/.ssh/config */
     int64_t connect_timeout_ns; /* 0: 10 s */
     /* How long a lost connection is tried again before ERR_NODE; 0: REPERF_OUTAGE, or 30 s. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf-node on a node: installed once, its digest checked each time before it runs, and used over one channel. If it ends during an
-   operation it is started again and the request repeated, which is idempotent; if it cannot run, or sends an invalid answer, the
-   operation fails (ERR_NODE) with advice. */
+/* reperf-node on a node: installed once, its digest checked each time before it runs, and used over one channel. If it ends
+   during an operation it is started again and the request repeated, which is idempotent; if it cannot run, or sends an
+   invalid answer, the operation fails (ERR_NODE) with advice. */
 #include "base/base.h"
 
 #include "fleet/remote_node_impl.h"
 
 #include <unistd.h>
 
-#define ENDS_MAX   3 /* of one operation */
+#define ENDS_MAX   3 /* in one operation */
 #define SAID_MAX   (NODE_HEADER_BYTES + NODE_TEXT_MAX + 2 * (size_t)SAID_SLACK)
 #define SAID_SLACK 65536
 #define SEQ_AT     4 /* in a frame's header */
@@ -85,7 +85,7 @@ static void remote_node_request(struct served *r, enum node_op op, const struct 
     }
 }
 
-/* Of what the node says the first line, as one for people. */
+/* The first line of what the node says, for people. */
 static int fails(struct served *r, const char *what, struct str said, struct err *err)
 {
     static const char *const FULL[] = {"No space left on device", "Disk quota exceeded",

@@ -9,9 +9,10 @@
 
 #define OWN_OUTPUT_MAX (64u << 10)
 #define OP_OUTPUT_MAX  (NODE_TEXT_MAX + OWN_OUTPUT_MAX)
-#define ASK_SPAN_NS    (60 * NS_PER_S) /* of a request, a signal's cleanup included */
+#define ASK_SPAN_NS    (60 * NS_PER_S) /* for a request, a signal's cleanup included */
 
-struct operation { /* the current operation */
+/* The current operation. */
+struct operation {
     bool is_active;
     bool is_own_word; /* what the node says against it is said as it is */
     const char *what;
@@ -34,8 +35,8 @@ struct served;
 struct node_way {
     /* Finds the program here: node.program, and node.sha256 if it must be installed. */
     int (*prepare)(struct served *r, struct err *err);
-    /* Starts it if the channel is not open; sends node.feed, and receives into node.said. STEP_DONE: it has ended, with that status;
-       NODE_ABSENT: it is not installed. *ret_again: the connection was lost, and it is started again. */
+    /* Starts it if the channel is not open; sends node.feed, and receives into node.said. STEP_DONE: it has ended, with that
+       status; NODE_ABSENT: it is not installed. *ret_again: the connection was lost, and it is started again. */
     enum step (*turn)(struct served *r, int *ret_status, bool *ret_again, struct err *err);
     /* Installs it. Then the state is NODE_LAUNCH; or it fails by remote_node_never. NULL if it always exists. */
     enum step (*put)(struct served *r, struct err *err);
@@ -48,7 +49,8 @@ struct node_way {
 };
 #define NODE_ABSENT 75
 
-struct remote_node { /* reperf-node there */
+/* reperf-node there. */
+struct remote_node {
     enum node_state state;
     char *program; /* the file here, owned */
     char sha256[SHA256_HEX_SIZE];
@@ -57,7 +59,7 @@ struct remote_node { /* reperf-node there */
     bool is_open;         /* its channel is */
     bool is_asked;        /* the operation under way has been sent */
     bool has_turn_failed; /* the last error concerns the program, not the connection */
-    uint32_t seq;         /* of the last request */
+    uint32_t seq;         /* the last request's */
     struct strbuf feed, said;
 };
 

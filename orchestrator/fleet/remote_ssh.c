@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node over SSH: scripts, and a channel to reperf-node there. A lost connection is made again, for outage_ns in all, and the current
-   request is repeated if it is idempotent. */
+/* A node over SSH: scripts, and a channel to reperf-node there. A lost connection is made again, for outage_ns in all, and
+   the current request is repeated if it is idempotent. */
 #include "base/base.h"
 
 #include "fleet/remote.h"
@@ -43,7 +43,7 @@ struct remote_ssh {
     int64_t retry_at_ns;
     uint64_t retry_timer;
     struct rng rng;
-    char nonce[17]; /* of the put under way */
+    char nonce[17]; /* for the put under way */
     struct arena put_arena;
     struct str put; /* the program's bytes, in that arena, while it is being put */
     struct strbuf script;
@@ -356,8 +356,8 @@ static void ssh_remote_abort(struct remote *remote)
     if (r->is_up) {
         ssh_abort(r->ssh);
     } else {
-        hang_up(
-            r); /* a half-made connection would end each wait of the loop, and nobody steps it now */
+        /* A half-made connection would end each wait of the loop, and nobody steps it now. */
+        hang_up(r);
     }
     served_end(&r->base);
 }

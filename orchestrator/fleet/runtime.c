@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container engines as rows of one table. docker and podman are given the same words; apptainer and enroot are untried: no image is
-   brought to them, so their row is a refusal. podman's GPUs: NVIDIA Container Toolkit, "Support for Container Device Interface". */
+/* The container engines as rows of one table. docker and podman are given the same words; apptainer and enroot are untried:
+   no image is brought to them, so their row is a refusal. podman's GPUs: NVIDIA Container Toolkit, "Support for Container
+   Device Interface". */
 #include "base/base.h"
 
 #include "fleet/runtime.h"
@@ -15,7 +16,8 @@
 
 EMBED(inside_sh, "orchestrator/fleet/inside.sh");
 
-struct argv_words { /* an argv being made */
+/* An argv being made. */
+struct argv_words {
     struct arena *arena;
     const char **items; /* RUNTIME_ARGV_MAX + 1 */
     size_t n;
@@ -114,7 +116,7 @@ static const char *const *env_of(struct arena *arena, const struct runtime_job *
     return env;
 }
 
-/* Of "NAME=VALUE": a name that sounds like a secret. */
+/* Whether the name in "NAME=VALUE" sounds like a secret. */
 static bool env_is_secret(const char *entry)
 {
     struct str name = env_name(entry);
@@ -179,10 +181,10 @@ static const struct engine {
     [RUNTIME_ENROOT] = {.is_container = true, .is_untried = true},
 };
 
-/* $1 the engine, then what follows its `run`. TERM reaches the client too, which passes it on: this only has to live on until it
-   ends, also where nobody reads its log any more. podman's conmon writes a file "oom" where it is started: there, not here. The
-   container is known by its id, since its name could be another's. One that never ran has year 1 as StartedAt. It is not removed by
-   the engine (--rm) but here, after it was asked how it ended, and by cleanup where this was killed. */
+/* $1 the engine, then what follows its `run`. TERM reaches the client too, which passes it on: this only has to live on until
+   it ends, also where nobody reads its log any more. podman's conmon writes a file "oom" where it is started: there, not
+   here. The container is known by its id, since its name could be another's. One that never ran has year 1 as StartedAt. It
+   is not removed by the engine (--rm) but here, after it was asked how it ended, and by cleanup where this was killed. */
 static const char RUN[] =
     "engine=$1\n"
     "shift\n"
@@ -263,8 +265,8 @@ static void add_if(struct argv_words *words, bool is_asked, const char *word)
     }
 }
 
-/* What follows `run`. --mount, not -v: a source that is not there is an error and not made as an empty folder. Of a secret ENV has the name:
-   its value is in the engine's own environment. */
+/* What follows `run`. --mount, not -v: a source that is not there is an error and not made as an empty folder. Of a secret
+   ENV has the name: its value is in the engine's own environment. */
 static void add_words(struct argv_words *words, const struct engine *engine,
                       const struct runtime_job *job, const char *const *env)
 {

@@ -238,7 +238,7 @@ static void init_node(struct staging *staging, size_t idx)
         .staging = staging,
         .idx = idx,
         .is_missing = arena_array(staging->arena, uint8_t, staging->order.n_files + 1),
-        .report = &staging->report.nodes[idx],
+        .told = &staging->report.nodes[idx],
         .relay.stream.fd = -1};
     if (staging->fleet->nodes[idx].is_left_out) {
         node->phase = PHASE_OVER;
@@ -250,28 +250,28 @@ static void init_node(struct staging *staging, size_t idx)
     strbuf_init(&node->feed, STAGE_BUFFER_MAX);
 }
 
-/* Paths of the items on a node. The relay says which are shared one by one; what is said here of a node as a whole needs all. This
+/* Where the items lie on a node. The relay says of each item whether it is shared; a node is told of as shared if all are. This
    machine itself, as a node, uses the files in place; gathering has compared them with what was expected. */
-static void report_node(struct staging *staging, size_t idx)
+static void tell_of_node(struct staging *staging, size_t idx)
 {
     struct staging_node *node = &staging->nodes[idx];
-    struct stage_node *report = &staging->report.nodes[idx];
+    struct stage_node *told = node->told;
     bool is_local = staging->fleet->inventory->is_local;
     size_t n_shared = 0;
-    report->paths = arena_array(staging->arena, const char *, staging->order.n_items);
+    told->paths = arena_array(staging->arena, const char *, staging->order.n_items);
     for (size_t item = 0; item < staging->order.n_items; item++) {
         bool is_shared = is_local || node->relay.item_is_shared[item];
         n_shared += is_shared;
-        report->paths[item] = is_shared ? staging->sources[item]
-                                        : stage_item_path(staging, staging->arena,
-                                                          node->work ? node->work : "/", item);
+        told->paths[item] = is_shared ? staging->sources[item]
+                                      : stage_item_path(staging, staging->arena,
+                                                        node->work ? node->work : "/", item);
     }
-    report->is_shared = n_shared == staging->order.n_items;
-    if (report->is_shared) {
-        report->way = STAGE_SHARED;
+    told->is_shared = n_shared == staging->order.n_items;
+    if (told->is_shared) {
+        told->way = STAGE_SHARED;
     }
     if (is_local) {
-        report->bytes_there = staging->report.total_bytes;
+        told->bytes_there = staging->report.total_bytes;
     }
 }
 
@@ -334,7 +334,7 @@ int stage_items(struct arena *arena, struct fleet *fleet, const struct stage_opt
         n_failed = stage_nodes(&staging, err);
     }
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
-        report_node(&staging, idx);
+        tell_of_node(&staging, idx);
     }
     staging_release(&staging);
     if (n_failed >= 0) {

@@ -14,8 +14,8 @@
    How: reperf-node there starts a relay (node/relay_server.c), which says what is missing. That goes as one stream
    (codec/relay.h) over TCP to the first node, which passes it on to the second while it writes, and so on. A node to which a
    connection breaks gets the same stream from here by SSH, and so do those behind it in the chain. Contents are not secret:
-   nothing is encrypted but what goes by SSH, which is all that says what is right. In reading order: codec/relay.h (what is said),
-   fleet/stage_send.c (the chain), node/relay_server.c (the other end). */
+   nothing is encrypted but what goes by SSH, which is all that says what is right. In reading order: codec/relay.h (what is
+   said), fleet/stage_send.c (the chain), node/relay_server.c (the other end). */
 #pragma once
 
 #include "base/clock.h"
@@ -30,10 +30,9 @@ enum stage_kind {
 
 struct stage_item {
     enum stage_kind kind;
-    const char *source; /* path here */
-    const char *target; /* path there, below WORK, or absolute */
-    struct str
-        sha256_hex; /* of a file: its digest is checked against it; NULL: it is only taken here */
+    const char *source;    /* path here */
+    const char *target;    /* path there, below WORK, or absolute */
+    struct str sha256_hex; /* what a file's digest must be; NULL: its digest is only taken here */
     bool is_executable;
     bool may_be_shared; /* a node that sees this very file at the same path may use it there */
 };
@@ -42,31 +41,34 @@ struct stage_opts {
     const char *cache_path; /* digests of files here (sys/digest_cache.h), or NULL */
     struct clock_src clock;
     bool must_copy; /* also what is shared */
-    void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total); /* of all nodes */
+    /* Told of the bytes of all nodes together. */
+    void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
     void *progress_ctx;
 };
 
-enum stage_way {                /* the last that was used */
-                 STAGE_NOTHING, /* all was there */
-                 STAGE_SHARED,  /* all is on a file system that the node shares with this machine */
-                 STAGE_CHAIN,   /* passed on */
-                 STAGE_SSH,     /* by SSH */
-                 STAGE_WAY_COUNT,
+/* The way that was last used to a node. */
+enum stage_way {
+    STAGE_NOTHING, /* all was there */
+    STAGE_SHARED,  /* all is on a file system that the node shares with this machine */
+    STAGE_CHAIN,   /* passed on */
+    STAGE_SSH,     /* by SSH */
+    STAGE_WAY_COUNT,
 };
 extern const char *const STAGE_WAY_NAMES[STAGE_WAY_COUNT];
 
-struct stage_node {       /* of one node, after stage_items */
+/* What stage_items did for one node. */
+struct stage_node {
     uint64_t bytes_sent;  /* to it, by whom ever */
     uint64_t bytes_there; /* found there and right */
     bool is_shared;       /* it sees this machine's own files: nothing was copied */
     enum stage_way way;
-    const char *why;    /* it was not served by the chain, or NULL */
-    const char **paths; /* of each item there; absolute */
+    const char *why;    /* why it was not served by the chain, or NULL */
+    const char **paths; /* where each item is there; absolute */
 };
 
 struct stage_report {
-    uint64_t head_bytes;      /* that this machine itself sent */
-    uint64_t total_bytes;     /* of all items */
+    uint64_t head_bytes;      /* what this machine itself sent */
+    uint64_t total_bytes;     /* all items */
     struct stage_node *nodes; /* in the fleet's order; in the arena */
 };
 

@@ -7,19 +7,20 @@
 #include "sys/pool.h"
 
 #define STAGE_SILENCE_NS  (90 * NS_PER_S) /* without a sign of life: the node is given up */
-#define STAGE_LIMIT_NS    (30LL * 86400 * NS_PER_S) /* of one relay */
+#define STAGE_LIMIT_NS    (30LL * 86400 * NS_PER_S) /* for one relay */
 #define STAGE_FEED_BYTES  (256u << 10)              /* under way to a relay */
 #define STAGE_BUFFER_MAX  (8u << 20)                /* much less is used */
 #define STAGE_ORDERS_MAX  (2ULL << 30)              /* bytes of all nodes' orders */
-#define STAGE_RUNS_MAX    4                         /* of a node whose relay or connection breaks */
+#define STAGE_RUNS_MAX    4 /* for a node whose relay or connection breaks */
 #define STAGE_MARK_PREFIX ".reperf-mark-"
 
-struct stage_stream {         /* codec/relay.h */
+/* A stream as codec/relay.h has it. */
+struct stage_stream {
     const uint8_t *is_wanted; /* parallel to the order's files; borrowed */
-    size_t file;              /* of the order; n_files: the end */
-    int fd;                   /* of that file; -1: not open */
-    uint64_t left_bytes;      /* of it */
-    uint64_t sent_bytes;      /* of files */
+    size_t file;              /* its index in the order; n_files: the end */
+    int fd;                   /* that file; -1: not open */
+    uint64_t left_bytes;      /* what is left of it */
+    uint64_t sent_bytes;      /* without the heads */
     bool is_over;             /* its end was written, too */
 };
 
@@ -34,18 +35,18 @@ struct staging_node {
     size_t idx;
     enum stage_phase phase;
     const char *work, *program; /* its work folder; reperf-node there */
-    uint64_t part;              /* of what is shared, that it reads */
+    uint64_t part;              /* the part of what is shared that it reads */
     struct strbuf order;
-    struct strbuf line;  /* of its relay, under way */
+    struct strbuf line;  /* its relay's, under way */
     struct strbuf feed;  /* for its stdin */
     uint8_t *is_missing; /* parallel to the order's files */
     size_t n_runs;
-    bool is_counted;  /* report->bytes_there is what its first relay found */
-    bool was_damaged; /* something came damaged once */
-    bool by_ssh;      /* its stream goes by SSH, since connections to it break */
-    struct stage_node *report;
-    struct relay_state {    /* of the relay that runs */
-        struct err failure; /* that its lines tell */
+    bool is_counted;         /* told->bytes_there is what its first relay found */
+    bool was_damaged;        /* something came damaged once */
+    bool by_ssh;             /* its stream goes by SSH, since connections to it break */
+    struct stage_node *told; /* what the caller is told of it */
+    struct relay_state {     /* the relay that runs */
+        struct err failure;  /* what its lines tell */
         bool item_is_shared[STAGE_ITEMS_MAX];
         bool has_spoken, is_ready, has_taken, is_complete;
         uint16_t port;

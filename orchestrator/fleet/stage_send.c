@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sending. One stream goes over a chain of the nodes that lack something, from one to the next; it holds what any of its members lacks, and
-   a member that has a file already only passes it on. A thread of the pool sends it to the first.
+/* Sending. One stream goes over a chain of the nodes that lack something, from one to the next; it holds what any of its members
+   lacks, and a member that has a file already only passes it on. A thread of the pool sends it to the first.
 
      waiting --all nodes wait or are over--> sending --its end was sent, or it broke--> over
 
-   A relay takes one stream. One that ends without having everything, because a connection broke or a file came damaged, is followed
-   by another, which continues what there is; once the chain has begun, that one gets its stream from here by SSH, and so does each
-   member behind a broken link. */
+   A relay takes one stream. One that ends without having everything, because a connection broke or a file came damaged, is
+   followed by another, which continues what there is; once the chain has begun, that one gets its stream from here by SSH, and
+   so does each member behind a broken link. A relay that ends there by itself and gives no reason was killed, by a person or for
+   its memory: it is not started again (has_died). */
 #include "base/base.h"
 
 #include <errno.h>
@@ -102,7 +103,7 @@ static void serve_by_ssh(struct staging_node *node, const char *why)
     struct staging *staging = node->staging;
     if (!node->by_ssh) {
         node->by_ssh = true;
-        node->report->why = arena_strndup(staging->arena, why, strlen(why));
+        node->told->why = arena_strndup(staging->arena, why, strlen(why));
         log_line(LOG_WARN, "%.*s: %s; it is served by SSH",
                  STR_ARG(staging->fleet->nodes[node->idx].spec->name), why);
     }
@@ -234,7 +235,7 @@ static void show_progress(const struct staging *staging)
     for (size_t idx = 0; idx < staging->fleet->n_nodes; idx++) {
         const struct staging_node *node = &staging->nodes[idx];
         done += node->phase == PHASE_OVER ? staging->report.total_bytes
-                                          : node->report->bytes_there + node->relay.at_bytes;
+                                          : node->told->bytes_there + node->relay.at_bytes;
     }
     staging->opts->on_progress(staging->opts->progress_ctx, done,
                                staging->report.total_bytes * staging->fleet->n_nodes);
@@ -247,7 +248,7 @@ static void take_there(struct staging_node *node, uint64_t bytes)
 {
     if (!node->is_counted) {
         node->is_counted = true;
-        node->report->bytes_there = bytes;
+        node->told->bytes_there = bytes;
     }
 }
 
@@ -257,7 +258,7 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
     struct relay_line line;
     char why[128];
     if (!relay_line_parse(text, &line)) {
-        return; /* of a login shell, or of what is linked to it */
+        return; /* a login shell's, or of a program that it starts */
     }
     relay->has_spoken = true;
     switch (line.word) {
@@ -278,7 +279,7 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
         break;
     case RELAY_TAKEN:
         relay->has_taken = true;
-        node->report->way = relay->is_streaming ? STAGE_SSH : STAGE_CHAIN;
+        node->told->way = relay->is_streaming ? STAGE_SSH : STAGE_CHAIN;
         break;
     case RELAY_AT:
         relay->at_bytes = line.a;
@@ -356,8 +357,8 @@ static void begin_relay(struct staging *staging, struct staging_node *node)
     strbuf_clear(&node->line);
 }
 
-/* After a connection that broke, or a stream that did not bring everything, the next relay continues, once the chain has begun by SSH. What
-   comes damaged twice is no chance. */
+/* After a connection that broke, or a stream that did not bring everything, the next relay continues, by SSH once the chain has
+   begun. What comes damaged twice is no chance. */
 static bool may_run_again(struct staging *staging, struct staging_node *node, const struct err *err)
 {
     bool is_damaged = err->code == ERR_INTEGRITY && !node->was_damaged;
@@ -376,7 +377,7 @@ static bool may_run_again(struct staging *staging, struct staging_node *node, co
 static enum step relay_has_ended(struct staging_node *node, int status, struct err *err)
 {
     if (status == 0 && node->relay.is_complete) {
-        node->report->bytes_sent = node->staging->report.total_bytes - node->report->bytes_there;
+        node->told->bytes_sent = node->staging->report.total_bytes - node->told->bytes_there;
         return STEP_DONE;
     }
     if (node->relay.failure.code != ERR_NONE) {

@@ -19,8 +19,8 @@
 
 /* --- digests ------------------------------------------------------------------------------------------ */
 
-/* Of what was fetched, behind the frontier: of each piece, and of the whole once its pieces are good. The pool reads the
-   file again, from the page cache: the first functions here run in its threads. */
+/* Digests are computed of what lies before the frontier: of each piece, and of the whole once its pieces are good (3). The pool
+   reads the file again, from the page cache: the first functions here run in its threads. */
 
 static int add_range(int fd, uint64_t from, uint64_t until, struct digest *digest,
                      const atomic_bool *is_cancelled, struct err *err)
@@ -190,6 +190,7 @@ bool fetch_has_expectation(const struct fetch *fetch)
     return fetch->spec->sha256 || fetch->spec->md5 || fetch->spec->pieces;
 }
 
+/* Nothing else changes a block's state once there is a map, so (1) holds. */
 void fetch_mark(struct fetch *fetch, size_t block_idx, char state)
 {
     char old = fetch->map[block_idx];
@@ -305,7 +306,6 @@ int fetch_restart(struct fetch *fetch, struct err *err)
     for (size_t idx = 0; idx < fetch->n_slots; idx++) {
         slot_drop(&fetch->slots[idx]);
     }
-    fetch->result.n_restarts++;
     fetch->result.kept_bytes = fetch->done_bytes = 0;
     fetch->has_kept = fetch->has_many_sources = false;
     fetch->is_known = fetch->is_open_end = fetch->is_ended = false;
@@ -406,7 +406,7 @@ static size_t find_usable(struct fetch *fetch, struct mirror **ret_usable)
     return n;
 }
 
-/* Must all bytes be of one mirror? */
+/* (4): must all bytes be of one mirror? */
 static bool is_pure(const struct fetch *fetch)
 {
     return fetch->is_strict || !fetch_has_expectation(fetch);

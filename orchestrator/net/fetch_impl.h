@@ -11,17 +11,17 @@
    MISSING -- plan --> TAKEN -- body --> DONE -- its piece is wrong, the file has changed --> MISSING
               TAKEN -- the connection ends --> MISSING;   KEPT: DONE by an earlier process, and read again for the digest
 
-   Invariants: (1) n_missing counts the MISSING blocks, done_bytes the bytes of DONE and KEPT ones. (2) A block is DONE in the state
-   only after its bytes were written. (3) The digest of the whole has only seen blocks that will not be written again: those in
-   front of whole.pos, which are DONE and of good pieces. (4) Where nothing can tell a wrong file, all bytes come from one
-   mirror. */
+   Invariants: (1) n_missing counts the MISSING blocks, done_bytes the bytes of DONE and KEPT ones. (2) A block is DONE in the
+   state only after its bytes were written. (3) The digest of the whole has only seen blocks that will not be written again:
+   those in front of whole.pos, which are DONE or KEPT and of good pieces. (4) Where nothing can tell a wrong file, all bytes
+   come from one mirror. */
 #pragma once
 
 #include "base/rng.h"
 #include "net/fetch.h"
 #include "net/fetch_state.h"
 
-#define PIECE_TRIES_MAX 3 /* of one mirror */
+#define PIECE_TRIES_MAX 3 /* for each mirror */
 
 struct mirror {
     const char *url, *shown;
@@ -29,22 +29,23 @@ struct mirror {
     struct err err; /* the last failure */
     bool is_known;  /* it has answered correctly in this attempt */
     bool no_ranges;
-    struct str etag,
-        last_modified; /* in the fetch's arena; of the file to which our blocks belong */
-    int n_fails;       /* one after the other */
+    /* The file to which our blocks belong has these; they are in the fetch's arena. */
+    struct str etag, last_modified;
+    int n_fails; /* one after the other */
     int64_t rest_until_ns;
     size_t n_active, max_active;
     uint64_t got_bytes;
 };
 
-enum why { /* why a transfer ended, if not by an error of libcurl */
-           WHY_NONE,
-           WHY_ENOUGH,    /* all of its span is there */
-           WHY_DEAD,      /* the mirror is of no use: gone, a login, another size, ... */
-           WHY_BUSY,      /* 429, 5xx */
-           WHY_CHANGED,   /* another file than before */
-           WHY_NO_RANGES, /* 200 to a range */
-           WHY_FATAL,     /* the disk: not the mirror's fault */
+/* Why a transfer ended, if not by an error of libcurl. */
+enum why {
+    WHY_NONE,
+    WHY_ENOUGH,    /* all of its span is there */
+    WHY_DEAD,      /* the mirror is of no use: gone, a login, another size, ... */
+    WHY_BUSY,      /* 429, 5xx */
+    WHY_CHANGED,   /* another file than before */
+    WHY_NO_RANGES, /* 200 to a range */
+    WHY_FATAL,     /* the disk: not the mirror's fault */
 };
 
 struct slot {
@@ -61,13 +62,14 @@ struct slot {
     struct err fatal;
 };
 
-struct read_job { /* bytes of the file, for digests */
+/* Bytes of the file, for digests. */
+struct read_job {
     struct pool_job job;
     bool is_busy;
     int fd;
-    const struct fetch_pieces *pieces; /* that are known; NULL: none */
+    const struct fetch_pieces *pieces; /* those that are known; NULL: none */
     uint64_t pos, until;               /* what is before pos is good, and in the digest */
-    struct digest digest;              /* of the whole */
+    struct digest digest;              /* the whole file's */
     bool is_bad;                       /* the piece at pos is */
     bool syncs;                        /* the file, then */
     bool is_synced;
@@ -88,30 +90,30 @@ struct fetch {
 
     struct mirror mirrors[FETCH_MIRRORS_MAX];
     size_t n_mirrors;
-    const struct mirror *source; /* that all bytes of this attempt are from; NULL: none yet */
-    bool has_many_sources;
-    bool is_strict; /* as if nothing could tell a wrong file: it was wrong already */
+    const struct mirror *source; /* the first that answered in this attempt; NULL: none has yet */
+    bool has_many_sources;       /* another one has, too: not all bytes are from source */
+    bool is_strict; /* the file was wrong once: (4) holds, although a digest is known */
     struct slot slots[FETCH_CONNECTIONS_MAX];
     size_t n_slots, n_running;
 
     bool is_known;      /* a mirror has answered: several connections may be made */
     bool is_open_end;   /* no size before the end */
-    bool is_ended;      /* of an open end */
+    bool is_ended;      /* the open end has come */
     int64_t size_bytes; /* -1 */
     uint64_t block_bytes;
     char *map; /* NULL: the size is not known */
     size_t n_blocks, n_missing;
     size_t first_missing; /* no block before it is MISSING */
-    size_t frontier;
+    size_t frontier;      /* all blocks before it are there: the digests may read them */
     uint64_t done_bytes;
 
     uint64_t piece_bytes; /* 0: no pieces */
-    uint8_t *n_bad;       /* of each piece: times that it was wrong */
+    uint8_t *n_bad;       /* how often each piece was wrong */
 
     struct read_job whole;
-    unsigned kinds;
-    size_t n_changed;
-    bool has_kept;
+    unsigned kinds;   /* digests that are computed: those expected, and spec->kinds */
+    size_t n_changed; /* how often it was another file than before */
+    bool has_kept;    /* in this attempt: some blocks are an earlier process's */
     struct fetch_result result;
 };
 

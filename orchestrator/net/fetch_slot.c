@@ -138,15 +138,19 @@ static int on_whole(struct slot *slot, const struct http_head *head, struct err 
         }
         fetch->is_open_end = true;
     }
-    fetch->result.is_single_stream = true;
     return accept(slot, head, head->total_bytes, err);
+}
+
+static int enough(struct slot *slot, struct err *err)
+{
+    slot->why = WHY_ENOUGH;
+    return err_set(err, ERR_NET, "enough");
 }
 
 static int on_unsatisfiable(struct slot *slot, const struct http_head *head, struct err *err)
 {
     if (head->total_bytes == 0 && slot->pos == 0) {
-        slot->why = WHY_ENOUGH;
-        return accept(slot, head, 0, err) < 0 ? -1 : err_set(err, ERR_NET, "enough");
+        return accept(slot, head, 0, err) < 0 ? -1 : enough(slot, err);
     }
     if (check_size(slot, head->total_bytes, err) < 0) {
         return -1;
@@ -188,12 +192,7 @@ static int on_head(void *ctx, const struct http_head *head, struct err *err)
 
 /* --- the body ----------------------------------------------------------------------------------------- */
 
-static int enough(struct slot *slot, struct err *err)
-{
-    slot->why = WHY_ENOUGH;
-    return err_set(err, ERR_NET, "enough");
-}
-
+/* (2): what is marked was written. */
 static int take_bytes(struct slot *slot, const uint8_t *ptr, size_t len, struct err *err)
 {
     struct fetch *fetch = slot->fetch;
@@ -281,7 +280,6 @@ int slot_start(struct slot *slot, struct mirror *mirror, uint64_t pos, uint64_t 
     request.has_range = !slot->is_whole_body;
     request.first_byte = pos;
     request.last_byte = slot->asked_end - 1;
-    fetch->result.n_requests++;
     if (http_start(fetch->run.http, &request, &slot->transfer, err) < 0) {
         return cannot_start(slot, err);
     }
@@ -313,7 +311,8 @@ static int64_t backoff_ns(struct fetch *fetch, int n_fails)
     return (int64_t)((double)span_ns * (0.5 + rng_f64(&fetch->rng)));
 }
 
-/* Worth another try: at once after progress, later otherwise. A server that serves other connections of ours limits their number. */
+/* Worth another try: at once after progress, later otherwise. A server that serves other connections of ours limits their
+   number. */
 static void rest(struct slot *slot, const struct err *failure)
 {
     struct fetch *fetch = slot->fetch;
@@ -366,7 +365,7 @@ static int slot_failed(struct slot *slot, const struct err *failure, struct err 
         slot->mirror->err = *failure;
         slot->mirror->is_dead = true;
     }
-    /* Of a body that is of no use nothing is, even if it was long enough. */
+    /* No part of a body that is of no use counts, even if it was long enough. */
     return fetch->is_open_end || (slot->mirror->is_dead && slot->is_whole_body && slot->came_bytes)
                ? fetch_restart(fetch, err)
                : 0;

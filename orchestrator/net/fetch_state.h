@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file `state` next to a half-fetched `data`: a JSON document, written whole, then one byte a block, which is overwritten when
-   the block is in `data`. Both outlive the process (they are the kernel's by then) but not the machine: the document names the
-   boot. The reader is pure and fuzzed. */
+/* The file `state` next to a half-fetched `data`: a JSON document, written whole, then one byte a block, which is overwritten
+   when the block is in `data`. Both outlive the process (they are the kernel's by then) but not the machine: the document
+   names the boot. The reader is pure and fuzzed. */
 #pragma once
 
 #include "codec/digest.h"
@@ -27,7 +27,7 @@ struct state {
     int64_t size_bytes, block_bytes;
     struct state_mirror *mirrors;
     size_t n_mirrors;
-    const char *map; /* of n_blocks */
+    const char *map; /* n_blocks bytes */
     size_t n_blocks;
 };
 

@@ -28,9 +28,9 @@ struct http_transfer {
     bool has_head;
     bool is_done;
     bool is_redirected;
-    bool drops_body; /* of an error status */
+    bool drops_body; /* the body of an error status */
     int result;      /* CURLcode, once is_done */
-    struct err err;  /* of a callback or of the file */
+    struct err err;  /* a callback's, or the file's */
     uint64_t header_bytes;
     http_head_fn on_head;
     http_body_fn on_body;
@@ -131,8 +131,8 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
 #define STALL_TIMEOUT_NS   (30 * NS_PER_S)
 #define LEAST_BYTES_PER_S  1000L /* also configured for git */
 #define BUFFER_BYTES       (256L * 1024)
-#define HEADER_BYTES_MAX                                                                           \
-    (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
+/* The heads of all answers of a transfer, redirects and all; some libcurl end at 300 KiB. */
+#define HEADER_BYTES_MAX (256u << 10)
 
 int http_check_secret(const char *path, struct err *err)
 {
@@ -444,8 +444,8 @@ static void set_head(struct http_transfer *transfer, const struct stat *info,
     }
 }
 
-/* What is wrong with the file becomes an answer (404, 403, 416) as from a server. libcurl reads what was asked for in one call: who
-   asks for ranges does not wait for long. */
+/* What is wrong with the file becomes an answer (404, 403, 416) as from a server. libcurl reads what was asked for in one
+   call: who asks for ranges does not wait for long. */
 static int start_file(struct http_transfer *transfer, const char *path,
                       const struct http_request *request, struct err *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET over HTTP(S): many transfers at once, each on a connection of its own (libcurl's multi interface, of which net/http.c is the only
-   home). A transfer gives its head once, then its body in pieces as they arrive. Retries, ranges
-   over several connections and digests are in net/fetch.h. Secrets come from files only and stay out of argv, messages and
-   logs: a message shows a URL without user info, query and fragment (http_url_shown). */
+/* GET over HTTP(S): many transfers at once, each on a connection of its own (libcurl's multi interface, of which net/http.c
+   is the only home). A transfer gives its head once, then its body in pieces as they arrive. Retries, ranges over several
+   connections and digests are in net/fetch.h. Secrets come from files only and stay out of argv, messages and logs: a message
+   shows a URL without user info, query and fragment (http_url_shown). */
 #pragma once
 
 #include "base/strbuf.h"
@@ -20,9 +20,10 @@ struct http_settings {
     const char *cookie_path; /* Netscape cookie file, only read; none. Likewise */
     const char *proxy;       /* URL; NULL: http_proxy, https_proxy, no_proxy; "": none */
     const char *ca_path;     /* file with certificates; SSL_CERT_FILE, then the system's */
-    int64_t
-        stall_timeout_ns; /* less than 1000 bytes a second, on an average of 5 s, for so long ends a transfer with ERR_TIMEOUT; whole seconds; 30 s */
-    bool allows_file;     /* file:// URLs too */
+    /* A transfer with less than 1000 bytes a second, on an average of 5 s, for so long ends with ERR_TIMEOUT; whole seconds;
+       0: 30 s. */
+    int64_t stall_timeout_ns;
+    bool allows_file; /* file:// URLs too */
 };
 
 MUST_CHECK int http_new(const struct http_settings *settings, struct http **ret_http,
@@ -35,13 +36,13 @@ MUST_CHECK int http_wait(struct http *http, int64_t max_wait_ns, struct err *err
 void http_free(struct http *http);
 CLEANUP_POINTER(http, struct http, http_free);
 
-/* Of the last answer, redirects followed. */
+/* The head of the last answer, redirects followed. */
 struct http_head {
     int status;            /* 200, 206, ...; file://: 200, or 206 for a range, 416, 404 */
-    int64_t content_bytes; /* of the body that follows; -1: not said */
-    /* Of the whole file, from Content-Range, or Content-Length of a 200; -1: not said. */
+    int64_t content_bytes; /* the length of the body that follows; -1: not said */
+    /* The size of the whole file, from Content-Range, or Content-Length of a 200; -1: not said. */
     int64_t total_bytes;
-    uint64_t first_byte;    /* of a 206 with a Content-Range */
+    uint64_t first_byte;    /* set for a 206 with a Content-Range */
     bool has_content_range; /* one that could be parsed */
     /* The body has a visible end (Content-Length, chunks, HTTP/2): if truncated, ERR_NET. Else it ends with the connection. */
     bool is_delimited;

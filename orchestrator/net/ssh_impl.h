@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by net/ssh*.c. Two parts of a connection's life: the way in is straight-line code that blocks, in a thread of its own
-   (ssh_login.c); once it is in, the session is non-blocking and belongs to the loop, with one channel at a time (ssh_run.c). A node
-   behind jump hosts is reached through `ssh -W`, a child process that holds the other end of our socket. */
+/* Shared by net/ssh*.c. Two parts of a connection's life: the way in is straight-line code that blocks, in a thread of its
+   own (ssh_login.c); once it is in, the session is non-blocking and belongs to the loop, with one channel at a time
+   (ssh_run.c). A node behind jump hosts is reached through `ssh -W`, a child process that holds the other end of our
+   socket. */
 #pragma once
 
 #include <libssh2.h>
@@ -36,22 +37,24 @@ enum ssh_pending { PENDING_NONE, PENDING_READ, PENDING_WRITE };
 
 enum run_state { RUN_IDLE, RUN_OPEN, RUN_EXEC, RUN_STREAM };
 
-struct ssh_stream { /* what comes back */
+/* What comes back. */
+struct ssh_stream {
     bool has_begun, has_ended;
     int exit_status;
-    struct strbuf
-        hold; /* not yet classified: everything before the begin mark, then a tail that may be the end mark */
+    /* What is not yet classified: everything before the begin mark, then a tail that may be the end mark. */
+    struct strbuf hold;
     struct strbuf noise; /* what came before the begin mark, cut */
 };
 
-struct ssh_job { /* the script under way */
+/* The script under way. */
+struct ssh_job {
     enum run_state state;
     int64_t from_ns, until_ns;
     int64_t open_again_ns; /* the server had no channel for us: when to retry */
     int64_t open_wait_ns;
     char nonce[2 * SSH_NONCE_BYTES + 1];
     struct strbuf text; /* sent to its stdin first */
-    size_t sent;        /* of text, then of the input */
+    size_t sent;        /* bytes of text, then of the input */
     bool is_text_sent, is_eof_sent;
     struct ssh_stream stream;
 };
@@ -71,7 +74,7 @@ struct ssh {
     int64_t heard_ns;
     int64_t asked_ns; /* last keepalive */
     LIBSSH2_CHANNEL *channel;
-    LIBSSH2_CHANNEL *closing; /* of the previous script: being closed */
+    LIBSSH2_CHANNEL *closing; /* the previous script's, being closed */
     struct ssh_job job;
     bool is_ready;
     uint64_t tick_timer;

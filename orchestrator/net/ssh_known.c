@@ -160,7 +160,7 @@ static int take_line(struct known_answer *answer, struct str line, struct str na
         bool is_first = answer->state == KNOWN_UNKNOWN;
         bool is_same = blob.len && str_eq(key, blob);
         answer->state = is_same ? KNOWN_MATCH : KNOWN_OTHER;
-        /* Of several others, the one of the same type is the most useful to show. */
+        /* Where there are several others, the one of the same type is the most useful to show. */
         *ret_decided = is_same || is_first || str_eq(type, ssh_key_name_of_blob(blob));
     }
     return 0;

@@ -33,9 +33,9 @@ enum known_state {
 
 struct known_answer {
     enum known_state state;
-    const char *file; /* of the line that decided; borrowed from the question */
+    const char *file; /* where the line that decided is; borrowed from the question */
     size_t line;
-    unsigned types; /* of all keys known for this host */
+    unsigned types; /* those of all keys known for this host */
 };
 
 #define KNOWN_ANSWER_EMPTY ((struct known_answer){.state = KNOWN_UNKNOWN})

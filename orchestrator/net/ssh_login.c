@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way into a node, one blocking call after the other in a thread of its own: name, connection, handshake, host key, login by
-   key. Nothing here has a deadline: the loop has one for all of it, and shuts the sockets down when it has passed, which ends
-   every wait but those for a resolver and an agent. A thread that hangs in one of these two is left behind; what it has is its own. */
+/* The way into a node, one blocking call after the other in a thread of its own: name, connection, handshake, host key, login
+   by key. Nothing here has a deadline: the loop has one for all of it, and shuts the sockets down when it has passed, which
+   ends every wait but those for a resolver and an agent. A thread that hangs in one of these two is left behind; what it has
+   is its own. */
 #include "base/base.h"
 
 #include "net/ssh_impl.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The route to a node: its address, user, keys and known_hosts files as ssh(1) itself would have them, and its jump hosts: `ssh -G` is
-   asked for the node and for each stop before it, as a child on the loop. A setting that this program cannot honour, but that would
-   change where a connection goes or whom it trusts, is an error, never skipped. */
+/* The route to a node: its address, user, keys and known_hosts files as ssh(1) itself would have them, and its jump hosts:
+   `ssh -G` is asked for the node and for each stop before it, as a child on the loop. A setting that this program cannot
+   honour, but that would change where a connection goes or whom it trusts, is an error, never skipped. */
 #pragma once
 
 #include <stdatomic.h>
@@ -61,7 +61,8 @@ struct ssh_plan_opts {
     int64_t connect_timeout_ns; /* 0: as ssh has it, else 10 s */
 };
 
-/* An attempt to connect that is left behind in its thread reads the target after its owner has gone: who drops it last frees it. */
+/* An attempt to connect that is left behind in its thread reads the target after its owner has gone: who drops it last frees
+   it. */
 struct ssh_plan {
     atomic_int n_users;
     struct arena arena;

@@ -21,8 +21,8 @@
 
 static const char COMMAND[] = "exec /bin/sh -c 'IFS= read -r c && eval \"$c\"'";
 
-/* The line that COMMAND reads; the nonce stands before it as n=... The script runs in a shell of its own, so that it may exit, and
-   nothing of it runs unless all of it came. */
+/* The line that COMMAND reads; the nonce stands before it as n=... The script runs in a shell of its own, so that it may
+   exit, and nothing of it runs unless all of it came. */
 static const char LOADER[] =
     "; x=$(printf '\\nx'); x=${x%x}; s=; k=; while IFS= read -r l; do if [ \"$l\" = \"$n\" ]; then "
     "k=1; break; fi; s=$s$l$x; done; [ \"$k\" ] || exit 71; exec 2>&1; printf 'BEGIN %s\\n' "

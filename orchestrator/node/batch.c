@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node batch DIR`: the content of a Slurm batch job (slurm.c). It claims the job, runs its program, passes on signals that ask
-   it to end, cleans up, and records the outcome in DIR. Its output and the program's is the log, which Slurm has opened. `reperf-node
-   srun N NAME ADDRESS ... WORDS...`: runs srun WORDS, which starts the ranks, with the address of the first rank's node in the
-   environment. N nodes of the inventory, in its order; Slurm has an order of its own, in which the first node has the first rank. */
+/* `reperf-node batch DIR`: the content of a Slurm batch job (slurm.c). It claims the job, runs its program, passes on signals
+   that ask it to end, cleans up, and records the outcome in DIR. Its output and the program's is the log, which Slurm has
+   opened. `reperf-node srun N NAME ADDRESS ... WORDS...`: runs srun WORDS, which starts the ranks, with the address of the
+   first rank's node in the environment. N nodes of the inventory, in its order; Slurm has an order of its own, in which the
+   first node has the first rank. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -22,7 +23,7 @@
 #define STATUS_BAD   74
 #define STOP_MAX     64
 #define STATUS_PLACE 70
-#define NODE_IPS     "NODE_IPS" /* of the job: addresses of all its nodes, in order */
+#define NODE_IPS     "NODE_IPS" /* addresses of all the job's nodes, in order */
 #define HOSTS_MAX    (1u << 20)
 #define HOSTS_LIMIT  (60 * NS_PER_S)
 
@@ -32,8 +33,8 @@ static int say(const char *what, const char *why)
     return STATUS_BAD;
 }
 
-/* The status that the job was told to end with; 0: it was not told to end. A controller that died may start a job that was removed
-   from its queue, and srun may report 0 for ranks that were killed with their job. */
+/* The status that the job was told to end with; 0: it was not told to end. A controller that died may start a job that was
+   removed from its queue, and srun may report 0 for ranks that were killed with their job. */
 static int read_stop(const char *dir)
 {
     char path[JOB_PATH_BYTES], text[STOP_MAX];

@@ -190,7 +190,8 @@ static void say_system(struct facts *facts)
 
 /* ---- processors ---- */
 
-struct cpu_words { /* different ones */
+/* Words, each once. */
+struct cpu_words {
     struct str *items;
     size_t n, n_max;
 };
@@ -329,8 +330,8 @@ static void say_kb(struct facts *facts, const char *key, uint64_t blocks, uint64
     facts_printf(facts, key, "%" PRIu64, blocks * block_bytes / 1024);
 }
 
-/* Of a folder, or, where it is still to be made, of the first above it that exists. df comes first, with a limit: a dead file system
-   blocks whoever looks at it. */
+/* The disk of a folder, or, where it is still to be made, of the first above it that exists. df comes first, with a limit: a
+   dead file system blocks whoever looks at it. */
 static void say_space(struct facts *facts, const char *name, const char *folder)
 {
     static const char *const WHAT[] = {"size_kb", "free_kb", "kind", "inodes_free", "writable"};
@@ -603,8 +604,8 @@ static void say_topology(struct facts *facts)
     }
 }
 
-/* A field that an old driver does not know fails the whole query: then it is asked group by group. If it does not answer it is not
-   asked again: a GPU that hangs delays every call. */
+/* A field that an old driver does not know fails the whole query: then it is asked group by group. If it does not answer it
+   is not asked again: a GPU that hangs delays every call. */
 static void ask_smi(struct facts *facts)
 {
     static const char *const GROUPS[][2] = {{"id", ID},       {"cap", CAP}, {"clock", CLOCK},

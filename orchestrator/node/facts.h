@@ -5,7 +5,7 @@
 #include "base/fs.h"
 #include "base/strbuf.h"
 
-#define FACTS_TEXT 4096 /* of a small file, a path, a value */
+#define FACTS_TEXT 4096 /* the most of a small file, a path, a value */
 
 struct facts {
     struct arena arena;

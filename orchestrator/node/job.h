@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's folder on this node, WORK/jobs/ID: claim/ (its creator runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"), cleanup (a script),
-   monitor/log; of a batch job (slurm.c) also left (names of processes that outlived it), request, batch, slurm, stop and claim/job. Jobs started by older versions of ours use the same files. Paths are
+/* A job's folder on this node, WORK/jobs/ID: claim/ (its creator runs the job), pid ("PID START_TICKS BOOT_ID"), log, status
+   ("exit N"), cleanup (a script), monitor/log; of a batch job (slurm.c) also left (names of processes that outlived it),
+   request, batch, slurm, stop and claim/job. Jobs started by older versions of ours use the same files. Paths are
    NUL-terminated and end without a slash. */
 #pragma once
 
@@ -12,19 +13,21 @@
 
 #define JOB_PATH_BYTES 5120
 
-struct job_pid { /* a wrapper process; its number alone proves nothing */
-    pid_t pid;   /* 0: none is known */
+/* A wrapper process; its number alone proves nothing. */
+struct job_pid {
+    pid_t pid; /* 0: none is known */
     uint64_t start_ticks;
-    bool is_of_boot; /* of this one */
+    bool is_of_boot; /* it is of this boot */
 };
 
 struct job_look {
     enum job_state state;
     struct job_pid wrapper;
-    int exit_status; /* of JOB_ENDED */
+    int exit_status; /* in JOB_ENDED */
 };
 
-struct proc_stat { /* of /proc/PID/stat */
+/* What /proc/PID/stat says. */
+struct proc_stat {
     char state;
     pid_t parent;
     pid_t session;
@@ -48,12 +51,13 @@ MUST_CHECK int job_put(const char *path, struct str text, bool is_synced, struct
 /* Synced, but not before that file is: whoever finds this one finds the other whole. */
 MUST_CHECK int job_put_after(const char *path, struct str text, int first_fd, struct err *err);
 
-/* The job's folder, in the environment of all that it starts: it alone tells the jobs of two work folders on one machine apart. */
+/* The job's folder, in the environment of all that it starts: it alone tells the jobs of two work folders on one machine
+   apart. */
 #define JOB_FOLDER_ENV "REPERF_JOB_FOLDER"
 
 /* session.c */
-/* Ends the children of this process but one, and theirs, which come to it as they are orphaned. ret_names: of those that there were,
-   with commas between them; LEFT_NAMES_MAX bytes. */
+/* Ends the children of this process but one, and theirs, which come to it as they are orphaned. ret_names: of those that
+   there were, with commas between them; LEFT_NAMES_MAX bytes. */
 #define LEFT_NAMES_MAX 128
 void job_end_children(pid_t but, char *ret_names);
 /* A process of the session lives, or one that was started with the job's variables. */
@@ -86,11 +90,11 @@ struct wrapper_job {
     const struct str *env; /* NAME=VALUE, likewise */
     size_t n_env;
     bool is_watched; /* the node's activity meanwhile is recorded, as the log of ID/monitor */
-    bool
-        is_in_batch; /* the program gets this process's whole environment, including Slurm's variables */
+    /* The program gets this process's whole environment, including Slurm's variables. */
+    bool is_in_batch;
 };
-/* Starts a process in its own session that claims the job, runs it, and records in its folder how it ended. It outlives this process.
-   *ret_said must be closed; it reads EOF once the pid is written, or never will be. */
+/* Starts a process in its own session that claims the job, runs it, and records in its folder how it ended. It outlives this
+   process. *ret_said must be closed; it reads EOF once the pid is written, or never will be. */
 MUST_CHECK int wrapper_start(const struct wrapper_job *job, int *ret_said, struct err *err);
 /* For batch.c, which does the same inside a batch job. */
 NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records what the node does while a job runs: a sample every few seconds, less often the longer it lasts, read by fleet/monitor.h. A
-   child of the job's wrapper, in its session; it ends by itself when the job has ended or is gone. */
+/* Records what the node does while a job runs: a sample every few seconds, less often the longer it lasts, read by
+   fleet/monitor.h. A child of the job's wrapper, in its session; it ends by itself when the job has ended or is gone. */
 #include "base/base.h"
 
 #include "node/job.h"
@@ -25,12 +25,12 @@
 #define SET_TRIES   10
 #define TEXT_MAX    (1u << 20)
 #define SELF        "reperf-monitor 1"
-#define NET_WORDS   13 /* of a line of /proc/net/dev, the name included */
+#define NET_WORDS   13 /* in a line of /proc/net/dev, the name included */
 
 struct job_watcher {
     const char *dir;
     struct strbuf out;
-    struct strbuf query; /* of nvidia-smi; empty: it is not asked */
+    struct strbuf query; /* nvidia-smi's; empty: it is not asked */
     const char *why;     /* it ends */
 };
 
@@ -179,8 +179,8 @@ static void put_first(struct job_watcher *watch, char mark, const char *path)
     put(watch, mark, text);
 }
 
-/* The uptime; and when the machine began by its wall clock, which changes only when somebody sets that. It is left out where this process
-   does not get to read both clocks at once. */
+/* The uptime; and when the machine began by its wall clock, which changes only when somebody sets that. It is left out where
+   this process does not get to read both clocks at once. */
 static void put_time(struct job_watcher *watch)
 {
     const struct clock_src clock = clock_system();

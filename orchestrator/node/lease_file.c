@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WORK/lease: "RUN SECONDS UPTIME BOOT_ID USER@HOST", of the run that has the node; empty, or not there: none has. Whoever reads or
-   writes it has it locked meanwhile. Its age is counted by the uptime, since a clock may be set in mid-run, by hours and either way; by
-   the seconds since 1970 only where another machine, another boot or an earlier version wrote it. */
+/* WORK/lease: "RUN SECONDS UPTIME BOOT_ID USER@HOST", of the run that has the node; empty, or not there: none has. Whoever
+   reads or writes it has it locked meanwhile. Its age is counted by the uptime, since a clock may be set in mid-run, by hours
+   and either way; by the seconds since 1970 only where another machine, another boot or an earlier version wrote it. */
 #include "base/base.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@
 
 struct left_scan {
     struct arena *arena;
-    const char *root; /* of the jobs */
+    const char *root; /* where the jobs are */
     const char *work; /* NULL: not scanned */
     int64_t now_s, older_than_s;
     struct strbuf *text;
@@ -174,8 +174,8 @@ int serve_scan(struct server *server, const struct node_request *request, struct
                          : 0;
 }
 
-/* KILL at once, to all processes of its session: a program may ignore TERM. Also for one that has ended: KILL runs a job's cleanup,
-   which removes its container. */
+/* KILL at once, to all processes of its session: a program may ignore TERM. Also for one that has ended: KILL runs a job's
+   cleanup, which removes its container. */
 static int remove_job(const char *root, const char *id, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

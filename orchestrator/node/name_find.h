@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host names. In a static program the C library's resolver would need shared libraries of the node: so numeric addresses are parsed
-   here, and for others `getent` is run, which resolves names as for any other program there. */
+/* Host names. In a static program the C library's resolver would need shared libraries of the node: so numeric addresses are
+   parsed here, and for others `getent` is run, which resolves names as for any other program there. */
 #pragma once
 
 #include "sys/relay_net.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node relay WORK` receives files and passes them on (node/relay_server.c), `reperf-node batch DIR` is a batch job of Slurm
-   (node/batch.c). `reperf-node WORK` serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The
-   orchestrator puts it on a node and starts it there (fleet/remote_node.c). It has no state in memory: so it may be killed and started
-   again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any Linux of its architecture. */
+/* `reperf-node relay WORK` receives files and passes them on (node/relay_server.c), `reperf-node batch DIR` is a batch job of
+   Slurm (node/batch.c). `reperf-node WORK` serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin
+   ends. The orchestrator puts it on a node and starts it there (fleet/remote_node.c). It has no state in memory: so it may be
+   killed and started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any
+   Linux of its architecture. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,8 +16,8 @@
 #include "node/serve.h"
 
 #define READ_BYTES 65536
-#define IDLE_MS                                                                                    \
-    (10 * 60 * 1000) /* of a channel whose other end may have disappeared; it may be opened again */
+/* The other end of the channel may have disappeared; it may be opened again. */
+#define IDLE_MS         (10 * 60 * 1000)
 #define STATUS_USAGE    2
 #define STATUS_PROTOCOL 3
 
@@ -122,6 +123,6 @@ int main(int argc, char **argv)
     close(null_fd);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);
-    (void)setenv("LC_ALL", "C", 1); /* of the scripts that it runs */
+    (void)setenv("LC_ALL", "C", 1); /* for the scripts that it runs */
     return say_hello(argv[0]) < 0 ? STATUS_PROTOCOL : serve_channel(&server);
 }

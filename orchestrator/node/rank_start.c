@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What starts the ranks of a node; each ends with the status that the job is to have, and prints nothing of its own but why.
-   `reperf-node ranks FIRST COUNT GRACE_S PROGRAM ARG...`: several of them, until all have ended. Ranks are numbered from FIRST, or, where
-   that is empty, from COUNT times REPERF_NODE_RANK. The first that fails is named in a line of the log, and takes the others down.
+   `reperf-node ranks FIRST COUNT GRACE_S PROGRAM ARG...`: several of them, until all have ended. Ranks are numbered from
+   FIRST, or, where that is empty, from COUNT times REPERF_NODE_RANK. The first that fails is named in a line of the log, and
+   takes the others down.
    `reperf-node task COUNT PROGRAM ARG...`: becomes the one rank that mpirun or srun has started, of COUNT on each node.
-   `reperf-node node-task PROGRAM ARG...`: becomes the one process a node that these have started; words that end in REPERF_NODE_RANK=@ get
-   its number, which a container cannot know otherwise.
+   `reperf-node node-task PROGRAM ARG...`: becomes the one process a node that these have started; words that end in
+   REPERF_NODE_RANK=@ get its number, which a container cannot know otherwise.
    `reperf-node mpirun NETWORK SLOTS N ADDRESS... WORD...`: becomes mpirun on N nodes. */
 #include "base/base.h"
 
@@ -82,7 +83,7 @@ struct ranks {
     int64_t grace_ns;
     bool is_stopping, is_killed;
     int64_t kill_ns; /* when those that are left are killed; of is_stopping */
-    int status;      /* of the first that failed; 0: none has */
+    int status;      /* the first failure's; 0: none has failed */
     int64_t culprit; /* its number */
     bool is_settling,
         is_from_here; /* the others are still to be told; it was no stop from outside */
@@ -195,7 +196,8 @@ static int wait_for_all(struct ranks *r, const sigset_t *signals)
     return r->status;
 }
 
-/* Each is a child of this process, so that its status is its own and a signal reaches it alone; its output is the log, byte for byte. */
+/* Each is a child of this process, so that its status is its own and a signal reaches it alone; its output is the log, byte
+   for byte. */
 static int start_all(struct ranks *r, int64_t first, char **argv)
 {
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The relay on a node (`reperf-node relay WORK`), which stages files (fleet/stage.h): it reads on stdin what the node is to have, checks
-   what exists, and receives the rest as a stream, from a TCP connection or on stdin, which it passes on to the next node while it writes
-   (codec/relay.h).
+/* The relay on a node (`reperf-node relay WORK`), which stages files (fleet/stage.h): it reads on stdin what the node is to have,
+   checks what exists, and receives the rest as a stream, from a TCP connection or on stdin, which it passes on to the next node
+   while it writes (codec/relay.h).
 
      order --> look --> ready --> next, last: a connection with the token --+--> stream --> complete
                          (waits)  stream: stdin ----------------------------+
 
-   Invariants: a file grows in a temporary folder in its item's root and gets its name only when its digest is the order's; below a root no
-   symlink is followed; one relay takes one stream, in which what has arrived is passed on and then written, a piece after another, so
-   that the slowest of the nodes sets the pace. It ends when nobody reads its stdout any more, because then the orchestrator is gone. Its
-   stdout and its exit status say how it went. */
+   Invariants: (1) A file grows in a temporary folder in its item's root and gets its name only when its digest is the order's.
+   (2) Below a root no symlink is followed. (3) One relay takes one stream, in which what has arrived is passed on and then
+   written, a piece after another, so that the slowest of the nodes sets the pace. (4) It ends when nobody reads its stdout any
+   more, because then the orchestrator is gone. Its stdout and its exit status say how it went. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -43,14 +43,14 @@ struct relay {
     struct relay_order order;
     uint8_t *is_right; /* parallel to order.files */
     size_t n_right;
-    struct relay_root {    /* of each item */
-        int fd;            /* -1: it lacks nothing */
+    struct relay_root {
+        int fd;            /* -1: the item lacks nothing */
         struct temp *temp; /* the folder of the file that grows */
-    } * roots;
+    } * roots;             /* parallel to order.items */
     struct digest_cache *cache;
     struct pool *pool;
     size_t n_threads;
-    int64_t beat_ns; /* of the last sign of life */
+    int64_t beat_ns; /* when the last sign of life was given */
     uint64_t there_bytes, received_bytes;
 };
 
@@ -59,7 +59,7 @@ static int64_t now_ns(const struct relay *relay)
     return relay->clock.mono_ns(relay->clock.ctx);
 }
 
-/* Fails if nobody reads any more. */
+/* (4): it fails if nobody reads any more. */
 static int say(const struct relay_line *line, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(RELAY_LINE_MAX);
@@ -108,7 +108,7 @@ static int look_at_sizes(struct relay *relay, const struct relay_item *item, con
     return 0;
 }
 
-/* Of the marked files, those that have their digest stay marked. */
+/* Only those of the marked files that have their digest stay marked. */
 static int look_at_bytes(struct relay *relay, const struct relay_item *item, const char *folder,
                          uint8_t *is_right, struct err *err)
 {
@@ -253,12 +253,12 @@ struct relay_flow {
     struct relay *relay;
     int up_fd, down_fd;
     size_t n_head;   /* bytes of the file's number that have come */
-    uint64_t number; /* of the file */
+    uint64_t number; /* the file's */
     uint64_t left_bytes;
-    int fd; /* of the file that grows; -1: it is here already */
+    int fd; /* the file that grows; -1: it is here already */
     struct digest digest;
     bool is_over;
-    struct err damage; /* of the first file that arrived damaged */
+    struct err damage; /* the first file that arrived damaged */
 };
 
 static int begin_file(struct relay_flow *flow, struct err *err)
@@ -299,7 +299,7 @@ static int take_data(struct relay_flow *flow, const uint8_t *bytes, size_t len, 
     return 0;
 }
 
-/* The folder that holds the path, made if it is not there. */
+/* (2): the folder that holds the path, made if it is not there. */
 static int open_parent(int root_fd, const char *path)
 {
     char parent[RELAY_PATH_MAX] = ".";
@@ -333,6 +333,7 @@ static int name_it(struct relay_flow *flow, const struct relay_file *file, struc
     return is_synced ? publish_data(parent_fd, file->path, err) : 0;
 }
 
+/* (1): what has another digest than the order's is never named. */
 static int end_file(struct relay_flow *flow, struct err *err)
 {
     struct relay *relay = flow->relay;
@@ -448,6 +449,7 @@ static int read_up(struct relay_flow *flow, uint8_t bytes[PIECE_BYTES], size_t *
                : err_set(err, ERR_NET, "the stream broke off");
 }
 
+/* (3): each piece is passed on before it is written. */
 static int take_stream(struct relay_flow *flow, struct str hop, struct err *err)
 {
     struct relay *relay = flow->relay;
@@ -519,7 +521,7 @@ static int read_order(struct relay *relay, struct err *err)
                                    &relay->order, err);
 }
 
-/* Where the stream comes from, which its descriptor says, and where it is passed on to: the last line that stdin said is right. */
+/* The descriptor that the stream comes from, and where it is passed on to: the last line that stdin said is right. */
 static int await_stream(struct relay *relay, int listen_fd, struct str *ret_hop, struct err *err)
 {
     struct str line = STR_EMPTY;

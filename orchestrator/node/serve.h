@@ -11,7 +11,8 @@ struct server {
     int input_fd; /* the channel's; readable, or at its end: ends a wait */
 };
 
-struct asked_job { /* of one request */
+/* The job that a request is about. */
+struct asked_job {
     const struct server *server;
     struct arena arena;
     const char *id;
@@ -24,8 +25,8 @@ MUST_CHECK int serve_request(struct server *server, const struct node_request *r
 
 /* ---- requests in files of their own ---- */
 
-int serve_lease(struct server *server, const struct node_request *request,
-                struct strbuf *text); /* lease_file.c */
+/* lease_file.c */
+int serve_lease(struct server *server, const struct node_request *request, struct strbuf *text);
 /* leftovers.c */
 int serve_scan(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_remove(struct server *server, const struct node_request *request, struct strbuf *text);
@@ -44,8 +45,8 @@ int serve_batches(struct server *server, const struct node_request *request, str
 /* batch.c: `reperf-node batch DIR`. Returns the job's status. */
 int batch_main(const char *dir);
 int relay_main(const char *work_folder); /* relay_server.c, likewise: the exit status */
-int srun_main(int argc,
-              char **argv); /* `reperf-node srun ...`, likewise; returns only where there is none */
+/* `reperf-node srun ...`, likewise; it returns only where there is none. */
+int srun_main(int argc, char **argv);
 /* rank_start.c: `reperf-node ranks ...` and the like: the exit status, or it does not return; -1: the words are none of these. */
 int rank_program(int argc, char **argv);
 /* Removes the folder of a job below root that does not run. */
@@ -73,6 +74,6 @@ bool serve_take_job(const struct node_request *request, const char *dir,
 /* Its cleanup, as a script in its folder. */
 MUST_CHECK int serve_put_cleanup(struct asked_job *job, const struct node_request *request,
                                  struct err *err);
-const char *serve_path(struct asked_job *job, const char *name); /* of a file in its folder */
+const char *serve_path(struct asked_job *job, const char *name); /* a file in its folder */
 MUST_CHECK int serve_sha256(const char *path, char *ret_hex, struct err *err);
 bool serve_is_plain_id(struct str id); /* a relative path of plain names */

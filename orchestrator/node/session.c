@@ -20,7 +20,7 @@
 #define KILL_WAIT_NS    (2 * NS_PER_S) /* one that the kernel holds dies later */
 #define KILL_LOOK_MS    1
 #define CLEANUP_LIMIT   (30 * NS_PER_S)
-#define SCRIPT_LIMIT    (30LL * 86400 * NS_PER_S) /* of one without a limit */
+#define SCRIPT_LIMIT    (30LL * 86400 * NS_PER_S) /* where none is given */
 #define LEFT_GRACE_NS   (1 * NS_PER_S) /* what ends by itself, as the end of a pipe, is not left */
 #define LEFT_LOOK_MS    10
 #define LEFT_ROUNDS_MAX 100
@@ -80,7 +80,8 @@ static pid_t next_process(DIR *proc)
     return 0;
 }
 
-struct left { /* what was reached: each process once, though it may take a while to die */
+/* What was reached: each process once, though it may take a while to die. */
+struct left {
     pid_t pids[LEFT_PIDS_MAX];
     size_t n;
     char *names; /* LEFT_NAMES_MAX bytes */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that Slurm runs, submitted on a machine that has sbatch. A job's folder is on a file system that this machine and the compute
-   nodes share: request (the job, as a START frame; removed by the process that runs it), batch (Slurm's script: one exec of this
-   program, batch.c), slurm (the job's number), stop ("STATUS SECONDS": what to end with, once it was told to end, and since when), claim/
-   (its creator runs the job, so a job submitted twice runs once; claim/job: its number), log, pid, status, cleanup. Source: Slurm 22.05,
-   sbatch(1), squeue(1), scancel(1), sacct(1).
-   A controller that does not answer may just be restarting: it is asked again for a minute, or until the channel has more input. */
+/* Jobs that Slurm runs, submitted on a machine that has sbatch. A job's folder is on a file system that this machine and the
+   compute nodes share: request (the job, as a START frame; removed by the process that runs it), batch (Slurm's script: one
+   exec of this program, batch.c), slurm (the job's number), stop ("STATUS SECONDS": what to end with, once it was told to
+   end, and since when), claim/ (its creator runs the job, so a job submitted twice runs once; claim/job: its number), log,
+   pid, status, cleanup. A controller that does not answer may just be restarting: it is asked again for a minute, or until the
+   channel has more input. Source: Slurm 22.05, sbatch(1), squeue(1), scancel(1), sacct(1). */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -162,7 +162,7 @@ int slurm_scancel(const char *number, struct err *err)
                          STR_ARG(first_line(strbuf_str(&said))));
 }
 
-/* Of the job that runs, even if it was submitted twice; Slurm is asked where its folder does not say. */
+/* The number of the job that runs, even if it was submitted twice; Slurm is asked where its folder does not say. */
 static int find_number(struct batch *batch, struct err *err)
 {
     static const char *const FILES[] = {"claim/job", "slurm"};
@@ -285,9 +285,9 @@ static int sbatch(struct batch *batch, struct str options, struct err *err)
     return 0;
 }
 
-/* Slurm is asked for the name first: an earlier submitter may have died before it could record the number. It is asked afterwards,
-   too: a request whose connection was lost may still be running when this one is repeated. The first number is the job; another that
-   waits is cancelled. */
+/* Slurm is asked for the name first: an earlier submitter may have died before it could record the number. It is asked
+   afterwards, too: a request whose connection was lost may still be running when this one is repeated. The first number is
+   the job; another that waits is cancelled. */
 static int submit(struct batch *batch, struct str options, struct err *err)
 {
     struct str other;
@@ -334,7 +334,8 @@ int slurm_start(struct asked_job *job, const struct node_request *request, struc
 
 /* ---- poll ---- */
 
-/* What its state says. Source: squeue(1), "JOB STATE CODES", Slurm 22.05. Others are the end, and nothing is known of its cause. */
+/* What its state says. Source: squeue(1), "JOB STATE CODES", Slurm 22.05. Others are the end, and nothing is known of its
+   cause. */
 static const struct slurm_state {
     const char *name;
     bool is_waiting, is_active;
@@ -376,8 +377,9 @@ static int ask_state(struct batch *batch, struct str *ret_state, struct str *ret
     return 0;
 }
 
-/* *ret_may_change: its status, or Slurm's word of its end, may still be on the way. Ranks may see a lost node before Slurm says so, srun's
-   own status of a job that Slurm ended may be 1, and COMPLETED says nothing: only the status is the program's own word. */
+/* *ret_may_change: its status, or Slurm's word of its end, may still be on the way. Ranks may see a lost node before Slurm
+   says so, srun's own status of a job that Slurm ended may be 1, and COMPLETED says nothing: only the status is the program's
+   own word. */
 static int look(struct batch *batch, struct job_report *report, bool *ret_may_change,
                 struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that a job runs under: it claims the job, records its identity, starts the program and, if that lasts, the monitor, and
-   once the program has ended writes its status, synced, under its final name. A failure before the program runs gives the claim
-   back, so that the job can be started once the trouble is over. */
+/* The process that a job runs under: it claims the job, records its identity, starts the program and, if that lasts, the
+   monitor, and once the program has ended writes its status, synced, under its final name. A failure before the program runs
+   gives the claim back, so that the job can be started once the trouble is over. */
 #include "base/base.h"
 
 #include "node/job.h"
@@ -98,7 +98,7 @@ static char **make_env(struct arena *arena, const struct wrapper_job *job)
     return env;
 }
 
-/* With the path of this program where NODE_SELF stands. */
+/* The word with this program's path where NODE_SELF stands. */
 static char *make_word(struct arena *arena, struct str word)
 {
     char self[PATH_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BERT's inputs: one sample as it lies in a shard (data/shard.h), int32 throughout: input_ids (S), segment_ids (S), input_mask (S),
-   masked_lm_positions (P), masked_lm_ids (P), next_sentence_label (1). */
+/* BERT's inputs: one sample as it lies in a shard (data/shard.h), int32 throughout: input_ids (S), segment_ids (S),
+   input_mask (S), masked_lm_positions (P), masked_lm_ids (P), next_sentence_label (1). */
 #pragma once
 
 #include "base/err.h"

@@ -8,7 +8,7 @@
 /* Train ids of the ground. Source: cityscapesScripts, helpers/labels.py, column trainId. */
 enum { ROAD = 0, SIDEWALK = 1, TERRAIN = 9, SKY = 10 };
 
-#define THINGS       24 /* that stand in a street */
+#define THINGS       24 /* what stands in a street */
 #define OBJECT_GRAIN 31 /* a JPEG of quality 95 then has half a byte a pixel, as photographs have */
 #define STREET_GRAIN 3  /* a PNG of it has one byte a pixel, as those of Cityscapes have */
 
@@ -97,7 +97,7 @@ void draw_street_labels(uint64_t seed, uint32_t width, uint32_t height, uint8_t 
             memset(labels + (size_t)y * width + left, label, wide);
         }
     }
-    const uint32_t hood = height - height * 6 / 100; /* of the car that has the camera */
+    const uint32_t hood = height - height * 6 / 100; /* the hood of the car that has the camera */
     memset(labels + (size_t)hood * width, DRAW_VOID, (size_t)(height - hood) * width);
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-#define DRAW_CLASSES 19 /* of a scene: Cityscapes' train ids */
+#define DRAW_CLASSES 19 /* a scene's: Cityscapes' train ids */
 #define DRAW_VOID    255
 
 /* A disc of its class's colour in front of a background; place, size and light depend on the seed. */

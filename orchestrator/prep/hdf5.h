@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libhdf5's only home: files with BERT's inputs, one row a sample. Debian's library serves one thread at a time, so that calls
-   from any thread take turns (sys/pool.h). It is not safe for hostile files: check a file's digest before it is opened (`pack --list`). */
+/* libhdf5's only home: files with BERT's inputs, one row a sample. Debian's library serves one thread at a time, so that
+   calls from any thread take turns (sys/pool.h). It is not safe for hostile files: check a file's digest before it is opened
+   (`pack --list`). */
 #pragma once
 
 #include "prep/bert_tokens.h"

@@ -11,7 +11,8 @@
 
 #define AHEAD_PER_THREAD 4
 
-struct order_place { /* one job under way */
+/* The place of one job under way. */
+struct order_place {
     const struct ordered *spec;
     void *slot;
     size_t job_idx;

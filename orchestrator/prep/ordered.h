@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many jobs on all cores whose results are taken in order, so that what is written does not depend on the number of threads. Each
-   job has a slot (buffers, a decoder) that is used again; there are some more slots than threads. prepare and done run on the
-   caller's thread, work on the pool's: it touches its slot and what the job alone owns. The first error in the jobs' order ends all. */
+/* Many jobs on all cores whose results are taken in order, so that what is written does not depend on the number of threads.
+   Each job has a slot (buffers, a decoder) that is used again; there are some more slots than threads. prepare and done run
+   on the caller's thread, work on the pool's: it touches its slot and what the job alone owns. The first error in the jobs'
+   order ends all. */
 #pragma once
 
 #include <stdatomic.h>
@@ -23,5 +24,5 @@ struct ordered {
 
 MUST_CHECK int ordered_run(const struct ordered *spec, struct err *err);
 
-/* Of this machine that this process may use; at most POOL_THREADS_MAX. */
+/* The cores of this machine that this process may use; at most POOL_THREADS_MAX. */
 size_t ordered_cores(void);

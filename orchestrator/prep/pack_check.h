@@ -8,7 +8,7 @@ struct check_result {
     struct pack_file pack; /* in the arena; n_shards 0 if pack.json itself is invalid */
     const char **faults;   /* in the arena: "00003.shard: sample 17: ...", at most one a file */
     size_t n_faults;
-    uint64_t bytes; /* of all shards */
+    uint64_t bytes; /* all shards */
 };
 
 /* An error only if the check itself could not be done; what is wrong is in the faults. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf-pack: synthetic datasets, and packed shards from their trees. Exit statuses as DESIGN.md section 5 has them. */
+/* reperf-pack: synthetic datasets, and packed shards from their trees. The exit statuses are those of reperf-pack(1). */
 #include "base/base.h"
 
 #include <signal.h>

@@ -20,22 +20,22 @@
 #include "prep/png.h"
 #include "prep/shard_file.h"
 
-#define CHUNK_BYTES     (4ull << 20) /* of decoded data in one job */
+#define CHUNK_BYTES     (4ull << 20) /* decoded data in one job */
 #define CHUNK_SAMPLES   2048
 #define ROWS_AT_ONCE    512
 #define HEAD_MAX        (1u << 16)
-#define SPARE_BYTES     (16ull << 20) /* of free space, besides the shards */
+#define SPARE_BYTES     (16ull << 20) /* free space besides the shards */
 #define RECIPE_REVISION 1             /* grows when the same input would give other bytes */
 
 struct chunk {
     uint32_t shard;
-    size_t first, n; /* of all samples */
+    size_t first, n; /* among all samples */
 };
 
 struct packed_shard {
-    size_t first, n; /* of the samples */
+    size_t first, n; /* among the samples */
     uint64_t data_offset, total_bytes;
-    uint8_t sha256[SHA256_BYTES]; /* of header and entries */
+    uint8_t sha256[SHA256_BYTES]; /* header and entries */
 };
 
 /* The whole set, laid out. */
@@ -61,12 +61,13 @@ struct packer {
 
 /* ---- one sample's bytes from its source ---- */
 
-struct packing_slot { /* a thread's own */
+/* What a thread has of its own. */
+struct packing_slot {
     struct image_decoder decoder;
     struct file_bytes file, partner;
     uint8_t *sample; /* owned: one sample */
     size_t sample_bytes;
-    const char *hdf5_path; /* of the HDF5 file */
+    const char *hdf5_path; /* the HDF5 file */
     struct hdf5_file *hdf5;
     int32_t *rows; /* owned: some of its rows, from first_row on */
     uint64_t first_row;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the packed format (data/shard.h). Each sample's place is known beforehand, so threads decode samples straight to where they
-   belong, and the bytes do not depend on their number. Shards appear complete under their names; pack.json comes last. An
-   interrupted packing is continued: valid shards of the same recipe are kept. */
+/* Writes the packed format (data/shard.h). Each sample's place is known beforehand, so threads decode samples straight to
+   where they belong, and the bytes do not depend on their number. Shards appear complete under their names; pack.json comes
+   last. An interrupted packing is continued: valid shards of the same recipe are kept. */
 #pragma once
 
 #include "codec/json.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images as they are packed: 8-bit RGB, or one byte a pixel for label maps. By content, not by the file's name:
-   greyscale becomes three equal channels; a palette its colours; 16 bits keep the upper 8; alpha and tRNS are left out (not blended);
-   CMYK and YCCK, which JPEG files have inverted as Adobe writes them, become R = C*K/255 and so on; gamma, colour profiles and
-   the EXIF orientation are not applied, as the usual training pipelines do not. What was converted is counted in pack.json. */
+/* Images as they are packed: 8-bit RGB, or one byte a pixel for label maps. By content, not by the file's name: greyscale
+   becomes three equal channels; a palette its colours; 16 bits keep the upper 8; alpha and tRNS are left out (not blended);
+   CMYK and YCCK, which JPEG files have inverted as Adobe writes them, become R = C*K/255 and so on; gamma, colour profiles
+   and the EXIF orientation are not applied, as the usual training pipelines do not. What was converted is counted in
+   pack.json. */
 #pragma once
 
 #include "base/str.h"
@@ -35,7 +36,8 @@ MUST_CHECK int image_probe(struct str bytes, bool is_all, const char *name,
                            struct pixel_info *ret_info, struct err *err);
 
 struct jpeg_decoder;
-struct image_decoder { /* used again for many images; one thread at a time */
+/* It is used again for many images, by one thread at a time. */
+struct image_decoder {
     struct jpeg_decoder *jpeg;
     uint8_t *scratch; /* owned: the image before it is made smaller */
     size_t scratch_bytes;

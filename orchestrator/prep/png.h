@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libspng's only home. Checksums of chunks and of the stream are checked against the bytes; sizes are limited before memory is taken. */
+/* libspng's only home. Checksums of chunks and of the stream are checked against the bytes; sizes are limited before memory
+   is taken. */
 #pragma once
 
 #include "prep/pixels.h"

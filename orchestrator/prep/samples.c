@@ -8,8 +8,9 @@
 #include "prep/hdf5.h"
 #include "prep/ordered.h"
 
-/* The class of an image: the place of its folder among the folders of its group, by name; or, where all lie in one folder, a line of
-   the development kit's list, whose numbers classes.txt turns into WordNet ids, and the place of that among those of all classes. */
+/* The class of an image: the place of its folder among the folders of its group, by name; or, where all lie in one folder, a
+   line of the development kit's list, whose numbers classes.txt turns into WordNet ids, and the place of that among those of
+   all classes. */
 
 #define TRUTH_BYTES_MAX   (64u << 20)
 #define CLASSES_BYTES_MAX (1u << 20)

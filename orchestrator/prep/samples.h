@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The samples in their order: found in a tree by the dataset's groups, labelled, and examined (sizes, numbers of records), so that
-   each sample's place in the shards is known before the first is decoded. */
+/* The samples in their order: found in a tree by the dataset's groups, labelled, and examined (sizes, numbers of records), so
+   that each sample's place in the shards is known before the first is decoded. */
 #pragma once
 
 #include "prep/bert_tokens.h"
@@ -15,7 +15,7 @@ struct image_sample {
     const char *partner; /* its label map; NULL: none */
     struct pixel_info info;
     uint32_t width, height; /* as packed */
-    uint64_t place;         /* of a record: its number in the file */
+    uint64_t place;         /* a record's number in the file */
     uint32_t bytes;         /* as packed */
     int32_t label;          /* -1: none */
 };
@@ -34,7 +34,7 @@ struct samples {
 
 struct samples_opts {
     const struct dataset *dataset;
-    const char *dataset_path; /* of its dataset.json */
+    const char *dataset_path; /* its dataset.json */
     struct str split;
     const struct tree_source *source;
     bool is_synthetic; /* numbers are those of the tree: a synthetic dataset may be of any size */
@@ -48,8 +48,8 @@ MUST_CHECK int samples_find(struct arena *arena, const struct samples_opts *opts
 void samples_release(struct samples *samples);
 CLEANUP_BY(samples, struct samples, samples_release);
 
-/* The file classes.txt beside a dataset.json, where images lie in no folders: a line a class, in the order of the numbers that the
-   labels give them from 1; lines that begin with # are for people. */
+/* The file classes.txt beside a dataset.json, where images lie in no folders: a line a class, in the order of the numbers
+   that the labels give them from 1; lines that begin with # are for people. */
 struct class_list {
     struct str *ids, *sorted; /* in the arena */
     size_t n;

@@ -10,7 +10,8 @@
 #define ONE      (1 << ONE_BITS)
 #define HALF     (1 << (ONE_BITS - 1))
 
-struct taps { /* for each place of the result: which places it comes from, and how much of each */
+/* For each place of the result: which places it comes from, and how much of each. */
+struct taps {
     uint32_t *first;
     uint32_t *n;
     int32_t *weight; /* n_max for each place */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes an RGB image smaller, in whole numbers only: the same bytes on every machine. A triangle as wide as the scale (what Pillow
-   calls bilinear), columns first; weights are exact ratios rounded to 1/2^14 that add up to one. */
+/* Makes an RGB image smaller, in whole numbers only: the same bytes on every machine. A triangle as wide as the scale (what
+   Pillow calls bilinear), columns first; weights are exact ratios rounded to 1/2^14 that add up to one. */
 #pragma once
 
 #include "base/base.h"

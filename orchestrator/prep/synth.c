@@ -34,7 +34,7 @@ struct synth_member {
     uint64_t seed;
     uint32_t label;
     uint32_t width, height;
-    unsigned traits;        /* of image.h */
+    unsigned traits;        /* enum image_trait, as bits */
     struct str text;        /* SYNTH_TEXT */
     uint32_t first, n_rows; /* SYNTH_RECORDS */
 };
@@ -42,7 +42,7 @@ struct synth_member {
 /* One member of an archive: a file, or an archive of a folder's files inside it. */
 struct synth_entry {
     struct str name;
-    size_t first, n; /* of the members; 0 of them is never */
+    size_t first, n; /* among the members */
     bool is_inner;
 };
 
@@ -54,10 +54,10 @@ struct synth {
     int64_t seed;
     size_t n_threads;
     struct arena *arena;
-    VEC(struct synth_member) members; /* by path */
-    uint32_t n_classes;               /* of the synthetic dataset */
-    /* of the archive that is being written: */
-    struct str prefix; /* of the tree's paths that it holds; it does not say it itself */
+    VEC(struct synth_member) members; /* sorted by path */
+    uint32_t n_classes;               /* the synthetic dataset's */
+    /* The archive that is being written. */
+    struct str prefix; /* begins the tree's paths of its members, whose own names lack it */
     struct synth_entry *entries;
     size_t n_entries;
     struct tar_maker tar;
@@ -369,8 +369,8 @@ static int plan(struct synth *p, struct err *err)
 /* The bytes of each file of a synthetic dataset. */
 
 #define QUALITY 95 /* 0.6 bytes a pixel, as the photographs of ImageNet have */
-#define GREY_BYTE(p)                                                                               \
-    (((p)[0] * 77 + (p)[1] * 150 + (p)[2] * 29) >> 8) /* luma of BT.601, in 1/256 */
+/* Luma of BT.601, in 1/256. */
+#define GREY_BYTE(p) (((p)[0] * 77 + (p)[1] * 150 + (p)[2] * 29) >> 8)
 
 /* In place: from three bytes a pixel to one. */
 static void to_grey(uint8_t *pixels, size_t n)

@@ -8,7 +8,7 @@
 struct tree_source {
     const char *folder;
     const struct tree_list *list;      /* NULL: the digests are not known */
-    uint8_t list_sha256[SHA256_BYTES]; /* of its text */
+    uint8_t list_sha256[SHA256_BYTES]; /* its text's */
 };
 
 /* Reads the list, as sha256sum writes it, sorted by path, into the arena. ERR_INTEGRITY where it is not like that. */

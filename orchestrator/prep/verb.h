@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of reperf-pack, one row each. The result on stdout, exit statuses of DESIGN.md section
-   5. */
+/* The verbs of reperf-pack, one row each. The result goes to stdout; the exit statuses are those of reperf-pack(1). */
 #pragma once
 
 #include "base/command.h"

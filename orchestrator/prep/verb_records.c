@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset that is made from another one's images: each file of the tree goes into a record as it is, with its class. The names and
-   numbers of the files to write are those of the dataset's groups of records; the order of the records is drawn from a fixed seed.
-   RecordIO: magic, length and kind of a part (u32 each), its bytes, zeros up to a multiple of 4; bytes that look like the magic at such
-   a place are left out and end a part. Beside PREFIX.rec, PREFIX.idx has a line "NUMBER OFFSET" a record.
+/* A dataset that is made from another one's images: each file of the tree goes into a record as it is, with its class. The
+   names and numbers of the files to write are those of the dataset's groups of records; the order of the records is drawn
+   from a fixed seed.
+
+   RecordIO: magic, length and kind of a part (u32 each), its bytes, zeros up to a multiple of 4; bytes that look like the
+   magic at such a place are left out and end a part. Beside PREFIX.rec, PREFIX.idx has a line "NUMBER OFFSET" a record.
    Source: dmlc-core, src/recordio.cc and include/dmlc/recordio.h; MXNet, python/mxnet/recordio.py (IRHeader). */
 #include "base/base.h"
 
@@ -41,11 +43,11 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-struct record_group { /* of one group */
+struct record_group {
     const char *folder;
     const struct tree_source *source;
     const struct samples *samples;
-    struct str stem; /* of the files' names */
+    struct str stem; /* begins the files' names */
     enum dataset_recipe recipe;
     size_t n_parts;
 };
@@ -53,7 +55,7 @@ struct record_group { /* of one group */
 struct record_room {
     struct file_bytes file;
     struct strbuf record, index;
-    const char *path; /* of the file that is being written */
+    const char *path; /* the file that is being written */
     int fd;
 };
 

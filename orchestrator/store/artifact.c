@@ -121,7 +121,7 @@ static int resolve_reference(struct arena *arena, struct str name, struct artifa
     return 0;
 }
 
-/* Of the kind; ARTIFACT_KINDS: of any. */
+/* Names that are like it, of that kind or, with ARTIFACT_KINDS, of any. */
 static const char *near_text(struct arena *arena, const char *root, enum artifact_kind kind,
                              const char *name)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a bundle: what its parts need is listed first, so that nothing is written if something is missing; then the tar is written
-   from the list, each file digested on its way, and renamed. Importing one: it is unpacked in the store's tmp/, and nothing is changed
-   before every byte has been verified and no lock or reference contradicts an existing one. An import that was interrupted is simply done
-   again: blobs that came in stay, references come last. */
+/* Making a bundle: what its parts need is listed first, so that nothing is written if something is missing; then the tar is
+   written from the list, each file digested on its way, and renamed. Importing one: it is unpacked in the store's tmp/, and
+   nothing is changed before every byte has been verified and no lock or reference contradicts an existing one. An import that
+   was interrupted is simply done again: blobs that came in stay, references come last. */
 #include "base/base.h"
 
 #include "store/bundle.h"
@@ -56,8 +56,8 @@ static const struct json_field BUNDLE_ABOUT[] = {
 
 /* ---- what both ways know of a part ---- */
 
-/* path: NAME.git/... below sources/. Only objects, references and the boundary of a shallow fetch: a config or a hook could make git do
-   something else at the destination. */
+/* path: NAME.git/... below sources/. Only objects, references and the boundary of a shallow fetch: a config or a hook could
+   make git do something else at the destination. */
 static bool may_have(const char *path)
 {
     static const char *const NAMES[] = {"HEAD", "shallow", "packed-refs", NULL};
@@ -112,7 +112,8 @@ static bool is_lock_of(struct str name, struct str id)
 
 /* ---- making: what is needed ---- */
 
-struct item { /* a file of the bundle */
+/* A file of the bundle. */
+struct item {
     const char *name;
     const char *path; /* where it is now; NULL: it is `text` */
     struct str text;
@@ -384,7 +385,8 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, bool is_dry
 
 /* ---- importing ---- */
 
-struct taken_text { /* a lock, or a file about a dataset, that is not there yet */
+/* A lock, or a file about a dataset, that is not there yet. */
+struct taken_text {
     const char *from, *to;
     const char *described; /* the dataset that it describes, or NULL */
 };
@@ -393,8 +395,8 @@ struct importer {
     struct arena *arena;
     struct store *store;
     const struct import_opts *opts;
-    struct store
-        there; /* the unpacked bundle has its blobs and references where a store has them */
+    /* The unpacked bundle, which has its blobs and references where a store has them. */
+    struct store there;
     struct tree_list list;
     struct bundle_info info;
     VEC(struct store_ref) refs;
@@ -603,7 +605,8 @@ static int read_refs(struct importer *im, struct err *err)
     return err_wrap(err, "bundle %s", im->opts->path);
 }
 
-/* The MD5s that it says of its blobs, which are in the store by now, later count as checked. The store's alias is made from the bytes. */
+/* The MD5s that it says of its blobs, which are in the store by now, later count as checked. The store's alias is made from
+   the bytes. */
 static int check_md5s(const struct importer *im, const struct store_ref *ref, struct err *err)
 {
     struct dataset_record record;

@@ -22,9 +22,10 @@
 
 #define BUNDLE_PARTS_MAX 4096
 
-struct bundle_part {                /* a reference of the store */
+/* A reference of the store. */
+struct bundle_part {
     const char *kind;               /* "dataset", "image", "source" */
-    const char *name;               /* of refs/KIND/NAME.json */
+    const char *name;               /* NAME in refs/KIND/NAME.json */
     const char *said;               /* for people: "dataset cityscapes" */
     const struct dataset_here *own; /* a dataset that is described outside the program; or NULL */
 };
@@ -36,8 +37,8 @@ struct bundle_missing {
 struct bundle_opts {
     struct store *store;
     const char *root; /* the data folder */
-    const char *
-        self; /* this program's file; reperf-train, reperf-pack and reperf-node next to it go along */
+    /* This program's file; reperf-train, reperf-pack and reperf-node next to it go along. */
+    const char *self;
     const struct bundle_part *parts;
     size_t n_parts;
     const struct net_opts *net; /* offline */
@@ -56,7 +57,7 @@ struct bundle_info {
     size_t n_files; /* all, but for its own two lists */
     uint64_t file_bytes;
     bool is_synthetic;        /* some part is a synthetic dataset */
-    struct str made, version; /* of the bundle: when, and by which program */
+    struct str made, version; /* when the bundle was made, and by which program */
 };
 
 /* Members "parts" and "missing" of its documents. */
@@ -70,9 +71,9 @@ MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts, 
 
 struct import_opts {
     struct store *store;
-    const char *path; /* of the bundle */
-    const struct cmd_ctx *
-        ctx; /* for the data folder, and where descriptions of datasets go that are not described here */
+    const char *path; /* the bundle */
+    /* The data folder, and where descriptions of datasets go that are not described here. */
+    const struct cmd_ctx *ctx;
     const char *locks;          /* where its locks go */
     const struct net_opts *net; /* offline */
 };

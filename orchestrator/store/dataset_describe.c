@@ -29,7 +29,8 @@ static size_t slashes_in(struct str path)
     return n;
 }
 
-/* The ending that all files have, of images by class, with or without a folder of the split above; NULL where they are not that. */
+/* The ending that all files have, of images by class, with or without a folder of the split above; NULL where they are not
+   that. */
 static const struct ending *find_classes(const struct tree_list *list)
 {
     const struct ending *ending = NULL;

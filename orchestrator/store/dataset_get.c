@@ -13,7 +13,8 @@
 #include "base/progress.h"
 
 #define PIECES_TEXT_MAX (FETCH_PIECES_MAX * (size_t)SHA256_HEX_SIZE)
-/* A compressed archive of data that is compressed already (JPEG, PNG, HDF5 with deflate) grows little; label maps and text grow more. */
+/* A compressed archive of data that is compressed already (JPEG, PNG, HDF5 with deflate) grows little; label maps and text
+   grow more. */
 #define UNPACK_GROWTH 3
 
 struct getting {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reperf-pack does, the program next to this one that knows JPEG, PNG and HDF5: the archives of a synthetic dataset, a dataset made
-   from another one's images, and shards. */
+/* What reperf-pack does, the program next to this one that knows JPEG, PNG and HDF5: the archives of a synthetic dataset, a
+   dataset made from another one's images, and shards. */
 #include "base/base.h"
 
 #include "store/dataset_pack.h"
@@ -54,8 +54,8 @@ static enum err_code code_of_status(int status)
     return ERR_WORKLOAD;
 }
 
-/* Its stdout goes to *ret_said, its stderr is relayed, and it is ended with us. A failure carries its own last line and its status.
-   argv[0] is left out. */
+/* Its stdout goes to *ret_said, its stderr is relayed, and it is ended with us. A failure carries its own last line and its
+   status. argv[0] is left out. */
 static int run_program(const struct pack_program *by, const char **argv, struct str *ret_said,
                        struct err *err)
 {

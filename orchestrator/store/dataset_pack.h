@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset's tree into shards: packed/NAME/SPLIT of the store, by reperf-pack, each file of the tree checked against the tree's list. */
+/* A dataset's tree into shards: packed/NAME/SPLIT of the store, by reperf-pack, each file of the tree checked against the
+   tree's list. */
 #pragma once
 
 #include "store/dataset_store.h"
@@ -14,13 +15,15 @@ struct dataset_pack_opts {
     bool replaces;       /* shards of another recipe or source */
 };
 
-struct dataset_packed { /* one split */
+/* One split as shards. */
+struct dataset_packed {
     struct str split;
     const char *folder;
     struct str said; /* reperf-pack's own JSON document */
 };
 
-struct dataset_packed_list { /* in the arena */
+/* All of it is in the arena. */
+struct dataset_packed_list {
     struct dataset_packed *items;
     size_t n;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repairs a damaged tree, of the store or in a folder of the user's (verify->folder): lost or corrupt archives are fetched again, missing or corrupt files are unpacked again from
-   them, everything else stays as it is. If the list or record of the store's tree is damaged, or an archive has links, the
-   tree is made again. */
+/* Repairs a damaged tree, of the store or in a folder of the user's (verify->folder): lost or corrupt archives are fetched
+   again, missing or corrupt files are unpacked again from them, everything else stays as it is. If the list or record of the
+   store's tree is damaged, or an archive has links, the tree is made again. */
 #pragma once
 
 #include "store/dataset_verify.h"
@@ -16,7 +16,7 @@ struct dataset_repaired {
     const char **files; /* put back, those of opts->from first; empty where is_anew */
     size_t n_files;
     size_t n_removed;      /* files that the list does not name */
-    size_t n_bad_archives; /* of the store: lost, or now in its quarantine */
+    size_t n_bad_archives; /* the store's: lost, or now in its quarantine */
     bool was_whole, is_anew;
     struct dataset_fetched fetched;
     struct dataset_verified verified; /* afterwards */

@@ -100,7 +100,7 @@ static void put_blobs(struct json_out *out, const char *key, const void *of)
     jw_end_array(out);
 }
 
-/* Of the tree's list, where there is one. */
+/* A number of the tree's list, where there is one. */
 static void put_of_list(struct json_out *out, const char *key, const void *of)
 {
     const struct dataset_record *record = of;

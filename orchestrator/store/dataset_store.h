@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset in the store: its archives are blobs named by the reference dataset/NAME, its tree is trees/NAME, with two files of
-   ours at the top: tree.sha256 (sha256sum -c checks it) and tree.json, which is written last. NAME is the id, or ID.synthetic for
-   the synthetic dataset, which is handled in the same way, with "synthetic": true everywhere. */
+/* A dataset in the store: its archives are blobs named by the reference dataset/NAME, its tree is trees/NAME, with two files
+   of ours at the top: tree.sha256 (sha256sum -c checks it) and tree.json, which is written last. NAME is the id, or
+   ID.synthetic for the synthetic dataset, which is handled in the same way, with "synthetic": true everywhere.
+
+   One file of a dataset is in five structs: dataset_file (report/dataset.h) is what the description says of it, lock_item
+   (report/lock.h) what a lock or a record says, dataset_got what this fetch did for it, dataset_wanted where a person must
+   put it, dataset_archive (store/dataset_verify.h) what a folder outside the store has of it. */
 #pragma once
 
 #include "base/progress.h"
@@ -16,11 +20,12 @@
 #define DATASET_TREE_JSON "tree.json"
 #define DATASET_TREE_LIST "tree.sha256"
 
-struct dataset_here {       /* a description, and where its parts are */
+/* A description, and where its parts are. */
+struct dataset_here {
     struct dataset dataset; /* merged with the lock, unless is_synthetic */
     bool is_synthetic;
     const char *name;   /* in the store */
-    const char *folder; /* of dataset.json */
+    const char *folder; /* where dataset.json is */
     const char *locks;  /* folder of locks */
     bool has_lock;
     const struct dataset_here *from; /* what it is made from; NULL: it is fetched */
@@ -40,12 +45,13 @@ const struct dataset_file *dataset_files_of(const struct dataset_here *here, siz
 
 /* ---- what the store knows of it ---- */
 
-struct dataset_record { /* of a reference, and of tree.json */
+/* What a reference and tree.json hold. */
+struct dataset_record {
     bool is_synthetic;
-    struct str
-        recipe; /* of a synthetic dataset, or one made from another: what it was made from; else NULL */
+    /* What a synthetic dataset, or one made from another, was made from; else NULL. */
+    struct str recipe;
     struct str date;
-    struct dataset_synthetic_split *splits; /* of a synthetic dataset: what was made; else NULL */
+    struct dataset_synthetic_split *splits; /* what was made of a synthetic dataset; else NULL */
     size_t n_splits;
     struct lock seen; /* its archives, and of tree.json also the list */
 };
@@ -84,7 +90,8 @@ extern const char *const DATASET_STATE_NAMES[DATASET_TREE + 1];
 
 /* ---- fetching ---- */
 
-struct dataset_job { /* one dataset that is fetched, and how */
+/* One dataset that is fetched, and how. */
+struct dataset_job {
     struct arena *arena;
     struct store *store;
     const struct dataset_here *here;
@@ -108,40 +115,42 @@ struct dataset_got {
     size_t n_bad_pieces;
 };
 
-struct dataset_wanted { /* what the user must put into the store */
+/* What the user must put into the store. */
+struct dataset_wanted {
     const struct dataset_file *file;
     const char *put_path;
 };
 
-struct dataset_fetched { /* filled also on failure, as far as it came */
+/* Filled also on failure, as far as it came. */
+struct dataset_fetched {
     struct dataset_wanted *wanted;
     size_t n_wanted;
     struct dataset_got *files;
     size_t n_files;
-    struct dataset_record record; /* of the archives */
+    struct dataset_record record; /* the archives' */
     bool has_tree, was_there;     /* was_there: the tree needed no work */
     const char *tree_path;
     struct dataset_record tree;
-    const struct dataset_fetched *from; /* of what it is made from; NULL: of its archives */
+    const struct dataset_fetched *from; /* what it is made from; NULL: its archives */
 };
 
 MUST_CHECK int dataset_fetch(const struct dataset_job *job, struct dataset_fetched *fetched,
                              struct err *err);
 
-/* What dataset_fetch would do for each file, by names and sizes only, without network access: of FROM_NET the first URL that would be
-   asked; FROM_PERSON: nobody may be asked. */
+/* What dataset_fetch would do for each file, by names and sizes only, without network access. FROM_NET: with the first URL that
+   would be asked; FROM_PERSON: nobody may be asked. */
 MUST_CHECK int dataset_foresee(const struct dataset_job *job, struct dataset_fetched *ret_fetched,
                                struct err *err);
 
-/* The parts of it, for dataset_fetch and dataset_repair alone. dataset_get_parts: what its tree is made from, which is its archives or
-   the other dataset's tree. */
+/* The parts of it, for dataset_fetch and dataset_repair alone. dataset_get_parts: what its tree is made from, which is its
+   archives or the other dataset's tree. */
 MUST_CHECK int dataset_get_parts(const struct dataset_job *job, struct dataset_fetched *fetched,
                                  struct err *err);
 MUST_CHECK int dataset_get_files(const struct dataset_job *job, struct dataset_fetched *fetched,
                                  struct err *err);
 MUST_CHECK int dataset_synth_files(const struct dataset_job *job, struct dataset_fetched *fetched,
                                    struct err *err);
-/* Out of the tree of job->here->from into the folder. */
+/* Makes records out of the tree of job->here->from in the folder. */
 MUST_CHECK int dataset_make_records(const struct dataset_job *job, const char *folder,
                                     struct err *err);
 MUST_CHECK int dataset_make_tree(const struct dataset_job *job, struct dataset_fetched *fetched,
@@ -153,8 +162,8 @@ struct str dataset_now(const struct dataset_job *job);
 /* Both digests of a file that may be very large: with a bar named `what`. */
 MUST_CHECK int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
                                    struct digest_value *ret_value, struct err *err);
-/* The archives that were got, unpacked into a folder of the caller's, each where its description says; a file that is no archive is
-   copied, since a link to the blob could be written through. Every archive is read whole and checked. */
+/* The archives that were got, unpacked into a folder of the caller's, each where its description says; a file that is no archive
+   is copied, since a link to the blob could be written through. Every archive is read whole and checked. */
 struct dataset_unpacking {
     const struct dataset_job *job;
     const struct lock *from;
@@ -163,8 +172,8 @@ struct dataset_unpacking {
     void *ctx;
     VEC(struct tree_file) files; /* what was written; owned by the heap */
     uint64_t file_bytes;
-    const struct dataset_file *file; /* that is being unpacked */
+    const struct dataset_file *file; /* the one that is being unpacked */
     struct progress progress;
-    uint64_t done_bytes; /* of the archives before this one */
+    uint64_t done_bytes; /* those of the archives before this one */
 };
 MUST_CHECK int dataset_unpack(struct dataset_unpacking *u, struct err *err);

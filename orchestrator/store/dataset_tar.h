@@ -9,7 +9,7 @@
 struct dataset_tar_opts {
     const struct tree_list *list; /* the files */
     const char *folder;           /* where they are */
-    const char *name;             /* of the archive while it is made */
+    const char *name;             /* the archive's while it is made */
     const uint8_t *wanted;        /* its SHA-256; NULL: whatever comes */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From archives in the store to trees/NAME: unpacked and digested in one pass into tmp/tree-NAME, listed, renamed; or made of another
-   dataset's tree by reperf-pack. If the process dies on the way there is no tree; the next call starts this part again. */
+/* From archives in the store to trees/NAME: unpacked and digested in one pass into tmp/tree-NAME, listed, renamed; or made of
+   another dataset's tree by reperf-pack. If the process dies on the way there is no tree; the next call starts this part
+   again. */
 #include "base/base.h"
 
 #include "store/dataset_store.h"

@@ -3,8 +3,8 @@
 
      record and list  -->  digests of all files (sys/tree)  -->  headers, in parallel  -->  groups  -->  faults
 
-   A folder outside of the store may have archives next to its tree or instead of it, and no record or list of its own: then what is
-   known elsewhere is taken, and what nobody knows is said in not_checked. */
+   A folder outside of the store may have archives next to its tree or instead of it, and no record or list of its own: then
+   what is known elsewhere is taken, and what nobody knows is said in not_checked. */
 #include "base/base.h"
 
 #include "store/dataset_verify.h"
@@ -21,22 +21,23 @@
 
 #define NOTES_MAX (8 + 4 * DATASET_GROUPS_MAX + 2 * DATASET_FILES_MAX)
 
-struct file {                                 /* that is there */
+/* A file that is there. */
+struct file {
     const char *path;                         /* below the folder */
     const struct dataset_group *group;        /* NULL: none has it */
     const struct tree_difference *difference; /* from the list; NULL: none */
     char *why;                                /* owned by the heap: what is wrong with its header */
-    int64_t n_records;                        /* of a TFRecord, lines of a text; -1: none */
+    int64_t n_records;                        /* records of a TFRecord, lines of a text; -1: none */
     bool is_seen, is_paired;
 };
 
-struct verifying {
+struct dataset_check {
     struct arena *arena;
     const struct store *store;
     const struct dataset_here *here;
     const struct dataset_verify_opts *opts;
     struct dataset_verified *out;
-    bool lacks_list;    /* of a folder: what lies there is no fault for want of a line in a list */
+    bool lacks_list;    /* a folder's: what lies there is no fault for want of a line in a list */
     struct file *files; /* sorted by path */
     size_t n_files;
     VEC(struct dataset_fault) faults;
@@ -62,7 +63,7 @@ char *dataset_faults_text(struct arena *arena, const size_t n_of[FAULT_KINDS])
     return text ? text : arena_printf(arena, "nothing is wrong");
 }
 
-PRINTF_LIKE(2, 3) static void note(struct verifying *v, const char *fmt, ...)
+PRINTF_LIKE(2, 3) static void note(struct dataset_check *v, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -72,7 +73,7 @@ PRINTF_LIKE(2, 3) static void note(struct verifying *v, const char *fmt, ...)
 }
 
 PRINTF_LIKE(4, 5)
-static void add_fault(struct verifying *v, enum dataset_fault_kind kind, const char *path,
+static void add_fault(struct dataset_check *v, enum dataset_fault_kind kind, const char *path,
                       const char *fmt, ...)
 {
     va_list args;
@@ -83,15 +84,15 @@ static void add_fault(struct verifying *v, enum dataset_fault_kind kind, const c
     va_end(args);
 }
 
-static bool is_deep(const struct verifying *v)
+static bool is_deep(const struct dataset_check *v)
 {
     return v->opts->depth == DEPTH_DEEP;
 }
 
 /* ---- headers ---- */
 
-/* Of a synthetic dataset the description's number of lines is the original's. */
-static int check_facts(const struct verifying *v, const struct dataset_group *group,
+/* Where the dataset is synthetic, the description's number of lines is the original's. */
+static int check_facts(const struct dataset_check *v, const struct dataset_group *group,
                        const struct file_header *header, struct err *err)
 {
     const struct {
@@ -121,8 +122,8 @@ static const struct {
     [FILE_TFRECORD] = {file_header_tfrecord, true},
 };
 
-static int check_bytes(const struct verifying *v, struct file *file, const void *ptr, size_t len,
-                       struct err *err)
+static int check_bytes(const struct dataset_check *v, struct file *file, const void *ptr,
+                       size_t len, struct err *err)
 {
     struct file_header header;
     if (READERS[file->group->format].read(ptr, len, is_deep(v), &header, err) < 0) {
@@ -132,11 +133,11 @@ static int check_bytes(const struct verifying *v, struct file *file, const void 
     return check_facts(v, file->group, &header, err);
 }
 
-/* The tree is the user's: a file that is cut while it is mapped may end this program with SIGBUS, so only large files, or those of
-   which most is skipped, are mapped. */
+/* The tree is the user's: a file that is cut while it is mapped may end this program with SIGBUS, so only large files, or
+   those of which most is skipped, are mapped. */
 #define READ_MAX (64u << 20)
 
-static int check_file(const struct verifying *v, struct file *file, struct err *err)
+static int check_file(const struct dataset_check *v, struct file *file, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(fd) int fd = -1;
@@ -175,7 +176,7 @@ static bool is_odd(const struct dataset_group *group, const char *path)
 static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped UNUSED,
                      struct err *err UNUSED)
 {
-    const struct verifying *v = ctx;
+    const struct dataset_check *v = ctx;
     struct file *file = &v->files[idx];
     struct err why = {0};
     file->is_seen =
@@ -188,11 +189,11 @@ static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped UNUSED
 
 static void show_headers(void *ctx, size_t n_begun)
 {
-    struct verifying *v = ctx;
+    struct dataset_check *v = ctx;
     progress_set(&v->progress, n_begun);
 }
 
-static int check_headers(struct verifying *v, struct err *err)
+static int check_headers(struct dataset_check *v, struct err *err)
 {
     const struct pool_many many = {.pool = v->opts->pool,
                                    .n_threads = v->opts->n_threads ? v->opts->n_threads : 1,
@@ -212,14 +213,14 @@ static int check_headers(struct verifying *v, struct err *err)
 
 /* ---- the description's groups against the files that exist: numbers, folders, partners, samples ---- */
 
-static const struct dataset_synthetic_split *synthetic_split(const struct verifying *v,
+static const struct dataset_synthetic_split *synthetic_split(const struct dataset_check *v,
                                                              struct str name)
 {
     return v->here->is_synthetic ? STR_NAMED(v->out->tree.splits, v->out->tree.n_splits, name, name)
                                  : NULL;
 }
 
-static int64_t samples_of(const struct verifying *v, struct str split)
+static int64_t samples_of(const struct dataset_check *v, struct str split)
 {
     const struct dataset *dataset = &v->here->dataset;
     const struct dataset_synthetic_split *synthetic = synthetic_split(v, split);
@@ -235,7 +236,7 @@ static bool is_label_text(const struct dataset_group *group)
 }
 
 /* For a synthetic dataset what was made; else what is stated for the group, or for the split if each image is a file. */
-static void wanted_counts(const struct verifying *v, const struct dataset_group *group,
+static void wanted_counts(const struct dataset_check *v, const struct dataset_group *group,
                           struct dataset_group_count *count)
 {
     const struct dataset_synthetic_split *synthetic = synthetic_split(v, group->split);
@@ -254,8 +255,8 @@ static void wanted_counts(const struct verifying *v, const struct dataset_group 
     }
 }
 
-static void check_folder(struct verifying *v, const struct dataset_group *group, struct str folder,
-                         int64_t n)
+static void check_folder(struct dataset_check *v, const struct dataset_group *group,
+                         struct str folder, int64_t n)
 {
     if (!v->here->is_synthetic && ((group->folder_min >= 0 && n < group->folder_min) ||
                                    (group->folder_max >= 0 && n > group->folder_max))) {
@@ -265,7 +266,7 @@ static void check_folder(struct verifying *v, const struct dataset_group *group,
     }
 }
 
-static void check_number(struct verifying *v, const char *name, int64_t wanted, int64_t found,
+static void check_number(struct dataset_check *v, const char *name, int64_t wanted, int64_t found,
                          const char *what)
 {
     if (wanted >= 0 && wanted != found) {
@@ -275,7 +276,7 @@ static void check_number(struct verifying *v, const char *name, int64_t wanted, 
 }
 
 /* The samples in files with many each. */
-static void check_records(struct verifying *v, const struct dataset_group *group, int64_t found)
+static void check_records(struct dataset_check *v, const struct dataset_group *group, int64_t found)
 {
     const int64_t wanted = samples_of(v, group->split);
     if (group->role != ROLE_RECORDS &&
@@ -294,7 +295,7 @@ static void check_records(struct verifying *v, const struct dataset_group *group
     }
 }
 
-static void check_group(struct verifying *v, const struct dataset_group *group,
+static void check_group(struct dataset_check *v, const struct dataset_group *group,
                         struct dataset_group_count *count)
 {
     struct str *folders = arena_array(v->arena, struct str, v->n_files + 1);
@@ -338,7 +339,7 @@ static int by_path(const void *a, const void *b)
 }
 
 /* Each file of the one group has its partner in the other, and vice versa. */
-static void check_pairs(struct verifying *v, const struct dataset_group *group)
+static void check_pairs(struct dataset_check *v, const struct dataset_group *group)
 {
     for (size_t idx = 0; idx < v->n_files; idx++) {
         const struct file *one = &v->files[idx];
@@ -365,7 +366,7 @@ static void check_pairs(struct verifying *v, const struct dataset_group *group)
 }
 
 /* Every group in turn, then the files that no group has. */
-static void check_groups(struct verifying *v)
+static void check_groups(struct dataset_check *v)
 {
     const struct dataset *dataset = &v->here->dataset;
     v->out->groups = arena_array(v->arena, struct dataset_group_count, dataset->n_groups + 1);
@@ -388,7 +389,7 @@ static void check_groups(struct verifying *v)
 /* ---- the tree by its list ---- */
 
 /* The two files of ours, and of a folder the archives next to its tree. */
-static bool is_ours(const struct verifying *v, const char *path)
+static bool is_ours(const struct dataset_check *v, const char *path)
 {
     for (size_t idx = 0; idx < v->out->n_archives; idx++) {
         if (strcmp(path, v->out->archives[idx].file->name.ptr) == 0) {
@@ -398,7 +399,7 @@ static bool is_ours(const struct verifying *v, const char *path)
     return strcmp(path, DATASET_TREE_JSON) == 0 || strcmp(path, DATASET_TREE_LIST) == 0;
 }
 
-static void add_difference(struct verifying *v, const struct tree_difference *difference,
+static void add_difference(struct dataset_check *v, const struct tree_difference *difference,
                            const char *why)
 {
     static const enum dataset_fault_kind KINDS[] = {[TREE_MISSING] = FAULT_MISSING,
@@ -415,7 +416,7 @@ static void add_difference(struct verifying *v, const struct tree_difference *di
 }
 
 /* The files that exist are the list's without the missing ones, and the extra ones. Both are sorted by path. */
-static void collect_files(struct verifying *v, const struct tree_differences *differences)
+static void collect_files(struct dataset_check *v, const struct tree_differences *differences)
 {
     const struct tree_list *list = &v->out->list;
     v->files = arena_array(v->arena, struct file, list->n + differences->n + 1);
@@ -441,8 +442,9 @@ static void collect_files(struct verifying *v, const struct tree_differences *di
     }
 }
 
-/* Of an extra file that is a missing one under another name; else NULL. missing: paths by digest. */
-static const char *renamed_from(struct verifying *v, const struct map *missing, const char *path)
+/* The name of the missing file that this extra one is; NULL: none. missing: paths by digest. */
+static const char *renamed_from(struct dataset_check *v, const struct map *missing,
+                                const char *path)
 {
     struct digest_value value;
     const char *was = missing->n && digest_file(fs_join(v->arena, v->out->tree_path, path),
@@ -453,13 +455,13 @@ static const char *renamed_from(struct verifying *v, const struct map *missing, 
 }
 
 /* One fault a file: a corrupt one says what its header says, where that is wrong too. */
-static void judge_files(struct verifying *v, const struct tree_differences *differences)
+static void judge_files(struct dataset_check *v, const struct tree_differences *differences)
 {
     CLEANUP(map) struct map missing = {0};
     for (size_t idx = 0; idx < differences->n; idx++) {
         const struct tree_difference *difference = &differences->items[idx];
         if (difference->fault == TREE_MISSING && difference->expected) {
-            /* Of two with equal contents the first is named. */
+            /* Where two have equal contents the first is named. */
             (void)map_add(&missing, (struct str){(const char *)difference->expected, SHA256_BYTES},
                           (void *)(uintptr_t)difference->path);
         }
@@ -479,12 +481,12 @@ static void judge_files(struct verifying *v, const struct tree_differences *diff
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total)
 {
-    struct verifying *v = ctx;
+    struct dataset_check *v = ctx;
     v->progress.total = total;
     progress_set(&v->progress, done);
 }
 
-static int verify_tree(struct verifying *v, struct err *err)
+static int verify_tree(struct dataset_check *v, struct err *err)
 {
     struct tree_verify_result result = {0};
     const struct tree_opts opts = {.folder = v->out->tree_path,
@@ -514,7 +516,7 @@ static int verify_tree(struct verifying *v, struct err *err)
 
 /* ---- record and list ---- */
 
-static int check_record(const struct verifying *v, struct err *err)
+static int check_record(const struct dataset_check *v, struct err *err)
 {
     const struct dataset_record *tree = &v->out->tree;
     size_t n = 0;
@@ -541,7 +543,8 @@ static int check_record(const struct verifying *v, struct err *err)
 }
 
 /* `wanted`: by the record of the store's tree; NULL: what the list is takes its place there. */
-static int read_list(struct verifying *v, const char *path, const uint8_t *wanted, struct err *err)
+static int read_list(struct dataset_check *v, const char *path, const uint8_t *wanted,
+                     struct err *err)
 {
     const struct dataset *dataset = &v->here->dataset;
     uint8_t sha256[SHA256_BYTES];
@@ -570,7 +573,7 @@ static int read_list(struct verifying *v, const char *path, const uint8_t *wante
 }
 
 /* Archives without a published digest. Synthetic ones cannot have one. */
-static void note_archive(struct verifying *v, const struct dataset_file *file)
+static void note_archive(struct dataset_check *v, const struct dataset_file *file)
 {
     if (!file->has_md5 && !file->has_sha256 && !v->here->is_synthetic) {
         note(v,
@@ -580,7 +583,7 @@ static void note_archive(struct verifying *v, const struct dataset_file *file)
     }
 }
 
-static int open_tree(struct verifying *v, struct err *err)
+static int open_tree(struct dataset_check *v, struct err *err)
 {
     const char *list = fs_join(v->arena, v->out->tree_path, DATASET_TREE_LIST);
     uint8_t wanted[SHA256_BYTES];
@@ -605,7 +608,7 @@ static int open_tree(struct verifying *v, struct err *err)
 
 /* ---- a folder outside of the store: its archives ---- */
 
-static int check_archive(struct verifying *v, const char *path, struct dataset_archive *archive,
+static int check_archive(struct dataset_check *v, const char *path, struct dataset_archive *archive,
                          struct err *err)
 {
     const struct dataset_file *file = archive->file;
@@ -629,7 +632,8 @@ static int check_archive(struct verifying *v, const char *path, struct dataset_a
 }
 
 /* All archives of the description if one of them is in the folder, or is the path itself. */
-static int check_archives(struct verifying *v, bool is_file, size_t *ret_n_there, struct err *err)
+static int check_archives(struct dataset_check *v, bool is_file, size_t *ret_n_there,
+                          struct err *err)
 {
     const char *path = v->out->tree_path;
     const char *slash = strrchr(path, '/');
@@ -668,9 +672,9 @@ static struct str first_part(struct str path)
     return str_sub(path, 0, str_cspan(path, 0, "/") + 1);
 }
 
-/* The first folder that all globs share with its slash, such as "cityscapes/", where it is not in the folder, and what is below it
-   is; else empty. */
-static struct str find_start(const struct verifying *v)
+/* The first folder that all globs share with its slash, such as "cityscapes/", where it is not in the folder, and what is
+   below it is; else empty. */
+static struct str find_start(const struct dataset_check *v)
 {
     const struct dataset *dataset = &v->here->dataset;
     struct str start = dataset->n_groups ? first_part(dataset->groups[0].glob) : STR_EMPTY;
@@ -691,7 +695,7 @@ static struct str find_start(const struct verifying *v)
 }
 
 /* The folder is the first one itself: the description and the list are read as if all paths began one folder lower. */
-static void lower(struct verifying *v, struct str start)
+static void lower(struct dataset_check *v, struct str start)
 {
     struct dataset_here *here = arena_new(v->arena, struct dataset_here);
     struct dataset *dataset = &here->dataset;
@@ -720,7 +724,7 @@ static void lower(struct verifying *v, struct str start)
 }
 
 /* The list is the description's own, the folder's, or that of the store's tree; having none is not an error. */
-static int open_folder_tree(struct verifying *v, struct err *err)
+static int open_folder_tree(struct dataset_check *v, struct err *err)
 {
     const struct dataset *dataset = &v->here->dataset;
     const char *folder = v->out->tree_path;
@@ -758,7 +762,7 @@ static int open_folder_tree(struct verifying *v, struct err *err)
     return 0;
 }
 
-static int verify_folder(struct verifying *v, struct err *err)
+static int verify_folder(struct dataset_check *v, struct err *err)
 {
     const bool is_file = !fs_is_dir(v->out->tree_path);
     struct fs_names names = {0};
@@ -789,7 +793,7 @@ static int by_kind(const void *a, const void *b)
 }
 
 /* A partner that is missing is also missing from the list: named once, with what both know. */
-static void settle_faults(struct verifying *v)
+static void settle_faults(struct dataset_check *v)
 {
     struct dataset_verified *out = v->out;
     if (v->faults.n) {
@@ -820,7 +824,8 @@ int dataset_verify(struct arena *arena, const struct store *store, const struct 
     struct dataset_verified out = {.tree_path = opts->folder ? opts->folder
                                                              : dataset_tree_path(store, here->name),
                                    .not_checked = arena_array(arena, const char *, NOTES_MAX + 1)};
-    struct verifying v = {.arena = arena, .store = store, .here = here, .opts = opts, .out = &out};
+    struct dataset_check v = {
+        .arena = arena, .store = store, .here = here, .opts = opts, .out = &out};
     if (here->dataset.is_synthetic) {
         return err_set(err, ERR_USAGE, "%s is generated on the device: there is nothing to verify",
                        here->name);

@@ -23,14 +23,12 @@ struct dataset_fault {
     const char *path;                 /* or a group's name */
     const char *why;                  /* or NULL */
     const uint8_t *expected;          /* SHA-256 by the list; NULL: not known */
-    const struct digest_value *found; /* of a file whose digest differs, else NULL */
+    const struct digest_value *found; /* what a file with another digest has, else NULL */
 };
-
-enum dataset_depth { DEPTH_QUICK, DEPTH_NORMAL, DEPTH_DEEP };
 
 struct dataset_verify_opts {
     const char *folder; /* NULL: the tree in the store */
-    enum dataset_depth depth;
+    enum verify_depth depth;
     struct pool *pool;
     size_t n_threads;
     struct digest_cache *cache; /* sys/digest_cache.h; NULL: every byte is read, as by DEPTH_DEEP */
@@ -45,7 +43,8 @@ struct dataset_group_count {
 
 enum dataset_verdict { VERDICT_HOLDS, VERDICT_PARTLY, VERDICT_WRONG };
 
-struct dataset_archive {             /* an archive in a folder outside the store */
+/* An archive in a folder outside the store. */
+struct dataset_archive {
     const struct dataset_file *file; /* what is known of it */
     struct digest_value found;
     bool is_there, is_right;
@@ -57,11 +56,11 @@ struct dataset_verified {
     uint64_t n_files, n_from_cache, n_bytes_read, n_headers;
     struct dataset_group_count *groups;
     size_t n_groups;
-    struct dataset_fault *faults; /* by kind, then path */
+    struct dataset_fault *faults; /* sorted by kind, then path */
     size_t n_faults;
     size_t n_of[FAULT_KINDS];
-    struct dataset_archive
-        *archives; /* of a folder: all that the description names, where one is there */
+    /* All that the description names, where a folder has at least one of them. */
+    struct dataset_archive *archives;
     size_t n_archives;
     struct tree_list list; /* the files that are expected, by digest; empty: no list is known */
     const char **not_checked;
@@ -75,10 +74,10 @@ extern const char *const DATASET_VERDICTS[DATASET_N_VERDICTS];
 /* "2 missing, 1 extra" */
 char *dataset_faults_text(struct arena *arena, const size_t n_of[FAULT_KINDS]);
 
-/* ERR_FETCH where there is no tree; faults are not an error here: see the verdict. opts->folder: data anywhere on disk: the archives,
-   the tree, or both. The list of digests is then the description's, the folder's own tree.sha256 or the store's; without one, names,
-   numbers, partners and headers are checked, and not_checked says that the bytes were not. The folder may also be the one that all
-   paths of the description begin with (cityscapes/ of cityscapes/...). */
+/* ERR_FETCH where there is no tree; faults are not an error here: see the verdict. opts->folder: data anywhere on disk: the
+   archives, the tree, or both. The list of digests is then the description's, the folder's own tree.sha256 or the store's;
+   without one, names, numbers, partners and headers are checked, and not_checked says that the bytes were not. The folder may
+   also be the one that all paths of the description begin with (cityscapes/ of cityscapes/...). */
 MUST_CHECK int dataset_verify(struct arena *arena, const struct store *store,
                               const struct dataset_here *here,
                               const struct dataset_verify_opts *opts,

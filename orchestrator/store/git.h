@@ -25,9 +25,8 @@ struct git_call {
     const char *const *args; /* after git's own options; ended by NULL */
     const char *input_path;  /* stdin; NULL: none */
     const char *output_path; /* stdout goes there; NULL: into `out` */
-    const char *
-        part_of; /* NULL, or the address that remote "part" stands for in args: objects that it does not
-                                send are not missed */
+    /* NULL, or the address that remote "part" stands for in args: objects that it does not send are not missed. */
+    const char *part_of;
     int64_t deadline_ns; /* 0: none */
 };
 

@@ -40,7 +40,8 @@ char *image_engine_name(struct arena *arena, const struct image_info *info)
 
 /* ---- to a file or folder ---- */
 
-struct layout_text { /* index.json of an OCI layout with one image */
+/* The index.json of an OCI layout with one image. */
+struct layout_text {
     struct str type, digest, name;
     int64_t size_bytes;
     const struct layout_text *items;
@@ -115,7 +116,8 @@ static const char *archive_kind(const struct image_info *info)
     return "docker-archive";
 }
 
-/* skopeo stumbles over a corrupt layer in words of many kinds: our own check names what is wrong with the store, if it is that. */
+/* skopeo stumbles over a corrupt layer in words of many kinds: our own check names what is wrong with the store, if it is
+   that. */
 static int blame_store(struct arena *arena, const struct store *store,
                        const struct image_info *info, struct err *err)
 {
@@ -129,7 +131,7 @@ static int blame_store(struct arena *arena, const struct store *store,
     return err_wrap(err, "image %s", info->name);
 }
 
-/* Out of a layout whose blobs are the store's. */
+/* skopeo packs it from a layout whose blobs are the store's. */
 static int pack_image(struct arena *arena, const struct store *store, const struct image_info *info,
                       const char *file, struct err *err)
 {

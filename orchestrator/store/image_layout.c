@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image from what the user has kept: an OCI layout, as a folder or in a tar, or a tar that `docker save` wrote, which skopeo
-   reads. docker packs the layers anew, so that the manifest is another one: an image whose config is the pinned one is the same image,
-   since its config contains the digests of its layers. */
+/* An image from what the user has kept: an OCI layout, as a folder or in a tar, or a tar that `docker save` wrote, which
+   skopeo reads. docker packs the layers anew, so that the manifest is another one: an image whose config is the pinned one is
+   the same image, since its config contains the digests of its layers. */
 #include "base/base.h"
 
 #include "store/image_impl.h"
@@ -78,8 +78,8 @@ static int from_oci(struct layout *layout, struct image_info *ret_info, struct e
                    layout->place.name, index.n_manifests);
 }
 
-/* The image of the wanted name, or the only one, into a folder of skopeo's own form "dir": manifest.json, and each blob under its digest.
-   Layers are packed, because the manifest says so whatever an archive has. */
+/* The image of the wanted name, or the only one, into a folder of skopeo's own form "dir": manifest.json, and each blob under
+   its digest. Layers are packed, because the manifest says so whatever an archive has. */
 static int from_save(struct layout *layout, struct image_info *ret_info, struct err *err)
 {
     struct arena *arena = layout->arena;

@@ -163,14 +163,14 @@ struct image_search {
     const struct image_spec *spec;
     const struct image_places *places;
     struct image_fetched fetched;
-    struct err first;   /* of the origin, or of the first place that was asked */
+    struct err first;   /* the origin's, or that of the first place that was asked */
     struct err corrupt; /* the first that gave other bytes */
     struct strbuf *tried;
     size_t n_tried;
     bool is_found;
 };
 
-/* By what the lock knows: the list, else the platform's manifest alone; without a lock, by the tag. */
+/* It is asked for by what the lock knows: the list, else the platform's manifest alone; without a lock, by the tag. */
 static int pull(struct image_search *s, struct oci_ref ref, struct err *err)
 {
     const struct image_pins *pins = &s->spec->pins;
@@ -225,8 +225,8 @@ static const char *word_for(enum err_code code)
     return WORDS[code];
 }
 
-/* ref, or with NULL the layout at path. -1: an error that ends the search, because another place would not help: our own disk, the user
-   or an option is its cause. */
+/* ref, or with NULL the layout at path. -1: an error that ends the search, because another place would not help: our own
+   disk, the user or an option is its cause. */
 static int try_place(struct image_search *s, const struct oci_ref *ref, const char *path,
                      struct err *err)
 {

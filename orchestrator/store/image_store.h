@@ -13,7 +13,8 @@
 
 #define IMAGE_KIND "image" /* refs/image/NAME.json */
 
-struct image_spec {     /* what is wanted */
+/* The image that is wanted. */
+struct image_spec {
     const char *name;   /* in the store: image.json's id, or the reference itself */
     struct oci_ref ref; /* its origin; a tag, a digest, or both */
     struct image_pins pins;
@@ -22,7 +23,7 @@ struct image_spec {     /* what is wanted */
     struct str replacement; /* or NULL */
     bool is_local;          /* our own: built, not pulled */
     bool is_locked;
-    int64_t bytes;   /* of config and layers, from the lock; -1: not known */
+    int64_t bytes;   /* config and layers, from the lock; -1: not known */
     struct str cuda; /* as image.json states them */
     struct str *instead;
     size_t n_instead;
@@ -30,10 +31,10 @@ struct image_spec {     /* what is wanted */
 
 struct image_places {
     const struct registry *registry; /* NULL: offline */
-    const char *
-        mirror; /* [https://]HOST[:PORT][/PREFIX], or a folder with NAME/ or NAME.tar; NULL: none */
-    const char *const
-        *layouts; /* OCI layouts, as folders or tar files, or tars that `docker save` wrote */
+    /* [https://]HOST[:PORT][/PREFIX], or a folder with NAME/ or NAME.tar; NULL: none. */
+    const char *mirror;
+    /* OCI layouts, as folders or tar files, or tars that `docker save` wrote. */
+    const char *const *layouts;
     size_t n_layouts;
     struct clock_src clock;
 };
@@ -46,7 +47,7 @@ struct image_info {
     struct oci_manifest manifest;
     struct str title; /* its name, as the reference has it */
     struct str reference, platform, digest, manifest_digest, config, from, date;
-    int64_t bytes; /* of all blobs */
+    int64_t bytes; /* all blobs */
     struct str *blobs;
     size_t n_blobs;
 };
@@ -58,7 +59,7 @@ struct image_fetched {
     struct image_info info;
     bool was_there;         /* nothing was fetched */
     uint64_t fetched_bytes; /* over the network */
-    uint64_t kept_bytes;    /* that an earlier, broken fetch or the store had */
+    uint64_t kept_bytes;    /* what an earlier, broken fetch or the store had */
 };
 
 /* What the tag means now, for a lock; ERR_INTEGRITY where spec's pins say otherwise. */
@@ -87,22 +88,23 @@ MUST_CHECK int image_open(struct arena *arena, const struct store *store, const 
 /* From images/NAME/image.json, or from the reference that NAME is, and from the lock where there is one (is_locked). */
 MUST_CHECK int image_spec_load(struct arena *arena, const char *root, const char *locks,
                                const char *name, struct image_spec *ret_spec, struct err *err);
-/* The image itself where the driver runs its CUDA, or either is not known; else the first of those that may stand instead which it
-   runs; else the image itself. */
+/* The image itself where the driver runs its CUDA, or either is not known; else the first of those that may stand instead
+   which it runs; else the image itself. */
 MUST_CHECK int image_spec_for_driver(struct arena *arena, const char *root, const char *name,
                                      struct str driver, struct image_spec *ret_spec,
                                      struct err *err);
 
 /* ---- verifying ---- */
 
-/* Verifies that the image in the store is what its pins say, to the last byte of its unpacked layers. Every blob is read once: its
-   own digest and the digest of what it unpacks to come from the same pass. All faults are named, not only the first. */
+/* Verifies that the image in the store is what its pins say, to the last byte of its unpacked layers. Every blob is read
+   once: its own digest and the digest of what it unpacks to come from the same pass. All faults are named, not only the
+   first. */
 
 struct image_check {
     struct image_info info;
-    size_t n_blobs;          /* that were read */
-    uint64_t packed_bytes;   /* of them */
-    uint64_t unpacked_bytes; /* of the layers */
+    size_t n_blobs;          /* those that were read */
+    uint64_t packed_bytes;   /* their size */
+    uint64_t unpacked_bytes; /* the layers' size once unpacked */
     struct str *faults;      /* in the arena, each names the blob */
     size_t n_faults;
     bool wants_progress;
@@ -118,14 +120,15 @@ MUST_CHECK int image_verify(struct arena *arena, const struct store *store,
 
 /* ---- out of the store ---- */
 
-/* An image out of the store: as an OCI layout in a folder, which `reperf data fetch --layout` and skopeo take, or by skopeo, which
-   checks each blob's digest while it reads, as docker's archive, which `docker load` and `podman load` take (podman alone, where zstd
-   has packed a layer: that is then an OCI layout in a tar). And into an engine of this machine. */
+/* An image out of the store: as an OCI layout in a folder, which `reperf data fetch --layout` and skopeo take, or by skopeo,
+   which checks each blob's digest while it reads, as docker's archive, which `docker load` and `podman load` take (podman
+   alone, where zstd has packed a layer: that is then an OCI layout in a tar). And into an engine of this machine. */
 
 /* "localhost/reperf/ID:HEX12": a name of our own, so that no tag of the user's is moved. HEX12 is from the config's digest. */
 char *image_engine_name(struct arena *arena, const struct image_info *info);
 
-/* path ends in .tar: docker's archive, a file that is replaced whole; else a folder that must not be there. ERR_INTEGRITY: the store is corrupt. */
+/* path ends in .tar: docker's archive, a file that is replaced whole; else a folder that must not be there. ERR_INTEGRITY:
+   the store is corrupt. */
 MUST_CHECK int image_export(struct arena *arena, const struct store *store,
                             const struct image_info *info, const char *path, struct err *err);
 
@@ -142,7 +145,8 @@ struct image_load_opts {
     enum image_engine engine;
 };
 /* Gives docker's archive to ENGINE load, then asks the engine for the image by its digest; the name that it reported is never
-   trusted. ERR_CONTAINER: the engine is missing, does not answer, or refuses; ERR_INTEGRITY: it has another image than was sent. */
+   trusted. ERR_CONTAINER: the engine is missing, does not answer, or refuses; ERR_INTEGRITY: it has another image than was
+   sent. */
 MUST_CHECK int image_load(struct arena *arena, const struct store *store,
                           const struct image_info *info, const struct image_load_opts *opts,
                           struct image_loaded *ret_loaded, struct err *err);

@@ -21,7 +21,8 @@ const struct json_field IMAGE_CHECK_ROWS[IMAGE_CHECK_ROWS_N] = {
     ROW_STRS("faults", struct image_check, faults, n_faults, 0),
 };
 
-struct blob_check { /* by one thread of the pool; all in it is its own */
+/* One thread of the pool checks one blob; all in it is its own. */
+struct blob_check {
     const char *path;
     const char *what; /* "layer 3 of 9 sha256:0123456789ab" */
     struct oci_descriptor blob;

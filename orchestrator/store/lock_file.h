@@ -5,7 +5,8 @@
 
 #include "report/lock.h"
 
-/* The folder of the locks unless another was named: next to one's own dataset or image, else manifests/locks below the data folder. */
+/* The folder of the locks unless another was named: next to one's own dataset or image, else manifests/locks below the data
+   folder. */
 const char *lock_folder(struct arena *arena, const char *root, const char *named,
                         enum lock_kind kind, const char *id);
 MUST_CHECK int lock_path(struct arena *arena, const char *folder, enum lock_kind kind,

@@ -38,7 +38,7 @@ struct registry_call {
     struct arena *arena;
     const struct oci_ref *ref;
     struct oci_login login;
-    struct temp *auth; /* of mode 0600, with the login for this one registry; NULL: there is none */
+    struct temp *auth; /* mode 0600, with the login for this one registry; NULL: there is none */
 };
 
 static void registry_call_cleanup(struct registry_call *ask)

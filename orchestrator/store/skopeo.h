@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call of skopeo, and what its complaint means. Only store/registry.c, store/image_layout.c and store/image_export.c include it. */
+/* One call of skopeo, and what its complaint means. Only store/registry.c, store/image_layout.c and store/image_export.c
+   include it. */
 #pragma once
 
 #include "store/registry.h"
@@ -18,8 +19,8 @@ struct skopeo_call {
     bool *ret_is_plain; /* it asked for TLS, and something without TLS answered; or NULL */
 };
 
-/* Of registry: clock, tmp_folder, proxy and ca_path. Whatever makes skopeo fail becomes ERR_AUTH, ERR_NOT_FOUND, ERR_NET, ERR_TIMEOUT,
-   ERR_INTEGRITY, ERR_DISK or ERR_FETCH by its words, which are for people and for the search of another place; that something arrived is
-   never taken from them. */
+/* It uses clock, tmp_folder, proxy and ca_path of registry. Whatever makes skopeo fail becomes ERR_AUTH, ERR_NOT_FOUND, ERR_NET,
+   ERR_TIMEOUT, ERR_INTEGRITY, ERR_DISK or ERR_FETCH by its words, which are for people and for the search of another place;
+   that something arrived is never taken from them. */
 MUST_CHECK int skopeo_run(struct arena *arena, const struct registry *registry,
                           const struct skopeo_call *call, struct err *err);

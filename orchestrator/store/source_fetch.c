@@ -19,8 +19,8 @@
 #define FETCH_DEADLINE_NS (6LL * 3600 * NS_PER_S)
 #define REPO_LOCK         "reperf.lock"
 #define REF_PREFIX        "refs/reperf/"
-#define FSCK_MISSING                                                                               \
-    2 /* Source: git's builtin/fsck.c, ERROR_REACHABLE: an object that another names is not there */
+/* Source: git's builtin/fsck.c, ERROR_REACHABLE: an object that another names is not there. */
+#define FSCK_MISSING 2
 
 /* Highest priority: a repository's .gitattributes cannot change what is checked out or exported. */
 static const char ATTRIBUTES[] =
@@ -44,7 +44,7 @@ int sources_init(struct sources *sources, struct arena *arena, const struct stor
     return fs_mkdir_p(store_path(store, "sources"), err);
 }
 
-/* --- a server's answers ------------------------------------------------------------------------------------------------------- */
+/* --- a server's answers ------------------------------------------------------------------------------------------- */
 
 static bool says(struct str text, const char *form)
 {
@@ -132,7 +132,7 @@ int source_resolve(struct sources *sources, const char *url, const char *ref,
     return 0;
 }
 
-/* --- one repository ----------------------------------------------------------------------------------------------------------- */
+/* --- one repository ----------------------------------------------------------------------------------------------- */
 
 static int make_repo(struct sources *sources, const char *repo, struct err *err)
 {
@@ -380,7 +380,7 @@ static int fetch_repo(struct sources *sources, struct source_part *part, struct 
     return fetch_from(sources, part->url, part, err);
 }
 
-/* --- the repository and its submodules ---------------------------------------------------------------------------------------- */
+/* --- the repository and its submodules ---------------------------------------------------------------------------- */
 
 static int check_repo(struct sources *sources, struct source_part *part, bool is_deep,
                       struct err *err)

@@ -18,7 +18,7 @@ int source_make_tmp(struct sources *sources, struct temp **ret_folder, struct er
     return temp_folder(fs_join(sources->git.arena, sources->git.tmp_folder, ""), ret_folder, err);
 }
 
-/* --- folders ------------------------------------------------------------------------------------------------------------------ */
+/* --- folders ------------------------------------------------------------------------------------------------------ */
 
 static const char *folder_of(struct sources *sources, const char *folder,
                              const struct source_part *part)

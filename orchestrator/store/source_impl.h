@@ -8,8 +8,8 @@
 /* Adds the submodules that the part's commit names. url is as .gitmodules has it; NULL: it has none. */
 MUST_CHECK int source_gitlinks(struct sources *sources, const struct source_part *part,
                                struct source_tree *tree, struct err *err);
-/* entries, n_files, n_all and selection of a part: ERR_MANIFEST where the commit lacks one of its paths, ERR_INTEGRITY where the store
-   lacks one of its blobs. */
+/* entries, n_files, n_all and selection of a part: ERR_MANIFEST where the commit lacks one of its paths, ERR_INTEGRITY where
+   the store lacks one of its blobs. */
 MUST_CHECK int source_find_selection(struct sources *sources, struct source_part *part,
                                      struct err *err);
 /* The ids of the part's blobs, a line each. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of a commit: some of its files and folders. All its trees exist, so that it is known what is left out; of its blobs, only
-   those of the part. */
+/* A part of a commit: some of its files and folders. All its trees exist, so that it is known what is left out; of its blobs,
+   only those of the part. */
 #include "base/base.h"
 
 #include "store/source_impl.h"
@@ -133,7 +133,7 @@ int source_list_blobs(const struct source_part *part, const char *path, struct e
     return fs_write_atomic(path, strbuf_str(&ids), err);
 }
 
-/* --- submodules --------------------------------------------------------------------------------------------------------------- */
+/* --- submodules --------------------------------------------------------------------------------------------------- */
 
 /* The value of a key in "KEY\nVALUE\0"...; or, with value, the key that ends so and has it. */
 static struct str find_config(struct str config, struct str key, struct str value)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources: git repositories at one full commit, with their submodules at the commits that it names. Kept as bare repositories,
-   STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. git's ids are the check: a commit is exactly the
-   pinned one. One thread. A part of a commit, some of its files and folders, is kept in STORE/sources/NAME.HEX8.git, where the same
-   reference says that its trees and the part's blobs are there; where the whole commit is there, its part is, too. */
+/* Sources: git repositories at one full commit, with their submodules at the commits that it names. Kept as bare
+   repositories, STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. git's ids are the check: a
+   commit is exactly the pinned one. One thread. A part of a commit, some of its files and folders, is kept in
+   STORE/sources/NAME.HEX8.git, where the same reference says that its trees and the part's blobs are there; where the whole
+   commit is there, its part is, too. */
 #pragma once
 
 #include "net/net_session.h"
@@ -26,15 +27,16 @@ struct source_part {
     const char *tree;       /* NULL where url is */
     const char *repo;       /* bare repository */
     const char *whole_repo; /* that of all of a commit; of a part maybe another */
-    const char *paths;      /* of the repository itself: the part that is asked for; NULL: all */
+    const char *paths;      /* the part of the repository itself that is asked for; NULL: all */
     const char *selection;  /* the tree of only that part; NULL if paths is */
-    size_t n_files, n_all;  /* of the part and of the commit */
-    struct str entries;     /* of the part: `ls-tree -r -z` */
+    size_t n_files, n_all;  /* the part's, and the commit's */
+    struct str entries;     /* the part's, as `ls-tree -r -z` has them */
     size_t depth;
     bool is_new; /* fetched now */
 };
 
-struct source_tree {           /* in the arena */
+/* All of it is in the arena. */
+struct source_tree {
     struct source_part *parts; /* the repository first, then each submodule after what it lies in */
     size_t n;
 };
@@ -55,7 +57,8 @@ MUST_CHECK int source_verify(struct sources *sources, const char *url, const cha
 void source_lock_of(struct arena *arena, const struct source_tree *tree, const char *id,
                     const char *ref, const char *date, struct lock *ret_lock);
 
-/* Writes all files of the pin, without .git, to a new folder, completely or not at all; the trees' hashes are computed again from them. */
+/* Writes all files of the pin, without .git, to a new folder, completely or not at all; the trees' hashes are computed again
+   from them. */
 MUST_CHECK int source_checkout(struct sources *sources, const struct source_tree *tree,
                                const char *folder, struct err *err);
 /* ERR_INTEGRITY, with the first paths, where the folder is not what the commits say: changed, missing or added files. */

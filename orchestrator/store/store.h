@@ -26,8 +26,11 @@ struct store {
     int lock_fd; /* shared: held until store_close */
 };
 
+/* How much `data verify` reads: QUICK no headers, DEEP every byte whatever the cache of digests says (reperf(1), data verify). */
+enum verify_depth { DEPTH_QUICK, DEPTH_NORMAL, DEPTH_DEEP };
+
 #define STORE_NAME_MAX  200
-#define STORE_TEXT_MAX  (16u << 20) /* of a reference */
+#define STORE_TEXT_MAX  (16u << 20) /* a reference's most */
 #define STORE_BLOBS_MAX 4000000
 
 #define STORE_EMPTY ((struct store){.lock_fd = -1})
@@ -52,8 +55,7 @@ bool store_has(const struct store *store, const uint8_t *sha256, uint64_t *ret_s
 MUST_CHECK int store_find_md5(const struct store *store, const uint8_t *md5, uint8_t *ret_sha256,
                               struct err *err);
 
-/* partial/KEY for fetch_spec.folder: KEY from the digest that is expected, else from the name and first URL. */
-/* Never the same for two keys; only the path, nothing is made. */
+/* The path of partial/KEY, never the same for two keys; nothing is made. */
 char *store_partial(const struct store *store, const char *key);
 /* A file on the store's file system becomes a blob: synced, renamed, read-only. The caller vouches for the digests (both kinds;
    an MD5 of zeros is not recorded). One that is there already is replaced. ERR_INTEGRITY where the size is not what value says,
@@ -76,12 +78,14 @@ MUST_CHECK int store_add_text(struct store *store, struct str text, uint8_t *ret
    NAME is escaped by the store. kind is a word of ours: a-z and '-'. */
 MUST_CHECK int store_ref_put(struct store *store, const char *kind, const char *name,
                              struct str text, struct err *err);
+/* ERR_NOT_FOUND where there is none. */
 MUST_CHECK int store_ref_get(const struct store *store, const char *kind, const char *name,
-                             struct str *ret_text, struct err *err); /* ERR_NOT_FOUND */
+                             struct str *ret_text, struct err *err);
 MUST_CHECK int store_ref_drop(struct store *store, const char *kind, const char *name,
                               struct err *err);
+/* The names are unescaped and sorted. */
 MUST_CHECK int store_ref_list(const struct store *store, const char *kind,
-                              struct fs_names *ret_names, struct err *err); /* unescaped, sorted */
+                              struct fs_names *ret_names, struct err *err);
 MUST_CHECK int store_ref_kinds(const struct store *store, struct fs_names *ret_kinds,
                                struct err *err);
 

@@ -114,7 +114,8 @@ static int gc_alias(struct gc *gc, const char *hex, struct err *err)
 
 /* ---- folders of what is under way ---- */
 
-struct extent { /* of a file, or of a folder with all that is in it */
+/* What a file takes, or a folder with all that is in it. */
+struct extent {
     uint64_t size_bytes;
     int64_t changed_s; /* the youngest */
     bool is_locked;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drops from a store what nothing names: blobs that no reference names, aliases of blobs that are gone, trees and shards of
-   datasets that no reference names, remains in tmp/, abandoned fetches, corrupt files in quarantine. Nothing that is referenced, nothing younger than its grace, and nothing at all while another process has the store
-   open or a reference cannot be read. */
+   datasets that no reference names, remains in tmp/, abandoned fetches, corrupt files in quarantine. Nothing that is
+   referenced, nothing younger than its grace, and nothing at all while another process has the store open or a reference
+   cannot be read. */
 #pragma once
 
 #include "store/store.h"
@@ -12,7 +13,7 @@
 struct store_gc_opts {
     bool is_dry_run; /* says what would go; needs no lock */
     int64_t now_ns;  /* wall time */
-    int64_t grace_s; /* of blobs, trees, shards, tmp, quarantine */
+    int64_t grace_s; /* for blobs, trees, shards, tmp, quarantine */
     int64_t partial_grace_s;
 };
 

@@ -11,7 +11,7 @@
 
 #define KIND_MAX   32
 #define SUFFIX     ".json"
-#define CUT_KEY_AT 100 /* of a partial's key that is too long to be a name; its digest follows */
+#define CUT_KEY_AT 100 /* where too long a key of a partial ends; its digest follows */
 
 /* ---- names ---- */
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/publish.h"
 
-struct verifying {
+struct store_check {
     struct arena *arena;
     struct store *store;
     const struct store_verify_opts *opts;
@@ -23,7 +23,7 @@ struct verifying {
 
 const char *const STORE_FAULT_NAMES[4] = {"corrupt", "missing", "unreadable", "foreign"};
 
-static void note(struct verifying *v, enum store_fault fault, const char *name, const char *where)
+static void note(struct store_check *v, enum store_fault fault, const char *name, const char *where)
 {
     VEC_PUSH(&v->findings, (struct store_finding){fault, name, where});
 }
@@ -60,7 +60,7 @@ static int list_blobs(struct arena *arena, const struct store *store, struct tre
 /* ---- blobs ---- */
 
 /* Renamed, so that from this moment no reader opens it; one that has it open sees the corrupt bytes as before. */
-static int quarantine(struct verifying *v, const char *hex, struct err *err)
+static int quarantine(struct store_check *v, const char *hex, struct err *err)
 {
     char time[RFC3339_MAX];
     clock_rfc3339(v->opts->now_ns, time);
@@ -73,7 +73,7 @@ static int quarantine(struct verifying *v, const char *hex, struct err *err)
     return publish_folder(store_path(v->store, "blobs/sha256"), err);
 }
 
-static int judge(struct verifying *v, const struct tree_difference *difference, struct err *err)
+static int judge(struct store_check *v, const struct tree_difference *difference, struct err *err)
 {
     switch (difference->fault) {
     case TREE_CORRUPT:
@@ -92,13 +92,13 @@ static int judge(struct verifying *v, const struct tree_difference *difference, 
 
 static void show_bytes(void *ctx, uint64_t bytes_done)
 {
-    const struct verifying *v = ctx;
+    const struct store_check *v = ctx;
     if (v->opts->on_progress) {
         v->opts->on_progress(v->opts->progress_ctx, bytes_done, v->result.blob_bytes);
     }
 }
 
-static int check_blobs(struct verifying *v, struct err *err)
+static int check_blobs(struct store_check *v, struct err *err)
 {
     struct tree_opts opts = {.folder = store_path(v->store, "blobs/sha256"),
                              .pool = v->opts->pool,
@@ -129,7 +129,7 @@ static int check_blobs(struct verifying *v, struct err *err)
 
 static int check_ref(void *ctx, const struct store_ref *ref, struct err *err UNUSED)
 {
-    struct verifying *v = ctx;
+    struct store_check *v = ctx;
     for (size_t idx = 0; idx < ref->n_blobs; idx++) {
         if (!store_has(v->store, ref->blobs[idx], NULL)) {
             note(v, STORE_MISSING,
@@ -143,7 +143,7 @@ static int check_ref(void *ctx, const struct store_ref *ref, struct err *err UNU
 int store_verify(struct arena *arena, struct store *store, const struct store_verify_opts *opts,
                  struct store_verify_result *ret_result, struct err *err)
 {
-    struct verifying v = {.arena = arena, .store = store, .opts = opts};
+    struct store_check v = {.arena = arena, .store = store, .opts = opts};
     ASSERT(store->lock_fd >= 0);
     /* Blobs first: what goes into quarantine is missing from its references then. */
     int result = check_blobs(&v, err);
@@ -162,7 +162,7 @@ int store_verify(struct arena *arena, struct store *store, const struct store_ve
 int store_verify_ref(struct arena *arena, struct store *store, const struct store_verify_opts *opts,
                      const struct store_ref *ref, size_t *ret_n_bad, struct err *err)
 {
-    struct verifying v = {.arena = arena, .store = store, .opts = opts};
+    struct store_check v = {.arena = arena, .store = store, .opts = opts};
     const struct tree_opts tree = {.folder = store_path(store, "blobs/sha256"),
                                    .pool = opts->pool,
                                    .n_threads = opts->n_threads};

@@ -41,8 +41,8 @@ MUST_CHECK int store_verify(struct arena *arena, struct store *store,
                             const struct store_verify_opts *opts,
                             struct store_verify_result *ret_result, struct err *err);
 
-/* Only the blobs that a reference names, none where there is no such reference: every byte of those that exist is read, and what is corrupt
-   goes into quarantine. */
+/* Only the blobs that a reference names, none where there is no such reference: every byte of those that exist is read, and
+   what is corrupt goes into quarantine. */
 MUST_CHECK int store_verify_ref(struct arena *arena, struct store *store,
                                 const struct store_verify_opts *opts, const struct store_ref *ref,
                                 size_t *ret_n_bad, struct err *err);

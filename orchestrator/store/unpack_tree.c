@@ -18,17 +18,18 @@
 #include "codec/digest.h"
 #include "sys/tree.h"
 
-#define BLOCK_BYTES (1u << 20)  /* of the archive, read at once */
+#define BLOCK_BYTES (1u << 20)  /* what is read of the archive at once */
 #define LARGE_BYTES (64u << 20) /* for a file of that size free space is looked at before */
 #define FOLDER_MODE 0755
 #define LINKS_MAX   65536
 
 struct link {
     const char *path, *target; /* target: the file's path */
-    const char *text;          /* of a symlink; NULL: a hard link */
+    const char *text;          /* a symlink's; NULL: a hard link */
 };
 
-struct written { /* one file */
+/* A file that was written. */
+struct written {
     const char *path;
     struct digest_value value;
 };
@@ -55,7 +56,7 @@ static int check_stop(const struct job *job, struct err *err)
                : 0;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
@@ -209,7 +210,7 @@ static int read_all(struct job *job, struct err *err)
     return 0;
 }
 
-/* --- judging ------------------------------------------------------------------------------------------------------------------ */
+/* --- judging ------------------------------------------------------------------------------------------------------ */
 
 static int check_digest(const char *archive, const char *kind, const uint8_t *expected,
                         const uint8_t *found, size_t n, struct err *err)
@@ -322,7 +323,7 @@ static int check_list(struct job *job, const struct tree_list *found,
                          TREE_FAULT_NAMES[ret_differences->items[0].fault]);
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 static int unpack_and_check(struct job *job, struct unpack_tree_result *ret_result, struct err *err)
 {

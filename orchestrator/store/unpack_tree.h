@@ -11,19 +11,18 @@
 
 struct unpack_tree_opts {
     const char *archive; /* path */
-    const char
-        *new_folder; /* must not exist; made next to it under another name, synced, renamed */
-    const char *
-        into; /* instead of new_folder: a folder of the caller's that exists and may hold files of other archives of the
-                               same dataset (none of the same path); then the caller syncs it, and removes it on failure */
+    /* It must not exist: the tree is made next to it under another name, synced and renamed. */
+    const char *new_folder;
+    /* Instead of new_folder: a folder of the caller's that exists and may hold files of other archives of the same dataset (none
+       of the same path); then the caller syncs it, and removes it on failure. */
+    const char *into;
     /* The files that are written, all of the archive's bytes being checked all the same; links are left out then. NULL: all. */
     bool (*wants)(void *ctx, const char *path);
     struct unpack_opts unpack;
-    unsigned
-        kinds; /* digests of the archive: 0 is DIGEST_SHA256; those that are expected are made anyway */
-    const uint8_t *md5; /* of the archive, expected; NULL: not known */
+    unsigned kinds;     /* digests of the archive, besides those expected; 0: DIGEST_SHA256 */
+    const uint8_t *md5; /* expected of the archive; NULL: not known */
     const uint8_t *sha256;
-    int64_t size_bytes;           /* of the archive, expected; -1: not known */
+    int64_t size_bytes;           /* expected of the archive; -1: not known */
     const struct tree_list *list; /* expected files, SHA-256 or MD5; NULL: not known */
     void (*on_progress)(void *ctx, uint64_t archive_bytes_done, uint64_t archive_bytes_total);
     void *ctx;
@@ -33,7 +32,7 @@ struct unpack_tree_result {
     struct digest_value archive; /* kinds that were made; the others are zeros */
     unsigned kinds;
     const char *format;    /* what the archive is: "tar", ...; static */
-    struct tree_list list; /* of what was written, sorted, a link as its file; in the arena */
+    struct tree_list list; /* what was written, sorted, a link as its file; in the arena */
     uint64_t n_folders, n_links, file_bytes;
     struct tree_differences differences; /* from the expected list; all else is zero then */
 };

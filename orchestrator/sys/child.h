@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of this machine (git, skopeo, docker, reperf-pack) that is run to its end: what it prints is collected up to a cap, what it
-   complains of is kept apart, and it is ended at a deadline, at ^C, or when its caller sees that nothing moves any more. */
+/* A program of this machine (git, skopeo, docker, reperf-pack) that is run to its end: what it prints is collected up to a
+   cap, what it complains of is kept apart, and it is ended at a deadline, at ^C, or when its caller sees that nothing moves
+   any more. */
 #pragma once
 
 #include "base/arena.h"
@@ -13,15 +14,15 @@ struct child_call {
     const char *const *argv;
     const char *const *env; /* NAME=VALUE, ended by NULL */
     const char *folder;     /* the working folder, or NULL: ours */
-    const char
-        *tmp_folder;  /* it exists; stderr lies there for a while. NULL: stderr goes with stdout */
-    bool shows_error; /* stderr is copied to ours as it comes */
+    /* It exists, and stderr lies there for a while; NULL: stderr goes with stdout. */
+    const char *tmp_folder;
+    bool shows_error;        /* stderr is copied to ours as it comes */
     const char *input_path;  /* stdin; NULL: none */
     const char *output_path; /* stdout is appended there; NULL: it goes into out */
     struct strbuf *out;      /* NULL: what it prints is dropped */
     int64_t deadline_ns;     /* 0: none */
-    bool (*is_alive)(
-        void *ctx); /* asked ten times a second; false ends it as the deadline does; NULL */
+    /* Asked ten times a second, false ends it as the deadline does; or NULL. */
+    bool (*is_alive)(void *ctx);
     void *alive_ctx;
 };
 

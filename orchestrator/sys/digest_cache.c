@@ -15,8 +15,8 @@
 #include "base/vec.h"
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
-#define LOCAL_SLACK_NS                                                                             \
-    (2 * NS_PER_S) /* FAT keeps times in steps of 2 s, ext3 of 1 s, all others finer */
+/* FAT keeps times in steps of 2 s, ext3 of 1 s, all others finer. */
+#define LOCAL_SLACK_NS  (2 * NS_PER_S)
 #define REMOTE_SLACK_NS (120 * NS_PER_S)
 #define MAGIC_BYTES     (sizeof(DIGEST_CACHE_MAGIC) - 1)
 #define OTHER_BYTES     (MAGIC_BYTES + DIGEST_CACHE_CRC_BYTES)
@@ -31,7 +31,7 @@ struct digest_records {
 struct digest_cache {
     char *path; /* owned */
     struct clock_src clock;
-    struct arena arena;    /* of what the file held */
+    struct arena arena;    /* holds what was in the file */
     struct str saved;      /* its records */
     atomic_flag is_adding; /* held for the length of one VEC_PUSH */
     struct digest_records pending;
@@ -200,7 +200,7 @@ void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, 
     }
 }
 
-/* Of what is said of one file, the latest comes last. */
+/* By file, and where two are of one file the latest comes last. */
 static int by_age(const void *a, const void *b)
 {
     const struct digest_record *left = a, *right = b;

@@ -7,8 +7,9 @@
    The racy case: a file that is written in the same tick of the clock in which it was hashed keeps its times. So a
    digest is only recorded for a file whose times were older than digest_cache_slack_ns when reading began.
 
-   One file, read and replaced whole, the latter under a lock: its mark, records sorted by id, and the CRC-32C of it all. A damaged
-   file is dropped with a line in the log. Two processes may use it at once: the one that saves keeps what the other has saved. */
+   One file, read and replaced whole, the latter under a lock: its mark, records sorted by id, and the CRC-32C of it all. A
+   damaged file is dropped with a line in the log. Two processes may use it at once: the one that saves keeps what the other
+   has saved. */
 #pragma once
 
 #include "base/clock.h"
@@ -34,7 +35,7 @@ struct digest_record {
     } id;
     uint64_t size_bytes;
     int64_t mtime_ns, ctime_ns;
-    int64_t day; /* of reading, since 1970 */
+    int64_t day; /* when it was read, in days since 1970 */
     uint8_t digest[SHA256_BYTES];
 };
 
@@ -53,10 +54,10 @@ bool digest_cache_is_settled(const struct digest_cache *cache, const struct dige
 /* 2 s where this kernel's clock stamps the files, 2 min where another machine's may. fd: any on that file system. */
 int64_t digest_cache_slack_ns(int fd);
 
-/* The caller has asked digest_cache_is_settled before it read the file. Found from the next save on. Any thread, concurrently with all
-   but save. */
+/* The caller has asked digest_cache_is_settled before it read the file. Found from the next save on. Any thread, concurrently
+   with all but save. */
 void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, unsigned kinds,
                       const struct digest_value *value);
-/* Adds what is pending to what is on the disk now. Nothing pending: nothing is written; NULL is fine. False: it was logged why not, and
-   costs time, nothing else. */
+/* Adds what is pending to what is on the disk now. Nothing pending: nothing is written; NULL is fine. False: it was logged
+   why not, and costs time, nothing else. */
 bool digest_cache_save(struct digest_cache *cache);

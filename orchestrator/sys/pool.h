@@ -37,8 +37,9 @@ void pool_submit(struct pool *pool, struct pool_job *job);
 /* Blocks until the job is done; gives its result and error. */
 MUST_CHECK int pool_wait(struct pool *pool, struct pool_job *job, struct err *err);
 bool pool_is_done(struct pool *pool, const struct pool_job *job);
-/* Many things, each by `each` on one of n_threads of the pool. Blocks until all are done, one has failed (its error is the result), or
-   it was stopped, which is asked ten times a second: ERR_INTERRUPTED. is_stopped: the others may end early. on_tick may be NULL. */
+/* Many things, each by `each` on one of n_threads of the pool. Blocks until all are done, one has failed (its error is the
+   result), or it was stopped, which is asked ten times a second: ERR_INTERRUPTED. is_stopped: the others may end early.
+   on_tick may be NULL. */
 struct pool_many {
     struct pool *pool;
     size_t n_threads, n;
@@ -51,8 +52,9 @@ MUST_CHECK int pool_many(const struct pool_many *many, struct err *err);
 MUST_CHECK int pool_attach(struct pool *pool, struct loop *loop, struct err *err);
 void pool_detach(struct pool *pool, struct loop *loop);
 
-/* One blocking call of unknown length (a resolver, an agent) in a thread of its own, which may be left behind when it hangs: so the
-   argument is the task's, and release ends it in the caller's thread or in the other, whichever has done with it last. */
+/* One blocking call of unknown length (a resolver, an agent) in a thread of its own, which may be left behind when it hangs:
+   so the argument is the task's, and release ends it in the caller's thread or in the other, whichever has done with it
+   last. */
 struct task;
 struct task_spec {
     pool_fn fn; /* *is_cancelled: it was left behind */
@@ -70,7 +72,8 @@ void task_leave(struct task *task);
 /* Threads for the rooms that have none (base/lanes.h): a lane a core. */
 struct lanes pool_lanes(void);
 
-/* A library that serves one thread at a time is called in turns: CLEANUP(library_turn) struct library_turn turn = library_turn_take(); */
+/* A library that serves one thread at a time is called in turns:
+       CLEANUP(library_turn) struct library_turn turn = library_turn_take(); */
 struct library_turn {
     bool is_taken;
 };

@@ -151,8 +151,8 @@ static void on_deadline(void *ctx)
 static int watch(struct proc *proc, const struct proc_spec *spec, struct err *err)
 {
     struct loop *loop = proc->loop;
-    proc->pid_fd =
-        pidfd_open(proc->pid, 0); /* -1 on old kernels: proc_step is then called by tick */
+    /* -1 on old kernels: proc_step is then called by tick. */
+    proc->pid_fd = pidfd_open(proc->pid, 0);
     if ((proc->pid_fd >= 0 && loop_watch(loop, proc->pid_fd, POLLIN, note_ready, proc, err) < 0) ||
         (proc->out_fd >= 0 && loop_watch(loop, proc->out_fd, POLLIN, note_ready, proc, err) < 0)) {
         return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets between nodes, and those of the relays (codec/relay.h). These functions wait, each no longer than it is told: on a node the relay itself calls them,
-   which has nothing else to do at that time; the orchestrator calls them on a pool. */
+/* Sockets between nodes, and those of the relays (codec/relay.h). These functions wait, each no longer than it is told: on a
+   node the relay itself calls them, which has nothing else to do at that time; the orchestrator calls them on a pool. */
 #pragma once
 
 #include <netinet/in.h>
@@ -29,7 +29,8 @@ size_t net_find(const char *name, uint16_t port, struct net_address ret[NET_ADDR
 
 /* A socket that listens there; -1 with errno set. */
 int net_listen(const struct net_address *address);
-/* One that is connected, and whose waiting calls end after that span; ERR_NET or, where nobody answers for as long, ERR_TIMEOUT. */
+/* One that is connected, and whose waiting calls end after that span; ERR_NET or, where nobody answers for as long,
+   ERR_TIMEOUT. */
 MUST_CHECK int net_connect(const struct net_address *address, int64_t span_ns, int *ret_fd,
                            struct err *err);
 

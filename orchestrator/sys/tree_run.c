@@ -19,10 +19,11 @@
 struct tree_worker {
     struct tree_run *run;
     const atomic_bool *is_stopped; /* it ends early, with what it has; borrowed */
-    size_t at, end;                /* of its part of the files */
+    size_t at, end;                /* its part of the files */
 };
 
-struct tree_open { /* a file that is being read */
+/* A file that is being read. */
+struct tree_open {
     int fd;
     size_t idx;
     struct digest_key key;
@@ -226,7 +227,7 @@ struct tree_lanes {
 struct lane_way {
     unsigned kind;
     size_t n_lanes;
-    size_t buf_bytes; /* of each lane; all together stay in a second-level cache */
+    size_t buf_bytes; /* each lane's; all together stay in a second-level cache */
     void (*start)(struct tree_lanes *lanes, size_t idx);
     void (*blocks)(struct tree_lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks);
     size_t (*pad)(uint8_t *tail, size_t tail_len, uint64_t message_bytes); /* NULL: value does */

@@ -34,7 +34,7 @@ against_aria2() { # NAME LIMIT URL
 }
 value() { awk -v key="$1" '$1 == key { print $2 }' "$T/out"; }
 against_aria2 "fetch : aria2c -x8" 1.05 "http://127.0.0.1:${ports[0]}/file"
-echo "memory: $(value rss_kib) KiB at most (wanted < 65536), $(value requests) requests, $(value again) bytes twice"
+echo "memory: $(value rss_kib) KiB at most (wanted < 65536), $(value again) bytes twice"
 against_aria2 "fetch : aria2c -x8, limit_rate 50m" 1.05 "http://127.0.0.1:${ports[0]}/slow/file"
 against_aria2 "fetch : aria2c -x8, 50 MB/s a connection" 1.05 "$fault/rate/50000000/file"
 rm -rf "$T/ours" "$T/peer"

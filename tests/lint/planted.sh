@@ -94,16 +94,18 @@ for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to
     'two product files are called up.c' 'orchestrator/report/ has no README.md' 'test_bad.sh: the third line names no room'; do
     said "$output" "$line" "layers says: $line"
 done
-# A public function that nobody calls, though a comment has its name; a struct of one name in two rooms; eight parameters; a format looked up by its name; a log judged; a document with a table written without it; a sync and a temporary name of its own; rules for what is old.
-printf '/* lonely(1) */\nint lonely(int a);\nstruct same {\n    int a;\n};\n' >"$tree/orchestrator/codec/names.h"
+# A public function that nobody calls, though a comment has its name; a struct of one name in two rooms and one in two files of a room; eight parameters; a format looked up by its name; a log judged; a document with a table written without it; a sync and a temporary name of its own; rules for what is old.
+printf '/* lonely(1) */\nint lonely(int a);\nstruct same {\n    int a;\n};\nstruct twin {\n    int a;\n};\n' >"$tree/orchestrator/codec/names.h"
+printf 'struct twin {\n    int b;\n};\n' >"$tree/orchestrator/codec/more.h"
 printf 'int lonely(int a)\n{\n    return a;\n}\nstruct same {\n    int b;\n};\nstatic const struct json_field ROWS[] = {\n};\nint writes(void)\n{\n    return jw_i64(ROWS);\n}\nint looks(void)\n{\n    return format_find(PARSE_OK) + fsync(1) + mkstemp(T) + (DERIVATION_NOW > 4);\n}\nint wide(int a, int b, int c, int d,\n         int e, int (*f)(int, int), int g, int h)\n{\n    return f(a, b);\n}\n' \
     >"$tree/orchestrator/report/names.c"
 git -C "$tree" add -A
 names=$(LINT_ROOT="$tree" "$here/names.sh" 2>&1)
-for name in 'no public function that only tests use' 'no name of a struct in two rooms' 'functions of at most 6 parameters' 'look-ups by name only in load, bind and explain' 'verdicts on logs are known to log and judgement alone' \
+for name in 'no public function that only tests use' 'no name of a struct in two files' 'functions of at most 6 parameters' 'look-ups by name only in load, bind and explain' 'verdicts on logs are known to log and judgement alone' \
     'a document that has a table is written by it' 'only base/publish syncs' 'only base/temp makes temporary names' 'one derivation for everything that is judged'; do
     seen "$names" "$name"
 done
+said "$names" "twin (orchestrator/codec/more.h and orchestrator/codec/names.h)" "nor in two files of one room"
 said "$names" "report/names.c:wide has 8" "parameters are counted, not those of a function that is one"
 output="$output
 $names"

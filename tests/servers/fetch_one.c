@@ -142,8 +142,7 @@ static void print_result(const struct fetch_result *result, unsigned kinds)
     printf("data %s\nurl %s\nreceived %" PRIu64 "\nkept %" PRIu64 "\nagain %" PRIu64 "\n",
            result->data_path, result->url, result->received_bytes, result->kept_bytes,
            result->again_bytes);
-    printf("bad_pieces %zu\nrestarts %zu\nrequests %zu\nsingle %d\n", result->n_bad_pieces,
-           result->n_restarts, result->n_requests, result->is_single_stream);
+    printf("bad_pieces %zu\n", result->n_bad_pieces);
     getrusage(RUSAGE_SELF, &usage);
     printf("rss_kib %ld\ncpu_ms %ld\n", usage.ru_maxrss,
            (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +

@@ -88,7 +88,7 @@ static void seal_tree(struct bench *b)
     scratch_write(fs_join(&b->arena, folder, DATASET_TREE_JSON), strbuf_str(&text));
 }
 
-static int try_verify(struct bench *b, enum dataset_depth depth, struct err *err)
+static int try_verify(struct bench *b, enum verify_depth depth, struct err *err)
 {
     const struct dataset_verify_opts opts = {
         .depth = depth, .pool = b->pool, .n_threads = 2, .clock = clock_system()};
@@ -96,7 +96,7 @@ static int try_verify(struct bench *b, enum dataset_depth depth, struct err *err
     return dataset_verify(&b->arena, &b->store, &b->here, &opts, &b->v, err);
 }
 
-static void verify(struct bench *b, enum dataset_depth depth)
+static void verify(struct bench *b, enum verify_depth depth)
 {
     PASSES(try_verify(b, depth, ERR));
 }
@@ -244,7 +244,7 @@ TEST_IN_SCRATCH(large_pictures)
     bytes[10] = 4;
     put(&b, "wide.jpg", (struct str){bytes, LARGE}, false);
     seal_tree(&b);
-    for (enum dataset_depth depth = DEPTH_NORMAL; depth <= DEPTH_DEEP; depth++) {
+    for (enum verify_depth depth = DEPTH_NORMAL; depth <= DEPTH_DEEP; depth++) {
         verify(&b, depth);
         assert_int_equal(b.v.n_faults, 2);
         has_fault(&b, FAULT_HEADER, "cut.jpg", "with no end marker");
