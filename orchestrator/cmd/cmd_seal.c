@@ -38,6 +38,7 @@ struct sealed {
 };
 
 static const struct json_field SEALED_ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
     ROW("archive", struct sealed, archive, 0),
     ROW("run_id", struct sealed, info.run_id, 0),
     ROW_WORD("result", struct sealed, info.outcome, EVIDENCE_OUTCOME_NAMES, 0),

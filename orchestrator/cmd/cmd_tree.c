@@ -39,6 +39,8 @@ struct treeing { /* one call */
     struct tree_opts opts;
     struct tree_list list; /* expected with --list, else found */
     struct tree_verify_result result;
+    uint8_t list_sha256[SHA256_BYTES];
+    bool is_summed;
 };
 
 static void show_progress(void *ctx, uint64_t files_done, uint64_t files_total)
@@ -85,27 +87,33 @@ static int with_cache(struct treeing *t, struct err *err)
     return result;
 }
 
-static const struct json_field DIFFERENCES_ROW[] = {
+static void put_holds(struct json_out *out, const char *key, const void *of)
+{
+    const struct treeing *t = of;
+    jw_bool_if(out, key, t->args->list, t->result.differences.n == 0);
+}
+
+static const char *const KINDS[] = {"sha256", "md5"};
+
+static const struct json_field TREE_ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("folder", struct treeing, opts.folder, 0),
+    ROW_WORD("kind", struct treeing, list.lacks_sha256, KINDS, 0),
+    ROW("files", struct treeing, list.n, 0),
+    ROW("read_bytes", struct treeing, result.n_bytes_read, 0),
+    ROW("not_read_again", struct treeing, result.n_cached, 0),
+    ROW_VIA("list", struct treeing, args, list, JSON_NULLABLE),
+    ROW_HEX("list_sha256", struct treeing, list_sha256, is_summed, 0),
+    ROW_OUT("holds", JSON_BOOL, put_holds, JSON_NULLABLE),
     ROW_LIST("differences", struct treeing, result.differences.items, result.differences.n,
              TREE_DIFFERENCE_ROWS, 0),
 };
 
-static void print(const struct treeing *t)
+static void print(struct treeing *t)
 {
-    uint8_t sha256[SHA256_BYTES];
-    struct json_out out;
-    tree_list_sha256(&t->list, sha256);
-    jw_document(&out, t->out);
-    jw_z(&out, "folder", t->opts.folder);
-    jw_z(&out, "kind", t->list.lacks_sha256 ? "md5" : "sha256");
-    jw_i64(&out, "files", (int64_t)t->list.n);
-    jw_i64(&out, "read_bytes", (int64_t)t->result.n_bytes_read);
-    jw_i64(&out, "not_read_again", (int64_t)t->result.n_cached);
-    jw_z(&out, "list", t->args->list);
-    jw_z(&out, "list_sha256", sha256_hex_of(sha256).text);
-    jw_bool_if(&out, "holds", t->args->list, t->result.differences.n == 0);
-    json_encode(&out, DIFFERENCES_ROW, 1, t);
-    jw_end_object(&out);
+    tree_list_sha256(&t->list, t->list_sha256);
+    t->is_summed = true;
+    json_encode_document(t->out, TREE_ROWS, ARRAY_LEN(TREE_ROWS), t);
     if (!t->args->want_json) {
         document_to_text(t->out, SIZE_MAX);
     }

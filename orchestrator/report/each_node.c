@@ -3,7 +3,7 @@
 
 #include "report/each_node.h"
 
-struct expansion {
+struct spread {
     struct arena *arena;
     const struct inventory *inventory;
     struct report_case *cases; /* of CASES_MAX */
@@ -14,7 +14,7 @@ struct expansion {
 #define NODES_NONE SIZE_MAX
 
 /* second: another node, or NODES_NONE. */
-static void add_fixed(struct expansion *e, const struct report_case *c, size_t first, size_t second)
+static void add_fixed(struct spread *e, const struct report_case *c, size_t first, size_t second)
 {
     const struct inventory_node *nodes = e->inventory->nodes;
     struct str *on = arena_array(e->arena, struct str, 2);
@@ -35,7 +35,7 @@ static void add_fixed(struct expansion *e, const struct report_case *c, size_t f
     }
 }
 
-static void add_each(struct expansion *e, const struct report_case *c)
+static void add_each(struct spread *e, const struct report_case *c)
 {
     const struct inventory *inventory = e->inventory;
     size_t *fit = arena_array(e->arena, size_t, inventory->n_nodes + 1);
@@ -63,7 +63,7 @@ static void add_each(struct expansion *e, const struct report_case *c)
 int report_each_node(struct arena *arena, const struct inventory *inventory, struct report *report,
                      struct str *ret_left_out, struct err *err)
 {
-    struct expansion e = {.arena = arena, .inventory = inventory, .left_out = STR_LIT("")};
+    struct spread e = {.arena = arena, .inventory = inventory, .left_out = STR_LIT("")};
     e.cases = arena_array(arena, struct report_case, CASES_MAX + 1);
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         const struct report_case *c = &report->cases[idx];

@@ -56,13 +56,12 @@ lonely=$(awk -F'\t' '
     END { for (word in declared) if (seen[word] <= 2) printf "%s (%s) ", word, declared[word] }' "$text")
 report "$lonely" "no public function that only tests use"
 
-# But for the options of a command (args), and these, each of which still stands twice in its room: they are to get names of their own.
-standing=" evidence/checking load/reading report/expansion "
-twice=$(awk -F'\t' -v standing="$standing" '$1 ~ /^orchestrator\/[^\/]*\// && match($2, /^struct [a-z0-9_]+ \{/) {
+# But for the options of a command (args).
+twice=$(awk -F'\t' '$1 ~ /^orchestrator\/[^\/]*\// && match($2, /^struct [a-z0-9_]+ \{/) {
     split($1, part, "/")
     name = substr($2, 8, RLENGTH - 9)
     if (!(name in where)) where[name] = $1
-    else if (name != "args" && !(index(standing, " " part[2] "/" name " ") && index(where[name], "/" part[2] "/"))) printf "%s (%s and %s) ", name, where[name], $1
+    else if (name != "args") printf "%s (%s and %s) ", name, where[name], $1
 }' "$text")
 report "$twice" "no name of a struct in two files"
 

@@ -92,8 +92,11 @@ static int plan(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *er
     const struct run_args *args = call->args;
     struct run_opts opts;
     struct run_prepared prepared;
-    return run_args_opts(ctx, args, call->operands.items[0], &opts, err) < 0 ||
-                   run_read(call->arena, &opts, &prepared, err) < 0 ||
+    if (run_args_opts(ctx, args, &opts, err) < 0) {
+        return -1;
+    }
+    opts.report = call->operands.items[0];
+    return run_read(call->arena, &opts, &prepared, err) < 0 ||
                    run_plan(call->arena, &opts, &prepared, err) < 0
                ? -1
                : print(call->arena, &opts, &prepared, err);

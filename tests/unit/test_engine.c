@@ -7,11 +7,7 @@
 #include "document_format.h"
 #include "judge/rule.h"
 #include "log/engine.h"
-<<<<<<< HEAD
-=======
 #include "log/parser.h"
-#include "report/vocabulary.h"
->>>>>>> report
 
 #define NEAR 1e-6
 
