@@ -115,3 +115,12 @@ static UNUSED int scratch_group_end(void **state UNUSED)
 {
     return scratch_end();
 }
+
+/* The last byte of a file becomes another. */
+static inline void scratch_spoil(const char *path)
+{
+    struct str bytes = scratch_read(path);
+    char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
+    copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
+    scratch_write(path, (struct str){copy, bytes.len});
+}

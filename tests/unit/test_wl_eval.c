@@ -152,7 +152,7 @@ TEST_IN_SCRATCH(a_bad_sample_ends_the_run)
     write_both(&FEW_CLASSES, *state, "val");
     const char *path =
         fs_join(&scratch_arena, fs_join(&scratch_arena, *state, "eval"), "00001.shard");
-    hand_spoil(path);
+    scratch_spoil(path);
     const char *text = run_of(
         with_eval(*state, "--model resnet50 --image 16 --batch 4 --steps 2 --eval-every 1"), NULL);
     assert_int_equal(ERR->code, ERR_INTEGRITY);

@@ -153,7 +153,7 @@ TEST_IN_SCRATCH(a_bad_sample_ends_the_run_in_a_fatal_line)
 {
     hand_write(&CLASSES, *state);
     const char *path = fs_join(&scratch_arena, *state, "00002.shard");
-    hand_spoil(path);
+    scratch_spoil(path);
     const char *text = run_of(
         on_data(*state, "--model resnet50 --backend plain --image 16 --batch 10 --steps 5"), NULL);
     assert_int_equal(ERR->code, ERR_INTEGRITY);

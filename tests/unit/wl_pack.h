@@ -176,15 +176,6 @@ static UNUSED void hand_shard(const struct hand_pack *pack, const char *folder, 
     free(entries);
 }
 
-/* The last byte of a file, which is a sample's, becomes another. */
-static UNUSED void hand_spoil(const char *path)
-{
-    struct str bytes = scratch_read(path);
-    char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
-    copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
-    scratch_write(path, (struct str){copy, bytes.len});
-}
-
 /* The folder with its shards and pack.json. */
 static UNUSED void hand_write(const struct hand_pack *pack, const char *folder)
 {
