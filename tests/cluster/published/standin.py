@@ -2,7 +2,9 @@
 """What stands in for a framework in a rehearsal. A launcher starts its ranks with the variables and words that the one of its name gives them; a rank
 says on one line how it was started and what it sees, meets all others where it was told to, and ends. Rank 0 also prints a log of the framework's form,
 whose numbers mean nothing."""
+import contextlib
 import fcntl
+import io
 import json
 import os
 import re
@@ -178,13 +180,17 @@ def meet(rank, world, master):
     return list(struct.unpack("!%dI" % world, receive(sock, 4 * world)))
 
 
-def note(kind, fd, **what):
-    """One line, whole, among those of others."""
+def say(fd, text):
+    """Whole lines, among those of others."""
     with open("/tmp/.standin", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        data = ("STAND-IN %s %s\n" % (kind, json.dumps(what, sort_keys=True))).encode()
+        data = text.encode()
         while data:
             data = data[os.write(fd, data):]
+
+
+def note(kind, fd, **what):
+    say(fd, "STAND-IN %s %s\n" % (kind, json.dumps(what, sort_keys=True)))
 
 
 def log(form, words):
@@ -232,7 +238,6 @@ def log(form, words):
         print("DLL", day, at_time(4) + ".5 -  e2e_train_time : 3.0 s training_sequences_per_second : 1.0 sequences/s final_loss : 8.5 None raw_train_time : 3.0 s ")
     else:
         sys.exit("standin: no such log: " + form)
-    sys.stdout.flush()
 
 
 def rank(form):
@@ -243,4 +248,7 @@ def rank(form):
     note("rank", 1, rank=number, world=world, local=local, master=master, met=numbers, node=os.environ.get("NODE_RANK"), host=socket.gethostname(),
          argv=words, cwd=os.getcwd(), env=dict(os.environ), devices=devices(words, local, world > 1 and "task_index" not in " ".join(words)), data=seen)
     if number == 0:
-        log(form, words)
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            log(form, words)
+        say(1, text.getvalue())
