@@ -81,7 +81,7 @@ prints 0 "$REPERF_STATE/runs/$THREE" "history -v" "$REPERF" history -v --case "$
 # --- a rehearsal compared with a run ----------------------------------------------------------------------------
 # On this machine's own GPU, as far as /proc tells; its log is one of the full profile.
 REHEARSED=20260101T000007.000Z-0000000b
-sed 's/"steps":20/"steps":500/g; s/"warmup_steps":4/"warmup_steps":100/; s/"batch":4/"batch":96/; s/\[64,64\]/[224,224]/; s/"device":"cpu"/"device":"cuda"/; s/^steps 1 20/steps 1 500/' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
+sed 's/"steps":20/"steps":500/g; s/"warmup_steps":4/"warmup_steps":100/; s/"batch":4/"batch":96/; s/\[64,64\]/[224,224]/; s/"device":"cpu"/"device":"cuda"/; s/steps 6 20/steps 6 500/' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
 rm -f "$T/fake/mode"
 if unshare -m mount -t tmpfs none /proc/driver 2>/dev/null; then
     # shellcheck disable=SC2016
