@@ -39,8 +39,7 @@ struct treeing { /* one call */
     struct tree_opts opts;
     struct tree_list list; /* expected with --list, else found */
     struct tree_verify_result result;
-    uint8_t list_sha256[SHA256_BYTES];
-    bool is_summed;
+    const char *list_sha256; /* hex, of the list's text */
 };
 
 static void show_progress(void *ctx, uint64_t files_done, uint64_t files_total)
@@ -103,7 +102,7 @@ static const struct json_field TREE_ROWS[] = {
     ROW("read_bytes", struct treeing, result.n_bytes_read, 0),
     ROW("not_read_again", struct treeing, result.n_cached, 0),
     ROW_VIA("list", struct treeing, args, list, JSON_NULLABLE),
-    ROW_HEX("list_sha256", struct treeing, list_sha256, is_summed, 0),
+    ROW("list_sha256", struct treeing, list_sha256, 0),
     ROW_OUT("holds", JSON_BOOL, put_holds, JSON_NULLABLE),
     ROW_LIST("differences", struct treeing, result.differences.items, result.differences.n,
              TREE_DIFFERENCE_ROWS, 0),
@@ -111,8 +110,9 @@ static const struct json_field TREE_ROWS[] = {
 
 static void print(struct treeing *t)
 {
-    tree_list_sha256(&t->list, t->list_sha256);
-    t->is_summed = true;
+    uint8_t sha256[SHA256_BYTES];
+    tree_list_sha256(&t->list, sha256);
+    t->list_sha256 = arena_printf(&t->arena, "%s", sha256_hex_of(sha256).text);
     json_encode_document(t->out, TREE_ROWS, ARRAY_LEN(TREE_ROWS), t);
     if (!t->args->want_json) {
         document_to_text(t->out, SIZE_MAX);
