@@ -58,7 +58,6 @@ report "$lonely" "no public function that only tests use"
 
 # But for the options of a command (args).
 twice=$(awk -F'\t' '$1 ~ /^orchestrator\/[^\/]*\// && match($2, /^struct [a-z0-9_]+ \{/) {
-    split($1, part, "/")
     name = substr($2, 8, RLENGTH - 9)
     if (!(name in where)) where[name] = $1
     else if (name != "args") printf "%s (%s and %s) ", name, where[name], $1
