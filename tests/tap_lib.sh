@@ -14,6 +14,11 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/reperf-test.XXXXXX") || exit 1
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" XDG_DATA_HOME="$T/data" # no manifests but those of the test
 # Who commits, where a machine has nobody's name.
 export GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@example.invalid GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@example.invalid
+# Six steps in the place of twenty, on less: for a run of paddle-perf-2020's ResNet-50 under the smoke profile where the run is tested and not the training.
+smoke_of_it='stacks[reperf].smoke[0]'
+# shellcheck disable=SC2034
+SHORT=(-C "$smoke_of_it.conditions.batch_per_gpu=2" -C "$smoke_of_it.conditions.iterations=6" -C "$smoke_of_it.conditions.image_size=32"
+    -C "$smoke_of_it.commands[0].works=reperf-train --model resnet50 --device cpu --batch 2 --image 32 --steps 6 --eval-every 6 --warmup 4 --data synthetic-learnable --recipe paddle --lr 0.001 --warmup-lr-steps 0")
 tap_n=0 tap_bad=0
 # A sanitizer's report counts in any process: also in a child whose status is not checked.
 case $B in */asan)

@@ -35,7 +35,7 @@ exits 0 "verify it" "$REPERF" verify imagenet-2012.synthetic --json
 like "$(tr -d '\n' <"$T/out")" '"name": "train-images", *"files": 40, *"expected_files": 40, *"folders": 10' "40 images of 10 classes"
 exits 0 "pack its training part" "$REPERF" pack imagenet-2012 --synthetic --split train
 exits 0 "run the report's case on it" "$REPERF" run paddle-perf-2020 --profile smoke --repeats 1 --case 'resnet50/reperf/fp32/n1g1/*' \
-    --data imagenet-2012.synthetic
+    --data imagenet-2012.synthetic "${SHORT[@]}"
 like "$(cat "$T/out")" '^  dataset: synthetic twin of imagenet-2012 here, imagenet-2012 published' "the verdict says what it was trained on"
 archive=$(sed -n 's/^archive \([^ ]*\).*/\1/p' "$T/out")
 mkdir "$T/evidence" && tar --zstd -xf "$archive" -C "$T/evidence"

@@ -84,15 +84,19 @@ for width in 1280 390; do
     succeeds "at $width px nothing scrolls sideways but tables" test "$(said "$T/light" "width-$width")" -le $width
     is "$(said "$T/light" "contrast-$width")" enough "light, $width px: every text has a contrast of 4.5"
 done
-probe "$T/all.html" "$T/dark" --blink-settings=preferredColorScheme=0
+# A page of one report is a twentieth of that of all, by the same rules.
+exits 0 "a page of one report" "$REPERF" report paddle-perf-2020 --html "$T/one.html"
+in_dark=one
+! in_test_all "a page of all reports in the dark" || in_dark=all
+probe "$T/$in_dark.html" "$T/dark" --blink-settings=preferredColorScheme=0
 is "$(said "$T/light" scheme) $(said "$T/dark" scheme)" "light dark" "both schemes were looked at"
 for width in 1280 390; do
     is "$(said "$T/dark" "contrast-$width")" enough "dark, $width px: every text has a contrast of 4.5"
 done
 
 # Pictures: light and dark are not the same page.
-browser --screenshot="$T/light.png" --window-size=1280,2000 "file://$T/all.html" >/dev/null
-browser --screenshot="$T/dark.png" --window-size=1280,2000 --blink-settings=preferredColorScheme=0 "file://$T/all.html" >/dev/null
+browser --screenshot="$T/light.png" --window-size=1280,2000 "file://$T/one.html" >/dev/null
+browser --screenshot="$T/dark.png" --window-size=1280,2000 --blink-settings=preferredColorScheme=0 "file://$T/one.html" >/dev/null
 [ -s "$T/light.png" ] && [ -s "$T/dark.png" ] && ! cmp -s "$T/light.png" "$T/dark.png"
 ok $? "light and dark look different"
 
@@ -102,7 +106,7 @@ succeeds "the same data give the same bytes" cmp -s "$T/all.html" "$T/again.html
 
 # The probe can fail: a page with what it looks for.
 sed -e 's#</main>#<script>1</script><p style="color:\#999">faint</p><div style="width:2000px">wide</div><a href="https://example.org/">x</a>&#' \
-    "$T/all.html" >"$T/bad.html"
+    "$T/one.html" >"$T/bad.html"
 probe "$T/bad.html" "$T/bad"
 is "$(said "$T/bad" scripts) $(said "$T/bad" external) $(said "$T/bad" contrast-1280 | cut -d' ' -f1)" "1 1 low" "the probe sees a script, a link outside, faint text"
 succeeds "the probe sees what is too wide" test "$(said "$T/bad" too-wide-390)" -gt 0

@@ -98,7 +98,7 @@ like "$(value "$T/out" 'd["cells"][0]["why"]')" "store lacks dataset cityscapes.
 exits 6 "without --offline it is for want of a node" "$REPERF" run paddle-perf-hrnetw18 --case 'hrnetw18/paddle/fp32/n1g1/*'
 exits 0 "packs there" away "$T/b/bin/reperf" pack cityscapes-300 --synthetic
 exits 0 "and trains there, on the synthetic dataset" away "$T/b/bin/reperf" run paddle-perf-2020 --profile smoke --offline --repeats 1 --json \
-    --case 'resnet50/reperf/fp32/n1g1/bs96'
+    --case 'resnet50/reperf/fp32/n1g1/bs96' "${SHORT[@]}"
 like "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline --data cityscapes-300.synthetic \
     --case 'hrnetw18/reperf/fp32/n1g1/*')" "1 of 1 case can be run.*" "the packed synthetic dataset is found there"
 is "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline --data cityscapes-300.synthetic --case 'hrnetw18/reperf/fp32/n1g1/*' --json |

@@ -75,7 +75,7 @@ exits 0 "one command installs it" inside apt-get install -y --no-install-recomme
 exits 1 "the next audits all reports" inside reperf audit --all --json
 is "$(sha256sum <"$T/out")" "$(sha256sum <"$T/here")" "as it does here"
 is "$(inside sh -c 'command -v cc gcc make git' | wc -l)" 0 "without a compiler"
-exits 0 "it trains" inside reperf run paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*' --repeats 1
+exits 0 "it trains" inside reperf run paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*' --repeats 1 "${SHORT[@]}"
 exits 0 "it is removed again" inside apt-get remove -y reperf
 is "$(find "$bare/usr/share/reperf" "$bare/usr/bin" -name 'reperf*' 2>/dev/null | wc -l)" 0 "without a rest"
 tap_done

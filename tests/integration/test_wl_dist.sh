@@ -130,7 +130,7 @@ def norm(a, b):
     return math.dist(array.array("d", a), array.array("d", b))
 first, second = read(sys.argv[1]), sys.argv[2]
 if sys.argv[3:]: # to doubles, into a file
-    head, data = {}, b""
+    head, data = {}, bytearray() # += on bytes would copy all of it for each tensor
     for name, (tensor, old) in first.items():
         new = array.array("d", array.array("f", old)).tobytes() if tensor["dtype"] == "F32" else old
         head[name] = {"dtype": "F64" if tensor["dtype"] == "F32" else "I64", "shape": tensor["shape"], "data_offsets": [len(data), len(data) + len(new)]}
