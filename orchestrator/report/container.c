@@ -274,6 +274,9 @@ int container_flags_of_command(struct arena *arena, struct str line,
     struct flags_reader r = {.arena = arena};
     struct shell_script script;
     size_t idx = 0;
+    if (line.len > 0 && memchr(line.ptr, 0, line.len)) {
+        return err_set(err, ERR_MANIFEST, "container command: holds U+0000");
+    }
     shell_script_read(arena, line, &script);
     while (idx < script.n && !shell_engine_does(&script.runs[idx], "run")) {
         idx++;

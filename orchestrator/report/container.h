@@ -43,8 +43,8 @@ bool container_size(struct patterns *patterns, struct str text, int64_t *ret_byt
 bool container_is_engine(struct str program);
 /* Index of the image among the words of such a command, found by the arity of the options before it; n if there is none. */
 size_t container_image_at(const struct shell_word *words, size_t n);
-/* Of the first `docker run`, `nvidia-docker run` or `podman run` of the text. ERR_MANIFEST if there is none, or for more options
-   than the limits allow. */
+/* Of the first `docker run`, `nvidia-docker run` or `podman run` of the text. ERR_MANIFEST if there is none, for more options
+   than the limits allow, or for U+0000. */
 MUST_CHECK int container_flags_of_command(struct arena *arena, struct str line,
                                           struct container_flags *ret_flags, struct err *err);
 /* Adds what a site's words of `docker run` ask for: its numbers replace, its lists are added. */

@@ -134,6 +134,11 @@ TEST(lines_that_are_no_run_are_refused)
         struct container_flags flags;
         FAILS(container_flags_of_command(ARENA, str_of(*row), &flags, ERR), ERR_MANIFEST);
     }
+    { /* JSON could not hold it */
+        struct container_flags flags;
+        FAILS(container_flags_of_command(ARENA, STR_LIT("docker run --name=a\0b img"), &flags, ERR),
+              ERR_MANIFEST);
+    }
     strbuf_add_z(&many, "docker run");
     for (size_t n = 0; n <= CONTAINER_LIST_MAX; n++) {
         strbuf_printf(&many, " --device=/dev/x%zu", n);
