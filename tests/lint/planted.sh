@@ -72,7 +72,7 @@ written="$(git -C "$tree" rev-parse HEAD) $(LINT_ROOT="$tree" "$here/c_checks.sh
 since() { XDG_CACHE_HOME=$(mktemp -d "$tree/cache.XXXXXX") LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1; }
 LINT_ROOT="$tree" "$here/c_checks.sh" --write >/dev/null 2>&1
 said "$([ -e "$tree/tests/lint/baseline" ] || echo nothing)" nothing "where a check fails, nothing is written down"
-echo "$written" >"$tree/tests/lint/baseline"
+printf '%s\n' "${written}x" "$written" >"$tree/tests/lint/baseline"
 again=$(since)
 said "$again" "clang-tidy: 3 files, 0 of them not known to be good" "nothing has changed since the commit that is written down"
 said "$again" "shellcheck: 2 scripts, 0 of them not known to be good" "nor a script"
