@@ -40,7 +40,7 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
-[ "$TIER" = everyday ] && limit_s=2400 || limit_s=7200
+[ "$TIER" = everyday ] && limit_s=2400 || limit_s=10800
 limit_s="${TEST_LIMIT_S:-$limit_s}"
 out_dir="$B/tests"
 good="${XDG_CACHE_HOME:-$HOME/.cache}/reperf-tests"
