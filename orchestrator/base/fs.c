@@ -302,7 +302,9 @@ char *fs_join(struct arena *arena, const char *folder, const char *name)
 {
     size_t len = strlen(folder);
     const char *slash = len && folder[len - 1] == '/' ? "" : "/";
-    return arena_printf(arena, "%s%s%s", folder, slash, name);
+    char *path = arena_alloc(arena, len + strlen(slash) + strlen(name) + 1, 1);
+    (void)stpcpy(stpcpy(stpcpy(path, folder), slash), name);
+    return path;
 }
 
 struct name_vec {

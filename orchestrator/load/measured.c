@@ -126,7 +126,7 @@ static int read_series(struct arena *arena, const struct measure_ask *ask, struc
                        struct err *err)
 {
     const struct reading how = {f->format, f->path, true, f->rule ? f->rule->series : STR_EMPTY,
-                                true};
+                                false};
     if (measure_file(arena, &how, &f->m, NULL, err) < 0) {
         return -1;
     }
@@ -163,7 +163,7 @@ static int check_arithmetic(struct arena *arena, struct measured *f, struct err 
     const struct series *s = f->series;
     bool is_one =
         s->n == 1 || s->quantity == QTY_SUMMARY || (survey && s->quantity == QTY_RUNNING_MEAN);
-    if (!s->lines || s->n == 0 || !is_one ||
+    if (s->n == 0 || !is_one ||
         (!survey && !arithmetic_is_likely(log_text(arena, f->path, SURVEYED_BYTES)))) {
         return 0;
     }
@@ -173,9 +173,9 @@ static int check_arithmetic(struct arena *arena, struct measured *f, struct err 
             return -1;
         }
     }
-    f->arithmetic = arithmetic_check(arena, survey, s->samples[s->n - 1].value, s->lines[s->n - 1]);
+    f->arithmetic = arithmetic_check(arena, survey, s->samples[s->n - 1].value, s->last_line);
     if (f->arithmetic.state == ARITHMETIC_CONTRADICTS) {
-        engine_contradict(&f->m, s->lines[s->n - 1], f->arithmetic.said);
+        engine_contradict(&f->m, s->last_line, f->arithmetic.said);
     }
     return 0;
 }

@@ -470,6 +470,7 @@ struct series parser_series(const struct parser *p, size_t idx)
                            .quantity = spec->quantity,
                            .samples = state->n ? state->items : NULL,
                            .n = state->n,
+                           .last_line = state->last_line,
                            .lines = state->lines};
 }
 

@@ -34,6 +34,7 @@ struct rank_state {
 struct series_state {
     struct sample *items; /* grows by realloc: large blocks move without being copied */
     int64_t *lines;       /* likewise, of each; where they are kept */
+    int64_t last_line;
     size_t n;
     size_t n_max;
     struct rank_state *ranks; /* of this run; index rank + 1 */

@@ -334,6 +334,7 @@ static int push_sample(const struct parser *p, struct series_state *state,
     if (p->keeps_lines) {
         state->lines[state->n] = line;
     }
+    state->last_line = line;
     state->items[state->n++] = *sample;
     return 0;
 }

@@ -44,7 +44,8 @@ struct series {
     bool is_primary; /* the one `measure` prints */
     struct sample *samples;
     size_t n;
-    int64_t *lines; /* of each sample, from 1; NULL: not kept (parser_keep_lines) */
+    int64_t last_line; /* of the last sample, from 1 */
+    int64_t *lines;    /* of each sample, from 1; NULL: not kept (parser_keep_lines) */
 };
 
 /* A condition that the log itself states, by the name that report cases use ("cuda", "batch_per_gpu", ...). */
