@@ -38,8 +38,7 @@ echo "memory: $(value rss_kib) KiB at most (wanted < 65536), $(value again) byte
 against_aria2 "fetch : aria2c -x8, limit_rate 50m" 1.05 "http://127.0.0.1:${ports[0]}/slow/file"
 against_aria2 "fetch : aria2c -x8, 50 MB/s a connection" 1.05 "$fault/rate/50000000/file"
 rm -rf "$T/ours" "$T/peer"
-"$one" folder="$T/ours" proxy= sha256="$sha" pieces_out="$T/pieces" url="http://127.0.0.1:${ports[0]}/file" >"$T/out" || exit 1
-piece_bytes=$(value piece_bytes)
-rm -rf "$T/ours"
-"$one" folder="$T/ours" proxy= sha256="$sha" pieces="$T/pieces" piece_bytes="$piece_bytes" url="$fault/corrupt/123456789/file" >"$T/out" || exit 1
+piece_bytes=$((8 << 20))
+split -b $piece_bytes --filter='openssl dgst -sha256 -r | cut -d" " -f1' "$T/www/file" >"$T/pieces"
+"$one" folder="$T/ours" proxy= sha256="$sha" pieces="$T/pieces" piece_bytes=$piece_bytes url="$fault/corrupt/123456789/file" >"$T/out" || exit 1
 echo "one corrupt piece: $(($(value received) - size)) bytes more than the file ($(value bad_pieces) piece of $piece_bytes bytes)"

@@ -29,7 +29,6 @@ import threading
 import time
 
 PIECE = 65536
-RATE_BUFFER = 4096  # of a connection with a rate: what was sent is soon there, or is not sent
 REFUSALS = {
     "gone": "404 Gone",
     "login": '401 Who\r\nWWW-Authenticate: Basic realm="x"',
@@ -132,13 +131,14 @@ class Client(socketserver.BaseRequestHandler):
         stalls = fault == "mute" or (fault == "stall" and count("stalled") == 0)
         cut_at = places.start + (number if stalls or fault in ("cut", "chunkcut", "opencut") else len(places) + 1)
         rate = {"rate": number, "limit": 20000000, "drip": 1000 if nth == number else 0}.get(fault, 0)
-        step = min(PIECE, max(rate // 250, 1)) if rate else PIECE
+        step = max(rate // 250, 1) if rate else PIECE  # 4 ms: what was sent is soon there, or is not sent
         is_chunked = fault in ("chunked", "chunkcut", "long")
-        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, RATE_BUFFER if rate else PIECE)
+        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, step)
+        begin = time.monotonic()
         for at in range(places.start, places.stop, step):
             piece = places[at - places.start : min(at + step, cut_at) - places.start]
             if rate:
-                time.sleep(len(piece) / rate)
+                time.sleep(max(begin + (at - places.start + len(piece)) / rate - time.monotonic(), 0))
             self.send_piece(fault, number, piece, is_other, is_chunked)
             if cut_at <= at + step and cut_at < places.stop:
                 while stalls and self.request.recv(PIECE):
