@@ -45,7 +45,7 @@ static const struct row {
      false,
      true},
     {"resnet50", {.batch = 4, .height = 64, .width = 64}, &SGD, 3e-5, {1e-4, 1e-2}, true, false},
-    {"hrnet_w18", {.batch = 2, .height = 64, .width = 64}, &SGD, 1e-2, {1e-4, 1e-3}, true, false},
+    {"hrnet_w18", {.batch = 2, .height = 64, .width = 64}, &SGD, 1e-2, {1e-4, 5e-4}, true, false},
     {"deeplabv3p", {.batch = 4, .height = 33, .width = 33}, &SGD, 1e-3, {1e-4, 1e-2}, true, false},
 };
 
