@@ -162,8 +162,8 @@ int64_t str_find(struct str haystack, struct str needle)
         return hit ? hit - haystack.ptr : -1;
     }
     const char *end = haystack.ptr + haystack.len - needle.len + 1;
-    for (const char *at = haystack.ptr;
-         at < end && (at = memchr(at, needle.ptr[0], (size_t)(end - at))); at++) {
+    for (const char *at = haystack.ptr; (at = memchr(at, needle.ptr[0], (size_t)(end - at)));
+         at++) {
         if (memcmp(at, needle.ptr, needle.len) == 0) {
             return at - haystack.ptr;
         }
