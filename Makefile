@@ -65,9 +65,10 @@ CUDA_LIBS   := $(if $(HAVE_CUDA),$(addprefix -L,$(wildcard $(addprefix $(CUDA_HO
 EMPTY :=
 LT_SONAME   := libcublasLt.so.$(if $(HAVE_CUDA),$(shell sed -n 's/^.define CUDART_VERSION *\([0-9]*\)[0-9][0-9][0-9]$$/\1/p' $(CUDA_HOME)/include/cuda_runtime_api.h),none)
 # The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP. Nobody reads the flags of floating point: without that, a loop with a choice in
-# it, as all with an exponential have, is not computed by vectors.
-WL_OPT      := -O3 -fno-trapping-math
-WL_CFLAGS   := -Iworkloads -fopenmp $(WL_OPT) $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1) $(CUDA_CFLAGS)
+# it, as all with an exponential have, is not computed by vectors. With the sanitizers -O3 costs three times as long to compile as the mode's own level.
+WL_OPT      := -O3
+fast         = $(if $(filter asan,$(1)),,$(WL_OPT))
+WL_CFLAGS   := -Iworkloads -fopenmp -fno-trapping-math $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1) $(CUDA_CFLAGS)
 ORCH_LIBS   := -Wl,--as-needed -lcurl -larchive -lssh2 -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
 WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -lm
 
@@ -95,6 +96,8 @@ CUDA_PURE := layout device_fit
 NO_CUDA   := $(if $(HAVE_CUDA),,$(filter-out $(foreach p,$(CUDA_PURE),workloads/backend_cuda/$(p).h workloads/backend_cuda/$(p).c),$(wildcard workloads/backend_cuda/*)))
 NO_NCCL   := $(if $(HAVE_NCCL),,workloads/dist/nccl.c workloads/dist/nccl_api.c workloads/dist/nccl_api.h)
 WL_SRC    := $(sort $(filter-out workloads/train/train_main.c workloads/bench/bench_main.c $(NO_CUDA) $(NO_NCCL),$(wildcard workloads/*/*.c)))
+# What reads and writes data, and no network: all of the workloads that reperf-pack's tests and the fuzzers need.
+WL_DATA   := $(filter-out $(addprefix workloads/,backend_cpu/% backend_cuda/% bench/% dist/nccl% graph/% models/% train/%),$(WL_SRC))
 CU_SRC    := $(if $(HAVE_CUDA),$(sort $(wildcard workloads/backend_cuda/*.cu)))
 CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
 # Compiled once more for processors with AVX2, under names of their own (backend_cpu/cpu.h).
@@ -129,7 +132,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo reperf-core check golden golden-write schemas test test-all test-dress test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint lint-baseline layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo reperf-core check golden golden-write schemas test test-all test-dress test-frameworks test-programs engine-good unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint lint-baseline layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -145,7 +148,7 @@ reperf-core: $(B)/reperf-core            ## reperf without lint, new and proposa
 
 # --- set-up: `demo`, `test` and `bench` install what is missing before anything is compiled -------
 # An included makefile that make remakes first and then starts over, so that what it installed is seen.
-DEPS_WANTED := $(if $(filter deps test test-all test-frameworks bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo,$(MAKECMDGOALS)),$(DEPS_BUILD)))
+DEPS_WANTED := $(if $(filter deps test test-all engine-good test-frameworks bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo,$(MAKECMDGOALS)),$(DEPS_BUILD)))
 ifneq ($(DEPS_WANTED),)
 DEPS_STAMP := build/deps-$(firstword $(shell echo '$(DEPS_WANTED)' | cksum)).mk
 include $(DEPS_STAMP)
@@ -159,13 +162,13 @@ deps:                            ## install all that building and testing need, 
 # A change of flags rebuilds: the stamp's content is the flags, without the folder, so that a copy of the checkout is as built as this one.
 define MODE_RULES
 build/$(1)/flags: FORCE
-	@mkdir -p $$(@D); f='$$(subst $$(CURDIR),.,$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) | $$(WL_CFLAGS))'; \
+	@mkdir -p $$(@D); f='$$(subst $$(CURDIR),.,$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) | $(call fast,$(1)) $$(WL_CFLAGS))'; \
 	[ "$$$$f" = "$$$$(cat $$@ 2>/dev/null)" ] || echo "$$$$f" > $$@
 build/$(1)/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
 	@echo "CC $(1) $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EXTRA) -MMD -MP -c $$< -o $$@
-build/$(1)/workloads/%.c.o: EXTRA := $$(WL_CFLAGS)
-build/$(1)/orchestrator/prep/%.c.o: EXTRA := -O3 $$(PREP_CFLAGS)
+build/$(1)/workloads/%.c.o: EXTRA := $(call fast,$(1)) $$(WL_CFLAGS)
+build/$(1)/orchestrator/prep/%.c.o: EXTRA := $(call fast,$(1)) $$(PREP_CFLAGS)
 # The bytes of a file that EMBED names are in the object.
 build/$(1)/orchestrator/report/vocabulary.c.o: manifests/vocabulary.json
 build/$(1)/orchestrator/judge/finding_rules.c.o: orchestrator/judge/finding_rules.txt
@@ -183,8 +186,10 @@ build/$(1)/prep.a: $(patsubst %,build/$(1)/%.o,$(PREP_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/%.c.avx2.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
-	@echo "CC $(1) avx2 $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(WL_CFLAGS) -DREPERF_AVX2=1 -mavx2 -mfma -MMD -MP -c $$< -o $$@
+	@echo "CC $(1) avx2 $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $(call fast,$(1)) $$(WL_CFLAGS) -DREPERF_AVX2=1 -mavx2 -mfma -MMD -MP -c $$< -o $$@
 build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC)) $(patsubst %,build/$(1)/%.avx2.o,$(AVX2_SRC)) $(CU_OBJ)
+	@rm -f $$@; ar rcsD $$@ $$^
+build/$(1)/wl_data.a: $(patsubst %,build/$(1)/%.o,$(WL_DATA))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/cuda_emu/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
@@ -225,7 +230,7 @@ build/$(1)/servers/faulty_node: build/$(1)/tests/servers/faulty_node.c.o $(patsu
 build/$(1)/faults/%.so: tests/faults/%.c
 	@mkdir -p $$(@D)
 	@$$(CC) -std=gnu17 -O1 -Wall -Wextra $$(WERROR) -shared -fPIC $$< -o $$@ -ldl
-build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),view)
+build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/wl_data.a $(call archives,$(1),view)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -lcmocka -o $$@
 EMU_WITH.$(1) := build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/held.a build/$(1)/emu_probe.a build/$(1)/wl_emu.a build/$(1)/base.a | \
@@ -242,7 +247,7 @@ build/$(1)/emu/%: build/$(1)/cuda_emu/tests/cuda/%.c.o $$(EMU_WITH.$(1))
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 # Stand-ins for the libraries: fake_host.c is in the programs that open them.
-build/$(1)/tests/cuda_fake/%.c.o: EXTRA := -O3 -fno-trapping-math -I. -Iworkloads $$(CUDA_CFLAGS) -fPIC
+build/$(1)/tests/cuda_fake/%.c.o: EXTRA := $(call fast,$(1)) -fno-trapping-math -I. -Iworkloads $$(CUDA_CFLAGS) -fPIC
 build/$(1)/tests/cuda_fake/fake_host.c.o: EXTRA := -I. -Iworkloads -Itests/cuda_emu
 build/$(1)/fake/libcudnn.so.9: $(patsubst %,build/$(1)/tests/cuda_fake/%.c.o,fake_cudnn fake_cudnn_ops)
 build/$(1)/fake/$(LT_SONAME): build/$(1)/tests/cuda_fake/fake_cublaslt.c.o
@@ -257,7 +262,7 @@ build/$(1)/tests/ptx/%.c.o: EXTRA := -O3 -fno-math-errno -Iworkloads -I. $$(CUDA
 # PTX of sm_70 is there, whatever nvcc can make.
 build/$(1)/ptx/cuda.o: workloads/backend_cuda/cuda.c build/$(1)/flags
 	@mkdir -p $$(@D)
-	@$$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(filter-out -DREPERF_CUDA_ARCHS=%,$$(WL_CFLAGS)) -DREPERF_CUDA_ARCHS=70_75_80_90 -MMD -MP -c $$< -o $$@
+	@$$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $(call fast,$(1)) $$(filter-out -DREPERF_CUDA_ARCHS=%,$$(WL_CFLAGS)) -DREPERF_CUDA_ARCHS=70_75_80_90 -MMD -MP -c $$< -o $$@
 build/$(1)/ptx.a: $(patsubst %,build/$(1)/%.o,$(PTX_SRC)) build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/ptx/cuda.o $(patsubst %,build/$(1)/cuda_emu/tests/cuda_emu/emu_%.c.o,$(PTX_EMU))
 	@rm -f $$@; ar rcsD $$@ $$^
 PTX_WITH.$(1) := -Wl,--whole-archive build/$(1)/ptx.a -Wl,--no-whole-archive build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
@@ -279,7 +284,7 @@ build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/held.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -lcmocka -o $$@
 $(patsubst %,build/$(1)/unit/%,$(UNITS_fleet) $(UNITS_evidence) $(UNITS_run)): | build/$(1)/reperf-node
-build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),draft)
+build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl_data.a $(call archives,$(1),draft)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -o $$@
 -include $$(shell find build/$(1) -name '*.d' 2>/dev/null)
@@ -335,6 +340,10 @@ SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC)) $(patsubs
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))
+# The engine's own tests. ENGINE_AS_AT=COMMIT leaves them out: nothing that they depend on has changed since they passed there (tests/engine.sh).
+ENGINE   := $(patsubst tests/unit/%.c,$(B)/unit/%,$(filter tests/unit/test_wl_% tests/unit/test_emu_%,$(UNIT_SRC))) \
+            $(patsubst tests/cuda/%.c,$(B)/emu/%,$(sort $(wildcard tests/cuda/test_*.c))) \
+            $(patsubst %,tests/integration/test_%.sh,agree_originals cuda_11 cuda_compile cuda_libraries first_call gpu_targets wl_cuda wl_dist wl_nccl wl_ptx wl_torch wl_turns)
 DRESS    := $(sort $(wildcard tests/dress/test_*.sh))
 CLUSTER  := $(sort $(wildcard tests/cluster/test_*.sh))
 LINT     := $(sort $(wildcard tests/lint/*.sh))
@@ -356,10 +365,13 @@ WHOLE    := $(filter %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/un
 LONG_SCRIPTS := $(addprefix tests/,$(patsubst %,cluster/test_%.sh,cluster cluster_end derived node_health) $(patsubst %,integration/test_wl_ptx_%.sh,70 80 90))
 LONG     := $(addprefix $(B)/unit/test_wl_,deeplab eval feed ranks streams)
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(filter-out $(LONG),$(WHOLE)))
-TEST_RUN := $(filter-out $(LONG_SCRIPTS),$(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(DRESS) $(CLUSTER))
-test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core write_schemas)) ## what test runs
-test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
-	@TAP_LATER="$(call in_mode,release,$(LONG)) $(LONG_SCRIPTS)" B=build/release tests/tap.sh $(TEST_RUN)
+OMITTED  := $(if $(ENGINE_AS_AT),$(call in_mode,asan,$(ENGINE)) $(call in_mode,release,$(ENGINE)))
+TEST_RUN := $(filter-out $(LONG_SCRIPTS) $(OMITTED),$(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(DRESS) $(CLUSTER))
+test-programs: $(filter-out $(OMITTED),$(TEST_OWN)) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core write_schemas)) ## what test runs
+test: test-programs ## all tests this machine can run, but for what test-all names; installs what they need
+	@TAP_LATER="$(call in_mode,release,$(LONG)) $(LONG_SCRIPTS)" TAP_OMITTED="$(if $(OMITTED),$(filter-out $(LONG) $(LONG_SCRIPTS),$(ENGINE)))" B=build/release tests/tap.sh $(TEST_RUN)
+engine-good: test-programs       ## the engine's tests; where all pass, tests/engine_good names this commit, and .ci/run leaves them out until something changes
+	@B=build/release tests/tap.sh $(filter-out $(LONG_SCRIPTS),$(filter $(call in_mode,asan,$(ENGINE)) $(call in_mode,release,$(ENGINE)),$(TEST_OWN) $(INTEGRATION))) && tests/engine.sh --write
 # Evidence, faults, time and boundaries: with the sanitizers, too.
 SANITIZED := $(patsubst %,tests/integration/test_%.sh@asan,bad_input crash evidence faults fetch forgery measure new override repair run_names source terminal unpack)
 test-all: $(call in_mode,asan,$(SERVERS) $(addprefix $(B)/,$(PROGRAMS)))
@@ -432,7 +444,7 @@ fuzz: $(FUZZ_BIN)                ## libFuzzer, SECS seconds a target
 	@SECS=$(SECS) tests/fuzz/run.sh
 FUZZ_CFLAGS := -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -ffile-prefix-map="$(CURDIR)=." -Iorchestrator -Iworkloads -I. $(PREP_CFLAGS)
 FUZZ_LIB    := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) \
-               $(filter-out $(addprefix workloads/,backend_cpu/% backend_cuda/% bench/% dist/nccl% graph/% models/% train/%),$(WL_SRC))
+               $(WL_DATA)
 build/fuzz/obj/%.c.o: %.c
 	@mkdir -p $(@D)
 	@echo "CC fuzz $<"; $(CCACHE) $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@

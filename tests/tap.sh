@@ -6,7 +6,8 @@
 # with a long one. TAP_LANES=1: all in one lane, in the order given. A program that dies,
 # hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip.
 # SCRIPT@MODE is a script with the programs of build/MODE. TIER=all has tests do what is long, too; otherwise they name it ("# test-all: what"), and it is
-# listed, as are the programs that TAP_LATER names, and what only make test-frameworks does ("# test-frameworks: what"). What it found good it remembers where a result depends on the program alone
+# listed, as are the programs that TAP_LATER names, those that TAP_OMITTED does (they passed at ENGINE_AS_AT), and what only make test-frameworks does
+# ("# test-frameworks: what"). What it found good it remembers where a result depends on the program alone
 # (key_of), and does not run that again, but for TIER=all and TAP_AGAIN=1. TAP_RETRIES=N: where at most N tests failed, each is run once more when all others
 # have ended; what passes then counts, and is named as unsteady, with what it printed first.
 set -u
@@ -229,6 +230,8 @@ only_in() { # TARGET TEST...
 only_in test-frameworks "$@"
 read -ra later_run <<<"${TAP_LATER:-}"
 later=$(printf '%s\n' "${later_run[@]+"${later_run[@]#build/}"}" | grep . | sed 's/^/only in make test-all: /'; only_in test-all "$@")
+read -ra omitted <<<"${TAP_OMITTED:-}"
+[ "${#omitted[@]}" -eq 0 ] || printf "not run, as nothing it depends on has changed since ${ENGINE_AS_AT:0:12}, where it passed: %s\n" "${omitted[@]#build/*/}"
 [ -z "$later" ] || printf '%s\n%s\n' "$later" "make test-all runs these as well; it is run before an issue is closed"
 while read -r test n_bad; do
     awk -v test="$test" '$4 == test && $2 == 0 { good = 1 } END { exit !good }' "$sums/counts" || continue

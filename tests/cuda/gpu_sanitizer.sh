@@ -54,7 +54,7 @@ for kernel in bn_fwd bn_bwd bn_add_bwd upsample_loss_fwd upsample_loss_bwd atten
     clean memcheck "$kernel" "$B/gpu/test_device" "$kernel"
     [ "$SECONDS" -gt "${SANITIZER_LIMIT_S:-70}" ] && break
 done
-clean memcheck "ten steps of bert_tiny" "$B/gpu/test_steps" bert_tiny
+clean memcheck "ten steps of bert_nano" "$B/gpu/test_steps" bert_nano
 for kernel in bn_fwd layer_norm_bwd attention_fwd upsample_loss_fwd; do
     [ "$SECONDS" -gt "${RACE_LIMIT_S:-100}" ] && skip "racecheck: $kernel" "the time is up" && continue
     clean racecheck "$kernel" "$B/gpu/test_device" "$kernel"

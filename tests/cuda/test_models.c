@@ -29,7 +29,7 @@ static const struct {
     {"deeplabv3p", {.batch = 5, .height = 17, .width = 25}, NOT_DAILY},
     /* The one above, wider. */
     {"deeplabv3p_mmseg", {.batch = 5, .height = 17, .width = 25}, NOT_DAILY},
-    {"bert_tiny", {.batch = 3, .sequence = 16, .predictions = 3, .has_dropout = true}, DAILY},
+    {"bert_nano", {.batch = 3, .sequence = 16, .predictions = 3, .has_dropout = true}, DAILY},
 };
 
 /* --- one step --------------------------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ static const struct row {
     bool is_slow;      /* on the emulator, left to TIER=all where all are tested */
     bool has_tails;    /* words that are rounded up */
 } ROWS[] = {
-    {"bert_tiny",
+    {"bert_nano",
      {.batch = 2, .sequence = 8, .predictions = 2, .has_dropout = true},
      &ADAMW,
      1e-4,

@@ -13,10 +13,16 @@ export REPERF_CUDNN_DIR="$B/fake" REPERF_CUBLAS_DIR="$B/fake" CMOCKA_MESSAGE_OUT
 unset REPERF_TEST_PLANS REPERF_EMU_FAULT
 folder=
 
-# ARCH: its PTX is made, and looked for in $folder.
+# ARCH [NAME...]: its PTX is made, or that of those files, and looked for in $folder.
 ptx_of() {
     folder="build/cuda/sm_$1/workloads/backend_cuda"
-    make -s "ptx-$1" CLANG_SM70="$clang_sm70" >"$T/make" 2>&1
+    local what=("ptx-$1")
+    if [ $# -gt 1 ]; then
+        what=("${@:2}")
+        what=("${what[@]/#/$folder/}")
+        what=("${what[@]/%/.cu.ptx}")
+    fi
+    make -s "${what[@]}" CLANG_SM70="$clang_sm70" >"$T/make" 2>&1
     local status=$?
     ok "$status" "PTX of sm_$1 is made"
     [ "$status" -eq 0 ] || sed 's/^/# /' "$T/make" | head -n 20
@@ -67,7 +73,7 @@ tenth="s/$half/mul.f32 \\2, \\2, 0f3F8CCCCD; &/"
 cut="s/$half/and.b32 \\2, \\2, -8192; &/"
 plants_amp() { # FILE KERNEL FAULT NAME CALL
     planted "$1" "$2" "$3"
-    REPERF_TEST_PRECISION=amp noticed "AMP: $2 $4" "^not ok .*; the first that is beyond: out.* of $5" test_models bert_tiny
+    REPERF_TEST_PRECISION=amp noticed "AMP: $2 $4" "^not ok .*; the first that is beyond: out.* of $5" test_models bert_nano
 }
 all_plants_amp() {
     export REPERF_EMU_CC=9.0
@@ -97,13 +103,13 @@ operations() { # ARCH SEED
 }
 # Whole networks take minutes each: all of them once; where another architecture's PTX is all that is new, the two that have every kind of call.
 networks() { # ARCH SEED
-    local model models=(deeplabv3p bert_tiny)
+    local model models=(deeplabv3p bert_nano)
     device_of "$1" "$2"
     [ "$1" = 90 ] && models+=(resnet50 hrnet_w18)
     for model in "${models[@]}"; do
         holds "sm_$1, seed $2: test_models $model" test_models "$model"
     done
-    holds "sm_$1, seed $2: test_steps bert_tiny" test_steps bert_tiny # the others take hours; what is recorded and kept is the emulator's to show
+    holds "sm_$1, seed $2: test_steps bert_nano" test_steps bert_nano # the others take hours; what is recorded and kept is the emulator's to show
 }
 
 all_of() { # ARCH

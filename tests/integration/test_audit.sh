@@ -6,7 +6,7 @@
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 O=(/usr/bin/python3 tests/integration/check_output.py)
-V=(/usr/bin/python3 tests/integration/validate.py)
+V=(validates)
 S=manifests/schema
 export REPERF_ROOT="$ROOT"
 

@@ -143,7 +143,7 @@ if in_test_all "time and memory for plans on fake libraries"; then
 
     # The same from reperf-train's option to its run_start.
     trains() { # SECONDS FOLDER NAME: into $untimed and $kept; by the same clock, on which each look takes a millisecond
-        CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
+        CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu/reperf-train" --device cuda --model bert_nano --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
             --tune-seconds "$1" --plan-cache "$T/$2"
         is "$(grep -c '"event":"run_stop"' "$T/out")" 1 "$3: it trains to its end"
         untimed=$(sed -n '1s/.*"tuned":true,"untimed":\([0-9]*\),.*/\1/p' "$T/out")

@@ -21,7 +21,7 @@ small() { # COMMAND: the same on small samples; on a CPU, in FP32
     local text=${1#reperf-train }
     text=$(sed -E 's/--device cuda/--device cpu/; s/--precision [a-z0-9]+/--precision fp32/; s/--batch [0-9]+/--batch 2/; s/--image [0-9x]+//; s/--steps [0-9]+/--steps 1/; s/--warmup [0-9]+//' <<<"$text")
     case "$text" in
-    *bert*) echo "${text/bert_base/bert_tiny} --sequence 8 --predictions 2" ;; # of the same recipe
+    *bert*) echo "${text/bert_base/bert_nano} --sequence 8 --predictions 2" ;; # of the same recipe
     *resnet*) echo "$text --image 32" ;;
     *) echo "$text --image 64" ;;
     esac

@@ -5,7 +5,7 @@
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119
 source "$(dirname "$0")/../tap_lib.sh"
 C=(/usr/bin/python3 tests/integration/check_explain.py)
-V=(/usr/bin/python3 tests/integration/validate.py)
+V=(validates)
 S=manifests/schema/explain-output.json
 export HOME="$T" GIT_CONFIG_NOSYSTEM=1
 export TMPDIR="$T/tmp" # what is left there is no other script's

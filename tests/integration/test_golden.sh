@@ -6,7 +6,7 @@
 source "$(dirname "$0")/../tap_lib.sh"
 G=tests/golden
 S=manifests/schema
-V=(/usr/bin/python3 tests/integration/validate.py)
+V=(validates)
 C=(/usr/bin/python3 tests/integration/check_golden.py)
 
 cells() { # ARCHIVE: case, verdict and value of each cell that verified bytes hold

@@ -29,10 +29,10 @@ makes() { hidden make -s -C "$alone" -j2 MODE=debug OPT.debug=-O0 WL_OPT=-O0 HAV
 # ---- alone ----
 exits 0 "workloads/ builds alone, without CUDA" makes CUDA_HOME=/none build/debug/reperf-train build/debug/reperf-bench
 sed 's/^/# /' "$T/err" | head -n 10
-prints 0 '"event":"run_stop"' "and its program trains" "$alone/build/debug/reperf-train" --model bert_tiny --batch 1 --sequence 8 --predictions 2 --steps 1
+prints 0 '"event":"run_stop"' "and its program trains" "$alone/build/debug/reperf-train" --model bert_nano --batch 1 --sequence 8 --predictions 2 --steps 1
 needed=$(ldd "$alone/build/debug/reperf-train" | awk '{ print $1 }' | grep -vE '^(linux-vdso|libc\.|libm\.|libgomp|libdl|libpthread|librt|libgcc_s|libstdc\+\+|/lib)' | tr '\n' ' ')
 is "$needed" "" "which needs the C library, libm and OpenMP"
-exits 2 "without CUDA --device cuda is refused" "$alone/build/debug/reperf-train" --model bert_tiny --device cuda --steps 1
+exits 2 "without CUDA --device cuda is refused" "$alone/build/debug/reperf-train" --model bert_nano --device cuda --steps 1
 cuda_home=${CUDA_HOME:-/usr/local/cuda}
 if ! in_test_all "what test-gpu runs built alone, with nvcc"; then
     :

@@ -5,7 +5,7 @@
 # of the closed list of conditions.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 . "$(dirname "$0")/../tap_lib.sh"
-V=(/usr/bin/python3 tests/integration/validate.py)
+V=(validates)
 S=manifests/schema/measure-output.json
 
 line() { printf 'global step %s, epoch: 0, batch: 1, loss: 9.2, speed: 4.5 step/s, ips: %s sequences/s\n' "$@"; }

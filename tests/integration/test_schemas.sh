@@ -5,7 +5,7 @@
 # every published number of ../shared/published/numbers.csv is a cell.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
-V=(/usr/bin/python3 tests/integration/validate.py)
+V=(validates)
 C=(/usr/bin/python3 tests/integration/check_reports.py)
 S=manifests/schema
 
@@ -28,7 +28,7 @@ refused() { # SCHEMA GOOD NAME SED-SCRIPT: GOOD changed by the script is refused
 names=()
 judged() { # all of them, by one process
     local got idx
-    mapfile -t got < <("${V[@]}" --each <"$T/each")
+    mapfile -t got < <(/usr/bin/python3 tests/integration/validate.py --each <"$T/each")
     for idx in "${!names[@]}"; do is "${got[idx]:-none}" 1 "${names[idx]}"; done
 }
 

@@ -13,7 +13,7 @@ CLOCK_TICK_NS=1
 bench() { rm -f "$CLOCK" && at_clock "${whose:-reperf-bench}" "$BENCH" "$@"; }
 python=/usr/bin/python3
 export OMP_WAIT_POLICY=passive
-tiny=(--model bert_tiny --device cpu --batch 2 --sequence 8 --predictions 2 --turns 3 --turn 2 --train "$TRAIN" --out "$T/runs")
+tiny=(--model bert_nano --device cpu --batch 2 --sequence 8 --predictions 2 --turns 3 --turn 2 --train "$TRAIN" --out "$T/runs")
 result() { cat "$T"/runs/bench-*/result.json; }
 fresh() { rm -rf "$T/runs"; }
 # key NAME PROGRAM: a text or number of one of result.json's programs
@@ -50,7 +50,7 @@ for p in run["programs"]:
 assert own_ns / 1e9 <= float(sys.argv[2]) - float(sys.argv[1]) + 0.02, own_ns # in turns, so not one beside another
 eager = run["programs"][1]
 check = eager["check"]
-assert check["gradient_elements"] == 4433468
+assert check["gradient_elements"] == 824564
 assert abs(check["loss"] / check["our_loss"] - 1) < 1e-5 and check["gradient_distance"] < 1e-4, check
 ours = run["programs"][0]["median_step_ns"]
 assert abs(eager["reperf_over_this"] - eager["median_step_ns"] / ours) < 1e-9
@@ -121,7 +121,7 @@ fake() { # NAME STATUS WHY: the rival's program is on standard input
 }
 # shellcheck disable=SC2016
 prelude='while [ $# -gt 0 ]; do case $1 in --out) out=$2;; --check) check=$2;; esac; shift; done
-[ -e "$T_CHECKED" ] || "$TRAIN" --model bert_tiny --check "$check" --out "$T_CHECKED"; cp "$T_CHECKED" "$out"; '
+[ -e "$T_CHECKED" ] || "$TRAIN" --model bert_nano --check "$check" --out "$T_CHECKED"; cp "$T_CHECKED" "$out"; '
 export TRAIN T_CHECKED="$T/checked.st" # what is asked is the same each time
 started='echo "{\"event\":\"run_start\"}"; '
 step() { echo "echo '{\"event\":\"step\",\"step\":$1,\"loss\":${2:-1},\"step_time_ns\":${3:-1000000}}';"; }
@@ -208,8 +208,8 @@ if in_test_all "rivals beside a program of ours that fails, and agreement alone"
     prints 0 "^torch-eager  [0-9.]+ +0 .* agrees$" "agree: a rival that computes the same" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
     is "$(find "$T/runs" -name '*.safetensors' -o -name result.json)" "" "and leaves neither tensors nor a result"
     # shellcheck disable=SC2016
-    echo "${prelude/'[ -e "$T_CHECKED" ]'/'"$TRAIN" --model bert_tiny --check "$T_OTHER" --out "$out"; exit; [ 1 ]'}" >"$T/fake/peer_torch.py"
-    "$TRAIN" --model bert_tiny --batch 2 --sequence 8 --predictions 2 --seed 9 --make-check "$T/other.st"
+    echo "${prelude/'[ -e "$T_CHECKED" ]'/'"$TRAIN" --model bert_nano --check "$T_OTHER" --out "$out"; exit; [ 1 ]'}" >"$T/fake/peer_torch.py"
+    "$TRAIN" --model bert_nano --batch 2 --sequence 8 --predictions 2 --seed 9 --make-check "$T/other.st"
     fresh
     export T_OTHER="$T/other.st"
     prints 8 "^torch-eager .* differs$" "agree: one that computes something else" bench agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
@@ -224,7 +224,7 @@ fi
 # ---- kernels by themselves ----
 prints 0 "^linear_fwd +12 " "each call of a step by itself" "$BENCH" kernels "${tiny[@]:0:10}" --turns 2 --turn 1 --out "$T/kernels"
 like "$(cat "$T/out")" "these times mean nothing" "which on a CPU is a trial"
-"$python" - "$T/kernels/kernels-bert_tiny-fp32.json" <<'PYTHON'
+"$python" - "$T/kernels/kernels-bert_nano-fp32.json" <<'PYTHON'
 import json, sys
 run = json.load(open(sys.argv[1]))
 calls = run["calls"]
@@ -237,12 +237,12 @@ assert all(c["ns"] > 0 and c["bytes"] > 0 for c in calls), [c for c in calls if 
 first = next(c for c in calls if c["kernel"] == "linear_fwd")
 assert first["flops"] == 2 * 16 * 128 * 384, first
 assert first["bytes"] == 4 * (16 * 128 + 128 * 384 + 384 + 16 * 384), first
-# SGD or AdamW on 4,433,468 float parameters: gradient, parameter and two moments read, all but the gradient written.
+# SGD or AdamW on 824,564 float parameters: gradient, parameter and two moments read, all but the gradient written.
 update = next(k for k in run["kernels"] if k["kernel"] == "update")
-assert update["bytes"] == 4433468 * 4 * 7, update
+assert update["bytes"] == 824564 * 4 * 7, update
 PYTHON
 is $? 0 "bytes and operations as counted by hand, and their sums"
-kernels="$T/kernels/kernels-bert_tiny-fp32.json"
+kernels="$T/kernels/kernels-bert_nano-fp32.json"
 valid bench-kernels "it is as its schema says" "$kernels"
 for fault in 's/"ns":[0-9.e+]*/"ns":0/' 's/"kernels":\[{"kernel"/"kernels":[{"name"/' 's/"gpu":"",//' 's/"adds":0,/"adds":0,"share_of_bytes":0.5,/'; do
     sed "$fault" "$kernels" >"$T/planted.json"
@@ -259,7 +259,7 @@ exits 2 "TF32 with half precision" "$BENCH" models --model resnet50 --tf32 --out
 exits 2 "a GPU that is not in the table" "$BENCH" floor --model resnet50 --gpu "NVIDIA 3dfx"
 prints 0 '"batch":256,.*"samples_per_s":[0-9]{5}' "a floor" "$BENCH" floor --model resnet50 --gpu "NVIDIA H100 80GB HBM3"
 if ! nvidia-smi >/dev/null 2>&1; then
-    fails 2 "reperf-bench: .*(CUDA|driver|GPU)" "no GPU: refused, not left out" "$BENCH" models --model bert_tiny --batch 2 --sequence 8 --predictions 2 --out "$T/gpu" --train "$TRAIN"
+    fails 2 "reperf-bench: .*(CUDA|driver|GPU)" "no GPU: refused, not left out" "$BENCH" models --model bert_nano --batch 2 --sequence 8 --predictions 2 --out "$T/gpu" --train "$TRAIN"
     is "$(find "$T/gpu" -name result.json)" "" "without a result"
 fi
 echo "$prelude $started read -r; sleep 600 & echo \$! >$T/child; wait" >"$T/fake/peer_torch.py"

@@ -11,7 +11,7 @@ EMU="$B/emu/reperf-train"
     skip "the CUDA backend on the emulated device (unit/test_emu_*, too)" "built without the CUDA toolkit and cuDNN's headers"
     tap_done
 }
-bert=("$EMU" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --lr 0.001 --warmup-lr-steps 0)
+bert=("$EMU" --device cuda --model bert_nano --sequence 8 --predictions 2 --batch 2 --lr 0.001 --warmup-lr-steps 0)
 plainly=(--no-graph --streams 1 --ahead 0)
 
 export XDG_CACHE_HOME="$T/cache"
@@ -38,7 +38,7 @@ for precision in fp32 amp; do
     esac
     REPERF_EMU_SEED=1 trains eager "${bert[@]}" "${more[@]}" "${plainly[@]}"
     REPERF_EMU_SEED=2 trains replay "${bert[@]}" "${more[@]}" --ahead "$ahead"
-    same eager replay "bert_tiny, $precision: played back on four streams, $ahead ahead, is launched on one and waited for, bit for bit"
+    same eager replay "bert_nano, $precision: played back on four streams, $ahead ahead, is launched on one and waited for, bit for bit"
     [ "$precision" != fp32 ] || {
         succeeds "another batch in each step, whenever it comes" test "$(losses "$T/replay.out" | sort -u | wc -l)" = 3
     }
@@ -158,6 +158,6 @@ for fault in memcpy:20 launch:200; do
 done
 for option in --no-fuse --no-graph --no-tune "--tune-seconds 3" --compile-plans "--streams 2" "--ahead 1" "--plan-cache none"; do
     # shellcheck disable=SC2086
-    exits 2 "$option without a GPU" "$EMU" --model bert_tiny $option
+    exits 2 "$option without a GPU" "$EMU" --model bert_nano $option
 done
 tap_done

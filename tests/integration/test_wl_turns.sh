@@ -4,7 +4,7 @@
 # Only: @reperf-train
 # reperf-train --turn, which lets programs take turns, and --make-check, which lets them start from the same numbers.
 . "$(dirname "$0")/../tap_lib.sh"
-small=(--model bert_tiny --batch 2 --sequence 8 --predictions 2 --seed 5)
+small=(--model bert_nano --batch 2 --sequence 8 --predictions 2 --seed 5)
 losses() { sed -n 's/^{"event":"step",.*"loss":\([^,]*\),.*/\1/p' "$1"; }
 
 printf '\n\n\n' >"$T/lines"
@@ -34,7 +34,7 @@ exec 3>&-
 is "$(grep -c run_stop "$T/waiting")" 0 "without a run_stop"
 
 exits 0 "--make-check writes where a run starts" "$TRAIN" "${small[@]}" --make-check "$T/in.st"
-exits 0 "which --check takes" "$TRAIN" --model bert_tiny --check "$T/in.st" --out "$T/out.st"
+exits 0 "which --check takes" "$TRAIN" --model bert_nano --check "$T/in.st" --out "$T/out.st"
 exits 0 "again" "$TRAIN" "${small[@]}" --make-check "$T/in2.st"
 cmp -s "$T/in.st" "$T/in2.st"
 is $? 0 "the same bytes for the same seed"
@@ -42,7 +42,7 @@ exits 0 "with another seed" "$TRAIN" "${small[@]}" --seed 6 --make-check "$T/in3
 cmp -s "$T/in.st" "$T/in3.st"
 is $? 1 "others"
 exits 2 "--make-check and --describe" "$TRAIN" "${small[@]}" --describe --make-check "$T/in4.st"
-exits 2 "--make-check and --check" "$TRAIN" --model bert_tiny --check "$T/in.st" --out "$T/o" --make-check "$T/in4.st"
+exits 2 "--make-check and --check" "$TRAIN" --model bert_nano --check "$T/in.st" --out "$T/o" --make-check "$T/in4.st"
 
 "$TRAIN" --model resnet50 --image 32 --batch 2 --backend plain --steps 1 >"$T/run" &&
     "$TRAIN" --model resnet50 --image 32 --batch 2 --make-check "$T/in5.st" &&

@@ -5,6 +5,7 @@
 Prints FILE:$.path: message for everything that is wrong. Exit 0: all valid; 1: some are not; 2: it could not be judged.
 validate.py --each, for many: each line of standard input is SCHEMA, a tab and FILE; the exit status of each is printed instead."""
 import contextlib
+import functools
 import io
 import json
 import sys
@@ -34,9 +35,19 @@ def main(args):
         for line in sys.stdin:
             with contextlib.redirect_stdout(io.StringIO()):
                 status = judge(line.rstrip("\n").split("\t"))
-            print(status)
+            print(status, flush=True)
         return 0
     return judge(args)
+
+
+@functools.cache
+def validator_of(path):
+    schema = load(path)
+    validator_class = jsonschema.validators.validator_for(schema, default=None)
+    if validator_class is not jsonschema.Draft202012Validator:
+        raise ValueError("$schema is not JSON Schema 2020-12")
+    validator_class.check_schema(schema)
+    return validator_class(schema, format_checker=validator_class.FORMAT_CHECKER)
 
 
 def judge(args):
@@ -44,15 +55,10 @@ def judge(args):
         print("usage: validate.py SCHEMA FILE...", file=sys.stderr)
         return 2
     try:
-        schema = load(args[0])
-        validator_class = jsonschema.validators.validator_for(schema, default=None)
-        if validator_class is not jsonschema.Draft202012Validator:
-            raise ValueError("$schema is not JSON Schema 2020-12")
-        validator_class.check_schema(schema)
+        validator = validator_of(args[0])
     except (OSError, ValueError, jsonschema.SchemaError) as error:
         print(f"{args[0]}: {error}", file=sys.stderr)
         return 2
-    validator = validator_class(schema, format_checker=validator_class.FORMAT_CHECKER)
     bad = 0
     for path in args[1:]:
         try:

@@ -73,6 +73,40 @@ TEST(doubles_print_shortest_and_read_back)
     assert_string_equal(buf.ptr, "117.205 3");
 }
 
+/* How many lie beyond, of each hundred thousand: 2 (1 - Phi(x)). */
+TEST(normal_numbers_are_distributed_as_they_should)
+{
+    static const struct {
+        double x, beyond;
+    } tails[] = {{0.5, 61707.5}, {1, 31731.1},   {2, 4550.03},
+                 {3, 269.98},    {3.4426, 57.6}, {4, 6.334}};
+    enum { N = 1000000 };
+    double n_beyond[ARRAY_LEN(tails)] = {0};
+    double powers[4] = {0};
+    struct rng rng;
+    rng_init(&rng, 5);
+    for (int i = 0; i < N; i++) {
+        double value = rng_normal(&rng);
+        double power = 1.0;
+        for (size_t j = 0; j < ARRAY_LEN(powers); j++) {
+            powers[j] += power *= value;
+        }
+        for (size_t j = 0; j < ARRAY_LEN(tails); j++) {
+            n_beyond[j] += fabs(value) > tails[j].x;
+        }
+    }
+    /* Five standard deviations of each sum, whose variances are 1, 2, 15 and 96 a number. */
+    static const double moments[] = {0, 1, 0, 3};
+    static const double variances[] = {1, 2, 15, 96};
+    for (size_t j = 0; j < ARRAY_LEN(powers); j++) {
+        assert_true(fabs(powers[j] / N - moments[j]) < 5.0 * sqrt(variances[j] / N));
+    }
+    for (size_t j = 0; j < ARRAY_LEN(tails); j++) {
+        double want = tails[j].beyond * N / 1e5;
+        assert_true(fabs(n_beyond[j] - want) < 5.0 * sqrt(want));
+    }
+}
+
 TEST(whole_numbers_print_as_printf_does)
 {
     static const int64_t VALUES[] = {0,         -1,       7, 10, -2147483648ll, 999999999999999,

@@ -25,7 +25,7 @@ static const char *losses_of(struct arena *arena, const char *text)
 }
 
 #define TINY                                                                                       \
-    "--model bert_tiny --backend plain --sequence 8 --batch 2 --data synthetic-fresh --lr 1e-3 "   \
+    "--model bert_nano --backend plain --sequence 8 --batch 2 --data synthetic-fresh --lr 1e-3 "   \
     "--threads 2"
 
 /* A run of n steps in one go, and in two parts: the same losses, and the same file, which is returned. */

@@ -95,9 +95,9 @@ static const struct {
     {"--model resnet50 --eval-every 5 --until nan", "--until"},
     {"--model resnet50 --eval-every 5 --until 1 --warmup 5", "within its --warmup of 5"},
     {"--model resnet50 --eval-every 5 --eval-image 0", "--eval-image 0"},
-    {"--model bert_tiny --eval-every 5 --eval-image 64", "reads tokens and no images"},
+    {"--model bert_nano --eval-every 5 --eval-image 64", "reads tokens and no images"},
     {"--model resnet50 --eval-every 5 --turn 2", "--turn does not go with"},
-    {"--model bert_tiny --data synthetic-learnable", "is of images"},
+    {"--model bert_nano --data synthetic-learnable", "is of images"},
     {"--model resnet50 --inference", "goes with --check without --steps"},
     {"--model resnet50 --check a --out b --inference --steps 1 --optimizer sgd --lr 1",
      "goes with --check without --steps"},
@@ -247,7 +247,7 @@ TEST(a_loss_that_is_not_finite_ends_the_run)
 TEST(a_signal_ends_the_run_without_run_stop)
 {
     static const stop_flag interrupted = SIGINT;
-    const char *text = run_of("--model bert_tiny --sequence 8 --batch 2 --steps 9", &interrupted);
+    const char *text = run_of("--model bert_nano --sequence 8 --batch 2 --steps 9", &interrupted);
     assert_int_equal(ERR->code, ERR_INTERRUPTED);
     assert_true(begins(text, "{\"event\":\"run_start\""));
     assert_string_equal(nth_line(text, 1), "");
@@ -270,7 +270,7 @@ TEST(a_full_disk_is_an_error)
         print_message("/dev/full is not here\n");
         skip();
     }
-    PASSES(options_of("--model bert_tiny --sequence 8 --batch 2", &opts, ERR));
+    PASSES(options_of("--model bert_nano --sequence 8 --batch 2", &opts, ERR));
     FAILS(train_run(&opts, clock_system(), fileno(full), &(stop_flag){0}, ERR), ERR_ANY);
     assert_int_equal(err_exit_status(ERR->code), 10);
     fclose(full);

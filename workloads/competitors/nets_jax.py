@@ -293,4 +293,4 @@ def bert_tiny(p, batch):
 
 
 NETS = {"resnet50": resnet50, "hrnet_w18": hrnet_w18, "deeplabv3p": deeplabv3p, "deeplabv3p_mmseg": deeplabv3p_mmseg, "bert_base": bert_base,
-        "bert_tiny": bert_tiny}
+        "bert_tiny": bert_tiny, "bert_nano": bert_tiny}

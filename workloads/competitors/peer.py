@@ -10,9 +10,9 @@ import tensors
 
 NOT_HERE = 77  # exit status: the framework, or what was asked of it, is not on this machine
 REFUSED = 2
-MODELS = ["resnet50", "hrnet_w18", "deeplabv3p", "deeplabv3p_mmseg", "bert_base", "bert_tiny"]
+MODELS = ["resnet50", "hrnet_w18", "deeplabv3p", "deeplabv3p_mmseg", "bert_base", "bert_tiny", "bert_nano"]
 BATCH = ["input", "labels", "input_ids", "segment_ids", "input_mask", "masked_lm_positions", "masked_lm_ids", "next_sentence_labels"]
-DROPOUT = {"deeplabv3p": 0.1, "deeplabv3p_mmseg": 0.1, "bert_base": 0.1, "bert_tiny": 0.1}  # while it trains; models.md of the reports' configurations
+DROPOUT = {"deeplabv3p": 0.1, "deeplabv3p_mmseg": 0.1, "bert_base": 0.1, "bert_tiny": 0.1, "bert_nano": 0.1}  # while it trains; models.md of the reports' configurations
 LOSS_SCALE_START = 65536.0  # as torch.cuda.amp.GradScaler has it
 
 

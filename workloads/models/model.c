@@ -3,9 +3,9 @@
 
 #include "models/model.h"
 
-static const struct model *const MODELS[] = {&model_resnet50,   &model_hrnet_w18,
-                                             &model_deeplabv3p, &model_deeplabv3p_mmseg,
-                                             &model_bert_base,  &model_bert_tiny};
+static const struct model *const MODELS[] = {
+    &model_resnet50,  &model_hrnet_w18, &model_deeplabv3p, &model_deeplabv3p_mmseg,
+    &model_bert_base, &model_bert_tiny, &model_bert_nano};
 
 const struct model *model_at(int idx)
 {

@@ -86,7 +86,7 @@ static const struct recipe RECIPES[] = {
            weight decay 0.01 but not of biases and norms, 10,000 steps of linear warm-up, then linearly to 0. Its loss scale is
            dynamic and starts at 1. */
         .name = "paddle",
-        .models = {"bert_base", "bert_tiny"},
+        .models = {"bert_base", "bert_tiny", "bert_nano"},
         .rule = {.method = OPT_ADAMW,
                  .scaling = OPT_SCALE_DYNAMIC,
                  .beta1 = 0.9,

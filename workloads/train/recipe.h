@@ -5,7 +5,7 @@
 #include "graph/net.h"
 #include "train/schedule.h"
 
-#define RECIPE_MODELS_MAX 2
+#define RECIPE_MODELS_MAX 3
 
 struct recipe {
     const char *name;
