@@ -32,7 +32,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wforma
         -Wwrite-strings -Wswitch-enum -Wdouble-promotion -Wnull-dereference -Wdate-time
 WERROR ?= -Werror
 OPT.debug   := -O1 -g3
-OPT.release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+OPT.release := -O2 -g1 -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 OPT.asan    := -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT.tsan    := -O1 -g3 -fsanitize=thread
 OPT.cov     := -O0 -g3 --coverage
@@ -60,7 +60,7 @@ CUDA_ARCHS  := $(if $(filter undefined,$(origin CUDA_ARCHS)),$(if $(HAVE_CUDA),$
 NVCCFLAGS   := -std=c++17 -O3 -lineinfo $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -Iworkloads -Iorchestrator -Xcompiler -Wall,-Wextra -Werror all-warnings
 EMU_CFLAGS  := -Itests/cuda_emu -Itests/nccl_fake -DREPERF_HAVE_NCCL=1 -Iworkloads -Iorchestrator -I. -DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=70_75_80_90
 EMU_OPT      = $(if $(filter release,$(1)),-O2,-O1)
-EMU_CXXFLAGS := -std=c++17 -g3 -Wall -Wextra -Wno-unknown-pragmas $(WERROR) -ffile-prefix-map="$(CURDIR)=."
+EMU_CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas $(WERROR) -ffile-prefix-map="$(CURDIR)=."
 CUDA_LIBS   := $(if $(HAVE_CUDA),$(addprefix -L,$(wildcard $(addprefix $(CUDA_HOME)/,lib64 lib targets/x86_64-linux/lib))) -lcudart_static -lstdc++ -ldl -lrt -lpthread)
 EMPTY :=
 LT_SONAME   := libcublasLt.so.$(if $(HAVE_CUDA),$(shell sed -n 's/^.define CUDART_VERSION *\([0-9]*\)[0-9][0-9][0-9]$$/\1/p' $(CUDA_HOME)/include/cuda_runtime_api.h),none)
@@ -352,13 +352,14 @@ in_mode   = $(patsubst $(B)/%,build/$(1)/%,$(2))
 TAP      := B=$(B) tests/tap.sh
 
 # The tests' own modes, whatever MODE is, and no third: scripts run the programs that `make` builds and `make install` installs, unit tests are built
-# with ASan + UBSan, which see all that a plain build would; except for whole networks and the emulated device, which the sanitizers make several times
-# slower: the networks' parts are tested with them one by one, and the kernels' bounds by the machine for their PTX.
+# with ASan + UBSan, which see all that a plain build would; except for whole networks, the emulated device and each byte of an archive changed, which the
+# sanitizers make several times slower: the networks' parts are tested with them one by one, and the kernels' bounds by the machine for their PTX.
 EMU_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/,reperf-train reperf-bench test_device test_forms))
 PTX_RUN  := $(if $(HAVE_CUDA),$(B)/ptx/test_device)
 PTX_LONG := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,models steps $(addprefix emu_,augment calls images optim)))
 # With the sanitizers in test-all, too.
-WHOLE_TOO := $(filter $(B)/unit/test_emu_%,$(UNIT)) $(filter-out %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,checkpoint feed fuse held plans streams train)
+WHOLE_TOO := $(filter $(B)/unit/test_emu_%,$(UNIT)) $(filter-out %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,checkpoint feed fuse held plans streams train) \
+             $(addprefix $(B)/unit/test_,seal tarball)
 WHOLE    := $(filter %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,deeplab eval hrnet net ranks) $(WHOLE_TOO)
 # In test-all alone: what computes or waits long, where others show the same on less (test_wl_plans, test_wl_data.sh, test_wl_train.sh, test_wl_dist.sh, HRNet,
 # test_bundle.sh, test_each_node.sh), and what tests the tests' cluster.

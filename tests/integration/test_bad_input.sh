@@ -179,8 +179,8 @@ if [ -x "$TRAIN" ]; then
         # shellcheck disable=SC2086
         exits 2 "reperf-train $option" "$TRAIN" --model resnet50 --image 32 --batch 2 --steps 1 $option
     done
-    exits 10 "reperf-train into a full disk" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >/dev/full' _ "$TRAIN"
-    exits 10 "reperf-train with standard output closed" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >&-' _ "$TRAIN"
+    exits 10 "reperf-train into a full disk" bash -c '"$1" --model bert_nano --batch 2 --steps 1 >/dev/full' _ "$TRAIN"
+    exits 10 "reperf-train with standard output closed" bash -c '"$1" --model bert_nano --batch 2 --steps 1 >&-' _ "$TRAIN"
 else
     skip "tensors and training" "reperf-train is not built"
 fi

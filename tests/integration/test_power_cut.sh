@@ -16,7 +16,7 @@
 trap 'umount -l "$W" 2>/dev/null; rm -rf "$T"' EXIT
 mkdir "$W"
 DISK_MB=96
-kinds=(ordered none)
+kinds=(ordered)
 in_test_all "the power goes at each call, and on more file systems" && SAMPLES=0 && kinds=(ordered writeback none btrfs xfs)
 
 # --- the disk ----------------------------------------------------------------------------------------
