@@ -13,7 +13,7 @@
 . tests/faults/lib.sh
 if no_docker "frameworks on four nodes in containers"; then tap_done; fi
 R=paddle-perf-hrnetw18
-exits 0 "synthetic Cityscapes" "$REPERF" fetch cityscapes --synthetic
+exits 0 "synthetic Cityscapes" "$REPERF" fetch cityscapes --synthetic --samples train=3 --samples val=3
 
 # --- a made-up framework ---------------------------------------------------------------------------
 printf '#!/bin/sh\n' >"$T/none"
