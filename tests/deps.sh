@@ -5,11 +5,11 @@
 # are not started: while packages are set up, policy-rc.d denies it; the file that was there is put back, also after a failure, and by the next
 # run if this one is killed with -9.
 set -eu
+# shellcheck disable=SC2016
+installed=" $(dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | awk '$1 == "ii" { printf "%s ", $2 }')"
 missing=()
 for package in "$@"; do
-    if ! dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii'; then
-        missing+=("$package")
-    fi
+    case $installed in *" $package "*) ;; *) missing+=("$package") ;; esac
 done
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0

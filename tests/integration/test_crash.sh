@@ -41,7 +41,7 @@ same_end() { # NAME
 
 # --- kill -9 at every journal record ---
 in_test_all "killed after every record of the journal, and not after every other" && every=1 || every=2
-for n in $(seq 1 $every "$N"); do
+for n in $(seq 1 "$every" "$N"); do
     forget_runs
     exits 137 "killed after record $n" env REPERF_CRASH_AFTER="$n" "${SMOKE[@]}" --repeats 2 --run-id $ID
     exits 0 "record $n: resume" "$REPERF" resume $ID

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../workloads/competitors"))
+import nets_nano  # noqa: E402,F401
 import nets_torch  # noqa: E402
 import tensors  # noqa: E402
 from nets_torch import loss_of, name_of  # noqa: E402

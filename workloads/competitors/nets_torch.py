@@ -403,15 +403,10 @@ class BertTiny(Bert):
     WIDTH, LAYERS, HEADS, INNER = 128, 2, 2, 512
 
 
-class BertNano(BertTiny):
-    """The same of few words."""
-    WORDS = 2546
-
-
 # ---- all ----
 
 NETS = {"resnet50": ResNet50, "hrnet_w18": HRNet, "deeplabv3p": DeepLab, "deeplabv3p_mmseg": DeepLabMmseg, "bert_base": Bert,
-        "bert_tiny": BertTiny, "bert_nano": BertNano}
+        "bert_tiny": BertTiny}
 PADDLE_NAMES = {"_batch_norm.running_mean": "_batch_norm._mean", "_batch_norm.running_var": "_batch_norm._variance"}
 
 

@@ -12,6 +12,7 @@ try:
 except ImportError as e:
     peer.give_up(peer.NOT_HERE, "PyTorch is not installed: %s" % e)
 
+import nets_nano  # noqa: E402,F401
 import nets_torch  # noqa: E402
 
 COMPILE_MODE = "max-autotune"

@@ -33,7 +33,8 @@
 
 static const struct opt ROWS[] = {
     {"model", 0, OPT_TEXT, "NAME",
-     "resnet50, hrnet_w18, deeplabv3p, deeplabv3p_mmseg, bert_base, bert_tiny, bert_nano", AT(model), 0, 0},
+     "resnet50, hrnet_w18, deeplabv3p, deeplabv3p_mmseg, bert_base, bert_tiny, bert_nano",
+     AT(model), 0, 0},
     {"device", 0, OPT_TEXT, "NAME", DEVICE_HELP, AT(device), 0, 0},
     {"backend", 0, OPT_TEXT, "NAME", "plain or onednn; default: onednn for f32 if built in",
      AT(backend), 0, 0},
