@@ -6,7 +6,7 @@
 cd "$(dirname "$0")/.." || exit 1
 # What the programs are made of, what the scripts read, and the runner.
 on=(Makefile datasets workloads orchestrator/{base,codec,prep,report,sys} tests/{bench,cuda,cuda_emu,cuda_fake,faults,nccl_fake,ptx,workloads} 'tests/unit/test_wl_*.c'
-    'tests/unit/test_emu_*.c' 'tests/unit/*.h' 'tests/*.sh' tests/integration/{ptx_lib,ranks_lib}.sh 'tests/integration/test_wl_*.sh'
+    'tests/unit/test_emu_*.c' 'tests/unit/*.h' ':(glob)tests/*.sh' tests/integration/{ptx_lib,ranks_lib}.sh 'tests/integration/test_wl_*.sh'
     tests/integration/test_{agree_originals,cuda_11,cuda_compile,cuda_libraries,first_call,gpu_targets}.sh)
 nvcc="${CUDA_HOME:-/usr/local/cuda}/bin/nvcc"
 digest=$({ gcc --version && g++ --version && "$nvcc" --version && getconf GNU_LIBC_VERSION && uname -m; } 2>&1 | sha256sum | cut -c1-32)

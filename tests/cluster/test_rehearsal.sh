@@ -42,11 +42,13 @@ sed -i '/"rehearsal": true,/d' "$T/forged/manifest/plan.json"
 exits 5 "a plan that denies it" "$REPERF" replay "$T/forged"
 
 # --- data that are made from other data, and weights ---
-REPEATS=2 rehearse 0 paddle-perf-2020 "two repeats of TensorFlow's ResNet-50, on records of ImageNet" 'resnet50/ngc-tf/fp32/n1g1/*'
-is "$(grep -c 'getting dataset:imagenet-2012-tfrecord.synthetic' "$T/err") $(jq -r '.cells[0].repeats | length' "$T/out")" "1 2" "whose records are made once, before both"
-is "$(cat "$E"/logs/raw/resnet50/ngc-tf/fp32/n1g1/bs128/repeat-* | grep -c '"data": \["/data/tfrecords"\]')" 2 "and mounted where the program looks"
-is "$(jq -r 'first(.steps[].mounts[] | select(.kind == "dataset")) | "\(.name) \(.version)"' "$E/manifest/plan.json")" \
-    "imagenet-2012-tfrecord.synthetic $(sha256sum <"$REPERF_STORE/trees/imagenet-2012-tfrecord.synthetic/tree.sha256" | cut -d' ' -f1)" "the evidence has their digest"
+if in_test_all "two repeats of a stack whose records are made from other data, rehearsed"; then
+    REPEATS=2 rehearse 0 paddle-perf-2020 "two repeats of TensorFlow's ResNet-50, on records of ImageNet" 'resnet50/ngc-tf/fp32/n1g1/*'
+    is "$(grep -c 'getting dataset:imagenet-2012-tfrecord.synthetic' "$T/err") $(jq -r '.cells[0].repeats | length' "$T/out")" "1 2" "whose records are made once, before both"
+    is "$(cat "$E"/logs/raw/resnet50/ngc-tf/fp32/n1g1/bs128/repeat-* | grep -c '"data": \["/data/tfrecords"\]')" 2 "and mounted where the program looks"
+    is "$(jq -r 'first(.steps[].mounts[] | select(.kind == "dataset")) | "\(.name) \(.version)"' "$E/manifest/plan.json")" \
+        "imagenet-2012-tfrecord.synthetic $(sha256sum <"$REPERF_STORE/trees/imagenet-2012-tfrecord.synthetic/tree.sha256" | cut -d' ' -f1)" "the evidence has their digest"
+fi
 
 # --- the other frameworks, each at each of its sizes -----------------------------------------------------
 if in_test_all "the full profile of every stack of the reports rehearsed, at each of its sizes"; then

@@ -5,6 +5,7 @@
 # what an address may not do.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
+PATH=/usr/bin:$PATH # the distribution's python3: that of a version manager is a script that starts others
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
 mkdir -p "$T/home" "$T/work" && cd "$T/work" || exit 1

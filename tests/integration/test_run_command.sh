@@ -5,6 +5,7 @@
 # format, overlay, dataset and image beside it, without a container.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
+PATH=/usr/bin:$PATH # the distribution's python3: that of a version manager is a script that starts others
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
 mkdir -p "$T/home" "$T/own folder" && cd "$T/own folder" || exit 1
