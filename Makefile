@@ -362,8 +362,8 @@ WHOLE_TOO := $(filter $(B)/unit/test_emu_%,$(UNIT)) $(filter-out %/test_models %
              $(addprefix $(B)/unit/test_,seal tarball)
 WHOLE    := $(filter %/test_models %/test_steps,$(EMU_TEST)) $(addprefix $(B)/unit/test_wl_,deeplab eval hrnet net ranks) $(WHOLE_TOO)
 # In test-all alone: what computes or waits long, where others show the same on less (test_wl_plans, test_wl_data.sh, test_wl_train.sh, test_wl_dist.sh, HRNet,
-# test_bundle.sh, test_each_node.sh), and what tests the tests' cluster.
-LONG_SCRIPTS := $(addprefix tests/,$(patsubst %,cluster/test_%.sh,cluster cluster_end derived node_health) $(patsubst %,integration/test_wl_ptx_%.sh,70 80 90))
+# test_bundle.sh, test_each_node.sh), what tests the tests' cluster and lint, and the package.
+LONG_SCRIPTS := $(addprefix tests/,$(patsubst %,cluster/test_%.sh,cluster cluster_end derived frameworks node_health) lint/planted.sh lint/planted_tap.sh integration/test_deb.sh $(patsubst %,integration/test_wl_ptx_%.sh,70 80 90))
 LONG     := $(addprefix $(B)/unit/test_wl_,deeplab eval feed ranks streams)
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(filter-out $(LONG),$(WHOLE)))
 OMITTED  := $(if $(ENGINE_AS_AT),$(call in_mode,asan,$(ENGINE)) $(call in_mode,release,$(ENGINE)))

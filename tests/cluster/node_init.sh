@@ -89,6 +89,7 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no
+KexAlgorithms curve25519-sha256
 PrintMotd no
 PidFile /run/sshd.pid
 MaxStartups 200:30:400

@@ -64,6 +64,7 @@ MaxStartups 512:30:1024
 CONFIG
         printf '%s\n' "$@" >>"$dir/config"
         # sshd obeys the first line given for a keyword.
+        grep -q '^KexAlgorithms' "$dir/config" || echo "KexAlgorithms curve25519-sha256" >>"$dir/config" # OpenSSH's first is ten times as long
         grep -q '^SetEnv' "$dir/config" || echo "SetEnv HOME=$T/home" >>"$dir/config"
         said=$(wc -l <"$dir/log")
         /usr/sbin/sshd -D -e -f "$dir/config" 2>>"$dir/log" &

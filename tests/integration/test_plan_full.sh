@@ -214,7 +214,7 @@ ask=(paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" -C "sta
 digest=$(printf 'a%.0s' {1..64})
 for id in paddleseg-f3cec79 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
 prints 4 "[$] reperf data fetch source:file://$T/code@$commit:tools$" "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
-"$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic --samples train=3 --samples val=3 >/dev/null
+"$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
 exits 0 "with them" "$REPERF" plan "${ask[@]}" --json
 cp "$T/out" "$T/plan.json"
 "$B/servers/plan_commands" "${ask[@]}" >"$T/dry.json"
