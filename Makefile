@@ -340,10 +340,10 @@ SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC)) $(patsubs
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))
-# The engine's own tests. ENGINE_AS_AT=COMMIT leaves them out: nothing that they depend on has changed since they passed there (tests/engine.sh).
+# The engine's own tests. ENGINE_AS_AT=COMMIT leaves them out: the engine is as it was when they passed there (tests/engine.sh).
 ENGINE   := $(patsubst tests/unit/%.c,$(B)/unit/%,$(filter tests/unit/test_wl_% tests/unit/test_emu_%,$(UNIT_SRC))) \
             $(patsubst tests/cuda/%.c,$(B)/emu/%,$(sort $(wildcard tests/cuda/test_*.c))) \
-            $(patsubst %,tests/integration/test_%.sh,agree_originals cuda_11 cuda_compile cuda_libraries first_call gpu_targets wl_cuda wl_dist wl_nccl wl_ptx wl_torch wl_turns)
+            $(patsubst %,tests/integration/test_%.sh,agree_originals cuda_11 cuda_compile cuda_libraries first_call gpu_targets wl_bench wl_cuda wl_data wl_dist wl_nccl wl_ptx wl_torch wl_train wl_turns)
 DRESS    := $(sort $(wildcard tests/dress/test_*.sh))
 CLUSTER  := $(sort $(wildcard tests/cluster/test_*.sh))
 LINT     := $(sort $(wildcard tests/lint/*.sh))

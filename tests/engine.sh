@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Whether the engine is as it was when its own tests passed (ENGINE in the Makefile). tests/engine_good names, a line each, a commit at which all of them did,
-# and the digest of the compilers and the C library that they were built with. True, and that commit, where nothing that they depend on has changed since and
-# these are the same; where that commit is not here, false. --write: HEAD is such a commit (make engine-good, which has just run them).
+# and the digest of the compilers and the C library that they were built with. True, and that commit, where nothing that the engine and its tests are made of
+# has changed since and these are the same; where that commit is not here, false. (Three of the scripts also measure and seal a log: others test that.)
+# --write: HEAD is such a commit (make engine-good, which has just run them).
 cd "$(dirname "$0")/.." || exit 1
-# What the programs are made of, what the scripts read, and the runner.
+# What its programs and reperf-pack are made of, what the scripts read, and the runner.
 on=(Makefile datasets workloads orchestrator/{base,codec,prep,report,sys} tests/{bench,cuda,cuda_emu,cuda_fake,faults,nccl_fake,ptx,workloads} 'tests/unit/test_wl_*.c'
     'tests/unit/test_emu_*.c' 'tests/unit/*.h' ':(glob)tests/*.sh' tests/integration/{ptx_lib,ranks_lib}.sh 'tests/integration/test_wl_*.sh'
     tests/integration/test_{agree_originals,cuda_11,cuda_compile,cuda_libraries,first_call,gpu_targets}.sh)

@@ -231,7 +231,7 @@ only_in test-frameworks "$@"
 read -ra later_run <<<"${TAP_LATER:-}"
 later=$(printf '%s\n' "${later_run[@]+"${later_run[@]#build/}"}" | grep . | sed 's/^/only in make test-all: /'; only_in test-all "$@")
 read -ra omitted <<<"${TAP_OMITTED:-}"
-[ "${#omitted[@]}" -eq 0 ] || printf "not run, as nothing it depends on has changed since ${ENGINE_AS_AT:0:12}, where it passed: %s\n" "${omitted[@]#build/*/}"
+[ "${#omitted[@]}" -eq 0 ] || printf "not run, as the engine is as it was at ${ENGINE_AS_AT:0:12}, where this passed: %s\n" "${omitted[@]#build/*/}"
 [ -z "$later" ] || printf '%s\n%s\n' "$later" "make test-all runs these as well; it is run before an issue is closed"
 while read -r test n_bad; do
     awk -v test="$test" '$4 == test && $2 == 0 { good = 1 } END { exit !good }' "$sums/counts" || continue

@@ -18,11 +18,12 @@ done
 gpus() { # NODE: gets its nvidia-smi
     cp tests/integration/fake_nvidia_smi.sh "$T/node$1/nvidia-smi"
 }
-fake_docker() { # NODE VERSION
+fake_engine() { # NODE ENGINE VERSION INFO
     # shellcheck disable=SC2016
-    printf '#!/bin/sh\ncase $1 in version) echo %s ;; info) echo "2|systemd|overlay2|io.containerd.runc.v2 nvidia runc " ;; esac\n' "$2" >"$T/node$1/docker"
-    chmod +x "$T/node$1/docker"
+    printf '#!/bin/sh\ncase $1 in version) echo "%s" ;; info) echo "%s" ;; esac\n' "$3" "$4" >"$T/node$1/$2"
+    chmod +x "$T/node$1/$2"
 }
+fake_docker() { fake_engine "$1" docker "$2" "2|systemd|overlay2|io.containerd.runc.v2 nvidia runc "; } # NODE VERSION
 inventory() { # RUNTIME GPUS ADDRESS2
     cat >"$T/two.json" <<JSON
 {"schema_version": 1, "id": "two", "title": "two sshds", "remote": "ssh", "runtime": "$1", "source": null, "nodes": [
@@ -54,6 +55,9 @@ is "$(jq -r '.nodes[0].facts | [.["system.kernel"], .["system.host"], .["cpu.usa
 prints 0 '^required: [0-9]+ hold, 0 fail, 0 not known; ' "text" doctor
 ok "$(grep -c $'\033' "$T/out")" "no colours into a file"
 prints 0 '^holds +port +n1: ' "text with all" doctor --all
+# Podman looks for 0.3 s before it answers; what follows is about other things, and there it says the same at once.
+podman_says() { jq -r --arg key "engine.podman.$1" '.nodes[0].facts[$key] // empty' "$T/document"; } # FACT
+[ -z "$(podman_says info)" ] || for n in 1 2; do fake_engine $n podman "$(podman_says version)" "$(podman_says info)"; done
 
 # --- what is wrong with one ----------------------------------------------------------------------------------
 inventory none 0 127.0.0.2
