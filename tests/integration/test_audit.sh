@@ -6,7 +6,6 @@
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 O=(/usr/bin/python3 tests/integration/check_output.py)
-V=(validates)
 S=manifests/schema
 export REPERF_ROOT="$ROOT"
 
@@ -14,7 +13,7 @@ documents audit-output 1 "audit --all from the kept series: status 1, some cells
 cp "$T/out" "$T/kept.json"
 head -n 3 "$T/out" | sed 's/^/# /'
 sed 's/"verdict": "exact"/"verdict": "perfect"/' "$T/kept.json" >"$T/planted.json"
-exits 1 "a verdict of another word is refused" "${V[@]}" $S/audit-output.json "$T/planted.json"
+exits 1 "a verdict of another word is refused" validates $S/audit-output.json "$T/planted.json"
 exits 0 "a report whose cells all hold: status 0" "$REPERF" audit dlperf-tf2-resnet50 --json
 exits 1 "the text form has the same status" "$REPERF" audit paddle-perf-hrnetw18 --like-for-like
 exits 2 "neither a report nor --all" "$REPERF" audit

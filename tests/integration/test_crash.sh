@@ -40,7 +40,8 @@ same_end() { # NAME
 }
 
 # --- kill -9 at every journal record ---
-in_test_all "killed after every record of the journal, and not after every other" && every=1 || every=2
+every=2 syncs=(1 3 $((N - 1)))
+in_test_all "killed after every record of the journal, and more syncs of it that fail" && every=1 syncs=(1 2 3 5 $((N - 1)))
 for n in $(seq 1 "$every" "$N"); do
     forget_runs
     exits 137 "killed after record $n" env REPERF_CRASH_AFTER="$n" "${SMOKE[@]}" --repeats 2 --run-id $ID
@@ -83,7 +84,7 @@ rm -rf "$T/at5"
 if strace -o /dev/null true 2>/dev/null; then
     # shellcheck disable=SC2317
     traced() { ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -P "$F/journal.jsonl" "$@"; } # LeakSanitizer works under no tracer
-    for fault in fsync:error=EIO:when={1,3,$((N - 1))} fsync:error=ENOSPC:when=2 write:error=ENOSPC:when=2; do
+    for fault in "${syncs[@]/#/fsync:error=EIO:when=}" fsync:error=ENOSPC:when=2 write:error=ENOSPC:when=2; do
         forget_runs
         exits 10 "$fault: run" traced -o "$T/strace" -e trace=fsync,write -e inject="$fault" "${SMOKE[@]}" --repeats 2 --run-id $ID
         succeeds "$fault: it was the journal that failed" grep -q INJECTED "$T/strace"

@@ -5,7 +5,6 @@
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119
 source "$(dirname "$0")/../tap_lib.sh"
 C=(/usr/bin/python3 tests/integration/check_explain.py)
-V=(validates)
 S=manifests/schema/explain-output.json
 export HOME="$T" GIT_CONFIG_NOSYSTEM=1
 export TMPDIR="$T/tmp" # what is left there is no other script's
@@ -23,7 +22,7 @@ cp "$T/out" "$T/explained.json"
 mapfile -t ids < <("$REPERF" list rules --ids)
 exits 0 "explain of every rule" "$REPERF" explain --json "${ids[@]}"
 cp "$T/out" "$T/rules.json"
-exits 0 "rules are valid against the schema" "${V[@]}" "$S" "$T/rules.json"
+exits 0 "rules are valid against the schema" validates "$S" "$T/rules.json"
 exits 0 "each cell follows again from its samples, by its rule" "${C[@]}" again "$T/audit.json" "$T/explained.json" "$T/rules.json"
 head -n 3 "$T/out" | sed 's/^/# /'
 "$REPERF" explain --json "$CELL#throughput" | sed '0,/"use": "counted"/s//"use": "skipped"/' >"$T/planted.json"
@@ -67,9 +66,9 @@ for word in lost waiting collected PASSED WARNED FAILED exit proof alike 'not al
 done
 exits 0 "explain of a few cells" "$REPERF" explain --json "$CELL#throughput" dlperf-tf2-resnet50 'resnet50/tf2/fp32/n4g8/bs128#speedup' exact
 cp "$T/out" "$T/few.json"
-exits 0 "all are valid against the schema" "${V[@]}" "$S" "$T/words.json" "$T/few.json"
+exits 0 "all are valid against the schema" validates "$S" "$T/words.json" "$T/few.json"
 sed 's/"use": "counted"/"use": "taken"/' "$T/few.json" >"$T/planted.json"
-exits 1 "which refuses another use" "${V[@]}" "$S" "$T/planted.json"
+exits 1 "which refuses another use" validates "$S" "$T/planted.json"
 
 # --- names ---------------------------------------------------------------------------------------------
 "$REPERF" explain "$CELL#throughput" >"$T/want"

@@ -6,7 +6,6 @@
 source "$(dirname "$0")/../tap_lib.sh"
 G=tests/golden
 S=manifests/schema
-V=(validates)
 C=(/usr/bin/python3 tests/integration/check_golden.py)
 
 cells() { # ARCHIVE: case, verdict and value of each cell that verified bytes hold
@@ -74,7 +73,7 @@ today() { # NAME STATUS COMMAND...: its document of today against its schema and
     case $name in list-*) schema=list-output ;; esac
     exits "$status" "$name: today's document" "$REPERF" "$@" --json
     cp "$T/out" "$T/today.json"
-    exits 0 "$name: it is valid" "${V[@]}" "$S/$schema.json" "$T/today.json"
+    exits 0 "$name: it is valid" validates "$S/$schema.json" "$T/today.json"
     sed 's/^/# /' "$T/out"
     exits 0 "$name: it has all keys that it had" "${C[@]}" "$name" "$T/today.json"
     grep -v ' 0 changed$' "$T/out" | sed 's/^/# /'

@@ -5,7 +5,6 @@
 # of the closed list of conditions.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 . "$(dirname "$0")/../tap_lib.sh"
-V=(validates)
 S=manifests/schema/measure-output.json
 
 line() { printf 'global step %s, epoch: 0, batch: 1, loss: 9.2, speed: 4.5 step/s, ips: %s sequences/s\n' "$@"; }
@@ -23,12 +22,12 @@ for log in ok nan two cut empty; do
     done
 done
 "$REPERF" measure "$T/ok.log" "$T/absent.log" "$T/two.log" --json >"$T/several.json" 2>/dev/null
-exits 0 "$n documents about one log and one about several are valid" "${V[@]}" "$S" "$T"/[0-9]*.json "$T/several.json"
+exits 0 "$n documents about one log and one about several are valid" validates "$S" "$T"/[0-9]*.json "$T/several.json"
 head -n 5 "$T/out" | sed 's/^/# /'
 refused() { # NAME SED-SCRIPT
     sed -E "$2" "$T/1.json" >"$T/planted.json"
     if cmp -s "$T/1.json" "$T/planted.json"; then ok 1 "$1: the fault was planted"; else
-        exits 1 "refused: $1" "${V[@]}" "$S" "$T/planted.json"
+        exits 1 "refused: $1" validates "$S" "$T/planted.json"
     fi
 }
 refused "an unknown verdict" 's/"verdict":"ok"/"verdict":"fine"/'
@@ -42,7 +41,7 @@ if in_test_all "measure's output on every published log against its schema" && n
     find "$SHARED/published/logs" -type f | sort >"$T/all"
     mapfile -t all <"$T/all"
     "$REPERF" measure "${all[@]}" --json >"$T/all.json" 2>/dev/null
-    exits 0 "what it prints about ${#all[@]} published logs is valid" "${V[@]}" "$S" "$T/all.json"
+    exits 0 "what it prints about ${#all[@]} published logs is valid" validates "$S" "$T/all.json"
     head -n 5 "$T/out" | sed 's/^/# /'
 fi
 

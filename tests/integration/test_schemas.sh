@@ -5,14 +5,13 @@
 # every published number of ../shared/published/numbers.csv is a cell.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
-V=(validates)
 C=(/usr/bin/python3 tests/integration/check_reports.py)
 S=manifests/schema
 
 valid() { # SCHEMA FILE...
     local schema=$1
     shift
-    exits 0 "$# documents are valid against $schema" "${V[@]}" "$S/$schema.json" "$@"
+    exits 0 "$# documents are valid against $schema" validates "$S/$schema.json" "$@"
     head -n 5 "$T/out" | sed 's/^/# /'
 }
 refused() { # SCHEMA GOOD NAME SED-SCRIPT: GOOD changed by the script is refused, and differs from GOOD

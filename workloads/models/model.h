@@ -34,8 +34,7 @@ extern const struct model model_deeplabv3p;
 extern const struct model model_deeplabv3p_mmseg;
 extern const struct model model_bert_base;
 extern const struct model model_bert_tiny; /* the same in a small size, for tests */
-extern const struct model
-    model_bert_nano; /* the same of few words: synthetic data only, since packed data has all */
+extern const struct model model_bert_nano; /* that of few words: packed data has more */
 
 /* NULL if there is none of that name. */
 const struct model *model_find(const char *name);
