@@ -69,7 +69,8 @@ LT_SONAME   := libcublasLt.so.$(if $(HAVE_CUDA),$(shell sed -n 's/^.define CUDAR
 WL_OPT      := -O3
 fast         = $(if $(filter asan,$(1)),,$(WL_OPT))
 WL_CFLAGS   := -Iworkloads -fopenmp -fno-trapping-math $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1) $(CUDA_CFLAGS)
-ORCH_LIBS   := -Wl,--as-needed -lcurl -larchive -lssh2 -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
+# libcurl and libarchive are opened when they are needed (base/library.h).
+ORCH_LIBS   := -Wl,--as-needed -lssh2 -lz -lcrypto -lcjson -lpcre2-8 -lzstd -ldl -lm -lpthread
 WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -lm
 
 # Data preparation (reperf-pack): JPEG, PNG and HDF5 are its own.
@@ -296,7 +297,7 @@ build/$(1)/$(2).a: $(patsubst %,build/$(1)/%.o,$(sort $(wildcard orchestrator/$(
 	@rm -f $$@; ar rcsD $$@ $$^
 $(patsubst %,build/$(1)/unit/%,$(UNITS_$(2))): build/$(1)/unit/%: build/$(1)/tests/unit/%.c.o $(call archives,$(1),$(2))
 	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -lcmocka -o $$@
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -larchive -lcmocka -o $$@
 endef
 $(foreach m,$(MODES),$(foreach r,$(ROOMS),$(eval $(call ROOM_RULES,$(m),$(r)))))
 # Some two hundred programs, which gold links in a third of the time.

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The control file of Debian's package, on standard output: deb_control.sh TREE VERSION ARCHITECTURE. It depends on the packages that
-# hold the libraries which the tree's programs name, and on a C library no older than the one that they were linked with.
+# hold the libraries which the tree's programs name or open (base/library.h), and on a C library no older than the one that they were
+# linked with.
 set -euo pipefail
 tree=$1 version=$2 arch=$3
 owner() { # PATH of a library: its package
@@ -26,7 +27,18 @@ needs() { # PROGRAM: the path of a library a line
         echo "$path"
     done
 }
-libraries=$(for program in "$tree"/usr/bin/*; do needs "$program" || exit; done | sort -u)
+opened() { # as needs(), of the libraries that the sources open
+    local name path
+    grep -rhoE '"lib[a-z0-9]+\.so\.[0-9]+"' --include='*.c' orchestrator | tr -d '"' | sort -u | while read -r name; do
+        path=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk -v name="$name" '$1 == name { print $NF; exit }')
+        [ -n "$path" ] || {
+            echo "deb_control.sh: $name is not found" >&2
+            return 1
+        }
+        echo "$path"
+    done
+}
+libraries=$({ for program in "$tree"/usr/bin/*; do needs "$program" || exit; done && opened; } | sort -u)
 packages=$(while read -r path; do owner "$path" || exit; done <<<"$libraries" | sort -u)
 libc=$(dpkg-query -W -f='${Version}' libc6 | sed 's/-.*//')
 depends=$(while read -r package; do [ "$package" = libc6 ] && echo "libc6 (>= $libc)" || echo "$package"; done <<<"$packages" | paste -sd, | sed 's/,/, /g')

@@ -4,10 +4,9 @@
 
 #include "base/base.h"
 
+#include "codec/libarchive_impl.h"
 #include "codec/tar_make.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,13 +21,11 @@
 
 static int fail(struct tar_maker *maker, const char *name, struct err *err)
 {
-    int code = archive_errno(maker->archive);
     if (maker->err.code != ERR_NONE) {
         *err = maker->err;
         return -1;
     }
-    return err_set(err, code ? err_code_of_errno(code) : ERR_IO, "tar: %s: %s", name,
-                   archive_error_string(maker->archive));
+    return err_set(err, ERR_IO, "tar: %s: %s", name, la.error_string(maker->archive));
 }
 
 static la_ssize_t on_write(struct archive *archive, void *ctx, const void *ptr, size_t len)
@@ -36,7 +33,7 @@ static la_ssize_t on_write(struct archive *archive, void *ctx, const void *ptr, 
     struct tar_maker *maker = ctx;
     /* After an error libarchive tries again when it is closed. */
     if (maker->err.code != ERR_NONE || maker->write(maker->ctx, ptr, len, &maker->err) < 0) {
-        archive_set_error(archive, EIO, "write");
+        la.set_error(archive, EIO, "write");
         return -1;
     }
     return (la_ssize_t)len;
@@ -60,21 +57,23 @@ static int to_buf(void *ctx, const void *ptr, size_t len, struct err *err)
 
 static int open_archive(struct tar_maker *maker, bool is_gzip, struct err *err)
 {
-    maker->archive = archive_write_new();
+    if (libarchive_open(err) < 0) {
+        return -1;
+    }
+    maker->archive = la.write_new();
     maker->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     if (!maker->archive || !maker->locale) {
         return err_set(err, ERR_INTERNAL, "tar: no memory, or no locale C.UTF-8");
     }
     digest_start(&maker->digest, DIGEST_MD5 | DIGEST_SHA256);
     /* What is written for another archive's bytes, or into one, is ustar alone (tar_make.h). */
-    return (maker->fd < 0
-                ? archive_write_set_format_ustar
-                : archive_write_set_format_pax_restricted)(maker->archive) == ARCHIVE_OK &&
+    return (maker->fd < 0 ? la.write_set_format_ustar
+                          : la.write_set_format_pax_restricted)(maker->archive) == ARCHIVE_OK &&
                    (!is_gzip ||
-                    (archive_write_add_filter_gzip(maker->archive) == ARCHIVE_OK &&
-                     archive_write_set_options(maker->archive, GZIP_OPTIONS) == ARCHIVE_OK)) &&
-                   archive_write_set_bytes_in_last_block(maker->archive, 1) == ARCHIVE_OK &&
-                   archive_write_open(maker->archive, maker, NULL, on_write, NULL) == ARCHIVE_OK
+                    (la.write_add_filter_gzip(maker->archive) == ARCHIVE_OK &&
+                     la.write_set_options(maker->archive, GZIP_OPTIONS) == ARCHIVE_OK)) &&
+                   la.write_set_bytes_in_last_block(maker->archive, 1) == ARCHIVE_OK &&
+                   la.write_open(maker->archive, maker, NULL, on_write, NULL) == ARCHIVE_OK
                ? 0
                : fail(maker, "open", err);
 }
@@ -100,15 +99,15 @@ int tar_make_begin(struct tar_maker *maker, const char *name, uint64_t size_byte
 {
     /* libarchive converts names by the thread's locale: UTF-8, whatever the user's locale is. */
     locale_t old_locale = uselocale(maker->locale);
-    struct archive_entry *entry = archive_entry_new();
+    struct archive_entry *entry = la.entry_new();
     ASSERT(entry);
-    archive_entry_set_pathname(entry, name);
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, maker->is_executable ? PROGRAM_MODE : TAR_MAKE_MODE);
-    archive_entry_set_size(entry, (int64_t)size_bytes);
-    archive_entry_set_mtime(entry, TAR_MAKE_MTIME, 0);
-    int result = archive_write_header(maker->archive, entry);
-    archive_entry_free(entry);
+    la.entry_set_pathname(entry, name);
+    la.entry_set_filetype(entry, AE_IFREG);
+    la.entry_set_perm(entry, maker->is_executable ? PROGRAM_MODE : TAR_MAKE_MODE);
+    la.entry_set_size(entry, (int64_t)size_bytes);
+    la.entry_set_mtime(entry, TAR_MAKE_MTIME, 0);
+    int result = la.write_header(maker->archive, entry);
+    la.entry_free(entry);
     uselocale(old_locale);
     maker->left_bytes = size_bytes;
     return result == ARCHIVE_OK ? 0 : fail(maker, name, err);
@@ -120,9 +119,8 @@ int tar_make_data(struct tar_maker *maker, const void *ptr, size_t len, struct e
         return err_set(err, ERR_INTEGRITY, "it grew while it was read");
     }
     maker->left_bytes -= len;
-    return archive_write_data(maker->archive, ptr, len) == (la_ssize_t)len
-               ? 0
-               : fail(maker, "data", err);
+    return la.write_data(maker->archive, ptr, len) == (la_ssize_t)len ? 0
+                                                                      : fail(maker, "data", err);
 }
 
 int tar_make_end(struct tar_maker *maker, struct err *err)
@@ -183,7 +181,7 @@ int tar_make_bytes(struct tar_maker *maker, struct str name, const void *ptr, si
 
 int tar_make_close(struct tar_maker *maker, struct digest_value *ret_value, struct err *err)
 {
-    if (archive_write_close(maker->archive) != ARCHIVE_OK) {
+    if (la.write_close(maker->archive) != ARCHIVE_OK) {
         return fail(maker, "close", err);
     }
     *ret_value = digest_finish(&maker->digest);
@@ -192,9 +190,7 @@ int tar_make_close(struct tar_maker *maker, struct digest_value *ret_value, stru
 
 void tar_maker_cleanup(struct tar_maker *maker)
 {
-    if (maker->archive) {
-        archive_write_free(maker->archive);
-    }
+    libarchive_write_free(maker->archive);
     if (maker->locale) {
         freelocale(maker->locale);
     }

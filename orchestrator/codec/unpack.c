@@ -5,6 +5,7 @@
 #include "base/base.h"
 
 #include "base/strbuf.h"
+#include "codec/libarchive_impl.h"
 #include "codec/unpack.h"
 #include "codec/unpack_filter.h"
 #include "codec/unpack_names.h"
@@ -12,9 +13,6 @@
 #include <errno.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-
-#include <archive.h>
-#include <archive_entry.h>
 
 enum unpack_kind { KIND_TAR, KIND_TAR_GZ, KIND_TAR_ZST, KIND_ZIP, KIND_COUNT };
 static const char *const KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
@@ -119,7 +117,7 @@ static int stream_end(struct stream *s, uint64_t end, struct err *err)
 /* The error of our own read function takes precedence over libarchive's message about it. */
 static int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err)
 {
-    const char *text = a ? archive_error_string(a) : NULL;
+    const char *text = a ? la.error_string(a) : NULL;
     if (unpack->err.code != ERR_NONE) {
         *err = unpack->err;
         return -1;
@@ -154,7 +152,7 @@ static la_ssize_t layer_read(struct archive *a, void *ctx, const void **ret_ptr)
     struct layer *layer = ctx;
     size_t len;
     if (stream_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
-        archive_set_error(a, EIO, "read");
+        la.set_error(a, EIO, "read");
         return -1;
     }
     return (la_ssize_t)len;
@@ -194,28 +192,33 @@ static int zip_open(struct unpack *unpack, struct err *err)
     if (unpack->opts.fd <= 0 || fstat(unpack->opts.fd, &st) < 0) {
         return err_set(err, ERR_INTEGRITY, "a zip is read from a file only");
     }
+    if (libarchive_open(err) < 0) {
+        return -1;
+    }
     unpack->opts.archive_bytes = (uint64_t)st.st_size;
-    a = archive_read_new();
+    a = la.read_new();
     unpack->outer = (struct layer){.a = a, .unpack = unpack, .is_drained = true};
-    if (!a || archive_read_support_format_zip_seekable(a) != ARCHIVE_OK) {
+    if (!a || la.read_support_format_zip_seekable(a) != ARCHIVE_OK) {
         return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read zip");
     }
     snprintf(path, sizeof(path), "/proc/self/fd/%d", unpack->opts.fd);
-    return archive_read_open_filename(a, path, ZIP_BYTES) == ARCHIVE_OK
-               ? 0
-               : unpack_fail(unpack, a, err);
+    return la.read_open_filename(a, path, ZIP_BYTES) == ARCHIVE_OK ? 0
+                                                                   : unpack_fail(unpack, a, err);
 }
 
 static int layer_open(struct unpack *unpack, struct layer *layer, unpack_read_fn read,
                       struct err *err)
 {
     *layer = (struct layer){.unpack = unpack, .source = {.read = read, .ctx = unpack}};
-    layer->a = archive_read_new();
-    if (!layer->a || archive_read_support_format_tar(layer->a) != ARCHIVE_OK) {
+    if (libarchive_open(err) < 0) {
+        return -1;
+    }
+    layer->a = la.read_new();
+    if (!layer->a || la.read_support_format_tar(layer->a) != ARCHIVE_OK) {
         return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read tar");
     }
     layer->is_drained = true;
-    return archive_read_open(layer->a, layer, NULL, layer_read, NULL) == ARCHIVE_OK
+    return la.read_open(layer->a, layer, NULL, layer_read, NULL) == ARCHIVE_OK
                ? 0
                : unpack_fail(unpack, layer->a, err);
 }
@@ -283,7 +286,7 @@ static int pull_block(struct layer *layer, struct err *err)
 {
     la_int64_t offset = 0;
     uint64_t end;
-    int result = archive_read_data_block(layer->a, &layer->ptr, &layer->len, &offset);
+    int result = la.read_data_block(layer->a, &layer->ptr, &layer->len, &offset);
     if (result == ARCHIVE_EOF) {
         layer->len = 0;
         layer->has_data = false;
@@ -342,7 +345,7 @@ static int inner_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct e
 /* The archive's bytes in their order, for who hashes them and shows how far it is: as far as libarchive is in a zip. */
 static int follow_zip(struct unpack *unpack, struct err *err)
 {
-    const uint64_t zip_at = (uint64_t)archive_filter_bytes(unpack->outer.a, -1);
+    const uint64_t zip_at = (uint64_t)la.filter_bytes(unpack->outer.a, -1);
     const void *ptr;
     size_t len = 1;
     while (len > 0 && unpack->file.offset + unpack->file.len < zip_at) {
@@ -389,8 +392,8 @@ static int unpack_open_inner(struct unpack *unpack, struct err *err)
 /* Detects the format by the first bytes and opens the outer layer. */
 static void unpack_close(struct unpack *unpack)
 {
-    archive_read_free(unpack->inner.a);
-    archive_read_free(unpack->outer.a);
+    libarchive_read_free(unpack->inner.a);
+    libarchive_read_free(unpack->outer.a);
     unpack_filter_free(unpack->filter);
 }
 
@@ -495,11 +498,11 @@ int unpack_data(struct unpack *unpack, const void **ret_ptr, size_t *ret_len, st
 
 static int find_type(struct archive_entry *entry, enum unpack_type *ret_type, struct err *err)
 {
-    if (archive_entry_hardlink(entry)) {
+    if (la.entry_hardlink(entry)) {
         *ret_type = UNPACK_HARDLINK;
         return 0;
     }
-    switch (archive_entry_filetype(entry)) {
+    switch (la.entry_filetype(entry)) {
     case AE_IFREG:
         *ret_type = UNPACK_FILE;
         break;
@@ -519,7 +522,7 @@ static int find_type(struct archive_entry *entry, enum unpack_type *ret_type, st
     default:
         return err_set(err, ERR_INTEGRITY, "neither file nor folder nor link");
     }
-    if (*ret_type == UNPACK_FILE && (archive_entry_perm(entry) & (S_ISUID | S_ISGID))) {
+    if (*ret_type == UNPACK_FILE && (la.entry_perm(entry) & (S_ISUID | S_ISGID))) {
         return err_set(err, ERR_INTEGRITY, "a setuid or setgid file");
     }
     return 0;
@@ -530,13 +533,13 @@ static int check_size(struct unpack *unpack, struct layer *layer, struct archive
                       bool is_file, struct err *err)
 {
     const struct unpack_limits *limits = &unpack->opts.limits;
-    layer->is_size_known = archive_entry_size_is_set(entry) != 0;
-    if (archive_entry_size(entry) < 0) {
+    layer->is_size_known = la.entry_size_is_set(entry) != 0;
+    if (la.entry_size(entry) < 0) {
         return err_set(err, ERR_INTEGRITY, "a size of %" PRId64 " bytes",
-                       (int64_t)archive_entry_size(entry));
+                       (int64_t)la.entry_size(entry));
     }
-    layer->size_bytes = (uint64_t)archive_entry_size(entry);
-    layer->is_sparse = archive_entry_sparse_count(entry) > 0;
+    layer->size_bytes = (uint64_t)la.entry_size(entry);
+    layer->is_sparse = la.entry_sparse_count(entry) > 0;
     if (!is_file || !layer->is_size_known) {
         return 0;
     }
@@ -581,12 +584,12 @@ static int find_target(struct unpack *unpack, struct archive_entry *entry, enum 
     const char *text = NULL;
     *ret_target = STR_EMPTY;
     if (type == UNPACK_HARDLINK) {
-        text = archive_entry_hardlink(entry);
+        text = la.entry_hardlink(entry);
         if (join_path(unpack, &unpack->target, str_of(text), ret_target, err) < 0) {
             return err_wrap(err, "the hard link's target");
         }
     } else if (type == UNPACK_SYMLINK) {
-        text = archive_entry_symlink(entry);
+        text = la.entry_symlink(entry);
         strbuf_clear(&unpack->target);
         strbuf_add_z(&unpack->target, text ? text : "");
         *ret_target = strbuf_str(&unpack->target);
@@ -624,14 +627,14 @@ static int enter_inner(struct unpack *unpack, struct str path, struct err *err)
 static int take_entry(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
                       struct err *err)
 {
-    const char *raw = archive_entry_pathname(entry);
+    const char *raw = la.entry_pathname(entry);
     enum unpack_type type;
     struct str path, target;
     unpack->entry.path = raw ? str_of(raw) : STR_EMPTY; /* for messages */
     if (!raw) {
         return err_set(err, ERR_INTEGRITY, "an entry whose name is not UTF-8");
     }
-    if (archive_entry_is_encrypted(entry)) {
+    if (la.entry_is_encrypted(entry)) {
         return err_set(err, ERR_INTEGRITY, "it is encrypted");
     }
     if (find_type(entry, &type, err) < 0 ||
@@ -663,7 +666,7 @@ static int take_entry(struct unpack *unpack, struct layer *layer, struct archive
         .size_bytes = layer->size_bytes,
         .is_size_known = layer->is_size_known,
         .is_executable = type == UNPACK_FILE && (unpack->kind != KIND_ZIP || unpack->inner.a) &&
-                         (archive_entry_perm(entry) & S_IXUSR),
+                         (la.entry_perm(entry) & S_IXUSR),
     };
     unpack->n_shown = 0;
     return path.len == 0
@@ -674,8 +677,8 @@ static int take_entry(struct unpack *unpack, struct layer *layer, struct archive
 /* A tar has its end mark, and only zeros follow. */
 static int end_tar(struct layer *layer, struct err *err)
 {
-    uint64_t mark = (uint64_t)archive_read_header_position(layer->a);
-    uint64_t end = (uint64_t)archive_filter_bytes(layer->a, 0);
+    uint64_t mark = (uint64_t)la.read_header_position(layer->a);
+    uint64_t end = (uint64_t)la.filter_bytes(layer->a, 0);
     if (end <= mark) {
         return err_set(err, ERR_INTEGRITY,
                        "it ends at byte %" PRIu64 " without the mark of its end: truncated", mark);
@@ -707,7 +710,7 @@ static int end_inner(struct unpack *unpack, struct err *err)
     if (result < 0) {
         return err_wrap(err, "the tar inside \"%.*s.tar\"", SHOWN(unpack->prefix));
     }
-    archive_read_free(unpack->inner.a);
+    libarchive_read_free(unpack->inner.a);
     unpack->inner.a = NULL;
     ASSERT(unpack->outer.is_drained);
     return 0;
@@ -728,7 +731,7 @@ static int advance(struct unpack *unpack, struct err *err)
         }
         unpack->entry = (struct unpack_entry){0};
         unpack->names.n_new = 0;
-        int result = archive_read_next_header(layer->a, &entry);
+        int result = la.read_next_header(layer->a, &entry);
         if (result == ARCHIVE_EOF) {
             result = layer == &unpack->inner ? end_inner(unpack, err) : end_outer(unpack, err);
         } else if (result != ARCHIVE_OK) {

@@ -9,7 +9,46 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/library.h"
 #include "net/http_head.h"
+
+/* The functions of libcurl that are used, opened by the first http_new(): curl.easy_init() is curl_easy_init(). */
+#define LIBCURL(X)                                                                                 \
+    X(curl_, easy_cleanup)                                                                         \
+    X(curl_, easy_getinfo)                                                                         \
+    X(curl_, easy_header)                                                                          \
+    X(curl_, easy_init)                                                                            \
+    X(curl_, easy_setopt)                                                                          \
+    X(curl_, easy_strerror)                                                                        \
+    X(curl_, free)                                                                                 \
+    X(curl_, global_cleanup)                                                                       \
+    X(curl_, global_init)                                                                          \
+    X(curl_, multi_add_handle)                                                                     \
+    X(curl_, multi_cleanup)                                                                        \
+    X(curl_, multi_info_read)                                                                      \
+    X(curl_, multi_init)                                                                           \
+    X(curl_, multi_perform)                                                                        \
+    X(curl_, multi_poll)                                                                           \
+    X(curl_, multi_remove_handle)                                                                  \
+    X(curl_, multi_setopt)                                                                         \
+    X(curl_, multi_strerror)                                                                       \
+    X(curl_, slist_append)                                                                         \
+    X(curl_, slist_free_all)                                                                       \
+    X(curl_, url)                                                                                  \
+    X(curl_, url_cleanup)                                                                          \
+    X(curl_, url_get)                                                                              \
+    X(curl_, url_set)
+
+static struct {
+    LIBCURL(LIBRARY_FIELD)
+} curl;
+
+static int open_libcurl(struct err *err)
+{
+    static const char *const NAMES[] = {LIBCURL(LIBRARY_NAME)};
+    static struct library library = {"libcurl.so.4", NAMES, ARRAY_LEN(NAMES), &curl, false};
+    return library_open(&library, err);
+}
 
 struct http {
     struct http_settings settings; /* strings are borrowed */
@@ -43,7 +82,7 @@ struct http_transfer {
 static void transfer_ended(CURL *easy, CURLcode result)
 {
     struct http_transfer *transfer = NULL;
-    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer) != CURLE_OK || !transfer) {
+    if (curl.easy_getinfo(easy, CURLINFO_PRIVATE, &transfer) != CURLE_OK || !transfer) {
         return;
     }
     transfer->is_done = true;
@@ -54,7 +93,7 @@ static void take_ended(struct http *http)
 {
     const CURLMsg *message;
     int n_left;
-    while ((message = curl_multi_info_read(http->multi, &n_left))) {
+    while ((message = curl.multi_info_read(http->multi, &n_left))) {
         if (message->msg == CURLMSG_DONE) {
             transfer_ended(message->easy_handle, message->data.result);
         }
@@ -64,11 +103,11 @@ static void take_ended(struct http *http)
 int http_wait(struct http *http, int64_t max_wait_ns, struct err *err)
 {
     int n_running;
-    CURLMcode code = curl_multi_poll(http->multi, NULL, 0, (int)(max_wait_ns / NS_PER_MS), NULL);
-    code = code == CURLM_OK ? curl_multi_perform(http->multi, &n_running) : code;
+    CURLMcode code = curl.multi_poll(http->multi, NULL, 0, (int)(max_wait_ns / NS_PER_MS), NULL);
+    code = code == CURLM_OK ? curl.multi_perform(http->multi, &n_running) : code;
     take_ended(http);
     return code == CURLM_OK ? 0
-                            : err_set(err, ERR_INTERNAL, "libcurl: %s", curl_multi_strerror(code));
+                            : err_set(err, ERR_INTERNAL, "libcurl: %s", curl.multi_strerror(code));
 }
 
 /* --- how it ended ----------------------------------------------------------------------------------- */
@@ -106,12 +145,12 @@ static int transfer_failed(struct http_transfer *transfer, struct err *err)
     long status = 0;
     long proxy_status = 0;
     long n_redirects = 0;
-    const char *text = transfer->error_text[0] ? transfer->error_text : curl_easy_strerror(result);
+    const char *text = transfer->error_text[0] ? transfer->error_text : curl.easy_strerror(result);
     bool is_long_line =
         result == CURLE_OUT_OF_MEMORY && code_of(transfer, result, status) == ERR_FETCH;
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_COUNT, &n_redirects);
+    (void)curl.easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl.easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+    (void)curl.easy_getinfo(transfer->easy, CURLINFO_REDIRECT_COUNT, &n_redirects);
     transfer->is_redirected = n_redirects > 0 || status / 100 == 3;
     for (char *c = transfer->error_text; *c; c++) {
         *c = *c < ' ' || *c == 0x7f ? '?' : *c;
@@ -154,12 +193,12 @@ int http_check_secret(const char *path, struct err *err)
 static int make_multi(struct http *http, struct err *err)
 {
     bool is_bad = false;
-    http->multi = curl_multi_init();
+    http->multi = curl.multi_init();
     if (!http->multi) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_init failed");
     }
-    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK;
-    is_bad |= curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS) != CURLM_OK;
+    is_bad |= curl.multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK;
+    is_bad |= curl.multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS) != CURLM_OK;
     return is_bad ? err_set(err, ERR_INTERNAL, "libcurl: curl_multi_setopt failed") : 0;
 }
 
@@ -170,7 +209,10 @@ int http_new(const struct http_settings *settings, struct http **ret_http, struc
         http_check_secret(settings->cookie_path, err) < 0) {
         return -1;
     }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    if (open_libcurl(err) < 0) {
+        return -1;
+    }
+    if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_global_init failed");
     }
     http = xcalloc(1, sizeof(*http));
@@ -194,9 +236,9 @@ void http_free(struct http *http)
     if (!http) {
         return;
     }
-    curl_multi_cleanup(http->multi);
+    curl.multi_cleanup(http->multi);
     free(http);
-    curl_global_cleanup();
+    curl.global_cleanup();
 }
 
 /* --- the head ------------------------------------------------------------------------------------- */
@@ -205,7 +247,7 @@ static struct str header_of(struct http_transfer *transfer, const char *name)
 {
     struct curl_header *header = NULL;
     struct str value;
-    if (curl_easy_header(transfer->easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) {
+    if (curl.easy_header(transfer->easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) {
         return STR_EMPTY;
     }
     value = str_trim(str_of(header->value));
@@ -215,7 +257,7 @@ static struct str header_of(struct http_transfer *transfer, const char *name)
 static int64_t info_of(struct http_transfer *transfer, CURLINFO what)
 {
     curl_off_t value = -1;
-    return curl_easy_getinfo(transfer->easy, what, &value) == CURLE_OK ? value : -1;
+    return curl.easy_getinfo(transfer->easy, what, &value) == CURLE_OK ? value : -1;
 }
 
 static void read_range(struct http_transfer *transfer, struct http_head *head)
@@ -241,8 +283,8 @@ static void read_head(struct http_transfer *transfer)
     long status = 0;
     long version = 0;
     bool is_chunked = header_of(transfer, "Transfer-Encoding").len > 0;
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
+    (void)curl.easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl.easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
     head->status = (int)status;
     head->content_bytes = info_of(transfer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
     head->total_bytes = -1;
@@ -260,7 +302,7 @@ static void read_head(struct http_transfer *transfer)
 static bool has_two_lengths(const struct http_transfer *transfer)
 {
     struct curl_header *first = NULL;
-    return curl_easy_header(transfer->easy, "Content-Length", 0, CURLH_HEADER, -1, &first) ==
+    return curl.easy_header(transfer->easy, "Content-Length", 0, CURLH_HEADER, -1, &first) ==
                CURLHE_OK &&
            first->amount > 1;
 }
@@ -330,27 +372,27 @@ static size_t on_write(char *ptr, size_t size, size_t n, void *ctx)
 
 /* --- URLs ------------------------------------------------------------------------------------------- */
 
-CLEANUP_POINTER(url, CURLU, curl_url_cleanup);
+CLEANUP_POINTER(url, CURLU, curl.url_cleanup);
 
-CLEANUP_POINTER(text, char, curl_free);
+CLEANUP_POINTER(text, char, curl.free);
 
 char *http_url_shown(struct arena *arena, const char *url)
 {
     static const CURLUPart HIDDEN[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS,
                                        CURLUPART_QUERY, CURLUPART_FRAGMENT};
-    CLEANUP(url) CURLU *parts = curl_url();
+    CLEANUP(url) CURLU *parts = curl.url();
     CLEANUP(text) char *text = NULL;
-    bool is_bad = !parts || curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK;
+    bool is_bad = !parts || curl.url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK;
     for (size_t idx = 0; !is_bad && idx < ARRAY_LEN(HIDDEN); idx++) {
-        is_bad = curl_url_set(parts, HIDDEN[idx], NULL, 0) != CURLUE_OK;
+        is_bad = curl.url_set(parts, HIDDEN[idx], NULL, 0) != CURLUE_OK;
     }
-    is_bad = is_bad || curl_url_get(parts, CURLUPART_URL, &text, 0) != CURLUE_OK;
+    is_bad = is_bad || curl.url_get(parts, CURLUPART_URL, &text, 0) != CURLUE_OK;
     return arena_printf(arena, "%s", is_bad ? "(no URL)" : text);
 }
 
 /* --- a transfer ------------------------------------------------------------------------------------ */
 
-#define SET(option, value) (is_bad |= curl_easy_setopt(easy, (option), (value)) != CURLE_OK)
+#define SET(option, value) (is_bad |= curl.easy_setopt(easy, (option), (value)) != CURLE_OK)
 
 static int set_options(struct http_transfer *transfer, const struct http_request *request,
                        struct err *err)
@@ -369,7 +411,7 @@ static int set_options(struct http_transfer *transfer, const struct http_request
     SET(CURLOPT_WRITEFUNCTION, on_write);
     SET(CURLOPT_WRITEDATA, transfer);
     /* Digests and ranges refer to unencoded bytes. */
-    transfer->headers = curl_slist_append(NULL, "Accept-Encoding: identity");
+    transfer->headers = curl.slist_append(NULL, "Accept-Encoding: identity");
     SET(CURLOPT_HTTPHEADER, transfer->headers);
     SET(CURLOPT_URL, request->url);
     SET(CURLOPT_PROTOCOLS_STR, transfer->is_file ? "file" : "http,https");
@@ -407,14 +449,14 @@ static int start_curl(struct http_transfer *transfer, const struct http_request 
                       struct err *err)
 {
     transfer->error_text = arena_alloc(&transfer->arena, CURL_ERROR_SIZE, 1);
-    transfer->easy = curl_easy_init();
+    transfer->easy = curl.easy_init();
     if (!transfer->easy) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_easy_init failed");
     }
     if (set_options(transfer, request, err) < 0) {
         return -1;
     }
-    return curl_multi_add_handle(transfer->http->multi, transfer->easy) == CURLM_OK
+    return curl.multi_add_handle(transfer->http->multi, transfer->easy) == CURLM_OK
                ? 0
                : err_set(err, ERR_INTERNAL, "libcurl: curl_multi_add_handle failed");
 }
@@ -470,19 +512,19 @@ static int start_file(struct http_transfer *transfer, const char *path,
 static int start_by_scheme(struct http_transfer *transfer, const struct http_request *request,
                            struct err *err)
 {
-    CLEANUP(url) CURLU *url = curl_url();
+    CLEANUP(url) CURLU *url = curl.url();
     CLEANUP(text) char *scheme = NULL;
     CLEANUP(text) char *path = NULL;
     if (strlen(request->url) > HTTP_URL_MAX || !url ||
-        curl_url_set(url, CURLUPART_URL, request->url, 0) != CURLUE_OK ||
-        curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK) {
+        curl.url_set(url, CURLUPART_URL, request->url, 0) != CURLUE_OK ||
+        curl.url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK) {
         return err_set(err, ERR_USAGE, "%s: expected a URL", transfer->shown);
     }
     if (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0) {
         return start_curl(transfer, request, err);
     }
     if (strcmp(scheme, "file") == 0 && transfer->http->settings.allows_file) {
-        if (curl_url_get(url, CURLUPART_PATH, &path, CURLU_URLDECODE) != CURLUE_OK) {
+        if (curl.url_get(url, CURLUPART_PATH, &path, CURLU_URLDECODE) != CURLUE_OK) {
             return err_set(err, ERR_USAGE, "%s: expected a path", transfer->shown);
         }
         return start_file(transfer, path, request, err);
@@ -515,10 +557,10 @@ void http_transfer_free(struct http_transfer *transfer)
     }
     if (transfer->easy) {
         /* Fails only if it is not in there. */
-        (void)curl_multi_remove_handle(transfer->http->multi, transfer->easy);
-        curl_easy_cleanup(transfer->easy);
+        (void)curl.multi_remove_handle(transfer->http->multi, transfer->easy);
+        curl.easy_cleanup(transfer->easy);
     }
-    curl_slist_free_all(transfer->headers);
+    curl.slist_free_all(transfer->headers);
     arena_release(&transfer->arena);
     free(transfer);
 }
@@ -530,9 +572,9 @@ void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s)
                      ? (long)(rate_bytes_per_s / 2)
                      : LEAST_BYTES_PER_S;
     if (transfer->easy) {
-        (void)curl_easy_setopt(transfer->easy, CURLOPT_MAX_RECV_SPEED_LARGE,
+        (void)curl.easy_setopt(transfer->easy, CURLOPT_MAX_RECV_SPEED_LARGE,
                                (curl_off_t)rate_bytes_per_s);
-        (void)curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, least);
+        (void)curl.easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, least);
     }
 }
 

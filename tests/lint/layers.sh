@@ -21,7 +21,7 @@ for room in report log judge load; do
     may[$room]=${may[$room]/ sys/}
 done
 declare -A home=(
-    [cjson/cJSON.h]="orchestrator/codec/json" [archive.h]="orchestrator/codec/@(unpack|tar_make)" [archive_entry.h]="orchestrator/codec/@(unpack|tar_make)"
+    [cjson/cJSON.h]="orchestrator/codec/json" [archive.h]="orchestrator/codec/libarchive" [archive_entry.h]="orchestrator/codec/libarchive"
     [pcre2.h]="orchestrator/codec/pattern" [curl/curl.h]="orchestrator/net/http" [libssh2.h]="orchestrator/net/ssh"
     [jpeglib.h]="orchestrator/prep/jpeg" [spng.h]="orchestrator/prep/png" [hdf5.h]="orchestrator/prep/hdf5"
     [cuda_runtime.h]="workloads/backend_cuda/" [cuda_runtime_api.h]="workloads/backend_cuda/" [cuda_fp16.h]="workloads/backend_cuda/" [mma.h]="workloads/backend_cuda/"

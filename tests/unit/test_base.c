@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/library.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/opt.h"
@@ -545,4 +546,30 @@ TEST(secrets_are_known_by_name_and_value)
         }
         assert_int_equal(secret_is(name, value), is_secret);
     }
+}
+
+TEST(a_library_is_opened_once_with_all_its_functions_or_named)
+{
+    static const char *const THERE[] = {"cos", "sin"};
+    static const char *const LACKS[] = {"cos", "no_such_function"};
+    struct {
+        double (*cos)(double);
+        double (*sin)(double);
+    } math = {NULL, NULL};
+    struct library library = {"libm.so.6", THERE, 2, &math, false};
+    struct library lacking = {"libm.so.6", LACKS, 2, &math, false};
+    struct library missing = {"libreperf-no-such.so.9", THERE, 2, &math, false};
+    struct err err = {ERR_NONE};
+    assert_int_equal(library_open(&lacking, &err), -1);
+    assert_int_equal(err.code, ERR_INTERNAL);
+    assert_non_null(strstr(err.msg, "libm.so.6 on this machine has no no_such_function"));
+    assert_false(lacking.is_open);
+    err = (struct err){ERR_NONE};
+    assert_int_equal(library_open(&missing, &err), -1);
+    assert_non_null(strstr(err.msg, "libreperf-no-such.so.9"));
+    assert_int_equal(library_open(&library, &err), 0);
+    assert_true(math.cos(0) > 0.99 && math.sin(0) < 0.01);
+    math.cos = NULL;
+    assert_int_equal(library_open(&library, &err), 0);
+    assert_null(math.cos); /* it was open */
 }
