@@ -372,15 +372,28 @@ static size_t on_write(char *ptr, size_t size, size_t n, void *ctx)
 
 /* --- URLs ------------------------------------------------------------------------------------------- */
 
-CLEANUP_POINTER(url, CURLU, curl.url_cleanup);
+static void free_url(CURLU *url)
+{
+    if (url) {
+        curl.url_cleanup(url);
+    }
+}
 
-CLEANUP_POINTER(text, char, curl.free);
+static void free_text(char *text)
+{
+    if (text) {
+        curl.free(text);
+    }
+}
+
+CLEANUP_POINTER(url, CURLU, free_url);
+CLEANUP_POINTER(text, char, free_text);
 
 char *http_url_shown(struct arena *arena, const char *url)
 {
     static const CURLUPart HIDDEN[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS,
                                        CURLUPART_QUERY, CURLUPART_FRAGMENT};
-    CLEANUP(url) CURLU *parts = curl.url();
+    CLEANUP(url) CURLU *parts = open_libcurl(ERR_IGNORED) < 0 ? NULL : curl.url();
     CLEANUP(text) char *text = NULL;
     bool is_bad = !parts || curl.url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK;
     for (size_t idx = 0; !is_bad && idx < ARRAY_LEN(HIDDEN); idx++) {

@@ -47,27 +47,32 @@ cluster_needs() { # prints what is missing and fails
 }
 
 # --- processes by id and start time: an id alone may have been given to another since ---------------
-start_time() { # PID: in clock ticks since boot, or nothing
+read_start() { # PID: START, in clock ticks since boot; fails where there is none
     local stat
     { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
     stat=${stat##*) }
     # shellcheck disable=SC2086
     set -- $stat
-    [ "$1" != Z ] && echo "${20}"
+    [ "$1" != Z ] && START=${20}
 }
-is_same_process() { [ -n "$1" ] && [ "$(start_time "$1")" = "$2" ]; } # PID START
+start_time() { read_start "$1" && echo "$START"; }                               # PID
+is_same_process() { [ -n "$1" ] && read_start "$1" && [ "$START" = "$2" ]; } # PID START
 record_process() { echo "$2 $(start_time "$2")" >"$1"; }               # FILE PID
 recorded_alive() { # FILE: prints the pid
     local pid start
     { read -r pid start <"$1"; } 2>/dev/null || return 1
     is_same_process "$pid" "$start" && echo "$pid"
 }
+pause() { # SECONDS; what waits asks twenty times a second, and `sleep` is a program: into this pipe nobody writes
+    [ -n "${NOBODY-}" ] || exec {NOBODY}<> <(:)
+    read -rt "$1" -u "$NOBODY" || :
+}
 wait_for() { # SECONDS COMMAND...: until it succeeds
     local end=$((SECONDS + $1))
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
+        pause 0.05
     done
 }
 

@@ -21,12 +21,11 @@ command -v busybox >/dev/null || {
 }
 sha() { sha256sum "$@" | cut -d' ' -f1; }
 size() { stat -Lc %s "$1"; }
+libraries() { ldd "$@" 2>/dev/null | sed '/:$/d; s/ (0x[0-9a-f]*)//' || :; } # PROGRAM...
 key=$({
-    for program in "$0" "$(command -v busybox)" "$@"; do
-        echo "${program##*/} $(sha "$program")"
-        ldd "$program" 2>/dev/null || :
-    done | sed 's/ (0x[0-9a-f]*)//'
-    for program in "$@"; do ldd "$program" 2>/dev/null || :; done | awk '$2 == "=>" { print $3 }' | sort -u | xargs -r sha256sum
+    sha256sum "$0" "$(command -v busybox)" "$@" | sed 's, .*/, ,'
+    libraries "$@"
+    libraries "$@" | awk '$2 == "=>" { print $3 }' | sort -u | xargs -r sha256sum
     [ -z "${EXTRA:-}" ] || (cd "$EXTRA" && find . -type f -exec sha256sum {} + -o -type l -printf '%p %l\n' | LC_ALL=C sort)
 } | sha)
 layout="$B/tests/image-$key"
@@ -43,9 +42,9 @@ make_layout() { # FOLDER
     done
     for program in "$@"; do
         install -m 755 "$program" "$root/usr/bin/${program##*/}"
-        # Each library at the path that the loader looks for it, and the loader itself.
-        { ldd "$program" 2>/dev/null || :; } | awk '$2 == "=>" { print $3 } $1 ~ /^\// { print $1 }'
-    done | sort -u | while IFS= read -r program; do
+    done
+    # Each library at the path that the loader looks for it, and the loader itself.
+    libraries "$@" | awk '$2 == "=>" { print $3 } $1 ~ /^\// { print $1 }' | sort -u | while IFS= read -r program; do
         [ -f "$program" ] && [ ! -e "$root$program" ] && install -D "$(readlink -f "$program")" "$root$program"
     done
     [ -z "${EXTRA:-}" ] || cp -a "$EXTRA/." "$root/"

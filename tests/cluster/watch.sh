@@ -28,7 +28,7 @@ wait_for 240 find_init
 while [ -z "$ending" ] && kill -0 "$init_parent" 2>/dev/null; do
     [ "$owner" = 0 ] || is_same_process "$owner" "$owner_start" || break
     [ ! -e "$state/starting" ] || is_same_process "$starter" "$starter_start" || [ -e "$state/ready" ] || break
-    sleep 0.2
+    pause 0.2
 done
 kill -9 "$init_parent" 2>/dev/null
 wait 2>/dev/null "$init_parent"

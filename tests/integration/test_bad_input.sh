@@ -248,8 +248,8 @@ awk 'BEGIN { for (run = 1; run <= 4200; run++) { printf "{\"event\":\"run_start\
     for (step = 1; step <= 2; step++) printf "{\"event\":\"step\",\"step\":%d,\"steps\":2,\"rank\":0,\"loss\":1,\"samples_per_s\":8}\n", step } }' >facts.log
 "$REPERF" measure --format reperf facts.log >out 2>err
 is "$? $(grep -c 'more than 4096 different facts in one log' err)" "9 1" "more facts than a log may state: exit 9"
-# shellcheck disable=SC2046
-"$REPERF" verify $(for n in $(seq 4097); do echo "source:https://h/r@$(printf %040d "$n")"; done) >out 2>err
+mapfile -t names < <(printf 'source:https://h/r@%040d\n' {1..4097})
+"$REPERF" verify "${names[@]}" >out 2>err
 is "$? $(grep -c 'more than 4096 datasets, images and sources at once' err)" "2 1" "more names than one command takes: exit 2"
 for set in 'a;touch hit' '$(touch hit)' '-oProxyCommand=touch' 'n[1-99999999999]' 'a[1-4096]b[1-4096]' "$(printf 'a[1],%.0s' {1..9000})" 'root@host'; do
     "$REPERF" nodes exec -- "$set" true >out 2>err

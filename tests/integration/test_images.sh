@@ -6,19 +6,20 @@
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 
-field() { /usr/bin/python3 -c 'import json, sys; v = json.load(open(sys.argv[1]))[sys.argv[2]]; print("" if v is None else v)' "$1" "$2"; } # FILE KEY
+field() { jq -r --arg key "$2" 'if has($key) then .[$key] else error end | if . == null then "" else . end' "$1"; } # FILE KEY
 lines() { sed -e '/^#/d' -e ':a' -e '/\\$/{N;s/\\\n/ /;ba' -e '}' "$1"; }                                                                     # FILE: one instruction a line
 argument() { lines "$1" | sed -n "s/^ARG $2=//p" | head -n 1; }                                                                                # FILE NAME
 
 problems() { # FOLDER: one line a problem
-    local dir=$1 file="$1/Dockerfile" json="$1/image.json" base want name value word
+    local dir=$1 file="$1/Dockerfile" json="$1/image.json" base want name value word text
+    text=$(lines "$file")
     want=$(field "$json" base)
     [ -n "$want" ] || want="$(field "$json" name):$(field "$json" tag)"
     base=$(argument "$file" BASE)
     [ "$base" = "$want" ] || echo "starts from $base, image.json says $want"
-    lines "$file" | grep -E '^FROM' | grep -vE '^FROM \$\{BASE\}( AS [a-z]+)?$' | sed 's/^/not from BASE: /'
-    lines "$file" | grep -nE ':latest|@latest|FROM [^ :@$]+( |$)' | sed 's/^/latest: /'
-    lines "$file" | grep -vE '^(FROM|ARG|RUN|COPY|WORKDIR|ENTRYPOINT|ENV) |^$' | sed 's/^/an instruction nobody knows: /'
+    printf '%s\n' "$text" | grep -E '^FROM' | grep -vE '^FROM \$\{BASE\}( AS [a-z]+)?$' | sed 's/^/not from BASE: /'
+    printf '%s\n' "$text" | grep -nE ':latest|@latest|FROM [^ :@$]+( |$)' | sed 's/^/latest: /'
+    printf '%s\n' "$text" | grep -vE '^(FROM|ARG|RUN|COPY|WORKDIR|ENTRYPOINT|ENV) |^$' | sed 's/^/an instruction nobody knows: /'
     # git clone URL DIR && git -C DIR checkout ${PIN}, PIN being a commit, or a release where the file says why.
     while read -r value; do
         name=$(sed -nE 's/.*git -C [^ ]+ checkout \$\{([A-Z]+)\}.*/\1/p' <<<"$value")
@@ -31,7 +32,7 @@ problems() { # FOLDER: one line a problem
         elif [[ ! "$word" =~ ^[0-9a-f]{40}$ ]]; then
             echo "$name=$word is no commit"
         fi
-    done < <(lines "$file" | grep -oE 'git clone .*')
+    done < <(printf '%s\n' "$text" | grep -oE 'git clone .*')
     # pip install takes requirements files of a pinned clone, folders, checked files, and NAME==VERSION.
     while read -r value; do
         for word in $value; do
@@ -46,15 +47,15 @@ problems() { # FOLDER: one line a problem
             *) echo "pip install of something unpinned: $word" ;;
             esac
         done
-    done < <(lines "$file" | grep -oE 'pip install [^&]*' | sed 's/pip install //')
-    lines "$file" | grep -E '(curl|wget) ' | grep -vE 'sha256sum -c' | sed 's/^/a download that is not checked: /'
-    lines "$file" | grep 'MMCV_WITH_OPS=1' | grep -v 'FORCE_CUDA=1' | sed 's/^/operators of mmcv for a CPU alone, where no GPU is in sight: /'
+    done < <(printf '%s\n' "$text" | grep -oE 'pip install [^&]*' | sed 's/pip install //')
+    printf '%s\n' "$text" | grep -E '(curl|wget) ' | grep -vE 'sha256sum -c' | sed 's/^/a download that is not checked: /'
+    printf '%s\n' "$text" | grep 'MMCV_WITH_OPS=1' | grep -v 'FORCE_CUDA=1' | sed 's/^/operators of mmcv for a CPU alone, where no GPU is in sight: /'
     while read -r value; do
         for word in $value; do
             [ -e "$ROOT/$word" ] || echo "copies $word, which is not in the repository"
         done
-    done < <(lines "$file" | sed -nE 's/^COPY ([^-].*) [^ ]+$/\1/p')
-    [ "$(field "$json" dockerfile)" = True ] || echo "image.json says that there is no Dockerfile"
+    done < <(printf '%s\n' "$text" | sed -nE 's/^COPY ([^-].*) [^ ]+$/\1/p')
+    [ "$(field "$json" dockerfile)" = true ] || echo "image.json says that there is no Dockerfile"
     grep -q "Never built here\|Built here once" "$file" || echo "does not say whether it was ever built"
 }
 
@@ -64,7 +65,7 @@ for dir in images/*/; do
     if [ -e "$dir/Dockerfile" ]; then
         is "$(problems "$dir")" "" "${dir#images/}: its Dockerfile agrees with image.json, and pins what it fetches"
     else
-        is "$(field "$dir/image.json" dockerfile)" False "${dir#images/}: is pulled as it is"
+        is "$(field "$dir/image.json" dockerfile)" false "${dir#images/}: is pulled as it is"
     fi
     n=$((n + 1))
     # Offline, and not in the store: reperf's message shows that it has read image.json.

@@ -31,62 +31,61 @@ declare -A home=(
     [zstd.h]="orchestrator/codec/tarball" [dnnl.h]="workloads/backend_cpu/onednn" [oneapi/dnnl/dnnl.h]="workloads/backend_cpu/onednn"
 )
 bad=0
-check() { # FILE ROOM
-    local file=$1 room=$2 inc target
-    while IFS= read -r inc; do
-        target=${inc%%/*}
-        # Of the workloads, data preparation sees the packed format alone.
-        [ "$room" = prep ] && [ "$target" = data ] && [ "$inc" != data/shard.h ] && target=none
-        # The statically linked program sees only what needs no third-party library.
-        if [ "$room" = node ] && [ "$target" != node ] && [ "$target" != base ]; then
-            case $inc in codec/node_wire.h | codec/digest.h | codec/relay.h | sys/tree.h | sys/digest_cache.h | sys/pool.h | sys/relay_net.h) ;; *) target=none ;; esac
+check_ours() { # FILE ROOM INCLUDED
+    local file=$1 room=$2 inc=$3 target=${3%%/*}
+    # Of the workloads, data preparation sees the packed format alone.
+    [ "$room" = prep ] && [ "$target" = data ] && [ "$inc" != data/shard.h ] && target=none
+    # The statically linked program sees only what needs no third-party library.
+    if [ "$room" = node ] && [ "$target" != node ] && [ "$target" != base ]; then
+        case $inc in codec/node_wire.h | codec/digest.h | codec/relay.h | sys/tree.h | sys/digest_cache.h | sys/pool.h | sys/relay_net.h) ;; *) target=none ;; esac
+    fi
+    case $inc in
+    */*_impl.h | */*_parts.h | */*_decode.h)
+        if [ "$target" != "$room" ]; then
+            echo "# $file: \"$inc\" is private to $target"
+            bad=$((bad + 1))
         fi
-        case $inc in
-        */*_impl.h | */*_parts.h | */*_decode.h)
-            if [ "$target" != "$room" ]; then
-                echo "# $file: \"$inc\" is private to $target"
-                bad=$((bad + 1))
-            fi
-            ;;
-        esac
-        # Guests: the program can be linked without them.
-        case $file:$target in orchestrator/cmd/guests.h:*) ;; orchestrator/cmd/*:lint | orchestrator/cmd/*:draft) target=guest ;; esac
-        case " ${may[$room]-} " in
-        *" $target "*) ;;
-        *)
-            echo "# $file: room $room may not include \"$inc\""
+        ;;
+    esac
+    # Guests: the program can be linked without them.
+    case $file:$target in orchestrator/cmd/guests.h:*) ;; orchestrator/cmd/*:lint | orchestrator/cmd/*:draft) target=guest ;; esac
+    case " ${may[$room]-} " in
+    *" $target "*) ;;
+    *)
+        echo "# $file: room $room may not include \"$inc\""
+        bad=$((bad + 1))
+        ;;
+    esac
+}
+check_others() { # FILE INCLUDED
+    local file=$1 inc=$2
+    case "$inc" in
+    zlib.h)
+        case "$file" in orchestrator/codec/file_header*) ;; *)
+            echo "# $file: <$inc> belongs to codec/file_header.c"
             bad=$((bad + 1))
             ;;
         esac
-    done < <(sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$file")
-    while IFS= read -r inc; do
-        case "$inc" in
-        zlib.h)
-            case "$file" in orchestrator/codec/file_header*) ;; *)
-                echo "# $file: <$inc> belongs to codec/file_header.c"
-                bad=$((bad + 1))
-                ;;
-            esac
-            ;;
-        openssl/*)
-            case "$file" in orchestrator/codec/digest* | orchestrator/codec/sign*) ;; *)
-                echo "# $file: <$inc> belongs to codec/digest.c and codec/sign.c"
-                bad=$((bad + 1))
-                ;;
-            esac
-            ;;
-        *)
-            if [ -n "${home[$inc]-}" ] && [[ "$file" != ${home[$inc]}* ]]; then
-                echo "# $file: <$inc> belongs to ${home[$inc]}.c"
-                bad=$((bad + 1))
-            fi
+        ;;
+    openssl/*)
+        case "$file" in orchestrator/codec/digest* | orchestrator/codec/sign*) ;; *)
+            echo "# $file: <$inc> belongs to codec/digest.c and codec/sign.c"
+            bad=$((bad + 1))
             ;;
         esac
-    done < <(sed -n 's/^[ \t]*#[ \t]*include[ \t]*<\([^>]*\)>.*/\1/p' "$file")
+        ;;
+    *)
+        if [ -n "${home[$inc]-}" ] && [[ "$file" != ${home[$inc]}* ]]; then
+            echo "# $file: <$inc> belongs to ${home[$inc]}.c"
+            bad=$((bad + 1))
+        fi
+        ;;
+    esac
 }
+shopt -s nullglob
+files=(orchestrator/*/*.[ch] workloads/*/*.[ch] workloads/*/*.cu workloads/*/*.cuh)
 n=0
-for file in orchestrator/*/*.[ch] workloads/*/*.[ch] workloads/*/*.cu workloads/*/*.cuh; do
-    [ -e "$file" ] || continue
+for file in "${files[@]}"; do
     room=${file#*/}
     room=${room%%/*}
     if [ -z "${may[$room]-}" ]; then
@@ -94,9 +93,18 @@ for file in orchestrator/*/*.[ch] workloads/*/*.[ch] workloads/*/*.cu workloads/
         bad=$((bad + 1))
         continue
     fi
-    check "$file" "$room"
     n=$((n + 1))
 done
+while IFS= read -r line; do # FILE:"INCLUDED or FILE:<INCLUDED
+    file=${line%%:*}
+    room=${file#*/}
+    room=${room%%/*}
+    [ -n "${may[$room]-}" ] || continue
+    case ${line#*:} in
+    \"*) check_ours "$file" "$room" "${line#*:\"}" ;;
+    *) check_others "$file" "${line#*:<}" ;;
+    esac
+done < <(grep -oE '^[[:blank:]]*#[[:blank:]]*include[[:blank:]]*("[^"]*|<[^>]*)' /dev/null "${files[@]}" | sed -E 's/:[^"<]*/:/')
 while IFS= read -r name; do
     echo "# two product files are called $name"
     bad=$((bad + 1))
