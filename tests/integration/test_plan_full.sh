@@ -209,12 +209,12 @@ mkdir "$T/code/tools" "$T/code/docs" && touch "$T/code/tools/train.py" "$T/code/
 git -C "$T/code" add . && git -C "$T/code" commit -q -m 1
 commit=$(git -C "$T/code" rev-parse HEAD)
 source="{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"paths\":[\"tools\"],\"inside\":\"/reperf/source\"}"
-data='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/reperf/data"}'
+data='{"kind":"dataset","name":"bert-sample","synthetic":true,"inside":"/reperf/data"}'
 ask=(paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" -C "stacks[paddle].full[0].mounts=[$source,$data]" -C "stacks[mmseg].full[0].mounts=[$data]")
 digest=$(printf 'a%.0s' {1..64})
 for id in paddleseg-f3cec79 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
 prints 4 "[$] reperf data fetch source:file://$T/code@$commit:tools$" "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
-"$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
+"$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch bert-sample --synthetic >/dev/null
 exits 0 "with them" "$REPERF" plan "${ask[@]}" --json
 cp "$T/out" "$T/plan.json"
 "$B/servers/plan_commands" "${ask[@]}" >"$T/dry.json"
@@ -239,7 +239,7 @@ like "$(cat "$T/out")" 'profile full, a rehearsal: 0 of 1 case' "a rehearsal is 
 like "$(cat "$T/out")" '[$] reperf data fetch imagenet-2012 --synthetic' "on synthetic data, which nobody needs a login for"
 exits 2 "there is none for smoke" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
 exits 0 "a rehearsal's plan" "$REPERF" plan "${ask[@]}" --rehearse --json
-is "$(jq -c '[.rehearsal, (.steps[] | select(.recipe and .mounts != []) | .conditions.dataset)] | unique' "$T/out")" '[true,"synthetic twin of cityscapes-300"]' "declares its data"
+is "$(jq -c '[.rehearsal, (.steps[] | select(.recipe and .mounts != []) | .conditions.dataset)] | unique' "$T/out")" '[true,"synthetic twin of bert-sample"]' "declares its data"
 valid plan "and its document validates"
 "$B/servers/plan_commands" "${ask[@]}" --rehearse >"$T/dry.json"
 is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/dry.json")" "36 nodes, 246 ranks" "each node's command is that of the full profile"

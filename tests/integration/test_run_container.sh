@@ -22,18 +22,18 @@ git -C "$T/code" add file && git -C "$T/code" commit -q -m 1
 commit=$(git -C "$T/code" rev-parse HEAD)
 recipe='"image":"mmseg-cpu","env":{"LD_LIBRARY_PATH":null,"GIVEN":"a  b"},"before":"cd /tmp\ncat /reperf/source/file >own\necho installed",'
 recipe+="\"mounts\":[{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"inside\":\"/reperf/source\"},{\"kind\":\"overlay\",\"name\":\"mmseg\",\"inside\":\"/reperf/overlay\"},"
-recipe+='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/reperf/data"}],'
+recipe+='{"kind":"dataset","name":"bert-sample","synthetic":true,"inside":"/reperf/data"}],'
 # shellcheck disable=SC2016 # for the container's shell
 recipe+='"commands":[{"purpose":"run","nodes":0,"gpus":0,"precision":null,"per":"node","printed":null,"works":"cat own; echo \"$GIVEN\" $LD_LIBRARY_PATH $NNODES; cat /reperf/overlay/smoke.py | head -n 1; ls /reperf/data; touch /reperf/source/x || true"}]'
 ask=(paddle-perf-hrnetw18 --profile smoke --case '*/mmseg/fp32/n1g1/*' --nodes "$T/here.json" --image "mmseg-cpu=$image" --repeats 1 -C "stacks[mmseg].smoke=[{\"title\":\"made up\",$recipe}]")
 exits 4 "without code and data nothing runs" env DOCKER_HOST="$DOCKER" "$REPERF" run "${ask[@]}" --offline
-"$REPERF" fetch "source:file://$T/code@$commit" >/dev/null 2>&1 && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null 2>&1
+"$REPERF" fetch "source:file://$T/code@$commit" >/dev/null 2>&1 && "$REPERF" fetch bert-sample --synthetic >/dev/null 2>&1
 rm -rf "$REPERF_STATE"
 # It prints no rate, so its cell fails; only its log is checked.
 exits 9 "a case in a container of this machine, whose log has no rate" env DOCKER_HOST="$DOCKER" "$REPERF" run "${ask[@]}" --offline --json
 log=$(find "$REPERF_STATE" -name 'repeat-1.log')
 own() { grep -v '^{"event"' "$1" | sort; } # FILE: in what order its two streams come is the engine's
-is "$(own "$log")" "$(printf '%s\n' installed "the code" "a  b 1" "$(head -n 1 workloads/competitors/mmseg/smoke.py)" cityscapes_300imgs tree.json tree.sha256 \
+is "$(own "$log")" "$(printf '%s\n' installed "the code" "a  b 1" "$(head -n 1 workloads/competitors/mmseg/smoke.py)" bert-sample tree.json tree.sha256 \
     "touch: /reperf/source/x: Read-only file system" | sort)" "what runs first, the code, its environment, overlay and data, which it cannot write to"
 like "$(cat "$log")" '"event":"container","holds":true' "and what the container gives"
 is "$("$T/bin/docker" ps -aq | wc -l)" 0 "no container is left"

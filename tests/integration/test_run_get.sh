@@ -9,17 +9,17 @@ source "$(dirname "$0")/run_lib.sh"
 CASE='resnet50/reperf/fp32/n1g1/bs96'
 with() { echo "stacks[reperf].smoke[0].mounts=[$1]"; } # MOUNT[,MOUNT]: the bundled workload's recipe sees them
 mount() { echo "{\"kind\":\"dataset\",\"name\":\"$1\",\"synthetic\":$2,\"inside\":\"/data/$1\"}"; } # ID SYNTHETIC
-synthetic=$(with "$(mount cityscapes-300 true)")
+synthetic=$(with "$(mount bert-sample true)")
 ask=(paddle-perf-2020 --profile smoke --case "$CASE")
 
-prints 4 'dataset cityscapes-300.synthetic' "a plan of which nothing can be run" "$REPERF" plan "${ask[@]}" -C "$synthetic"
+prints 4 'dataset bert-sample.synthetic' "a plan of which nothing can be run" "$REPERF" plan "${ask[@]}" -C "$synthetic"
 command=$(sed -n 's/^ *[0-9]* *\$ //p' "$T/out" | head -n 1)
-is "$command" "reperf data fetch cityscapes-300 --synthetic" "and the command that brings it"
+is "$command" "reperf data fetch bert-sample --synthetic" "and the command that brings it"
 "$REPERF" plan "${ask[@]}" -C "$synthetic" --json >"$T/plan.json" 2>"$T/err"
-is "$? $(jq -r '.steps[0].needs[] | [.cause, .what, .command] | join("|")' "$T/plan.json")" "4 fetch|dataset cityscapes-300.synthetic|$command" "so does the document"
+is "$? $(jq -r '.steps[0].needs[] | [.cause, .what, .command] | join("|")' "$T/plan.json")" "4 fetch|dataset bert-sample.synthetic|$command" "so does the document"
 exits 4 "offline nothing is fetched" "$REPERF" run "${ask[@]}" -C "$synthetic" --offline --repeats 1
 answers 0 '.cells[] | .verdict' "not_comparable" "a run gets it itself, runs the case, and prints one document" "$REPERF" run "${ask[@]}" -C "$synthetic" --repeats 1 --json
-like "$(cat "$T/err")" "getting dataset:cityscapes-300.synthetic" "having said what it gets"
+like "$(cat "$T/err")" "getting dataset:bert-sample.synthetic" "having said what it gets"
 exits 0 "then a plan finds it" "$REPERF" plan "${ask[@]}" -C "$synthetic"
 omits 0 getting "and so does a run, which gets nothing" "$REPERF" run "${ask[@]}" -C "$synthetic" --repeats 1
 rm -rf "$T/store"
