@@ -22,7 +22,7 @@ for room in report log judge load; do
 done
 declare -A home=(
     [cjson/cJSON.h]="orchestrator/codec/json" [archive.h]="orchestrator/codec/libarchive" [archive_entry.h]="orchestrator/codec/libarchive"
-    [pcre2.h]="orchestrator/codec/pattern" [curl/curl.h]="orchestrator/net/http" [libssh2.h]="orchestrator/net/ssh"
+    [zlib.h]="orchestrator/codec/file_header" [openssl/]="orchestrator/codec/@(digest|sign)" [pcre2.h]="orchestrator/codec/pattern" [curl/curl.h]="orchestrator/net/http" [libssh2.h]="orchestrator/net/ssh"
     [jpeglib.h]="orchestrator/prep/jpeg" [spng.h]="orchestrator/prep/png" [hdf5.h]="orchestrator/prep/hdf5"
     [cuda_runtime.h]="workloads/backend_cuda/" [cuda_runtime_api.h]="workloads/backend_cuda/" [cuda_fp16.h]="workloads/backend_cuda/" [mma.h]="workloads/backend_cuda/"
     [cudnn.h]="workloads/backend_cuda/" [cudnn_graph.h]="workloads/backend_cuda/" [cublasLt.h]="workloads/backend_cuda/" [nccl.h]="workloads/dist/nccl_api"
@@ -58,29 +58,12 @@ check_ours() { # FILE ROOM INCLUDED
     esac
 }
 check_others() { # FILE INCLUDED
-    local file=$1 inc=$2
-    case "$inc" in
-    zlib.h)
-        case "$file" in orchestrator/codec/file_header*) ;; *)
-            echo "# $file: <$inc> belongs to codec/file_header.c"
-            bad=$((bad + 1))
-            ;;
-        esac
-        ;;
-    openssl/*)
-        case "$file" in orchestrator/codec/digest* | orchestrator/codec/sign*) ;; *)
-            echo "# $file: <$inc> belongs to codec/digest.c and codec/sign.c"
-            bad=$((bad + 1))
-            ;;
-        esac
-        ;;
-    *)
-        if [ -n "${home[$inc]-}" ] && [[ "$file" != ${home[$inc]}* ]]; then
-            echo "# $file: <$inc> belongs to ${home[$inc]}.c"
-            bad=$((bad + 1))
-        fi
-        ;;
-    esac
+    local file=$1 inc=$2 at
+    at=${home[$inc]-${home[${inc%%/*}/]-}}
+    if [ -n "$at" ] && [[ "$file" != $at* ]]; then
+        echo "# $file: <$inc> belongs to $at.c"
+        bad=$((bad + 1))
+    fi
 }
 shopt -s nullglob
 files=(orchestrator/*/*.[ch] workloads/*/*.[ch] workloads/*/*.cu workloads/*/*.cuh)
