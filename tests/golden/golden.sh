@@ -14,11 +14,8 @@ version=$("$REPERF" --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
 names=() status_of='' by_core=''
 # reperf-core, the program without lint and draft: what it prints is what reperf prints, but for the command lint, lint's findings (their counts, too) and
 # proposals for logs that no format reads.
-compare_core() { # NAME STATUS COMMAND...: its output is in $T/out
-    local name=$1 status=$2 core extra
-    shift 3
-    "${REPERF%/*}/reperf-core" "$@" >"$T/core" 2>/dev/null
-    core=$?
+compare_core() { # NAME STATUS STATUS-OF-CORE: their outputs are in $T/out and $T/core
+    local name=$1 status=$2 core=$3 extra
     case $name in
     lint*) extra=$([ "$core" -eq 2 ] && [ ! -s "$T/core" ] || echo "status $core") status=$core ;;
     measure) extra=$(diff <(sed 's/{"file":/\n&/g' "$T/out" | grep '"format":"') <(sed 's/{"file":/\n&/g' "$T/core" | grep '"format":"')) ;;
@@ -28,11 +25,19 @@ compare_core() { # NAME STATUS COMMAND...: its output is in $T/out
     [ "$core" -eq "$status" ] && [ -z "$extra" ] || by_core+=" $name: $core, ${extra:0:300}"
 }
 printed() { # KIND NAME COMMAND...: its output, its status and what it says on standard error
-    local kind=$1 name=$2 status
+    local kind=$1 name=$2 status core=''
     shift 2
+    case $name in *-smoke | *-full | *-local | page-twenty | measure-text | explain) ;; *)
+        "${REPERF%/*}/reperf-core" "${@:2}" >"$T/core" 2>/dev/null &
+        core=$!
+        ;;
+    esac
     "$@" >"$T/out" 2>"$T/err"
     status=$?
-    case $name in *-smoke | *-full | *-local | page-twenty | measure-text | explain) ;; *) compare_core "$name" "$status" "$@" ;; esac
+    if [ -n "$core" ]; then
+        wait "$core"
+        compare_core "$name" "$status" $?
+    fi
     sed -i "s|$ROOT|ROOT|g; s|$T|SCRATCH|g; s|reperf $version|reperf VERSION|g" "$T/out" "$T/err"
     case $name in
     # Digests of files that change for other reasons than the program.
