@@ -53,11 +53,12 @@ same_as_one "BERT, two micro-batches a step" 2 2 1e-5 "${words[@]}" --steps 3 --
 like "$(head -n 1 "$T/out.0")" '"global_batch":4,.*"accumulate":2' "each of as many samples"
 # Batch norm over all ranks, with the calls of fused networks and with plain ones: a mean over ranks is joined from other numbers than a
 # sum over one batch, and the first loss shows it before rounding is multiplied by an update. One step of each, and half precision as above.
+# DeepLabV3+ at 16 pixels has so few values a channel that rounding comes to 7e-6 and, on one seed of seven, over 1e-5; at 32 to 3e-6.
 if in_test_all "networks of images as two ranks with batch norm over both"; then # its sums over ranks: test_emu_nccl; as processes: test_wl_dist.sh
     streets=(--lr 1e-4 --data synthetic-fresh --sync-bn --steps 1)
     same_as_one "ResNet-50, batch norm over the ranks" 2 4 1e-5 --model resnet50 --image 40 "${streets[@]}"
     same_as_one "HRNet-W18, batch norm over the ranks, amp" 2 4 2e-3 --model hrnet_w18 --image 32 --precision amp --loss-scale 1 "${streets[@]}"
-    same_as_one "DeepLabV3+, batch norm over the ranks" 2 4 1e-5 --model deeplabv3p --image 16 "${streets[@]}"
+    same_as_one "DeepLabV3+, batch norm over the ranks" 2 4 1e-5 --model deeplabv3p --image 32 "${streets[@]}"
     same_as_one "HRNet-W18, batch norm over the ranks" 2 4 1e-5 --model hrnet_w18 --image 32 "${streets[@]}"
     synced=$(of loss "$T/out.0")
     job 2 --model hrnet_w18 --image 32 "${streets[@]:0:4}" --steps 1 --batch 2
