@@ -6,19 +6,17 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-static int find_all(const struct library *library, void *handle, struct err *err)
+const char *library_find(void *handle, const char *const *names, int n, void *functions)
 {
-    for (int i = 0; i < library->n; i++) {
-        void *function = dlsym(handle, library->names[i]);
+    for (int i = 0; i < n; i++) {
+        void *function = dlsym(handle, names[i]);
         if (!function) {
-            return err_set(err, ERR_INTERNAL, "%s on this machine has no %s", library->soname,
-                           library->names[i]);
+            return names[i];
         }
         /* ISO C has no cast from a data to a function pointer; POSIX says that the bits are the same. */
-        memcpy((char *)library->functions + (size_t)i * sizeof(function), &function,
-               sizeof(function));
+        memcpy((char *)functions + (size_t)i * sizeof(function), &function, sizeof(function));
     }
-    return 0;
+    return NULL;
 }
 
 static int open_it(struct library *library, struct err *err)
@@ -28,9 +26,10 @@ static int open_it(struct library *library, struct err *err)
         const char *why = dlerror();
         return err_set(err, ERR_INTERNAL, "cannot open a library: %s", why ? why : library->soname);
     }
-    if (find_all(library, handle, err) < 0) {
+    const char *lacks = library_find(handle, library->names, library->n, library->functions);
+    if (lacks) {
         (void)dlclose(handle);
-        return -1;
+        return err_set(err, ERR_INTERNAL, "%s on this machine has no %s", library->soname, lacks);
     }
     library->is_open = true;
     return 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/library.h"
 #include "base/strbuf.h"
 
 #define TRIED_MAX   360 /* bytes of the list of places tried, so that the rest of the message fits */
@@ -50,15 +51,6 @@ static void say(struct search *search, const char *place, const char *why)
     strbuf_printf(&search->tried, "%s%s: %s", search->tried.len > 0 ? "; " : "", place, why);
 }
 
-/* ISO C has no cast from a data to a function pointer; POSIX says that the bits are the same. */
-static load_fn symbol_of(void *handle, const char *name)
-{
-    void *at = dlsym(handle, name);
-    load_fn fn = NULL;
-    memcpy(&fn, &at, sizeof(fn));
-    return fn;
-}
-
 /* Every symbol present and the version right, or the reason in why. */
 static bool fits(struct search *search, void *handle, char *why, size_t why_bytes)
 {
@@ -66,8 +58,8 @@ static bool fits(struct search *search, void *handle, char *why, size_t why_byte
     char found[LOAD_VERSION_MAX];
     char min[LOAD_VERSION_MAX];
     char end[LOAD_VERSION_MAX];
-    load_fn version_fn = symbol_of(handle, want->version_symbol);
-    if (!version_fn) {
+    load_fn version_fn;
+    if (library_find(handle, &want->version_symbol, 1, &version_fn)) {
         (void)snprintf(why, why_bytes, "has no %s", want->version_symbol);
         return false;
     }
@@ -83,12 +75,10 @@ static bool fits(struct search *search, void *handle, char *why, size_t why_byte
         (void)snprintf(why, why_bytes, "is version %s", found);
         return false;
     }
-    for (int i = 0; i < want->n_symbols; i++) {
-        want->table[i] = symbol_of(handle, want->symbols[i]);
-        if (!want->table[i]) {
-            (void)snprintf(why, why_bytes, "version %s has no %s", found, want->symbols[i]);
-            return false;
-        }
+    const char *lacks = library_find(handle, want->symbols, want->n_symbols, want->table);
+    if (lacks) {
+        (void)snprintf(why, why_bytes, "version %s has no %s", found, lacks);
+        return false;
     }
     search->load->version = version;
     return true;
