@@ -479,16 +479,18 @@ static int cancel(struct batch *batch, int signal_no, struct err *err)
         return -1;
     }
     const struct slurm_state *row = Z_NAMED(STATES, ARRAY_LEN(STATES), name, state);
-    if (row && row->is_waiting) {
+    if (is_whole || (row && row->is_waiting)) {
         return slurm_scancel(batch->number, err);
     }
     if (row && row->is_active) {
-        const char *word = arena_printf(&batch->job->arena, "--signal=%d", signal_no);
-        const char *const whole[] = {"scancel", "--full", word, batch->number, NULL};
-        const char *const ranks[] = {"scancel", word, batch->number, NULL};
-        (void)run(batch, is_whole ? whole : ranks, ASK_LIMIT_NS, ERR_IGNORED);
+        /* KILL of a job ends its batch step as well, and is held back for KillWait: it goes to the step that srun made. */
+        const char *const argv[] = {
+            "scancel", arena_printf(&batch->job->arena, "--signal=%d", signal_no),
+            arena_printf(&batch->job->arena, signal_no == SIGKILL ? "%s.0" : "%s", batch->number),
+            NULL};
+        (void)run(batch, argv, ASK_LIMIT_NS, ERR_IGNORED);
     }
-    return is_whole ? slurm_scancel(batch->number, err) : 0;
+    return 0;
 }
 
 /* A job that has written its status has no processes left. */

@@ -46,7 +46,6 @@ SlurmctldLogFile=$SL/log/ctld
 SlurmdLogFile=$SL/log/%n
 SlurmctldPort=${ports[0]}
 MinJobAge=300
-KillWait=2
 MessageTimeout=100
 TCPTimeout=60
 BatchStartTimeout=600
