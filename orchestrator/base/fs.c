@@ -223,19 +223,19 @@ int fs_replace(const char *path, struct str content, struct err *err)
 
 /* A folder that is lost in a power cut takes its files with it; one whose name could not be synced is taken back, so that who
    comes next does not find it there and trust it. */
-static int make_folder(const char *path, struct err *err)
+static int make_folder(const char *path, bool is_kept, struct err *err)
 {
     if (mkdir(path, 0755) < 0) {
         return errno == EEXIST ? 0 : err_errno(err, "mkdir", path);
     }
-    if (publish_folder(path, err) < 0 || publish_parent(path, err) < 0) {
+    if (is_kept && (publish_folder(path, err) < 0 || publish_parent(path, err) < 0)) {
         (void)rmdir(path);
         return -1;
     }
     return 0;
 }
 
-int fs_mkdir_p(const char *path, struct err *err)
+static int make_folders(const char *path, bool is_kept, struct err *err)
 {
     char part[PATH_LEN_MAX];
     size_t len = strlen(path);
@@ -251,7 +251,7 @@ int fs_mkdir_p(const char *path, struct err *err)
             continue;
         }
         part[idx] = '\0';
-        if (!fs_is_dir(part) && make_folder(part, err) < 0) {
+        if (!fs_is_dir(part) && make_folder(part, is_kept, err) < 0) {
             return -1;
         }
         part[idx] = path[idx];
@@ -259,19 +259,34 @@ int fs_mkdir_p(const char *path, struct err *err)
     return fs_is_dir(path) ? 0 : err_set(err, ERR_IO, "mkdir %s: not a folder", path);
 }
 
-static int remove_one(const char *path, const struct stat *info UNUSED, int kind UNUSED,
-                      struct FTW *at UNUSED)
+int fs_mkdir_p(const char *path, struct err *err)
 {
-    return remove(path);
+    return make_folders(path, true, err);
 }
 
-int fs_mkdir_above(const char *path, struct err *err)
+static int make_above(const char *path, bool is_kept, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *slash = strrchr(path, '/');
     return slash && slash != path
-               ? fs_mkdir_p(arena_strndup(&arena, path, (size_t)(slash - path)), err)
+               ? make_folders(arena_strndup(&arena, path, (size_t)(slash - path)), is_kept, err)
                : 0;
+}
+
+int fs_mkdir_above(const char *path, struct err *err)
+{
+    return make_above(path, true, err);
+}
+
+int fs_scratch_above(const char *path, struct err *err)
+{
+    return make_above(path, false, err);
+}
+
+static int remove_one(const char *path, const struct stat *info UNUSED, int kind UNUSED,
+                      struct FTW *at UNUSED)
+{
+    return remove(path);
 }
 
 int fs_remove_tree(const char *path, struct err *err)

@@ -52,8 +52,9 @@ MUST_CHECK int fs_lock(const char *path, int *ret_fd, struct err *err);
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);
 /* The parent of each folder that it makes is synced. */
 MUST_CHECK int fs_mkdir_p(const char *path, struct err *err);
-/* The folders above it. */
+/* The folders above it; the second, in a folder that is thrown away, syncs none. */
 MUST_CHECK int fs_mkdir_above(const char *path, struct err *err);
+MUST_CHECK int fs_scratch_above(const char *path, struct err *err);
 MUST_CHECK int
 fs_remove_tree(const char *path,
                struct err *err); /* absent: nothing to do; symlinks are not followed */

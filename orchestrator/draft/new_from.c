@@ -244,7 +244,7 @@ static int bring(struct new_maker *m, const struct new_files *files, struct err 
                                       .args = GIT_ARGS("cat-file", "blob", files->items[idx].hash),
                                       .output_path = target,
                                       .deadline_ns = NEW_GIT_LIMIT_NS};
-        if (fs_mkdir_above(target, err) < 0 ||
+        if (fs_scratch_above(target, err) < 0 ||
             git_must(&m->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
             return -1;
         }

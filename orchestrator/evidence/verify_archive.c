@@ -104,7 +104,7 @@ static void end_member(struct checking *c, const uint8_t *sha256)
 /* The folder is new and ours, names are checked and unique: O_EXCL makes sure once more. */
 static int create(const char *path, int *ret_fd, struct err *err)
 {
-    if (fs_mkdir_above(path, err) < 0) {
+    if (fs_scratch_above(path, err) < 0) {
         return -1;
     }
     *ret_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);

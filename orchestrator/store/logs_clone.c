@@ -94,8 +94,8 @@ static int read_report(const struct clone_reader *in, const struct report *repor
         for (size_t log = 0; report->cases[c].n_cells && log < report->cases[c].n_logs; log++) {
             const char *path = str_z(arena, report->cases[c].logs[log]);
             const char *target = fs_join(arena, below, path);
-            if (!fs_exists(target) &&
-                (fs_mkdir_above(target, err) < 0 || read_blob(in, commit, path, target, err) < 0)) {
+            if (!fs_exists(target) && (fs_scratch_above(target, err) < 0 ||
+                                       read_blob(in, commit, path, target, err) < 0)) {
                 return -1;
             }
         }
