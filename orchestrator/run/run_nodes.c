@@ -560,6 +560,19 @@ static int64_t port_of(const char *job_id)
     return PORT_FIRST + (int64_t)(hash % PORT_COUNT);
 }
 
+static bool is_in_name(char c)
+{
+    return isalnum((unsigned char)c) || (c && strchr("._-", c));
+}
+
+/* An absolute path: that of "--in=/w" and "-I/w", not that in "/mnt/w", "sub/w" or "$HOME/w". */
+static bool begins_at(const char *text, const char *at)
+{
+    size_t n = (size_t)(at - text);
+    bool is_option = n >= 2 && at[-2] == '-' && (n == 2 || isspace((unsigned char)at[-3]));
+    return n == 0 || is_option || !(is_in_name(at[-1]) || strchr("/}~)", at[-1]));
+}
+
 /* The path takes the place of what is named where that is a whole path or the first part of one: /data not in /data2. */
 static const char *put_path(struct arena *arena, const char *text, const char *named,
                             const char *path)
@@ -567,8 +580,7 @@ static const char *put_path(struct arena *arena, const char *text, const char *n
     const char *rest = text;
     const char *done = "";
     for (const char *at; (at = strstr(rest, named)); rest = at + strlen(named)) {
-        const char *end = at + strlen(named);
-        bool is_whole = !isalnum((unsigned char)*end) && (!*end || !strchr("._-", *end));
+        bool is_whole = !is_in_name(at[strlen(named)]) && begins_at(text, at);
         done =
             arena_printf(arena, "%s%.*s%s", done, (int)(at - rest), rest, is_whole ? path : named);
     }

@@ -47,13 +47,15 @@ TEST_IN_SCRATCH(a_repeat_that_waits_takes_no_memory)
     assert_int_equal(used_bytes[1], used_bytes[0]);
 }
 
-/* Without a container a mount's path is where its folder was brought: the inner of two, and never the beginning of a name. */
+/* Without a container a mount's path is where its folder was brought: the inner of two, and never a part of a name or of another path. */
 TEST_IN_SCRATCH(a_mount_without_a_container_is_found_as_a_whole)
 {
     struct plan_mount mounts[] = {
         {.kind = MOUNT_DATASET, .version = STR_LIT("outer"), .inside = STR_LIT("/w")},
         {.kind = MOUNT_DATASET, .version = STR_LIT("inner"), .inside = STR_LIT("/w/data")}};
-    struct str argv[] = {STR_LIT("true"), STR_LIT("--in=/w/data/x:/w/database:/w:/w2")};
+    struct str argv[] = {
+        STR_LIT("true"),
+        STR_LIT("--in=/w/data/x:/w/database:/w:/w2 -I/w /mnt/w sub/w $HOME/w ${T}/w")};
     struct launch_job *jobs;
     size_t n;
     STAGE(stage, *state, ONE_NODE, 1);
@@ -67,7 +69,8 @@ TEST_IN_SCRATCH(a_mount_without_a_container_is_found_as_a_whole)
         jobs->job.argv++;
     }
     assert_string_equal(*jobs->job.argv, "--in=/@reperf-dataset-inner@/x:/@reperf-dataset-outer@/"
-                                         "database:/@reperf-dataset-outer@:/w2");
+                                         "database:/@reperf-dataset-outer@:/w2 "
+                                         "-I/@reperf-dataset-outer@ /mnt/w sub/w $HOME/w ${T}/w");
 }
 
 TEST_IN_SCRATCH(one_job_a_node_and_each_log_is_kept)
