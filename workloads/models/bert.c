@@ -153,16 +153,18 @@ void bert_build(struct graph *graph, const struct bert_size *size, const struct 
     graph_output(graph, "loss", next_sentence(&b, x));
 }
 
+enum { WORDS = 30522, FEW_WORDS = 2546 };
+
 static const struct bert_size BASE = {
-    .layers = 12, .width = 768, .heads = 12, .inner = 3072, .vocabulary = 30522, .positions = 512};
+    .layers = 12, .width = 768, .heads = 12, .inner = 3072, .vocabulary = WORDS, .positions = 512};
 
 /* Source: Turc et al., "Well-read students learn better" (2019), table 1: the smallest of google-research/bert's models. */
 static const struct bert_size TINY = {
-    .layers = 2, .width = 128, .heads = 2, .inner = 512, .vocabulary = 30522, .positions = 512};
+    .layers = 2, .width = 128, .heads = 2, .inner = 512, .vocabulary = WORDS, .positions = 512};
 
 /* The same with a twelfth of the words, as many beyond a multiple of eight: nine tenths of the above are its word table. */
 static const struct bert_size NANO = {
-    .layers = 2, .width = 128, .heads = 2, .inner = 512, .vocabulary = 2546, .positions = 512};
+    .layers = 2, .width = 128, .heads = 2, .inner = 512, .vocabulary = FEW_WORDS, .positions = 512};
 
 static void build_base(struct graph *graph, const struct model_opts *opts)
 {
@@ -185,6 +187,6 @@ static void build_nano(struct graph *graph, const struct model_opts *opts)
         .sequence_default = 128, .sequence_max = 512, .predictions_default = 20, .build = build_,  \
     }
 
-const struct model model_bert_base = BERT("bert_base", 30522, build_base);
-const struct model model_bert_tiny = BERT("bert_tiny", 30522, build_tiny);
-const struct model model_bert_nano = BERT("bert_nano", 2546, build_nano);
+const struct model model_bert_base = BERT("bert_base", WORDS, build_base);
+const struct model model_bert_tiny = BERT("bert_tiny", WORDS, build_tiny);
+const struct model model_bert_nano = BERT("bert_nano", FEW_WORDS, build_nano);
