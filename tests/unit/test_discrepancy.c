@@ -34,7 +34,7 @@ TEST(values_and_wordings_are_told_apart)
         {KEPT("1", "'because'", "[{'verdict': 'exact', 'value': null}]"), 1, 0,
          "$.cells[0].verdict"},
         {KEPT("1", "'because'", "[{'verdict': 'match', 'value': 3}]"), 1, 0, "$.cells[0].value"},
-        {KEPT("1", "'because'", "[{'verdict': 'match'}]"), 0, 1, "$.cells[0].value"},
+        {KEPT("1", "'because'", "[{'verdict': 'match'}]"), 1, 0, "$.cells[0].value"},
         {KEPT("1", "'because'", "[]"), 1, 0, "$.cells[0]"},
         {KEPT("1", "'because'", "[{'verdict': 'match', 'value': null}, 7]"), 1, 0, "$.cells[1]"},
         /* A key that nothing derives may claim anything; but that of the programs before is known to mean nothing, at its place. */
@@ -46,7 +46,7 @@ TEST(values_and_wordings_are_told_apart)
         {KEPT("1", "'because'", "[{'verdict': 'match', 'value': null, 'derivation': 4}]"), 1, 0,
          "$.cells[0].derivation"},
         /* All that is not derived under a wording is one, but not how many there are. */
-        {KEPT("2", "'x'", "[{'verdict': 'x'}]"), 2, 2, "$.a"},
+        {KEPT("2", "'x'", "[{'verdict': 'x', 'value': null}]"), 2, 1, "$.a"},
     };
     for (EACH(row, ROWS)) {
         struct discrepancies found;
@@ -72,6 +72,46 @@ TEST(the_sentences_of_a_list_are_wording_and_their_number_is_not)
     assert_int_equal(found.n_wordings, 1);
     PASSES(find(ARENA, "{'taints': []}", "{'taints': ['b']}", &found, ERR));
     assert_int_equal(found.n_values, 1);
+}
+
+/* A key that today's rules add is one that programs before did not write; any other that is missing was taken out. */
+TEST(a_key_that_is_missing_is_a_value_but_for_those_that_came_later)
+{
+    static const char *const LATER[] = {"program_version", "files", "by_node", "taints"};
+    struct discrepancies found;
+    for (EACH(row, LATER)) {
+        PASSES(find(ARENA, "{'a': 1}", arena_printf(ARENA, "{'a': 1, '%s': ['b']}", *row), &found,
+                    ERR));
+        assert_int_equal(found.n_values, 0);
+        assert_int_equal(found.n_wordings, 1);
+    }
+    PASSES(find(ARENA, "{'a': 1}", "{'a': 1, 'differs': []}", &found, ERR));
+    assert_int_equal(found.n_values, 1);
+}
+
+/* Today's rules may know two texts to be the same condition; nothing else comes into a list by that. */
+TEST(a_difference_that_is_none_is_one_of_conditions)
+{
+#define SAME "{'name': 'os', 'published': '1', 'run': '1.0'}"
+    static const struct {
+        const char *kept, *derived;
+        size_t n_values;
+    } ROWS[] = {
+        {"{'differs': [" SAME "]}", "{'differs': []}", 0},
+        {"{'differs': [" SAME ", 7]}", "{'differs': [7]}", 0},
+        {"{'cells': [" SAME "]}", "{'cells': []}", 1},
+        {"{'differs': [{'name': 'os', 'published': '1', 'run': '2'}]}", "{'differs': []}", 1},
+        {"{'differs': [{'name': 'os', 'published': '1', 'run': '1', 'value': 9}]}",
+         "{'differs': []}", 1},
+        {"{'differs': [{'published': '1', 'run': '1'}]}", "{'differs': []}", 1},
+        {"{'differs': [7]}", "{'differs': []}", 1},
+    };
+    for (EACH(row, ROWS)) {
+        struct discrepancies found;
+        PASSES(find(ARENA, row->kept, row->derived, &found, ERR));
+        assert_int_equal(found.n_values, row->n_values);
+        assert_int_equal(found.n_wordings, !row->n_values);
+    }
 }
 
 TEST(another_form_of_the_same_is_refused)
