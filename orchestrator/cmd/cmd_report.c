@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include "base/fs.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
@@ -94,23 +93,18 @@ static void write_run_text(const struct args *args, const struct run_view *view,
 }
 
 struct run_written {
-    struct arena *arena;
     const struct args *args;
     const struct run_view *view;
 };
 
-static int write_run(const void *of, enum output_form form, struct strbuf *text, struct err *err)
+static int write_run(const void *of, enum output_form form, struct strbuf *text,
+                     struct err *err UNUSED)
 {
     const struct run_written *w = of;
-    struct str result;
     if (form == OUTPUT_HTML) {
         run_out_page(w->view, text);
     } else if (form == OUTPUT_JSON) {
-        if (fs_read(w->arena, fs_join(w->arena, w->view->folder, "result.json"), HTML_BYTES_MAX,
-                    &result, err) < 0) {
-            return -1;
-        }
-        strbuf_add_str(text, result);
+        strbuf_add_str(text, w->view->result.text);
     } else if (form == OUTPUT_TEXT) {
         write_run_text(w->args, w->view, text);
     } else {
@@ -197,7 +191,7 @@ static int report_run(const struct cmd_ctx *ctx, const struct args *args, const 
     if (args->outputs.html || (outputs_want_text(&args->outputs) && run_may_claim(&view.frozen))) {
         audit_run(&arena, ctx, &formats, &view);
     }
-    const struct run_written of = {&arena, args, &view};
+    const struct run_written of = {args, &view};
     return outputs_put(&args->outputs, write_run, &of, true, err);
 }
 

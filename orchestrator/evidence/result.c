@@ -678,7 +678,8 @@ int result_combine(struct arena *arena, const struct frozen *frozen, struct repe
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "result.json: more than %u bytes", RESULT_TEXT_MAX);
     }
-    if (to.put(to.ctx, "result.json", strbuf_str(&text), err) < 0) {
+    result.text = str_dup(arena, strbuf_str(&text));
+    if (to.put(to.ctx, "result.json", result.text, err) < 0) {
         return -1;
     }
     *ret_result = result;

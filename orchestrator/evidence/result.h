@@ -125,6 +125,7 @@ struct run_result {
     size_t n_cells;
     /* As in reperf(1), EXIT STATUS: the first failure in plan order, else 1 where a cell does not hold, else 0. */
     int exit_status;
+    struct str text; /* result.json */
 };
 
 /* Takes each derived file: its name below the evidence folder and its whole text. */

@@ -127,6 +127,7 @@ linked "a folder by another name whose evidence is a link to its"
 answers 0 '.archive | length > 0' true "resuming a sealed run does nothing, and names its archive" "$REPERF" resume last --json
 rm -rf "$T/forged" && cp -r "$T/sealed" "$T/forged" && sed -i 's/"value": 8,/"value": 9,/' "$T/forged/result.json"
 "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
+answers 0 '.cells[0].value' 8 "a forged archive alone: what is printed of it as JSON, too, is what was derived" "$REPERF" report "$T/forged.tar.zst" --json
 cp "$T/forged.tar.zst" "$(echo "$R"/*.tar.zst)"
 every_reader=("status last" "report last" "compare last last" "resume last" "replay last" "verify last --key $T/forger.pub" "replay $R" "report $R/evidence")
 for command in "${every_reader[@]}"; do
