@@ -47,6 +47,7 @@ static int select_cells(struct arena *arena, const struct args *args, struct run
 {
     const struct opt_list *cases = &args->shown.cases;
     struct str *globs = arena_array(arena, struct str, cases->n + 1);
+    struct str *ids = arena_array(arena, struct str, view->result.n_cells + 1);
     struct cell_result *cells = arena_array(arena, struct cell_result, view->result.n_cells + 1);
     size_t n = 0;
     for (size_t idx = 0; idx < cases->n; idx++) {
@@ -54,12 +55,14 @@ static int select_cells(struct arena *arena, const struct args *args, struct run
     }
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
         if (plan_selects(globs, cases->n, view->result.cells[idx].of_case->id)) {
+            ids[n] = view->result.cells[idx].of_case->id;
             cells[n++] = view->result.cells[idx];
         }
     }
-    if (n == 0 && cases->n > 0) {
+    struct str idle = plan_idle_glob(globs, cases->n, ids, n);
+    if (idle.ptr) {
         return err_set(err, ERR_USAGE, "run %.*s has no case %.200s", STR_ARG(view->frozen.run_id),
-                       cases->items[0]);
+                       idle.ptr);
     }
     view->result.cells = cells;
     view->result.n_cells = n;

@@ -25,7 +25,6 @@ static int select_cases(struct arena *arena, const struct shown_args *args,
 {
     const size_t n_globs = args->cases.n;
     struct str *globs = arena_array(arena, struct str, n_globs + 1);
-    struct nearest nearest = nearest_to(n_globs ? args->cases.items[0] : "");
     char text[NEAREST_TEXT_MAX];
     size_t n_cells = 0;
     for (size_t idx = 0; idx < n_globs; idx++) {
@@ -35,16 +34,24 @@ static int select_cases(struct arena *arena, const struct shown_args *args,
         audit_select(arena, &audits[idx], globs, n_globs);
         n_cells += audits[idx].n_cells;
     }
-    if (n_globs == 0 || n_cells > 0) {
+    struct str *ids = arena_array(arena, struct str, n_cells + 1);
+    for (size_t idx = 0, at = 0; idx < n; idx++) {
+        for (size_t c = 0; c < audits[idx].n_cells; c++) {
+            ids[at++] = audits[idx].cells[c].of_case->id;
+        }
+    }
+    struct str idle = plan_idle_glob(globs, n_globs, ids, n_cells);
+    if (!idle.ptr) {
         return 0;
     }
+    struct nearest nearest = nearest_to(idle.ptr);
     for (size_t idx = 0; idx < n; idx++) {
         for (size_t c = 0; c < audits[idx].report->n_cases; c++) {
             nearest_offer(&nearest, audits[idx].report->cases[c].id.ptr);
         }
     }
-    return err_set(err, ERR_USAGE, "no published cell is selected by --case %.200s%s",
-                   args->cases.items[0], nearest_text(&nearest, text));
+    return err_set(err, ERR_USAGE, "no published cell is selected by --case %.200s%s", idle.ptr,
+                   nearest_text(&nearest, text));
 }
 
 void audited_cleanup(struct audited *audited)

@@ -3,10 +3,9 @@
 
 #include "fleet/doctor.h"
 
-#include <fnmatch.h>
-
 #include "base/str.h"
 #include "report/node_facts.h"
+#include "report/plan.h"
 #include "store/dataset_store.h"
 #include "store/image_store.h"
 
@@ -343,16 +342,6 @@ static int add_image(struct arena *arena, const struct doctor_opts *opts,
     return is_stated || !spec.cuda.ptr || c->gpus == 0 ? 0 : wants_add(wants, want, err);
 }
 
-static bool is_asked(struct arena *arena, const struct doctor_opts *opts, struct str case_id)
-{
-    for (size_t idx = 0; idx < opts->n_globs; idx++) {
-        if (fnmatch(opts->globs[idx], str_z(arena, case_id), 0) == 0) {
-            return true;
-        }
-    }
-    return opts->n_globs == 0;
-}
-
 /* The smoke profile runs cases of the bundled workload, on the CPU, on synthetic data. */
 static int add_case(struct arena *arena, const struct doctor_opts *opts,
                     const struct report_case *c, struct wants *wants, struct room *room,
@@ -369,17 +358,21 @@ static int add_case(struct arena *arena, const struct doctor_opts *opts,
                : 0;
 }
 
-/* Fills wants, and result's cases. ERR_USAGE where the globs select nothing. */
+/* Fills wants, and result's cases. ERR_USAGE where a glob selects nothing. */
 static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wants *wants,
                         struct doctor_result *result, struct err *err)
 {
     struct room *room = arena_new(arena, struct room);
+    struct str *globs = arena_array(arena, struct str, opts->n_globs + 1);
+    for (size_t idx = 0; idx < opts->n_globs; idx++) {
+        globs[idx] = str_of(opts->globs[idx]);
+    }
     result->cases = arena_array(arena, struct str, opts->report->n_cases + 1);
     room->names = arena_array(arena, struct str, 2 * opts->report->n_cases + 1);
     strbuf_init(&room->unknown, 1u << 16);
     for (size_t idx = 0; idx < opts->report->n_cases; idx++) {
         const struct report_case *c = &opts->report->cases[idx];
-        if (!is_asked(arena, opts, c->id)) {
+        if (!plan_selects(globs, opts->n_globs, c->id)) {
             continue;
         }
         if (add_case(arena, opts, c, wants, room, err) < 0) {
@@ -390,8 +383,10 @@ static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, str
     }
     struct str missing = str_dup(arena, strbuf_str(&room->unknown));
     strbuf_release(&room->unknown);
-    if (result->n_cases == 0) {
-        return err_set(err, ERR_USAGE, "%.*s: no case matches", STR_ARG(opts->report->id));
+    struct str idle = plan_idle_glob(globs, opts->n_globs, result->cases, result->n_cases);
+    if (result->n_cases == 0 || idle.ptr) {
+        return err_set(err, ERR_USAGE, "%.*s: no case matches %.*s", STR_ARG(opts->report->id),
+                       STR_ARG(idle));
     }
     if (room->bytes == 0 && missing.len == 0) {
         return 0;

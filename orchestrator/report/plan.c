@@ -70,6 +70,21 @@ bool plan_selects(const struct str *globs, size_t n_globs, struct str case_id)
     return n_globs == 0;
 }
 
+struct str plan_idle_glob(const struct str *globs, size_t n_globs, const struct str *ids,
+                          size_t n_ids)
+{
+    for (size_t glob = 0; glob < n_globs; glob++) {
+        size_t idx = 0;
+        while (idx < n_ids && !plan_selects(&globs[glob], 1, ids[idx])) {
+            idx++;
+        }
+        if (idx == n_ids) {
+            return globs[glob];
+        }
+    }
+    return STR_EMPTY;
+}
+
 bool plan_case_id_is_safe(struct str case_id)
 {
     struct str rest = case_id;

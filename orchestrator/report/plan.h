@@ -192,5 +192,8 @@ bool plan_step_fits(const struct plan_step *step, const struct inventory_node *n
 
 /* fnmatch without FNM_PATHNAME: `*` crosses `/`. True if globs is empty. */
 bool plan_selects(const struct str *globs, size_t n_globs, struct str case_id);
+/* The first that selects none of the ids; ptr NULL: each selects one. */
+struct str plan_idle_glob(const struct str *globs, size_t n_globs, const struct str *ids,
+                          size_t n_ids);
 /* A case id becomes folders: only letters, digits and ._+-, no part that is empty, "." or "..". */
 bool plan_case_id_is_safe(struct str case_id);

@@ -586,15 +586,19 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
     if (rc < 0) {
         return -1;
     }
-    if (plan.n_steps == 0) {
-        struct nearest nearest = nearest_to(opts->globs.n ? opts->globs.items[0] : "");
+    struct str *ids = arena_array(arena, struct str, plan.n_steps + 1);
+    for (size_t idx = 0; idx < plan.n_steps; idx++) {
+        ids[idx] = plan.steps[idx].case_id;
+    }
+    struct str idle = plan_idle_glob(plan.globs, plan.n_globs, ids, plan.n_steps);
+    if (plan.n_steps == 0 || idle.ptr) {
+        struct nearest nearest = nearest_to(idle.ptr ? idle.ptr : "");
         char text[NEAREST_TEXT_MAX];
         for (size_t idx = 0; idx < report->n_cases; idx++) {
             nearest_offer(&nearest, report->cases[idx].id.ptr);
         }
         return err_set(err, ERR_USAGE, "report %.*s: no case is selected by --case %.200s%s",
-                       STR_ARG(report->id), opts->globs.n ? opts->globs.items[0] : "",
-                       nearest_text(&nearest, text));
+                       STR_ARG(report->id), idle.ptr ? idle.ptr : "", nearest_text(&nearest, text));
     }
     *ret_plan = plan;
     return 0;

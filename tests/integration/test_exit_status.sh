@@ -21,6 +21,7 @@ status --follow @
 audit @
 audit /@.json
 audit paddle-perf-2020 --logs /@
+audit paddle-perf-2020 --case resnet50/* --case @
 data bundle @ --output $T/bundle.tar
 data bundle dataset:@ --dry-run
 cancel @
@@ -55,6 +56,7 @@ nodes @
 nodes list /@.json
 nodes doctor /@.json
 nodes doctor local --report @
+nodes doctor local --report paddle-perf-2020 --case resnet50/* --case @
 nodes exec /@.json -- true
 nodes copy local /@
 nodes copy /@.json $T/file
@@ -65,6 +67,7 @@ data pack @
 plan @
 plan paddle-perf-2020 --nodes /@.json
 plan paddle-perf-2020 --case @/*
+plan paddle-perf-2020 --case resnet50/* --case @
 plan paddle-perf-2020 --data @
 plan paddle-perf-2020 --data /@
 data repair @
@@ -75,6 +78,7 @@ replay /@.tar.zst
 report @
 report @.tar.zst
 report /@.json
+report paddle-perf-2020 --case resnet50/* --case @
 resume @
 run @
 run /@.json

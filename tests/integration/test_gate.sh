@@ -72,6 +72,7 @@ like "$(tr -d '\r' <"$T/out" | tail -n 1)" "^$THREE,paddle-perf-2020,smoke,$CASE
 is "$(grep -c $'\r$' "$T/out") $(wc -l <"$T/out")" "2 2" "whose lines end as RFC 4180 has it"
 leaves 0 output "run $THREE: 1 cell: 1 not_comparable" "a run's text with -q is the summary" "$REPERF" report "$THREE" -q
 exits 2 "a run's case that is not there" "$REPERF" report "$THREE" --case 'no/*'
+exits 2 "beside one that is" "$REPERF" report "$THREE" --case "$CASE" --case 'no/*'
 exits 2 "a run's page is whole" "$REPERF" report "$THREE" --case "$CASE" --html "$T/x.html"
 exits 0 "history -q" "$REPERF" history -q
 like "$(tail -n 1 "$T/out")" "^7 runs, 7 cells: 6 not_comparable, 1 failed$" "ends with the summary"
