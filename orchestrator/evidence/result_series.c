@@ -703,10 +703,13 @@ static int measure_log(struct arena *arena, const struct log_of *of, const char 
         return -1;
     }
     *ret_sha256 = hex_dup(arena, value.sha256, SHA256_BYTES);
+    /* Where the folder lies is not of the evidence. */
+    struct str why = str_of(refused.msg);
+    why = str_sub(why, str_starts(why, str_of(path)) ? strlen(path) + 2 : 0, SIZE_MAX);
     *ret_m =
         (struct measurement){.format = of->format ? of->format->id : STR_EMPTY,
                              .verdict = judgement_unread(0),
-                             .why = of->format ? str_printf(arena, "%s", refused.msg) : of->why,
+                             .why = of->format ? str_dup(arena, why) : of->why,
                              .last_step = -1,
                              .total_steps = -1,
                              .n_bytes = value.size_bytes};

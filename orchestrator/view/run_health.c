@@ -11,7 +11,7 @@
 #include "load/load_health.h"
 #include "report/each_node.h"
 
-#define OUTLIER_STATUS 1
+#define FOUND_STATUS 1
 
 /* ---- from a run ---- */
 
@@ -90,12 +90,7 @@ int run_health_of(struct arena *arena, const char *root, const char *limits_path
 
 int run_health_status(const struct health *health)
 {
-    for (size_t idx = 0; idx < health->n_findings; idx++) {
-        if (health->findings[idx].figure->verdict == HEALTH_OUTLIER) {
-            return OUTLIER_STATUS;
-        }
-    }
-    return 0;
+    return health->n_findings ? FOUND_STATUS : 0;
 }
 
 /* ---- the gate ---- */
@@ -150,7 +145,13 @@ int run_health_admits(const struct run_view *view, const struct inventory *inven
             return err_set(err, ERR_NODE, "%.*s", STR_ARG(health->findings[idx].says));
         }
     }
-    return 0;
+    for (size_t idx = 0; idx < health->n_figures; idx++) {
+        if (health->figures[idx].verdict == HEALTH_WITHIN &&
+            is_of(inventory, &health->figures[idx])) {
+            return 0;
+        }
+    }
+    return err_set(err, ERR_NODE, "no figure of these nodes could be compared with others'");
 }
 
 /* ---- output ---- */

@@ -10,11 +10,11 @@
 MUST_CHECK int run_health_of(struct arena *arena, const char *root, const char *limits_path,
                              struct run_view *view, struct err *err);
 
-/* 1 where there is an outlier; what was not measured has its cause's status in the run's result. */
+/* 1 where there is an outlier, or something was not measured (its cause's status is that of the run). */
 int run_health_status(const struct health *health);
 
-/* ERR_NODE: the run compared no nodes, was of another inventory, did not measure one of its nodes, or there is a finding of one
-   or of a pair of them. */
+/* ERR_NODE: the run was not of --each-node, or of another inventory, did not measure one of its nodes, could compare nothing of
+   them, or there is a finding of one or of a pair of them. */
 MUST_CHECK int run_health_admits(const struct run_view *view, const struct inventory *inventory,
                                  struct err *err);
 

@@ -150,6 +150,14 @@ forge_gate "rates made equal in the result alone" 5 sed -i 's/"value": 4\b/"valu
 exits 0 "a run that says it is of 1999" each --run-id 19990101T000000.000Z-0000000a
 exits 0 "opens the gate" gated 19990101T000000.000Z-0000000a
 like "$(grep 'gate 1999' "$T/err")" 'warn.*measured 1999-01-01T00:00:00.000Z, [0-9]{6,} hours ago' "with a warning of its age"
+two() { "$REPERF" run node-health --profile smoke --nodes "$T/two.json" --each-node --case "$CASE/*" --repeats 1 --offline "$@"; }
+exits 0 "a run of two nodes, of which none can be told to be sick" two --name both
+fails 6 "gate both: no figure of these nodes could be compared with others'" "opens no gate" two --gate both
+echo nan >"$T/rate"
+exits 9 "a run that did not measure a node" each --name unmeasured
+prints 1 "^n3: $CASE: not measured: " "is not sound by its table either" "$REPERF" compare unmeasured
+fails 6 "gate unmeasured: n3: not measured" "and opens no gate" gated unmeasured
+echo 8.0 >"$T/rate"
 fails 6 'it measured the nodes of test, not of' "nor for other nodes" "$REPERF" run node-health --profile smoke --nodes "$T/two.json:n1" --case "$CASE" --offline --gate sound
 exits 0 "a run without --each-node" "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 --name plain
 exits 6 "measured no node" gated plain
