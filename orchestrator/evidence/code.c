@@ -11,7 +11,7 @@
 #include "sys/child.h"
 
 #define GIT_DEADLINE_NS (60 * NS_PER_S)
-#define GIT_OUTPUT_MAX  (4u << 20)
+#define GIT_OUTPUT_MAX  (64u << 20)
 #define FILES_MAX       100000
 #define NAMED_MAX       3
 #define NAMED_BYTES_MAX 8192
@@ -41,7 +41,16 @@ const size_t CODE_N = ARRAY_LEN(CODE_ROWS);
 
 /* ---- git ---- */
 
-/* What `git -C folder ...` prints; ptr NULL where it fails, or is not there. */
+/* Source: git(1), git-config(1). Whatever is configured, git compares each file by all that stat(2) says of it, with the commit
+   of that id. The folder follows. */
+#define GIT                                                                                        \
+    "git", "--no-replace-objects", "-c", "core.fsmonitor=false", "-c", "core.trustctime=true",     \
+        "-c", "core.checkStat=default", "-c", "core.safecrlf=false", "-C"
+#define GIT_DIFF                                                                                   \
+    "diff", "--no-ext-diff", "--ignore-submodules=none", "--no-relative", "--name-only", "-z"
+#define GIT_FOLDER ARRAY_LEN(((const char *const[]){GIT}))
+
+/* What git prints; ptr NULL where it fails, or is not there. */
 static int ask_git(struct arena *arena, struct clock_src clock, const char *const *argv,
                    struct str *ret, struct err *err)
 {
@@ -53,8 +62,8 @@ static int ask_git(struct arena *arena, struct clock_src clock, const char *cons
         return 0;
     }
     if (buf.is_full) {
-        return err_set(err, ERR_USAGE, "%s: git names more files than %u bytes hold", argv[2],
-                       GIT_OUTPUT_MAX);
+        return err_set(err, ERR_USAGE, "%s: git names more files than %u bytes hold",
+                       argv[GIT_FOLDER], GIT_OUTPUT_MAX);
     }
     *ret = buf.len ? str_dup(arena, strbuf_str(&buf)) : STR_LIT("");
     return 0;
@@ -86,48 +95,6 @@ static int ask_names(struct arena *arena, struct clock_src clock, const char *co
     return 0;
 }
 
-/* Files that git has and that are not as in that commit, relative to the folder. */
-static int changed_since(struct arena *arena, struct clock_src clock, const char *folder,
-                         struct str commit, struct git_names *ret, struct err *err)
-{
-    const char *hex = str_z(arena, commit);
-    const char *const diff[] = {"git",         "-C", folder, "diff", "--no-ext-diff",
-                                "--name-only", "-z", hex,    "--",   NULL};
-    const char *const prefix[] = {"git", "-C", folder, "rev-parse", "--show-prefix", NULL};
-    const char *const above[] = {"git", "-C", folder, "rev-parse", "--show-cdup", NULL};
-    struct str inside;
-    struct str up;
-    if (ask_names(arena, clock, diff, ret, err) < 0 ||
-        ask_git(arena, clock, prefix, &inside, err) < 0 ||
-        ask_git(arena, clock, above, &up, err) < 0) {
-        return -1;
-    }
-    inside = str_trim(inside);
-    up = str_trim(up);
-    for (size_t idx = 0; idx < ret->n; idx++) {
-        struct str *name = &ret->items[idx];
-        *name = str_starts(*name, inside)
-                    ? str_sub(*name, inside.len, name->len)
-                    : str_printf(arena, "%.*s%.*s", STR_ARG(up), STR_ARG(*name));
-    }
-    return 0;
-}
-
-int code_untracked(struct arena *arena, struct clock_src clock, const char *folder,
-                   struct str **ret_names, size_t *ret_n, struct err *err)
-{
-    const char *const argv[] = {"git", "-C", folder, "ls-files", "--others", "-z", NULL};
-    struct git_names names;
-    if (ask_names(arena, clock, argv, &names, err) < 0) {
-        return -1;
-    }
-    *ret_names = names.items;
-    *ret_n = names.n;
-    return 0;
-}
-
-/* ---- noting ---- */
-
 static const char *path_of(struct arena *arena, const char *folder, struct str name)
 {
     return name.len && name.ptr[0] == '/' ? str_z(arena, name)
@@ -139,6 +106,59 @@ static bool is_regular(const char *path)
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
+
+/* Files that git has and that are not as in that commit, or at which git was told not to look (assume-unchanged, skip-worktree):
+   relative to the folder. */
+static int changed_since(struct arena *arena, struct clock_src clock, const char *folder,
+                         struct str commit, struct git_names *ret, struct err *err)
+{
+    const char *hex = str_z(arena, commit);
+    const char *const diff[] = {GIT, folder, GIT_DIFF, hex, "--", NULL};
+    const char *const all[] = {GIT, folder, "ls-files", "-v", "-z", "--full-name", ":/", NULL};
+    const char *const prefix[] = {GIT, folder, "rev-parse", "--show-prefix", NULL};
+    const char *const above[] = {GIT, folder, "rev-parse", "--show-cdup", NULL};
+    struct git_names tagged, names;
+    struct str inside;
+    struct str up;
+    if (ask_names(arena, clock, diff, &names, err) < 0 ||
+        ask_names(arena, clock, all, &tagged, err) < 0 ||
+        ask_git(arena, clock, prefix, &inside, err) < 0 ||
+        ask_git(arena, clock, above, &up, err) < 0) {
+        return -1;
+    }
+    inside = str_trim(inside);
+    up = str_trim(up);
+    *ret = (struct git_names){.items = arena_array(arena, struct str, names.n + tagged.n + 1),
+                              .is_known = names.is_known && tagged.is_known};
+    for (size_t idx = 0; idx < names.n + tagged.n; idx++) {
+        const bool is_tagged = idx >= names.n; /* "H NAME"; H: git looks at it */
+        struct str name = is_tagged ? tagged.items[idx - names.n] : names.items[idx];
+        const bool is_seen = is_tagged && str_starts(name, STR_LIT("H"));
+        name = str_sub(name, is_tagged ? 2 : 0, name.len);
+        name = str_starts(name, inside) ? str_sub(name, inside.len, name.len)
+                                        : str_printf(arena, "%.*s%.*s", STR_ARG(up), STR_ARG(name));
+        /* A sparse checkout lacks some. */
+        if (!is_seen && (!is_tagged || is_regular(path_of(arena, folder, name)))) {
+            ret->items[ret->n++] = name;
+        }
+    }
+    return 0;
+}
+
+int code_untracked(struct arena *arena, struct clock_src clock, const char *folder,
+                   struct str **ret_names, size_t *ret_n, struct err *err)
+{
+    const char *const argv[] = {GIT, folder, "ls-files", "--others", "-z", NULL};
+    struct git_names names;
+    if (ask_names(arena, clock, argv, &names, err) < 0) {
+        return -1;
+    }
+    *ret_names = names.items;
+    *ret_n = names.n;
+    return 0;
+}
+
+/* ---- noting ---- */
 
 /* ptr NULL: there is no such file. */
 static int digest_there(struct arena *arena, const char *path, struct str *ret, struct err *err)
@@ -209,13 +229,16 @@ static int note_changed(struct arena *arena, struct clock_src clock, const char 
 int code_note(struct arena *arena, struct clock_src clock, const struct code_opts *opts,
               struct code *ret, struct err *err)
 {
-    const char *const head[] = {"git", "-C", opts->folder, "rev-parse", "HEAD", NULL};
+    const char *const head[] = {GIT,    opts->folder, "rev-parse", "--is-inside-work-tree",
+                                "HEAD", NULL};
+    const struct str inside = STR_LIT("true\n");
+    struct str said;
     struct code code = {.folder = opts->n_words ? str_of(opts->folder) : STR_EMPTY};
-    if (note_words(arena, opts, &code, err) < 0 ||
-        ask_git(arena, clock, head, &code.commit, err) < 0) {
+    if (note_words(arena, opts, &code, err) < 0 || ask_git(arena, clock, head, &said, err) < 0) {
         return -1;
     }
-    code.commit = code.commit.ptr ? str_trim(code.commit) : STR_EMPTY;
+    code.commit =
+        str_starts(said, inside) ? str_trim(str_sub(said, inside.len, said.len)) : STR_EMPTY;
     if (code.commit.ptr && note_changed(arena, clock, opts->folder, &code, err) < 0) {
         return -1;
     }

@@ -706,13 +706,12 @@ static int measure_log(struct arena *arena, const struct log_of *of, const char 
     /* Where the folder lies is not of the evidence. */
     struct str why = str_of(refused.msg);
     why = str_sub(why, str_starts(why, str_of(path)) ? strlen(path) + 2 : 0, SIZE_MAX);
-    *ret_m =
-        (struct measurement){.format = of->format ? of->format->id : STR_EMPTY,
-                             .verdict = judgement_unread(0),
-                             .why = of->format ? str_dup(arena, why) : of->why,
-                             .last_step = -1,
-                             .total_steps = -1,
-                             .n_bytes = value.size_bytes};
+    *ret_m = (struct measurement){.format = of->format ? of->format->id : STR_EMPTY,
+                                  .verdict = judgement_unread(0),
+                                  .why = of->format ? str_dup(arena, why) : of->why,
+                                  .last_step = -1,
+                                  .total_steps = -1,
+                                  .n_bytes = value.size_bytes};
     return 0;
 }
 

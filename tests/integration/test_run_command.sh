@@ -99,6 +99,25 @@ git checkout -q train.py
 exits 0 "put back, it goes on" "$REPERF" resume module
 E=$(find "$REPERF_STATE/runs" -path "*$(readlink "$REPERF_STATE/names/module")/evidence")
 is "$(find "$E/logs/raw" -name 'repeat-*.log' | wc -l)" 2 "to its end"
+# Whatever keeps git from seeing a change: what is said of the tree holds.
+git reset -q --hard
+while IFS='|' read -r name hides; do
+    rm -rf "$T/hidden" && cp -r "$T/edited" "$T/hidden" && cd "$T/hidden" && eval "$hides"
+    "$REPERF" run --repeats 1 --format "$T/edited/mine.json" --json -- python3 "$T/edited/train.py" >"$T/out" 2>"$T/err"
+    is "$(jq -c '.command | [.commit, .is_changed_since_commit]' "$(jq -r .folder "$T/out")/evidence/environment/local.json")" "${expected:-["\"$(git rev-parse HEAD)\"",true]}" "$name"
+done <<'HIDES'
+a file that git is told to assume unchanged|git update-index --assume-unchanged train.py && echo >>train.py
+one that is left out|git update-index --skip-worktree train.py && echo >>train.py
+a commit that another replaces|first=$(git rev-parse HEAD) && echo >>train.py && git commit -qam second && git replace "$first" HEAD && git update-ref HEAD "$first"
+a monitor that saw nothing|git reset -q --hard && printf '#!/bin/sh\nprintf "t\\0"\n' >"$T/monitor" && chmod +x "$T/monitor" && git config core.fsmonitor "$T/monitor" && git config core.fsmonitorHookVersion 2 && git update-index --fsmonitor && git status >/dev/null && echo >>train.py
+a submodule that is ignored|git init -q sub && git -C sub commit -q --allow-empty -m s && git add sub 2>/dev/null && git commit -qm sub && git config diff.ignoreSubmodules all && echo >sub/x
+only what lies below|mkdir below && cp mine.json below/ && git add below && git commit -qm below && git config diff.relative true && echo >>train.py && cd below
+a tree that lies elsewhere is not this folder's|mkdir -p "$T/other" && git config core.worktree "$T/other" && expected='[null,null]'
+HIDES
+cd "$T/own folder" || exit 1
+head -c 2000000 /dev/zero | tr '\0' x >long.txt
+exits 9 "an endless line" "$REPERF" run --repeats 1 --format mine.json --json -- cat long.txt
+is "$(jq -r '.cells[0].why' "$T/out")" "repeat 1 of 1: log: no_metric: the line at byte 0 is longer than 1048576 bytes; is this a log?" "is said without where the log lies"
 cd "$T/own folder" || exit 1
 
 # A report of one's own, with what it needs beside it
