@@ -58,44 +58,72 @@ static int read_blob(const struct clone_reader *in, const char *commit, const ch
     return 0;
 }
 
-static int check_commit(const struct clone_reader *in, const struct report *report, struct err *err)
+/* git does not hash what it reads, but what it receives: there the commit, its folders and logs have the names that they hash
+   to. names: the commit, and of what in it. */
+static int receive(const struct clone_reader *in, const struct report *report, struct str names,
+                   const char *made, struct err *err)
 {
-    const char *commit = str_z(in->git.arena, report->logs_source.commit);
-    const char *name = arena_printf(in->git.arena, "%s^{commit}", commit);
-    const struct git_call call = {.git_dir = in->git_dir,
-                                  .args = GIT_ARGS("cat-file", "-e", name),
-                                  .deadline_ns = GIT_LIMIT_NS};
+    struct arena *arena = in->git.arena;
+    const char *list = fs_join(arena, made, "names"), *ids = fs_join(arena, made, "ids");
+    const char *pack = fs_join(arena, made, "received");
+    const struct git_call find = {.git_dir = in->git_dir,
+                                  .args = GIT_ARGS("--literal-pathspecs", "rev-list", "--objects",
+                                                   "--no-walk", "--missing=allow-any", "--stdin"),
+                                  .input_path = list,
+                                  .output_path = ids};
+    const struct git_call calls[] = {
+        {.git_dir = in->git_dir,
+         .args = GIT_ARGS("pack-objects", "--quiet", "--stdout"),
+         .input_path = ids,
+         .output_path = pack},
+        {.args = GIT_ARGS("init", "--quiet", "--bare", "--template=", made)},
+        {.git_dir = made, .args = GIT_ARGS("index-pack", "--stdin"), .input_path = pack}};
     struct git_result result;
-    if (git_run(&in->git, &call, NULL, &result, err) < 0) {
+    if (fs_write_atomic(list, names, err) < 0 || git_run(&in->git, &find, NULL, &result, err) < 0) {
         return -1;
     }
-    return result.exit_status == 0
-               ? 0
-               : err_set(err, ERR_NOT_FOUND,
-                         "%s: the repository has no commit %s, of the logs of %s; git fetch %s "
-                         "gets it",
-                         in->git_dir, commit, report->id.ptr,
-                         report->logs_source.repository.ptr ? report->logs_source.repository.ptr
-                                                            : "its repository");
+    int rc = result.exit_status == 0
+                 ? 0
+                 : err_set(err, ERR_NOT_FOUND,
+                           "%s: the repository has no commit %.*s, of the logs of %s; git fetch %s "
+                           "gets it",
+                           in->git_dir, STR_ARG(report->logs_source.commit), report->id.ptr,
+                           report->logs_source.repository.ptr ? report->logs_source.repository.ptr
+                                                              : "its repository");
+    for (size_t idx = 0; rc == 0 && idx < ARRAY_LEN(calls); idx++) {
+        rc = git_must(&in->git, &calls[idx], NULL, ERR_INTEGRITY, err);
+    }
+    return rc;
 }
 
 static int read_report(const struct clone_reader *in, const struct report *report, struct err *err)
 {
+    CLEANUP(strbuf) struct strbuf names = STRBUF(GIT_OUTPUT_MAX);
+    CLEANUP(temp) struct temp *made = NULL;
+    struct clone_reader received = *in;
     struct arena *arena = in->git.arena;
     const char *commit = str_z(arena, report->logs_source.commit);
     const char *below = fs_join(arena, in->folder, str_z(arena, report->logs_source.path));
     if (!report->logs_source.commit.len) {
         return 0;
     }
-    if (check_commit(in, report, err) < 0) {
+    strbuf_printf(&names, "%s\n--\n", commit);
+    for (size_t c = 0; c < report->n_cases; c++) {
+        for (size_t log = 0; log < report->cases[c].n_logs; log++) {
+            strbuf_printf(&names, "%.*s\n", STR_ARG(report->cases[c].logs[log]));
+        }
+    }
+    if (temp_folder(fs_join(arena, in->folder, ""), &made, err) < 0 ||
+        receive(in, report, strbuf_str(&names), made->path, err) < 0) {
         return -1;
     }
+    received.git_dir = made->path;
     for (size_t c = 0; c < report->n_cases; c++) {
         for (size_t log = 0; report->cases[c].n_cells && log < report->cases[c].n_logs; log++) {
             const char *path = str_z(arena, report->cases[c].logs[log]);
             const char *target = fs_join(arena, below, path);
             if (!fs_exists(target) && (fs_scratch_above(target, err) < 0 ||
-                                       read_blob(in, commit, path, target, err) < 0)) {
+                                       read_blob(&received, commit, path, target, err) < 0)) {
                 return -1;
             }
         }

@@ -32,6 +32,11 @@ git -C "$T" init -q empty && git -C "$T/empty" commit -q --allow-empty -m none
 fails 2 "has no commit $commit, of the logs of my-report; git fetch" "a repository without the commit" "$REPERF" audit my-report --logs "$T/empty"
 git -C "$T/made" worktree add -q "$T/tree" HEAD
 audit "$T/tree" "a work tree of a clone"
+# A clone from somebody else whose log is another under the name that git has of it: git reads it without a word.
+cp -r "$T/made" "$T/forged" && blob=$(git -C "$T/forged" rev-parse "$commit:runs/a/train.log") && file=$T/forged/.git/objects/${blob:0:2}/${blob:2} && chmod u+w "$file"
+own_log | sed 's/10[1-4]0/1025/' | /usr/bin/python3 -c 'import sys, zlib; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(zlib.compress(b"blob %d\0" % len(d) + d))' >"$file"
+is "$(git -C "$T/forged" cat-file blob "$blob" | grep -c 1025)" 4 "a forged clone"
+prints 1 'log-missing' "its log is not the commit's" "$REPERF" audit my-report --logs "$T/forged"
 mkdir "$T/nothing"
 cd "$T" || exit 1
 audit bare-one "a bare repository, named from where it stands"
