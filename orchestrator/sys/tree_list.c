@@ -319,7 +319,10 @@ int tree_sums_read(struct arena *arena, const char *path, struct tree_list *ret_
                    struct err *err)
 {
     struct list_reader reader = {.arena = arena, .name = path};
-    return read_file(&reader, ret_list, err);
+    if (read_file(&reader, ret_list, err) < 0) {
+        return -1;
+    }
+    return ret_list->n ? 0 : err_set(err, ERR_PARSE, "%s: names no file", path);
 }
 
 /* ---- writing ---- */

@@ -68,6 +68,8 @@ rm "$D/pipe"
 exits 2 "no folder" tree
 exits 2 "a folder that is not there" tree "$T/nothing"
 exits 2 "--md5 with a list" tree --md5 --list "$T/md5" "$D"
+: >"$T/none" && mkdir "$T/hollow"
+fails 9 "none: names no file" "a list of nothing, to which an empty folder would hold" tree --list "$T/none" "$T/hollow"
 exits 9 "an invalid list" tree --list "$D/a/f20" "$D"
 # shellcheck disable=SC2016
 exits 10 "an output that cannot be written" bash -c 'exec "$@" >/dev/full' - "$REPERF" tree "$D"
