@@ -89,7 +89,8 @@ int source_check_url(struct str url, struct err *err)
             host.len = idx;
         }
     }
-    if (scheme < 3 && str_find(host, STR_LIT("@")) >= 0) {
+    int64_t at = str_find(host, STR_LIT("@")); /* a user is part of ssh's addresses */
+    if (at >= 0 && (scheme < 3 || str_find(str_sub(host, 0, (size_t)at), STR_LIT(":")) >= 0)) {
         return err_set(
             err, ERR_USAGE,
             "the address of the repository contains a user or password, which would be recorded");

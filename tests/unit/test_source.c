@@ -32,6 +32,7 @@ TEST_IN_SCRATCH(test_urls)
         {"https://gitlab.com/a/b/c/-/tree/main", "is a page"},
         {"https://github.com/tree/blob", NULL},
         {"https://user:secret@github.com/a/b", "user or password"},
+        {"ssh://user:secret@host.example/r.git", "user or password"},
         {"ext::sh -c id", "blank"},
         {"ext::sh", "expected https"},
         {"--upload-pack=id", "not the address"},
