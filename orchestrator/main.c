@@ -220,7 +220,9 @@ static int run_command(const struct cmd *c, int argc, char **argv, const char *m
                  : set_log_level(&err) < 0 ? -1
                                            : cmd_run(c, &ctx, argc, argv, &err);
     if (status < 0) {
-        log_line(LOG_ERROR, "%s", err.msg);
+        if (err.msg[0]) {
+            log_line(LOG_ERROR, "%s", err.msg);
+        }
         return err.code == ERR_INTERRUPTED && stop_is_asked() ? stop_status()
                                                               : err_exit_status(err.code);
     }

@@ -29,6 +29,9 @@ static int put(struct str text, bool for_programs, clean_fn *clean, struct err *
         text = strbuf_str(&wrapped);
     }
     if (fwrite(text.ptr, 1, text.len, stdout) != text.len || fflush(stdout) != 0) {
+        if (errno == EPIPE) { /* head has read enough: that is nothing to tell anybody */
+            return err_set(err, ERR_IO, "%s", "");
+        }
         return err_set(err, err_code_of_errno(errno), "write to standard output: %s",
                        err_errno_text(errno));
     }
