@@ -82,13 +82,14 @@ static int fail_unknown(const struct opt *opts, const char *arg, struct err *err
     const char *name = arena_strndup(&arena, arg + 2, arg[1] == '-' ? strcspn(arg + 2, "=") : 0);
     struct nearest nearest = nearest_to(name);
     if (!name[0]) {
-        return err_set(err, ERR_USAGE, "unknown option %s", arg);
+        return err_set(err, ERR_USAGE, "unknown option %s; --help lists the options", arg);
     }
     for (const struct opt *o = opts; o->name; o++) {
         nearest_offer(&nearest, o->name);
     }
     nearest.name = nearest.name ? arena_printf(&arena, "--%s", nearest.name) : NULL;
-    return err_set(err, ERR_USAGE, "unknown option --%s%s", name, nearest_text(&nearest, text));
+    return err_set(err, ERR_USAGE, "unknown option --%s%s; --help lists the options", name,
+                   nearest_text(&nearest, text));
 }
 
 /* One argument that starts with a dash; *idx moves on when it takes the next one as its value. */
