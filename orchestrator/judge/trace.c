@@ -44,9 +44,9 @@ struct str trace_use_words(struct arena *arena, const struct rule *rule, enum sa
     case USE_WARMUP:
         return STR_LIT("warm-up, as the log states it");
     case USE_SKIPPED:
-        return str_printf(arena, "skipped: one of the first %" PRId64, w->skip);
+        return str_printf(arena, "skipped: among the first %" PRId64, w->skip);
     case USE_DROPPED:
-        return str_printf(arena, "dropped: one of the last %" PRId64, w->drop_last);
+        return str_printf(arena, "dropped: among the last %" PRId64, w->drop_last);
     case USE_BEFORE_LAST:
         return str_printf(arena, "before the last %" PRId64, w->last);
     }

@@ -36,6 +36,6 @@ void trace_of(struct arena *arena, const struct cell_audit *cell, struct trace *
 
 /* Why a sample does not count, in words: "before the window: skip 2". */
 struct str trace_use_words(struct arena *arena, const struct rule *rule, enum sample_use use);
-/* "5 samples of time in s: 3 counted; 2 skipped: one of the first 2", of a log that has uses. */
+/* "5 samples of time in s: 3 counted; 2 skipped: among the first 2", of a log that has uses. */
 struct str trace_samples_words(struct arena *arena, const struct rule *rule,
                                const struct trace_log *log);

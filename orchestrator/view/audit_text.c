@@ -117,7 +117,8 @@ static void write_differing(const struct report_audit *audit, bool is_brief, str
             continue;
         }
         strbuf_printf(out, "%s  %s: %s printed, and %s gives %s\n",
-                      has_any || is_brief ? "" : "\nnumbers that do not follow, and why\n",
+                      has_any || is_brief ? ""
+                                          : "\nnumbers that do not follow to the digit, and why\n",
                       a->cell->id.ptr, a->cell->printed.ptr,
                       a->cell->derive == DERIVE_NONE ? "its log" : "what it is made of",
                       cell_number_words(&arena, a).ptr);

@@ -149,8 +149,8 @@ TEST(every_sample_that_does_not_count_has_its_reason)
         const char *words;
     } ROWS[] = {
         {IPS "'mean', 'skip': 1", 1, "counted"},
-        {IPS "'mean', 'skip': 1", 0, "skipped: one of the first 1"},
-        {IPS "'mean', 'drop_last': 2", 3, "dropped: one of the last 2"},
+        {IPS "'mean', 'skip': 1", 0, "skipped: among the first 1"},
+        {IPS "'mean', 'drop_last': 2", 3, "dropped: among the last 2"},
         {IPS "'mean', 'last': 2", 2, "before the last 2"},
         {IPS "'mean', 'steps': [20, 40]", 4, "not in steps 20 to 40"},
         {IPS "'mean', 'warmup': true", 0, "warm-up, as the log states it"},
