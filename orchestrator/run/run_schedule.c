@@ -447,7 +447,8 @@ static void show_progress(struct schedule *s)
         for (size_t at = 0; a->unit && at < a->n_jobs; at++) {
             uint64_t lines = a->jobs[at].launch.has_metric ? a->jobs[at].log_lines : 0;
             uint64_t seen = lines ? lines - 1 : 0; /* the first says what it will do */
-            done += seen < steps_of(a->unit) ? seen : steps_of(a->unit);
+            uint64_t most = a->unit->step->n_steps > 0 ? steps_of(a->unit) : 0; /* unknown: none */
+            done += seen < most ? seen : most;
         }
     }
     progress_set(&r->progress, done);
@@ -825,7 +826,8 @@ int run_schedule(struct runner *r, struct err *err)
         (is_command && code_load(r->arena, r->dir.evidence, &s.code, err) < 0)) {
         return -1;
     }
-    progress_start(&r->progress, r->opts->ctx->clock, "run", "steps", total);
+    progress_start(&r->progress, r->opts->ctx->clock, "run",
+                   total == r->n_units ? "repeats" : "steps", total);
     int rc = carry_on(&s, err);
     if (rc < 0) {
         abandon(&s);

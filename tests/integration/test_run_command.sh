@@ -46,6 +46,7 @@ mkdir code8 && cp stated.py code8/
 exits 0 "published" "$REPERF" publish stated -o "$T/stated" --files code8
 omits 0 'batch-differs' "and audited: it contradicts no row that prints none" "$REPERF" audit "$T/stated/"
 is "$("$REPERF" audit "$T/stated/" --json 2>"$T/err" | jq -r '.reports[0].cells[0].logs[0].path')" stated/command/unstated/n1g0/bs0/repeat-1.log "its logs have paths below the folder"
+warns 0 'run \[[.]+\] +0 %  0 repeats' "its steps are not known: the bar counts repeats that are over" "$REPERF" run --repeats 1 --format mine.json -- sh -c 'cat one.log; sleep 2'
 
 # What fails
 prints 8 'ended with exit status 3' "its exit status counts" "$REPERF" run --repeats 1 -- sh -c 'exit 3'
