@@ -21,4 +21,4 @@ static int cancel(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *
 
 const struct cmd CMD_CANCEL =
     CMD("cancel", "RUN", "stop a run's jobs and give it up for good, whichever process started it",
-        OPTS, cancel, CMD_OPERANDS(1, 1, "expected one run"));
+        OPTS, cancel, CMD_OPERANDS(1, 1, "expected one run; reperf status lists them"));

@@ -20,6 +20,6 @@ static int resume(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *
     return run_and_print(&args->opts, &dir, args->want_json, err);
 }
 
-const struct cmd CMD_RESUME =
-    CMD("resume", "RUN", "continue a run that was interrupted or whose orchestrator died", OPTS,
-        resume, CMD_ARGS(struct run_args), CMD_OPERANDS(1, 1, "expected one run"));
+const struct cmd CMD_RESUME = CMD(
+    "resume", "RUN", "continue a run that was interrupted or whose orchestrator died", OPTS, resume,
+    CMD_ARGS(struct run_args), CMD_OPERANDS(1, 1, "expected one run; reperf status lists them"));

@@ -287,7 +287,7 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
         return err_set(err, ERR_USAGE, "--follow excludes --json");
     }
     if (args->is_followed && call->operands.n != 1) {
-        return err_set(err, ERR_USAGE, "expected one run");
+        return err_set(err, ERR_USAGE, "expected one run; reperf status lists them");
     }
     return args->is_followed ? run_attach(ctx, call, err)
                              : print_status(ctx, call, args->want_json, err);

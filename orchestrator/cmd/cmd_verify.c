@@ -155,7 +155,8 @@ static int verify_names(const struct cmd_ctx *ctx, const struct args *args,
     if (args->key || args->allows_unsigned || args->is_bytes_only) {
         return err_set(
             err, ERR_USAGE,
-            "verify %s: no such file; --key, --unsigned and --bytes-only are for archives",
+            "verify %s: no such run, archive or folder; --key, --unsigned and --bytes-only are "
+            "for these",
             names->items[0]);
     }
     if (args->is_quick && args->is_deep) {
@@ -253,8 +254,8 @@ const struct cmd CMD_VERIFY =
         "check an archive and who signed it, or what is in the store against its description", OPTS,
         run_verify, CMD_ARGS(struct args),
         CMD_OPERANDS(1, SIZE_MAX,
-                     "verify: expected the PATH of an archive or its folder, or the NAME of what "
-                     "is in the store"));
+                     "verify: expected a RUN, the PATH of an archive or its folder, or the NAME of "
+                     "what is in the store"));
 
 /* ---- `replay`, the name of an earlier release for what `verify` derives: a run's series and result again from its raw logs,
    whoever signed it ---- */

@@ -300,7 +300,9 @@ static int check_members(struct checking *c, struct err *err)
     struct evidence_facts facts;
     for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
         if (!c->is_kept[idx]) {
-            return err_set(err, ERR_INTEGRITY, "%s is missing", KEPT[idx].name);
+            return err_set(err, ERR_INTEGRITY,
+                           "%s is missing: this is not the whole evidence of a finished run",
+                           KEPT[idx].name);
         }
         ASSERT(!c->kept[idx].is_full);
     }

@@ -357,9 +357,15 @@ int run_check_folder(const char *folder, struct err *err)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(derived) struct derived derived = {0};
     struct rundir dir;
-    return fs_is_dir(folder) && find_run(&arena, folder, &dir)
+    if (!fs_is_dir(folder) || !find_run(&arena, folder, &dir)) {
+        return 0;
+    }
+    return fs_exists(fs_join(&arena, folder, RUNDIR_FILES[RUNDIR_RESULT].name))
                ? run_derive(&arena, folder, &derived, err)
-               : 0;
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: no result.json; the run is not over (reperf status says how far it "
+                         "is)",
+                         folder);
 }
 
 /* ---- sealing ---- */

@@ -169,8 +169,7 @@ static int replay_run_record(struct runner *r, const struct journal_record *reco
     }
     return record->state != J_CANCELLED
                ? 0
-               : err_set(err, ERR_USAGE, "run %.*s was cancelled; start a new one",
-                         STR_ARG(r->dir.id));
+               : err_set(err, ERR_USAGE, "it was cancelled; start a new one");
 }
 
 static int replay_record(struct runner *r, const struct journal_record *record, struct err *err)

@@ -39,6 +39,7 @@ forget_runs
 exits 137 "a run that is killed once its log is collected" env REPERF_CRASH_AFTER=3 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1
 R=$(run_folder)
 cp -r "$R" "$T/interrupted"
+fails 5 'the run is not over' "it is not sealed before it is over" "$REPERF" seal last
 for edit in 's/"cpu": "[^"]*"/"cpu": "AMD EPYC 9999"/ evidence/environment/local.json' 's/samples_per_s/samples_per_t/ evidence/manifest/formats/reperf.json' \
     "s/8[.]0/80.0/ evidence/logs/raw/$CASE/repeat-1.log" 's/"runtime": "none"/"runtime": "docker"/ evidence/lock/lock.json' \
     "s/\"exit_status\": 0/\"exit_status\": 3/ evidence/logs/outcome/$CASE/repeat-1.json"; do
