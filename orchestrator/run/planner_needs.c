@@ -63,12 +63,15 @@ void plan_place_full(struct arena *arena, const struct planner_opts *opts,
                     NULL);
     }
     if (n_fit < c->nodes) {
-        plan_cannot(step, ERR_NODE,
-                    arena_printf(arena, "needs %lld GPUs a node: %s has %lld",
-                                 (long long)c->gpus_per_node,
-                                 opts->inventory->is_local ? "this machine" : "no other node",
-                                 (long long)most),
-                    NULL);
+        const char *why =
+            opts->inventory->is_local
+                ? arena_printf(arena, "this machine has %lld", (long long)most)
+                : arena_printf(arena, "too few nodes of the inventory \"%.*s\" have them",
+                               STR_ARG(opts->inventory->id));
+        plan_cannot(
+            step, ERR_NODE,
+            arena_printf(arena, "needs %lld GPUs a node: %s", (long long)c->gpus_per_node, why),
+            NULL);
     }
 }
 
