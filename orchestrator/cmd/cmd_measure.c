@@ -304,7 +304,8 @@ static int check_args(const struct args *args, const struct opt_list *files, str
         bool is_wrong;
         const char *says;
     } rules[] = {
-        {files->n == 0 || n_stdin > 1, "measure: expected at least one log file, and - only once"},
+        {files->n == 0 || n_stdin > 1,
+         "measure: expected a FILE or FOLDER of logs, and - only once"},
         {args->results, "measure: --results goes with the checkout of a round"},
         {!GUESTS.proposer && (args->pattern || args->unit || args->suggest),
          "measure: this program has no --pattern, --unit and --suggest"},

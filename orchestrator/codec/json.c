@@ -478,6 +478,9 @@ int json_i64(const struct json *at, int64_t min, int64_t max, int64_t *ret_value
         return json_fail(at, err, "expected a whole number up to 2^53, found %s",
                          json_kind_name(at));
     }
+    if (min == max && (int64_t)value != min) {
+        return json_fail(at, err, "expected %" PRId64 ", found %.0f", min, value);
+    }
     if ((int64_t)value < min || (int64_t)value > max) {
         return json_fail(at, err, "expected %" PRId64 " to %" PRId64 ", found %.0f", min, max,
                          value);

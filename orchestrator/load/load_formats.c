@@ -125,7 +125,7 @@ int load_format_file(struct arena *arena, const char *root, const char *path,
 {
     struct str text;
     if (!fs_exists(path)) {
-        return err_set(err, ERR_NOT_FOUND, "%s: no such format", path);
+        return err_set(err, ERR_NOT_FOUND, "%s: no such file", path);
     }
     return json_read_text(arena, path, &text, err) < 0
                ? -1

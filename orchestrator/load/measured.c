@@ -108,7 +108,8 @@ static int find_format(struct arena *arena, const struct measure_ask *ask, struc
     if (ask->makes_format) { /* what holds unless the proposal says otherwise */
         f->verdict = judgement_unread(0);
         f->why =
-            STR_LIT("no number in it is said to be a rate or the time of a step, with its unit");
+            STR_LIT("no number in it is said to be a rate or the time of a step, with its unit; a "
+                    "known format may read it, without --suggest");
     }
     return ask->propose ? ask->propose(ask, arena, f, err) : 0;
 }

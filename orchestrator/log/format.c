@@ -247,7 +247,10 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
             is_known = is_known || strcmp(name, groups[idx].name) == 0;
         }
         if (!is_known) {
-            return json_fail(at, err, "unknown group \"%s\" in the pattern", name);
+            return json_fail(at, err,
+                             "unknown group \"%s\" in the pattern; manifests/formats/README.md, "
+                             "\"Series\", lists those there are",
+                             name);
         }
     }
     bool is_bare = s->quantity == QTY_CLOCK || s->quantity == QTY_PROGRESS;
@@ -281,8 +284,10 @@ static int check_series(const struct json *at, struct arena *arena UNUSED, void 
     s->quantity = s->quantity == QUANTITY_BY_UNIT ? quantity_of_unit(vocabulary_of(at), s->unit)
                                                   : s->quantity;
     if (!is_unit_of(vocabulary_of(at), s->unit, s->quantity)) {
-        return json_fail(at, err, "unit \"%.40s\" does not fit quantity %s", s->unit.ptr,
-                         QUANTITY_NAMES[s->quantity]);
+        return json_fail(at, err,
+                         "unit \"%.40s\" does not fit quantity %s (by its own name, not an alias: "
+                         "manifests/vocabulary.json)",
+                         s->unit.ptr, QUANTITY_NAMES[s->quantity]);
     }
     if (!(s->factor > 0)) {
         return json_fail(at, err, "expected a factor over 0");

@@ -706,8 +706,9 @@ static void take_line(struct survey *s, struct scene *scene, struct token *token
     for (size_t idx = 0; idx < scene->n; idx++) {
         size_t at = tokens[idx].at;
         s->counts.n_torn += tokens[idx].is_torn;
-        s->counts.n_commas += tokens[idx].kind == TOKEN_OTHER &&
-                              memchr(scene->text.ptr + at, ',', tokens[idx].end - at) != NULL;
+        const char *comma = memchr(scene->text.ptr + at, ',', tokens[idx].end - at);
+        s->counts.n_commas += tokens[idx].kind == TOKEN_OTHER && comma &&
+                              comma == memrchr(scene->text.ptr + at, ',', tokens[idx].end - at);
     }
     note_around(s, scene);
     find_steps(scene);
