@@ -126,7 +126,9 @@ static int find_node(struct served *base, struct err *err)
     free(node->program);
     node->program = remote_node_file();
     return access(node->program, X_OK) == 0 ? 0
-                                            : err_set(err, ERR_NODE, "reperf-node: %s: %s",
+                                            : err_set(err, ERR_NODE,
+                                                      "reperf-node: %s: %s; make builds it, and "
+                                                      "REPERF_NODE names another",
                                                       node->program, err_errno_text(errno));
 }
 
