@@ -5,6 +5,7 @@
 #include "base/embed.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
+#include "evidence/rundir.h"
 
 #define ASKED "complete"
 
@@ -52,6 +53,23 @@ static int add_ids(const struct cmd_ctx *ctx, const char *kind, struct err *err)
     return cmd_run(&CMD_LIST, ctx, 2, argv, err);
 }
 
+/* The names that runs were given, which every command takes in place of their ids. */
+static int add_names(const struct cmd_ctx *ctx, struct strbuf *out, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct fs_names ids;
+    if (rundir_list(&arena, ctx->state, &ids, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < ids.n; idx++) {
+        const char *name = rundir_name_of(&arena, ctx->state, str_of(ids.items[idx]));
+        if (name) {
+            strbuf_printf(out, "%s\n", name);
+        }
+    }
+    return 0;
+}
+
 static bool is_name_char(char c)
 {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || is_digit(c) || c == '_' || c == '-';
@@ -77,7 +95,8 @@ static int add_offers(const struct cmd_ctx *ctx, const char *synopsis, struct st
             for (size_t kind = 0; kind < ARRAY_LEN(offer->kinds) && offer->kinds[kind]; kind++) {
                 if (offer->kinds[kind][0] == '<') {
                     strbuf_printf(out, "%s\n", offer->kinds[kind]);
-                } else if (add_ids(ctx, offer->kinds[kind], err) < 0) {
+                } else if (add_ids(ctx, offer->kinds[kind], err) < 0 ||
+                           (strcmp(offer->name, "RUN") == 0 && add_names(ctx, out, err) < 0)) {
                     return -1;
                 }
             }
@@ -133,7 +152,7 @@ static int answer(const struct cmd_ctx *ctx, const char *const *words, size_t n,
     bool is_equals = n > 1 && strcmp(last, "=") == 0;
     size_t before = is_equals ? n - 2 : n > 3 && strcmp(words[n - 2], "=") == 0 ? n - 3 : n - 2;
     const struct opt *option = c && n > 2 ? option_of(c, words[before]) : NULL;
-    if (n < 2) {
+    if (n < 2 || (n == 2 && strcmp(words[0], "help") == 0)) {
         const struct cmd_row *row;
         for (size_t idx = 0; (row = cmd_at(idx)); idx++) {
             if (row->group) {

@@ -36,6 +36,9 @@ is "$(answers "$REPERF" lock paddle-perf-h)" paddle-perf-hrnetw18 "bash: a repor
 is "$(answers "$REPERF" image load ngc-m)" ngc-mxnet-19.07 "bash: an image's id after the image's verb"
 is "$(answers "$REPERF" nodes list v1)" v100-4x8 "bash: an inventory after the verb of nodes"
 is "$(answers "$REPERF" nodes list --)" "--help --json" "bash: the options of a verb alone"
+is "$(answers "$REPERF" help comple)" completion "bash: a command after help"
+mkdir -p "$T/state/names" "$T/state/runs/20260101T000000.000Z-00000000" && ln -s 20260101T000000.000Z-00000000 "$T/state/names/mine"
+is "$(REPERF_STATE="$T/state" answers "$REPERF" report mi)" mine "bash: a run by its name"
 mkdir -p "$T/some folder" && : >"$T/a.log"
 is "$(answers "$REPERF" measure "$T/a")" "$T/a.log" "bash: a file"
 
