@@ -234,8 +234,8 @@ void proposal_add(struct strbuf *text, const char *file, const struct proposal *
                       p->counts.n_left_out, SURVEY_NUMBERS_MAX, p->counts.n_cut);
     }
     if (p->counts.n_commas && !p->pattern.ptr) {
-        strbuf_printf(text, "\nnot read: %" PRId64 " numbers with a decimal comma (250,75)\n",
-                      p->counts.n_commas);
+        strbuf_printf(text, "\nnot read: %" PRId64 " number%s with a decimal comma (250,75)\n",
+                      p->counts.n_commas, plural_s((size_t)p->counts.n_commas));
     }
     if (p->counts.n_torn && !p->pattern.ptr) {
         strbuf_printf(text,

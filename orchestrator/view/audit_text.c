@@ -524,15 +524,15 @@ void audit_out_page(const struct audit_set *set, bool is_markdown, struct strbuf
     for (size_t idx = 0; idx < set->n; idx++) {
         count_verdicts(&set->items[idx], &all);
     }
-    page_begin(
-        &page,
-        set->n == 1 ? set->items[0].report->title
-                    : STR_LIT("Published performance reports against their logs"),
-        text_of(
-            &page,
-            "Of %zu published numbers in %zu report%s, %.*s, %zu differ and %zu cannot be checked.",
-            all.n, set->n, plural_s(set->n), STR_ARG(audit_follow_words(&page.arena, &all)),
-            all.of[AUDIT_DIFFERS], all.of[AUDIT_NO_LOG]));
+    page_begin(&page,
+               set->n == 1 ? set->items[0].report->title
+                           : STR_LIT("Published performance reports against their logs"),
+               text_of(&page,
+                       "Of %zu published number%s in %zu report%s, %.*s, %zu differ and %zu cannot "
+                       "be checked.",
+                       all.n, plural_s(all.n), set->n, plural_s(set->n),
+                       STR_ARG(audit_follow_words(&page.arena, &all)), all.of[AUDIT_DIFFERS],
+                       all.of[AUDIT_NO_LOG]));
     if (!is_markdown && set->n > 1) {
         write_overview(&page, set);
     }
