@@ -65,11 +65,14 @@ void history_text(const struct history *history, const struct history_text_opts 
         if (opts->is_quiet && verdict != RUN_FAILED && verdict != RUN_NOT_RUN) {
             continue;
         }
-        TABLE_ADD(&table, str_of(cell->run->time), cell->run->dir.id, cell->run->report,
-                  str_of(plan_kind_name(cell->run->profile, cell->run->is_rehearsal)),
-                  cell->cell->case_id,
-                  table_text_if(&table, isfinite(cell->cell->value), "%.6g", cell->cell->value),
-                  table_or_dash(cell->cell->unit), cell->cell->verdict);
+        struct str id = cell->run->dir.id;
+        TABLE_ADD(
+            &table, str_of(cell->run->time),
+            cell->run->name ? table_text(&table, "%.*s (%s)", STR_ARG(id), cell->run->name) : id,
+            cell->run->report, str_of(plan_kind_name(cell->run->profile, cell->run->is_rehearsal)),
+            cell->cell->case_id,
+            table_text_if(&table, isfinite(cell->cell->value), "%.6g", cell->cell->value),
+            table_or_dash(cell->cell->unit), cell->cell->verdict);
         if (opts->wants_folder) {
             table_add(&table, str_of(cell->run->dir.folder));
         }

@@ -19,6 +19,7 @@ answers 0 '.runs[0] | .run + " " + .name' "$id first.one" "status by name says i
 cp "$T/out" "$T/status.json"
 valid status "which validates" "$T/status.json"
 prints 0 "$id \(first.one\)" "status of all" "$REPERF" status
+prints 0 "$id \(first.one\)" "history, likewise" "$REPERF" history
 exits 2 "a name that is taken" smoke --name first.one --repeats 1
 is "$(find "$REPERF_STATE/runs" -mindepth 1 -maxdepth 1 | wc -l)" 1 "begins no run"
 for name in last 2026 -x 'a/b' ''; do
