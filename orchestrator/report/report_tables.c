@@ -305,7 +305,11 @@ static int case_id(struct spelling *s, const struct json *at, const struct spell
     }
     framework = framework.ptr ? framework : stack->framework;
     if (!model.ptr || !framework.ptr || !precision.ptr) {
-        return json_fail(at, s->err, "expected an id, or model, precision and a stack");
+        return json_fail(at, s->err,
+                         "expected an id, or model, precision and a stack: %s is not there",
+                         !model.ptr       ? "model"
+                         : !precision.ptr ? "precision"
+                                          : "the stack");
     }
     *ret_id = str_printf(s->arena, "%s/%s/%s/n%" PRId64 "g%" PRId64 "/bs%" PRId64 "%s%s", model.ptr,
                          framework.ptr, precision.ptr, nodes, gpus, batch, variant.ptr ? "/" : "",
