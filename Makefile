@@ -161,6 +161,8 @@ endif
 deps:                            ## install all that building and testing need, by the distribution's client; demo: what the build needs
 	@echo "all that building and testing need is installed"
 
+EMBEDDED  := %.css %.txt %.json %.bash %.fish %.sh
+
 # --- rules, once for each mode --------------------------------------------------------------------
 # A change of flags rebuilds: the stamp's content is the flags, without the folder, so that a copy of the checkout is as built as this one.
 define MODE_RULES
@@ -169,15 +171,15 @@ build/$(1)/flags: FORCE
 	[ "$$$$f" = "$$$$(cat $$@ 2>/dev/null)" ] || echo "$$$$f" > $$@
 build/$(1)/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
-	@echo "CC $(1) $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EXTRA) -MMD -MP -c $$< -o $$@
+	@echo "CC $(1) $$<"; $$(if $$(filter $(EMBEDDED),$$^),,$$(CCACHE)) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EXTRA) -MMD -MP -c $$< -o $$@
 build/$(1)/workloads/%.c.o: EXTRA := $(call fast,$(1)) $$(WL_CFLAGS)
 build/$(1)/orchestrator/prep/%.c.o: EXTRA := $(call fast,$(1)) $$(PREP_CFLAGS)
-# The bytes of a file that EMBED names are in the object.
+# The bytes of a file that EMBED names are in the object; the cache, which goes by what the compiler lists, does not see that it changed.
 build/$(1)/orchestrator/report/vocabulary.c.o: manifests/vocabulary.json
 build/$(1)/orchestrator/judge/finding_rules.c.o: orchestrator/judge/finding_rules.txt
 build/$(1)/orchestrator/view/page.c.o: orchestrator/view/page.css
 build/$(1)/orchestrator/view/card.c.o: orchestrator/view/card.css
-build/$(1)/orchestrator/cmd/cmd_explain.c.o: orchestrator/cmd/explain.txt
+build/$(1)/orchestrator/cmd/explain_names.c.o: orchestrator/cmd/explain.txt
 build/$(1)/orchestrator/cmd/cmd_completion.c.o: orchestrator/cmd/completion.bash orchestrator/cmd/completion.fish
 build/$(1)/orchestrator/fleet/runtime.c.o: orchestrator/fleet/inside.sh
 build/$(1)/orchestrator/fleet/node_image.c.o: orchestrator/fleet/provide_image.sh
