@@ -28,7 +28,8 @@ static const struct cause_row {
     [CAUSE_NAN_LOSS] = {"nan_loss", PARSE_NAN, "line @: the loss is not a finite number"},
     [CAUSE_NO_METRIC] = {"no_metric", PARSE_NO_METRIC, "no line holds this format's metric"},
     [CAUSE_RUNS] = {"runs", PARSE_AMBIGUOUS, "the log holds # runs"},
-    [CAUSE_WRITERS] = {"writers", PARSE_AMBIGUOUS, "# ranks print the figure of the whole job"},
+    [CAUSE_WRITERS] = {"writers", PARSE_AMBIGUOUS,
+                       "# ranks or cases have a figure of the whole job each"},
     [CAUSE_DUPLICATE] = {"duplicates", PARSE_AMBIGUOUS, "step @ is there twice (# such steps)"},
     [CAUSE_BEYOND] = {"beyond", PARSE_AMBIGUOUS, "step @ is beyond the last of the run, $"},
     [CAUSE_CLOCK] = {"clock", PARSE_AMBIGUOUS, "the clock goes back at step @"},
@@ -393,7 +394,7 @@ static void look_at_samples(struct run_seen *run, struct causes *causes)
     bool is_first = true;
     run->edge = -1;
     while (next_pair(&p, &before, &s)) {
-        n_ranks += !before && s->rank >= 0;
+        n_ranks += !before && (s->rank >= 0 || run->spec->quantity == QTY_SUMMARY);
         if (is_first && run->has_steps && run->shows_begin) {
             look_at_begin(run, grid, s, causes);
         }

@@ -87,7 +87,7 @@ enum cause {
     CAUSE_NAN_LOSS,   /* a loss is not finite */
     CAUSE_NO_METRIC,  /* no line holds the metric */
     CAUSE_RUNS,       /* several runs */
-    CAUSE_WRITERS,    /* several ranks print the figure of the whole job */
+    CAUSE_WRITERS,    /* several ranks or cases have a figure of the whole job */
     CAUSE_DUPLICATE,  /* a step that the same rank has printed */
     CAUSE_BEYOND,     /* a step beyond the last one of the run */
     CAUSE_CLOCK,      /* a line earlier than the one before it */

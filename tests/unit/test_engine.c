@@ -63,7 +63,7 @@ static const struct row ROWS[] = {
     {"several writers without a name", "rate", "tokens/s", "100 102 101 100 102 101", 101,
      .scope = "rank", .line = TIMED, .step = 1, .apart_s = 9, .times = 3},
     {"who print the job's", "rate", "tokens/s", "100 102 101 100 102 101",
-     .verdict = PARSE_AMBIGUOUS, .why = "3 ranks print the figure of the whole job", .line = TIMED,
+     .verdict = PARSE_AMBIGUOUS, .why = "3 ranks or cases have a figure of the whole job each", .line = TIMED,
      .step = 1, .apart_s = 9, .times = 3},
     {"a step twice is none", "rate", "tokens/s", "100 102 101", .verdict = PARSE_AMBIGUOUS,
      .why = "step 1 is there twice", .scope = "rank", .step = 1, .times = -1},
