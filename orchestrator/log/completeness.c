@@ -483,7 +483,8 @@ bool parser_is_done(const struct parser *p)
         primary.n ? primary.samples[primary.n - 1].step + 1 - p->format->series[first].step_from
                   : 0;
     step = p->now.done_step > step ? p->now.done_step : step;
-    return p->now.total_steps > 0 && step >= p->now.total_steps;
+    /* Of an unknown number of epochs, the end of each is not the run's. */
+    return p->now.of_epochs >= 0 && p->now.total_steps > 0 && step >= p->now.total_steps;
 }
 
 /* Whether the run's lines state its length or its end: otherwise a log that was cut between two lines looks whole. */

@@ -479,6 +479,14 @@ static int note_date(struct parser *p, struct str time, const struct line *line,
                      err);
 }
 
+/* A bar that is drawn again at its step, with other figures beside it or after a validation: the first holds the steps alone. */
+static bool is_drawn_again(const struct series_spec *spec, const struct rank_state *state,
+                           const struct sample *sample, int64_t epoch)
+{
+    return spec->repeats && spec->quantity == QTY_RUNNING_MEAN && state->has_step && epoch >= 0 &&
+           epoch == state->epoch && sample->step == state->step;
+}
+
 static bool lacks_step(const struct series_spec *spec, const struct sample *sample)
 {
     return spec->step >= 0 && sample->step < 0;
@@ -533,6 +541,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     bool is_stepless = lacks_step(spec, &sample);
     p->now.has_stepless = p->now.has_stepless || is_stepless;
     bool is_first = !state->has_step && !state->has_summary;
+    bool is_again = is_drawn_again(spec, state, &sample, epoch);
     series->ordinal++;
     if (sample.step < 0) {
         sample.step = series->ordinal;
@@ -543,6 +552,9 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     }
     p->now.has_samples = true;
     p->now.total_steps = total >= 0 ? total : p->now.total_steps;
+    if (is_again) {
+        return 0;
+    }
     if (is_first && is_not_measured_yet(spec, line)) {
         p->now.has_unmeasured = true;
         return 0;
