@@ -172,19 +172,15 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
                                           "slurmstepd: error: ",
                                           "oom-kill",
                                           "mpirun noticed that process",
+                                          ", stopping training",
+                                          "Loss became infinite or NaN",
                                           NULL};
     static const char *const FAILED[] = {"FAIL ]", "FAILED", "failed to meet", NULL};
     static const char *const KILLED[] = {"Killed", NULL};
     static const char *const LOSSES[] = {"loss", "Loss", NULL};
     uint64_t ignored = 0; /* such lines are looked at, whatever else they hold */
-    for (size_t idx = 0; idx < f->n_series; idx++) {
-        f->has_loss = f->has_loss || (f->series[idx].quantity == QTY_SCORE &&
-                                      str_eq_z(f->series[idx].name, "loss"));
-    }
-    if (!f->has_loss && add_mask(root, f, LOSSES, &ignored, err) < 0) {
-        return -1;
-    }
-    return add_mask(root, f, CRASHES, &f->crash_mask, err) < 0 ||
+    return add_mask(root, f, LOSSES, &ignored, err) < 0 ||
+                   add_mask(root, f, CRASHES, &f->crash_mask, err) < 0 ||
                    add_mask(root, f, FAILED, &f->failed_mask, err) < 0 ||
                    add_mask(root, f, KILLED, &f->killed_mask, err) < 0 ||
                    add_mask(root, f, LAUNCHER_LITERALS, &f->launch_mask, err) < 0
@@ -295,7 +291,10 @@ static int check_series(const struct json *at, struct arena *arena UNUSED, void 
     if (has_literal && check_literal(at, s->line.literal, err) < 0) {
         return -1;
     }
-    s->is_bare = has_literal && str_find(pattern_source(s->line.pattern), STR_LIT("oss")) < 0;
+    struct str source = pattern_source(s->line.pattern);
+    int64_t word = str_find(source, STR_LIT("oss"));
+    s->is_bare = has_literal && (word < 0 || word > str_find(source, STR_LIT("(?<value>")) ||
+                                 str_find(source, STR_LIT("nan")) >= 0);
     if (s->like && !has_literal) {
         return json_fail(at, err, "\"like\" is for lines that hold the literal, but there is none");
     }

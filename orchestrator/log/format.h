@@ -99,7 +99,6 @@ struct format {
     uint64_t killed_mask;  /* one that counts as a word of its own alone */
     uint64_t launch_mask;  /* of launchers and NCCL (log/launcher.h) */
     bool needs_end;
-    bool has_loss;          /* a series is the loss; else a loss is seen by its word */
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */
     struct str epochs_from; /* likewise, how many epochs */
     enum format_role role;

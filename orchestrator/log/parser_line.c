@@ -638,8 +638,9 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
 bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_word)
 {
     static const char LACKS[] =
-        "[lL]oss((?<=val[_/.].oss)|(?<=test[_/.].oss)|(?<=dev[_/.].oss)|(?<=valid[_/.].oss)|"
-        "(?<=validation[_/.].oss))?[ :\"'=+-]*+(?=[nNiI])((?i:nan|inf(?:inity)?)(?![A-Za-z0-9_]))?";
+        "[lL]oss((?<=val[ _/.].oss)|(?<=test[ _/.].oss)|(?<=dev[ _/.].oss)|(?<=valid[ _/.].oss)|"
+        "(?<=validation[ _/.].oss)|(?<=best[ _/.].oss)|(?<=min[ _/.].oss))?[ :\"'=+-]*+"
+        "(?=[nNiI])((?i:nan|inf(?:inity)?)(?![A-Za-z0-9_]))?";
     struct str g[3];
     bool lacks = false;
     struct str rest = line;
@@ -653,15 +654,13 @@ bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_
     return lacks;
 }
 
-/* Whether the loss on a line is a number, even if scores are left out, and if the format names none. Few lines hold such
+/* Whether the loss on a line is a number, even if scores are left out, and if the format reads none there. Few lines hold such
    letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_word;
+    bool is_read = false;
     bool is_named = parser_lacks_loss(&p->patterns, line->text, &is_word);
-    if (is_word && !p->format->has_loss && !numbers_is_of_eval(line->text)) {
-        cause_add(&p->now.causes, CAUSE_NAN_LOSS, line->number);
-    }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         const struct series_spec *spec = &p->format->series[idx];
         bool is_bare = spec->is_bare && (line->mask >> spec->line.bit & 1) != 0;
@@ -677,6 +676,10 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
                                         &value) != NUMBER_OK) {
             cause_add(&p->now.causes, CAUSE_NAN_LOSS, line->number);
         }
+        is_read = is_read || is_there;
+    }
+    if (is_word && !is_read && !numbers_is_of_eval(line->text)) {
+        cause_add(&p->now.causes, CAUSE_NAN_LOSS, line->number);
     }
     return 0;
 }
