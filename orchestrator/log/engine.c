@@ -466,6 +466,9 @@ static void doubt_levels(struct arena *arena, struct measurement *m, const struc
                          const struct profile *p)
 {
     size_t skip = slow_start(s, p);
+    /* What is still as slow after the start is a level. */
+    skip = skip > 0 && fabs(slowness(s, p->values[skip - 1], p->values[skip])) <= SLOW_START ? 0
+                                                                                             : skip;
     struct levels l = find_levels(p->values + skip, p->n - skip);
     if (l.at > 0) {
         int64_t step = p->items[skip + l.at]->step;

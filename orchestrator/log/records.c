@@ -28,7 +28,7 @@ static const char SETTINGS[] =
     "batch_size global_batch_size micro_batch_size local_batch_size per_device_batch_size bs model "
     "model_name arch architecture network precision dtype amp fp16 bf16 gpus n_gpus num_gpus "
     "world_size nodes num_nodes seq_len seq_length sequence_length framework backend dataset "
-    "optimizer config run run_id run_name experiment trial";
+    "optimizer config run run_id run_name experiment trial split mode phase stage";
 #define SETTINGS_MAX 40
 
 struct column {
@@ -170,13 +170,16 @@ static enum role role_of(struct str plain)
     return ROLE_NONE;
 }
 
-static struct column column_of(const struct records *r, struct str name)
+/* Neither an evaluation nor one device of several is the job. */
+static struct column column_of(struct records *r, struct str name)
 {
+    static const char ONE[] = "(?:^|_)(?:gpu|rank|device|worker|node|host|card)_?\\d";
     char buf[NAME_BYTES];
     struct str plain = plain_name(name, buf, sizeof(buf));
     struct column column = {.role = ROLE_NONE};
     if (str_starts(plain, STR_LIT("eval")) || str_starts(plain, STR_LIT("val")) ||
-        str_starts(plain, STR_LIT("test")) || numbers_name_has(plain, SURVEY_OTHER_STATISTICS)) {
+        str_starts(plain, STR_LIT("test")) || numbers_name_has(plain, SURVEY_OTHER_STATISTICS) ||
+        patterns_find(&r->patterns, ONE, plain, NULL, 0)) {
         return column;
     }
     plain = drop_prefix(plain);
@@ -289,7 +292,17 @@ static size_t read_row(struct records *r, struct str text, struct field *fields)
         join_twins(fields, r->columns[n].twin, cell);
         n++;
     }
-    return n == r->n_columns && !rest.ptr ? n : 0;
+    /* More cells than columns: a figure like 1,234.5 without quotes is no number, rather than no row. */
+    bool is_row = n == r->n_columns && !rest.ptr;
+    for (size_t idx = 0; rest.ptr && idx < n; idx++) {
+        double ignored;
+        if (fields[idx].column.role == ROLE_FIGURE &&
+            lognumber_parse(fields[idx].value, &ignored) == NUMBER_OK) {
+            fields[idx].value.len = (size_t)(text.ptr + text.len - fields[idx].value.ptr);
+            is_row = true;
+        }
+    }
+    return is_row ? n : 0;
 }
 
 /* A string without its quotes, or the text up to the next comma or bracket outside nested values. */
