@@ -70,8 +70,8 @@ exits 0 "an event file from standard input" "$REPERF" measure - <"$T/events"
 "$REPERF" measure "$T/whole.log" --json >/dev/full 2>"$T/err"
 is $? 10 "a full disk is an error"
 
-for step in $(seq 10 10 50); do echo "iter $step: loss 2.3, time 98.5ms, mfu 20.00%"; done >"$T/nano.log"
-fails 2 '--batch 12 is not used: a number without a rule takes no batch' "a batch for a time" "$REPERF" measure "$T/nano.log" --batch 12 --gpus 1
+for step in 1 2 3 4; do echo " $step: 825.5, 680.2 avg loss, 0.001 rate, 2.0 seconds, $((64 * step)) images"; done >"$T/darknet.log"
+fails 2 '--batch 12 is not used: a number without a rule takes no batch' "a batch for a time" "$REPERF" measure "$T/darknet.log" --batch 12 --gpus 1
 for step in $(seq 0 40); do echo "{\"step\": $step, \"samples_per_sec\": $((step ? 15000 : 900))}"; done >"$T/warm.jsonl"
 prints 0 ' 15000 +samples/s +40 +ok' "a slow first record" "$REPERF" measure "$T/warm.jsonl"
 like "$(cat "$T/out")" '^skip 1 of 41: slow start$' "which is said"

@@ -19,6 +19,6 @@ resnet50/tf2/fp32/n1g1/bs128 tf2-timehistory images/s 6
 END
 measured tests/integration/real/hf-trainer.log hf-trainer samples/s 1
 measured tests/integration/real/mmengine.log mmengine s 20
-measured tests/integration/real/lightning.log lightning steps/s "$(tr '\r' '\n' <tests/integration/real/lightning.log | grep -cE '[0-9.]+it/s')"
+measured tests/integration/real/lightning.log lightning steps/s "$(tr '\r' '\n' <tests/integration/real/lightning.log | grep -E '[0-9.]+it/s' | grep -oE 'Epoch [0-9]+|\| [0-9]+/20' | paste - - | sort -u | wc -l)"
 exits 11 "a loop with tqdm, which no format knows" "$REPERF" measure tests/integration/real/tqdm.log --suggest "$T/loop.json"
 tap_done
