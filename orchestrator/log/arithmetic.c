@@ -226,6 +226,24 @@ static struct arithmetic check_bar(struct arena *arena, const struct survey_numb
     return found;
 }
 
+/* The bar that ran as long as the figure's time, if it is first drawn when a fifth of its steps are made and a tenth of the time
+   has not passed: the steps before were made in another run. */
+static const struct survey_point *find_resumed(const struct survey *survey, double time_s)
+{
+    const struct survey_number *all;
+    size_t n = survey_numbers(survey, &all);
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct survey_point *first = all[idx].points;
+        const struct survey_point *last = first + all[idx].n_points - (all[idx].n_points > 0);
+        if (all[idx].is_bar && all[idx].n_points > 1 && first->step >= BAR_STEPS &&
+            5 * first->step > last->step && 10 * first->elapsed_s < last->elapsed_s &&
+            fabs(last->elapsed_s - time_s) <= FAR * time_s) {
+            return first;
+        }
+    }
+    return NULL;
+}
+
 struct arithmetic arithmetic_check(struct arena *arena, const struct survey *survey, double value,
                                    int64_t line)
 {
@@ -238,6 +256,15 @@ struct arithmetic arithmetic_check(struct arena *arena, const struct survey *sur
     enum object object = figure ? role_of_number(figure).object : OF_NOTHING;
     const struct survey_number *time = figure ? find(survey, PART_TIME, OF_NOTHING, line) : NULL;
     struct arithmetic found = {ARITHMETIC_SILENT, STR_EMPTY};
+    const struct survey_point *resumed = time ? find_resumed(survey, time->last) : NULL;
+    if (resumed) {
+        found.state = ARITHMETIC_CONTRADICTS;
+        found.said = str_printf(arena,
+                                "the bar begins at step %" PRId64 " (line %" PRId64
+                                "): not all steps were made in the %.12g s of line %" PRId64,
+                                resumed->step, resumed->line, time->last, time->first_line);
+        return found;
+    }
     struct way ways[WAYS_MAX];
     size_t n = time && object != OF_NOTHING ? find_ways(survey, object, line, ways) : 0;
     for (size_t idx = 0; idx < n && found.state != ARITHMETIC_CONFIRMS; idx++) {
