@@ -226,8 +226,8 @@ static struct arithmetic check_bar(struct arena *arena, const struct survey_numb
     return found;
 }
 
-/* The bar that ran as long as the figure's time, if it is first drawn when a fifth of its steps are made and a tenth of the time
-   has not passed: the steps before were made in another run. */
+/* The bar that ran as long as the figure's time, if it is first drawn when a fifth of its steps are
+   made and a tenth of the time has not passed: the steps before were made in another run. */
 static const struct survey_point *find_resumed(const struct survey *survey, double time_s)
 {
     const struct survey_number *all;

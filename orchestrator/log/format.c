@@ -157,32 +157,29 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
 {
     static const char *const CRASHES[] = {"Traceback (most recent call last)",
                                           "CUDA out of memory",
-                                          "OutOfMemoryError",
-                                          "ResourceExhaustedError",
                                           "RESOURCE_EXHAUSTED",
                                           "Segmentation fault",
-                                          "RuntimeError: ",
-                                          "CUDA error",
-                                          "NCCL error",
                                           "core dumped",
                                           "terminate called ",
-                                          "Fatal Python error",
+                                          "KeyboardInterrupt",
                                           "Watchdog caught collective",
-                                          "ChildFailedError",
-                                          "slurmstepd: error: ",
-                                          "oom-kill",
+                                          "NCCL failure",
+                                          "closing signal SIGTERM",
+                                          "MPI_ABORT was invoked",
                                           "mpirun noticed that process",
+                                          "oom-kill",
+                                          "fallen off the bus",
                                           ", stopping training",
-                                          "Loss became infinite or NaN",
                                           NULL};
     static const char *const FAILED[] = {"FAIL ]", "FAILED", "failed to meet", NULL};
-    static const char *const KILLED[] = {"Killed", NULL};
+    /* Of these a pattern decides (parser_line.c). */
+    static const char *const BROKEN[] = {"illed", "rror", " code", NULL};
     static const char *const LOSSES[] = {"loss", "Loss", NULL};
     uint64_t ignored = 0; /* such lines are looked at, whatever else they hold */
     return add_mask(root, f, LOSSES, &ignored, err) < 0 ||
                    add_mask(root, f, CRASHES, &f->crash_mask, err) < 0 ||
                    add_mask(root, f, FAILED, &f->failed_mask, err) < 0 ||
-                   add_mask(root, f, KILLED, &f->killed_mask, err) < 0 ||
+                   add_mask(root, f, BROKEN, &f->broken_mask, err) < 0 ||
                    add_mask(root, f, LAUNCHER_LITERALS, &f->launch_mask, err) < 0
                ? -1
                : 0;

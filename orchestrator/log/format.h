@@ -96,7 +96,7 @@ struct format {
     int done_step;         /* group of done: steps completed by the run */
     uint64_t crash_mask;   /* literals with which any program breaks off */
     uint64_t failed_mask;  /* literals with which any program says that it failed */
-    uint64_t killed_mask;  /* one that counts as a word of its own alone */
+    uint64_t broken_mask;  /* of what more words are needed for that */
     uint64_t launch_mask;  /* of launchers and NCCL (log/launcher.h) */
     bool needs_end;
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */

@@ -479,7 +479,8 @@ static int note_date(struct parser *p, struct str time, const struct line *line,
                      err);
 }
 
-/* A bar that is drawn again at its step, with other figures beside it or after a validation: the first holds the steps alone. */
+/* A bar may be drawn again at its step, with other figures beside it or after a validation: its
+   first line holds the steps alone. */
 static bool is_drawn_again(const struct series_spec *spec, const struct rank_state *state,
                            const struct sample *sample, int64_t epoch)
 {
@@ -639,14 +640,14 @@ bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_
 {
     static const char LACKS[] =
         "[lL]oss((?<=val[ _/.].oss)|(?<=test[ _/.].oss)|(?<=dev[ _/.].oss)|(?<=valid[ _/.].oss)|"
-        "(?<=validation[ _/.].oss)|(?<=best[ _/.].oss)|(?<=min[ _/.].oss))?[ :\"'=+-]*+"
+        "(?<=validation[ _/.].oss)|(?<=best[ _/.].oss)|(?<=min[ _/.].oss))?[ :\"'=+|-]*+"
         "(?=[nNiI])((?i:nan|inf(?:inity)?)(?![A-Za-z0-9_]))?";
     struct str g[3];
     bool lacks = false;
     struct str rest = line;
     for (int64_t at; !lacks && (at = str_find(rest, STR_LIT("oss"))) >= 0;) {
         rest = str_sub(rest, (size_t)at + 3, SIZE_MAX);
-        size_t end = str_span(rest, 0, " :\"'=+-"); /* nearly always a digit */
+        size_t end = str_span(rest, 0, " :\"'=+|-"); /* nearly always a digit */
         lacks = end < rest.len && strchr("nNiI", rest.ptr[end]);
     }
     lacks = lacks && patterns_find(patterns, LACKS, line, g, 3);
@@ -654,8 +655,8 @@ bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_
     return lacks;
 }
 
-/* Whether the loss on a line is a number, even if scores are left out, and if the format reads none there. Few lines hold such
-   letters. */
+/* Whether the loss on a line is a number, even if scores are left out, and if the format reads
+   none there. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_word;
@@ -706,9 +707,14 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
 /* "Killed" is a word of its own, as a shell prints it. */
 static bool breaks_off(struct parser *p, const struct line *line)
 {
+    static const char BROKEN[] =
+        "(?:^| )Killed(?: |\\z)|job killed|(?:exit|exited with|return) code[ :=]+-?[1-9]|"
+        "OutOfMemoryError|ResourceExhaustedError|ChildFailedError|AssertionError|"
+        "(?:Runtime|FloatingPoint)Error: |(?:CUDA|NCCL|Fatal Python|bus) error|"
+        "(?:slurmstepd|srun): error: ";
     return (line->mask & p->format->crash_mask) != 0 ||
-           ((line->mask & p->format->killed_mask) != 0 &&
-            patterns_find(&p->patterns, "(?:^| )Killed(?: |\\z)", line->text, NULL, 0));
+           ((line->mask & p->format->broken_mask) != 0 &&
+            patterns_find(&p->patterns, BROKEN, line->text, NULL, 0));
 }
 
 /* A line that no series reads: it may still look like one, state the progress of the run, or be a crash message. */

@@ -292,7 +292,8 @@ static size_t read_row(struct records *r, struct str text, struct field *fields)
         join_twins(fields, r->columns[n].twin, cell);
         n++;
     }
-    /* More cells than columns: a figure like 1,234.5 without quotes is no number, rather than no row. */
+    /* More cells than columns: a figure like 1,234.5 without quotes is no number, rather than no
+       row. */
     bool is_row = n == r->n_columns && !rest.ptr;
     for (size_t idx = 0; rest.ptr && idx < n; idx++) {
         double ignored;
