@@ -170,10 +170,13 @@ static enum role role_of(struct str plain)
     return ROLE_NONE;
 }
 
-/* Neither an evaluation nor one device of several is the job. */
+/* Neither an evaluation nor one device of several is the job, what feeds it or what was hoped for is
+   none of its figures, and thousands are of another unit. */
 static struct column column_of(struct records *r, struct str name)
 {
     static const char ONE[] = "(?:^|_)(?:gpu|rank|device|worker|node|host|card)_?\\d";
+    static const char OTHERS[] = "k m g local data dataloader loader target expected theoretical "
+                                 "ideal baseline reference";
     char buf[NAME_BYTES];
     struct str plain = plain_name(name, buf, sizeof(buf));
     struct column column = {.role = ROLE_NONE};
@@ -186,9 +189,11 @@ static struct column column_of(struct records *r, struct str name)
     column.setting = word_at(plain, SETTINGS);
     column.role = role_of(plain);
     if (column.role == ROLE_NONE) {
-        column.role = find_figure(r->vocabulary, plain, column.label) ? ROLE_FIGURE
-                      : column.setting >= 0                           ? ROLE_SETTING
-                                                                      : ROLE_NONE;
+        column.role =
+            !numbers_name_has(plain, OTHERS) && find_figure(r->vocabulary, plain, column.label)
+                ? ROLE_FIGURE
+            : column.setting >= 0 ? ROLE_SETTING
+                                  : ROLE_NONE;
     }
     return column;
 }
