@@ -80,7 +80,7 @@ mkdir "$T/bare"
 for program in make bash sh mkdir grep sed cat cut xargs tr nproc dirname cksum awk tee rm mv chmod flock id; do ln -s "$(command -v $program)" "$T/bare/"; done
 cp "$bin"/* "$T/bare/"
 rm -rf "$tree/build"
-(cd "$tree" && PATH=$T/bare make demo) >"$T/out" 2>&1
+(cd "$tree" && PATH=$T/bare make ROOM= demo) >"$T/out" 2>&1
 like "$(head -n 1 "$T/out")" '^installing: gcc ' "the first line on a bare machine says what is installed"
 mkdir -p "$T/one/orchestrator/base" && cp Makefile "$T/one/" && cp -r orchestrator/base "$T/one/orchestrator/"
 exits 0 "one file is compiled" make -C "$T/one" CCACHE= build/release/orchestrator/base/str.c.o
