@@ -395,7 +395,7 @@ SCRIPTS_OF_ROOM := $(if $(ROOM),$(shell grep -lx '# Room: $(ROOM)' tests/integra
 ifneq ($(and $(ROOM),$(filter check,$(MAKECMDGOALS))),)
 $(if $(CHECKED)$(SCRIPTS_OF_ROOM),,$(error ROOM=$(ROOM): expected one of $(ROOMS) node prep workloads))
 endif
-check: $(CHECKED) $(if $(ROOM),$(if $(SCRIPTS_OF_ROOM),all $(SERVERS)),$(B)/reperf $(B)/reperf-core $(SERVERS)) ## unit tests of all rooms and the golden, in two minutes; ROOM=judge: that room's tests, in seconds
+check: $(CHECKED) $(if $(ROOM),$(if $(SCRIPTS_OF_ROOM),all $(SERVERS) $(B)/write_schemas),$(B)/reperf $(B)/reperf-core $(SERVERS)) ## unit tests of all rooms and the golden, in two minutes; ROOM=judge: that room's tests, in seconds
 	@$(TAP) $(CHECKED) $(if $(ROOM),$(SCRIPTS_OF_ROOM),tests/golden/golden.sh)
 schemas: $(B)/write_schemas ## writes the schemas of manifests/schema from the documents' tables (orchestrator/codec/json_table.h)
 	@$< manifests/schema
