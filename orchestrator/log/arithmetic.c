@@ -259,10 +259,9 @@ struct arithmetic arithmetic_check(struct arena *arena, const struct survey *sur
     const struct survey_point *resumed = time ? find_resumed(survey, time->last) : NULL;
     if (resumed) {
         found.state = ARITHMETIC_CONTRADICTS;
-        found.said = str_printf(arena,
-                                "the bar begins at step %" PRId64 " (line %" PRId64
-                                "): not all steps were made in the %.12g s of line %" PRId64,
-                                resumed->step, resumed->line, time->last, time->first_line);
+        found.said =
+            str_printf(arena, "line %" PRId64 ": the bar begins at step %" PRId64 " of its run",
+                       resumed->line, resumed->step);
         return found;
     }
     struct way ways[WAYS_MAX];

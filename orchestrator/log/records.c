@@ -301,10 +301,9 @@ static size_t read_row(struct records *r, struct str text, struct field *fields)
        row. */
     bool is_row = n == r->n_columns && !rest.ptr;
     for (size_t idx = 0; rest.ptr && idx < n; idx++) {
-        double ignored;
-        if (fields[idx].column.role == ROLE_FIGURE &&
-            lognumber_parse(fields[idx].value, &ignored) == NUMBER_OK) {
-            fields[idx].value.len = (size_t)(text.ptr + text.len - fields[idx].value.ptr);
+        struct str *value = &fields[idx].value;
+        if (fields[idx].column.role == ROLE_FIGURE && value->len && is_digit(value->ptr[0])) {
+            value->len = (size_t)(text.ptr + text.len - value->ptr);
             is_row = true;
         }
     }
