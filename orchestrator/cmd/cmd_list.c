@@ -143,12 +143,11 @@ static int list_images(struct rows *rows, struct err *err)
         if (json_read_file(path, &doc, err) < 0) {
             return -1;
         }
-        struct json root = json_root(&doc);
         table_add(rows->table, str_of(names.items[idx]));
         for (size_t key = 0; key < ARRAY_LEN(KEYS); key++) {
             struct json member;
             struct str text = STR_EMPTY;
-            if (json_member(&root, KEYS[key], &member, err) < 0 ||
+            if (json_member(&doc.root, KEYS[key], &member, err) < 0 ||
                 (!json_is_null(&member) && json_str(&member, rows->arena, &text, err) < 0)) {
                 return -1;
             }

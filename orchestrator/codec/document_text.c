@@ -191,9 +191,8 @@ void document_to_text(struct strbuf *out, size_t n_shown)
     if (json_parse(strbuf_str(out), "the document", &doc, ERR_IGNORED) < 0) {
         return; /* too large for that: it stays as it is */
     }
-    const struct json root = json_root(&doc);
     strbuf_clear(out);
-    for (bool more = json_first(&root, &member); more; more = json_next(&member)) {
+    for (bool more = json_first(&doc.root, &member); more; more = json_next(&member)) {
         add_member(&t, &member, 0);
     }
     arena_release(&t.arena);

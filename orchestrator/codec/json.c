@@ -360,8 +360,7 @@ __attribute__((constructor)) static void set_hooks(void)
 
 int json_parse(struct str text, const char *name, struct json_doc *ret_doc, struct err *err)
 {
-    struct json_doc doc = {.name = name};
-    struct json root;
+    struct json_doc doc = {.root.name = name};
     if (text.len > JSON_TEXT_MAX) {
         return err_set(err, ERR_MANIFEST, "%s: %zu bytes, expected at most %u", name, text.len,
                        JSON_TEXT_MAX);
@@ -370,18 +369,17 @@ int json_parse(struct str text, const char *name, struct json_doc *ret_doc, stru
         return -1;
     }
     parsed_into = &doc.arena;
-    doc.root = cJSON_ParseWithLength(text.ptr, text.len);
+    doc.root.node = cJSON_ParseWithLength(text.ptr, text.len);
     parsed_into = NULL;
-    if (!doc.root) {
+    if (!doc.root.node) {
         json_doc_release(&doc);
         return err_set(err, ERR_MANIFEST, "%s: not a JSON document", name);
     }
-    root = json_root(&doc);
-    if (check_tree(&root, err) < 0) {
+    if (check_tree(&doc.root, err) < 0) {
         json_doc_release(&doc);
         return -1;
     }
-    doc.patterns = arena_new(&doc.arena, struct patterns);
+    doc.root.patterns = arena_new(&doc.arena, struct patterns);
     *ret_doc = doc;
     return 0;
 }
@@ -410,18 +408,11 @@ int json_read_file(const char *path, struct json_doc *ret_doc, struct err *err)
 
 void json_doc_release(struct json_doc *doc)
 {
-    if (doc->patterns) {
-        patterns_release(doc->patterns);
+    if (doc->root.patterns) {
+        patterns_release(doc->root.patterns);
     }
     arena_release(&doc->arena);
-    doc->patterns = NULL;
-    doc->root = NULL;
-}
-
-struct json json_root(const struct json_doc *doc)
-{
-    return (struct json){
-        .name = doc->name, .node = doc->root, .context = doc->context, .patterns = doc->patterns};
+    doc->root = (struct json){0};
 }
 
 static const struct json *root_of(const struct json *at)

@@ -11,22 +11,20 @@
 #define JSON_DEPTH_MAX 64
 
 struct patterns;
-struct json_doc {
-    const char *name; /* borrowed: the file's name for messages */
-    void *root;       /* in the arena */
-    struct arena arena;
-    const void *context; /* borrowed; passed to decoders of this document, set after json_parse */
-    struct patterns *patterns; /* of forms that its texts have; in the arena */
-};
-
 struct json {
-    const char *name;
+    const char *name; /* borrowed: the file's name for messages */
     const void *node;
     const struct json *parent;
-    const char *key;     /* in an object */
-    size_t idx;          /* in an array */
-    const void *context; /* of the root only, as is this: */
-    struct patterns *patterns;
+    const char *key; /* in an object */
+    size_t idx;      /* in an array */
+    /* Of the root only. */
+    const void *context; /* borrowed; passed to decoders of this document, set after json_parse */
+    struct patterns *patterns; /* of forms that its texts have; in the document's arena */
+};
+
+struct json_doc {
+    struct json root; /* must stay where it is while there are cursors */
+    struct arena arena;
 };
 
 /* ERR_MANIFEST with line:column for bad grammar, with the path for a duplicate key. */
@@ -41,7 +39,6 @@ MUST_CHECK int json_read_file(const char *path, struct json_doc *ret_doc,
                               struct err *err); /* at most JSON_TEXT_MAX */
 void json_doc_release(struct json_doc *doc);
 CLEANUP_BY(json_doc, struct json_doc, json_doc_release);
-struct json json_root(const struct json_doc *doc);
 /* The document's context, from any place in it. */
 const void *json_context(const struct json *at);
 struct patterns *json_patterns(const struct json *at);

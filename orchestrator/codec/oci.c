@@ -140,13 +140,10 @@ int oci_manifest_parse(struct arena *arena, struct str text, const char *name,
         return err_set(err, ERR_PARSE, "%s: %zu bytes, a manifest may have at most %u", name,
                        text.len, OCI_MANIFEST_BYTES_MAX);
     }
-    if (json_parse(text, name, &doc, err) < 0) {
-        return as_parse(err);
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, arena, HEAD_ROWS, ARRAY_LEN(HEAD_ROWS), &out, err) < 0 ||
-        decide_kind(&root, &out, err) < 0 ||
-        json_decode(&root, arena, out.is_index ? INDEX_ROWS : IMAGE_ROWS,
+    if (json_parse(text, name, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, HEAD_ROWS, ARRAY_LEN(HEAD_ROWS), &out, err) < 0 ||
+        decide_kind(&doc.root, &out, err) < 0 ||
+        json_decode(&doc.root, arena, out.is_index ? INDEX_ROWS : IMAGE_ROWS,
                     out.is_index ? ARRAY_LEN(INDEX_ROWS) : ARRAY_LEN(IMAGE_ROWS), &out, err) < 0) {
         return as_parse(err);
     }
@@ -187,11 +184,8 @@ int oci_config_parse(struct arena *arena, struct str text, size_t n_layers, cons
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct rootfs rootfs = {0};
-    if (json_parse(text, name, &doc, err) < 0) {
-        return as_parse(err);
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, arena, CONFIG_ROWS, ARRAY_LEN(CONFIG_ROWS), &rootfs, err) < 0) {
+    if (json_parse(text, name, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, CONFIG_ROWS, ARRAY_LEN(CONFIG_ROWS), &rootfs, err) < 0) {
         return as_parse(err);
     }
     if (rootfs.n != n_layers) {

@@ -219,11 +219,10 @@ int oci_login_find(struct arena *arena, struct str text, const char *name,
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    struct json root = json_root(&doc);
-    if (!json_is_object(&root)) {
-        return json_fail(&root, err, "expected an object");
+    if (!json_is_object(&doc.root)) {
+        return json_fail(&doc.root, err, "expected an object");
     }
-    bool more = json_find(&root, "auths", &auths) && !json_is_null(&auths);
+    bool more = json_find(&doc.root, "auths", &auths) && !json_is_null(&auths);
     if (more && !json_is_object(&auths)) {
         return json_fail(&auths, err, "expected an object");
     }
@@ -244,5 +243,5 @@ int oci_login_find(struct arena *arena, struct str text, const char *name,
             *ret_login = login;
         }
     }
-    return check_helpers(&root, ref->host, best > 0, err);
+    return check_helpers(&doc.root, ref->host, best > 0, err);
 }

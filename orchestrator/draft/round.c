@@ -68,9 +68,8 @@ static void read_description(struct arena *arena, const char *folder, struct sub
     if (s->machine.len == 0 || json_read_file(path, &doc, ERR_IGNORED) < 0) {
         return;
     }
-    struct json root = json_root(&doc);
-    s->machine_name = said(&root, "system_name", arena);
-    s->submitter_name = said(&root, "submitter", arena);
+    s->machine_name = said(&doc.root, "system_name", arena);
+    s->submitter_name = said(&doc.root, "submitter", arena);
 }
 
 /* It is published since 2.1 where a run converged in fewer samples than the reference. */
@@ -88,17 +87,14 @@ static int read_factor(struct arena *arena, const char *folder, struct submissio
     if (fs_read(arena, path, SMALL_BYTES_MAX, &text, &what) < 0) {
         return what.code == ERR_NOT_FOUND ? 0 : err_set(err, what.code, "%s", what.msg);
     }
-    if (json_parse(text, path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &factor, err) < 0) {
+    if (json_parse(text, path, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, FIELDS, ARRAY_LEN(FIELDS), &factor, err) < 0) {
         return -1;
     }
     s->factor = factor.value;
     return factor.value >= 1 /* it makes a time longer */
                ? 0
-               : json_fail(&root, err, "scaling_factor %g: expected 1 or more", factor.value);
+               : json_fail(&doc.root, err, "scaling_factor %g: expected 1 or more", factor.value);
 }
 
 /* Paths are sorted bytewise, so the logs of a folder stand together but for folders within it. */

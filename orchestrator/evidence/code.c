@@ -254,9 +254,9 @@ int code_load(struct arena *arena, const char *evidence, struct code *ret, struc
     if (json_read_file(fs_join(arena, evidence, RUNDIR_FILES[RUNDIR_LOCAL].name), &doc, err) < 0) {
         return -1;
     }
-    struct json root = json_root(&doc);
-    return !json_find(&root, "command", &at) ? 0
-                                             : json_decode(&at, arena, CODE_ROWS, CODE_N, ret, err);
+    return !json_find(&doc.root, "command", &at)
+               ? 0
+               : json_decode(&at, arena, CODE_ROWS, CODE_N, ret, err);
 }
 
 /* ---- checking ---- */

@@ -123,11 +123,8 @@ static int expect_commands(struct contents *c, struct rundir_of of, struct err *
         return 0;
     }
     expect_name(c, RUNDIR_COMMANDS, name);
-    if (json_read_file(path_of(c, name), &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, c->arena, COMMANDS_ROWS, COMMANDS_N, &said, err) < 0) {
+    if (json_read_file(path_of(c, name), &doc, err) < 0 ||
+        json_decode(&doc.root, c->arena, COMMANDS_ROWS, COMMANDS_N, &said, err) < 0) {
         return -1;
     }
     return str_eq(said.case_id, of.case_id) && said.repeat == of.repeat &&

@@ -177,9 +177,7 @@ int discrepancies_find(struct arena *arena, const char *name, struct str kept, s
         err->code = ERR_INTEGRITY;
         return -1;
     }
-    struct json kept_root = json_root(&theirs);
-    struct json derived_root = json_root(&ours);
-    compare(&c, &kept_root, &derived_root, false);
+    compare(&c, &theirs.root, &ours.root, false);
     return discrepancies->n_values + discrepancies->n_wordings > n_before
                ? 0
                : err_set(err, ERR_INTEGRITY, "%s: not in the form that reperf writes", name);

@@ -62,11 +62,8 @@ int evidence_facts(struct arena *arena, struct str result_json, const char *name
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct evidence_facts facts = {.counts = ""};
     size_t n_of[ARRAY_LEN(VERDICTS)] = {0};
-    if (json_parse(result_json, name, &doc, err) < 0) {
-        return -1;
-    }
-    const struct json root = json_root(&doc);
-    if (json_decode(&root, arena, FACTS_ROWS, ARRAY_LEN(FACTS_ROWS), &facts, err) < 0) {
+    if (json_parse(result_json, name, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, FACTS_ROWS, ARRAY_LEN(FACTS_ROWS), &facts, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < facts.n_cells; idx++) {
@@ -596,12 +593,8 @@ int evidence_envelope_read(struct arena *arena, struct str text, const char *nam
     CLEANUP(json_doc) struct json_doc doc = {0};
     CLEANUP(strbuf) struct strbuf wanted = STRBUF(2 * (size_t)JSON_TEXT_MAX);
     struct evidence_envelope envelope = {0};
-    if (json_parse(text, name, &doc, err) < 0) {
-        err->code = ERR_INTEGRITY;
-        return -1;
-    }
-    const struct json root = json_root(&doc);
-    if (read_envelope(&root, arena, &envelope, err) < 0) {
+    if (json_parse(text, name, &doc, err) < 0 ||
+        read_envelope(&doc.root, arena, &envelope, err) < 0) {
         err->code = ERR_INTEGRITY;
         return -1;
     }

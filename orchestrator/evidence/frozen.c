@@ -270,15 +270,14 @@ int frozen_check(struct arena *arena, const struct frozen *frozen,
 #define FILES_MAX              100000
 #define FORMATS                "manifest/formats"
 
-/* The document of that name below the folder; its place is valid as long as doc. */
+/* The document of that name below the folder. */
 static int read_part(struct arena *arena, const struct frozen *frozen, const char *name,
-                     struct json_doc *doc, struct json *ret_root, struct err *err)
+                     struct json_doc *doc, struct err *err)
 {
     if (json_read_file(fs_join(arena, frozen->folder, name), doc, err) < 0) {
         return -1;
     }
-    doc->context = frozen->vocabulary;
-    *ret_root = json_root(doc);
+    doc->root.context = frozen->vocabulary;
     return 0;
 }
 
@@ -292,14 +291,13 @@ static bool has_part(struct arena *arena, const struct frozen *frozen, const cha
 static int load_vocabulary(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (!has_part(arena, frozen, NAME_OF(VOCABULARY))) {
         frozen->vocabulary = vocabulary_builtin(arena);
         return 0;
     }
-    return read_part(arena, frozen, NAME_OF(VOCABULARY), &doc, &root, err) < 0
+    return read_part(arena, frozen, NAME_OF(VOCABULARY), &doc, err) < 0
                ? -1
-               : vocabulary_decode(&root, arena, &frozen->vocabulary, err);
+               : vocabulary_decode(&doc.root, arena, &frozen->vocabulary, err);
 }
 
 static int load_report(struct arena *arena, struct frozen *frozen, struct err *err)
@@ -314,9 +312,8 @@ static int load_report(struct arena *arena, struct frozen *frozen, struct err *e
     if (json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    doc.context = frozen->vocabulary;
-    struct json root = json_root(&doc);
-    if (report_decode(&root, arena, &frozen->report, err) < 0) {
+    doc.root.context = frozen->vocabulary;
+    if (report_decode(&doc.root, arena, &frozen->report, err) < 0) {
         return -1;
     }
     frozen->report.path = str_of(path);
@@ -326,9 +323,8 @@ static int load_report(struct arena *arena, struct frozen *frozen, struct err *e
 static int load_plan(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
-    if (read_part(arena, frozen, NAME_OF(PLAN), &doc, &root, err) < 0 ||
-        plan_decode(&root, arena, &frozen->plan, err) < 0) {
+    if (read_part(arena, frozen, NAME_OF(PLAN), &doc, err) < 0 ||
+        plan_decode(&doc.root, arena, &frozen->plan, err) < 0) {
         return -1;
     }
     if (!str_eq(frozen->plan.report_sha256, frozen->report_sha256)) {
@@ -344,14 +340,13 @@ static int load_plan(struct arena *arena, struct frozen *frozen, struct err *err
 static int load_inventory(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     if (!has_part(arena, frozen, NAME_OF(INVENTORY))) {
         frozen->inventory = inventory_local(arena);
         return 0;
     }
-    return read_part(arena, frozen, NAME_OF(INVENTORY), &doc, &root, err) < 0
+    return read_part(arena, frozen, NAME_OF(INVENTORY), &doc, err) < 0
                ? -1
-               : inventory_decode(&root, arena, &frozen->inventory, err);
+               : inventory_decode(&doc.root, arena, &frozen->inventory, err);
 }
 
 static int load_formats_below(struct arena *arena, struct frozen *frozen, struct err *err)
@@ -367,10 +362,8 @@ static int load_formats_below(struct arena *arena, struct frozen *frozen, struct
     frozen->formats.items = arena_array(arena, struct format *, names.n + 1);
     for (size_t idx = 0; idx < names.n; idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
-        struct json root;
-        if (read_part(arena, frozen, fs_join(arena, FORMATS, names.items[idx]), &doc, &root, err) <
-                0 ||
-            format_read(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
+        if (read_part(arena, frozen, fs_join(arena, FORMATS, names.items[idx]), &doc, err) < 0 ||
+            format_read(&doc.root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
             return -1;
         }
         frozen->formats.n++;
@@ -467,14 +460,13 @@ void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
 static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct json root;
     struct frozen lock = {.folder = NULL}; /* what is read of it */
-    if (read_part(arena, frozen, NAME_OF(LOCK), &doc, &root, err) < 0 ||
-        json_decode(&root, arena, LOCK_ROWS, ARRAY_LEN(LOCK_ROWS), &lock, err) < 0) {
+    if (read_part(arena, frozen, NAME_OF(LOCK), &doc, err) < 0 ||
+        json_decode(&doc.root, arena, LOCK_ROWS, ARRAY_LEN(LOCK_ROWS), &lock, err) < 0) {
         return -1;
     }
     if (!run_id_is_valid(lock.run_id)) {
-        return json_fail(&root, err, "run_id: expected a run id, found \"%.*s\"",
+        return json_fail(&doc.root, err, "run_id: expected a run id, found \"%.*s\"",
                          STR_ARG(lock.run_id));
     }
     frozen->run_id = lock.run_id;
@@ -504,14 +496,11 @@ int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json list;
     struct json item;
-    if (json_read_file(machine_path(arena, frozen), &doc, err) < 0) {
+    if (json_read_file(machine_path(arena, frozen), &doc, err) < 0 ||
+        json_member(&doc.root, "conditions", &list, err) < 0) {
         return -1;
     }
-    struct json root = json_root(&doc);
     frozen->n_machine = 0;
-    if (json_member(&root, "conditions", &list, err) < 0) {
-        return -1;
-    }
     frozen->machine = arena_array(arena, struct condition, MACHINE_CONDITIONS_MAX);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
         if (frozen->n_machine == MACHINE_CONDITIONS_MAX) {

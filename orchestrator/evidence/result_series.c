@@ -102,11 +102,7 @@ static int check_commands(const struct repeat_check *c, struct err *err)
     if (!fs_exists(path)) {
         return 0; /* on this machine: the plan has it */
     }
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    const struct json root = json_root(&doc);
-    if (json_member(&root, "jobs", &jobs, err) < 0) {
+    if (json_read_file(path, &doc, err) < 0 || json_member(&doc.root, "jobs", &jobs, err) < 0) {
         return -1;
     }
     for (bool more = json_first(&jobs, &job); more; more = json_next(&job)) {
@@ -356,11 +352,8 @@ static int read_outcome(struct arena *arena, const struct frozen *frozen, struct
     const struct outcome_check c = {arena, frozen, fs_join(arena, frozen->folder, name)};
     struct outcome_record record = {.repeat = 0};
     struct str text;
-    if (json_read_text(arena, c.path, &text, err) < 0 || json_parse(text, c.path, &doc, err) < 0) {
-        return -1;
-    }
-    const struct json root = json_root(&doc);
-    if (json_decode(&root, arena, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), &record, err) < 0) {
+    if (json_read_text(arena, c.path, &text, err) < 0 || json_parse(text, c.path, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), &record, err) < 0) {
         return -1;
     }
     record.case_id = case_id;

@@ -56,15 +56,12 @@ int health_limits_decode(struct arena *arena, struct str text, const char *name,
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct health_limits limits = {0};
-    if (json_parse(text, name, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &limits, err) < 0) {
+    if (json_parse(text, name, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, ROWS, ARRAY_LEN(ROWS), &limits, err) < 0) {
         return -1;
     }
     if (!(limits.deviations > 0)) {
-        return json_fail(&root, err, "deviations: expected a number over 0");
+        return json_fail(&doc.root, err, "deviations: expected a number over 0");
     }
     *ret_limits = limits;
     return 0;

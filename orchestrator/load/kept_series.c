@@ -384,11 +384,8 @@ int kept_series_read(struct arena *arena, const char *path, struct kept_series *
     CLEANUP(kept_series) struct kept_series kept = {.n_logs = 0};
     struct str text;
     if (fs_read(arena, path, FILE_BYTES_MAX, &text, err) < 0 ||
-        json_parse(text, path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &kept, err) < 0) {
+        json_parse(text, path, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, ROWS, ARRAY_LEN(ROWS), &kept, err) < 0) {
         return -1;
     }
     *ret_sha256 = digest_text_hex(arena, text);
@@ -397,7 +394,7 @@ int kept_series_read(struct arena *arena, const char *path, struct kept_series *
         char name[LOG_NAME_MAX];
         struct str key = name_of(name, log->path, log->measurement.format);
         if (!map_add(&kept.by_name, str_dup(arena, key), log)) {
-            return json_fail(&root, err, "\"%.200s\" is there twice", name);
+            return json_fail(&doc.root, err, "\"%.200s\" is there twice", name);
         }
     }
     *ret_kept = kept;

@@ -22,15 +22,15 @@ static int read_format(struct arena *arena, const struct vocabulary *vocabulary,
         json_parse(text, file->path, &doc, err) < 0) {
         return -1;
     }
-    doc.context = vocabulary;
-    struct json at = json_root(&doc);
-    if (format_read(&at, arena, ret_format, err) < 0) {
+    doc.root.context = vocabulary;
+    if (format_read(&doc.root, arena, ret_format, err) < 0) {
         return -1;
     }
     if (!str_eq((*ret_format)->id, id)) {
         id = (*ret_format)->id;
-        int status = json_fail(&at, err, "expected id \"%s\" as the file is named, found \"%.*s\"",
-                               file->stem, STR_ARG(id));
+        int status =
+            json_fail(&doc.root, err, "expected id \"%s\" as the file is named, found \"%.*s\"",
+                      file->stem, STR_ARG(id));
         format_release(*ret_format);
         return status;
     }
@@ -111,9 +111,8 @@ int load_format_text(struct arena *arena, const char *root, struct str text, con
         json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    doc.context = vocabulary;
-    struct json at = json_root(&doc);
-    if (format_read(&at, arena, &set.items[0], err) < 0) {
+    doc.root.context = vocabulary;
+    if (format_read(&doc.root, arena, &set.items[0], err) < 0) {
         return -1;
     }
     *ret_set = set;

@@ -19,11 +19,9 @@ static int read_inventory(struct arena *arena, const char *path, struct inventor
                           struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    return inventory_decode(&root, arena, ret_inventory, err);
+    return json_read_file(path, &doc, err) < 0
+               ? -1
+               : inventory_decode(&doc.root, arena, ret_inventory, err);
 }
 
 /* One of a place: its file is named after its id. */

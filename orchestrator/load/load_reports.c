@@ -33,11 +33,8 @@ int load_vocabulary(struct arena *arena, const char *root, const struct vocabula
         *ret = vocabulary_builtin(arena);
         return 0;
     }
-    if (json_parse(text, path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json at = json_root(&doc);
-    return vocabulary_decode(&at, arena, ret, err);
+    return json_parse(text, path, &doc, err) < 0 ? -1
+                                                 : vocabulary_decode(&doc.root, arena, ret, err);
 }
 
 /* One that lies in a place is named after its id. */
@@ -46,14 +43,12 @@ int load_report_decode(struct arena *arena, const struct report_file *file,
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     const struct vocabulary *vocabulary = file->vocabulary;
-    struct json root;
     if (json_parse(file->text, file->path, &doc, err) < 0 ||
         (!vocabulary && load_vocabulary(arena, file->root, &vocabulary, err) < 0)) {
         return -1;
     }
-    doc.context = vocabulary;
-    root = json_root(&doc);
-    if (report_decode(&root, arena, ret_report, err) < 0) {
+    doc.root.context = vocabulary;
+    if (report_decode(&doc.root, arena, ret_report, err) < 0) {
         return report_fail_there(&file->spelled, err);
     }
     if (file->id.ptr && !str_eq(ret_report->id, file->id)) {

@@ -164,9 +164,8 @@ const char *log_forms_flatten(struct log_forms *forms, const char *path)
     if (json_read_file(path, &doc, &why) < 0) {
         return NULL;
     }
-    struct json root = json_root(&doc);
-    if (json_is_object(&root) || json_is_array(&root)) {
-        flatten(&root, &text);
+    if (json_is_object(&doc.root) || json_is_array(&doc.root)) {
+        flatten(&doc.root, &text);
     }
     return text.len > 0 ? put_text(forms, &text, &why) : NULL;
 }

@@ -32,11 +32,8 @@ static int parse(struct arena *arena, struct str text, struct state *state, stru
     const char *end = text.len ? memrchr(text.ptr, '}', text.len) : NULL;
     struct str head = {text.ptr, end ? (size_t)(end - text.ptr) + 1 : 0};
     struct str map = str_sub(text, head.len, text.len);
-    if (json_parse(head, "state", &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), state, err) < 0) {
+    if (json_parse(head, "state", &doc, err) < 0 ||
+        json_decode(&doc.root, arena, ROWS, ARRAY_LEN(ROWS), state, err) < 0) {
         return -1;
     }
     state->n_blocks = state_n_blocks((uint64_t)state->size_bytes, (uint64_t)state->block_bytes);

@@ -114,11 +114,11 @@ int pack_file_parse(struct arena *arena, struct str text, const char *name,
     struct pack_file pack = {0};
     int result = json_parse(text, name, &doc, err);
     if (result == 0) {
-        const struct json root = json_root(&doc);
-        result = json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &pack, err);
+        result = json_decode(&doc.root, arena, ROWS, ARRAY_LEN(ROWS), &pack, err);
         if (result == 0 && ((pack.kind == SHARD_TOKENS) != (pack.n_classes == 0) ||
                             (pack.kind == SHARD_SEGMENTS && pack.n_classes > 255))) {
-            result = json_fail(&root, err, "n_classes %d does not fit the kind", pack.n_classes);
+            result =
+                json_fail(&doc.root, err, "n_classes %d does not fit the kind", pack.n_classes);
         }
     }
     if (result < 0) {

@@ -10,9 +10,6 @@ int verb_dataset(struct arena *arena, const char *path, struct dataset *ret_data
     if (!path) {
         return err_set(err, ERR_USAGE, "--dataset is needed: a dataset.json");
     }
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    return dataset_decode(&root, arena, ret_dataset, err);
+    return json_read_file(path, &doc, err) < 0 ? -1
+                                               : dataset_decode(&doc.root, arena, ret_dataset, err);
 }

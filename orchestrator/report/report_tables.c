@@ -523,8 +523,7 @@ int report_spell_out(struct arena *arena, struct str text, const char *name,
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    struct json root = json_root(&doc);
-    s.root = &root;
+    s.root = &doc.root;
     jw_begin(&s.out, &buf, false);
     int rc = put_document(&s, ret_spelled);
     VEC_RELEASE(&s.members);

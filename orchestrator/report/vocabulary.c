@@ -25,8 +25,7 @@ const struct vocabulary *vocabulary_builtin(struct arena *arena)
     struct err err = {0};
     int status = json_parse(vocabulary_builtin_text(), "manifests/vocabulary.json", &doc, &err);
     ASSERT(status == 0); /* a test makes sure of it */
-    struct json root = json_root(&doc);
-    status = vocabulary_decode(&root, arena, &vocabulary, &err);
+    status = vocabulary_decode(&doc.root, arena, &vocabulary, &err);
     ASSERT(status == 0);
     return vocabulary;
 }

@@ -69,11 +69,8 @@ static int decode_record(struct arena *arena, struct str line, const char *path,
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct journal_record record = {0};
-    if (json_parse(line, path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &record, err) < 0) {
+    if (json_parse(line, path, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, ROWS, ARRAY_LEN(ROWS), &record, err) < 0) {
         return -1;
     }
     *ret_record = record;

@@ -349,8 +349,7 @@ static int64_t memory_of(struct str describe)
     if (json_parse(describe, "reperf-train --describe", &doc, ERR_IGNORED) < 0) {
         return 0;
     }
-    struct json root = json_root(&doc);
-    bool is_said = json_find(&root, "total_bytes", &member) &&
+    bool is_said = json_find(&doc.root, "total_bytes", &member) &&
                    json_i64(&member, 0, 1LL << 50, &bytes, ERR_IGNORED) == 0;
     return is_said ? bytes : 0;
 }

@@ -32,9 +32,8 @@ static int read_pack(struct arena *arena, const char *path, struct plan_data *re
         json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
-    const struct json root = json_root(&doc);
     ret->pack_sha256 = digest_text_hex(arena, text);
-    return json_decode(&root, arena, PACK_ROWS, ARRAY_LEN(PACK_ROWS), ret, err);
+    return json_decode(&doc.root, arena, PACK_ROWS, ARRAY_LEN(PACK_ROWS), ret, err);
 }
 
 static int not_packed(struct arena *arena, const char *store, const struct artifact *artifact,

@@ -16,11 +16,8 @@ static int load_plan(struct arena *arena, struct run_info *info, struct err *err
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct plan plan;
     if (json_read_file(fs_join(arena, info->dir.evidence, RUNDIR_FILES[RUNDIR_PLAN].name), &doc,
-                       err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (plan_decode(&root, arena, &plan, err) < 0) {
+                       err) < 0 ||
+        plan_decode(&doc.root, arena, &plan, err) < 0) {
         return -1;
     }
     info->report = plan.report;

@@ -441,11 +441,10 @@ static int check_sums(const struct importer *im, const struct tree_differences *
 static int read_about(struct importer *im, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    if (json_read_file(store_path(&im->there, ABOUT), &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    return json_decode(&root, im->arena, BUNDLE_ABOUT, ARRAY_LEN(BUNDLE_ABOUT), &im->info, err);
+    return json_read_file(store_path(&im->there, ABOUT), &doc, err) < 0
+               ? -1
+               : json_decode(&doc.root, im->arena, BUNDLE_ABOUT, ARRAY_LEN(BUNDLE_ABOUT), &im->info,
+                             err);
 }
 
 /* A blob is what its name says; of a repository no file could make git run or read something else. */
@@ -668,11 +667,7 @@ static int check_lock(const struct importer *im, const char *path, const char *t
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct lock lock;
     char *own = NULL;
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (lock_decode(&root, im->arena, &lock, err) < 0 ||
+    if (json_read_file(path, &doc, err) < 0 || lock_decode(&doc.root, im->arena, &lock, err) < 0 ||
         lock_path(im->arena, im->opts->locks, lock.kind, lock.id.ptr, &own, err) < 0) {
         return -1;
     }

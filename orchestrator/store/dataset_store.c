@@ -24,16 +24,13 @@ static int read_description(struct arena *arena, const char *root, const char *i
         return err_set(err, ERR_MANIFEST, "no dataset \"%.100s\"; reperf list datasets names them",
                        id);
     }
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json at = json_root(&doc);
-    if (dataset_decode(&at, arena, &ret->dataset, err) < 0) {
+    if (json_read_file(path, &doc, err) < 0 ||
+        dataset_decode(&doc.root, arena, &ret->dataset, err) < 0) {
         return -1;
     }
     if (!str_eq_z(ret->dataset.id, id)) {
-        return json_fail(&at, err, "id: expected \"%s\" as the folder is named, found \"%s\"", id,
-                         ret->dataset.id.ptr);
+        return json_fail(&doc.root, err, "id: expected \"%s\" as the folder is named, found \"%s\"",
+                         id, ret->dataset.id.ptr);
     }
     ret->folder = folder;
     return 0;
@@ -151,9 +148,8 @@ int dataset_record_parse(struct arena *arena, struct str text, const char *name,
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
-    struct json root = json_root(&doc);
     *ret = (struct dataset_record){.is_synthetic = false};
-    return json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), ret, err);
+    return json_decode(&doc.root, arena, ROWS, ARRAY_LEN(ROWS), ret, err);
 }
 
 int dataset_ref_read(struct arena *arena, const struct store *store, const char *name,

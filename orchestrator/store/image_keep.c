@@ -74,11 +74,8 @@ static int read_ref(struct arena *arena, const struct store *store, struct image
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct str text;
     if (store_ref_get(store, IMAGE_KIND, info->name, &text, err) < 0 ||
-        json_parse(text, info->name, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_decode(&root, arena, REF_ROWS, ARRAY_LEN(REF_ROWS), info, err) < 0 ||
+        json_parse(text, info->name, &doc, err) < 0 ||
+        json_decode(&doc.root, arena, REF_ROWS, ARRAY_LEN(REF_ROWS), info, err) < 0 ||
         oci_digest_parse(info->digest, info->pins.digest, err) < 0 ||
         oci_digest_parse(info->manifest_digest, info->pins.manifest, err) < 0 ||
         oci_digest_parse(info->config, info->pins.config, err) < 0) {

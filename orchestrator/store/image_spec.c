@@ -14,11 +14,7 @@ static int read_image(struct arena *arena, const char *root, const char *name,
     const char *path =
         places_path(arena, root, "images", arena_printf(arena, "%s/image.json", name));
     struct image image;
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json json = json_root(&doc);
-    if (image_decode(&json, arena, &image, err) < 0) {
+    if (json_read_file(path, &doc, err) < 0 || image_decode(&doc.root, arena, &image, err) < 0) {
         return -1;
     }
     if (!str_eq_z(image.id, name)) {

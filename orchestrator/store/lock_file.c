@@ -44,11 +44,7 @@ int lock_read(struct arena *arena, const char *folder, enum lock_kind kind, cons
     if (!fs_exists(path)) {
         return err_set(err, ERR_NOT_FOUND, "%s: it has no lock", path);
     }
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (lock_decode(&root, arena, &lock, err) < 0) {
+    if (json_read_file(path, &doc, err) < 0 || lock_decode(&doc.root, arena, &lock, err) < 0) {
         return -1;
     }
     if (lock.kind != kind || !str_eq_z(lock.id, id)) {

@@ -105,11 +105,8 @@ int store_ref_parse(struct arena *arena, struct store_ref *ref, struct err *err)
     struct json list;
     struct str *items;
     size_t n;
-    if (json_parse(ref->text, ref->name, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (json_member(&root, "blobs", &list, err) < 0 ||
+    if (json_parse(ref->text, ref->name, &doc, err) < 0 ||
+        json_member(&doc.root, "blobs", &list, err) < 0 ||
         json_str_list(&list, &scratch, STORE_BLOBS_MAX, &items, &n, err) < 0) {
         return -1;
     }

@@ -179,11 +179,7 @@ static int load_node(struct arena *arena, const struct run_view *view, struct st
     if (!str_eq_z(node, "local") && !fs_exists(path)) {
         return 0;
     }
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    return flatten(arena, &root, node, out, err);
+    return json_read_file(path, &doc, err) < 0 ? -1 : flatten(arena, &doc.root, node, out, err);
 }
 
 int run_view_settings(struct arena *arena, struct run_view *view, struct err *err)

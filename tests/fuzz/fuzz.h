@@ -41,6 +41,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         if (json_parse(text, "fuzz", &doc, err) < 0) {                                             \
             return -1;                                                                             \
         }                                                                                          \
-        root = json_root(&doc);                                                                    \
+        root = doc.root;                                                                           \
         return decode(&root, arena, ret, err);                                                     \
     }

@@ -25,8 +25,8 @@ static void write_and_read(struct arena *arena, const struct vocabulary *vocabul
     draft_write(arena, draft, &source, &text);
     ASSERT(!text.is_full);
     ASSERT(json_parse(strbuf_str(&text), "draft", &doc, &err) == 0);
-    doc.context = vocabulary;
-    root = json_root(&doc);
+    doc.root.context = vocabulary;
+    root = doc.root;
     if (report_decode(&root, arena, &report, &err) < 0) {
         fprintf(stderr, "%s\n", err.msg);
         abort();

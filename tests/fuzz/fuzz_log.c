@@ -36,9 +36,8 @@ static void make_format(void)
     struct err err = {0};
     int status = json_parse(STR_LIT(FORMAT), "fuzz", &doc, &err);
     ASSERT(status == 0);
-    doc.context = vocabulary_builtin(&format_arena);
-    struct json root = json_root(&doc);
-    status = format_read(&root, &format_arena, &format, &err);
+    doc.root.context = vocabulary_builtin(&format_arena);
+    status = format_read(&doc.root, &format_arena, &format, &err);
     ASSERT(status == 0);
 }
 

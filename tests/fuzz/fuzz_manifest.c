@@ -30,8 +30,8 @@ FUZZ(arena, text)
         ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
         return;
     }
-    doc.context = vocabulary_builtin(arena);
-    root = json_root(&doc);
+    doc.root.context = vocabulary_builtin(arena);
+    root = doc.root;
     if (report_decode(&root, arena, &report, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && strstr(err.msg, "fuzz:$"));
         ASSERT(report_fail_there(&spelled, &err) < 0 && strstr(err.msg, "fuzz:$"));

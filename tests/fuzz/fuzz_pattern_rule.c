@@ -65,7 +65,7 @@ static void try_rule(struct str text)
     if (json_parse(text, "fuzz", &doc, &err) < 0) {
         return;
     }
-    root = json_root(&doc);
+    root = doc.root;
     if (rule_decode(&root, &arena, STR_LIT("f"), &rule, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST);
         return;

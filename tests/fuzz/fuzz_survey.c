@@ -63,9 +63,8 @@ static void suggest(const struct vocabulary *v, const struct survey *survey)
     suggest_format(&list, &as, &text);
     status = json_parse(strbuf_str(&text), "f", &doc, &err);
     ASSERT(status == 0);
-    doc.context = v;
-    struct json root = json_root(&doc);
-    status = format_read(&root, &arena, &format, &err);
+    doc.root.context = v;
+    status = format_read(&doc.root, &arena, &format, &err);
     ASSERT(status == 0);
     format_release(format);
 }

@@ -15,7 +15,7 @@ static inline const struct json *document(const char *text, const void *context,
     if (json_parse(str_of(json_text(text)), "t.json", &doc, err) < 0) {
         return NULL;
     }
-    doc.context = context;
-    root = json_root(&doc);
+    doc.root.context = context;
+    root = doc.root;
     return &root;
 }

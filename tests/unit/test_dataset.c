@@ -150,7 +150,7 @@ TEST(ours_are_read)
             continue;
         }
         PASSES(json_read_file(path, &doc, ERR));
-        root = json_root(&doc);
+        root = doc.root;
         PASSES(dataset_decode(&root, ARENA, &d, ERR));
         assert_string_equal(d.id.ptr, names.items[idx]);
         n++;

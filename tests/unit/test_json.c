@@ -95,7 +95,7 @@ static int decode(const char *text, struct arena *arena, struct thing *thing, st
     if (json_parse(str_of(text), "f.json", &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
+    root = doc.root;
     if (json_member(&root, "list", &list, err) < 0 || !json_first(&list, &item)) {
         return -1;
     }
@@ -135,7 +135,7 @@ TEST(whole_numbers_beyond_2_53_are_refused)
     struct json root;
     int64_t value;
     PASSES(json_parse(STR_LIT("9007199254740994"), "f", &doc, ERR));
-    root = json_root(&doc);
+    root = doc.root;
     FAILS(json_i64(&root, INT64_MIN, INT64_MAX, &value, ERR), ERR_ANY);
 }
 
@@ -167,8 +167,7 @@ TEST(an_escaped_backslash_is_no_escape)
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct str value;
     PASSES(json_parse(str_of("\"\\\\u0000\""), "t", &doc, ERR));
-    struct json root = json_root(&doc);
-    PASSES(json_str(&root, ARENA, &value, ERR));
+    PASSES(json_str(&doc.root, ARENA, &value, ERR));
     assert_true(str_eq_z(value, "\\u0000"));
 }
 

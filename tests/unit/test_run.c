@@ -198,8 +198,7 @@ TEST(plans_are_read_back_as_written)
     plan.n_needs = 0; /* what the store was then is not read */
     plan_encode(&plan, &first);
     PASSES(json_parse(strbuf_str(&first), "plan", &doc, ERR));
-    struct json root = json_root(&doc);
-    PASSES(plan_decode(&root, ARENA, &again, ERR));
+    PASSES(plan_decode(&doc.root, ARENA, &again, ERR));
     plan_encode(&again, &second);
     assert_string_equal(first.ptr, second.ptr);
     assert_true(plan.n_pins > 0);
@@ -208,8 +207,8 @@ TEST(plans_are_read_back_as_written)
     plan_encode(&again, &second);
     CLEANUP(json_doc) struct json_doc wrong = {0};
     PASSES(json_parse(strbuf_str(&second), "plan", &wrong, ERR));
-    root = json_root(&wrong);
-    FAILS_WITH(plan_decode(&root, ARENA, &again, ERR), ERR_ANY, "a rehearsal needs profile full");
+    FAILS_WITH(plan_decode(&wrong.root, ARENA, &again, ERR), ERR_ANY,
+               "a rehearsal needs profile full");
 }
 
 /* ---- verdicts ---- */
