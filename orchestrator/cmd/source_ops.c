@@ -13,8 +13,7 @@ struct pinned { /* what a name stands for, once its lock is read */
     const char *id;
     const char *commit; /* NULL: a branch or tag that no lock has pinned */
     const char *text;   /* commit and paths; NULL where commit is */
-    struct lock lock;
-    bool is_locked;
+    struct lock lock;   /* its id is NULL where there is none */
 };
 
 static void set_commit(struct arena *arena, struct pinned *pin, const char *commit)
@@ -28,20 +27,13 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
                     struct pinned *ret_pin, struct err *err)
 {
     struct pinned pin = {.id = str_z(job->arena, artifact->name)};
-    const char *commit;
-    struct err missing = {0};
-    if (source_parse_name(job->arena, artifact->name, &pin.name, err) < 0) {
+    const char *locks = lock_folder(job->arena, job->ctx->root, job->locks, LOCK_SOURCE, pin.id);
+    if (source_parse_name(job->arena, artifact->name, &pin.name, err) < 0 ||
+        lock_read(job->arena, locks, LOCK_SOURCE, pin.id, &pin.lock, err) < 0) {
         return -1;
     }
-    commit = pin.name.commit;
-    const char *locks = lock_folder(job->arena, job->ctx->root, job->locks, LOCK_SOURCE, pin.id);
-    if (lock_read(job->arena, locks, LOCK_SOURCE, pin.id, &pin.lock, &missing) < 0) {
-        if (missing.code != ERR_NOT_FOUND) {
-            *err = missing;
-            return -1;
-        }
-    } else {
-        pin.is_locked = true;
+    const char *commit = pin.name.commit;
+    if (pin.lock.id.ptr) {
         const struct lock_item *top = lock_find(&pin.lock, STR_LIT("."));
         if (!top || !source_is_commit(top->commit)) {
             return err_set(err, ERR_MANIFEST, "the lock of %s names no commit", pin.id);
@@ -123,7 +115,7 @@ static int check_lock(struct artifact_job *job, const struct pinned *pin,
                       const struct source_tree *tree, struct err *err)
 {
     struct lock found;
-    if (!pin->is_locked) {
+    if (!pin->lock.id.ptr) {
         return 0;
     }
     source_lock_of(job->arena, tree, pin->id, pin->name.ref, NULL, &found);
@@ -141,7 +133,7 @@ static int op_fetch(struct artifact_job *job, const struct artifact *artifact, s
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
-    put_tree(out, &tree, pin.is_locked, NULL);
+    put_tree(out, &tree, pin.lock.id.ptr, NULL);
     return 0;
 }
 
@@ -180,7 +172,7 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
-    put_tree(out, &tree, pin.is_locked, NULL);
+    put_tree(out, &tree, pin.lock.id.ptr, NULL);
     return 0;
 }
 

@@ -374,21 +374,16 @@ static int find_commit(struct planner *p, const struct pin_source *pin, const ch
                        struct str *ret_commit, struct err *err)
 {
     struct lock lock;
-    struct err absent = {0};
     *ret_commit = pin->commit;
     if (pin->commit.ptr || !pin->ref.ptr) {
         return 0;
     }
     if (lock_read(p->arena, lock_folder(p->arena, p->opts->root, NULL, LOCK_SOURCE, name),
-                  LOCK_SOURCE, name, &lock, &absent) == 0) {
-        const struct lock_item *top = lock_find(&lock, STR_LIT("."));
-        *ret_commit = top ? top->commit : STR_EMPTY;
-        return 0;
-    }
-    if (absent.code != ERR_NOT_FOUND) {
-        *err = absent;
+                  LOCK_SOURCE, name, &lock, err) < 0) {
         return -1;
     }
+    const struct lock_item *top = lock_find(&lock, STR_LIT("."));
+    *ret_commit = top ? top->commit : STR_EMPTY;
     return 0;
 }
 

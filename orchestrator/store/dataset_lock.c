@@ -95,8 +95,7 @@ int dataset_lock(const struct dataset_job *job, const struct dataset_fetched *fe
     const struct dataset_here *here = job->here;
     struct arena *arena = job->arena;
     struct dataset_locked locked = {0};
-    struct lock known = {0};
-    struct err none = {0};
+    struct lock known;
     struct lock found = {.kind = LOCK_DATASET,
                          .id = here->dataset.id,
                          .items = arena_array(arena, struct lock_item, fetched->n_files + 1),
@@ -108,12 +107,8 @@ int dataset_lock(const struct dataset_job *job, const struct dataset_fetched *fe
     for (size_t idx = 0; idx < fetched->n_files; idx++) {
         found.items[found.n_items++] = fetched->files[idx].item;
     }
-    if (lock_read(arena, here->locks, LOCK_DATASET, here->dataset.id.ptr, &known, &none) < 0 &&
-        none.code != ERR_NOT_FOUND) {
-        *err = none;
-        return -1;
-    }
-    if (lock_check(&known, &found, err) < 0 || add_pieces(job, &known, &found, err) < 0 ||
+    if (lock_read(arena, here->locks, LOCK_DATASET, here->dataset.id.ptr, &known, err) < 0 ||
+        lock_check(&known, &found, err) < 0 || add_pieces(job, &known, &found, err) < 0 ||
         lock_settle(arena, here->locks, &found, &locked.is_new, err) < 0 ||
         lock_path(arena, here->locks, LOCK_DATASET, here->dataset.id.ptr, &path, err) < 0) {
         return -1;

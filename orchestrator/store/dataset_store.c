@@ -43,7 +43,6 @@ int dataset_load(struct arena *arena, const struct dataset_which *which,
     bool is_synthetic = which->is_synthetic;
     struct dataset_here here = {.is_synthetic = is_synthetic};
     struct lock lock;
-    struct err none = {0};
     if (read_description(arena, root, id, &here, err) < 0) {
         return -1;
     }
@@ -65,15 +64,11 @@ int dataset_load(struct arena *arena, const struct dataset_which *which,
                        here.dataset.is_synthetic ? "; it is synthetic itself" : "");
     }
     if (!is_synthetic) {
-        if (lock_read(arena, here.locks, LOCK_DATASET, id, &lock, &none) == 0) {
-            here.has_lock = true;
-            if (lock_merge_dataset(arena, &lock, &here.dataset, err) < 0) {
-                return -1;
-            }
-        } else if (none.code != ERR_NOT_FOUND) {
-            *err = none;
+        if (lock_read(arena, here.locks, LOCK_DATASET, id, &lock, err) < 0 ||
+            (lock.id.ptr && lock_merge_dataset(arena, &lock, &here.dataset, err) < 0)) {
             return -1;
         }
+        here.has_lock = lock.id.ptr;
     }
     *ret_here = here;
     return 0;

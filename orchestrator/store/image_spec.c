@@ -54,7 +54,6 @@ int image_spec_load(struct arena *arena, const char *root, const char *locks, co
                     struct image_spec *ret_spec, struct err *err)
 {
     struct image_spec spec = {.name = name, .bytes = -1};
-    struct err why = {0};
     struct lock lock;
     bool is_id = !strpbrk(name, "/:@");
     if ((is_id ? read_image(arena, root, name, &spec, err)
@@ -64,21 +63,15 @@ int image_spec_load(struct arena *arena, const char *root, const char *locks, co
     spec.pins.has_digest = spec.ref.has_digest;
     memcpy(spec.pins.digest, spec.ref.sha256, SHA256_BYTES);
     locks = lock_folder(arena, root, locks, LOCK_IMAGE, name);
-    spec.is_locked = lock_read(arena, locks, LOCK_IMAGE, name, &lock, &why) == 0;
-    if (!spec.is_locked && why.code != ERR_NOT_FOUND) {
-        *err = why;
+    if (lock_read(arena, locks, LOCK_IMAGE, name, &lock, err) < 0 ||
+        pin(&lock, IMAGE_LOCK_DIGEST, &spec.pins.has_digest, spec.pins.digest, err) < 0 ||
+        pin(&lock, IMAGE_LOCK_MANIFEST, &spec.pins.has_manifest, spec.pins.manifest, err) < 0 ||
+        pin(&lock, IMAGE_LOCK_CONFIG, &spec.pins.has_config, spec.pins.config, err) < 0) {
         return -1;
     }
-    if (spec.is_locked &&
-        (pin(&lock, IMAGE_LOCK_DIGEST, &spec.pins.has_digest, spec.pins.digest, err) < 0 ||
-         pin(&lock, IMAGE_LOCK_MANIFEST, &spec.pins.has_manifest, spec.pins.manifest, err) < 0 ||
-         pin(&lock, IMAGE_LOCK_CONFIG, &spec.pins.has_config, spec.pins.config, err) < 0)) {
-        return -1;
-    }
-    if (spec.is_locked) {
-        const struct lock_item *layers = lock_find(&lock, STR_LIT(IMAGE_LOCK_LAYERS));
-        spec.bytes = layers ? layers->size_bytes : -1;
-    }
+    const struct lock_item *layers = lock_find(&lock, STR_LIT(IMAGE_LOCK_LAYERS));
+    spec.is_locked = lock.id.ptr;
+    spec.bytes = layers ? layers->size_bytes : -1;
     *ret_spec = spec;
     return 0;
 }

@@ -36,18 +36,14 @@ int lock_read(struct arena *arena, const char *folder, enum lock_kind kind, cons
               struct lock *ret_lock, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct lock lock;
+    struct lock lock = {0};
     char *path = NULL;
-    if (lock_path(arena, folder, kind, id, &path, err) < 0) {
+    if (lock_path(arena, folder, kind, id, &path, err) < 0 ||
+        (fs_exists(path) &&
+         (json_read_file(path, &doc, err) < 0 || lock_decode(&doc.root, arena, &lock, err) < 0))) {
         return -1;
     }
-    if (!fs_exists(path)) {
-        return err_set(err, ERR_NOT_FOUND, "%s: it has no lock", path);
-    }
-    if (json_read_file(path, &doc, err) < 0 || lock_decode(&doc.root, arena, &lock, err) < 0) {
-        return -1;
-    }
-    if (lock.kind != kind || !str_eq_z(lock.id, id)) {
+    if (lock.id.ptr && (lock.kind != kind || !str_eq_z(lock.id, id))) {
         return err_set(err, ERR_MANIFEST, "%s: expected the lock of %s %s, found that of %s %s",
                        path, LOCK_KIND_NAMES[kind], id, LOCK_KIND_NAMES[lock.kind], lock.id.ptr);
     }
@@ -83,19 +79,16 @@ int lock_settle(struct arena *arena, const char *folder, const struct lock *foun
                 struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
-    struct err none = {0};
     struct lock known;
     struct lock both = *found;
     bool is_more = true;
     char *path = NULL;
-    if (lock_read(arena, folder, found->kind, found->id.ptr, &known, &none) == 0) {
-        if (lock_check(&known, found, err) < 0) {
-            return -1;
-        }
-        add_to(arena, &known, found, &both, &is_more);
-    } else if (none.code != ERR_NOT_FOUND) {
-        *err = none;
+    if (lock_read(arena, folder, found->kind, found->id.ptr, &known, err) < 0 ||
+        lock_check(&known, found, err) < 0) {
         return -1;
+    }
+    if (known.id.ptr) {
+        add_to(arena, &known, found, &both, &is_more);
     }
     if (is_more) {
         strbuf_init(&text, LOCK_TEXT_MAX);

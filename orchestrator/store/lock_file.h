@@ -11,7 +11,7 @@ const char *lock_folder(struct arena *arena, const char *root, const char *named
                         enum lock_kind kind, const char *id);
 MUST_CHECK int lock_path(struct arena *arena, const char *folder, enum lock_kind kind,
                          const char *id, char **ret_path, struct err *err);
-/* ERR_NOT_FOUND where there is none; ERR_MANIFEST where it is another's. */
+/* One without an id: there is none. ERR_MANIFEST where it is another's. */
 MUST_CHECK int lock_read(struct arena *arena, const char *folder, enum lock_kind kind,
                          const char *id, struct lock *ret_lock, struct err *err);
 /* Compares `found` with an existing lock (ERR_INTEGRITY), else writes it. *ret_is_new: it was written. */
