@@ -44,6 +44,12 @@ int err_wrap(struct err *err, const char *fmt, ...)
     return -1;
 }
 
+int err_pass(struct err *err, const struct err *why)
+{
+    *err = *why;
+    return -1;
+}
+
 enum err_code err_code_of_errno(int errnum)
 {
     switch (errnum) {

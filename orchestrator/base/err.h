@@ -42,6 +42,9 @@ MUST_CHECK int err_set(struct err *err, enum err_code code, const char *fmt, ...
 /* Put context in front of a set error: "context: message". Returns -1. */
 MUST_CHECK int err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* The error is another's: fills an unset one with it and returns -1. */
+MUST_CHECK int err_pass(struct err *err, const struct err *why);
+
 /* The code for an errno of a file operation: ERR_DISK for ENOSPC, EDQUOT, EROFS and EFBIG, ERR_NOT_FOUND for ENOENT, else
    ERR_IO. */
 enum err_code err_code_of_errno(int errnum);

@@ -178,8 +178,7 @@ static int add_dataset(struct rows *rows, const struct store *store, const char 
     which.is_synthetic = true;
     bool has_twin = dataset_load(rows->arena, &which, &twin, &none) == 0;
     if (!has_twin && none.code != ERR_USAGE) {
-        *err = none;
-        return -1;
+        return err_pass(err, &none);
     }
     TABLE_ADD(rows->table, str_of(id), dataset_text(rows, store, &here),
               has_twin ? dataset_text(rows, store, &twin) : STR_LIT("-"), here.dataset.title,

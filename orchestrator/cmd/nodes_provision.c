@@ -210,11 +210,7 @@ static int provide(struct provision *p, struct err *err)
         table_render(&table, p->text);
     }
     *p->is_said = true;
-    if (p->first.code != ERR_NONE) {
-        *err = p->first;
-        return -1;
-    }
-    return 0;
+    return p->first.code != ERR_NONE ? err_pass(err, &p->first) : 0;
 }
 
 static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err)

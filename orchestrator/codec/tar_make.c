@@ -22,8 +22,7 @@
 static int fail(struct tar_maker *maker, const char *name, struct err *err)
 {
     if (maker->err.code != ERR_NONE) {
-        *err = maker->err;
-        return -1;
+        return err_pass(err, &maker->err);
     }
     return err_set(err, ERR_IO, "tar: %s: %s", name, la.error_string(maker->archive));
 }

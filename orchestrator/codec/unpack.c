@@ -119,8 +119,7 @@ static int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err
 {
     const char *text = a ? la.error_string(a) : NULL;
     if (unpack->err.code != ERR_NONE) {
-        *err = unpack->err;
-        return -1;
+        return err_pass(err, &unpack->err);
     }
     return err_set(err, ERR_INTEGRITY, "%s", text ? text : "libarchive refuses it");
 }

@@ -33,8 +33,7 @@ static int fail(struct unpack_filter *filter, struct err *err)
 {
     const char *text = la.error_string(filter->a);
     if (filter->err.code != ERR_NONE) {
-        *err = filter->err;
-        return -1;
+        return err_pass(err, &filter->err);
     }
     return err_set(err, ERR_INTEGRITY, "%s: %s", filter->name, text ? text : "truncated");
 }

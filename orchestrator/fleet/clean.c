@@ -369,8 +369,7 @@ static enum step step_apply(void *ctx, struct fleet_node *node, size_t node_idx,
     struct apply *apply = ctx;
     const struct clean_node *list = &apply->list->nodes[node_idx];
     if (list->err.code != ERR_NONE) {
-        *err = list->err;
-        return STEP_FAIL;
+        return step_fail(err_pass(err, &list->err));
     }
     if (node_idx == apply->list->batch_idx) { /* found when it is needed: most need none */
         enum step step = step_removal(apply, NULL, node_idx, true, err);

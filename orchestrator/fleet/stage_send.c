@@ -381,8 +381,7 @@ static enum step relay_has_ended(struct staging_node *node, int status, struct e
         return STEP_DONE;
     }
     if (node->relay.failure.code != ERR_NONE) {
-        *err = node->relay.failure;
-        return STEP_FAIL;
+        return step_fail(err_pass(err, &node->relay.failure));
     }
     return step_fail(err_set(err, ERR_NODE, "its relay ended with status %d", status));
 }

@@ -43,8 +43,7 @@ static int note_missing(struct audit_log *log, struct arena *arena, const struct
                         struct err *err)
 {
     if (what->code != ERR_NOT_FOUND && what->code != ERR_PARSE) {
-        *err = *what;
-        return -1;
+        return err_pass(err, what);
     }
     log->is_unreadable = what->code == ERR_PARSE;
     log->why = str_dup(arena, str_of(what->msg));

@@ -598,8 +598,7 @@ static int finish(struct http_transfer *transfer, struct err *err)
         (void)!transfer_give_head(transfer);
     }
     if (transfer->err.code != ERR_NONE) {
-        *err = transfer->err;
-        return -1;
+        return err_pass(err, &transfer->err);
     }
     return transfer->result == CURLE_OK ? 0 : transfer_failed(transfer, err);
 }

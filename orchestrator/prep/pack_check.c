@@ -48,11 +48,9 @@ static int shard_work(void *ctx, size_t job, void *slot, const atomic_bool *is_c
 {
     struct err *fault = slot;
     *fault = (struct err){0};
-    if (check_shard(ctx, job, is_cancelled, fault) < 0 && fault->code == ERR_INTERRUPTED) {
-        *err = *fault;
-        return -1;
-    }
-    return 0;
+    return check_shard(ctx, job, is_cancelled, fault) < 0 && fault->code == ERR_INTERRUPTED
+               ? err_pass(err, fault)
+               : 0;
 }
 
 static int shard_done(void *ctx, size_t job, void *slot, struct err *err UNUSED)
@@ -112,8 +110,7 @@ int check_folder(struct arena *arena, const char *folder, size_t n_threads,
     }
     if (pack_file_read(arena, folder, &ret_result->pack, &fault) < 0) {
         if (fault.code != ERR_INTEGRITY) {
-            *err = fault;
-            return -1;
+            return err_pass(err, &fault);
         }
         ret_result->pack = (struct pack_file){0};
     }

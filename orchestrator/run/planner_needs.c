@@ -413,12 +413,10 @@ static int look_for_source(struct planner *p, const char *url, const char *versi
     if (sources_init(&sources, p->arena, p->opts->store, &net, err) < 0) {
         return -1;
     }
-    if (source_verify(&sources, url, version, false, ret_tree, &absent) < 0 &&
-        absent.code != ERR_NOT_FOUND) {
-        *err = absent;
-        return -1;
-    }
-    return 0;
+    return source_verify(&sources, url, version, false, ret_tree, &absent) < 0 &&
+                   absent.code != ERR_NOT_FOUND
+               ? err_pass(err, &absent)
+               : 0;
 }
 
 static int find_source(struct planner *p, const struct stack *stack,

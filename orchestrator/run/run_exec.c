@@ -556,8 +556,7 @@ static int stop_left_jobs(struct runner *r, struct err *err)
         struct err why = {0};
         if (run_kill_job(r, &r->orphans.items[idx], &why) < 0) {
             if (!run_is_node_error(&why)) {
-                *err = why;
-                return -1;
+                return err_pass(err, &why);
             }
             log_line(LOG_WARN, "job %s may run on: %s; reperf nodes clean ends it",
                      r->orphans.items[idx].job_id, why.msg);

@@ -249,8 +249,7 @@ static int sweep_orphans(struct runner *r, struct err *err)
         struct err why = {0};
         if (run_kill_job(r, &r->orphans.items[idx], &why) < 0 &&
             (!run_is_node_error(&why) || r->frozen.plan.launcher == LAUNCHER_SLURM)) {
-            *err = why;
-            return -1;
+            return err_pass(err, &why);
         }
     }
     return 0;

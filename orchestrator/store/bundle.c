@@ -585,8 +585,7 @@ static int read_ref(void *ctx, const struct store_ref *ref, struct err *err)
         return check_same(im, ref, ours, err);
     }
     if (absent.code != ERR_NOT_FOUND) {
-        *err = absent;
-        return -1;
+        return err_pass(err, &absent);
     }
     VEC_PUSH(&im->refs, ((struct store_ref){.kind = arena_printf(im->arena, "%s", ref->kind),
                                             .name = arena_printf(im->arena, "%s", ref->name),

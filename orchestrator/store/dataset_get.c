@@ -125,12 +125,10 @@ static int read_earlier(struct getting *g, struct err *err)
 {
     const struct dataset_job *job = g->job;
     struct err none = {0};
-    if (dataset_ref_read(job->arena, job->store, job->here->name, &g->earlier, &none) < 0 &&
-        none.code != ERR_NOT_FOUND) {
-        *err = none;
-        return -1;
-    }
-    return 0;
+    return dataset_ref_read(job->arena, job->store, job->here->name, &g->earlier, &none) < 0 &&
+                   none.code != ERR_NOT_FOUND
+               ? err_pass(err, &none)
+               : 0;
 }
 
 /* A blob of an earlier fetch that does not match what is known now, or is gone, is not used. */

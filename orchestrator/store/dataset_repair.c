@@ -125,8 +125,7 @@ static int bring_archives(struct repairing *r, struct err *err)
         return 0;
     }
     if (none.code == ERR_INTERRUPTED) {
-        *err = none;
-        return -1;
+        return err_pass(err, &none);
     }
     return dataset_get_parts(job, &r->out->fetched, err);
 }
@@ -175,8 +174,7 @@ static int take_copies(struct repairing *r, struct err *err)
         }
         if (copy_file(from, work, &value, &why) < 0) {
             if (why.code == ERR_INTERRUPTED) {
-                *err = why;
-                return -1;
+                return err_pass(err, &why);
             }
             log_line(LOG_WARN, "%s", why.msg);
         } else if (memcmp(value.sha256, wanted->file->sha256, SHA256_BYTES) == 0) {
@@ -267,8 +265,7 @@ static int repair(struct repairing *r, struct err *err)
         0) {
         is_anew = !r->opts->verify->folder && (why.code == ERR_INTEGRITY || why.code == ERR_FETCH);
         if (!is_anew) {
-            *err = why;
-            return -1;
+            return err_pass(err, &why);
         }
         log_line(LOG_INFO, "%s", why.msg);
     } else if (before->verdict != VERDICT_WRONG) {

@@ -125,8 +125,7 @@ static int blame_store(struct arena *arena, const struct store *store,
     struct err why = {0};
     if (err->code != ERR_INTERRUPTED && image_verify(arena, store, &info->pins, &check, &why) < 0 &&
         why.code == ERR_INTEGRITY) {
-        *err = why;
-        return -1;
+        return err_pass(err, &why);
     }
     return err_wrap(err, "image %s", info->name);
 }

@@ -65,8 +65,7 @@ static int from_oci(struct layout *layout, struct image_info *ret_info, struct e
         struct err why = {0};
         if (image_read(layout->arena, &layout->place, entry->sha256, ret_info, &why) < 0) {
             if (why.code == ERR_INTEGRITY || index.n_manifests == 1) {
-                *err = why;
-                return -1;
+                return err_pass(err, &why);
             }
             continue; /* another's: no image, or of another platform */
         }

@@ -133,8 +133,7 @@ static int check_drift(struct arena *arena, const struct registry *registry,
         return differs(found, spec->pins.digest) ? drift(spec, arena, found, err) : 0;
     }
     if (why.code == ERR_INTERRUPTED || why.code == ERR_USAGE || why.code == ERR_INTEGRITY) {
-        *err = why;
-        return -1;
+        return err_pass(err, &why);
     }
     log_line(LOG_DEBUG, "the tag was not compared: %s", why.msg);
     return 0;
@@ -239,8 +238,7 @@ static int try_place(struct image_search *s, const struct oci_ref *ref, const ch
         return 0;
     }
     if (!word_for(why.code)) {
-        *err = why;
-        return -1;
+        return err_pass(err, &why);
     }
     log_line(LOG_WARN, "image %s: %s", s->spec->name, why.msg);
     if (s->n_tried++ == 0) {

@@ -122,8 +122,7 @@ static int check_blob(struct blob_check *check, struct err *err)
     digest_start(&digest, DIGEST_SHA256);
     if (unpack_all(check, &digest, &unpack_err) < 0 && unpack_err.code != ERR_INTEGRITY &&
         unpack_err.code != ERR_PARSE) {
-        *err = unpack_err;
-        return -1;
+        return err_pass(err, &unpack_err);
     }
     const struct digest_value unpacked = digest_finish(&digest);
     check->unpacked_bytes = check->diff_id ? unpacked.size_bytes : 0;

@@ -254,8 +254,7 @@ static int prepare(struct pull *pull, struct err *err)
     struct err ignored = {0};
     (void)folder_bytes(pull->folder, SCRATCH, true);
     if (take_all(pull, &ignored) < 0 && ignored.code != ERR_INTEGRITY) {
-        *err = ignored;
-        return -1;
+        return err_pass(err, &ignored);
     }
     for (size_t idx = 0; idx < pull->n_blobs; idx++) {
         const struct oci_descriptor *blob = &pull->blobs[idx];
@@ -348,8 +347,7 @@ static int fetch(struct pull *pull, struct err *err)
     }
     result = copy(pull, err);
     if (take_all(pull, &why) < 0 && result == 0) {
-        *err = why;
-        return -1;
+        return err_pass(err, &why);
     }
     return result < 0 || get_config(pull, err) < 0 ? -1 : check_whole(pull, err);
 }

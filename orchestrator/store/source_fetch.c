@@ -288,8 +288,7 @@ static int fetch_blobs(struct sources *sources, struct fetch_call fetch, struct 
         return 0;
     }
     if (!part->entries.ptr || absent.code != ERR_INTEGRITY || !fetch.is_partial) {
-        *err = absent;
-        return -1;
+        return err_pass(err, &absent);
     }
     if (source_make_tmp(sources, &tmp, err) < 0) {
         return -1;
@@ -368,8 +367,7 @@ static int fetch_repo(struct sources *sources, struct source_part *part, struct 
             return 0;
         }
         if (why.code == ERR_INTERRUPTED || why.code == ERR_MANIFEST) { /* otherwise nobody has it */
-            *err = why;
-            return -1;
+            return err_pass(err, &why);
         }
         log_line(LOG_INFO, "the mirror does not have it: %s", why.msg);
     }

@@ -187,8 +187,7 @@ static int gc_dataset(struct gc *gc, enum store_gc_kind kind, const char *entry,
         return 0;
     }
     if (absent.code != ERR_NOT_FOUND) {
-        *err = absent;
-        return -1;
+        return err_pass(err, &absent);
     }
     return gc_leftover(gc, kind, entry, gc->opts->grace_s, err);
 }

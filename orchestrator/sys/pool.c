@@ -332,8 +332,7 @@ int task_result(struct task *task, struct err *err)
     }
     loop_unwatch(task->loop, task->done_fd);
     if (task->result < 0) {
-        *err = task->err;
-        return -1;
+        return err_pass(err, &task->err);
     }
     return 1;
 }

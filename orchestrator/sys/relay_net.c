@@ -133,6 +133,5 @@ int relay_connect(struct str hop, net_find_fn find, const uint8_t *token, int *r
             return 0;
         }
     }
-    *err = last;
-    return -1;
+    return err_pass(err, &last);
 }
