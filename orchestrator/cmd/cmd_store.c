@@ -256,9 +256,7 @@ static int add_one(struct store_cmd *cmd, const char *path, struct err *err)
     if (refer(cmd, &added, err) < 0) {
         return -1;
     }
-    jw_object(cmd->out, NULL);
-    json_encode(cmd->out, ADDED_ROWS, ARRAY_LEN(ADDED_ROWS), &added);
-    jw_end_object(cmd->out);
+    json_encode_object(cmd->out, NULL, ADDED_ROWS, ARRAY_LEN(ADDED_ROWS), &added);
     return 0;
 }
 

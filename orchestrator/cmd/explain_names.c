@@ -156,9 +156,7 @@ static const struct json_field WORD_ROWS[] = {
 static void explain_word(struct explainer *e, const struct explained *word)
 {
     if (e->args->want_json) {
-        jw_object(&e->json, NULL);
-        json_encode(&e->json, WORD_ROWS, ARRAY_LEN(WORD_ROWS), word);
-        jw_end_object(&e->json);
+        json_encode_object(&e->json, NULL, WORD_ROWS, ARRAY_LEN(WORD_ROWS), word);
         return;
     }
     strbuf_printf(e->text, "%s (%s%s%s)\n", word->name, word->kind, word->level ? ", " : "",

@@ -477,9 +477,7 @@ static void encode_items(struct json_out *out, const struct json_field *row, con
         if (row->kind == JSON_STRS) {
             jw_str(out, NULL, *(const struct str *)(const void *)item);
         } else {
-            jw_object(out, NULL);
-            json_encode(out, row->rows, row->n_rows, item);
-            jw_end_object(out);
+            json_encode_object(out, NULL, row->rows, row->n_rows, item);
         }
     }
     jw_end_array(out);
@@ -549,9 +547,7 @@ static void encode_value(struct json_out *out, const struct json_field *row, con
         encode_hex(out, row, of);
         return;
     case JSON_OBJECT:
-        jw_object(out, row->key);
-        json_encode(out, row->rows, row->n_rows, at);
-        jw_end_object(out);
+        json_encode_object(out, row->key, row->rows, row->n_rows, at);
         return;
     case JSON_HERE:
         json_encode(out, row->rows, row->n_rows, at);
@@ -589,12 +585,18 @@ void json_encode(struct json_out *out, const struct json_field *rows, size_t n_r
     }
 }
 
+void json_encode_object(struct json_out *out, const char *key, const struct json_field *rows,
+                        size_t n_rows, const void *of)
+{
+    jw_object(out, key);
+    json_encode(out, rows, n_rows, of);
+    jw_end_object(out);
+}
+
 void json_encode_document(struct strbuf *buf, const struct json_field *rows, size_t n_rows,
                           const void *of)
 {
     struct json_out out;
     jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    json_encode(&out, rows, n_rows, of);
-    jw_end_object(&out);
+    json_encode_object(&out, NULL, rows, n_rows, of);
 }

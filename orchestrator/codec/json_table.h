@@ -172,6 +172,9 @@ MUST_CHECK int json_decode(const struct json *at, struct arena *arena,
 /* Its members, into an object that is open. */
 void json_encode(struct json_out *out, const struct json_field *rows, size_t n_rows,
                  const void *of);
+/* The object; key NULL: an element of a list, or all there is. */
+void json_encode_object(struct json_out *out, const char *key, const struct json_field *rows,
+                        size_t n_rows, const void *of);
 
 /* The least number of items of a list. */
 int64_t json_items_min(const struct json_field *row);

@@ -403,9 +403,7 @@ static void put_claim(struct json_out *out, const char *key, const void *of)
         jw_null(out, key);
         return;
     }
-    jw_object(out, key);
-    json_encode(out, CLAIM_ROWS, ARRAY_LEN(CLAIM_ROWS), &at->claim);
-    jw_end_object(out);
+    json_encode_object(out, key, CLAIM_ROWS, ARRAY_LEN(CLAIM_ROWS), &at->claim);
 }
 
 static const struct json_field CELL_ROWS[] = {

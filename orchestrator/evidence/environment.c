@@ -247,9 +247,7 @@ static int encode(struct arena *arena, const struct fleet *fleet, const struct n
     }
     put_facts(&out, arena, &probe->facts);
     if (opts->command) {
-        jw_object(&out, "command");
-        json_encode(&out, CODE_ROWS, CODE_N, opts->command);
-        jw_end_object(&out);
+        json_encode_object(&out, "command", CODE_ROWS, CODE_N, opts->command);
     }
     jw_end_object(&out);
     *ret_json = str_dup(arena, strbuf_str(&text));

@@ -539,9 +539,7 @@ static void write_envelope(struct strbuf *buf, const struct evidence_envelope *e
     const struct dsse_text text = {strbuf_str(&payload), &signature, envelope->is_signed};
     struct json_out out;
     jw_begin(&out, buf, true);
-    jw_object(&out, NULL);
-    json_encode(&out, ENVELOPE_ROWS, ARRAY_LEN(ENVELOPE_ROWS), &text);
-    jw_end_object(&out);
+    json_encode_object(&out, NULL, ENVELOPE_ROWS, ARRAY_LEN(ENVELOPE_ROWS), &text);
     strbuf_add_char(buf, '\n');
 }
 

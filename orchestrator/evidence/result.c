@@ -504,9 +504,7 @@ static const struct json_field ALSO_ROWS[] = {
 
 static void put_target(struct json_out *out, const char *key, const struct target_result *target)
 {
-    jw_object(out, key);
-    json_encode(out, TARGET_ROWS, ARRAY_LEN(TARGET_ROWS), target);
-    jw_end_object(out);
+    json_encode_object(out, key, TARGET_ROWS, ARRAY_LEN(TARGET_ROWS), target);
 }
 
 static void put_target_of_repeat(struct json_out *out, const char *key, const void *of)
@@ -582,9 +580,7 @@ static void put_summary(struct json_out *out, const char *key, const void *of)
 {
     const struct cell_result *cell = of;
     size_t n_rows = cell->summary.n ? ARRAY_LEN(SUMMARY_ROWS) : 1;
-    jw_object(out, key);
-    json_encode(out, SUMMARY_ROWS, n_rows, &cell->summary);
-    jw_end_object(out);
+    json_encode_object(out, key, SUMMARY_ROWS, n_rows, &cell->summary);
 }
 
 static const struct json_field DIFFERENCE_ROWS[] = {

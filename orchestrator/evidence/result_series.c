@@ -418,9 +418,7 @@ static void encode_series(struct strbuf *buf, const struct repeat_result *repeat
     const struct sealed_series of = {repeat, m};
     struct json_out out;
     jw_begin(&out, buf, true);
-    jw_object(&out, NULL);
-    json_encode(&out, SERIES_ROWS, ARRAY_LEN(SERIES_ROWS), &of);
-    jw_end_object(&out);
+    json_encode_object(&out, NULL, SERIES_ROWS, ARRAY_LEN(SERIES_ROWS), &of);
     strbuf_add_char(buf, '\n');
 }
 

@@ -89,9 +89,7 @@ static void put_inferred(struct json_out *out, const char *key, const void *of)
 {
     const struct cell_audit *a = of;
     if (a->n_asked) {
-        jw_object(out, key);
-        json_encode(out, INFERRED_ROWS, ARRAY_LEN(INFERRED_ROWS), a);
-        jw_end_object(out);
+        json_encode_object(out, key, INFERRED_ROWS, ARRAY_LEN(INFERRED_ROWS), a);
     }
 }
 

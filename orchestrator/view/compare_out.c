@@ -296,9 +296,7 @@ void compare_json(const struct compare *c, struct strbuf *out)
     put_side(&json, "a", &c->a);
     put_side(&json, "b", &c->b);
     if (c->opts.has_gate) {
-        jw_object(&json, "gate");
-        json_encode(&json, GATE_ROWS, ARRAY_LEN(GATE_ROWS), c);
-        jw_end_object(&json);
+        json_encode_object(&json, "gate", GATE_ROWS, ARRAY_LEN(GATE_ROWS), c);
     }
     run_health_encode(c->a.view.health, "health_a", &json);
     run_health_encode(c->b.view.health, "health_b", &json);

@@ -221,8 +221,6 @@ static const struct json_field HEALTH_ROWS[] = {
 void run_health_encode(const struct health *health, const char *key, struct json_out *out)
 {
     if (health) {
-        jw_object(out, key);
-        json_encode(out, HEALTH_ROWS, ARRAY_LEN(HEALTH_ROWS), health);
-        jw_end_object(out);
+        json_encode_object(out, key, HEALTH_ROWS, ARRAY_LEN(HEALTH_ROWS), health);
     }
 }
