@@ -79,8 +79,8 @@ static int write_layout(struct arena *arena, const struct image_info *info, cons
 static int copy_blob(struct arena *arena, const struct store *store, const uint8_t *sha256,
                      const char *folder, struct err *err)
 {
-    const char *hex = sha256_hex_of(sha256).text;
-    const char *to = arena_printf(arena, "%s/blobs/sha256/%s", folder, hex);
+    const struct hex hex = sha256_hex_of(sha256);
+    const char *to = arena_printf(arena, "%s/blobs/sha256/%s", folder, hex.text);
     struct digest_value value;
     if (fs_exists(to)) { /* one layer may stand twice in an image */
         return 0;
@@ -90,7 +90,7 @@ static int copy_blob(struct arena *arena, const struct store *store, const uint8
     }
     return memcmp(value.sha256, sha256, SHA256_BYTES) == 0
                ? 0
-               : err_set(err, ERR_INTEGRITY, "the store's sha256:%s is corrupt", hex);
+               : err_set(err, ERR_INTEGRITY, "the store's sha256:%s is corrupt", hex.text);
 }
 
 static int copy_image(struct arena *arena, const struct store *store, const struct image_info *info,
