@@ -236,7 +236,6 @@ static int refer(struct store_cmd *cmd, struct added *added, struct err *err)
 
 static int add_one(struct store_cmd *cmd, const char *path, struct err *err)
 {
-    const char *slash = strrchr(path, '/');
     struct progress progress;
     struct store_hooks hooks = {show_progress, &progress};
     struct digest_value value;
@@ -248,7 +247,7 @@ static int add_one(struct store_cmd *cmd, const char *path, struct err *err)
     }
     struct added added = {.file = path,
                           .kind = FILE_KIND,
-                          .name = slash ? slash + 1 : path,
+                          .name = basename(path),
                           .md5 = hex_dup(cmd->arena, value.md5, MD5_BYTES).ptr,
                           .sha256 = hex_dup(cmd->arena, value.sha256, SHA256_BYTES).ptr,
                           .path = store_blob_path(cmd->store, value.sha256),

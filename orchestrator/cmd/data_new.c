@@ -55,12 +55,6 @@ static bool is_url(const char *place)
            str_starts(str_of(place), STR_LIT("http://"));
 }
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static struct dataset_file *add_file(struct describing *m, const char *name)
 {
     struct dataset_file *file = &m->dataset.files[m->dataset.n_files++];
@@ -110,14 +104,14 @@ static int add_archive(struct describing *m, const char *path, struct err *err)
     if (store_add_file(m->store, path, NULL, &value, err) < 0) {
         return -1;
     }
-    add_found(m, file_name(path), &value);
+    add_found(m, basename(path), &value);
     return 0;
 }
 
 /* Several URLs of one file name are mirrors of one file. */
 static void add_url(struct describing *m, const char *url)
 {
-    const char *name = file_name(url);
+    const char *name = basename(url);
     struct dataset_file *file = NULL;
     for (size_t idx = 0; idx < m->dataset.n_files && !file; idx++) {
         file = str_eq_z(m->dataset.files[idx].name, name) ? &m->dataset.files[idx] : NULL;

@@ -16,10 +16,9 @@
 /* A program's name in a case's id: small letters and digits, joined by dots and dashes. */
 static const char *slug_of(struct arena *arena, const char *program)
 {
-    const char *base = strrchr(program, '/');
     char *slug = arena_array(arena, char, SLUG_MAX + 1);
     size_t n = 0;
-    for (const char *at = base ? base + 1 : program; *at && n < SLUG_MAX; at++) {
+    for (const char *at = basename(program); *at && n < SLUG_MAX; at++) {
         char c = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
         if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
             slug[n++] = c;

@@ -181,9 +181,8 @@ static int put_libraries(struct json_out *out, struct arena *arena,
 static int put_program(struct json_out *out, struct arena *arena,
                        const struct environment_opts *opts, const char *path, struct err *err)
 {
-    const char *slash = strrchr(path, '/');
     jw_object(out, NULL);
-    jw_z(out, "name", slash ? slash + 1 : path);
+    jw_z(out, "name", basename(path));
     if (put_file_digest(out, path, err) < 0 || put_libraries(out, arena, opts, path, err) < 0) {
         return -1;
     }

@@ -30,9 +30,7 @@ struct gathering {
 
 static bool is_ours(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    return strncmp(name, STAGE_MARK_PREFIX, sizeof(STAGE_MARK_PREFIX) - 1) == 0;
+    return strncmp(basename(path), STAGE_MARK_PREFIX, sizeof(STAGE_MARK_PREFIX) - 1) == 0;
 }
 
 static int add_file(struct gathering *g, const char *path, const uint8_t *sha256, size_t item,
@@ -103,8 +101,7 @@ static int digest_of(struct digest_cache *cache, const char *path, struct digest
 static int gather_file(struct gathering *g, size_t item, struct err *err)
 {
     const struct stage_item *spec = &g->staging->items[item];
-    const char *slash = strrchr(spec->target, '/');
-    const char *name = slash ? slash + 1 : spec->target;
+    const char *name = basename(spec->target);
     struct digest_value value;
     if (digest_of(g->tree.cache, spec->source, &value, err) < 0) {
         return -1;
@@ -348,7 +345,6 @@ int stage_items(struct arena *arena, struct fleet *fleet, const struct stage_opt
 int stage_program_item(struct arena *arena, const char *path, struct stage_item *ret_item,
                        struct err *err)
 {
-    const char *slash = strrchr(path, '/');
     struct str hex;
     if (digest_file_hex(arena, path, &hex, err) < 0) {
         return -1;
@@ -356,7 +352,7 @@ int stage_program_item(struct arena *arena, const char *path, struct stage_item 
     *ret_item = (struct stage_item){
         .kind = STAGE_FILE,
         .source = arena_strndup(arena, path, strlen(path)),
-        .target = arena_printf(arena, "bin/%.*s/%s", STR_ARG(hex), slash ? slash + 1 : path),
+        .target = arena_printf(arena, "bin/%.*s/%s", STR_ARG(hex), basename(path)),
         .sha256_hex = hex,
         .is_executable = true};
     return 0;

@@ -669,8 +669,7 @@ static void say_kind(struct facts *facts, const char *name, const char *folder)
     const char *kind = "virtual";
     if (len > 0) {
         text[len] = '\0';
-        const char *slash = strrchr(text, '/');
-        facts_put(facts, key_of(facts, name, "driver"), slash ? slash + 1 : text);
+        facts_put(facts, key_of(facts, name, "driver"), basename(text));
         kind = "physical";
     } else if (fs_is_dir(arena_printf(&facts->arena, "%s/bridge", folder))) {
         kind = "bridge";

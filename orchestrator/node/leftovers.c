@@ -115,8 +115,7 @@ static void scan_lease(struct left_scan *scan, const struct server *server)
 /* Half-written files of a relay or an interrupted copy. */
 static bool is_partial(const char *below, const char *name)
 {
-    const char *slash = strrchr(below, '/');
-    return strstr(name, ".reperf.") || temp_of(str_of(slash ? slash + 1 : below)).ptr;
+    return strstr(name, ".reperf.") || temp_of(str_of(basename(below))).ptr;
 }
 
 static enum job_walk note_partial(void *ctx, const struct job_entry *entry)

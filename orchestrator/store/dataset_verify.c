@@ -636,7 +636,6 @@ static int check_archives(struct dataset_check *v, bool is_file, size_t *ret_n_t
                           struct err *err)
 {
     const char *path = v->out->tree_path;
-    const char *slash = strrchr(path, '/');
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(v->here, &n);
     *ret_n_there = 0;
@@ -645,7 +644,7 @@ static int check_archives(struct dataset_check *v, bool is_file, size_t *ret_n_t
         struct dataset_archive *archive = &v->out->archives[v->out->n_archives];
         const char *at = is_file ? path : fs_join(v->arena, path, files[idx].name.ptr);
         /* A file that is no archive and lies at the top of a folder is one of the tree. */
-        if (is_file ? !str_eq_z(files[idx].name, slash ? slash + 1 : path)
+        if (is_file ? !str_eq_z(files[idx].name, basename(path))
                     : !files[idx].unpack.ptr && !files[idx].into.ptr) {
             continue;
         }
