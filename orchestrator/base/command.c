@@ -16,7 +16,7 @@ typedef void clean_fn(char *text, size_t len);
 static int put(struct str text, bool for_programs, clean_fn *clean, struct err *err)
 {
     CLEANUP(free) char *plain = NULL;
-    CLEANUP(strbuf) struct strbuf wrapped = {0};
+    CLEANUP(strbuf) struct strbuf wrapped = STRBUF(SIZE_MAX);
     if (!for_programs || isatty(STDOUT_FILENO)) {
         plain = xmalloc(text.len + 1);
         memcpy(plain, text.ptr, text.len);
@@ -24,7 +24,6 @@ static int put(struct str text, bool for_programs, clean_fn *clean, struct err *
         text.ptr = plain;
     }
     if (!for_programs && isatty(STDOUT_FILENO)) {
-        strbuf_init(&wrapped, SIZE_MAX);
         text_wrap(text, (size_t)log_output_columns(), &wrapped);
         text = strbuf_str(&wrapped);
     }

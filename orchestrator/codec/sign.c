@@ -237,14 +237,13 @@ void base64_encode(struct strbuf *buf, struct str bytes)
 
 int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf again = {0};
+    CLEANUP(strbuf) struct strbuf again = STRBUF(text.len + 1);
     uint8_t *out = arena_alloc(arena, text.len / 4 * 3 + 1, 1);
     int len = text.len % 4 == 0 && text.len < INT32_MAX
                   ? EVP_DecodeBlock(out, (const uint8_t *)text.ptr, (int)text.len)
                   : -1;
     int n_pad = str_ends(text, STR_LIT("==")) ? 2 : str_ends(text, STR_LIT("="));
     struct str bytes = {(const char *)out, len > n_pad ? (size_t)(len - n_pad) : 0};
-    strbuf_init(&again, text.len + 1);
     base64_encode(&again, bytes);
     /* Only what encoding gives: OpenSSL passes over spaces, and unused bits could hide something. */
     if (len < 0 || !str_eq(strbuf_str(&again), text)) {

@@ -513,11 +513,10 @@ int serve_batches(struct server *server UNUSED, const struct node_request *reque
                   struct strbuf *text)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf said;
+    CLEANUP(strbuf) struct strbuf said = STRBUF(NODE_TEXT_MAX / 2);
     const char *user = arena_printf(&arena, "--user=%u", (unsigned)getuid());
     const char *const argv[] = {"squeue", "--noheader", user, "--format=%A %T %j", NULL};
     struct str line;
-    strbuf_init(&said, NODE_TEXT_MAX / 2);
     int status = tool_run(argv, ASK_LIMIT_NS, true, &said);
     if (status != 0) {
         struct str why = status == TOOL_ABSENT ? STR_LIT("squeue is not installed")

@@ -442,14 +442,13 @@ static int make_records(const struct synth_member *member, const struct dataset_
     size_t row_len = tokens_len(&shape);
     CLEANUP(free)
     int32_t *rows = xcalloc(member->n_rows ? member->n_rows : 1, row_len * sizeof(*rows));
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF((size_t)1 << 32);
     for (uint32_t idx = 0; idx < member->n_rows; idx++) {
         tokens_draw(member->seed + idx, &shape, rows + idx * row_len);
     }
     if (member->format == FILE_HDF5) {
         return hdf5_make(rows, member->n_rows, &shape, ret_bytes, ret_len, err);
     }
-    strbuf_init(&text, (size_t)1 << 32);
     for (uint32_t idx = 0; idx < member->n_rows; idx++) {
         tfrecord_append(&text, &shape, rows + idx * row_len);
     }

@@ -339,9 +339,8 @@ static void print_run(struct strbuf *out, const struct folded *names, size_t n)
 
 struct str hostlist_fold(struct arena *arena, const struct str *names, size_t n_names)
 {
-    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf out = STRBUF((HOSTLIST_NAME_MAX + 3) * (n_names + 1));
     CLEANUP(free) struct folded *folded = xcalloc(n_names + 1, sizeof(*folded));
-    strbuf_init(&out, (HOSTLIST_NAME_MAX + 3) * (n_names + 1));
     for (size_t idx = 0; idx < n_names; idx++) {
         ASSERT(hostlist_is_name(names[idx]));
         folded[idx] = read_name(names[idx]);

@@ -78,7 +78,7 @@ static void add_to(struct arena *arena, const struct lock *known, const struct l
 int lock_settle(struct arena *arena, const char *folder, const struct lock *found, bool *ret_is_new,
                 struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(LOCK_TEXT_MAX);
     struct lock known;
     struct lock both = *found;
     bool is_more = true;
@@ -91,7 +91,6 @@ int lock_settle(struct arena *arena, const char *folder, const struct lock *foun
         add_to(arena, &known, found, &both, &is_more);
     }
     if (is_more) {
-        strbuf_init(&text, LOCK_TEXT_MAX);
         lock_encode(&both, &text);
         if (text.is_full) {
             return err_set(err, ERR_INTERNAL, "the lock of %s would be larger than %u bytes",

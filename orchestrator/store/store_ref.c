@@ -83,9 +83,8 @@ char *store_unescape(struct arena *arena, const char *component)
 
 char *store_partial(const struct store *store, const char *key)
 {
-    CLEANUP(strbuf) struct strbuf buf = {0};
+    CLEANUP(strbuf) struct strbuf buf = STRBUF(3 * strlen(key) + 1);
     uint8_t sha256[SHA256_BYTES];
-    strbuf_init(&buf, 3 * strlen(key) + 1);
     escape_into(&buf, key);
     if (buf.len > 0 && buf.len <= STORE_NAME_MAX) {
         return arena_printf(store->arena, "%s/partial/%s", store->folder, buf.ptr);

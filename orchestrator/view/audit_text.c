@@ -331,8 +331,7 @@ static void write_tables(struct page *page, const struct report_audit *audit, bo
 /* What the search for other rules found, what is near, and what is not proven. */
 static void write_reasons(struct page *page, const struct report_audit *audit)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, page->out->cap_bytes);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(page->out->cap_bytes);
     write_differing(audit, false, &text);
     write_matches(audit, &text);
     write_unproven(audit, &text);

@@ -114,7 +114,7 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
     CLEANUP(table)
     struct table table = table_of(of->texts && of->texts[log] ? ">line|>step|>rank|>sample|use|text"
                                                               : ">line|>step|>rank|>sample|use");
-    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf text = STRBUF(out->cap_bytes);
     struct str line;
     strbuf_printf(out, "    %.*s\n", STR_ARG(trace_samples_words(arena, of->how.rule, how)));
     if (opts->is_page) {
@@ -126,7 +126,6 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
             add_sample(arena, &table, of, log, idx);
         }
     }
-    strbuf_init(&text, out->cap_bytes);
     table_render(&table, &text);
     struct str rest = str_sub(strbuf_str(&text), 0, text.len - 1); /* the last line break */
     while (str_next(&rest, '\n', &line)) {

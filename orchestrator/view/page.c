@@ -223,8 +223,7 @@ static void add_html_table(struct strbuf *out, struct str caption, const struct 
 
 void page_table(struct page *page, struct str caption, const struct table *table)
 {
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, page->out->cap_bytes);
+    CLEANUP(strbuf) struct strbuf text = STRBUF(page->out->cap_bytes);
     end_list(page);
     if (page->form == PAGE_HTML) {
         add_html_table(page->out, caption, table);

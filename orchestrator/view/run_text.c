@@ -165,10 +165,9 @@ static void remark_names(struct remarks *said, size_t idx, const char *what,
 static void print_notes(struct page *page, const struct frozen *frozen,
                         const struct run_result *result, bool wants_all)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(page->out->cap_bytes);
     CLEANUP(remarks) struct remarks said = {.result = result};
     CLEANUP(remarks) struct remarks differs = {.result = result};
-    strbuf_init(&text, page->out->cap_bytes);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
         if (cell->why.len && !is_bad(cell)) {
@@ -213,10 +212,9 @@ static void print_notes(struct page *page, const struct frozen *frozen,
 /* "17 of 18 ran; 1 failed: ID"; then why, once for each reason. */
 static void print_conclusion(struct page *page, const struct run_result *result, bool wants_all)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = STRBUF(page->out->cap_bytes);
     CLEANUP(remarks) struct remarks failures = {.result = result};
     size_t n_of[RUN_NOT_RUN + 1] = {0};
-    strbuf_init(&text, page->out->cap_bytes);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
         n_of[cell->verdict]++;
@@ -326,9 +324,8 @@ static void print_columns(struct page *page, const struct frozen *frozen,
                           const struct run_result *result, const struct report_audit *audit)
 {
     CLEANUP(table) struct table table = table_of("side by side");
-    CLEANUP(strbuf) struct strbuf notes;
+    CLEANUP(strbuf) struct strbuf notes = STRBUF(page->out->cap_bytes);
     struct columns columns;
-    strbuf_init(&notes, page->out->cap_bytes);
     columns_of(&page->arena, frozen, result, audit, &columns);
     for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
         table_add_column(&table, columns.frameworks[idx], true);

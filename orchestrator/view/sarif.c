@@ -101,8 +101,7 @@ static int64_t rule_index(const char *id)
 static void write_place(struct json_out *out, struct str uri, const char *base,
                         struct json_region region)
 {
-    CLEANUP(strbuf) struct strbuf encoded;
-    strbuf_init(&encoded, 3 * uri.len + 1);
+    CLEANUP(strbuf) struct strbuf encoded = STRBUF(3 * uri.len + 1);
     address_add_path(&encoded, uri);
     JW(out, "'physicalLocation': {'artifactLocation': {'uri': ?",
        base ? strbuf_str(&encoded) : uri);
