@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/publish.h"
 #include "base/stop.h"
 #include "base/temp.h"
@@ -299,6 +300,14 @@ int fs_remove_tree(const char *path, struct err *err)
         return err_errno(err, "remove", path);
     }
     return 0;
+}
+
+void fs_drop_tree(const char *path)
+{
+    struct err err = {0};
+    if (fs_remove_tree(path, &err) < 0) {
+        log_line(LOG_DEBUG, "%s", err.msg);
+    }
 }
 
 bool fs_exists(const char *path)

@@ -58,6 +58,8 @@ MUST_CHECK int fs_scratch_above(const char *path, struct err *err);
 MUST_CHECK int
 fs_remove_tree(const char *path,
                struct err *err); /* absent: nothing to do; symlinks are not followed */
+/* What nobody needs any more: a failure is logged at debug. */
+void fs_drop_tree(const char *path);
 bool fs_exists(const char *path);
 bool fs_is_dir(const char *path);
 char *fs_join(struct arena *arena, const char *folder, const char *name);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 
 #define MARK         "reperf-tmp-" /* an image is reperf-cuda11 */
 #define RANDOM_CHARS 6
@@ -51,13 +50,9 @@ static void drop_dead(const char *path)
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat info;
-    struct err err = {0};
-    if (fd < 0 || fstat(fd, &info) < 0 || info.st_uid != geteuid() ||
-        (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) || flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        return;
-    }
-    if (fs_remove_tree(path, &err) < 0) {
-        log_line(LOG_DEBUG, "%s", err.msg);
+    if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid() &&
+        (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        fs_drop_tree(path);
     }
 }
 
@@ -184,13 +179,10 @@ int temp_spool(int *ret_fd, struct err *err)
 
 void temp_free(struct temp *temp)
 {
-    struct err err = {0};
     if (!temp) {
         return;
     }
-    if (fs_remove_tree(temp->path, &err) < 0) {
-        log_line(LOG_DEBUG, "%s", err.msg);
-    }
+    fs_drop_tree(temp->path);
     fd_close(&temp->fd);
     free(temp);
 }

@@ -119,13 +119,12 @@ bool result_same_value(struct str a, struct str b)
 {
     a = plain_size(a);
     b = plain_size(b);
-    struct err none_either = {0};
     double left = 0;
     double right = 0;
     if (str_eq(a, b)) {
         return true;
     }
-    return str_to_f64(a, &left, ERR_IGNORED) == 0 && str_to_f64(b, &right, &none_either) == 0 &&
+    return str_to_f64(a, &left, ERR_IGNORED) == 0 && str_to_f64(b, &right, ERR_IGNORED) == 0 &&
            !(left < right) && !(left > right);
 }
 

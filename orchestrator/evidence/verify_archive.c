@@ -377,9 +377,8 @@ static int check_and_unpack(struct checking *c, const char *folder, struct err *
     }
     c->folder = folder;
     int result = check(c, err);
-    /* What cannot be removed after a failure is less important than the failure. */
-    if (result < 0 && fs_remove_tree(folder, ERR_IGNORED) < 0) {
-        return -1;
+    if (result < 0) {
+        fs_drop_tree(folder);
     }
     return result;
 }

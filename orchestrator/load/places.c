@@ -180,9 +180,9 @@ static size_t folders_of(struct arena *arena, const char *root, const char *kind
                          const char *folders[PLACES_MAX])
 {
     struct places places;
-    struct err ignored = {0}; /* who loads a manifest says what is wrong with the places */
     size_t n = 0;
-    if (places_find(arena, root, &places, &ignored) == 0) {
+    /* Who loads a manifest says what is wrong with the places. */
+    if (places_find(arena, root, &places, ERR_IGNORED) == 0) {
         for (; n + 1 < places.n; n++) {
             folders[n] = fs_join(arena, places.items[n], kind);
         }

@@ -104,9 +104,8 @@ static int read_lines(struct str text, const char *path, const struct class_list
     struct str line;
     size_t n = 0;
     while (str_next(&text, '\n', &line) && (line.len || text.ptr)) {
-        struct err ignored = {0}; /* said with the line instead */
         int64_t number = 0;
-        if (str_to_i64(line, 1, (int64_t)classes->n, &number, &ignored) < 0) {
+        if (str_to_i64(line, 1, (int64_t)classes->n, &number, ERR_IGNORED) < 0) {
             return err_set(err, ERR_INTEGRITY,
                            "%s: line %zu: \"%.*s\" is not the number of a class", path, n + 1,
                            (int)(line.len < 40 ? line.len : 40), line.ptr);

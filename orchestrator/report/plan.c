@@ -214,9 +214,9 @@ void plan_recipe_conditions(struct arena *arena, const struct plan *plan,
 int64_t plan_asked_steps(struct str asked, const struct report_case *c)
 {
     int64_t n = 0;
-    return str_eq_z(asked, PLAN_STEPS_AS_LOGGED)                        ? c->logged_steps
-           : str_to_i64(asked, 1, INT32_MAX, &n, &(struct err){0}) == 0 ? n
-                                                                        : 0;
+    return str_eq_z(asked, PLAN_STEPS_AS_LOGGED)                   ? c->logged_steps
+           : str_to_i64(asked, 1, INT32_MAX, &n, ERR_IGNORED) == 0 ? n
+                                                                   : 0;
 }
 
 struct str plan_step_steps(const struct plan_step *step)

@@ -38,7 +38,7 @@ static int64_t steps_of_command(struct arena *arena, const struct plan_step *ste
         struct option_found option;
         for (size_t at = 0; option_next(arena, &script.runs[idx], &at, &option);) {
             if (option.means == MEANS_ITERATIONS && option_is_training(&script.runs[idx])) {
-                n = str_to_i64(option.value, 1, INT32_MAX, &n, &(struct err){0}) == 0 ? n : 0;
+                n = str_to_i64(option.value, 1, INT32_MAX, &n, ERR_IGNORED) == 0 ? n : 0;
             }
         }
     }

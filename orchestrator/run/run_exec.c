@@ -363,7 +363,6 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
     CLEANUP(map) struct map written = {0};
     struct journal_records records = {0};
     struct seal_info info;
-    struct err ignored = {0};
     struct event_fields fields = {0};
     if (r->opts->key_path && sign_load_private(r->opts->key_path, &key, err) < 0) {
         return -1;
@@ -392,9 +391,7 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
     }
     fields.text = str_of(info.sha256);
     events_write(&r->events, EV_RUN_SEALED, &fields);
-    if (fs_remove_tree(r->dir.jobs, &ignored) < 0) { /* the logs are in the evidence */
-        log_line(LOG_DEBUG, "%s", ignored.msg);
-    }
+    fs_drop_tree(r->dir.jobs); /* the logs are in the evidence */
     return 0;
 }
 

@@ -738,8 +738,7 @@ static void abandon(struct schedule *s)
                 is_any = attempt_step(a, ERR_IGNORED) != STEP_DONE || is_any; /* each of them */
             }
         }
-        struct err wait = {0};
-        if (is_any && loop_once(&r->loop, RUN_TICK_NS, &wait) < 0) {
+        if (is_any && loop_once(&r->loop, RUN_TICK_NS, ERR_IGNORED) < 0) {
             return;
         }
     }

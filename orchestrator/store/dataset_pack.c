@@ -198,9 +198,8 @@ int dataset_synth_files(const struct dataset_job *job, struct dataset_fetched *f
     if (has_it(job, n, fetched)) {
         return 0;
     }
-    struct err ignored = {0};
     int result = make_archives(job, folder, fetched, err);
-    return fs_remove_tree(folder, result < 0 ? &ignored : err) < 0 ? -1 : result;
+    return fs_remove_tree(folder, result < 0 ? ERR_IGNORED : err) < 0 ? -1 : result;
 }
 
 /* ---- from another dataset ---- */

@@ -320,13 +320,10 @@ int dataset_make_tree(const struct dataset_job *job, struct dataset_fetched *fet
                          dataset_tree_read(job->arena, job->store, name, &tree, ERR_IGNORED) == 0 &&
                          same_archives(&tree, &fetched->record);
     if (!fetched->was_there) {
-        struct err dropped = {0};
         int result = make(&m, &tree, err);
         VEC_RELEASE(&m.to.files);
         if (result < 0) {
-            if (fs_remove_tree(m.to.work, &dropped) < 0) {
-                log_line(LOG_DEBUG, "%s", dropped.msg);
-            }
+            fs_drop_tree(m.to.work);
             return -1;
         }
     }

@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/progress.h"
 #include "base/temp.h"
 #include "net/http.h"
@@ -363,7 +362,6 @@ int registry_pull(const struct registry *r, const struct oci_ref *ref,
                         .n_blobs = manifest->n_layers + 1,
                         .total_bytes = oci_manifest_bytes(manifest)};
     struct oci_descriptor *blobs = arena_array(&arena, struct oci_descriptor, pull.n_blobs);
-    struct err ignored = {0};
     ASSERT(ref->has_digest);
     blobs[0] = manifest->config;
     memcpy(blobs + 1, manifest->layers, manifest->n_layers * sizeof(blobs[0]));
@@ -382,9 +380,7 @@ int registry_pull(const struct registry *r, const struct oci_ref *ref,
     int result = ask_open(&ask, err);
     pull.ask = ask;
     result = result < 0 ? result : fetch(&pull, err);
-    if (fs_exists(pull.folder) && fs_remove_tree(pull.folder, &ignored) < 0) {
-        log_line(LOG_DEBUG, "%s", ignored.msg);
-    }
+    fs_drop_tree(pull.folder);
     *ret_kept_bytes = pull.kept_bytes;
     return result;
 }

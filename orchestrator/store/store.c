@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/publish.h"
 #include "store/store_impl.h"
 
@@ -59,16 +58,13 @@ static void sweep(struct store *store, int lock_fd)
 {
     const char *tmp = store_path(store, "tmp");
     struct fs_names names = {0};
-    struct err err = {0};
     temp_sweep_root(TEMP_STORE, store->folder);
-    if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0 || fs_list(store->arena, tmp, &names, &err) < 0) {
+    if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0 ||
+        fs_list(store->arena, tmp, &names, ERR_IGNORED) < 0) {
         return;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
-        struct err why = {0};
-        if (fs_remove_tree(fs_join(store->arena, tmp, names.items[idx]), &why) < 0) {
-            log_line(LOG_DEBUG, "%s", why.msg);
-        }
+        fs_drop_tree(fs_join(store->arena, tmp, names.items[idx]));
     }
 }
 

@@ -589,7 +589,7 @@ int publication_write(struct arena *arena, const struct publication_opts *opts,
     if (put_command(&p, err) < 0 || put_cases(&p, err) < 0 || put_report(&p, err) < 0 ||
         put_archives(&p, err) < 0 || put_pages(&p, err) < 0 || put_rest(&p, err) < 0 ||
         check_files(&p, ret_bytes, err) < 0) {
-        (void)!fs_remove_tree(p.folder, ERR_IGNORED); /* what was written is of no use to anybody */
+        fs_drop_tree(p.folder); /* what was written is of no use to anybody */
         return -1;
     }
     *ret_n_numbers = p.report.n_cases;
