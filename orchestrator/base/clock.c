@@ -43,3 +43,10 @@ void clock_rfc3339(int64_t wall_ns, char *ret_text)
     size_t len = strftime(ret_text, RFC3339_MAX, "%Y-%m-%dT%H:%M:%S", &parts);
     snprintf(ret_text + len, RFC3339_MAX - len, ".%03dZ", millis);
 }
+
+struct str clock_text(struct arena *arena, struct clock_src clock)
+{
+    char text[RFC3339_MAX];
+    clock_rfc3339(clock.wall_ns(clock.ctx), text);
+    return str_dup(arena, str_of(text));
+}

@@ -3,7 +3,7 @@
    appears only in records, as RFC 3339 UTC. */
 #pragma once
 
-#include "base/base.h"
+#include "base/str.h"
 
 #define NS_PER_S    1000000000LL
 #define NS_PER_MS   1000000LL
@@ -22,5 +22,7 @@ int64_t clock_now_ns(void);
 /* Since the machine began, its sleep included: nobody sets it, and every process there sees the same. */
 int64_t clock_boot_ns(void);
 
+/* The wall time now, as clock_rfc3339 writes it. */
+struct str clock_text(struct arena *arena, struct clock_src clock);
 /* "2026-11-21T10:00:00.123Z" (milliseconds) into ret_text, which has RFC3339_MAX bytes. */
 void clock_rfc3339(int64_t wall_ns, char *ret_text);

@@ -128,8 +128,6 @@ static int op_repair(struct artifact_job *job, const struct artifact *artifact,
 static int op_lock(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
                    struct err *err)
 {
-    struct clock_src clock = job->ctx->clock;
-    char date[RFC3339_MAX];
     struct registry registry;
     struct image_spec spec;
     struct image_info info;
@@ -152,7 +150,7 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact, st
         image_resolve(job->arena, &registry, &spec, &info, err) < 0) {
         return -1;
     }
-    clock_rfc3339(clock.wall_ns(clock.ctx), date);
+    const struct str date = clock_text(job->arena, job->ctx->clock);
     const struct {
         const char *name;
         const uint8_t *sha256;
@@ -176,7 +174,7 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact, st
                                         .has_sha256 = rows[idx].sha256,
                                         .ref = spec.ref.tag,
                                         .url = str_of(oci_ref_name(job->arena, &spec.ref)),
-                                        .date = str_of(date)};
+                                        .date = date};
         if (rows[idx].sha256) {
             memcpy(items[idx].sha256, rows[idx].sha256, SHA256_BYTES);
         }

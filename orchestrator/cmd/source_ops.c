@@ -179,12 +179,10 @@ static int op_verify(struct artifact_job *job, const struct artifact *artifact,
 static int op_lock(struct artifact_job *job, const struct artifact *artifact, struct json_out *out,
                    struct err *err)
 {
-    struct clock_src clock = job->ctx->clock;
     struct sources sources;
     struct source_tree tree;
     struct pinned pin;
     struct lock lock;
-    char date[RFC3339_MAX];
     bool is_new;
     if (find_pin(job, artifact, &pin, err) < 0 ||
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
@@ -199,8 +197,8 @@ static int op_lock(struct artifact_job *job, const struct artifact *artifact, st
     if (source_fetch(&sources, pin.name.url, pin.text, &tree, err) < 0) {
         return -1;
     }
-    clock_rfc3339(clock.wall_ns(clock.ctx), date);
-    source_lock_of(job->arena, &tree, pin.id, pin.name.ref, date, &lock);
+    source_lock_of(job->arena, &tree, pin.id, pin.name.ref,
+                   clock_text(job->arena, job->ctx->clock).ptr, &lock);
     if (lock_settle(job->arena,
                     lock_folder(job->arena, job->ctx->root, job->locks, LOCK_SOURCE, pin.id), &lock,
                     &is_new, err) < 0) {

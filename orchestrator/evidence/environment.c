@@ -230,11 +230,9 @@ static int encode(struct arena *arena, const struct fleet *fleet, const struct n
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(TEXT_MAX);
     struct json_out out;
-    char time[RFC3339_MAX];
-    clock_rfc3339(opts->clock.wall_ns(opts->clock.ctx), time);
     jw_document(&out, &text);
     jw_str(&out, "node", probe->spec->name);
-    jw_z(&out, "collected_at", time);
+    jw_str(&out, "collected_at", clock_text(arena, opts->clock));
     jw_z(&out, "runtime", RUNTIME_KIND_NAMES[fleet->inventory->runtime]);
     jw_null(&out, "image");
     put_machine(&out, arena, &probe->facts);

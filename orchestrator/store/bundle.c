@@ -322,9 +322,7 @@ static int put(struct maker *m, struct tar_maker *tar, const struct item *item, 
 static int put_about(struct maker *m, struct tar_maker *tar, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = STRBUF(STORE_TEXT_MAX);
-    char date[RFC3339_MAX];
-    clock_rfc3339(m->opts->clock.wall_ns(m->opts->clock.ctx), date);
-    m->info.made = str_dup(m->arena, str_of(date));
+    m->info.made = clock_text(m->arena, m->opts->clock);
     m->info.version = STR_LIT(REPERF_VERSION);
     json_encode_document(&text, BUNDLE_ABOUT, ARRAY_LEN(BUNDLE_ABOUT), &m->info);
     return put(m, tar, &(struct item){.name = ABOUT, .text = strbuf_str(&text)}, err);

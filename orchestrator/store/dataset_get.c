@@ -39,10 +39,7 @@ const char *const DATASET_ORIGINS[DATASET_N_ORIGINS] = {
 
 struct str dataset_now(const struct dataset_job *job)
 {
-    const struct clock_src *clock = &job->net->opts->clock;
-    char text[RFC3339_MAX];
-    clock_rfc3339(clock->wall_ns(clock->ctx), text);
-    return str_dup(job->arena, str_of(text));
+    return clock_text(job->arena, job->net->opts->clock);
 }
 
 struct dataset_record dataset_record_new(const struct dataset_job *job, size_t n_files)

@@ -37,16 +37,14 @@ int image_keep(struct arena *arena, struct store *store, struct image_info *info
                struct clock_src clock, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = STRBUF(REF_TEXT_MAX);
-    char date[RFC3339_MAX];
     uint8_t ignored[SHA256_BYTES];
     if (store_add_text(store, info->text, ignored, err) < 0 ||
         (info->list.ptr && store_add_text(store, info->list, ignored, err) < 0)) {
         return -1;
     }
-    clock_rfc3339(clock.wall_ns(clock.ctx), date);
     info->title = str_of(info->name);
     info->platform = STR_LIT(OCI_PLATFORM);
-    info->date = str_dup(arena, str_of(date));
+    info->date = clock_text(arena, clock);
     info->bytes = (int64_t)(oci_manifest_bytes(&info->manifest) + info->text.len + info->list.len);
     info->blobs = arena_array(arena, struct str, BLOBS_MAX);
     info->n_blobs = 0;
