@@ -24,12 +24,6 @@
 
 /* Reasons to doubt a repeat, from what outlived it, its own log and its judgement, and the nodes' monitors. */
 
-static struct str machine_value(const struct frozen *frozen, struct str name)
-{
-    const struct condition *said = STR_NAMED(frozen->machine, frozen->n_machine, name, name);
-    return said ? said->value : STR_EMPTY;
-}
-
 struct taint_list {
     struct str *items;
     size_t n, n_max;
@@ -127,7 +121,7 @@ static void check_facts(const struct repeat_check *c)
         const struct fact *fact = &c->repeat->facts[idx];
         const bool is_free = c->frozen->plan.is_rehearsal || str_eq_z(fact->name, "code_version");
         const struct str of[] = {
-            machine_value(c->frozen, fact->name),
+            condition_value(c->frozen->machine, c->frozen->n_machine, fact->name),
             is_free ? STR_EMPTY : result_planned(c->step, str_z(c->arena, fact->name), STR_EMPTY)};
         for (size_t at = 0; at < ARRAY_LEN(of); at++) {
             if (of[at].ptr && fact_contradicts(fact->name, of[at], fact->value)) {

@@ -99,11 +99,6 @@ static const struct json_field SPLIT_ROWS[] = {
     ROW("classes", struct dataset_split, n_classes, NUMBER = CLASSES_MAX),
 };
 
-static bool has_split(const struct dataset *dataset, size_t n, struct str name)
-{
-    return STR_NAMED(dataset->splits, n, name, name) != NULL;
-}
-
 /* [least, most] of files in a folder. */
 static int get_folder_files(const struct json *at, struct arena *arena UNUSED, void *out,
                             struct err *err)
@@ -166,17 +161,12 @@ static const struct json_field GROUP_ROWS[] = {
     ROW_INSIDE("pair", PAIR_ROWS, NULLABLE_FIELD),
 };
 
-static bool has_group(const struct dataset *dataset, size_t n, struct str name)
-{
-    return STR_NAMED(dataset->groups, n, name, name) != NULL;
-}
-
 static int check_group(const struct json *at, const struct dataset *dataset, size_t idx,
                        struct err *err)
 {
     const struct dataset_group *group = &dataset->groups[idx];
     bool is_image = group->format == FILE_JPEG || group->format == FILE_PNG;
-    if (group->split.ptr && !has_split(dataset, dataset->n_splits, group->split)) {
+    if (group->split.ptr && !STR_NAMED(dataset->splits, dataset->n_splits, name, group->split)) {
         return json_fail(at, err, "split: no split is named \"%.100s\"", group->split.ptr);
     }
     if (!is_image && (group->width >= 0 || group->height >= 0 || group->channels >= 0)) {
@@ -186,7 +176,7 @@ static int check_group(const struct json *at, const struct dataset *dataset, siz
     if (group->n_lines >= 0 && group->format != FILE_TEXT) {
         return json_fail(at, err, "lines are for text, not for %s", FORMATS[group->format]);
     }
-    return !group->pair_of.ptr || has_group(dataset, idx, group->pair_of)
+    return !group->pair_of.ptr || STR_NAMED(dataset->groups, idx, name, group->pair_of)
                ? 0
                : json_fail(at, err, "pair.of: no group before this one is named \"%.100s\"",
                            group->pair_of.ptr);
@@ -277,7 +267,7 @@ static int check_made_splits(const struct json *at, const struct dataset *datase
 {
     for (size_t idx = 0; idx < dataset->synthetic.n_splits; idx++) {
         const struct dataset_synthetic_split *split = &dataset->synthetic.splits[idx];
-        if (!has_split(dataset, dataset->n_splits, split->name)) {
+        if (!STR_NAMED(dataset->splits, dataset->n_splits, name, split->name)) {
             return json_fail(at, err, "splits[%zu].name: no split is named \"%.100s\"", idx,
                              split->name.ptr);
         }

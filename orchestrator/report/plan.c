@@ -221,9 +221,7 @@ int64_t plan_asked_steps(struct str asked, const struct report_case *c)
 
 struct str plan_step_steps(const struct plan_step *step)
 {
-    const typeof(step->env[0]) *found =
-        STR_NAMED(step->env, step->n_env, name, str_of(PLAN_STEPS_ENV));
-    return found ? found->value : STR_EMPTY;
+    return condition_value(step->env, step->n_env, str_of(PLAN_STEPS_ENV));
 }
 
 static int64_t min_of(int64_t a, int64_t b)

@@ -15,6 +15,13 @@ struct condition {
     struct str value;
 };
 
+/* Empty where there is none of that name. */
+static inline struct str condition_value(const struct condition *items, size_t n, struct str name)
+{
+    const struct condition *found = STR_NAMED(items, n, name, name);
+    return found ? found->value : STR_EMPTY;
+}
+
 struct conditions {
     struct condition *items; /* sorted by name */
     size_t n;

@@ -182,6 +182,11 @@ bool report_same_row(const struct report_case *a, const struct report_case *b);
    gives true and a NULL str. */
 bool case_condition(const struct report_case *c, const char *name, struct str *ret_value);
 
+/* What is run of it. */
+static inline struct str command_text(const struct command *command)
+{
+    return command->works.ptr ? command->works : command->printed;
+}
 /* Whether the command is for this case: a stack has at most one of purpose "run" for a case. */
 bool command_is_for(const struct command *command, const struct report_case *c);
 /* That one, or NULL. */

@@ -326,11 +326,6 @@ static int check_recipe(const struct json *at, struct arena *arena UNUSED, void 
     return check_recipe_commands(at, recipe, err);
 }
 
-static bool has_source(const struct stack *stack, struct str repository)
-{
-    return STR_NAMED(stack->sources, stack->n_sources, repository, repository) != NULL;
-}
-
 /* Its sources are read already. */
 static int check_mounts(const struct json *list, const struct stack *stack,
                         const struct recipes *recipes, struct err *err)
@@ -342,7 +337,7 @@ static int check_mounts(const struct json *list, const struct stack *stack,
         for (size_t at = 0; at < recipe->n_mounts; at++) {
             const struct recipe_mount *mount = &recipe->mounts[at];
             if (mount->kind == MOUNT_SOURCE && !mount->commit.ptr &&
-                !has_source(stack, mount->name)) {
+                !STR_NAMED(stack->sources, stack->n_sources, repository, mount->name)) {
                 return json_fail(&item, err,
                                  "mounts[%zu].name: expected a repository of the stack's sources",
                                  at);

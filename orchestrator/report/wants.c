@@ -117,7 +117,7 @@ static int add_container(struct arena *arena, const struct inventory *inventory,
     bool has_infiniband = false;
     for (size_t idx = 0; idx < c->stack->n_commands; idx++) {
         const struct command *command = &c->stack->commands[idx];
-        struct str line = command->works.ptr ? command->works : command->printed;
+        struct str line = command_text(command);
         struct container_flags flags = {0};
         if (!str_eq_z(command->purpose, "container") || !command_is_for(command, c) || !line.ptr) {
             continue;

@@ -149,16 +149,11 @@ static bool drop_option(struct plan_step *step, const char *name)
     return there;
 }
 
-static struct str text_of(const struct command *command)
-{
-    return command->works.ptr ? command->works : command->printed;
-}
-
 /* Plain words as they are, everything else by a shell. */
 static void set_command(struct arena *arena, const struct recipe *recipe,
                         const struct command *command, struct plan_step *step)
 {
-    struct str text = text_of(command);
+    struct str text = command_text(command);
     step->is_per_node = !str_eq_z(command->per, "rank");
     if (recipe->before.ptr) {
         text = str_printf(arena, "set -e\n%.*s\n%.*s", STR_ARG(recipe->before), STR_ARG(text));

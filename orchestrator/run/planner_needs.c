@@ -175,7 +175,7 @@ static struct str container_line(const struct planner_opts *opts, const struct r
         const struct command *command = &stack->commands[idx];
         if (str_eq_z(command->purpose, "container") &&
             (command->nodes == 0 || command->nodes == c->nodes)) {
-            return command->works.ptr ? command->works : command->printed;
+            return command_text(command);
         }
     }
     return STR_EMPTY;
@@ -483,10 +483,7 @@ static void sizes_of(const struct dataset_here *here, const struct store *store,
     const struct dataset_file *files = dataset_files_of(is_made ? here->from : here, &n);
     for (size_t idx = 0; idx < n; idx++) {
         const struct dataset_file *file = &files[idx];
-        uint8_t sha256[SHA256_BYTES];
-        bool has = store &&
-                   ((file->has_sha256 && store_has(store, file->sha256, NULL)) ||
-                    (file->has_md5 && store_find_md5(store, file->md5, sha256, ERR_IGNORED) == 0));
+        bool has = store && dataset_has_file(store, file);
         add(&need->disk_bytes, &need->least_disk_bytes, dataset_unpacked_bytes(file));
         if (is_made) {
             continue;

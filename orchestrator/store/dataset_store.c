@@ -205,32 +205,35 @@ int dataset_list_holds(const struct store *store, const char *name,
 
 /* ---- state ---- */
 
+bool dataset_has_file(const struct store *store, const struct dataset_file *file)
+{
+    uint8_t sha256[SHA256_BYTES];
+    return (file->has_sha256 && store_has(store, file->sha256, NULL)) ||
+           (file->has_md5 && store_find_md5(store, file->md5, sha256, ERR_IGNORED) == 0);
+}
+
 enum dataset_state dataset_state(struct arena *arena, const struct store *store,
                                  const struct dataset_here *here)
 {
     struct dataset_record record;
-    struct err ignored = {0};
     size_t n_files;
-    size_t n_there = 0;
     const struct dataset_file *files = dataset_files_of(here, &n_files);
-    if (dataset_tree_read(arena, store, here->name, &record, &ignored) == 0) {
+    if (dataset_tree_read(arena, store, here->name, &record, ERR_IGNORED) == 0) {
         return DATASET_TREE;
     }
     if (here->from) { /* made without a network once the other one is here */
         return dataset_state(arena, store, here->from) >= DATASET_ARCHIVES ? DATASET_ARCHIVES
                                                                            : DATASET_ABSENT;
     }
-    ignored = (struct err){0};
-    if (dataset_ref_read(arena, store, here->name, &record, &ignored) == 0) {
+    if (dataset_ref_read(arena, store, here->name, &record, ERR_IGNORED) == 0) {
         return record.seen.n_items == n_files ? DATASET_ARCHIVES : DATASET_PARTIAL;
     }
     for (size_t idx = 0; idx < n_files; idx++) {
-        uint8_t sha256[SHA256_BYTES];
-        n_there +=
-            (files[idx].has_sha256 && store_has(store, files[idx].sha256, NULL)) ||
-            (files[idx].has_md5 && store_find_md5(store, files[idx].md5, sha256, ERR_IGNORED) == 0);
+        if (dataset_has_file(store, &files[idx])) {
+            return DATASET_PARTIAL;
+        }
     }
-    return n_there ? DATASET_PARTIAL : DATASET_ABSENT;
+    return DATASET_ABSENT;
 }
 
 const char *const DATASET_STATE_NAMES[] = {

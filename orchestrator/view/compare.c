@@ -312,12 +312,6 @@ static void compare_settings(struct compare *c)
                fold_nodes(c->arena, b));
 }
 
-static struct str condition_value(const struct condition *items, size_t n, struct str name)
-{
-    const typeof(items[0]) *found = STR_NAMED(items, n, name, name);
-    return found ? found->value : STR_EMPTY;
-}
-
 /* Conditions that the two plans set for one case; the machine's own are among the settings. */
 static void compare_steps(struct compare *c, const struct plan_step *a, const struct plan_step *b)
 {

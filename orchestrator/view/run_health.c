@@ -95,11 +95,6 @@ int run_health_status(const struct health *health)
 
 /* ---- the gate ---- */
 
-static bool has_node(const struct inventory *inventory, struct str name)
-{
-    return STR_NAMED(inventory->nodes, inventory->n_nodes, name, name) != NULL;
-}
-
 static bool is_measured(const struct health *health, struct str node)
 {
     for (size_t idx = 0; idx < health->n_figures; idx++) {
@@ -115,7 +110,7 @@ static bool is_measured(const struct health *health, struct str node)
 static bool is_of(const struct inventory *inventory, const struct health_figure *figure)
 {
     for (size_t idx = 0; idx < figure->n_on; idx++) {
-        if (!has_node(inventory, figure->on[idx])) {
+        if (!STR_NAMED(inventory->nodes, inventory->n_nodes, name, figure->on[idx])) {
             return false;
         }
     }
