@@ -104,6 +104,13 @@ void progress_set(struct progress *p, uint64_t done)
     show(p, now_ns);
 }
 
+void progress_show(void *progress, uint64_t done, uint64_t total)
+{
+    struct progress *p = progress;
+    p->total = total;
+    progress_set(p, done);
+}
+
 void progress_end(struct progress *p)
 {
     if (p->shown_ns && p->is_terminal) {

@@ -19,5 +19,7 @@ struct progress {
 void progress_start(struct progress *p, struct clock_src clock, const char *what, const char *unit,
                     uint64_t total);
 void progress_set(struct progress *p, uint64_t done);
+/* Both, of a struct progress: for whoever reports how far it is. */
+void progress_show(void *progress, uint64_t done, uint64_t total);
 /* Ends the line if one was shown. */
 void progress_end(struct progress *p);

@@ -196,14 +196,14 @@ static int run_completion(const struct cmd_ctx *ctx, struct cmd_call *call, stru
     if (words->n != 1) {
         return err_set(err, ERR_USAGE, "completion: expected one shell: bash, fish or zsh");
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(SHELLS); idx++) {
-        if (strcmp(words->items[0], SHELLS[idx].shell) == 0) {
-            strbuf_printf(call->out, "%s%s", SHELLS[idx].head, SHELLS[idx].script);
-            return 0;
-        }
+    const typeof(SHELLS[0]) *of =
+        Z_NAMED(SHELLS, ARRAY_LEN(SHELLS), shell, str_of(words->items[0]));
+    if (!of) {
+        return err_set(err, ERR_USAGE, "completion: expected bash, fish or zsh, found \"%.40s\"",
+                       words->items[0]);
     }
-    return err_set(err, ERR_USAGE, "completion: expected bash, fish or zsh, found \"%.40s\"",
-                   words->items[0]);
+    strbuf_printf(call->out, "%s%s", of->head, of->script);
+    return 0;
 }
 
 const struct cmd CMD_COMPLETION = CMD("completion", "bash|fish|zsh", "a shell's completion script",

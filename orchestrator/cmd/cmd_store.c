@@ -194,13 +194,6 @@ static int store_drop(struct store_cmd *cmd, struct err *err)
 
 /* ---- add ---- */
 
-static void show_progress(void *ctx, uint64_t bytes_done, uint64_t bytes_total)
-{
-    struct progress *progress = ctx;
-    progress->total = bytes_total;
-    progress_set(progress, bytes_done);
-}
-
 struct added {
     const char *file, *kind, *name, *md5, *sha256, *path;
     const char *const *blobs; /* of the reference */
@@ -237,7 +230,7 @@ static int refer(struct store_cmd *cmd, struct added *added, struct err *err)
 static int add_one(struct store_cmd *cmd, const char *path, struct err *err)
 {
     struct progress progress;
-    struct store_hooks hooks = {show_progress, &progress};
+    struct store_hooks hooks = {progress_show, &progress};
     struct digest_value value;
     progress_start(&progress, cmd->ctx->clock, "add", "bytes", 0);
     int result = store_add_file(cmd->store, path, &hooks, &value, err);
@@ -367,7 +360,7 @@ static int store_check(struct store_cmd *cmd, struct err *err)
     struct store_verify_opts opts = {.n_threads = pool_lanes().n,
                                      .is_quick = cmd->args->is_quick,
                                      .now_ns = cmd->ctx->clock.wall_ns(cmd->ctx->clock.ctx),
-                                     .on_progress = show_progress,
+                                     .on_progress = progress_show,
                                      .progress_ctx = &progress};
     struct store_verify_result result;
     if (pool_new(opts.n_threads, &pool, err) < 0) {

@@ -42,13 +42,6 @@ struct treeing { /* one call */
     const char *list_sha256; /* hex, of the list's text */
 };
 
-static void show_progress(void *ctx, uint64_t files_done, uint64_t files_total)
-{
-    struct treeing *t = ctx;
-    t->progress.total = files_total;
-    progress_set(&t->progress, files_done);
-}
-
 static int work(struct treeing *t, struct err *err)
 {
     struct tree_hash_stats stats = {0};
@@ -157,8 +150,8 @@ static int run_tree(const struct cmd_ctx *ctx, struct cmd_call *call, struct err
     t.opts = (struct tree_opts){.folder = call->operands.items[0],
                                 .pool = pool,
                                 .n_threads = pool_lanes().n,
-                                .on_progress = show_progress,
-                                .progress_ctx = &t};
+                                .on_progress = progress_show,
+                                .progress_ctx = &t.progress};
     int result = report(&t, args->is_quick ? with_cache(&t, err) : work(&t, err), err);
     arena_release(&t.arena);
     return result;

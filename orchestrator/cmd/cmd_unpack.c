@@ -59,13 +59,6 @@ static const struct json_field RUN_ROWS[] = {
              TREE_DIFFERENCE_ROWS, 0),
 };
 
-static void note_progress(void *ctx, uint64_t done, uint64_t total)
-{
-    struct unpack_run *u = ctx;
-    u->progress.total = total;
-    progress_set(&u->progress, done);
-}
-
 static void print(struct strbuf *buf, struct unpack_run *u, const struct err *err)
 {
     struct json_out out;
@@ -103,8 +96,8 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u, const stru
         .sha256 = args->sha256 ? sha256 : NULL,
         .size_bytes = -1,
         .list = args->list ? &list : NULL,
-        .on_progress = note_progress,
-        .ctx = u,
+        .on_progress = progress_show,
+        .ctx = &u->progress,
     };
     int result;
     if (read_hex(args->sha256, "sha256", SHA256_BYTES, sha256, err) < 0 ||

@@ -163,24 +163,14 @@ static int check_file(const struct dataset_check *v, struct file *file, struct e
     return result;
 }
 
-static bool is_odd(const struct dataset_group *group, const char *path)
-{
-    for (size_t idx = 0; idx < group->n_odd; idx++) {
-        if (str_eq_z(group->odd_paths[idx], path)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped UNUSED,
                      struct err *err UNUSED)
 {
     const struct dataset_check *v = ctx;
     struct file *file = &v->files[idx];
     struct err why = {0};
-    file->is_seen =
-        file->group && READERS[file->group->format].read && !is_odd(file->group, file->path);
+    file->is_seen = file->group && READERS[file->group->format].read &&
+                    !str_is_in(str_of(file->path), file->group->odd_paths, file->group->n_odd);
     if (file->is_seen && check_file(v, file, &why) < 0) {
         file->why = xstrdup(why.msg);
     }
@@ -479,13 +469,6 @@ static void judge_files(struct dataset_check *v, const struct tree_differences *
     }
 }
 
-static void show_progress(void *ctx, uint64_t done, uint64_t total)
-{
-    struct dataset_check *v = ctx;
-    v->progress.total = total;
-    progress_set(&v->progress, done);
-}
-
 static int verify_tree(struct dataset_check *v, struct err *err)
 {
     struct tree_verify_result result = {0};
@@ -494,8 +477,8 @@ static int verify_tree(struct dataset_check *v, struct err *err)
                                    .n_threads = v->opts->n_threads,
                                    .cache = is_deep(v) ? NULL : v->opts->cache,
                                    .kinds = DIGEST_SHA256,
-                                   .on_progress = show_progress,
-                                   .progress_ctx = v};
+                                   .on_progress = progress_show,
+                                   .progress_ctx = &v->progress};
     progress_start(&v->progress, v->opts->clock, "verify", "files", v->out->list.n);
     int status = tree_verify(v->arena, &opts, &v->out->list, &result, err);
     progress_end(&v->progress);
