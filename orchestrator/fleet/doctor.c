@@ -269,10 +269,8 @@ struct room {
 
 static bool is_new(struct room *room, struct str name)
 {
-    for (size_t idx = 0; idx < room->n; idx++) {
-        if (str_eq(room->names[idx], name)) {
-            return false;
-        }
+    if (str_is_in(name, room->names, room->n)) {
+        return false;
     }
     room->names[room->n++] = name;
     return true;

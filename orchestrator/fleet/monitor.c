@@ -139,19 +139,9 @@ static int read_port(struct log_lines *reader, struct str rest, bool is_ib, stru
 
 /* ---- GPUs ---- */
 
-static const struct smi_cell *cell_of(const struct smi_cell *cells, size_t n, const char *field)
-{
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq_z(cells[idx].field, field)) {
-            return &cells[idx];
-        }
-    }
-    return NULL;
-}
-
 static bool number_of(const struct smi_cell *cells, size_t n, const char *field, double *ret_value)
 {
-    const struct smi_cell *cell = cell_of(cells, n, field);
+    const struct smi_cell *cell = STR_NAMED(cells, n, field, str_of(field));
     return cell && cell->value.ptr && str_to_f64(cell->value, ret_value, &(struct err){0}) == 0;
 }
 
@@ -162,7 +152,7 @@ static bool reasons_of(const struct smi_cell *cells, size_t n, uint64_t *ret_mas
                                          "clocks_throttle_reasons.active"};
     const struct smi_cell *cell = NULL;
     for (size_t idx = 0; idx < ARRAY_LEN(FIELDS) && !cell; idx++) {
-        cell = cell_of(cells, n, FIELDS[idx]);
+        cell = STR_NAMED(cells, n, field, str_of(FIELDS[idx]));
     }
     return cell && str_starts(cell->value, STR_LIT("0x")) &&
            facts_hex(str_sub(cell->value, 2, SIZE_MAX), ret_mask);
@@ -242,7 +232,7 @@ static int read_gpu(struct log_lines *reader, struct str row, struct err *err)
         return bad_line(reader, "too many GPUs", err);
     }
     gpu->out.n_samples++;
-    const struct smi_cell *bus = cell_of(cells, n, "pci.bus_id");
+    const struct smi_cell *bus = STR_NAMED(cells, n, field, STR_LIT("pci.bus_id"));
     gpu->out.bus_id = bus ? bus->value : STR_EMPTY;
     if (number_of(cells, n, "clocks.max.sm", &value)) {
         gpu->out.clock_max_mhz = value;

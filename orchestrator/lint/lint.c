@@ -147,17 +147,6 @@ const struct shell_script *working_script(struct lint *lint, const struct stack 
     return &scripts_of(lint, stack, command)->works;
 }
 
-bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value)
-{
-    for (size_t idx = 0; idx < stack->conditions.n; idx++) {
-        if (str_eq_z(stack->conditions.items[idx].name, name)) {
-            *ret_value = stack->conditions.items[idx].value;
-            return true;
-        }
-    }
-    return false;
-}
-
 void lint_report(struct arena *arena, const struct report *report, struct findings *findings)
 {
     struct lint lint = {.arena = arena, .report = report, .findings = findings};

@@ -80,7 +80,7 @@ static void lint_package_cuda(const struct lint_command *c, struct str word)
     if (!cuda.ptr || !built.ptr || same_cuda(built, cuda)) {
         return;
     }
-    if (stack_condition(c->stack, "framework_version", &version) && version.ptr &&
+    if (conditions_find(&c->stack->conditions, "framework_version", &version) && version.ptr &&
         str_find(word, version) >= 0 && package_cuda(c->lint, version).ptr) {
         return; /* reported for the stated version */
     }

@@ -98,8 +98,6 @@ void lint_not_printed(struct lint *lint, const struct stack *s); /* cases withou
 void lint_settings(const struct lint_command *c);                /* batch, steps, seed, precision */
 void lint_recipes(struct lint *lint, const struct stack *s);     /* the same of what is to run */
 
-/* The value stated by the stack itself; false if it does not name it. */
-bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value);
 extern const char ARCHIVE_SUFFIXES[];
 
 bool to_count(struct str text, int64_t max, int64_t *ret);

@@ -53,7 +53,8 @@ static void lint_image_version(struct lint *lint, const struct stack *s)
     int64_t of_tag[VERSION_PARTS], run[VERSION_PARTS];
     bool differ = false;
     if (!version_in(lint, tag, of_tag) || is_month(of_tag) ||
-        !stack_condition(s, "framework_version", &stated) || !version_in(lint, stated, run)) {
+        !conditions_find(&s->conditions, "framework_version", &stated) ||
+        !version_in(lint, stated, run)) {
         return;
     }
     for (size_t idx = 0; idx < VERSION_PARTS; idx++) {
@@ -89,8 +90,8 @@ static void lint_version(struct lint *lint, const struct stack *s)
 {
     struct str version = STR_EMPTY;
     struct str commit = STR_EMPTY;
-    if (!stack_condition(s, "framework_version", &version) || !version.ptr ||
-        (stack_condition(s, "framework_commit", &commit) && commit.ptr)) {
+    if (!conditions_find(&s->conditions, "framework_version", &version) || !version.ptr ||
+        (conditions_find(&s->conditions, "framework_commit", &commit) && commit.ptr)) {
         return;
     }
     /* Paddle built from its branch calls itself 0.0.0; "develop+613c46bc" and "2.0.dev20201203+g1a2b3c4" have a commit. */

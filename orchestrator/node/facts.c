@@ -198,12 +198,9 @@ struct cpu_words {
 
 static void add_word(struct cpu_words *words, struct str word)
 {
-    for (size_t idx = 0; idx < words->n; idx++) {
-        if (str_eq(words->items[idx], word)) {
-            return;
-        }
+    if (!str_is_in(word, words->items, words->n)) {
+        VEC_PUSH(words, word);
     }
-    VEC_PUSH(words, word);
 }
 
 struct cpus {

@@ -31,15 +31,13 @@ const struct report_case *report_case_find(const struct report *report, struct s
     return STR_NAMED(report->cases, report->n_cases, id, id);
 }
 
-static bool find_condition(const struct conditions *list, const char *name, struct str *ret_value)
+bool conditions_find(const struct conditions *list, const char *name, struct str *ret_value)
 {
-    for (size_t idx = 0; idx < list->n; idx++) {
-        if (str_eq_z(list->items[idx].name, name)) {
-            *ret_value = list->items[idx].value;
-            return true;
-        }
+    const struct condition *found = STR_NAMED(list->items, list->n, name, str_of(name));
+    if (found) {
+        *ret_value = found->value;
     }
-    return false;
+    return found;
 }
 
 bool report_same_row(const struct report_case *a, const struct report_case *b)
@@ -51,9 +49,9 @@ bool report_same_row(const struct report_case *a, const struct report_case *b)
 
 bool case_condition(const struct report_case *c, const char *name, struct str *ret_value)
 {
-    return find_condition(&c->conditions, name, ret_value) ||
-           find_condition(&c->stack->conditions, name, ret_value) ||
-           (c->environment && find_condition(&c->environment->conditions, name, ret_value));
+    return conditions_find(&c->conditions, name, ret_value) ||
+           conditions_find(&c->stack->conditions, name, ret_value) ||
+           (c->environment && conditions_find(&c->environment->conditions, name, ret_value));
 }
 
 bool command_is_for(const struct command *command, const struct report_case *c)

@@ -175,6 +175,8 @@ struct str report_log_path(const struct report *report, struct str path);
 /* Where a row is published: the page of its table, or, where none is and its logs were matched to it, their folder. */
 struct source_ref report_row_source(const struct report *report, const struct report_case *c);
 
+/* False where it is not among them. */
+bool conditions_find(const struct conditions *list, const char *name, struct str *ret_value);
 /* Whether they are columns of one row: model, precision, nodes, GPUs and variant; the batch may differ. */
 bool report_same_row(const struct report_case *a, const struct report_case *b);
 

@@ -40,23 +40,18 @@ struct spelling {
 
 static const struct json *find(const struct spelling *s, const char *key)
 {
-    for (size_t idx = 0; idx < s->members.n; idx++) {
-        if (strcmp(s->members.items[idx].key, key) == 0) {
-            return &s->members.items[idx].at;
-        }
-    }
-    return NULL;
+    const struct member *member = Z_NAMED(s->members.items, s->members.n, key, str_of(key));
+    return member ? &member->at : NULL;
 }
 
 static void set(struct spelling *s, const char *key, const struct json *at)
 {
-    for (size_t idx = 0; idx < s->members.n; idx++) {
-        if (strcmp(s->members.items[idx].key, key) == 0) {
-            s->members.items[idx].at = *at;
-            return;
-        }
+    struct member *member = Z_NAMED(s->members.items, s->members.n, key, str_of(key));
+    if (member) {
+        member->at = *at;
+    } else {
+        VEC_PUSH(&s->members, (struct member){key, *at});
     }
-    VEC_PUSH(&s->members, (struct member){key, *at});
 }
 
 static void take_inside(struct spelling *s, const char *prefix, const struct json *object)
