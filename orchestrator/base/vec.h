@@ -28,6 +28,14 @@
         (vec)->n_max = 0;                                                                          \
     } while (0)
 
+/* Also of none, of which qsort would have an address. */
+#define VEC_SORT(vec, cmp)                                                                         \
+    do {                                                                                           \
+        if ((vec)->n) {                                                                            \
+            qsort((vec)->items, (vec)->n, sizeof((vec)->items[0]), (cmp));                         \
+        }                                                                                          \
+    } while (0)
+
 /* Room for one more, in an arena; what the items outgrew stays there. */
 #define VEC_RESERVE_IN(arena, vec)                                                                 \
     do {                                                                                           \

@@ -32,13 +32,6 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static int check_args(struct args *args, struct err *err)
-{
-    return outputs_check(&args->outputs, "report", err) < 0
-               ? -1
-               : shown_level(&args->shown, &args->level, err);
-}
-
 /* ---- runs ---- */
 
 /* Leaves the cells of the cases that are selected. */
@@ -202,7 +195,8 @@ static int run(const struct cmd_ctx *ctx, struct cmd_call *call, struct err *err
 {
     struct args *args = call->args;
     size_t n_runs = 0;
-    if (check_args(args, err) < 0) {
+    if (outputs_check(&args->outputs, "report", err) < 0 ||
+        shown_level(&args->shown, &args->level, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < call->operands.n; idx++) {

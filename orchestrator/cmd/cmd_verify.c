@@ -208,22 +208,17 @@ static int run_verify(const struct cmd_ctx *ctx, struct cmd_call *call, struct e
     if (args->as) {
         return verify_as(ctx, args, &call->operands, err);
     }
-    const char *first = call->operands.items[0];
-    if (call->operands.n == 1 && (fs_exists(first) || first[0] == '/' || first[0] == '.' ||
-                                  str_ends(str_of(first), STR_LIT(".tar.zst")))) {
-        const char *path = first;
-        return fs_exists(first) &&
-                       rundir_evidence_of(call->arena, ctx->state, first, true, &path, err) < 0
-                   ? -1
-                   : verify_path(ctx, call, path, err);
+    const char *path = call->operands.items[0];
+    bool is_there = fs_exists(path);
+    bool is_path =
+        is_there || path[0] == '/' || path[0] == '.' || str_ends(str_of(path), STR_LIT(".tar.zst"));
+    if (call->operands.n != 1 || (!is_path && !run_view_is_run(call->arena, ctx->state, path))) {
+        return verify_names(ctx, args, &call->operands, NULL, err);
     }
-    if (call->operands.n == 1 && run_view_is_run(call->arena, ctx->state, first)) {
-        const char *path = NULL;
-        return rundir_evidence_of(call->arena, ctx->state, first, true, &path, err) < 0
-                   ? -1
-                   : verify_path(ctx, call, path, err);
-    }
-    return verify_names(ctx, args, &call->operands, NULL, err);
+    return (is_there || !is_path) &&
+                   rundir_evidence_of(call->arena, ctx->state, path, true, &path, err) < 0
+               ? -1
+               : verify_path(ctx, call, path, err);
 }
 
 /* A name is one of the store here, whatever file or folder is called the same. */

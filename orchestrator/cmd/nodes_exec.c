@@ -177,11 +177,7 @@ static int print_json(const struct exec_job *job, int status, struct err *err)
     struct json_out out;
     jw_document(&out, &text);
     jw_str(&out, "inventory", job->nodes->inventory.id);
-    jw_array(&out, "argv");
-    for (size_t idx = 0; idx < job->n_argv; idx++) {
-        jw_z(&out, NULL, job->argv[idx]);
-    }
-    jw_end_array(&out);
+    jw_words(&out, "argv", job->argv, job->n_argv);
     jw_i64(&out, "exit_status", status);
     jw_array(&out, "nodes");
     for (size_t idx = 0; idx < job->nodes->fleet.n_nodes; idx++) {

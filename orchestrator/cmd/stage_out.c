@@ -41,11 +41,7 @@ static void add_node_json(struct json_out *json, const struct fleet_node *node,
     jw_z(json, "why", staged->why);
     jw_i64(json, "bytes_sent", (int64_t)staged->bytes_sent);
     jw_i64(json, "bytes_there", (int64_t)staged->bytes_there);
-    jw_array(json, "paths");
-    for (size_t idx = 0; idx < n_items && !has_failed; idx++) {
-        jw_z(json, NULL, staged->paths[idx]);
-    }
-    jw_end_array(json);
+    jw_words(json, "paths", staged->paths, has_failed ? 0 : n_items);
     jw_err(json, "error", &node->err);
     jw_end_object(json);
 }

@@ -92,8 +92,9 @@ void jw_end_array(struct json_out *out);
 void jw_str(struct json_out *out, const char *key,
             struct str value); /* ptr NULL writes null; bad UTF-8 becomes U+FFFD */
 void jw_z(struct json_out *out, const char *key, const char *value); /* NULL writes null */
-void jw_i64(struct json_out *out, const char *key, int64_t value);   /* beyond 2^53: as a string */
-void jw_f64(struct json_out *out, const char *key, double value); /* NaN and infinity write null */
+void jw_words(struct json_out *out, const char *key, const char *const *words, size_t n);
+void jw_i64(struct json_out *out, const char *key, int64_t value); /* beyond 2^53: as a string */
+void jw_f64(struct json_out *out, const char *key, double value);  /* NaN and infinity write null */
 void jw_bool(struct json_out *out, const char *key, bool value);
 void jw_null(struct json_out *out, const char *key);
 /* Text that is JSON already. */

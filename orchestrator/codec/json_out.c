@@ -204,6 +204,15 @@ void jw_err(struct json_out *out, const char *key, const struct err *err)
     jw_end_object(out);
 }
 
+void jw_words(struct json_out *out, const char *key, const char *const *words, size_t n)
+{
+    jw_array(out, key);
+    for (size_t idx = 0; idx < n; idx++) {
+        jw_z(out, NULL, words[idx]);
+    }
+    jw_end_array(out);
+}
+
 void jw_raw(struct json_out *out, const char *key, struct str json)
 {
     lead(out, key);

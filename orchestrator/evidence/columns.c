@@ -381,11 +381,7 @@ void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct
 static void put_differs(struct json_out *out, const char *key, const void *of)
 {
     const struct column_cell *at = of;
-    jw_array(out, key);
-    for (size_t idx = 0; idx < at->n_differs; idx++) {
-        jw_z(out, NULL, at->differs[idx]);
-    }
-    jw_end_array(out);
+    jw_words(out, key, at->differs, at->n_differs);
 }
 
 static const struct json_field CLAIM_ROWS[] = {

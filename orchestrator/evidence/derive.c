@@ -229,12 +229,6 @@ static int check_there(const struct contents *c, const struct contents_found *fo
     return 0;
 }
 
-static int expect_all(struct contents *c, const struct run_result *result, struct err *err)
-{
-    expect_frozen(c);
-    return expect_overlays(c, err) < 0 ? -1 : expect_repeats(c, result, err);
-}
-
 /* found: by contents_regular; the rest is what frozen_load and result_derive gave of the same folder. What sealing adds is
    optional; its bytes, and those of result.json and series/, are checked elsewhere. Parses what nothing else does:
    environment/, logs/commands/. ERR_INTEGRITY naming the first file that is too much, missing or not what a run writes. */
@@ -244,7 +238,10 @@ static int contents_check(struct arena *arena, const struct contents_found *foun
 {
     struct contents c = {.arena = arena, .frozen = frozen};
     CLEANUP(map) struct map known = {0};
-    int rc = expect_all(&c, result, err) < 0 ? -1 : check_there(&c, found, &known, err);
+    expect_frozen(&c);
+    int rc = expect_overlays(&c, err) < 0 || expect_repeats(&c, result, err) < 0
+                 ? -1
+                 : check_there(&c, found, &known, err);
     map_release(&c.names);
     return rc;
 }

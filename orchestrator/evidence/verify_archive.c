@@ -214,9 +214,7 @@ static int read_folder(struct checking *c, struct err *err)
     if (fs_walk(c->arena, c->opts->path, &names, err) < 0) {
         return -1;
     }
-    if (names.n) {
-        qsort(names.items, names.n, sizeof(*names.items), by_order);
-    }
+    VEC_SORT(&names, by_order);
     for (size_t idx = 0; result == 0 && idx < names.n; idx++) {
         result = read_file(c, names.items[idx], err);
     }

@@ -34,11 +34,7 @@ static void print(const char *folder, const struct check_result *result, struct 
     jw_i64(&out, "shards", (int64_t)result->pack.n_shards);
     jw_i64(&out, "bytes", (int64_t)result->bytes);
     jw_i64(&out, "n_faults", (int64_t)result->n_faults);
-    jw_array(&out, "faults");
-    for (size_t idx = 0; idx < result->n_faults; idx++) {
-        jw_z(&out, NULL, result->faults[idx]);
-    }
-    jw_end_array(&out);
+    jw_words(&out, "faults", result->faults, result->n_faults);
     jw_end_object(&out);
 }
 

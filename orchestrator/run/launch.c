@@ -347,12 +347,6 @@ static int make_task(const struct launch *launch, struct remote_job *ret_job, st
 
 /* ---- srun ---- */
 
-static const char *node_list(const struct launch *launch)
-{
-    return str_z(launch->arena,
-                 inventory_fold(launch->arena, launch->inventory, launch->nodes, launch->n_nodes));
-}
-
 static void add_srun(const struct launch *launch, const struct remote_batch *batch,
                      struct launch_list *argv)
 {
@@ -376,12 +370,13 @@ static int by_slurm(const struct launch *launch, struct launch_job *ret_job, str
     if (make_task(launch, &task, err) < 0) {
         return -1;
     }
-    *batch =
-        (struct remote_batch){.n_nodes = (int64_t)launch->n_nodes,
-                              .tasks_per_node = is_per_node(launch) ? 1 : launch->ranks_per_node,
-                              .gpus_per_node = launch->step->gpus_per_node,
-                              .limit_s = launch->limit_s,
-                              .nodelist = node_list(launch)};
+    *batch = (struct remote_batch){
+        .n_nodes = (int64_t)launch->n_nodes,
+        .tasks_per_node = is_per_node(launch) ? 1 : launch->ranks_per_node,
+        .gpus_per_node = launch->step->gpus_per_node,
+        .limit_s = launch->limit_s,
+        .nodelist = str_z(launch->arena, inventory_fold(launch->arena, launch->inventory,
+                                                        launch->nodes, launch->n_nodes))};
     argv = list_new(launch->arena);
     add_all(&argv, (const char *[]){NODE_SELF, "srun", NULL}); /* node/batch.c */
     add(&argv, number(launch, "", (int64_t)launch->n_nodes));

@@ -415,18 +415,10 @@ static enum step rank_job_wait(struct attempt *a, struct rank_job *job, struct e
     return STEP_DONE;
 }
 
-static enum step rank_job_signal(struct rank_job *job, int signal_no, enum rank_job_phase next,
-                                 struct err *err)
+static enum step rank_job_signal(struct rank_job *job, int signal_no, struct err *err)
 {
     return rank_job_pass(job->remote->ops->signal(job->remote, job->launch.job.id, signal_no, err),
-                         job, next);
-}
-
-/* Processes that the program left in its session would disturb the next repeat. */
-static enum step rank_job_reap(struct rank_job *job, struct err *err)
-{
-    return rank_job_pass(job->remote->ops->reap(job->remote, job->launch.job.id, job->there, err),
-                         job, RANK_JOB_READ);
+                         job, RANK_JOB_WAIT);
 }
 
 /* STEP_DONE: something happened, look again; STEP_AGAIN: wait. */
@@ -442,11 +434,14 @@ static enum step rank_job_step(struct attempt *a, struct rank_job *job, struct e
     case RANK_JOB_LOOK:
         return rank_job_look(a, job, err);
     case RANK_JOB_TERM:
-        return rank_job_signal(job, SIGTERM, RANK_JOB_WAIT, err);
+        return rank_job_signal(job, SIGTERM, err);
     case RANK_JOB_KILL:
-        return rank_job_signal(job, SIGKILL, RANK_JOB_WAIT, err);
+        return rank_job_signal(job, SIGKILL, err);
     case RANK_JOB_REAP:
-        return rank_job_reap(job, err);
+        /* Processes that the program left in its session would disturb the next repeat. */
+        return rank_job_pass(
+            job->remote->ops->reap(job->remote, job->launch.job.id, job->there, err), job,
+            RANK_JOB_READ);
     case RANK_JOB_READ:
         return rank_job_read(a, job, err);
     case RANK_JOB_DIGEST:

@@ -778,9 +778,7 @@ static int by_kind(const void *a, const void *b)
 static void settle_faults(struct dataset_check *v)
 {
     struct dataset_verified *out = v->out;
-    if (v->faults.n) {
-        qsort(v->faults.items, v->faults.n, sizeof(v->faults.items[0]), by_kind);
-    }
+    VEC_SORT(&v->faults, by_kind);
     out->faults = arena_array(v->arena, struct dataset_fault, v->faults.n + 1);
     for (size_t idx = 0; idx < v->faults.n; idx++) {
         const struct dataset_fault *fault = &v->faults.items[idx];

@@ -212,9 +212,7 @@ int store_ref_list(const struct store *store, const char *kind, struct fs_names 
         names.items[idx] = name;
     }
     /* The order of the escaped names differs from that of the names: '%' sorts before letters. */
-    if (names.n) {
-        qsort(names.items, names.n, sizeof(*names.items), str_cmp_z);
-    }
+    VEC_SORT(&names, str_cmp_z);
     *ret_names = names;
     return 0;
 }

@@ -252,13 +252,6 @@ static int make_links(const struct job *job, struct err *err)
     return 0;
 }
 
-static void sort_files(struct job *job)
-{
-    if (job->files.n > 0) {
-        qsort(job->files.items, job->files.n, sizeof(struct written), by_path);
-    }
-}
-
 /* In the list links count as the files that they mean. Hard links first, which symlinks may lead to. */
 static int list_links(struct job *job, bool wants_symlinks, struct err *err)
 {
@@ -279,7 +272,7 @@ static int list_links(struct job *job, bool wants_symlinks, struct err *err)
         copy.path = link->path;
         VEC_PUSH(&job->files, copy);
     }
-    sort_files(job);
+    VEC_SORT(&job->files, by_path);
     return 0;
 }
 
@@ -337,7 +330,7 @@ static int unpack_and_check(struct job *job, struct unpack_tree_result *ret_resu
         make_links(job, err) < 0) {
         return -1;
     }
-    sort_files(job);
+    VEC_SORT(&job->files, by_path);
     if (list_links(job, false, err) < 0 || list_links(job, true, err) < 0) {
         return -1;
     }

@@ -448,9 +448,7 @@ int compare_sides(struct compare *c, struct err *err)
         compare_plans(c);
     }
     compare_settings(c);
-    if (c->changes.n) {
-        qsort(c->changes.items, c->changes.n, sizeof(c->changes.items[0]), by_weight);
-    }
+    VEC_SORT(&c->changes, by_weight);
     for (size_t idx = 0; idx < ARRAY_LEN(sides); idx++) {
         const struct run_view *view = &sides[idx]->view;
         if (!sides[idx]->log) {

@@ -67,18 +67,15 @@ bool run_view_is_run(struct arena *arena, const char *state, const char *name)
 {
     struct rundir dir;
     struct err ignored = {0};
-    size_t len = strlen(name);
-    if (len > 8 && strcmp(name + len - 8, ".tar.zst") == 0) {
+    if (str_ends(str_of(name), STR_LIT(".tar.zst"))) {
         return true;
     }
     if (fs_is_dir(name)) {
         return has_result(arena, name) || has_result(arena, fs_join(arena, name, "evidence"));
     }
-    if (strcmp(name, "last") == 0) {
-        return true;
-    }
     /* An ambiguous prefix is reported when it is opened. */
-    return rundir_find(arena, state, name, &dir, &ignored) == 0 || ignored.code == ERR_USAGE;
+    return strcmp(name, "last") == 0 || rundir_find(arena, state, name, &dir, &ignored) == 0 ||
+           ignored.code == ERR_USAGE;
 }
 
 /* ---- the machine ---- */
