@@ -106,8 +106,7 @@ static int list_rules(struct rows *rows, struct err *err)
     }
     for (size_t idx = 0; idx < set.n; idx++) {
         const struct rule *rules = set.items[idx]->rules;
-        size_t n_rules = set.items[idx]->n_rules;
-        for (size_t at = 0; at < n_rules; at++) {
+        for (size_t at = 0; at < set.items[idx]->n_rules; at++) {
             strbuf_clear(&text);
             rule_describe(&rules[at], &text);
             TABLE_ADD(rows->table, rules[at].id, rules[at].origin, strbuf_str(&text));

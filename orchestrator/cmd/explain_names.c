@@ -131,9 +131,8 @@ static int add_manifests(struct explainer *e, struct err *err)
     for (size_t idx = 0; idx < e->formats.n; idx++) {
         const struct format *format = e->formats.items[idx];
         const struct rule *rules = format->rules;
-        size_t n = format->n_rules;
         VEC_PUSH(&e->names, ((struct name){KIND_FORMAT, format->id.ptr, format, 0, NULL}));
-        for (size_t at = 0; at < n; at++) {
+        for (size_t at = 0; at < format->n_rules; at++) {
             VEC_PUSH(&e->names, ((struct name){KIND_RULE, rules[at].id.ptr, &rules[at], 0, NULL}));
         }
     }

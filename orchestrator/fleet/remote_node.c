@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "load/places.h"
+
 #define ENDS_MAX   3 /* in one operation */
 #define SAID_MAX   (NODE_HEADER_BYTES + NODE_TEXT_MAX + 2 * (size_t)SAID_SLACK)
 #define SAID_SLACK 65536
@@ -120,16 +122,9 @@ enum step remote_node_never(struct served *r, const char *what, struct str said,
 char *remote_node_file(void)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *named = getenv("REPERF_NODE");
-    char self[SELF_BYTES];
-    if (named && named[0]) {
-        return xstrdup(named);
-    }
-    ssize_t len = readlink("/proc/self/exe", self, sizeof(self));
-    while (len > 0 && self[len - 1] != '/') {
-        len--;
-    }
-    return xstrdup(arena_printf(&arena, "%.*sreperf-node", len > 0 ? (int)len : 0, self));
+    char self[SELF_BYTES] = "";
+    (void)!readlink("/proc/self/exe", self, sizeof(self) - 1);
+    return xstrdup(places_program(&arena, "REPERF_NODE", self, "reperf-node"));
 }
 
 /* ---- the channel ---- */

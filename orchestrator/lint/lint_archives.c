@@ -170,8 +170,10 @@ static void lint_name(const struct lint_command *c, const struct names *saved, s
 {
     struct str got = saved->n ? saved->items[0] : working_download(c);
     /* data.tar may be what gunzip made of data.tar.gz. */
-    if (got.ptr && !str_eq(got, path_base(file)) && !has_name(saved, path_base(file)) &&
-        !has_name(saved, str_printf(c->lint->arena, "%.*s.gz", STR_ARG(path_base(file))))) {
+    if (got.ptr && !str_eq(got, path_base(file)) &&
+        !str_is_in(path_base(file), saved->items, saved->n) &&
+        !str_is_in(str_printf(c->lint->arena, "%.*s.gz", STR_ARG(path_base(file))), saved->items,
+                   saved->n)) {
         lint_add(c->lint, "archive-name-mismatch", c->at,
                  "%.*s is unpacked, but the download is saved as %.*s", STR_ARG(file),
                  STR_ARG(got));

@@ -127,5 +127,4 @@ struct names { /* a VEC */
     size_t n;
     size_t n_max;
 };
-bool has_name(const struct names *names, struct str name);
 void add_name(struct names *names, struct str name); /* once */

@@ -10,14 +10,9 @@
 #define DISTANCE_MAX   2
 #define NAME_BYTES_MIN 5
 
-bool has_name(const struct names *names, struct str name)
-{
-    return str_is_in(name, names->items, names->n);
-}
-
 void add_name(struct names *names, struct str name)
 {
-    if (!has_name(names, name)) {
+    if (!str_is_in(name, names->items, names->n)) {
         VEC_PUSH(names, name);
     }
 }
@@ -74,8 +69,9 @@ static void lint_misspelt(const struct lint_command *c, const struct names *set,
     struct names here = {.n = 0}, ignored = {.n = 0};
     collect(c, &ignored, &here);
     for (size_t u = 0; u < here.n; u++) {
-        for (size_t a = 0; !has_name(set, here.items[u]) && a < set->n; a++) {
-            if (!has_name(used, set->items[a]) && are_alike(set->items[a], here.items[u])) {
+        for (size_t a = 0; !str_is_in(here.items[u], set->items, set->n) && a < set->n; a++) {
+            if (!str_is_in(set->items[a], used->items, used->n) &&
+                are_alike(set->items[a], here.items[u])) {
                 lint_add(c->lint, "variable-misspelt", c->at,
                          "%.*s is set, but $%.*s is used, which nothing sets",
                          STR_ARG(set->items[a]), STR_ARG(here.items[u]));
@@ -101,7 +97,7 @@ static void lint_word(const struct lint_command *c, struct str word, struct str 
         "-x -e -v -u -n -r -f -E --env --export --build-arg -genv -envlist";
     struct patterns *patterns = &c->lint->patterns;
     struct str g[4];
-    if (patterns_find(patterns, FALLBACK, word, g, 3) && has_name(set, g[2])) {
+    if (patterns_find(patterns, FALLBACK, word, g, 3) && str_is_in(g[2], set->items, set->n)) {
         lint_add(c->lint, "variable-without-dollar", c->at,
                  "%.*s falls back to the name %.*s, not to its value", STR_ARG(g[1]),
                  STR_ARG(g[2]));
@@ -110,7 +106,7 @@ static void lint_word(const struct lint_command *c, struct str word, struct str 
         lint_add(c->lint, "variable-without-dollar", c->at,
                  "%.*s is used as a name in a list next to $%.*s", STR_ARG(g[3]), STR_ARG(g[1]));
     }
-    if (patterns_find(patterns, LITERAL, word, g, 3) && has_name(set, g[2]) &&
+    if (patterns_find(patterns, LITERAL, word, g, 3) && str_is_in(g[2], set->items, set->n) &&
         (g[1].ptr || (before.len > 1 && before.ptr[0] == '-' && !is_word_of(before, HANDING)))) {
         lint_add(c->lint, "variable-without-dollar", c->at,
                  "%.*s is used literally, but is the name of a variable that is set",

@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "base/str.h"
+#include "load/places.h"
 #include "report/launch_options.h"
 #include "run/planner_impl.h"
 #include "sys/child.h"
@@ -600,10 +601,5 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
 
 const char *planner_train_path(struct arena *arena, const char *self)
 {
-    const char *named = getenv("REPERF_TRAIN");
-    struct str folder = str_rcut(str_of(self), 0, "/");
-    if (named && named[0]) {
-        return named;
-    }
-    return arena_printf(arena, "%.*s%s", STR_ARG(folder), TRAIN_PROGRAM);
+    return places_program(arena, "REPERF_TRAIN", self, TRAIN_PROGRAM);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "load/places.h"
 #include "sys/child.h"
 #include "sys/proc.h"
 
@@ -25,20 +26,12 @@ struct pack_program {
 static int find_program(struct arena *arena, const char *self, const char **ret_path,
                         struct err *err)
 {
-    const char *named = getenv("REPERF_PACK");
-    struct str folder = str_of(self);
-    const char *path = named;
-    folder = str_rcut(folder, 0, "/");
-    if (!named || !named[0]) {
-        path = arena_printf(arena, "%.*s%s", STR_ARG(folder), PACK_PROGRAM);
-    }
-    if (!fs_exists(path)) {
-        return err_set(err, ERR_WORKLOAD,
-                       "%s: the program that makes synthetic datasets and shards is not here",
-                       path);
-    }
-    *ret_path = path;
-    return 0;
+    *ret_path = places_program(arena, "REPERF_PACK", self, PACK_PROGRAM);
+    return fs_exists(*ret_path)
+               ? 0
+               : err_set(err, ERR_WORKLOAD,
+                         "%s: the program that makes synthetic datasets and shards is not here",
+                         *ret_path);
 }
 
 /* Its exit statuses are ours. */

@@ -90,12 +90,9 @@ static bool is_same(const struct check *a, const struct check *b)
 
 static size_t index_of(const struct inventory *inventory, struct str node)
 {
-    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
-        if (str_eq(inventory->nodes[idx].name, node)) {
-            return idx;
-        }
-    }
-    return 0;
+    const struct inventory_node *found =
+        STR_NAMED(inventory->nodes, inventory->n_nodes, name, node);
+    return found ? (size_t)(found - inventory->nodes) : 0;
 }
 
 static void put_check(const struct doctor_view *view, struct strbuf *out, const struct check *check,
